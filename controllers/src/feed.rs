@@ -89,10 +89,9 @@ impl Feed {
 
     async fn reconcile(&self, object: &DynamicObject) -> Result<(), Failure> {
         let Some(sighting) = self.sight(object) else { return Ok(()) };
-        let claimant = sighting.object.clone();
-        self.registrar.see(sighting);
+        self.registrar.see(sighting.clone());
         let reading = self.source.reader.read(object, &self.source.client).await?;
-        self.registrar.take(&claimant, reading).await?;
+        self.registrar.take(sighting, reading).await?;
         Ok(())
     }
 

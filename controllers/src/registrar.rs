@@ -51,6 +51,7 @@ pub struct Registrar {
 }
 
 /// An object of a source, as it was seen.
+#[derive(Clone)]
 pub struct Sighting {
     pub object: Object,
     /// Of the cluster.
@@ -110,6 +111,10 @@ impl Registrar {
         let Sighting { object, name, uid, created, reference } = sighting;
         self.reports.see(&object, &name, reference);
         let mut state = self.state.lock();
+        // What it said of itself counts until it says otherwise, however often it is touched.
+        if state.removals.is_withdrawn(&object) {
+            return;
+        }
         state.present(&object, self.now());
         if state.recount.is_some() {
             self.due.notify_one();
@@ -132,23 +137,26 @@ impl Registrar {
     /// A feed saw an object's deletion.
     pub fn deleted(&self, object: &Object) {
         self.reports.forget(object);
-        self.end(object);
-    }
-
-    /// An object registers nothing any more.
-    fn end(&self, object: &Object) {
         let mut state = self.state.lock();
         let now = self.now();
         let is_available = state.sources.get(object.source).is_some_and(Source::is_available);
-        if is_available {
-            state.removals.deleted(object.clone(), now);
-        } else {
-            state.removals.missing(object.clone(), now);
+        state.removals.present(object); // no longer: it is gone now, whatever it said before
+        // Of others nothing needs to be remembered: they are any number.
+        if state.is_registrant(object) {
+            if is_available {
+                state.removals.deleted(object.clone(), now);
+            } else {
+                state.removals.missing(object.clone(), now);
+            }
         }
+        self.unclaim(&mut state, object);
+    }
+
+    fn unclaim(&self, state: &mut State, object: &Object) {
         let mut names = state.claims.remove(object);
         names.extend(state.registered_by(|registrant| registrant == object).map(|(name, _)| name.clone()));
         for name in names {
-            self.settle(&mut state, &name);
+            self.settle(state, &name);
         }
     }
 
@@ -162,16 +170,20 @@ impl Registrar {
             object.source == source && feed.is_some_and(|feed| feed.covers(object.key().0))
         };
         let is_absent = |object: &Object| covers(object) && !objects.contains(object);
+        self.reports.retain(|object| !is_absent(object));
         let registered = state.registered_by(is_absent);
-        let (mut names, mut absent): (Vec<String>, HashSet<Object>) =
+        let (mut names, absent): (Vec<String>, HashSet<Object>) =
             registered.map(|(name, object)| (name.clone(), object.clone())).unzip();
-        absent.extend(state.claims.objects().map(|(object, _)| object).filter(|object| is_absent(object)).cloned());
+        let claimants = state.claims.objects().map(|(object, _)| object);
+        let claimants: Vec<Object> = claimants.filter(|object| is_absent(object)).cloned().collect();
         self.set_feed(&mut state, source, feed, FeedState::Available);
-        for object in absent {
-            self.reports.forget(&object);
+        for object in claimants {
             names.extend(state.claims.remove(&object));
+        }
+        for object in absent {
             state.removals.missing(object, now);
         }
+        state.forget_absences(now);
         for name in names {
             self.settle(&mut state, &name);
         }
@@ -260,13 +272,14 @@ impl Registrar {
     }
 
     /// Takes what was read of an object, and writes it if it is its turn.
-    pub async fn take(&self, object: &Object, reading: Reading) -> Result<(), Retry> {
-        if let Reading::Waiting(why) = &reading
-            && why.ends()
-        {
-            self.reports.settle(object, Stage::Waiting, &why.to_string());
-            self.end(object);
-            return Ok(());
+    pub async fn take(&self, sighting: Sighting, reading: Reading) -> Result<(), Retry> {
+        let object = &sighting.object.clone();
+        match &reading {
+            Reading::Waiting(why) if why.ends() => {
+                self.withdraw(object, &why.to_string());
+                return Ok(());
+            }
+            _ => self.stay(sighting),
         }
         let hash = match &reading {
             Reading::Register(secret) => {
@@ -292,7 +305,33 @@ impl Registrar {
                 self.settle(&mut state, &name);
                 Ok(())
             }
-            Err(error) => Err(self.failed(&state, object, &error)),
+            Err(error) => {
+                // What was due meanwhile found the name busy.
+                if state.judge(&name, self.now()).todo == Todo::Remove {
+                    self.ends.push("", &name);
+                }
+                Err(self.failed(&state, object, &error))
+            }
+        }
+    }
+
+    /// An object says that it registers nothing any more.
+    fn withdraw(&self, object: &Object, why: &str) {
+        self.reports.settle(object, Stage::Waiting, why);
+        let mut state = self.state.lock();
+        let now = self.now();
+        state.removals.withdrawn(object.clone(), now);
+        self.unclaim(&mut state, object);
+    }
+
+    /// An object that had said so does no longer.
+    fn stay(&self, sighting: Sighting) {
+        let is_back = {
+            let mut state = self.state.lock();
+            state.removals.is_withdrawn(&sighting.object) && state.removals.present(&sighting.object)
+        };
+        if is_back {
+            self.see(sighting);
         }
     }
 

@@ -133,6 +133,11 @@ impl Reports {
         self.0.lock().remove(object);
     }
 
+    /// Keeps what is told of such objects.
+    pub fn retain(&self, is_kept: impl Fn(&Object) -> bool) {
+        self.0.lock().retain(|object, _| is_kept(object));
+    }
+
     pub fn reference(&self, object: &Object) -> Option<ObjectReference> {
         self.0.lock().get(object).map(|report| report.reference.clone())
     }

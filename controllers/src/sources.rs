@@ -29,6 +29,10 @@ use crate::failure;
 use crate::secrets::Meta;
 use crate::wakes::Key;
 
+/// The one annotation that a reader looks at, Cluster API's.
+const PAUSED: &str = "cluster.x-k8s.io/paused";
+/// Bytes of an object's fields that are kept, as JSON. Tens of thousands may be.
+const LARGEST: usize = 64 << 10;
 /// For one read of a Secret.
 const WITHIN: Duration = Duration::from_secs(10);
 
@@ -196,17 +200,23 @@ fn as_value(object: &DynamicObject) -> Value {
     serde_json::to_value(object).unwrap_or_default()
 }
 
-/// Labels and annotations that no reader looks at, and what grows with the number of writers.
+/// Leaves out what no reader looks at: annotations may have 256 KiB, and the rest of an object
+/// more. One that is still too large keeps nothing, and is refused by whoever reads it.
 pub fn prune_metadata(object: &mut DynamicObject) {
     object.managed_fields_mut().clear();
-    object.annotations_mut().remove("kubectl.kubernetes.io/last-applied-configuration");
+    object.annotations_mut().retain(|key, _| key == PAUSED);
     object.meta_mut().owner_references = None;
+    object.meta_mut().finalizers = None;
+    if object.data.to_string().len() > LARGEST {
+        object.data = Value::Null;
+    }
 }
 
 /// Keeps only these fields of an object.
-fn keep(object: &mut DynamicObject, paths: &[&[&str]]) {
+fn keep<'a>(object: &mut DynamicObject, paths: &[impl AsRef<[&'a str]>]) {
     let mut kept = serde_json::Map::new();
     for path in paths {
+        let path = path.as_ref();
         let pointer: String = path.iter().flat_map(|part| ["/", part]).collect();
         let Some(value) = object.data.pointer(&pointer).cloned() else { continue };
         let [outer @ .., last] = path else { continue };

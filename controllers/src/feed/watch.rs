@@ -154,8 +154,8 @@ fn without_data(event: Event<Meta>) -> Event<DynamicObject> {
 
 fn take(feed: &Feed, writer: &mut Writer<DynamicObject>, event: Event<DynamicObject>, seen: &mut Seen) {
     let event = event.modify(|object| {
-        prune_metadata(object);
         feed.source.reader.prune(object);
+        prune_metadata(object);
     });
     writer.apply_watcher_event(&event);
     match event {

@@ -1,6 +1,6 @@
 //! The end of registrations: what is due, when, and the removal of its Secret.
 
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -89,16 +89,18 @@ impl Registrar {
                     cluster = name,
                     "the cluster's Secret is removed, because its object is gone"
                 );
-                let registered: HashSet<Object> =
-                    state.registered_by(|_| true).map(|(_, object)| object.clone()).collect();
                 let now = self.now();
-                state.removals.forget(now, |object| registered.contains(object));
+                state.forget_absences(now);
             }
             Err(error) => {
                 tracing::warn!(%error, cluster = name, "the cluster's Secret is not removed yet");
                 let again = self.now() + AGAIN_AFTER;
                 state.due.insert((again, name.to_owned()));
                 self.due.notify_one();
+                for object in &waiting {
+                    wake(&state, object);
+                }
+                return; // judged now, it would be tried at once
             }
         }
         for object in waiting {

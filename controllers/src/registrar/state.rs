@@ -1,6 +1,6 @@
 //! What the registrar knows: who claims which name, who has it, and which objects went away.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use register::claims::{Claims, Holder, Object, Step};
@@ -131,6 +131,19 @@ impl State {
     /// Clusters of a source.
     fn registered(&self, source: &str) -> usize {
         self.registered_by(|object| object.source == source).count()
+    }
+
+    /// Whether a Secret is an object's, or is about to be.
+    pub(super) fn is_registrant(&self, object: &Object) -> bool {
+        let is_busy = |name: &String| self.busy.contains_key(name);
+        self.claims.get(object).is_some_and(|claim| is_busy(&claim.name))
+            || self.registered_by(|registrant| registrant == object).next().is_some()
+    }
+
+    /// Forgets who went, if nothing is registered by them any more.
+    pub(super) fn forget_absences(&mut self, now: Moment) {
+        let registered: HashSet<Object> = self.registered_by(|_| true).map(|(_, object)| object.clone()).collect();
+        self.removals.forget(now, |object| registered.contains(object));
     }
 
     /// The names that such objects have, and the objects.

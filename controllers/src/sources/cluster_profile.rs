@@ -36,7 +36,7 @@ impl Reader for ClusterProfiles {
     }
 
     fn prune(&self, object: &mut DynamicObject) {
-        let status = [["status", "accessProviders"], ["status", "credentialProviders"]];
-        keep(object, &[&["spec"], &status[0], &status[1]]);
+        let kept = [["spec", "clusterManager"], ["status", "accessProviders"], ["status", "credentialProviders"]];
+        keep(object, &kept);
     }
 }

@@ -20,8 +20,20 @@ pub const KIND: Kind = Kind {
     versions: karmada::VERSIONS,
     is_custom: false,
 };
-/// Where Karmada keeps what clusters refer to.
-const NAMESPACE: &str = "karmada-cluster";
+/// Of `spec`: those that are read.
+const FIELDS: [&str; 11] = [
+    "syncMode",
+    "apiEndpoint",
+    "secretRef",
+    "impersonatorSecretRef",
+    "insecureSkipTLSVerification",
+    "proxyURL",
+    "proxyHeader",
+    "region",
+    "zone",
+    "zones",
+    "provider",
+];
 
 pub struct Karmada {
     rules: Arc<Rules>,
@@ -43,7 +55,7 @@ impl Reader for Karmada {
     }
 
     fn related(&self) -> Option<Related> {
-        Some(Related { namespace: Some(NAMESPACE.to_owned()), labels: None })
+        Some(Related { namespace: Some(karmada::NAMESPACE.to_owned()), labels: None })
     }
 
     fn of_secret(&self, secret: &Meta) -> Vec<Key> {
@@ -55,6 +67,6 @@ impl Reader for Karmada {
     }
 
     fn prune(&self, object: &mut DynamicObject) {
-        keep(object, &[&["spec"]]);
+        keep(object, &FIELDS.map(|field| ["spec", field]));
     }
 }

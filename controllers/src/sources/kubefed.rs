@@ -20,6 +20,8 @@ pub const KIND: Kind = Kind {
 
     is_custom: true,
 };
+/// Of `spec`: those that are read.
+const FIELDS: [&str; 5] = ["apiEndpoint", "caBundle", "secretRef", "proxyURL", "disabledTLSValidations"];
 
 pub struct KubeFed {
     rules: Arc<Rules>,
@@ -53,6 +55,6 @@ impl Reader for KubeFed {
     }
 
     fn prune(&self, object: &mut DynamicObject) {
-        keep(object, &[&["spec"]]);
+        keep(object, &FIELDS.map(|field| ["spec", field]));
     }
 }

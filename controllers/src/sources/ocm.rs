@@ -16,6 +16,8 @@ use crate::wakes::Key;
 
 pub const KIND: Kind =
     Kind { group: ocm::GROUP, name: ocm::KIND, plural: "managedclusters", versions: ocm::VERSIONS, is_custom: true };
+/// Of `spec`: those that are read.
+const FIELDS: [&str; 2] = ["hubAcceptsClient", "managedClusterClientConfigs"];
 
 pub struct Ocm {
     pub rules: Arc<Rules>,
@@ -51,6 +53,6 @@ impl Reader for Ocm {
     }
 
     fn prune(&self, object: &mut DynamicObject) {
-        keep(object, &[&["spec"]]);
+        keep(object, &FIELDS.map(|field| ["spec", field]));
     }
 }

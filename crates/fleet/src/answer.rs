@@ -60,7 +60,7 @@ mod tests {
         let short = asked(500, 10_000).await.unwrap_err();
         assert_eq!((short.kind, short.message.len()), (Kind::Answered(500), 4096));
         let long = asked(500, 2 * LONGEST_ERROR).await.unwrap_err();
-        assert_eq!((long.kind, long.message.contains("could not be read")), (Kind::Plain(500), true), "{long}");
+        assert_eq!((long.kind, long.message.contains("unreadable body")), (Kind::Plain(500), true), "{long}");
     }
 
     async fn answer_of(client: &Client, most: usize) -> Result<Bytes, Failure> {

@@ -163,6 +163,10 @@ impl Claims {
                 if same.is_none() && !is_gone {
                     return Verdict { step: Step::Wait, owner: None, losers: candidates };
                 }
+                // The end comes first: one that has nothing to write would keep what is no more.
+                if same.is_none() && !candidates.first().is_some_and(|next| self.is_registering(next)) {
+                    return Verdict { step: Step::Remove, owner: None, losers: candidates };
+                }
                 same.or(candidates.first().copied())
             }
         };
@@ -173,6 +177,10 @@ impl Claims {
         };
         candidates.retain(|object| Some(*object) != owner);
         Verdict { step, owner, losers: candidates }
+    }
+
+    fn is_registering(&self, object: &Object) -> bool {
+        matches!(self.objects[object].wish, Wish::Register(_))
     }
 
     fn step<'a>(&self, owner: &'a Object, holder: &Holder) -> Step<'a> {

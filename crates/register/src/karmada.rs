@@ -43,6 +43,10 @@ struct Reference {
     name: &'static str,
 }
 
+/// Where Karmada keeps the Secrets that clusters refer to. Others are not looked at: whoever may
+/// write a Cluster, and no Secrets, would have their tokens sent to an address of theirs.
+pub const NAMESPACE: &str = "karmada-cluster";
+
 /// The credential of Karmada's own controllers, and the member's CA.
 const OWN: Reference =
     Reference { field: "spec.secretRef", namespace: "spec.secretRef.namespace", name: "spec.secretRef.name" };
@@ -156,7 +160,11 @@ impl Reference {
             return Ok(None);
         }
         let reference = SecretReference::new(text(cluster, self.namespace)?, text(cluster, self.name)?);
-        reference.ok_or(Refused::Reference(self.field)).map(Some)
+        let reference = reference.ok_or(Refused::Reference(self.field))?;
+        if reference.namespace != NAMESPACE {
+            return Err(Refused::Elsewhere(self.field, NAMESPACE));
+        }
+        Ok(Some(reference))
     }
 }
 

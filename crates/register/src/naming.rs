@@ -5,6 +5,8 @@ use api::cluster_name::ClusterName;
 /// The one name that is the hub's own in clients (`api::cluster_name` allows it, KubeVela calls its
 /// hub so).
 const HUB: &str = "local";
+/// What helm calls the Secrets that hold its releases: one of such a name would stop an upgrade.
+const HELM: &str = "sh.helm.release.";
 const NAMESPACE: &str = "namespace";
 const NAME: &str = "name";
 
@@ -45,6 +47,8 @@ pub enum InvalidClusterName {
     Name(#[from] api::cluster_name::InvalidClusterName),
     #[error("no cluster can have the name {HUB}, which is the hub's own: rename the object, or set --name-template")]
     Hub,
+    #[error("no cluster can be called {HELM}…, as helm's releases are: rename the object, or set --name-template")]
+    Helm,
     #[error("--name-template has {{namespace}}, but the object is in no namespace: omit it for this source")]
     NoNamespace,
 }
@@ -96,6 +100,9 @@ impl Template {
         }
         if made == HUB {
             return Err(InvalidClusterName::Hub);
+        }
+        if made.starts_with(HELM) {
+            return Err(InvalidClusterName::Helm);
         }
         Ok(ClusterName::parse(&made)?)
     }

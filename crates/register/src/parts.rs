@@ -1,6 +1,6 @@
 //! Parts of a cluster that sources write in fields of their own, each read in one way.
 
-use api::secret::{Credential, Endpoint, InvalidEndpoint, ProxyUrl, Trust};
+use api::secret::{CREDENTIAL_TYPE_LABEL, Credential, Endpoint, InvalidEndpoint, ProxyUrl, Trust};
 use net::tls::keypair::certificates;
 use secrecy::SecretString;
 
@@ -45,6 +45,9 @@ pub(crate) fn bundle(field: &'static str, pem: &[u8]) -> Result<Trust, Refused> 
 pub(crate) fn token(field: &'static str, secret: &SecretObject) -> Result<Option<Credential>, Refused> {
     if secret.is_of_hub() {
         return Err(Refused::OfHub(field));
+    }
+    if secret.labels.contains_key(CREDENTIAL_TYPE_LABEL) {
+        return Err(Refused::OfCluster(field));
     }
     let Some(token) = secret.value(TOKEN) else { return Ok(None) };
     let token = std::str::from_utf8(token).map_err(|_| Refused::NotText)?.trim_ascii_end();

@@ -88,6 +88,10 @@ pub enum Refused {
          member's token into a Secret of type Opaque"
     )]
     OfHub(&'static str),
+    #[error("{0} names a Secret outside of the namespace {1}, where these credentials are kept: copy it there")]
+    Elsewhere(&'static str, &'static str),
+    #[error("the Secret of {0} is a registered cluster's: its credential is not given to another")]
+    OfCluster(&'static str),
     #[error("{0} is neither {1}")]
     Choice(&'static str, &'static str),
     #[error(

@@ -38,6 +38,8 @@ enum Absence {
     /// Not in a list, first at this moment.
     Missing(Moment),
     Gone(Moment),
+    /// It is there, and somebody has said that it registers nothing any more.
+    Withdrawn(Moment),
 }
 
 /// Whether a registration may be removed.
@@ -73,6 +75,19 @@ impl Removals {
         }
     }
 
+    /// It says itself that it registers nothing any more: no mistake of a crowd's size.
+    pub fn withdrawn(&mut self, object: Object, now: Moment) {
+        let absence = self.absent.entry(object).or_insert(Absence::Withdrawn(now));
+        if !matches!(absence, Absence::Withdrawn(_)) {
+            *absence = Absence::Withdrawn(now);
+        }
+    }
+
+    /// Whether it has said so.
+    pub fn is_withdrawn(&self, object: &Object) -> bool {
+        matches!(self.absent.get(object), Some(Absence::Withdrawn(_)))
+    }
+
     /// It is not in a complete list.
     pub fn missing(&mut self, object: Object, now: Moment) {
         let absence = self.absent.entry(object).or_insert(Absence::Missing(now));
@@ -87,7 +102,9 @@ impl Removals {
     /// been part of that, and has to be seen again.
     pub fn doubt(&mut self, source: &str, now: Moment) {
         for (_, absence) in self.absent.iter_mut().filter(|(object, _)| object.source == source) {
-            *absence = Absence::Missing(now);
+            if !matches!(absence, Absence::Withdrawn(_)) {
+                *absence = Absence::Missing(now);
+            }
         }
     }
 
@@ -100,12 +117,16 @@ impl Removals {
     }
 
     pub fn is_gone(&self, object: &Object) -> bool {
-        matches!(self.absent.get(object), Some(Absence::Gone(_)))
+        matches!(self.absent.get(object), Some(Absence::Gone(_) | Absence::Withdrawn(_)))
     }
 
     /// Whether the registration of `object` may go, when its source has `registered` clusters.
     pub fn may(&self, object: &Object, now: Moment, registered: usize) -> May {
-        let Some(Absence::Gone(since)) = self.absent.get(object).copied() else { return May::No };
+        let since = match self.absent.get(object).copied() {
+            Some(Absence::Withdrawn(since)) if now >= since + MOMENT => return May::Now,
+            Some(Absence::Gone(since) | Absence::Withdrawn(since)) => since,
+            Some(Absence::Missing(_)) | None => return May::No,
+        };
         if now < since + MOMENT {
             return May::At(since + MOMENT);
         }
@@ -126,6 +147,8 @@ impl Removals {
         let counts = |moment: &Moment| now < *moment + WINDOW;
         self.absent.retain(|object, absence| match absence {
             Absence::Missing(_) => is_registered(object),
+            // It is there: whether it registers anything is for it to say.
+            Absence::Withdrawn(_) => true,
             Absence::Gone(moment) => counts(moment) || is_registered(object),
         });
     }
@@ -167,6 +190,21 @@ mod tests {
         assert!(!removals.is_gone(&object(2)), "it was there in between");
         removals.deleted(object(2), 61 * SECOND);
         assert!(removals.is_gone(&object(2)));
+    }
+
+    #[test]
+    fn what_says_so_itself_goes_however_many_do() {
+        let mut removals = Removals::new(1);
+        for number in 0..21 {
+            removals.withdrawn(object(number), SECOND);
+        }
+        removals.withdrawn(object(0), 2 * SECOND);
+        removals.doubt("capi", 2 * SECOND);
+        assert_eq!(removals.may(&object(0), SECOND, 21), May::At(SECOND + MOMENT));
+        assert_eq!(removals.may(&object(0), SECOND + MOMENT, 21), May::Now, "said again, it is no later");
+        removals.deleted(object(30), 3 * SECOND);
+        assert_eq!(removals.may(&object(30), 4 * SECOND, 21), May::Now, "no crowd with those");
+        assert!(removals.present(&object(0)) && !removals.is_withdrawn(&object(0)));
     }
 
     #[test]

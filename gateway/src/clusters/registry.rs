@@ -122,6 +122,8 @@ impl Registry {
 
     fn apply_spec(&mut self, name: ClusterName, uid: &str, spec: Result<ClusterSpec, SecretError>) {
         let metrics = self.common.metrics.for_cluster(name.shared(), Some(uid));
+        // Whatever the Secret says: one of another uid ends what was registered before.
+        let ended = self.registration(&name, uid);
         let previous = match self.clusters.get(&name) {
             // One object deleted and another registered under its name, unseen between two looks,
             // have nothing in common.
@@ -134,7 +136,7 @@ impl Registry {
             self.unconvertible.insert(name.clone());
         }
         let made = spec.map_err(|error| error.to_string()).and_then(|spec| {
-            let life = (Arc::clone(&metrics), self.registration(&name, &spec.uid));
+            let life = (Arc::clone(&metrics), ended);
             let made = Cluster::new(spec, previous.as_deref(), life, &self.common);
             made.map_err(|error| error.to_string())
         });

@@ -60,7 +60,7 @@ fn what_may_be_sent_again_says_when() {
     let status = Written::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, "busy").with_details(busy);
     let failure = told(&status);
     assert_eq!(failure.retry_after, Some(Duration::from_secs(3)));
-    assert!(failure.to_string().contains("again after 3s"), "{failure}");
+    assert!(failure.to_string().contains("retry after 3s"), "{failure}");
 }
 
 #[test]

@@ -165,3 +165,14 @@ fn a_reference_leads_back_to_the_object() {
         ("cluster.karmada.io/Cluster//c1", ("", "c1"))
     );
 }
+
+#[test]
+fn whoever_waits_for_a_name_does_not_keep_what_is_gone() {
+    for wish in [Wish::Waiting, Wish::Paused, Wish::Refused] {
+        let (mut claims, next) = (Claims::default(), object("a/next"));
+        claims.put(next.clone(), Claim { wish: wish.clone(), ..claim("c1", "2", "02") });
+        let verdict = claims.judge("c1", &holder("b/gone", "1", "h", true));
+        assert_eq!(verdict, Verdict { step: Step::Remove, owner: None, losers: vec![&next] }, "{wish:?}");
+        assert_eq!(claims.judge("c1", &holder("b/gone", "1", "h", false)).step, Step::Wait, "{wish:?}");
+    }
+}

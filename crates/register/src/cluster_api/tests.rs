@@ -102,8 +102,8 @@ fn a_cluster_of_an_unknown_shape_is_refused() {
         ("/apiVersion", json!("example.com/v1beta1"), "another kind"),
         ("/kind", json!("Machine"), "another kind"),
         ("/metadata/uid", json!(null), "metadata.uid is empty"),
-        ("/spec/paused", json!("c4n4ry"), "spec.paused has another type"),
-        ("/spec/controlPlaneRef", json!({"kind": {"c4n4ry": 1}}), "spec.controlPlaneRef.kind has another type"),
+        ("/spec/paused", json!("c4n4ry"), "spec.paused has an unexpected type"),
+        ("/spec/controlPlaneRef", json!({"kind": {"c4n4ry": 1}}), "spec.controlPlaneRef.kind has an unexpected type"),
     ] {
         let told = tell(&with(cluster(), pointer, value), &secret());
         assert!(told.starts_with("refused: ") && told.contains(expected) && !told.contains(CANARY), "{told}");

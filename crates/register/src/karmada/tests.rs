@@ -111,7 +111,7 @@ fn a_pull_cluster_without_endpoint_is_tunnelled() {
 #[test]
 fn insecure_clusters_need_to_be_allowed() {
     let insecure = with(cluster(), "/spec/insecureSkipTLSVerification", true);
-    assert!(told(&reading(&insecure)).contains("spec.insecureSkipTLSVerification is set, which --allow-insecure"));
+    assert!(told(&reading(&insecure)).contains("spec.insecureSkipTLSVerification is set, but --allow-insecure"));
     let allowed = Rules { allow_insecure: true, ..rules() };
     assert_eq!(registered(read_with(&insecure, &[own(), impersonator()], &allowed)).trust, Trust::Insecure);
     let verified = registered(read_with(&cluster(), &[own(), impersonator()], &allowed));
@@ -177,7 +177,7 @@ fn what_makes_no_cluster_is_refused_by_its_field() {
         ("/spec/syncMode", json!(null), "spec.syncMode is empty"),
         ("/spec/syncMode", json!(CANARY), "spec.syncMode is neither Push nor Pull"),
         ("/spec/apiEndpoint", json!(""), "spec.apiEndpoint is empty"),
-        ("/spec/apiEndpoint", json!([CANARY]), "spec.apiEndpoint has another type"),
+        ("/spec/apiEndpoint", json!([CANARY]), "spec.apiEndpoint has an unexpected type"),
         ("/spec/apiEndpoint", json!("http://c4n4ry"), "spec.apiEndpoint: http would send"),
         ("/spec/apiEndpoint", json!("https://u:c4n4ry@m"), "spec.apiEndpoint: the URL must not have a user"),
         ("/spec/apiEndpoint", json!("c4n4ry/path"), "spec.apiEndpoint: the URL has no scheme"),
@@ -187,9 +187,10 @@ fn what_makes_no_cluster_is_refused_by_its_field() {
         ("/spec/proxyURL", json!("http://u:c4n4ry@[fe80::1]:1"), "spec.proxyURL is an address that --deny-endpoints"),
         ("/spec/proxyHeader", json!(CANARY), "registered"),
         ("/spec/secretRef/namespace", json!("a.b"), "spec.secretRef names no Secret"),
-        ("/spec/secretRef/name", json!([CANARY]), "spec.secretRef.name has another type"),
-        ("/spec/insecureSkipTLSVerification", json!(CANARY), "insecureSkipTLSVerification has another type"),
-        ("/spec/zones", json!(CANARY), "spec.zones has another type"),
+        ("/spec/secretRef/namespace", json!("vela-system"), "outside of the namespace karmada-cluster"),
+        ("/spec/secretRef/name", json!([CANARY]), "spec.secretRef.name has an unexpected type"),
+        ("/spec/insecureSkipTLSVerification", json!(CANARY), "insecureSkipTLSVerification has an unexpected type"),
+        ("/spec/zones", json!(CANARY), "spec.zones has an unexpected type"),
     ] {
         let told = told(&reading(&with(cluster(), pointer, value)));
         assert!(told.contains(expected) && !told.contains(CANARY), "{expected}: {told}");
@@ -202,7 +203,10 @@ fn what_makes_no_cluster_is_refused_by_its_field() {
 fn what_a_secret_lacks_is_refused_by_its_key() {
     let authority = identity().0.certificate_pem();
     for (data, expected) in [
-        (&[("token", "c4n4ry c4n4ry"), ("caBundle", &authority)][..], "\"token\" holds characters no bearer token has"),
+        (
+            &[("token", "c4n4ry c4n4ry"), ("caBundle", &authority)][..],
+            "\"token\" holds characters that are invalid in a bearer token",
+        ),
         (&[("token", CANARY), ("caBundle", CANARY)], "caBundle: no certificate found"),
         (&[("caBundle", &authority)], "no key \"token\""),
     ] {
@@ -223,6 +227,6 @@ fn tokens_of_the_control_plane_are_sent_nowhere() {
         stolen["type"] = "kubernetes.io/service-account-token".into();
         let other = if name == "member1" { impersonator() } else { secret("member1", &[("caBundle", "")]) };
         let told = told(&read_with(&cluster(), &[read_secret(&stolen), other], &rules()));
-        assert!(told.contains("is the token of a ServiceAccount of the control plane"), "{told}");
+        assert!(told.contains("is the token of a ServiceAccount of its own control plane"), "{told}");
     }
 }

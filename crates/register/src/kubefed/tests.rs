@@ -96,7 +96,7 @@ fn all_validations_are_disabled_where_that_is_allowed_and_no_single_one() {
     assert_eq!(registered(read_with(&disabled(json!(["*"])), &allowed)).trust, Trust::Insecure);
     assert!(tell(json!(["SubjectName"])).contains("tls-server-name"));
     assert!(tell(json!(["ValidityPeriod"])).contains("new certificate"));
-    assert!(tell(json!(["*", "SubjectName"])).contains("leave * alone"));
+    assert!(tell(json!(["*", "SubjectName"])).contains("use only *"));
     assert!(tell(json!(["SubjectName", "*"])).contains("tls-server-name"));
     let unknown = tell(json!([CANARY]));
     assert!(unknown.contains("disabledTLSValidations is neither *") && !unknown.contains(CANARY), "{unknown}");
@@ -110,7 +110,7 @@ fn what_makes_no_cluster_is_refused_by_its_field() {
         ("/kind", json!("FederatedTypeConfig"), "another kind"),
         ("/spec", json!(null), "spec.secretRef.name is empty"),
         ("/spec/secretRef/name", json!("c4n4ry/../x"), "spec.secretRef.name names no Secret"),
-        ("/spec/secretRef/name", json!([CANARY]), "spec.secretRef.name has another type"),
+        ("/spec/secretRef/name", json!([CANARY]), "spec.secretRef.name has an unexpected type"),
         ("/metadata/namespace", json!(null), "spec.secretRef.name names no Secret"),
         ("/spec/apiEndpoint", json!(null), "spec.apiEndpoint is empty"),
         ("/spec/apiEndpoint", json!("http://c4n4ry"), "spec.apiEndpoint: http would send"),
@@ -137,9 +137,12 @@ fn what_makes_no_cluster_is_refused_by_its_field() {
 fn what_is_no_members_token_is_refused() {
     let own = with(plain("c1-token", &[("token", CANARY)]), "/type", "kubernetes.io/service-account-token");
     for (secret, expected) in [
-        (own, "is the token of a ServiceAccount of the control plane"),
+        (own, "is the token of a ServiceAccount of its own control plane"),
         (plain("c1-token", &[("token", "")]), "no key \"token\""),
-        (plain("c1-token", &[("token", "c4n4ry c4n4ry")]), "\"token\" holds characters no bearer token has"),
+        (
+            plain("c1-token", &[("token", "c4n4ry c4n4ry")]),
+            "\"token\" holds characters that are invalid in a bearer token",
+        ),
     ] {
         let told = told(&read(&cluster(), &[&read_secret(&secret)], &rules()));
         assert!(told.starts_with("refused: ") && told.contains(expected) && !told.contains(CANARY), "{told}");

@@ -24,10 +24,10 @@ fn an_object_that_is_none_is_refused_by_the_field() {
     for (pointer, value, expected) in [
         ("/metadata/uid", json!(null), "metadata.uid is empty"),
         ("/metadata/name", json!(""), "metadata.name is empty"),
-        ("/metadata/name", json!([CANARY]), "metadata.name has another type"),
+        ("/metadata/name", json!([CANARY]), "metadata.name has an unexpected type"),
         ("/kind", json!(null), "kind is empty"),
-        ("/metadata/labels", json!({"a": {"b": CANARY}}), "metadata.labels has another type"),
-        ("/metadata/labels", json!(CANARY), "metadata.labels has another type"),
+        ("/metadata/labels", json!({"a": {"b": CANARY}}), "metadata.labels has an unexpected type"),
+        ("/metadata/labels", json!(CANARY), "metadata.labels has an unexpected type"),
         ("/metadata", json!(CANARY), "is empty"),
     ] {
         let refused = Object::read(&with(object.clone(), pointer, value)).unwrap_err().to_string();
@@ -58,10 +58,10 @@ fn a_secret_that_is_none_is_refused_by_the_key() {
         ("/data/token", json!(format!("{}\n", base64(CANARY))), "key \"token\" of the Secret is not base64"),
         ("/data/token", json!([CANARY]), "key \"token\" of the Secret is not base64"),
         ("/data/c4n4ry c4n4ry", json!(""), "has an invalid key"),
-        ("/data", json!(CANARY), "data has another type"),
-        ("/type", json!({"a": CANARY}), "type has another type"),
-        ("/metadata/ownerReferences", json!(CANARY), "metadata.ownerReferences has another type"),
-        ("/metadata/ownerReferences", json!([{"kind": [CANARY]}]), "kind has another type"),
+        ("/data", json!(CANARY), "data has an unexpected type"),
+        ("/type", json!({"a": CANARY}), "type has an unexpected type"),
+        ("/metadata/ownerReferences", json!(CANARY), "metadata.ownerReferences has an unexpected type"),
+        ("/metadata/ownerReferences", json!([{"kind": [CANARY]}]), "kind has an unexpected type"),
         ("/metadata/namespace", json!(null), "metadata.namespace is empty"),
     ] {
         let refused = SecretObject::read(&with(good.clone(), pointer, value)).unwrap_err().to_string();
