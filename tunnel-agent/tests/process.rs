@@ -65,7 +65,7 @@ fn a_missing_token_file_is_told_and_waited_for() {
     let mut process = Running::start();
     let line = process.process.line_with("not linked");
     let reason = line["reason"].as_str().unwrap();
-    assert!(reason.contains("token") && reason.contains("No such file"), "{reason}");
+    assert!(reason.contains("token") && reason.contains("no such file"), "{reason}");
     std::fs::write(process.directory.path().join("token"), "a-secret-token").unwrap();
     let line = process.process.line_with("connection refused").to_string();
     assert!(!line.contains("a-secret-token"), "{line}");

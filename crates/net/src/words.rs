@@ -9,6 +9,9 @@ use std::iter::successors;
 const MOST: usize = 16;
 /// What the standard library puts between the system's words and its number.
 const NUMBER: &str = " (os error ";
+/// Kinds that the standard library words otherwise than Go.
+const KINDS: [ErrorKind; 4] =
+    [ErrorKind::ConnectionReset, ErrorKind::HostUnreachable, ErrorKind::NetworkUnreachable, ErrorKind::TimedOut];
 
 /// An error of the system, or of what stands in for it.
 pub fn io(error: &Error) -> String {
@@ -43,7 +46,13 @@ pub fn causes(error: &(dyn StdError + 'static)) -> String {
 }
 
 fn one(error: &(dyn StdError + 'static)) -> String {
-    error.downcast_ref().map_or_else(|| plain(&error.to_string()), io)
+    if let Some(error) = error.downcast_ref() {
+        return io(error);
+    }
+    let text = error.to_string();
+    // h2 tells an error to all streams, and of a copy only the kind is left.
+    let copied = KINDS.into_iter().map(Error::from).find(|kind| kind.to_string() == text);
+    copied.map_or_else(|| plain(&text), |kind| io(&kind))
 }
 
 /// The text of an error that quotes errors of the system, with those in these words.
@@ -101,6 +110,19 @@ mod tests {
         }
         assert_eq!(io(&ErrorKind::TimedOut.into()), "i/o timeout");
         assert_eq!(io(&ErrorKind::ConnectionReset.into()), "connection reset by peer");
+    }
+
+    #[test]
+    fn a_kind_alone_is_told_in_go_s_words() {
+        #[derive(Debug, thiserror::Error)]
+        #[error("{0}")]
+        struct Copied(Error);
+
+        for (kind, words) in
+            [(ErrorKind::ConnectionReset, "connection reset by peer"), (ErrorKind::TimedOut, "i/o timeout")]
+        {
+            assert_eq!(causes(&Copied(kind.into())), words);
+        }
     }
 
     #[test]

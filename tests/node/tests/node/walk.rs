@@ -47,7 +47,7 @@ pub(crate) fn walk(lab: &Lab) -> Result<()> {
 
 /// One of the README's first commands, said of this place.
 fn first(number: usize) -> Result<String> {
-    let mut commands = part(README, "Two commands, ", "![Half a minute", "sh")?;
+    let mut commands = part(README, "Two commands, ", "![A terminal", "sh")?;
     ensure!(commands.len() == 3, "{commands:?}");
     Ok(commands.swap_remove(number))
 }

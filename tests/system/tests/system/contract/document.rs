@@ -24,7 +24,7 @@ const CRATES: [(&str, &str); 21] = [
     ("protocol", "crates/tunnel/src"),
     ("server", "tunnel-server/src"),
     ("agent", "tunnel-agent/src"),
-    ("memory", "gateway/tests/memory"),
+    ("memory", "gateway/tests/memory/main"),
     ("process", "gateway/tests/process"),
     ("demo", "demo/src"),
     ("cli", "cli/src"),
