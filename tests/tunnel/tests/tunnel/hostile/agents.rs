@@ -63,7 +63,7 @@ const ROWS: &[Row] = &[
     ends("a head without an end", |stream| endless(stream, 16_000), 2_000),
     ends("a head in frames without a byte", |stream| endless(stream, 0), 2_000),
     ends("a head of megabytes", |stream| in_frames(0, stream, &large()), 1),
-    stays("early hints without an end", hint, 5_000, Gets::Nothing),
+    ends("early hints without an end", hint, 5_000),
     stays("a storm of PINGs", |_| encode(PING, 0, 0, b"are you?").repeat(100), 200, Gets::Nothing),
     stays("a storm of SETTINGS", |_| encode(SETTINGS, 0, 0, &[]).repeat(100), 200, Gets::Nothing),
     ends("a storm of goodbyes", |_| encode(GOAWAY, 0, 0, &[0; 8]).repeat(100), 100),
