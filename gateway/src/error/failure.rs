@@ -12,7 +12,7 @@ use http::StatusCode;
 use super::Error;
 use crate::clusters::{CredentialLease, LookupError, NotIssued};
 use crate::headers::size::Unfit;
-use crate::upstream::SendError;
+use crate::upstream::{ConnectError, SendError};
 
 /// A request for `cluster` that got no answer of its own. Its text is the client's message.
 #[derive(Debug)]
@@ -58,6 +58,14 @@ pub enum Cause {
 impl Cause {
     pub fn at(self, cluster: &ClusterName) -> Error {
         Error::Cluster(Failure { cluster: cluster.clone(), cause: self })
+    }
+
+    /// Of a request that could not be sent, or got no answer.
+    pub fn sending(error: SendError) -> Self {
+        match error {
+            SendError::Connect(error) if matches!(*error, ConnectError::Unregistered { .. }) => Self::Absent,
+            error => Self::Send(error),
+        }
     }
 
     /// Of a 401 of the member.

@@ -34,10 +34,11 @@ impl Reason {
         Self::Unknown(what.to_string())
     }
 
-    /// Why there is no connection. `None`: nothing was tried, since too many dials failed before.
+    /// Why there is no connection. `None`: nothing was tried, since too many dials failed before or
+    /// the cluster was removed.
     pub fn of_dial(error: &ConnectError) -> Option<Self> {
         Some(match error {
-            ConnectError::CircuitOpen(_) => return None,
+            ConnectError::CircuitOpen(_) | ConnectError::Unregistered { .. } => return None,
             error if error.is_timeout() => Self::ConnectionTimeout,
             ConnectError::Dial(error) => Self::dialling(dial(error)),
             ConnectError::Proxy(error) => Self::dialling(proxy(error)),

@@ -24,7 +24,7 @@ pub async fn serve(call: &Call<'_>, request: Request<RequestBody>) -> Result<Res
     let (mut head, body) = answer.into_parts();
     if head.headers.len() > headers::MOST_LINES {
         let error = SendError::Broken(format!("its response has more than {} header lines", headers::MOST_LINES));
-        return Err(Cause::Send(error).at(cluster.name()));
+        return Err(Cause::sending(error).at(cluster.name()));
     }
     if head.status.is_informational() {
         return Err(Cause::Unexpected(head.status).at(cluster.name()));
@@ -76,7 +76,7 @@ impl Attempt for Plain<'_> {
         let sent = lease.upstream().send(call.connection.core(), request, &|| call.lingers(), trace).await;
         sent.map_err(|error| {
             attempt::suspect(&call.cluster, lease, &error);
-            Cause::Send(error).at(call.cluster.name())
+            Cause::sending(error).at(call.cluster.name())
         })
     }
 }

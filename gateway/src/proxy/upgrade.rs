@@ -119,7 +119,7 @@ impl Attempt for Upgrading<'_> {
         };
         answer.map_err(|error| {
             attempt::suspect(&self.call.cluster, lease, &error);
-            Cause::Send(error).at(cluster)
+            Cause::sending(error).at(cluster)
         })
     }
 }

@@ -101,7 +101,12 @@ impl Target {
         let Ok(_dialling) = timeout_at(deadline, self.dials.acquire()).await else {
             return Err(DialError::Timeout { address: self.address() }.into());
         };
-        let outcome = self.connect_somewhere(alpn, deadline, trace).await;
+        let outcome = tokio::select! {
+            biased;
+            // A connection made for it would be closed at once, and dialled again.
+            () = self.ended.cancelled() => Err(ConnectError::Unregistered { address: self.address() }),
+            outcome = self.connect_somewhere(alpn, deadline, trace) => outcome,
+        };
         match &outcome {
             Ok(_) => attempt.succeeded(),
             // It is there, but not for upgrades: no reason to keep other requests from it.

@@ -12,6 +12,7 @@ use std::future::poll_fn;
 use http::uri::PathAndQuery;
 use http::{Request, Response, Uri, Version};
 use hyper::body::Body;
+use net::words::causes;
 
 pub use self::body::H2Body;
 pub use self::connection::{Connection, Lease};
@@ -42,7 +43,7 @@ pub async fn send(
 ) -> Result<Sent, SendError> {
     if let Err(error) = lease.ready().await {
         lease.connection().close();
-        return Ok(Sent::NotSent(request, error.to_string()));
+        return Ok(Sent::NotSent(request, causes(&error)));
     }
     let (mut parts, body) = request.into_parts();
     let account = body.account().cloned();
@@ -55,7 +56,7 @@ pub async fn send(
     // have been read in part.
     *head.headers_mut() = if ends { parts.headers.clone() } else { std::mem::take(&mut parts.headers) };
     let (response, stream) =
-        lease.sender().send_request(head, ends).map_err(|error| SendError::Broken(error.to_string()))?;
+        lease.sender().send_request(head, ends).map_err(|error| SendError::Broken(causes(&error)))?;
     let (upload, unread) = if ends { (None, Some(body)) } else { (Some(Upload::new(body, stream)), None) };
     let mut unanswered = Unanswered::new(response, upload, lease, lingers, account.clone());
     let answer = poll_fn(|cx| unanswered.poll(cx)).await;
@@ -81,10 +82,10 @@ pub async fn send(
         // §6.8). Go's servers leave out what is on its way when they end a connection, so this is
         // no rarity. h2 reports it for such streams only.
         Err(Failure::Upstream(error)) if error.is_remote() && error.is_go_away() => match unread {
-            Some(body) => Ok(Sent::NotSent(Request::from_parts(parts, body), error.to_string())),
+            Some(body) => Ok(Sent::NotSent(Request::from_parts(parts, body), causes(&error))),
             None => Err(SendError::Refused),
         },
-        Err(Failure::Upstream(error)) => Err(SendError::Broken(error.to_string())),
+        Err(Failure::Upstream(error)) => Err(SendError::Broken(causes(&error))),
     }
 }
 

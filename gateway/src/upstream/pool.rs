@@ -34,9 +34,15 @@ pub struct Pool {
     this: Weak<Pool>,
 }
 
+/// Dials in a row whose connections were gone before any request could use them. A member that
+/// takes every connection and closes it at once would have each waiting request dial for ever.
+const FRUITLESS_DIALS: u32 = 4;
+
 #[derive(Default)]
 struct State {
     h2: Vec<Arc<h2::Connection>>,
+    /// HTTP/2 connections made since the last request that found one to use.
+    fruitless: u32,
     /// The last dial ended with HTTP/1.1: every request dials for itself.
     speaks_h1: bool,
     dial: Option<DialOutcome>,
@@ -57,6 +63,8 @@ enum Step {
     Began(DialOutcome),
     DialH1(h1::Slot),
     Exhausted(usize),
+    /// The member closes what it accepts.
+    Refused,
 }
 
 // === impl Pool ===
@@ -81,6 +89,7 @@ impl Pool {
             match self.step(trace) {
                 Step::Use(lease) => return Ok(lease),
                 Step::Exhausted(limit) => return Err(SendError::Exhausted(limit)),
+                Step::Refused => return Err(SendError::Refused),
                 // Rare, and large: not to be carried around by every request.
                 Step::DialH1(slot) => return Box::pin(self.dial_h1(slot, trace)).await,
                 Step::Began(outcome) => self.wait(outcome, None).await?,
@@ -121,6 +130,7 @@ impl Pool {
         let mut state = self.state.lock();
         state.h2.retain(|connection| !connection.is_closing());
         if let Some(lease) = state.h2.iter().find_map(h2::Connection::lease) {
+            state.fruitless = 0;
             return Step::Use(Lease::H2(lease));
         }
         if state.speaks_h1 {
@@ -131,6 +141,10 @@ impl Pool {
         }
         if state.h2.len() >= MAX_H2_CONNECTIONS {
             return Step::Exhausted(MAX_H2_CONNECTIONS);
+        }
+        if state.fruitless >= FRUITLESS_DIALS {
+            state.fruitless = 0;
+            return Step::Refused;
         }
         let (report, outcome) = watch::channel(None);
         state.dial = Some(outcome.clone());
@@ -176,7 +190,10 @@ impl Pool {
         let mut state = self.state.lock();
         state.dial = None;
         match outcome {
-            Ok(Dialled::H2(connection)) => state.h2.push(connection),
+            Ok(Dialled::H2(connection)) => {
+                state.fruitless += 1;
+                state.h2.push(connection);
+            }
             Ok(Dialled::H1(connection)) => {
                 state.speaks_h1 = true;
                 self.h1.put(connection);

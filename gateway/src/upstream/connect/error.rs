@@ -35,6 +35,9 @@ pub enum ConnectError {
     /// Nothing was tried.
     #[error(transparent)]
     CircuitOpen(#[from] CircuitOpen),
+    /// The cluster was removed meanwhile: nothing of the request was sent.
+    #[error("dial tcp {address}: the cluster is no longer registered")]
+    Unregistered { address: String },
     /// Several addresses, none of which answered.
     #[error("{}", join(.0))]
     Nowhere(Vec<Self>),
@@ -64,6 +67,7 @@ impl ConnectError {
     pub fn is_of_the_member(&self) -> bool {
         match self {
             Self::Tunnel { source, .. } => source.is_of_the_member(),
+            Self::Unregistered { .. } => false,
             _ => true,
         }
     }
@@ -91,7 +95,8 @@ impl ConnectError {
             | Self::Http2 { .. }
             | Self::NoStreams { .. }
             | Self::Exhausted { .. }
-            | Self::CircuitOpen(_) => false,
+            | Self::CircuitOpen(_)
+            | Self::Unregistered { .. } => false,
         }
     }
 
@@ -110,6 +115,7 @@ impl ConnectError {
             Self::NoHttp1 { .. } | Self::Http2 { .. } | Self::NoStreams { .. } => "protocol",
             Self::Exhausted { .. } => "exhausted",
             Self::CircuitOpen(_) => "circuit",
+            Self::Unregistered { .. } => "unregistered",
             Self::Nowhere(failures) => failures.last().map_or("refused", Self::kind),
         }
     }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 use h2::Reason;
 use http::HeaderMap;
 use http_body::Frame;
+use net::words::causes;
 
 use super::{Lease, Upload};
 use crate::unread::Source;
@@ -67,6 +68,6 @@ impl H2Body {
             return None;
         }
         let shed = self.lease.connection().is_shed();
-        Some(Err(Truncated(if shed { GaveWay.to_string() } else { error.to_string() })))
+        Some(Err(Truncated(if shed { GaveWay.to_string() } else { causes(error) })))
     }
 }

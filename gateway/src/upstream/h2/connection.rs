@@ -14,6 +14,7 @@ use http::HeaderMap;
 use net::gather::{Driven, Gathered, gather};
 use net::http2;
 use net::seal::Seal;
+use net::words::causes;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
@@ -79,13 +80,13 @@ impl Connection {
         let (io, outlet) = gather(io);
         let handshake = Settings::builder().handshake::<_, Bytes>(io);
         let started = async {
-            let (sender, driver) = handshake.await.map_err(|error| failed(error.to_string()))?;
+            let (sender, driver) = handshake.await.map_err(|error| failed(causes(&error)))?;
             let driver = outlet.drive(driver).reading_at_most(Settings::TURN);
             let mut driver = Collecting::new(driver, Arc::clone(&collector));
             let streams = |driver: &mut Driver<Inbound<T>>| driver.driver().connection().max_concurrent_send_streams();
             let settled = http2::settled(&mut driver, streams).await;
             settled.map_err(|error| {
-                failed(error.map_or_else(|| "closed by the member at once".into(), |error| error.to_string()))
+                failed(error.map_or_else(|| "closed by the member at once".into(), |error| causes(&error)))
             })?;
             Ok::<_, ConnectError>((sender, driver))
         };
@@ -266,7 +267,7 @@ async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
 /// How the connection ended, if not in good order.
 fn failure(end: Result<Result<(), h2::Error>, GaveWay>) -> Option<String> {
     match end {
-        Ok(end) => end.err().map(|error| error.to_string()),
+        Ok(end) => end.err().map(|error| causes(&error)),
         Err(gave_way) => Some(gave_way.to_string()),
     }
 }

@@ -1,5 +1,7 @@
 //! Members that leave in good order, restart or refuse: the next request finds its way.
 
+use kit::member::raw::{Act, RawMember};
+use kit::pki::ALPN_H2;
 use kit::wait::free_port;
 use system_tests::prelude::*;
 use tokio::task::JoinSet;
@@ -86,4 +88,17 @@ async fn goodbyes_under_load_cost_no_request() {
     clients.join_all().await;
     assert_eq!(member.request_count(), CLIENTS * REQUESTS, "each was asked once");
     assert!(member.connections_accepted() > 1);
+}
+
+/// Its connections count as made, so no dial fails: the request must not dial for ever.
+#[tokio::test]
+async fn a_member_that_closes_each_connection_at_once_is_dialled_a_few_times() {
+    /// SETTINGS, and GOAWAY in the same breath.
+    const GOODBYE: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0, 0, 0, 8, 7, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0];
+    const MOST_DIALS: usize = 16;
+    let member = RawMember::always(vec![Act::Tls(ALPN_H2), Act::Write(GOODBYE.into()), Act::ReadToEnd]).await;
+    let testbed = Testbed::with(&member).await;
+    let answer = testbed.get(&proxied(CLUSTER, "/x")).await;
+    super::assert_names_the_cluster(&answer, 503, "ServiceUnavailable");
+    assert!((1..=MOST_DIALS).contains(&member.connection_count()), "{}", member.connection_count());
 }
