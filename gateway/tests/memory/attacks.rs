@@ -16,6 +16,8 @@ use super::{DEAF, MEMBER};
 
 /// How long an attacker keeps what it has before it begins anew.
 pub const KEEP: Duration = Duration::from_secs(2);
+/// Before it begins anew.
+pub const PAUSE: Duration = Duration::from_millis(100);
 /// Streams of one connection.
 const STREAMS: usize = 200;
 const QUIET: Duration = Duration::from_millis(200);

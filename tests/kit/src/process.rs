@@ -33,6 +33,11 @@ impl LoggedProcess {
         self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no log line {awaited:?}"))
     }
 
+    /// The lines that nobody has read yet: for the message of a test that failed.
+    pub fn unread_lines(&self) -> Vec<String> {
+        self.lines.try_iter().collect()
+    }
+
     /// The first line with `message`.
     pub fn line(&self, message: &str) -> Value {
         loop {
