@@ -55,10 +55,7 @@ impl Controllers {
     /// process at once.
     pub fn run(config: Config) -> anyhow::Result<()> {
         let runtime = runtime()?;
-        let signals = process::watch_signals(runtime.handle()).context("cannot watch for signals")?;
-        let controllers = Self::assemble(config, runtime)?;
-        process::until_signalled(controllers.runtime.handle(), signals, || ())?;
-        controllers.stop()
+        process::run(&runtime.handle().clone(), || Self::assemble(config, runtime), Self::stop, || ())
     }
 
     fn assemble(config: Config, runtime: BackgroundRuntime) -> anyhow::Result<Self> {

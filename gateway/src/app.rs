@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use net::drain::Drain;
-use net::process::{self, Signals};
+use net::process;
 use net::runtime::block_on;
 use net::tls::server::ServingCertificates;
 use net::tls::{self, server as tls_server};
@@ -34,7 +34,7 @@ use crate::exchange::{self, Exchange, RulesFile};
 use crate::holding::Budget;
 use crate::hub;
 use crate::limits::{Limits, reports};
-use crate::metrics::{Held, Metrics, SecondLooks};
+use crate::metrics::{HeldBytes, Metrics, SecondLooks};
 use crate::needs::RequestNeeds;
 use crate::probes;
 use crate::tunnel::Tunnel;
@@ -68,8 +68,9 @@ impl Gateway {
     /// ends the process at once. Requests may change the process's log level by `log_level`.
     pub fn run(config: &Config, log_level: LogLevel) -> anyhow::Result<()> {
         let threads = Threads::start(config.threads)?;
-        let signals = process::watch_signals(threads.control())?;
-        Self::assemble(config, threads, Some(log_level))?.until_signalled(signals)
+        let control = threads.control().clone();
+        let start = || Self::assemble(config, threads, Some(log_level));
+        process::run(&control, start, Self::stop, exec_credential::end_all)
     }
 
     fn assemble(config: &Config, mut threads: Threads, log_level: Option<LogLevel>) -> anyhow::Result<Self> {
@@ -136,11 +137,6 @@ impl Gateway {
         drop(self.audit);
         Ok(())
     }
-
-    fn until_signalled(self, signals: Signals) -> anyhow::Result<()> {
-        process::until_signalled(self.threads.control(), signals, exec_credential::end_all)?;
-        self.stop()
-    }
 }
 
 /// Read once, and only to be found wrong now and not by the first cluster that needs it.
@@ -189,16 +185,14 @@ fn build(
     let mut registry = MetricsRegistry::default();
     let metrics = Metrics::register(&mut registry);
     let metrics = if config.ocm_proxy_metrics { metrics.with_proxied(&mut registry) } else { metrics };
-    let shown = Certificates::register("cluster_gateway", &mut registry);
-    shown.watch(Arc::clone(certificates) as _);
-    shown_to_hub(config, &shown);
+    let shown = shown_certificates(config, certificates, &mut registry);
     let auth_metrics = auth::Metrics::register(&mut registry);
     let audit_metrics = audit::Metrics::register(&mut registry);
     let audit = config.audit.as_ref().map(|log| audit::Log::start(log, audit_metrics)).transpose()?;
     let traces = traces(config, control, &mut registry)?;
     let limits = Limits::new(config.caps, &mut registry);
     let budget = Budget::of_cores(config.held_bytes, config.threads);
-    registry.register_collector(Box::new(Held(budget.clone())));
+    registry.register_collector(Box::new(HeldBytes(budget.clone())));
     let exchange = exchange(config, control, &mut registry)?;
     let readiness = Readiness::default();
     let (unlisted, unknown) = (readiness.block("clusters"), readiness.block("identity"));
@@ -243,6 +237,18 @@ fn build(
         settings: config.settings.clone(),
     });
     Ok(Built { needs, auth, tunnel_server, audit })
+}
+
+/// Those whose expiry metrics tell.
+fn shown_certificates(
+    config: &Config,
+    certificates: &Arc<ServingCertificates>,
+    registry: &mut MetricsRegistry,
+) -> Certificates {
+    let shown = Certificates::register("cluster_gateway", registry);
+    shown.watch(Arc::clone(certificates) as _);
+    shown_to_hub(config, &shown);
+    shown
 }
 
 /// Absent, its metrics too, if nothing is traced.

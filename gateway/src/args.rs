@@ -23,7 +23,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args as Group, Parser, ValueEnum};
-use telemetry::flags::duration;
+use telemetry::flags::{LogFormat, duration};
 
 use self::audit::Audit;
 pub use self::config::InvalidConfig;
@@ -274,10 +274,4 @@ pub enum UpgradeVerb {
 pub enum MissingCa {
     System,
     Insecure,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogFormat {
-    Text,
-    Json,
 }

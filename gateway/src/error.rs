@@ -157,7 +157,7 @@ impl Error {
                 Status::forbidden(&user.name, &attributes, &reason)
             }
             Self::Authorization(AuthorizationError::Busy) => reviews_full(),
-            Self::Authorization(AuthorizationError::Review(reason)) => Status::internal_error(&reason),
+            Self::Authorization(AuthorizationError::Review(error)) => Status::internal_error(&error.to_string()),
             Self::BadRequest(message) => Status::bad_request(message),
             Self::BadPath(error) => Status::bad_request(error.to_string()),
             Self::WorkloadService => Status::new(StatusCode::FORBIDDEN, Reason::Forbidden, self.to_string()),
@@ -191,7 +191,7 @@ fn authentication(error: AuthenticationError) -> Status {
             Status::forbidden(&user.name, &attributes, &reason)
         }
         AuthenticationError::BadRequest(message) => Status::bad_request(message),
-        AuthenticationError::Review(reason) => Status::internal_error(&reason),
+        AuthenticationError::Review(error) => Status::internal_error(&error.to_string()),
         AuthenticationError::Busy => reviews_full(),
     }
 }

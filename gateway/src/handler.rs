@@ -12,6 +12,7 @@ use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Request, Response};
 use hyper::upgrade::OnUpgrade;
 use traces::{Span, Trace, Traces};
+use tracing::Level;
 
 use crate::audit::Draft;
 use crate::body::ResponseBody;
@@ -152,11 +153,12 @@ fn refuse(
     if is_strangers && !connection.peer().is_front_proxy() {
         connection.close_soon();
     }
-    let due = if verdict.is_operational { gateway.failure_log.due(head.cluster(), side) } else { None };
+    let is_operational = verdict.level == Level::WARN;
+    let due = if is_operational { gateway.failure_log.due(head.cluster(), side) } else { None };
     // As text, which is escaped: an error may repeat what a caller, or whoever was asked about it,
     // wrote.
     let text = due.map(|_| error.to_string());
-    if !verdict.is_operational {
+    if !is_operational {
         tracing::debug!(
             cluster = head.cluster().map_or("", ClusterName::as_str),
             side = side.as_str(),

@@ -50,11 +50,7 @@ use self::config::Config;
 impl Gateway {
     /// Starts from command-line arguments, the program's name first, as [`Gateway::start_with`]
     /// does.
-    pub fn start<I, T>(arguments: I) -> anyhow::Result<Self>
-    where
-        I: IntoIterator<Item = T>,
-        T: Into<OsString> + Clone,
-    {
+    pub fn start(arguments: impl IntoIterator<Item: Into<OsString> + Clone>) -> anyhow::Result<Self> {
         Self::start_with(&Config::try_from(args::parse_from(arguments)?)?)
     }
 }

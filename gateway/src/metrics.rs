@@ -32,7 +32,7 @@ pub use telemetry::metrics::InFlight;
 
 pub use self::circuit::CircuitGauge;
 use self::dialect::DialectLabel;
-pub use self::held::Held;
+pub use self::held::HeldBytes;
 use self::ledger::Ledger;
 use self::life::Life;
 use self::proxied::{OfCluster, Proxied, Topic};

@@ -56,13 +56,13 @@ pub struct Reader {
 /// A stream and what was taken off it, shared by its reader and the driver of its connection.
 pub struct Unread {
     /// `None` once the reader has left: h2 keeps the waker for longer.
-    kept: Mutex<Option<UnreadState>>,
+    kept: Mutex<Option<UnreadBody>>,
     armed: AtomicBool,
     reader: AtomicWaker,
     collector: Arc<Collector>,
 }
 
-struct UnreadState {
+struct UnreadBody {
     stream: RecvStream,
     queue: Queue,
     /// What ended it, unless h2 has that still.
@@ -160,7 +160,7 @@ fn release(stream: &mut RecvStream, data: &Bytes) {
 impl Reader {
     /// `first` was taken off the stream already.
     fn new(stream: RecvStream, first: Bytes, collector: &Arc<Collector>, account: Option<Account>) -> Self {
-        let mut kept = UnreadState { stream, queue: Queue::default(), trailers: None, account };
+        let mut kept = UnreadBody { stream, queue: Queue::default(), trailers: None, account };
         kept.put(first);
         let unread = Arc::new(Unread {
             kept: Mutex::new(Some(kept)),
@@ -187,8 +187,8 @@ impl Reader {
     }
 
     /// The next frame, and if that is short what lies behind it too: whoever it is for gets fewer.
-    fn poll_frames(&self, kept: &mut UnreadState) -> Poll<Option<Result<Bytes, h2::Error>>> {
-        let poll = |kept: &mut UnreadState| self.unread.arm(&self.waker, &mut kept.stream, RecvStream::poll_data);
+    fn poll_frames(&self, kept: &mut UnreadBody) -> Poll<Option<Result<Bytes, h2::Error>>> {
+        let poll = |kept: &mut UnreadBody| self.unread.arm(&self.waker, &mut kept.stream, RecvStream::poll_data);
         let first = match poll(kept) {
             Poll::Ready(Some(Ok(first))) if first.len() < SHORT => first,
             polled => return polled,
@@ -237,9 +237,9 @@ impl Drop for Reader {
     }
 }
 
-// === impl UnreadState ===
+// === impl UnreadBody ===
 
-impl UnreadState {
+impl UnreadBody {
     fn put(&mut self, piece: Bytes) {
         if piece.is_empty() {
             return;
@@ -278,7 +278,7 @@ impl UnreadState {
     }
 }
 
-impl Drop for UnreadState {
+impl Drop for UnreadBody {
     fn drop(&mut self) {
         drop(self.take_trailers());
         if let Some(account) = &self.account {

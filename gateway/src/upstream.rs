@@ -9,6 +9,7 @@ pub mod addresses;
 pub mod body;
 pub mod circuit;
 pub mod connect;
+mod error;
 pub mod h1;
 pub mod h2;
 pub mod pool;
@@ -20,12 +21,13 @@ use http::{Request, Response};
 use net::transport::Transport;
 use traces::{Span, Trace};
 
-pub use self::body::{Truncated, UpstreamBody};
+pub use self::body::UpstreamBody;
 pub use self::connect::{ConnectError, Dialer, MAX_DIALS, Target};
+pub use self::error::{Lost, SendError, Truncated};
 pub use self::h1::Reading;
 use self::pool::{Lease, Pool};
 pub use self::shed::Counted;
-use crate::headers::size::{self, Unfit};
+use crate::headers::size;
 use crate::metrics::ClusterMetrics;
 use crate::request_body::RequestBody;
 use crate::spans;
@@ -35,39 +37,6 @@ pub struct Upstream {
     target: Arc<Target>,
     /// One per core, so that no request waits for another core's lock or task.
     pools: Box<[Arc<Pool>]>,
-}
-
-/// Why a request got no response head.
-#[derive(Debug, thiserror::Error)]
-pub enum SendError {
-    /// Nothing of the request was sent.
-    #[error(transparent)]
-    Connect(#[from] Arc<ConnectError>),
-    /// Nothing of the request was sent: all connections are in use and no more may be opened.
-    #[error("all {0} connections to the member are in use")]
-    Exhausted(usize),
-    /// The member refused the request unprocessed.
-    #[error("the member refused the request unprocessed, probably because it is shutting down")]
-    Refused,
-    /// The member, or the network, ended the exchange; it may have acted on the request.
-    #[error("{0}")]
-    Broken(String),
-    /// The connection was ended for what it held; the member may have acted on the request.
-    #[error(
-        "the gateway holds too many bytes (--max-held-bytes), and heads that this member began and did not finish \
-         hold the most: it closed the connection"
-    )]
-    Shed,
-    /// The head or the trailers of the request would endanger the streams of others. Nothing of
-    /// them was sent.
-    #[error("the request has {0}")]
-    Unfit(Unfit),
-    /// As that, of the answer.
-    #[error("its head has {0}")]
-    UnfitAnswer(Unfit),
-    /// The client stopped sending its request body.
-    #[error("the client disconnected while sending its request: {0}")]
-    ClientGone(String),
 }
 
 // === impl Upstream ===
@@ -117,7 +86,7 @@ impl Upstream {
                     h1::Sent::NotSent(unsent, reason) => (unsent, reason),
                 },
             };
-            tracing::debug!(address = self.target.address(), reason, "request not sent, trying another connection");
+            tracing::debug!(address = self.target.address(), %reason, "request not sent, trying another connection");
             request = unsent;
         }
         Err(SendError::Refused)

@@ -1,7 +1,5 @@
 //! Wiring: everything is built in order, then it runs, then it drains.
 
-mod runtime;
-
 use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::net::SocketAddr;
@@ -10,19 +8,19 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
 use net::drain::Drain;
-use net::process::{self, Signals};
+use net::process;
+use net::runtime::BackgroundRuntime;
 use prometheus_client::registry::Registry;
 use telemetry::admin::{self, Endpoint, Probes};
 use telemetry::certificates::Certificates;
 use telemetry::readiness::Readiness;
 
-use self::runtime::Runtime;
 use crate::api_server;
 use crate::args::{self, Config};
 use crate::connector::{Connector, process_name};
 use crate::credentials::Credentials;
 use crate::files::TokenFile;
-use crate::forward::Forwarder;
+use crate::forward::{self, Forwarder};
 use crate::links::{self, Links};
 use crate::metrics::{Live, Metrics};
 use crate::streams::Streams;
@@ -30,6 +28,9 @@ use crate::streams::Streams;
 /// What keeps the agent from being ready, as `/readyz` tells it.
 const CONDITIONS: &[&str] = &[links::CONDITION, api_server::CONDITION, SHUTDOWN];
 const SHUTDOWN: &str = "shutdown";
+
+/// For what is left of the tasks, and name look-ups, which cannot be interrupted.
+const LAST_MOMENT: Duration = Duration::from_millis(500);
 
 /// A running agent. Dropping it stops it without draining: its streams are reset.
 pub struct Agent {
@@ -39,7 +40,7 @@ pub struct Agent {
     drain: Drain,
     drain_timeout: Duration,
     /// The last field: the others live on it.
-    runtime: Runtime,
+    runtime: BackgroundRuntime,
 }
 
 // === impl Agent ===
@@ -48,25 +49,20 @@ impl Agent {
     /// Starts from command-line arguments, the program's name first. Returns once everything is
     /// running; links come later. May be called inside or outside an async runtime, since it brings
     /// its own.
-    pub fn start<I, T>(arguments: I) -> anyhow::Result<Self>
-    where
-        I: IntoIterator<Item = T>,
-        T: Into<OsString> + Clone,
-    {
+    pub fn start(arguments: impl IntoIterator<Item: Into<OsString> + Clone>) -> anyhow::Result<Self> {
         let config = Config::new(&args::parse_from(arguments)?, |name| std::env::var(name).ok())?;
-        let runtime = Runtime::start(config.threads)?;
+        let runtime = runtime(config.threads)?;
         Self::assemble(config, runtime)
     }
 
     /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal
     /// ends the process at once.
     pub fn run(config: Config) -> anyhow::Result<()> {
-        let runtime = Runtime::start(config.threads)?;
-        let signals = process::watch_signals(runtime.handle()).context("cannot watch for signals")?;
-        Self::assemble(config, runtime)?.until_signalled(signals)
+        let runtime = runtime(config.threads)?;
+        process::run(&runtime.handle().clone(), || Self::assemble(config, runtime), Self::stop, || ())
     }
 
-    fn assemble(config: Config, runtime: Runtime) -> anyhow::Result<Self> {
+    fn assemble(config: Config, runtime: BackgroundRuntime) -> anyhow::Result<Self> {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry);
         let certificates = Certificates::register("tunnel_agent", &mut registry);
@@ -139,19 +135,25 @@ impl Agent {
         } else {
             tracing::warn!(after = ?patience, "cut off unfinished streams");
         }
-        self.runtime.end();
+        let _ = self.runtime.end(2 * LAST_MOMENT);
         drop(not_ready);
         in_time?;
         Ok(())
     }
-
-    fn until_signalled(self, signals: Signals) -> anyhow::Result<()> {
-        process::until_signalled(self.runtime.handle(), signals, || ())?;
-        self.stop()
-    }
 }
 
-fn serve_admin(listen: SocketAddr, runtime: &Runtime, probes: Probes, links: Arc<Links>) -> anyhow::Result<Endpoint> {
+fn runtime(threads: usize) -> anyhow::Result<BackgroundRuntime> {
+    // A resolver that hangs must not gather more threads.
+    let runtime = BackgroundRuntime::of_relay("tunnel-agent", threads, forward::THREADS, LAST_MOMENT);
+    runtime.context("cannot start a runtime")
+}
+
+fn serve_admin(
+    listen: SocketAddr,
+    runtime: &BackgroundRuntime,
+    probes: Probes,
+    links: Arc<Links>,
+) -> anyhow::Result<Endpoint> {
     let handler = move |request: http::Request<hyper::body::Incoming>| {
         let answer = probes.answer(&request, || described(&links)).unwrap_or_else(|| {
             admin::text(http::StatusCode::NOT_FOUND, "there are /livez, /readyz?verbose and /metrics\n")

@@ -122,11 +122,7 @@ pub fn parse() -> Args {
 }
 
 /// Parses `arguments`, the first being the program's name.
-pub fn parse_from<I, T>(arguments: I) -> Result<Args, clap::Error>
-where
-    I: IntoIterator<Item = T>,
-    T: Into<OsString> + Clone,
-{
+pub fn parse_from(arguments: impl IntoIterator<Item: Into<OsString> + Clone>) -> Result<Args, clap::Error> {
     flags::parse("TUNNEL_AGENT_", arguments)
 }
 

@@ -21,14 +21,14 @@ use crate::metrics::Metrics;
 pub struct Credentials {
     tls: Followed,
     token: Option<TokenFile>,
-    state: Mutex<State>,
+    state: Mutex<LastIdentity>,
     /// The generation of what was read last; 0 if nothing was.
     changes: watch::Sender<u64>,
     metrics: Metrics,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LastIdentity {
     last: Option<Identity>,
     tls_number: u64,
     complaints: Complaints,
@@ -81,7 +81,7 @@ impl Credentials {
     /// What the files say now. An error is told once per cause.
     fn look(&self) -> Result<Identity, CredentialsError> {
         let mut state = self.state.lock();
-        let State { complaints, last, .. } = &mut *state;
+        let LastIdentity { complaints, last, .. } = &mut *state;
         match self.read() {
             Ok((config, number, token)) => {
                 complaints.clear();
@@ -105,7 +105,13 @@ impl Credentials {
         Ok((config, number, token))
     }
 
-    fn take(&self, state: &mut State, config: Arc<ClientConfig>, number: u64, token: Option<SecretString>) -> Identity {
+    fn take(
+        &self,
+        state: &mut LastIdentity,
+        config: Arc<ClientConfig>,
+        number: u64,
+        token: Option<SecretString>,
+    ) -> Identity {
         let last = state.last.as_ref();
         let same =
             last.filter(|last| state.tls_number == number && exposed(last.token.as_ref()) == exposed(token.as_ref()));

@@ -20,11 +20,11 @@ const LONGEST_TOKEN: u64 = 64 * 1024;
 #[derive(Debug)]
 pub struct Followed {
     files: ClientFiles,
-    state: Mutex<State>,
+    state: Mutex<LastRead>,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct LastRead {
     client: Option<Arc<FollowedClient>>,
     complaints: Complaints,
 }

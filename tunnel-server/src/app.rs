@@ -1,7 +1,5 @@
 //! Wiring: everything is bound and built in order, then it runs, then it drains.
 
-mod runtime;
-
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::Path;
@@ -10,15 +8,14 @@ use std::time::Duration;
 
 use anyhow::{Context, anyhow};
 use net::drain::Drain;
-use net::process;
-use net::runtime::block_on;
+use net::process::{self, drained};
+use net::runtime::{BackgroundRuntime, block_on};
 use net::throttle::LogThrottle;
 use prometheus_client::registry::Registry as MetricsRegistry;
 use telemetry::certificates::Certificates;
 use telemetry::readiness::Readiness;
 use tunnel::Budget;
 
-use self::runtime::Runtime;
 use crate::admin::{self, Admin};
 use crate::args::{self, Config, Hub};
 use crate::frontend::Frontends;
@@ -31,10 +28,17 @@ use links::Registry;
 /// How we call ourselves to the hub.
 const PROGRAM: &str = concat!("tunnel-server/", env!("CARGO_PKG_VERSION"));
 
+/// Threads that resolve names, at most: tokio's own limit.
+const BLOCKING: usize = 512;
+/// Name look-ups cannot be interrupted: a thread of theirs must not hold up the end.
+const LOOKUPS: Duration = Duration::from_secs(1);
+/// For the tasks to be dropped when the server is.
+const AFTER_DROP: Duration = Duration::from_secs(2);
+
 /// A running tunnel-server. Dropping it stops it without draining: streams are reset.
 pub struct Server {
     parts: Arc<Parts>,
-    runtime: Runtime,
+    runtime: BackgroundRuntime,
 }
 
 /// What listens.
@@ -53,27 +57,20 @@ impl Server {
     /// Starts from command-line arguments, the program's name first. Returns once everything is
     /// bound and running. Blocks briefly; may be called inside or outside an async runtime, since
     /// it brings its own.
-    pub fn start<I, T>(arguments: I) -> anyhow::Result<Self>
-    where
-        I: IntoIterator<Item = T>,
-        T: Into<OsString> + Clone,
-    {
+    pub fn start(arguments: impl IntoIterator<Item: Into<OsString> + Clone>) -> anyhow::Result<Self> {
         let config = Config::new(args::parse_from(arguments)?, hub::client::is_in_pod())?;
-        let runtime = Runtime::start(config.threads)?;
+        let runtime = runtime(config.threads)?;
         Self::assemble(&config, runtime)
     }
 
     /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal
     /// ends the process at once.
     pub fn run(config: &Config) -> anyhow::Result<()> {
-        let runtime = Runtime::start(config.threads)?;
-        let signals = process::watch_signals(runtime.handle())?;
-        let server = Self::assemble(config, runtime)?;
-        process::until_signalled(server.runtime.handle(), signals, || ())?;
-        server.stop()
+        let runtime = runtime(config.threads)?;
+        process::run(&runtime.handle().clone(), || Self::assemble(config, runtime), Self::stop, || ())
     }
 
-    fn assemble(config: &Config, runtime: Runtime) -> anyhow::Result<Self> {
+    fn assemble(config: &Config, runtime: BackgroundRuntime) -> anyhow::Result<Self> {
         for warning in &config.warnings {
             tracing::warn!("{warning}");
         }
@@ -131,14 +128,20 @@ impl Server {
         let Self { parts, runtime } = self;
         let patience = parts.shutdown_delay + parts.drain_timeout;
         let done = runtime.handle().spawn(async move { parts.shut_down().await });
-        runtime.finish(done, patience)
+        let _ = drained(runtime.handle(), done, patience)?; // one that panicked has ended, too
+        runtime.end(LOOKUPS + AFTER_DROP).context("the runtime")
     }
+}
+
+fn runtime(threads: usize) -> anyhow::Result<BackgroundRuntime> {
+    let runtime = BackgroundRuntime::of_relay("tunnel-worker", threads, BLOCKING, LOOKUPS);
+    Ok(runtime.context("cannot start a runtime")?.awaited(AFTER_DROP))
 }
 
 // === impl Parts ===
 
 impl Parts {
-    fn build(config: &Config, runtime: &Runtime) -> anyhow::Result<Self> {
+    fn build(config: &Config, runtime: &BackgroundRuntime) -> anyhow::Result<Self> {
         let handle = runtime.handle();
         let readiness = Readiness::default();
         let starting = [readiness.block("agents"), readiness.block("frontends")];
@@ -199,7 +202,7 @@ impl Parts {
 }
 
 /// The client of the hub, if there is one. It belongs to the runtime that drives it.
-fn hub(hub: &Hub, runtime: &Runtime) -> anyhow::Result<Option<auth::Hub>> {
+fn hub(hub: &Hub, runtime: &BackgroundRuntime) -> anyhow::Result<Option<auth::Hub>> {
     let path = match hub {
         Hub::Kubeconfig(path) => Some(path.clone()),
         Hub::InCluster => None,

@@ -15,8 +15,8 @@ use crate::clock::Clock;
 use crate::credentials::{Credentials, ProtocolToken, bearer};
 use crate::impersonation::{ImpersonationError, Malformed};
 use crate::metrics::{Method, Metrics};
-use crate::opinion::Opinion;
 use crate::peer::Peer;
+use crate::review::Opinion;
 use crate::review::ReviewError;
 use crate::token::Tokens;
 use crate::trust::Trust;
@@ -59,7 +59,7 @@ pub enum AuthenticationError {
     BadRequest(String),
     /// The hub could not be asked. Never let the request pass; the text is fit for the caller.
     #[error("{0}")]
-    Review(String),
+    Review(#[source] ReviewError),
     /// Too many others wait for the hub: answer 429, nothing was asked.
     #[error("{}", ReviewError::Busy)]
     Busy,
@@ -190,7 +190,7 @@ impl From<ImpersonationError> for AuthenticationError {
             ImpersonationError::Authorization(AuthorizationError::Forbidden { user, attributes, reason }) => {
                 Self::Forbidden { user, attributes, reason }
             }
-            ImpersonationError::Authorization(AuthorizationError::Review(text)) => Self::Review(text),
+            ImpersonationError::Authorization(AuthorizationError::Review(error)) => Self::Review(error),
             ImpersonationError::Authorization(AuthorizationError::Busy) => Self::Busy,
         }
     }
@@ -203,7 +203,7 @@ impl From<NotAuthenticated> for AuthenticationError {
         match unproven {
             NotAuthenticated::Refused(why) => Self::Unauthorized { why },
             NotAuthenticated::Failed(ReviewError::Busy) => Self::Busy,
-            NotAuthenticated::Failed(error) => Self::Review(error.to_string()),
+            NotAuthenticated::Failed(error) => Self::Review(error),
         }
     }
 }

@@ -55,7 +55,7 @@ pub enum AuthorizationError {
     /// The hub could not be asked. Answer 500, never let the request pass; the text is fit for the
     /// caller.
     #[error("{0}")]
-    Review(String),
+    Review(#[source] ReviewError),
     /// Too many others wait for the hub: answer 429, nothing was asked.
     #[error("{}", ReviewError::Busy)]
     Busy,

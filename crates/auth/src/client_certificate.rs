@@ -12,8 +12,8 @@ use aws_lc_rs::digest::{SHA256, digest};
 use crate::ca_bundle::CaBundle;
 use crate::certificate::Subject;
 use crate::clock::Window;
-use crate::opinion::Opinion;
 use crate::peer::{Peer, Verdict};
+use crate::review::Opinion;
 use crate::trust::Snapshot;
 use crate::user::User;
 

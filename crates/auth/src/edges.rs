@@ -6,7 +6,7 @@ use std::sync::Arc;
 use http::HeaderMap;
 
 use crate::identity_headers::{IdentityCache, IdentityHeaders};
-use crate::opinion::Opinion;
+use crate::review::Opinion;
 use crate::user::User;
 
 /// What is known on one connection of a front proxy with the usual names of headers.

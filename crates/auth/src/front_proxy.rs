@@ -13,8 +13,8 @@ use http::HeaderMap;
 
 use crate::certificate::Subject;
 use crate::clock::Window;
-use crate::opinion::Opinion;
 use crate::peer::{Peer, Verdict};
+use crate::review::Opinion;
 use crate::trust::{FrontProxySettings, Snapshot};
 
 /// Judges the peer's certificate and, if it is the front proxy's, reads the user from `headers`.

@@ -27,7 +27,6 @@ mod front_proxy;
 mod identity_headers;
 mod impersonation;
 mod metrics;
-mod opinion;
 mod peer;
 mod review;
 mod standalone;

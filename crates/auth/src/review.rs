@@ -16,6 +16,7 @@ use net::backoff::Backoff;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::metrics::{Kind, Metrics};
+use crate::user::User;
 
 use self::permits::ReviewPermits;
 
@@ -70,6 +71,22 @@ pub enum ReviewError {
 pub(crate) enum Decision {
     Allowed,
     Denied { reason: Arc<str> },
+}
+
+/// What one authentication method says about a request.
+///
+/// The three outcomes of `authenticator.Request` in `k8s.io/apiserver`: the first success wins; a
+/// request that no method recognises is anonymous; a request that some method refused is not.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum Opinion {
+    /// Nothing in the request concerns this method.
+    None,
+    User(Arc<User>),
+    /// The request carries a credential of this method, and it is not good. The text is for the
+    /// log.
+    Refused(Arc<str>),
+    /// The credential could not be checked.
+    Failed(ReviewError),
 }
 
 /// Whether another attempt may do better.

@@ -21,7 +21,7 @@ const KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(10);
 const KEEPALIVE_PROBES: u32 = 3;
 
-/// A place as messages and proxies spell it: `host:port`, IPv6 in brackets.
+/// A destination as messages and proxies spell it: `host:port`, IPv6 in brackets.
 #[derive(Debug, Clone, Copy)]
 pub struct HostPort<'a> {
     /// DNS name or IP address, IPv6 without brackets.
@@ -33,29 +33,29 @@ pub struct HostPort<'a> {
 ///
 /// The name is resolved once and only the resolved addresses are dialled, as [`connect_to`] says.
 pub async fn connect(host: &str, port: u16, deadline: Instant) -> Result<TcpStream, DialError> {
-    let place = HostPort { host, port };
+    let destination = HostPort { host, port };
     let addresses = timeout_at(deadline, tokio::net::lookup_host((host, port)))
         .await
-        .map_err(|_| DialError::Timeout { address: place.to_string() })?
+        .map_err(|_| DialError::Timeout { address: destination.to_string() })?
         .map_err(|source| DialError::Resolve { host: host.to_owned(), source })?;
-    connect_to(place, addresses, deadline).await
+    connect_to(destination, addresses, deadline).await
 }
 
-/// Connects to one of `addresses`, which `place` was found to mean, before `deadline`: whoever
-/// checks addresses hands on those that passed, and no others are dialled (CVE-2020-8562).
+/// Connects to one of `addresses`, which `destination` was found to mean, before `deadline`:
+/// whoever checks addresses hands on those that passed, and no others are dialled (CVE-2020-8562).
 ///
 /// Several are tried as RFC 8305 says: families in turns beginning with the first address's, the
 /// next one 250 ms after the last or as soon as one fails, eight at most. The first that answers is
 /// taken and the other attempts are given up. When all fail, the first address's failure is told;
 /// when time is up, all that was tried.
 pub async fn connect_to(
-    place: HostPort<'_>,
+    destination: HostPort<'_>,
     addresses: impl IntoIterator<Item = SocketAddr>,
     deadline: Instant,
 ) -> Result<TcpStream, DialError> {
     let mut addresses = addresses.into_iter();
     let Some(first) = addresses.next() else {
-        return Err(DialError::NoAddress { host: place.host.to_owned() });
+        return Err(DialError::NoAddress { host: destination.host.to_owned() });
     };
     let connected = match addresses.next() {
         // Most often: nothing is to be chosen.
@@ -68,7 +68,7 @@ pub async fn connect_to(
             let turns = in_turns([first, second].into_iter().chain(addresses));
             // Boxed: rare, and larger than one attempt.
             let race = Box::pin(first_of(turns, deadline, TcpStream::connect));
-            race.await.map_err(|tried| DialError::of_all(place, tried))
+            race.await.map_err(|tried| DialError::of_all(destination, tried))
         }
     };
     connected.inspect(tune)

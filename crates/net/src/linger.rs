@@ -24,10 +24,10 @@ const MOST: usize = 4 * 1024 * 1024;
 /// A stream whose shutdown waits for the peer's.
 pub struct Linger<T> {
     stream: T,
-    state: State,
+    state: Phase,
 }
 
-enum State {
+enum Phase {
     Open,
     Waiting { until: Pin<Box<Sleep>>, read: usize },
     Closed,
@@ -37,7 +37,7 @@ enum State {
 
 impl<T> Linger<T> {
     pub fn new(stream: T) -> Self {
-        Self { stream, state: State::Open }
+        Self { stream, state: Phase::Open }
     }
 }
 
@@ -50,17 +50,17 @@ impl<T: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Linger<T> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let this = &mut *self;
-        if matches!(this.state, State::Open) {
+        if matches!(this.state, Phase::Open) {
             ready!(Pin::new(&mut this.stream).poll_shutdown(cx))?;
-            this.state = State::Waiting { until: Box::pin(sleep(PATIENCE)), read: 0 };
+            this.state = Phase::Waiting { until: Box::pin(sleep(PATIENCE)), read: 0 };
         }
-        if let State::Waiting { until, read } = &mut this.state {
+        if let Phase::Waiting { until, read } = &mut this.state {
             // The peer closed, failed, sent too much, or took too long: in each case there is
             // nothing left to wait for.
             if until.as_mut().poll(cx).is_pending() {
                 ready!(poll_discard(&mut this.stream, cx, read));
             }
-            this.state = State::Closed;
+            this.state = Phase::Closed;
         }
         Poll::Ready(Ok(()))
     }

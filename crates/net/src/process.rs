@@ -58,15 +58,36 @@ pub fn exit_code<E: Display>(program: &str, outcome: Result<(), E>) -> ExitCode 
     ExitCode::FAILURE
 }
 
-/// Before anything else is started: a signal that comes while starting must not be lost, nor end
-/// the process unasked.
-pub fn watch_signals(runtime: &Handle) -> io::Result<Signals> {
+/// A program's whole life: `start`, then wait for SIGTERM or SIGINT on `runtime`, then `stop`,
+/// which drains. Another signal ends the process at once, after `last`: whoever asks twice does not
+/// want to wait.
+///
+/// # Errors
+///
+/// Those of `start` and `stop`, and if signals cannot be watched.
+pub fn run<P, E>(
+    runtime: &Handle,
+    start: impl FnOnce() -> Result<P, E>,
+    stop: impl FnOnce(P) -> Result<(), E>,
+    last: impl FnOnce() + Send + 'static,
+) -> Result<(), E>
+where
+    E: From<io::Error> + From<EndedEarly>,
+{
+    // Before anything else is started: a signal that comes while starting must not be lost, nor end
+    // the process unasked.
+    let signals = watch_signals(runtime)?;
+    let program = start()?;
+    until_signalled(runtime, signals, last)?;
+    stop(program)
+}
+
+fn watch_signals(runtime: &Handle) -> io::Result<Signals> {
     block_on(runtime, async { Signals::new() }).map_err(io::Error::other)?
 }
 
-/// Blocks until SIGTERM or SIGINT. From then on another one ends the process at once, after `last`:
-/// whoever asks twice does not want to wait.
-pub fn until_signalled(
+/// Blocks until the first signal; the next ends the process.
+fn until_signalled(
     runtime: &Handle,
     mut signals: Signals,
     last: impl FnOnce() + Send + 'static,

@@ -22,12 +22,16 @@ pub enum NotEnded {
 }
 
 /// A runtime on a thread of its own, so that its owner can be started, stopped and dropped inside
-/// of another one. Told to end when dropped, and not waited for.
+/// of another one. Told to end when dropped, and not waited for unless it is [awaited].
+///
+/// [awaited]: BackgroundRuntime::awaited
 #[derive(Debug)]
 pub struct BackgroundRuntime {
     handle: Handle,
     end: CancellationToken,
     ended: mpsc::Receiver<()>,
+    /// How long dropping it waits for its end.
+    patience: Duration,
 }
 
 /// Runs `future` on the runtime of `handle` and waits for it, from any thread but that runtime's
@@ -71,7 +75,27 @@ impl BackgroundRuntime {
             runtime.shutdown_timeout(last_moment);
             let _ = report.send(()); // nobody may be waiting any more
         })?;
-        Ok(Self { handle, end, ended })
+        Ok(Self { handle, end, ended, patience: Duration::ZERO })
+    }
+
+    /// Of a program that relays bytes, on `threads` called `name`, one unless more are asked for:
+    /// its connections' tasks and its streams' wake each other for every frame. On one thread that
+    /// is a push to a list; between threads it is a system call, and most of what an echo would
+    /// cost. Names are resolved on up to `blocking` more.
+    ///
+    /// # Errors
+    /// As of [`BackgroundRuntime::start`].
+    pub fn of_relay(name: &str, threads: usize, blocking: usize, last_moment: Duration) -> io::Result<Self> {
+        let mut builder = builder(threads);
+        builder.thread_name(name).max_blocking_threads(blocking);
+        Self::start(builder, "tunnel-runtime", last_moment)
+    }
+
+    /// Dropping it waits for its end, up to `patience`: sockets are closed when its owner goes on.
+    #[must_use]
+    pub fn awaited(mut self, patience: Duration) -> Self {
+        self.patience = patience;
+        self
     }
 
     pub fn handle(&self) -> &Handle {
@@ -91,7 +115,7 @@ impl BackgroundRuntime {
 
 impl Drop for BackgroundRuntime {
     fn drop(&mut self) {
-        self.end.cancel();
+        let _ = self.end(self.patience);
     }
 }
 

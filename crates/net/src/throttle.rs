@@ -13,10 +13,10 @@ pub const PERIOD: Duration = Duration::from_secs(10);
 
 /// Cheap to clone; clones count together.
 #[derive(Debug, Clone, Default)]
-pub struct LogThrottle(Arc<Mutex<State>>);
+pub struct LogThrottle(Arc<Mutex<LineCount>>);
 
 #[derive(Debug, Default)]
-struct State {
+struct LineCount {
     since: Option<Instant>,
     written: u32,
     suppressed: u64,

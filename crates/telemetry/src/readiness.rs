@@ -7,10 +7,10 @@ use parking_lot::{Condvar, Mutex};
 
 /// What still keeps the process from being ready. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Readiness(Arc<State>);
+pub struct Readiness(Arc<Reasons>);
 
 #[derive(Debug, Default)]
-struct State {
+struct Reasons {
     reasons: Mutex<Vec<&'static str>>,
     changed: Condvar,
 }

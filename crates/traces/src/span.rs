@@ -19,10 +19,10 @@ const CANCELLED: &str = "cancelled";
 
 /// A recorded span, to hang others on. Cheap to clone; may outlive the span.
 #[derive(Debug, Clone)]
-pub struct Trace(Arc<Place>);
+pub struct Trace(Arc<Parent>);
 
 #[derive(Debug)]
-struct Place {
+struct Parent {
     tracer: SdkTracer,
     span: SpanContext,
 }
@@ -44,7 +44,7 @@ struct Open {
 impl Trace {
     /// A span beneath this one, begun now.
     pub fn span(&self, name: &'static str, kind: SpanKind) -> Span {
-        let Place { tracer, span } = &*self.0;
+        let Parent { tracer, span } = &*self.0;
         let builder = SpanBuilder::from_name(name).with_kind(kind);
         let parent = Context::new().with_remote_span_context(span.clone());
         Span::of(tracer, tracer.build_with_context(builder, &parent))
@@ -75,7 +75,7 @@ impl Span {
     }
 
     fn of(tracer: &SdkTracer, span: SdkSpan) -> Self {
-        let trace = Trace(Arc::new(Place { tracer: tracer.clone(), span: span.span_context().clone() }));
+        let trace = Trace(Arc::new(Parent { tracer: tracer.clone(), span: span.span_context().clone() }));
         Self(Box::new(Open { span, trace, is_told: false }))
     }
 

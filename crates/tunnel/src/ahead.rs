@@ -105,7 +105,7 @@ impl<T: AsyncRead + Unpin> ReadAhead<T> {
 impl<T: AsyncRead + Unpin> AsyncRead for ReadAhead<T> {
     fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         self.stuck = false;
-        if self.turn.is_over() {
+        if self.turn.check_over() {
             cx.waker().wake_by_ref();
             return Poll::Pending;
         }

@@ -48,7 +48,7 @@ struct Inner {
     sender: SendRequest<Bytes>,
     open: Arc<AtomicUsize>,
     /// Hears which streams are leaving, where the peer may know more than the link.
-    ears: Option<AbortHandle>,
+    listening: Option<AbortHandle>,
     peer: Hop,
     settings: Settings,
 }
@@ -126,9 +126,9 @@ impl Link {
         let driver = Driver::new(connection, sender.clone(), keepalive, turns, Arc::clone(&shared));
         tokio::spawn(driver.run().in_current_span());
         // Behind an agent there is no further link.
-        let ears = if peer == Hop::Server { listen(&sender, streams) } else { None };
+        let listening = if peer == Hop::Server { listen(&sender, streams) } else { None };
         let open = Arc::default();
-        Ok(Self(Arc::new(Inner { shared, sender, open, ears, peer, settings: settings.clone() })))
+        Ok(Self(Arc::new(Inner { shared, sender, open, listening, peer, settings: settings.clone() })))
     }
 
     /// Opens a stream to `to`, of `cluster` if the peer serves several. Waits for as long as the
@@ -164,7 +164,7 @@ impl Link {
         if head.status == StatusCode::OK {
             let notice = inner.notice(body.stream_id());
             return Ok(Stream::new(send, body, Queue::default(), open)
-                .told_by(notice)
+                .noticed_by(notice)
                 .attended_by(&inner.shared.unattended));
         }
         // Ends the stream in order; fails when the peer has done so already.
@@ -268,20 +268,20 @@ fn not_opened(error: &h2::Error) -> OpenError {
 impl Inner {
     /// Streams that may be open at a time.
     fn limit(&self) -> usize {
-        self.sender.current_max_send_streams().saturating_sub(usize::from(self.ears.is_some()))
+        self.sender.current_max_send_streams().saturating_sub(usize::from(self.listening.is_some()))
     }
 
     fn notice(&self, id: h2::StreamId) -> Notice {
         let streams = &self.shared.streams;
-        if self.ears.is_some() { streams.single(id.as_u32()) } else { streams.whole() }
+        if self.listening.is_some() { streams.single(id.as_u32()) } else { streams.whole() }
     }
 }
 
 impl Drop for Inner {
     fn drop(&mut self) {
-        if let Some(ears) = &self.ears {
+        if let Some(listening) = &self.listening {
             // The answer would keep the connection.
-            ears.abort();
+            listening.abort();
         }
         self.shared.streams.all();
         self.shared.activity.signals.set(Signal::Abandoned);

@@ -66,7 +66,7 @@ impl Stream {
         self
     }
 
-    pub(crate) fn told_by(mut self, notice: Notice) -> Self {
+    pub(crate) fn noticed_by(mut self, notice: Notice) -> Self {
         self.notice = Some(notice);
         self
     }

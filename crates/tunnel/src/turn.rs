@@ -53,7 +53,7 @@ impl Turn {
     }
 
     /// To be called before a read: whether there is to be none.
-    pub fn is_over(&mut self) -> bool {
+    pub fn check_over(&mut self) -> bool {
         let (number, is_full) = (self.turns.number(), self.is_full());
         // Before there is a driver, somebody waits for the peer's first frames and for nothing
         // else.

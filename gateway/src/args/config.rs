@@ -10,10 +10,9 @@ use api::access::Verb;
 use api::cluster_gateway::Credentials;
 use api::secret::{self, SecretRules};
 use net::listen::Sharing;
-use telemetry::logs;
 
 use super::serving::{CertificateNames, MainFiles};
-use super::{Args, LogFormat, Members, MissingCa, UpgradeVerb};
+use super::{Args, Members, MissingCa, UpgradeVerb};
 use crate::config::{Config, Gates, Source};
 use crate::needs::Settings;
 use crate::probes::Probing;
@@ -68,10 +67,7 @@ impl TryFrom<Args> for Config {
             served: args.dialects.served(),
             user_server: args.dialects.ocm_user_server_listen,
             credentials: if args.hub.expose_credentials { Credentials::Exposed } else { Credentials::Redacted },
-            log_format: match args.logs.log_format {
-                LogFormat::Text => logs::Format::Text,
-                LogFormat::Json => logs::Format::Json,
-            },
+            log_format: args.logs.log_format.into(),
             log_level: log_level(&args),
             audit: args.audit.config(),
             tracing,

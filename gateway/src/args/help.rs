@@ -15,11 +15,7 @@ pub fn parse() -> Args {
 }
 
 /// Parses `arguments`, the first being the program's name.
-pub fn parse_from<I, T>(arguments: I) -> Result<Args, clap::Error>
-where
-    I: IntoIterator<Item = T>,
-    T: Into<OsString> + Clone,
-{
+pub fn parse_from(arguments: impl IntoIterator<Item: Into<OsString> + Clone>) -> Result<Args, clap::Error> {
     let command = spelling::of_go(with_environment(Args::command(), "CLUSTER_GATEWAY_"));
     let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let mut command = command.after_help(format!("{after}\n\n{}", inherited::HELP).trim_start().to_owned());

@@ -22,12 +22,12 @@ pub struct Ocm {
 struct LocatedSecret {
     secret: SecretObject,
     /// What the cluster was made with.
-    state: ManagedState,
+    state: ManagedLocation,
 }
 
 /// What counts of a `ManagedCluster`.
 #[derive(PartialEq, Eq)]
-enum ManagedState {
+enum ManagedLocation {
     /// There is none.
     Nothing,
     /// Whoever made it may say and change what it likes: none of it is kept.
@@ -46,9 +46,9 @@ impl Ocm {
     pub fn spec(&mut self, view: &SecretView<'_>, rules: SecretRules) -> Result<ClusterSpec, SecretError> {
         let current = self.managed.current();
         let managed = current.get(view.name).map(Arc::as_ref);
-        let state = ManagedState::of(managed);
+        let state = ManagedLocation::of(managed);
         let is_news = self.kept.get(view.name).is_none_or(|kept| kept.state != state);
-        if is_news && state == ManagedState::NotAccepted {
+        if is_news && state == ManagedLocation::NotAccepted {
             tracing::warn!(
                 cluster = view.name,
                 next_step = "if it is the right one, accept it (spec.hubAcceptsClient: true), otherwise delete it",
@@ -71,9 +71,9 @@ impl Ocm {
     }
 }
 
-// === impl ManagedState ===
+// === impl ManagedLocation ===
 
-impl ManagedState {
+impl ManagedLocation {
     fn of(managed: Option<&ManagedCluster>) -> Self {
         match managed.map(ManagedCluster::addresses) {
             None => Self::Nothing,

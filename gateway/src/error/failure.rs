@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use api::GROUP;
 use api::cluster_name::ClusterName;
-use api::status::{Details, Reason, Status};
+use api::status::{Details, Status};
 use http::StatusCode;
 
-use super::Error;
+use super::{Error, verdict};
 use crate::clusters::{CredentialLease, LookupError, NotIssued};
 use crate::headers::size::Unfit;
-use crate::upstream::{ConnectError, SendError};
+use crate::upstream::{ConnectError, Lost, SendError};
 
 /// A request for `cluster` that got no answer of its own. Its text is the client's message.
 #[derive(Debug)]
@@ -36,7 +36,7 @@ pub enum Cause {
     /// The same, of a read of the object itself.
     Unconvertible(Arc<str>),
     Send(SendError),
-    UpgradeBroken(String),
+    UpgradeBroken(Lost),
     /// The member answered an upgrade with a success or redirect that is no upgrade.
     NoUpgrade(StatusCode),
     /// The member answered with a 1xx that nobody asked for, such as a 101.
@@ -76,47 +76,23 @@ impl Cause {
         }
     }
 
-    fn code(&self) -> (StatusCode, Reason) {
-        use StatusCode as Code;
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
-            Self::Absent => (Code::NOT_FOUND, Reason::NotFound),
-            Self::Late | Self::Unanswered | Self::Invalid(_) | Self::NotIssued(_) => {
-                (Code::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable)
-            }
-            Self::Unconvertible(_) => (Code::INTERNAL_SERVER_ERROR, Reason::InternalError),
-            Self::Send(error) => of_sending(error),
-            Self::UpgradeBroken(_)
+            Self::Send(error) => Some(error),
+            Self::UpgradeBroken(lost) => Some(lost),
+            Self::NotIssued(error) => Some(error),
+            Self::Absent
+            | Self::Late
+            | Self::Unanswered
+            | Self::Invalid(_)
+            | Self::Unconvertible(_)
             | Self::NoUpgrade(_)
             | Self::Unexpected(_)
             | Self::CredentialRejected
             | Self::IssuedRejected
-            | Self::Redirected => (Code::BAD_GATEWAY, Reason::InternalError),
-            Self::Loop => (Code::LOOP_DETECTED, Reason::InternalError),
+            | Self::Redirected
+            | Self::Loop => None,
         }
-    }
-
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Send(error) => Some(error),
-            Self::NotIssued(error) => Some(error),
-            _ => None,
-        }
-    }
-}
-
-fn of_sending(error: &SendError) -> (StatusCode, Reason) {
-    match error {
-        SendError::Connect(error) if error.is_timeout() => (StatusCode::GATEWAY_TIMEOUT, Reason::Timeout),
-        SendError::Connect(_) | SendError::Exhausted(_) | SendError::Refused => {
-            (StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable)
-        }
-        SendError::Broken(_) | SendError::Shed | SendError::UnfitAnswer(_) => {
-            (StatusCode::BAD_GATEWAY, Reason::InternalError)
-        }
-        SendError::Unfit(Unfit::TooLarge | Unfit::TooMany | Unfit::LongName) => {
-            (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Reason::BadRequest)
-        }
-        SendError::Unfit(Unfit::Name) | SendError::ClientGone(_) => (StatusCode::BAD_REQUEST, Reason::BadRequest),
     }
 }
 
@@ -127,7 +103,6 @@ impl Failure {
     pub(super) fn said(&self) -> String {
         match &self.cause {
             Cause::Invalid(reason) | Cause::Unconvertible(reason) => reason.to_string(),
-            Cause::UpgradeBroken(reason) => reason.clone(),
             cause => cause.source().map(ToString::to_string).unwrap_or_default(),
         }
     }
@@ -135,7 +110,7 @@ impl Failure {
 
 impl From<Failure> for Status {
     fn from(failure: Failure) -> Self {
-        let (code, reason) = failure.cause.code();
+        let (code, reason, _) = verdict::of_cluster(&failure.cause);
         Self::new(code, reason, failure.to_string()).with_details(Details {
             name: failure.cluster.to_string().into(),
             group: GROUP.into(),
@@ -171,7 +146,7 @@ impl fmt::Display for Failure {
                 write!(f, "cluster {cluster} is registered but its Secret cannot be used: {reason}")
             }
             Cause::Send(error) => sending(f, cluster, error),
-            Cause::UpgradeBroken(reason) => broken(f, cluster, reason),
+            Cause::UpgradeBroken(lost) => broken(f, cluster, lost),
             Cause::NoUpgrade(status) => write!(
                 f,
                 "cluster {cluster} answered an upgrade request with {status} instead of switching protocols; the request may \
@@ -216,7 +191,7 @@ fn sending(f: &mut fmt::Formatter<'_>, cluster: &ClusterName, error: &SendError)
         SendError::Exhausted(_) | SendError::Refused => {
             write!(f, "cluster {cluster} accepts no more requests: {error}; retry shortly")
         }
-        SendError::Broken(reason) => broken(f, cluster, reason),
+        SendError::Broken(lost) => broken(f, cluster, lost),
         SendError::Shed => {
             write!(f, "the response of cluster {cluster} was abandoned; the request may have been processed: {error}")
         }
@@ -237,11 +212,8 @@ fn sending(f: &mut fmt::Formatter<'_>, cluster: &ClusterName, error: &SendError)
     }
 }
 
-fn broken(f: &mut fmt::Formatter<'_>, cluster: &ClusterName, reason: &str) -> fmt::Result {
-    write!(
-        f,
-        "cluster {cluster} closed the connection before responding; the request may have been processed: {reason}"
-    )
+fn broken(f: &mut fmt::Formatter<'_>, cluster: &ClusterName, lost: &Lost) -> fmt::Result {
+    write!(f, "cluster {cluster} closed the connection before responding; the request may have been processed: {lost}")
 }
 
 // === impl Error ===

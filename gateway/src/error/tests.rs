@@ -44,7 +44,7 @@ pub(super) fn every_kind() -> Vec<Error> {
     let upstream = |error| Cause::Send(error).at(&name());
     vec![
         Error::Authentication(AuthenticationError::Unauthorized { why: "secret detail".into() }),
-        Error::Authorization(AuthorizationError::Review("the hub did not answer the access review".into())),
+        Error::Authorization(AuthorizationError::Review(auth::ReviewError::TimedOut)),
         Error::Authentication(AuthenticationError::Busy),
         Error::Authorization(AuthorizationError::Busy),
         Error::TooMany(TooMany { whose: Whose::Cluster(name()), kind: Kind::Long, most: 20_000 }),

@@ -1,13 +1,18 @@
-//! What every failure means beside its text: whose it is, who hears of it, and when to try again.
+//! What every failure means beside its text: whose it is, who hears of it, and when to try again;
+//! of a request for one cluster, as which HTTP status too.
 //!
-//! One table without a catch-all: a new failure does not compile before somebody has decided.
+//! Tables without a catch-all: a new failure does not compile before somebody has decided.
 
 use std::sync::Arc;
 
 pub use api::side::Side;
+use api::status::Reason;
 use auth::{AuthenticationError, AuthorizationError, User};
+use http::StatusCode;
+use tracing::Level;
 
 use super::{Cause, Error};
+use crate::headers::size::Unfit;
 use crate::hub::HubFailure;
 use crate::upstream::{ConnectError, SendError};
 
@@ -15,12 +20,16 @@ use crate::upstream::{ConnectError, SendError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
     pub side: Side,
-    /// The operator hears of it in the log: it is not the caller's doing.
-    pub is_operational: bool,
+    /// [`Level::WARN`] is for the operator: it is not the caller's doing.
+    pub level: Level,
     /// Seconds. Only for failures that come before anything was sent to a member: client-go repeats
     /// any request.
     pub retry_after: Option<u32>,
 }
+
+/// What a failure of a request for one cluster means. Of other failures, whoever words them has the
+/// code.
+pub(super) type OfCluster = (StatusCode, Reason, Verdict);
 
 /// What is written down of a failure after it was answered.
 #[derive(Debug)]
@@ -42,11 +51,11 @@ impl Verdict {
     const SHORTLY: u32 = 1;
 
     const fn quietly(side: Side) -> Self {
-        Self { side, is_operational: false, retry_after: None }
+        Self { side, level: Level::DEBUG, retry_after: None }
     }
 
     const fn operational(side: Side) -> Self {
-        Self { side, is_operational: true, retry_after: None }
+        Self { side, level: Level::WARN, retry_after: None }
     }
 
     const fn again(mut self) -> Self {
@@ -60,12 +69,36 @@ impl Verdict {
 impl Error {
     pub fn refusal(&self) -> Refusal {
         let forbidden = match self {
-            Self::Authentication(AuthenticationError::Forbidden { user, reason, .. })
-            | Self::Authorization(AuthorizationError::Forbidden { user, reason, .. }) => {
-                Some(Forbidden { user: Arc::clone(user), reason: reason.clone() })
-            }
-            _ => None,
+            Self::Authentication(error) => match error {
+                AuthenticationError::Forbidden { user, reason, .. } => Some((user, reason)),
+                AuthenticationError::Unauthorized { .. }
+                | AuthenticationError::BadRequest(_)
+                | AuthenticationError::Review(_)
+                | AuthenticationError::Busy => None,
+            },
+            Self::Authorization(error) => match error {
+                AuthorizationError::Forbidden { user, reason, .. } => Some((user, reason)),
+                AuthorizationError::Review(_) | AuthorizationError::Busy => None,
+            },
+            Self::BadRequest(_)
+            | Self::BadPath(_)
+            | Self::NoMember(_)
+            | Self::WorkloadService
+            | Self::TooManyHeaders
+            | Self::UnfitHead(_)
+            | Self::NotFound
+            | Self::MethodNotAllowed
+            | Self::NotAcceptable
+            | Self::List(_)
+            | Self::NoSuchObject(_)
+            | Self::ClustersUnknown
+            | Self::TooMany(_)
+            | Self::HeldTooMuch
+            | Self::Cluster(_)
+            | Self::Hub(..)
+            | Self::Status(_) => None,
         };
+        let forbidden = forbidden.map(|(user, reason)| Forbidden { user: Arc::clone(user), reason: reason.clone() });
         Refusal { side: self.verdict().side, forbidden }
     }
 
@@ -105,38 +138,46 @@ impl Error {
             Self::TooMany(_) => Verdict::quietly(Side::Gateway).again(),
             // Its body may have been read.
             Self::HeldTooMuch => Verdict::quietly(Side::Gateway),
-            Self::Cluster(failure) => of_cluster(&failure.cause),
+            Self::Cluster(failure) => of_cluster(&failure.cause).2,
         }
     }
 }
 
-fn of_cluster(cause: &Cause) -> Verdict {
+pub(super) fn of_cluster(cause: &Cause) -> OfCluster {
+    use Side::{Caller, Gateway, Hub};
+    let (quietly, operational) = (Verdict::quietly, Verdict::operational);
     match cause {
-        Cause::Absent => Verdict::quietly(Side::Caller),
-        Cause::Late | Cause::Unanswered => Verdict::operational(Side::Hub).again(),
-        Cause::Invalid(_) | Cause::Unconvertible(_) => Verdict::operational(Side::Hub),
-        Cause::Loop | Cause::NotIssued(_) => Verdict::operational(Side::Gateway),
+        Cause::Absent => (StatusCode::NOT_FOUND, Reason::NotFound, quietly(Caller)),
+        Cause::Late | Cause::Unanswered => unavailable(operational(Hub).again()),
+        Cause::Invalid(_) => unavailable(operational(Hub)),
+        Cause::Unconvertible(_) => (StatusCode::INTERNAL_SERVER_ERROR, Reason::InternalError, operational(Hub)),
+        Cause::NotIssued(_) => unavailable(operational(Gateway)),
+        Cause::Loop => (StatusCode::LOOP_DETECTED, Reason::InternalError, operational(Gateway)),
         Cause::Send(error) => of_sending(error),
         Cause::UpgradeBroken(_)
         | Cause::NoUpgrade(_)
         | Cause::Unexpected(_)
         | Cause::CredentialRejected
         | Cause::IssuedRejected
-        | Cause::Redirected => Verdict::operational(Side::Member),
+        | Cause::Redirected => bad_gateway(),
     }
 }
 
-/// What else the hub refuses is for the caller's parameters.
-fn of_hub(failure: &HubFailure) -> Verdict {
-    if failure.is_operational() { Verdict::operational(Side::Hub) } else { Verdict::quietly(Side::Caller) }
-}
-
-fn of_sending(error: &SendError) -> Verdict {
+fn of_sending(error: &SendError) -> OfCluster {
+    let quietly = Verdict::quietly(Side::Caller);
     match error {
-        SendError::Connect(error) => of_connecting(error),
-        SendError::Exhausted(_) | SendError::Refused => Verdict::operational(Side::Member).again(),
-        SendError::Broken(_) | SendError::Shed | SendError::UnfitAnswer(_) => Verdict::operational(Side::Member),
-        SendError::Unfit(_) | SendError::ClientGone(_) => Verdict::quietly(Side::Caller),
+        SendError::Connect(error) if error.is_timeout() => {
+            (StatusCode::GATEWAY_TIMEOUT, Reason::Timeout, of_connecting(error))
+        }
+        SendError::Connect(error) => unavailable(of_connecting(error)),
+        SendError::Exhausted(_) | SendError::Refused => unavailable(Verdict::operational(Side::Member).again()),
+        SendError::Broken(_) | SendError::Shed | SendError::UnfitAnswer(_) => bad_gateway(),
+        SendError::Unfit(Unfit::TooLarge | Unfit::TooMany | Unfit::LongName) => {
+            (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Reason::BadRequest, quietly)
+        }
+        SendError::Unfit(Unfit::Name) | SendError::ClientGone(_) => {
+            (StatusCode::BAD_REQUEST, Reason::BadRequest, quietly)
+        }
     }
 }
 
@@ -144,6 +185,20 @@ fn of_connecting(error: &ConnectError) -> Verdict {
     let side = if error.is_of_the_tunnel() { Side::Tunnel } else { Side::Member };
     let verdict = Verdict::operational(side);
     if error.is_momentary() { verdict.again() } else { verdict }
+}
+
+fn unavailable(verdict: Verdict) -> OfCluster {
+    (StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, verdict)
+}
+
+/// The member's doing, and it may have acted on the request.
+fn bad_gateway() -> OfCluster {
+    (StatusCode::BAD_GATEWAY, Reason::InternalError, Verdict::operational(Side::Member))
+}
+
+/// What else the hub refuses is for the caller's parameters.
+fn of_hub(failure: &HubFailure) -> Verdict {
+    if failure.is_operational() { Verdict::operational(Side::Hub) } else { Verdict::quietly(Side::Caller) }
 }
 
 #[cfg(test)]

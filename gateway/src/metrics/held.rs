@@ -11,11 +11,11 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use crate::holding::Budget;
 
 #[derive(Debug)]
-pub struct Held(pub Budget);
+pub struct HeldBytes(pub Budget);
 
-// === impl Held ===
+// === impl HeldBytes ===
 
-impl Collector for Held {
+impl Collector for HeldBytes {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), fmt::Error> {
         let Self(budget) = self;
         for (name, help, bytes) in [

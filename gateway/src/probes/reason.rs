@@ -184,7 +184,7 @@ mod tests {
             (connect(io::ErrorKind::HostUnreachable), "Unknown: dial tcp: unreachable"),
             (connect(io::ErrorKind::TimedOut), "ConnectionTimeout"),
             (DialError::NoAddress { host: "h".into() }.into(), "Unknown: dial tcp: dns"),
-            (DialError::Silence { place: "h:1".into(), tried: "all".into() }.into(), "ConnectionTimeout"),
+            (DialError::Silence { destination: "h:1".into(), tried: "all".into() }.into(), "ConnectionTimeout"),
             (refusal(refused), "Unknown: dial tcp: proxy: refused"),
             (refusal(Refusal::Timeout), "ConnectionTimeout"),
         ] {

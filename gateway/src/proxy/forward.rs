@@ -23,7 +23,8 @@ pub async fn serve(call: &Call<'_>, request: Request<RequestBody>) -> Result<Res
     let cluster = &call.cluster;
     let (mut head, body) = answer.into_parts();
     if head.headers.len() > headers::MOST_LINES {
-        let error = SendError::Broken(format!("its response has more than {} header lines", headers::MOST_LINES));
+        let error =
+            SendError::Broken(format!("its response has more than {} header lines", headers::MOST_LINES).into());
         return Err(Cause::sending(error).at(cluster.name()));
     }
     if head.status.is_informational() {

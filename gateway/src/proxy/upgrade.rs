@@ -67,7 +67,7 @@ pub async fn serve(
         }
         refused if refused.is_client_error() || refused.is_server_error() => {
             let refusal = relay::refused(response).await;
-            refusal.map(Answer::from).map_err(|reason| Cause::UpgradeBroken(reason).at(cluster))
+            refusal.map(Answer::from).map_err(|lost| Cause::UpgradeBroken(lost).at(cluster))
         }
         status => Err(Cause::NoUpgrade(status).at(cluster)),
     }
@@ -115,7 +115,7 @@ impl Attempt for Upgrading<'_> {
         };
         let Ok(answer) = answer else {
             let reason = format!("no answer to the upgrade request within {ANSWER_WITHIN:?}");
-            return Err(Cause::UpgradeBroken(reason).at(cluster));
+            return Err(Cause::UpgradeBroken(reason.into()).at(cluster));
         };
         answer.map_err(|error| {
             attempt::suspect(&self.call.cluster, lease, &error);

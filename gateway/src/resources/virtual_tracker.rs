@@ -39,13 +39,13 @@ pub struct Tracker {
     selectors: Selectors,
     bookmarks: bool,
     known: Known,
-    names: HashMap<String, State>,
+    names: HashMap<String, KnownName>,
     progress: Progress,
 }
 
 /// What is known of a name. `None` is what was not heard of.
 #[derive(Default)]
-struct State {
+struct KnownName {
     /// A Secret decides.
     secret: Option<bool>,
     managed: Managed,
@@ -196,9 +196,9 @@ impl Tracker {
     }
 }
 
-// === impl State ===
+// === impl KnownName ===
 
-impl State {
+impl KnownName {
     fn managed(&mut self, known: &mut Known, name: &str) -> Option<VirtualCluster> {
         if matches!(self.managed, Managed::Unheard) {
             self.managed = known.managed.remove(name).into();

@@ -46,7 +46,7 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
         Requests { connection: Arc::clone(&connection), many_users, marks, collector: Arc::clone(&collector) };
     let handshake = limits::http2(connection.gateway().settings.max_streams, many_users).handshake(io);
     let serving =
-        Serving { state: State::Handshake(Box::new(handshake)), leaving: false, received: received.clone(), requests };
+        Serving { phase: Phase::Handshake(Box::new(handshake)), leaving: false, received: received.clone(), requests };
     let serving = Collecting::new(outlet.drive(serving).reading_at_most(Limits::TURN), collector);
     let serving = super::drive(serving, |serving| serving.get_mut().driver().connection().leave(), &connection);
     tokio::select! {
@@ -66,14 +66,14 @@ async fn silence(received: &ReceivedBytes) {
 
 /// The connection, to its end.
 struct Serving {
-    state: State,
+    phase: Phase,
     /// Asked to leave, before there was anybody to tell.
     leaving: bool,
     received: ReceivedBytes,
     requests: Requests,
 }
 
-enum State {
+enum Phase {
     Handshake(Box<Handshake<Io, Bytes>>),
     Open(Box<(h2::server::Connection<Io, Bytes>, Liveness)>),
 }
@@ -93,9 +93,9 @@ struct Requests {
 impl Serving {
     /// Takes no new requests, finishes those that are under way: GOAWAY (RFC 9113 §6.8).
     fn leave(&mut self) {
-        match &mut self.state {
-            State::Handshake(_) => self.leaving = true,
-            State::Open(open) => open.0.graceful_shutdown(),
+        match &mut self.phase {
+            Phase::Handshake(_) => self.leaving = true,
+            Phase::Open(open) => open.0.graceful_shutdown(),
         }
     }
 }
@@ -106,17 +106,17 @@ impl Future for Serving {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Result<(), Ended>> {
         let this = &mut *self;
         loop {
-            match &mut this.state {
-                State::Handshake(handshake) => {
+            match &mut this.phase {
+                Phase::Handshake(handshake) => {
                     let mut connection = ready!(Pin::new(&mut **handshake).poll(cx))?;
                     if this.leaving {
                         connection.graceful_shutdown();
                     }
                     let pings = connection.ping_pong().expect("taken once");
                     let liveness = Liveness::new(pings, this.received.clone());
-                    this.state = State::Open(Box::new((connection, liveness)));
+                    this.phase = Phase::Open(Box::new((connection, liveness)));
                 }
-                State::Open(open) => {
+                Phase::Open(open) => {
                     let (connection, liveness) = &mut **open;
                     while let Poll::Ready(accepted) = connection.poll_accept(cx) {
                         match accepted.transpose()? {
@@ -124,7 +124,7 @@ impl Future for Serving {
                             None => return Poll::Ready(Ok(())),
                         }
                     }
-                    if this.requests.is_recognized_late() {
+                    if this.requests.take_late_recognition() {
                         this.requests.connection.close_soon();
                     }
                     if this.requests.pin_too_much() {
@@ -145,9 +145,9 @@ impl Requests {
         self.marks.pinned() > Limits::PINNED && !self.connection.peer().is_front_proxy()
     }
 
-    /// A front proxy whose authority came to be trusted after its connection had begun: the next
-    /// has the limits of one.
-    fn is_recognized_late(&mut self) -> bool {
+    /// Whether, since the last call, the client turned out to be a front proxy whose authority came
+    /// to be trusted after its connection had begun: the next has the limits of one.
+    fn take_late_recognition(&mut self) -> bool {
         !self.many_users && self.connection.peer().is_front_proxy() && !std::mem::replace(&mut self.many_users, true)
     }
 

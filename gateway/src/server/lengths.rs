@@ -25,7 +25,7 @@ pub struct Lengths(Arc<AtomicU8>);
 /// Reads along. Costs one look at each head, and of bodies nothing.
 pub struct Reader {
     noted: Lengths,
-    state: State,
+    section: Section,
     /// Of a head that is not whole, or for the largest there was. Gone when the connection leaves
     /// HTTP: whatever it is then has an account of its own.
     tally: Option<Tally>,
@@ -33,7 +33,7 @@ pub struct Reader {
     kept: usize,
 }
 
-enum State {
+enum Section {
     /// A head, of which this was received.
     Head(BytesMut),
     /// A body, of which so many bytes are to come.
@@ -64,7 +64,7 @@ impl Lengths {
     /// `account` has what a head that is not whole holds.
     pub fn reader(&self, account: Option<&Account>) -> Reader {
         let tally = account.map(Account::tally);
-        Reader { noted: self.clone(), state: State::Head(BytesMut::new()), tally, kept: 0 }
+        Reader { noted: self.clone(), section: Section::Head(BytesMut::new()), tally, kept: 0 }
     }
 
     /// Whether the chunked request of this connection has a `Content-Length` as well.
@@ -115,39 +115,39 @@ impl Reader {
     /// connection is HTTP's.
     fn count(&mut self) {
         let Some(tally) = &mut self.tally else { return };
-        match &self.state {
-            State::Head(begun) => tally.set((2 * begun.capacity()).max(self.kept)),
-            State::Body(_) => tally.set(self.kept),
-            State::Over => self.tally = None,
+        match &self.section {
+            Section::Head(begun) => tally.set((2 * begun.capacity()).max(self.kept)),
+            Section::Body(_) => tally.set(self.kept),
+            Section::Over => self.tally = None,
         }
     }
 
     fn is_blank(&self) -> bool {
-        let State::Head(begun) = &self.state else { return false };
+        let Section::Head(begun) = &self.section else { return false };
         let blank = |begun: &[u8]| begun.iter().all(|byte| matches!(byte, b'\r' | b'\n'));
         begun.get(..=Self::MOST_BLANK).is_some_and(blank)
     }
 
     fn follow(&mut self, mut bytes: &[u8]) {
         if self.noted.is_enough() {
-            self.state = State::Over;
+            self.section = Section::Over;
         }
         while !bytes.is_empty() {
-            bytes = match &mut self.state {
-                State::Over => return,
-                State::Body(left) => {
+            bytes = match &mut self.section {
+                Section::Over => return,
+                Section::Body(left) => {
                     let here = bytes.len().min(usize::try_from(*left).unwrap_or(usize::MAX));
                     *left -= here as u64;
                     if *left == 0 {
-                        self.state = State::Head(BytesMut::new());
+                        self.section = Section::Head(BytesMut::new());
                     }
                     &bytes[here..]
                 }
-                State::Head(begun) if begun.is_empty() => match self.head(bytes) {
+                Section::Head(begun) if begun.is_empty() => match self.head(bytes) {
                     Some(length) => &bytes[length..],
                     None => return,
                 },
-                State::Head(_) => return self.go_on(bytes),
+                Section::Head(_) => return self.go_on(bytes),
             }
         }
     }
@@ -157,15 +157,15 @@ impl Reader {
     fn head(&mut self, bytes: &[u8]) -> Option<usize> {
         match read(bytes, &self.noted) {
             Ok(Next::After(length, body)) => {
-                self.state = if body == 0 { State::Head(BytesMut::new()) } else { State::Body(body) };
+                self.section = if body == 0 { Section::Head(BytesMut::new()) } else { Section::Body(body) };
                 self.kept = self.kept.max(holding::room(length));
                 return Some(length);
             }
-            Ok(Next::More) => self.state = State::Head(bytes.into()),
-            Ok(Next::Chunked) => self.state = State::Over,
+            Ok(Next::More) => self.section = Section::Head(bytes.into()),
+            Ok(Next::Chunked) => self.section = Section::Over,
             Err(Malformed) => {
                 self.noted.note_ambiguous();
-                self.state = State::Over;
+                self.section = Section::Over;
             }
         }
         None
@@ -174,7 +174,7 @@ impl Reader {
     /// Reads a head that comes in pieces: only when its end may be in this one, so that single
     /// bytes do not cost a head each.
     fn go_on(&mut self, bytes: &[u8]) {
-        let State::Head(begun) = &mut self.state else { return };
+        let Section::Head(begun) = &mut self.section else { return };
         let from = begun.len().saturating_sub(2);
         begun.extend_from_slice(bytes);
         if !may_end(&begun[from..]) && begun.len() <= Self::MOST {
@@ -183,7 +183,7 @@ impl Reader {
         let begun = take(begun);
         if begun.len() > Self::MOST {
             self.noted.note_ambiguous();
-            self.state = State::Over;
+            self.section = Section::Over;
         } else if let Some(length) = self.head(&begun) {
             // Once: what is left begins a body or a head.
             self.follow(&begun[length..]);

@@ -43,12 +43,12 @@ pub struct Replica {
     /// As messages name it.
     via: Arc<str>,
     open: Gauge,
-    state: Mutex<State>,
+    state: Mutex<LinkPool>,
     this: Weak<Self>,
 }
 
 #[derive(Default)]
-struct State {
+struct LinkPool {
     by_runtime: HashMap<Id, Links>,
     pause: Option<Pause>,
 }
@@ -187,7 +187,7 @@ impl Replica {
         let runtime = Handle::current().id();
         let newest = self.linking.tls.current().number;
         let mut state = self.state.lock();
-        let State { by_runtime, pause } = &mut *state;
+        let LinkPool { by_runtime, pause } = &mut *state;
         let links = by_runtime.entry(runtime).or_default();
         // Dropped here, an older one ends with its last stream.
         links.all.retain(|held| held.generation == newest);

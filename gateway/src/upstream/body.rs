@@ -8,7 +8,7 @@ use bytes::Bytes;
 use http_body::{Frame, SizeHint};
 use hyper::body::Body;
 
-use super::{h1, h2};
+use super::{Truncated, h1, h2};
 use crate::headers::size;
 
 /// The body and what its exchange still holds: the rest of the upload, the stream or connection.
@@ -17,12 +17,6 @@ pub enum UpstreamBody {
     H2(Box<h2::H2Body>),
     H1(Box<h1::H1Body>),
 }
-
-/// The member or the network broke off in mid-body. Passed on as an aborted stream, never as a
-/// clean end: a list cut short must not look complete.
-#[derive(Debug, thiserror::Error)]
-#[error("the member's response was cut off: {0}")]
-pub struct Truncated(pub String);
 
 // === impl UpstreamBody ===
 
@@ -38,7 +32,7 @@ impl Body for UpstreamBody {
         if let Poll::Ready(Some(Ok(frame))) = &polled
             && let Some(Err(unfit)) = frame.trailers_ref().map(size::of_trailers)
         {
-            return Poll::Ready(Some(Err(Truncated(format!("its trailers have {unfit}")))));
+            return Poll::Ready(Some(Err(Truncated(format!("its trailers have {unfit}").into()))));
         }
         polled
     }

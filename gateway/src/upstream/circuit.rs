@@ -23,11 +23,11 @@ const PAUSES: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from
 pub struct Circuit {
     /// Failures in a row that open it; 0 means never.
     limit: u32,
-    state: Mutex<State>,
+    state: Mutex<Breaker>,
     gauge: CircuitGauge,
 }
 
-enum State {
+enum Breaker {
     Closed { failures: u32 },
     Open(Pause),
 }
@@ -69,13 +69,13 @@ impl Circuit {
     /// A closed circuit that `limit` failed dials in a row open; 0 turns it off.
     pub fn new(limit: u32, gauge: CircuitGauge) -> Self {
         gauge.set(false);
-        Self { limit, state: Mutex::new(State::Closed { failures: 0 }), gauge }
+        Self { limit, state: Mutex::new(Breaker::Closed { failures: 0 }), gauge }
     }
 
     /// Asks whether a dial may be made now.
     pub fn attempt(&self) -> Result<Attempt<'_>, CircuitOpen> {
         let mut state = self.state.lock();
-        let State::Open(pause) = &mut *state else { return Ok(Attempt { circuit: self, probes: false }) };
+        let Breaker::Open(pause) = &mut *state else { return Ok(Attempt { circuit: self, probes: false }) };
         let left = pause.until.saturating_duration_since(Instant::now());
         if left.is_zero() && !pause.probing {
             pause.probing = true;
@@ -86,24 +86,24 @@ impl Circuit {
     }
 
     fn close(&self) {
-        *self.state.lock() = State::Closed { failures: 0 };
+        *self.state.lock() = Breaker::Closed { failures: 0 };
         self.gauge.set(false);
     }
 
     fn count_failure(&self, probed: bool, error: &dyn fmt::Display) {
         let mut state = self.state.lock();
         let (failures, probes) = match &*state {
-            State::Closed { failures } => (failures.saturating_add(1), 0),
-            State::Open(pause) if probed => (pause.failures.saturating_add(1), pause.probes.saturating_add(1)),
+            Breaker::Closed { failures } => (failures.saturating_add(1), 0),
+            Breaker::Open(pause) if probed => (pause.failures.saturating_add(1), pause.probes.saturating_add(1)),
             // A dial from before the circuit opened: it says nothing new.
-            State::Open(_) => return,
+            Breaker::Open(_) => return,
         };
         if self.limit == 0 || failures < self.limit {
-            *state = State::Closed { failures };
+            *state = Breaker::Closed { failures };
             return;
         }
         let until = Instant::now() + PAUSES.wait(probes);
-        *state = State::Open(Pause { probes, until, probing: false, failures, last: error.to_string().into() });
+        *state = Breaker::Open(Pause { probes, until, probing: false, failures, last: error.to_string().into() });
         self.gauge.set(true);
     }
 }
@@ -127,7 +127,7 @@ impl Drop for Attempt<'_> {
     fn drop(&mut self) {
         // Given up by its caller: the next one may try.
         if self.probes
-            && let State::Open(pause) = &mut *self.circuit.state.lock()
+            && let Breaker::Open(pause) = &mut *self.circuit.state.lock()
         {
             pause.probing = false;
         }

@@ -24,9 +24,9 @@ pub use self::body::H1Body;
 pub use self::idle::{Idle, MAX_OPEN, Slot};
 use self::reading::Buffer;
 pub use self::reading::Reading;
-use super::SendError;
 use super::connect::{ConnectError, Target};
 use super::shed::Counted;
+use super::{Lost, SendError};
 use crate::holding::Account;
 use crate::request_body::RequestBody;
 
@@ -60,7 +60,7 @@ pub enum Sent {
     Response(Response<H1Body>),
     /// Nothing was sent: the connection was closed while it idled. The request is whole, with the
     /// reason.
-    NotSent(Request<RequestBody>, String),
+    NotSent(Request<RequestBody>, Lost),
 }
 
 /// Sends `request` on the leased connection.
@@ -68,7 +68,7 @@ pub async fn send(mut lease: Lease, target: &Target, mut request: Request<Reques
     let ready = poll_fn(|cx| lease.connection.sender.poll_ready(cx));
     match timeout(READY_WITHIN, ready).await {
         Ok(Ok(())) => {}
-        Ok(Err(error)) => return Ok(Sent::NotSent(request, error.to_string())),
+        Ok(Err(error)) => return Ok(Sent::NotSent(request, error.into())),
         Err(_) => return Ok(Sent::NotSent(request, "the connection was still busy".into())),
     }
     *request.version_mut() = Version::HTTP_11;
@@ -105,13 +105,16 @@ impl Exchange {
             }
             Err(_) if lease.connection.held.is_ended() => Err(SendError::Shed),
             Err(mut refused) => {
-                let reason = causes(refused.error());
                 // hyper hands the request back only if none of it was written.
                 let unsent = refused.take_message().and_then(|request| {
                     let (head, body) = request.into_parts();
                     Some(Request::from_parts(head, body.into_inner()?))
                 });
-                unsent.map_or(Err(SendError::Broken(reason.clone())), |request| Ok(Sent::NotSent(request, reason)))
+                let lost = refused.into_error().into();
+                match unsent {
+                    Some(request) => Ok(Sent::NotSent(request, lost)),
+                    None => Err(SendError::Broken(lost)),
+                }
             }
         }
     }
@@ -145,7 +148,7 @@ impl Connection {
             .max_headers(HEADER_LINES)
             .handshake(TokioIo::new(transport))
             .await
-            .map_err(|error| ConnectError::Http2 { address: target.address(), reason: causes(&error) })?;
+            .map_err(|error| ConnectError::Http2 { address: target.address(), source: error.into() })?;
         let driver = Counted::new(driver, held.clone());
         let ended = target.ended.clone().cancelled_owned();
         tokio::spawn(async move {

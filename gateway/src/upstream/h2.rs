@@ -12,15 +12,14 @@ use std::future::poll_fn;
 use http::uri::PathAndQuery;
 use http::{Request, Response, Uri, Version};
 use hyper::body::Body;
-use net::words::causes;
 
 pub use self::body::H2Body;
 pub use self::connection::{Connection, Lease};
 pub use self::unanswered::Lingers;
 use self::unanswered::{Failure, Unanswered};
 pub use self::upload::Upload;
-use super::SendError;
 use super::connect::Target;
+use super::{Lost, SendError};
 use crate::request_body::RequestBody;
 use crate::unread::Source;
 
@@ -30,7 +29,7 @@ pub enum Sent {
     Response(Response<Box<H2Body>>),
     /// Nothing was processed: the connection was closing (RFC 9113 §6.8). The request is whole,
     /// with the reason.
-    NotSent(Request<RequestBody>, String),
+    NotSent(Request<RequestBody>, Lost),
 }
 
 /// Sends `request` on a leased stream. If this is dropped before the answer and the member may go
@@ -43,7 +42,7 @@ pub async fn send(
 ) -> Result<Sent, SendError> {
     if let Err(error) = lease.ready().await {
         lease.connection().close();
-        return Ok(Sent::NotSent(request, causes(&error)));
+        return Ok(Sent::NotSent(request, error.into()));
     }
     let (mut parts, body) = request.into_parts();
     let account = body.account().cloned();
@@ -56,7 +55,7 @@ pub async fn send(
     // have been read in part.
     *head.headers_mut() = if ends { parts.headers.clone() } else { std::mem::take(&mut parts.headers) };
     let (response, stream) =
-        lease.sender().send_request(head, ends).map_err(|error| SendError::Broken(causes(&error)))?;
+        lease.sender().send_request(head, ends).map_err(|error| SendError::Broken(error.into()))?;
     let (upload, unread) = if ends { (None, Some(body)) } else { (Some(Upload::new(body, stream)), None) };
     let mut unanswered = Unanswered::new(response, upload, lease, lingers, account.clone());
     let answer = poll_fn(|cx| unanswered.poll(cx)).await;
@@ -70,7 +69,7 @@ pub async fn send(
             let source = Source::new(stream, lease.connection().collector(), account.as_ref());
             Ok(Sent::Response(Response::from_parts(head, Box::new(H2Body::new(source, upload, lease)))))
         }
-        Err(Failure::Interim(reason)) => Err(SendError::Broken(reason.to_owned())),
+        Err(Failure::Interim(reason)) => Err(SendError::Broken(reason.into())),
         Err(Failure::Client(error)) => Err(SendError::ClientGone(error)),
         Err(Failure::Unfit(unfit)) => Err(SendError::Unfit(unfit)),
         Err(Failure::Shed) => Err(SendError::Shed),
@@ -82,10 +81,10 @@ pub async fn send(
         // §6.8). Go's servers leave out what is on its way when they end a connection, so this is
         // no rarity. h2 reports it for such streams only.
         Err(Failure::Upstream(error)) if error.is_remote() && error.is_go_away() => match unread {
-            Some(body) => Ok(Sent::NotSent(Request::from_parts(parts, body), causes(&error))),
+            Some(body) => Ok(Sent::NotSent(Request::from_parts(parts, body), error.into())),
             None => Err(SendError::Refused),
         },
-        Err(Failure::Upstream(error)) => Err(SendError::Broken(causes(&error))),
+        Err(Failure::Upstream(error)) => Err(SendError::Broken(error.into())),
     }
 }
 

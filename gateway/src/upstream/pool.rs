@@ -27,7 +27,7 @@ pub struct Pool {
     target: Arc<Target>,
     core: usize,
     metrics: Arc<ClusterMetrics>,
-    state: Mutex<State>,
+    state: Mutex<Connections>,
     h1: Arc<h1::Idle>,
     /// Told when a stream of any connection is given back.
     room: Arc<Notify>,
@@ -39,7 +39,7 @@ pub struct Pool {
 const FRUITLESS_DIALS: u32 = 4;
 
 #[derive(Default)]
-struct State {
+struct Connections {
     h2: Vec<Arc<h2::Connection>>,
     /// HTTP/2 connections made since the last request that found one to use.
     fruitless: u32,
@@ -170,7 +170,7 @@ impl Pool {
                 self.state.lock().speaks_h1 = false;
                 return Err(ConnectError::Http2 {
                     address: self.target.address(),
-                    reason: "the member changed from HTTP/1.1 to HTTP/2, try again".into(),
+                    source: "the member changed from HTTP/1.1 to HTTP/2, try again".into(),
                 });
             }
             h1::Connection::start(transport, slot, &self.target, self.core).await

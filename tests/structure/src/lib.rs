@@ -14,6 +14,7 @@ pub mod links;
 pub mod manifests;
 pub mod modules;
 mod paths;
+pub mod questions;
 pub mod recording;
 pub mod rooms;
 mod tests_out;

@@ -1,7 +1,5 @@
 //! Files of the credential: missing, broken, there.
 
-use std::time::Duration;
-
 use kit::pki::{Authority, Leaf};
 use tunnel_agent::Agent;
 
@@ -21,8 +19,12 @@ async fn a_missing_token_file_is_waited_for() {
     fixture.write_token("late");
     let links = server.linked(2).await;
     assert_eq!(links[0].0.authorization.as_deref(), Some("Bearer late"));
+    let before = metric(&agent, "tunnel_agent_reload_failures_total").await;
     std::fs::remove_file(fixture.path("token")).unwrap();
-    tokio::time::sleep(Duration::from_millis(2500)).await;
+    kit::wait::becomes(kit::wait::WAIT, "the loss is noticed", async || {
+        metric(&agent, "tunnel_agent_reload_failures_total").await > before
+    })
+    .await;
     assert_eq!(server.links().len(), 2, "links outlive the file");
 }
 

@@ -18,14 +18,14 @@ pub type Batch = Vec<Box<Event>>;
 
 #[derive(Debug)]
 pub struct Queue {
-    state: Mutex<State>,
+    state: Mutex<QueuedEvents>,
     filled: Condvar,
     ended: Condvar,
     metrics: Metrics,
 }
 
 #[derive(Debug, Default)]
-struct State {
+struct QueuedEvents {
     events: Batch,
     bytes: usize,
     closed: bool,

@@ -111,7 +111,7 @@ impl HubAuthorizer {
                 self.metrics.turned_away(Kind::Access);
                 AuthorizationError::Busy
             }
-            other => AuthorizationError::Review(other.to_string()),
+            other => AuthorizationError::Review(other),
         })
     }
 

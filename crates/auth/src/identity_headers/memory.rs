@@ -12,7 +12,7 @@ use foldhash::quality::RandomState;
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::IdentityHeaders;
-use crate::opinion::Opinion;
+use crate::review::Opinion;
 use crate::user::User;
 
 /// Users remembered for one connection; when full, all are forgotten (they cost a microsecond each

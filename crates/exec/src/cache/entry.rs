@@ -1,7 +1,7 @@
 //! One plugin with its arguments, and what it issued last.
 //!
 //! Requests read the current credential without a lock; everything else is decided under one, by
-//! [`State`], and waited for outside of it.
+//! [`Runs`], and waited for outside of it.
 
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -30,11 +30,11 @@ pub(super) struct Entry {
     request: Arc<Request>,
     credentials: Arc<Credentials>,
     current: ArcSwapOption<Issued>,
-    state: Mutex<State>,
+    state: Mutex<Runs>,
 }
 
 #[derive(Default)]
-struct State {
+struct Runs {
     /// The run under way.
     flight: Option<Flight<Outcome>>,
     /// The last run's failure, and when the next may begin.
@@ -102,7 +102,7 @@ impl Entry {
             }
             match state.flight() {
                 Some(waiter) => Step::Wait(waiter),
-                None if state.failed().is_none() && state.is_too_soon(rejected) => return Ok(None),
+                None if state.failed().is_none() && state.reject_early(rejected) => return Ok(None),
                 None => {
                     let step = self.next(&mut state, observer);
                     if matches!(step, Step::Wait(_)) {
@@ -116,7 +116,7 @@ impl Entry {
     }
 
     /// Joins the run under way, or begins one unless the last has just failed.
-    fn next(self: &Arc<Self>, state: &mut State, observer: &Observer) -> Step {
+    fn next(self: &Arc<Self>, state: &mut Runs, observer: &Observer) -> Step {
         if let Some(waiter) = state.flight() {
             return Step::Wait(waiter);
         }
@@ -128,11 +128,11 @@ impl Entry {
         Step::Wait(waiter)
     }
 
-    fn standing(&self, state: &State) -> Standing {
+    fn standing(&self, state: &Runs) -> Standing {
         match state {
-            State { failures: 1.., .. } => Standing::Suspect,
+            Runs { failures: 1.., .. } => Standing::Suspect,
             _ if self.current.load().is_some() => Standing::Proven,
-            State { slow: true, .. } => Standing::Slow,
+            Runs { slow: true, .. } => Standing::Slow,
             _ => Standing::New,
         }
     }
@@ -190,9 +190,9 @@ impl Drop for Entry {
     }
 }
 
-// === impl State ===
+// === impl Runs ===
 
-impl State {
+impl Runs {
     /// The run under way.
     fn flight(&self) -> Option<FlightWaiter<Outcome>> {
         self.flight.as_ref().and_then(Flight::waiter)
@@ -203,9 +203,11 @@ impl State {
         self.failure.as_ref().filter(|(_, until)| Instant::now() < *until).map(|(error, _)| Arc::clone(error))
     }
 
-    /// The first rejection is believed at once: the plugin may have had an old credential at hand.
-    /// A member that rejects whatever comes must not have a program run for each request.
-    fn is_too_soon(&mut self, rejected: &Issued) -> bool {
+    /// Whether the rejection of a credential comes too soon to be acted on; forgets those before
+    /// one that has proven good. The first is believed at once: the plugin may have had an old
+    /// credential at hand. A member that rejects whatever comes must not have a program run for
+    /// each request.
+    fn reject_early(&mut self, rejected: &Issued) -> bool {
         if rejected.age() >= PROVEN {
             self.rejections = 0;
         }

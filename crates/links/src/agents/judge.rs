@@ -97,7 +97,7 @@ impl Judge {
                 ),
                 reason,
             )),
-            Err(AuthorizationError::Review(why)) => Err(not_asked(why)),
+            Err(AuthorizationError::Review(error)) => Err(not_asked(error.to_string())),
             Err(error @ AuthorizationError::Busy) => Err(busy(error.to_string())),
         }
     }
@@ -105,7 +105,7 @@ impl Judge {
     fn unknown(&self, error: AuthenticationError) -> Refused {
         let why = match error {
             AuthenticationError::Unauthorized { why } => why,
-            AuthenticationError::Review(why) => return not_asked(why),
+            AuthenticationError::Review(error) => return not_asked(error.to_string()),
             error @ AuthenticationError::Busy => return busy(error.to_string()),
             // Of headers that claims do not carry.
             error @ (AuthenticationError::Forbidden { .. } | AuthenticationError::BadRequest(_)) => error.to_string(),

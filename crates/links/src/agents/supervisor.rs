@@ -36,7 +36,7 @@ struct Closing(Option<Link>);
 impl LinkSupervisor<'_> {
     pub async fn run(self) {
         let started = Instant::now();
-        self.told_linked();
+        self.log_linked();
         let mut closing = Closing(Some(self.linked.link().clone()));
         let (ended, why) = tokio::select! {
             biased;
@@ -49,7 +49,7 @@ impl LinkSupervisor<'_> {
         };
         drop(closing);
         self.metrics.ended(ended);
-        self.told_ended(ended, &why, started);
+        self.log_ended(ended, &why, started);
         let link = self.linked.link().clone();
         drop(self.linked);
         link.finished().await;
@@ -90,7 +90,7 @@ impl LinkSupervisor<'_> {
         }
     }
 
-    fn told_linked(&self) {
+    fn log_linked(&self) {
         let (named, link) = (self.linked.named(), self.linked.link());
         tracing::info!(
             cluster = %named.cluster,
@@ -105,7 +105,7 @@ impl LinkSupervisor<'_> {
         );
     }
 
-    fn told_ended(&self, ended: Ended, why: &str, started: Instant) {
+    fn log_ended(&self, ended: Ended, why: &str, started: Instant) {
         let named = self.linked.named();
         let (streams, seconds) = (self.linked.streams(), started.elapsed().as_secs());
         let (id, peer, reason) = (self.linked.id(), named.peer, ended.as_str());

@@ -18,10 +18,10 @@ pub enum DialError {
     Connect { address: String, source: io::Error },
     #[error("dial tcp {address}: i/o timeout")]
     Timeout { address: String },
-    /// Of several addresses of `place` some were silent until the end, and none answered: `tried`
-    /// says which.
-    #[error("dial tcp {place}: i/o timeout: {tried}")]
-    Silence { place: String, tried: String },
+    /// Of several addresses of `destination` some were silent until the end, and none answered:
+    /// `tried` says which.
+    #[error("dial tcp {destination}: i/o timeout: {tried}")]
+    Silence { destination: String, tried: String },
 }
 
 // === impl DialError ===
@@ -36,16 +36,16 @@ impl DialError {
         }
     }
 
-    /// The failures of all addresses of `place` as one: silence if some were silent, else that of
-    /// the first, which the resolver preferred.
-    pub(super) fn of_all(place: HostPort<'_>, tried: Vec<Tried>) -> Self {
+    /// The failures of all addresses of `destination` as one: silence if some were silent, else
+    /// that of the first, which the resolver preferred.
+    pub(super) fn of_all(destination: HostPort<'_>, tried: Vec<Tried>) -> Self {
         if tried.iter().any(|tried| tried.failure.is_none()) {
-            return Self::Silence { place: place.to_string(), tried: each(&tried) };
+            return Self::Silence { destination: destination.to_string(), tried: each(&tried) };
         }
         let first = tried.into_iter().find_map(|tried| Some((tried.address, tried.failure?)));
         match first {
             Some((address, source)) => Self::Connect { address: address.to_string(), source },
-            None => Self::NoAddress { host: place.host.to_owned() },
+            None => Self::NoAddress { host: destination.host.to_owned() },
         }
     }
 }

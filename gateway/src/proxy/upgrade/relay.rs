@@ -29,7 +29,7 @@ use crate::metrics::ClusterMetrics;
 use crate::record::Record;
 use crate::request::upgrade::Upgrade;
 use crate::request_body::RequestBody;
-use crate::upstream::{Counted, Reading, SendError};
+use crate::upstream::{Counted, Lost, Reading, SendError};
 
 /// The body of a refusal is a Status. One that is larger than this is none, and is not passed on:
 /// half of it would look whole.
@@ -65,7 +65,7 @@ pub async fn ask(
     held: &Account,
 ) -> Result<Response<Incoming>, SendError> {
     let broken = |error: hyper::Error| {
-        if held.is_ended() { SendError::Shed } else { SendError::Broken(causes(&error)) }
+        if held.is_ended() { SendError::Shed } else { SendError::Broken(error.into()) }
     };
     let (reading, buffer) = Reading::new(transport, held);
     let (mut sender, connection) =
@@ -78,11 +78,11 @@ pub async fn ask(
 
 /// The member's refusal, read whole: clients print its Status. The connection to the client closes
 /// after it.
-pub async fn refused(response: Response<Peeked<Incoming>>) -> Result<Response<ResponseBody>, String> {
+pub async fn refused(response: Response<Peeked<Incoming>>) -> Result<Response<ResponseBody>, Lost> {
     let (mut head, body) = response.into_parts();
     let body = match timeout(REFUSAL_WITHIN, read(body)).await {
         Ok(body) => body?,
-        Err(_) => return Err(format!("the refusal of the upgrade did not end within {REFUSAL_WITHIN:?}")),
+        Err(_) => return Err(format!("the refusal of the upgrade did not end within {REFUSAL_WITHIN:?}").into()),
     };
     headers::to_client(&mut head.headers);
     head.headers.remove(LOCATION);
@@ -93,12 +93,12 @@ pub async fn refused(response: Response<Peeked<Incoming>>) -> Result<Response<Re
     Ok(refusal)
 }
 
-async fn read(mut body: Peeked<Incoming>) -> Result<Bytes, String> {
+async fn read(mut body: Peeked<Incoming>) -> Result<Bytes, Lost> {
     let mut read = BytesMut::new();
     while let Some(frame) = body.frame().await {
-        let Ok(data) = frame.map_err(|error| causes(&error))?.into_data() else { continue };
+        let Ok(data) = frame?.into_data() else { continue };
         if read.len() + data.len() > REFUSAL_BYTES {
-            return Err(format!("its refusal of the upgrade has more than {} KiB", REFUSAL_BYTES / 1024));
+            return Err(format!("its refusal of the upgrade has more than {} KiB", REFUSAL_BYTES / 1024).into());
         }
         read.extend_from_slice(&data);
     }

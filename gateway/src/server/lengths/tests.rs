@@ -54,7 +54,7 @@ fn after_an_upgrade_nothing_is_read() {
     reader.on_read(b"GET / HTTP/1.1\r\nConnection: upgrade\r\nUpgrade: websocket\r\n\r\n");
     lengths.enough();
     reader.on_read(&[0; 100]);
-    assert!(matches!(reader.state, State::Over) && !lengths.are_ambiguous());
+    assert!(matches!(reader.section, Section::Over) && !lengths.are_ambiguous());
 }
 
 #[test]

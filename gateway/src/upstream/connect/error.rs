@@ -8,6 +8,7 @@ use net::proxy::ProxyError;
 use net::words;
 
 use crate::tunnel::TunnelError;
+use crate::upstream::Lost;
 use crate::upstream::circuit::CircuitOpen;
 
 /// Why no connection came about. Texts start with `dial tcp`.
@@ -26,8 +27,8 @@ pub enum ConnectError {
     TlsTimeout { address: String, after: Duration },
     #[error("dial tcp {address}: the member does not support HTTP/1.1, which upgrades need")]
     NoHttp1 { address: String },
-    #[error("dial tcp {address}: http2: {reason}")]
-    Http2 { address: String, reason: String },
+    #[error("dial tcp {address}: http2: {source}")]
+    Http2 { address: String, source: Lost },
     #[error("dial tcp {address}: the member allows no request at all (SETTINGS_MAX_CONCURRENT_STREAMS is 0)")]
     NoStreams { address: String },
     #[error("dial tcp {address}: {limit} connections are open already")]

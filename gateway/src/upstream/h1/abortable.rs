@@ -19,14 +19,14 @@ use crate::request_body::RequestBody;
 /// The body, as hyper sends it.
 pub struct AbortableBody {
     body: Option<RequestBody>,
-    state: Arc<Mutex<State>>,
+    state: Arc<Mutex<BodyProgress>>,
 }
 
 /// The knife.
-pub struct AbortHandle(Arc<Mutex<State>>);
+pub struct AbortHandle(Arc<Mutex<BodyProgress>>);
 
 #[derive(Default)]
-struct State {
+struct BodyProgress {
     aborted: bool,
     ended: bool,
     waker: Option<Waker>,
@@ -34,7 +34,7 @@ struct State {
 
 /// A body and the means to end it early.
 pub fn abortable(body: RequestBody) -> (AbortableBody, AbortHandle) {
-    let state = Arc::new(Mutex::new(State { ended: body.is_end_stream(), ..State::default() }));
+    let state = Arc::new(Mutex::new(BodyProgress { ended: body.is_end_stream(), ..BodyProgress::default() }));
     (AbortableBody { body: Some(body), state: Arc::clone(&state) }, AbortHandle(state))
 }
 

@@ -40,7 +40,7 @@ impl H1Body {
             }
             Some(Err(error)) => {
                 self.exchange = None;
-                Poll::Ready(Some(Err(Truncated(error.to_string()))))
+                Poll::Ready(Some(Err(Truncated(error.into()))))
             }
             None => {
                 self.end();

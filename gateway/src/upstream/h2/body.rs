@@ -6,7 +6,6 @@ use bytes::Bytes;
 use h2::Reason;
 use http::HeaderMap;
 use http_body::Frame;
-use net::words::causes;
 
 use super::{Lease, Upload};
 use crate::unread::Source;
@@ -39,14 +38,14 @@ impl H2Body {
                     self.lease.connection().saw_traffic();
                     return Poll::Ready(Some(Ok(Frame::data(data))));
                 }
-                Some(Err(error)) => return Poll::Ready(self.cut_off(&error)),
+                Some(Err(error)) => return Poll::Ready(self.cut_off(error)),
                 None => self.data_ended = true,
             }
         }
         match ready!(self.stream.poll_trailers(cx)) {
             Ok(Some(trailers)) => Poll::Ready(Some(self.whole(trailers))),
             Ok(None) => Poll::Ready(None),
-            Err(error) => Poll::Ready(self.cut_off(&error)),
+            Err(error) => Poll::Ready(self.cut_off(error)),
         }
     }
 
@@ -56,18 +55,18 @@ impl H2Body {
 
     fn whole(&self, mut trailers: HeaderMap) -> Result<Frame<Bytes>, Truncated> {
         if let Some(unfit) = self.lease.connection().unfit(&mut trailers) {
-            return Err(Truncated(format!("its trailers have {unfit}")));
+            return Err(Truncated(format!("its trailers have {unfit}").into()));
         }
         Ok(Frame::trailers(trailers))
     }
 
-    fn cut_off(&self, error: &h2::Error) -> Option<Result<Frame<Bytes>, Truncated>> {
+    fn cut_off(&self, error: h2::Error) -> Option<Result<Frame<Bytes>, Truncated>> {
         // A server that answered early resets with NO_ERROR to stop the upload; its response was
         // complete (RFC 9113 §8.1).
         if error.is_reset() && error.reason() == Some(Reason::NO_ERROR) && self.stream.is_end_stream() {
             return None;
         }
         let shed = self.lease.connection().is_shed();
-        Some(Err(Truncated(if shed { GaveWay.to_string() } else { causes(error) })))
+        Some(Err(Truncated(if shed { GaveWay.to_string().into() } else { error.into() })))
     }
 }

@@ -14,7 +14,6 @@ use http::HeaderMap;
 use net::gather::{Driven, Gathered, gather};
 use net::http2;
 use net::seal::Seal;
-use net::words::causes;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::Notify;
 use tokio::time::{Instant, timeout};
@@ -27,6 +26,7 @@ use crate::holding::Account;
 use crate::inbound::{Inbound, Marks};
 use crate::metrics::InFlight;
 use crate::unread::{Collecting, Collector};
+use crate::upstream::Lost;
 use crate::upstream::connect::{ConnectError, Target};
 use crate::upstream::shed::{Counted, GaveWay};
 
@@ -73,26 +73,24 @@ impl Connection {
     where
         T: AsyncRead + AsyncWrite + Seal + Unpin + Send + 'static,
     {
-        let failed = |reason: String| ConnectError::Http2 { address: target.address(), reason };
+        let failed = |source: Lost| ConnectError::Http2 { address: target.address(), source };
         let marks = Marks::default();
         let collector = Arc::<Collector>::default();
         let io = Inbound::of_member(transport, marks.clone()).attended_by(Arc::clone(&collector)).held_for(&held);
         let (io, outlet) = gather(io);
         let handshake = Settings::builder().handshake::<_, Bytes>(io);
         let started = async {
-            let (sender, driver) = handshake.await.map_err(|error| failed(causes(&error)))?;
+            let (sender, driver) = handshake.await.map_err(|error| failed(error.into()))?;
             let driver = outlet.drive(driver).reading_at_most(Settings::TURN);
             let mut driver = Collecting::new(driver, Arc::clone(&collector));
             let streams = |driver: &mut Driver<Inbound<T>>| driver.driver().connection().max_concurrent_send_streams();
             let settled = http2::settled(&mut driver, streams).await;
-            settled.map_err(|error| {
-                failed(error.map_or_else(|| "closed by the member at once".into(), |error| causes(&error)))
-            })?;
+            settled.map_err(|error| failed(error.map_or_else(|| "closed by the member at once".into(), Lost::from)))?;
             Ok::<_, ConnectError>((sender, driver))
         };
         let (sender, mut driver) = match timeout(target.dial_timeout, started).await {
             Ok(started) => started?,
-            Err(_) => return Err(failed(format!("no SETTINGS within {:?}", target.dial_timeout))),
+            Err(_) => return Err(failed(format!("no SETTINGS within {:?}", target.dial_timeout).into())),
         };
         if sender.current_max_send_streams() == 0 {
             return Err(ConnectError::NoStreams { address: target.address() });
@@ -113,14 +111,7 @@ impl Connection {
             held,
         });
         // Weak, so that the connection ends when the pool and the last stream have let go of it.
-        let retired = retired(leaving, Arc::downgrade(&connection), emptied);
-        let ended = target.ended.clone().cancelled_owned();
-        let retired = async move {
-            tokio::select! {
-                () = retired => {}
-                () = ended => {}
-            }
-        };
+        let retired = retired(leaving, Arc::downgrade(&connection), emptied, target.ended.clone());
         tokio::spawn(drive(driver, pings, marks, Arc::downgrade(&connection), open, retired));
         Ok(connection)
     }
@@ -251,7 +242,7 @@ async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
             end = &mut driver => break failure(end),
             () = &mut retired => break None,
             answers = answers(&mut pings, &marks, patient) => if !answers {
-                break Some("no answer to PING".to_owned());
+                break Some("no answer to PING".into());
             },
         }
     };
@@ -259,16 +250,16 @@ async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
         connection.close();
     }
     if let Some(reason) = end {
-        tracing::debug!(reason, "connection to member ended");
+        tracing::debug!(%reason, "connection to member ended");
     }
     drop((driver, open));
 }
 
 /// How the connection ended, if not in good order.
-fn failure(end: Result<Result<(), h2::Error>, GaveWay>) -> Option<String> {
+fn failure(end: Result<Result<(), h2::Error>, GaveWay>) -> Option<Lost> {
     match end {
-        Ok(end) => end.err().map(|error| causes(&error)),
-        Err(gave_way) => Some(gave_way.to_string()),
+        Ok(end) => end.err().map(Lost::from),
+        Err(gave_way) => Some(gave_way.to_string().into()),
     }
 }
 
@@ -288,9 +279,25 @@ async fn answers(pings: &mut PingPong, marks: &Marks, patient: bool) -> bool {
     }
 }
 
-/// Completes when the way to the member is about to be cut and no request is left that would
-/// suffer: no new ones are begun meanwhile.
-async fn retired(leaving: Option<CancellationToken>, connection: std::sync::Weak<Connection>, emptied: Arc<Notify>) {
+/// Completes when the cluster is registered no more, or when the way to the member is about to be
+/// cut and no request is left that would suffer: no new ones are begun meanwhile.
+async fn retired(
+    leaving: Option<CancellationToken>,
+    connection: std::sync::Weak<Connection>,
+    emptied: Arc<Notify>,
+    ended: CancellationToken,
+) {
+    tokio::select! {
+        () = emptied_to_leave(leaving, connection, emptied) => {}
+        () = ended.cancelled() => {}
+    }
+}
+
+async fn emptied_to_leave(
+    leaving: Option<CancellationToken>,
+    connection: std::sync::Weak<Connection>,
+    emptied: Arc<Notify>,
+) {
     match leaving {
         Some(leaving) => leaving.cancelled_owned().await,
         None => std::future::pending().await,

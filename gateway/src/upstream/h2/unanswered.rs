@@ -31,6 +31,7 @@ use super::{Lease, Upload};
 use crate::headers::size::Unfit;
 use crate::holding::Account;
 use crate::limits::Slots;
+use crate::upstream::Lost;
 
 /// What a request is counted as while the member goes on with it though its caller has left. Asked
 /// for when that happens only.
@@ -73,7 +74,7 @@ pub enum Failure {
     Shed,
     /// The member sent what is no answer.
     Interim(&'static str),
-    Client(String),
+    Client(Lost),
     Unfit(Unfit),
 }
 

@@ -5,12 +5,14 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use h2::{Reason, SendStream};
+use http::HeaderMap;
 use hyper::body::Body;
 
 use crate::headers;
 use crate::headers::size::{self, Unfit};
 use crate::holding;
 use crate::request_body::{Interrupted, RequestBody};
+use crate::upstream::Lost;
 
 /// A request body on its way. Holds at most the one chunk that the member's window does not admit
 /// yet; the client is held back by its own window meanwhile.
@@ -27,7 +29,7 @@ pub enum UploadEnd {
     Sent,
     /// The member wants no more of it; its response says why.
     Stopped,
-    ClientGone(String),
+    ClientGone(Lost),
     /// The trailers cannot be sent: the member was told that the request does not end.
     Unfit(Unfit),
 }
@@ -69,7 +71,8 @@ impl Upload {
                     self.stream.send_reset(Reason::CANCEL);
                     return Poll::Ready(match error {
                         Interrupted::Trailers(unfit) => UploadEnd::Unfit(unfit),
-                        gone => UploadEnd::ClientGone(gone.to_string()),
+                        Interrupted::Http1(gone) => UploadEnd::ClientGone(gone.into()),
+                        Interrupted::Http2(gone) => UploadEnd::ClientGone(gone.into()),
                     });
                 }
                 Some(Ok(frame)) => match frame.into_data() {
@@ -85,21 +88,24 @@ impl Upload {
                         self.is_apart = false;
                     }
                     Err(frame) => {
-                        let Ok(mut trailers) = frame.into_trailers() else { continue };
-                        headers::trailers_to_member(&mut trailers);
-                        if let Err(unfit) = size::of_trailers(&trailers) {
-                            self.stream.send_reset(Reason::CANCEL);
-                            return Poll::Ready(UploadEnd::Unfit(unfit));
-                        }
-                        if let Some(account) = self.body.account() {
-                            holding::hold_trailers(account, &mut trailers);
-                        }
-                        let sent = self.stream.send_trailers(trailers);
-                        return Poll::Ready(if sent.is_ok() { UploadEnd::Sent } else { UploadEnd::Stopped });
+                        let Ok(trailers) = frame.into_trailers() else { continue };
+                        return Poll::Ready(self.end(trailers));
                     }
                 },
             }
         }
+    }
+
+    fn end(&mut self, mut trailers: HeaderMap) -> UploadEnd {
+        headers::trailers_to_member(&mut trailers);
+        if let Err(unfit) = size::of_trailers(&trailers) {
+            self.stream.send_reset(Reason::CANCEL);
+            return UploadEnd::Unfit(unfit);
+        }
+        if let Some(account) = self.body.account() {
+            holding::hold_trailers(account, &mut trailers);
+        }
+        if self.stream.send_trailers(trailers).is_ok() { UploadEnd::Sent } else { UploadEnd::Stopped }
     }
 
     /// Of the buffer that the chunk is part of: nobody knows how long it waits.

@@ -1,0 +1,74 @@
+//! Why a member gave no answer, or not all of one.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use net::words::causes;
+
+use super::ConnectError;
+use crate::headers::size::Unfit;
+
+/// Why a request got no response head.
+#[derive(Debug, thiserror::Error)]
+pub enum SendError {
+    /// Nothing of the request was sent.
+    #[error(transparent)]
+    Connect(#[from] Arc<ConnectError>),
+    /// Nothing of the request was sent: all connections are in use and no more may be opened.
+    #[error("all {0} connections to the member are in use")]
+    Exhausted(usize),
+    /// The member refused the request unprocessed.
+    #[error("the member refused the request unprocessed, probably because it is shutting down")]
+    Refused,
+    /// The member, or the network, ended the exchange; it may have acted on the request.
+    #[error("{0}")]
+    Broken(#[source] Lost),
+    /// The connection was ended for what it held; the member may have acted on the request.
+    #[error(
+        "the gateway holds too many bytes (--max-held-bytes), and heads that this member began and did not finish \
+         hold the most: it closed the connection"
+    )]
+    Shed,
+    /// The head or the trailers of the request would endanger the streams of others. Nothing of
+    /// them was sent.
+    #[error("the request has {0}")]
+    Unfit(Unfit),
+    /// As that, of the answer.
+    #[error("its head has {0}")]
+    UnfitAnswer(Unfit),
+    /// The client stopped sending its request body.
+    #[error("the client disconnected while sending its request: {0}")]
+    ClientGone(#[source] Lost),
+}
+
+/// The member or the network broke off in mid-body. Passed on as an aborted stream, never as a
+/// clean end: a list cut short must not look complete.
+#[derive(Debug, thiserror::Error)]
+#[error("the member's response was cut off: {0}")]
+pub struct Truncated(#[source] pub Lost);
+
+/// What ended an exchange, or a connection.
+#[derive(Debug, thiserror::Error)]
+pub enum Lost {
+    #[error("{}", causes(.0))]
+    Http2(#[from] h2::Error),
+    #[error("{}", causes(.0))]
+    Http1(#[from] hyper::Error),
+    /// We did, or what was sent has no meaning to us.
+    #[error("{0}")]
+    Ours(Cow<'static, str>),
+}
+
+// === impl Lost ===
+
+impl From<&'static str> for Lost {
+    fn from(why: &'static str) -> Self {
+        Self::Ours(why.into())
+    }
+}
+
+impl From<String> for Lost {
+    fn from(why: String) -> Self {
+        Self::Ours(why.into())
+    }
+}
