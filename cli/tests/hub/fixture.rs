@@ -1,28 +1,15 @@
-//! The one [`Testbed`] that all tests share, started by the first of them, and the program.
+//! The program, and what it works on.
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, OnceLock};
 
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Result, ensure};
 use hub_tests::control_plane::ApiServer;
+pub use hub_tests::fixture::{Fixture, test};
 use hub_tests::kubeconfig::{Credential, Kubeconfig};
 use hub_tests::kubectl::{Kubectl, Output};
 use hub_tests::testbed::Testbed;
-use libtest_mimic::{Failed, Trial};
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
-
-/// The testbed, once somebody needs it.
-#[derive(Default)]
-pub struct Fixture {
-    testbed: OnceLock<Result<Testbed, String>>,
-}
-
-/// A test.
-pub fn test(fixture: &Arc<Fixture>, name: &str, run: impl FnOnce(&Testbed) -> Result<()> + Send + 'static) -> Trial {
-    let fixture = Arc::clone(fixture);
-    Trial::test(name, move || fixture.testbed().and_then(run).map_err(|error| Failed::from(format!("{error:#}"))))
-}
 
 /// The program, as an administrator of the hub.
 pub fn clusters(testbed: &Testbed) -> Kubectl {
@@ -101,24 +88,4 @@ pub fn is_void(admin: &Kubectl, token: &str) -> Result<bool> {
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenReview", "spec": {"token": token}});
     let words = ["create", "-f", "-", "-o", "jsonpath={.status.authenticated}"];
     Ok(admin.args(words).stdin(review.to_string()).run()?.success()? != "true")
-}
-
-// === impl Fixture ===
-
-impl Fixture {
-    fn testbed(&self) -> Result<&Testbed> {
-        let testbed = self.testbed.get_or_init(|| Testbed::start().map_err(|error| format!("{error:#}")));
-        testbed.as_ref().map_err(|error| anyhow!("there is nothing to test on: {error}"))
-    }
-
-    /// Stops everything; after a failure the logs stay.
-    #[allow(clippy::print_stderr, reason = "the place of the logs belongs to the output of a failed run")]
-    pub fn close(self: Arc<Self>, failed: bool) {
-        let Some(fixture) = Arc::into_inner(self) else { return };
-        if let Some(Ok(mut testbed)) = fixture.testbed.into_inner()
-            && failed
-        {
-            eprintln!("the logs of this run are in {}", testbed.keep().display());
-        }
-    }
 }

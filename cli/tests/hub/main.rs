@@ -19,19 +19,12 @@ mod terminal;
 mod tunnel;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use libtest_mimic::Arguments;
-
-use self::fixture::Fixture;
-
-/// Everything here waits for the same API servers.
-const THREADS: usize = 3;
+use hub_tests::fixture::Fixture;
+use hub_tests::testbed::Testbed;
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(THREADS);
-    let fixture = Arc::new(Fixture::default());
+    let fixture = Fixture::new(Testbed::start);
     let trials = [
         tunnel::trials(&fixture),
         mistakes::trials(&fixture),
@@ -48,7 +41,5 @@ fn main() -> ExitCode {
         get::trials(&fixture),
         join::trials(&fixture),
     ];
-    let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
-    fixture.close(conclusion.has_failed());
-    conclusion.exit_code()
+    fixture.run(trials)
 }

@@ -1,38 +1,26 @@
-//! The one testbed that all tests share, the kinds of the sources on its hub, and controllers.
+//! The kinds of the sources on the hub of the testbed, and controllers.
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use controllers::Controllers;
+pub use hub_tests::fixture::{Fixture, test};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
-use libtest_mimic::{Failed, Trial};
 use serde_json::{Value, json};
 
 /// What must be seen on a hub within a second is given more on a machine that does other things.
 pub const SOON: Duration = Duration::from_secs(20);
-
-#[derive(Default)]
-pub struct Fixture {
-    testbed: OnceLock<Result<Testbed, String>>,
-}
 
 /// A namespace that holds clusters, and the controllers that write there.
 pub struct Running {
     pub namespace: String,
     pub controllers: Option<Controllers>,
     arguments: Vec<String>,
-}
-
-/// A test.
-pub fn test(fixture: &Arc<Fixture>, name: &str, run: impl FnOnce(&Testbed) -> Result<()> + Send + 'static) -> Trial {
-    let fixture = Arc::clone(fixture);
-    Trial::test(name, move || fixture.testbed().and_then(run).map_err(|error| Failed::from(format!("{error:#}"))))
 }
 
 /// A kind with any fields, in place of its own definition.
@@ -126,27 +114,8 @@ pub fn event(testbed: &Testbed, namespace: &str, name: &str, reason: &str) -> Re
     if notes.is_empty() { Err(anyhow!("no Event {reason} on {namespace}/{name}")) } else { Ok(notes) }
 }
 
-// === impl Fixture ===
-
-impl Fixture {
-    pub fn testbed(&self) -> Result<&Testbed> {
-        let testbed = self.testbed.get_or_init(|| prepared().map_err(|error| format!("{error:#}")));
-        testbed.as_ref().map_err(|error| anyhow!("there is nothing to test on: {error}"))
-    }
-
-    /// Stops everything; after a failure the logs stay.
-    #[allow(clippy::print_stderr, reason = "the place of the logs belongs to the output of a failed run")]
-    pub fn close(self: Arc<Self>, failed: bool) {
-        let Some(fixture) = Arc::into_inner(self) else { return };
-        if let Some(Ok(mut testbed)) = fixture.testbed.into_inner()
-            && failed
-        {
-            eprintln!("the logs of this run are in {}", testbed.keep().display());
-        }
-    }
-}
-
-fn prepared() -> Result<Testbed> {
+/// A testbed whose hub has the kinds of the sources.
+pub fn prepared() -> Result<Testbed> {
     let testbed = Testbed::start()?;
     apply(&testbed, &[definition("cluster.x-k8s.io", "Cluster", "v1beta2", "Namespaced")])?;
     testbed.hub.server.kubectl().ok("wait --for=condition=Established crd/clusters.cluster.x-k8s.io --timeout=30s")?;

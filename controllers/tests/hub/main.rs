@@ -12,19 +12,11 @@ mod rights;
 mod stillness;
 
 use std::process::ExitCode;
-use std::sync::Arc;
 
-use libtest_mimic::Arguments;
-
-use self::fixture::Fixture;
-
-/// Everything here waits for the same API servers.
-const THREADS: usize = 3;
+use hub_tests::fixture::Fixture;
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(THREADS);
-    let fixture = Arc::new(Fixture::default());
+    let fixture = Fixture::new(fixture::prepared);
     let trials = [
         cluster_api::trials(&fixture),
         leaders::trials(&fixture),
@@ -36,7 +28,5 @@ fn main() -> ExitCode {
         rights::trials(&fixture),
         stillness::trials(&fixture),
     ];
-    let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
-    fixture.close(conclusion.has_failed());
-    conclusion.exit_code()
+    fixture.run(trials)
 }

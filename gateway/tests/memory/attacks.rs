@@ -6,7 +6,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::Method;
 use kit::client::{BoxedIo, Client, H2Connection, H2Options};
-use kit::frames::{DATA, END_HEADERS, END_STREAM, Frames, HEADERS, RST_STREAM, encode, in_frames, literals};
+use kit::frames::{DATA, END_HEADERS, END_STREAM, Frames, HEADERS, RST_STREAM, encode, in_frames, literals, request};
 use kit::pki::ALPN_H2;
 use kit::process::LoggedProcess;
 use kit::wait::{WAIT, unless_quiet};
@@ -63,15 +63,7 @@ async fn send_and_stay(frames: &mut Frames<BoxedIo>, bytes: &[u8], stay: Duratio
 
 /// Of `user`'s request.
 fn block(user: &str, method: &str, target: &str) -> Vec<u8> {
-    let authorization = format!("Bearer {user}");
-    let lines = [
-        (":method", method),
-        (":scheme", "https"),
-        (":authority", "localhost"),
-        (":path", target),
-        ("authorization", &authorization),
-    ];
-    literals(&lines)
+    request(method, target, &[("authorization", &format!("Bearer {user}"))])
 }
 
 /// Answers that nobody reads, over HTTP/2: of requests that are no watches, and of such.

@@ -32,8 +32,8 @@ const MEMORY: u64 = 512 << 20;
 const STRANGERS: usize = 1000;
 /// Those who say as much as they can have taken in.
 const LOUD: usize = 8;
-/// Of the user who does nothing of the kind, meanwhile, each in time: the attack lasts until they are
-/// there. A thousand a second on two free cores, and a few where twenty others want them too.
+/// Of the user who does nothing of the kind, meanwhile, each in time: the attack lasts until they
+/// are there. A thousand a second on two free cores, and a few where twenty others want them too.
 const LEAST_ANSWERS: u64 = 10;
 const MEMBER: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy";
 /// Of a member that reads nothing.
@@ -88,8 +88,8 @@ impl Siege {
         let mut command = Command::new("sh");
         command
             .env_clear()
-            // `RLIMIT_DATA` counts addresses, which jemalloc keeps when it gives memory back; what a
-            // container may have is counted by the page.
+            // `RLIMIT_DATA` counts addresses, which jemalloc keeps when it gives memory back; what
+            // a container may have is counted by the page.
             .env("_RJEM_MALLOC_CONF", "retain:false")
             .args(["-c", &format!("ulimit -d {} && exec \"$0\" \"$@\"", MEMORY >> 10)])
             .arg(env!("CARGO_BIN_EXE_cluster-gateway"))

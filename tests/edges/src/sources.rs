@@ -10,6 +10,9 @@ use serde_json::{Map, Value};
 
 /// The program that is allowed.
 pub const PROGRAM: &str = "x";
+/// The variable that is allowed, and the one that the provider of profiles sets.
+const VARIABLE: &str = "A";
+const PROVIDERS_VARIABLE: &str = "B";
 /// In whatever must not be repeated.
 const CANARY: &str = "~secret~";
 
@@ -71,7 +74,12 @@ fn encode(secret: &mut Value) {
 pub fn rules() -> Rules {
     let denied = ["169.254.0.0/16", "fe80::/10"].iter().filter_map(|network| network.parse().ok()).collect();
     let own = Endpoint::parse("https://gateway:9443", false).into_iter().collect();
-    Rules { exec_commands: vec![PROGRAM.to_owned()], allow_insecure: false, endpoints: Endpoints { denied, own } }
+    Rules {
+        exec_commands: vec![PROGRAM.to_owned()],
+        exec_env: vec![VARIABLE.to_owned()],
+        allow_insecure: false,
+        endpoints: Endpoints { denied, own },
+    }
 }
 
 /// What must hold, whatever was read.
@@ -86,10 +94,9 @@ pub fn hold(reading: &Reading) {
     assert!(cluster.trust != Trust::Insecure, "not verified, which nobody allowed");
     if let Credential::Exec(program) = &cluster.credential {
         assert_eq!(program.command, PROGRAM);
-        assert!(
-            program.env.iter().all(|(name, _)| name != "PATH" && !name.starts_with("LD_")),
-            "the program is another"
-        );
+        // Those of the operator's own provider are his.
+        let listed = |name: &str| [VARIABLE, PROVIDERS_VARIABLE].contains(&name);
+        assert!(program.env.iter().all(|(name, _)| listed(name)), "the program is another");
     }
     if let ClusterEndpoint::Const(fixed) = &cluster.endpoint {
         assert_eq!(fixed.url.scheme, Scheme::Https);
@@ -108,8 +115,22 @@ pub fn hold(reading: &Reading) {
     assert!(hash("u") == hash("u") && hash("u") != hash("v"));
 }
 
+/// Of a kind whose objects refer to Secrets: `good`, changed, with its Secret and without.
+pub fn check_referring(
+    good: Value,
+    input: &[u8],
+    references: fn(&Value) -> Vec<SecretReference>,
+    read: fn(&Value, &[&SecretObject], &Rules) -> Reading,
+) {
+    let Some(pair) = changed(good, input) else { return };
+    let secrets: Vec<_> = pair.secret.iter().collect();
+    are_segments(&references(&pair.object));
+    hold(&read(&pair.object, &[], &rules()));
+    hold(&read(&pair.object, &secrets, &rules()));
+}
+
 /// Names of Secrets become segments of paths.
-pub fn are_segments(references: &[SecretReference]) {
+fn are_segments(references: &[SecretReference]) {
     for reference in references {
         for part in [&reference.namespace, &reference.name] {
             assert!(!part.is_empty() && !part.contains(['/', '%', '?', '#', '\\']) && part != "." && part != "..");

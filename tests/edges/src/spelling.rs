@@ -4,7 +4,8 @@ use api::access::Verb;
 use api::route::{Dialect, Parsed, ProxyRoute, RawRequest, Route, Served, parse};
 use http::Method;
 
-const METHODS: [Method; 8] = [
+/// One for each value of the lowest three bits of a byte.
+pub const METHODS: [Method; 8] = [
     Method::GET,
     Method::HEAD,
     Method::POST,

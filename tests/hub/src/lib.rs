@@ -8,6 +8,7 @@
 
 pub mod control_plane;
 pub mod egress;
+pub mod fixture;
 pub mod follower;
 pub mod gate;
 pub mod helm;

@@ -1,16 +1,11 @@
-//! The one [`Testbed`] that all tests share, started by the first of them.
+//! Tests that share the gateway, and such that have it for themselves.
 
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
-use anyhow::{Result, anyhow};
+use anyhow::Result;
+pub(crate) use hub_tests::fixture::{Fixture, test as exclusive};
 use hub_tests::testbed::Testbed;
-use libtest_mimic::{Failed, Trial};
-
-/// The testbed, once somebody needs it.
-#[derive(Default)]
-pub(crate) struct Fixture {
-    testbed: OnceLock<Result<Testbed, String>>,
-}
+use libtest_mimic::Trial;
 
 /// A test that shares the gateway with others.
 pub(crate) fn test(
@@ -22,34 +17,4 @@ pub(crate) fn test(
         let _in_use = testbed.gateway.in_use();
         run(testbed)
     })
-}
-
-/// A test that may stop the gateway.
-pub(crate) fn exclusive(
-    fixture: &Arc<Fixture>,
-    name: impl Into<String>,
-    run: impl FnOnce(&Testbed) -> Result<()> + Send + 'static,
-) -> Trial {
-    let fixture = Arc::clone(fixture);
-    Trial::test(name, move || fixture.testbed().and_then(run).map_err(|error| Failed::from(format!("{error:#}"))))
-}
-
-// === impl Fixture ===
-
-impl Fixture {
-    fn testbed(&self) -> Result<&Testbed> {
-        let testbed = self.testbed.get_or_init(|| Testbed::start().map_err(|error| format!("{error:#}")));
-        testbed.as_ref().map_err(|error| anyhow!("there is nothing to test on: {error}"))
-    }
-
-    /// Stops everything; after a failure the logs stay.
-    #[allow(clippy::print_stderr, reason = "the place of the logs belongs to the output of a failed run")]
-    pub(crate) fn close(self: Arc<Self>, failed: bool) {
-        let Some(fixture) = Arc::into_inner(self) else { return };
-        if let Some(Ok(mut testbed)) = fixture.testbed.into_inner()
-            && failed
-        {
-            eprintln!("the logs of this run are in {}", testbed.keep().display());
-        }
-    }
 }

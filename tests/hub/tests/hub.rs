@@ -41,21 +41,13 @@ mod watches;
 mod writes;
 
 use std::process::ExitCode;
-use std::sync::Arc;
-
-use libtest_mimic::Arguments;
 
 use self::compare::Ways;
 use self::fixture::Fixture;
-
-/// Everything here waits for the same two API servers; more at a time only makes single tests
-/// slower.
-const THREADS: usize = 3;
+use hub_tests::testbed::Testbed;
 
 fn main() -> ExitCode {
-    let mut arguments = Arguments::from_args();
-    arguments.test_threads.get_or_insert(THREADS);
-    let fixture = Arc::new(Fixture::default());
+    let fixture = Fixture::new(Testbed::start);
     let trials = [
         aggregation::trials(&fixture),
         informers::trials(&fixture), // long ones, which should not be the last to end
@@ -90,7 +82,5 @@ fn main() -> ExitCode {
         versions::trials(&fixture),
         aggregation::last_trial(&fixture),
     ];
-    let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
-    fixture.close(conclusion.has_failed());
-    conclusion.exit_code()
+    fixture.run(trials)
 }

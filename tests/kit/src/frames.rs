@@ -83,6 +83,12 @@ pub fn literals(lines: &[(&str, &str)]) -> Vec<u8> {
     block
 }
 
+/// The block of a request to `https://localhost`, with these lines behind its own.
+pub fn request(method: &str, target: &str, lines: &[(&str, &str)]) -> Vec<u8> {
+    let own = [(":method", method), (":scheme", "https"), (":authority", "localhost"), (":path", target)];
+    [literals(&own), literals(lines)].concat()
+}
+
 /// An integer with a prefix of seven bits (RFC 7541 section 5.1).
 pub fn length(block: &mut Vec<u8>, length: usize) {
     /// From here on it takes more than one byte.

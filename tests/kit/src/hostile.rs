@@ -92,6 +92,6 @@ impl Outcome {
 
     /// What became of the connection.
     async fn of_connection(wire: &mut Wire) -> Self {
-        if wire.is_alive().await { Self::Nothing } else { Self::Ended(wire.goodbye()) }
+        if wire.answers_ping().await { Self::Nothing } else { Self::Ended(wire.goodbye()) }
     }
 }

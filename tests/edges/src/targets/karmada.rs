@@ -6,7 +6,7 @@
 use register::karmada::{read, references};
 use serde_json::{Value, json};
 
-use crate::sources::{are_segments, changed, hold, rules};
+use crate::sources::check_referring;
 
 pub const WORDS: &[&str] = &[
     "\n/object/spec/",
@@ -54,9 +54,5 @@ fn good() -> Value {
 }
 
 pub fn check(input: &[u8]) {
-    let Some(pair) = changed(good(), input) else { return };
-    let secrets: Vec<_> = pair.secret.iter().collect();
-    are_segments(&references(&pair.object));
-    hold(&read(&pair.object, &[], &rules()));
-    hold(&read(&pair.object, &secrets, &rules()));
+    check_referring(good(), input, references, read);
 }

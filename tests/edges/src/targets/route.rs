@@ -8,16 +8,7 @@ use api::access::{Attributes, Verb};
 use api::route::{Dialect, MemberRequest, RawRequest, Route, Served, parse};
 use http::Method;
 
-const METHODS: [Method; 8] = [
-    Method::GET,
-    Method::HEAD,
-    Method::POST,
-    Method::PUT,
-    Method::PATCH,
-    Method::DELETE,
-    Method::OPTIONS,
-    Method::TRACE,
-];
+use crate::spelling::METHODS;
 
 pub const WORDS: &[&str] = &[
     "/apis/cluster.core.oam.dev/v1alpha1",

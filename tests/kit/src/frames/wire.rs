@@ -6,7 +6,7 @@ use std::io;
 
 use super::{
     ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, Frames, GOAWAY, HEADER_TABLE_SIZE, HEADERS, INITIAL_WINDOW_SIZE,
-    PING, RST_STREAM, SETTINGS, WINDOW_UPDATE, encode, literals, setting,
+    PING, RST_STREAM, SETTINGS, WINDOW_UPDATE, encode, request, setting,
 };
 use tokio::time::timeout;
 
@@ -90,10 +90,9 @@ impl Wire {
 
     /// The block of a request's head, with `more` lines.
     pub fn block(&self, method: &str, target: &str, more: &[(&str, &str)]) -> Vec<u8> {
-        let pseudo = [(":method", method), (":scheme", "https"), (":authority", "localhost"), (":path", target)];
         let own = self.lines.iter().map(|(name, value)| (name.as_str(), value.as_str()));
-        let lines: Vec<_> = pseudo.into_iter().chain(own).chain(more.iter().copied()).collect();
-        literals(&lines)
+        let lines: Vec<_> = own.chain(more.iter().copied()).collect();
+        request(method, target, &lines)
     }
 
     /// Sends the head of a request, which ends there if `end`; returns its stream.
@@ -119,7 +118,7 @@ impl Wire {
     }
 
     /// Whether the peer still answers: it has then taken in what was sent before.
-    pub async fn is_alive(&mut self) -> bool {
+    pub async fn answers_ping(&mut self) -> bool {
         let pongs = self.pongs;
         self.send(&encode(PING, 0, 0, b"settled?")).await && {
             self.until("the answer to a PING", |wire| wire.pongs > pongs).await;

@@ -56,7 +56,7 @@ pub(super) const ROWS: &[Row] = &[
 async fn flood(wire: &mut Wire, frame: Vec<u8>, frames: usize) -> Outcome {
     for first in (0..frames).step_by(BATCH) {
         let batch = frame.repeat(BATCH.min(frames - first));
-        if !wire.send(&batch).await || !wire.is_alive().await {
+        if !wire.send(&batch).await || !wire.answers_ping().await {
             break;
         }
     }

@@ -79,7 +79,7 @@ async fn waves(wire: &mut Wire, waves: usize, end: fn(u32) -> Vec<u8>) -> Outcom
             })
             .collect();
         wire.send(&frames).await;
-        if !wire.is_alive().await {
+        if !wire.answers_ping().await {
             break;
         }
     }

@@ -73,7 +73,7 @@ async fn negative(wire: &mut Wire) -> Outcome {
     wire.until("the first of it", |wire| wire.seen(stream).is_some_and(|seen| seen.body.len() >= first)).await;
     for bytes in [0, 1, FIRST / 2] {
         wire.send(&windows(bytes)).await;
-        if !wire.is_alive().await {
+        if !wire.answers_ping().await {
             return Outcome::of(wire, stream).await;
         }
     }

@@ -132,9 +132,11 @@ impl<'a> Site<'a> {
                 .run(&format!("kubectl --context {context} -n {namespace} rollout restart deployment {name}"))?;
         }
         rolled_out(&self.operator)?;
-        self.works()?;
         settled(self.lab)?;
-        wait::until("strangers to be kept out of new pods", LIMIT, || self.check(false))
+        // Whoever enforces policies learns of new pods a while after they are ready, and refuses
+        // all that concerns them until then.
+        wait::until("strangers to be kept out of new pods", LIMIT, || self.check(false))?;
+        self.works()
     }
 
     /// Turns both charts' policies on.

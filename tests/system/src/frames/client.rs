@@ -5,7 +5,7 @@ use kit::hub::FakeHub;
 use kit::pki::ALPN_H2;
 use kit::wait::{WAIT, within};
 
-use super::{END_HEADERS, END_STREAM, Frame, Frames, GOAWAY, HEADERS, literals};
+use super::{END_HEADERS, END_STREAM, Frame, Frames, GOAWAY, HEADERS, request};
 use crate::{ADMIN, Testbed};
 
 /// One HTTP/2 connection of the administrator. It is closed when dropped.
@@ -44,15 +44,9 @@ impl FrameClient {
     pub async fn request(&mut self, method: &str, target: &str, end: bool) -> u32 {
         let stream = self.stream();
         let authorization = format!("Bearer {ADMIN}");
-        let lines = [
-            (":method", method),
-            (":scheme", "https"),
-            (":authority", "localhost"),
-            (":path", target),
-            ("authorization", &authorization),
-        ];
+        let head = request(method, target, &[("authorization", &authorization)]);
         let flags = if end { END_HEADERS | END_STREAM } else { END_HEADERS };
-        self.frames.send(HEADERS, flags, stream, &literals(&lines)).await.expect("taken");
+        self.frames.send(HEADERS, flags, stream, &head).await.expect("taken");
         stream
     }
 

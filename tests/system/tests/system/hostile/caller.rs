@@ -54,7 +54,7 @@ async fn attacked(row: &Row, wire: &mut Wire) -> Option<String> {
     if !outcome.is_one_of(row.expected, is_the_members) {
         return Some(format!("{}: {outcome:?} instead of {:?}", row.name, row.expected));
     }
-    let goes_on = matches!(outcome, Outcome::Ended(_)) || wire.is_alive().await;
+    let goes_on = matches!(outcome, Outcome::Ended(_)) || wire.answers_ping().await;
     (!goes_on).then(|| format!("{}: {outcome:?}, and the connection ended: {wire:?}", row.name))
 }
 

@@ -121,7 +121,7 @@ async fn strangers_who_wait_for_a_silent_hub_are_few_and_the_known_go_on() {
             wire.speak_for(&[("authorization", &format!("Bearer stranger-{number}"))]);
             streams.push(wire.request("GET", &target, &[], true).await);
         }
-        assert!(wire.is_alive().await);
+        assert!(wire.answers_ping().await);
         wires.push((wire, streams));
         if first + OF_ONE <= WAITING {
             for (wire, streams) in &mut wires {
@@ -132,7 +132,7 @@ async fn strangers_who_wait_for_a_silent_hub_are_few_and_the_known_go_on() {
     becomes(WAIT, "all but those who may wait are told", async || {
         let mut told = 0;
         for (wire, streams) in &mut wires {
-            assert!(wire.is_alive().await);
+            assert!(wire.answers_ping().await);
             told += streams.iter().filter(|stream| is_told(wire, **stream)).count();
         }
         told >= STRANGERS - WAITING

@@ -3,7 +3,7 @@
 
 use kit::hub::FakeHub;
 use kit::member::{FakeMember, MemberOptions};
-use system_tests::frames::{END_HEADERS, END_STREAM, FrameClient, HEADERS, RST_STREAM, encode, literals};
+use system_tests::frames::{END_HEADERS, END_STREAM, FrameClient, HEADERS, RST_STREAM, encode, literals, request};
 use system_tests::{ADMIN, CLUSTER, Testbed, VIEWER, proxied};
 
 use super::hub::Hub;
@@ -16,15 +16,7 @@ const CANCEL: [u8; 4] = [0, 0, 0, 8];
 /// Requests and their resets, one behind the other: they are read together, and no handler has
 /// begun.
 fn taken_back(client: &mut FrameClient, method: &str, authorization: &str) -> Vec<u8> {
-    let target = proxied(CLUSTER, "/x");
-    let lines = [
-        (":method", method),
-        (":scheme", "https"),
-        (":authority", "localhost"),
-        (":path", &*target),
-        ("authorization", authorization),
-    ];
-    let head = literals(&lines);
+    let head = request(method, &proxied(CLUSTER, "/x"), &[("authorization", authorization)]);
     let one = |_| {
         let stream = client.stream();
         [encode(HEADERS, END_HEADERS | END_STREAM, stream, &head), encode(RST_STREAM, 0, stream, &CANCEL)].concat()

@@ -9,7 +9,7 @@ use std::io;
 use kit::wait::{WAIT, within};
 use system_tests::frames::{
     CONTINUATION, DATA, END_HEADERS, END_STREAM, FrameClient, FrameMember, GOAWAY, HEADERS, MemberFrames, RST_STREAM,
-    STATUS_200, encode, literals,
+    STATUS_200, admin_block, encode, literals,
 };
 use system_tests::{ADMIN, CLUSTER, Connection, Http, Streamed, Testbed, proxied};
 
@@ -40,19 +40,6 @@ fn in_frames(flags: u8, stream: u32, block: &[u8]) -> Vec<u8> {
     }
     frames.extend(encode(CONTINUATION, END_HEADERS, stream, &[]));
     frames
-}
-
-/// The block of a request of the administrator, with `more` lines.
-fn request(method: &str, more: &[u8]) -> Vec<u8> {
-    let (target, authorization) = (proxied(CLUSTER, "/x"), format!("Bearer {ADMIN}"));
-    let lines = [
-        (":method", method),
-        (":scheme", "https"),
-        (":authority", "localhost"),
-        (":path", &target),
-        ("authorization", &authorization),
-    ];
-    [&literals(&lines), more].concat()
 }
 
 /// Expects a Status that says so on the first stream.
@@ -143,7 +130,7 @@ async fn headers_that_grow_on_the_way_are_refused_and_streams_of_others_go_on() 
     victim.assert_goes_on().await;
 
     let mut client = FrameClient::connect(&testbed).await;
-    client.send_all(&in_frames(END_STREAM, 1, &request("GET", &growing_lines()))).await;
+    client.send_all(&in_frames(END_STREAM, 1, &admin_block("GET", &growing_lines()))).await;
     assert_told(&mut client, "512 KiB").await;
     victim.assert_goes_on().await;
 }
@@ -163,7 +150,7 @@ async fn trailers_that_grow_on_the_way_end_their_own_request() {
         let testbed = Testbed::with(&member).await;
         let mut victim = Victim::watching(&testbed).await;
         let mut client = FrameClient::connect(&testbed).await;
-        client.send_all(&encode(HEADERS, END_HEADERS, 1, &request("POST", &[]))).await;
+        client.send_all(&encode(HEADERS, END_HEADERS, 1, &admin_block("POST", &[]))).await;
         if at_once {
             client.until("an answer", |frame| (frame.kind, frame.stream) == (HEADERS, 1)).await;
         }
@@ -201,7 +188,7 @@ async fn a_name_that_go_takes_for_malformed_is_refused() {
     let mut client = FrameClient::connect(&testbed).await;
     // With as much as takes more than one frame on the way.
     let more = [literals(&[("x\"y", "z")]), many(300 << 10)].concat();
-    client.send_all(&in_frames(END_STREAM, 1, &request("GET", &more))).await;
+    client.send_all(&in_frames(END_STREAM, 1, &admin_block("GET", &more))).await;
     assert_told(&mut client, "header name").await;
     victim.assert_goes_on().await;
 }

@@ -5,8 +5,8 @@ use std::io;
 
 use kit::wait::unless_quiet;
 use system_tests::frames::{
-    DATA, END_HEADERS, END_STREAM, FrameClient, FrameMember, HEADERS, MemberFrames, RST_STREAM, STATUS_200, encode,
-    in_frames, literals,
+    DATA, END_HEADERS, END_STREAM, FrameClient, FrameMember, HEADERS, MemberFrames, RST_STREAM, STATUS_200,
+    admin_block, encode, in_frames, literals,
 };
 use system_tests::prelude::*;
 use system_tests::socket_buffers;
@@ -31,19 +31,6 @@ fn large() -> Vec<u8> {
     literals(&[("x-large", &"x".repeat(LARGE))])
 }
 
-/// The block of a request of the administrator.
-fn block(method: &str, more: &[u8]) -> Vec<u8> {
-    let (target, authorization) = (proxied(CLUSTER, "/x"), format!("Bearer {ADMIN}"));
-    let lines = [
-        (":method", method),
-        (":scheme", "https"),
-        (":authority", "localhost"),
-        (":path", &target),
-        ("authorization", &authorization),
-    ];
-    [&literals(&lines), more].concat()
-}
-
 async fn metric(root: &mut Connection, name: &str) -> u64 {
     let metrics = root.get("/metrics").await.text();
     let values = metrics.lines().filter_map(|line| line.strip_prefix(name)?.rsplit(' ').next()?.parse::<u64>().ok());
@@ -59,7 +46,7 @@ async fn deaf(client: &mut Option<FrameClient>, root: &mut Option<Connection>) -
     let member = RawMember::always(vec![Act::Tls(kit::pki::ALPN_H2), Act::Write(SETTINGS.into()), Act::Hold]).await;
     let testbed = Testbed::with(&member).await;
     let mut frames = FrameClient::connect(&testbed).await;
-    let head = block("GET", &large());
+    let head = admin_block("GET", &large());
     for _ in 0..enough() {
         let stream = frames.stream();
         frames.send_all(&in_frames(END_STREAM, stream, &head)).await;
@@ -80,7 +67,7 @@ async fn heads_of_cancelled_requests_count_while_the_member_has_not_read_them() 
     let (_member, _testbed) = deaf(&mut client, &mut root).await;
     let (mut client, mut root) = (client.expect("connected"), root.expect("connected"));
     let before = held(&mut root).await;
-    let head = block("GET", &[FIELD; FIELDS]);
+    let head = admin_block("GET", &[FIELD; FIELDS]);
     let streams: Vec<u32> = (0..REQUESTS).map(|_| client.stream()).collect();
     for stream in &streams {
         client.send_all(&in_frames(END_STREAM, *stream, &head)).await;
@@ -106,7 +93,7 @@ async fn trailers_of_requests_count_while_the_member_has_not_read_them() {
     let (_member, _testbed) = deaf(&mut client, &mut root).await;
     let (mut client, mut root) = (client.expect("connected"), root.expect("connected"));
     let before = held(&mut root).await;
-    let head = block("POST", &[]);
+    let head = admin_block("POST", &[]);
     for _ in 0..REQUESTS {
         let stream = client.stream();
         let upload = [
