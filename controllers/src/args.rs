@@ -52,7 +52,8 @@ pub struct Sources {
     /// Sources to register clusters from; repeatable. None by default
     #[arg(long, value_enum, value_name = "SOURCE", value_delimiter = ',')]
     pub enable: Vec<SourceName>,
-    /// Namespaces to read capi and kubeconfig objects from; repeatable (default: all)
+    /// Namespaces to read objects of capi, kubeconfig and clusterprofile-import from; repeatable
+    /// (default: all)
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub watch_namespaces: Vec<String>,
     /// Template of the names of a source's clusters, with {namespace} and {name}; repeatable
@@ -85,12 +86,20 @@ pub struct Sources {
     pub source_removal_limit: usize,
 }
 
+/// They choose among identities and places that the operator set up, and neither programs nor
+/// files. The gateway's default is the same.
+const VARIABLES: &str = "AWS_PROFILE,AWS_REGION,AWS_DEFAULT_REGION,AWS_STS_REGIONAL_ENDPOINTS,CLOUDSDK_CORE_PROJECT";
+
 #[derive(Debug, Group)]
 pub struct RuleFlags {
     /// Programs that kubeconfigs may name in exec; repeatable. The gateway runs them, and has its
     /// own list
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
     pub exec_commands: Vec<String>,
+    /// Environment variables that kubeconfigs and `ClusterProfiles` may set for these programs;
+    /// repeatable. The gateway has its own list
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = VARIABLES)]
+    pub exec_env: Vec<String>,
     /// Register clusters whose certificate is not verified
     #[arg(long)]
     pub allow_insecure: bool,
@@ -127,11 +136,7 @@ pub fn parse() -> Args {
 }
 
 /// Parses `arguments`, the first being the program's name.
-pub fn parse_from<I, T>(arguments: I) -> Result<Args, clap::Error>
-where
-    I: IntoIterator<Item = T>,
-    T: Into<OsString> + Clone,
-{
+pub fn parse_from(arguments: impl IntoIterator<Item: Into<OsString> + Clone>) -> Result<Args, clap::Error> {
     flags::parse("CLUSTER_GATEWAY_CONTROLLERS_", arguments)
 }
 

@@ -105,7 +105,7 @@ async fn send_all(client: Client, mut queue: mpsc::Receiver<(ObjectReference, Re
     let recorder = Recorder::new(client, Reporter { controller: MANAGER.to_owned(), instance });
     let mut told = Told::default();
     while let Some((object, reason, note)) = queue.recv().await {
-        if !told.is_news(&object, reason, &note, Instant::now()) {
+        if !told.remember(&object, reason, &note, Instant::now()) {
             continue;
         }
         let event = Event {
@@ -131,7 +131,8 @@ struct Told(HashMap<(String, Reason, String), Instant>);
 // === impl Told ===
 
 impl Told {
-    fn is_news(&mut self, object: &ObjectReference, reason: Reason, note: &str, now: Instant) -> bool {
+    /// Remembers that it is told now. Returns whether it is news.
+    fn remember(&mut self, object: &ObjectReference, reason: Reason, note: &str, now: Instant) -> bool {
         if self.0.len() >= MOST_REMEMBERED {
             self.0.retain(|_, told| now < *told + AGAIN_AFTER);
             if self.0.len() >= MOST_REMEMBERED {
@@ -157,23 +158,25 @@ mod tests {
     async fn the_same_is_told_again_after_a_while_only() {
         let (mut told, object) = (Told::default(), ObjectReference { uid: Some("1".into()), ..Default::default() });
         let start = Instant::now();
-        assert!(told.is_news(&object, Reason::ClusterRefused, "no token", start));
-        assert!(!told.is_news(&object, Reason::ClusterRefused, "no token", start + AGAIN_AFTER / 2));
-        assert!(told.is_news(&object, Reason::ClusterRefused, "no CA", start), "another mistake");
-        assert!(told.is_news(&object, Reason::ClusterRefused, "no token", start + AGAIN_AFTER));
+        assert!(told.remember(&object, Reason::ClusterRefused, "no token", start));
+        assert!(!told.remember(&object, Reason::ClusterRefused, "no token", start + AGAIN_AFTER / 2));
+        assert!(told.remember(&object, Reason::ClusterRefused, "no CA", start), "another mistake");
+        assert!(told.remember(&object, Reason::ClusterRefused, "no token", start + AGAIN_AFTER));
         for number in 0..2 * MOST_REMEMBERED {
-            told.is_news(&object, Reason::ClusterRefused, &number.to_string(), start);
+            told.remember(&object, Reason::ClusterRefused, &number.to_string(), start);
         }
         assert!(told.0.len() <= MOST_REMEMBERED);
     }
 
     #[tokio::test]
     async fn what_finds_no_room_is_counted() {
-        let (waiting, _queue) = mpsc::channel(1);
+        let (waiting, mut queue) = mpsc::channel(1);
         let events = Events { waiting, left_out: Counter::default() };
         for _ in 0..3 {
             events.tell(ObjectReference::default(), Reason::ClusterRefused, "é".repeat(LONGEST_NOTE));
         }
         assert_eq!(events.left_out.get(), 2);
+        let (_, _, note) = queue.try_recv().unwrap();
+        assert_eq!(note.len(), LONGEST_NOTE, "what an Event holds");
     }
 }

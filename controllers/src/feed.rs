@@ -23,7 +23,7 @@ use crate::metrics::Metrics;
 use crate::registrar::{Registrar, Retry, Sighting};
 use crate::reports::Reports;
 use crate::sources::{ReadError, Source};
-use crate::wakes::Wakes;
+use crate::wakes::{Key, Wakes};
 
 /// Objects of one feed that are read and written at a time.
 const AT_ONCE: u16 = 16;
@@ -107,6 +107,11 @@ impl Feed {
 
     fn object(&self, object: &DynamicObject) -> Object {
         self.object_called(&object.namespace().unwrap_or_default(), &object.name_any())
+    }
+
+    /// Whether objects of this feed have such a key.
+    fn covers(&self, (namespace, _): &Key) -> bool {
+        self.namespace.as_ref().is_none_or(|own| own == namespace)
     }
 
     fn object_called(&self, namespace: &str, name: &str) -> Object {

@@ -17,8 +17,8 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use parking_lot::Mutex;
 use register::claims::{Object, Wish};
 use register::expiry::Expiry;
-use register::reading::Reading;
-use register::removals::Moment;
+use register::reading::{Reading, Waiting};
+use register::removals::{Moment, Withdrawal};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -165,6 +165,12 @@ impl Registrar {
     pub fn listed(&self, source: &'static str, feed: usize, objects: &HashSet<Object>) -> bool {
         let mut state = self.state.lock();
         let now = self.now();
+        let State { sources, removals, .. } = &mut *state;
+        let covers = |object: &Object| {
+            let feed = sources.get(source).and_then(|source| source.feeds.get(feed));
+            object.source == source && feed.is_some_and(|feed| feed.covers(object.key().0))
+        };
+        removals.unlisted(|object| covers(object) && !objects.contains(object));
         let covers = |object: &Object| {
             let feed = state.sources.get(source).and_then(|source| source.feeds.get(feed));
             object.source == source && feed.is_some_and(|feed| feed.covers(object.key().0))
@@ -276,7 +282,7 @@ impl Registrar {
         let object = &sighting.object.clone();
         match &reading {
             Reading::Waiting(why) if why.ends() => {
-                self.withdraw(object, &why.to_string());
+                self.withdraw(object, *why);
                 return Ok(());
             }
             _ => self.stay(sighting),
@@ -316,11 +322,12 @@ impl Registrar {
     }
 
     /// An object says that it registers nothing any more.
-    fn withdraw(&self, object: &Object, why: &str) {
-        self.reports.settle(object, Stage::Waiting, why);
+    fn withdraw(&self, object: &Object, why: Waiting) {
+        self.reports.settle(object, Stage::Waiting, &why.to_string());
+        let by = if why == Waiting::Leaving { Withdrawal::Deletion } else { Withdrawal::Refusal };
         let mut state = self.state.lock();
         let now = self.now();
-        state.removals.withdrawn(object.clone(), now);
+        state.removals.withdrawn(object.clone(), by, now);
         self.unclaim(&mut state, object);
     }
 

@@ -7,6 +7,7 @@ mod kubeconfig;
 mod kubefed;
 mod ocm;
 mod references;
+mod referring;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,14 +16,14 @@ use api::secret::CREDENTIAL_TYPE_LABEL;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
-use register::Refused;
-use register::Rules;
+use register::cluster_profile::MANAGER_LABEL;
 use register::naming::Template;
 use register::reading::{Reading, SecretObject, SecretReference};
+use register::{Refused, Rules};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use self::references::References;
+use self::referring::ReferringReader;
 
 use crate::args::{Config, SourceName};
 use crate::failure;
@@ -103,6 +104,9 @@ pub trait Reader: Send + Sync {
     /// An object is gone.
     fn forget(&self, _key: &Key) {}
 
+    /// Objects for which `is_there` does not hold went unseen.
+    fn retain(&self, _is_there: &dyn Fn(&Key) -> bool) {}
+
     /// Leaves out what is not read of an object: thousands are kept.
     fn prune(&self, _object: &mut DynamicObject) {}
 }
@@ -137,11 +141,11 @@ fn source(name: SourceName, config: &Config, rules: &Arc<Rules>, hub: &Client, k
         SourceName::Karmada => Source {
             client: karmada.clone(),
             namespaces: Vec::new(),
-            ..on_hub(karmada::KIND, Arc::new(karmada::Karmada::new(rules)))
+            ..on_hub(karmada::KIND, Arc::new(ReferringReader::new(karmada::REFERRING, rules)))
         },
         SourceName::Kubefed => Source {
             namespaces: vec![config.kubefed_namespace.clone()],
-            ..on_hub(kubefed::KIND, Arc::new(kubefed::KubeFed::new(rules)))
+            ..on_hub(kubefed::KIND, Arc::new(ReferringReader::new(kubefed::REFERRING, rules)))
         },
         SourceName::Ocm => Source {
             namespaces: Vec::new(),
@@ -171,29 +175,6 @@ async fn secret(
     Ok(object.map(|object| SecretObject::read(&as_value(&object))))
 }
 
-/// Reads an object with the Secrets that it refers to, and remembers which those are.
-async fn with_secrets<'a>(
-    object: &'a DynamicObject,
-    client: &'a Client,
-    references: &'a References,
-    refers_to: impl Fn(&Value) -> Vec<SecretReference> + Send + 'a,
-    read: impl Fn(&Value, &[&SecretObject]) -> Reading + Send + 'a,
-) -> Result<Reading, ReadError> {
-    let value = as_value(object);
-    let secrets = refers_to(&value);
-    // Before they are read: a change meanwhile leads here again.
-    references.put(&(object.namespace().unwrap_or_default(), object.name_any()), &secrets);
-    let mut found = Vec::new();
-    for reference in &secrets {
-        match secret(client, reference).await? {
-            Some(Ok(secret)) => found.push(secret),
-            Some(Err(refused)) => return Ok(Reading::Refused(refused)),
-            None => {}
-        }
-    }
-    Ok(read(&value, &found.iter().collect::<Vec<_>>()))
-}
-
 /// An object as JSON, for those who read it.
 fn as_value(object: &DynamicObject) -> Value {
     // An object that came as JSON is JSON.
@@ -205,6 +186,11 @@ fn as_value(object: &DynamicObject) -> Value {
 pub fn prune_metadata(object: &mut DynamicObject) {
     object.managed_fields_mut().clear();
     object.annotations_mut().retain(|key, _| key == PAUSED);
+    // That it is there says all.
+    object.annotations_mut().values_mut().for_each(String::clear);
+    if object.labels().iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() > LARGEST {
+        object.labels_mut().retain(|key, _| key == MANAGER_LABEL);
+    }
     object.meta_mut().owner_references = None;
     object.meta_mut().finalizers = None;
     if object.data.to_string().len() > LARGEST {

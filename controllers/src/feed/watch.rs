@@ -34,6 +34,12 @@ const LIST_AGAIN: Duration = BETWEEN_LISTS.saturating_add(Duration::from_secs(1)
 /// For the first list, before names are given away without it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
+/// Objects of one answer of a list, each of which may have a mebibyte and a half before most of it
+/// is let go.
+const PAGE: u32 = 100;
+/// Before a kind that is not served holds up nobody any more.
+const ABSENT_AFTER: Duration = Duration::from_secs(2);
+
 type Events = BoxStream<'static, watcher::Result<Event<DynamicObject>>>;
 
 /// Why a watch ended.
@@ -73,14 +79,13 @@ pub async fn objects(feed: Arc<Feed>, mut writer: Writer<DynamicObject>) {
         if matches!(end, End::Broken) {
             feed.registrar.unavailable(feed.source.name.as_str(), feed.index);
             sleep(BACKOFF.wait(failures)).await;
-            failures += 1;
+            failures = failures.saturating_add(1);
         }
     }
 }
 
-/// A kind that is not served holds up nobody for long.
 async fn unavailable_after_a_moment(feed: &Feed) {
-    sleep(Duration::from_secs(2)).await;
+    sleep(ABSENT_AFTER).await;
     feed.registrar.unavailable(feed.source.name.as_str(), feed.index);
     std::future::pending::<()>().await;
 }
@@ -124,7 +129,7 @@ async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiR
 
 /// Objects as they are kept. Of Secrets, which are read when it is their turn, no data.
 fn events(feed: &Feed, resource: &ApiResource) -> Events {
-    let mut config = watcher::Config::default();
+    let mut config = watcher::Config::default().page_size(PAGE);
     config.label_selector.clone_from(&feed.source.labels);
     let client = feed.source.client.clone();
     if feed.source.kind.group.is_empty() {
@@ -167,6 +172,9 @@ fn take(feed: &Feed, writer: &mut Writer<DynamicObject>, event: Event<DynamicObj
         Event::InitDone => {
             seen.is_listed = true;
             let objects = std::mem::take(&mut seen.listed);
+            feed.source
+                .reader
+                .retain(&|key| !feed.covers(key) || objects.contains(&feed.object_called(&key.0, &key.1)));
             let are_missing = feed.registrar.listed(feed.source.name.as_str(), feed.index, &objects);
             seen.list_again = are_missing.then(|| Instant::now() + LIST_AGAIN);
         }
@@ -194,7 +202,7 @@ pub async fn secrets(feed: Arc<Feed>) {
         Some(namespace) => Api::<Meta>::namespaced(client, namespace),
         None => Api::all(client),
     };
-    let config = watcher::Config { label_selector: related.labels, ..watcher::Config::default() };
+    let config = watcher::Config { label_selector: related.labels, ..watcher::Config::default().page_size(PAGE) };
     let mut events = watcher::watcher(api, config).default_backoff().boxed();
     while let Some(event) = events.next().await {
         match event {

@@ -31,10 +31,15 @@ pub struct Ocm {
 impl Reader for Ocm {
     fn read<'a>(&'a self, object: &'a DynamicObject, client: &'a Client) -> Read<'a> {
         async move {
+            let cluster = as_value(object);
+            // A no counts at once, whether or not the Secret can be read.
+            if !ocm::is_accepted(&cluster) {
+                return Ok(ocm::read(&cluster, None, self.reach, &self.rules));
+            }
             // A ManagedCluster's namespace is called as it is.
             let reference = SecretReference { namespace: object.name_any(), name: self.credential.clone() };
             Ok(match secret(client, &reference).await?.transpose() {
-                Ok(token) => ocm::read(&as_value(object), token.as_ref(), self.reach, &self.rules),
+                Ok(token) => ocm::read(&cluster, token.as_ref(), self.reach, &self.rules),
                 Err(refused) => Reading::Refused(refused),
             })
         }

@@ -35,6 +35,15 @@ impl References {
         self.0.lock().remove(object);
     }
 
+    /// Forgets the objects for which `is_there` does not hold.
+    pub fn retain(&self, is_there: &dyn Fn(&Key) -> bool) {
+        let mut known = self.0.lock();
+        let gone: Vec<_> = known.of_object.keys().filter(|key| !is_there(key)).cloned().collect();
+        for object in gone {
+            known.remove(&object);
+        }
+    }
+
     /// The objects that refer to a Secret.
     pub fn of(&self, secret: &Meta) -> Vec<Key> {
         let reference = SecretReference { namespace: secret.namespace().unwrap_or_default(), name: secret.name_any() };
@@ -76,7 +85,8 @@ mod tests {
         assert_eq!(references.of(&meta("a")), [one.clone(), two.clone()]);
         references.put(&one, &[secret("b")]);
         assert_eq!((references.of(&meta("a")), references.of(&meta("b"))), (vec![two.clone()], vec![one.clone()]));
-        references.remove(&one);
+        references.retain(&|key| *key == two);
+        assert_eq!(references.of(&meta("b")), []);
         references.remove(&two);
         let known = references.0.lock();
         assert!(known.of_object.is_empty() && known.of_secret.is_empty());

@@ -158,7 +158,11 @@ impl Claims {
             Holder::Nobody => candidates.first().copied(),
             Holder::Object { object, uid, is_gone, .. } => {
                 // One that was made anew goes on, and one that another source reads now.
-                let is_it = |candidate: &&&Object| **candidate == object || self.objects[**candidate].uid == *uid;
+                // Another object that says it had this uid, on another hub perhaps, is neither.
+                let is_it = |candidate: &&&Object| {
+                    **candidate == object
+                        || (candidate.reference == object.reference && self.objects[**candidate].uid == *uid)
+                };
                 let same = candidates.iter().find(is_it).copied();
                 if same.is_none() && !is_gone {
                     return Verdict { step: Step::Wait, owner: None, losers: candidates };

@@ -19,8 +19,6 @@ pub const KIND: &str = "Cluster";
 pub const VERSIONS: &[&str] = &["v1beta2", "v1beta1"];
 /// Label of all Secrets of a Cluster, with its name.
 pub const CLUSTER_LABEL: &str = "cluster.x-k8s.io/cluster-name";
-/// The group that control planes are of, if their provider does not have its own.
-const CONTROL_PLANE_GROUP: &str = "controlplane.cluster.x-k8s.io";
 /// Annotation that pauses whatever it stands on, whatever it says.
 const PAUSED: &str = "cluster.x-k8s.io/paused";
 /// What the kubeconfig Secret of a Cluster is called after its name.
@@ -77,10 +75,7 @@ fn check(secret: &SecretObject, cluster: &Object, control_plane: Option<ControlP
         (owner.group.as_str(), owner.kind.as_str()) == (GROUP, KIND)
             && (&owner.name, &owner.uid) == (&cluster.name, &cluster.uid)
     };
-    let is_control_plane = |owner: &Owner| match control_plane {
-        Some(named) => named.is(owner),
-        None => owner.group == CONTROL_PLANE_GROUP,
-    };
+    let is_control_plane = |owner: &Owner| control_plane.is_some_and(|named| named.is(owner));
     if secret.owners.iter().any(|owner| is_cluster(owner) || is_control_plane(owner)) {
         Ok(())
     } else {
@@ -88,8 +83,7 @@ fn check(secret: &SecretObject, cluster: &Object, control_plane: Option<ControlP
     }
 }
 
-/// `spec.controlPlaneRef`. Some providers' control planes are of another group than
-/// [`CONTROL_PLANE_GROUP`].
+/// `spec.controlPlaneRef`. Not all providers' control planes are of one group.
 #[derive(Clone, Copy)]
 struct ControlPlane<'a> {
     group: &'a str,

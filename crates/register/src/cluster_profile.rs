@@ -25,7 +25,7 @@ pub const VERSIONS: &[&str] = &["v1alpha1"];
 /// The `spec.clusterManager.name` of the profiles that this program writes.
 pub const MANAGER: &str = "cluster-gateway";
 /// Label of profiles: the name of their manager.
-const MANAGER_LABEL: &str = "x-k8s.io/cluster-manager";
+pub const MANAGER_LABEL: &str = "x-k8s.io/cluster-manager";
 
 /// Lists of `status`, the later ones by name before the earlier.
 const ACCESS_PROVIDERS: &str = "status.accessProviders";
@@ -60,7 +60,7 @@ fn registered(profile: &Value, providers: &Providers, rules: &Rules) -> Result<C
     let access = access(profile)?;
     let known = providers.all().iter().find_map(|provider| Some((provider, *access.get(provider.name.as_str())?)));
     let (provider, cluster) = known.ok_or(Waiting::NoProvider)?;
-    let exec = program(provider, cluster)?;
+    let exec = program(provider, cluster, rules)?;
     if !rules.exec_commands.contains(&exec.command) {
         return Err(Refused::ExecCommand.into());
     }
@@ -85,14 +85,14 @@ fn access(profile: &Value) -> Result<BTreeMap<&str, &Value>, Refused> {
 }
 
 /// The provider's program, with what its policies let the profile add.
-fn program(provider: &Provider, cluster: &Value) -> Result<ExecConfig, Refused> {
+fn program(provider: &Provider, cluster: &Value, rules: &Rules) -> Result<ExecConfig, Refused> {
     let mut exec = provider.exec.clone();
     for extension in list(cluster, "extensions")? {
         let name = text(extension, "name").map_err(|_| Refused::Shape("extensions"))?;
         let Some(value) = field(extension, "extension") else { continue };
         match name {
             ARGS if provider.args == ArgsPolicy::Append => exec.args.extend(arguments(value)?),
-            ENV if provider.env != EnvPolicy::Ignore => set_variables(&mut exec, provider.env, extension)?,
+            ENV if provider.env != EnvPolicy::Ignore => set_variables(&mut exec, provider.env, extension, rules)?,
             // It is lost on no program that does not ask for it.
             CONFIG if exec.provide_cluster_info => return Err(Refused::ClusterConfig),
             _ => {}
@@ -106,10 +106,10 @@ fn arguments(extension: &Value) -> Result<Vec<String>, Refused> {
     arguments.map(|argument| Ok(argument.as_str().ok_or(Refused::Shape(ARGS))?.to_owned())).collect()
 }
 
-fn set_variables(exec: &mut ExecConfig, policy: EnvPolicy, extension: &Value) -> Result<(), Refused> {
+fn set_variables(exec: &mut ExecConfig, policy: EnvPolicy, extension: &Value, rules: &Rules) -> Result<(), Refused> {
     let variables = texts(extension, "extension").map_err(|_| Refused::Shape(ENV))?;
     for (name, value) in variables {
-        parts::variable(ENV, &name)?;
+        parts::variable(ENV, &name, rules)?;
         let is_there = exec.env.iter().any(|(other, _)| *other == name);
         if is_there && policy == EnvPolicy::AppendIfNotExists {
             continue;

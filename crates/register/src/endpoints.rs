@@ -1,4 +1,4 @@
-//! Which addresses clusters may have.
+//! What an operator allows sources to say, and which addresses clusters may have.
 
 use std::net::IpAddr;
 
@@ -16,8 +16,21 @@ const GATEWAY: (&str, &str, &str) = ("apis", "cluster.core.oam.dev", "clustergat
 pub struct Endpoints {
     /// No cluster is here. Names are for the gateway to judge, when they are resolved.
     pub denied: Vec<IpNet>,
-    /// Where the gateway is, and its hub: a cluster there would be a way back to itself.
+    /// Where the gateway is: a cluster there would be a way back to itself. The hub is a cluster
+    /// like any other; only paths through its gateway lead back.
     pub own: Vec<Endpoint>,
+}
+
+/// What an operator allows sources to say.
+#[derive(Debug, Clone, Default)]
+pub struct Rules {
+    /// Programs that `exec` may name, as they are written there.
+    pub exec_commands: Vec<String>,
+    /// Variables that may be set for them.
+    pub exec_env: Vec<String>,
+    /// Whether clusters may be registered whose certificate is not verified.
+    pub allow_insecure: bool,
+    pub endpoints: Endpoints,
 }
 
 // === impl Endpoints ===
@@ -37,11 +50,23 @@ impl Endpoints {
 
     /// Judges the host of the URL in `field`, which may be a name.
     pub fn check_host(&self, field: &'static str, host: &str) -> Result<(), Refused> {
+        let Ok(address) = host.parse::<IpAddr>() else { return Ok(()) };
+        let denied = |address: IpAddr| self.denied.iter().any(|network| network.contains(&address));
         // IPv4 written as IPv6 (RFC 4291 §2.5.5.2) is dialled as IPv4.
-        let address = host.parse::<IpAddr>().ok().map(|address| address.to_canonical());
-        let denied = |address: &IpAddr| self.denied.iter().any(|network| network.contains(address));
-        if address.as_ref().is_some_and(denied) { Err(Refused::Denied(field)) } else { Ok(()) }
+        if denied(address.to_canonical()) || embedded(address).is_some_and(denied) {
+            return Err(Refused::Denied(field));
+        }
+        Ok(())
     }
+}
+
+/// The IPv4 address that a translator finds in an IPv6 one (RFC 6052 §2.1), or a host that still
+/// knows the deprecated form (RFC 4291 §2.5.5.1).
+fn embedded(address: IpAddr) -> Option<IpAddr> {
+    let IpAddr::V6(address) = address else { return None };
+    let [head @ .., a, b, c, d] = address.octets();
+    let well_known = [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0];
+    (head == well_known || head == [0; 12]).then(|| [a, b, c, d].into())
 }
 
 /// Whether a base path is one of the gateway's, on whichever hub. API servers decode a path before

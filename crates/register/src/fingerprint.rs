@@ -11,8 +11,8 @@ use secrecy::ExposeSecret as _;
 const PURPOSE: &[u8] = b"cluster.core.oam.dev/source-hash 1";
 
 /// Keyed HMAC-SHA256 in hexadecimal of all that the Secret says: equal for equal content, whichever
-/// process reckons it. The key is the `uid` of the source object, so that two clusters with one
-/// credential cannot be told by it.
+/// process reckons it. The key is the `uid` of the source object, so that equal credentials of
+/// two clusters have different hashes. It is no secret: it stands beside the hash.
 ///
 /// Fallbacks of a fixed URL do not count: no Secret has them.
 pub fn of(secret: &ClusterSecret, uid: &str) -> String {

@@ -1,9 +1,9 @@
 //! Clusters of a Karmada control plane (`cluster.karmada.io/v1alpha1`), Push and Pull.
 //!
-//! A Cluster names Secrets of any namespace, and an address that their tokens are sent to: whoever
-//! may create Clusters there gets at every token that this program may read there. So it should
-//! read Secrets of the namespace `karmada-cluster` alone, where `karmadactl` puts them; and tokens
-//! of the control plane's own service accounts are refused.
+//! A Cluster names Secrets, and an address that their tokens are sent to: anyone who may create
+//! Clusters gets every token that they may name. So only Secrets of the namespace `karmada-cluster`
+//! are read, where `karmadactl` puts them; tokens of the control plane's own service accounts and
+//! credentials of registered clusters are refused.
 //! <https://github.com/karmada-io/karmada/blob/master/pkg/apis/cluster/types.go>
 
 mod proxy;

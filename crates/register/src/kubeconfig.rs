@@ -14,7 +14,7 @@ use serde_json::Value;
 
 use self::document::{Cluster, Document, Named, User};
 use crate::Refused;
-pub use crate::rules::Rules;
+pub use crate::endpoints::Rules;
 
 /// Bytes of a kubeconfig at most. One context with certificates takes 6 KiB.
 pub const MOST_BYTES: usize = 256 << 10;

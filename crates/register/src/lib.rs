@@ -24,9 +24,8 @@ mod parts;
 pub mod reading;
 mod refused;
 pub mod removals;
-mod rules;
 #[cfg(test)]
 mod samples;
 
+pub use self::endpoints::Rules;
 pub use self::refused::Refused;
-pub use self::rules::Rules;

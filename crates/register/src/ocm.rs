@@ -53,6 +53,12 @@ pub fn read(cluster: &Value, token: Option<&SecretObject>, reach: Reach, rules: 
     registered(cluster, token, reach, rules).into()
 }
 
+/// Whether an administrator lets the cluster in. What says otherwise registers nothing, whatever
+/// else there is of it.
+pub fn is_accepted(cluster: &Value) -> bool {
+    flag(cluster, ACCEPTED).is_ok_and(|is_accepted| is_accepted)
+}
+
 fn registered(
     cluster: &Value,
     token: Option<&SecretObject>,

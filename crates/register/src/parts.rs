@@ -49,16 +49,19 @@ pub(crate) fn token(field: &'static str, secret: &SecretObject) -> Result<Option
     if secret.labels.contains_key(CREDENTIAL_TYPE_LABEL) {
         return Err(Refused::OfCluster(field));
     }
+    if !secret.is_opaque() {
+        return Err(Refused::NotOpaque(field));
+    }
     let Some(token) = secret.value(TOKEN) else { return Ok(None) };
     let token = std::str::from_utf8(token).map_err(|_| Refused::NotText)?.trim_ascii_end();
     Ok(Some(Credential::Token(SecretString::from(token))))
 }
 
-/// Refuses variables that decide what runs. The operator lists programs: where they are looked for,
-/// and what the loader puts into them (ld.so(8)), is part of what a program is. Upstream takes
-/// these, for its users choose whose kubeconfigs they use.
-pub(crate) fn variable(field: &'static str, name: &str) -> Result<(), Refused> {
-    if name == "PATH" || name.starts_with("LD_") { Err(Refused::Variable(field)) } else { Ok(()) }
+/// Refuses variables that the operator did not list. `PATH`, those of the loader (ld.so(8)), of
+/// shells (`BASH_ENV`) and of interpreters decide what runs, and no list of such would be complete.
+/// Upstream takes any, for its users choose whose kubeconfigs they use.
+pub(crate) fn variable(field: &'static str, name: &str, rules: &Rules) -> Result<(), Refused> {
+    if rules.exec_env.iter().any(|listed| listed == name) { Ok(()) } else { Err(Refused::Variable(field)) }
 }
 
 /// The Secret that `field` names. An object that is being deleted does not get it any more.

@@ -92,6 +92,8 @@ pub enum Refused {
     Elsewhere(&'static str, &'static str),
     #[error("the Secret of {0} is a registered cluster's: its credential is not given to another")]
     OfCluster(&'static str),
+    #[error("the Secret of {0} has another type than Opaque: copy the token into one of type Opaque")]
+    NotOpaque(&'static str),
     #[error("{0} is neither {1}")]
     Choice(&'static str, &'static str),
     #[error(
@@ -121,7 +123,8 @@ pub enum Refused {
     )]
     ClusterConfig,
     #[error(
-        "{0} sets PATH or a variable of the dynamic loader (LD_*), which decide what is run: set it where the gateway runs"
+        "{0} sets a variable that is not among --exec-env, and such may decide what is run: set it where the gateway runs, \
+         or list it"
     )]
     Variable(&'static str),
 }

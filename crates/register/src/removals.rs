@@ -38,8 +38,20 @@ enum Absence {
     /// Not in a list, first at this moment.
     Missing(Moment),
     Gone(Moment),
-    /// It is there, and somebody has said that it registers nothing any more.
-    Withdrawn(Moment),
+    /// It is there, and says itself that it registers nothing any more.
+    Withdrawn {
+        since: Moment,
+        by: Withdrawal,
+    },
+}
+
+/// Why an object that is there registers nothing any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Withdrawal {
+    /// A person has said no to this one: no mistake of a crowd's size.
+    Refusal,
+    /// It is being deleted: one of a crowd, perhaps.
+    Deletion,
 }
 
 /// Whether a registration may be removed.
@@ -75,17 +87,28 @@ impl Removals {
         }
     }
 
-    /// It says itself that it registers nothing any more: no mistake of a crowd's size.
-    pub fn withdrawn(&mut self, object: Object, now: Moment) {
-        let absence = self.absent.entry(object).or_insert(Absence::Withdrawn(now));
-        if !matches!(absence, Absence::Withdrawn(_)) {
-            *absence = Absence::Withdrawn(now);
+    /// It says itself that it registers nothing any more. Said again, that is no later.
+    pub fn withdrawn(&mut self, object: Object, by: Withdrawal, now: Moment) {
+        let since = match self.absent.get(&object) {
+            Some(Absence::Withdrawn { since, .. }) => *since,
+            _ => now,
+        };
+        self.absent.insert(object, Absence::Withdrawn { since, by });
+    }
+
+    /// A complete list has none of these. Of those that had said so themselves, nothing is heard
+    /// any more.
+    pub fn unlisted(&mut self, is_absent: impl Fn(&Object) -> bool) {
+        for (_, absence) in self.absent.iter_mut().filter(|(object, _)| is_absent(object)) {
+            if let Absence::Withdrawn { since, .. } = *absence {
+                *absence = Absence::Gone(since);
+            }
         }
     }
 
     /// Whether it has said so.
     pub fn is_withdrawn(&self, object: &Object) -> bool {
-        matches!(self.absent.get(object), Some(Absence::Withdrawn(_)))
+        matches!(self.absent.get(object), Some(Absence::Withdrawn { .. }))
     }
 
     /// It is not in a complete list.
@@ -102,7 +125,7 @@ impl Removals {
     /// been part of that, and has to be seen again.
     pub fn doubt(&mut self, source: &str, now: Moment) {
         for (_, absence) in self.absent.iter_mut().filter(|(object, _)| object.source == source) {
-            if !matches!(absence, Absence::Withdrawn(_)) {
+            if !matches!(absence, Absence::Withdrawn { by: Withdrawal::Refusal, .. }) {
                 *absence = Absence::Missing(now);
             }
         }
@@ -117,14 +140,14 @@ impl Removals {
     }
 
     pub fn is_gone(&self, object: &Object) -> bool {
-        matches!(self.absent.get(object), Some(Absence::Gone(_) | Absence::Withdrawn(_)))
+        matches!(self.absent.get(object), Some(Absence::Gone(_) | Absence::Withdrawn { .. }))
     }
 
     /// Whether the registration of `object` may go, when its source has `registered` clusters.
     pub fn may(&self, object: &Object, now: Moment, registered: usize) -> May {
         let since = match self.absent.get(object).copied() {
-            Some(Absence::Withdrawn(since)) if now >= since + MOMENT => return May::Now,
-            Some(Absence::Gone(since) | Absence::Withdrawn(since)) => since,
+            Some(Absence::Withdrawn { since, by: Withdrawal::Refusal }) if now >= since + MOMENT => return May::Now,
+            Some(Absence::Gone(since) | Absence::Withdrawn { since, .. }) => since,
             Some(Absence::Missing(_)) | None => return May::No,
         };
         if now < since + MOMENT {
@@ -133,7 +156,7 @@ impl Removals {
         // Around its own end: who came first is no safer from a mistake than who came last.
         let together = self.absent.iter().filter(|(other, absence)| {
             let near = |moment: Moment| moment.abs_diff(since) < WINDOW;
-            other.source == object.source && matches!(absence, Absence::Gone(moment) if near(*moment))
+            other.source == object.source && absence.of_a_crowd().is_some_and(near)
         });
         if together.count() <= self.limit.max(registered / SHARE) {
             return May::Now;
@@ -148,9 +171,21 @@ impl Removals {
         self.absent.retain(|object, absence| match absence {
             Absence::Missing(_) => is_registered(object),
             // It is there: whether it registers anything is for it to say.
-            Absence::Withdrawn(_) => true,
+            Absence::Withdrawn { .. } => true,
             Absence::Gone(moment) => counts(moment) || is_registered(object),
         });
+    }
+}
+
+// === impl Absence ===
+
+impl Absence {
+    /// When it ended, if as one of a crowd that may have ended by mistake.
+    fn of_a_crowd(self) -> Option<Moment> {
+        match self {
+            Self::Gone(since) | Self::Withdrawn { since, by: Withdrawal::Deletion } => Some(since),
+            Self::Missing(_) | Self::Withdrawn { by: Withdrawal::Refusal, .. } => None,
+        }
     }
 }
 
@@ -196,15 +231,46 @@ mod tests {
     fn what_says_so_itself_goes_however_many_do() {
         let mut removals = Removals::new(1);
         for number in 0..21 {
-            removals.withdrawn(object(number), SECOND);
+            removals.withdrawn(object(number), Withdrawal::Refusal, SECOND);
         }
-        removals.withdrawn(object(0), 2 * SECOND);
+        removals.withdrawn(object(0), Withdrawal::Refusal, 2 * SECOND);
         removals.doubt("capi", 2 * SECOND);
         assert_eq!(removals.may(&object(0), SECOND, 21), May::At(SECOND + MOMENT));
         assert_eq!(removals.may(&object(0), SECOND + MOMENT, 21), May::Now, "said again, it is no later");
         removals.deleted(object(30), 3 * SECOND);
         assert_eq!(removals.may(&object(30), 4 * SECOND, 21), May::Now, "no crowd with those");
         assert!(removals.present(&object(0)) && !removals.is_withdrawn(&object(0)));
+    }
+
+    #[test]
+    fn deletions_that_something_delays_wait_as_others_do() {
+        let mut removals = Removals::new(1);
+        removals.withdrawn(object(0), Withdrawal::Deletion, SECOND);
+        assert_eq!(removals.may(&object(0), 2 * SECOND, 0), May::Now, "one alone");
+        removals.deleted(object(1), SECOND);
+        assert!(matches!(removals.may(&object(0), 2 * SECOND, 0), May::Held { .. }), "two in a minute");
+        assert!(matches!(removals.may(&object(1), 2 * SECOND, 0), May::Held { .. }));
+        removals.withdrawn(object(0), Withdrawal::Refusal, 3 * SECOND);
+        assert_eq!(removals.may(&object(0), 3 * SECOND, 0), May::Now, "a person says no to this one");
+        removals.withdrawn(object(2), Withdrawal::Deletion, SECOND);
+        removals.doubt("capi", 2 * SECOND);
+        assert_eq!(removals.may(&object(2), 600 * SECOND, 0), May::No, "its kind was being deleted");
+        assert!(removals.is_gone(&object(0)), "a no stays one");
+    }
+
+    #[test]
+    fn what_said_so_and_is_not_listed_any_more_is_forgotten() {
+        let mut removals = Removals::new(1);
+        for by in [Withdrawal::Refusal, Withdrawal::Deletion] {
+            removals.withdrawn(object(1), by, SECOND);
+            removals.forget(600 * SECOND, |_| false);
+            assert!(removals.is_withdrawn(&object(1)), "it is there");
+            removals.unlisted(|absent| *absent == object(2));
+            assert!(removals.is_withdrawn(&object(1)), "another");
+            removals.unlisted(|absent| *absent == object(1));
+            removals.forget(600 * SECOND, |_| false);
+            assert!(removals.absent.is_empty());
+        }
     }
 
     #[test]

@@ -131,7 +131,7 @@ fn variables_are_set_as_the_policy_says() {
 
 #[test]
 fn what_decides_the_program_is_the_operators() {
-    for variable in ["PATH", "LD_PRELOAD", "LD_LIBRARY_PATH"] {
+    for variable in ["PATH", "LD_PRELOAD", "BASH_ENV"] {
         let profile = extended(ENV, json!({variable: CANARY}));
         for policy in ["Replace", "AppendIfNotExists"] {
             let told = told(&read(&profile, &providers("", policy), &rules()));

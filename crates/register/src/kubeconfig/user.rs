@@ -74,7 +74,7 @@ fn allowed(exec: ExecConfig, rules: &Rules) -> Result<Credential, Refused> {
     if !rules.exec_commands.contains(&exec.command) {
         return Err(Refused::ExecCommand);
     }
-    exec.env.iter().try_for_each(|(name, _)| parts::variable("exec.env", name))?;
+    exec.env.iter().try_for_each(|(name, _)| parts::variable("exec.env", name, rules))?;
     Ok(Credential::Exec(exec))
 }
 

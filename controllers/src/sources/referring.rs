@@ -1,0 +1,84 @@
+//! Objects that refer to Secrets by name: those of Karmada and of `KubeFed`.
+
+use std::sync::Arc;
+
+use futures_util::FutureExt as _;
+use kube::api::DynamicObject;
+use kube::{Client, ResourceExt as _};
+use register::Rules;
+use register::reading::{Reading, SecretObject, SecretReference};
+use serde_json::Value;
+
+use super::references::References;
+use super::{Read, ReadError, Reader, Related, as_value, keep, secret};
+use crate::secrets::Meta;
+use crate::wakes::Key;
+
+/// What one kind has of its own.
+#[derive(Debug, Clone, Copy)]
+pub struct Referring {
+    /// Fields of `spec` that are read.
+    pub fields: &'static [&'static str],
+    /// Where its Secrets are, if all are in one namespace.
+    pub namespace: Option<&'static str>,
+    pub references: fn(&Value) -> Vec<SecretReference>,
+    pub read: fn(&Value, &[&SecretObject], &Rules) -> Reading,
+}
+
+pub struct ReferringReader {
+    kind: Referring,
+    rules: Arc<Rules>,
+    references: References,
+}
+
+// === impl ReferringReader ===
+
+impl ReferringReader {
+    pub fn new(kind: Referring, rules: Arc<Rules>) -> Self {
+        Self { kind, rules, references: References::default() }
+    }
+
+    /// Reads an object with the Secrets that it refers to, and remembers which those are.
+    async fn with_secrets(&self, object: &DynamicObject, client: &Client) -> Result<Reading, ReadError> {
+        let value = as_value(object);
+        let secrets = (self.kind.references)(&value);
+        // Before they are read: a change meanwhile leads here again.
+        self.references.put(&(object.namespace().unwrap_or_default(), object.name_any()), &secrets);
+        let mut found = Vec::new();
+        for reference in &secrets {
+            match secret(client, reference).await? {
+                Some(Ok(secret)) => found.push(secret),
+                Some(Err(refused)) => return Ok(Reading::Refused(refused)),
+                None => {}
+            }
+        }
+        Ok((self.kind.read)(&value, &found.iter().collect::<Vec<_>>(), &self.rules))
+    }
+}
+
+impl Reader for ReferringReader {
+    fn read<'a>(&'a self, object: &'a DynamicObject, client: &'a Client) -> Read<'a> {
+        self.with_secrets(object, client).boxed()
+    }
+
+    fn related(&self) -> Option<Related> {
+        Some(Related { namespace: self.kind.namespace.map(str::to_owned), labels: None })
+    }
+
+    fn of_secret(&self, secret: &Meta) -> Vec<Key> {
+        self.references.of(secret)
+    }
+
+    fn forget(&self, key: &Key) {
+        self.references.remove(key);
+    }
+
+    fn retain(&self, is_there: &dyn Fn(&Key) -> bool) {
+        self.references.retain(is_there);
+    }
+
+    fn prune(&self, object: &mut DynamicObject) {
+        let paths: Vec<_> = self.kind.fields.iter().map(|field| ["spec", field]).collect();
+        keep(object, &paths);
+    }
+}
