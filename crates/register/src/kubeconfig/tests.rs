@@ -100,7 +100,7 @@ fn a_listed_program_runs_as_the_operator_has_it() {
         match read(&text) {
             Ok(_) => assert!(is_taken, "{variable}"),
             Err(refused) => {
-                assert!(!is_taken && refused.starts_with("exec.env sets a variable"), "{variable}: {refused}")
+                assert!(!is_taken && refused.starts_with("exec.env sets a variable"), "{variable}: {refused}");
             }
         }
     }
