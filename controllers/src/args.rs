@@ -60,6 +60,10 @@ pub struct Sources {
     /// (default: {name})
     #[arg(long, value_name = "SOURCE=TEMPLATE", value_delimiter = ',')]
     pub name_template: Vec<String>,
+    /// Beginnings of names that no cluster may have before a '-', since other Secrets of the
+    /// clusters' namespace have such; repeatable
+    #[arg(long, value_name = "PREFIX", value_delimiter = ',', default_value = "cluster-gateway,tunnel-agent")]
+    pub reserved_names: Vec<String>,
     /// Labels of the Secrets that the source kubeconfig reads
     #[arg(long, default_value = "cluster.core.oam.dev/kubeconfig=true", value_name = "SELECTOR")]
     pub kubeconfig_selector: String,

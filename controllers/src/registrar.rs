@@ -324,9 +324,11 @@ impl Registrar {
     /// An object says that it registers nothing any more.
     fn withdraw(&self, object: &Object, why: Waiting) {
         self.reports.settle(object, Stage::Waiting, &why.to_string());
-        let by = if why == Waiting::Leaving { Withdrawal::Deletion } else { Withdrawal::Refusal };
         let mut state = self.state.lock();
         let now = self.now();
+        // What never registered anything is none of a crowd whose end may be a mistake.
+        let is_of_a_crowd = why == Waiting::Leaving && state.is_registrant(object);
+        let by = if is_of_a_crowd { Withdrawal::Deletion } else { Withdrawal::Refusal };
         state.removals.withdrawn(object.clone(), by, now);
         self.unclaim(&mut state, object);
     }

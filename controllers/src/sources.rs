@@ -120,7 +120,7 @@ pub fn all(config: &Config, hub: &Client, karmada: &Client) -> Vec<Source> {
 
 fn source(name: SourceName, config: &Config, rules: &Arc<Rules>, hub: &Client, karmada: &Client) -> Source {
     let rules = Arc::clone(rules);
-    let template = config.templates.get(&name).cloned().unwrap_or_default();
+    let template = config.templates.get(&name).cloned().unwrap_or_default().without(&config.reserved_names);
     let namespaces = config.watch_namespaces.clone();
     let on_hub = |kind, reader| Source {
         name,

@@ -14,7 +14,7 @@ const GATEWAY: (&str, &str, &str) = ("apis", "cluster.core.oam.dev", "clustergat
 /// What an operator says of addresses.
 #[derive(Debug, Clone, Default)]
 pub struct Endpoints {
-    /// No cluster is here. Names are for the gateway to judge, when they are resolved.
+    /// No cluster is here. Only addresses are judged, names are not resolved.
     pub denied: Vec<IpNet>,
     /// Where the gateway is: a cluster there would be a way back to itself. The hub is a cluster
     /// like any other; only paths through its gateway lead back.

@@ -10,12 +10,17 @@ const HELM: &str = "sh.helm.release.";
 const NAMESPACE: &str = "namespace";
 const NAME: &str = "name";
 
-/// How a name is made of an object's namespace and name. [`Default`] takes the name alone.
+/// How a name is made of an object's namespace and name, and which are not for clusters. [`Default`]
+/// takes the name alone, and any.
 ///
 /// Names of namespaces have no dot in them, so `{namespace}.{name}` makes different names of
 /// different objects. With other characters two objects may come to one name, and the first has it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template(Vec<Part>);
+pub struct Template {
+    parts: Vec<Part>,
+    /// Names that begin with one of these and a `-` are those of other Secrets.
+    reserved: Vec<String>,
+}
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Part {
@@ -49,6 +54,11 @@ pub enum InvalidClusterName {
     Hub,
     #[error("no cluster can be called {HELM}…, as helm's releases are: rename the object, or set --name-template")]
     Helm,
+    #[error(
+        "no cluster can have a name that begins with one of --reserved-names and a '-': Secrets of the gateway itself \
+         have such; rename the object, or set --name-template"
+    )]
+    Reserved,
     #[error("--name-template has {{namespace}}, but the object is in no namespace: omit it for this source")]
     NoNamespace,
 }
@@ -57,7 +67,7 @@ pub enum InvalidClusterName {
 
 impl Default for Template {
     fn default() -> Self {
-        Self(vec![Part::Name])
+        Self { parts: vec![Part::Name], reserved: Vec::new() }
     }
 }
 
@@ -80,18 +90,27 @@ impl Template {
         if is_constant {
             return Err(InvalidTemplate::Constant);
         }
-        Ok(Self(parts))
+        Ok(Self { parts, reserved: Vec::new() })
+    }
+
+    /// The same without names that begin with one of `prefixes` and a `-`. A Secret of such a name is
+    /// mounted by pods, or trusted by a chart: whoever had one of his own in its place would be
+    /// trusted too.
+    #[must_use]
+    pub fn without(mut self, prefixes: &[String]) -> Self {
+        self.reserved = prefixes.to_vec();
+        self
     }
 
     /// Whether objects need to be in a namespace: those of cluster-scoped kinds are not.
     pub fn has_namespace(&self) -> bool {
-        self.0.contains(&Part::Namespace)
+        self.parts.contains(&Part::Namespace)
     }
 
     /// The name of an object's cluster.
     pub fn name(&self, namespace: Option<&str>, name: &str) -> Result<ClusterName, InvalidClusterName> {
         let mut made = String::new();
-        for part in &self.0 {
+        for part in &self.parts {
             made.push_str(match part {
                 Part::Text(text) => text,
                 Part::Namespace => namespace.ok_or(InvalidClusterName::NoNamespace)?,
@@ -103,6 +122,10 @@ impl Template {
         }
         if made.starts_with(HELM) {
             return Err(InvalidClusterName::Helm);
+        }
+        let is_of = |prefix: &String| made.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.starts_with('-'));
+        if self.reserved.iter().any(is_of) {
+            return Err(InvalidClusterName::Reserved);
         }
         Ok(ClusterName::parse(&made)?)
     }
