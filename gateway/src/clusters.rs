@@ -16,6 +16,7 @@ mod lines;
 pub mod managed;
 mod ocm;
 mod registry;
+pub mod rights;
 pub mod second_look;
 mod stamps;
 mod target;

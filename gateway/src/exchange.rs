@@ -15,13 +15,14 @@ mod rule;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use api::impersonable::Impersonable;
 use api::secret::IDENTITY_RULES_ANNOTATION;
 use arc_swap::ArcSwap;
 use auth::User;
 use http::HeaderMap;
 
 pub use self::file::{Metrics, RulesFile};
-pub use self::impersonation::{Disclosure, Impersonation, NotAHeader};
+pub use self::impersonation::{Disclosure, Impersonation, NotAHeader, Within};
 pub use self::rule::{Outcome, Rules};
 
 /// What the operator says about identities.
@@ -37,6 +38,17 @@ pub struct Options {
     pub uid: bool,
     /// `--impersonate-extra-filter`
     pub withheld_extra: Vec<String>,
+    pub forwarded: Forwarded,
+}
+
+/// What members are told of callers that act as themselves whatever the rules say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Forwarded {
+    /// What the registered credential may say of others.
+    #[default]
+    Permitted,
+    /// `--karmada-forward-all-groups`
+    Everything,
 }
 
 /// Decides for each request as whom it acts.
@@ -45,6 +57,7 @@ pub struct Exchange {
     always: bool,
     global: Arc<ArcSwap<Rules>>,
     disclosure: Arc<Disclosure>,
+    forwarded: Forwarded,
 }
 
 /// As whom one request acts on its member.
@@ -56,6 +69,8 @@ pub enum ActingAs {
     Mapped(Arc<Impersonation>),
     /// As its caller, as far as members are told of callers.
     Caller(Arc<Disclosure>),
+    /// As its caller, as far as the member lets the registered credential say so.
+    CallerWithin(Arc<Disclosure>, Within),
 }
 
 /// How the annotations of Secrets are read.
@@ -92,7 +107,17 @@ impl Exchange {
     /// `global` is what [`RulesFile`] keeps current.
     pub fn new(options: &Options, global: Arc<ArcSwap<Rules>>) -> Self {
         let disclosure = Disclosure::new(options.uid, &options.withheld_extra);
-        Self { always: options.gate, global, disclosure: Arc::new(disclosure) }
+        Self { always: options.gate, global, disclosure: Arc::new(disclosure), forwarded: options.forwarded }
+    }
+
+    /// Whether it matters what a registered credential may say of others.
+    pub fn asks_members(&self) -> bool {
+        self.forwarded == Forwarded::Permitted
+    }
+
+    /// As its caller, whatever the rules say, as far as the registered credential may say so.
+    pub fn as_caller(&self, rights: Arc<Impersonable>) -> ActingAs {
+        ActingAs::CallerWithin(Arc::clone(&self.disclosure), Within(rights))
     }
 
     /// As whom `user` acts on `cluster`; `asked`: the request says `impersonate=true`.
@@ -119,12 +144,18 @@ impl Exchange {
 // === impl ActingAs ===
 
 impl ActingAs {
+    /// Whether what the registered credential may say of others is looked at.
+    pub fn is_within(&self) -> bool {
+        matches!(self, Self::CallerWithin(..))
+    }
+
     /// Adds what makes the member see `user` like this. The headers must hold no identity yet.
     pub fn apply(&self, user: &User, headers: &mut HeaderMap) -> Result<(), NotAHeader> {
         match self {
             Self::Registered => {}
             Self::Mapped(target) => target.apply(headers),
-            Self::Caller(disclosure) => disclosure.apply(user, headers)?,
+            Self::Caller(disclosure) => disclosure.apply(user, None, headers)?,
+            Self::CallerWithin(disclosure, within) => disclosure.apply(user, Some(within), headers)?,
         }
         Ok(())
     }

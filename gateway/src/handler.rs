@@ -104,7 +104,7 @@ async fn respond(
             let found = gateway.cluster(&route.cluster).await;
             let cluster = found.map_err(|error| Error::lookup(&route.cluster, error))?;
             admitted.sent_to(&cluster, route.asks.resource(), &gateway.limits, &permit)?;
-            let acting = gateway.acting(&cluster, permit.user(), &route.asks);
+            let acting = gateway.acting(&cluster, permit.user(), route).await;
             let acting = acting.map_err(|reason| Cause::Invalid(reason).at(cluster.name()))?;
             let call = proxy::Call::new(connection, cluster, route, permit, acting, account).traced(trace);
             match upgrade {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use api::access::Verb;
 use api::cluster_name::ClusterName;
-use api::route::MemberRequest;
+use api::route::ProxyRoute;
 use auth::{Authenticator, Authorizer, User};
 use net::drain::Drain;
 use telemetry::logs::LogLevel;
@@ -14,6 +14,7 @@ use tokio::runtime::Handle;
 use traces::Traces;
 
 use crate::clusters::managed::ManagedClusters;
+use crate::clusters::rights;
 use crate::clusters::{Cluster, Clusters, LookupError, SecondLook, View};
 use crate::exchange::{ActingAs, Exchange};
 use crate::failures::FailureLog;
@@ -83,9 +84,23 @@ impl RequestNeeds {
         }
     }
 
-    /// As whom `user` acts on `cluster` with a request that `asks` this; otherwise, what is wrong
-    /// with the cluster's rules.
-    pub fn acting(&self, cluster: &Cluster, user: &User, asks: &MemberRequest<'_>) -> Result<ActingAs, Arc<str>> {
-        self.exchange.acting(cluster.name().as_str(), cluster.identity_rules(), user, asks.impersonates())
+    /// As whom `user` acts on `cluster` with a request for `route`; otherwise, what is wrong with
+    /// the cluster's rules.
+    pub async fn acting(
+        &self,
+        cluster: &Arc<Cluster>,
+        user: &User,
+        route: &ProxyRoute<'_>,
+    ) -> Result<ActingAs, Arc<str>> {
+        if route.dialect.acts_as_caller() {
+            // Boxed, as all that few requests need.
+            return Ok(Box::pin(self.as_caller(cluster)).await);
+        }
+        self.exchange.acting(cluster.name().as_str(), cluster.identity_rules(), user, route.asks.impersonates())
+    }
+
+    async fn as_caller(&self, cluster: &Arc<Cluster>) -> ActingAs {
+        let asks = self.exchange.asks_members();
+        self.exchange.as_caller(if asks { rights::of(cluster, &self.control).await } else { rights::everything() })
     }
 }

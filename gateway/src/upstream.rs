@@ -6,6 +6,7 @@
 //! generation's credential over another's connection.
 
 pub mod addresses;
+pub mod aside;
 pub mod body;
 pub mod circuit;
 pub mod connect;

@@ -66,6 +66,11 @@ pub static RESOURCES: &[Resource] = &[
     },
 ];
 
+/// All that is served of Karmada's group: of a subresource without its resource no controller makes
+/// anything, and the hub sees that the API is there.
+static KARMADA_PROXY: Subresource =
+    Subresource { name: "proxy", kind: "ClusterProxyOptions", verbs: &["create", "delete", "get", "patch", "update"] };
+
 /// A finished document.
 #[derive(Debug)]
 pub struct Document {
@@ -80,6 +85,8 @@ struct Documents {
     aggregated: Document,
     group: Document,
     version: Document,
+    karmada_group: Document,
+    karmada_version: Document,
 }
 
 static DOCUMENTS: LazyLock<Documents> = LazyLock::new(|| {
@@ -90,7 +97,9 @@ static DOCUMENTS: LazyLock<Documents> = LazyLock::new(|| {
         groups: Document::new(go_text::json(&documents::groups()), json.clone()),
         aggregated: Document::new(go_text::json(&documents::aggregated(RESOURCES)), v2),
         group: Document::new(go_text::json(&documents::group()), json.clone()),
-        version: Document::new(go_text::json(&documents::version(RESOURCES)), json),
+        version: Document::new(go_text::json(&documents::version(RESOURCES)), json.clone()),
+        karmada_group: Document::new(go_text::json(&documents::karmada_group()), json.clone()),
+        karmada_version: Document::new(go_text::json(&documents::karmada_version(&KARMADA_PROXY)), json),
     }
 });
 
@@ -103,6 +112,8 @@ pub fn document(path: Discovery, headers: &HeaderMap) -> &'static Document {
         },
         Discovery::Group => &DOCUMENTS.group,
         Discovery::Version => &DOCUMENTS.version,
+        Discovery::KarmadaGroup => &DOCUMENTS.karmada_group,
+        Discovery::KarmadaVersion => &DOCUMENTS.karmada_version,
     }
 }
 
@@ -175,6 +186,8 @@ mod tests {
         insta::assert_snapshot!("aggregated", text(Discovery::Groups, V2));
         insta::assert_snapshot!("group", text(Discovery::Group, V2));
         insta::assert_snapshot!("version", text(Discovery::Version, V2));
+        insta::assert_snapshot!("karmada_group", text(Discovery::KarmadaGroup, V2));
+        insta::assert_snapshot!("karmada_version", text(Discovery::KarmadaVersion, V2));
     }
 
     /// A verb that is told but not served would break controllers.

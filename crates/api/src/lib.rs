@@ -12,6 +12,8 @@ pub mod health;
 pub mod health_change;
 pub mod hub_object;
 pub mod hub_status;
+pub mod impersonable;
+pub mod karmada;
 pub mod list_options;
 pub mod managed_cluster;
 pub mod object;

@@ -17,7 +17,7 @@ use http::Method;
 use crate::access::{Attributes, ResourceAttributes, Verb};
 use crate::cluster_name::ClusterName;
 use crate::path::has_dot_segment;
-use crate::{GROUP, VERSION, query};
+use crate::query;
 
 pub use self::dialect::{Dialect, Dialects, NoMember, Served};
 use self::dialect::{Member, Reading};
@@ -117,6 +117,10 @@ pub enum Discovery {
     Group,
     /// `/apis/cluster.core.oam.dev/v1alpha1`
     Version,
+    /// `/apis/cluster.karmada.io`, where it is served.
+    KarmadaGroup,
+    /// `/apis/cluster.karmada.io/v1alpha1`, where it is served.
+    KarmadaVersion,
 }
 
 /// An OpenAPI v3 document. Version 2 is not served: a hub takes the 404 as a reason to stop asking
@@ -213,11 +217,12 @@ fn proxied<'a>(asked: RawRequest<'a>, member: Member<'a>) -> Parsed<'a> {
     let remainder = &path[prefix.len()..];
     let asks = MemberRequest::read(method, remainder, query, upgrade.is_some());
     let verb = asks.reviewed_verb(upgrade.unwrap_or(Verb::Get));
+    let (group, version, resource) = dialect.reviewed();
     let attributes = Attributes::Resource(ResourceAttributes {
         verb,
-        group: Cow::Borrowed(GROUP),
-        version: Cow::Borrowed(VERSION),
-        resource: Cow::Borrowed(RESOURCE),
+        group: Cow::Borrowed(group),
+        version: Cow::Borrowed(version),
+        resource: Cow::Borrowed(resource),
         subresource: Cow::Borrowed(PROXY),
         namespace: None,
         name: Some(cluster.shared()),
@@ -285,6 +290,9 @@ fn document(path: &str) -> Route<'static> {
         "/apis" => Route::Discovery(Discovery::Groups),
         "/apis/cluster.core.oam.dev" => Route::Discovery(Discovery::Group),
         "/apis/cluster.core.oam.dev/v1alpha1" => Route::Discovery(Discovery::Version),
+        // Where it is off, it has not come here.
+        "/apis/cluster.karmada.io" => Route::Discovery(Discovery::KarmadaGroup),
+        "/apis/cluster.karmada.io/v1alpha1" => Route::Discovery(Discovery::KarmadaVersion),
         "/openapi/v3" => Route::OpenApi(OpenApi::Root),
         "/openapi/v3/apis/cluster.core.oam.dev/v1alpha1" => Route::OpenApi(OpenApi::Document),
         _ => probe(path),

@@ -14,6 +14,7 @@ use net::listen::Sharing;
 use super::serving::{CertificateNames, MainFiles};
 use super::{Args, Members, MissingCa, UpgradeVerb};
 use crate::config::{Config, Gates, Source};
+use crate::exchange;
 use crate::needs::Settings;
 use crate::probes::Probing;
 use crate::serving::Serving;
@@ -34,6 +35,7 @@ impl TryFrom<Args> for Config {
         let (gates, without_effect, mut warnings) = gates(&args, &mut wrong);
         debug_mode(&args, &mut wrong, &mut warnings);
         warnings.extend(args.audit.warnings());
+        warnings.extend(args.dialects.warnings(!args.standalone.standalone));
         let serving = serving(&args, &mut wrong, &mut warnings);
         let tracing = args.tracing.config(&mut wrong, &mut warnings);
         let tunnel = args.tunnel.config(!args.standalone.standalone, &mut wrong, &mut warnings);
@@ -74,7 +76,7 @@ impl TryFrom<Args> for Config {
             caps: args.limits.caps(),
             held_bytes: args.limits.held_bytes(),
             ocm_proxy_metrics: args.audit.ocm_proxy_metrics,
-            exchange: args.identity.options(gates),
+            exchange: exchange::Options { forwarded: args.dialects.forwarded(), ..args.identity.options(gates) },
             user_agent: args.hub.user_agent.clone(),
             auth: auth_config(args),
             gates,

@@ -3,7 +3,9 @@
 use std::net::SocketAddr;
 
 use api::route::Served;
-use clap::Args as Group;
+use clap::{Args as Group, ValueEnum};
+
+use crate::exchange::Forwarded;
 
 #[derive(Debug, Group)]
 #[group(id = "dialects-group")]
@@ -16,6 +18,21 @@ pub struct Dialects {
     /// Management's user server: `/<cluster>/…`, for tokens and client certificates of the hub
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub ocm_user_server_listen: Option<SocketAddr>,
+    /// Serve members under Karmada's paths too,
+    /// `/apis/cluster.karmada.io/v1alpha1/clusters/<name>/proxy/…`, each as its caller: without a
+    /// Karmada of its own (standalone), or not at all
+    #[arg(long, value_enum, default_value_t = KarmadaDialect::Off, value_name = "WHERE")]
+    pub karmada_dialect: KarmadaDialect,
+    /// Under Karmada's paths, send members all of a caller's groups, those too that the registered
+    /// credential may not impersonate, for which they refuse the request
+    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
+    pub karmada_forward_all_groups: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum KarmadaDialect {
+    Off,
+    Standalone,
 }
 
 // === impl Dialects ===
@@ -23,6 +40,28 @@ pub struct Dialects {
 impl Dialects {
     /// What the gateway's own port serves.
     pub(super) fn served(&self) -> Served {
-        Served::Gateway(api::route::Dialects { kcp: self.kcp_dialect })
+        let karmada = self.karmada_dialect == KarmadaDialect::Standalone;
+        Served::Gateway(api::route::Dialects { kcp: self.kcp_dialect, karmada })
+    }
+
+    pub(super) fn forwarded(&self) -> Forwarded {
+        if self.karmada_forward_all_groups { Forwarded::Everything } else { Forwarded::Permitted }
+    }
+
+    /// What the operator should know about what was given.
+    pub(super) fn warnings(&self, hub: bool) -> Vec<String> {
+        let is_on = self.karmada_dialect != KarmadaDialect::Off;
+        let mut warnings = Vec::new();
+        if is_on && !hub {
+            warnings.push(
+                "--karmada-dialect without a hub is for system:masters alone: --standalone-policy grants nothing of \
+                 cluster.karmada.io"
+                    .to_owned(),
+            );
+        }
+        if self.karmada_forward_all_groups && !is_on {
+            warnings.push("--karmada-forward-all-groups has no effect without --karmada-dialect".to_owned());
+        }
+        warnings
     }
 }

@@ -34,6 +34,7 @@ impl Identity {
             privileged_annotations: self.allow_privileged_annotations,
             uid: self.impersonate_uid,
             withheld_extra: self.impersonate_extra_filter.clone(),
+            ..Options::default()
         }
     }
 }

@@ -13,6 +13,7 @@ use super::common::Common;
 use super::credential::{CredentialLease, MemberCredential, bearer};
 use super::dynamic::{self, Dynamic, NotIssued};
 use super::error::ClusterError;
+use super::rights::Rights;
 use super::target::{endpoint, target};
 use crate::exchange::OwnRules;
 use crate::limits::Load;
@@ -29,6 +30,7 @@ pub struct Cluster {
     metrics: Arc<ClusterMetrics>,
     load: Arc<Load>,
     identity_rules: OwnRules,
+    rights: Arc<Rights>,
     /// The end of the registration: all generations of one Secret have the same.
     ended: CancellationToken,
 }
@@ -72,6 +74,7 @@ impl Cluster {
             metrics,
             load,
             identity_rules,
+            rights: Arc::default(),
             ended,
         })
     }
@@ -139,6 +142,11 @@ impl Cluster {
 
     pub fn identity_rules(&self) -> &OwnRules {
         &self.identity_rules
+    }
+
+    /// Whom the credential may impersonate, as far as that was asked.
+    pub fn rights(&self) -> &Arc<Rights> {
+        &self.rights
     }
 }
 

@@ -5,6 +5,9 @@
 //! An empty name is never sent: with no groups beside it a member takes the request for one of the
 //! credential itself.
 
+use std::sync::Arc;
+
+use api::impersonable::Impersonable;
 use auth::User;
 use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue};
@@ -31,9 +34,16 @@ pub struct Disclosure {
     withheld_prefixes: Vec<String>,
 }
 
+/// How much a member may be told where callers act as themselves, whatever the rules say.
+#[derive(Debug, Clone)]
+pub struct Within(pub Arc<Impersonable>);
+
 static USER: HeaderName = HeaderName::from_static("impersonate-user");
 static GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 static UID: HeaderName = HeaderName::from_static("impersonate-uid");
+/// What an API server says by itself of whoever it has authenticated, or not. Whoever impersonates
+/// others may rarely claim it of them.
+const SAID_BY_MEMBERS: [&str; 2] = ["system:authenticated", "system:unauthenticated"];
 /// What Kubernetes keeps for its own users and groups (`k8s.io/apiserver/pkg/authentication/user`).
 const SYSTEM: &[u8] = b"system:";
 const EXTRA: &str = "impersonate-extra-";
@@ -100,20 +110,23 @@ impl Disclosure {
         disclosure
     }
 
-    pub fn apply(&self, user: &User, headers: &mut HeaderMap) -> Result<(), NotAHeader> {
+    /// `within`: what else is left out.
+    pub fn apply(&self, user: &User, within: Option<&Within>, headers: &mut HeaderMap) -> Result<(), NotAHeader> {
         headers.insert(USER.clone(), name(&user.name)?);
         // An empty group is none: members that read it otherwise than as nothing read it as an
         // error.
-        for group in user.groups.iter().filter(|group| !group.is_empty()) {
+        let told = |group: &&String| !group.is_empty() && within.is_none_or(|within| within.has_group(group));
+        for group in user.groups.iter().filter(told) {
             headers.append(GROUP.clone(), name(group)?);
         }
-        if let Some(uid) = user.uid.as_deref().filter(|uid| self.uid && !uid.is_empty()) {
+        let told = |uid: &&str| self.uid && !uid.is_empty() && within.is_none_or(|within| within.0.has_uid(uid));
+        if let Some(uid) = user.uid.as_deref().filter(told) {
             headers.insert(UID.clone(), name(uid)?);
         }
         for (key, values) in user.extra.iter().filter(|(key, _)| !self.withholds(key)) {
             let header = format!("{EXTRA}{}", utf8_percent_encode(key, ESCAPED));
             let header = HeaderName::from_bytes(header.as_bytes()).map_err(|_| NotAHeader)?;
-            for text in values {
+            for text in values.iter().filter(|text| within.is_none_or(|within| within.has_extra(key, text))) {
                 headers.append(header.clone(), value(text)?);
             }
         }
@@ -125,6 +138,18 @@ impl Disclosure {
         let key = &*key.to_ascii_lowercase();
         self.withheld.iter().any(|withheld| withheld == key)
             || self.withheld_prefixes.iter().any(|prefix| key.starts_with(prefix))
+    }
+}
+
+// === impl Within ===
+
+impl Within {
+    fn has_group(&self, name: &str) -> bool {
+        !SAID_BY_MEMBERS.contains(&name) && self.0.has_group(name)
+    }
+
+    fn has_extra(&self, key: &str, value: &str) -> bool {
+        self.0.has_extra(&key.to_ascii_lowercase(), value)
     }
 }
 

@@ -72,7 +72,12 @@ pub async fn answer<A: Attempt>(
     }
     match answer {
         Judged { is_rejection: true, .. } => Err(Cause::rejected(&lease).at(cluster.name())),
-        Judged { response, .. } => Ok((lease, response)),
+        Judged { mut response, .. } => {
+            if call.acting.is_within() && workload::refuses_identity(&mut response, call.asks).await {
+                cluster.rights().refused();
+            }
+            Ok((lease, response))
+        }
     }
 }
 

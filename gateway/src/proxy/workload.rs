@@ -38,6 +38,21 @@ pub async fn judge<B: Body<Data = Bytes> + Unpin>(response: Response<B>, asks: &
     Judged { response, is_rejection }
 }
 
+/// Whether the member says that the credential may not impersonate somebody
+/// (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ForbiddenStatus`). The answer is passed
+/// on all the same.
+pub async fn refuses_identity<B: Body<Data = Bytes> + Unpin>(
+    response: &mut Response<Peeked<B>>,
+    asks: &MemberRequest<'_>,
+) -> bool {
+    const WORDS: &[u8] = b"cannot impersonate resource";
+    if response.status() != StatusCode::FORBIDDEN || asks.is_behind_proxy() || encoding(response.headers()).is_none() {
+        return false;
+    }
+    let body = response.body_mut().short(STATUS_BYTES, WITHIN).await;
+    body.is_some_and(|body| body.windows(WORDS.len()).any(|found| found == WORDS))
+}
+
 async fn is_of_the_member<B: Body<Data = Bytes> + Unpin>(response: &mut Response<Peeked<B>>) -> bool {
     let Some(encoding) = encoding(response.headers()) else { return false };
     response.body_mut().short(STATUS_BYTES, WITHIN).await.is_some_and(|body| encoding.is_status(&body))

@@ -11,6 +11,7 @@ pub enum Dialect {
     Native,
     Kcp,
     UserServer,
+    Karmada,
 }
 
 // === impl Dialect ===
@@ -23,6 +24,8 @@ impl Dialect {
             Self::Native => builder,
             Self::Kcp => builder.arg("--kcp-dialect"),
             Self::UserServer => builder.arg("--ocm-user-server-listen=127.0.0.1:0"),
+            // Else members are asked whom their credentials may impersonate.
+            Self::Karmada => builder.arg("--karmada-dialect=standalone").arg("--karmada-forward-all-groups"),
         }
     }
 
@@ -37,6 +40,7 @@ impl Dialect {
             Self::Native => proxied(cluster, rest),
             Self::Kcp => format!("/clusters/{}{rest}", cluster.replace('.', ":")),
             Self::UserServer => format!("/{cluster}{rest}"),
+            Self::Karmada => format!("/apis/cluster.karmada.io/v1alpha1/clusters/{cluster}/proxy{rest}"),
         }
     }
 
@@ -44,7 +48,7 @@ impl Dialect {
     pub fn client(self, testbed: &Testbed) -> Client {
         match self {
             Self::UserServer => testbed.user_server_client(None),
-            Self::Native | Self::Kcp => testbed.client(),
+            Self::Native | Self::Kcp | Self::Karmada => testbed.client(),
         }
     }
 
@@ -59,6 +63,15 @@ impl Dialect {
             Self::Native => None,
             Self::Kcp => Some("kcp"),
             Self::UserServer => Some("ocm-user-server"),
+            Self::Karmada => Some("karmada"),
+        }
+    }
+
+    /// Group and resource whose `proxy` is reviewed.
+    pub fn reviewed(self) -> (&'static str, &'static str) {
+        match self {
+            Self::Native | Self::Kcp | Self::UserServer => ("cluster.core.oam.dev", "clustergateways"),
+            Self::Karmada => ("cluster.karmada.io", "clusters"),
         }
     }
 }
@@ -83,6 +96,11 @@ macro_rules! across_dialects {
             #[tokio::test]
             async fn user_server() {
                 Box::pin(super::$scenario(Dialect::UserServer)).await;
+            }
+
+            #[tokio::test]
+            async fn karmada() {
+                Box::pin(super::$scenario(Dialect::Karmada)).await;
             }
         }
     )+};

@@ -5,8 +5,9 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::Resource;
+use super::{Resource, Subresource};
 use crate::API_VERSION;
+use crate::karmada;
 use crate::{GROUP, VERSION};
 
 #[derive(Serialize)]
@@ -122,6 +123,18 @@ pub(super) fn group() -> Typed<Group> {
     Typed { kind: "APIGroup", api_version: "v1", content: Group::ours() }
 }
 
+pub(super) fn karmada_group() -> Typed<Group> {
+    let version = GroupVersion { group_version: karmada::API_VERSION, version: karmada::VERSION };
+    let content = Group { name: karmada::GROUP, versions: [version], preferred_version: version };
+    Typed { kind: "APIGroup", api_version: "v1", content }
+}
+
+pub(super) fn karmada_version(proxy: &'static Subresource) -> Typed<ResourceList> {
+    let resources = vec![ApiResource::below(karmada::CLUSTERS, proxy)];
+    let content = ResourceList { group_version: karmada::API_VERSION, resources };
+    Typed { kind: "APIResourceList", api_version: "v1", content }
+}
+
 pub(super) fn version(table: &'static [Resource]) -> Typed<ResourceList> {
     let resources = table.iter().flat_map(ApiResource::all).collect();
     Typed {
@@ -164,15 +177,19 @@ impl ApiResource {
             verbs: resource.verbs,
             short_names: resource.short_names,
         };
-        let subresources = resource.subresources.iter().map(|subresource| Self {
-            name: Cow::Owned(format!("{}/{}", resource.plural, subresource.name)),
+        let subresources = resource.subresources.iter().map(|subresource| Self::below(resource.plural, subresource));
+        std::iter::once(main).chain(subresources)
+    }
+
+    fn below(resource: &str, subresource: &'static Subresource) -> Self {
+        Self {
+            name: Cow::Owned(format!("{resource}/{}", subresource.name)),
             singular_name: "",
             namespaced: false,
             kind: subresource.kind,
             verbs: subresource.verbs,
             short_names: &[],
-        });
-        std::iter::once(main).chain(subresources)
+        }
     }
 }
 

@@ -8,11 +8,14 @@
 //! could not be a cluster, is refused before anybody is asked who sends it: no cluster is looked
 //! up, so nothing is told of any.
 
+mod karmada;
 mod kcp;
 mod native;
 mod ocm;
 
+use super::RESOURCE;
 use crate::cluster_name::ClusterName;
+use crate::{GROUP, VERSION};
 
 /// In which spelling a member was asked for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,6 +26,8 @@ pub enum Dialect {
     Kcp,
     /// `/<cluster>[/…]` on a port of its own, that of Open Cluster Management's user server.
     UserServer,
+    /// `/apis/cluster.karmada.io/v1alpha1/clusters/<cluster>/proxy[/…]`
+    Karmada,
 }
 
 /// What a port serves.
@@ -38,6 +43,7 @@ pub enum Served {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Dialects {
     pub kcp: bool,
+    pub karmada: bool,
 }
 
 /// Why a path in the form of a dialect asks for no member. Told to everybody.
@@ -51,6 +57,10 @@ pub enum NoMember {
          ':' (the cluster a.b.c is a:b:c)"
     )]
     Workspace,
+    #[error("the path must name a cluster between /clusters/ and /proxy: a lower-case DNS subdomain, not encoded")]
+    Karmada,
+    #[error("'*' means all clusters at once, which is not served here yet: name one cluster")]
+    EveryKarmada,
     #[error("the path must begin with the name of a cluster: /<cluster>/<path on the member>")]
     UserServer,
     #[error("'*' means all clusters at once, which is not served under /clusters/: name one cluster")]
@@ -80,7 +90,10 @@ pub(super) fn read(path: &str, served: Served) -> Reading<'_> {
     let Served::Gateway(dialects) = served else { return ocm::read(path) };
     match native::read(path) {
         Some(member) => Reading::Member(member),
-        None => kcp::read(path, dialects.kcp),
+        None => match kcp::read(path, dialects.kcp) {
+            Reading::Other => karmada::read(path, dialects.karmada),
+            found => found,
+        },
     }
 }
 
@@ -88,7 +101,7 @@ pub(super) fn read(path: &str, served: Served) -> Reading<'_> {
 
 impl Dialect {
     /// All of them, in the order of their numbers.
-    pub const ALL: [Self; 3] = [Self::Native, Self::Kcp, Self::UserServer];
+    pub const ALL: [Self; 4] = [Self::Native, Self::Kcp, Self::UserServer, Self::Karmada];
 
     /// A word for metrics and the audit log. `None` for the native one, so that what was written
     /// before there were others is written still.
@@ -97,6 +110,21 @@ impl Dialect {
             Self::Native => None,
             Self::Kcp => Some("kcp"),
             Self::UserServer => Some("ocm-user-server"),
+            Self::Karmada => Some("karmada"),
+        }
+    }
+
+    /// Whether members see the caller, whatever is said elsewhere about identities: who may use it
+    /// was promised that the member's own rights decide.
+    pub const fn acts_as_caller(self) -> bool {
+        matches!(self, Self::Karmada)
+    }
+
+    /// The resource whose subresource `proxy` is reviewed: group, version and name.
+    pub(super) const fn reviewed(self) -> (&'static str, &'static str, &'static str) {
+        match self {
+            Self::Native | Self::Kcp | Self::UserServer => (GROUP, VERSION, RESOURCE),
+            Self::Karmada => (crate::karmada::GROUP, crate::karmada::VERSION, crate::karmada::CLUSTERS),
         }
     }
 }

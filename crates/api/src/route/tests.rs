@@ -5,6 +5,7 @@ use http::Method;
 use proptest::prelude::*;
 
 use super::*;
+use crate::{GROUP, VERSION};
 
 /// A request that does not ask to switch protocols.
 fn parse<'a>(method: &'a Method, path: &'a str, query: Option<&'a str>) -> Parsed<'a> {

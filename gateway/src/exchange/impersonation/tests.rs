@@ -17,7 +17,7 @@ fn user(name: &str, groups: &[&str], extra: &[(&str, &[&str])]) -> User {
 
 fn passed(disclosure: &Disclosure, user: &User) -> Result<Vec<(String, String)>, NotAHeader> {
     let mut headers = HeaderMap::new();
-    disclosure.apply(user, &mut headers)?;
+    disclosure.apply(user, None, &mut headers)?;
     Ok(lines(&headers))
 }
 
@@ -51,6 +51,30 @@ fn what_is_not_there_has_no_empty_line() {
     let expected = [line("impersonate-user", "jane"), line("impersonate-group", "dev")];
     assert_eq!(passed(&Disclosure::new(true, &[]), &jane).unwrap(), expected);
     assert_eq!(passed(&Disclosure::new(false, &[]), &user("jane", &[], &[])).unwrap().len(), 1, "uids can be withheld");
+}
+
+#[test]
+fn within_what_may_be_said_nothing_else_is() {
+    let groups = ["dev", "ops", "system:authenticated", "system:unauthenticated"];
+    let jane = user("jane", &groups, &[("Scopes", &["a", "b"])]);
+    let passed = |rules: &str| {
+        let review = format!(r#"{{"kind":"SelfSubjectRulesReview","status":{{"resourceRules":[{rules}]}}}}"#);
+        let within = Within(Arc::new(Impersonable::parse(review.as_bytes()).unwrap()));
+        let mut headers = HeaderMap::new();
+        Disclosure::new(true, &[]).apply(&jane, Some(&within), &mut headers).unwrap();
+        lines(&headers).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
+    };
+    let rule = |group: &str, resource: &str, name: &str| {
+        let of = format!(r#""apiGroups":["{group}"],"resources":["{resource}"],"resourceNames":["{name}"]"#);
+        format!(r#"{{"verbs":["impersonate"],{of}}}"#)
+    };
+    assert_eq!(passed(""), ["jane"]);
+    assert_eq!(passed(&rule("", "groups", "ops")), ["jane", "ops"]);
+    assert_eq!(passed(&rule("authentication.k8s.io", "uids", "u-1")), ["jane", "u-1"]);
+    assert_eq!(passed(&rule("authentication.k8s.io", "userextras/scopes", "b")), ["jane", "b"]);
+    // What a member says by itself is never claimed.
+    let all = r#"{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}"#;
+    assert_eq!(passed(all), ["jane", "dev", "ops", "u-1", "a", "b"]);
 }
 
 #[test]

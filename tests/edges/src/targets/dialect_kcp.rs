@@ -33,7 +33,7 @@ pub const WORDS: &[&str] = &[
     ";",
 ];
 
-const ON: Served = Served::Gateway(Dialects { kcp: true });
+const ON: Served = Served::Gateway(Dialects { kcp: true, karmada: false });
 
 pub fn check(input: &[u8]) {
     let Some(asked) = Asked::of(input) else { return };

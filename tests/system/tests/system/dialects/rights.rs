@@ -11,6 +11,7 @@ across_dialects!(
     a_cluster_that_is_not_there_is_named,
     the_members_refusal_is_its_own_and_its_401_is_not_the_callers,
     the_second_review_is_of_what_the_member_does,
+    a_right_under_one_review_is_none_under_another,
 );
 
 async fn the_review_is_of_the_clusters_proxy(dialect: Dialect) {
@@ -25,8 +26,9 @@ async fn the_review_is_of_the_clusters_proxy(dialect: Dialect) {
         assert_eq!(connection.call(method, &target, &[], b"").await.status, 200, "{method}");
         let mut reviewed = fixture.hub.access_reviews().pop().expect("a review");
         let attributes = reviewed["resourceAttributes"].take();
-        let expected = json!({"verb": verb, "group": "cluster.core.oam.dev", "version": "v1alpha1",
-            "resource": "clustergateways", "subresource": "proxy", "name": CLUSTER});
+        let (group, resource) = dialect.reviewed();
+        let expected = json!({"verb": verb, "group": group, "version": "v1alpha1", "resource": resource,
+            "subresource": "proxy", "name": CLUSTER});
         assert_eq!((attributes, &reviewed["user"]), (expected, &json!("alice")), "{method}");
     }
     assert_eq!(fixture.hub.access_reviews().len(), 5);
@@ -38,9 +40,10 @@ async fn who_may_not_is_told_so_and_reaches_nobody(dialect: Dialect) {
     for client in [Http::H1, Http::H2] {
         let answer = fixture.connect(client).await.call("DELETE", &fixture.path("/x"), &[], b"").await;
         let message = answer.status_message(403, "Forbidden");
+        let (group, resource) = dialect.reviewed();
         let expected = format!(
-            "clustergateways.cluster.core.oam.dev \"{CLUSTER}\" is forbidden: User \"alice\" cannot delete resource \
-             \"clustergateways/proxy\" in API group \"cluster.core.oam.dev\" at the cluster scope: no binding"
+            "{resource}.{group} \"{CLUSTER}\" is forbidden: User \"alice\" cannot delete resource \"{resource}/proxy\" in API \
+             group \"{group}\" at the cluster scope: no binding"
         );
         assert_eq!(message, expected);
     }
@@ -93,5 +96,23 @@ async fn the_second_review_is_of_what_the_member_does(dialect: Dialect) {
     assert_eq!(second, &expected);
     for rest in ["/api/v1/pods/p//log", "/api/v1/pods%zz"] {
         connection.get(&dialect.path(rest)).await.status_message(400, "BadRequest");
+    }
+}
+
+async fn a_right_under_one_review_is_none_under_another(dialect: Dialect) {
+    let (hub, member) = (super::hub().await, Http::H2.member().await);
+    member.on_any(|_| Reply::json(200, &json!({})));
+    hub.put_secret(cluster(CLUSTER, &member));
+    let (group, resource) = dialect.reviewed();
+    hub.on_access(move |spec| {
+        let asked = &spec["resourceAttributes"];
+        let is_it = asked["group"] == group && asked["resource"] == resource;
+        if is_it { Decision::allow() } else { Decision::no_opinion("") }
+    });
+    let builder = Testbed::builder().hub(&hub).arg("--kcp-dialect").arg("--ocm-user-server-listen=127.0.0.1:0");
+    let testbed = Dialect::Karmada.on(builder).start().await;
+    for other in [Dialect::Native, Dialect::Kcp, Dialect::UserServer, Dialect::Karmada] {
+        let answer = other.connect(&testbed, Http::H2).await.bearer(ALICE).get(&other.path("/api")).await;
+        assert_eq!(answer.status == 200, other.reviewed() == dialect.reviewed(), "{other:?}: {}", answer.text());
     }
 }

@@ -1,0 +1,215 @@
+//! Whom a credential may impersonate, as its API server lists its rights
+//! (`authorization.k8s.io/v1` `SelfSubjectRulesReview`).
+//!
+//! The list is what RBAC holds; other authorizers need not tell. It decides nothing: what is left
+//! out by it is less than the member would have been asked for, and what is not is decided by the
+//! member (`k8s.io/apiserver/pkg/endpoints/filters/impersonation`).
+
+use std::collections::HashSet;
+
+use serde::{Deserialize, Deserializer};
+
+/// The path to post [`QUESTION`] to, below the endpoint's base path.
+pub const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+/// Rights of one namespace come with those of all. No namespace can have this name, so that only
+/// those of all come: impersonation is not of any namespace.
+pub const QUESTION: &str =
+    r#"{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectRulesReview","spec":{"namespace":"none.invalid"}}"#;
+/// Names, of all rules together. One with more has lists that nobody wrote by hand, and is taken
+/// for one that does not tell.
+const MOST_NAMES: usize = 10_000;
+
+/// What may be sent of a caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Impersonable {
+    groups: Names,
+    uids: Names,
+    extra: Vec<Extra>,
+    /// Other authorizers may allow more if not.
+    is_complete: bool,
+}
+
+/// The answer tells nothing of use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum Untold {
+    #[error("it is no SelfSubjectRulesReview")]
+    Shape,
+    #[error("its rules about impersonation have more than {MOST_NAMES} names")]
+    TooMany,
+    /// KEP-5284: rights to impersonate under conditions, which the list does not show.
+    #[error("its rules allow impersonation under conditions")]
+    Conditions,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Names {
+    All,
+    These(HashSet<Box<str>>),
+}
+
+/// Of the keys that a rule is about, the values that it allows.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Extra {
+    /// `None`: any.
+    key: Option<Box<str>>,
+    values: Names,
+}
+
+#[derive(Deserialize)]
+struct Review {
+    #[serde(default)]
+    kind: String,
+    #[serde(default)]
+    status: Option<Status>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Status {
+    #[serde(default, deserialize_with = "or_empty")]
+    resource_rules: Vec<Rule>,
+    #[serde(default)]
+    incomplete: bool,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Rule {
+    #[serde(default, deserialize_with = "or_empty")]
+    verbs: Vec<String>,
+    #[serde(default, deserialize_with = "or_empty")]
+    api_groups: Vec<String>,
+    #[serde(default, deserialize_with = "or_empty")]
+    resources: Vec<String>,
+    #[serde(default, deserialize_with = "or_empty")]
+    resource_names: Vec<String>,
+}
+
+/// Go writes `null` for a list that is empty.
+fn or_empty<'de, D: Deserializer<'de>, T: Deserialize<'de>>(of: D) -> Result<Vec<T>, D::Error> {
+    Ok(Option::deserialize(of)?.unwrap_or_default())
+}
+
+const ANY: &str = "*";
+const AUTHENTICATION: &str = "authentication.k8s.io";
+const EXTRA: &str = "userextras";
+
+// === impl Impersonable ===
+
+impl Impersonable {
+    /// Of a credential that may do everything, or does not tell.
+    pub fn everything() -> Self {
+        let anything = Extra { key: None, values: Names::All };
+        Self { groups: Names::All, uids: Names::All, extra: vec![anything], is_complete: true }
+    }
+
+    /// `body` is the answer to [`QUESTION`].
+    pub fn parse(body: &[u8]) -> Result<Self, Untold> {
+        let review: Review = serde_json::from_slice(body).map_err(|_| Untold::Shape)?;
+        let status = review.status.filter(|_| review.kind == "SelfSubjectRulesReview").ok_or(Untold::Shape)?;
+        let rules = status.resource_rules;
+        if rules.iter().any(Rule::has_conditions) {
+            return Err(Untold::Conditions);
+        }
+        let (groups, uids) = (Names::none(), Names::none());
+        let mut told = Self { groups, uids, extra: Vec::new(), is_complete: !status.incomplete };
+        let mut names = 0;
+        for rule in rules.iter().filter(|rule| has(&rule.verbs, "impersonate")) {
+            names += rule.resource_names.len();
+            if names > MOST_NAMES {
+                return Err(Untold::TooMany);
+            }
+            told.add(rule);
+        }
+        Ok(told)
+    }
+
+    fn add(&mut self, rule: &Rule) {
+        if rule.is_about("", "groups") {
+            self.groups.add(rule);
+        }
+        if rule.is_about(AUTHENTICATION, "uids") {
+            self.uids.add(rule);
+        }
+        if has(&rule.api_groups, AUTHENTICATION) {
+            self.extra.extend(rule.resources.iter().filter_map(|resource| Extra::of(resource, rule)));
+        }
+    }
+
+    /// Whether it says all there is to say.
+    pub fn is_complete(&self) -> bool {
+        self.is_complete
+    }
+
+    pub fn has_group(&self, name: &str) -> bool {
+        self.groups.has(name)
+    }
+
+    pub fn has_uid(&self, uid: &str) -> bool {
+        self.uids.has(uid)
+    }
+
+    /// `key` in lower case, as members read it.
+    pub fn has_extra(&self, key: &str, value: &str) -> bool {
+        self.extra.iter().any(|extra| extra.key.as_deref().is_none_or(|of| of == key) && extra.values.has(value))
+    }
+}
+
+// === impl Names ===
+
+impl Names {
+    fn none() -> Self {
+        Self::These(HashSet::new())
+    }
+
+    fn has(&self, name: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::These(names) => names.contains(name),
+        }
+    }
+
+    /// A rule without names is about all.
+    fn add(&mut self, rule: &Rule) {
+        match self {
+            Self::All => {}
+            Self::These(_) if rule.resource_names.is_empty() => *self = Self::All,
+            Self::These(names) => names.extend(rule.resource_names.iter().map(|name| name.as_str().into())),
+        }
+    }
+}
+
+// === impl Extra ===
+
+impl Extra {
+    /// A subresource of `userextras` names the key (`rbac.ResourceMatches`).
+    fn of(resource: &str, rule: &Rule) -> Option<Self> {
+        let key = match resource.split_once('/') {
+            Some((EXTRA | ANY, key)) => Some(key.into()),
+            None if resource == ANY => None,
+            _ => return None,
+        };
+        let mut values = Names::none();
+        values.add(rule);
+        Some(Self { key, values })
+    }
+}
+
+// === impl Rule ===
+
+impl Rule {
+    fn is_about(&self, group: &str, resource: &str) -> bool {
+        has(&self.api_groups, group) && has(&self.resources, resource)
+    }
+
+    fn has_conditions(&self) -> bool {
+        self.verbs.iter().any(|verb| verb.starts_with("impersonate:") || verb.starts_with("impersonate-on:"))
+    }
+}
+
+fn has(list: &[String], word: &str) -> bool {
+    list.iter().any(|one| one == ANY || one == word)
+}
+
+#[cfg(test)]
+mod tests;

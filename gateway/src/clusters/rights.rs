@@ -1,0 +1,171 @@
+//! Whom a cluster's credential may impersonate there: asked of the member when somebody needs it,
+//! and kept for a while.
+//!
+//! It decides nothing, the member does. A group that the credential may not impersonate makes a
+//! member refuse the whole request, so what is known to be refused is better left out. Where it
+//! cannot be known, nothing is.
+
+use std::sync::{Arc, LazyLock};
+use std::time::Duration;
+
+use api::impersonable::{self, Impersonable};
+use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
+use http::{HeaderValue, Request, StatusCode};
+use net::flight::{Flight, FlightWaiter};
+use net::words::causes;
+use parking_lot::Mutex;
+use tokio::runtime::Handle;
+use tokio::time::{Instant, timeout};
+
+use super::cluster::Cluster;
+use crate::upstream::aside;
+
+/// For how long an answer holds.
+const KEPT: Duration = Duration::from_mins(5);
+/// From this age on it is asked again, while those who need it use what is known.
+const AGED: Duration = Duration::from_mins(4);
+/// So long it is not asked again after nothing was learnt, nor because a member refused what was
+/// known to be allowed.
+const PAUSE: Duration = Duration::from_secs(10);
+/// For one question, dialling included.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Of an answer. A role with a rule for each of a thousand users has 200 KB.
+const MOST_BYTES: usize = 1024 * 1024;
+
+static EVERYTHING: LazyLock<Arc<Impersonable>> = LazyLock::new(|| Arc::new(Impersonable::everything()));
+
+/// Of one credential. One that takes its place, in another generation of the Secret, is asked about
+/// anew.
+#[derive(Default)]
+pub struct Rights(Mutex<State>);
+
+#[derive(Default)]
+struct State {
+    known: Option<Known>,
+    asking: Option<Flight<Arc<Impersonable>>>,
+}
+
+struct Known {
+    told: Arc<Impersonable>,
+    /// Other authorizers may allow more than the list says, and so far nobody was refused anything.
+    is_doubted: bool,
+    since: Instant,
+    until: Instant,
+}
+
+/// Whom `cluster`'s credential may impersonate. Asks on `runtime`, once for all who wait.
+pub async fn of(cluster: &Arc<Cluster>, runtime: &Handle) -> Arc<Impersonable> {
+    let asked = Arc::clone(cluster);
+    cluster.rights().get(runtime, async move || told(&asked).await).await
+}
+
+/// Nothing is left out.
+pub fn everything() -> Arc<Impersonable> {
+    Arc::clone(&EVERYTHING)
+}
+
+// === impl Rights ===
+
+impl Rights {
+    /// What is known; otherwise what is told by `ask`, which says nothing if it learns nothing.
+    async fn get<A, F>(self: &Arc<Self>, runtime: &Handle, ask: A) -> Arc<Impersonable>
+    where
+        A: FnOnce() -> F + Send + 'static,
+        F: Future<Output = Option<Impersonable>> + Send + 'static,
+    {
+        let waiter = {
+            let mut state = self.0.lock();
+            let known = state.known.as_ref().filter(|known| Instant::now() < known.until);
+            let (held, is_aged) = (known.map(Known::held), known.is_some_and(|known| known.since.elapsed() >= AGED));
+            match held {
+                Some(held) if !is_aged => return held,
+                Some(held) => {
+                    // Whoever needs it next has it.
+                    drop(self.asked(&mut state, runtime, ask));
+                    return held;
+                }
+                None => self.asked(&mut state, runtime, ask),
+            }
+        };
+        waiter.outcome().await.unwrap_or_else(everything)
+    }
+
+    /// Joins the question that is under way, or asks it.
+    fn asked<A, F>(self: &Arc<Self>, state: &mut State, runtime: &Handle, ask: A) -> FlightWaiter<Arc<Impersonable>>
+    where
+        A: FnOnce() -> F + Send + 'static,
+        F: Future<Output = Option<Impersonable>> + Send + 'static,
+    {
+        if let Some(waiter) = state.asking.as_ref().and_then(Flight::waiter) {
+            return waiter;
+        }
+        let rights = Arc::clone(self);
+        let (flight, waiter) = Flight::begin(runtime, async move { rights.learnt(ask().await) });
+        state.asking = Some(flight);
+        waiter
+    }
+
+    fn learnt(&self, told: Option<Impersonable>) -> Arc<Impersonable> {
+        let since = Instant::now();
+        let (told, kept) = told.map_or_else(|| (everything(), PAUSE), |told| (Arc::new(told), KEPT));
+        let known = Known { is_doubted: !told.is_complete(), told, since, until: since + kept };
+        let held = known.held();
+        self.0.lock().known = Some(known);
+        held
+    }
+
+    /// The member refused to let the credential impersonate somebody.
+    pub fn refused(&self) {
+        if let Some(known) = &mut self.0.lock().known {
+            if known.is_doubted {
+                known.is_doubted = false;
+            } else {
+                known.until = known.until.min(known.since + PAUSE);
+            }
+        }
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    fn held(&self) -> Arc<Impersonable> {
+        if self.is_doubted { everything() } else { Arc::clone(&self.told) }
+    }
+}
+
+async fn told(cluster: &Cluster) -> Option<Impersonable> {
+    let answer = timeout(PATIENCE, ask(cluster)).await.unwrap_or_else(|_| Err(format!("not within {PATIENCE:?}")));
+    let untold = |reason: &String| {
+        tracing::debug!(
+            cluster = cluster.name().as_str(),
+            reason,
+            "whom its credential may impersonate is not known: callers are passed on with all their groups"
+        );
+    };
+    answer.inspect_err(untold).ok()
+}
+
+async fn ask(cluster: &Cluster) -> Result<Impersonable, String> {
+    const JSON: HeaderValue = HeaderValue::from_static("application/json");
+    let lease = cluster.acquire().await.map_err(|error| error.to_string())?;
+    let mut request = Request::post(format!("{}{}", cluster.endpoint().base_path, impersonable::PATH))
+        .header(USER_AGENT, "cluster-gateway")
+        .header(ACCEPT, JSON)
+        .header(CONTENT_TYPE, JSON)
+        .body(impersonable::QUESTION.into())
+        .map_err(|error| error.to_string())?;
+    if let Some(authorization) = lease.authorization() {
+        request.headers_mut().insert(AUTHORIZATION, authorization.clone());
+    }
+    let answer = aside::exchange(lease.upstream().target(), request, MOST_BYTES).await;
+    let answer = answer.map_err(|error| causes(&error))?;
+    if !matches!(answer.status(), StatusCode::OK | StatusCode::CREATED) {
+        return Err(format!("the answer is {}", answer.status()));
+    }
+    let body = answer.into_body().map_err(|error| causes(&*error))?;
+    Impersonable::parse(&body).map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests;

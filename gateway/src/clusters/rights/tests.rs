@@ -1,0 +1,101 @@
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::task::yield_now;
+use tokio::time::advance;
+
+use super::*;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// Rights, and how often they were asked about.
+#[derive(Default)]
+struct Asked {
+    rights: Arc<Rights>,
+    times: Arc<AtomicUsize>,
+}
+
+// === impl Asked ===
+
+impl Asked {
+    /// What is known of the group `g`, where a question is answered by `answer`.
+    async fn has_group(&self, answer: impl Into<Option<Impersonable>>) -> bool {
+        let answer = answer.into();
+        let times = Arc::clone(&self.times);
+        let ask = async move || {
+            times.fetch_add(1, Ordering::Relaxed);
+            answer
+        };
+        let has = self.rights.get(&Handle::current(), ask).await.has_group("g");
+        // What is asked beside it is answered.
+        yield_now().await;
+        has
+    }
+
+    fn times(&self) -> usize {
+        self.times.load(Ordering::Relaxed)
+    }
+}
+
+fn nobody(is_incomplete: bool) -> Impersonable {
+    let review =
+        format!(r#"{{"kind":"SelfSubjectRulesReview","status":{{"resourceRules":[],"incomplete":{is_incomplete}}}}}"#);
+    Impersonable::parse(review.as_bytes()).expect("a review")
+}
+
+fn everybody() -> Impersonable {
+    Impersonable::everything()
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_holds_for_minutes_and_is_renewed_before_anybody_waits_for_it() {
+    let asked = Asked::default();
+    assert!(!asked.has_group(nobody(false)).await);
+    advance(AGED.saturating_sub(SECOND)).await;
+    assert!(!asked.has_group(everybody()).await);
+    assert_eq!(asked.times(), 1);
+    advance(SECOND).await;
+    assert!(!asked.has_group(everybody()).await, "what is known is used while it is asked");
+    assert_eq!(asked.times(), 2);
+    assert!(asked.has_group(nobody(false)).await, "and what was learnt by the next");
+    assert_eq!(asked.times(), 2);
+    advance(KEPT).await;
+    assert!(!asked.has_group(nobody(false)).await, "nobody asked meanwhile: it is waited for");
+    assert_eq!(asked.times(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_learnt_is_asked_again_after_a_pause() {
+    let asked = Asked::default();
+    assert!(asked.has_group(None).await, "nothing is left out");
+    advance(PAUSE.saturating_sub(SECOND)).await;
+    assert!(asked.has_group(nobody(false)).await);
+    assert_eq!(asked.times(), 1);
+    advance(SECOND).await;
+    assert!(!asked.has_group(nobody(false)).await);
+    assert_eq!(asked.times(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_of_what_the_list_allows_has_it_asked_again_and_not_too_often() {
+    let asked = Asked::default();
+    assert!(asked.has_group(everybody()).await);
+    for _ in 0..100 {
+        asked.rights.refused();
+        assert!(asked.has_group(nobody(false)).await);
+    }
+    assert_eq!(asked.times(), 1);
+    advance(PAUSE).await;
+    assert!(!asked.has_group(nobody(false)).await);
+    assert_eq!(asked.times(), 2);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_list_that_is_not_complete_is_believed_once_somebody_was_refused() {
+    let asked = Asked::default();
+    assert!(asked.has_group(nobody(true)).await, "others may allow it");
+    asked.rights.refused();
+    assert!(!asked.has_group(nobody(true)).await);
+    assert_eq!(asked.times(), 1);
+    advance(KEPT).await;
+    assert!(asked.has_group(nobody(true)).await, "another list, another try");
+}

@@ -1,0 +1,198 @@
+//! Under Karmada's paths a member sees the caller and decides itself, and is told of no group that
+//! its credential may not claim.
+
+use kit::member::Recorded;
+use system_tests::prelude::*;
+
+use super::{ALICE, hub};
+
+const REVIEW: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
+const PODS: &str = "/api/v1/pods";
+
+across_http!(
+    the_member_sees_the_caller_and_nobody_elses_word,
+    groups_that_the_credential_may_not_impersonate_are_left_out,
+    what_is_known_is_not_asked_again,
+);
+
+/// A hub that knows alice, a member registered there that answers the question about its credential
+/// with `rules`, and a gateway with `arguments`.
+struct Fleet {
+    hub: FakeHub,
+    member: FakeMember,
+    testbed: Testbed,
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    async fn with(http: Http, rules: Value, arguments: &[&str]) -> Self {
+        let (hub, member) = (hub().await, http.member().await);
+        let groups = ["devs", "ops", "system:authenticated"];
+        let extra = [("scopes".to_owned(), vec!["a".to_owned(), "b".to_owned()])].into();
+        hub.add_token(ALICE, TokenUser { uid: "7".to_owned(), extra, ..TokenUser::new("alice", &groups) });
+        member.on_any(|_| Reply::json(200, &json!({"kind": "PodList"})));
+        member.on(REVIEW, move |_| Reply::json(201, &rules));
+        hub.put_secret(cluster(CLUSTER, &member));
+        let builder = Testbed::builder().hub(&hub).arg("--karmada-dialect=standalone");
+        let testbed = arguments.iter().fold(builder, |builder, argument| builder.arg(argument)).start().await;
+        Self { hub, member, testbed }
+    }
+
+    async fn connect(&self, http: Http) -> Connection {
+        self.testbed.anonymous(http).await.bearer(ALICE)
+    }
+
+    /// The requests that callers sent, without the questions about the credential.
+    fn asked(&self) -> Vec<Recorded> {
+        self.member.requests().into_iter().filter(|request| request.path() != REVIEW).collect()
+    }
+
+    fn reviews(&self) -> usize {
+        self.member.requests().len() - self.asked().len()
+    }
+}
+
+/// Rules of a credential that may impersonate all users, and `named` groups.
+fn rules(named: &[&str], is_incomplete: bool) -> Value {
+    let rule = |resource: &str, names: Value| json!({"verbs": ["impersonate"], "apiGroups": [""], "resources": [resource], "resourceNames": names});
+    let rules = json!([rule("users", Value::Null), rule("groups", json!(named))]);
+    json!({"kind": "SelfSubjectRulesReview", "status": {"resourceRules": rules, "incomplete": is_incomplete}})
+}
+
+fn everything() -> Value {
+    let rule = json!({"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]});
+    json!({"kind": "SelfSubjectRulesReview", "status": {"resourceRules": [rule], "incomplete": false}})
+}
+
+/// As whom a member was asked to act.
+fn acted_as(request: &Recorded) -> Vec<String> {
+    let identity = request.headers.iter().filter(|(name, _)| name.as_str().starts_with("impersonate-"));
+    identity.map(|(name, value)| format!("{name}: {}", value.to_str().expect("text"))).collect()
+}
+
+fn karmada(rest: &str) -> String {
+    Dialect::Karmada.path(rest)
+}
+
+const ALICE_IN_FULL: [&str; 6] = [
+    "impersonate-user: alice",
+    "impersonate-group: devs",
+    "impersonate-group: ops",
+    "impersonate-uid: 7",
+    "impersonate-extra-scopes: a",
+    "impersonate-extra-scopes: b",
+];
+
+async fn the_member_sees_the_caller_and_nobody_elses_word(http: Http) {
+    let fleet = Fleet::with(http, everything(), &[]).await;
+    let mut connection = fleet.connect(http).await;
+    for query in ["", "?impersonate=true", "?impersonate=false"] {
+        let forged = [("x-remote-user", "admin"), ("x-remote-group", "system:masters")];
+        let answer = connection.call("GET", &karmada(&format!("{PODS}{query}")), &forged, b"").await;
+        assert_eq!(answer.status, 200);
+    }
+    let asked = fleet.asked();
+    assert_eq!(asked.len(), 3);
+    for request in asked {
+        assert_eq!(acted_as(&request), ALICE_IN_FULL, "{}", request.target);
+        assert_eq!(request.headers["authorization"], format!("Bearer {MEMBER_TOKEN}"));
+    }
+    // On the native path it is the registered credential.
+    assert_eq!(connection.get(&proxied(CLUSTER, PODS)).await.status, 200);
+    assert_eq!(acted_as(&fleet.asked()[3]), [""; 0]);
+}
+
+async fn groups_that_the_credential_may_not_impersonate_are_left_out(http: Http) {
+    let fleet = Fleet::with(http, rules(&["devs", "others"], false), &[]).await;
+    assert_eq!(fleet.connect(http).await.get(&karmada(PODS)).await.status, 200);
+    let [request] = &fleet.asked()[..] else { panic!("one request") };
+    assert_eq!(acted_as(request), ["impersonate-user: alice", "impersonate-group: devs"]);
+    let question = &fleet.member.requests()[0];
+    assert_eq!((question.method.as_str(), &*question.target), ("POST", REVIEW));
+    assert_eq!(question.headers["authorization"], format!("Bearer {MEMBER_TOKEN}"));
+    assert_eq!(acted_as(question), [""; 0], "it is of the credential itself");
+}
+
+async fn what_is_known_is_not_asked_again(http: Http) {
+    let fleet = Fleet::with(http, rules(&["devs"], false), &[]).await;
+    let mut connection = fleet.connect(http).await;
+    for _ in 0..20 {
+        assert_eq!(connection.get(&karmada(PODS)).await.status, 200);
+    }
+    assert_eq!((fleet.reviews(), fleet.asked().len()), (1, 20));
+    // Another generation of the Secret is another credential.
+    fleet.hub.put_secret(cluster(CLUSTER, &fleet.member).token("another-token"));
+    becomes(WAIT, "the next credential", async || {
+        assert_eq!(connection.get(&karmada(PODS)).await.status, 200);
+        fleet.asked().last().is_some_and(|last| last.headers["authorization"] == "Bearer another-token")
+    })
+    .await;
+    assert_eq!(fleet.reviews(), 2);
+}
+
+#[tokio::test]
+async fn the_strict_way_asks_nothing_and_leaves_nothing_out() {
+    let fleet = Fleet::with(Http::H2, rules(&[], false), &["--karmada-forward-all-groups"]).await;
+    assert_eq!(fleet.connect(Http::H2).await.get(&karmada(PODS)).await.status, 200);
+    assert_eq!((fleet.reviews(), acted_as(&fleet.asked()[0])), (0, ALICE_IN_FULL.map(str::to_owned).to_vec()));
+}
+
+#[tokio::test]
+async fn the_flags_about_uids_and_extra_attributes_hold() {
+    let flags = ["--impersonate-uid=false", "--impersonate-extra-filter=scop*"];
+    let fleet = Fleet::with(Http::H2, everything(), &flags).await;
+    assert_eq!(fleet.connect(Http::H2).await.get(&karmada(PODS)).await.status, 200);
+    assert_eq!(acted_as(&fleet.asked()[0]), ALICE_IN_FULL[..3]);
+}
+
+/// Where it is not known what the member refuses, it is the member's to refuse.
+#[tokio::test]
+async fn what_cannot_be_learnt_leaves_nothing_out() {
+    for answer in [json!({"kind": "Status", "status": "Failure"}), json!([]), rules(&["devs"], true)] {
+        let fleet = Fleet::with(Http::H2, answer.clone(), &[]).await;
+        assert_eq!(fleet.connect(Http::H2).await.get(&karmada(PODS)).await.status, 200);
+        assert_eq!(acted_as(&fleet.asked()[0]), ALICE_IN_FULL, "{answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_shows_that_a_list_which_is_not_complete_is_right() {
+    let fleet = Fleet::with(Http::H2, rules(&["devs"], true), &[]).await;
+    let refusal =
+        "groups \"ops\" is forbidden: User \"gw\" cannot impersonate resource \"groups\" at the cluster scope";
+    fleet.member.on(PODS, move |request| {
+        let claims = request.headers.get_all("impersonate-group").iter().any(|group| group == "ops");
+        if claims { Reply::status(403, refusal) } else { Reply::json(200, &json!({"kind": "PodList"})) }
+    });
+    let mut connection = fleet.connect(Http::H2).await;
+    let answer = connection.get(&karmada(PODS)).await;
+    assert_eq!((answer.status, answer.json()["message"].as_str()), (403, Some(refusal)), "the member's own words");
+    assert_eq!(connection.get(&karmada(PODS)).await.status, 200);
+    assert_eq!(acted_as(&fleet.asked()[1]), ["impersonate-user: alice", "impersonate-group: devs"]);
+    assert_eq!(fleet.reviews(), 1);
+}
+
+#[tokio::test]
+async fn strangers_and_those_who_may_not_ask_no_member() {
+    let fleet = Fleet::with(Http::H2, everything(), &[]).await;
+    fleet.hub.on_access(|_| Decision::no_opinion(""));
+    for token in [ALICE, "no-such-token"] {
+        let mut connection = fleet.testbed.anonymous(Http::H2).await.bearer(token);
+        assert!(matches!(connection.get(&karmada(PODS)).await.status, 401 | 403));
+    }
+    assert_eq!(fleet.member.connections_accepted(), 0);
+}
+
+/// The hub finds the API where an APIService says it is, by these.
+#[tokio::test]
+async fn the_group_tells_that_it_is_there() {
+    let fleet = Fleet::with(Http::H2, everything(), &[]).await;
+    let mut connection = fleet.testbed.aggregator_as_admin(&fleet.hub, Http::H2).await;
+    let version = connection.get("/apis/cluster.karmada.io/v1alpha1").await.json();
+    let expected = (&json!("APIResourceList"), &json!("cluster.karmada.io/v1alpha1"));
+    assert_eq!((&version["kind"], &version["groupVersion"]), expected);
+    assert_eq!(version["resources"][0]["name"], "clusters/proxy");
+    assert_eq!(connection.get("/apis/cluster.karmada.io").await.json()["kind"], "APIGroup");
+    connection.get("/apis/cluster.karmada.io/v1alpha1/clusters").await.status_message(404, "NotFound");
+}
