@@ -10,8 +10,8 @@ const HELM: &str = "sh.helm.release.";
 const NAMESPACE: &str = "namespace";
 const NAME: &str = "name";
 
-/// How a name is made of an object's namespace and name, and which are not for clusters. [`Default`]
-/// takes the name alone, and any.
+/// How a name is made of an object's namespace and name, and which are not for clusters.
+/// [`Default`] takes the name alone, and any.
 ///
 /// Names of namespaces have no dot in them, so `{namespace}.{name}` makes different names of
 /// different objects. With other characters two objects may come to one name, and the first has it.
@@ -93,8 +93,8 @@ impl Template {
         Ok(Self { parts, reserved: Vec::new() })
     }
 
-    /// The same without names that begin with one of `prefixes` and a `-`. A Secret of such a name is
-    /// mounted by pods, or trusted by a chart: whoever had one of his own in its place would be
+    /// The same without names that begin with one of `prefixes` and a `-`. A Secret of such a name
+    /// is mounted by pods, or trusted by a chart: whoever had one of his own in its place would be
     /// trusted too.
     #[must_use]
     pub fn without(mut self, prefixes: &[String]) -> Self {

@@ -39,8 +39,8 @@ pub async fn judge<B: Body<Data = Bytes> + Unpin>(response: Response<B>, asks: &
 }
 
 /// Whether the member says that the credential may not impersonate somebody
-/// (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ForbiddenStatus`). The answer is passed
-/// on all the same.
+/// (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ForbiddenStatus`). The answer is
+/// passed on all the same.
 pub async fn refuses_identity<B: Body<Data = Bytes> + Unpin>(
     response: &mut Response<Peeked<B>>,
     asks: &MemberRequest<'_>,

@@ -39,6 +39,7 @@ pub const TARGETS: &[Target] = &[
     target!(connect_head, 10_000),
     target!(csr, 20_000),
     target!(destination, 50_000),
+    target!(dialect_karmada, 50_000),
     target!(dialect_kcp, 50_000),
     target!(dialect_ocm, 50_000),
     target!(exec_output, 20_000),

@@ -1,6 +1,6 @@
 //! Whatever is proxied in a dialect is what the same request is in the gateway's own spelling.
 
-use api::access::Verb;
+use api::access::{Attributes, ResourceAttributes, Verb};
 use api::route::{Dialect, Parsed, ProxyRoute, RawRequest, Route, Served, parse};
 use http::Method;
 
@@ -50,9 +50,21 @@ impl<'a> Asked<'a> {
         assert!(remainder.is_empty() || remainder.starts_with('/'));
         let native = format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{}/proxy{remainder}", route.cluster);
         let as_native = Asked { path: &native, ..*self }.parsed(Served::default());
-        assert_eq!(parsed.attributes, as_native.attributes);
+        assert_eq!(parsed.attributes, reviewed(as_native.attributes.clone(), route.dialect));
         let Route::Proxy(as_native) = as_native.route else { panic!("{native} is not proxied") };
         assert_eq!((&route.cluster, &route.asks), (&as_native.cluster, &as_native.asks));
         (route.dialect == dialect).then_some(route)
+    }
+}
+
+/// What a dialect has reviewed for what is reviewed as `native` on the native path.
+fn reviewed(native: Attributes, dialect: Dialect) -> Attributes {
+    match (native, dialect) {
+        (Attributes::Resource(native), Dialect::Karmada) => Attributes::Resource(ResourceAttributes {
+            group: "cluster.karmada.io".into(),
+            resource: "clusters".into(),
+            ..native
+        }),
+        (native, _) => native,
     }
 }

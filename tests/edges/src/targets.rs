@@ -9,6 +9,7 @@ pub mod cluster_profile;
 pub mod connect_head;
 pub mod csr;
 pub mod destination;
+pub mod dialect_karmada;
 pub mod dialect_kcp;
 pub mod dialect_ocm;
 pub mod exec_output;

@@ -29,6 +29,7 @@ targets!(
     connect_head,
     csr,
     destination,
+    dialect_karmada,
     dialect_kcp,
     dialect_ocm,
     exec_output,

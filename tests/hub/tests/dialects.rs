@@ -58,7 +58,8 @@ fn kubectl(testbed: &Testbed, name: &str, gateway: &Product, server: String) -> 
 
 /// Runs the commands below a heading of the page, with an address in place of the one there.
 fn follow(testbed: &Testbed, gateway: &Product, heading: &str, (shown, real): (&str, &str)) -> Result<()> {
-    let kubectl = kubectl(testbed, "page", gateway, "https://nowhere.example".to_owned())?;
+    let name = format!("page-{}", gateway.address().port());
+    let kubectl = kubectl(testbed, &name, gateway, "https://nowhere.example".to_owned())?;
     let (_, section) = PAGE.split_once(&format!("\n{heading}\n")).with_context(|| format!("no {heading:?}"))?;
     let (_, block) = section.split_once("```sh\n").context("no block of commands")?;
     let (block, _) = block.split_once("```").context("a block without an end")?;
@@ -71,7 +72,7 @@ fn follow(testbed: &Testbed, gateway: &Product, heading: &str, (shown, real): (&
 }
 
 /// What kubectl does on the member it does there: reads, writes, watches, streams.
-fn works(testbed: &Testbed, name: &str, kubectl: &Kubectl) -> Result<()> {
+pub(crate) fn works(testbed: &Testbed, name: &str, kubectl: &Kubectl) -> Result<()> {
     let direct = testbed.member.server.kubectl();
     for line in ["get namespaces -o name", "api-resources -o name", "get --raw /version", "explain pods.spec"] {
         ensure!(kubectl.ok(line)? == direct.ok(line)?, "{line} says something else");

@@ -23,6 +23,7 @@ mod heads;
 mod hostile;
 mod identity;
 mod informers;
+mod karmada;
 mod monitoring;
 mod outage;
 mod parity;
@@ -76,6 +77,7 @@ fn main() -> ExitCode {
         answers::trials(&fixture),
         exported::trials(&fixture),
         dialects::trials(&fixture),
+        karmada::trials(&fixture),
         monitoring::trials(&fixture),
         traces::trials(&fixture),
         request_info::trials(),

@@ -25,7 +25,10 @@ fn assert_nobody_was_asked(hub: &FakeHub, member: &FakeMember) {
 
 async fn what_is_off_is_not_found_whoever_asks(http: Http) {
     let (hub, member, testbed) = gateway(&[]).await;
-    for target in ["/clusters/c1/api", "/clusters/nowhere/api", "/clusters/*/api", "/clusters//"] {
+    let karmada = ["", "/v1alpha1", "/v1alpha1/clusters/c1/proxy/api", "/v1alpha1/clusters/*/proxy/api"];
+    let karmada = karmada.map(|tail| format!("/apis/cluster.karmada.io{tail}"));
+    let kcp = ["/clusters/c1/api", "/clusters/nowhere/api", "/clusters/*/api", "/clusters//"];
+    for target in kcp.into_iter().chain(karmada.iter().map(String::as_str)) {
         for token in [None, Some(ALICE), Some("no-such-token")] {
             let mut connection = testbed.anonymous(http).await;
             if let Some(token) = token {
@@ -40,8 +43,11 @@ async fn what_is_off_is_not_found_whoever_asks(http: Http) {
 }
 
 async fn a_name_that_is_none_is_refused_whoever_asks(http: Http) {
-    let (hub, member, testbed) = gateway(&["--kcp-dialect"]).await;
+    let (hub, member, testbed) = gateway(&["--kcp-dialect", "--karmada-dialect=standalone"]).await;
     for (target, says) in [
+        ("/apis/cluster.karmada.io/v1alpha1/clusters//proxy/x", "must name a cluster between /clusters/ and /proxy"),
+        ("/apis/cluster.karmada.io/v1alpha1/clusters/a%2Fb/proxy", "must name a cluster between /clusters/ and /proxy"),
+        ("/apis/cluster.karmada.io/v1alpha1/clusters/%2A/proxy/api", "'*' means all clusters at once"),
         ("/clusters//x", "must name a cluster after /clusters/"),
         ("/clusters/", "must name a cluster after /clusters/"),
         ("/clusters/a:b:/x", "separated by ':'"),

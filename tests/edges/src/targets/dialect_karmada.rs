@@ -1,0 +1,51 @@
+//! Any path and query with Karmada's dialect on: a cluster has one path in it, reviewed as
+//! Karmada's own, and with the dialect off nobody learns anything from one.
+//!
+//! Input: as [`crate::spelling::Asked`].
+
+use api::route::{Dialect, Dialects, NoMember, Route, Served};
+
+use crate::spelling::Asked;
+
+pub const WORDS: &[&str] = &[
+    GROUP,
+    "/apis/cluster.karmada.io/v1alpha1/clusters/",
+    "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy",
+    "/v1alpha1",
+    "/clusters/",
+    "/proxy",
+    "proxy",
+    "c1",
+    ".",
+    "..",
+    "/",
+    "//",
+    "*",
+    "%2A",
+    "%2a",
+    "%2F",
+    "%2e",
+    "\\",
+    "?",
+    "watch=1",
+    "/api/v1/pods",
+    "-",
+    "A",
+];
+
+const GROUP: &str = "/apis/cluster.karmada.io";
+const ON: Served = Served::Gateway(Dialects { kcp: false, karmada: true });
+
+pub fn check(input: &[u8]) {
+    let Some(asked) = Asked::of(input) else { return };
+    if let Some(route) = asked.check(ON, Dialect::Karmada) {
+        assert_eq!(route.prefix, format!("{GROUP}/v1alpha1/clusters/{}/proxy", route.cluster));
+    }
+    let (on, off) = (asked.parsed(ON).route, asked.parsed(Served::default()).route);
+    if asked.path.strip_prefix(GROUP).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
+        assert!(!matches!(on, Route::NoMember(NoMember::Off)), "{on:?}");
+        assert_eq!(off, Route::NoMember(NoMember::Off));
+    } else {
+        assert_eq!(on, off);
+    }
+}
