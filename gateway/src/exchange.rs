@@ -144,9 +144,9 @@ impl Exchange {
 // === impl ActingAs ===
 
 impl ActingAs {
-    /// Whether what the registered credential may say of others is looked at.
-    pub fn is_within(&self) -> bool {
-        matches!(self, Self::CallerWithin(..))
+    /// What the registered credential may say of others, if that is looked at.
+    pub fn within(&self) -> Option<&Arc<Impersonable>> {
+        if let Self::CallerWithin(_, Within(rights)) = self { Some(rights) } else { None }
     }
 
     /// Adds what makes the member see `user` like this. The headers must hold no identity yet.

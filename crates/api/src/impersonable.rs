@@ -15,8 +15,8 @@ pub const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
 /// those of all come: impersonation is not of any namespace.
 pub const QUESTION: &str =
     r#"{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectRulesReview","spec":{"namespace":"none.invalid"}}"#;
-/// Names, of all rules together. One with more has lists that nobody wrote by hand, and is taken
-/// for one that does not tell.
+/// Names, of all rules together, each once for every resource of its rule. One with more has lists
+/// that nobody wrote by hand, and is taken for one that does not tell.
 const MOST_NAMES: usize = 10_000;
 
 /// What may be sent of a caller.
@@ -115,7 +115,8 @@ impl Impersonable {
         let mut told = Self { groups, uids, extra: Vec::new(), is_complete: !status.incomplete };
         let mut names = 0;
         for rule in rules.iter().filter(|rule| has(&rule.verbs, "impersonate")) {
-            names += rule.resource_names.len();
+            // What is kept of a rule are its names for each of its resources.
+            names += rule.resource_names.len().max(1).saturating_mul(rule.resources.len().max(1));
             if names > MOST_NAMES {
                 return Err(Untold::TooMany);
             }

@@ -19,12 +19,14 @@ pub struct Dialects {
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub ocm_user_server_listen: Option<SocketAddr>,
     /// Serve members under Karmada's paths too,
-    /// `/apis/cluster.karmada.io/v1alpha1/clusters/<name>/proxy/…`, each as its caller: without a
-    /// Karmada of its own (standalone), or not at all
+    /// `/apis/cluster.karmada.io/v1alpha1/clusters/<name>/proxy/…`, each request as its caller.
+    /// off: not at all; standalone: on a hub that has no Karmada
     #[arg(long, value_enum, default_value_t = KarmadaDialect::Off, value_name = "WHERE")]
     pub karmada_dialect: KarmadaDialect,
-    /// Under Karmada's paths, send members all of a caller's groups, those too that the registered
-    /// credential may not impersonate, for which they refuse the request
+    /// Under Karmada's paths, do not ask members whom the registered credential may impersonate,
+    /// and send all groups, uids and extra attributes of a caller; members refuse the request if it
+    /// may not. Whichever of `system:authenticated` and
+    /// `system:unauthenticated` the member adds is never sent
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub karmada_forward_all_groups: bool,
 }

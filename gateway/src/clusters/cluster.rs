@@ -65,6 +65,11 @@ impl Cluster {
             Some(previous) if previous.spec.identity_rules == spec.identity_rules => previous.identity_rules.clone(),
             _ => common.annotations.compile(spec.name.as_str(), spec.identity_rules.as_deref()),
         };
+        // Of the same credential the same is known, however often its Secret is touched.
+        let rights = match previous {
+            Some(previous) if acts_alike(&previous.spec, &spec) => Arc::clone(&previous.rights),
+            _ => Arc::default(),
+        };
         let endpoint = located.url.clone();
         Ok(Self {
             spec,
@@ -74,7 +79,7 @@ impl Cluster {
             metrics,
             load,
             identity_rules,
-            rights: Arc::default(),
+            rights,
             ended,
         })
     }
@@ -161,6 +166,17 @@ fn connects_alike(a: &ClusterSpec, b: &ClusterSpec) -> bool {
         _ => false,
     };
     same_certificate && a.endpoint == b.endpoint && a.trust == b.trust && a.tls_server_name == b.tls_server_name
+}
+
+/// Whether the member takes requests of `b` for those of the credential of `a`. Of one that a
+/// program issues that is not known.
+fn acts_alike(a: &ClusterSpec, b: &ClusterSpec) -> bool {
+    let same_credential = match (&a.credential, &b.credential) {
+        (Credential::Token(one), Credential::Token(other)) => one.expose_secret() == other.expose_secret(),
+        (Credential::X509 { .. }, Credential::X509 { .. }) => true, // the same, if the connections are
+        _ => false,
+    };
+    same_credential && connects_alike(a, b)
 }
 
 fn connect(

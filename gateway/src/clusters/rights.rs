@@ -114,9 +114,12 @@ impl Rights {
         held
     }
 
-    /// The member refused to let the credential impersonate somebody.
-    pub fn refused(&self) {
-        if let Some(known) = &mut self.0.lock().known {
+    /// The member refused to let the credential impersonate somebody, in a request that was made by
+    /// `held`. What is held by now is not doubted for what was held before.
+    pub fn refused(&self, held: &Arc<Impersonable>) {
+        if let Some(known) = &mut self.0.lock().known
+            && Arc::ptr_eq(held, &known.held())
+        {
             if known.is_doubted {
                 known.is_doubted = false;
             } else {

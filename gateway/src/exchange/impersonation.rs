@@ -43,7 +43,11 @@ static GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 static UID: HeaderName = HeaderName::from_static("impersonate-uid");
 /// What an API server says by itself of whoever it has authenticated, or not. Whoever impersonates
 /// others may rarely claim it of them.
-const SAID_BY_MEMBERS: [&str; 2] = ["system:authenticated", "system:unauthenticated"];
+const AUTHENTICATED: &str = "system:authenticated";
+const UNAUTHENTICATED: &str = "system:unauthenticated";
+const ANONYMOUS: &str = "system:anonymous";
+/// Keys of extra attributes that Kubernetes gives itself.
+const INFORMING: &str = "authentication.kubernetes.io/";
 /// What Kubernetes keeps for its own users and groups (`k8s.io/apiserver/pkg/authentication/user`).
 const SYSTEM: &[u8] = b"system:";
 const EXTRA: &str = "impersonate-extra-";
@@ -115,7 +119,8 @@ impl Disclosure {
         headers.insert(USER.clone(), name(&user.name)?);
         // An empty group is none: members that read it otherwise than as nothing read it as an
         // error.
-        let told = |group: &&String| !group.is_empty() && within.is_none_or(|within| within.has_group(group));
+        let told =
+            |group: &&String| !group.is_empty() && within.is_none_or(|within| within.has_group(&user.name, group));
         for group in user.groups.iter().filter(told) {
             headers.append(GROUP.clone(), name(group)?);
         }
@@ -144,12 +149,22 @@ impl Disclosure {
 // === impl Within ===
 
 impl Within {
-    fn has_group(&self, name: &str) -> bool {
-        !SAID_BY_MEMBERS.contains(&name) && self.0.has_group(name)
+    /// What the member adds by itself to `user` is never claimed. Of the two such groups the other
+    /// one is: without it the member would add the first.
+    fn has_group(&self, user: &str, name: &str) -> bool {
+        let is_anonymous = user == ANONYMOUS;
+        match name {
+            AUTHENTICATED => is_anonymous && self.0.has_group(name),
+            UNAUTHENTICATED => !is_anonymous,
+            _ => self.0.has_group(name),
+        }
     }
 
+    /// Kubernetes' own only inform (which pod, which node). Others may be there to restrict, as
+    /// `OpenShift`'s scopes do: it is the member's to refuse a request that cannot tell of them.
     fn has_extra(&self, key: &str, value: &str) -> bool {
-        self.0.has_extra(&key.to_ascii_lowercase(), value)
+        let key = key.to_ascii_lowercase();
+        !key.starts_with(INFORMING) || self.0.has_extra(&key, value)
     }
 }
 

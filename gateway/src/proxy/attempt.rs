@@ -73,8 +73,10 @@ pub async fn answer<A: Attempt>(
     match answer {
         Judged { is_rejection: true, .. } => Err(Cause::rejected(&lease).at(cluster.name())),
         Judged { mut response, .. } => {
-            if call.acting.is_within() && workload::refuses_identity(&mut response, call.asks).await {
-                cluster.rights().refused();
+            if let Some(rights) = call.acting.within()
+                && workload::refuses_identity(&mut response, call.asks).await
+            {
+                cluster.rights().refused(rights);
             }
             Ok((lease, response))
         }

@@ -38,19 +38,31 @@ pub async fn judge<B: Body<Data = Bytes> + Unpin>(response: Response<B>, asks: &
     Judged { response, is_rejection }
 }
 
-/// Whether the member says that the credential may not impersonate somebody
+/// Whether the member says in JSON that the credential may not impersonate somebody
 /// (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ForbiddenStatus`). The answer is
 /// passed on all the same.
+///
+/// Only the API server's own words count. A caller may name an object as he likes, and the message
+/// repeats the name: with its quotes escaped (`%q`), so that what follows the last `is forbidden`
+/// is none of his.
 pub async fn refuses_identity<B: Body<Data = Bytes> + Unpin>(
     response: &mut Response<Peeked<B>>,
     asks: &MemberRequest<'_>,
 ) -> bool {
-    const WORDS: &[u8] = b"cannot impersonate resource";
     if response.status() != StatusCode::FORBIDDEN || asks.is_behind_proxy() || encoding(response.headers()).is_none() {
         return false;
     }
-    let body = response.body_mut().short(STATUS_BYTES, WITHIN).await;
-    body.is_some_and(|body| body.windows(WORDS.len()).any(|found| found == WORDS))
+    response.body_mut().short(STATUS_BYTES, WITHIN).await.is_some_and(|body| says_so(&body))
+}
+
+fn says_so(body: &[u8]) -> bool {
+    #[derive(serde::Deserialize)]
+    struct Said {
+        message: String,
+    }
+    let Ok(Said { message }) = serde_json::from_slice(body) else { return false };
+    let said = message.rsplit_once(" is forbidden: User \"").and_then(|(_, said)| said.split_once("\" "));
+    said.is_some_and(|(_, said)| said.starts_with("cannot impersonate resource \""))
 }
 
 async fn is_of_the_member<B: Body<Data = Bytes> + Unpin>(response: &mut Response<Peeked<B>>) -> bool {

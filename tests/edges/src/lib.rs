@@ -48,6 +48,7 @@ pub const TARGETS: &[Target] = &[
     target!(header_block, 20_000),
     target!(identity_rules, 5_000),
     target!(karmada, 10_000),
+    target!(impersonable, 10_000),
     target!(kubeconfig, 5_000),
     target!(kubefed, 10_000),
     target!(lengths, 5_000),

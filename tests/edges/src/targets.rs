@@ -17,6 +17,7 @@ pub mod exec_words;
 pub mod front_proxy;
 pub mod header_block;
 pub mod identity_rules;
+pub mod impersonable;
 pub mod karmada;
 pub mod kubeconfig;
 pub mod kubefed;

@@ -38,6 +38,7 @@ targets!(
     header_block,
     identity_rules,
     karmada,
+    impersonable,
     kubeconfig,
     kubefed,
     lengths,

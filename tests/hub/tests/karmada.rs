@@ -22,7 +22,7 @@ const API_SERVICE: &str = "apiservice/v1alpha1.cluster.karmada.io";
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
-    vec![test(fixture, "dialects::a member in every dialect: Karmada", through_the_hub)]
+    vec![test(fixture, "karmada::a member through the hub, each caller as itself", through_the_hub)]
 }
 
 fn through_the_hub(testbed: &Testbed) -> Result<()> {

@@ -80,6 +80,15 @@ fn what_does_not_tell_is_not_taken_for_nothing() {
     let names: Vec<_> = (0..=MOST_NAMES).map(|number| number.to_string()).collect();
     let names: Vec<_> = names.iter().map(String::as_str).collect();
     assert_eq!(told(&json!([rule("", "groups", &names)])), Err(Untold::TooMany));
+    // A mebibyte of these would be gigabytes.
+    let many = |names: &[&str], resources: usize| {
+        let mut rule = rule("authentication.k8s.io", "*", names);
+        rule["resources"] = vec!["*/a"; resources].into();
+        told(&json!([rule]))
+    };
+    assert_eq!(many(&names[..MOST_NAMES / 2], 3), Err(Untold::TooMany));
+    assert_eq!(many(&[], MOST_NAMES + 1), Err(Untold::TooMany));
+    assert!(many(&names[..MOST_NAMES / 2], 2).is_ok());
     for body in ["", "{}", "[]", r#"{"kind":"Status","status":"Failure"}"#, r#"{"kind":"SelfSubjectRulesReview"}"#] {
         assert_eq!(Impersonable::parse(body.as_bytes()), Err(Untold::Shape), "{body}");
     }

@@ -55,8 +55,8 @@ fn what_is_not_there_has_no_empty_line() {
 
 #[test]
 fn within_what_may_be_said_nothing_else_is() {
-    let groups = ["dev", "ops", "system:authenticated", "system:unauthenticated"];
-    let jane = user("jane", &groups, &[("Scopes", &["a", "b"])]);
+    let groups = ["dev", "ops", "system:authenticated"];
+    let jane = user("jane", &groups, &[("Authentication.kubernetes.io/node-name", &["a", "b"])]);
     let passed = |rules: &str| {
         let review = format!(r#"{{"kind":"SelfSubjectRulesReview","status":{{"resourceRules":[{rules}]}}}}"#);
         let within = Within(Arc::new(Impersonable::parse(review.as_bytes()).unwrap()));
@@ -71,7 +71,10 @@ fn within_what_may_be_said_nothing_else_is() {
     assert_eq!(passed(""), ["jane"]);
     assert_eq!(passed(&rule("", "groups", "ops")), ["jane", "ops"]);
     assert_eq!(passed(&rule("authentication.k8s.io", "uids", "u-1")), ["jane", "u-1"]);
-    assert_eq!(passed(&rule("authentication.k8s.io", "userextras/scopes", "b")), ["jane", "b"]);
+    assert_eq!(
+        passed(&rule("authentication.k8s.io", "userextras/authentication.kubernetes.io/node-name", "b")),
+        ["jane", "b"]
+    );
     // What a member says by itself is never claimed.
     let all = r#"{"verbs":["*"],"apiGroups":["*"],"resources":["*"]}"#;
     assert_eq!(passed(all), ["jane", "dev", "ops", "u-1", "a", "b"]);
@@ -122,4 +125,20 @@ fn a_mapping_names_the_field_that_cannot_be_sent() {
     assert_eq!(Impersonation::new("", &groups, None), Err("user"));
     assert_eq!(Impersonation::new("u", &[String::new()], None), Err("groups"));
     assert_eq!(Impersonation::new("u", &[], Some("a\r")), Err("uid"));
+}
+
+#[test]
+fn what_may_restrict_is_not_left_out() {
+    let nothing =
+        || Within(Arc::new(Impersonable::parse(br#"{"kind":"SelfSubjectRulesReview","status":{}}"#).unwrap()));
+    let passed = |user: &User| {
+        let mut headers = HeaderMap::new();
+        Disclosure::new(false, &[]).apply(user, Some(&nothing()), &mut headers).unwrap();
+        lines(&headers).into_iter().map(|(_, value)| value).collect::<Vec<_>>()
+    };
+    let scoped = user("jane", &[], &[("scopes.authorization.openshift.io", &["user:info"])]);
+    assert_eq!(passed(&scoped), ["jane", "user:info"], "the member refuses, or restricts");
+    // Else the member would take them for authenticated.
+    assert_eq!(passed(&user("jane", &["system:unauthenticated"], &[])), ["jane", "system:unauthenticated"]);
+    assert_eq!(passed(&user("system:anonymous", &["system:unauthenticated"], &[])), ["system:anonymous"]);
 }
