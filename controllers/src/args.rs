@@ -60,9 +60,9 @@ pub struct Sources {
     /// (default: {name})
     #[arg(long, value_name = "SOURCE=TEMPLATE", value_delimiter = ',')]
     pub name_template: Vec<String>,
-    /// Beginnings of names that no cluster may have before a '-', since other Secrets of the
-    /// clusters' namespace have such; repeatable
-    #[arg(long, value_name = "PREFIX", value_delimiter = ',', default_value = "cluster-gateway,tunnel-agent")]
+    /// Names that no cluster may have, nor one that begins with one of them and a '-', since other
+    /// Secrets of the clusters' namespace have such; repeatable
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "cluster-gateway,tunnel-agent")]
     pub reserved_names: Vec<String>,
     /// Labels of the Secrets that the source kubeconfig reads
     #[arg(long, default_value = "cluster.core.oam.dev/kubeconfig=true", value_name = "SELECTOR")]
@@ -96,8 +96,8 @@ const VARIABLES: &str = "AWS_PROFILE,AWS_REGION,AWS_DEFAULT_REGION,AWS_STS_REGIO
 
 #[derive(Debug, Group)]
 pub struct RuleFlags {
-    /// Programs that kubeconfigs may name in exec; repeatable. The gateway runs them, and has its
-    /// own list
+    /// Programs that kubeconfigs may name in exec, each with the words that its arguments must
+    /// begin with (`aws eks get-token`); repeatable. The gateway runs them, and has its own list
     #[arg(long, value_name = "PROGRAM", value_delimiter = ',')]
     pub exec_commands: Vec<String>,
     /// Environment variables that kubeconfigs and `ClusterProfiles` may set for these programs;

@@ -73,7 +73,7 @@ pub struct Related {
 /// An object could not be read; it is tried again.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
-    #[error("cannot read Secret {0}: the hub did not answer within 10 s")]
+    #[error("cannot read Secret {0}: the hub did not answer within {seconds} s", seconds = WITHIN.as_secs())]
     Timeout(String),
     #[error("cannot read Secret {place}: {}", failure::told(.source))]
     Hub { place: String, source: kube::Error },

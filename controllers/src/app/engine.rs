@@ -9,7 +9,7 @@ use hub::election::{Election, Identity, Leading, Timing};
 use kube::Client;
 use tokio_util::sync::CancellationToken;
 
-use crate::args::Config;
+use crate::args::{Config, SourceName};
 use crate::events::Events;
 use crate::feed::Feed;
 use crate::holders;
@@ -56,8 +56,10 @@ impl Engine {
     /// Everything that writes. It knows nothing of what ran before it: the hub has it all.
     async fn lead(&self, may_write: MayWrite) {
         let _sign = Sign::show(self);
-        let (known, feeds) = self.sources();
-        let events = Events::start(self.hub.clone(), self.metrics.events_left_out.clone());
+        // One for each hub: the limits are of what a hub has to take.
+        let [events, to_karmada] =
+            [&self.hub, &self.karmada].map(|hub| Events::start(hub.clone(), self.metrics.events_left_out.clone()));
+        let (known, feeds) = self.sources(&events, &to_karmada);
         let secrets = Secrets::new(self.hub.clone(), &self.config.secret_namespace);
         let told = (Arc::clone(&self.reports), self.metrics.clone());
         let limit = self.config.source_removal_limit;
@@ -75,11 +77,11 @@ impl Engine {
     }
 
     /// The sources as the registrar sees them, and their feeds.
-    fn sources(&self) -> (HashMap<&'static str, registrar::Source>, Vec<Scoped>) {
+    fn sources(&self, events: &Events, to_karmada: &Events) -> (HashMap<&'static str, registrar::Source>, Vec<Scoped>) {
         let (mut known, mut feeds) = (HashMap::new(), Vec::new());
         for source in sources::all(&self.config, &self.hub, &self.karmada) {
             let source = Arc::new(source);
-            let events = Events::start(source.client.clone(), self.metrics.events_left_out.clone());
+            let events = if source.name == SourceName::Karmada { to_karmada } else { events }.clone();
             let scopes = scopes(&source);
             let of_source = scopes.iter().map(|(namespace, wakes)| registrar::Feed {
                 namespace: namespace.clone(),

@@ -12,9 +12,11 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, discovery};
 use net::backoff::Backoff;
+use net::follow::Complaints;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use crate::failure;
 use crate::sources::Kind;
 
 /// Between two looks for a kind that is not served.
@@ -35,27 +37,33 @@ pub enum Presence {
 /// Completes when the hub serves one of the kind's versions: the one that it prefers, if it is
 /// understood.
 pub async fn served(kind: &Kind, client: &Client) -> ApiResource {
-    let mut failures = 0;
+    let (mut failures, mut complaints) = (0, Complaints::default());
     loop {
-        match timeout(WITHIN, look(kind, client)).await {
-            Ok(Some(resource)) => return resource,
-            Ok(None) | Err(_) => sleep(LOOKS.wait(failures)).await,
+        let cause = match timeout(WITHIN, look(kind, client)).await {
+            Ok(Ok(Some(resource))) => return resource,
+            Ok(Ok(None)) => "the hub does not serve it in a version that is understood".to_owned(),
+            Ok(Err(error)) => failure::told(&error),
+            Err(_) => format!("no answer within {} s", WITHIN.as_secs()),
+        };
+        if let Some(reason) = complaints.new_cause(&cause) {
+            tracing::warn!(kind = kind.name, group = kind.group, reason, "a source's kind is not there: it waits");
         }
+        sleep(LOOKS.wait(failures)).await;
         failures = failures.saturating_add(1);
     }
 }
 
-async fn look(kind: &Kind, client: &Client) -> Option<ApiResource> {
+async fn look(kind: &Kind, client: &Client) -> Result<Option<ApiResource>, kube::Error> {
     if kind.group.is_empty() {
-        return Some(ApiResource::erase::<k8s_openapi::api::core::v1::Secret>(&()));
+        return Ok(Some(ApiResource::erase::<k8s_openapi::api::core::v1::Secret>(&())));
     }
-    let group = discovery::group(client, kind.group).await.ok()?;
+    let group = discovery::group(client, kind.group).await?;
     let versions = group.versions().map(str::to_owned).collect::<Vec<_>>();
     let understood = versions.iter().filter(|version| kind.versions.contains(&version.as_str()));
-    understood.into_iter().find_map(|version| {
+    Ok(understood.into_iter().find_map(|version| {
         let found = group.versioned_resources(version).into_iter().find(|(resource, _)| resource.kind == kind.name);
         found.map(|(resource, _)| resource)
-    })
+    }))
 }
 
 /// Follows the kind's definition for as long as anybody listens.

@@ -61,9 +61,7 @@ fn registered(profile: &Value, providers: &Providers, rules: &Rules) -> Result<C
     let known = providers.all().iter().find_map(|provider| Some((provider, *access.get(provider.name.as_str())?)));
     let (provider, cluster) = known.ok_or(Waiting::NoProvider)?;
     let exec = program(provider, cluster, rules)?;
-    if !rules.exec_commands.contains(&exec.command) {
-        return Err(Refused::ExecCommand.into());
-    }
+    rules.check_program(&exec)?;
     let (endpoint, trust, tls_server_name) = stanza(cluster, rules)?;
     let mut registered = ClusterSecret::new(ClusterEndpoint::Const(endpoint), trust, Credential::Exec(exec));
     registered.tls_server_name = tls_server_name;

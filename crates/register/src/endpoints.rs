@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-use api::secret::Endpoint;
+use api::secret::{Endpoint, ExecConfig};
 use ipnet::IpNet;
 use percent_encoding::percent_decode_str;
 
@@ -24,13 +24,31 @@ pub struct Endpoints {
 /// What an operator allows sources to say.
 #[derive(Debug, Clone, Default)]
 pub struct Rules {
-    /// Programs that `exec` may name, as they are written there.
+    /// Programs that `exec` may name, as they are written there; words behind one, separated by
+    /// spaces, are those that its arguments must begin with.
     pub exec_commands: Vec<String>,
     /// Variables that may be set for them.
     pub exec_env: Vec<String>,
     /// Whether clusters may be registered whose certificate is not verified.
     pub allow_insecure: bool,
     pub endpoints: Endpoints,
+}
+
+// === impl Rules ===
+
+impl Rules {
+    /// Refuses a program that is not listed, or one whose arguments begin otherwise: whoever
+    /// chooses a program's arguments chooses what it does, such as sending files somewhere.
+    pub(crate) fn check_program(&self, exec: &ExecConfig) -> Result<(), Refused> {
+        let is_it = |listed: &String| {
+            let mut words = listed.split_ascii_whitespace();
+            let first = words.next();
+            let arguments: Vec<_> = words.collect();
+            let begins = exec.args.iter().map(String::as_str).take(arguments.len()).eq(arguments.iter().copied());
+            first == Some(exec.command.as_str()) && begins
+        };
+        if self.exec_commands.iter().any(is_it) { Ok(()) } else { Err(Refused::ExecCommand) }
+    }
 }
 
 // === impl Endpoints ===

@@ -18,7 +18,7 @@ const NAME: &str = "name";
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Template {
     parts: Vec<Part>,
-    /// Names that begin with one of these and a `-` are those of other Secrets.
+    /// These names, and such as begin with one of them and a `-`, are those of other Secrets.
     reserved: Vec<String>,
 }
 
@@ -55,7 +55,7 @@ pub enum InvalidClusterName {
     #[error("no cluster can be called {HELM}…, as helm's releases are: rename the object, or set --name-template")]
     Helm,
     #[error(
-        "no cluster can have a name that begins with one of --reserved-names and a '-': Secrets of the gateway itself \
+        "no cluster can have one of --reserved-names, or a name that begins with one and a '-': Secrets of the gateway itself \
          have such; rename the object, or set --name-template"
     )]
     Reserved,
@@ -93,9 +93,9 @@ impl Template {
         Ok(Self { parts, reserved: Vec::new() })
     }
 
-    /// The same without names that begin with one of `prefixes` and a `-`. A Secret of such a name
-    /// is mounted by pods, or trusted by a chart: whoever had one of his own in its place would be
-    /// trusted too.
+    /// The same without these names, and such as begin with one of them and a `-`. A Secret of such
+    /// a name is mounted by pods, or trusted by a chart: whoever had one of his own in its place
+    /// would be trusted too.
     #[must_use]
     pub fn without(mut self, prefixes: &[String]) -> Self {
         self.reserved = prefixes.to_vec();
@@ -123,7 +123,9 @@ impl Template {
         if made.starts_with(HELM) {
             return Err(InvalidClusterName::Helm);
         }
-        let is_of = |prefix: &String| made.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.starts_with('-'));
+        let is_of = |prefix: &String| {
+            made.strip_prefix(prefix.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+        };
         if self.reserved.iter().any(is_of) {
             return Err(InvalidClusterName::Reserved);
         }

@@ -45,7 +45,10 @@ pub enum Refused {
     NoCredential,
     #[error("exec and another credential are both set: remove one")]
     ExecBesideOther,
-    #[error("exec.command is not among --exec-commands: add it there, and to the gateway's own")]
+    #[error(
+        "exec.command is not among --exec-commands, or its arguments begin with other words than listed there: add it \
+         there, and the program to the gateway's own"
+    )]
     ExecCommand,
     #[error("{0} is set, but --allow-insecure is not: set {1} instead")]
     Insecure(&'static str, &'static str),

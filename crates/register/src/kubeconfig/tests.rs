@@ -91,6 +91,22 @@ fn a_listed_program_is_taken_over_and_no_other() {
 }
 
 #[test]
+fn arguments_begin_as_listed() {
+    let read = |listed: &str, arguments: &[&str]| {
+        let text = user(json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": "aws",
+            "args": arguments}}));
+        let rules = Rules { exec_commands: vec![listed.to_owned()], ..rules() };
+        cluster(text.as_bytes(), &rules).is_ok()
+    };
+    for arguments in [&["eks", "get-token"][..], &["eks", "get-token", "--cluster-name", "c1"]] {
+        assert!(read("aws eks get-token", arguments) && read("aws", arguments), "{arguments:?}");
+    }
+    for arguments in [&[][..], &["eks"], &["s3", "cp"], &["eks get-token"], &["--debug", "eks", "get-token"]] {
+        assert!(!read("aws eks get-token", arguments), "{arguments:?}");
+    }
+}
+
+#[test]
 fn a_listed_program_runs_as_the_operator_has_it() {
     for (variable, is_taken) in
         [("PATH", false), ("LD_PRELOAD", false), ("BASH_ENV", false), ("KEY", true), ("KEYS", false)]

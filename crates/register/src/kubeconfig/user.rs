@@ -71,9 +71,7 @@ impl User {
 }
 
 fn allowed(exec: ExecConfig, rules: &Rules) -> Result<Credential, Refused> {
-    if !rules.exec_commands.contains(&exec.command) {
-        return Err(Refused::ExecCommand);
-    }
+    rules.check_program(&exec)?;
     exec.env.iter().try_for_each(|(name, _)| parts::variable("exec.env", name, rules))?;
     Ok(Credential::Exec(exec))
 }
