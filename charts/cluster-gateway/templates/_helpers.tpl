@@ -198,3 +198,43 @@ data:
   tls.key: {{ .authority.key }}
   ca.crt: {{ .authority.bundle }}
 {{- end }}
+
+{{/* Has the hub send version v1alpha1 of a group to the gateway. Takes `root`, `group` and `ca`, base64, which is empty if it is injected. */}}
+{{- define "cluster-gateway.apiService" }}
+apiVersion: apiregistration.k8s.io/v1
+kind: APIService
+metadata:
+  name: v1alpha1.{{ .group }}
+  labels:
+    {{- include "cluster-gateway.labels" .root | nindent 4 }}
+    {{- with .root.Values.apiService.labels }}
+    {{- toYaml . | nindent 4 }}
+    {{- end }}
+  {{- if eq (include "cluster-gateway.tls.source" .root) "cert-manager" }}
+  annotations:
+    cert-manager.io/inject-ca-from: {{ .root.Release.Namespace }}/{{ include "cluster-gateway.tls.secretName" .root }}
+  {{- end }}
+spec:
+  group: {{ .group }}
+  version: v1alpha1
+  groupPriorityMinimum: 2000
+  versionPriority: 10
+  {{- with .ca }}
+  caBundle: {{ . }}
+  {{- end }}
+  service:
+    name: {{ include "cluster-gateway.serviceName" .root }}
+    namespace: {{ .root.Release.Namespace }}
+    port: {{ .root.Values.service.port }}
+{{- end }}
+
+{{/* Fails if the hub has a Karmada: its clients would get 404 from the gateway for all but members. */}}
+{{- define "cluster-gateway.karmada.check" }}
+{{- $found := lookup "apiregistration.k8s.io/v1" "APIService" "" "v1alpha1.cluster.karmada.io" }}
+{{- if and $found (not .Values.dialects.karmada.takeOver) }}
+{{- $release := dig "metadata" "annotations" "meta.helm.sh/release-name" "" $found }}
+{{- if ne $release .Release.Name }}
+{{- fail "dialects.karmada.enabled: the hub has an APIService v1alpha1.cluster.karmada.io that is not this release's, probably a running Karmada's. Its other clients would get 404. If there is no Karmada any more, delete it, or set dialects.karmada.takeOver=true and run helm with --take-ownership" }}
+{{- end }}
+{{- end }}
+{{- end }}

@@ -75,7 +75,11 @@ fn follow(testbed: &Testbed, gateway: &Product, heading: &str, (shown, real): (&
 pub(crate) fn works(testbed: &Testbed, name: &str, kubectl: &Kubectl) -> Result<()> {
     let direct = testbed.member.server.kubectl();
     for line in ["get namespaces -o name", "api-resources -o name", "get --raw /version", "explain pods.spec"] {
-        ensure!(kubectl.ok(line)? == direct.ok(line)?, "{line} says something else");
+        // Other tests make and remove namespaces meanwhile.
+        wait::until("the same", LIMIT, || {
+            ensure!(kubectl.ok(line)? == direct.ok(line)?, "{line} says something else");
+            Ok(())
+        })?;
     }
     let namespace = format!("dialect-{name}");
     kubectl.ok(&format!("create namespace {namespace}"))?;

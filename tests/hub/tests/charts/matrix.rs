@@ -38,6 +38,7 @@ pub(crate) fn cases() -> Vec<Case> {
             json!({"secretNamespace": "clusters", "featureGates": {"HealthinessCheck": true, "ClientIdentityPenetration": true}}),
         ),
         case("ocm", json!({"ocm": {"enabled": true}})),
+        case("dialects", json!({"dialects": {"kcp": true, "karmada": {"enabled": true}}})),
         case("controllers with policies", controllers(&json!({"watchNamespaces": ["fleet"]}))),
         case("controllers of everything with policies", controllers(&json!({
             "karmadaKubeconfigSecret": "mine-karmada", "execCommands": ["/plugins/login"], "allowInsecure": true,
