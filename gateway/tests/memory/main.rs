@@ -245,6 +245,7 @@ async fn siege() {
     attackers.shutdown().await;
     print(&format!("{} MiB resident at most; the fifth user had {answers} answers and as many events", resident >> 20));
     assert!(resident < MEMORY, "{} MiB", resident >> 20);
+    assert!(answers >= LEAST_ANSWERS, "{answers} answers");
 }
 
 /// How often something had to give way.
