@@ -40,7 +40,9 @@ pub fn rights(namespace: &str) -> [Value; 2] {
             "apiVersion": version,
             "kind": "Role",
             "metadata": metadata,
-            "rules": [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch", "update", "patch"]}],
+            "rules": [{
+                "apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "list", "watch", "update", "patch"],
+            }],
         }),
         json!({
             "apiVersion": version,

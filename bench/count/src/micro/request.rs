@@ -10,7 +10,10 @@ use http::{HeaderMap, HeaderValue, Method, Uri};
 
 use super::Operation;
 
-pub const PATH: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/proxy/api/v1/namespaces/default/pods?labelSelector=app%3Dweb&limit=500";
+pub const PATH: &str = concat!(
+    "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/proxy",
+    "/api/v1/namespaces/default/pods?labelSelector=app%3Dweb&limit=500"
+);
 
 /// As the hub's aggregator passes them on, identity taken out.
 const FROM_CLIENT: [(&str, &str); 7] = [
