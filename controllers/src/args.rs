@@ -9,6 +9,7 @@ use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use api::secret::HARMLESS_VARIABLES;
 use clap::{Args as Group, Parser, ValueEnum};
 use register::ocm::Reach;
 use telemetry::flags::{self, LogFlags};
@@ -90,10 +91,6 @@ pub struct Sources {
     pub source_removal_limit: usize,
 }
 
-/// They choose among identities and places that the operator set up, and neither programs nor
-/// files. The gateway's default is the same.
-const VARIABLES: &str = "AWS_PROFILE,AWS_REGION,AWS_DEFAULT_REGION,AWS_STS_REGIONAL_ENDPOINTS,CLOUDSDK_CORE_PROJECT";
-
 #[derive(Debug, Group)]
 pub struct RuleFlags {
     /// Programs that kubeconfigs may name in exec, each with the words that its arguments must
@@ -102,7 +99,7 @@ pub struct RuleFlags {
     pub exec_commands: Vec<String>,
     /// Environment variables that kubeconfigs and `ClusterProfiles` may set for these programs;
     /// repeatable. The gateway has its own list
-    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = VARIABLES)]
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = HARMLESS_VARIABLES)]
     pub exec_env: Vec<String>,
     /// Register clusters whose certificate is not verified
     #[arg(long)]

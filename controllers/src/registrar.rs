@@ -165,18 +165,13 @@ impl Registrar {
     pub fn listed(&self, source: &'static str, feed: usize, objects: &HashSet<Object>) -> bool {
         let mut state = self.state.lock();
         let now = self.now();
-        let State { sources, removals, .. } = &mut *state;
+        let feed_there = state.sources.get(source).and_then(|source| source.feeds.get(feed)).cloned();
         let covers = |object: &Object| {
-            let feed = sources.get(source).and_then(|source| source.feeds.get(feed));
-            object.source == source && feed.is_some_and(|feed| feed.covers(object.key().0))
-        };
-        removals.unlisted(|object| covers(object) && !objects.contains(object));
-        let covers = |object: &Object| {
-            let feed = state.sources.get(source).and_then(|source| source.feeds.get(feed));
-            object.source == source && feed.is_some_and(|feed| feed.covers(object.key().0))
+            object.source == source && feed_there.as_ref().is_some_and(|feed| feed.covers(object.key().0))
         };
         let is_absent = |object: &Object| covers(object) && !objects.contains(object);
         self.reports.retain(|object| !is_absent(object));
+        state.removals.unlisted(is_absent);
         let registered = state.registered_by(is_absent);
         let (mut names, absent): (Vec<String>, HashSet<Object>) =
             registered.map(|(name, object)| (name.clone(), object.clone())).unzip();

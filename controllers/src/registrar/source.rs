@@ -9,6 +9,7 @@ pub struct Source {
     pub feeds: Vec<Feed>,
 }
 
+#[derive(Clone)]
 pub struct Feed {
     /// Only objects of this namespace come by it; without one, all.
     pub namespace: Option<String>,

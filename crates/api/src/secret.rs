@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 pub use credential::{Credential, CredentialType};
 pub use endpoint::{Endpoint, InvalidEndpoint, Scheme};
 pub use error::SecretError;
-pub use exec::{ExecApiVersion, ExecConfig};
+pub use exec::{ExecApiVersion, ExecConfig, HARMLESS_VARIABLES};
 pub use proxy_url::{InvalidProxyUrl, ProxyCredentials, ProxyScheme, ProxyUrl};
 pub use trust::Trust;
 pub use written::ClusterSecret;

@@ -41,11 +41,9 @@ impl Rules {
     /// chooses a program's arguments chooses what it does, such as sending files somewhere.
     pub(crate) fn check_program(&self, exec: &ExecConfig) -> Result<(), Refused> {
         let is_it = |listed: &String| {
-            let mut words = listed.split_ascii_whitespace();
-            let first = words.next();
-            let arguments: Vec<_> = words.collect();
-            let begins = exec.args.iter().map(String::as_str).take(arguments.len()).eq(arguments.iter().copied());
-            first == Some(exec.command.as_str()) && begins
+            let (mut words, mut arguments) = (listed.split_ascii_whitespace(), exec.args.iter());
+            words.next() == Some(exec.command.as_str())
+                && words.all(|word| arguments.next().is_some_and(|argument| argument == word))
         };
         if self.exec_commands.iter().any(is_it) { Ok(()) } else { Err(Refused::ExecCommand) }
     }

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::secret::HARMLESS_VARIABLES;
 use clap::Args as Group;
 use exec_credential::Commands;
 use telemetry::flags::duration;
@@ -16,16 +17,12 @@ pub struct Dynamic {
     pub commands: Vec<String>,
     /// Environment variables that Secrets may set for programs listed in --exec-commands; with `*`
     /// there, they may set any
-    #[arg(long = "exec-env", value_delimiter = ',', default_value = VARIABLES, value_name = "NAMES")]
+    #[arg(long = "exec-env", value_delimiter = ',', default_value = HARMLESS_VARIABLES, value_name = "NAMES")]
     pub variables: Vec<String>,
     /// Timeout for one run of a credential plugin
     #[arg(long = "exec-timeout", value_parser = duration, default_value = "60s", value_name = "DURATION")]
     pub timeout: Duration,
 }
-
-/// They choose among identities and places that the operator set up, and neither programs nor
-/// files.
-const VARIABLES: &str = "AWS_PROFILE,AWS_REGION,AWS_DEFAULT_REGION,AWS_STS_REGIONAL_ENDPOINTS,CLOUDSDK_CORE_PROJECT";
 
 // === impl Dynamic ===
 

@@ -69,36 +69,12 @@ impl Verdict {
 impl Error {
     pub fn refusal(&self) -> Refusal {
         let forbidden = match self {
-            Self::Authentication(error) => match error {
-                AuthenticationError::Forbidden { user, reason, .. } => Some((user, reason)),
-                AuthenticationError::Unauthorized { .. }
-                | AuthenticationError::BadRequest(_)
-                | AuthenticationError::Review(_)
-                | AuthenticationError::Busy => None,
-            },
-            Self::Authorization(error) => match error {
-                AuthorizationError::Forbidden { user, reason, .. } => Some((user, reason)),
-                AuthorizationError::Review(_) | AuthorizationError::Busy => None,
-            },
-            Self::BadRequest(_)
-            | Self::BadPath(_)
-            | Self::NoMember(_)
-            | Self::WorkloadService
-            | Self::TooManyHeaders
-            | Self::UnfitHead(_)
-            | Self::NotFound
-            | Self::MethodNotAllowed
-            | Self::NotAcceptable
-            | Self::List(_)
-            | Self::NoSuchObject(_)
-            | Self::ClustersUnknown
-            | Self::TooMany(_)
-            | Self::HeldTooMuch
-            | Self::Cluster(_)
-            | Self::Hub(..)
-            | Self::Status(_) => None,
+            Self::Authentication(AuthenticationError::Forbidden { user, reason, .. })
+            | Self::Authorization(AuthorizationError::Forbidden { user, reason, .. }) => {
+                Some(Forbidden { user: Arc::clone(user), reason: reason.clone() })
+            }
+            _ => None,
         };
-        let forbidden = forbidden.map(|(user, reason)| Forbidden { user: Arc::clone(user), reason: reason.clone() });
         Refusal { side: self.verdict().side, forbidden }
     }
 

@@ -1,7 +1,7 @@
 //! Whatever is proxied in a dialect is what the same request is in the gateway's own spelling.
 
 use api::access::{Attributes, ResourceAttributes, Verb};
-use api::route::{Dialect, Parsed, ProxyRoute, RawRequest, Route, Served, parse};
+use api::route::{Dialect, NoMember, Parsed, ProxyRoute, RawRequest, Route, Served, parse};
 use http::Method;
 
 /// One for each value of the lowest three bits of a byte.
@@ -54,6 +54,19 @@ impl<'a> Asked<'a> {
         let Route::Proxy(as_native) = as_native.route else { panic!("{native} is not proxied") };
         assert_eq!((&route.cluster, &route.asks), (&as_native.cluster, &as_native.asks));
         (route.dialect == dialect).then_some(route)
+    }
+
+    /// Checks that a dialect which is `on` changes nothing but its own paths, and that where it is
+    /// off nobody learns anything from one. Returns what it is where it is on.
+    pub fn check_switch(&self, on: Served, is_of_dialect: bool) -> Route<'a> {
+        let (on, off) = (self.parsed(on).route, self.parsed(Served::default()).route);
+        if is_of_dialect {
+            assert!(!matches!(on, Route::NoMember(NoMember::Off)), "{on:?}");
+            assert_eq!(off, Route::NoMember(NoMember::Off));
+        } else {
+            assert_eq!(on, off);
+        }
+        on
     }
 }
 

@@ -12,6 +12,11 @@ use serde_json::{Value, json};
 
 use super::SecretError;
 
+/// Names, separated by commas, of variables that anybody may set for a program by default: they
+/// choose among identities and places that the operator set up, and neither programs nor files.
+pub const HARMLESS_VARIABLES: &str =
+    "AWS_PROFILE,AWS_REGION,AWS_DEFAULT_REGION,AWS_STS_REGIONAL_ENDPOINTS,CLOUDSDK_CORE_PROJECT";
+
 /// A program to run for a credential. The environment it is given cannot be printed.
 #[derive(Debug, Clone)]
 pub struct ExecConfig {

@@ -3,7 +3,7 @@
 //!
 //! Input: as [`crate::spelling::Asked`].
 
-use api::route::{Dialect, Dialects, NoMember, Route, Served};
+use api::route::{Dialect, Dialects, Served};
 
 use crate::spelling::Asked;
 
@@ -41,11 +41,6 @@ pub fn check(input: &[u8]) {
     if let Some(route) = asked.check(ON, Dialect::Karmada) {
         assert_eq!(route.prefix, format!("{GROUP}/v1alpha1/clusters/{}/proxy", route.cluster));
     }
-    let (on, off) = (asked.parsed(ON).route, asked.parsed(Served::default()).route);
-    if asked.path.strip_prefix(GROUP).is_some_and(|rest| rest.is_empty() || rest.starts_with('/')) {
-        assert!(!matches!(on, Route::NoMember(NoMember::Off)), "{on:?}");
-        assert_eq!(off, Route::NoMember(NoMember::Off));
-    } else {
-        assert_eq!(on, off);
-    }
+    let is_karmadas = asked.path.strip_prefix(GROUP).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+    asked.check_switch(ON, is_karmadas);
 }

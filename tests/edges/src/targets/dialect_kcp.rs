@@ -3,7 +3,7 @@
 //!
 //! Input: as [`crate::spelling::Asked`].
 
-use api::route::{Dialect, Dialects, NoMember, Route, Served};
+use api::route::{Dialect, Dialects, Route, Served};
 
 use crate::spelling::Asked;
 
@@ -41,11 +41,7 @@ pub fn check(input: &[u8]) {
         assert_eq!(route.prefix, format!("/clusters/{}", route.cluster.as_str().replace('.', ":")));
         assert!(route.cluster.as_str().split('.').all(|part| part.len() <= 63));
     }
-    let (on, off) = (asked.parsed(ON).route, asked.parsed(Served::default()).route);
-    if asked.path.starts_with("/clusters/") {
-        assert!(!matches!(on, Route::NotFound | Route::NoMember(NoMember::Off)), "{on:?}");
-        assert_eq!(off, Route::NoMember(NoMember::Off));
-    } else {
-        assert_eq!(on, off);
-    }
+    let is_kcps = asked.path.starts_with("/clusters/");
+    let on = asked.check_switch(ON, is_kcps);
+    assert!(!is_kcps || on != Route::NotFound, "{on:?}");
 }
