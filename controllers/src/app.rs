@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use fleet::Fleet;
+use hub::client::{HubClientError, Server};
 use kube::Client;
 use net::process;
 use net::runtime::{BackgroundRuntime, block_on, builder};
@@ -70,12 +72,13 @@ impl Controllers {
             metrics: telemetry::metrics::Metrics::new(registry),
         };
         let admin = admin::start(config.admin_listen, probes, Arc::clone(&reports), handle)?;
-        let (hub, karmada) = clients(&config, &runtime)?;
+        let (hub, karmada, members) = clients(&config, &runtime)?;
         tracing::info!(
-            sources = ?config.sources, namespace = config.secret_namespace, admin = %admin.address(), "running"
+            sources = ?config.sources, parts = ?config.parts, namespace = config.secret_namespace,
+            admin = %admin.address(), "running"
         );
         let end = CancellationToken::new();
-        let engine = engine::Engine { config, hub, karmada, reports, metrics };
+        let engine = engine::Engine { config, hub, karmada, members, reports, metrics };
         let work = handle.spawn(engine.run(end.clone()));
         Ok(Self { admin, readiness, end, work, runtime })
     }
@@ -101,16 +104,24 @@ fn runtime() -> anyhow::Result<BackgroundRuntime> {
     BackgroundRuntime::start(builder(1), "controllers", LAST_MOMENT).context("cannot start a runtime")
 }
 
-/// Of the hub, and of Karmada's control plane.
-fn clients(config: &Config, runtime: &BackgroundRuntime) -> anyhow::Result<(Client, Client)> {
-    let (hub, karmada) = (config.kubeconfig.clone(), config.karmada_kubeconfig.clone());
-    let both = block_on(runtime.handle(), async move {
-        let hub = hub::client::client(hub.as_deref(), PROGRAM).await?;
+/// Of the hub, of Karmada's control plane, and of the members through the gateway.
+fn clients(config: &Config, runtime: &BackgroundRuntime) -> anyhow::Result<(Client, Client, Fleet)> {
+    let (hub, karmada, gateway) =
+        (config.kubeconfig.clone(), config.karmada_kubeconfig.clone(), config.gateway.clone());
+    let all = block_on(runtime.handle(), async move {
+        let client = hub::client::client(hub.as_deref(), PROGRAM).await?;
         let karmada = match karmada {
             Some(path) => hub::client::client(Some(&path), PROGRAM).await?,
-            None => hub.clone(),
+            None => client.clone(),
         };
-        Ok::<_, hub::client::HubClientError>((hub, karmada))
+        let members = match &gateway.url {
+            Some(url) => {
+                let server = Server { url, ca_file: gateway.ca_file.as_deref(), token_file: gateway.token_file };
+                hub::client::client_of_server(hub.as_deref(), server, PROGRAM).await?
+            }
+            None => client.clone(),
+        };
+        Ok::<_, HubClientError>((client, karmada, Fleet::new(members)))
     })?;
-    both.context("the hub")
+    all.context("the hub")
 }

@@ -10,6 +10,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 
 use api::secret::HARMLESS_VARIABLES;
+use clap::builder::PossibleValue;
 use clap::{Args as Group, Parser, ValueEnum};
 use register::ocm::Reach;
 use telemetry::flags::{self, LogFlags};
@@ -25,7 +26,7 @@ pub use self::config::{Config, InvalidConfig};
 pub struct Args {
     #[command(flatten, next_help_heading = "Hub")]
     pub hub: Hub,
-    #[command(flatten, next_help_heading = "Sources")]
+    #[command(flatten, next_help_heading = "Sources and parts")]
     pub sources: Sources,
     #[command(flatten, next_help_heading = "Rules for objects")]
     pub rules: RuleFlags,
@@ -43,16 +44,24 @@ pub struct Hub {
     /// Namespace of the cluster Secrets
     #[arg(long, default_value = "vela-system", value_name = "NAMESPACE")]
     pub secret_namespace: String,
-    /// URL of the gateway, so that no cluster is registered that points back to it
+    /// URL of the gateway, to reach members through it and so that no cluster is registered that
+    /// points back to it (default: the hub's aggregated API)
     #[arg(long, value_name = "URL")]
     pub gateway_url: Option<String>,
+    /// PEM file of the CA that --gateway-url's certificate is verified with (default: the hub's)
+    #[arg(long, value_name = "FILE")]
+    pub gateway_ca_file: Option<PathBuf>,
+    /// File of the token to send to --gateway-url (default: the credential for the hub)
+    #[arg(long, value_name = "FILE")]
+    pub gateway_token_file: Option<PathBuf>,
 }
 
 #[derive(Debug, Group)]
 pub struct Sources {
-    /// Sources to register clusters from; repeatable. None by default
-    #[arg(long, value_enum, value_name = "SOURCE", value_delimiter = ',')]
-    pub enable: Vec<SourceName>,
+    /// Sources to register clusters from, and parts that do more for registered clusters;
+    /// repeatable. None by default
+    #[arg(long, value_enum, value_name = "NAME", value_delimiter = ',')]
+    pub enable: Vec<Enabled>,
     /// Namespaces to read objects of capi, kubeconfig and clusterprofile-import from; repeatable
     /// (default: all)
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
@@ -130,6 +139,21 @@ pub enum SourceName {
     ClusterprofileImport,
 }
 
+/// What works for clusters, other than by registering them, as flags and labels name it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, ValueEnum)]
+pub enum PartName {
+    OcmRegistration,
+    ManagedServiceaccount,
+    Clusterprofile,
+}
+
+/// What --enable names.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Enabled {
+    Source(SourceName),
+    Part(PartName),
+}
+
 /// Parses the process's arguments; prints help or a usage error and ends the process where clap
 /// does.
 pub fn parse() -> Args {
@@ -152,6 +176,43 @@ impl SourceName {
             Self::Kubefed => "kubefed",
             Self::Ocm => "ocm",
             Self::ClusterprofileImport => "clusterprofile-import",
+        }
+    }
+}
+
+// === impl PartName ===
+
+impl PartName {
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::OcmRegistration => "ocm-registration",
+            Self::ManagedServiceaccount => "managed-serviceaccount",
+            Self::Clusterprofile => "clusterprofile",
+        }
+    }
+}
+
+// === impl Enabled ===
+
+impl ValueEnum for Enabled {
+    fn value_variants<'a>() -> &'a [Self] {
+        &[
+            Self::Source(SourceName::Capi),
+            Self::Source(SourceName::Kubeconfig),
+            Self::Source(SourceName::Karmada),
+            Self::Source(SourceName::Kubefed),
+            Self::Source(SourceName::Ocm),
+            Self::Source(SourceName::ClusterprofileImport),
+            Self::Part(PartName::OcmRegistration),
+            Self::Part(PartName::ManagedServiceaccount),
+            Self::Part(PartName::Clusterprofile),
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        match self {
+            Self::Source(source) => source.to_possible_value(),
+            Self::Part(part) => part.to_possible_value(),
         }
     }
 }

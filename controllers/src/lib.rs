@@ -12,6 +12,7 @@ mod failure;
 mod feed;
 mod holders;
 mod metrics;
+mod parts;
 mod registrar;
 mod reports;
 mod secrets;

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
+use fleet::Fleet;
 use futures_util::future::join_all;
 use hub::election::{Election, Identity, Leading, Timing};
 use kube::Client;
@@ -14,6 +15,7 @@ use crate::events::Events;
 use crate::feed::Feed;
 use crate::holders;
 use crate::metrics::Metrics;
+use crate::parts;
 use crate::registrar::{self, FeedState, MayWrite, Registrar};
 use crate::reports::Reports;
 use crate::secrets::Secrets;
@@ -27,6 +29,8 @@ pub struct Engine {
     pub config: Config,
     pub hub: Client,
     pub karmada: Client,
+    /// The members, through the gateway.
+    pub members: Fleet,
     pub reports: Arc<Reports>,
     pub metrics: Metrics,
 }
@@ -60,6 +64,14 @@ impl Engine {
         let [events, to_karmada] =
             [&self.hub, &self.karmada].map(|hub| Events::start(hub.clone(), self.metrics.events_left_out.clone()));
         let (known, feeds) = self.sources(&events, &to_karmada);
+        let parts = parts::run(parts::Context {
+            config: &self.config,
+            hub: self.hub.clone(),
+            members: self.members.clone(),
+            events: events.clone(),
+            metrics: self.metrics.clone(),
+            may_write: Arc::clone(&may_write),
+        });
         let secrets = Secrets::new(self.hub.clone(), &self.config.secret_namespace);
         let told = (Arc::clone(&self.reports), self.metrics.clone());
         let limit = self.config.source_removal_limit;
@@ -72,7 +84,8 @@ impl Engine {
             join_all(feeds),
             holders::follow(secrets, Arc::clone(&registrar)),
             registrar.keep_time(),
-            registrar.remove_all()
+            registrar.remove_all(),
+            parts
         );
     }
 

@@ -15,7 +15,7 @@ use register::naming::Template;
 use register::ocm::Reach;
 use telemetry::logs;
 
-use super::{Args, SourceName};
+use super::{Args, Enabled, Hub, PartName, SourceName};
 
 /// Controllers ready to be started.
 #[derive(Debug)]
@@ -24,6 +24,9 @@ pub struct Config {
     pub secret_namespace: String,
     /// Each once.
     pub sources: Vec<SourceName>,
+    /// Each once.
+    pub parts: Vec<PartName>,
+    pub gateway: Gateway,
     pub watch_namespaces: Vec<String>,
     pub templates: HashMap<SourceName, Template>,
     pub reserved_names: Vec<String>,
@@ -42,6 +45,17 @@ pub struct Config {
     pub log_level: String,
 }
 
+/// How the gateway is reached.
+#[derive(Debug, Clone, Default)]
+pub struct Gateway {
+    /// None: by the hub's aggregated API.
+    pub url: Option<String>,
+    /// None: the hub's.
+    pub ca_file: Option<PathBuf>,
+    /// None: our own credential for the hub.
+    pub token_file: Option<PathBuf>,
+}
+
 /// Everything that is wrong with the arguments.
 #[derive(Debug)]
 pub struct InvalidConfig(Vec<String>);
@@ -51,10 +65,7 @@ pub struct InvalidConfig(Vec<String>);
 impl Config {
     pub fn new(args: &Args) -> Result<Self, InvalidConfig> {
         let mut wrong = Vec::new();
-        let sources: BTreeSet<SourceName> = args.sources.enable.iter().copied().collect();
-        if sources.is_empty() {
-            wrong.push("--enable is required: the sources to register clusters from, for example capi".to_owned());
-        }
+        let (sources, parts) = enabled(&args.sources.enable, &mut wrong);
         let templates = templates(&args.sources.name_template, &mut wrong);
         let rules = rules(args, &mut wrong);
         let file = args.sources.clusterprofile_import_providers_file.as_deref();
@@ -70,6 +81,7 @@ impl Config {
                 wrong.push(format!("{flag} must not be empty"));
             }
         }
+        let gateway = gateway(hub, &mut wrong);
         if !wrong.is_empty() {
             return Err(InvalidConfig(wrong));
         }
@@ -79,6 +91,8 @@ impl Config {
             kubeconfig: hub.kubeconfig.clone(),
             secret_namespace: hub.secret_namespace.clone(),
             sources: sources.into_iter().collect(),
+            parts: parts.into_iter().collect(),
+            gateway,
             watch_namespaces: namespaces.into_iter().collect(),
             templates,
             reserved_names: args.sources.reserved_names.clone(),
@@ -96,6 +110,31 @@ impl Config {
             log_level: args.logs.log_level.clone(),
         })
     }
+}
+
+fn enabled(names: &[Enabled], wrong: &mut Vec<String>) -> (BTreeSet<SourceName>, BTreeSet<PartName>) {
+    let (mut sources, mut parts) = (BTreeSet::new(), BTreeSet::new());
+    for name in names {
+        match *name {
+            Enabled::Source(source) => drop(sources.insert(source)),
+            Enabled::Part(part) => drop(parts.insert(part)),
+        }
+    }
+    if names.is_empty() {
+        wrong.push("--enable is required: the sources to register clusters from, for example capi".to_owned());
+    }
+    (sources, parts)
+}
+
+fn gateway(hub: &Hub, wrong: &mut Vec<String>) -> Gateway {
+    for (flag, file) in [("--gateway-ca-file", &hub.gateway_ca_file), ("--gateway-token-file", &hub.gateway_token_file)]
+    {
+        if file.is_some() && hub.gateway_url.is_none() {
+            wrong.push(format!("{flag} has no effect without --gateway-url"));
+        }
+    }
+    let (ca_file, token_file) = (hub.gateway_ca_file.clone(), hub.gateway_token_file.clone());
+    Gateway { url: hub.gateway_url.clone(), ca_file, token_file }
 }
 
 fn templates(texts: &[String], wrong: &mut Vec<String>) -> HashMap<SourceName, Template> {

@@ -53,3 +53,24 @@ fn templates_are_the_sources_own() {
     assert_eq!(name.as_str(), "fleet.c1");
     assert!(parsed(&["--enable=capi", "--name-template=capi={name},capi=x-{name}"]).is_err());
 }
+
+#[test]
+fn parts_are_enabled_beside_sources_or_alone() {
+    let config = parsed(&["--enable=clusterprofile,capi,managed-serviceaccount,clusterprofile"]).unwrap();
+    assert_eq!(config.sources, [SourceName::Capi]);
+    assert_eq!(config.parts, [PartName::ManagedServiceaccount, PartName::Clusterprofile], "each once");
+    for part in [PartName::OcmRegistration, PartName::ManagedServiceaccount, PartName::Clusterprofile] {
+        let config = parsed(&[&format!("--enable={}", part.as_str())]).unwrap();
+        assert_eq!((config.sources.len(), config.parts), (0, vec![part]), "a part needs no source");
+    }
+}
+
+#[test]
+fn files_for_the_gateway_need_its_url() {
+    let told = parsed(&["--enable=capi", "--gateway-ca-file=ca.crt", "--gateway-token-file=token"]).unwrap_err();
+    for flag in ["--gateway-ca-file has no effect", "--gateway-token-file has no effect"] {
+        assert!(told.contains(flag), "{told}");
+    }
+    let told = ["--enable=capi", "--gateway-url=https://gateway:8443", "--gateway-ca-file=ca.crt"];
+    assert_eq!(parsed(&told).unwrap().gateway.url.as_deref(), Some("https://gateway:8443"));
+}

@@ -5,8 +5,10 @@ use std::time::Duration;
 
 use http::HeaderValue;
 use http::header::USER_AGENT;
-use kube::config::{InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
+use kube::config::{AuthInfo, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
+use net::follow;
+use net::tls::keypair;
 
 /// A hub that accepts no connection within this is tried again, with back-off.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -21,6 +23,10 @@ pub enum HubClientError {
     InCluster(#[source] InClusterError),
     #[error("kubeconfig {path}: {what}")]
     Kubeconfig { path: PathBuf, what: String },
+    #[error("{url} is not a URL")]
+    Url { url: String },
+    #[error("no CA certificate in {path}: {what}")]
+    Ca { path: PathBuf, what: String },
     #[error("the User-Agent cannot be sent in a header")]
     UserAgent,
     #[error("cannot set up the client for the hub")]
@@ -47,6 +53,46 @@ pub async fn client(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Clien
 /// nothing happens.
 pub async fn watch_client(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Client, HubClientError> {
     Client::try_from(config(kubeconfig, user_agent).await?).map_err(HubClientError::Client)
+}
+
+/// Another server than the hub that believes the hub's credentials: the gateway itself.
+#[derive(Debug)]
+pub struct Server<'a> {
+    pub url: &'a str,
+    /// PEM; none: the hub's CA.
+    pub ca_file: Option<&'a Path>,
+    /// None: the credential for the hub.
+    pub token_file: Option<PathBuf>,
+}
+
+/// As [`client`], of `server`. The token file is read again as it changes, the CA is read once.
+pub async fn client_of_server(
+    kubeconfig: Option<&Path>,
+    server: Server<'_>,
+    user_agent: &str,
+) -> Result<Client, HubClientError> {
+    let mut config = config(kubeconfig, user_agent).await?;
+    config.read_timeout = Some(READ_TIMEOUT);
+    config.cluster_url = server.url.parse().map_err(|_| HubClientError::Url { url: server.url.to_owned() })?;
+    // Those are the hub's.
+    config.tls_server_name = None;
+    config.proxy_url = None;
+    if let Some(path) = server.ca_file {
+        config.root_cert = Some(ca(path)?);
+    }
+    if let Some(file) = server.token_file {
+        let token_file = Some(file.to_string_lossy().into_owned());
+        config.auth_info = AuthInfo { token_file, ..AuthInfo::default() };
+    }
+    Client::try_from(config).map_err(HubClientError::Client)
+}
+
+/// The certificates of a PEM file, as DER.
+fn ca(path: &Path) -> Result<Vec<Vec<u8>>, HubClientError> {
+    let wrong = |what: String| HubClientError::Ca { path: path.to_owned(), what };
+    let pem = follow::read(path, follow::LONGEST).map_err(|error| wrong(error.to_string()))?;
+    let certificates = keypair::certificates(&pem).map_err(|error| wrong(error.to_string()))?;
+    Ok(certificates.iter().map(|certificate| certificate.to_vec()).collect())
 }
 
 async fn config(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Config, HubClientError> {
@@ -103,6 +149,28 @@ mod tests {
     async fn what_is_missing_is_named() {
         let told = client(Some(Path::new("/nowhere/hub.yaml")), "test").await.err().unwrap().to_string();
         assert!(told.contains("/nowhere/hub.yaml"), "{told}");
+    }
+
+    #[tokio::test]
+    async fn the_files_of_another_server_are_named_when_they_are_no_use() {
+        let directory = tempfile::tempdir().unwrap();
+        let kubeconfig = directory.path().join("hub.yaml");
+        let text = "{clusters: [{name: h, cluster: {server: https://hub}}], users: [{name: u, user: {token: t}}],
+            contexts: [{name: c, context: {cluster: h, user: u}}], current-context: c}";
+        std::fs::write(&kubeconfig, text).unwrap();
+        let of = async |url: &str, ca: Option<&Path>| {
+            let server = Server { url, ca_file: ca, token_file: None };
+            client_of_server(Some(&kubeconfig), server, "test").await.err().map(|error| error.to_string())
+        };
+        let empty = directory.path().join("empty.crt");
+        std::fs::write(&empty, "nothing").unwrap();
+        for (url, ca, part) in
+            [("https://a b", None, "https://a b is not a URL"), ("https://g", Some(&empty), "empty.crt")]
+        {
+            let told = of(url, ca.map(|path| &**path)).await.unwrap();
+            assert!(told.contains(part), "{told}");
+        }
+        assert_eq!(of("https://gateway:8443", None).await, None);
     }
 
     #[tokio::test]

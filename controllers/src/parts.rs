@@ -1,0 +1,41 @@
+//! Parts: what is done for clusters beside registering them. Each runs while this replica leads,
+//! and writes only then.
+
+mod cluster_profiles;
+mod managed_service_accounts;
+mod ocm_registration;
+
+use fleet::Fleet;
+use futures_util::future::{FutureExt as _, join_all};
+use kube::Client;
+
+use crate::args::{Config, PartName};
+use crate::events::Events;
+use crate::metrics::Metrics;
+use crate::registrar::MayWrite;
+
+/// What every part gets. Cheap to clone.
+#[derive(Clone)]
+pub struct Context<'a> {
+    pub config: &'a Config,
+    pub hub: Client,
+    /// The members, through the gateway.
+    pub members: Fleet,
+    /// On the hub.
+    pub events: Events,
+    pub metrics: Metrics,
+    pub may_write: MayWrite,
+}
+
+/// Runs all parts that are enabled. Never ends, unless none is.
+pub async fn run(context: Context<'_>) {
+    let parts = context.config.parts.iter().map(|part| {
+        let context = context.clone();
+        match part {
+            PartName::Clusterprofile => cluster_profiles::run(context).boxed(),
+            PartName::ManagedServiceaccount => managed_service_accounts::run(context).boxed(),
+            PartName::OcmRegistration => ocm_registration::run(context).boxed(),
+        }
+    });
+    join_all(parts).await;
+}
