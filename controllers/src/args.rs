@@ -15,7 +15,7 @@ use clap::{Args as Group, Parser, ValueEnum};
 use register::ocm::Reach;
 use telemetry::flags::{self, LogFlags};
 
-pub use self::config::{Config, InvalidConfig};
+pub use self::config::Config;
 
 /// Registers clusters with a gateway: creates cluster Secrets from objects of other systems, and
 /// keeps them up to date.

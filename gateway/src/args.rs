@@ -26,7 +26,6 @@ use clap::{Args as Group, Parser, ValueEnum};
 use telemetry::flags::{LogFormat, duration};
 
 use self::audit::Audit;
-pub use self::config::InvalidConfig;
 use self::dialects::Dialects;
 use self::dynamic::Dynamic;
 pub use self::help::{parse, parse_from};

@@ -14,7 +14,7 @@ use clap::{Args as Group, Parser};
 use secrecy::SecretString;
 use telemetry::flags::{self, LogFlags, bytes, duration};
 
-pub use self::config::{ApiServer, Config, InvalidConfig};
+pub use self::config::{ApiServer, Config};
 
 /// Links its cluster to tunnel-servers and connects their byte streams to the API server and other
 /// allowed destinations.

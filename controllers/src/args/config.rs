@@ -1,7 +1,6 @@
 //! Arguments made into a configuration that hangs together; all mistakes are reported at once.
 
 use std::collections::{BTreeSet, HashMap};
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -13,6 +12,7 @@ use register::cluster_profile::Providers;
 use register::endpoints::Endpoints;
 use register::naming::Template;
 use register::ocm::Reach;
+use telemetry::flags::InvalidConfig;
 use telemetry::logs;
 
 use super::{Args, Enabled, Hub, PartName, SourceName};
@@ -55,10 +55,6 @@ pub struct Gateway {
     /// None: our own credential for the hub.
     pub token_file: Option<PathBuf>,
 }
-
-/// Everything that is wrong with the arguments.
-#[derive(Debug)]
-pub struct InvalidConfig(Vec<String>);
 
 // === impl Config ===
 
@@ -200,13 +196,3 @@ fn rules(args: &Args, wrong: &mut Vec<String>) -> Rules {
         endpoints: Endpoints { denied, own },
     }
 }
-
-// === impl InvalidConfig ===
-
-impl fmt::Display for InvalidConfig {
-    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        out.write_str(&self.0.join("; "))
-    }
-}
-
-impl std::error::Error for InvalidConfig {}

@@ -4,6 +4,7 @@
 mod quantity;
 
 use std::ffi::OsString;
+use std::fmt;
 
 use clap::{Args, Command, Parser, ValueEnum};
 
@@ -26,6 +27,10 @@ pub enum LogFormat {
     Text,
     Json,
 }
+
+/// Everything that is wrong with a command line that clap accepted, each with its flag: a line each.
+#[derive(Debug)]
+pub struct InvalidConfig(pub Vec<String>);
 
 /// Parses `arguments`, the first being the program's name; each flag may also be given as an
 /// environment variable that begins with `prefix`.
@@ -59,6 +64,17 @@ pub fn with_environment(command: Command, prefix: &str) -> Command {
         }
     })
 }
+
+// === impl InvalidConfig ===
+
+impl fmt::Display for InvalidConfig {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invalid arguments:")?;
+        self.0.iter().try_for_each(|wrong| write!(f, "\n  {wrong}"))
+    }
+}
+
+impl std::error::Error for InvalidConfig {}
 
 // === impl LogFormat ===
 

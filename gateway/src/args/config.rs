@@ -1,7 +1,6 @@
 //! Arguments made into a configuration that is known to hang together; all mistakes are reported at
 //! once.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use api::access::Verb;
 use api::cluster_gateway::Credentials;
 use api::secret::{self, SecretRules};
 use net::listen::Sharing;
+use telemetry::flags::InvalidConfig;
 
 use super::serving::{CertificateNames, MainFiles};
 use super::{Args, Members, MissingCa, UpgradeVerb};
@@ -18,10 +18,6 @@ use crate::exchange;
 use crate::needs::Settings;
 use crate::probes::Probing;
 use crate::serving::Serving;
-
-/// Everything that is wrong with the arguments.
-#[derive(Debug)]
-pub struct InvalidConfig(Vec<String>);
 
 // === impl Config ===
 
@@ -226,17 +222,6 @@ fn auth_config(args: Args) -> auth::Config {
         },
     }
 }
-
-// === impl InvalidConfig ===
-
-impl fmt::Display for InvalidConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "invalid arguments:")?;
-        self.0.iter().try_for_each(|wrong| write!(f, "\n  {wrong}"))
-    }
-}
-
-impl std::error::Error for InvalidConfig {}
 
 #[cfg(test)]
 mod tests {

@@ -1,7 +1,6 @@
 //! Arguments made into a configuration that is known to hang together; all mistakes are reported at
 //! once.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,6 +9,7 @@ use net::tls::client_files::ClientFiles;
 use net::tls::server::KeyPairFiles;
 use rustls_pki_types::ServerName;
 use secrecy::ExposeSecret as _;
+use telemetry::flags::InvalidConfig;
 use telemetry::logs;
 use tunnel::{ClusterName, Destination, Settings};
 
@@ -58,10 +58,6 @@ pub struct ApiServer {
     /// nothing secret is sent.
     pub ca: Option<PathBuf>,
 }
-
-/// Everything that is wrong with the arguments.
-#[derive(Debug)]
-pub struct InvalidConfig(Vec<String>);
 
 // === impl Config ===
 
@@ -198,14 +194,3 @@ fn rules(allow: &[String], wrong: &mut Vec<String>) -> Vec<Rule> {
     let parse = |text: &String| Rule::parse(text).map_err(|error| wrong.push(format!("--allow={text}: {error}"))).ok();
     allow.iter().filter_map(parse).collect()
 }
-
-// === impl InvalidConfig ===
-
-impl fmt::Display for InvalidConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "invalid arguments:")?;
-        self.0.iter().try_for_each(|wrong| write!(f, "\n  {wrong}"))
-    }
-}
-
-impl std::error::Error for InvalidConfig {}

@@ -1,12 +1,12 @@
 //! Arguments made into a configuration that is known to hang together; all mistakes are reported at
 //! once.
 
-use std::fmt;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use net::tls::server::KeyPairFiles;
+use telemetry::flags::InvalidConfig;
 use telemetry::logs;
 use tunnel::{ClusterName, Settings};
 
@@ -63,10 +63,6 @@ pub struct FrontendTls {
     /// Signs the frontends' client certificates.
     pub client_ca_file: PathBuf,
 }
-
-/// Everything that is wrong with the arguments.
-#[derive(Debug)]
-pub struct InvalidConfig(Vec<String>);
 
 // === impl Config ===
 
@@ -211,12 +207,3 @@ fn missing(given: &[(&str, bool)]) -> Option<String> {
     let (last, others) = missing.split_last()?;
     Some(if others.is_empty() { (*last).to_owned() } else { format!("{} and {last}", others.join(", ")) })
 }
-
-impl fmt::Display for InvalidConfig {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "invalid arguments:")?;
-        self.0.iter().try_for_each(|wrong| write!(f, "\n  {wrong}"))
-    }
-}
-
-impl std::error::Error for InvalidConfig {}
