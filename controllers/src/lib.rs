@@ -8,7 +8,6 @@ mod admin;
 mod app;
 pub mod args;
 mod events;
-mod failure;
 mod feed;
 mod holders;
 mod metrics;

@@ -8,6 +8,7 @@
 use std::time::Duration;
 
 use api::secret::ClusterSecret;
+use hub::Cause;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::{PartialObjectMeta, Status};
@@ -15,8 +16,6 @@ use kube::{Api, Client};
 use register::claims::Object;
 use serde_json::{Value, json};
 use tokio::time::timeout;
-
-use crate::failure;
 
 /// Whose fields these are.
 pub const MANAGER: &str = "cluster-gateway-controllers";
@@ -63,7 +62,7 @@ pub enum WriteError {
     Timeout,
     #[error("the gateway could not use it: {0}")]
     Unusable(#[from] api::secret::SecretError),
-    #[error("{}", failure::told(.0))]
+    #[error("{}", Cause::from(.0))]
     Hub(#[source] kube::Error),
 }
 

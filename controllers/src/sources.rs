@@ -13,6 +13,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::secret::CREDENTIAL_TYPE_LABEL;
+use hub::Cause;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{ApiResource, DynamicObject};
 use kube::{Api, Client, Resource as _, ResourceExt as _};
@@ -26,7 +27,6 @@ use tokio::time::timeout;
 use self::referring::ReferringReader;
 
 use crate::args::{Config, SourceName};
-use crate::failure;
 use crate::secrets::Meta;
 use crate::wakes::Key;
 
@@ -75,7 +75,7 @@ pub struct Related {
 pub enum ReadError {
     #[error("cannot read Secret {0}: the hub did not answer within {seconds} s", seconds = WITHIN.as_secs())]
     Timeout(String),
-    #[error("cannot read Secret {place}: {}", failure::told(.source))]
+    #[error("cannot read Secret {place}: {}", Cause::from(.source))]
     Hub { place: String, source: kube::Error },
 }
 

@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
+use hub::Cause;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ApiResource;
 use kube::core::PartialObjectMeta;
@@ -16,7 +17,6 @@ use net::follow::Complaints;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
-use crate::failure;
 use crate::sources::Kind;
 
 /// Between two looks for a kind that is not served.
@@ -42,7 +42,7 @@ pub async fn served(kind: &Kind, client: &Client) -> ApiResource {
         let cause = match timeout(WITHIN, look(kind, client)).await {
             Ok(Ok(Some(resource))) => return resource,
             Ok(Ok(None)) => "the hub does not serve it in a version that is understood".to_owned(),
-            Ok(Err(error)) => failure::told(&error),
+            Ok(Err(error)) => Cause::from(&error).to_string(),
             Err(_) => format!("no answer within {} s", WITHIN.as_secs()),
         };
         if let Some(reason) = complaints.new_cause(&cause) {

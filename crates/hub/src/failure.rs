@@ -2,6 +2,7 @@
 //! caller.
 
 use api::hub_status::HubStatus;
+use net::words::causes;
 
 use super::watches::{Full, MOST_OF_ONE};
 
@@ -104,6 +105,19 @@ impl From<Full> for Cause {
     }
 }
 
+impl From<&kube::Error> for Cause {
+    /// kube's own text repeats a Status as the program has it.
+    fn from(error: &kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => {
+                Self::Status(HubStatus { code: status.code, message: status.message.clone(), ..HubStatus::default() })
+            }
+            kube::Error::SerdeError(_) => Self::Unreadable,
+            other => Self::Unreachable(causes(other)),
+        }
+    }
+}
+
 // === impl Verb ===
 
 impl Verb {
@@ -114,5 +128,26 @@ impl Verb {
             Self::Watch => "watch",
             Self::Update => "update",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn an_answer_is_its_code_and_its_message() {
+        let status = Status { code: 403, message: "secrets is forbidden".to_owned(), ..Status::default() };
+        let cause = Cause::from(&kube::Error::Api(Box::new(status)));
+        assert_eq!(cause.to_string(), "the hub answered 403: secrets is forbidden");
+    }
+
+    #[test]
+    fn no_answer_is_its_cause() {
+        let refused = std::io::Error::from(std::io::ErrorKind::ConnectionRefused);
+        let cause = Cause::from(&kube::Error::Service(Box::new(refused))).to_string();
+        assert!(cause.starts_with("no answer: ") && cause.ends_with("connection refused"), "{cause}");
     }
 }

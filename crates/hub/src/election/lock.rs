@@ -3,7 +3,6 @@
 use std::fmt;
 use std::future::Future;
 
-use api::hub_status::HubStatus;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, TestOperation};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
@@ -18,7 +17,6 @@ use super::identity::Identity;
 use super::record::Record;
 use super::timing::Timing;
 use crate::failure::Cause;
-use net::words::causes;
 
 /// One Lease, as one contender writes it.
 pub(super) struct Lock {
@@ -140,7 +138,7 @@ impl Lock {
     }
 
     async fn bounded<T>(&self, call: impl Future<Output = Result<T, Error>>) -> Result<T, Cause> {
-        timeout(self.timing.renew(), call).await.map_err(|_| Cause::Timeout)?.map_err(cause)
+        timeout(self.timing.renew(), call).await.map_err(|_| Cause::Timeout)?.map_err(|error| Cause::from(&error))
     }
 }
 
@@ -164,16 +162,6 @@ impl Write {
             Self::Renew | Self::Release => matches!(code, 404 | 422),
         };
         if refused { Setback::Refused(cause) } else { Setback::Failed(cause) }
-    }
-}
-
-fn cause(error: Error) -> Cause {
-    match error {
-        Error::Api(status) => {
-            Cause::Status(HubStatus { code: status.code, message: status.message, ..HubStatus::default() })
-        }
-        Error::SerdeError(_) => Cause::Unreadable,
-        other => Cause::Unreachable(causes(&other)),
     }
 }
 
