@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use parking_lot::Mutex;
-use register::claims::{Object, Wish};
+use register::claims::{Object, Step, Verdict, Wish};
 use register::expiry::Expiry;
 use register::reading::{Reading, Waiting};
 use register::removals::{Moment, Withdrawal};
@@ -23,7 +23,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 pub use self::source::{Feed, FeedState, Source};
-use self::state::{Held, Judged, State, Todo};
+use self::state::{Held, State};
 use crate::events::{Events, Reason};
 use crate::metrics::{Metrics, Operation};
 use crate::reports::{Reports, Stage};
@@ -262,10 +262,10 @@ impl Registrar {
             return; // each object is read after that
         }
         let before = state.next_due();
-        match state.judge(name, self.now()).todo {
-            Todo::Nothing => {}
-            Todo::Write(object) | Todo::Refuse(object) => wake(state, &object),
-            Todo::Remove => self.ends.push("", name),
+        match state.judge(name, self.now()).step {
+            Step::Keep | Step::Wait => {}
+            Step::Write(object) | Step::Refuse(object) => wake(state, &object),
+            Step::Remove => self.ends.push("", name),
         }
         if state.next_due() != before {
             self.due.notify_one();
@@ -308,7 +308,7 @@ impl Registrar {
             }
             Err(error) => {
                 // What was due meanwhile found the name busy.
-                if state.judge(&name, self.now()).todo == Todo::Remove {
+                if state.judge(&name, self.now()).step == Step::Remove {
                     self.ends.push("", &name);
                 }
                 Err(self.failed(&state, object, &error))
@@ -356,7 +356,7 @@ impl Registrar {
             waiting.insert(object.clone());
             return None;
         }
-        let Judged { todo, owner, losers } = state.judge(&name, self.now());
+        let Verdict { step, owner, losers } = state.judge(&name, self.now());
         self.due.notify_one();
         if losers.contains(object) {
             let owner = owner.map_or_else(|| state.holder_in_words(&name), |owner| owner.reference);
@@ -364,14 +364,14 @@ impl Registrar {
             self.stand_back(&state, object, &note);
             return None;
         }
-        match todo {
-            Todo::Write(owner) if owner == *object => {
+        match step {
+            Step::Write(owner) if owner == *object => {
                 state.busy.insert(name.clone(), BTreeSet::new());
                 return Some((name, uid));
             }
-            Todo::Write(other) => wake(&state, &other),
-            Todo::Remove => self.ends.push("", &name),
-            Todo::Refuse(_) | Todo::Nothing => self.report(&state, object, reading),
+            Step::Write(other) => wake(&state, &other),
+            Step::Remove => self.ends.push("", &name),
+            Step::Refuse(_) | Step::Keep | Step::Wait => self.report(&state, object, reading),
         }
         None
     }

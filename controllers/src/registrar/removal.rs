@@ -5,10 +5,10 @@ use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::ObjectReference;
-use register::claims::Object;
+use register::claims::{Object, Step};
 use tokio::time::sleep;
 
-use super::state::{Held, State, Todo};
+use super::state::{Held, State};
 use super::{Registrar, wake};
 use crate::events::Reason;
 use crate::metrics::Operation;
@@ -112,7 +112,7 @@ impl Registrar {
     /// Judges once more: the object may have come back. The name is busy from then on.
     fn begin_removal(&self, name: &str) -> Option<(Held, Object)> {
         let mut state = self.state.lock();
-        if state.busy.contains_key(name) || state.judge(name, self.now()).todo != Todo::Remove {
+        if state.busy.contains_key(name) || state.judge(name, self.now()).step != Step::Remove {
             return None;
         }
         let held = state.held.get(name)?.clone();

@@ -3,7 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-use register::claims::{Claims, Holder, Object, Step};
+use register::claims::{Claims, Holder, Object, Verdict};
 use register::removals::{May, Moment, Removals};
 
 use super::source::Source;
@@ -47,23 +47,6 @@ pub(super) struct State {
     pub(super) recount: Option<Moment>,
 }
 
-/// What is to be done about a name, in values of its own.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Todo {
-    Nothing,
-    Write(Object),
-    Refuse(Object),
-    Remove,
-}
-
-#[derive(Debug)]
-pub(super) struct Judged {
-    pub(super) todo: Todo,
-    /// Whose the name is, if that is one of the claimants.
-    pub(super) owner: Option<Object>,
-    pub(super) losers: Vec<Object>,
-}
-
 // === impl State ===
 
 impl State {
@@ -87,16 +70,9 @@ impl State {
         self.is_held_known && self.sources.values().all(Source::is_settled)
     }
 
-    pub(super) fn judge(&mut self, name: &str, now: Moment) -> Judged {
+    pub(super) fn judge(&mut self, name: &str, now: Moment) -> Verdict {
         let holder = self.holder(name, now);
-        let verdict = self.claims.judge(name, &holder);
-        let todo = match verdict.step {
-            Step::Keep | Step::Wait => Todo::Nothing,
-            Step::Write(object) => Todo::Write(object.clone()),
-            Step::Refuse(object) => Todo::Refuse(object.clone()),
-            Step::Remove => Todo::Remove,
-        };
-        Judged { todo, owner: verdict.owner.cloned(), losers: verdict.losers.into_iter().cloned().collect() }
+        self.claims.judge(name, &holder)
     }
 
     /// Who has the name. If its object went away, but not for long enough, the name is due again.

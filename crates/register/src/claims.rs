@@ -55,13 +55,13 @@ pub enum Holder {
 
 /// What is to be done about a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Step<'a> {
+pub enum Step {
     /// Everything is as it should be, or is a person's.
     Keep,
     /// The Secret is to say what this object does.
-    Write(&'a Object),
+    Write(Object),
     /// This object has the name, and cannot use it.
-    Refuse(&'a Object),
+    Refuse(Object),
     /// Its object does not show, which is not yet to say that it is gone.
     Wait,
     /// Nobody claims it any more.
@@ -70,11 +70,11 @@ pub enum Step<'a> {
 
 /// What is to be done, and who claims a name that is another's.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Verdict<'a> {
-    pub step: Step<'a>,
+pub struct Verdict {
+    pub step: Step,
     /// The claimant that has the name, or gets it.
-    pub owner: Option<&'a Object>,
-    pub losers: Vec<&'a Object>,
+    pub owner: Option<Object>,
+    pub losers: Vec<Object>,
 }
 
 /// All claims that are known.
@@ -147,14 +147,14 @@ impl Claims {
     }
 
     /// What is to be done about `name`, whose Secret `holder` has.
-    pub fn judge(&self, name: &str, holder: &Holder) -> Verdict<'_> {
+    pub fn judge(&self, name: &str, holder: &Holder) -> Verdict {
         let mut candidates: Vec<_> = self.names.get(name).into_iter().flatten().collect();
         candidates.sort_by_key(|object| {
             let claim = &self.objects[*object];
             (&claim.created, &claim.uid, *object)
         });
         let owner = match holder {
-            Holder::Person => return Verdict { step: Step::Keep, owner: None, losers: candidates },
+            Holder::Person => return Verdict::new(Step::Keep, None, &candidates),
             Holder::Nobody => candidates.first().copied(),
             Holder::Object { object, uid, is_gone, .. } => {
                 // One that was made anew goes on, and one that another source reads now.
@@ -165,11 +165,11 @@ impl Claims {
                 };
                 let same = candidates.iter().find(is_it).copied();
                 if same.is_none() && !is_gone {
-                    return Verdict { step: Step::Wait, owner: None, losers: candidates };
+                    return Verdict::new(Step::Wait, None, &candidates);
                 }
                 // The end comes first: one that has nothing to write would keep what is no more.
                 if same.is_none() && !candidates.first().is_some_and(|next| self.is_registering(next)) {
-                    return Verdict { step: Step::Remove, owner: None, losers: candidates };
+                    return Verdict::new(Step::Remove, None, &candidates);
                 }
                 same.or(candidates.first().copied())
             }
@@ -180,25 +180,33 @@ impl Claims {
             Some(owner) => self.step(owner, holder),
         };
         candidates.retain(|object| Some(*object) != owner);
-        Verdict { step, owner, losers: candidates }
+        Verdict::new(step, owner, &candidates)
     }
 
     fn is_registering(&self, object: &Object) -> bool {
         matches!(self.objects[object].wish, Wish::Register(_))
     }
 
-    fn step<'a>(&self, owner: &'a Object, holder: &Holder) -> Step<'a> {
+    fn step(&self, owner: &Object, holder: &Holder) -> Step {
         let claim = &self.objects[owner];
         match (&claim.wish, holder) {
             (Wish::Paused | Wish::Waiting, _) => Step::Keep,
-            (Wish::Refused, _) => Step::Refuse(owner),
+            (Wish::Refused, _) => Step::Refuse(owner.clone()),
             (Wish::Register(hash), Holder::Object { object, uid, hash: written, .. })
                 if hash == written && object == owner && *uid == claim.uid =>
             {
                 Step::Keep
             }
-            (Wish::Register(_), _) => Step::Write(owner),
+            (Wish::Register(_), _) => Step::Write(owner.clone()),
         }
+    }
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    fn new(step: Step, owner: Option<&Object>, losers: &[&Object]) -> Self {
+        Self { step, owner: owner.cloned(), losers: losers.iter().copied().cloned().collect() }
     }
 }
 

@@ -27,11 +27,14 @@ fn two() -> Claims {
 fn the_first_has_the_name_and_the_others_are_told() {
     let (claims, old, young) = (two(), object("z/old"), object("b/young"));
     let verdict = claims.judge("c1", &Holder::Nobody);
-    assert_eq!(verdict, Verdict { step: Step::Write(&old), owner: Some(&old), losers: vec![&young] });
+    assert_eq!(
+        verdict,
+        Verdict { step: Step::Write(old.clone()), owner: Some(old.clone()), losers: vec![young.clone()] }
+    );
     let mut same_moment = Claims::default();
     same_moment.put(object("a"), claim("c1", "2", "01"));
     same_moment.put(object("b"), claim("c1", "1", "01"));
-    assert_eq!(same_moment.judge("c1", &Holder::Nobody).step, Step::Write(&object("b")), "by uid");
+    assert_eq!(same_moment.judge("c1", &Holder::Nobody).step, Step::Write(object("b")), "by uid");
 }
 
 #[test]
@@ -39,7 +42,7 @@ fn who_has_it_keeps_it_though_somebody_older_comes() {
     let (claims, old) = (two(), object("z/old"));
     let young = object("b/young");
     let verdict = claims.judge("c1", &holder("b/young", "2", "h", false));
-    assert_eq!(verdict, Verdict { step: Step::Keep, owner: Some(&young), losers: vec![&old] });
+    assert_eq!(verdict, Verdict { step: Step::Keep, owner: Some(young.clone()), losers: vec![old.clone()] });
 }
 
 #[test]
@@ -55,9 +58,13 @@ fn an_owner_that_does_not_show_is_waited_for_and_one_that_is_gone_is_followed() 
     let (mut claims, old) = (two(), object("z/old"));
     assert_eq!(claims.remove(&object("b/young")), ["c1"]);
     let verdict = claims.judge("c1", &holder("b/young", "2", "h", false));
-    assert_eq!(verdict, Verdict { step: Step::Wait, owner: None, losers: vec![&old] }, "after a restart, for example");
+    assert_eq!(
+        verdict,
+        Verdict { step: Step::Wait, owner: None, losers: vec![old.clone()] },
+        "after a restart, for example"
+    );
     let verdict = claims.judge("c1", &holder("b/young", "2", "h", true));
-    assert_eq!(verdict, Verdict { step: Step::Write(&old), owner: Some(&old), losers: vec![] });
+    assert_eq!(verdict, Verdict { step: Step::Write(old.clone()), owner: Some(old.clone()), losers: vec![] });
     claims.remove(&old);
     assert_eq!(claims.judge("c1", &holder("b/young", "2", "h", true)).step, Step::Remove);
     assert_eq!(claims.judge("c1", &holder("b/young", "2", "h", false)).step, Step::Wait);
@@ -71,7 +78,7 @@ fn only_a_difference_is_written() {
     assert_eq!(claims.put(one.clone(), claim("c1", "1", "01")), ["c1"]);
     assert!(claims.put(one.clone(), claim("c1", "1", "01")).is_empty(), "the same again");
     let judge = |claims: &Claims, holder: &Holder| match claims.judge("c1", holder).step {
-        Step::Write(object) => Some(object.clone()),
+        Step::Write(object) => Some(object),
         _ => None,
     };
     assert_eq!(judge(&claims, &holder("a/one", "1", "h", false)), None);
@@ -80,7 +87,7 @@ fn only_a_difference_is_written() {
     claims.put(one.clone(), Claim { wish: Wish::Paused, ..claim("c1", "1", "01") });
     assert_eq!(judge(&claims, &holder("a/one", "1", "other", false)), None, "paused");
     claims.put(one.clone(), Claim { wish: Wish::Refused, ..claim("c1", "1", "01") });
-    assert_eq!(claims.judge("c1", &holder("a/one", "1", "other", false)).step, Step::Refuse(&one));
+    assert_eq!(claims.judge("c1", &holder("a/one", "1", "other", false)).step, Step::Refuse(one.clone()));
 }
 
 #[test]
@@ -90,7 +97,7 @@ fn an_object_that_another_source_reads_goes_on() {
     claims.remove(&object("z/old"));
     claims.put(other.clone(), claim("c1", "9", "01"));
     claims.put(object("a/first"), claim("c1", "1", "00"));
-    assert_eq!(claims.judge("c1", &holder("z/old", "9", "h", false)).step, Step::Write(&other));
+    assert_eq!(claims.judge("c1", &holder("z/old", "9", "h", false)).step, Step::Write(other.clone()));
 }
 
 #[test]
@@ -99,7 +106,7 @@ fn another_name_leaves_the_old_one() {
     claims.put(object("a/one"), claim("c1", "1", "01"));
     assert_eq!(claims.put(object("a/one"), claim("c2", "1", "01")), ["c1", "c2"]);
     assert_eq!(claims.judge("c1", &Holder::Nobody).step, Step::Keep);
-    assert_eq!(claims.judge("c2", &Holder::Nobody).step, Step::Write(&object("a/one")));
+    assert_eq!(claims.judge("c2", &Holder::Nobody).step, Step::Write(object("a/one")));
 }
 
 proptest! {
@@ -149,7 +156,7 @@ fn what_was_only_seen_wants_what_it_wanted_before() {
     assert_eq!(claims.judge("c1", &Holder::Nobody).step, Step::Keep, "nobody has read it");
     claims.put(one.clone(), claim("c1", "1", "01"));
     assert!(claims.see(one.clone(), "c1", "1", &claim("c1", "1", "01").created).is_empty());
-    assert_eq!(claims.judge("c1", &Holder::Nobody).step, Step::Write(&one));
+    assert_eq!(claims.judge("c1", &Holder::Nobody).step, Step::Write(one.clone()));
     claims.see(one.clone(), "c1", "2", "2026-11-24T10:00:03Z");
     assert_eq!(claims.judge("c1", &Holder::Nobody).step, Step::Keep, "another object of the same name");
 }
@@ -172,7 +179,7 @@ fn whoever_waits_for_a_name_does_not_keep_what_is_gone() {
         let (mut claims, next) = (Claims::default(), object("a/next"));
         claims.put(next.clone(), Claim { wish: wish.clone(), ..claim("c1", "2", "02") });
         let verdict = claims.judge("c1", &holder("b/gone", "1", "h", true));
-        assert_eq!(verdict, Verdict { step: Step::Remove, owner: None, losers: vec![&next] }, "{wish:?}");
+        assert_eq!(verdict, Verdict { step: Step::Remove, owner: None, losers: vec![next.clone()] }, "{wish:?}");
         assert_eq!(claims.judge("c1", &holder("b/gone", "1", "h", false)).step, Step::Wait, "{wish:?}");
     }
 }
