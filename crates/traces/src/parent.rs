@@ -122,4 +122,22 @@ mod tests {
             assert_eq!(passed.contains_key("tracestate"), kept, "{length}");
         }
     }
+
+    proptest::proptest! {
+        /// Whatever is sent: what is read of it is one span, and is read again as it was written.
+        #[test]
+        fn what_is_read_is_written_as_it_was_read(
+            parent in "(00|01|ff|0g)-[0-9a-fA-F]{31,33}-[0-9a-f]{15,17}-[0-9a-f]{1,3}(-x)?|[ -~]{0,60}",
+            state in "([a-z]{1,3}=[ -~]{0,8},?){0,5}",
+        ) {
+            let sent = headers(&[("traceparent", &parent), ("tracestate", &state)]);
+            if let Some(span) = read(&sent) {
+                let mut passed = HeaderMap::new();
+                write(&span, &mut passed);
+                proptest::prop_assert_eq!(read(&passed), Some(span.clone()), "{}", parent);
+                let id = parent.to_lowercase();
+                proptest::prop_assert!(id.contains(&span.trace_id().to_string()), "{} of {}", span.trace_id(), id);
+            }
+        }
+    }
 }

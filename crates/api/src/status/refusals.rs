@@ -30,14 +30,6 @@ impl Status {
         Self::new(StatusCode::PAYLOAD_TOO_LARGE, Reason::RequestEntityTooLarge, message)
     }
 
-    /// 415 as `NewUnsupportedMediaTypeError`; `accepted` lists media types, separated by `", "`. A
-    /// client that prefers CBOR sends JSON from then on.
-    pub fn unsupported_media_type(accepted: &str) -> Self {
-        let message =
-            format!("the body of the request was in an unknown format - accepted media types include: {accepted}");
-        Self::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, Reason::UnsupportedMediaType, message)
-    }
-
     /// 422 as `NewInvalid`. `kind` is the object's kind, and each cause's message begins with its
     /// error's name, such as `Required value`.
     pub fn invalid(kind: &'static str, name: &str, causes: Vec<Cause>) -> Self {

@@ -98,7 +98,6 @@ fn refused_writes() {
         ),
         Status::expired("too old resource version: 1 (5)"),
         Status::too_large(3 << 20),
-        Status::unsupported_media_type("application/json"),
         Status::invalid("ClusterGateway", "c1", vec![name.clone()]),
         Status::invalid("ClusterGateway", "c1", vec![name, value]),
         Status::invalid("ClusterGateway", "", Vec::new()),
