@@ -44,8 +44,8 @@ fn about(report: &Report) -> String {
         let _ = writeln!(text, "| {} | {} |", cell(program), cell(version));
     }
     text.push_str(
-        "\nFigures are medians of the rounds, with the lowest and the highest behind them. Ratios are made within each \
-         round, between measurements that followed each other, and the median of these ratios is held against the goal.\n",
+        "\nFigures are medians of the rounds, with the lowest and the highest behind them. Ratios compare measurements \
+         of the same round that followed each other; the median of these ratios is compared with the goal.\n",
     );
     text
 }

@@ -52,8 +52,8 @@ pub const ECHO: About = About {
 pub const BULK: About = About {
     name: "exec-bulk",
     title: "exec: bytes in both directions",
-    method: "As above, but the client writes pieces of 32 KiB without waiting while it reads the echo. A megabyte is one \
-         that has gone there and back.",
+    method: "As above, but the client writes pieces of 32 KiB without waiting while it reads the echo. A MiB counts \
+         when it has gone there and back.",
     figures: &[Figure::new("cpu_ms", "CPU ms per MiB", 2), Figure::new("mib_s", "MiB/s there and back", 0)],
     goals: &[
         Goal::ratio("cpu_ms", OURS, GO).aim(Bound::AtMost(1.0)),

@@ -28,9 +28,9 @@ struct KeptAlive {
 pub const ABOUT: About = About {
     name: "get-h1",
     title: "1 KiB GET over HTTP/1.1",
-    method: "wrk on 32 kept-alive connections, one request at a time on each. Otherwise as over HTTP/2: TLS 1.3 on both \
-         sides, one thread or worker each except for the Go programs, the token already reviewed. The latencies are \
-         those of a closed loop at full load and say little: see latency.",
+    method: "wrk on 32 kept-alive connections, one request at a time on each. Otherwise as over HTTP/2: TLS 1.3 on \
+         both sides, one thread or worker each except for the Go programs, the token already reviewed. The latencies \
+         are those of a closed loop at full load and say little; see the scenario `latency`.",
     figures: &[CPU, RATE, P50, P99, RESIDENT],
     goals: &[
         Goal::ratio("cpu_us", OURS, GO).must(Bound::AtMost(1.0 / 8.0)),

@@ -56,11 +56,11 @@ struct Beside {
 pub const ABOUT: About = About {
     name: "growth-streams",
     title: "How cost grows with concurrent streams",
-    method: "1 KiB GETs through ours over HTTP/2, from h2load on 4 connections (1 for a single request at a time). Busy: \
-         the given number of requests is in flight at every moment. Few of them cost more each, because every \
-         wake-up, read and write then serves one request instead of a batch: this is the cost of an idle CPU, not of \
-         the number of streams. Idle: 32 requests at once, next to idle watches through the same gateway, 100 on a \
-         connection: what open streams cost the others.",
+    method: "1 KiB GETs through ours over HTTP/2, from h2load on 4 connections (1 for a single request at a time). \
+         Busy: the given number of requests is in flight at every moment. With few requests, each costs more, because \
+         every wake-up, read and write then serves one request instead of a batch: this is the cost of an idle CPU, \
+         not of the number of streams. Idle: 32 requests at once, next to idle watches through the same gateway, 100 \
+         on a connection: this shows what open streams cost the other requests.",
     figures: &FIGURES,
     goals: &[
         Goal::ratio("cpu_us", BUSY_1000, BUSY_1).must(Bound::AtMost(1.15)),

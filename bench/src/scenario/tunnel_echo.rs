@@ -14,9 +14,9 @@ use crate::tunnel;
 pub const ABOUT: About = About {
     name: "tunnel-echo",
     title: "Tunnel: 64 bytes there and back",
-    method: "One connection through each tunnel, 64 bytes there and back, the next when the last have come. What counts \
-         is what a tunnel adds to the direct path. CPU is that of both processes together; of the destination on the \
-         direct path.",
+    method: "One connection through each tunnel sends 64 bytes there and back, and the next 64 when these have \
+         returned. The goals are about the time that a tunnel adds to the direct path. CPU is that of both processes \
+         together; of the destination on the direct path.",
     figures: &[Figure::new("p50", "p50 µs", 0), Figure::new("p99", "p99 µs", 0), Figure::new("cpu", "CPU µs each", 0)],
     goals: &[
         Goal::ratio("p50", OURS, ANP_HTTP).over(DIRECT).must(AtMost(0.5)),

@@ -31,7 +31,7 @@ keep. Objects in the separate namespace do not decide, because anyone who may wr
 {{- $own -}}
 {{- else if and (include "cluster-gateway.tunnel.on" .) (not (include "cluster-gateway.hasClusters" .)) -}}
 {{- with include "cluster-gateway.clustersNamespaceStranger" . -}}
-{{- fail (printf "namespace %s already exists, and this release did not create it: %s. Anyone who may write Secrets there controls where clusters' requests and credentials go. To use it, set secretNamespace=%s; otherwise set secretNamespace to another namespace" $own . $own) -}}
+{{- fail (printf "namespace %s already exists, and this release did not create it: %s. Every user that may write Secrets there controls where clusters' requests and credentials go. To use it, set secretNamespace=%s; otherwise set secretNamespace to another namespace" $own . $own) -}}
 {{- end -}}
 {{- $own -}}
 {{- else -}}

@@ -37,7 +37,7 @@ Examples:
   kubectl clusters check berlin
   kubectl clusters check -o json")]
 pub struct Check {
-    /// One cluster alone [default: all]
+    /// The only cluster to check [default: all]
     name: Option<String>,
     /// json or yaml
     #[arg(short, long, value_name = "FORMAT")]

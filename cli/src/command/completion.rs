@@ -36,8 +36,8 @@ Examples:
   chmod +x ~/.local/bin/kubectl_complete-clusters
   source <(kubectl-clusters completion bash)")]
 pub struct Completion {
-    /// What completes: kubectl or a shell
-    #[arg(value_name = "WHO")]
+    /// The program that completes: kubectl or a shell
+    #[arg(value_name = "PROGRAM")]
     by: By,
     /// What stands in the line, as kubectl tells it
     #[arg(last = true, hide = true)]

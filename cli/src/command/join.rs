@@ -36,7 +36,7 @@ use crate::{labels, output, selection, span};
 Examples:
   kubectl clusters join berlin --member-context berlin-admin --rights view
   kubectl clusters join berlin --member-kubeconfig berlin.yaml --rights ./rights.yaml -l env=prod
-  kubectl clusters join berlin --endpoint https://10.0.0.7:6443     # where the gateway finds it
+  kubectl clusters join berlin --endpoint https://10.0.0.7:6443     # where the gateway reaches it
   kubectl clusters join oslo --member-context oslo-admin --rights edit --tunnel    # an agent there dials out")]
 pub struct Join {
     /// The cluster's name on the hub

@@ -27,8 +27,8 @@ use crate::trouble::{Result, Trouble};
 Examples:
   kubectl clusters list
   kubectl clusters list -l env=prod -o wide
-  kubectl clusters list -w                    # again every 5 s, rows that changed
-  kubectl clusters list --no-probe -o name    # names alone, from the hub alone")]
+  kubectl clusters list -w                    # polls every 5 s, prints rows that changed
+  kubectl clusters list --no-probe -o name    # only names, only from the hub")]
 pub struct List {
     /// Clusters whose labels match, as in env=prod,tier!=test
     #[arg(short = 'l', long, value_name = "SELECTOR", default_value = "", hide_default_value = true)]

@@ -11,8 +11,8 @@ use crate::{output, selection, span, text_table};
 
 /// Check each hop to a cluster, with times, and name the one that fails.
 ///
-/// Asks the hub, the gateway and the member in turn, and names the hop that fails. Times are of
-/// whole requests from here: each includes the hops before it.
+/// Asks the hub, the gateway and the member in turn, and names the hop that fails. Each time is
+/// that of a whole request from here, so it includes the hops before it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kubectl clusters probe berlin")]
 pub struct Probe {

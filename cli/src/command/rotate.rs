@@ -39,7 +39,7 @@ const ANSWERS: usize = 4;
 Examples:
   kubectl clusters rotate berlin                 # by your context berlin, if there is one
   kubectl clusters rotate berlin --member-context berlin-admin
-  kubectl clusters rotate berlin --grace 1m      # for hubs that are slow to tell their watchers")]
+  kubectl clusters rotate berlin --grace 1m      # for hubs whose watches lag")]
 pub struct Rotate {
     /// The cluster
     name: String,

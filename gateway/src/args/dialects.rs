@@ -23,10 +23,10 @@ pub struct Dialects {
     /// off: not at all; standalone: on a hub that has no Karmada
     #[arg(long, value_enum, default_value_t = KarmadaDialect::Off, value_name = "WHERE")]
     pub karmada_dialect: KarmadaDialect,
-    /// Under Karmada's paths, do not ask members whom the registered credential may impersonate,
-    /// and send all groups, uids and extra attributes of a caller; members refuse the request if it
-    /// may not. Whichever of `system:authenticated` and
-    /// `system:unauthenticated` the member adds is never sent
+    /// Send all groups, uids and extra attributes of a caller under Karmada's paths, without asking
+    /// members whom the registered credential may impersonate. A member refuses the request if the
+    /// credential may not impersonate one of them. The gateway never sends `system:authenticated`
+    /// or `system:unauthenticated` if the member adds that group itself
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub karmada_forward_all_groups: bool,
 }
