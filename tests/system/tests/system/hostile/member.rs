@@ -19,6 +19,9 @@ enum Expected {
     Later,
     /// An answer that is seen not to be whole, or none.
     Cut,
+    /// The same, for a caller that begins to read when the member has sent everything: one that
+    /// keeps up might take in as much as comes.
+    CutUnread,
     /// An answer with this body.
     Answer(usize),
     /// A body of which so many bytes come, and that goes on.
@@ -56,6 +59,10 @@ async fn beside_a_victim(hub: FakeHub, rows: &[Asked]) {
             wire.until(row, |wire| goes_on.is_met(&name, wire.seen(stream))).await;
             open.push((*row, name, stream, goes_on));
         } else {
+            if *expected == [Expected::CutUnread] {
+                let is_read = is_read.as_ref().expect("a member that knows when it has sent everything");
+                within(WAIT, format!("{row}, sent"), is_read.notified()).await;
+            }
             let seen = wire.outcome(stream).await;
             let text = seen.text();
             let is_met = expected.iter().any(|expected| expected.is_met(&name, Some(&seen)));
@@ -87,7 +94,7 @@ impl Expected {
         match self {
             Self::Refused => told(502),
             Self::Later => told(503),
-            Self::Cut => matches!(seen.status, Some(200) | None) && seen.reset.is_some(),
+            Self::Cut | Self::CutUnread => matches!(seen.status, Some(200) | None) && seen.reset.is_some(),
             Self::Answer(bytes) => seen.status == Some(200) && seen.ended && seen.body.len() == bytes,
             Self::Open(bytes) => seen.status == Some(200) && !seen.is_over() && seen.body.len() == bytes,
             Self::Silence => seen.status.is_none() && !seen.is_over() && seen.body.is_empty(),
