@@ -36,6 +36,9 @@ fn explain(error: HubClientError) -> anyhow::Error {
              --standalone",
         ),
         HubClientError::UserAgent => anyhow!("--user-agent cannot be sent in a header"),
-        HubClientError::Kubeconfig { .. } | HubClientError::Client(_) => error.into(),
+        HubClientError::Kubeconfig { .. }
+        | HubClientError::Client(_)
+        | HubClientError::Url { .. }
+        | HubClientError::Ca { .. } => error.into(),
     }
 }

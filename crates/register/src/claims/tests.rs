@@ -140,7 +140,7 @@ proptest! {
             prop_assert!(owners <= 1);
             if let Holder::Object { object, is_gone: false, .. } = &holder {
                 let lives = matches!(&verdict.step, Step::Keep | Step::Wait)
-                    || matches!(&verdict.step, Step::Write(owner) if *owner == object);
+                    || matches!(&verdict.step, Step::Write(owner) if owner == object);
                 prop_assert!(lives, "{verdict:?}");
             }
             prop_assert!(holder != Holder::Person || verdict.step == Step::Keep);
