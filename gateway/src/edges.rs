@@ -61,7 +61,7 @@ where
         }
     });
     let io = TokioIo::new(Observed::new(stream, reader));
-    let _ = limits::http1().serve_connection(io, service).await;
+    let _ = limits::http1(true).serve_connection(io, service).await;
     std::mem::take(&mut *requests.lock())
 }
 

@@ -25,6 +25,7 @@ use crate::request_body::RequestBody;
 /// Serves until the client or the gateway closes the connection.
 pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), Ended> {
     let requests = Arc::clone(&connection);
+    let many_users = connection.gateway().authenticator.recognize(connection.peer());
     let lengths = Lengths::default();
     let reader = lengths.reader(Some(connection.held()));
     let io = TokioIo::new(Observed::new(Linger::new(stream), reader));
@@ -52,6 +53,6 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
             Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, account)))
         })
     });
-    let serving = limits::http1().serve_connection(io, service).with_upgrades();
+    let serving = limits::http1(many_users).serve_connection(io, service).with_upgrades();
     super::drive(serving, UpgradeableConnection::graceful_shutdown, &connection).await
 }

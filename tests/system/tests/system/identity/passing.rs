@@ -58,6 +58,20 @@ async fn crowded_users_cross_whole(versions: Versions) {
     }
 }
 
+/// Whoever speaks for itself may send 512 lines.
+#[tokio::test]
+async fn a_hub_may_send_two_thousand_lines_over_http1() {
+    let fixture = Fixture::with(Http::H2, &[]).await;
+    fixture.hub.allow_all();
+    let mut identity = vec![("X-Remote-User", "jane")];
+    identity.extend(std::iter::repeat_n(("X-Remote-Group", "dev"), 2000));
+    let mut connection = fixture.front_proxy(Http::H1).await;
+    assert_eq!(connection.call("GET", &target(), &identity, b"").await.status, 200);
+    identity.extend(std::iter::repeat_n(("X-Remote-Group", "dev"), 1000));
+    let mut connection = fixture.front_proxy(Http::H1).await;
+    assert_eq!(connection.call("GET", &target(), &identity, b"").await.status, 431);
+}
+
 #[tokio::test]
 async fn uids_and_extra_attributes_are_withheld_as_the_operator_says() {
     let fixture =
