@@ -12,7 +12,7 @@ pub const CRATES: &[&[&str]] = &[
     &["gateway", "tunnel-server", "tunnel-agent"],
     &["audit", "fleet", "links"],
     &["auth", "exec-credential", "hub", "register", "tunnel"],
-    &["api", "telemetry", "traces"],
+    &["api", "placement", "telemetry", "traces"],
     &["net"],
     &["kit", "structure-tests"],
 ];
