@@ -11,7 +11,7 @@ pub const CRATES: &[&[&str]] = &[
     &["edges", "hub-tests", "system-tests"],
     &["gateway", "tunnel-server", "tunnel-agent"],
     &["audit", "fleet", "links"],
-    &["auth", "exec-credential", "hub", "register", "tunnel"],
+    &["auth", "delivery", "exec-credential", "hub", "register", "tunnel"],
     &["api", "placement", "telemetry", "traces"],
     &["net"],
     &["kit", "structure-tests"],
