@@ -50,7 +50,7 @@ impl Prepared {
             cluster_sets: spec.cluster_sets.clone(),
             // Upstream ends with a panic on negative numbers, which its API lets pass.
             number_of_clusters: spec.number_of_clusters.map(|count| usize::try_from(count).unwrap_or(0)),
-            predicates: spec.predicates.iter().map(Predicate::compile).collect(),
+            predicates: predicates::predicates(&spec.predicates),
             tolerations: tolerations(&spec.tolerations),
             prioritizers: weights::prioritizers(&spec.prioritizer_policy),
             groups: GroupRule::compile(&spec.decision_strategy.group_strategy),

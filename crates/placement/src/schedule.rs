@@ -4,12 +4,12 @@ use std::cmp::Reverse;
 
 use crate::candidates::{Candidates, candidates};
 use crate::conditions::{Counts, Misconfigured, misconfigured, satisfied};
-use crate::groups::groups;
 use crate::input::{Input, Own};
 use crate::objects::ManagedCluster;
 use crate::outcome::{Candidate, Filter, Outcome, Scored, Warning};
 use crate::predicates::{Predicates, RUN, TooCostly};
 use crate::prioritizers::scored;
+use crate::slices::groups;
 use crate::taints::{Tolerance, earlier, tolerance};
 
 /// What a run has found so far.

@@ -1,7 +1,8 @@
-//! Groups as `PlacementDecision` objects, and as the Placement's status tells them.
+//! Decision groups, as `PlacementDecision` objects and as the Placement's status tells them.
 
-use crate::objects::PLACEMENT_LABEL;
+use crate::objects::{ManagedCluster, PLACEMENT_LABEL};
 use crate::outcome::Group;
+use crate::prepared::GroupRule;
 
 /// Clusters of one object.
 pub const SLICE: usize = 100;
@@ -30,6 +31,29 @@ pub struct GroupStatus<'o> {
     /// Names of the objects.
     pub decisions: Vec<String>,
     pub cluster_count: usize,
+}
+
+/// The groups of the chosen clusters: each of the rule's takes what it matches of what is left,
+/// the last the rest. There is always one.
+pub(crate) fn groups<'a>(chosen: &[&'a ManagedCluster], rule: &'a GroupRule) -> Vec<Group<'a>> {
+    let size = rule.size.within(chosen.len()).unwrap_or(chosen.len());
+    let mut rest: Vec<&ManagedCluster> = chosen.to_vec();
+    rest.sort_by(|a, b| a.name.cmp(&b.name));
+    let mut groups = Vec::new();
+    for group in &rule.groups {
+        let matched: Vec<&ManagedCluster> = rest.extract_if(.., |cluster| group.has(cluster)).collect();
+        groups.extend(split(&group.name, &matched, size));
+    }
+    groups.extend(split("", &rest, size));
+    if groups.is_empty() {
+        groups.push(Group { name: "", clusters: Vec::new() });
+    }
+    groups
+}
+
+fn split<'a>(name: &'a str, clusters: &[&'a ManagedCluster], size: usize) -> impl Iterator<Item = Group<'a>> {
+    let names = |part: &[&'a ManagedCluster]| part.iter().map(|cluster| cluster.name.as_str()).collect();
+    clusters.chunks(size.max(1)).map(move |part| Group { name, clusters: names(part) })
 }
 
 /// The objects of `groups`: slices of each, one at least.

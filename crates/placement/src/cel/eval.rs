@@ -9,9 +9,9 @@ use regex::Regex;
 
 use super::library::Overload;
 use super::meter::{Failure, Meter};
-use super::syntax::{Element, Expr, Node, Operator};
+use super::syntax::{Constant, Element, Expr, Node, Operator};
 use super::types::Type;
-use super::value::{Map, Value};
+use super::value::Value;
 
 pub type Answer<'a> = Result<Value<'a>, Failure>;
 
@@ -41,7 +41,12 @@ impl<'a> Run<'_, 'a> {
     pub fn value(&mut self, expression: &'a Expr) -> Answer<'a> {
         self.meter.charge(1)?;
         match &expression.node {
-            Node::Constant(constant) => Ok(Value::from(constant)),
+            Node::Constant(constant) => {
+                if let Constant::Bytes(bytes) = constant {
+                    self.meter.traverse(bytes.len())?;
+                }
+                Ok(Value::from(constant))
+            }
             Node::Variable(at) => self.variables.get(*at).cloned().ok_or_else(|| Failure::error("no such variable")),
             Node::Local(at) => self.locals.get(*at).cloned().ok_or_else(|| Failure::error("no such variable")),
             Node::Select { of, field, is_optional } => {
@@ -172,6 +177,12 @@ impl<'a> Run<'_, 'a> {
         let mut values: [Value<'a>; ARGUMENTS] = [Value::Null, Value::Null, Value::Null, Value::Null];
         for (value, argument) in values.iter_mut().zip(arguments) {
             *value = self.value(argument)?;
+            // Few functions look at less than all of a text.
+            match value {
+                Value::Text(text) => self.meter.traverse(text.len())?,
+                Value::Bytes(bytes) => self.meter.traverse(bytes.len())?,
+                _ => {}
+            }
         }
         let values = values.get(..arguments.len()).ok_or_else(Failure::no_overload)?;
         let fits = |overload: &&&Overload| overload.takes(values.iter().map(Value::kind));
@@ -204,9 +215,6 @@ impl<'a> Run<'_, 'a> {
 
     fn within(&mut self, value: &Value<'a>, whole: &Value<'a>) -> Result<bool, Failure> {
         match whole {
-            Value::Map(Map::Json(entries)) => {
-                Ok(matches!(value, Value::Text(name) if entries.contains_key::<str>(name)))
-            }
             Value::Map(map) => Ok(map.get(value, self.meter)?.is_some()),
             Value::List(list) => {
                 for element in list.iter() {

@@ -18,6 +18,8 @@ pub struct Parser<'t> {
     /// Variables of the comprehensions around here, from the outermost.
     locals: Vec<Box<str>>,
     depth: usize,
+    /// Constant patterns so far.
+    patterns: usize,
 }
 
 type Parsed = Result<Expr, Fault>;
@@ -39,7 +41,7 @@ const BINARY: [&[(&str, Operator)]; 3] = [
 
 /// The expression that is `text`, whole.
 pub fn parse(text: &str, variables: &[Variable]) -> Parsed {
-    let mut parser = Parser { tokens: tokens(text)?, next: 0, variables, locals: Vec::new(), depth: 0 };
+    let mut parser = Parser { tokens: tokens(text)?, next: 0, variables, locals: Vec::new(), depth: 0, patterns: 0 };
     let expression = parser.expression()?;
     match parser.peek() {
         Kind::End => Ok(expression),

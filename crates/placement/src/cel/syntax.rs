@@ -140,6 +140,8 @@ impl Limits {
     pub const DEPTH: usize = 96;
     /// Comprehensions within each other.
     pub const FOLDS: usize = 6;
+    /// Patterns that are constants: they are compiled with the expression.
+    pub const PATTERNS: usize = 16;
 }
 
 // === impl Fault ===

@@ -186,8 +186,10 @@ fn no_expression_takes_more_steps_than_it_has() {
     let doubled =
         format!("['{}'].map(a, a + a).map(a, a + a).map(a, a + a).map(a, a + a).size() == 1", "x".repeat(9_000));
     let listed = format!("{ten}.map(a, {ten}.map(b, {ten}.map(c, {ten}.map(d, {ten}.map(e, e))))).size() == 10");
+    let bytes = format!("{ten}.all(a, {ten}.all(b, {ten}.all(c, b'{}' != b'')))", "x".repeat(900));
+    let texts = format!("{ten}.all(a, {ten}.all(b, {ten}.all(c, !isQuantity('{}'))))", "x".repeat(900));
     let pattern = format!("{ten}.all(a, {ten}.all(b, 'abc'.matches(string(a) + string(b)) || true))");
-    for text in [cube, doubled, listed, pattern] {
+    for text in [cube, doubled, listed, bytes, texts, pattern] {
         assert_eq!(found(&text, 10_000), Found::Failure(Failure::Exhausted), "{text}");
     }
     let mut meter = Meter::new(100);
@@ -208,6 +210,7 @@ fn no_expression_is_deeper_or_longer_than_the_limits() {
         format!("{}{}", "[".repeat(200), "]".repeat(200)),
         seven,
         format!("'{}' == ''", "a".repeat(Limits::TEXT)),
+        format!("false{}", " || 'a'.matches('b')".repeat(Limits::PATTERNS + 1)),
     ] {
         assert!(matches!(found(&text, STEPS), Found::Fault(_)), "{text:.60}");
     }

@@ -204,7 +204,10 @@ impl<'a> Map<'a> {
 
     pub fn get(&self, key: &Value<'a>, meter: &mut Meter) -> Result<Option<Value<'a>>, Failure> {
         match (self, key) {
-            (_, Value::Text(name)) => self.field(name, meter),
+            (_, Value::Text(name)) => {
+                meter.traverse(name.len())?;
+                self.field(name, meter)
+            }
             (Self::Json(_), _) => Ok(None),
             (Self::Built(entries), _) => {
                 for (candidate, value) in entries.iter() {

@@ -14,6 +14,24 @@ pub struct Predicate {
     pub expressions: Vec<Program>,
 }
 
+/// Bytes of all expressions of a Placement: reading them takes time, too.
+const EXPRESSIONS: usize = 64 * 1024;
+
+/// All predicates, unless one cannot be used.
+///
+/// # Errors
+///
+/// As [`Predicate::compile`]; or the expressions are too long altogether.
+pub fn predicates(predicates: &[ClusterPredicate]) -> Result<Vec<Predicate>, String> {
+    let of = |predicate: &ClusterPredicate| -> usize {
+        predicate.required_cluster_selector.cel_selector.cel_expressions.iter().map(String::len).sum()
+    };
+    if predicates.iter().map(of).sum::<usize>() > EXPRESSIONS {
+        return Err(format!("compilation failed: the expressions have more than {EXPRESSIONS} bytes in all"));
+    }
+    predicates.iter().map(Predicate::compile).collect()
+}
+
 // === impl Predicate ===
 
 impl Predicate {

@@ -110,6 +110,8 @@ fn selectors_and_expressions_are_compiled_in_order() {
     );
     let cel = wrong(json!({"celSelector": {"celExpressions": ["true", "invalid.expression"]}}));
     assert!(cel.starts_with("compilation failed: ERROR: <input>:1:1: undeclared reference to 'invalid'"), "{cel}");
+    let long = wrong(json!({"celSelector": {"celExpressions": vec![format!("'{}' != ''", "a".repeat(9_000)); 8]}}));
+    assert_eq!(long, "compilation failed: the expressions have more than 65536 bytes in all");
     let group = json!({"decisionStrategy": {"groupStrategy": {"decisionGroups": [
         {"groupName": "g", "groupClusterSelector": {"labelSelector": {"matchExpressions": near}}}]}}});
     assert_eq!(prepared(group).groups.unwrap_err(), "\"Near\" is not a valid label selector operator");

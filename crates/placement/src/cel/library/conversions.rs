@@ -118,8 +118,8 @@ fn bool<'a>(_: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     match arguments {
         [value @ Value::Bool(_)] => Ok(value.clone()),
         [Value::Text(text)] => match &**text {
-            "true" | "True" | "TRUE" | "t" | "1" => Ok(Value::Bool(true)),
-            "false" | "False" | "FALSE" | "f" | "0" => Ok(Value::Bool(false)),
+            "true" | "True" | "TRUE" | "t" | "T" | "1" => Ok(Value::Bool(true)),
+            "false" | "False" | "FALSE" | "f" | "F" | "0" => Ok(Value::Bool(false)),
             _ => Err(Failure::error("cannot convert to bool")),
         },
         _ => Err(Failure::no_overload()),

@@ -123,6 +123,7 @@ fn plain(out: &mut String, value: &Value<'_>, run: &mut Run<'_, '_>) -> Result<(
             write!(out, "]")
         }
         Value::Map(map) => {
+            run.meter.charge(2 * map.len())?;
             out.push('{');
             for (at, (key, value)) in map.keys().iter().zip(map.values()).enumerate() {
                 out.push_str(if at > 0 { ", " } else { "" });

@@ -55,6 +55,10 @@ impl Parser<'_> {
         let pattern = arguments.get(1).filter(|_| MATCHING.contains(&name));
         let regex = match pattern.map(|pattern| &pattern.node) {
             Some(Node::Constant(Constant::Text(pattern))) => {
+                self.patterns += 1;
+                if self.patterns > Limits::PATTERNS {
+                    return Err(Fault::new(at, format!("there are more than {} patterns", Limits::PATTERNS)));
+                }
                 Some(patterns::compiled(pattern).map_err(|why| Fault::new(at, why))?)
             }
             _ => None,

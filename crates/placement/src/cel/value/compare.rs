@@ -82,6 +82,7 @@ fn maps(a: &Map<'_>, b: &Map<'_>, meter: &mut Meter) -> Result<bool, Failure> {
     if a.len() != b.len() {
         return Ok(false);
     }
+    meter.charge(2 * a.len())?;
     for (key, value) in a.keys().iter().zip(a.values()) {
         match b.get(key, meter)? {
             Some(other) if value.equals(&other, meter)? => {}
