@@ -6,6 +6,8 @@ use regex::{Regex, RegexBuilder};
 const PATTERN: usize = 1024;
 /// Bytes of a compiled pattern, which also bounds the time that compiling takes.
 const COMPILED: usize = 64 * 1024;
+/// Bytes of one that is compiled for each evaluation.
+const SMALL: usize = 16 * 1024;
 /// Bytes that matching may keep of what it has seen.
 const CACHE: usize = 1024 * 1024;
 /// Levels of brackets in a pattern.
@@ -23,15 +25,30 @@ const CLASSES: [(char, &str); 8] = [
     ('C', r"(?s:.)"),
 ];
 
+/// A pattern that is compiled once.
+///
 /// # Errors
 ///
-/// The pattern is no regular expression, or too large a one.
+/// It is no regular expression, or too large a one.
 pub fn compiled(pattern: &str) -> Result<Regex, String> {
+    within(pattern, COMPILED)
+}
+
+/// A pattern that is compiled for each evaluation.
+///
+/// # Errors
+///
+/// It is no regular expression, or too large a one for that.
+pub fn compiled_small(pattern: &str) -> Result<Regex, String> {
+    within(pattern, SMALL)
+}
+
+fn within(pattern: &str, size: usize) -> Result<Regex, String> {
     if pattern.len() > PATTERN {
         return Err(format!("a pattern is longer than {PATTERN} bytes"));
     }
     let mut builder = RegexBuilder::new(&of_ascii(pattern));
-    builder.size_limit(COMPILED).dfa_size_limit(CACHE).nest_limit(DEPTH);
+    builder.size_limit(size).dfa_size_limit(CACHE).nest_limit(DEPTH);
     builder.build().map_err(|error| format!("error parsing regexp: {}", error.to_string().replace('\n', " ")))
 }
 
@@ -71,6 +88,8 @@ mod tests {
     fn large_patterns_are_refused() {
         assert!(compiled("(((a{100}){100}){100}){100}").is_err());
         assert!(compiled(&"a".repeat(PATTERN + 1)).is_err());
+        assert!(compiled("[a-z]{900}").is_ok() && compiled_small("[a-z]{900}").is_err());
+        assert!(compiled_small(r"^[\w.-]+-(eu|us)-\d{1,3}$").is_ok());
         assert!(compiled(&"(".repeat(200)).is_err() && compiled("a(").is_err());
     }
 }

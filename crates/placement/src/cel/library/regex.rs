@@ -28,7 +28,7 @@ fn with<T>(run: &mut Run<'_, '_>, text: &str, pattern: &str, ask: impl FnOnce(&R
         return Ok(ask(compiled));
     }
     run.meter.charge(COMPILING)?;
-    let compiled = patterns::compiled(pattern).map_err(Failure::error)?;
+    let compiled = patterns::compiled_small(pattern).map_err(Failure::error)?;
     Ok(ask(&compiled))
 }
 
