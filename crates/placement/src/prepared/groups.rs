@@ -73,7 +73,8 @@ impl Size {
         }
     }
 
-    /// Of `total`, percentages rounded up. None is no limit: what is not above 0, or above the total.
+    /// Of `total`, percentages rounded up. None is no limit: what is not above 0, or is above the
+    /// total.
     pub fn within(self, total: usize) -> Option<usize> {
         let wanted = match self {
             Self::Count(count) => count,
