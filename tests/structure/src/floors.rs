@@ -11,8 +11,8 @@ pub const CRATES: &[&[&str]] = &[
     &["edges", "hub-tests", "system-tests"],
     &["gateway", "tunnel-server", "tunnel-agent"],
     &["audit", "fleet", "links"],
-    &["auth", "exec-credential", "hub", "register", "tunnel"],
-    &["api", "telemetry", "traces"],
+    &["auth", "delivery", "exec-credential", "hub", "register", "tunnel"],
+    &["api", "placement", "telemetry", "traces"],
     &["net"],
     &["kit", "structure-tests"],
 ];

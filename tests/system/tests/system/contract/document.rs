@@ -10,13 +10,15 @@ const REQUIREMENTS: [(char, usize); 9] =
     [('A', 17), ('B', 9), ('C', 21), ('D', 13), ('E', 23), ('T', 10), ('P', 10), ('S', 13), ('K', 16)];
 
 /// Where the sources of each crate are, as the document names it.
-const CRATES: [(&str, &str); 21] = [
+const CRATES: [(&str, &str); 23] = [
     ("api", "crates/api/src"),
     ("audit", "crates/audit/src"),
     ("auth", "crates/auth/src"),
+    ("delivery", "crates/delivery/src"),
     ("exec", "crates/exec/src"),
     ("links", "crates/links/src"),
     ("net", "crates/net/src"),
+    ("placement", "crates/placement/src"),
     ("register", "crates/register/src"),
     ("telemetry", "crates/telemetry/src"),
     ("traces", "crates/traces/src"),

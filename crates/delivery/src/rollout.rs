@@ -1,0 +1,86 @@
+//! Rollout of a template over the clusters of a Placement: all at once, some at a time, or group by
+//! group (`RolloutStrategy` of Open Cluster Management's API v1.3).
+//!
+//! The caller tells the state of each work that has the new template already; who has none yet is
+//! in no state. It gives the template to those that are [to roll out](Rollout::to_roll_out), and
+//! asks again when something changes, at the latest at [`Rollout::recheck_at`].
+
+mod groups;
+mod state;
+mod steps;
+mod strategy;
+
+pub use self::groups::DecisionGroup;
+pub use self::state::{Condition, Existing, State, state};
+pub use self::strategy::{InvalidStrategy, MandatoryDecisionGroup, Progress, RolloutStrategy, deadline};
+
+use placement::prepared::Size;
+use time::OffsetDateTime;
+
+use self::steps::{Waits, per_cluster, per_group};
+use self::strategy::{Kind, Plan};
+
+/// What is to be done.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rollout<'a> {
+    /// Those that are busy with the template, or get it now.
+    pub to_roll_out: Vec<Turn<'a>>,
+    /// Those whose time is over.
+    pub timed_out: Vec<&'a str>,
+    /// Those that have a work and are chosen no longer.
+    pub removed: Vec<&'a str>,
+    /// Whether more failed than may: nobody new starts.
+    pub has_too_many_failures: bool,
+    /// The first end of a wait.
+    pub recheck_at: Option<OffsetDateTime>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Turn<'a> {
+    pub cluster: &'a str,
+    pub state: State,
+}
+
+/// Whose turn it is.
+///
+/// # Errors
+///
+/// A number or a duration of the strategy cannot be read.
+pub fn roll_out<'a>(
+    strategy: &RolloutStrategy,
+    groups: &'a [DecisionGroup<'a>],
+    existing: &'a [Existing<'a>],
+    now: OffsetDateTime,
+) -> Result<Rollout<'a>, InvalidStrategy> {
+    let plan = Plan::read(strategy)?;
+    let all = groups::clusters(groups.iter());
+    let is_here = |one: &&Existing<'a>| all.contains(one.cluster);
+    let (mut current, removed): (Vec<&Existing<'a>>, Vec<_>) = existing.iter().partition(is_here);
+    current.sort_by_key(|one| one.cluster);
+    let mut removed: Vec<&str> = removed.into_iter().map(|one| one.cluster).collect();
+    removed.sort_unstable();
+    let waits = Waits { success: plan.min_success_time, deadline: plan.progress_deadline, now };
+    Ok(Rollout { removed, ..run(&plan, groups, &current, &waits) })
+}
+
+fn run<'a>(plan: &Plan, groups: &'a [DecisionGroup<'a>], current: &[&'a Existing<'a>], waits: &Waits) -> Rollout<'a> {
+    let all = groups::clusters(groups.iter());
+    if plan.kind == Kind::All {
+        return per_cluster(&all, all.len(), all.len(), waits, current);
+    }
+    let (mandatory, rest) = groups::split(groups, &plan.mandatory);
+    // Those that go first tolerate no failure, whatever the others do.
+    if !mandatory.is_empty() {
+        let first = per_group(&mandatory, Size::Count(0), waits, current);
+        if !first.to_roll_out.is_empty() || !first.timed_out.is_empty() {
+            return first;
+        }
+    }
+    if plan.kind == Kind::PerGroup {
+        return per_group(&rest, plan.max_failures, waits, current);
+    }
+    let others = groups::clusters(rest.into_iter());
+    let concurrency = plan.max_concurrency.within(others.len()).unwrap_or(others.len());
+    let failures = plan.max_failures.within(all.len()).unwrap_or(0);
+    per_cluster(&others, concurrency, failures, waits, current)
+}

@@ -1,0 +1,116 @@
+//! The steps of a rollout: some clusters at a time, or group by group.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use placement::prepared::Size;
+use time::{Duration, OffsetDateTime};
+
+use super::groups::DecisionGroup;
+use super::state::{Existing, State};
+use super::{Rollout, Turn};
+
+/// How long is waited for what.
+#[derive(Debug, Clone, Copy)]
+pub struct Waits {
+    /// For one that succeeded to go on doing so.
+    pub success: Duration,
+    /// For one that progresses or failed; none: for ever.
+    pub deadline: Option<Duration>,
+    pub now: OffsetDateTime,
+}
+
+/// At most `most` clusters are busy: those that are, by name, then new ones, by name. Nobody new
+/// starts once more than `failures` failed.
+pub fn per_cluster<'a>(
+    clusters: &BTreeSet<&'a str>,
+    most: usize,
+    failures: usize,
+    waits: &Waits,
+    current: &[&'a Existing<'a>],
+) -> Rollout<'a> {
+    let mut found = Rollout::default();
+    let mut failed = 0;
+    for one in current {
+        let mut state = one.state;
+        if !found.has_too_many_failures || state != State::ToApply {
+            state = found.judge(one, waits);
+        }
+        failed += usize::from(matches!(state, State::TimeOut | State::Failed));
+        found.has_too_many_failures = failed > failures;
+        if found.to_roll_out.len() >= most {
+            return found;
+        }
+    }
+    if found.has_too_many_failures {
+        return found;
+    }
+    let known: BTreeSet<&str> = current.iter().map(|one| one.cluster).collect();
+    let room = most.saturating_sub(found.to_roll_out.len());
+    // Upstream looks at the size only after it has taken one.
+    let new = clusters.difference(&known).take(room.max(1));
+    found.to_roll_out.extend(new.map(|cluster| Turn { cluster, state: State::ToApply }));
+    found
+}
+
+/// All clusters of a group at once; the next group when nobody but failures is busy. A group with
+/// more than `failures` of them ends it.
+pub fn per_group<'a>(
+    groups: &[&'a DecisionGroup<'a>],
+    failures: Size,
+    waits: &Waits,
+    current: &[&'a Existing<'a>],
+) -> Rollout<'a> {
+    let mut found = Rollout::default();
+    let mut states: BTreeMap<&str, State> = BTreeMap::new();
+    for one in current.iter().filter(|one| one.state != State::ToApply) {
+        states.insert(one.cluster, found.judge(one, waits));
+    }
+    let mut all_failed = 0;
+    for group in groups {
+        let clusters: BTreeSet<&'a str> = group.clusters.iter().copied().collect();
+        let most = failures.within(clusters.len()).unwrap_or(0);
+        let mut failed = 0;
+        for cluster in clusters {
+            match states.get(cluster) {
+                Some(State::TimeOut | State::Failed) => {
+                    failed += 1;
+                    found.has_too_many_failures = failed > most;
+                }
+                Some(_) => {}
+                None => found.to_roll_out.push(Turn { cluster, state: State::ToApply }),
+            }
+        }
+        all_failed += failed;
+        if found.to_roll_out.len() > all_failed || found.has_too_many_failures {
+            break;
+        }
+    }
+    found
+}
+
+// === impl Rollout ===
+
+impl<'a> Rollout<'a> {
+    /// Puts a work where it belongs; returns its state, which may be that its time is over.
+    fn judge(&mut self, one: &'a Existing<'a>, waits: &Waits) -> State {
+        let end = |wait: Duration| one.since.unwrap_or(waits.now).saturating_add(wait);
+        let turn = Turn { cluster: one.cluster, state: one.state };
+        let end = match one.state {
+            State::TimeOut | State::Skip => return one.state,
+            State::ToApply => None,
+            State::Succeeded if end(waits.success) <= waits.now => return one.state,
+            State::Succeeded => Some(end(waits.success)),
+            State::Progressing | State::Failed => waits.deadline.map(end),
+        };
+        if end.is_some_and(|end| end <= waits.now) {
+            self.timed_out.push(one.cluster);
+            return State::TimeOut;
+        }
+        self.recheck_at = match (self.recheck_at, end) {
+            (Some(known), Some(end)) => Some(known.min(end)),
+            (known, end) => known.or(end),
+        };
+        self.to_roll_out.push(turn);
+        one.state
+    }
+}

@@ -1,0 +1,80 @@
+//! Regular expressions: `matches` of CEL, `find` and `findAll` of Kubernetes.
+
+use ::regex::Regex;
+
+use super::{Overload, function, method};
+use crate::cel::eval::{Answer, Run};
+use crate::cel::meter::Failure;
+use crate::cel::patterns;
+use crate::cel::types::Type::{Bool, Int, List, Text};
+use crate::cel::value::Value;
+
+pub const OVERLOADS: &[Overload] = &[
+    method("matches", &[Text, Text], Bool, matches),
+    function("matches", &[Text, Text], Bool, matches),
+    method("find", &[Text, Text], Text, find),
+    method("findAll", &[Text, Text], List, find_all),
+    method("findAll", &[Text, Text, Int], List, find_all),
+];
+
+/// Steps that compiling a pattern takes, which is no constant.
+const COMPILING: usize = 5_000;
+/// Bytes of text and pattern, multiplied, that are matched in a step.
+const MATCHING: usize = 40;
+
+fn with<T>(run: &mut Run<'_, '_>, text: &str, pattern: &str, ask: impl FnOnce(&Regex) -> T) -> Result<T, Failure> {
+    run.meter.charge(1 + text.len().saturating_mul(pattern.len()) / MATCHING)?;
+    if let Some(compiled) = run.regex {
+        return Ok(ask(compiled));
+    }
+    run.meter.charge(COMPILING)?;
+    let compiled = patterns::compiled_small(pattern).map_err(Failure::error)?;
+    Ok(ask(&compiled))
+}
+
+fn matches<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
+    let [Value::Text(text), Value::Text(pattern)] = arguments else { return Err(Failure::no_overload()) };
+    with(run, text, pattern, |regex| regex.is_match(text)).map(Value::Bool)
+}
+
+fn find<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
+    let [Value::Text(text), Value::Text(pattern)] = arguments else { return Err(Failure::no_overload()) };
+    let found = with(run, text, pattern, |regex| regex.find(text).map(|found| found.as_str().to_owned()))?;
+    Ok(Value::text(found.unwrap_or_default()))
+}
+
+fn find_all<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
+    let (text, pattern, limit) = match arguments {
+        [Value::Text(text), Value::Text(pattern)] => (text, pattern, usize::MAX),
+        [Value::Text(text), Value::Text(pattern), Value::Int(limit)] => {
+            (text, pattern, usize::try_from(*limit).unwrap_or(usize::MAX))
+        }
+        _ => return Err(Failure::no_overload()),
+    };
+    run.meter.charge(text.len())?;
+    let found = with(run, text, pattern, |regex| {
+        regex.find_iter(text).take(limit).map(|found| Value::text(found.as_str())).collect()
+    })?;
+    Ok(Value::list(found))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cel::tests::{fails, holds, refused};
+
+    #[test]
+    fn patterns_match_and_find() {
+        holds(&[
+            r#""eu-west".matches("^e") && !"us".matches("^e") && matches("abc", "b")"#,
+            r#""abc 123".find("[0-9]+") == "123" && "abc".find("[0-9]+") == """#,
+            r#""123 abc 456".findAll("[0-9]+") == ["123", "456"] && "123 456".findAll("[0-9]+", 1) == ["123"]"#,
+            r#"["a", "b"].exists(p, "xbx".matches(p))"#,
+        ]);
+    }
+
+    #[test]
+    fn broken_ones_are_told_early_where_they_can_be() {
+        refused(&[r#""a".matches("(")"#, r#""a".find("*") == "a""#]);
+        fails(&[r#"["("].exists(p, "a".matches(p))"#]);
+    }
+}

@@ -1,0 +1,95 @@
+//! Regular expressions as RE2 means them. Matching takes time in proportion to the text.
+
+use regex::{Regex, RegexBuilder};
+
+/// Bytes of a pattern.
+const PATTERN: usize = 1024;
+/// Bytes of a compiled pattern, which also bounds the time that compiling takes.
+const COMPILED: usize = 64 * 1024;
+/// Bytes of one that is compiled for each evaluation.
+const SMALL: usize = 16 * 1024;
+/// Bytes that matching may keep of what it has seen.
+const CACHE: usize = 1024 * 1024;
+/// Levels of brackets in a pattern.
+const DEPTH: u32 = 50;
+
+/// RE2's classes are of ASCII; the crate's are of Unicode.
+const CLASSES: [(char, &str); 8] = [
+    ('d', "[0-9]"),
+    ('D', "[^0-9]"),
+    ('w', "[0-9A-Za-z_]"),
+    ('W', "[^0-9A-Za-z_]"),
+    ('s', r"[\t\n\x0c\r ]"),
+    ('S', r"[^\t\n\x0c\r ]"),
+    ('b', r"(?-u:\b)"),
+    ('C', r"(?s:.)"),
+];
+
+/// A pattern that is compiled once.
+///
+/// # Errors
+///
+/// It is no regular expression, or too large a one.
+pub fn compiled(pattern: &str) -> Result<Regex, String> {
+    within(pattern, COMPILED)
+}
+
+/// A pattern that is compiled for each evaluation.
+///
+/// # Errors
+///
+/// It is no regular expression, or too large a one for that.
+pub fn compiled_small(pattern: &str) -> Result<Regex, String> {
+    within(pattern, SMALL)
+}
+
+fn within(pattern: &str, size: usize) -> Result<Regex, String> {
+    if pattern.len() > PATTERN {
+        return Err(format!("a pattern is longer than {PATTERN} bytes"));
+    }
+    let mut builder = RegexBuilder::new(&of_ascii(pattern));
+    builder.size_limit(size).dfa_size_limit(CACHE).nest_limit(DEPTH);
+    builder.build().map_err(|error| format!("error parsing regexp: {}", error.to_string().replace('\n', " ")))
+}
+
+fn of_ascii(pattern: &str) -> String {
+    let mut out = String::with_capacity(pattern.len());
+    let mut rest = pattern.chars();
+    while let Some(c) = rest.next() {
+        if c != '\\' {
+            out.push(c);
+            continue;
+        }
+        let Some(letter) = rest.next() else {
+            out.push(c);
+            break;
+        };
+        match CLASSES.iter().find(|(known, _)| *known == letter) {
+            Some((_, class)) => out.push_str(class),
+            None => out.extend([c, letter]),
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn classes_are_of_ascii() {
+        let is_match = |pattern: &str, text: &str| compiled(pattern).unwrap().is_match(text);
+        assert!(is_match(r"^\d+$", "12") && !is_match(r"^\d$", "٣"));
+        assert!(is_match(r"^[\w.-]+$", "a_1.b-") && !is_match(r"^\w$", "ä"));
+        assert!(is_match(r"\bb\b", "a b c") && is_match(r"^\\d$", r"\d"));
+    }
+
+    #[test]
+    fn large_patterns_are_refused() {
+        assert!(compiled("(((a{100}){100}){100}){100}").is_err());
+        assert!(compiled(&"a".repeat(PATTERN + 1)).is_err());
+        assert!(compiled("[a-z]{900}").is_ok() && compiled_small("[a-z]{900}").is_err());
+        assert!(compiled_small(r"^[\w.-]+-(eu|us)-\d{1,3}$").is_ok());
+        assert!(compiled(&"(".repeat(200)).is_err() && compiled("a(").is_err());
+    }
+}

@@ -1,0 +1,236 @@
+//! Values while an expression is evaluated. What comes from the input is borrowed from it.
+
+mod compare;
+
+use std::ops::Deref;
+use std::rc::Rc;
+
+use ipnet::IpNet;
+use serde_json::Value as Json;
+use time::{Duration, OffsetDateTime};
+
+use super::library::{Format, Url};
+use super::meter::{Failure, Meter};
+use super::syntax::Constant;
+use super::types::Type;
+use crate::quantity::Quantity;
+
+#[derive(Debug, Clone)]
+pub enum Value<'a> {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    Text(Text<'a>),
+    Bytes(Rc<[u8]>),
+    List(List<'a>),
+    Map(Map<'a>),
+    Duration(Duration),
+    Timestamp(OffsetDateTime),
+    Type(Type),
+    Optional(Option<Rc<Value<'a>>>),
+    Quantity(Rc<Quantity>),
+    Semver(Rc<semver::Version>),
+    Ip(std::net::IpAddr),
+    Cidr(IpNet),
+    Url(Rc<Url>),
+    Format(Format),
+}
+
+#[derive(Debug, Clone)]
+pub enum Text<'a> {
+    Borrowed(&'a str),
+    Shared(Rc<str>),
+}
+
+#[derive(Debug, Clone)]
+pub enum List<'a> {
+    Json(&'a [Json]),
+    Built(Rc<[Value<'a>]>),
+}
+
+#[derive(Debug, Clone)]
+pub enum Map<'a> {
+    Json(&'a serde_json::Map<String, Json>),
+    Built(Rc<[(Value<'a>, Value<'a>)]>),
+}
+
+// === impl Value ===
+
+impl Value<'_> {
+    pub fn kind(&self) -> Type {
+        match self {
+            Self::Null => Type::Null,
+            Self::Bool(_) => Type::Bool,
+            Self::Int(_) => Type::Int,
+            Self::Uint(_) => Type::Uint,
+            Self::Double(_) => Type::Double,
+            Self::Text(_) => Type::Text,
+            Self::Bytes(_) => Type::Bytes,
+            Self::List(_) => Type::List,
+            Self::Map(_) => Type::Map,
+            Self::Duration(_) => Type::Duration,
+            Self::Timestamp(_) => Type::Timestamp,
+            Self::Type(_) => Type::Type,
+            Self::Optional(_) => Type::Optional,
+            Self::Quantity(_) => Type::Quantity,
+            Self::Semver(_) => Type::Semver,
+            Self::Ip(_) => Type::Ip,
+            Self::Cidr(_) => Type::Cidr,
+            Self::Url(_) => Type::Url,
+            Self::Format(_) => Type::Format,
+        }
+    }
+
+    pub fn text(text: impl Into<Rc<str>>) -> Self {
+        Self::Text(Text::Shared(text.into()))
+    }
+
+    pub fn list(values: Vec<Self>) -> Self {
+        Self::List(List::Built(values.into()))
+    }
+
+    pub fn map(entries: Vec<(Self, Self)>) -> Self {
+        Self::Map(Map::Built(entries.into()))
+    }
+
+    pub fn optional(value: Option<Self>) -> Self {
+        Self::Optional(value.map(Rc::new))
+    }
+
+    /// Of a length, which always fits.
+    pub fn size(size: usize) -> Self {
+        Self::Int(i64::try_from(size).unwrap_or(i64::MAX))
+    }
+}
+
+impl<'a> From<&'a Json> for Value<'a> {
+    /// Integers stay integers, as in objects that the API server sends.
+    fn from(json: &'a Json) -> Self {
+        match json {
+            Json::Null => Self::Null,
+            Json::Bool(is_true) => Self::Bool(*is_true),
+            Json::Number(number) => number
+                .as_i64()
+                .map(Self::Int)
+                .or_else(|| number.as_u64().map(Self::Uint))
+                .or_else(|| number.as_f64().map(Self::Double))
+                .unwrap_or(Self::Null),
+            Json::String(text) => Self::from(text.as_str()),
+            Json::Array(values) => Self::List(List::Json(values)),
+            Json::Object(entries) => Self::Map(Map::Json(entries)),
+        }
+    }
+}
+
+impl<'a> From<&'a str> for Value<'a> {
+    fn from(text: &'a str) -> Self {
+        Self::Text(Text::Borrowed(text))
+    }
+}
+
+impl<'a> From<&'a Constant> for Value<'a> {
+    fn from(constant: &'a Constant) -> Self {
+        match constant {
+            Constant::Null => Self::Null,
+            Constant::Bool(is_true) => Self::Bool(*is_true),
+            Constant::Int(value) => Self::Int(*value),
+            Constant::Uint(value) => Self::Uint(*value),
+            Constant::Double(value) => Self::Double(*value),
+            Constant::Text(text) => Self::from(&**text),
+            Constant::Bytes(bytes) => Self::Bytes(Rc::from(&**bytes)),
+            Constant::Type(kind) => Self::Type(*kind),
+        }
+    }
+}
+
+// === impl Text ===
+
+impl Deref for Text<'_> {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        match self {
+            Self::Borrowed(text) => text,
+            Self::Shared(text) => text,
+        }
+    }
+}
+
+// === impl List ===
+
+impl<'a> List<'a> {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Json(values) => values.len(),
+            Self::Built(values) => values.len(),
+        }
+    }
+
+    pub fn get(&self, at: usize) -> Option<Value<'a>> {
+        match self {
+            Self::Json(values) => values.get(at).map(Value::from),
+            Self::Built(values) => values.get(at).cloned(),
+        }
+    }
+
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = Value<'a>> + ExactSizeIterator {
+        (0..self.len()).map(|at| self.get(at).unwrap_or(Value::Null))
+    }
+}
+
+// === impl Map ===
+
+impl<'a> Map<'a> {
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Json(entries) => entries.len(),
+            Self::Built(entries) => entries.len(),
+        }
+    }
+
+    /// The value of a field, which is a key that is a string.
+    pub fn field(&self, name: &str, meter: &mut Meter) -> Result<Option<Value<'a>>, Failure> {
+        match self {
+            Self::Json(entries) => Ok(entries.get(name).map(Value::from)),
+            Self::Built(entries) => {
+                meter.charge(entries.len())?;
+                let is_it = |key: &Value<'_>| matches!(key, Value::Text(text) if **text == *name);
+                Ok(entries.iter().find(|(key, _)| is_it(key)).map(|(_, value)| value.clone()))
+            }
+        }
+    }
+
+    pub fn get(&self, key: &Value<'a>, meter: &mut Meter) -> Result<Option<Value<'a>>, Failure> {
+        match (self, key) {
+            (_, Value::Text(name)) => {
+                meter.traverse(name.len())?;
+                self.field(name, meter)
+            }
+            (Self::Json(_), _) => Ok(None),
+            (Self::Built(entries), _) => {
+                for (candidate, value) in entries.iter() {
+                    if candidate.equals(key, meter)? {
+                        return Ok(Some(value.clone()));
+                    }
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    pub fn keys(&self) -> Vec<Value<'a>> {
+        match self {
+            Self::Json(entries) => entries.keys().map(|key| Value::from(key.as_str())).collect(),
+            Self::Built(entries) => entries.iter().map(|(key, _)| key.clone()).collect(),
+        }
+    }
+
+    pub fn values(&self) -> Vec<Value<'a>> {
+        match self {
+            Self::Json(entries) => entries.values().map(Value::from).collect(),
+            Self::Built(entries) => entries.iter().map(|(_, value)| value.clone()).collect(),
+        }
+    }
+}

@@ -1,0 +1,75 @@
+//! Conditions of a Placement, with upstream's reasons and messages to the letter.
+
+use crate::prepared::Prepared;
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    /// Its `type`.
+    pub kind: &'static str,
+    pub is_true: bool,
+    pub reason: &'static str,
+    pub message: String,
+}
+
+/// Why a Placement cannot be evaluated.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Misconfigured {
+    /// The filter that found it; empty where none did.
+    pub plugin: &'static str,
+    pub why: String,
+}
+
+/// What a run came to, as far as `PlacementSatisfied` depends on it.
+#[derive(Debug, Clone, Copy)]
+pub struct Counts<'a> {
+    /// Sets that the Placement asks for.
+    pub asked: &'a [String],
+    /// Those of them that are bound, or all that are.
+    pub eligible: &'a [&'a str],
+    pub bindings: usize,
+    pub candidates: usize,
+    pub chosen: usize,
+    pub unscheduled: usize,
+}
+
+/// `PlacementMisconfigured`. Where it is true, the message says which decisions are kept, if that
+/// is known; where it is false, which fields are ignored.
+pub fn misconfigured(
+    found: Option<&Misconfigured>,
+    placement: &Prepared,
+    decided_generation: Option<i64>,
+) -> Condition {
+    let (reason, mut message) = match found {
+        Some(Misconfigured { plugin, why }) => ("Misconfigured", format!("{plugin}:{why}")),
+        None => ("Succeedconfigured", "Placement configurations check pass".to_owned()),
+    };
+    let note = match (found, decided_generation) {
+        (Some(_), Some(generation)) => format!("; the decisions of generation {generation} are kept"),
+        (None, _) if !placement.ignored.is_empty() => format!("; ignored: {}", placement.ignored.join(", ")),
+        _ => String::new(),
+    };
+    message.push_str(&note);
+    Condition { kind: "PlacementMisconfigured", is_true: found.is_some(), reason, message }
+}
+
+/// `PlacementSatisfied`.
+pub fn satisfied(counts: &Counts<'_>) -> Condition {
+    let Counts { asked, eligible, bindings, candidates, chosen, unscheduled } = counts;
+    let (reason, message) = if *bindings == 0 {
+        let message = "No valid ManagedClusterSetBindings found in placement namespace";
+        ("NoManagedClusterSetBindings", message.to_owned())
+    } else if eligible.is_empty() {
+        let message = format!("None of ManagedClusterSets [{}] is bound to placement namespace", asked.join(","));
+        ("NoIntersection", message)
+    } else if *candidates == 0 {
+        let message = format!("All ManagedClusterSets [{}] have no member ManagedCluster", eligible.join(","));
+        ("AllManagedClusterSetsEmpty", message)
+    } else if *chosen == 0 {
+        ("NoManagedClusterMatched", "No ManagedCluster matches any of the cluster predicate".to_owned())
+    } else if *unscheduled == 0 {
+        ("AllDecisionsScheduled", "All cluster decisions scheduled".to_owned())
+    } else {
+        ("NotAllDecisionsScheduled", format!("{unscheduled} cluster decisions unscheduled"))
+    };
+    Condition { kind: "PlacementSatisfied", is_true: reason == "AllDecisionsScheduled", reason, message }
+}

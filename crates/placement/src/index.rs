@@ -1,0 +1,172 @@
+//! Decisions and scores, ready to be asked. Whoever watches them keeps these up to date.
+
+use std::collections::{BTreeSet, HashMap};
+
+use foldhash::fast::RandomState;
+
+use crate::objects::{AddOnPlacementScore, PlacementDecision};
+
+pub type Names<V> = HashMap<String, V, RandomState>;
+
+/// All decisions of a hub.
+#[derive(Debug, Default)]
+pub struct Decisions {
+    namespaces: Names<Namespace>,
+    /// How often decisions name a cluster.
+    uses: Names<u64>,
+}
+
+#[derive(Debug, Default)]
+struct Namespace {
+    objects: Names<PlacementDecision>,
+    /// Names of objects by the Placement that their label names.
+    owned: Names<BTreeSet<String>>,
+}
+
+/// All scores of a hub: by resource, then by cluster.
+#[derive(Debug, Default)]
+pub struct Scores {
+    resources: Names<Names<AddOnPlacementScore>>,
+}
+
+// === impl Decisions ===
+
+impl Decisions {
+    /// A decision was made or changed. Returns what it was before.
+    pub fn put(&mut self, decision: PlacementDecision) -> Option<PlacementDecision> {
+        let before = self.remove(&decision.namespace, &decision.name);
+        for cluster in &decision.clusters {
+            *self.uses.entry(cluster.clone()).or_default() += 1;
+        }
+        let namespace = self.namespaces.entry(decision.namespace.clone()).or_default();
+        if let Some(placement) = &decision.placement {
+            namespace.owned.entry(placement.clone()).or_default().insert(decision.name.clone());
+        }
+        namespace.objects.insert(decision.name.clone(), decision);
+        before
+    }
+
+    /// A decision is no more. Returns what it was.
+    pub fn remove(&mut self, namespace: &str, name: &str) -> Option<PlacementDecision> {
+        let objects = self.namespaces.get_mut(namespace)?;
+        let decision = objects.objects.remove(name)?;
+        if let Some(placement) = &decision.placement
+            && let Some(names) = objects.owned.get_mut(placement)
+        {
+            names.remove(name);
+            if names.is_empty() {
+                objects.owned.remove(placement);
+            }
+        }
+        for cluster in &decision.clusters {
+            if let Some(count) = self.uses.get_mut(cluster) {
+                *count -= 1;
+                if *count == 0 {
+                    self.uses.remove(cluster);
+                }
+            }
+        }
+        Some(decision)
+    }
+
+    /// The decisions of a Placement, by their names.
+    pub fn of(&self, namespace: &str, placement: &str) -> impl Iterator<Item = &PlacementDecision> {
+        let objects = self.namespaces.get(namespace);
+        let names = objects.and_then(|objects| objects.owned.get(placement)).into_iter().flatten();
+        names.filter_map(move |name| objects?.objects.get(name))
+    }
+
+    /// How often decisions name `cluster`.
+    pub fn uses(&self, cluster: &str) -> u64 {
+        self.uses.get(cluster).copied().unwrap_or(0)
+    }
+
+    /// Each cluster that a decision names, and how often.
+    pub fn all_uses(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.uses.iter().map(|(cluster, count)| (cluster.as_str(), *count))
+    }
+}
+
+impl FromIterator<PlacementDecision> for Decisions {
+    fn from_iter<I: IntoIterator<Item = PlacementDecision>>(decisions: I) -> Self {
+        let mut index = Self::default();
+        for decision in decisions {
+            index.put(decision);
+        }
+        index
+    }
+}
+
+// === impl Scores ===
+
+impl Scores {
+    /// Scores were told or changed. Returns what they were before.
+    pub fn put(&mut self, score: AddOnPlacementScore) -> Option<AddOnPlacementScore> {
+        let clusters = self.resources.entry(score.resource.clone()).or_default();
+        clusters.insert(score.cluster.clone(), score)
+    }
+
+    /// Scores are no more. Returns what they were.
+    pub fn remove(&mut self, cluster: &str, resource: &str) -> Option<AddOnPlacementScore> {
+        self.resources.get_mut(resource)?.remove(cluster)
+    }
+
+    pub fn get(&self, cluster: &str, resource: &str) -> Option<&AddOnPlacementScore> {
+        self.of(resource)?.get(cluster)
+    }
+
+    /// The scores of one resource, by cluster.
+    pub fn of(&self, resource: &str) -> Option<&Names<AddOnPlacementScore>> {
+        self.resources.get(resource)
+    }
+}
+
+impl FromIterator<AddOnPlacementScore> for Scores {
+    fn from_iter<I: IntoIterator<Item = AddOnPlacementScore>>(scores: I) -> Self {
+        let mut index = Self::default();
+        for score in scores {
+            index.put(score);
+        }
+        index
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn decision(name: &str, placement: Option<&str>, clusters: &[&str]) -> PlacementDecision {
+        PlacementDecision {
+            namespace: "team".into(),
+            name: name.into(),
+            placement: placement.map(str::to_owned),
+            clusters: clusters.iter().map(|cluster| (*cluster).to_owned()).collect(),
+        }
+    }
+
+    #[test]
+    fn uses_follow_what_is_put_and_removed() {
+        let mut index = Decisions::from_iter([decision("a", Some("p"), &["c1", "c2"]), decision("b", None, &["c1"])]);
+        assert_eq!((index.uses("c1"), index.uses("c2"), index.uses("c3")), (2, 1, 0));
+        let before = index.put(decision("a", Some("q"), &["c3"]));
+        assert_eq!(before, Some(decision("a", Some("p"), &["c1", "c2"])));
+        assert_eq!((index.uses("c1"), index.uses("c2"), index.uses("c3")), (1, 0, 1));
+        assert_eq!(index.all_uses().count(), 2);
+        assert_eq!(index.remove("team", "b"), Some(decision("b", None, &["c1"])));
+        assert_eq!((index.uses("c1"), index.remove("team", "b"), index.remove("other", "a")), (0, None, None));
+    }
+
+    #[test]
+    fn a_placement_has_the_decisions_that_are_labelled_with_it() {
+        let mut index = Decisions::from_iter([
+            decision("b", Some("p"), &[]),
+            decision("a", Some("p"), &[]),
+            decision("p-3", None, &[]),
+        ]);
+        let names = |index: &Decisions| index.of("team", "p").map(|one| one.name.clone()).collect::<Vec<_>>();
+        assert_eq!(names(&index), ["a", "b"]);
+        index.put(decision("a", Some("q"), &[]));
+        assert_eq!(names(&index), ["b"]);
+        assert_eq!(index.of("other", "p").count(), 0);
+    }
+}

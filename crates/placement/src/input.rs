@@ -1,0 +1,54 @@
+//! What a run looks at.
+
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+use time::OffsetDateTime;
+
+use crate::index::{Decisions, Scores};
+use crate::objects::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
+use crate::prepared::Prepared;
+
+/// Everything that a choice depends on. Nothing else is asked, no clock either.
+#[derive(Debug, Clone, Copy)]
+pub struct Input<'a> {
+    pub placement: &'a Prepared,
+    pub sets: &'a [&'a ManagedClusterSet],
+    /// Those of other namespaces do not count.
+    pub bindings: &'a [&'a ManagedClusterSetBinding],
+    /// In any order; by name is fastest.
+    pub clusters: &'a [&'a ManagedCluster],
+    pub scores: &'a Scores,
+    pub decisions: &'a Decisions,
+    /// The generation of the Placement that its present decisions follow, if that is known.
+    pub decided_generation: Option<i64>,
+    pub now: OffsetDateTime,
+}
+
+/// Who is chosen now, and how often that is written: by the Placement's own decisions.
+#[derive(Debug)]
+pub struct Own<'a> {
+    counts: HashMap<&'a str, u64, RandomState>,
+}
+
+// === impl Own ===
+
+impl<'a> Own<'a> {
+    pub fn of(input: &Input<'a>) -> Self {
+        let mut counts: HashMap<&str, u64, RandomState> = HashMap::default();
+        for decision in input.decisions.of(&input.placement.namespace, &input.placement.name) {
+            for cluster in &decision.clusters {
+                *counts.entry(cluster).or_default() += 1;
+            }
+        }
+        Self { counts }
+    }
+
+    pub fn has(&self, cluster: &str) -> bool {
+        self.counts.contains_key(cluster)
+    }
+
+    pub fn count(&self, cluster: &str) -> u64 {
+        self.counts.get(cluster).copied().unwrap_or(0)
+    }
+}

@@ -1,0 +1,109 @@
+//! `ManagedCluster` (`cluster.open-cluster-management.io/v1`).
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Value as Json, json};
+use time::OffsetDateTime;
+
+use super::{is_there, list, moment, text, texts};
+use crate::quantity::Quantity;
+
+/// A cluster: what predicates, taints and prioritizers ask for, and the object for expressions.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(from = "Json")]
+pub struct ManagedCluster {
+    pub name: String,
+    pub labels: BTreeMap<String, String>,
+    /// `status.clusterClaims`; of several with one name, the last counts.
+    pub claims: BTreeMap<String, String>,
+    pub taints: Vec<Taint>,
+    /// Cores, if the status has both the allocatable ones and the capacity.
+    pub cpu: Option<f64>,
+    /// Bytes, likewise.
+    pub memory: Option<f64>,
+    pub is_deleting: bool,
+    object: Json,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Taint {
+    pub key: String,
+    pub value: String,
+    /// `NoSelect`, `PreferNoSelect` or `NoSelectIfNew`.
+    pub effect: String,
+    /// None: so long ago that no toleration with an end lasts.
+    pub time_added: Option<OffsetDateTime>,
+}
+
+// === impl ManagedCluster ===
+
+impl ManagedCluster {
+    /// The whole object, with the fields that upstream's type always has: expressions may ask for
+    /// them by `has`.
+    pub fn object(&self) -> &Json {
+        &self.object
+    }
+}
+
+impl From<Json> for ManagedCluster {
+    fn from(object: Json) -> Self {
+        let claim = |claim: &Json| (text(claim, "/name"), text(claim, "/value"));
+        Self {
+            name: text(&object, "/metadata/name"),
+            labels: texts(&object, "/metadata/labels"),
+            claims: list(&object, "/status/clusterClaims").iter().map(claim).collect(),
+            taints: list(&object, "/spec/taints").iter().map(Taint::read).collect(),
+            cpu: allocatable(&object, "cpu"),
+            memory: allocatable(&object, "memory"),
+            is_deleting: is_there(&object, "/metadata/deletionTimestamp"),
+            object: whole(object),
+        }
+    }
+}
+
+// === impl Taint ===
+
+impl Taint {
+    fn read(object: &Json) -> Self {
+        Self {
+            key: text(object, "/key"),
+            value: text(object, "/value"),
+            effect: text(object, "/effect"),
+            time_added: moment(object, "/timeAdded"),
+        }
+    }
+}
+
+/// What `resource` there is to allocate, if its capacity is told too.
+fn allocatable(object: &Json, resource: &str) -> Option<f64> {
+    let quantity = |of: &str| -> Option<f64> {
+        let found = object.pointer(&format!("/status/{of}/{resource}"))?;
+        let text = found.as_str().map_or_else(|| found.to_string(), str::to_owned);
+        text.parse().ok().map(|quantity: Quantity| quantity.approximate())
+    };
+    quantity("capacity").and_then(|_| quantity("allocatable"))
+}
+
+/// `object` with what Go's type writes even when it is empty.
+fn whole(mut object: Json) -> Json {
+    if !object.is_object() {
+        object = json!({});
+    }
+    for (parent, field, empty) in [
+        ("", "metadata", json!({})),
+        ("", "spec", json!({})),
+        ("", "status", json!({})),
+        ("/metadata", "creationTimestamp", Json::Null),
+        ("/spec", "hubAcceptsClient", json!(false)),
+        ("/status", "conditions", Json::Null),
+        ("/status", "version", json!({})),
+    ] {
+        let parent = object.pointer_mut(parent).and_then(Json::as_object_mut);
+        let entry = parent.map(|parent| parent.entry(field).or_insert_with(|| empty.clone()));
+        if let Some(found) = entry.filter(|found| found.is_null()) {
+            *found = empty;
+        }
+    }
+    object
+}

@@ -1,0 +1,78 @@
+//! `ManagedClusterSet` and `ManagedClusterSetBinding`
+//! (`cluster.open-cluster-management.io/v1beta2`).
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use super::{ManagedCluster, text};
+use crate::selector::{LabelSelector, Selector};
+
+/// Label of a cluster: the one exclusive set that it is in.
+pub const SET_LABEL: &str = "cluster.open-cluster-management.io/clusterset";
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(from = "Json")]
+pub struct ManagedClusterSet {
+    pub name: String,
+    pub members: Members,
+}
+
+/// Who is in a set.
+#[derive(Debug, Clone)]
+pub enum Members {
+    /// Clusters whose label [`SET_LABEL`] is the set's name.
+    Labelled,
+    Selected(Selector),
+    /// It cannot be told, and this is why.
+    Unreadable(String),
+}
+
+/// A set that may be used in a namespace. Its name is the set's.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "Json")]
+pub struct ManagedClusterSetBinding {
+    pub namespace: String,
+    pub name: String,
+}
+
+// === impl ManagedClusterSet ===
+
+impl ManagedClusterSet {
+    pub fn has(&self, cluster: &ManagedCluster) -> bool {
+        match &self.members {
+            Members::Labelled => cluster.labels.get(SET_LABEL) == Some(&self.name),
+            Members::Selected(selector) => selector.matches(&cluster.labels),
+            Members::Unreadable(_) => false,
+        }
+    }
+}
+
+impl From<Json> for ManagedClusterSet {
+    fn from(object: Json) -> Self {
+        let kind = text(&object, "/spec/clusterSelector/selectorType");
+        let members = match kind.as_str() {
+            "" | "ExclusiveClusterSetLabel" => Members::Labelled,
+            "LabelSelector" => selected(object.pointer("/spec/clusterSelector/labelSelector")),
+            other => Members::Unreadable(format!("selectorType is not right: {other}")),
+        };
+        Self { name: text(&object, "/metadata/name"), members }
+    }
+}
+
+/// No selector selects nothing, an empty one everything, as in Kubernetes.
+fn selected(selector: Option<&Json>) -> Members {
+    let Some(selector) = selector.filter(|selector| !selector.is_null()) else {
+        return Members::Selected(Selector::nothing());
+    };
+    let read = LabelSelector::deserialize(selector).map_err(|error| error.to_string());
+    let compiled = read.and_then(|selector| Selector::compile(&selector).map_err(|error| error.to_string()));
+    compiled.map_or_else(Members::Unreadable, Members::Selected)
+}
+
+// === impl ManagedClusterSetBinding ===
+
+impl From<Json> for ManagedClusterSetBinding {
+    fn from(object: Json) -> Self {
+        Self { namespace: text(&object, "/metadata/namespace"), name: text(&object, "/metadata/name") }
+    }
+}

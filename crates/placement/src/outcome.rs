@@ -1,0 +1,97 @@
+//! What a run finds.
+
+use std::fmt::Write as _;
+
+use time::OffsetDateTime;
+
+use crate::conditions::Condition;
+use crate::objects::ManagedCluster;
+
+#[derive(Debug)]
+pub struct Outcome<'a> {
+    /// Clusters of the sets, sorted by name.
+    pub candidates: Vec<Candidate<'a>>,
+    pub prioritizers: Vec<Scored<'a>>,
+    /// Names of the chosen clusters, best first.
+    pub chosen: Vec<&'a str>,
+    /// Clusters that were asked for and are not there.
+    pub unscheduled: usize,
+    /// What decisions should say. None: the Placement cannot be evaluated, and keeps the decisions
+    /// that it has.
+    pub groups: Option<Vec<Group<'a>>>,
+    /// `PlacementMisconfigured` and `PlacementSatisfied`.
+    pub conditions: [Condition; 2],
+    /// What makes the event of a changed decision a warning.
+    pub warnings: Vec<Warning<'a>>,
+    /// When a toleration of a chosen cluster ends: the result may be another then.
+    pub requeue_at: Option<OffsetDateTime>,
+}
+
+#[derive(Debug)]
+pub struct Candidate<'a> {
+    pub cluster: &'a ManagedCluster,
+    /// None: it passed all filters.
+    pub filtered_by: Option<Filter>,
+    /// Sum of score × weight; 0 if it was filtered.
+    pub total: i64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Filter {
+    Predicate,
+    TaintToleration,
+}
+
+/// A prioritizer's scores.
+#[derive(Debug)]
+pub struct Scored<'a> {
+    pub name: &'a str,
+    pub weight: i32,
+    /// In the order of the candidates. None: it has no score for it.
+    pub scores: Vec<Option<i64>>,
+}
+
+/// Clusters that are told together.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Group<'a> {
+    /// Empty for those that no group of the Placement matches.
+    pub name: &'a str,
+    /// Sorted, one at least unless it is the only group.
+    pub clusters: Vec<&'a str>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Warning<'a> {
+    /// The prioritizer's name.
+    pub plugin: &'a str,
+    pub message: String,
+}
+
+/// Characters of an event's message, at most.
+pub const MESSAGE: usize = 1_000;
+
+// === impl Outcome ===
+
+impl<'a> Outcome<'a> {
+    /// Those that passed all filters, in the order of their names.
+    pub fn feasible(&self) -> impl Iterator<Item = &Candidate<'a>> {
+        self.candidates.iter().filter(|candidate| candidate.filtered_by.is_none())
+    }
+
+    /// The message of the event `ScoreUpdate`: `name:score ` of each that passed all filters, at
+    /// most 1,000 characters of these; `......` for the rest.
+    pub fn score_message(&self) -> String {
+        let mut message = String::new();
+        for candidate in self.feasible() {
+            let before = message.len();
+            // Writing to a string does not fail.
+            let _ = write!(message, "{}:{} ", candidate.cluster.name, candidate.total);
+            if message.len() > MESSAGE {
+                message.truncate(before);
+                message.push_str("......");
+                break;
+            }
+        }
+        message
+    }
+}

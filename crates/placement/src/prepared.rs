@@ -1,0 +1,88 @@
+//! A Placement that is ready to be scheduled: selectors and expressions are compiled once, not for
+//! every run.
+//!
+//! What is wrong with it is kept beside the rest: upstream finds it only on the way, and some of it
+//! not at all when there is no cluster to try it on.
+
+mod groups;
+mod predicates;
+mod weights;
+
+pub use self::groups::{DecisionGroup, GroupRule, Size};
+pub use self::predicates::{Predicate, VARIABLES};
+pub use self::weights::{Prioritizer, Weighted};
+
+use crate::objects::{Placement, Toleration};
+
+/// Annotation of a Placement that is not to be scheduled: `true`.
+pub const DISABLE_ANNOTATION: &str = "cluster.open-cluster-management.io/experimental-scheduling-disable";
+
+#[derive(Debug)]
+pub struct Prepared {
+    pub namespace: String,
+    pub name: String,
+    pub generation: i64,
+    /// Whether it is to be left as it is: it is being deleted, or scheduling is switched off.
+    pub is_at_rest: bool,
+    /// Empty: all that are bound.
+    pub cluster_sets: Vec<String>,
+    /// None: all that fit.
+    pub number_of_clusters: Option<usize>,
+    pub predicates: Result<Vec<Predicate>, String>,
+    pub tolerations: Result<Vec<Toleration>, &'static str>,
+    pub prioritizers: Result<Vec<Weighted>, String>,
+    pub groups: Result<GroupRule, String>,
+    /// Fields that are set and not looked at.
+    pub ignored: Vec<&'static str>,
+}
+
+// === impl Prepared ===
+
+impl Prepared {
+    pub fn new(placement: &Placement) -> Self {
+        let (metadata, spec) = (&placement.metadata, &placement.spec);
+        let is_disabled = metadata.annotations.get(DISABLE_ANNOTATION).is_some_and(|value| value == "true");
+        Self {
+            namespace: metadata.namespace.clone(),
+            name: metadata.name.clone(),
+            generation: metadata.generation,
+            is_at_rest: is_disabled || metadata.deletion_timestamp.is_some(),
+            cluster_sets: spec.cluster_sets.clone(),
+            // Upstream ends with a panic on negative numbers, which its API lets pass.
+            number_of_clusters: spec.number_of_clusters.map(|count| usize::try_from(count).unwrap_or(0)),
+            predicates: predicates::predicates(&spec.predicates),
+            tolerations: tolerations(&spec.tolerations),
+            prioritizers: weights::prioritizers(&spec.prioritizer_policy),
+            groups: GroupRule::compile(&spec.decision_strategy.group_strategy),
+            ignored: ignored(placement),
+        }
+    }
+}
+
+/// The tolerations, unless one of them says what can mean nothing.
+fn tolerations(tolerations: &[Toleration]) -> Result<Vec<Toleration>, &'static str> {
+    for toleration in tolerations {
+        let is_exists = toleration.operator == "Exists";
+        if toleration.key.is_empty() && !is_exists {
+            return Err("If the key is empty, operator must be Exists.");
+        }
+        if is_exists && !toleration.value.is_empty() {
+            return Err("If the operator is Exists, the value should be empty.");
+        }
+    }
+    Ok(tolerations.to_vec())
+}
+
+/// Fields that the API has and upstream's scheduler does not read, where they are not the default.
+fn ignored(placement: &Placement) -> Vec<&'static str> {
+    let spec = &placement.spec;
+    let set = [
+        ("spec.spreadPolicy", !spec.spread_policy.spread_constraints.is_empty()),
+        ("spec.sortBy", !matches!(spec.sort_by.as_str(), "" | "ClusterName")),
+        ("spec.scoreRateLimit", !matches!(spec.score_rate_limit.as_str(), "" | "1m")),
+    ];
+    set.into_iter().filter(|(_, is_set)| *is_set).map(|(field, _)| field).collect()
+}
+
+#[cfg(test)]
+mod tests;
