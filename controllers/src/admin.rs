@@ -11,10 +11,11 @@ use telemetry::admin::nearby::{refuse_remote, wants_json};
 use telemetry::admin::{self, Answer, Endpoint, Probes, answer, method_not_allowed, text};
 use tokio::runtime::Handle;
 
+use crate::parts;
 use crate::reports::{Report, Reports};
 
 /// What keeps the controllers from being ready, as `/readyz` tells it.
-pub const CONDITIONS: &[&str] = &["shutdown"];
+pub const CONDITIONS: &[&str] = &["shutdown", parts::OCM_RIVAL, parts::OCM_ADMISSION];
 
 const SOURCES: &str = "/debug/sources";
 const HELP: &str = "there are:

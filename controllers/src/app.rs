@@ -78,7 +78,7 @@ impl Controllers {
             admin = %admin.address(), "running"
         );
         let end = CancellationToken::new();
-        let engine = engine::Engine { config, hub, karmada, members, reports, metrics };
+        let engine = engine::Engine { config, hub, karmada, members, reports, metrics, readiness: readiness.clone() };
         let work = handle.spawn(engine.run(end.clone()));
         Ok(Self { admin, readiness, end, work, runtime })
     }

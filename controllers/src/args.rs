@@ -86,6 +86,10 @@ pub struct Sources {
     /// Name of the `ManagedServiceAccount` whose token the gateway uses for a `ManagedCluster`
     #[arg(long, default_value = "cluster-gateway", value_name = "NAME")]
     pub ocm_credential: String,
+    /// Users whose first certificate request for a `ManagedCluster` lets it in without a person;
+    /// repeatable. Only for ocm-registration
+    #[arg(long, value_name = "USER", value_delimiter = ',')]
+    pub ocm_auto_approve_users: Vec<String>,
     /// How to reach a `ManagedCluster`: auto, direct or tunnel. auto uses the tunnel if the
     /// `ManagedCluster` has no address
     #[arg(long, default_value = "auto", value_name = "WAY")]

@@ -42,6 +42,12 @@ pub enum Reason {
     ClusterRegistered,
     /// Too many removals at once.
     RemovalHeld,
+    /// An administrator's yes could not be carried out.
+    AcceptanceFailed,
+    /// A certificate request is not what an agent writes.
+    RequestNotRecognized,
+    /// A certificate request of an agent is left for a person, or waits.
+    RequestNotApproved,
 }
 
 /// To one hub. Cheap to clone.
@@ -62,6 +68,9 @@ impl Reason {
             Self::SecretConflict => "SecretConflict",
             Self::ClusterRegistered => "ClusterRegistered",
             Self::RemovalHeld => "RemovalHeld",
+            Self::AcceptanceFailed => "AcceptanceFailed",
+            Self::RequestNotRecognized => "RequestNotRecognized",
+            Self::RequestNotApproved => "RequestNotApproved",
         }
     }
 
@@ -75,6 +84,8 @@ impl Reason {
     fn action(self) -> &'static str {
         match self {
             Self::RemovalHeld => "Remove",
+            Self::AcceptanceFailed => "Accept",
+            Self::RequestNotRecognized | Self::RequestNotApproved => "Approve",
             _ => "Register",
         }
     }

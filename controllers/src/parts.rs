@@ -5,9 +5,12 @@ mod cluster_profiles;
 mod managed_service_accounts;
 mod ocm_registration;
 
+pub use self::ocm_registration::{ADMISSION as OCM_ADMISSION, RIVAL as OCM_RIVAL};
+
 use fleet::Fleet;
 use futures_util::future::{FutureExt as _, join_all};
 use kube::Client;
+use telemetry::readiness::Readiness;
 
 use crate::args::{Config, PartName};
 use crate::events::Events;
@@ -24,6 +27,7 @@ pub struct Context<'a> {
     /// On the hub.
     pub events: Events,
     pub metrics: Metrics,
+    pub readiness: Readiness,
     pub may_write: MayWrite,
 }
 

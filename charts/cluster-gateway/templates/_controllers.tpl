@@ -25,14 +25,107 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- $sources | sortAlpha | join "," -}}
 {{- end }}
 
+{{/* What --enable names: the sources, and the parts beside them. */}}
+{{- define "cluster-gateway.controllers.enabled" -}}
+{{- $all := compact (splitList "," (include "cluster-gateway.controllers.sources" .)) -}}
+{{- if .Values.controllers.ocmRegistration.enabled -}}
+{{- $all = append $all "ocm-registration" -}}
+{{- end -}}
+{{- $all | sortAlpha | join "," -}}
+{{- end }}
+
+{{/*
+Rules of the part ocm-registration: those of upstream's registration controllers, less Secrets. What it hands out to
+accepted clusters it holds itself, for the hub lets nobody give more than they have: there is no escalate and no bind.
+*/}}
+{{- define "cluster-gateway.controllers.ocmRegistrationRules" -}}
+# Requests of agents. The signer is the one of clients' certificates, and no other.
+- apiGroups: [certificates.k8s.io]
+  resources: [certificatesigningrequests]
+  verbs: [get, list, watch, create]
+- apiGroups: [certificates.k8s.io]
+  resources: [certificatesigningrequests/approval]
+  verbs: [update]
+- apiGroups: [certificates.k8s.io]
+  resources: [signers]
+  resourceNames: [kubernetes.io/kube-apiserver-client]
+  verbs: [approve]
+- apiGroups: [authorization.k8s.io]
+  resources: [subjectaccessreviews]
+  verbs: [create]
+# Clusters, and what acceptance makes for them.
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters]
+  verbs: [get, list, watch, update, patch]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters/status]
+  verbs: [update, patch]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclustersets, managedclustersetbindings]
+  verbs: [get, list, watch]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclustersets]
+  verbs: [create, patch]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclustersets/status, managedclustersetbindings/status]
+  verbs: [patch]
+- apiGroups: [""]
+  resources: [namespaces]
+  verbs: [get, list, watch, create]
+- apiGroups: [rbac.authorization.k8s.io]
+  resources: [clusterroles, clusterrolebindings, rolebindings]
+  verbs: [get, list, watch, create, patch, delete]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  verbs: [get, list, watch, create, update]
+# Of clusters that leave. The rest is handed out to agents.
+- apiGroups: [addon.open-cluster-management.io]
+  resources: [managedclusteraddons]
+  verbs: [get, list, watch, delete]
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworks]
+  verbs: [get, list, watch, update, patch, delete]
+- apiGroups: [addon.open-cluster-management.io]
+  resources: [managedclusteraddons/status]
+  verbs: [update, patch]
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworks/status]
+  verbs: [update, patch]
+- apiGroups: ["", events.k8s.io]
+  resources: [events]
+  verbs: [create, patch, update]
+- apiGroups: [register.open-cluster-management.io]
+  resources: [managedclusters/clientcertificates]
+  verbs: [renew]
+- apiGroups: [cluster.core.oam.dev]
+  resources: [clustergateways/tunnel]
+  verbs: [create]
+# What the admission policies ask of the controllers: the times of taints, and the set of clusters without one.
+- apiGroups: [register.open-cluster-management.io]
+  resources: [managedclusters/taints]
+  verbs: [update]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclustersets/join]
+  resourceNames: [default]
+  verbs: [create]
+{{- if .Values.controllers.ocmRegistration.autoApproveUsers }}
+- apiGroups: [register.open-cluster-management.io]
+  resources: [managedclusters/accept]
+  verbs: [update]
+{{- end }}
+{{- end }}
+
 {{/* Refuses values that contradict each other. */}}
 {{- define "cluster-gateway.controllers.check" -}}
 {{- $values := .Values.controllers -}}
-{{- if not (include "cluster-gateway.controllers.sources" .) -}}
-{{- fail "controllers.enabled needs a source: set controllers.sources.capi=true, or another" -}}
+{{- if not (include "cluster-gateway.controllers.enabled" .) -}}
+{{- fail "controllers.enabled needs a source or a part: set controllers.sources.capi=true, or another" -}}
 {{- end -}}
 {{- if and $values.sources.clusterProfileImport (not $values.clusterProfileProviders) -}}
 {{- fail "controllers.sources.clusterProfileImport needs controllers.clusterProfileProviders: the programs that issue credentials" -}}
+{{- end -}}
+{{- if and $values.ocmRegistration.autoApproveUsers (not $values.ocmRegistration.enabled) -}}
+{{- fail "controllers.ocmRegistration.autoApproveUsers has no effect without controllers.ocmRegistration.enabled" -}}
 {{- end -}}
 {{- if and $values.karmadaKubeconfigSecret (not $values.sources.karmada) -}}
 {{- fail "controllers.karmadaKubeconfigSecret has no effect without controllers.sources.karmada" -}}

@@ -8,6 +8,7 @@ use fleet::Fleet;
 use futures_util::future::join_all;
 use hub::election::{Election, Identity, Leading, Timing};
 use kube::Client;
+use telemetry::readiness::Readiness;
 use tokio_util::sync::CancellationToken;
 
 use crate::args::{Config, SourceName};
@@ -33,6 +34,7 @@ pub struct Engine {
     pub members: Fleet,
     pub reports: Arc<Reports>,
     pub metrics: Metrics,
+    pub readiness: Readiness,
 }
 
 /// Says that this replica leads, until it is dropped.
@@ -70,6 +72,7 @@ impl Engine {
             members: self.members.clone(),
             events: events.clone(),
             metrics: self.metrics.clone(),
+            readiness: self.readiness.clone(),
             may_write: Arc::clone(&may_write),
         });
         let secrets = Secrets::new(self.hub.clone(), &self.config.secret_namespace);

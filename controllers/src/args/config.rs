@@ -35,6 +35,7 @@ pub struct Config {
     pub kubefed_namespace: String,
     pub ocm_credential: String,
     pub ocm_endpoint: Reach,
+    pub ocm_auto_approve_users: Vec<String>,
     /// None unless clusterprofile-import is enabled.
     pub providers: Arc<Providers>,
     pub source_removal_limit: usize,
@@ -78,6 +79,9 @@ impl Config {
             }
         }
         let gateway = gateway(hub, &mut wrong);
+        if !flags.ocm_auto_approve_users.is_empty() && !parts.contains(&PartName::OcmRegistration) {
+            wrong.push("--ocm-auto-approve-users has no effect without --enable=ocm-registration".to_owned());
+        }
         if !wrong.is_empty() {
             return Err(InvalidConfig(wrong));
         }
@@ -97,6 +101,7 @@ impl Config {
             kubefed_namespace: flags.kubefed_namespace.clone(),
             ocm_credential: flags.ocm_credential.clone(),
             ocm_endpoint: flags.ocm_endpoint,
+            ocm_auto_approve_users: flags.ocm_auto_approve_users.clone(),
             providers: Arc::new(providers),
             source_removal_limit: flags.source_removal_limit,
             rules,

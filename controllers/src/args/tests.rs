@@ -74,3 +74,11 @@ fn files_for_the_gateway_need_its_url() {
     let told = ["--enable=capi", "--gateway-url=https://gateway:8443", "--gateway-ca-file=ca.crt"];
     assert_eq!(parsed(&told).unwrap().gateway.url.as_deref(), Some("https://gateway:8443"));
 }
+
+#[test]
+fn users_who_join_without_a_person_are_those_of_the_part() {
+    let users = "--ocm-auto-approve-users=a,system:serviceaccount:n:b";
+    let config = parsed(&["--enable=ocm-registration", users]).unwrap();
+    assert_eq!(config.ocm_auto_approve_users, ["a", "system:serviceaccount:n:b"]);
+    assert!(parsed(&["--enable=ocm", users]).unwrap_err().contains("--enable=ocm-registration"));
+}

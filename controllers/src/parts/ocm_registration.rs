@@ -1,9 +1,228 @@
-//! Registers clusters as the hub controllers of Open Cluster Management do.
+//! Registers clusters as the hub controllers of Open Cluster Management do, standing in for them.
+//!
+//! What is decided is in `register::csr` and `register::ocm`; here it meets the hub. While
+//! upstream's controllers run, none of this does.
 
+mod admission;
+mod beats;
+mod census;
+mod clusters;
+mod hub;
+mod mirror;
+mod queue;
+mod requests;
+mod rights;
+mod rivals;
+mod sets;
+mod watches;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Api;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::reflector::Store;
+use kube::runtime::reflector::store::Writer;
+use register::csr::SIGNER;
+use register::ocm;
+use tokio::sync::watch;
+use tokio::time::{Instant, sleep};
+
+use self::admission::{Admission, Verdict};
+use self::beats::Beats;
+use self::census::Census;
+use self::clusters::Clusters;
+use self::hub::Hub;
+use self::mirror::{Mirror, Writers};
+use self::requests::Requests;
+use self::rights::Rights;
+use self::rivals::Rivals;
+use self::sets::Sets;
 use super::Context;
+use crate::wakes::Wakes;
+
+/// In `/readyz`: upstream's controllers run.
+pub const RIVAL: &str = "ocm-rival";
+/// In `/readyz`: the admission policies are not in force.
+pub const ADMISSION: &str = "ocm-admission";
+/// Between two looks at the admission policies.
+const LOOKS: Duration = Duration::from_secs(10);
+
+/// The stores that are watched, and what is to be looked at.
+struct Shared {
+    clusters: Store<DynamicObject>,
+    cluster_resource: ApiResource,
+    requests: Store<DynamicObject>,
+    request_resource: ApiResource,
+    rights: Arc<Rights>,
+    beats: Arc<Beats>,
+    admission: Arc<Admission>,
+    sets: Sets,
+    /// Clusters to look at, those that are gone but have left something, and requests.
+    wakes: Wakes,
+    leftovers: Wakes,
+    asked: Wakes,
+}
+
+/// What fills the stores.
+struct Sources {
+    clusters: Writer<DynamicObject>,
+    requests: Writer<DynamicObject>,
+    mirror: Writers,
+    sets: sets::Writers,
+}
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
-    let _ = context;
-    std::future::pending::<()>().await;
+    let (tell, mut rivals) = watch::channel(Rivals::Unknown);
+    let stand_in = async {
+        loop {
+            wait_alone(&context, &mut rivals).await;
+            let is_alone = |rivals: &Rivals| *rivals == Rivals::None;
+            tokio::select! {
+                () = work(&context) => {}
+                _ = async { rivals.wait_for(|rivals| !is_alone(rivals)).await.map(drop) } => {}
+            }
+        }
+    };
+    tokio::join!(rivals::follow(context.hub.clone(), tell), stand_in);
+}
+
+/// Completes when upstream's controllers do not run.
+async fn wait_alone(context: &Context<'_>, rivals: &mut watch::Receiver<Rivals>) {
+    context.metrics.ocm_stands_in(false);
+    let not_ready = context.readiness.block(RIVAL);
+    loop {
+        let known = rivals.borrow_and_update().clone();
+        match known {
+            Rivals::None => break,
+            Rivals::Unknown => {}
+            Rivals::Alive(holder) => tracing::warn!(
+                holder,
+                "Open Cluster Management's own registration controllers run: ocm-registration keeps out until their \
+                 Lease {} ends; stop them, or disable this part",
+                ocm::rival::LEASE
+            ),
+        }
+        if rivals.changed().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    }
+    drop(not_ready);
+    context.metrics.ocm_stands_in(true);
+    tracing::info!("ocm-registration stands in for Open Cluster Management's registration controllers");
+}
+
+/// Everything that stands in. Never ends.
+async fn work(context: &Context<'_>) {
+    let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
+    let (shared, sources) = Shared::new(&hub, &context.config.secret_namespace);
+    let clusters = Arc::new(shared.cluster_worker(context, &hub));
+    let requests = Arc::new(shared.request_worker(context, &hub));
+    let queues = async {
+        // Without them, what is there would be written again.
+        let _ = shared.rights.mirror.listed().await;
+        let _ = shared.clusters.wait_until_ready().await;
+        shared.beats.listed().await;
+        tokio::join!(
+            queue::run(
+                Arc::clone(&clusters),
+                shared.wakes.clone(),
+                shared.clusters.clone(),
+                shared.cluster_resource.clone()
+            ),
+            queue::run(requests, shared.asked.clone(), shared.requests.clone(), shared.request_resource.clone()),
+            watches::clear_leftovers(&shared),
+            shared.beats.keep_time(&shared.wakes),
+            keep_asking(context, &shared),
+        );
+    };
+    tokio::join!(watches::follow(&shared, sources, &clusters, hub.client.clone()), queues);
+}
+
+/// Asks for admission by some `ManagedCluster`, for `/readyz` and metrics. Never ends.
+async fn keep_asking(context: &Context<'_>, shared: &Shared) {
+    let mut not_ready = None;
+    loop {
+        let some = shared.clusters.state().into_iter().find_map(|cluster| cluster.metadata.name.clone());
+        // Without any there is nobody to accept.
+        if let Some(name) = some {
+            let verdict = shared.admission.ask(&name).await;
+            let is_in_force = verdict == Verdict::InForce;
+            context.metrics.ocm_admission(is_in_force);
+            match verdict.objection() {
+                None => not_ready = None,
+                Some(objection) if not_ready.is_none() => {
+                    tracing::error!(objection, "no cluster is accepted");
+                    not_ready = Some(context.readiness.block(ADMISSION));
+                }
+                Some(_) => {}
+            }
+        }
+        sleep(LOOKS).await;
+    }
+}
+
+// === impl Shared ===
+
+impl Shared {
+    fn new(hub: &Hub, own_namespace: &str) -> (Self, Sources) {
+        let cluster_resource = hub::resource(ocm::GROUP, "v1", ocm::KIND, "managedclusters");
+        let request_resource =
+            hub::resource("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests");
+        let [clusters, requests] = [&cluster_resource, &request_resource].map(|resource| Writer::new(resource.clone()));
+        let (mirror, writers) = Mirror::new(hub.client.clone());
+        let own_namespace = own_namespace.to_owned();
+        let api = Api::all_with(hub.client.clone(), &cluster_resource);
+        let (sets, set_writers) = Sets::new(hub.clone(), clusters.as_reader());
+        let shared = Self {
+            clusters: clusters.as_reader(),
+            requests: requests.as_reader(),
+            rights: Arc::new(Rights { hub: hub.clone(), mirror, own_namespace }),
+            beats: Arc::default(),
+            admission: Arc::new(Admission::new(hub.clone(), api)),
+            sets,
+            wakes: Wakes::default(),
+            leftovers: Wakes::default(),
+            asked: Wakes::default(),
+            cluster_resource,
+            request_resource,
+        };
+        (shared, Sources { clusters, requests, mirror: writers, sets: set_writers })
+    }
+
+    fn cluster_worker(&self, context: &Context<'_>, hub: &Hub) -> Clusters {
+        Clusters {
+            hub: hub.clone(),
+            api: Api::all_with(hub.client.clone(), &self.cluster_resource),
+            rights: Arc::clone(&self.rights),
+            beats: Arc::clone(&self.beats),
+            admission: Arc::clone(&self.admission),
+            census: Census::new(context.metrics.clone()),
+            events: context.events.clone(),
+            tries: queue::Tries::default(),
+        }
+    }
+
+    fn request_worker(&self, context: &Context<'_>, hub: &Hub) -> Requests {
+        Requests {
+            hub: hub.clone(),
+            api: Api::all(hub.client.clone()),
+            clusters: Api::all_with(hub.client.clone(), &self.cluster_resource),
+            admission: Arc::clone(&self.admission),
+            trusted: context.config.ocm_auto_approve_users.clone(),
+            own_namespace: context.config.secret_namespace.clone(),
+            events: context.events.clone(),
+            metrics: context.metrics.clone(),
+            pace: parking_lot::Mutex::default(),
+            started: Instant::now(),
+            tries: queue::Tries::default(),
+        }
+    }
+}
+
+/// Requests that may be an agent's. Those of add-ons have the label too, and are not ours to judge.
+fn request_selection() -> kube::runtime::watcher::Config {
+    let labels = format!("{},!open-cluster-management.io/addon-name", register::csr::CLUSTER_LABEL);
+    kube::runtime::watcher::Config::default().fields(&format!("spec.signerName={SIGNER}")).labels(&labels)
 }

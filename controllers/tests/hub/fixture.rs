@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use controllers::Controllers;
 pub use hub_tests::fixture::{Fixture, test};
 use hub_tests::testbed::Testbed;
+use hub_tests::tools::{self, Tool};
 use hub_tests::wait;
 use serde_json::{Value, json};
 
@@ -114,11 +115,34 @@ pub fn event(testbed: &Testbed, namespace: &str, name: &str, reason: &str) -> Re
     if notes.is_empty() { Err(anyhow!("no Event {reason} on {namespace}/{name}")) } else { Ok(notes) }
 }
 
+/// Upstream's kinds, YAML: the files of a Go module whose paths begin so.
+pub fn kinds(module: &str, beginnings: &[&str]) -> Result<String> {
+    let directory = tools::module(Tool::OcmRegistration, module)?;
+    let mut all = String::new();
+    for beginning in beginnings {
+        let (folder, start) = beginning.rsplit_once('/').context("a folder")?;
+        for entry in std::fs::read_dir(directory.join(folder))? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with(start) && name.ends_with(".crd.yaml") {
+                all.push_str("\n---\n");
+                all.push_str(&std::fs::read_to_string(&path)?);
+            }
+        }
+    }
+    anyhow::ensure!(!all.is_empty(), "no kinds in {}", directory.display());
+    Ok(all)
+}
+
 /// A testbed whose hub has the kinds of the sources.
 pub fn prepared() -> Result<Testbed> {
     let testbed = Testbed::start()?;
     apply(&testbed, &[definition("cluster.x-k8s.io", "Cluster", "v1beta2", "Namespaced")])?;
-    testbed.hub.server.kubectl().ok("wait --for=condition=Established crd/clusters.cluster.x-k8s.io --timeout=30s")?;
+    let ocm = ["cluster/v1/0000_00", "cluster/v1beta2/0000_0", "work/v1/0000_00", "addon/v1alpha1/0000_0"];
+    let kubectl = testbed.hub.server.kubectl();
+    let definitions = kinds("open-cluster-management.io/api", &ocm)?;
+    kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(definitions).run()?.success()?;
+    kubectl.ok("wait --for=condition=Established crd --all --timeout=30s")?;
     Ok(testbed)
 }
 
@@ -152,11 +176,17 @@ impl Running {
         Ok(())
     }
 
+    /// Starts them again after their end.
+    pub fn restart_stopped(&mut self) -> Result<()> {
+        self.controllers = Some(Controllers::start(&self.arguments)?);
+        Ok(())
+    }
+
     fn address(&self) -> Result<SocketAddr> {
         Ok(self.controllers.as_ref().context("they run")?.admin_address())
     }
 
-    fn get(&self, path: &str) -> Result<String> {
+    pub fn get(&self, path: &str) -> Result<String> {
         let mut stream = std::net::TcpStream::connect(self.address()?)?;
         std::io::Write::write_all(
             &mut stream,

@@ -7,6 +7,7 @@ mod monitoring;
 mod names;
 mod others;
 mod page;
+mod registration;
 mod removal;
 mod rights;
 mod stillness;
@@ -24,6 +25,7 @@ fn main() -> ExitCode {
         names::trials(&fixture),
         others::trials(&fixture),
         page::trials(&fixture),
+        registration::trials(&fixture),
         removal::trials(&fixture),
         rights::trials(&fixture),
         stillness::trials(&fixture),

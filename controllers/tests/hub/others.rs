@@ -78,7 +78,6 @@ fn karmada(testbed: &Testbed) -> Result<()> {
 }
 
 fn ocm(testbed: &Testbed) -> Result<()> {
-    establish(testbed, &definition("cluster.open-cluster-management.io", "ManagedCluster", "v1", "Cluster"))?;
     let managed = |accepted: bool| -> Result<Value> {
         Ok(json!({
             "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",

@@ -25,7 +25,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 }
 
 /// The controllers' objects of a rendering.
-fn rendered(testbed: &Testbed, place: &str, values: &str) -> Result<Vec<Value>> {
+pub fn rendered(testbed: &Testbed, place: &str, values: &str) -> Result<Vec<Value>> {
     let directory = testbed.directory("controllers-helm")?;
     let helm = Helm::prepare(&directory, &testbed.hub.server.kubectl().kubeconfig)?.with(Chart::Gateway);
     let mut objects = helm.template("door", place, &[format!("--set=controllers.enabled=true,{values}")])?;
@@ -37,7 +37,7 @@ fn rendered(testbed: &Testbed, place: &str, values: &str) -> Result<Vec<Value>> 
 }
 
 /// The program as its pod would run it, with the rights that it was given.
-fn started(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Running> {
+pub fn started(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Running> {
     let rights: Vec<Value> = objects
         .iter()
         .filter(|object| RIGHTS.iter().any(|kind| object["kind"] == *kind))

@@ -17,9 +17,9 @@ pub const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
 /// Label that names the cluster.
 pub const CLUSTER_LABEL: &str = "open-cluster-management.io/cluster-name";
 /// What the organization of a cluster's agents begins with, and their common name.
-const PREFIX: &str = "system:open-cluster-management:";
+pub(crate) const PREFIX: &str = "system:open-cluster-management:";
 /// The organization of all clusters' agents.
-const ALL_CLUSTERS: &str = "system:open-cluster-management:managed-clusters";
+pub(crate) const ALL_CLUSTERS: &str = "system:open-cluster-management:managed-clusters";
 const REQUIRED_USAGES: [&str; 2] = ["digital signature", "client auth"];
 const OPTIONAL_USAGE: &str = "key encipherment";
 /// Characters of a namespace's name, which a cluster's is too (RFC 1123 label).
@@ -130,7 +130,7 @@ fn recognized(common_name: &str) -> Option<Recognized> {
 }
 
 /// RFC 1123, in lower case.
-fn is_label(name: &str) -> bool {
+pub(crate) fn is_label(name: &str) -> bool {
     (1..=LONGEST_CLUSTER).contains(&name.len())
         && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
         && !name.starts_with('-')

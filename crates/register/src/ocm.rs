@@ -5,6 +5,16 @@
 //! own: any name is asked for, any address told. An administrator's acceptance makes it a cluster,
 //! and its end ends it. Only then is anything else of it looked at.
 
+pub mod acceptance;
+pub mod condition;
+pub mod heartbeat;
+pub mod leaving;
+pub mod pace;
+pub mod rival;
+pub mod sets;
+pub mod standing;
+pub mod taints;
+
 use api::secret::{ClusterEndpoint, ClusterSecret, ConstEndpoint, Endpoint, Trust};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

@@ -65,6 +65,7 @@ pub struct ApiServer {
 struct Keys {
     authority: Arc<Authority>,
     authority_file: PathBuf,
+    authority_key: PathBuf,
     serving: PemFiles,
     service_accounts: PathBuf,
     admin: Issued,
@@ -106,6 +107,8 @@ impl Keys {
         let directory = &launcher.directory;
         let authority = Arc::new(Authority::new(&format!("{name}-ca")));
         let authority_file = authority.write_to(directory, &format!("{name}-ca"))?;
+        let authority_key = launcher.file(&format!("{name}-ca.key"));
+        std::fs::write(&authority_key, authority.key_pem())?;
         let serving = Leaf::server(name).san("kubernetes").san("kubernetes.default.svc");
         let serving = hosts.iter().fold(serving, |serving, &host| serving.san(host));
         let serving = authority.issue(&serving).write_to(directory, name)?;
@@ -113,7 +116,7 @@ impl Keys {
         std::fs::write(&service_accounts, rsa_key()?)?;
         let admin = authority.issue(&Leaf::client(format!("{name}-admin")).group("system:masters"));
         let admin_files = admin.write_to(directory, &format!("{name}-admin"))?;
-        Ok(Self { authority, authority_file, serving, service_accounts, admin, admin_files })
+        Ok(Self { authority, authority_file, authority_key, serving, service_accounts, admin, admin_files })
     }
 }
 

@@ -17,11 +17,12 @@ pub use self::registration::{GATEWAY_HOST, MemberSecret, SECRET_NAMESPACE};
 /// Common name of the certificate with which the hub calls aggregated API servers.
 pub const FRONT_PROXY: &str = "front-proxy-client";
 
-const CONTROLLERS: [&str; 4] = [
+const CONTROLLERS: [&str; 5] = [
     "namespace-controller",
     "serviceaccount-controller",
     "serviceaccount-token-controller", // puts tokens into Secrets
     "garbage-collector-controller",
+    "certificatesigningrequest-signing-controller", // signs what is approved
 ];
 
 /// A running hub.

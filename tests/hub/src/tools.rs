@@ -54,6 +54,8 @@ pub enum Tool {
     CoreDns,
     /// What enforces `NetworkPolicies` on a node: kube-router's part for them.
     Policies,
+    /// Open Cluster Management's registration: the klusterlet's agent, and the hub's controllers.
+    OcmRegistration,
     /// Does nothing until it is told to end, our own program.
     Pause,
 }
@@ -97,6 +99,7 @@ impl Tool {
             Self::KubeProxy => "kube-proxy",
             Self::CoreDns => "coredns",
             Self::Policies => "policies",
+            Self::OcmRegistration => "ocm-registration",
             Self::Pause => "pause",
         }
     }
@@ -115,6 +118,7 @@ impl Tool {
             Self::NodeKubelet | Self::KubeProxy => "node",
             Self::CoreDns => "coredns",
             Self::Policies => "policies",
+            Self::OcmRegistration => "ocm",
             Self::Pause => "pause",
             Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
         }
@@ -128,6 +132,7 @@ impl Tool {
                 ".".to_owned()
             }
             Self::KubectlOldest => "k8s.io/kubernetes/cmd/kubectl".to_owned(),
+            Self::OcmRegistration => "open-cluster-management.io/ocm/cmd/registration".to_owned(),
             Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),
             Self::Prometheus | Self::Promtool => format!("github.com/prometheus/prometheus/cmd/{}", self.binary()),
             kubernetes => format!("k8s.io/kubernetes/cmd/{}", kubernetes.binary()),
@@ -143,6 +148,11 @@ pub fn provide(tool: Tool) -> Result<PathBuf> {
         Some(path) => Ok(path),
         None => Set::read(tool.set())?.provide(tool.binary(), &tool.package()),
     }
+}
+
+/// Where the files of a Go module are that the set of `tool` requires: kinds are read from there.
+pub fn module(tool: Tool, module: &str) -> Result<PathBuf> {
+    Set::read(tool.set())?.module(module)
 }
 
 // === impl Tools ===

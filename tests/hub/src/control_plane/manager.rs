@@ -15,6 +15,8 @@ pub fn start_controller_manager(launcher: &Launcher, server: &ApiServer, control
         format!("--controllers={}", controllers.join(",")),
         format!("--service-account-private-key-file={}", server.keys.service_accounts.display()),
         format!("--root-ca-file={}", server.keys.authority_file.display()),
+        format!("--cluster-signing-cert-file={}", server.keys.authority_file.display()),
+        format!("--cluster-signing-key-file={}", server.keys.authority_key.display()),
         "--use-service-account-credentials".to_owned(),
         "--kube-api-qps=500".to_owned(),
         "--kube-api-burst=1000".to_owned(),

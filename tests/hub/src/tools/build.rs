@@ -73,6 +73,20 @@ impl Set {
         Ok(path)
     }
 
+    /// The directory of a module that this set requires, fetched if it is not there.
+    pub(super) fn module(&self, module: &str) -> Result<PathBuf> {
+        let output = Command::new("go")
+            .args(["list", "-m", "-f", "{{.Dir}}", module])
+            .current_dir(&self.sources)
+            .output()
+            .context("cannot run go list")?;
+        let directory = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+        if !output.status.success() || directory.is_empty() {
+            bail!("go list -m {module}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+        }
+        Ok(PathBuf::from(directory))
+    }
+
     fn build(&self, package: &str, path: &Path) -> Result<()> {
         let unfinished = path.with_extension("unfinished");
         let output = Command::new("go")

@@ -1,0 +1,202 @@
+//! Signs of life: the Leases of all clusters, and the moments at which their agents count as
+//! silent.
+//!
+//! A renewal changes a number here and nothing else. A cluster is looked at when its agent falls
+//! silent, by timer, or comes back.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, ResourceExt as _};
+use parking_lot::Mutex;
+use register::csr::CLUSTER_LABEL;
+use register::ocm::condition::{self, CLOCK_SYNCED};
+use register::ocm::heartbeat::{Beat, LEASE, grace};
+use serde_json::Value;
+use tokio::sync::{Notify, watch};
+use tokio::time::sleep;
+
+use super::hub::{now, value};
+use crate::wakes::Wakes;
+
+const PAGE: u32 = 500;
+/// Nothing is due.
+const LONG: Duration = Duration::from_hours(1);
+
+#[derive(Default)]
+pub struct Beats {
+    state: Mutex<State>,
+    sooner: Notify,
+    listed: watch::Sender<bool>,
+}
+
+#[derive(Default)]
+struct State {
+    beats: HashMap<String, Beat>,
+    /// When they fall silent, the first one first.
+    due: BTreeSet<(i64, String)>,
+    at: HashMap<String, i64>,
+}
+
+// === impl Beats ===
+
+impl Beats {
+    pub async fn listed(&self) {
+        // The sender lives as long as this does.
+        let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
+    }
+
+    /// What is known of `name`, whose object may have another grace by now.
+    pub fn of(&self, name: &str, grace: i64) -> Option<Beat> {
+        let mut state = self.state.lock();
+        let beat = *state.beats.get(name)?;
+        state.schedule(name, beat.silent_from(grace));
+        self.sooner.notify_one();
+        Some(beat)
+    }
+
+    /// The Lease of `cluster` as it is now. Returns whether somebody is to look at the cluster.
+    pub fn see(&self, name: &str, renewed: i64, cluster: Option<&Value>) -> bool {
+        let (grace, now) = (cluster.map_or_else(|| grace(&Value::Null), grace), now());
+        let was_off = cluster.is_some_and(|cluster| condition::status(cluster, CLOCK_SYNCED) == Some("False"));
+        let mut state = self.state.lock();
+        let before = state.beats.get(name).copied();
+        let beat = match before {
+            Some(before) => before.seen(renewed, now, grace),
+            None => Beat::found(renewed, now, grace, was_off),
+        };
+        state.beats.insert(name.to_owned(), beat);
+        state.schedule(name, beat.silent_from(grace));
+        self.sooner.notify_one();
+        before.is_none_or(|before| before.is_synced != beat.is_synced || before.silent_from(grace) <= now)
+    }
+
+    pub fn forget(&self, name: &str) {
+        let mut state = self.state.lock();
+        state.beats.remove(name);
+        state.cancel(name);
+    }
+
+    /// Puts clusters into `wakes` when they fall silent. Never ends.
+    pub async fn keep_time(&self, wakes: &Wakes) {
+        loop {
+            let wait = loop {
+                let now = now();
+                let mut state = self.state.lock();
+                let Some((at, name)) = state.due.first().cloned() else { break LONG };
+                if at > now {
+                    break Duration::from_millis(u64::try_from(at - now).unwrap_or(0));
+                }
+                state.cancel(&name);
+                drop(state);
+                wakes.push("", &name);
+            };
+            tokio::select! {
+                () = sleep(wait) => {}
+                () = self.sooner.notified() => {}
+            }
+        }
+    }
+
+    /// Follows the Leases. Never ends.
+    pub async fn follow(&self, client: Client, clusters: (&Store<DynamicObject>, &ApiResource), wakes: &Wakes) {
+        let only =
+            watcher::Config::default().fields(&format!("metadata.name={LEASE}")).labels(CLUSTER_LABEL).page_size(PAGE);
+        let mut events = watcher::watcher(Api::<Lease>::all(client), only).default_backoff().boxed();
+        let mut listed = BTreeSet::new();
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(Event::Init) => listed.clear(),
+                Ok(Event::InitApply(lease)) => {
+                    listed.insert(lease.namespace().unwrap_or_default());
+                    self.take(&lease, clusters, wakes);
+                }
+                Ok(Event::InitDone) => {
+                    self.retain(&listed, wakes);
+                    self.listed.send_replace(true);
+                }
+                Ok(Event::Apply(lease)) => self.take(&lease, clusters, wakes),
+                Ok(Event::Delete(lease)) => {
+                    let name = lease.namespace().unwrap_or_default();
+                    self.forget(&name);
+                    wakes.push("", &name);
+                }
+                Err(error) => tracing::warn!(%error, "cannot watch the Leases of clusters"),
+            }
+        }
+    }
+
+    fn retain(&self, listed: &BTreeSet<String>, wakes: &Wakes) {
+        let gone: Vec<String> = {
+            let state = self.state.lock();
+            state.beats.keys().filter(|name| !listed.contains(*name)).cloned().collect()
+        };
+        for name in gone {
+            self.forget(&name);
+            wakes.push("", &name);
+        }
+    }
+
+    fn take(&self, lease: &Lease, (store, resource): (&Store<DynamicObject>, &ApiResource), wakes: &Wakes) {
+        let name = lease.namespace().unwrap_or_default();
+        let Some(renewed) = renewed(lease) else { return };
+        let cluster: Option<Arc<DynamicObject>> = store.get(&ObjectRef::new_with(&name, resource.clone()));
+        let cluster = cluster.map(|cluster| value(&cluster));
+        if self.see(&name, renewed, cluster.as_ref()) {
+            wakes.push("", &name);
+        }
+    }
+}
+
+pub fn renewed(lease: &Lease) -> Option<i64> {
+    Some(lease.spec.as_ref()?.renew_time.as_ref()?.0.as_millisecond())
+}
+
+// === impl State ===
+
+impl State {
+    fn schedule(&mut self, name: &str, at: i64) {
+        self.cancel(name);
+        self.due.insert((at, name.to_owned()));
+        self.at.insert(name.to_owned(), at);
+    }
+
+    fn cancel(&mut self, name: &str) {
+        if let Some(at) = self.at.remove(name) {
+            self.due.remove(&(at, name.to_owned()));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn one_that_renews_is_left_alone_and_one_that_does_not_is_looked_at() {
+        let (beats, wakes) = (Beats::default(), Wakes::default());
+        let cluster = json!({"spec": {"leaseDurationSeconds": 60}});
+        assert!(beats.see("quick", now(), Some(&cluster)), "the first sight");
+        beats.see("slow", now() - 299_900, Some(&cluster));
+        assert!(beats.see("quick", now() + 1, Some(&cluster)), "its clock is told");
+        assert!(!beats.see("quick", now() + 2, Some(&cluster)), "nothing new but its life");
+        let woken = tokio::select! {
+            (_, name) = wakes.next() => name,
+            () = beats.keep_time(&wakes) => String::new(),
+        };
+        assert_eq!(woken, "slow");
+        assert!(beats.of("slow", grace(&cluster)).unwrap().silent_from(grace(&cluster)) <= now());
+        assert!(beats.see("slow", now(), Some(&cluster)), "it is back");
+        beats.forget("slow");
+        assert!(beats.of("slow", grace(&cluster)).is_none());
+    }
+}

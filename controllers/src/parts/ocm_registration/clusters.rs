@@ -1,0 +1,238 @@
+//! `ManagedClusters`: what an administrator said of each is carried out, and what is known of each
+//! is written on it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DynamicObject, PostParams};
+use kube::runtime::controller::Action;
+use kube::{Api, ResourceExt as _};
+use register::csr::CLUSTER_LABEL;
+use register::ocm::acceptance::Cluster;
+use register::ocm::condition::{self, AVAILABLE, CLOCK_SYNCED, Condition};
+use register::ocm::heartbeat::{LEASE, grace};
+use register::ocm::leaving::FINALIZER;
+use register::ocm::sets;
+use register::ocm::standing::{self, Standing};
+use register::ocm::taints;
+use serde_json::{Value, json};
+
+use super::admission::Admission;
+use super::beats::{Beats, renewed};
+use super::census::Census;
+use super::hub::{CallError, Hub, found, now, now_text, value};
+use super::queue::{Failure, Tries, Worker};
+use super::rights::{Refused, Rights};
+use crate::events::{Events, Reason};
+
+/// Between looks at what a cluster that leaves still has.
+const STILL_THERE: Duration = Duration::from_secs(1);
+
+pub struct Clusters {
+    pub hub: Hub,
+    pub api: Api<DynamicObject>,
+    pub rights: Arc<Rights>,
+    pub beats: Arc<Beats>,
+    pub admission: Arc<Admission>,
+    pub census: Census,
+    pub events: Events,
+    pub tries: Tries,
+}
+
+// === impl Clusters ===
+
+impl Worker for Clusters {
+    const KIND: &'static str = "ManagedCluster";
+
+    fn work(self: Arc<Self>, object: Arc<DynamicObject>) -> BoxFuture<'static, Result<Action, Failure>> {
+        async move { self.reconcile(&object).await }.boxed()
+    }
+
+    fn tries(&self) -> &Tries {
+        &self.tries
+    }
+}
+
+impl Clusters {
+    async fn reconcile(&self, object: &DynamicObject) -> Result<Action, Failure> {
+        let (name, cluster) = (object.name_any(), value(object));
+        let standing = standing::of(&cluster);
+        self.census.count(&name, standing == Standing::Accepted, condition::status(&cluster, AVAILABLE));
+        let uid = object.uid().unwrap_or_default();
+        let rights = Cluster { name: &name, uid: &uid };
+        let (mut conditions, mut refused) = (Vec::new(), None);
+        match standing {
+            Standing::Leaving => return self.leave(&cluster, &rights).await,
+            // First of all: a no is a no at once. What was given to one that is new now was given
+            // before its yes became a no again, too fast to be told.
+            Standing::Denied | Standing::New => self.rights.withdraw(&rights).await?,
+            Standing::Accepted => {}
+        }
+        let cluster = self.correct(&name, cluster, standing).await?;
+        match standing {
+            Standing::Denied => conditions.push(Condition::denied()),
+            Standing::Accepted => match self.accept(&rights).await {
+                Ok(()) => conditions.push(Condition::accepted()),
+                Err(why) => {
+                    conditions.push(Condition::failed(why.to_string()));
+                    refused = Some(why);
+                }
+            },
+            Standing::New | Standing::Leaving => {}
+        }
+        let was_judged = !conditions.is_empty() && refused.is_none();
+        if was_judged {
+            self.heartbeat(&name, &cluster, standing, &mut conditions).await?;
+        }
+        self.tell(&name, &cluster, &conditions).await?;
+        match refused {
+            None => Ok(Action::await_change()),
+            Some(why) => {
+                let note = why.to_string();
+                self.events.tell(reference(object), Reason::AcceptanceFailed, note.clone());
+                Err(Failure::Told(note))
+            }
+        }
+    }
+
+    /// Carries a yes out. What is there already costs nothing.
+    async fn accept(&self, cluster: &Cluster<'_>) -> Result<(), Refused> {
+        let missing = self.rights.missing(cluster)?;
+        if missing.is_empty() {
+            return Ok(());
+        }
+        if let Some(objection) = self.admission.ask(cluster.name).await.objection() {
+            return Err(Refused::Admission(objection));
+        }
+        // What we saw may be old: after a no nothing is given.
+        let key = cluster.namespace_key();
+        let fresh = self.hub.read(self.api.get(cluster.name)).await.map_err(|error| Refused::Write { key, error })?;
+        if standing::of(&value(&fresh)) != Standing::Accepted || fresh.uid().as_deref() != Some(cluster.uid) {
+            return Ok(());
+        }
+        self.rights.grant(&missing).await
+    }
+
+    /// Finalizer, set and taints, by one patch, if any of them is missing.
+    async fn correct(&self, name: &str, cluster: Value, standing: Standing) -> Result<Value, CallError> {
+        let mut change = json!({});
+        let finalizers = cluster["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+        if standing == Standing::Accepted && !finalizers.iter().any(|finalizer| finalizer == FINALIZER) {
+            let all: Vec<Value> = finalizers.into_iter().chain([FINALIZER.into()]).collect();
+            change["metadata"]["finalizers"] = all.into();
+        }
+        let set = cluster["metadata"]["labels"].get(sets::LABEL).and_then(Value::as_str).unwrap_or_default();
+        if set.is_empty() {
+            change["metadata"]["labels"][sets::LABEL] = sets::DEFAULT.into();
+        }
+        if let Some(taints) = taints::corrected(&cluster, &now_text()) {
+            change["spec"]["taints"] = taints.into();
+        }
+        if change == json!({}) {
+            return Ok(cluster);
+        }
+        change["metadata"]["resourceVersion"] = cluster["metadata"]["resourceVersion"].clone();
+        Ok(value(&self.hub.merge(&self.api, name, &change).await?))
+    }
+
+    /// Keeps the Lease, and says when the agent is silent or its clock wrong.
+    async fn heartbeat(
+        &self,
+        name: &str,
+        cluster: &Value,
+        standing: Standing,
+        conditions: &mut Vec<Condition>,
+    ) -> Result<(), CallError> {
+        let grace = grace(cluster);
+        let Some(beat) = self.beats.of(name, grace) else {
+            if standing == Standing::Accepted {
+                self.create_lease(name).await?;
+            }
+            return Ok(());
+        };
+        let is_unknown = condition::status(cluster, AVAILABLE) == Some("Unknown");
+        if beat.silent_from(grace) <= now() && !is_unknown && self.confirm_silence(name, cluster, grace).await? {
+            conditions.push(Condition::silent());
+        }
+        let told = condition::status(cluster, CLOCK_SYNCED);
+        if let Some(is_synced) = beat.is_synced
+            && told != Some(if is_synced { "True" } else { "False" })
+        {
+            conditions.push(Condition::clock(is_synced));
+        }
+        Ok(())
+    }
+
+    /// Asks the hub before it is said: a watch of ours that hangs is no silence of an agent.
+    async fn confirm_silence(&self, name: &str, cluster: &Value, grace: i64) -> Result<bool, CallError> {
+        let api: Api<Lease> = Api::namespaced(self.hub.client.clone(), name);
+        let lease = found(self.hub.read(api.get(LEASE)).await)?;
+        if let Some(renewed) = lease.as_ref().and_then(renewed) {
+            self.beats.see(name, renewed, Some(cluster));
+        }
+        Ok(self.beats.of(name, grace).is_some_and(|beat| beat.silent_from(grace) <= now()))
+    }
+
+    async fn create_lease(&self, name: &str) -> Result<(), CallError> {
+        let api: Api<Lease> = Api::namespaced(self.hub.client.clone(), name);
+        let lease = Lease {
+            metadata: ObjectMeta {
+                name: Some(LEASE.to_owned()),
+                labels: Some([(CLUSTER_LABEL.to_owned(), name.to_owned())].into()),
+                ..ObjectMeta::default()
+            },
+            spec: Some(LeaseSpec {
+                holder_identity: Some(LEASE.to_owned()),
+                renew_time: Some(MicroTime(Timestamp::now())),
+                ..LeaseSpec::default()
+            }),
+        };
+        match self.hub.write(api.create(&PostParams::default(), &lease)).await {
+            // Ours, which the watch has not told of yet.
+            Err(error) if error.is_conflict() => Ok(()),
+            answer => answer.map(drop),
+        }
+    }
+
+    async fn tell(&self, name: &str, cluster: &Value, conditions: &[Condition]) -> Result<(), CallError> {
+        let Some(all) = condition::changed(cluster, conditions, &now_text()) else { return Ok(()) };
+        let version = &cluster["metadata"]["resourceVersion"];
+        let change = json!({"metadata": {"resourceVersion": version}, "status": {"conditions": all}});
+        self.hub.merge_status(&self.api, name, &change).await.map(drop)
+    }
+
+    /// Works and add-ons go first, then the rights, then our hold on the object.
+    async fn leave(&self, cluster: &Value, rights: &Cluster<'_>) -> Result<Action, Failure> {
+        self.rights.end(rights, true).await?;
+        if self.rights.delete_dependents(rights).await? {
+            return Ok(Action::requeue(STILL_THERE));
+        }
+        self.rights.end(rights, false).await?;
+        let finalizers = cluster["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
+        let rest = register::ocm::leaving::others(&finalizers);
+        if rest.len() < finalizers.len() {
+            let version = &cluster["metadata"]["resourceVersion"];
+            let change = json!({"metadata": {"resourceVersion": version, "finalizers": rest}});
+            found(self.hub.merge(&self.api, rights.name, &change).await)?;
+        }
+        Ok(Action::await_change())
+    }
+}
+
+/// For Events.
+pub fn reference(object: &DynamicObject) -> ObjectReference {
+    let types = object.types.as_ref();
+    ObjectReference {
+        api_version: types.map(|types| types.api_version.clone()),
+        kind: types.map(|types| types.kind.clone()),
+        name: Some(object.name_any()),
+        uid: object.uid(),
+        ..ObjectReference::default()
+    }
+}

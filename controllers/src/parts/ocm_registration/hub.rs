@@ -1,0 +1,121 @@
+//! Calls to the hub: each within a time, and writes only while this replica leads.
+
+use std::time::Duration;
+
+use ::hub::Cause;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::core::GroupVersionKind;
+use kube::{Api, Client};
+use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::registrar::MayWrite;
+use crate::secrets::MANAGER;
+
+const WITHIN: Duration = Duration::from_secs(10);
+/// A call that ends this long after its caller's term ends before another's begins.
+const AFTER_TERM: Duration = Duration::from_secs(2);
+const NOT_FOUND: u16 = 404;
+const CONFLICT: u16 = 409;
+
+#[derive(Clone)]
+pub struct Hub {
+    pub client: Client,
+    pub may_write: MayWrite,
+}
+
+/// Why a call did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    #[error("this replica does not lead")]
+    NotLeading,
+    #[error("the hub did not answer within {} s", WITHIN.as_secs())]
+    Timeout,
+    #[error("{}", Cause::from(.0))]
+    Hub(#[source] kube::Error),
+}
+
+// === impl Hub ===
+
+impl Hub {
+    pub async fn read<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
+        timeout(WITHIN, call).await.map_err(|_| CallError::Timeout)?.map_err(CallError::Hub)
+    }
+
+    /// The same for a call that changes something.
+    pub async fn write<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
+        let term = (self.may_write)();
+        if term.is_zero() {
+            return Err(CallError::NotLeading);
+        }
+        let within = term.saturating_add(AFTER_TERM).min(WITHIN);
+        timeout(within, call).await.map_err(|_| CallError::Timeout)?.map_err(CallError::Hub)
+    }
+
+    /// A merge patch. One that replaces a list has the version in it that it was computed from.
+    pub async fn merge(
+        &self,
+        api: &Api<DynamicObject>,
+        name: &str,
+        change: &Value,
+    ) -> Result<DynamicObject, CallError> {
+        self.write(api.patch(name, &parameters(), &Patch::Merge(change))).await
+    }
+
+    pub async fn merge_status(
+        &self,
+        api: &Api<DynamicObject>,
+        name: &str,
+        change: &Value,
+    ) -> Result<DynamicObject, CallError> {
+        self.write(api.patch_status(name, &parameters(), &Patch::Merge(change))).await
+    }
+}
+
+pub fn parameters() -> PatchParams {
+    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
+}
+
+/// A kind that is not one of ours.
+pub fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
+    ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
+}
+
+/// An object as JSON, for those who decide.
+pub fn value(object: &DynamicObject) -> Value {
+    // An object that came as JSON is JSON.
+    serde_json::to_value(object).unwrap_or_default()
+}
+
+/// Milliseconds since 1970.
+pub fn now() -> i64 {
+    Timestamp::now().as_millisecond()
+}
+
+/// As the hub writes times.
+pub fn now_text() -> String {
+    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
+
+/// What is missing is none.
+pub fn found<T>(answer: Result<T, CallError>) -> Result<Option<T>, CallError> {
+    match answer {
+        Ok(found) => Ok(Some(found)),
+        Err(error) if error.is(NOT_FOUND) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+// === impl CallError ===
+
+impl CallError {
+    fn is(&self, code: u16) -> bool {
+        matches!(self, Self::Hub(kube::Error::Api(status)) if status.code == code)
+    }
+
+    /// Somebody else wrote in between, or what was to be created is there.
+    pub fn is_conflict(&self) -> bool {
+        self.is(CONFLICT)
+    }
+}

@@ -1,0 +1,263 @@
+//! Certificate requests of agents: recognised or not, approved or left for a person. None is ever
+//! denied.
+//!
+//! Of those that are watched only the metadata is kept; each is read when it is its turn, so that
+//! ten thousand at once are ten thousand names.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use k8s_openapi::api::authorization::v1::{
+    ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec, SubjectAccessReviewStatus,
+};
+use k8s_openapi::api::certificates::v1::{
+    CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestSpec,
+};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::{DynamicObject, PostParams};
+use kube::runtime::controller::Action;
+use kube::{Api, ResourceExt as _};
+use parking_lot::Mutex;
+use register::csr::{CLUSTER_LABEL, Judgement, Recognized, Request, Requester};
+use register::ocm::pace::Pace;
+use register::ocm::standing::{self, AUTOMATIC_ANNOTATION, FirstJoin, Standing};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::admission::Admission;
+use super::clusters::reference;
+use super::hub::{CallError, Hub, found, now_text, value};
+use super::queue::{Failure, Tries, Worker};
+use crate::events::{Events, Reason};
+use crate::metrics::{Decision, Metrics};
+
+/// Upstream's: scripts know it.
+const REASON: &str = "AutoApprovedByHubCSRApprovingController";
+/// The agent makes its request and its `ManagedCluster` at the same time: this one may come first.
+const UNTIL_CLUSTER: Duration = Duration::from_secs(1);
+/// The policies may only just have been installed.
+const UNTIL_ADMISSION: Duration = Duration::from_secs(5);
+/// After that, the request is a person's.
+const NO_CLUSTER_AFTER: i64 = 60_000;
+
+pub struct Requests {
+    pub hub: Hub,
+    pub api: Api<CertificateSigningRequest>,
+    pub clusters: Api<DynamicObject>,
+    pub admission: Arc<Admission>,
+    /// `--ocm-auto-approve-users`.
+    pub trusted: Vec<String>,
+    pub own_namespace: String,
+    pub events: Events,
+    pub metrics: Metrics,
+    pub pace: Mutex<Pace>,
+    pub started: Instant,
+    pub tries: Tries,
+}
+
+/// What became of a request.
+enum Outcome {
+    Decided(Decision, String),
+    /// Looked at again after a while.
+    Later(Duration, Option<(Decision, String)>),
+}
+
+// === impl Requests ===
+
+impl Worker for Requests {
+    const KIND: &'static str = "CertificateSigningRequest";
+
+    fn work(self: Arc<Self>, object: Arc<DynamicObject>) -> BoxFuture<'static, Result<Action, Failure>> {
+        async move { self.reconcile(&object).await }.boxed()
+    }
+
+    fn tries(&self) -> &Tries {
+        &self.tries
+    }
+}
+
+impl Requests {
+    async fn reconcile(&self, object: &DynamicObject) -> Result<Action, Failure> {
+        let name = object.name_any();
+        let Some(request) = found(self.hub.read(self.api.get(&name)).await)? else { return Ok(Action::await_change()) };
+        if is_decided(&request) {
+            return Ok(Action::await_change());
+        }
+        let outcome = self.judge(request).await?;
+        let (action, told) = match outcome {
+            Outcome::Decided(decision, why) => (Action::await_change(), Some((decision, why))),
+            Outcome::Later(after, told) => (Action::requeue(after), told),
+        };
+        if let Some((decision, why)) = told {
+            self.metrics.judged(decision);
+            tracing::info!(request = name, decision = decision.as_str(), why, "a certificate request");
+            if let Some(reason) = event(decision) {
+                self.events.tell(reference(object), reason, why);
+            }
+        }
+        Ok(action)
+    }
+
+    async fn judge(&self, request: CertificateSigningRequest) -> Result<Outcome, CallError> {
+        let recognized = match recognize(&request) {
+            Ok(recognized) => recognized,
+            Err(why) => return Ok(Outcome::Decided(Decision::Unrecognized, why)),
+        };
+        let cluster = found(self.hub.read(self.clusters.get(&recognized.cluster)).await)?.map(|it| value(&it));
+        let is_accepted = cluster.as_ref().is_some_and(|cluster| standing::of(cluster) == Standing::Accepted);
+        let user = request.spec.username.clone().unwrap_or_default();
+        match recognized.judge(Requester { user: &user, is_accepted, trusted: &self.trusted }) {
+            Judgement::Renewal => self.renew(request, &recognized).await,
+            Judgement::FirstJoin => match cluster {
+                Some(cluster) => self.join(request, &recognized, standing::first_join(&cluster)).await,
+                None if age(&request) < NO_CLUSTER_AFTER => Ok(Outcome::Later(UNTIL_CLUSTER, None)),
+                None => Ok(person("its ManagedCluster does not exist")),
+            },
+            Judgement::Person => Ok(person(
+                "it is neither an accepted cluster's own renewal, nor the first of a user in --ocm-auto-approve-users",
+            )),
+        }
+    }
+
+    async fn renew(&self, request: CertificateSigningRequest, agent: &Recognized) -> Result<Outcome, CallError> {
+        let review = SubjectAccessReview { spec: review(&request.spec), ..SubjectAccessReview::default() };
+        let api: Api<SubjectAccessReview> = Api::all(self.hub.client.clone());
+        let answer = self.hub.read(api.create(&PostParams::default(), &review)).await?;
+        if !answer.status.is_some_and(|status: SubjectAccessReviewStatus| status.allowed) {
+            return Ok(person(
+                "the hub's RBAC does not allow the requester to renew managedclusters/clientcertificates of \
+                 register.open-cluster-management.io",
+            ));
+        }
+        self.approve(request, agent, Decision::Renewed).await
+    }
+
+    async fn join(
+        &self,
+        request: CertificateSigningRequest,
+        agent: &Recognized,
+        join: FirstJoin,
+    ) -> Result<Outcome, CallError> {
+        match join {
+            FirstJoin::Approve => {}
+            FirstJoin::Person => {
+                return Ok(person("the cluster joined before, or was denied: what it gets now, a person decides"));
+            }
+            FirstJoin::Accept => {
+                if let Err(bad) = standing::check_name(&agent.cluster, &self.own_namespace) {
+                    return Ok(person(&bad.to_string()));
+                }
+                if let Some(objection) = self.admission.ask(&agent.cluster).await.objection() {
+                    return Ok(Outcome::Later(UNTIL_ADMISSION, Some((Decision::Person, objection))));
+                }
+                self.let_in(&agent.cluster).await?;
+            }
+        }
+        self.approve(request, agent, Decision::Joined).await
+    }
+
+    /// Sets the acceptance, once: the version makes a no that comes meanwhile win.
+    async fn let_in(&self, cluster: &str) -> Result<(), CallError> {
+        let fresh = self.hub.read(self.clusters.get(cluster)).await?;
+        if standing::first_join(&value(&fresh)) != FirstJoin::Accept {
+            return Ok(());
+        }
+        let change = json!({
+            "metadata": {"resourceVersion": fresh.resource_version(),
+                "annotations": {AUTOMATIC_ANNOTATION: now_text()}},
+            "spec": {"hubAcceptsClient": true},
+        });
+        self.hub.merge(&self.clusters, cluster, &change).await?;
+        tracing::info!(cluster, "accepted without a person: a trusted user asked for it");
+        Ok(())
+    }
+
+    /// Approves a request as it was judged, of a cluster that is accepted at this moment.
+    async fn approve(
+        &self,
+        mut request: CertificateSigningRequest,
+        agent: &Recognized,
+        decision: Decision,
+    ) -> Result<Outcome, CallError> {
+        let cluster = found(self.hub.read(self.clusters.get(&agent.cluster)).await)?.map(|cluster| value(&cluster));
+        if cluster.is_none_or(|cluster| standing::of(&cluster) != Standing::Accepted) {
+            return Ok(person("the cluster is not accepted any more"));
+        }
+        let taken = self.pace.lock().take(&agent.cluster, decision == Decision::Renewed, self.started.elapsed());
+        if let Err(wait) = taken {
+            let why = "the cluster got ten certificates within ten minutes: this one waits".to_owned();
+            return Ok(Outcome::Later(wait, Some((Decision::Paced, why))));
+        }
+        let now = Timestamp::now();
+        let condition = CertificateSigningRequestCondition {
+            type_: "Approved".to_owned(),
+            status: "True".to_owned(),
+            reason: Some(REASON.to_owned()),
+            message: Some(format!("Approved for the agent {} of the cluster {}.", agent.agent, agent.cluster)),
+            last_update_time: Some(Time(now)),
+            last_transition_time: Some(Time(now)),
+        };
+        request.status.get_or_insert_default().conditions.get_or_insert_default().push(condition);
+        let name = request.name_any();
+        let parameters = PostParams::default();
+        // With its version: a request that changed since is judged again.
+        self.hub.write(self.api.replace_subresource("approval", &name, &parameters, &request)).await?;
+        Ok(Outcome::Decided(decision, format!("approved for the cluster {}", agent.cluster)))
+    }
+}
+
+fn recognize(request: &CertificateSigningRequest) -> Result<Recognized, String> {
+    let spec = &request.spec;
+    let read = Request {
+        signer: &spec.signer_name,
+        label: request.labels().get(CLUSTER_LABEL).map(String::as_str),
+        pem: &spec.request.0,
+        usages: spec.usages.as_deref().unwrap_or_default(),
+    };
+    read.recognize().map_err(|why| format!("not recognized as an agent's: {why}"))
+}
+
+/// The requester as the hub authenticated them, whole: rights may come from any part.
+fn review(spec: &CertificateSigningRequestSpec) -> SubjectAccessReviewSpec {
+    SubjectAccessReviewSpec {
+        user: spec.username.clone(),
+        uid: spec.uid.clone(),
+        groups: spec.groups.clone(),
+        extra: spec.extra.clone(),
+        resource_attributes: Some(ResourceAttributes {
+            group: Some("register.open-cluster-management.io".to_owned()),
+            resource: Some("managedclusters".to_owned()),
+            subresource: Some("clientcertificates".to_owned()),
+            verb: Some("renew".to_owned()),
+            ..ResourceAttributes::default()
+        }),
+        non_resource_attributes: None,
+    }
+}
+
+fn is_decided(request: &CertificateSigningRequest) -> bool {
+    request.status.as_ref().is_some_and(|status| {
+        status.certificate.is_some() || status.conditions.as_ref().is_some_and(|conditions| !conditions.is_empty())
+    })
+}
+
+/// Milliseconds since it was made.
+fn age(request: &CertificateSigningRequest) -> i64 {
+    let made = request.creation_timestamp().map_or(0, |time| time.0.as_millisecond());
+    super::hub::now() - made
+}
+
+fn person(why: &str) -> Outcome {
+    Outcome::Decided(Decision::Person, format!("left for a person: {why}"))
+}
+
+fn event(decision: Decision) -> Option<Reason> {
+    match decision {
+        Decision::Renewed | Decision::Joined => None,
+        Decision::Unrecognized => Some(Reason::RequestNotRecognized),
+        Decision::Person | Decision::Paced => Some(Reason::RequestNotApproved),
+    }
+}

@@ -1,0 +1,177 @@
+//! Gives a cluster what acceptance gives, and takes it away.
+
+use kube::Api;
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use register::ocm::acceptance::{self, Cluster, Difference, Key, Kind, WORK_FINALIZER, Wanted};
+use register::ocm::leaving::{self, DEPENDENTS};
+use register::ocm::standing::{self, BadName};
+use serde_json::{Value, json};
+
+use super::hub::{CallError, Hub, found};
+use super::mirror::Mirror;
+use crate::secrets::MANAGER;
+
+pub struct Rights {
+    pub hub: Hub,
+    pub mirror: Mirror,
+    /// Where the clusters' Secrets are: no cluster's namespace.
+    pub own_namespace: String,
+}
+
+/// Why a yes is not carried out.
+#[derive(Debug, thiserror::Error)]
+pub enum Refused {
+    #[error(transparent)]
+    Name(#[from] BadName),
+    #[error(
+        "the namespace exists and is not the cluster's: if it is to be, label it \
+         open-cluster-management.io/cluster-name with the cluster's name; or create the ManagedCluster with another name"
+    )]
+    Foreign,
+    #[error("the cluster's namespace is being deleted: the cluster is accepted when it is gone")]
+    Terminating,
+    #[error("{0}")]
+    Admission(String),
+    #[error("cannot write {kind:?} {name}: {error}", kind = .key.kind, name = .key.name)]
+    Write { key: Key, error: CallError },
+}
+
+// === impl Rights ===
+
+impl Rights {
+    /// What is still to be written for an accepted cluster.
+    pub fn missing(&self, cluster: &Cluster<'_>) -> Result<Vec<Wanted>, Refused> {
+        standing::check_name(cluster.name, &self.own_namespace)?;
+        if let Some(namespace) = self.mirror.value(&cluster.namespace_key()) {
+            if !namespace["metadata"]["deletionTimestamp"].is_null() {
+                return Err(Refused::Terminating);
+            }
+            if !acceptance::is_clusters(&namespace, cluster.name) {
+                return Err(Refused::Foreign);
+            }
+        }
+        let all = acceptance::common_roles().into_iter().chain(cluster.granted());
+        Ok(all.filter(|wanted| self.mirror.difference(wanted) != Some(Difference::Nothing)).collect())
+    }
+
+    /// Writes it, in order.
+    pub async fn grant(&self, missing: &[Wanted]) -> Result<(), Refused> {
+        for wanted in missing {
+            self.write(wanted).await?;
+        }
+        Ok(())
+    }
+
+    /// Takes away what a no takes away, and reduces the rest.
+    pub async fn withdraw(&self, cluster: &Cluster<'_>) -> Result<(), CallError> {
+        for key in cluster.withdrawn() {
+            self.delete(&key).await?;
+        }
+        for wanted in cluster.left() {
+            if self.mirror.difference(&wanted).is_some_and(|difference| difference != Difference::Nothing) {
+                self.apply(&wanted).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes away everything but the namespace. `keep_work`: while there are works to end.
+    pub async fn end(&self, cluster: &Cluster<'_>, keep_work: bool) -> Result<(), CallError> {
+        let work = cluster.work_key();
+        for key in cluster.withdrawn().iter().chain(&cluster.ended()) {
+            if !(keep_work && *key == work) {
+                self.delete(key).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Deletes the next of what a cluster that leaves has in its namespace. True if there was any.
+    pub async fn delete_dependents(&self, cluster: &Cluster<'_>) -> Result<bool, CallError> {
+        let namespace = self.mirror.value(&cluster.namespace_key());
+        if !namespace.is_some_and(|namespace| acceptance::is_clusters(&namespace, cluster.name)) {
+            return Ok(false);
+        }
+        for (group, version, plural) in DEPENDENTS {
+            let resource = super::hub::resource(group, version, "", plural);
+            let api: Api<DynamicObject> = Api::namespaced_with(self.hub.client.clone(), cluster.name, &resource);
+            let Some(list) = found(self.hub.read(api.list_metadata(&ListParams::default())).await)? else { continue };
+            let all: Vec<Value> = list.items.iter().filter_map(|object| serde_json::to_value(object).ok()).collect();
+            for name in leaving::first(&all) {
+                found(self.hub.write(api.delete(name, &DeleteParams::default())).await)?;
+            }
+            if !all.is_empty() {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn write(&self, wanted: &Wanted) -> Result<(), Refused> {
+        let told = |error| Refused::Write { key: wanted.key.clone(), error };
+        if wanted.key.kind == Kind::Namespace {
+            return self.create_namespace(wanted).await;
+        }
+        if self.mirror.difference(wanted) == Some(Difference::Whole) {
+            self.delete(&wanted.key).await.map_err(told)?;
+        }
+        self.apply(wanted).await.map_err(told)
+    }
+
+    /// Created, never changed: one that is there and does not say that it is the cluster's belongs
+    /// to somebody else.
+    async fn create_namespace(&self, wanted: &Wanted) -> Result<(), Refused> {
+        let told = |error| Refused::Write { key: wanted.key.clone(), error };
+        if self.mirror.get(&wanted.key).is_some() {
+            return Ok(());
+        }
+        let object: DynamicObject = serde_json::from_value(wanted.document.clone())
+            .map_err(|error| told(CallError::Hub(kube::Error::SerdeError(error))))?;
+        let parameters = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
+        let api = self.mirror.api(&wanted.key);
+        match self.hub.write(api.create(&parameters, &object)).await {
+            Ok(_) => Ok(()),
+            // The mirror may not have seen ours yet.
+            Err(error) if error.is_conflict() => self.check_namespace(wanted).await,
+            Err(error) => Err(told(error)),
+        }
+    }
+
+    async fn check_namespace(&self, wanted: &Wanted) -> Result<(), Refused> {
+        let api = self.mirror.api(&wanted.key);
+        let told = |error| Refused::Write { key: wanted.key.clone(), error };
+        let existing = self.hub.read(api.get(&wanted.key.name)).await.map_err(told)?;
+        if acceptance::is_clusters(&super::hub::value(&existing), &wanted.key.name) {
+            Ok(())
+        } else {
+            Err(Refused::Foreign)
+        }
+    }
+
+    /// By force: rights are exactly these, whoever wrote others there.
+    async fn apply(&self, wanted: &Wanted) -> Result<(), CallError> {
+        let parameters = PatchParams::apply(MANAGER).force();
+        let api = self.mirror.api(&wanted.key);
+        self.hub.write(api.patch(&wanted.key.name, &parameters, &Patch::Apply(&wanted.document))).await.map(drop)
+    }
+
+    /// What is not there, as far as the mirror knows, is not asked for: should it be on its way,
+    /// its arrival makes somebody look again.
+    async fn delete(&self, key: &Key) -> Result<(), CallError> {
+        let Some(existing) = self.mirror.value(key) else { return Ok(()) };
+        let api = self.mirror.api(key);
+        if let Some(rest) = without_finalizer(&existing) {
+            // It would hold the right until somebody takes it off.
+            let change = json!({"metadata": {"finalizers": rest}});
+            found(self.hub.merge(&api, &key.name, &change).await)?;
+        }
+        found(self.hub.write(api.delete(&key.name, &DeleteParams::default())).await).map(drop)
+    }
+}
+
+/// The finalizers of an object without the one for works, if it has that.
+fn without_finalizer(object: &Value) -> Option<Vec<&Value>> {
+    let all = object["metadata"]["finalizers"].as_array()?;
+    let rest: Vec<&Value> = all.iter().filter(|finalizer| *finalizer != WORK_FINALIZER).collect();
+    (rest.len() < all.len()).then_some(rest)
+}

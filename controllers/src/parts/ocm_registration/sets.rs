@@ -1,0 +1,159 @@
+//! `ManagedClusterSets` and their bindings: the sets that every hub has, what each says of its
+//! clusters, and each binding of its set.
+
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use futures_util::future::try_join_all;
+use kube::api::{ApiResource, DynamicObject, PostParams};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::reflector::Store;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, ResourceExt as _};
+use net::backoff::Backoff;
+use register::ocm::GROUP;
+use register::ocm::condition::{self, Condition};
+use register::ocm::sets;
+use serde_json::{Value, json};
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::hub::{CallError, Hub, now_text, resource, value};
+
+/// With the value `false`, a set is a person's.
+const AUTO_UPDATE: &str = "cluster.open-cluster-management.io/autoupdate";
+const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
+/// Clusters that join together are counted together.
+const PAUSE: Duration = Duration::from_millis(500);
+
+pub struct Sets {
+    hub: Hub,
+    clusters: Store<DynamicObject>,
+    set_resource: ApiResource,
+    binding_resource: ApiResource,
+    known: Store<DynamicObject>,
+    bindings: Store<DynamicObject>,
+    changed: Notify,
+}
+
+/// What fills the stores.
+pub struct Writers([Writer<DynamicObject>; 2]);
+
+// === impl Sets ===
+
+impl Sets {
+    pub fn new(hub: Hub, clusters: Store<DynamicObject>) -> (Self, Writers) {
+        let set_resource = resource(GROUP, "v1beta2", "ManagedClusterSet", "managedclustersets");
+        let binding_resource = resource(GROUP, "v1beta2", "ManagedClusterSetBinding", "managedclustersetbindings");
+        let writers = [&set_resource, &binding_resource].map(|resource| Writer::new(resource.clone()));
+        let [known, bindings] = [&writers[0], &writers[1]].map(Writer::as_reader);
+        let changed = Notify::new();
+        (Self { hub, clusters, set_resource, binding_resource, known, bindings, changed }, Writers(writers))
+    }
+
+    /// The labels of clusters changed, or there are others.
+    pub fn look(&self) {
+        self.changed.notify_one();
+    }
+
+    /// Keeps them. Never ends.
+    pub async fn keep(&self, Writers([sets, bindings]): Writers) {
+        let client = &self.hub.client;
+        tokio::join!(
+            self.follow(client.clone(), &self.set_resource, sets),
+            self.follow(client.clone(), &self.binding_resource, bindings),
+            self.correct_all()
+        );
+    }
+
+    async fn follow(&self, client: Client, resource: &ApiResource, mut writer: Writer<DynamicObject>) {
+        let api = Api::<DynamicObject>::all_with(client, resource);
+        let mut events = watcher::watcher(api, watcher::Config::default()).default_backoff().boxed();
+        while let Some(event) = events.next().await {
+            match event.map(|event| event.modify(|object| object.managed_fields_mut().clear())) {
+                Ok(event) => {
+                    writer.apply_watcher_event(&event);
+                    if !matches!(event, Event::Init | Event::InitApply(_)) {
+                        self.look();
+                    }
+                }
+                Err(error) => tracing::warn!(%error, kind = resource.kind, "cannot watch sets of clusters"),
+            }
+        }
+    }
+
+    async fn correct_all(&self) {
+        let _ = self.clusters.wait_until_ready().await;
+        let _ = self.known.wait_until_ready().await;
+        let _ = self.bindings.wait_until_ready().await;
+        let mut failures = 0;
+        loop {
+            match self.correct().await {
+                Ok(()) => {
+                    failures = 0;
+                    self.changed.notified().await;
+                    sleep(PAUSE).await;
+                }
+                Err(error) if error.is_conflict() => sleep(PAUSE).await,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot keep the sets of clusters");
+                    sleep(BACKOFF.wait(failures)).await;
+                    failures = failures.saturating_add(1);
+                }
+            }
+        }
+    }
+
+    async fn correct(&self) -> Result<(), CallError> {
+        let sets: Vec<Value> = self.known.state().iter().map(|set| value(set)).collect();
+        try_join_all(sets::of_every_hub().map(|(name, selector)| self.correct_own(&sets, name, selector))).await?;
+        let clusters = self.clusters.state();
+        for set in &sets {
+            let count = clusters.iter().filter(|cluster| sets::has(set, cluster.labels())).count();
+            self.tell(&self.set_resource, set, &Condition::empty(count)).await?;
+        }
+        for binding in self.bindings.state().iter().map(|binding| value(binding)) {
+            let is_there = sets.iter().any(|set| set["metadata"]["name"] == binding["spec"]["clusterSet"]);
+            self.tell(&self.binding_resource, &binding, &Condition::bound(is_there)).await?;
+        }
+        Ok(())
+    }
+
+    async fn correct_own(&self, sets: &[Value], name: &str, selector: Value) -> Result<(), CallError> {
+        let api: Api<DynamicObject> = Api::all_with(self.hub.client.clone(), &self.set_resource);
+        let Some(set) = sets.iter().find(|set| set["metadata"]["name"] == name) else {
+            let mut set = DynamicObject::new(name, &self.set_resource);
+            set.data = json!({"spec": {"clusterSelector": selector}});
+            return match self.hub.write(api.create(&PostParams::default(), &set)).await {
+                Err(error) if error.is_conflict() => Ok(()),
+                answer => answer.map(drop),
+            };
+        };
+        let is_a_persons = set["metadata"]["annotations"].get(AUTO_UPDATE).is_some_and(|value| value == "false");
+        if is_a_persons || set["spec"]["clusterSelector"] == selector {
+            return Ok(());
+        }
+        let change = json!({"metadata": {"resourceVersion": set["metadata"]["resourceVersion"]},
+            "spec": {"clusterSelector": selector}});
+        self.hub.merge(&api, name, &change).await.map(drop)
+    }
+
+    async fn tell(&self, resource: &ApiResource, object: &Value, says: &Condition) -> Result<(), CallError> {
+        let metadata = &object["metadata"];
+        let is_leaving = !metadata["deletionTimestamp"].is_null();
+        let Some(all) = condition::changed(object, std::slice::from_ref(says), &now_text()) else { return Ok(()) };
+        if is_leaving {
+            return Ok(());
+        }
+        let client = self.hub.client.clone();
+        let api: Api<DynamicObject> = match metadata["namespace"].as_str() {
+            Some(namespace) => Api::namespaced_with(client, namespace, resource),
+            None => Api::all_with(client, resource),
+        };
+        let change =
+            json!({"metadata": {"resourceVersion": metadata["resourceVersion"]}, "status": {"conditions": all}});
+        let name = metadata["name"].as_str().unwrap_or_default();
+        super::hub::found(self.hub.merge_status(&api, name, &change).await).map(drop)
+    }
+}

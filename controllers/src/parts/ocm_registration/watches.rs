@@ -1,0 +1,171 @@
+//! The watches, and what they put into the queues.
+
+use std::collections::HashSet;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::api::{ApiResource, DynamicObject};
+use kube::core::PartialObjectMeta;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, ResourceExt as _};
+use register::ocm::acceptance::Cluster;
+use register::ocm::standing::AUTOMATIC_ANNOTATION;
+use serde_json::Value;
+use tokio::time::sleep;
+
+use super::clusters::Clusters;
+use super::hub::CallError;
+use super::queue::Worker as _;
+use super::{Shared, Sources, request_selection};
+
+/// Objects of one answer of a list: an agent may make its own `ManagedCluster` large.
+const PAGE: u32 = 100;
+/// After an end that could not be carried out.
+const AGAIN: Duration = Duration::from_secs(1);
+/// Of `spec`, what is looked at.
+const SPEC: [&str; 3] = ["hubAcceptsClient", "leaseDurationSeconds", "taints"];
+
+/// Follows everything. Never ends.
+pub async fn follow(shared: &Shared, sources: Sources, clusters: &Clusters, client: Client) {
+    let tell = |cluster: &str| {
+        shared.wakes.push("", cluster);
+        if !has(&shared.clusters, &shared.cluster_resource, cluster) {
+            shared.leftovers.push("", cluster);
+        }
+    };
+    tokio::join!(
+        follow_clusters(shared, sources.clusters, clusters, client.clone()),
+        follow_requests(shared, sources.requests, client.clone()),
+        sources.mirror.follow(client.clone(), tell),
+        shared.sets.keep(sources.sets),
+        shared.beats.follow(client, (&shared.clusters, &shared.cluster_resource), &shared.wakes),
+    );
+}
+
+fn has(store: &Store<DynamicObject>, resource: &ApiResource, name: &str) -> bool {
+    store.get(&ObjectRef::new_with(name, resource.clone())).is_some()
+}
+
+async fn follow_clusters(shared: &Shared, mut writer: Writer<DynamicObject>, clusters: &Clusters, client: Client) {
+    let api: Api<DynamicObject> = Api::all_with(client, &shared.cluster_resource);
+    let config = watcher::Config::default().page_size(PAGE);
+    let mut events = watcher::watcher(api, config).default_backoff().boxed();
+    let mut known = HashSet::new();
+    while let Some(event) = events.next().await {
+        let event = match event {
+            Ok(event) => event.modify(prune),
+            Err(error) => {
+                tracing::warn!(%error, "cannot watch ManagedClusters");
+                continue;
+            }
+        };
+        if moves(shared, &event) {
+            shared.sets.look();
+        }
+        writer.apply_watcher_event(&event);
+        match event {
+            Event::Init => {}
+            Event::InitApply(cluster) | Event::Apply(cluster) => {
+                let name = cluster.name_any();
+                shared.wakes.push("", &name);
+                known.insert(name);
+            }
+            Event::InitDone => {
+                let is_there = |name: &String| has(&shared.clusters, &shared.cluster_resource, name);
+                let gone: Vec<String> = known.iter().filter(|name| !is_there(name)).cloned().collect();
+                for name in &gone {
+                    forget(shared, clusters, &mut known, name);
+                }
+                for name in shared.rights.mirror.clusters().iter().filter(|name| !is_there(name)) {
+                    shared.leftovers.push("", name);
+                }
+            }
+            Event::Delete(cluster) => forget(shared, clusters, &mut known, &cluster.name_any()),
+        }
+    }
+}
+
+/// Whether sets have other clusters by that.
+fn moves(shared: &Shared, event: &Event<DynamicObject>) -> bool {
+    let Event::Apply(cluster) = event else { return !matches!(event, Event::Init | Event::InitApply(_)) };
+    let before = shared.clusters.get(&ObjectRef::new_with(&cluster.name_any(), shared.cluster_resource.clone()));
+    before.is_none_or(|before| before.labels() != cluster.labels())
+}
+
+fn forget(shared: &Shared, clusters: &Clusters, known: &mut HashSet<String>, name: &str) {
+    known.remove(name);
+    clusters.census.forget(name);
+    clusters.tries().forget(name);
+    shared.leftovers.push("", name);
+}
+
+/// Leaves out what nobody looks at: an agent may write a mebibyte into its own.
+fn prune(cluster: &mut DynamicObject) {
+    cluster.managed_fields_mut().clear();
+    cluster.annotations_mut().retain(|key, _| key == AUTOMATIC_ANNOTATION);
+    if let Some(spec) = cluster.data.get_mut("spec").and_then(Value::as_object_mut) {
+        spec.retain(|key, _| SPEC.contains(&key.as_str()));
+    }
+    if let Some(status) = cluster.data.get_mut("status").and_then(Value::as_object_mut) {
+        status.retain(|key, _| key == "conditions");
+    }
+}
+
+/// Rights whose cluster is gone, although the hub's finalizer should have kept it: taken off by
+/// hand, perhaps. Never ends.
+pub async fn clear_leftovers(shared: &Shared) {
+    loop {
+        let (_, name) = shared.leftovers.next().await;
+        if name.is_empty() || has(&shared.clusters, &shared.cluster_resource, &name) {
+            continue;
+        }
+        if let Err(error) = end(shared, &name).await {
+            tracing::warn!(%error, cluster = name, "cannot take away the rights of a cluster that is gone");
+            shared.leftovers.push("", &name);
+            sleep(AGAIN).await;
+        }
+    }
+}
+
+async fn end(shared: &Shared, name: &str) -> Result<(), CallError> {
+    // What it held is known by name alone.
+    shared.rights.end(&Cluster { name, uid: "" }, false).await
+}
+
+async fn follow_requests(shared: &Shared, mut writer: Writer<DynamicObject>, client: Client) {
+    let api: Api<PartialObjectMeta<CertificateSigningRequest>> = Api::all(client);
+    let mut events = watcher::watcher(api, request_selection()).default_backoff().boxed();
+    while let Some(event) = events.next().await {
+        let event = match event {
+            Ok(event) => names(event, &shared.request_resource),
+            Err(error) => {
+                tracing::warn!(%error, "cannot watch certificate requests");
+                continue;
+            }
+        };
+        writer.apply_watcher_event(&event);
+        if let Event::Apply(request) | Event::InitApply(request) = &event {
+            shared.asked.push("", &request.name_any());
+        }
+    }
+}
+
+/// Name, uid and kind: all that Events on them need.
+fn names(event: Event<PartialObjectMeta<CertificateSigningRequest>>, resource: &ApiResource) -> Event<DynamicObject> {
+    let object = |request: PartialObjectMeta<CertificateSigningRequest>| {
+        let mut object = DynamicObject::new(&request.name_any(), resource);
+        object.metadata.uid = request.uid();
+        object
+    };
+    match event {
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+        Event::InitApply(request) => Event::InitApply(object(request)),
+        Event::Apply(request) => Event::Apply(object(request)),
+        Event::Delete(request) => Event::Delete(object(request)),
+    }
+}

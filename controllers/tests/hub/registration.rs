@@ -1,0 +1,172 @@
+//! Clusters join as those of Open Cluster Management do, with upstream's kinds and the rights and
+//! policies that the chart grants and installs.
+
+mod acceptance;
+mod admission;
+mod agent;
+mod heartbeat;
+mod klusterlet;
+mod requests;
+mod rivals;
+mod swap;
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result};
+use hub_tests::kubeconfig::Credential;
+use hub_tests::kubectl::Kubectl;
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use parking_lot::{Mutex, MutexGuard};
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
+use crate::rights::{rendered, started};
+
+/// Two of these at once would stand in for each other.
+static ALONE: Mutex<()> = Mutex::new(());
+
+const BOOTSTRAP: &str = "agent-registration-bootstrap";
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "registration: a yes gives, a no takes at once, a deletion in order", acceptance::yes_and_no),
+        test(fixture, "registration: a namespace that is somebody else's is no cluster's", acceptance::foreign),
+        test(fixture, "registration: nothing is written that is there", acceptance::stillness),
+        test(fixture, "registration: who may not accept, move or bind is refused", admission::refused),
+        test(fixture, "registration: what the controllers' token may not do", admission::limits),
+        test(fixture, "registration: without admission nobody is accepted", admission::removed),
+        test(fixture, "registration: renewals are approved, and nothing of another", requests::renewals),
+        test(fixture, "registration: a trusted user's first join, and a no that stays", requests::first_join),
+        test(fixture, "registration: five hundred requests at once", requests::crowd),
+        test(fixture, "registration: an agent that is silent, to the second", heartbeat::silence),
+        test(fixture, "registration: beside upstream's controllers it keeps out", rivals::keeps_out),
+        test(fixture, "registration: the unmodified klusterlet joins", klusterlet::joins),
+        test(fixture, "registration: upstream's controllers, ours, and they again", swap::there_and_back),
+    ]
+}
+
+/// The part, as the chart installs it in `place`.
+struct Registration {
+    running: Running,
+    policies: Vec<Value>,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl Registration {
+    fn start(testbed: &Testbed, place: &str) -> Result<Self> {
+        let registration = Self::install(testbed, place, alone())?;
+        registration.wait_metric("cluster_gateway_controllers_ocm_stands_in", 1.0)?;
+        Ok(registration)
+    }
+
+    fn install(testbed: &Testbed, place: &str, alone: MutexGuard<'static, ()>) -> Result<Self> {
+        apply(testbed, &[namespace(place)])?;
+        bootstrap_user(testbed, place)?;
+        let values = format!(
+            "controllers.ocmRegistration.enabled=true,controllers.ocmRegistration.autoApproveUsers={{{}}}",
+            user(place)
+        );
+        let objects = rendered(testbed, place, &values)?;
+        let is_policy =
+            |object: &&Value| object["kind"].as_str().is_some_and(|kind| kind.starts_with("ValidatingAdmissionPolicy"));
+        let policies: Vec<Value> = objects.iter().filter(is_policy).cloned().collect();
+        anyhow::ensure!(policies.len() == 6, "three policies and their bindings: {policies:?}");
+        apply(testbed, &policies)?;
+        let running = started(testbed, place, &objects)?;
+        Ok(Self { running, policies, _alone: alone })
+    }
+
+    fn wait_metric(&self, name: &str, value: f64) -> Result<()> {
+        wait::until_true(&format!("{name} to be {value}"), SOON, || {
+            let is_told = self.running.metrics()?.lines().any(|line| line.starts_with(name));
+            Ok(is_told && (self.running.metric(name, "")? - value).abs() < 0.1)
+        })
+    }
+}
+
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock()
+}
+
+/// Who may ask to join.
+fn user(place: &str) -> String {
+    format!("system:serviceaccount:{place}:{BOOTSTRAP}")
+}
+
+/// Upstream's role for it (`bootstrap_cluster_role.yaml` of its chart), less the sets.
+fn bootstrap_user(testbed: &Testbed, place: &str) -> Result<()> {
+    let role = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "open-cluster-management:bootstrap"},
+        "rules": [
+            {"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get"]},
+            {"apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"],
+                "verbs": ["create", "get", "list", "watch"]},
+            {"apiGroups": ["cluster.open-cluster-management.io"], "resources": ["managedclusters"],
+                "verbs": ["get", "create", "list", "watch"]}],
+    });
+    let binding = json!({
+        "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": format!("open-cluster-management:bootstrap:{place}")},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
+            "name": "open-cluster-management:bootstrap"},
+        "subjects": [{"kind": "ServiceAccount", "name": BOOTSTRAP, "namespace": place}],
+    });
+    apply(testbed, &[role, binding])
+}
+
+/// The bootstrap kubeconfig of a place.
+fn bootstrap(testbed: &Testbed, place: &str) -> Result<Kubectl> {
+    let token = testbed.hub.server.service_account_token(place, BOOTSTRAP)?;
+    let path = testbed.hub.server.kubeconfig(&format!("bootstrap-{place}"), Credential::Token(token))?;
+    Ok(testbed.launcher().kubectl(&path))
+}
+
+fn managed(name: &str) -> Value {
+    json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": name}, "spec": {"hubAcceptsClient": false, "leaseDurationSeconds": 60}})
+}
+
+/// As an administrator does it.
+fn accept(testbed: &Testbed, name: &str, is_yes: bool) -> Result<()> {
+    let patch = json!({"spec": {"hubAcceptsClient": is_yes}}).to_string();
+    let words = ["patch", "managedcluster", name, "--type=merge", "-p", &patch];
+    testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+}
+
+fn get(testbed: &Testbed, line: &str) -> Result<Value> {
+    let text = testbed.hub.server.kubectl().ok(&format!("get {line} -o json"))?;
+    serde_json::from_str(&text).context("JSON")
+}
+
+/// Whether there is such an object.
+fn exists(testbed: &Testbed, line: &str) -> Result<bool> {
+    Ok(!testbed.hub.server.kubectl().ok(&format!("get {line} --ignore-not-found -o name"))?.is_empty())
+}
+
+/// `status/reason` of a condition of a `ManagedCluster`.
+fn condition(testbed: &Testbed, name: &str, of: &str) -> Result<String> {
+    let cluster = get(testbed, &format!("managedcluster {name}"))?;
+    let conditions = cluster["status"]["conditions"].as_array().cloned().unwrap_or_default();
+    let found = conditions.into_iter().find(|condition| condition["type"] == of).context("no such condition")?;
+    Ok(format!("{}/{}", found["status"].as_str().unwrap_or_default(), found["reason"].as_str().unwrap_or_default()))
+}
+
+fn wait_condition(testbed: &Testbed, name: &str, of: &str, expected: &str) -> Result<()> {
+    wait::until(&format!("{of} of {name} to be {expected}"), SOON, || {
+        let found = condition(testbed, name, of)?;
+        anyhow::ensure!(found == expected, "{found}");
+        Ok(())
+    })
+}
+
+/// Whether `user` of the group of cluster `name` may do `what` on the hub.
+fn may(testbed: &Testbed, name: &str, what: &str) -> Result<bool> {
+    let group = format!("system:open-cluster-management:{name}");
+    let mut words: Vec<&str> = vec!["auth", "can-i"];
+    words.extend(what.split(' '));
+    words.extend(["--as", "agent", "--as-group", &group]);
+    Ok(testbed.hub.server.kubectl().args(words).run()?.stdout.trim() == "yes")
+}

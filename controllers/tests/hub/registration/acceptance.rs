@@ -1,0 +1,171 @@
+//! What an administrator's word does.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{Registration, accept, condition, exists, get, managed, may, wait_condition};
+use crate::fixture::{SOON, apply, event, namespace};
+
+const ACCEPTED: &str = "HubAcceptedManagedCluster";
+const RIGHTS: &[&str] = &[
+    "create clustergateways.cluster.core.oam.dev/yes1 --subresource=tunnel",
+    "update leases.coordination.k8s.io -n yes1",
+    "update manifestworks.work.open-cluster-management.io -n yes1",
+    "update managedclusters.cluster.open-cluster-management.io/yes1",
+    "create certificatesigningrequests.certificates.k8s.io",
+];
+
+pub fn yes_and_no(testbed: &Testbed) -> Result<()> {
+    let _registration = Registration::start(testbed, "yes-place")?;
+    apply(testbed, &[managed("yes1")])?;
+    let cluster = || get(testbed, "managedcluster yes1");
+    wait::until_true("the default set", SOON, || {
+        Ok(cluster()?["metadata"]["labels"]["cluster.open-cluster-management.io/clusterset"] == "default")
+    })?;
+    ensure!(!exists(testbed, "namespace yes1")? && !rights(testbed)?.contains(&true), "before the yes");
+    accept(testbed, "yes1", true)?;
+    wait_condition(testbed, "yes1", ACCEPTED, "True/HubClusterAdminAccepted")?;
+    wait::until_true("the rights", SOON, || Ok(!rights(testbed)?.contains(&false)))?;
+    ensure!(
+        !may(testbed, "yes1", "create clustergateways.cluster.core.oam.dev/yes2 --subresource=tunnel")?,
+        "another's tunnel"
+    );
+    ensure!(!may(testbed, "yes1", "get leases.coordination.k8s.io -n kube-system")?, "another's namespace");
+    let taints = &cluster()?["spec"]["taints"];
+    ensure!(taints[0]["key"] == "cluster.open-cluster-management.io/unreachable", "{taints}");
+    ensure!(taints[0]["effect"] == "NoSelect" && taints[0]["timeAdded"].is_string(), "{taints}");
+    let lease = get(testbed, "lease managed-cluster-lease -n yes1")?;
+    ensure!(lease["spec"]["holderIdentity"] == "managed-cluster-lease", "{lease}");
+    for set in ["default", "global"] {
+        ensure!(exists(testbed, &format!("managedclusterset {set}"))?, "{set}");
+    }
+    wait::until_true("the default set to count it", SOON, || {
+        let set = get(testbed, "managedclusterset default")?;
+        Ok(set["status"]["conditions"][0]["reason"] == "ClustersSelected")
+    })?;
+    deny(testbed)?;
+    accept(testbed, "yes1", true)?;
+    wait::until_true("the rights again", SOON, || Ok(!rights(testbed)?.contains(&false)))?;
+    delete(testbed)
+}
+
+fn rights(testbed: &Testbed) -> Result<Vec<bool>> {
+    RIGHTS.iter().map(|what| may(testbed, "yes1", what)).collect()
+}
+
+fn deny(testbed: &Testbed) -> Result<()> {
+    // The agent has works to end; a no does not wait for them.
+    apply(testbed, &[work("yes1")])?;
+    let took = wait_for(|| accept(testbed, "yes1", false), || Ok(!rights(testbed)?.contains(&true)))?;
+    ensure!(took < Duration::from_secs(5), "the rights were there for {took:?} after the no");
+    wait_condition(testbed, "yes1", ACCEPTED, "False/HubClusterAdminDenied")?;
+    ensure!(may(testbed, "yes1", "get managedclusters.cluster.open-cluster-management.io/yes1")?, "it learns of a yes");
+    ensure!(exists(testbed, "namespace yes1")?, "the namespace stays");
+    Ok(())
+}
+
+fn work(namespace: &str) -> Value {
+    json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": "w", "namespace": namespace, "finalizers": ["test.example/hold"]}, "spec": {}})
+}
+
+fn delete(testbed: &Testbed) -> Result<()> {
+    let kubectl = testbed.hub.server.kubectl();
+    kubectl.ok("delete managedcluster yes1 --wait=false")?;
+    wait::until_true("the tunnel right to go first", SOON, || Ok(!may(testbed, "yes1", RIGHTS[0])?))?;
+    wait::until_true("its work to be asked to go", SOON, || {
+        Ok(get(testbed, "manifestwork w -n yes1")?["metadata"]["deletionTimestamp"].is_string())
+    })?;
+    ensure!(exists(testbed, "managedcluster yes1")?, "it went before its work");
+    ensure!(may(testbed, "yes1", RIGHTS[2])?, "the agent can end its works");
+    let finish = json!({"metadata": {"finalizers": null}}).to_string();
+    kubectl.args(["patch", "manifestwork", "w", "-n", "yes1", "--type=merge", "-p", &finish]).run()?.success()?;
+    wait::until_true("its end", SOON, || Ok(!exists(testbed, "managedcluster yes1")?))?;
+    ensure!(!rights(testbed)?.contains(&true), "rights are left");
+    let left =
+        kubectl.ok("get clusterroles,clusterrolebindings -l open-cluster-management.io/cluster-name=yes1 -o name")?;
+    ensure!(left.is_empty(), "{left}");
+    ensure!(exists(testbed, "namespace yes1")?, "the namespace stays");
+    Ok(())
+}
+
+fn wait_for(act: impl FnOnce() -> Result<()>, done: impl FnMut() -> Result<bool>) -> Result<Duration> {
+    act()?;
+    let start = Instant::now();
+    wait::until_true("the effect", SOON, done)?;
+    Ok(start.elapsed())
+}
+
+pub fn foreign(testbed: &Testbed) -> Result<()> {
+    let _registration = Registration::start(testbed, "foreign-place")?;
+    apply(testbed, &[namespace("theirs")])?;
+    for (name, word) in [("kube-system", "reserved"), ("foreign-place", "reserved"), ("theirs", "is not the cluster's")]
+    {
+        apply(testbed, &[managed(name)])?;
+        accept(testbed, name, true)?;
+        wait_condition(testbed, name, ACCEPTED, "False/Error")?;
+        let note = wait::until("an Event", SOON, || event(testbed, "default", name, "AcceptanceFailed"))?;
+        ensure!(note.contains(word), "{name}: {note}");
+        ensure!(!exists(
+            testbed,
+            &format!("rolebinding open-cluster-management:managedcluster:{name}:work -n {name}")
+        )?);
+    }
+    // Its owner gives it to the cluster.
+    testbed.hub.server.kubectl().ok("label namespace theirs open-cluster-management.io/cluster-name=theirs")?;
+    wait_condition(testbed, "theirs", ACCEPTED, "True/HubClusterAdminAccepted")?;
+    testbed.hub.server.kubectl().ok("delete managedclusters kube-system foreign-place theirs").map(drop)
+}
+
+pub fn stillness(testbed: &Testbed) -> Result<()> {
+    let mut registration = Registration::start(testbed, "still-place")?;
+    let names = ["still1", "still2", "still3"];
+    for name in names {
+        apply(testbed, &[managed(name)])?;
+        accept(testbed, name, true)?;
+    }
+    for name in names {
+        wait_condition(testbed, name, ACCEPTED, "True/HubClusterAdminAccepted")?;
+        wait::until_true("its Lease", SOON, || exists(testbed, &format!("lease managed-cluster-lease -n {name}")))?;
+    }
+    // A right that somebody takes away comes back, with the others untouched.
+    let binding = "rolebinding open-cluster-management:managedcluster:still1:registration -n still1";
+    testbed.hub.server.kubectl().ok(&format!("delete {binding}"))?;
+    wait::until_true("the right again", SOON, || exists(testbed, binding))?;
+    let before = versions(testbed, &names)?;
+    registration.running.restart()?;
+    registration.wait_metric("cluster_gateway_controllers_ocm_stands_in", 1.0)?;
+    // It has looked at all of them when it knows of all.
+    wait::until_true("all to be counted", SOON, || {
+        let counted =
+            registration.running.metric("cluster_gateway_controllers_managed_clusters", "accepted=\"true\"")?;
+        Ok(counted >= 3.0)
+    })?;
+    testbed.hub.server.kubectl().ok("annotate managedcluster still3 touched=yes")?;
+    accept(testbed, "still3", false)?;
+    wait_condition(testbed, "still3", ACCEPTED, "False/HubClusterAdminDenied")?;
+    let after = versions(testbed, &names[..2])?;
+    ensure!(before[..after.len()] == after[..], "written again: {before:?} {after:?}");
+    ensure!(condition(testbed, "still1", ACCEPTED)?.starts_with("True"));
+    testbed.hub.server.kubectl().ok("delete managedclusters still1 still2 still3").map(drop)
+}
+
+/// Of everything that clusters have.
+fn versions(testbed: &Testbed, names: &[&str]) -> Result<Vec<String>> {
+    let kinds = "namespaces,clusterroles,clusterrolebindings,rolebindings,leases.coordination.k8s.io";
+    let of = |name: &&str| {
+        let line = format!(
+            "get {kinds},managedclusters -A -l open-cluster-management.io/cluster-name={name} -o \
+             jsonpath={{.items[*].metadata.resourceVersion}}"
+        );
+        let own = format!("get managedcluster {name} -o jsonpath={{.metadata.resourceVersion}}");
+        let kubectl = testbed.hub.server.kubectl();
+        Ok(kubectl.ok(&line)? + " " + &kubectl.ok(&own)?)
+    };
+    names.iter().map(of).collect()
+}

@@ -1,0 +1,177 @@
+//! Who may say what of clusters.
+
+use anyhow::{Result, ensure};
+use hub_tests::kubectl::Kubectl;
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use serde_json::{Value, json};
+
+use super::agent::ask;
+use super::{Registration, accept, bootstrap, exists, managed, wait_condition};
+use crate::fixture::{SOON, apply};
+
+const GROUP: &str = "cluster.open-cluster-management.io";
+const SET: &str = "cluster.open-cluster-management.io/clusterset";
+const AUTOMATIC: &str = "open-cluster-management.io/automatically-accepted-on";
+
+/// Rules of a role for the bootstrap user, by which only admission stands in its way.
+fn grant(testbed: &Testbed, place: &str, name: &str, rules: &Value) -> Result<()> {
+    let name = format!("{place}-{name}");
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": name}, "rules": rules});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": name},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": super::BOOTSTRAP, "namespace": place}]});
+    apply(testbed, &[role, binding])
+}
+
+/// Somebody whom RBAC lets write clusters and bindings, but give no word on them.
+struct Writer {
+    kubectl: Kubectl,
+    place: &'static str,
+}
+
+impl Writer {
+    fn create(&self, document: &Value) -> Result<String> {
+        let output = self.kubectl.args(["create", "-f", "-"]).stdin(document.to_string()).run()?;
+        Ok(output.stdout + &output.stderr)
+    }
+
+    fn patch(&self, change: &Value) -> Result<String> {
+        let words = ["patch", "managedcluster", "guarded", "--type=merge", "-p", &change.to_string()];
+        let output = self.kubectl.args(words).run()?;
+        Ok(output.stdout + &output.stderr)
+    }
+
+    fn binding(&self, name: &str, set: &str) -> Value {
+        json!({"apiVersion": format!("{GROUP}/v1beta2"), "kind": "ManagedClusterSetBinding",
+            "metadata": {"name": name, "namespace": self.place}, "spec": {"clusterSet": set}})
+    }
+}
+
+pub fn refused(testbed: &Testbed) -> Result<()> {
+    let place = "admission-place";
+    let _registration = Registration::start(testbed, place)?;
+    let writer = Writer { kubectl: bootstrap(testbed, place)?, place };
+    // Not all resources of the group: that would be join and bind as well.
+    let named = ["managedclusters", "managedclustersetbindings"];
+    grant(testbed, place, "all", &json!([{"apiGroups": [GROUP], "resources": named, "verbs": ["*"]}]))?;
+    ensure!(writer.create(&managed("guarded"))?.contains("created"));
+    created(&writer)?;
+    changed(&writer)?;
+    allowed(testbed, &writer)?;
+    testbed.hub.server.kubectl().ok("delete managedcluster guarded").map(drop)
+}
+
+fn created(writer: &Writer) -> Result<()> {
+    let with = |path: &str, value: Value| {
+        let mut cluster = managed("other");
+        *cluster.pointer_mut(path).expect("a field of it") = value;
+        cluster
+    };
+    let metadata = |key: &str, value: Value| with("/metadata", json!({"name": "other", key: value}));
+    let urls = |url: &str| json!({"hubAcceptsClient": false, "managedClusterClientConfigs": [{"url": url}]});
+    let taint = json!({"key": "a", "effect": "NoSelect", "timeAdded": "2020-01-01T00:00:00Z"});
+    for (document, word) in [
+        (with("/spec/hubAcceptsClient", json!(true)), "may not accept"),
+        (with("/metadata/name", json!("a.b")), "name of a namespace"),
+        (with("/spec", urls("http://m:6443")), "must be https"),
+        (with("/spec", urls("https://")), "must be https"),
+        (metadata("labels", json!({SET: "gold"})), "may not move"),
+        (metadata("annotations", json!({AUTOMATIC: "never"})), "may not accept"),
+        (with("/spec", json!({"taints": [taint]})), "timeAdded"),
+        (writer.binding("gold", "gold"), "may not bind"),
+        (writer.binding("gold", "silver"), "must be metadata.name"),
+    ] {
+        let told = writer.create(&document)?;
+        ensure!(told.contains(word), "{document}: {told}");
+    }
+    Ok(())
+}
+
+fn changed(writer: &Writer) -> Result<()> {
+    for (change, word) in [
+        (json!({"spec": {"hubAcceptsClient": true}}), "may not accept"),
+        (json!({"metadata": {"labels": {SET: "gold"}}}), "may not move"),
+        (json!({"spec": {"managedClusterClientConfigs": [{"url": "http://m"}]}}), "must be https"),
+        (json!({"metadata": {"annotations": {AUTOMATIC: "x"}}}), "may not accept"),
+        // Its own business is not in the way of anybody.
+        (json!({"metadata": {"labels": {"env": "test"}}}), "patched"),
+        (json!({"spec": {"managedClusterClientConfigs": [{"url": "https://m:6443"}]}}), "patched"),
+    ] {
+        let told = writer.patch(&change)?;
+        ensure!(told.contains(word), "{change}: {told}");
+    }
+    Ok(())
+}
+
+fn allowed(testbed: &Testbed, writer: &Writer) -> Result<()> {
+    let rights = json!([
+        {"apiGroups": ["register.open-cluster-management.io"], "resources": ["managedclusters/accept"],
+            "verbs": ["update"], "resourceNames": ["guarded"]},
+        {"apiGroups": [GROUP], "resources": ["managedclustersets/join"], "verbs": ["create"],
+            "resourceNames": ["gold", "default"]},
+        {"apiGroups": [GROUP], "resources": ["managedclustersets/bind"], "verbs": ["create"],
+            "resourceNames": ["gold"]}]);
+    grant(testbed, writer.place, "words", &rights)?;
+    let accepts = json!({"spec": {"hubAcceptsClient": true}});
+    wait::until_true("who may", SOON, || Ok(writer.patch(&accepts)?.contains("patched")))?;
+    ensure!(writer.patch(&json!({"metadata": {"labels": {SET: "gold"}}}))?.contains("patched"));
+    ensure!(writer.patch(&json!({"metadata": {"labels": {SET: "silver"}}}))?.contains("may not move"));
+    ensure!(writer.create(&writer.binding("gold", "gold"))?.contains("created"));
+    wait::until_true("that there is no such set", SOON, || {
+        let binding = super::get(testbed, &format!("managedclustersetbinding gold -n {}", writer.place))?;
+        Ok(binding["status"]["conditions"][0]["reason"] == "ClusterSetNotFound")
+    })
+}
+
+pub fn removed(testbed: &Testbed) -> Result<()> {
+    let registration = Registration::start(testbed, "open-place")?;
+    apply(testbed, &[managed("open1"), managed("open2")])?;
+    accept(testbed, "open1", true)?;
+    wait_condition(testbed, "open1", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
+    let kubectl = testbed.hub.server.kubectl();
+    kubectl.ok("delete validatingadmissionpolicybinding door-cluster-gateway-controllers-managedclusters")?;
+    // The hub takes a moment to let go of it, and so does what we know.
+    registration.wait_metric("cluster_gateway_controllers_ocm_admission", 0.0)?;
+    ensure!(registration.running.get("/readyz")?.contains("ocm-admission"), "it is ready");
+    accept(testbed, "open2", true)?;
+    wait_condition(testbed, "open2", "HubAcceptedManagedCluster", "False/Error")?;
+    ensure!(!exists(testbed, "namespace open2")?, "it was accepted");
+    ensure!(exists(testbed, "rolebinding open-cluster-management:managedcluster:open1:work -n open1")?);
+    apply(testbed, &registration.policies)?;
+    wait_condition(testbed, "open2", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
+    registration.wait_metric("cluster_gateway_controllers_ocm_admission", 1.0)?;
+    kubectl.ok("delete managedclusters open1 open2").map(drop)
+}
+
+/// What a thief of the controllers' token may not, although RBAC lets the controllers.
+pub fn limits(testbed: &Testbed) -> Result<()> {
+    let place = "limits-place";
+    let _registration = Registration::start(testbed, place)?;
+    let kubectl = testbed.hub.server.kubectl();
+    let me = format!("--as=system:serviceaccount:{place}:door-cluster-gateway-controllers");
+    ask(&kubectl, "limited", "limited-first")?;
+    apply(
+        testbed,
+        &[json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "limits-theirs"}, "rules": []})],
+    )?;
+    // The hub takes a moment to enforce it.
+    wait::until_true("the policy", SOON, || {
+        let line = ["create", "clusterrole", "limits-own", "--verb=get", "--resource=leases", "--dry-run=server", &me];
+        Ok(kubectl.args(line).run()?.stderr.contains("of clusters only"))
+    })?;
+    for (line, word) in [
+        ("certificate approve limited-first", "agents and of users in autoApproveUsers only"),
+        ("delete clusterrole limits-theirs", "of clusters only"),
+        ("create clusterrole limits-own --verb=get --resource=leases", "of clusters only"),
+        ("label clusterrole limits-theirs open-cluster-management.io/cluster-name=x", "of clusters only"),
+    ] {
+        let words = line.split(' ').chain([me.as_str()]);
+        let output = kubectl.args(words).run()?;
+        ensure!(output.stderr.contains(word), "{line}: {}{}", output.stdout, output.stderr);
+    }
+    kubectl.ok("delete clusterrole limits-theirs").map(drop)
+}

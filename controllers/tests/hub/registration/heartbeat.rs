@@ -1,0 +1,70 @@
+//! Agents that are silent.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{Registration, accept, condition, get, managed, wait_condition};
+use crate::fixture::{SOON, apply};
+
+const AVAILABLE: &str = "ManagedClusterConditionAvailable";
+const SECONDS: u64 = 2;
+
+pub fn silence(testbed: &Testbed) -> Result<()> {
+    let _registration = Registration::start(testbed, "beat-place")?;
+    let kubectl = testbed.hub.server.kubectl();
+    let mut cluster = managed("beat1");
+    cluster["spec"]["leaseDurationSeconds"] = json!(SECONDS);
+    apply(testbed, &[cluster])?;
+    accept(testbed, "beat1", true)?;
+    wait_condition(testbed, "beat1", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
+    let renew = |time: k8s_openapi::jiff::Timestamp| -> Result<()> {
+        let patch = json!({"spec": {"renewTime": time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()}}).to_string();
+        let words = ["patch", "lease", "managed-cluster-lease", "-n", "beat1", "--type=merge", "-p", &patch];
+        kubectl.args(words).run()?.success().map(drop)
+    };
+    let now = k8s_openapi::jiff::Timestamp::now;
+    wait::until("its Lease", SOON, || renew(now()))?;
+    available(testbed)?;
+    wait_condition(testbed, "beat1", "ManagedClusterConditionClockSynced", "True/ManagedClusterClockSynced")?;
+    wait_taint(testbed, None)?;
+    renew(now())?;
+    let last = Instant::now();
+    wait_condition(testbed, "beat1", AVAILABLE, "Unknown/ManagedClusterLeaseUpdateStopped")?;
+    let (grace, took) = (Duration::from_secs(5 * SECONDS), last.elapsed());
+    ensure!(took + Duration::from_millis(500) > grace && took < grace + Duration::from_secs(1), "{took:?}");
+    wait_taint(testbed, Some("cluster.open-cluster-management.io/unreachable"))?;
+    // Back, with a clock that is an hour behind: it is there all the same.
+    renew(now() - k8s_openapi::jiff::SignedDuration::from_hours(1))?;
+    available(testbed)?;
+    wait_condition(testbed, "beat1", "ManagedClusterConditionClockSynced", "False/ManagedClusterClockOutOfSync")?;
+    wait_taint(testbed, None)?;
+    ensure!(condition(testbed, "beat1", AVAILABLE)?.starts_with("True"));
+    kubectl.ok("delete managedcluster beat1").map(drop)
+}
+
+/// As an agent says it.
+fn available(testbed: &Testbed) -> Result<()> {
+    let cluster = get(testbed, "managedcluster beat1")?;
+    let mut conditions = cluster["status"]["conditions"].as_array().cloned().context("conditions")?;
+    conditions.retain(|condition| condition["type"] != AVAILABLE);
+    conditions.push(json!({"type": AVAILABLE, "status": "True", "reason": "ManagedClusterAvailable", "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"}));
+    let patch = json!({"status": {"conditions": conditions}}).to_string();
+    let words = ["patch", "managedcluster", "beat1", "--subresource=status", "--type=merge", "-p", &patch];
+    testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+}
+
+fn wait_taint(testbed: &Testbed, key: Option<&str>) -> Result<()> {
+    wait::until(&format!("the taint {key:?}"), SOON, || {
+        let cluster = get(testbed, "managedcluster beat1")?;
+        let taints = cluster["spec"]["taints"].as_array().cloned().unwrap_or_default();
+        let keys: Vec<_> = taints.iter().filter_map(|taint| taint["key"].as_str()).collect();
+        ensure!(keys == key.into_iter().collect::<Vec<_>>(), "{keys:?}");
+        Ok(())
+    })
+}

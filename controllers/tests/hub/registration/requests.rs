@@ -1,0 +1,173 @@
+//! Certificate requests on a hub that signs what is approved.
+
+use anyhow::{Result, ensure};
+use hub_tests::kubectl::Kubectl;
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+
+use super::agent::{Subject, ask};
+use super::{Registration, accept, bootstrap, exists, get, managed, may, wait_condition};
+use crate::fixture::{SOON, apply, event};
+
+const REASON: &str = "AutoApprovedByHubCSRApprovingController";
+const CSR: &str = "cluster_gateway_controllers_csr_total";
+
+pub fn renewals(testbed: &Testbed) -> Result<()> {
+    let place = "renewal-place";
+    let registration = Registration::start(testbed, place)?;
+    let hub = testbed.hub.server.kubectl();
+    apply(testbed, &[managed("r1"), managed("r10")])?;
+    accept(testbed, "r1", true)?;
+    accept(testbed, "r10", true)?;
+    wait_condition(testbed, "r1", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
+    wait_condition(testbed, "r10", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
+    // Somebody whom nobody trusts asks first: a person approves.
+    let first = ask(&hub, "r1", "r1-first")?;
+    let note = wait::until("an Event", SOON, || event(testbed, "default", "r1-first", "RequestNotApproved"))?;
+    ensure!(note.contains("left for a person") && !first.is_approved(testbed)?, "{note}");
+    hub.ok("certificate approve r1-first")?;
+    let agent = first.kubectl(testbed)?;
+    // It renews by itself, and as itself alone.
+    ensure!(ask(&agent, "r1", "r1-second")?.wait_approved(testbed)? == REASON);
+    let own = "system:open-cluster-management:r1";
+    let other = "system:open-cluster-management:r10";
+    for (name, label, organization, common_name) in [
+        ("bad-other", "r10", other, "system:open-cluster-management:r10:agent"),
+        ("bad-prefix", "r1", own, "system:open-cluster-management:r10:agent"),
+        ("bad-label", "r10", own, "system:open-cluster-management:r1:agent"),
+        ("bad-organization", "r1", other, "system:open-cluster-management:r1:agent"),
+        ("bad-agent", "r1", own, "system:open-cluster-management:r1:another"),
+        ("bad-parts", "r1", own, "system:open-cluster-management:r1:agent:x"),
+    ] {
+        let asked = Subject { label, organization, common_name }.ask(&agent, name)?;
+        let told = wait::until("an Event", SOON, || {
+            event(testbed, "default", name, "RequestNotRecognized")
+                .or_else(|_| event(testbed, "default", name, "RequestNotApproved"))
+        })?;
+        ensure!(!asked.is_approved(testbed)?, "{name}: {told}");
+    }
+    ensure!(registration.running.metric(CSR, "decision=\"renewed\"")? >= 1.0);
+    ensure!(registration.running.metric(CSR, "decision=\"unrecognized\"")? >= 4.0);
+    reaches_nothing_of_another(&agent)?;
+    after_a_no(testbed, &registration, &agent)?;
+    hub.ok("delete managedclusters r1 r10").map(drop)
+}
+
+fn after_a_no(testbed: &Testbed, registration: &Registration, agent: &Kubectl) -> Result<()> {
+    let hub = testbed.hub.server.kubectl();
+    // A no: the certificate is good for nothing but a look at itself.
+    accept(testbed, "r1", false)?;
+    let asks = "create certificatesigningrequests.certificates.k8s.io";
+    wait::until_true("that it may not ask", SOON, || Ok(!may(testbed, "r1", asks)?))?;
+    ensure!(ask(agent, "r1", "r1-denied").is_err(), "a denied agent asks");
+    ensure!(agent.ok("get lease -n r1").is_err() && agent.ok("get managedcluster r1").is_ok());
+    let by_hub = ask(&hub, "r1", "r1-after-no")?;
+    wait::until("an Event", SOON, || event(testbed, "default", "r1-after-no", "RequestNotApproved"))?;
+    ensure!(!by_hub.is_approved(testbed)?);
+    accept(testbed, "r1", true)?;
+    let again = wait::until("that it may ask again", SOON, || ask(agent, "r1", "r1-again"))?;
+    ensure!(again.wait_approved(testbed)? == REASON);
+    // One that asks on and on gets ten.
+    for number in 0..12 {
+        ask(agent, "r1", &format!("r1-storm-{number}"))?;
+    }
+    wait::until_true("that it is slowed down", SOON, || {
+        Ok(registration.running.metric(CSR, "decision=\"paced\"")? >= 3.0)
+    })
+}
+
+fn reaches_nothing_of_another(agent: &Kubectl) -> Result<()> {
+    ensure!(agent.ok("get managedcluster r1").is_ok() && agent.ok("get lease -n r1").is_ok());
+    for line in [
+        "get managedcluster r10",
+        "get managedclusters",
+        "get lease managed-cluster-lease -n r10",
+        "get secrets -n r1",
+        "get secrets -n r10",
+        "get manifestworks -n r10",
+        "label managedcluster r10 a=b",
+        "delete managedcluster r1",
+    ] {
+        ensure!(agent.ok(line).is_err(), "an agent of r1 may {line}");
+    }
+    for name in ["r1", "r10"] {
+        let what = [
+            "auth",
+            "can-i",
+            "create",
+            &format!("clustergateways.cluster.core.oam.dev/{name}"),
+            "--subresource=tunnel",
+        ];
+        let answer = agent.args(what).run()?;
+        ensure!((answer.stdout.trim() == "yes") == (name == "r1"), "{name}: {}", answer.stdout);
+    }
+    Ok(())
+}
+
+pub fn first_join(testbed: &Testbed) -> Result<()> {
+    let place = "join-place";
+    let registration = Registration::start(testbed, place)?;
+    let (hub, user) = (testbed.hub.server.kubectl(), bootstrap(testbed, place)?);
+    // The request may come before the ManagedCluster.
+    let asked = ask(&user, "j1", "j1-first")?;
+    user.args(["create", "-f", "-"]).stdin(managed("j1").to_string()).run()?.success()?;
+    ensure!(asked.wait_approved(testbed)? == REASON);
+    wait_condition(testbed, "j1", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
+    let cluster = get(testbed, "managedcluster j1")?;
+    ensure!(cluster["metadata"]["annotations"]["open-cluster-management.io/automatically-accepted-on"].is_string());
+    let agent = asked.kubectl(testbed)?;
+    wait::until_true("what it got", SOON, || Ok(agent.ok("get managedcluster j1").is_ok()))?;
+    // It has joined: from now on a bootstrap credential is not enough to be it.
+    let joined = r#"{"status":{"conditions":[{"type":"ManagedClusterJoined","status":"True","reason":"Joined",
+        "message":"m","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#;
+    hub.args(["patch", "managedcluster", "j1", "--subresource=status", "--type=merge", "-p", joined])
+        .run()?
+        .success()?;
+    let thief = ask(&user, "j1", "j1-thief")?;
+    wait::until("an Event", SOON, || event(testbed, "default", "j1-thief", "RequestNotApproved"))?;
+    ensure!(!thief.is_approved(testbed)?);
+    // A no of a person stays.
+    accept(testbed, "j1", false)?;
+    let again = ask(&user, "j1", "j1-again")?;
+    wait::until("an Event", SOON, || event(testbed, "default", "j1-again", "RequestNotApproved"))?;
+    ensure!(!again.is_approved(testbed)? && get(testbed, "managedcluster j1")?["spec"]["hubAcceptsClient"] == false);
+    // Nor is a namespace of the hub's given away.
+    user.args(["create", "-f", "-"]).stdin(managed("kube-public").to_string()).run()?.success()?;
+    let system = ask(&user, "kube-public", "system-first")?;
+    wait::until("an Event", SOON, || event(testbed, "default", "system-first", "RequestNotApproved"))?;
+    ensure!(!system.is_approved(testbed)?);
+    let rights = "rolebinding open-cluster-management:managedcluster:kube-public:work -n kube-public";
+    ensure!(!exists(testbed, rights)?);
+    ensure!(registration.running.metric(CSR, "decision=\"joined\"")? >= 1.0);
+    hub.ok("delete managedclusters j1 kube-public").map(drop)
+}
+
+/// Requests that are made at once.
+const MANY: usize = 500;
+
+pub fn crowd(testbed: &Testbed) -> Result<()> {
+    let place = "crowd-place";
+    let registration = Registration::start(testbed, place)?;
+    let (hub, user) = (testbed.hub.server.kubectl(), bootstrap(testbed, place)?);
+    let key = rcgen::KeyPair::generate()?;
+    let organization = "system:open-cluster-management:crowd1";
+    let common_name = "system:open-cluster-management:crowd10:agent";
+    let subject = Subject { label: "crowd1", organization, common_name };
+    let items: Vec<_> = (0..MANY).map(|it| subject.document(&format!("crowd-{it}"), &key)).collect::<Result<_>>()?;
+    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    user.args(["create", "-f", "-"]).stdin(list).run()?.success()?;
+    // Whoever comes after them does not wait for them.
+    user.args(["create", "-f", "-"]).stdin(managed("after").to_string()).run()?.success()?;
+    ensure!(ask(&user, "after", "after-first")?.wait_approved(testbed)? == REASON);
+    wait::until_true("all to be judged", SOON, || {
+        Ok(registration.running.metric(CSR, "decision=\"unrecognized\"")? >= 500.0)
+    })?;
+    let told = "jsonpath={.items[*].status.conditions[*].type}";
+    let label = "open-cluster-management.io/cluster-name=crowd1";
+    let approved = hub.args(["get", "csr", "-l", label, "-o", told]).run()?.success()?;
+    ensure!(approved.is_empty(), "{approved}");
+    // At once: whoever leads next would tell of each again.
+    let all = format!("/apis/certificates.k8s.io/v1/certificatesigningrequests?labelSelector={label}");
+    hub.args(["delete", "--raw", &all]).run()?.success()?;
+    hub.ok("delete managedcluster after").map(drop)
+}

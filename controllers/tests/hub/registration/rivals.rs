@@ -1,0 +1,38 @@
+//! Upstream's controllers hold their Lease.
+
+use anyhow::{Result, ensure};
+use hub_tests::testbed::Testbed;
+use serde_json::{Value, json};
+
+use super::{Registration, accept, exists, managed, wait_condition};
+use crate::fixture::{apply, namespace};
+
+const STANDS_IN: &str = "cluster_gateway_controllers_ocm_stands_in";
+
+fn lease(holder: &str) -> Value {
+    let now = k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "registration-controller-lock", "namespace": "open-cluster-management-hub"},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": 3600, "renewTime": now}})
+}
+
+pub fn keeps_out(testbed: &Testbed) -> Result<()> {
+    let registration = Registration::start(testbed, "rival-place")?;
+    let kubectl = testbed.hub.server.kubectl();
+    apply(testbed, &[namespace("open-cluster-management-hub"), lease("theirs")])?;
+    registration.wait_metric(STANDS_IN, 0.0)?;
+    ensure!(registration.running.get("/readyz")?.contains("ocm-rival"), "it is ready");
+    apply(testbed, &[managed("rival1")])?;
+    accept(testbed, "rival1", true)?;
+    // A restart finds it as well.
+    let mut registration = registration;
+    registration.running.restart()?;
+    registration.wait_metric(STANDS_IN, 0.0)?;
+    ensure!(!exists(testbed, "namespace rival1")?, "it works beside them");
+    // They go, and give their Lease up.
+    apply(testbed, &[lease("")])?;
+    registration.wait_metric(STANDS_IN, 1.0)?;
+    wait_condition(testbed, "rival1", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
+    kubectl.ok("delete lease registration-controller-lock -n open-cluster-management-hub")?;
+    kubectl.ok("delete managedcluster rival1").map(drop)
+}

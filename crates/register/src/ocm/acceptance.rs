@@ -1,0 +1,262 @@
+//! What an accepted cluster gets on the hub: upstream's objects, by upstream's names, so that
+//! either side's controllers can take over from the other's.
+//! <https://github.com/open-cluster-management-io/ocm/tree/v1.2.0/pkg/registration/hub/manifests>
+//!
+//! The right to link through a tunnel is ours alone. It is in objects of its own: upstream's
+//! controllers would rewrite their role without it, and we would write it back.
+
+use serde_json::{Value, json};
+
+use crate::csr::CLUSTER_LABEL;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+const PREFIX: &str = "open-cluster-management:managedcluster:";
+/// Holds the right to works while there are any.
+pub const WORK_FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
+
+/// A kind of what is written here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Kind {
+    Namespace,
+    ClusterRole,
+    ClusterRoleBinding,
+    RoleBinding,
+}
+
+/// An object, as its key is.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Key {
+    pub kind: Kind,
+    /// Empty where the kind has none.
+    pub namespace: String,
+    pub name: String,
+}
+
+/// An object and what it is to be.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Wanted {
+    pub key: Key,
+    pub document: Value,
+}
+
+/// How an object that is there differs from what it is to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Difference {
+    Nothing,
+    /// In what can be changed.
+    Fields,
+    /// In what cannot be changed, or it is on its way out: it is deleted first.
+    Whole,
+}
+
+/// A cluster: its name, which [`super::standing::check_name`] let through, and its object's uid.
+#[derive(Debug, Clone, Copy)]
+pub struct Cluster<'a> {
+    pub name: &'a str,
+    pub uid: &'a str,
+}
+
+// === impl Kind ===
+
+impl Kind {
+    pub const ALL: [Self; 4] = [Self::Namespace, Self::ClusterRole, Self::ClusterRoleBinding, Self::RoleBinding];
+
+    /// Group, version, kind and plural.
+    pub fn resource(self) -> [&'static str; 4] {
+        match self {
+            Self::Namespace => ["", "v1", "Namespace", "namespaces"],
+            Self::ClusterRole => [RBAC, "v1", "ClusterRole", "clusterroles"],
+            Self::ClusterRoleBinding => [RBAC, "v1", "ClusterRoleBinding", "clusterrolebindings"],
+            Self::RoleBinding => [RBAC, "v1", "RoleBinding", "rolebindings"],
+        }
+    }
+}
+
+// === impl Cluster ===
+
+impl Cluster<'_> {
+    /// Everything that a yes gives, in the order in which it is written.
+    pub fn granted(&self) -> Vec<Wanted> {
+        let mut all = vec![self.namespace(), self.role(true), self.tunnel_role()];
+        all.extend([self.binding(), self.registration(), self.work(), self.tunnel_binding()]);
+        all
+    }
+
+    /// What of it stays after a no, if it is there: the cluster may look at itself, and so learn of
+    /// a later yes.
+    pub fn left(&self) -> [Wanted; 2] {
+        [self.role(false), self.binding()]
+    }
+
+    /// What a no takes away, in the order in which it goes.
+    pub fn withdrawn(&self) -> [Key; 4] {
+        let [binding, role] = [self.tunnel_binding().key, self.tunnel_role().key];
+        [binding, self.registration().key, self.work().key, role]
+    }
+
+    /// What its end takes away after that. The namespace stays, for people's objects are in it.
+    pub fn ended(&self) -> [Key; 2] {
+        [self.binding().key, self.role(false).key]
+    }
+
+    /// The right to works: it stays to the last of them when the cluster leaves.
+    pub fn work_key(&self) -> Key {
+        self.work().key
+    }
+
+    pub fn namespace_key(&self) -> Key {
+        self.namespace().key
+    }
+
+    fn namespace(&self) -> Wanted {
+        self.object(Kind::Namespace, "", self.name.to_owned(), json!({}))
+    }
+
+    fn role(&self, is_accepted: bool) -> Wanted {
+        let rules = if is_accepted { accepted_rules(self.name) } else { looking_rules(self.name) };
+        self.object(Kind::ClusterRole, "", format!("{PREFIX}{}", self.name), json!({"rules": rules}))
+    }
+
+    fn binding(&self) -> Wanted {
+        let name = format!("{PREFIX}{}", self.name);
+        let content = self.bound(&name);
+        self.object(Kind::ClusterRoleBinding, "", name, content)
+    }
+
+    fn registration(&self) -> Wanted {
+        let content = self.bound(&format!("{PREFIX}registration"));
+        self.object(Kind::RoleBinding, self.name, format!("{PREFIX}{}:registration", self.name), content)
+    }
+
+    fn work(&self) -> Wanted {
+        let content = self.bound(&format!("{PREFIX}work"));
+        let mut work = self.object(Kind::RoleBinding, self.name, format!("{PREFIX}{}:work", self.name), content);
+        work.document["metadata"]["finalizers"] = json!([WORK_FINALIZER]);
+        work
+    }
+
+    fn tunnel_role(&self) -> Wanted {
+        let rules = json!([{"apiGroups": ["cluster.core.oam.dev"], "resources": ["clustergateways/tunnel"],
+            "resourceNames": [self.name], "verbs": ["create"]}]);
+        self.owned(self.object(Kind::ClusterRole, "", self.tunnel_name(), json!({"rules": rules})))
+    }
+
+    fn tunnel_binding(&self) -> Wanted {
+        let name = self.tunnel_name();
+        let content = self.bound(&name);
+        self.owned(self.object(Kind::ClusterRoleBinding, "", name, content))
+    }
+
+    fn tunnel_name(&self) -> String {
+        format!("cluster-gateway:managedcluster:{}:tunnel", self.name)
+    }
+
+    /// Gone with the cluster, whoever's controllers run then: upstream's do not know of it.
+    fn owned(&self, mut wanted: Wanted) -> Wanted {
+        wanted.document["metadata"]["ownerReferences"] = json!([{
+            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "name": self.name, "uid": self.uid}]);
+        wanted
+    }
+
+    fn bound(&self, role: &str) -> Value {
+        let group = |prefix: &str| json!({"kind": "Group", "apiGroup": RBAC, "name": format!("{prefix}{}", self.name)});
+        json!({
+            "roleRef": {"apiGroup": RBAC, "kind": "ClusterRole", "name": role},
+            "subjects": [group("system:open-cluster-management:"), group("open-cluster-management:")],
+        })
+    }
+
+    fn object(&self, kind: Kind, namespace: &str, name: String, content: Value) -> Wanted {
+        object(kind, namespace, name, self.name, content)
+    }
+}
+
+/// The roles that bindings in all clusters' namespaces name.
+pub fn common_roles() -> [Wanted; 2] {
+    let registration = json!([
+        rule("coordination.k8s.io", "leases", &["get", "list", "watch", "update"]),
+        rule("addon.open-cluster-management.io", "managedclusteraddons", &["get", "list", "watch"]),
+        rule("addon.open-cluster-management.io", "managedclusteraddons/status", &["patch", "update"]),
+        rule("events.k8s.io", "events", &["create"]),
+    ]);
+    let work = json!([
+        {"apiGroups": ["", "events.k8s.io"], "resources": ["events"], "verbs": ["create", "patch", "update"]},
+        rule("work.open-cluster-management.io", "manifestworks", &["get", "list", "watch", "update", "patch"]),
+        rule("work.open-cluster-management.io", "manifestworks/status", &["patch", "update"]),
+    ]);
+    [("registration", registration), ("work", work)]
+        .map(|(name, rules)| object(Kind::ClusterRole, "", format!("{PREFIX}{name}"), "", json!({"rules": rules})))
+}
+
+fn accepted_rules(name: &str) -> Value {
+    let cluster = "cluster.open-cluster-management.io";
+    json!([
+        rule("certificates.k8s.io", "certificatesigningrequests", &["create", "get", "list", "watch"]),
+        rule("register.open-cluster-management.io", "managedclusters/clientcertificates", &["renew"]),
+        named(rule(cluster, "managedclusters", &["get", "list", "update", "watch"]), name),
+        named(rule(cluster, "managedclusters/status", &["patch", "update"]), name),
+    ])
+}
+
+fn looking_rules(name: &str) -> Value {
+    let own = rule("cluster.open-cluster-management.io", "managedclusters", &["get", "list", "watch"]);
+    json!([named(own, name)])
+}
+
+fn rule(group: &str, resource: &str, verbs: &[&str]) -> Value {
+    json!({"apiGroups": [group], "resources": [resource], "verbs": verbs})
+}
+
+fn named(mut rule: Value, name: &str) -> Value {
+    rule["resourceNames"] = json!([name]);
+    rule
+}
+
+fn object(kind: Kind, namespace: &str, name: String, cluster: &str, content: Value) -> Wanted {
+    let [group, version, kind_name, _] = kind.resource();
+    let api_version = if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") };
+    let mut document = content;
+    document["apiVersion"] = api_version.into();
+    document["kind"] = kind_name.into();
+    document["metadata"] = json!({"name": name, "labels": {CLUSTER_LABEL: cluster}});
+    if !namespace.is_empty() {
+        document["metadata"]["namespace"] = namespace.into();
+    }
+    Wanted { key: Key { kind, namespace: namespace.to_owned(), name }, document }
+}
+
+/// Whether a namespace that is there is the cluster's: it says so, or somebody else made it for
+/// something else, and rights in it are not an acceptance's to give. Upstream takes any.
+pub fn is_clusters(namespace: &Value, cluster: &str) -> bool {
+    namespace["metadata"]["labels"].get(CLUSTER_LABEL).is_some_and(|label| label == cluster)
+}
+
+/// Compares what is written. Other labels, finalizers and owners are other people's.
+pub fn difference(existing: &Value, wanted: &Wanted) -> Difference {
+    let document = &wanted.document;
+    let is_leaving = !existing["metadata"]["deletionTimestamp"].is_null();
+    if is_leaving || !document["roleRef"].is_null() && existing["roleRef"] != document["roleRef"] {
+        return Difference::Whole;
+    }
+    let is_same = |field: &str| document[field].is_null() || existing[field] == document[field];
+    let has_all = |field: &str| {
+        let mut wanted = document["metadata"][field].as_array().into_iter().flatten();
+        let existing = existing["metadata"][field].as_array().map_or(&[][..], Vec::as_slice);
+        wanted.all(|item| existing.iter().any(|other| is_item(other, item)))
+    };
+    let mut labels = document["metadata"]["labels"].as_object().into_iter().flatten();
+    let has_labels = labels.all(|(key, value)| existing["metadata"]["labels"].get(key) == Some(value));
+    if has_labels && has_all("finalizers") && has_all("ownerReferences") && is_same("rules") && is_same("subjects") {
+        Difference::Nothing
+    } else {
+        Difference::Fields
+    }
+}
+
+fn is_item(existing: &Value, wanted: &Value) -> bool {
+    existing == wanted || !wanted["uid"].is_null() && existing["uid"] == wanted["uid"]
+}
+
+#[cfg(test)]
+mod tests;

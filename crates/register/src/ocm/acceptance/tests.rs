@@ -1,0 +1,76 @@
+use super::*;
+
+const C1: Cluster<'_> = Cluster { name: "c1", uid: "u1" };
+
+fn documents(all: impl IntoIterator<Item = Wanted>) -> String {
+    let all: Vec<Value> = all.into_iter().map(|wanted| wanted.document).collect();
+    serde_json::to_string_pretty(&all).unwrap() + "\n"
+}
+
+/// Upstream's files of v1.2.0 with `c1` in them, and our tunnel; read by a person once.
+#[test]
+fn the_objects_are_upstreams() {
+    for (name, found, golden) in [
+        ("granted", documents(C1.granted()), include_str!("golden/granted.json")),
+        ("left", documents(C1.left()), include_str!("golden/left.json")),
+        ("common", documents(common_roles()), include_str!("golden/common.json")),
+    ] {
+        assert_eq!(found, golden, "{name}");
+    }
+}
+
+#[test]
+fn a_no_takes_every_binding_but_the_look_at_itself() {
+    let granted: Vec<Key> = C1.granted().into_iter().map(|wanted| wanted.key).collect();
+    let mut gone: Vec<Key> = C1.withdrawn().into_iter().chain(C1.ended()).collect();
+    gone.push(C1.namespace_key());
+    gone.sort();
+    let mut all = granted;
+    all.sort();
+    assert_eq!(gone, all, "what is given is taken, the namespace apart");
+    assert!(C1.withdrawn()[0].name.ends_with(":tunnel"), "first of all");
+    assert_eq!(C1.left().map(|wanted| wanted.key.kind), [Kind::ClusterRole, Kind::ClusterRoleBinding]);
+}
+
+#[test]
+fn what_is_there_already_is_no_difference() {
+    for wanted in C1.granted().into_iter().chain(C1.left()).chain(common_roles()) {
+        let mut existing = wanted.document.clone();
+        existing["metadata"]["labels"]["other"] = json!("x");
+        existing["metadata"]["resourceVersion"] = json!("1");
+        assert_eq!(difference(&existing, &wanted), Difference::Nothing, "{existing}");
+    }
+}
+
+#[test]
+fn what_somebody_changed_is_a_difference() {
+    let [_, role, tunnel_role, _, _, work, _] = <[Wanted; 7]>::try_from(C1.granted()).unwrap();
+    let changed = |wanted: &Wanted, path: &str, value: Value| {
+        let mut existing = wanted.document.clone();
+        *existing.pointer_mut(path).unwrap() = value;
+        difference(&existing, wanted)
+    };
+    for (wanted, path, value, expected) in [
+        (&role, "/rules", json!([]), Difference::Fields),
+        (&role, "/metadata/labels", json!({}), Difference::Fields),
+        (&tunnel_role, "/rules/0/resourceNames", json!(["c1", "c2"]), Difference::Fields),
+        (&tunnel_role, "/metadata/ownerReferences", json!([{"uid": "u0"}]), Difference::Fields),
+        (&work, "/subjects", json!([]), Difference::Fields),
+        (&work, "/metadata/finalizers", json!([]), Difference::Fields),
+        (&work, "/roleRef/name", json!("cluster-admin"), Difference::Whole),
+    ] {
+        assert_eq!(changed(wanted, path, value), expected, "{path}");
+    }
+    let mut leaving = work.document.clone();
+    leaving["metadata"]["deletionTimestamp"] = json!("t");
+    assert_eq!(difference(&leaving, &work), Difference::Whole, "held by its finalizer");
+    let denied = &C1.left()[0];
+    assert_eq!(difference(&role.document, denied), Difference::Fields, "a no takes the rights of the role");
+}
+
+#[test]
+fn a_namespace_is_the_clusters_if_it_says_so() {
+    let labelled = |value: &str| json!({"metadata": {"labels": {CLUSTER_LABEL: value}}});
+    assert!(is_clusters(&labelled("c1"), "c1"));
+    assert!(!is_clusters(&labelled("c2"), "c1") && !is_clusters(&json!({"metadata": {}}), "c1"));
+}

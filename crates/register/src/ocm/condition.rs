@@ -1,0 +1,161 @@
+//! Conditions of a `ManagedCluster`, as upstream's hub controllers write them.
+
+use serde_json::{Value, json};
+
+use crate::fields::field;
+
+/// Whether the hub lets the cluster in.
+pub const HUB_ACCEPTED: &str = "HubAcceptedManagedCluster";
+/// Whether the cluster's API server is there, as its agent says; the hub says when the agent fell
+/// silent.
+pub const AVAILABLE: &str = "ManagedClusterConditionAvailable";
+pub const CLOCK_SYNCED: &str = "ManagedClusterConditionClockSynced";
+/// An agent came with the cluster's certificate: the agent says it.
+pub const JOINED: &str = "ManagedClusterJoined";
+
+/// Of a set: whether it has no clusters.
+pub const EMPTY: &str = "ClusterSetEmpty";
+/// Of a set's binding: whether there is such a set.
+pub const BOUND: &str = "Bound";
+
+/// What a condition is to say.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Condition {
+    pub of: &'static str,
+    pub status: &'static str,
+    pub reason: &'static str,
+    pub message: String,
+}
+
+/// The condition called `of`, if the object has it.
+pub fn find<'a>(object: &'a Value, of: &str) -> Option<&'a Value> {
+    conditions(object).iter().find(|condition| condition["type"] == of)
+}
+
+/// Its status: `True`, `False` or `Unknown`; nothing where it is missing.
+pub fn status<'a>(object: &'a Value, of: &str) -> Option<&'a str> {
+    find(object, of)?["status"].as_str()
+}
+
+fn conditions(object: &Value) -> &[Value] {
+    field(object, "status.conditions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// All conditions of an object after `changes` at `now` (RFC 3339); none if they change nothing.
+///
+/// A list is replaced as a whole by a merge patch: whoever writes this names the version that it
+/// was computed from.
+pub fn changed(object: &Value, changes: &[Condition], now: &str) -> Option<Vec<Value>> {
+    let before = conditions(object);
+    let mut after = before.to_vec();
+    for change in changes {
+        let Some(index) = after.iter().position(|condition| condition["type"] == change.of) else {
+            after.push(change.document(now));
+            continue;
+        };
+        let document = change.document(after[index]["lastTransitionTime"].as_str().unwrap_or(now));
+        let is_transition = after[index]["status"] != change.status;
+        after[index] = if is_transition { change.document(now) } else { merged(&after[index], &document) };
+    }
+    (after != before).then_some(after)
+}
+
+/// Fields that we do not write, such as `observedGeneration`, stay.
+fn merged(existing: &Value, ours: &Value) -> Value {
+    let mut all = existing.clone();
+    for (key, value) in ours.as_object().into_iter().flatten() {
+        all[key.as_str()] = value.clone();
+    }
+    all
+}
+
+// === impl Condition ===
+
+impl Condition {
+    /// An administrator said yes, and everything that this gives is there.
+    pub fn accepted() -> Self {
+        Self::new(HUB_ACCEPTED, "True", "HubClusterAdminAccepted", "Accepted by hub cluster admin".to_owned())
+    }
+
+    /// An administrator said no after a yes.
+    pub fn denied() -> Self {
+        Self::new(HUB_ACCEPTED, "False", "HubClusterAdminDenied", "Denied by hub cluster admin".to_owned())
+    }
+
+    /// An administrator said yes, and it could not be carried out.
+    pub fn failed(why: String) -> Self {
+        Self::new(HUB_ACCEPTED, "False", "Error", why)
+    }
+
+    /// The agent is silent.
+    pub fn silent() -> Self {
+        let message = "Registration agent stopped updating its lease.".to_owned();
+        Self::new(AVAILABLE, "Unknown", "ManagedClusterLeaseUpdateStopped", message)
+    }
+
+    pub fn clock(is_synced: bool) -> Self {
+        if is_synced {
+            let message = "The clock of the managed cluster is synced with the hub.";
+            return Self::new(CLOCK_SYNCED, "True", "ManagedClusterClockSynced", message.to_owned());
+        }
+        let message = "The clock of hub and agent is out of sync. This may cause the Unknown status and affect agent \
+            functionalities.";
+        Self::new(CLOCK_SYNCED, "False", "ManagedClusterClockOutOfSync", message.to_owned())
+    }
+
+    /// A set has so many clusters.
+    pub fn empty(count: usize) -> Self {
+        if count == 0 {
+            return Self::new(EMPTY, "True", "NoClusterMatched", "No ManagedCluster selected".to_owned());
+        }
+        Self::new(EMPTY, "False", "ClustersSelected", format!("{count} ManagedClusters selected"))
+    }
+
+    /// A binding names a set that is there, or one that is not.
+    pub fn bound(is_there: bool) -> Self {
+        if is_there {
+            return Self::new(BOUND, "True", "ClusterSetBound", String::new());
+        }
+        Self::new(BOUND, "False", "ClusterSetNotFound", "there is no such ManagedClusterSet: create it".to_owned())
+    }
+
+    fn new(of: &'static str, status: &'static str, reason: &'static str, message: String) -> Self {
+        Self { of, status, reason, message }
+    }
+
+    fn document(&self, since: &str) -> Value {
+        let Self { of, status, reason, message } = self;
+        json!({"type": of, "status": status, "reason": reason, "message": message, "lastTransitionTime": since})
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster(conditions: &Value) -> Value {
+        json!({"status": {"conditions": conditions}})
+    }
+
+    #[test]
+    fn a_condition_that_says_the_same_is_no_change() {
+        let first = changed(&json!({}), &[Condition::accepted()], "t1").unwrap();
+        assert_eq!(first[0]["lastTransitionTime"], "t1");
+        assert_eq!(changed(&cluster(&first.into()), &[Condition::accepted()], "t2"), None);
+    }
+
+    #[test]
+    fn the_time_moves_with_the_status_only_and_others_stay() {
+        let before = json!([
+            {"type": JOINED, "status": "True", "reason": "R", "message": "m", "lastTransitionTime": "t0"},
+            {"type": HUB_ACCEPTED, "status": "False", "reason": "HubClusterAdminDenied", "message": "x",
+                "lastTransitionTime": "t1", "observedGeneration": 3},
+        ]);
+        let failed = changed(&cluster(&before), &[Condition::failed("no namespace".into())], "t2").unwrap();
+        assert_eq!(failed[0], before[0]);
+        assert_eq!((&failed[1]["reason"], &failed[1]["lastTransitionTime"]), (&json!("Error"), &json!("t1")));
+        assert_eq!(failed[1]["observedGeneration"], 3);
+        let accepted = changed(&cluster(&before), &[Condition::accepted()], "t2").unwrap();
+        assert_eq!((accepted.len(), &accepted[1]["lastTransitionTime"]), (2, &json!("t2")));
+    }
+}

@@ -1,0 +1,105 @@
+//! When an agent counts as silent.
+//!
+//! The agent writes its own clock into the Lease. Upstream compares it with the hub's, so that an
+//! agent whose clock is ten minutes behind is never available. Here the moment counts at which a
+//! renewal was *seen*, unless both clocks agree; what was written before we looked is believed.
+//! Times are milliseconds since 1970.
+
+use serde_json::Value;
+
+use crate::fields::field;
+
+/// Name of the Lease in a cluster's namespace, and of its holder.
+pub const LEASE: &str = "managed-cluster-lease";
+/// Renewals that may be missing.
+const TIMES: i64 = 5;
+/// `spec.leaseDurationSeconds` where it says nothing.
+const DEFAULT_SECONDS: i64 = 60;
+const MILLISECONDS: i64 = 1000;
+
+/// The last sign of life.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Beat {
+    /// As the agent wrote it.
+    renewed: i64,
+    /// When it was, by our clock.
+    last: i64,
+    /// What renewals that we saw tell of the agent's clock: the Lease's first time is the hub's.
+    pub is_synced: Option<bool>,
+}
+
+/// How long the agent of `cluster` may be silent.
+pub fn grace(cluster: &Value) -> i64 {
+    let seconds = field(cluster, "spec.leaseDurationSeconds").and_then(Value::as_i64);
+    let seconds = seconds.filter(|seconds| (1..=i64::from(i32::MAX)).contains(seconds)).unwrap_or(DEFAULT_SECONDS);
+    TIMES * seconds * MILLISECONDS
+}
+
+// === impl Beat ===
+
+impl Beat {
+    /// A Lease as it was found. A time far from ours may be an old one, or a clock's: it is a
+    /// clock's where it was known to be wrong.
+    pub fn found(renewed: i64, now: i64, grace: i64, was_out_of_sync: bool) -> Self {
+        let is_far = (now - renewed).abs() >= grace;
+        Self { renewed, last: if is_far && was_out_of_sync { now } else { renewed.min(now) }, is_synced: None }
+    }
+
+    /// The Lease as it is now.
+    #[must_use]
+    pub fn seen(self, renewed: i64, now: i64, grace: i64) -> Self {
+        if renewed == self.renewed {
+            return self;
+        }
+        let is_synced = (now - renewed).abs() < grace;
+        Self { renewed, last: if is_synced { renewed.min(now) } else { now }, is_synced: Some(is_synced) }
+    }
+
+    /// From when on the agent is silent.
+    pub fn silent_from(&self, grace: i64) -> i64 {
+        self.last.saturating_add(grace)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const GRACE: i64 = 300_000;
+    const NOW: i64 = 1_900_000_000_000;
+
+    #[test]
+    fn five_times_the_duration() {
+        let of = |value: Value| grace(&json!({"spec": {"leaseDurationSeconds": value}}));
+        assert_eq!((of(json!(60)), of(json!(1)), of(json!(0))), (GRACE, 5000, GRACE));
+        assert_eq!((of(json!(-1)), of(json!("x")), grace(&json!({}))), (GRACE, GRACE, GRACE));
+        assert!(of(json!(i32::MAX)) > 0);
+    }
+
+    #[test]
+    fn with_clocks_that_agree_the_agents_time_counts() {
+        let beat = Beat::found(NOW - 10_000, NOW, GRACE, false);
+        assert_eq!((beat.silent_from(GRACE), beat.is_synced), (NOW + 290_000, None));
+        let later = beat.seen(NOW + 50_000, NOW + 50_020, GRACE);
+        assert_eq!((later.silent_from(GRACE), later.is_synced), (NOW + 350_000, Some(true)));
+        assert_eq!(later.seen(NOW + 50_000, NOW + 200_000, GRACE), later, "nothing new");
+    }
+
+    #[test]
+    fn an_old_lease_is_silent_at_once() {
+        let beat = Beat::found(NOW - GRACE, NOW, GRACE, false);
+        assert_eq!((beat.silent_from(GRACE), beat.is_synced), (NOW, None));
+    }
+
+    #[test]
+    fn an_agent_with_a_wrong_clock_is_available_while_it_renews() {
+        for skew in [-600_000, 600_000] {
+            let beat = Beat::found(NOW + skew - 60_000, NOW - 60_000, GRACE, true).seen(NOW + skew, NOW, GRACE);
+            assert_eq!((beat.silent_from(GRACE), beat.is_synced), (NOW + GRACE, Some(false)), "{skew}");
+        }
+        // A time in the future does not buy more of it.
+        assert_eq!(Beat::found(NOW + 600_000, NOW, GRACE, false).silent_from(GRACE), NOW + GRACE);
+    }
+}

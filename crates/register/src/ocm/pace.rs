@@ -1,0 +1,69 @@
+//! How many certificates a cluster gets without a person, so that an agent that asks each second
+//! has what every other one has.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+/// Certificates of one cluster within [`WINDOW`]. An agent has at most ten requests open.
+const MOST: u32 = 10;
+const WINDOW: Duration = Duration::from_mins(10);
+/// Clusters that are remembered before those whose window is over are forgotten.
+const MANY: usize = 10_000;
+
+/// For which clusters certificates were approved, of renewals and of first joins apart: who may
+/// join must not be able to use up what renewals have.
+#[derive(Debug, Default)]
+pub struct Pace(HashMap<(String, bool), Spent>);
+
+#[derive(Debug)]
+struct Spent {
+    since: Duration,
+    count: u32,
+}
+
+// === impl Pace ===
+
+impl Pace {
+    /// Takes one at `now`, since any moment. If there is none left: when to come back.
+    pub fn take(&mut self, cluster: &str, is_renewal: bool, now: Duration) -> Result<(), Duration> {
+        if self.0.len() >= MANY {
+            self.0.retain(|_, spent| now < spent.since + WINDOW);
+        }
+        let spent = self.0.entry((cluster.to_owned(), is_renewal)).or_insert(Spent { since: now, count: 0 });
+        if now >= spent.since + WINDOW {
+            *spent = Spent { since: now, count: 0 };
+        }
+        if spent.count >= MOST {
+            return Err((spent.since + WINDOW).saturating_sub(now));
+        }
+        spent.count += 1;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_that_asks_each_second_waits_and_nobody_else_does() {
+        let mut pace = Pace::default();
+        let second = Duration::from_secs(1);
+        let answers: Vec<_> = (0..20).map(|number| pace.take("c1", true, number * second)).collect();
+        assert_eq!(answers.iter().filter(|answer| answer.is_ok()).count(), 10);
+        assert_eq!(answers[19], Err(WINDOW.saturating_sub(19 * second)));
+        assert_eq!(pace.take("c2", true, 20 * second), Ok(()), "another cluster");
+        assert_eq!(pace.take("c1", false, 20 * second), Ok(()), "a first join");
+        assert_eq!(pace.take("c1", true, WINDOW), Ok(()), "later");
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded_once_it_is_old() {
+        let mut pace = Pace::default();
+        for number in 0..=MANY {
+            pace.take(&number.to_string(), true, Duration::ZERO).unwrap();
+        }
+        pace.take("last", true, WINDOW).unwrap();
+        assert_eq!(pace.0.len(), 1);
+    }
+}
