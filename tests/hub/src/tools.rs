@@ -14,6 +14,9 @@ use anyhow::Result;
 
 use self::build::Set;
 
+/// The module of the SIG's `ClusterProfile`.
+const INVENTORY: &str = "sigs.k8s.io/cluster-inventory-api";
+
 /// A program this harness runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
@@ -56,6 +59,11 @@ pub enum Tool {
     Policies,
     /// Does nothing until it is told to end, our own program.
     Pause,
+    /// The SIG's example of a client that finds clusters by their `ClusterProfile`. For the tests
+    /// of those alone, like the next.
+    InventoryExample,
+    /// The SIG's credential plugin that reads a token from a Secret.
+    SecretReader,
 }
 
 /// Every [`Tool`], ready to be run.
@@ -98,6 +106,8 @@ impl Tool {
             Self::CoreDns => "coredns",
             Self::Policies => "policies",
             Self::Pause => "pause",
+            Self::InventoryExample => "controller-example",
+            Self::SecretReader => "secretreader",
         }
     }
 
@@ -116,6 +126,7 @@ impl Tool {
             Self::CoreDns => "coredns",
             Self::Policies => "policies",
             Self::Pause => "pause",
+            Self::InventoryExample | Self::SecretReader => "inventory",
             Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
         }
     }
@@ -127,6 +138,8 @@ impl Tool {
             Self::Kubelet | Self::Informer | Self::RequestInfo | Self::CoreDns | Self::Policies | Self::Pause => {
                 ".".to_owned()
             }
+            Self::InventoryExample => format!("{INVENTORY}/examples/controller-example"),
+            Self::SecretReader => format!("{INVENTORY}/plugins/secretreader/cmd/plugin"),
             Self::KubectlOldest => "k8s.io/kubernetes/cmd/kubectl".to_owned(),
             Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),
             Self::Prometheus | Self::Promtool => format!("github.com/prometheus/prometheus/cmd/{}", self.binary()),
@@ -143,6 +156,11 @@ pub fn provide(tool: Tool) -> Result<PathBuf> {
         Some(path) => Ok(path),
         None => Set::read(tool.set())?.provide(tool.binary(), &tool.package()),
     }
+}
+
+/// A file of upstream's module of `ClusterProfiles`, in the version that the tools are built of.
+pub fn inventory_file(path: &str) -> Result<String> {
+    Set::read("inventory")?.file(INVENTORY, path)
 }
 
 // === impl Tools ===
