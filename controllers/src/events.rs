@@ -42,6 +42,10 @@ pub enum Reason {
     ClusterRegistered,
     /// Too many removals at once.
     RemovalHeld,
+    /// Another manager's `ClusterProfile` has the name.
+    ProfileNameTaken,
+    /// Somebody else has set fields of our `ClusterProfile`.
+    ProfileConflict,
 }
 
 /// To one hub. Cheap to clone.
@@ -62,6 +66,8 @@ impl Reason {
             Self::SecretConflict => "SecretConflict",
             Self::ClusterRegistered => "ClusterRegistered",
             Self::RemovalHeld => "RemovalHeld",
+            Self::ProfileNameTaken => "ProfileNameTaken",
+            Self::ProfileConflict => "ProfileConflict",
         }
     }
 
@@ -75,6 +81,7 @@ impl Reason {
     fn action(self) -> &'static str {
         match self {
             Self::RemovalHeld => "Remove",
+            Self::ProfileNameTaken | Self::ProfileConflict => "Publish",
             _ => "Register",
         }
     }

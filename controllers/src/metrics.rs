@@ -1,6 +1,8 @@
 //! `cluster_gateway_controllers_*`: counted where things happen; states of objects are read when
 //! somebody asks.
 
+mod profiles;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +17,7 @@ use prometheus_client::registry::Registry;
 use register::expiry::Expiry;
 use telemetry::histogram::Histogram;
 
+pub use self::profiles::{ProfileState, Profiles};
 use crate::reports::{Reports, Stage};
 
 const PREFIX: &str = "cluster_gateway_controllers";
@@ -30,6 +33,7 @@ pub struct Metrics {
     held: Family<OfSource, Gauge>,
     failures: Family<OfSource, Counter>,
     expiry: Family<OfCluster, Gauge>,
+    pub profiles: Profiles,
     pub leader: Gauge,
     /// Events dropped because the queue was full.
     pub events_left_out: Counter,
@@ -92,6 +96,7 @@ impl Metrics {
             held: Family::default(),
             failures: Family::default(),
             expiry: Family::default(),
+            profiles: Profiles::register(registry),
             leader: Gauge::default(),
             events_left_out: Counter::default(),
         };
@@ -170,6 +175,7 @@ impl Metrics {
         self.available.clear();
         self.held.clear();
         self.expiry.clear();
+        self.profiles.clear();
     }
 
     /// Of a source, so many registrations stay although their objects are gone.
