@@ -11,19 +11,22 @@ use std::path::PathBuf;
 
 use api::secret::HARMLESS_VARIABLES;
 use clap::builder::PossibleValue;
-use clap::{Args as Group, Parser, ValueEnum};
+use clap::{Args as Group, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use register::ocm::Reach;
 use telemetry::flags::{self, LogFlags};
 
 pub use self::config::Config;
+use crate::commands::Command;
 
 /// Registers clusters with a gateway: creates cluster Secrets from objects of other systems, and
 /// keeps them up to date.
 #[derive(Debug, Parser)]
-#[command(name = "cluster-gateway-controllers", version, max_term_width = 120)]
+#[command(name = "cluster-gateway-controllers", version, max_term_width = 120, args_conflicts_with_subcommands = true)]
 #[command(after_help = "Each flag is also read from the environment: --secret-namespace from \
                   CLUSTER_GATEWAY_CONTROLLERS_SECRET_NAMESPACE, and so on; commas separate the values of repeatable flags.")]
 pub struct Args {
+    #[command(subcommand)]
+    pub command: Option<Command>,
     #[command(flatten, next_help_heading = "Hub")]
     pub hub: Hub,
     #[command(flatten, next_help_heading = "Sources and parts")]
@@ -98,6 +101,10 @@ pub struct Sources {
     /// SIG's library
     #[arg(long, value_name = "FILE")]
     pub clusterprofile_import_providers_file: Option<PathBuf>,
+    /// Namespaces to publish a `ClusterProfile` of every registered cluster into; repeatable
+    /// (default: --secret-namespace)
+    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
+    pub clusterprofile_namespaces: Vec<String>,
     /// Removals allowed per source and minute; more wait for 10 minutes. A tenth of the source's
     /// clusters may always be removed
     #[arg(long, default_value_t = 20, value_name = "NUMBER")]
@@ -166,7 +173,9 @@ pub fn parse() -> Args {
 
 /// Parses `arguments`, the first being the program's name.
 pub fn parse_from(arguments: impl IntoIterator<Item: Into<OsString> + Clone>) -> Result<Args, clap::Error> {
-    flags::parse("CLUSTER_GATEWAY_CONTROLLERS_", arguments)
+    let with_environment = |command| flags::with_environment(command, "CLUSTER_GATEWAY_CONTROLLERS_");
+    let command = with_environment(Args::command()).mut_subcommands(with_environment);
+    Args::from_arg_matches(&command.try_get_matches_from(arguments)?)
 }
 
 // === impl SourceName ===

@@ -48,6 +48,10 @@ pub enum Reason {
     RequestNotRecognized,
     /// A certificate request of an agent is left for a person, or waits.
     RequestNotApproved,
+    /// Another manager's `ClusterProfile` has the name.
+    ProfileNameTaken,
+    /// Somebody else has set fields of our `ClusterProfile`.
+    ProfileConflict,
 }
 
 /// To one hub. Cheap to clone.
@@ -71,6 +75,8 @@ impl Reason {
             Self::AcceptanceFailed => "AcceptanceFailed",
             Self::RequestNotRecognized => "RequestNotRecognized",
             Self::RequestNotApproved => "RequestNotApproved",
+            Self::ProfileNameTaken => "ProfileNameTaken",
+            Self::ProfileConflict => "ProfileConflict",
         }
     }
 
@@ -86,6 +92,7 @@ impl Reason {
             Self::RemovalHeld => "Remove",
             Self::AcceptanceFailed => "Accept",
             Self::RequestNotRecognized | Self::RequestNotApproved => "Approve",
+            Self::ProfileNameTaken | Self::ProfileConflict => "Publish",
             _ => "Register",
         }
     }

@@ -15,7 +15,11 @@ fn main() -> ExitCode {
 }
 
 fn run() -> anyhow::Result<()> {
-    let config = Config::new(&args::parse())?;
+    let args = args::parse();
+    if let Some(command) = &args.command {
+        return command.run();
+    }
+    let config = Config::new(&args)?;
     let _level = telemetry::logs::start(&config.log_level, config.log_format)?;
     Controllers::run(config)
 }

@@ -1,6 +1,8 @@
 //! `cluster_gateway_controllers_*`: counted where things happen; states of objects are read when
 //! somebody asks.
 
+mod profiles;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +17,7 @@ use prometheus_client::registry::Registry;
 use register::expiry::Expiry;
 use telemetry::histogram::Histogram;
 
+pub use self::profiles::{ProfileState, Profiles};
 use crate::reports::{Reports, Stage};
 
 const PREFIX: &str = "cluster_gateway_controllers";
@@ -38,6 +41,7 @@ pub struct Metrics {
     /// 1 while ocm-registration works, 0 while it keeps out; nothing where it is not enabled.
     stands_in: Family<NoLabels, Gauge>,
     admission: Family<NoLabels, Gauge>,
+    pub profiles: Profiles,
     pub leader: Gauge,
     /// Events dropped because the queue was full.
     pub events_left_out: Counter,
@@ -139,6 +143,7 @@ impl Metrics {
             managed_clusters: Family::default(),
             stands_in: Family::default(),
             admission: Family::default(),
+            profiles: Profiles::register(registry),
             leader: Gauge::default(),
             events_left_out: Counter::default(),
         };
@@ -258,6 +263,7 @@ impl Metrics {
         self.managed_clusters.clear();
         self.stands_in.clear();
         self.admission.clear();
+        self.profiles.clear();
     }
 
     /// Of a source, so many registrations stay although their objects are gone.

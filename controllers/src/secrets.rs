@@ -149,7 +149,7 @@ fn is_shared(meta: &Meta) -> bool {
 }
 
 /// Whether apply found another owner of fields, rather than another object.
-fn is_of_fields(status: &Status) -> bool {
+pub fn is_of_fields(status: &Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     causes.into_iter().any(|cause| cause.reason == "FieldManagerConflict")
 }

@@ -38,6 +38,8 @@ pub struct Config {
     pub ocm_auto_approve_users: Vec<String>,
     /// None unless clusterprofile-import is enabled.
     pub providers: Arc<Providers>,
+    /// Each once, and one at least.
+    pub clusterprofile_namespaces: Vec<String>,
     pub source_removal_limit: usize,
     pub rules: Rules,
     pub leader_elect: bool,
@@ -85,8 +87,13 @@ impl Config {
         if !wrong.is_empty() {
             return Err(InvalidConfig(wrong));
         }
-        let namespaces: BTreeSet<String> =
-            flags.watch_namespaces.iter().filter(|name| !name.is_empty()).cloned().collect();
+        let once =
+            |names: &[String]| -> BTreeSet<String> { names.iter().filter(|name| !name.is_empty()).cloned().collect() };
+        let namespaces = once(&flags.watch_namespaces);
+        let mut published = once(&flags.clusterprofile_namespaces);
+        if published.is_empty() {
+            published.insert(hub.secret_namespace.clone());
+        }
         Ok(Self {
             kubeconfig: hub.kubeconfig.clone(),
             secret_namespace: hub.secret_namespace.clone(),
@@ -103,6 +110,7 @@ impl Config {
             ocm_endpoint: flags.ocm_endpoint,
             ocm_auto_approve_users: flags.ocm_auto_approve_users.clone(),
             providers: Arc::new(providers),
+            clusterprofile_namespaces: published.into_iter().collect(),
             source_removal_limit: flags.source_removal_limit,
             rules,
             leader_elect: args.process.leader_elect,

@@ -40,6 +40,15 @@ pub fn definition(group: &str, kind: &str, version: &str, scope: &str) -> Value 
     })
 }
 
+/// Upstream's `ClusterProfile`, for whoever needs it.
+pub fn profile_kind(testbed: &Testbed) -> Result<()> {
+    let kubectl = testbed.hub.server.kubectl();
+    let kind = tools::inventory_file("config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml")?;
+    kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(kind).run()?.success()?;
+    let established = "wait --for=condition=Established crd/clusterprofiles.multicluster.x-k8s.io --timeout=30s";
+    kubectl.ok(established).map(drop)
+}
+
 /// A kubeconfig of the member, whose user may do everything there.
 pub fn member_kubeconfig(testbed: &Testbed, token: &str) -> String {
     let authority = std::fs::read(testbed.member.server.authority_file()).expect("a file of this testbed");

@@ -1,12 +1,14 @@
 //! The controllers on real control planes: a hub with a gateway, and a member.
 
 mod cluster_api;
+mod contexts;
 mod fixture;
 mod leaders;
 mod monitoring;
 mod names;
 mod others;
 mod page;
+mod published;
 mod registration;
 mod removal;
 mod rights;
@@ -20,12 +22,14 @@ fn main() -> ExitCode {
     let fixture = Fixture::new(fixture::prepared);
     let trials = [
         cluster_api::trials(&fixture),
+        contexts::trials(&fixture),
         leaders::trials(&fixture),
         monitoring::trials(&fixture),
         names::trials(&fixture),
         others::trials(&fixture),
         page::trials(&fixture),
         registration::trials(&fixture),
+        published::trials(&fixture),
         removal::trials(&fixture),
         rights::trials(&fixture),
         stillness::trials(&fixture),

@@ -11,7 +11,7 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::fixture::{
-    Fixture, Running, SOON, apply, definition, namespace, secret_field, test, wait_gone, wait_secret,
+    Fixture, Running, SOON, apply, definition, namespace, profile_kind, secret_field, test, wait_gone, wait_secret,
 };
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -109,7 +109,7 @@ fn ocm(testbed: &Testbed) -> Result<()> {
 }
 
 fn profiles(testbed: &Testbed) -> Result<()> {
-    establish(testbed, &definition("multicluster.x-k8s.io", "ClusterProfile", "v1alpha1", "Namespaced"))?;
+    profile_kind(testbed)?;
     let providers = testbed.launcher().file("providers.json");
     let file = json!({"providers": [{"name": "cloud", "execConfig": {
         "apiVersion": "client.authentication.k8s.io/v1", "command": "/plugins/cloud", "interactiveMode": "Never"}}]});
@@ -135,6 +135,11 @@ fn profiles(testbed: &Testbed) -> Result<()> {
     ];
     apply(testbed, &[namespace("profiles")])?;
     apply(testbed, &all)?;
+    for profile in all {
+        let status = testbed.hub.server.kubectl();
+        let words = ["apply", "--server-side", "--subresource=status", "-f", "-"];
+        status.args(words).stdin(profile.to_string()).run()?.success()?;
+    }
     wait_secret(testbed, &controllers.namespace, "cloudy")?;
     let kind = "{.metadata.labels.cluster\\.core\\.oam\\.dev/cluster-credential-type}";
     ensure!(secret_field(testbed, &controllers.namespace, "cloudy", kind)? == "Dynamic");

@@ -10,8 +10,8 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::fixture::{
-    Fixture, Running, SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, test, wait_gone,
-    wait_secret,
+    Fixture, Running, SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, profile_kind,
+    test, wait_gone, wait_secret,
 };
 
 const NAME: &str = "door-cluster-gateway-controllers";
@@ -21,6 +21,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "rights: each source with what the chart grants it", each),
         test(fixture, "rights: one without a right says which, and registers nothing", less),
+        test(fixture, "rights: ClusterProfiles with what the chart grants, and not with any right less", profiles),
     ]
 }
 
@@ -110,6 +111,89 @@ fn karmada(testbed: &Testbed) -> Result<()> {
     wait_secret(testbed, &running.namespace, "rights")?;
     testbed.hub.server.kubectl().ok("delete clusters.cluster.karmada.io rights")?;
     wait_gone(testbed, place, "rights")
+}
+
+/// The objects with the gateway of the testbed in place of the Service, and without the right to
+/// `without` (resource and verb).
+fn narrowed(testbed: &Testbed, objects: &[Value], without: Option<(&str, &str)>) -> Vec<Value> {
+    let mut objects = objects.to_vec();
+    for object in &mut objects {
+        for rule in object.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten() {
+            let Some((_, verb)) = without.filter(|(resource, _)| rule["resources"][0] == *resource) else { continue };
+            // In place of none: an empty list is refused.
+            let left = rule["verbs"].as_array().into_iter().flatten().filter(|other| **other != *verb);
+            rule["verbs"] = left.cloned().chain([json!("none")]).collect();
+        }
+        if object["kind"] != "Deployment" {
+            continue;
+        }
+        let args = object["spec"]["template"]["spec"]["containers"][0]["args"].as_array_mut().expect("arguments");
+        for arg in args.iter_mut() {
+            let text = arg.as_str().unwrap_or_default();
+            if text.starts_with("--gateway-url=") {
+                *arg = format!("--gateway-url=https://{}", testbed.gateway.address()).into();
+            } else if text.starts_with("--gateway-ca-file=") {
+                *arg = format!("--gateway-ca-file={}", testbed.gateway.authority_file().display()).into();
+            }
+        }
+    }
+    objects
+}
+
+/// A Secret that the testbed's gateway does not serve: it is in another namespace. That is what the
+/// probe is told once it may ask.
+fn profiles(testbed: &Testbed) -> Result<()> {
+    let (place, fleet) = ("rights-profiles", "rights-profiles-fleet");
+    let kubectl = testbed.hub.server.kubectl();
+    profile_kind(testbed)?;
+    apply(testbed, &[namespace(place), namespace(fleet)])?;
+    let values = "controllers.parts.clusterProfile=true,controllers.clusterProfileNamespaces={rights-profiles-fleet}";
+    let objects = rendered(testbed, place, values)?;
+    let cluster = json!({
+        "apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "seen", "namespace": place,
+            "labels": {"cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken"}},
+        "stringData": {"endpoint": "https://10.9.8.7", "token": "t", "ca.crt": "c"},
+    });
+    let told = || kubectl.ok(&format!("get clusterprofile seen -n {fleet} --ignore-not-found -o jsonpath={{.status}}"));
+    let gone = || Ok(kubectl.ok(&format!("get clusterprofile seen -n {fleet} --ignore-not-found -o name"))?.is_empty());
+    let running = started(testbed, place, &narrowed(testbed, &objects, None))?;
+    apply(testbed, std::slice::from_ref(&cluster))?;
+    wait::until_true("the probe's outcome", SOON, || Ok(told()?.contains("\"reason\":\"Unreachable\"")))?;
+    kubectl.ok(&format!("delete secret seen -n {place}"))?;
+    wait::until_true("the end of the profile", SOON, gone)?;
+    stop(running)?;
+    let (profiles, status) = ("clusterprofiles", "clusterprofiles/status");
+    let needed = ["list", "watch", "create", "patch", "delete"].map(|verb| (profiles, verb));
+    for (resource, verb) in needed.into_iter().chain([(status, "patch")]) {
+        let running = started(testbed, place, &narrowed(testbed, &objects, Some((resource, verb))))?;
+        apply(testbed, std::slice::from_ref(&cluster))?;
+        if verb == "delete" {
+            wait::until_true("a profile", SOON, || Ok(told()?.contains("conditions")))?;
+            kubectl.ok(&format!("delete secret seen -n {place}"))?;
+        }
+        let what = format!("that {verb} on {resource} is missed");
+        wait::until_true(&what, SOON, || is_refused(testbed, verb, resource))?;
+        stop(running)?;
+        kubectl.ok(&format!("delete secret seen -n {place} --ignore-not-found"))?;
+        kubectl.ok(&format!("delete clusterprofiles --all -n {fleet}"))?;
+    }
+    let running = started(testbed, place, &narrowed(testbed, &objects, Some(("clustergateways/proxy", "get"))))?;
+    let probes = |outcome: &str| running.metric("cluster_gateway_controllers_cluster_probes_total", outcome);
+    apply(testbed, &[cluster])?;
+    wait::until_true("that get on clustergateways/proxy is missed", SOON, || Ok(probes("not_probed")? >= 1.0))?;
+    ensure!(probes("unreachable")? == 0.0 && told()?.contains("NotProbed"), "a member is judged without a look");
+    Ok(())
+}
+
+/// Gives the Lease up, so that the next need not wait for its end.
+fn stop(mut running: Running) -> Result<()> {
+    running.controllers.take().context("they run")?.stop()
+}
+
+/// Whether the hub's refusal is in the program's log.
+fn is_refused(testbed: &Testbed, verb: &str, resource: &str) -> Result<bool> {
+    Ok(testbed.log()?.replace('\\', "").contains(&format!("cannot {verb} resource \"{resource}\"")))
 }
 
 fn less(testbed: &Testbed) -> Result<()> {

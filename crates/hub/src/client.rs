@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::HeaderValue;
 use http::header::USER_AGENT;
 use kube::config::{AuthInfo, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
@@ -65,7 +67,7 @@ pub struct Server<'a> {
     pub token_file: Option<PathBuf>,
 }
 
-/// As [`client`], of `server`. The token file is read again as it changes, the CA is read once.
+/// As [`client`], of `server`. The files are read again as they change.
 pub async fn client_of_server(
     kubeconfig: Option<&Path>,
     server: Server<'_>,
@@ -79,12 +81,57 @@ pub async fn client_of_server(
     config.proxy_url = None;
     if let Some(path) = server.ca_file {
         config.root_cert = Some(ca(path)?);
+        // A pod's own, which would count before the other. This one is read again as it changes.
+        config.root_cert_file = Some(path.to_owned());
     }
     if let Some(file) = server.token_file {
         let token_file = Some(file.to_string_lossy().into_owned());
         config.auth_info = AuthInfo { token_file, ..AuthInfo::default() };
     }
     Client::try_from(config).map_err(HubClientError::Client)
+}
+
+/// Where the hub is, and how its certificate is verified: for clients that are told of it.
+#[derive(Debug, Clone, Default)]
+pub struct Address {
+    /// Without a slash at its end.
+    pub url: String,
+    /// PEM; none: the system's roots.
+    pub ca: Option<Vec<u8>>,
+    pub tls_server_name: Option<String>,
+    pub proxy_url: Option<String>,
+    /// Nobody verifies the certificate.
+    pub is_insecure: bool,
+}
+
+/// The address of the hub of `kubeconfig`, or of the cluster this process runs in.
+pub async fn address(kubeconfig: Option<&Path>) -> Result<Address, HubClientError> {
+    let config = config(kubeconfig, "").await?;
+    let certificates = config.root_cert.unwrap_or_default();
+    Ok(Address {
+        url: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
+        ca: (!certificates.is_empty()).then(|| certificates.iter().flat_map(|certificate| pem(certificate)).collect()),
+        tls_server_name: config.tls_server_name,
+        proxy_url: config.proxy_url.map(|url| url.to_string()),
+        is_insecure: config.accept_invalid_certs,
+    })
+}
+
+/// A certificate in PEM (RFC 7468).
+fn pem(certificate: &[u8]) -> Vec<u8> {
+    const LINE: usize = 64;
+    let mut pem = b"-----BEGIN CERTIFICATE-----\n".to_vec();
+    for line in STANDARD.encode(certificate).as_bytes().chunks(LINE) {
+        pem.extend_from_slice(line);
+        pem.push(b'\n');
+    }
+    pem.extend_from_slice(b"-----END CERTIFICATE-----\n");
+    pem
+}
+
+/// The certificates of a PEM file, and nothing else that it may hold.
+pub fn ca_file(path: &Path) -> Result<Vec<u8>, HubClientError> {
+    ca(path).map(|certificates| certificates.iter().flat_map(|certificate| pem(certificate)).collect())
 }
 
 /// The certificates of a PEM file, as DER.

@@ -32,7 +32,7 @@ const ACCESS_PROVIDERS: &str = "status.accessProviders";
 const CREDENTIAL_PROVIDERS: &str = "status.credentialProviders";
 /// Extension of a provider's cluster: what the program is told of it (`spec.cluster.config` of an
 /// `ExecCredential`).
-const CONFIG: &str = "client.authentication.k8s.io/exec";
+pub(crate) const CONFIG: &str = "client.authentication.k8s.io/exec";
 /// Extension (KEP-5339): further arguments of the program.
 const ARGS: &str = "clusterprofiles.multicluster.x-k8s.io/exec/additional-args";
 /// Extension (KEP-5339): further variables of the program.

@@ -21,6 +21,7 @@ pub mod labels;
 pub mod naming;
 pub mod ocm;
 mod parts;
+pub mod profile;
 pub mod reading;
 mod refused;
 pub mod removals;

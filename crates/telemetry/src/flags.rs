@@ -28,7 +28,7 @@ pub enum LogFormat {
     Json,
 }
 
-/// Everything that is wrong with a command line that clap accepted, each with its flag: a line each.
+/// Everything that is wrong with a command line that clap accepted, a line each, with its flag.
 #[derive(Debug)]
 pub struct InvalidConfig(pub Vec<String>);
 

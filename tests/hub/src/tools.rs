@@ -10,9 +10,12 @@ mod build;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::Result;
+use anyhow::{Context as _, Result};
 
 use self::build::Set;
+
+/// The module of the SIG's `ClusterProfile`.
+const INVENTORY: &str = "sigs.k8s.io/cluster-inventory-api";
 
 /// A program this harness runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,6 +61,11 @@ pub enum Tool {
     OcmRegistration,
     /// Does nothing until it is told to end, our own program.
     Pause,
+    /// The SIG's example of a client that finds clusters by their `ClusterProfile`. For the tests
+    /// of those alone, like the next.
+    InventoryExample,
+    /// The SIG's credential plugin that reads a token from a Secret.
+    SecretReader,
 }
 
 /// Every [`Tool`], ready to be run.
@@ -101,6 +109,8 @@ impl Tool {
             Self::Policies => "policies",
             Self::OcmRegistration => "ocm-registration",
             Self::Pause => "pause",
+            Self::InventoryExample => "controller-example",
+            Self::SecretReader => "secretreader",
         }
     }
 
@@ -120,6 +130,7 @@ impl Tool {
             Self::Policies => "policies",
             Self::OcmRegistration => "ocm",
             Self::Pause => "pause",
+            Self::InventoryExample | Self::SecretReader => "inventory",
             Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
         }
     }
@@ -131,6 +142,8 @@ impl Tool {
             Self::Kubelet | Self::Informer | Self::RequestInfo | Self::CoreDns | Self::Policies | Self::Pause => {
                 ".".to_owned()
             }
+            Self::InventoryExample => format!("{INVENTORY}/examples/controller-example"),
+            Self::SecretReader => format!("{INVENTORY}/plugins/secretreader/cmd/plugin"),
             Self::KubectlOldest => "k8s.io/kubernetes/cmd/kubectl".to_owned(),
             Self::OcmRegistration => "open-cluster-management.io/ocm/cmd/registration".to_owned(),
             Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),
@@ -153,6 +166,12 @@ pub fn provide(tool: Tool) -> Result<PathBuf> {
 /// Where the files of a Go module are that the set of `tool` requires: kinds are read from there.
 pub fn module(tool: Tool, module: &str) -> Result<PathBuf> {
     Set::read(tool.set())?.module(module)
+}
+
+/// A file of upstream's module of `ClusterProfiles`, in the version that the tools are built of.
+pub fn inventory_file(path: &str) -> Result<String> {
+    let path = module(Tool::InventoryExample, INVENTORY)?.join(path);
+    std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
 // === impl Tools ===

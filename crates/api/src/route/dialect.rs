@@ -114,6 +114,17 @@ impl Dialect {
         }
     }
 
+    /// The path under which `cluster`'s API is served: [`read`] reads it as that cluster. `None`:
+    /// the dialect has no spelling of the name.
+    pub fn path(self, cluster: &ClusterName) -> Option<String> {
+        match self {
+            Self::Native => Some(native::write(cluster)),
+            Self::Kcp => kcp::write(cluster),
+            Self::UserServer => Some(ocm::write(cluster)),
+            Self::Karmada => Some(karmada::write(cluster)),
+        }
+    }
+
     /// Whether members see the caller, whatever is said elsewhere about identities: who may use it
     /// was promised that the member's own rights decide.
     pub const fn acts_as_caller(self) -> bool {
@@ -140,3 +151,5 @@ impl Default for Served {
 
 #[cfg(test)]
 mod golden;
+#[cfg(test)]
+mod tests;

@@ -75,14 +75,12 @@ impl Set {
 
     /// The directory of a module that this set requires, fetched if it is not there.
     pub(super) fn module(&self, module: &str) -> Result<PathBuf> {
-        let output = Command::new("go")
-            .args(["list", "-m", "-f", "{{.Dir}}", module])
-            .current_dir(&self.sources)
-            .output()
-            .context("cannot run go list")?;
-        let directory = String::from_utf8_lossy(&output.stdout).trim().to_owned();
-        if !output.status.success() || directory.is_empty() {
-            bail!("go list -m {module}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+        let go = |arguments: &[&str]| Command::new("go").args(arguments).current_dir(&self.sources).output();
+        let fetched = go(&["mod", "download", module]).context("cannot run go mod download")?;
+        let listed = go(&["list", "-m", "-f", "{{.Dir}}", module]).context("cannot run go list")?;
+        let directory = String::from_utf8_lossy(&listed.stdout).trim().to_owned();
+        if !listed.status.success() || directory.is_empty() {
+            bail!("go cannot find {module}: {}", String::from_utf8_lossy(&[fetched.stderr, listed.stderr].concat()));
         }
         Ok(PathBuf::from(directory))
     }

@@ -45,6 +45,10 @@ pub(crate) fn cases() -> Vec<Case> {
             "nameTemplates": {"capi": "{namespace}.{name}"},
             "clusterProfileProviders": [{"name": "cloud", "execConfig": {"command": "/plugins/cloud"}}],
             "sources": {"kubeconfig": true, "karmada": true, "kubefed": true, "ocm": true, "clusterProfileImport": true}}))),
+        case("profiles with policies", controllers(&json!({"parts": {"clusterProfile": true}}))),
+        case("profiles of a gateway elsewhere", json!({
+            "controllers": {"enabled": true, "parts": {"clusterProfile": true}, "clusterProfileNamespaces": ["fleet", "default"],
+                "gatewayURL": "https://gateway.example:9443", "gatewayCA": Authority::new("mine").root_pem()}})),
         case("autoscaled", json!({"autoscaling": {"enabled": true, "minReplicas": 3, "maxReplicas": 5, "targetCPUUtilizationPercentage": 60}})),
         case("policies", policies(&json!({"tunnel": {"server": {"enabled": true}}}))),
         case("policies with an embedded tunnel", policies(&json!({"tunnel": {"embedded": {"enabled": true}}}))),

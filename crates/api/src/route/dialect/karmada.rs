@@ -38,5 +38,10 @@ pub(super) fn read(path: &str, is_on: bool) -> Reading<'_> {
     }
 }
 
+/// What [`read`] reads.
+pub(super) fn write(cluster: &ClusterName) -> String {
+    format!("{GROUP_PATH}{BELOW}{cluster}/{PROXY}")
+}
+
 #[cfg(test)]
 mod tests;

@@ -38,5 +38,12 @@ fn cluster(name: &str) -> Result<ClusterName, NoMember> {
     parsed.map_err(|_| NoMember::Workspace)
 }
 
+/// What [`read`] reads. Names of Kubernetes objects may have longer labels than the DNS.
+pub(super) fn write(cluster: &ClusterName) -> Option<String> {
+    let parts: Vec<&str> = cluster.as_str().split('.').collect();
+    let fits = parts.iter().all(|part| part.len() <= LONGEST_PART);
+    fits.then(|| format!("{PREFIX}{}", parts.join(":")))
+}
+
 #[cfg(test)]
 mod tests;

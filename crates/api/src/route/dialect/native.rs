@@ -4,6 +4,11 @@ use super::{Dialect, Member};
 use crate::cluster_name::ClusterName;
 use crate::route::{COLLECTION, PROXY};
 
+/// What [`read`] reads.
+pub(super) fn write(cluster: &ClusterName) -> String {
+    format!("{COLLECTION}/{cluster}/{PROXY}")
+}
+
 /// `None`: another path, a cluster's proxy without a valid name among them, which is reviewed as
 /// what it says and not found.
 pub(super) fn read(path: &str) -> Option<Member<'_>> {

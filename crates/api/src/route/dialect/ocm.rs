@@ -15,5 +15,10 @@ pub(super) fn read(path: &str) -> Reading<'_> {
     }
 }
 
+/// What [`read`] reads.
+pub(super) fn write(cluster: &ClusterName) -> String {
+    format!("/{cluster}")
+}
+
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,41 @@
+//! What this program does beside controlling: it prints kubeconfigs for members, and the credential
+//! that they ask for.
+
+mod credential;
+mod kubeconfig;
+
+use std::io::{self, Write as _};
+
+use anyhow::Context as _;
+use clap::Subcommand;
+
+pub use self::credential::Credential;
+pub use self::kubeconfig::Contexts;
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    Credential(Credential),
+    Kubeconfig(Contexts),
+}
+
+// === impl Command ===
+
+impl Command {
+    pub fn run(&self) -> anyhow::Result<()> {
+        print(&match self {
+            Self::Credential(credential) => credential.text()?,
+            Self::Kubeconfig(contexts) => contexts.text()?,
+        })
+    }
+}
+
+/// Whoever stopped reading has what it wanted.
+fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            Err(error).context("cannot write to standard output")
+        }
+        _ => Ok(()),
+    }
+}

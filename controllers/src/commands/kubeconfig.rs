@@ -1,0 +1,200 @@
+//! `kubeconfig`: contexts that lead to members through the gateway, in the spelling of one dialect.
+//!
+//! No credential is in them: they run `credential` for one, or name the user of a kubeconfig that
+//! stays where it is.
+
+mod document;
+mod server;
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use api::cluster_name::ClusterName;
+use api::route::Dialect;
+use clap::ValueEnum;
+use fleet::Fleet;
+use hub::client;
+use kube::config::Kubeconfig;
+use net::runtime::{BackgroundRuntime, block_on, builder};
+
+use self::document::{User, document};
+use self::server::Server;
+
+/// How we call ourselves to the hub.
+const PROGRAM: &str = concat!("cluster-gateway-controllers/", env!("CARGO_PKG_VERSION"));
+/// For name look-ups that cannot be interrupted.
+const LAST_MOMENT: Duration = Duration::from_millis(500);
+
+/// Print a kubeconfig with a context for each cluster
+///
+/// It holds no credential. Its user is a program that reads a token from a file (--token-file), or
+/// the user of a kubeconfig (--user-from), beside which it is to be used.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  cluster-gateway-controllers kubeconfig berlin paris --token-file=/run/token > fleet.yaml
+  cluster-gateway-controllers kubeconfig --all --user-from=$HOME/.kube/config > fleet.yaml
+  KUBECONFIG=fleet.yaml:$HOME/.kube/config kubectl --context berlin get pods
+  cluster-gateway-controllers kubeconfig -l region=north --dialect=kcp --gateway-url=https://gateway:9443 \\
+    --gateway-ca-file=ca.crt --token-file=/run/token")]
+pub struct Contexts {
+    /// Names of clusters
+    #[arg(value_name = "CLUSTER")]
+    clusters: Vec<String>,
+    /// All clusters that the hub lists for you
+    #[arg(long, conflicts_with_all = ["clusters", "selector"])]
+    all: bool,
+    /// Labels of the clusters
+    #[arg(short = 'l', long, value_name = "SELECTOR", conflicts_with = "clusters")]
+    selector: Option<String>,
+    /// Spelling of members' paths. kcp and ocm-user-server require --gateway-url
+    #[arg(long, value_enum, default_value_t = Spelling::Native, value_name = "DIALECT")]
+    dialect: Spelling,
+    /// Kubeconfig of the hub (default in a pod: the pod's cluster; else KUBECONFIG, ~/.kube/config)
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+    /// URL of the gateway, or of its user server (default: the hub's aggregated API)
+    #[arg(long, value_name = "URL")]
+    gateway_url: Option<String>,
+    /// PEM file of the CA that --gateway-url's certificate is verified with (default: the hub's)
+    #[arg(long, value_name = "FILE", requires = "gateway_url")]
+    gateway_ca_file: Option<PathBuf>,
+    /// File with a token of the hub, which the contexts' user reads when it is used
+    #[arg(long, value_name = "FILE", conflicts_with = "user_from")]
+    token_file: Option<PathBuf>,
+    /// Kubeconfig whose current context's user the contexts name
+    #[arg(long, value_name = "KUBECONFIG")]
+    user_from: Option<PathBuf>,
+}
+
+/// A dialect, as the flag names it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Spelling {
+    Native,
+    Karmada,
+    Kcp,
+    OcmUserServer,
+}
+
+// === impl Spelling ===
+
+impl Spelling {
+    fn as_str(self) -> &'static str {
+        self.dialect().word().unwrap_or("native")
+    }
+
+    fn dialect(self) -> Dialect {
+        match self {
+            Self::Native => Dialect::Native,
+            Self::Karmada => Dialect::Karmada,
+            Self::Kcp => Dialect::Kcp,
+            Self::OcmUserServer => Dialect::UserServer,
+        }
+    }
+
+    /// Whether the hub's aggregator passes it on.
+    fn goes_through_hub(self) -> bool {
+        matches!(self, Self::Native | Self::Karmada)
+    }
+}
+
+// === impl Contexts ===
+
+impl Contexts {
+    pub fn text(&self) -> anyhow::Result<String> {
+        let user = self.user()?;
+        let runtime =
+            BackgroundRuntime::start(builder(1), "kubeconfig", LAST_MOMENT).context("cannot start a runtime")?;
+        let (kubeconfig, selector, named) = (self.hub(), self.selector()?, self.named()?);
+        let (spelling, url, ca_file) = (self.dialect, self.gateway_url.clone(), self.gateway_ca_file.clone());
+        let found = block_on(runtime.handle(), async move {
+            let server = Server::find(spelling, url.as_deref(), ca_file.as_deref(), kubeconfig.as_deref()).await?;
+            let Some(selector) = selector else { return anyhow::Ok((server, named)) };
+            let fleet = Fleet::connect(kubeconfig.as_deref(), PROGRAM).await.context("the hub")?;
+            let clusters = fleet.clusters(&selector).await?;
+            Ok((server, clusters.into_iter().map(|cluster| cluster.name).collect()))
+        })?;
+        let (server, clusters) = found?;
+        let clusters = self.spelled(clusters)?;
+        let text = serde_saphyr::to_string_with_options(
+            &document(&server, &user, &clusters),
+            serde_saphyr::ser_options! { prefer_block_scalars: false },
+        );
+        text.context("cannot write YAML")
+    }
+
+    /// The clusters with their paths. One that was named must have one.
+    fn spelled(&self, clusters: Vec<ClusterName>) -> anyhow::Result<Vec<(ClusterName, String)>> {
+        let mut spelled = Vec::new();
+        for cluster in clusters {
+            let dialect = self.dialect.as_str();
+            match self.dialect.dialect().path(&cluster) {
+                Some(path) => spelled.push((cluster, path)),
+                None if self.clusters.is_empty() => {
+                    tell(&format!(
+                        "cluster {cluster} is left out: {dialect} has no name with a part of over 63 characters"
+                    ));
+                }
+                None => bail!(
+                    "cluster {cluster} has no path in the dialect {dialect}, whose names have parts of at most 63 \
+                     characters: choose another --dialect"
+                ),
+            }
+        }
+        Ok(spelled)
+    }
+
+    /// None: clusters were named.
+    fn selector(&self) -> anyhow::Result<Option<String>> {
+        match (&self.selector, self.all) {
+            (Some(selector), _) => Ok(Some(selector.clone())),
+            (None, true) => Ok(Some(String::new())),
+            (None, false) if self.clusters.is_empty() => {
+                bail!("no clusters: name them, or choose them with --all or -l")
+            }
+            (None, false) => Ok(None),
+        }
+    }
+
+    fn named(&self) -> anyhow::Result<Vec<ClusterName>> {
+        let parsed = |name: &String| ClusterName::parse(name).with_context(|| format!("cluster {name:?}"));
+        self.clusters.iter().map(parsed).collect()
+    }
+
+    /// The file that kubectl would read first; none: the cluster of this pod.
+    fn hub(&self) -> Option<PathBuf> {
+        if self.kubeconfig.is_some() || client::is_in_pod() {
+            return self.kubeconfig.clone();
+        }
+        let listed = std::env::var_os("KUBECONFIG");
+        let first =
+            listed.as_ref().and_then(|list| std::env::split_paths(list).find(|path| !path.as_os_str().is_empty()));
+        first.or_else(|| Some(std::env::home_dir()?.join(".kube/config")))
+    }
+
+    fn user(&self) -> anyhow::Result<User> {
+        match (&self.token_file, &self.user_from) {
+            (Some(file), _) => Ok(User::Token(std::path::absolute(file)?)),
+            (None, Some(file)) => {
+                let read = Kubeconfig::read_from(file).map_err(|error| anyhow::anyhow!(client::mistake(&error)));
+                let known = read.with_context(|| format!("--user-from={}", file.display()))?;
+                let user = document::current_user(&known);
+                Ok(User::Named(user.with_context(|| format!("--user-from={}", file.display()))?))
+            }
+            (None, None) => bail!(
+                "the contexts have no user: give --token-file=FILE, a file with a token of the hub, or \
+                 --user-from=KUBECONFIG, to name the user of your own"
+            ),
+        }
+    }
+}
+
+/// Beside the result.
+#[allow(clippy::print_stderr, reason = "standard output is the kubeconfig")]
+fn tell(line: &str) {
+    eprintln!("{line}");
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,138 @@
+//! What becomes of `ClusterProfiles`, and of the probes that they tell of.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::registry::Registry;
+use register::profile::Outcome;
+
+use super::{Operation, PREFIX};
+use crate::wakes::Key;
+
+/// Profiles by state, and counters. Clones share their values.
+#[derive(Debug, Clone, Default)]
+pub struct Profiles {
+    states: Arc<Mutex<HashMap<Key, ProfileState>>>,
+    count: Family<OfState, Gauge>,
+    writes: Family<OfOperation, Counter>,
+    probes: Family<OfOutcome, Counter>,
+}
+
+/// What became of a profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProfileState {
+    Published,
+    /// Another manager has the name.
+    Taken,
+    Failed,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfState {
+    state: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfOperation {
+    operation: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfOutcome {
+    outcome: &'static str,
+}
+
+// === impl ProfileState ===
+
+impl ProfileState {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Published => "published",
+            Self::Taken => "taken",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+// === impl Profiles ===
+
+impl Profiles {
+    pub fn register(registry: &mut Registry) -> Self {
+        let profiles = Self::default();
+        let (count, writes, probes) = (profiles.count.clone(), profiles.writes.clone(), profiles.probes.clone());
+        registry.register(format!("{PREFIX}_cluster_profiles"), "ClusterProfiles of clusters, by outcome", count);
+        registry.register(format!("{PREFIX}_cluster_profile_writes"), "Writes of ClusterProfiles", writes);
+        registry.register(format!("{PREFIX}_cluster_probes"), "Probes of members through the gateway", probes);
+        profiles
+    }
+
+    /// Says what became of one. True if that is news.
+    pub fn settle(&self, namespace: &str, name: &str, state: ProfileState) -> bool {
+        let mut states = self.states.lock();
+        let before = states.insert((namespace.to_owned(), name.to_owned()), state);
+        if before == Some(state) {
+            return false;
+        }
+        self.count.get_or_create(&OfState { state: state.as_str() }).inc();
+        self.leave(before);
+        true
+    }
+
+    pub fn forget(&self, namespace: &str, name: &str) {
+        let before = self.states.lock().remove(&(namespace.to_owned(), name.to_owned()));
+        self.leave(before);
+    }
+
+    fn leave(&self, state: Option<ProfileState>) {
+        if let Some(state) = state {
+            self.count.get_or_create(&OfState { state: state.as_str() }).dec();
+        }
+    }
+
+    /// Another replica publishes, or nobody.
+    pub fn clear(&self) {
+        self.states.lock().clear();
+        self.count.clear();
+    }
+
+    pub fn wrote(&self, operation: Operation) {
+        self.writes.get_or_create(&OfOperation { operation: operation.as_str() }).inc();
+    }
+
+    pub fn probed(&self, outcome: &Outcome) {
+        let outcome = match outcome {
+            Outcome::Healthy => "healthy",
+            Outcome::NotReady => "not_ready",
+            Outcome::Unreachable(_) => "unreachable",
+            Outcome::NotProbed(_) => "not_probed",
+        };
+        self.probes.get_or_create(&OfOutcome { outcome }).inc();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_profile_counts_once_as_what_became_of_it() {
+        let mut registry = Registry::default();
+        let profiles = Profiles::register(&mut registry);
+        let count = |state: &'static str| profiles.count.get_or_create(&OfState { state }).get();
+        assert!(profiles.settle("n", "a", ProfileState::Failed) && profiles.settle("n", "b", ProfileState::Taken));
+        assert!(!profiles.settle("n", "b", ProfileState::Taken), "no news");
+        assert!(profiles.settle("n", "a", ProfileState::Published));
+        assert_eq!((count("published"), count("taken"), count("failed")), (1, 1, 0));
+        profiles.forget("n", "b");
+        profiles.forget("n", "never seen");
+        assert_eq!(count("taken"), 0);
+        profiles.clear();
+        profiles.settle("n", "a", ProfileState::Published);
+        assert_eq!(count("published"), 1);
+    }
+}

@@ -1,0 +1,145 @@
+//! One look at a member, through the gateway.
+
+use std::time::Duration;
+
+use api::side::Side;
+use fleet::{Failure, Kind, answer};
+use http::Request;
+use kube::Client;
+use kube::client::Body;
+use register::profile::{CLAIMS, MEMBER_PROPERTIES, Outcome, Property, read_properties};
+use serde::Deserialize;
+use serde_json::Value;
+use tokio::time::timeout;
+
+/// For one answer.
+const WITHIN: Duration = Duration::from_secs(10);
+const LARGEST: usize = 1 << 20;
+/// Of one kind of a member. One has ten.
+const MOST: usize = 200;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Version {
+    git_version: String,
+}
+
+/// Whether the member's API server is ready.
+pub async fn health(member: &Client) -> Outcome {
+    match get(member, "/readyz").await {
+        Ok(_) => Outcome::Healthy,
+        Err(failure) => outcome(&failure),
+    }
+}
+
+/// The API server's version. None: it does not say.
+pub async fn version(member: &Client) -> Option<String> {
+    let body = get(member, "/version").await.ok()?;
+    serde_json::from_slice::<Version>(&body).ok().map(|version| version.git_version)
+}
+
+/// What the member says of itself, by `ClusterProperties` and `ClusterClaims`. None: that cannot be
+/// read now. Who has no such kinds, or lets nobody read them, says nothing.
+pub async fn properties(member: &Client) -> Option<Vec<Property>> {
+    let mut properties = Vec::new();
+    for path in MEMBER_PROPERTIES {
+        let listed = list(member, path).await?;
+        if let Some(listed) = listed {
+            properties.extend(listed);
+            break;
+        }
+    }
+    properties.extend(list(member, CLAIMS).await?.unwrap_or_default());
+    Some(properties)
+}
+
+/// Some(None): there is no such kind here.
+async fn list(member: &Client, path: &str) -> Option<Option<Vec<Property>>> {
+    match get(member, &format!("{path}?limit={MOST}")).await {
+        Ok(body) => Some(Some(read_properties(&serde_json::from_slice::<Value>(&body).unwrap_or_default()))),
+        Err(Failure { kind: Kind::Answered(403 | 404) | Kind::Plain(403 | 404), side: None, .. }) => Some(None),
+        Err(_) => None,
+    }
+}
+
+async fn get(member: &Client, target: &str) -> Result<Vec<u8>, Failure> {
+    let request = Request::get(target).body(Body::empty()).map_err(kube::Error::HttpError)?;
+    let answered = timeout(WITHIN, answer(member, request, LARGEST)).await;
+    answered.unwrap_or_else(|_| Err(Failure::late(WITHIN))).map(|body| body.to_vec())
+}
+
+/// What a failure says of the member. Its text is of fixed words, whatever the member wrote.
+fn outcome(failure: &Failure) -> Outcome {
+    let told = |what: String| match failure.next_step() {
+        "" => what,
+        next => format!("{what}: {next}"),
+    };
+    match (failure.side, failure.kind) {
+        (Some(Side::Caller), Kind::Answered(404)) => {
+            Outcome::Unreachable(told("the gateway does not serve this cluster".to_owned()))
+        }
+        (Some(side @ (Side::Tunnel | Side::Member)), _) => {
+            Outcome::Unreachable(told(format!("a request failed at the {}", side.as_str())))
+        }
+        (Some(side), _) => Outcome::NotProbed(told(format!("a request failed at the {}", side.as_str()))),
+        // The hub has no gateway to ask.
+        (None, Kind::Plain(502..=504)) => Outcome::NotProbed(told("the hub has no answer of the gateway".to_owned())),
+        (None, Kind::Answered(500..) | Kind::Plain(500..)) => Outcome::NotReady,
+        // An API server that says no is one that answers.
+        (None, Kind::Answered(_) | Kind::Plain(_)) => Outcome::Healthy,
+        (None, Kind::Late | Kind::Unanswered | Kind::Own) => {
+            Outcome::Unreachable(told("the member gives no answer in time".to_owned()))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Response;
+    use serde_json::json;
+    use tower::service_fn;
+
+    use super::*;
+
+    async fn probed(code: u16, body: Value) -> Outcome {
+        let text = if let Value::String(text) = &body { text.clone() } else { body.to_string() };
+        let answer = move |_: Request<Body>| {
+            let response = Response::builder().status(code).body(Body::from(text.clone().into_bytes()));
+            async move { Ok::<_, kube::Error>(response.unwrap()) }
+        };
+        health(&Client::new(service_fn(answer), "default")).await
+    }
+
+    fn status(code: u16, hop: &str) -> Value {
+        json!({"kind": "Status", "code": code, "message": "c4n4ry",
+            "details": {"group": "cluster.core.oam.dev", "kind": "clustergateways", "name": "c1",
+                "causes": [{"reason": hop, "message": "c4n4ry"}]}})
+    }
+
+    #[tokio::test]
+    async fn what_a_member_answers_is_its_own_and_what_comes_before_says_nothing_of_it() {
+        assert_eq!(probed(200, json!("ok")).await, Outcome::Healthy);
+        assert_eq!(probed(403, json!({"kind": "Status", "code": 403})).await, Outcome::Healthy);
+        assert_eq!(probed(500, json!("[-]etcd failed")).await, Outcome::NotReady);
+        for (code, body) in [(502, status(502, "Member")), (504, status(504, "Tunnel")), (404, status(404, ""))] {
+            let Outcome::Unreachable(why) = probed(code, body.clone()).await else { panic!("{body}") };
+            assert!(!why.contains("c4n4ry") && why.contains(": "), "{why}");
+        }
+        for (code, body) in [
+            (503, json!("service unavailable")),
+            (503, status(503, "Hub")),
+            (503, status(503, "Gateway")),
+            (403, status(403, "")),
+            (401, json!({"kind": "Status", "code": 401})),
+        ] {
+            assert!(matches!(probed(code, body.clone()).await, Outcome::NotProbed(_)), "{body}");
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_never_answers_is_given_up() {
+        let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, kube::Error>>();
+        let outcome = health(&Client::new(service_fn(never), "default")).await;
+        assert!(matches!(outcome, Outcome::Unreachable(_)), "{outcome:?}");
+    }
+}

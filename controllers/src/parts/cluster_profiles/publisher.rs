@@ -1,0 +1,231 @@
+//! Which cluster is looked at when, and what is written of it.
+//!
+//! kube's queue holds the clusters: each comes up when its Secret or one of its profiles changes,
+//! and when its probe is due. A member that does not answer holds a place in the queue until it is
+//! given up, so those that did not answer last time have places of their own: nobody else waits.
+
+mod known;
+mod publication;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use fleet::Fleet;
+use futures_util::StreamExt as _;
+use futures_util::future::join_all;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::applier;
+use kube::runtime::controller::{self, Action, Config as QueueConfig};
+use kube::runtime::reflector::store::Writer as StoreWriter;
+use kube::runtime::reflector::{ObjectRef, Store};
+use kube::{Api, Client, ResourceExt as _};
+use net::backoff::Backoff;
+use register::profile::{Outcome, Registered, Way};
+use tokio::sync::Semaphore;
+
+use self::known::{Clusters, Due};
+use self::publication::Unwritten;
+use super::books::Books;
+use super::writer::Writer;
+use super::{Context, probe, watches};
+use crate::events::Events;
+use crate::metrics::Metrics;
+use crate::secrets::Meta;
+use crate::wakes::Wakes;
+
+/// Clusters that are looked at at a time.
+const AT_ONCE: u16 = 64;
+/// Of these, such as did not answer last time, or were never known to.
+const DOUBTFUL: usize = 32;
+/// For a place among those.
+const NO_ROOM: Backoff = Backoff::doubling(Duration::from_secs(10), Duration::from_secs(10));
+/// After a write that failed.
+const AGAIN: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
+/// By how much probes are spread: those of a fleet that was registered at once do not stay
+/// together.
+const SPREAD: f64 = 0.2;
+/// Removals at a time.
+const REMOVALS: usize = 16;
+
+pub struct Publisher {
+    way: Way,
+    hub: Client,
+    members: Fleet,
+    events: Events,
+    metrics: Metrics,
+    /// Namespace of the clusters' Secrets.
+    place: String,
+    namespaces: Vec<String>,
+    clusters: Clusters,
+    books: Books,
+    writer: Writer,
+    wakes: Wakes,
+    /// Profiles of ours that may be of no cluster.
+    orphans: Wakes,
+    doubtful: Semaphore,
+}
+
+// === impl Publisher ===
+
+impl Publisher {
+    pub fn new(context: &Context<'_>, way: Way, resource: ApiResource) -> Self {
+        let config = context.config;
+        Self {
+            way,
+            hub: context.hub.clone(),
+            members: context.members.clone(),
+            events: context.events.clone(),
+            metrics: context.metrics.clone(),
+            place: config.secret_namespace.clone(),
+            namespaces: config.clusterprofile_namespaces.clone(),
+            clusters: Clusters::default(),
+            books: Books::new(&config.secret_namespace, &config.clusterprofile_namespaces),
+            writer: Writer::new(context.hub.clone(), resource, Arc::clone(&context.may_write)),
+            wakes: Wakes::default(),
+            orphans: Wakes::default(),
+            doubtful: Semaphore::new(DOUBTFUL),
+        }
+    }
+
+    /// Runs the watches and the queue. Never ends.
+    pub async fn run(self: &Arc<Self>) {
+        let store = StoreWriter::<Meta>::new(());
+        let queue = self.work(store.as_reader());
+        let secrets = Api::<Meta>::namespaced(self.hub.clone(), &self.place);
+        let profiles = self.namespaces.iter().map(|name| {
+            let api = self.writer.api(name);
+            watches::profiles(Arc::clone(self), name.clone(), api)
+        });
+        let removals = self.orphans.clone().stream().for_each_concurrent(REMOVALS, |(namespace, name)| {
+            let publisher = Arc::clone(self);
+            async move { publisher.remove(namespace, name).await }
+        });
+        let secrets = watches::secrets(Arc::clone(self), secrets, store);
+        tokio::join!(secrets, join_all(profiles.collect::<Vec<_>>()), queue, removals);
+    }
+
+    fn work(self: &Arc<Self>, store: Store<Meta>) -> impl Future<Output = ()> + use<> {
+        let keys = self.wakes.clone().stream().map(|(namespace, name)| {
+            Ok::<_, std::convert::Infallible>(ObjectRef::<Meta>::new(&name).within(&namespace))
+        });
+        let look = |secret: Arc<Meta>, publisher: Arc<Self>| Box::pin(async move { publisher.look(&secret).await });
+        let retry = |secret: Arc<Meta>, failure: &Unwritten, publisher: Arc<Self>| publisher.retry(&secret, failure);
+        let config = QueueConfig::default().concurrency(AT_ONCE);
+        let queue = applier(look, retry, Arc::clone(self), store, keys, config);
+        queue.for_each(|done| async move {
+            if let Err(error @ controller::Error::RunnerError(_)) = done {
+                tracing::error!(%error, "the queue does not run");
+            }
+        })
+    }
+
+    /// All Secrets that register clusters.
+    pub fn registered(&self, secrets: Vec<Meta>) {
+        self.clusters.listed(&secrets);
+        for secret in secrets {
+            self.wakes.push(&self.place, &secret.name_any());
+        }
+        self.wake_orphans();
+    }
+
+    /// A Secret came or changed.
+    pub fn changed(&self, secret: &Meta) {
+        self.clusters.see(secret);
+        self.wakes.push(&self.place, &secret.name_any());
+    }
+
+    pub fn unregistered(&self, name: &str) {
+        self.clusters.forget(name);
+        for namespace in &self.namespaces {
+            self.orphans.push(namespace, name);
+        }
+    }
+
+    /// The profiles of a namespace.
+    pub fn listed(&self, namespace: &str, profiles: Vec<DynamicObject>) {
+        self.books.listed(namespace, profiles);
+        for name in self.clusters.names() {
+            self.wakes.push(&self.place, &name);
+        }
+        self.wake_orphans();
+    }
+
+    /// A profile came or changed.
+    pub fn seen(&self, namespace: &str, profile: DynamicObject) {
+        let name = profile.name_any();
+        self.books.see(namespace, profile);
+        self.wake(namespace, &name);
+    }
+
+    pub fn gone(&self, namespace: &str, profile: &DynamicObject) {
+        let name = profile.name_any();
+        self.books.forget(namespace, &name, &profile.uid().unwrap_or_default());
+        self.wake(namespace, &name);
+    }
+
+    fn wake(&self, namespace: &str, name: &str) {
+        if self.clusters.has(name) {
+            self.wakes.push(&self.place, name);
+        } else {
+            self.orphans.push(namespace, name);
+        }
+    }
+
+    fn wake_orphans(&self) {
+        for (namespace, name) in self.books.ours() {
+            if !self.clusters.has(&name) {
+                self.orphans.push(&namespace, &name);
+            }
+        }
+    }
+
+    /// Publishes what is known of a cluster, probes it if that is due, and publishes the outcome.
+    async fn look(&self, secret: &Meta) -> Result<Action, Unwritten> {
+        let (labels, annotations) = (secret.labels(), secret.annotations());
+        let Some(cluster) = Registered::read(&secret.name_any(), labels, annotations) else {
+            return Ok(Action::await_change());
+        };
+        // One namespace that is missing keeps nothing from the others, nor the member unprobed.
+        let published = self.publish(&cluster, secret).await;
+        let name = cluster.name.as_str();
+        let (was_well, seen) = (*published.as_ref().unwrap_or(&false), self.clusters.seen(name));
+        let wait = match self.clusters.due(name, was_well) {
+            Due::In(wait) => wait,
+            Due::Now { is_doubtful: false } => self.probe(&cluster).await,
+            // Without a place it comes up again soon: the queue is not to fill with those who wait.
+            Due::Now { is_doubtful: true } => match self.doubtful.try_acquire() {
+                Ok(_place) => self.probe(&cluster).await,
+                Err(_) => NO_ROOM.wait(0),
+            },
+        };
+        let is_news = self.clusters.seen(name) != seen;
+        if is_news {
+            self.publish(&cluster, secret).await?
+        } else {
+            published?
+        };
+        self.clusters.written(name);
+        Ok(Action::requeue(wait))
+    }
+
+    /// Returns when the next is due.
+    async fn probe(&self, cluster: &Registered) -> Duration {
+        let (name, member) = (cluster.name.as_str(), self.members.client(&cluster.name));
+        let outcome = probe::health(&member).await;
+        let is_well = outcome == Outcome::Healthy;
+        self.metrics.profiles.probed(&outcome);
+        if is_well && self.clusters.wants_details(name) {
+            let (version, properties) = (probe::version(&member).await, probe::properties(&member).await);
+            self.clusters.detailed(name, version, properties);
+        }
+        let spread = Backoff { chance: SPREAD, ..NO_ROOM };
+        self.clusters.probed(name, outcome, |window| spread.some_of(window))
+    }
+
+    fn retry(&self, secret: &Meta, failure: &Unwritten) -> Action {
+        let after = AGAIN.wait(self.clusters.failed(&secret.name_any()));
+        tracing::warn!(?after, "{failure}");
+        self.metrics.failed(crate::args::PartName::Clusterprofile.as_str());
+        Action::requeue(after)
+    }
+}

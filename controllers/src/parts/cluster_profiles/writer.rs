@@ -1,0 +1,133 @@
+//! Writes of profiles: server-side apply without force, and deletion of exactly the profile that
+//! was judged.
+
+use std::time::Duration;
+
+use hub::Cause;
+use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::{Api, Client};
+use serde_json::Value;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+use super::books::Profile;
+use crate::registrar::MayWrite;
+use crate::secrets::{MANAGER, is_of_fields};
+
+/// For one call, if we lead for so long.
+const WITHIN: Duration = Duration::from_secs(10);
+/// A call that ends this long after its term ends before another's begins.
+const AFTER_TERM: Duration = Duration::from_secs(2);
+/// Writes at a time.
+const AT_ONCE: usize = 16;
+const CONFLICT: u16 = 409;
+const NOT_FOUND: u16 = 404;
+
+pub struct Writer {
+    client: Client,
+    resource: ApiResource,
+    may_write: MayWrite,
+    permits: Semaphore,
+}
+
+/// What of a profile is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Of {
+    Object,
+    Status,
+}
+
+/// Why a profile was not written or removed.
+#[derive(Debug, thiserror::Error)]
+pub enum WriteError {
+    /// Fields of another manager.
+    #[error("{0}")]
+    Conflict(String),
+    #[error("this replica does not lead")]
+    NotLeading,
+    #[error("the hub did not answer in time")]
+    Timeout,
+    #[error("{}", Cause::from(.0))]
+    Hub(#[source] kube::Error),
+}
+
+// === impl Of ===
+
+impl Of {
+    /// As `managedFields` call it.
+    pub fn subresource(self) -> &'static str {
+        match self {
+            Self::Object => "",
+            Self::Status => "status",
+        }
+    }
+}
+
+// === impl Writer ===
+
+impl Writer {
+    pub fn new(client: Client, resource: ApiResource, may_write: MayWrite) -> Self {
+        Self { client, resource, may_write, permits: Semaphore::new(AT_ONCE) }
+    }
+
+    /// The profiles of a namespace.
+    pub fn api(&self, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.client.clone(), namespace, &self.resource)
+    }
+
+    /// Returns the profile as it is now.
+    pub async fn apply(
+        &self,
+        namespace: &str,
+        name: &str,
+        document: &Value,
+        of: Of,
+    ) -> Result<DynamicObject, WriteError> {
+        let (api, parameters, patch) = (self.api(namespace), PatchParams::apply(MANAGER), Patch::Apply(document));
+        self.call(async {
+            match of {
+                Of::Object => api.patch(name, &parameters, &patch).await,
+                Of::Status => api.patch_status(name, &parameters, &patch).await,
+            }
+        })
+        .await
+    }
+
+    /// Removes the profile that was judged, and no later one of its name. One that is gone already
+    /// is removed.
+    pub async fn remove(&self, namespace: &str, name: &str, profile: &Profile) -> Result<(), WriteError> {
+        let (uid, version) = (Some(profile.uid.clone()), Some(profile.version.clone()));
+        let preconditions = Some(Preconditions { uid, resource_version: version });
+        let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
+        let api = self.api(namespace);
+        match self.call(api.delete(name, &parameters)).await {
+            Err(WriteError::Hub(kube::Error::Api(status))) if status.code == NOT_FOUND => Ok(()),
+            outcome => outcome.map(drop),
+        }
+    }
+
+    async fn call<T>(&self, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, WriteError> {
+        // Nobody closes it.
+        let _permit = self.permits.acquire().await;
+        let term = (self.may_write)();
+        if term.is_zero() {
+            return Err(WriteError::NotLeading);
+        }
+        let within = term.saturating_add(AFTER_TERM).min(WITHIN);
+        timeout(within, call).await.map_err(|_| WriteError::Timeout)?.map_err(WriteError::from)
+    }
+}
+
+// === impl WriteError ===
+
+impl From<kube::Error> for WriteError {
+    fn from(error: kube::Error) -> Self {
+        match error {
+            // Its message names managers and fields, never values.
+            kube::Error::Api(status) if status.code == CONFLICT && is_of_fields(&status) => {
+                Self::Conflict(status.message.clone())
+            }
+            other => Self::Hub(other),
+        }
+    }
+}

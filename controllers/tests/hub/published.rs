@@ -1,0 +1,228 @@
+//! `ClusterProfiles` of registered clusters, and the SIG's own client that finds members by them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::kubectl::{Kubectl, Output};
+use hub_tests::testbed::{CLUSTER, Testbed};
+use hub_tests::tools::{self, Tool};
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, Running, SOON, apply, event, namespace, profile_kind, test};
+
+/// Where the testbed's gateway reads clusters.
+const CLUSTERS: &str = "vela-system";
+const WRITES: &str = "cluster_gateway_controllers_cluster_profile_writes_total";
+/// Of the SIG's client: its profiles, and the Secrets with its tokens.
+const FLEET: &str = "published-fleet";
+const CONSUMER: &str = "published-consumer";
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "published: a profile's life, and another manager's beside it", life),
+        test(fixture, "published: the SIG's own client lists pods of a member through the gateway", client),
+    ]
+}
+
+/// Flags that publish into `place`, with the gateway's own address.
+fn flags(testbed: &Testbed, place: &str) -> Vec<String> {
+    vec![
+        "--enable=clusterprofile".to_owned(),
+        format!("--clusterprofile-namespaces={place}"),
+        format!("--gateway-url=https://{}", testbed.gateway.address()),
+        format!("--gateway-ca-file={}", testbed.gateway.authority_file().display()),
+    ]
+}
+
+/// Controllers that publish clusters into `place`. They hold no Lease: those of other tests are in
+/// the same namespace.
+fn publishing(testbed: &Testbed, place: &str, clusters: &str) -> Result<Running> {
+    profile_kind(testbed)?;
+    apply(testbed, &[namespace(place)])?;
+    let mut flags = flags(testbed, place);
+    flags.push("--leader-elect=false".to_owned());
+    Running::start(testbed, clusters, &flags.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+fn profile(testbed: &Testbed, place: &str, name: &str) -> Result<Value> {
+    let line = format!("get clusterprofiles.multicluster.x-k8s.io {name} -n {place} -o json");
+    Ok(serde_json::from_str(&testbed.hub.server.kubectl().ok(&line)?)?)
+}
+
+fn condition(testbed: &Testbed, place: &str, name: &str, status: &str) -> Result<Value> {
+    wait::until(&format!("ControlPlaneHealthy={status} of {name}"), SOON, || {
+        let profile = profile(testbed, place, name)?;
+        let condition = &profile["status"]["conditions"][0];
+        ensure!(condition["type"] == "ControlPlaneHealthy" && condition["status"] == status, "{profile}");
+        Ok(condition.clone())
+    })
+}
+
+/// A cluster's Secret by hand: the gateway of the testbed serves those of [`CLUSTERS`] alone.
+fn registered(testbed: &Testbed, name: &str, labels: &Value) -> Result<()> {
+    let mut secret = hub_tests::hub::MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
+    if name.ends_with("-away") {
+        secret = secret.at("https://127.0.0.1:1");
+    }
+    let mut document = secret.document(name);
+    let own = document["metadata"]["labels"].as_object_mut().context("labels")?;
+    own.extend(labels.as_object().cloned().unwrap_or_default());
+    document["metadata"]["annotations"] = json!({"cluster.core.oam.dev/cluster-alias": format!("alias of {name}")});
+    apply(testbed, &[document])
+}
+
+fn life(testbed: &Testbed) -> Result<()> {
+    let (place, name) = ("published-life", "published-one");
+    let kubectl = testbed.hub.server.kubectl();
+    profile_kind(testbed)?;
+    apply(testbed, &[namespace(place)])?;
+    let other = |name: &str| {
+        json!({"apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile",
+            "metadata": {"name": name, "namespace": place,
+                "labels": {"x-k8s.io/cluster-manager": "open-cluster-management"}},
+            "spec": {"displayName": "theirs", "clusterManager": {"name": "open-cluster-management"}}})
+    };
+    apply(testbed, &[other("published-taken"), other("published-stranger")])?;
+    let labels = json!({"topology.kubernetes.io/region": "north", "multicluster.x-k8s.io/clusterset": "eu"});
+    registered(testbed, name, &labels)?;
+    for name in ["published-taken", "published-away"] {
+        registered(testbed, name, &json!({}))?;
+    }
+    let mut controllers = publishing(testbed, place, CLUSTERS)?;
+    let healthy = condition(testbed, place, name, "True")?;
+    ensure!(healthy["reason"] == "Healthy", "{healthy}");
+    let told = profile(testbed, place, name)?;
+    let server = format!("https://{}{}", testbed.gateway.address(), Testbed::proxy_path(name));
+    ensure!(told["status"]["accessProviders"][0]["name"] == "cluster-gateway", "{told}");
+    ensure!(told["status"]["accessProviders"][0]["cluster"]["server"] == server.as_str(), "{told}");
+    ensure!(
+        told["spec"]
+            == json!({"clusterManager": {"name": "cluster-gateway"}, "displayName": format!("alias of {name}")})
+    );
+    ensure!(told["metadata"]["labels"]["multicluster.x-k8s.io/clusterset"] == "eu", "{told}");
+    let version = testbed.member.server.kubectl().ok("get --raw /version")?;
+    let version: Value = serde_json::from_str(&version)?;
+    ensure!(told["status"]["version"]["kubernetes"] == version["gitVersion"], "{told}");
+    let region = json!({"name": "region", "value": "north"});
+    ensure!(told["status"]["properties"].as_array().is_some_and(|all| all.contains(&region)), "{told}");
+    // One that does not answer, by the second probe.
+    let away = condition(testbed, place, "published-away", "False")?;
+    ensure!(
+        away["reason"] == "Unreachable" && away["message"].as_str().is_some_and(|why| why.contains("member")),
+        "{away}"
+    );
+    // Another manager's.
+    ensure!(profile(testbed, place, "published-taken")?["spec"]["displayName"] == "theirs");
+    wait::until("an Event", SOON, || event(testbed, CLUSTERS, "published-taken", "ProfileNameTaken"))?;
+    ensure!(controllers.metric("cluster_gateway_controllers_cluster_profiles", "taken")? >= 1.0);
+    still(testbed, place, &mut controllers)?;
+    // The name is free: it is ours then. A new alias is told at once.
+    kubectl.ok(&format!("delete clusterprofile published-taken -n {place}"))?;
+    condition(testbed, place, "published-taken", "True")?;
+    kubectl.ok(&format!("annotate secret {name} -n {CLUSTERS} --overwrite cluster.core.oam.dev/cluster-alias=new"))?;
+    wait::until_true("the new alias", SOON, || Ok(profile(testbed, place, name)?["spec"]["displayName"] == "new"))?;
+    // Gone with their clusters, and no other.
+    kubectl.ok(&format!("delete secret {name} published-taken published-away -n {CLUSTERS}"))?;
+    for name in [name, "published-taken", "published-away"] {
+        wait::until_true("its end", SOON, || {
+            Ok(kubectl.ok(&format!("get clusterprofile {name} -n {place} --ignore-not-found -o name"))?.is_empty())
+        })?;
+    }
+    ensure!(profile(testbed, place, "published-stranger")?["spec"]["displayName"] == "theirs");
+    Ok(())
+}
+
+/// A restart says nothing that was said.
+fn still(testbed: &Testbed, place: &str, controllers: &mut Running) -> Result<()> {
+    let versions = || {
+        let line = format!(
+            "get clusterprofiles -n {place} -l x-k8s.io/cluster-manager=cluster-gateway -o \
+             jsonpath={{range.items[*]}}{{.metadata.name}}={{.metadata.resourceVersion}},{{end}}"
+        );
+        testbed.hub.server.kubectl().ok(&line)
+    };
+    let before = versions()?;
+    ensure!(before.contains("published-one="), "{before}");
+    controllers.restart()?;
+    let probes = |outcome: &str| controllers.metric("cluster_gateway_controllers_cluster_probes_total", outcome);
+    wait::until_true("the members to be probed again", SOON, || {
+        Ok(probes("\"healthy\"")? >= 2.0 && probes("unreachable")? >= 2.0)
+    })?;
+    let (writes, after) = (controllers.metric(WRITES, "")?, versions()?);
+    // Other tests register clusters meanwhile, which are published here too.
+    let is_same = before.split(',').all(|one| after.split(',').any(|other| other == one));
+    ensure!(is_same, "{writes} writes: {before} became {after}");
+    Ok(())
+}
+
+/// A kubeconfig of the hub's administrator, in a namespace: the SIG's plugin reads Secrets there.
+fn consumer(testbed: &Testbed, directory: &Path) -> Result<PathBuf> {
+    let own = std::fs::read_to_string(testbed.hub.server.kubectl().kubeconfig)?;
+    let mut kubeconfig: Value = serde_json::from_str(&own)?;
+    kubeconfig["contexts"][0]["context"]["namespace"] = CONSUMER.into();
+    let file = directory.join("consumer.kubeconfig");
+    std::fs::write(&file, kubeconfig.to_string())?;
+    Ok(file)
+}
+
+/// The SIG's example, with a provider that runs `exec`.
+fn example(testbed: &Testbed, directory: &Path, exec: &Value) -> Result<Output> {
+    let providers = directory.join("providers.json");
+    std::fs::write(&providers, json!({"providers": [{"name": "cluster-gateway", "execConfig": exec}]}).to_string())?;
+    let program = Kubectl {
+        binary: tools::provide(Tool::InventoryExample)?,
+        kubeconfig: consumer(testbed, directory)?,
+        cache: directory.to_path_buf(),
+    };
+    let providers = format!("-clusterprofile-provider-file={}", providers.display());
+    let place = format!("-namespace={FLEET}");
+    program.args([providers.as_str(), place.as_str(), "-clusterprofile", CLUSTER]).run()
+}
+
+fn token(testbed: &Testbed, token: &str) -> Result<()> {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": CLUSTER, "namespace": CONSUMER},
+        "stringData": {"token": token}});
+    apply(testbed, &[secret])
+}
+
+fn client(testbed: &Testbed) -> Result<()> {
+    let _controllers = publishing(testbed, FLEET, CLUSTERS)?;
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "published", "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "none"}]}});
+    testbed.member.server.kubectl().apply(&pod.to_string())?;
+    apply(testbed, &[namespace(CONSUMER)])?;
+    condition(testbed, FLEET, CLUSTER, "True")?;
+    let directory = testbed.directory("published")?;
+    let plugin = |command: &Path, args: &[String]| {
+        json!({"apiVersion": "client.authentication.k8s.io/v1", "command": command, "args": args,
+            "provideClusterInfo": true})
+    };
+    // Its own plugin: it finds the token by the cluster's name, which the profile tells.
+    let reader = plugin(&tools::provide(Tool::SecretReader)?, &[]);
+    token(testbed, &testbed.token)?;
+    let listed = |exec: &Value| -> Result<()> {
+        let output = example(testbed, &directory, exec)?;
+        for client in ["client-go", "controller-runtime"] {
+            ensure!(output.stderr.contains(&format!("[{client}] pod: default/published")), "{output:?}");
+        }
+        ensure!(output.status == 0, "{output:?}");
+        Ok(())
+    };
+    listed(&reader)?;
+    // Ours: a token in a file.
+    let file = directory.join("token");
+    std::fs::write(&file, &testbed.token)?;
+    let program = Path::new(env!("CARGO_BIN_EXE_cluster-gateway-controllers"));
+    listed(&plugin(program, &["credential".to_owned(), format!("--token-file={}", file.display())]))?;
+    // Who has no right on the hub gets the hub's word, and the member is not asked.
+    token(testbed, &testbed.hub.server.service_account_token("default", "published-nobody")?)?;
+    let output = example(testbed, &directory, &reader)?;
+    ensure!(output.status != 0 && !output.stderr.contains("published\""), "{output:?}");
+    for part in ["forbidden", "system:serviceaccount:default:published-nobody", "clustergateways/proxy"] {
+        ensure!(output.stderr.contains(part), "{part}: {output:?}");
+    }
+    Ok(())
+}

@@ -1,0 +1,198 @@
+//! The `ClusterProfile` that this program publishes for a registered cluster, so that every client
+//! of the SIG's library reaches it through the gateway.
+//!
+//! What a profile says is made of the cluster's Secret, as far as it holds no credential, and of
+//! what was last seen of the member. Whether one that is there says it already is decided here too:
+//! a profile that would say nothing new is not written.
+//! <https://github.com/kubernetes-sigs/cluster-inventory-api/tree/main/apis/v1alpha1>
+
+mod health;
+mod properties;
+mod said;
+
+use std::collections::BTreeMap;
+
+use api::cluster_name::ClusterName;
+use api::secret::{ALIAS_ANNOTATION, CREDENTIAL_TYPE_LABEL};
+use api::virtual_cluster::LOCAL;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Map, Value, json};
+
+pub use self::health::{Health, Outcome, Record, State};
+pub use self::properties::{CLAIMS, MEMBER_PROPERTIES, Property, read as read_properties};
+pub use self::said::is_said;
+use crate::cluster_profile::{CONFIG as EXEC_EXTENSION, GROUP, KIND, MANAGER, MANAGER_LABEL, VERSIONS};
+use crate::fields::{list, text, texts};
+
+/// Label of profiles: the set of their cluster.
+pub const SET_LABEL: &str = "multicluster.x-k8s.io/clusterset";
+/// Label of Open Cluster Management's clusters, which their Secrets take over.
+const OCM_SET_LABEL: &str = "cluster.open-cluster-management.io/clusterset";
+/// Annotation of profiles: the namespace of the clusters' Secrets. Two gateways of one hub may
+/// publish into one namespace: neither removes, nor rewrites, what the other has there.
+pub const PLACE_ANNOTATION: &str = "cluster.core.oam.dev/secret-namespace";
+/// The condition.
+const HEALTHY: &str = "ControlPlaneHealthy";
+/// Characters of a name in an Event.
+const LONGEST_TOLD: usize = 63;
+
+/// How clients reach the gateway.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Way {
+    /// URL without a slash at its end.
+    pub url: String,
+    /// PEM; none: clients use their system's roots.
+    pub ca: Option<Vec<u8>>,
+}
+
+/// A registered cluster, as its Secret's metadata tells.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Registered {
+    pub name: ClusterName,
+    alias: String,
+    set: Option<String>,
+    labels: BTreeMap<String, String>,
+}
+
+/// What was last seen of the member.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Seen {
+    pub health: Option<Health>,
+    /// Of the API server. None: not seen since this program started.
+    pub version: Option<String>,
+    /// As the member says. None: not seen since this program started.
+    pub properties: Option<Vec<Property>>,
+}
+
+/// Who writes a profile that is there.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Owner {
+    We,
+    /// Its manager, or the namespace of another gateway's clusters; in words.
+    Other(String),
+}
+
+// === impl Registered ===
+
+impl Registered {
+    /// None: no cluster that can have a profile. The hub itself has none: it is where profiles are.
+    pub fn read(name: &str, labels: &BTreeMap<String, String>, annotations: &BTreeMap<String, String>) -> Option<Self> {
+        if !labels.contains_key(CREDENTIAL_TYPE_LABEL) || name == LOCAL {
+            return None;
+        }
+        let name = ClusterName::parse(name).ok()?;
+        let set = labels.get(SET_LABEL).or_else(|| labels.get(OCM_SET_LABEL)).filter(|set| !set.is_empty());
+        Some(Self {
+            name,
+            alias: annotations.get(ALIAS_ANNOTATION).cloned().unwrap_or_default(),
+            set: set.cloned(),
+            labels: labels.clone(),
+        })
+    }
+
+    /// The profile but for its status, for server-side apply. `place` is the namespace of the
+    /// clusters' Secrets; `uid` is that of the profile which is there, if one is: of another uid it
+    /// is another object.
+    pub fn object(&self, namespace: &str, place: &str, uid: Option<&str>) -> Value {
+        let mut labels = json!({MANAGER_LABEL: MANAGER});
+        if let Some(set) = &self.set {
+            labels[SET_LABEL] = set.as_str().into();
+        }
+        let mut profile = self.frame(namespace, uid);
+        profile["metadata"]["labels"] = labels;
+        profile["metadata"]["annotations"] = json!({PLACE_ANNOTATION: place});
+        profile["spec"] = json!({"clusterManager": {"name": MANAGER}});
+        if !self.alias.is_empty() {
+            profile["spec"]["displayName"] = self.alias.as_str().into();
+        }
+        profile
+    }
+
+    /// The profile's status, for server-side apply. `before` is the profile that is there, which
+    /// knows what this program has not seen since it started; `now` is RFC 3339.
+    pub fn status(&self, namespace: &str, way: &Way, seen: &Seen, before: &Value, now: &str) -> Value {
+        let mut status = Map::new();
+        status.insert("conditions".into(), json!([condition(seen.health.as_ref(), before, now)]));
+        let version = seen.version.as_deref().or_else(|| text(before, "status.version.kubernetes").ok());
+        if let Some(version) = version.filter(|version| !version.is_empty()) {
+            status.insert("version".into(), json!({"kubernetes": version}));
+        }
+        let told = match &seen.properties {
+            Some(told) => told.clone(),
+            None => properties::published(before),
+        };
+        let properties = properties::all(self.name.as_str(), &self.labels, told);
+        status.insert("properties".into(), properties.iter().map(Property::document).collect());
+        status.insert("accessProviders".into(), json!([{"name": MANAGER, "cluster": self.cluster(way)}]));
+        let uid = text(before, "metadata.uid").ok().filter(|uid| !uid.is_empty());
+        let mut profile = self.frame(namespace, uid);
+        profile["status"] = Value::Object(status);
+        profile
+    }
+
+    /// What the SIG's library makes a client of. It reads server, CA, proxy and extensions, and no
+    /// `tls-server-name`.
+    fn cluster(&self, way: &Way) -> Value {
+        let path = format!("/apis/{}/{}/clustergateways/{}/proxy", api::GROUP, api::VERSION, self.name);
+        let mut cluster = json!({
+            "server": format!("{}{path}", way.url),
+            // Plugins choose the credential by it.
+            "extensions": [{"name": EXEC_EXTENSION, "extension": {"clusterName": self.name.as_str()}}],
+        });
+        if let Some(ca) = &way.ca {
+            cluster["certificate-authority-data"] = STANDARD.encode(ca).into();
+        }
+        cluster
+    }
+
+    fn frame(&self, namespace: &str, uid: Option<&str>) -> Value {
+        let mut metadata = json!({"name": self.name.as_str(), "namespace": namespace});
+        if let Some(uid) = uid {
+            metadata["uid"] = uid.into();
+        }
+        json!({"apiVersion": format!("{GROUP}/{}", VERSIONS[0]), "kind": KIND, "metadata": metadata})
+    }
+}
+
+/// Of the health that was seen; before anything was seen, what the profile says.
+fn condition(health: Option<&Health>, before: &Value, now: &str) -> Value {
+    let conditions = list(before, "status.conditions").unwrap_or_default();
+    let said = conditions.iter().find(|condition| condition["type"] == HEALTHY);
+    let health = match (health, said) {
+        (Some(health), _) => health.clone(),
+        (None, Some(said)) => return said.clone(),
+        (None, None) => Health::not_probed(),
+    };
+    let status = health.state.as_str();
+    // The time of the change, not of the look.
+    let since = said.filter(|said| said["status"] == status).and_then(|said| said["lastTransitionTime"].as_str());
+    json!({
+        "type": HEALTHY, "status": status, "reason": health.reason(), "message": health.message,
+        "lastTransitionTime": since.unwrap_or(now),
+    })
+}
+
+/// Whose a profile is. Ours has our name in its label and in its spec, and is of the clusters in
+/// the namespace `place`. One without that annotation is of an unknown gateway, which is ours
+/// unless somebody has two.
+pub fn owner(profile: &Value, place: &str) -> Owner {
+    let manager = text(profile, "spec.clusterManager.name").unwrap_or_default();
+    let labels = texts(profile, "metadata.labels").unwrap_or_default();
+    let label = labels.get(MANAGER_LABEL).map(String::as_str).unwrap_or_default();
+    let told = |text: &str| text.chars().filter(|letter| !letter.is_control()).take(LONGEST_TOLD).collect::<String>();
+    if manager != MANAGER {
+        return Owner::Other(format!("cluster manager {:?}", told(manager)));
+    }
+    if label != MANAGER {
+        return Owner::Other(format!("a profile without the label {MANAGER_LABEL}={MANAGER}"));
+    }
+    let annotations = texts(profile, "metadata.annotations").unwrap_or_default();
+    match annotations.get(PLACE_ANNOTATION) {
+        Some(other) if other != place => Owner::Other(format!("the gateway of namespace {:?}", told(other))),
+        _ => Owner::We,
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,189 @@
+//! What probes say of a member's control plane, and when the next one is due.
+//!
+//! One failure says little: a profile that changes for each would have all its readers move work
+//! to and fro. And a gateway that is away says nothing of members: not every profile is to say so
+//! and take it back a moment later.
+
+use std::time::Duration;
+
+/// Between two probes of a member that is well.
+const EVERY: Duration = Duration::from_mins(1);
+/// From a first failure to the probe that confirms it.
+const CONFIRM: Duration = Duration::from_secs(5);
+/// Between two probes of a member that is away.
+const LONGEST: Duration = Duration::from_mins(5);
+/// Failures in a row that count.
+const CONFIRMED: u32 = 2;
+/// Probes in a row that did not get as far as the member, after which nothing is known of it.
+const BLIND: u32 = 5;
+
+/// The condition's `status`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum State {
+    True,
+    False(Cause),
+    Unknown,
+}
+
+/// Why a control plane is not healthy.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Cause {
+    Unreachable,
+    /// Its API server answers, and says that it is not ready.
+    NotReady,
+}
+
+/// What a profile says of the control plane.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    pub state: State,
+    /// Of fixed words: members choose none of it, and the same failure is the same text.
+    pub message: String,
+}
+
+/// How a probe ended.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Outcome {
+    Healthy,
+    NotReady,
+    /// With where it failed, and what to do.
+    Unreachable(String),
+    /// It did not get as far as the member.
+    NotProbed(String),
+}
+
+/// What is known of one member.
+#[derive(Debug, Clone, Default)]
+pub struct Record {
+    health: Option<Health>,
+    /// In a row.
+    failures: u32,
+    /// In a row: probes that did not get as far as the member.
+    blind: u32,
+}
+
+// === impl State ===
+
+impl State {
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::True => "True",
+            Self::False(_) => "False",
+            Self::Unknown => "Unknown",
+        }
+    }
+}
+
+// === impl Health ===
+
+impl Health {
+    pub(super) fn not_probed() -> Self {
+        Self { state: State::Unknown, message: "the member was not probed yet".to_owned() }
+    }
+
+    /// The condition's `reason`.
+    pub fn reason(&self) -> &'static str {
+        match self.state {
+            State::True => "Healthy",
+            State::False(Cause::Unreachable) => "Unreachable",
+            State::False(Cause::NotReady) => "NotReady",
+            State::Unknown => "NotProbed",
+        }
+    }
+}
+
+// === impl Record ===
+
+impl Record {
+    /// None: nothing is known since this program started.
+    pub fn health(&self) -> Option<&Health> {
+        self.health.as_ref()
+    }
+
+    /// Whether the last probe was answered.
+    pub fn is_well(&self) -> bool {
+        self.failures == 0 && matches!(self.health, Some(Health { state: State::True, .. }))
+    }
+
+    /// Takes the outcome of a probe. Returns the longest time until the next.
+    pub fn take(&mut self, outcome: Outcome) -> Duration {
+        let (cause, message) = match outcome {
+            Outcome::Healthy => {
+                let message = "the member's API server is ready".to_owned();
+                *self = Self { health: Some(Health { state: State::True, message }), failures: 0, blind: 0 };
+                return EVERY;
+            }
+            Outcome::NotProbed(message) => return self.doubt(message),
+            Outcome::NotReady => (Cause::NotReady, "the member's API server says that it is not ready".to_owned()),
+            Outcome::Unreachable(message) => (Cause::Unreachable, message),
+        };
+        self.blind = 0;
+        self.failures = self.failures.saturating_add(1);
+        if self.failures < CONFIRMED {
+            return CONFIRM;
+        }
+        self.health = Some(Health { state: State::False(cause), message });
+        let doubled = EVERY.saturating_mul(1 << (self.failures - CONFIRMED).min(8));
+        doubled.min(LONGEST)
+    }
+
+    fn doubt(&mut self, message: String) -> Duration {
+        self.blind = self.blind.saturating_add(1);
+        if self.blind >= BLIND {
+            self.health = Some(Health { state: State::Unknown, message });
+        }
+        CONFIRM.saturating_mul(1 << (self.blind - 1).min(8)).min(EVERY)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn unreachable() -> Outcome {
+        Outcome::Unreachable("no answer".to_owned())
+    }
+
+    fn taken(outcomes: impl IntoIterator<Item = Outcome>) -> (Record, Vec<u64>) {
+        let mut record = Record::default();
+        let waits = outcomes.into_iter().map(|outcome| record.take(outcome).as_secs()).collect();
+        (record, waits)
+    }
+
+    fn said(record: &Record) -> Option<(&'static str, &'static str)> {
+        record.health().map(|health| (health.state.as_str(), health.reason()))
+    }
+
+    #[test]
+    fn a_member_is_away_when_two_probes_say_so_and_back_when_one_does() {
+        assert_eq!(said(&taken([]).0), None);
+        let well = taken([Outcome::Healthy]).0;
+        assert!(well.is_well() && said(&well) == Some(("True", "Healthy")));
+        let (once, waits) = taken([Outcome::Healthy, unreachable()]);
+        assert_eq!((said(&once), waits), (Some(("True", "Healthy")), vec![60, 5]));
+        assert!(!once.is_well());
+        let (twice, _) = taken([Outcome::Healthy, unreachable(), unreachable()]);
+        assert_eq!(said(&twice), Some(("False", "Unreachable")));
+        let (back, _) = taken([Outcome::Healthy, unreachable(), Outcome::Healthy, unreachable()]);
+        assert_eq!(said(&back), Some(("True", "Healthy")), "not in a row");
+        let (sick, _) = taken([Outcome::NotReady, Outcome::NotReady]);
+        assert_eq!(said(&sick), Some(("False", "NotReady")));
+    }
+
+    #[test]
+    fn a_member_that_is_away_is_asked_less_and_less() {
+        let (_, waits) = taken(std::iter::repeat_with(unreachable).take(40));
+        assert_eq!(waits[..6], [5, 60, 120, 240, 300, 300]);
+        assert_eq!(waits[39], 300);
+    }
+
+    #[test]
+    fn a_gateway_that_is_away_for_a_moment_changes_nothing() {
+        let blind = || Outcome::NotProbed("the gateway is away".to_owned());
+        let (record, waits) = taken([Outcome::Healthy, blind(), blind(), blind(), blind()]);
+        assert_eq!((said(&record), waits), (Some(("True", "Healthy")), vec![60, 5, 10, 20, 40]));
+        let (record, _) = taken([Outcome::Healthy, blind(), blind(), blind(), blind(), blind()]);
+        assert_eq!(said(&record), Some(("Unknown", "NotProbed")));
+        assert_eq!(record.health().unwrap().message, "the gateway is away");
+    }
+}
