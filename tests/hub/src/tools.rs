@@ -14,6 +14,9 @@ use anyhow::Result;
 
 use self::build::Set;
 
+/// The set with the agent of `ManagedServiceAccounts`, and with the modules that have its kinds.
+const ACCOUNTS: &str = "managed-serviceaccount";
+
 /// A program this harness runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tool {
@@ -56,6 +59,9 @@ pub enum Tool {
     Policies,
     /// Does nothing until it is told to end, our own program.
     Pause,
+    /// The add-on agent of Open Cluster Management that fills `ManagedServiceAccounts`. For the
+    /// tests of the controllers alone.
+    AccountAgent,
 }
 
 /// Every [`Tool`], ready to be run.
@@ -98,6 +104,7 @@ impl Tool {
             Self::CoreDns => "coredns",
             Self::Policies => "policies",
             Self::Pause => "pause",
+            Self::AccountAgent => "managed-serviceaccount",
         }
     }
 
@@ -116,6 +123,7 @@ impl Tool {
             Self::CoreDns => "coredns",
             Self::Policies => "policies",
             Self::Pause => "pause",
+            Self::AccountAgent => ACCOUNTS,
             Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
         }
     }
@@ -129,6 +137,7 @@ impl Tool {
             }
             Self::KubectlOldest => "k8s.io/kubernetes/cmd/kubectl".to_owned(),
             Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),
+            Self::AccountAgent => "open-cluster-management.io/managed-serviceaccount/cmd".to_owned(),
             Self::Prometheus | Self::Promtool => format!("github.com/prometheus/prometheus/cmd/{}", self.binary()),
             kubernetes => format!("k8s.io/kubernetes/cmd/{}", kubernetes.binary()),
         }
@@ -143,6 +152,11 @@ pub fn provide(tool: Tool) -> Result<PathBuf> {
         Some(path) => Ok(path),
         None => Set::read(tool.set())?.provide(tool.binary(), &tool.package()),
     }
+}
+
+/// A file of `module`, in the version that the agent of `ManagedServiceAccounts` is built of.
+pub fn account_file(module: &str, path: &str) -> Result<String> {
+    Set::read(ACCOUNTS)?.file(module, path)
 }
 
 // === impl Tools ===

@@ -73,6 +73,20 @@ impl Set {
         Ok(path)
     }
 
+    /// A file of a module that it requires.
+    pub(super) fn file(&self, module: &str, path: &str) -> Result<String> {
+        let mut list = Command::new("go");
+        list.args(["list", "-m", "-f", "{{.Dir}}", module]).current_dir(&self.sources);
+        // Downloads it if it is not there.
+        let fetch = Command::new("go").args(["mod", "download", module]).current_dir(&self.sources).output()?;
+        let listed = list.output()?;
+        if !(fetch.status.success() && listed.status.success()) {
+            bail!("go cannot find {module}: {}", String::from_utf8_lossy(&[fetch.stderr, listed.stderr].concat()));
+        }
+        let path = Path::new(String::from_utf8(listed.stdout)?.trim()).join(path);
+        std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+    }
+
     fn build(&self, package: &str, path: &Path) -> Result<()> {
         let unfinished = path.with_extension("unfinished");
         let output = Command::new("go")
