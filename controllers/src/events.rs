@@ -42,6 +42,10 @@ pub enum Reason {
     ClusterRegistered,
     /// Too many removals at once.
     RemovalHeld,
+    /// A `ManagedServiceAccount` gets no token until somebody corrects something.
+    TokenReportFailed,
+    /// Its cluster does not answer.
+    ClusterAway,
 }
 
 /// To one hub. Cheap to clone.
@@ -62,6 +66,8 @@ impl Reason {
             Self::SecretConflict => "SecretConflict",
             Self::ClusterRegistered => "ClusterRegistered",
             Self::RemovalHeld => "RemovalHeld",
+            Self::TokenReportFailed => "TokenReportFailed",
+            Self::ClusterAway => "ClusterAway",
         }
     }
 
@@ -75,6 +81,7 @@ impl Reason {
     fn action(self) -> &'static str {
         match self {
             Self::RemovalHeld => "Remove",
+            Self::TokenReportFailed | Self::ClusterAway => "ReportToken",
             _ => "Register",
         }
     }

@@ -4,7 +4,7 @@
 //! objects' creation, and into the queue, which reads objects one by one: sixteen of a feed at a
 //! time, each with its own back-off.
 
-mod crd;
+pub mod crd;
 mod watch;
 
 use std::sync::Arc;

@@ -1,6 +1,8 @@
 //! `cluster_gateway_controllers_*`: counted where things happen; states of objects are read when
 //! somebody asks.
 
+mod accounts;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,6 +17,7 @@ use prometheus_client::registry::Registry;
 use register::expiry::Expiry;
 use telemetry::histogram::Histogram;
 
+pub use self::accounts::{AccountState, Accounts};
 use crate::reports::{Reports, Stage};
 
 const PREFIX: &str = "cluster_gateway_controllers";
@@ -33,6 +36,7 @@ pub struct Metrics {
     pub leader: Gauge,
     /// Events dropped because the queue was full.
     pub events_left_out: Counter,
+    pub accounts: Accounts,
 }
 
 /// What was done to a Secret.
@@ -94,6 +98,7 @@ impl Metrics {
             expiry: Family::default(),
             leader: Gauge::default(),
             events_left_out: Counter::default(),
+            accounts: Accounts::register(registry),
         };
         let mut add = |name: &str, help: &str, metric: &Family<OfSource, Gauge>| {
             registry.register(format!("{PREFIX}_{name}"), help, metric.clone());
@@ -170,6 +175,7 @@ impl Metrics {
         self.available.clear();
         self.held.clear();
         self.expiry.clear();
+        self.accounts.clear();
     }
 
     /// Of a source, so many registrations stay although their objects are gone.

@@ -25,7 +25,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 }
 
 /// The controllers' objects of a rendering.
-fn rendered(testbed: &Testbed, place: &str, values: &str) -> Result<Vec<Value>> {
+pub fn rendered(testbed: &Testbed, place: &str, values: &str) -> Result<Vec<Value>> {
     let directory = testbed.directory("controllers-helm")?;
     let helm = Helm::prepare(&directory, &testbed.hub.server.kubectl().kubeconfig)?.with(Chart::Gateway);
     let mut objects = helm.template("door", place, &[format!("--set=controllers.enabled=true,{values}")])?;
@@ -37,7 +37,7 @@ fn rendered(testbed: &Testbed, place: &str, values: &str) -> Result<Vec<Value>> 
 }
 
 /// The program as its pod would run it, with the rights that it was given.
-fn started(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Running> {
+pub fn started(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Running> {
     let rights: Vec<Value> = objects
         .iter()
         .filter(|object| RIGHTS.iter().any(|kind| object["kind"] == *kind))
@@ -56,7 +56,9 @@ fn started(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Running>
     let kubeconfig = hub_tests::helm::account_kubeconfig(&testbed.hub.server, place, NAME)?;
     let deployment = objects.iter().find(|object| object["kind"] == "Deployment").context("a Deployment")?;
     let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().context("arguments")?;
-    let arguments: Vec<&str> = arguments.iter().filter_map(Value::as_str).collect();
+    // The gateway's Service has no address here: the hub leads to the gateway.
+    let is_of_pod = |argument: &&str| argument.starts_with("--gateway-");
+    let arguments: Vec<&str> = arguments.iter().filter_map(Value::as_str).filter(|it| !is_of_pod(it)).collect();
     Running::as_user(place, &kubeconfig, &arguments)
 }
 
