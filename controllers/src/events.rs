@@ -52,6 +52,10 @@ pub enum Reason {
     ProfileNameTaken,
     /// Somebody else has set fields of our `ClusterProfile`.
     ProfileConflict,
+    /// A `ManagedServiceAccount` gets no token until somebody corrects something.
+    TokenReportFailed,
+    /// Its cluster does not answer.
+    ClusterAway,
 }
 
 /// To one hub. Cheap to clone.
@@ -77,6 +81,8 @@ impl Reason {
             Self::RequestNotApproved => "RequestNotApproved",
             Self::ProfileNameTaken => "ProfileNameTaken",
             Self::ProfileConflict => "ProfileConflict",
+            Self::TokenReportFailed => "TokenReportFailed",
+            Self::ClusterAway => "ClusterAway",
         }
     }
 
@@ -93,6 +99,7 @@ impl Reason {
             Self::AcceptanceFailed => "Accept",
             Self::RequestNotRecognized | Self::RequestNotApproved => "Approve",
             Self::ProfileNameTaken | Self::ProfileConflict => "Publish",
+            Self::TokenReportFailed | Self::ClusterAway => "ReportToken",
             _ => "Register",
         }
     }

@@ -1,6 +1,7 @@
 //! `cluster_gateway_controllers_*`: counted where things happen; states of objects are read when
 //! somebody asks.
 
+mod accounts;
 mod profiles;
 
 use std::collections::BTreeSet;
@@ -17,6 +18,7 @@ use prometheus_client::registry::Registry;
 use register::expiry::Expiry;
 use telemetry::histogram::Histogram;
 
+pub use self::accounts::{AccountState, Accounts};
 pub use self::profiles::{ProfileState, Profiles};
 use crate::reports::{Reports, Stage};
 
@@ -45,6 +47,7 @@ pub struct Metrics {
     pub leader: Gauge,
     /// Events dropped because the queue was full.
     pub events_left_out: Counter,
+    pub accounts: Accounts,
 }
 
 /// What was done to a Secret.
@@ -146,6 +149,7 @@ impl Metrics {
             profiles: Profiles::register(registry),
             leader: Gauge::default(),
             events_left_out: Counter::default(),
+            accounts: Accounts::register(registry),
         };
         let mut add = |name: &str, help: &str, metric: &Family<OfSource, Gauge>| {
             registry.register(format!("{PREFIX}_{name}"), help, metric.clone());
@@ -264,6 +268,7 @@ impl Metrics {
         self.stands_in.clear();
         self.admission.clear();
         self.profiles.clear();
+        self.accounts.clear();
     }
 
     /// Of a source, so many registrations stay although their objects are gone.

@@ -129,7 +129,8 @@ impl Secrets {
     }
 }
 
-fn within(term: Duration) -> Result<Duration, WriteError> {
+/// For how long a call may take that writes, of one who leads for `term`.
+pub fn within(term: Duration) -> Result<Duration, WriteError> {
     if term.is_zero() { Err(WriteError::NotLeading) } else { Ok(term.saturating_add(AFTER_TERM).min(WITHIN)) }
 }
 

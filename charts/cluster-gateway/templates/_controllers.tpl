@@ -34,6 +34,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.controllers.ocmRegistration.enabled -}}
 {{- $parts = append $parts "ocm-registration" -}}
 {{- end -}}
+{{- if .Values.controllers.parts.managedServiceAccount -}}
+{{- $parts = append $parts "managed-serviceaccount" -}}
+{{- end -}}
 {{- join "," $parts -}}
 {{- end }}
 

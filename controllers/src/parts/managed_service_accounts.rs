@@ -1,9 +1,309 @@
 //! Fills `ManagedServiceAccounts` through the gateway, without an agent on the member.
+//!
+//! What is due for one is decided in `register::managed_service_account`. Here the hub and the
+//! member are asked, and what comes of it is written: each account by itself, sixteen at a time.
 
+mod accounts;
+mod addons;
+mod failure;
+mod hub;
+mod member;
+mod states;
+mod watches;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::cluster_name::ClusterName;
+use api::virtual_cluster::LOCAL;
+use fleet::Fleet;
+use futures_util::StreamExt as _;
+use k8s_openapi::api::core::v1::ObjectReference;
+use k8s_openapi::jiff::Timestamp;
+use kube::api::DynamicObject;
+use kube::runtime::controller::{self, Action, Config as QueueConfig};
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::{applier, reflector::ObjectRef};
+use kube::{Client, ResourceExt as _};
+use net::backoff::Backoff;
+use register::managed_service_account::{Account, Judgement, MemberAccount, Step, Why};
+use register::service_account_token::ServiceAccountToken;
+use secrecy::ExposeSecret as _;
+
+use self::accounts::{Accounts, resource};
+use self::addons::Addons;
+use self::failure::Failure;
+use self::hub::{Held, Hub, HubError};
+use self::member::{Member, MemberError};
+use self::states::States;
 use super::Context;
+use crate::events::{Events, Reason};
+use crate::metrics::{AccountState, Metrics};
+use crate::registrar::MayWrite;
+use crate::secrets::Secrets;
+use crate::wakes::{Key, Wakes};
+
+/// That are looked at, at a time.
+const AT_ONCE: u16 = 16;
+/// Between two looks at one of which nothing was heard, with some of it left to chance.
+const LOOKS: Backoff = Backoff { chance: 0.25, ..Backoff::doubling(Duration::from_mins(10), Duration::from_mins(10)) };
+/// As `--enable` and metrics name it.
+const NAME: &str = "managed-serviceaccount";
+
+struct Part {
+    client: Client,
+    hub: Hub,
+    members: Fleet,
+    accounts: Accounts,
+    addons: Addons,
+    watched: watches::Members,
+    states: States,
+    /// Of the clusters' Secrets: no cluster has its token there.
+    secret_namespace: String,
+    events: Events,
+    metrics: Metrics,
+    may_write: MayWrite,
+}
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
-    let _ = context;
-    std::future::pending::<()>().await;
+    let writer = Writer::new(resource());
+    let accounts = Accounts { store: writer.as_reader(), wakes: Wakes::default(), resource: resource() };
+    let secrets = Secrets::new(context.hub.clone(), &context.config.secret_namespace);
+    let part = Arc::new(Part {
+        hub: Hub::new(context.hub.clone(), resource(), Arc::clone(&context.may_write)),
+        client: context.hub,
+        members: context.members,
+        addons: Addons::new(),
+        watched: watches::Members::default(),
+        states: States::new(context.metrics.accounts.clone()),
+        secret_namespace: context.config.secret_namespace.clone(),
+        events: context.events,
+        metrics: context.metrics,
+        may_write: context.may_write,
+        accounts,
+    });
+    tokio::join!(
+        watches::objects(&part, writer),
+        watches::tokens(&part.client, &part.accounts),
+        watches::clusters(&part, &secrets),
+        part.addons.follow(&part.client, &part.accounts),
+        work(Arc::clone(&part)),
+    );
+}
+
+async fn work(part: Arc<Part>) {
+    let accounts = part.accounts.clone();
+    let store = accounts.store.clone();
+    let keys = accounts.wakes.clone().stream().map(move |(namespace, name)| {
+        Ok::<ObjectRef<DynamicObject>, std::convert::Infallible>(accounts.reference(&namespace, &name))
+    });
+    let reconcile =
+        |object: Arc<DynamicObject>, part: Arc<Part>| Box::pin(async move { part.reconcile(&object).await });
+    let retry = |object: Arc<DynamicObject>, failure: &Failure, part: Arc<Part>| part.retry(&object, failure);
+    let config = QueueConfig::default().concurrency(AT_ONCE);
+    part.addons.known().await;
+    applier(reconcile, retry, part, store, keys, config)
+        .for_each(|done| async move {
+            // What failed is logged where it is tried again.
+            if let Err(error @ controller::Error::RunnerError(_)) = done {
+                tracing::error!(%error, "the queue does not run");
+            }
+        })
+        .await;
+}
+
+// === impl Part ===
+
+impl Part {
+    async fn reconcile(&self, object: &DynamicObject) -> Result<Action, Failure> {
+        let key = key(object);
+        // An object that came as JSON is JSON.
+        let mut account =
+            Account::read(&serde_json::to_value(object).unwrap_or_default()).map_err(Failure::Unreadable)?;
+        match account.step(self.addons.is_in(&key.0), now()) {
+            Step::Leave => self.states.forget(&key),
+            Step::HandOver => {
+                self.hub.hold(&mut account, false).await?;
+                self.states.forget(&key);
+            }
+            Step::Clean => self.clean(&mut account).await?,
+            Step::End => self.hub.delete(&account).await?,
+            Step::Keep => {
+                let kept = self.keep(&mut account).await;
+                if let Err(failure) = &kept
+                    && failure.is_told(self.states.failures(&key))
+                {
+                    self.tell(&account, failure).await?;
+                }
+                return kept.map(|due| next(&account, due));
+            }
+        }
+        Ok(Action::await_change())
+    }
+
+    /// Sees to it that it has a token. Returns when the next is due.
+    async fn keep(&self, account: &mut Account) -> Result<i64, Failure> {
+        let cluster = self.cluster(account)?;
+        let held = self.hub.secret(account).await?;
+        let secret = held.as_ref().map(|held| &held.secret);
+        if let Some(judgement) = account.judge_secret(secret) {
+            return Err(judgement.into());
+        }
+        let member = Member::new(&self.members, &cluster, Arc::clone(&self.may_write));
+        let on_member = member.account(&account.name).await?;
+        self.watched.follow(&cluster, || self.members.client(&cluster), &self.accounts);
+        match account.judge(secret, on_member.as_ref(), now()) {
+            Judgement::Good { token, due } => {
+                // Upstream's agent may have filled it.
+                if !account.is_held() {
+                    self.hub.hold(account, true).await?;
+                }
+                self.report(account, &token, false).await?;
+                self.states.filled(&key_of(account));
+                Ok(due)
+            }
+            Judgement::Due(why) => self.fill(account, held.as_ref(), (&member, on_member), why).await,
+            other => Err(other.into()),
+        }
+    }
+
+    async fn fill(
+        &self,
+        account: &mut Account,
+        held: Option<&Held>,
+        (member, on_member): (&Member, Option<MemberAccount>),
+        why: Why,
+    ) -> Result<i64, Failure> {
+        let key = key_of(account);
+        if let Some(rest) = self.states.rests(&key) {
+            return Ok(now().saturating_add(i64::try_from(rest.as_secs()).unwrap_or_default()));
+        }
+        let validity = account.validity()?;
+        // Before there is anything on the member that it would leave behind.
+        if !account.is_held() {
+            self.hub.hold(account, true).await?;
+        }
+        let on_member = match on_member {
+            Some(on_member) => on_member,
+            None => member.create_account(&account.name).await?,
+        };
+        account.check_account(&on_member)?;
+        let authority = member.authority().await?;
+        let token = member.token(&account.name, validity).await?;
+        let (told, due) = account.check_issued(token.expose_secret().as_bytes(), &on_member)?;
+        self.hub.put_secret(account, held, (&authority, &token)).await?;
+        self.states.issued(&key);
+        tracing::info!(cluster = key.0, account = key.1, ?why, life = told.life(), "a token was issued");
+        self.report(account, &told, true).await?;
+        Ok(due)
+    }
+
+    async fn report(&self, account: &Account, token: &ServiceAccountToken, is_new: bool) -> Result<(), HubError> {
+        match account.reported(token, is_new, now()) {
+            Some(status) => self.hub.put_status(account, &status).await,
+            None => Ok(()),
+        }
+    }
+
+    /// Takes its ServiceAccount from the member. Only then may it go: its tokens are good until
+    /// then.
+    async fn clean(&self, account: &mut Account) -> Result<(), Failure> {
+        // Where there is no cluster it never had one.
+        if let Ok(cluster) = self.cluster(account) {
+            self.take_away(&cluster, &account.name).await?;
+        }
+        self.hub.hold(account, false).await?;
+        Ok(())
+    }
+
+    async fn take_away(&self, cluster: &ClusterName, name: &str) -> Result<(), MemberError> {
+        let member = Member::new(&self.members, cluster, Arc::clone(&self.may_write));
+        match member.account(name).await {
+            Ok(Some(on_member)) if on_member.is_managed => member.delete_account(name, &on_member).await,
+            Ok(_) => Ok(()),
+            // Nobody here can reach it any more.
+            Err(MemberError::NotRegistered(_)) => {
+                tracing::warn!(%cluster, account = name, "the cluster is not registered: a ServiceAccount may be left");
+                Ok(())
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The cluster whose name its namespace has. The hub itself is none of them.
+    fn cluster(&self, account: &Account) -> Result<ClusterName, Failure> {
+        if account.namespace == self.secret_namespace || account.namespace == LOCAL {
+            return Err(Failure::NoCluster);
+        }
+        ClusterName::parse(&account.namespace).map_err(|_| Failure::NoCluster)
+    }
+
+    async fn tell(&self, account: &Account, failure: &Failure) -> Result<(), HubError> {
+        match account.failed(&failure.to_string(), now()) {
+            Some(status) => self.hub.put_status(account, &status).await,
+            None => Ok(()),
+        }
+    }
+
+    fn retry(&self, object: &DynamicObject, failure: &Failure) -> Action {
+        let key = key(object);
+        self.metrics.failed(NAME);
+        let is_told = failure.is_told(self.states.failures(&key));
+        let after = self.states.failed(&key, if is_told { AccountState::Failed } else { AccountState::Waiting });
+        let after = ends_in(object).map_or(after, |end| after.min(end));
+        if failure.is_usual() {
+            tracing::debug!(cluster = key.0, account = key.1, ?after, "{failure}");
+        } else {
+            tracing::warn!(cluster = key.0, account = key.1, ?after, "{failure}");
+        }
+        if is_told {
+            self.events.tell(reference(object), Reason::TokenReportFailed, failure.to_string());
+        } else if let Failure::Member(MemberError::Away(_)) = failure {
+            self.events.tell(reference(object), Reason::ClusterAway, failure.to_string());
+        }
+        Action::requeue(after)
+    }
+}
+
+/// When it is looked at next.
+fn next(account: &Account, due: i64) -> Action {
+    let due = account.end().map_or(due, |end| due.min(end));
+    Action::requeue(until(due).min(LOOKS.wait(0)))
+}
+
+/// Until one is to be deleted, if that is still to come.
+fn ends_in(object: &DynamicObject) -> Option<Duration> {
+    let account = Account::read(&serde_json::to_value(object).ok()?).ok()?;
+    account.end().filter(|end| *end > now()).map(until)
+}
+
+/// What is due after a second is due when that second is over.
+fn until(moment: i64) -> Duration {
+    let seconds = u64::try_from(moment.saturating_sub(now())).unwrap_or_default();
+    Duration::from_secs(seconds.saturating_add(1))
+}
+
+fn now() -> i64 {
+    Timestamp::now().as_second()
+}
+
+fn key(object: &DynamicObject) -> Key {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+fn key_of(account: &Account) -> Key {
+    (account.namespace.clone(), account.name.clone())
+}
+
+fn reference(object: &DynamicObject) -> ObjectReference {
+    let resource = resource();
+    ObjectReference {
+        api_version: Some(resource.api_version),
+        kind: Some(resource.kind),
+        namespace: object.namespace(),
+        name: Some(object.name_any()),
+        uid: object.uid(),
+        ..ObjectReference::default()
+    }
 }

@@ -1,5 +1,6 @@
 //! The controllers on real control planes: a hub with a gateway, and a member.
 
+mod accounts;
 mod cluster_api;
 mod contexts;
 mod fixture;
@@ -21,6 +22,7 @@ use hub_tests::fixture::Fixture;
 fn main() -> ExitCode {
     let fixture = Fixture::new(fixture::prepared);
     let trials = [
+        accounts::trials(&fixture),
         cluster_api::trials(&fixture),
         contexts::trials(&fixture),
         leaders::trials(&fixture),

@@ -57,7 +57,9 @@ pub fn started(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Runn
     let kubeconfig = hub_tests::helm::account_kubeconfig(&testbed.hub.server, place, NAME)?;
     let deployment = objects.iter().find(|object| object["kind"] == "Deployment").context("a Deployment")?;
     let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().context("arguments")?;
-    let arguments: Vec<&str> = arguments.iter().filter_map(Value::as_str).collect();
+    // The gateway's Service has no address here: the hub leads to the gateway.
+    let is_of_pod = |argument: &&str| argument.starts_with("--gateway-");
+    let arguments: Vec<&str> = arguments.iter().filter_map(Value::as_str).filter(|it| !is_of_pod(it)).collect();
     Running::as_user(place, &kubeconfig, &arguments)
 }
 

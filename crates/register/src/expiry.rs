@@ -7,6 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use secrecy::ExposeSecret as _;
 use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use x509_parser::pem::Pem;
 
 /// The end of a credential.
@@ -25,6 +26,13 @@ struct Claims {
     exp: Option<i64>,
 }
 
+/// What a JWT says (RFC 7519, section 3), if it is one that says that.
+pub(crate) fn claims<T: DeserializeOwned>(token: &[u8]) -> Option<T> {
+    let payload = token.trim_ascii().split(|byte| *byte == b'.').nth(1)?;
+    let json = URL_SAFE_NO_PAD.decode(payload).ok()?;
+    serde_json::from_slice(&json).ok()
+}
+
 // === impl Expiry ===
 
 impl Expiry {
@@ -39,12 +47,7 @@ impl Expiry {
 
     /// Of a ServiceAccount's token, which is a JWT (RFC 7519).
     pub fn of_token(token: &[u8]) -> Self {
-        let claims = || {
-            let payload = token.trim_ascii().split(|byte| *byte == b'.').nth(1)?;
-            let json = URL_SAFE_NO_PAD.decode(payload).ok()?;
-            serde_json::from_slice::<Claims>(&json).ok()
-        };
-        claims().map_or(Self::Unknown, |claims| claims.exp.map_or(Self::Never, Self::At))
+        claims::<Claims>(token).map_or(Self::Unknown, |claims| claims.exp.map_or(Self::Never, Self::At))
     }
 
     /// Of the first certificate in a PEM chain, which is the client's own.

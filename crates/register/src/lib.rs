@@ -18,6 +18,7 @@ pub mod kubeconfig;
 pub mod kubeconfig_secret;
 pub mod kubefed;
 pub mod labels;
+pub mod managed_service_account;
 pub mod naming;
 pub mod ocm;
 mod parts;
@@ -27,6 +28,7 @@ mod refused;
 pub mod removals;
 #[cfg(test)]
 mod samples;
+pub mod service_account_token;
 
 pub use self::endpoints::Rules;
 pub use self::refused::Refused;

@@ -55,6 +55,7 @@ pub const TARGETS: &[Target] = &[
     target!(link, 3_000),
     target!(list_options, 30_000),
     target!(location, 50_000),
+    target!(managed_service_account, 10_000),
     target!(proxy_answer, 20_000),
     target!(proxy_url, 50_000),
     target!(registered, 5_000),

@@ -25,6 +25,7 @@ pub mod lengths;
 pub mod link;
 pub mod list_options;
 pub mod location;
+pub mod managed_service_account;
 pub mod proxy_answer;
 pub mod proxy_url;
 pub mod registered;

@@ -45,6 +45,7 @@ targets!(
     link,
     list_options,
     location,
+    managed_service_account,
     proxy_answer,
     proxy_url,
     registered,

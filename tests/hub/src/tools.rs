@@ -16,6 +16,8 @@ use self::build::Set;
 
 /// The module of the SIG's `ClusterProfile`.
 const INVENTORY: &str = "sigs.k8s.io/cluster-inventory-api";
+/// The set with the agent of `ManagedServiceAccounts`, and with the modules that have its kinds.
+const ACCOUNTS: &str = "managed-serviceaccount";
 
 /// A program this harness runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -66,6 +68,9 @@ pub enum Tool {
     InventoryExample,
     /// The SIG's credential plugin that reads a token from a Secret.
     SecretReader,
+    /// The add-on agent of Open Cluster Management that fills `ManagedServiceAccounts`. For the
+    /// tests of the controllers alone.
+    AccountAgent,
 }
 
 /// Every [`Tool`], ready to be run.
@@ -111,6 +116,7 @@ impl Tool {
             Self::Pause => "pause",
             Self::InventoryExample => "controller-example",
             Self::SecretReader => "secretreader",
+            Self::AccountAgent => "managed-serviceaccount",
         }
     }
 
@@ -131,6 +137,7 @@ impl Tool {
             Self::OcmRegistration => "ocm",
             Self::Pause => "pause",
             Self::InventoryExample | Self::SecretReader => "inventory",
+            Self::AccountAgent => ACCOUNTS,
             Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
         }
     }
@@ -147,6 +154,7 @@ impl Tool {
             Self::KubectlOldest => "k8s.io/kubernetes/cmd/kubectl".to_owned(),
             Self::OcmRegistration => "open-cluster-management.io/ocm/cmd/registration".to_owned(),
             Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),
+            Self::AccountAgent => "open-cluster-management.io/managed-serviceaccount/cmd".to_owned(),
             Self::Prometheus | Self::Promtool => format!("github.com/prometheus/prometheus/cmd/{}", self.binary()),
             kubernetes => format!("k8s.io/kubernetes/cmd/{}", kubernetes.binary()),
         }
@@ -171,6 +179,12 @@ pub fn module(tool: Tool, module: &str) -> Result<PathBuf> {
 /// A file of upstream's module of `ClusterProfiles`, in the version that the tools are built of.
 pub fn inventory_file(path: &str) -> Result<String> {
     let path = module(Tool::InventoryExample, INVENTORY)?.join(path);
+    std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// A file of `module`, in the version that the agent of `ManagedServiceAccounts` is built of.
+pub fn account_file(of: &str, path: &str) -> Result<String> {
+    let path = module(Tool::AccountAgent, of)?.join(path);
     std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 

@@ -147,12 +147,25 @@ fn controllers_verbs(role: &Value, rule: &Value) -> Result<Value> {
         (Some("Role"), Some("leases")) if rule["resourceNames"].is_null() => json!(["create"]),
         (Some("Role"), Some("leases")) => json!(["get", "patch"]),
         (Some("Role"), Some("clusterprofiles")) => json!(["list", "watch", "create", "patch", "delete"]),
-        (Some("Role"), Some("clusterprofiles/status")) => json!(["patch"]),
-        (Some("ClusterRole"), Some("clustergateways/proxy")) => json!(["get"]),
+        (_, Some("clusterprofiles/status" | "managedserviceaccounts/status")) => json!(["patch"]),
         (Some("ClusterRole"), Some("events")) => json!(["create", "patch"]),
+        (Some("ClusterRole"), Some("managedserviceaccounts")) => json!(["list", "watch", "patch", "delete"]),
+        (Some("ClusterRole"), Some("managedclusteraddons")) => json!(["list", "watch"]),
+        (Some("ClusterRole"), Some("clustergateways/proxy")) if has_accounts(role) => {
+            json!(["get", "create", "delete"])
+        }
+        (Some("ClusterRole"), Some("clustergateways/proxy")) => json!(["get"]),
+        (Some("ClusterRole"), Some("secrets")) if has_accounts(role) => {
+            json!(["get", "list", "watch", "create", "patch"])
+        }
         (Some("ClusterRole"), Some(_)) => json!(["get", "list", "watch"]),
         _ => bail!("a right that nobody needs: {role}"),
     })
+}
+
+/// Whether it is the role that writes tokens of `ManagedServiceAccounts`.
+fn has_accounts(role: &Value) -> bool {
+    role["metadata"]["name"].as_str().is_some_and(|name| name.ends_with(":accounts"))
 }
 
 /// With the tunnel on, the Secrets that the gateway reads are in a namespace of their own, which

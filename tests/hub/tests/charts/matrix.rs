@@ -43,6 +43,7 @@ pub(crate) fn cases() -> Vec<Case> {
         case("controllers of everything with policies", controllers(&json!({
             "karmadaKubeconfigSecret": "mine-karmada", "execCommands": ["/plugins/login"], "allowInsecure": true,
             "nameTemplates": {"capi": "{namespace}.{name}"},
+            "parts": {"managedServiceAccount": true},
             "clusterProfileProviders": [{"name": "cloud", "execConfig": {"command": "/plugins/cloud"}}],
             "sources": {"kubeconfig": true, "karmada": true, "kubefed": true, "ocm": true, "clusterProfileImport": true}}))),
         case("profiles with policies", controllers(&json!({"parts": {"clusterProfile": true}}))),

@@ -1,0 +1,122 @@
+//! Where upstream's add-on is installed: its agent fills the `ManagedServiceAccounts` there.
+
+use std::collections::HashSet;
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use kube::api::{ApiResource, DynamicObject};
+use kube::core::PartialObjectMeta;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, ResourceExt as _};
+use parking_lot::Mutex;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::accounts::Accounts;
+use crate::feed::crd::{self, Presence};
+use crate::sources::Kind;
+
+/// Its name, in each cluster's namespace.
+const ADDON: &str = "managed-serviceaccount";
+/// Of any version only the metadata is read. One that is not among these is not understood to be
+/// absent: the part then waits.
+const KIND: Kind = Kind {
+    group: "addon.open-cluster-management.io",
+    name: "ManagedClusterAddOn",
+    plural: "managedclusteraddons",
+    versions: &["v1beta1", "v1alpha1"],
+    is_custom: true,
+};
+/// For the first list of definitions.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+pub struct Addons {
+    namespaces: Mutex<HashSet<String>>,
+    is_known: watch::Sender<bool>,
+}
+
+// === impl Addons ===
+
+impl Addons {
+    pub fn new() -> Self {
+        Self { namespaces: Mutex::default(), is_known: watch::Sender::new(false) }
+    }
+
+    /// Completes when it is known where they are. Nothing is written before.
+    pub async fn known(&self) {
+        // The sender lives as long as this does.
+        let _ = self.is_known.subscribe().wait_for(|is_known| *is_known).await;
+    }
+
+    /// Whether one is there, once that is known.
+    pub fn is_in(&self, namespace: &str) -> bool {
+        self.namespaces.lock().contains(namespace)
+    }
+
+    /// Follows them, and wakes the accounts of a namespace where that changes. Never ends.
+    pub async fn follow(&self, hub: &Client, accounts: &Accounts) {
+        let mut presence = crd::follow(&KIND, hub.clone());
+        // The sender lives as long as this does. Without rights on definitions it never says.
+        let _ = timeout(PATIENCE, presence.wait_for(|presence| *presence != Presence::Unknown)).await;
+        loop {
+            let now = *presence.borrow_and_update();
+            tokio::select! {
+                () = self.follow_while(now, hub, accounts) => {}
+                changed = presence.changed() => if changed.is_err() {
+                    std::future::pending::<()>().await;
+                },
+            }
+        }
+    }
+
+    async fn follow_while(&self, presence: Presence, hub: &Client, accounts: &Accounts) {
+        if presence == Presence::Leaving {
+            self.set(HashSet::new(), accounts);
+            std::future::pending::<()>().await;
+        }
+        let resource = crd::served(&KIND, hub).await;
+        self.watch(&resource, hub, accounts).await;
+    }
+
+    async fn watch(&self, resource: &ApiResource, hub: &Client, accounts: &Accounts) {
+        let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(hub.clone(), resource);
+        let only = watcher::Config::default().fields(&format!("metadata.name={ADDON}"));
+        let mut events = pin!(watcher::watcher(api, only).default_backoff());
+        let mut listed = HashSet::new();
+        while let Some(event) = events.next().await {
+            match event {
+                Ok(Event::Init) => listed.clear(),
+                Ok(Event::InitApply(addon)) => {
+                    listed.insert(addon.namespace().unwrap_or_default());
+                }
+                Ok(Event::InitDone) => self.set(std::mem::take(&mut listed), accounts),
+                Ok(Event::Apply(addon)) => self.change(&addon.namespace().unwrap_or_default(), true, accounts),
+                Ok(Event::Delete(addon)) => self.change(&addon.namespace().unwrap_or_default(), false, accounts),
+                // What was known last counts.
+                Err(error) => tracing::warn!(%error, "cannot watch ManagedClusterAddOns"),
+            }
+        }
+    }
+
+    fn set(&self, namespaces: HashSet<String>, accounts: &Accounts) {
+        let mut known = self.namespaces.lock();
+        let changed: Vec<String> = known.symmetric_difference(&namespaces).cloned().collect();
+        *known = namespaces;
+        drop(known);
+        for namespace in changed {
+            accounts.wake_in(&namespace);
+        }
+        self.is_known.send_replace(true);
+    }
+
+    fn change(&self, namespace: &str, is_there: bool, accounts: &Accounts) {
+        let mut namespaces = self.namespaces.lock();
+        let is_news = if is_there { namespaces.insert(namespace.to_owned()) } else { namespaces.remove(namespace) };
+        drop(namespaces);
+        if is_news {
+            accounts.wake_in(namespace);
+        }
+    }
+}

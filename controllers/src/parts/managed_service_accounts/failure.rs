@@ -1,0 +1,69 @@
+//! Why a look at a `ManagedServiceAccount` brought nothing.
+
+use hub::Cause;
+use register::managed_service_account::{Judgement, Refusal};
+
+use super::hub::HubError;
+use super::member::MemberError;
+
+/// Tries after which what a member's controllers should have published is missed.
+const PATIENCE: u32 = 5;
+
+/// It is tried again.
+#[derive(Debug, thiserror::Error)]
+pub enum Failure {
+    #[error("{0}")]
+    Unreadable(register::Refused),
+    #[error("its namespace is no cluster's")]
+    NoCluster,
+    #[error("the Secret is of an earlier one of that name, until the hub has removed it")]
+    Predecessor,
+    #[error(transparent)]
+    Refused(#[from] Refusal),
+    #[error(transparent)]
+    Member(#[from] MemberError),
+    #[error(transparent)]
+    Hub(#[from] HubError),
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// Whether the condition says it: somebody has to correct something. A cluster that is away has
+    /// none. `failures`: so many tries before this one failed.
+    pub fn is_told(&self, failures: u32) -> bool {
+        match self {
+            Self::Refused(_) => true,
+            Self::Member(error) => match error {
+                MemberError::Refused(_) | MemberError::Forbidden(_) | MemberError::NotFound(_) => true,
+                MemberError::NoAuthority(_) => failures >= PATIENCE,
+                MemberError::NotRegistered(_) | MemberError::Away(_) | MemberError::NotLeading => false,
+            },
+            // A quota, say, or a policy.
+            Self::Hub(HubError::Hub(_, Cause::Status(status))) => matches!(status.code, 400 | 403 | 422),
+            Self::Unreadable(_) | Self::NoCluster | Self::Predecessor | Self::Hub(_) => false,
+        }
+    }
+
+    /// Whether there may be any number of such, for as long as nobody does anything: they are no
+    /// matter for the log.
+    pub fn is_usual(&self) -> bool {
+        matches!(
+            self,
+            Self::NoCluster
+                | Self::Predecessor
+                | Self::Member(MemberError::NotRegistered(_))
+                | Self::Hub(HubError::Changed(_))
+        )
+    }
+}
+
+impl From<Judgement> for Failure {
+    /// Of a judgement that gives no token.
+    fn from(judgement: Judgement) -> Self {
+        match judgement {
+            Judgement::Refused(refusal) => Self::Refused(refusal),
+            _ => Self::Predecessor,
+        }
+    }
+}

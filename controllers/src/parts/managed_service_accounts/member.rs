@@ -1,0 +1,233 @@
+//! One member, through the gateway: its ServiceAccount of a name, and tokens of it.
+
+use std::time::Duration;
+
+use api::cluster_name::ClusterName;
+use api::side::Side;
+use fleet::{Failure, Fleet, Kind};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::api::{DeleteParams, PostParams, Preconditions};
+use kube::{Api, Client};
+use net::tls::keypair::certificates;
+use register::managed_service_account::{LABEL, MEMBER_NAMESPACE, MemberAccount};
+use secrecy::SecretString;
+use tokio::time::timeout;
+
+use crate::registrar::MayWrite;
+use crate::secrets::{MANAGER, within};
+
+/// For one call. A member behind a tunnel that is being mended answers within this.
+const WITHIN: Duration = Duration::from_secs(10);
+/// Bytes of an answer. The longest is a bundle of CA certificates.
+const LARGEST: usize = 512 << 10;
+/// What each namespace of a cluster has: what pods verify its API server with, as upstream's agent
+/// does in its pod.
+const AUTHORITY: &str = "kube-root-ca.crt";
+const CA: &str = "ca.crt";
+
+pub struct Member {
+    cluster: ClusterName,
+    client: Client,
+    may_write: MayWrite,
+}
+
+/// A call that brought nothing. Its text names the cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum MemberError {
+    #[error("cluster {0} is not registered")]
+    NotRegistered(ClusterName),
+    /// Nobody has answered who could judge.
+    #[error("{0}")]
+    Away(Failure),
+    /// What the member itself says.
+    #[error("{0}; let the registered credential do that on the member")]
+    Forbidden(Failure),
+    #[error("{0}")]
+    Refused(Failure),
+    #[error("{0}")]
+    NotFound(Failure),
+    /// Its controllers publish it within a moment.
+    #[error(
+        "cluster {0} has no CA certificate in ConfigMap {MEMBER_NAMESPACE}/{AUTHORITY}: look at its controller manager"
+    )]
+    NoAuthority(ClusterName),
+    /// Another replica writes now.
+    #[error("this replica does not lead")]
+    NotLeading,
+}
+
+// === impl Member ===
+
+impl Member {
+    pub fn new(members: &Fleet, cluster: &ClusterName, may_write: MayWrite) -> Self {
+        let client = fleet::bounded(members.client(cluster), LARGEST);
+        Self { cluster: cluster.clone(), client, may_write }
+    }
+
+    fn accounts(&self) -> Api<ServiceAccount> {
+        Api::namespaced(self.client.clone(), MEMBER_NAMESPACE)
+    }
+
+    /// The ServiceAccount, if there is one. Not kube's `get_opt`: a cluster that is not registered
+    /// is a 404 too.
+    pub async fn account(&self, name: &str) -> Result<Option<MemberAccount>, MemberError> {
+        match self.read(self.accounts().get(name)).await {
+            Ok(account) => Ok(Some(read(&account.metadata))),
+            Err(MemberError::NotFound(_)) => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Creates it, with its namespace if that is missing. One that is there by now is looked at
+    /// again.
+    pub async fn create_account(&self, name: &str) -> Result<MemberAccount, MemberError> {
+        let labels = [(LABEL.to_owned(), "true".to_owned())].into();
+        let metadata = ObjectMeta { name: Some(name.to_owned()), labels: Some(labels), ..ObjectMeta::default() };
+        let account = ServiceAccount { metadata, ..ServiceAccount::default() };
+        let (accounts, parameters) = (self.accounts(), parameters());
+        let create = || self.write(accounts.create(&parameters, &account));
+        let created = match create().await {
+            Err(MemberError::NotFound(_)) => {
+                self.create_namespace().await?;
+                create().await
+            }
+            created => created,
+        };
+        match created {
+            Ok(created) => Ok(read(&created.metadata)),
+            Err(MemberError::Refused(failure)) if is_there(&failure) => {
+                self.account(name).await?.ok_or(MemberError::Away(failure))
+            }
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn create_namespace(&self) -> Result<(), MemberError> {
+        let metadata = ObjectMeta { name: Some(MEMBER_NAMESPACE.to_owned()), ..ObjectMeta::default() };
+        let namespace = Namespace { metadata, ..Namespace::default() };
+        let api: Api<Namespace> = Api::all(self.client.clone());
+        match self.write(api.create(&parameters(), &namespace)).await {
+            // Somebody else was faster.
+            Err(MemberError::Refused(failure)) if is_there(&failure) => Ok(()),
+            other => other.map(drop),
+        }
+    }
+
+    /// A token that is asked for for so many seconds.
+    pub async fn token(&self, name: &str, seconds: i64) -> Result<SecretString, MemberError> {
+        let spec = TokenRequestSpec { expiration_seconds: Some(seconds), ..TokenRequestSpec::default() };
+        let request = TokenRequest { spec, ..TokenRequest::default() };
+        let answer = self.write(self.accounts().create_token_request(name, &parameters(), &request)).await?;
+        Ok(SecretString::from(answer.status.map(|status| status.token).unwrap_or_default()))
+    }
+
+    /// What its API server is verified with in its own network.
+    pub async fn authority(&self) -> Result<String, MemberError> {
+        let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), MEMBER_NAMESPACE);
+        let data = match self.read(api.get(AUTHORITY)).await {
+            Ok(published) => published.data.unwrap_or_default().remove(CA),
+            Err(MemberError::NotFound(_)) => None,
+            Err(error) => return Err(error),
+        };
+        data.filter(|pem| certificates(pem.as_bytes()).is_ok())
+            .ok_or_else(|| MemberError::NoAuthority(self.cluster.clone()))
+    }
+
+    /// Deletes the ServiceAccount that was looked at, and no later one. One that is gone already is
+    /// deleted.
+    pub async fn delete_account(&self, name: &str, account: &MemberAccount) -> Result<(), MemberError> {
+        let preconditions = Preconditions { uid: Some(account.uid.clone()), resource_version: None };
+        let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        match self.write(self.accounts().delete(name, &parameters)).await {
+            Ok(_) | Err(MemberError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn write<T>(&self, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, MemberError> {
+        let within = within((self.may_write)()).map_err(|_| MemberError::NotLeading)?;
+        self.answered(timeout(within, call).await.map_err(|_| Failure::late(within)))
+    }
+
+    async fn read<T>(&self, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, MemberError> {
+        self.answered(timeout(WITHIN, call).await.map_err(|_| Failure::late(WITHIN)))
+    }
+
+    fn answered<T>(&self, answer: Result<Result<T, kube::Error>, Failure>) -> Result<T, MemberError> {
+        let failure = match answer {
+            Ok(Ok(value)) => return Ok(value),
+            Ok(Err(error)) => Failure::from(error),
+            Err(late) => late,
+        };
+        Err(judged(&self.cluster, failure))
+    }
+}
+
+/// Only what the member itself says of the request is a reason to tell people of it: a member that
+/// does not answer, or is busy, or refuses the registered credential, is waited for.
+fn judged(cluster: &ClusterName, failure: Failure) -> MemberError {
+    let failure = failure.at(cluster);
+    match (failure.side, failure.kind) {
+        (Some(Side::Caller), Kind::Answered(404)) => MemberError::NotRegistered(cluster.clone()),
+        (None, Kind::Answered(404)) if failure.reason == "NotFound" => MemberError::NotFound(failure),
+        (None, Kind::Answered(403)) => MemberError::Forbidden(failure),
+        (None, Kind::Answered(400 | 405 | 409 | 422)) => MemberError::Refused(failure),
+        _ => MemberError::Away(failure),
+    }
+}
+
+/// Whether somebody else has created it first.
+fn is_there(failure: &Failure) -> bool {
+    failure.reason == "AlreadyExists"
+}
+
+fn read(metadata: &ObjectMeta) -> MemberAccount {
+    let is_managed = metadata.labels.as_ref().and_then(|labels| labels.get(LABEL)).is_some_and(|value| value == "true");
+    MemberAccount { uid: metadata.uid.clone().unwrap_or_default(), is_managed }
+}
+
+fn parameters() -> PostParams {
+    PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(status: serde_json::Value) -> MemberError {
+        let status: Status = serde_json::from_value(status).unwrap();
+        judged(&ClusterName::parse("c1").unwrap(), Failure::from(kube::Error::Api(Box::new(status))))
+    }
+
+    #[test]
+    fn who_says_no_decides_what_it_means() {
+        let ours = json!({"group": "cluster.core.oam.dev", "kind": "clustergateways", "name": "c1"});
+        let at_member = json!({"causes": [{"reason": "Member", "message": "connection refused"}],
+            "group": "cluster.core.oam.dev", "kind": "clustergateways", "name": "c1"});
+        let status = |code: u16, reason: &str, details: &serde_json::Value| {
+            told(json!({"status": "Failure", "code": code, "reason": reason, "message": "m", "details": details}))
+        };
+        let none = json!({"name": "a", "kind": "serviceaccounts"});
+        assert!(matches!(status(404, "NotFound", &ours), MemberError::NotRegistered(_)));
+        assert!(matches!(status(404, "NotFound", &none), MemberError::NotFound(_)));
+        assert!(matches!(status(403, "Forbidden", &none), MemberError::Forbidden(_)));
+        assert!(matches!(status(422, "Invalid", &none), MemberError::Refused(_)));
+        for away in [
+            status(403, "Forbidden", &ours),
+            status(401, "Unauthorized", &none),
+            status(429, "TooManyRequests", &none),
+            status(500, "InternalError", &none),
+            status(502, "BadGateway", &at_member),
+            // A hub without the gateway's API: nobody has said anything of the account.
+            status(404, "Failed to parse error data", &none),
+        ] {
+            assert!(matches!(away, MemberError::Away(_)), "{away}");
+        }
+        assert!(status(403, "Forbidden", &none).to_string().contains("cluster c1"), "which");
+    }
+}

@@ -1,0 +1,124 @@
+//! What became of each `ManagedServiceAccount`: for metrics, and for when it is tried again.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use net::backoff::Backoff;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::metrics::{AccountState as State, Accounts};
+use crate::wakes::Key;
+
+/// Between tries of one.
+const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
+/// Between two tokens of one: a member whose `ServiceAccounts` come and go in circles does not keep
+/// the hub writing.
+pub const BETWEEN_TOKENS: Duration = Duration::from_secs(5);
+
+pub struct States {
+    known: Mutex<HashMap<Key, Known>>,
+    metrics: Accounts,
+}
+
+struct Known {
+    state: State,
+    failures: u32,
+    issued: Option<Instant>,
+}
+
+// === impl States ===
+
+impl States {
+    pub fn new(metrics: Accounts) -> Self {
+        Self { known: Mutex::default(), metrics }
+    }
+
+    /// It is as it should be.
+    pub fn filled(&self, key: &Key) {
+        self.change(key, State::Filled, |known| known.failures = 0);
+    }
+
+    /// A token was issued just now.
+    pub fn issued(&self, key: &Key) {
+        self.change(key, State::Filled, |known| known.issued = Some(Instant::now()));
+        self.metrics.issued();
+    }
+
+    /// For how long no token is asked for.
+    pub fn rests(&self, key: &Key) -> Option<Duration> {
+        let known = self.known.lock();
+        let rest = BETWEEN_TOKENS.checked_sub(known.get(key)?.issued?.elapsed())?;
+        (!rest.is_zero()).then_some(rest)
+    }
+
+    /// How often in a row it has failed.
+    pub fn failures(&self, key: &Key) -> u32 {
+        self.known.lock().get(key).map_or(0, |known| known.failures)
+    }
+
+    /// A try failed. Returns how long to wait for the next.
+    pub fn failed(&self, key: &Key, state: State) -> Duration {
+        let mut wait = BACKOFF.longest;
+        self.change(key, state, |known| {
+            wait = BACKOFF.wait(known.failures);
+            known.failures = known.failures.saturating_add(1);
+        });
+        wait
+    }
+
+    /// It is not ours to look after.
+    pub fn forget(&self, key: &Key) {
+        if let Some(known) = self.known.lock().remove(key) {
+            self.metrics.moved(Some(known.state), None);
+        }
+    }
+
+    /// Forgets those for which `is_there` does not hold.
+    pub fn retain(&self, is_there: impl Fn(&Key) -> bool) {
+        let gone: Vec<Key> = self.known.lock().keys().filter(|key| !is_there(key)).cloned().collect();
+        for key in gone {
+            self.forget(&key);
+        }
+    }
+
+    fn change(&self, key: &Key, state: State, change: impl FnOnce(&mut Known)) {
+        let mut all = self.known.lock();
+        let before = all.get(key).map(|known| known.state);
+        let known = all.entry(key.clone()).or_insert(Known { state, failures: 0, issued: None });
+        known.state = state;
+        change(known);
+        if before != Some(state) {
+            self.metrics.moved(before, Some(state));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus_client::encoding::text::encode;
+    use prometheus_client::registry::Registry;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn each_is_counted_once_and_waits_longer_each_time() {
+        let mut registry = Registry::default();
+        let states = States::new(Accounts::register(&mut registry));
+        let [one, two] = ["a", "b"].map(|name| ("c1".to_owned(), name.to_owned()));
+        let waits: Vec<_> = (0..10).map(|_| states.failed(&one, State::Waiting).as_secs_f64()).collect();
+        assert!(waits[0] <= 1.0 && waits[9] >= 150.0 && waits[9] <= 300.0, "{waits:?}");
+        states.issued(&two);
+        states.filled(&one);
+        assert_eq!((states.failures(&one), states.rests(&one)), (0, None));
+        assert_eq!(states.rests(&two), Some(BETWEEN_TOKENS));
+        tokio::time::advance(BETWEEN_TOKENS).await;
+        assert_eq!(states.rests(&two), None);
+        states.retain(|key| *key == one);
+        let mut text = String::new();
+        encode(&mut text, &registry).unwrap();
+        assert!(text.contains("managed_serviceaccounts{state=\"filled\"} 1"), "{text}");
+        assert!(text.contains("managed_serviceaccounts{state=\"waiting\"} 0"), "{text}");
+        assert!(text.contains("managed_serviceaccount_tokens_total 1"), "{text}");
+    }
+}

@@ -1,0 +1,193 @@
+//! What leads to a look at a `ManagedServiceAccount`: itself, its Secret, its cluster's
+//! registration, and its ServiceAccount on the member.
+//!
+//! A member is watched from when it first answered for an account, so that a ServiceAccount that
+//! somebody deletes is back at once: upstream's agent, which runs there, watches too.
+
+use std::collections::{HashMap, HashSet};
+use std::pin::pin;
+
+use api::cluster_name::ClusterName;
+use api::secret::CREDENTIAL_TYPE_LABEL;
+use futures_util::StreamExt as _;
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use kube::api::DynamicObject;
+use kube::core::PartialObjectMeta;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client, ResourceExt as _};
+use parking_lot::Mutex;
+use register::managed_service_account::{GROUP, KIND, LABEL, MEMBER_NAMESPACE, PLURAL, VERSIONS};
+use serde_json::Value;
+use tokio_util::task::AbortOnDropHandle;
+
+use super::Part;
+use super::accounts::Accounts;
+use crate::feed::crd;
+use crate::secrets::Secrets;
+use crate::sources;
+
+const ACCOUNT: sources::Kind =
+    sources::Kind { group: GROUP, name: KIND, plural: PLURAL, versions: VERSIONS, is_custom: true };
+/// Objects of one answer of a list.
+const PAGE: u32 = 100;
+/// Bytes of an object's fields that are kept, as JSON.
+const LARGEST: usize = 64 << 10;
+/// Members that are watched. Accounts of others are looked at from time to time.
+const MOST_MEMBERS: usize = 4096;
+
+/// The watches of members, which end with this.
+#[derive(Default)]
+pub struct Members(Mutex<HashMap<ClusterName, AbortOnDropHandle<()>>>);
+
+/// Follows the `ManagedServiceAccounts`. Never ends.
+pub async fn objects(part: &Part, mut writer: Writer<DynamicObject>) {
+    let accounts = &part.accounts;
+    let resource = crd::served(&ACCOUNT, &part.client).await;
+    let api: Api<DynamicObject> = Api::all_with(part.client.clone(), &resource);
+    let config = watcher::Config::default().page_size(PAGE);
+    let mut events = pin!(watcher::watcher(api, config).default_backoff());
+    let mut listed = HashSet::new();
+    while let Some(event) = events.next().await {
+        let event = match event {
+            Ok(event) => event.modify(prune),
+            Err(error) => {
+                tracing::warn!(%error, "cannot watch ManagedServiceAccounts");
+                continue;
+            }
+        };
+        let is_news = is_news(accounts, &event);
+        writer.apply_watcher_event(&event);
+        match &event {
+            Event::Init => listed.clear(),
+            Event::InitApply(object) => drop(listed.insert(key(object))),
+            Event::InitDone => {
+                part.states.retain(|key| listed.contains(key));
+                part.watched.retain(|cluster| accounts.are_in(cluster.as_str()));
+                accounts.wake_all();
+            }
+            Event::Apply(object) if is_news => accounts.wakes.push(&key(object).0, &key(object).1),
+            Event::Apply(_) => {}
+            Event::Delete(object) => {
+                let key = key(object);
+                part.states.forget(&key);
+                if !accounts.are_in(&key.0) {
+                    part.watched.retain(|cluster| cluster.as_str() != key.0);
+                }
+            }
+        }
+    }
+}
+
+/// Whether an object is to be looked at: its status is written by us, and what a member says is in
+/// it. A member that says something else each time must not keep us busy with that.
+fn is_news(accounts: &Accounts, event: &Event<DynamicObject>) -> bool {
+    let Event::Apply(new) = event else { return false };
+    let (namespace, name) = key(new);
+    let Some(old) = accounts.store.get(&accounts.reference(&namespace, &name)) else { return true };
+    let said = |object: &DynamicObject| {
+        let metadata = &object.metadata;
+        let finalizers = metadata.finalizers.clone();
+        (metadata.uid.clone(), metadata.generation, metadata.deletion_timestamp.clone(), finalizers)
+    };
+    said(new) != said(&old)
+}
+
+/// Leaves out what is not read: thousands are kept.
+fn prune(object: &mut DynamicObject) {
+    object.managed_fields_mut().clear();
+    object.annotations_mut().clear();
+    object.labels_mut().clear();
+    if object.data.to_string().len() > LARGEST {
+        object.data = Value::Null;
+    }
+}
+
+fn key(object: &DynamicObject) -> (String, String) {
+    (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// Follows the Secrets with tokens, without their data. Never ends.
+pub async fn tokens(hub: &Client, accounts: &Accounts) {
+    let api: Api<PartialObjectMeta<Secret>> = Api::all(hub.clone());
+    let config = watcher::Config::default().labels(&format!("{LABEL}=true")).page_size(PAGE);
+    let mut events = pin!(watcher::watcher(api, config).default_backoff());
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Apply(secret) | Event::Delete(secret)) => {
+                accounts.wake(&secret.namespace().unwrap_or_default(), &secret.name_any());
+            }
+            // Whatever happened while nobody watched. One that is in the queue is there once.
+            Ok(Event::InitDone) => accounts.wake_all(),
+            Ok(Event::Init | Event::InitApply(_)) => {}
+            Err(error) => tracing::warn!(%error, "cannot watch the Secrets of ManagedServiceAccounts"),
+        }
+    }
+}
+
+/// Follows which clusters are registered. Never ends.
+pub async fn clusters(part: &Part, secrets: &Secrets) {
+    let config = watcher::Config::default().labels(CREDENTIAL_TYPE_LABEL);
+    let mut events = pin!(watcher::watcher(secrets.metadata(), config).default_backoff());
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Apply(cluster)) => part.accounts.wake_in(&cluster.name_any()),
+            Ok(Event::Delete(cluster)) => {
+                let name = cluster.name_any();
+                part.watched.retain(|cluster| cluster.as_str() != name);
+                // One that waits to be gone waits for nobody now.
+                part.accounts.wake_in(&name);
+            }
+            Ok(Event::InitDone) => part.accounts.wake_all(),
+            Ok(Event::Init | Event::InitApply(_)) => {}
+            Err(error) => tracing::warn!(%error, "cannot watch the Secrets of clusters"),
+        }
+    }
+}
+
+// === impl Members ===
+
+impl Members {
+    /// Watches a member's `ServiceAccounts`, unless it is watched.
+    pub fn follow(&self, cluster: &ClusterName, client: impl FnOnce() -> Client, accounts: &Accounts) {
+        let mut members = self.0.lock();
+        if members.contains_key(cluster) || members.len() >= MOST_MEMBERS {
+            return;
+        }
+        let follow = follow(cluster.clone(), client(), accounts.clone());
+        members.insert(cluster.clone(), AbortOnDropHandle::new(tokio::spawn(follow)));
+    }
+
+    pub fn retain(&self, is_there: impl Fn(&ClusterName) -> bool) {
+        self.0.lock().retain(|cluster, _| is_there(cluster));
+    }
+}
+
+async fn follow(cluster: ClusterName, client: Client, accounts: Accounts) {
+    let api: Api<PartialObjectMeta<ServiceAccount>> = Api::namespaced(client, MEMBER_NAMESPACE);
+    let config = watcher::Config::default().labels(&format!("{LABEL}=true"));
+    let mut events = pin!(watcher::watcher(api, config).default_backoff());
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Apply(account) | Event::Delete(account)) => accounts.wake(cluster.as_str(), &account.name_any()),
+            // Whatever happened while nobody watched.
+            Ok(Event::InitDone) => accounts.wake_in(cluster.as_str()),
+            Ok(Event::Init | Event::InitApply(_)) => {}
+            Err(error) => {
+                let failure = fleet_failure(error);
+                tracing::debug!(%cluster, failure, "cannot watch the member's ServiceAccounts");
+            }
+        }
+    }
+}
+
+/// What failed, without what a member may have put into it at length.
+fn fleet_failure(error: watcher::Error) -> String {
+    match error {
+        watcher::Error::InitialListFailed(error)
+        | watcher::Error::WatchStartFailed(error)
+        | watcher::Error::WatchFailed(error) => fleet::Failure::from(error).to_string(),
+        other => other.to_string(),
+    }
+}

@@ -1,0 +1,178 @@
+//! `ManagedServiceAccounts` are filled through the gateway, without an agent on the member.
+
+mod ended;
+mod filled;
+mod kept;
+mod refused;
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
+use hub_tests::hub::MemberSecret;
+use hub_tests::testbed::Testbed;
+use hub_tests::{tools, wait};
+use k8s_openapi::jiff::Timestamp;
+use libtest_mimic::Trial;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
+
+/// Where the gateway of the testbed has its clusters.
+const CLUSTERS: &str = "vela-system";
+/// Where the `ServiceAccounts` are on the member.
+const PLACE: &str = "open-cluster-management-agent-addon";
+const LABEL: &str = "authentication.open-cluster-management.io/is-managed-serviceaccount";
+const FINALIZER: &str = "cluster.core.oam.dev/managed-serviceaccount";
+const KIND: &str = "managedserviceaccounts.authentication.open-cluster-management.io";
+const ENABLE: &str = "--enable=managed-serviceaccount";
+/// One test at a time: none waits for the end of another's Lease.
+const ALONE_HERE: &str = "--leader-elect=false";
+/// Modules with upstream's definitions, and where those are.
+const KINDS: [(&str, &str); 2] = [
+    (
+        "open-cluster-management.io/managed-serviceaccount",
+        "config/crd/bases/authentication.open-cluster-management.io_managedserviceaccounts.yaml",
+    ),
+    (
+        "open-cluster-management.io/api",
+        "addon/v1alpha1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml",
+    ),
+];
+
+/// Controllers of one test fill the accounts of all: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    let alone = |name: &str, run: fn(&Testbed) -> Result<()>| {
+        test(fixture, name, move |testbed| {
+            let _alone = ALONE.lock();
+            prepare(testbed)?;
+            run(testbed)
+        })
+    };
+    vec![
+        alone(
+            "accounts: Secret and status as upstream's agent writes them, and nothing where that is",
+            filled::upstream,
+        ),
+        alone("accounts: a cluster of Open Cluster Management lives on its own account", filled::ocm),
+        alone("accounts: what is there is not written again", kept::still),
+        alone("accounts: a ServiceAccount that was deleted, and a Secret, are made again", kept::healed),
+        alone("accounts: a token is renewed after four fifths of its life", kept::renewed),
+        alone("accounts: the end of one takes its ServiceAccount from the member", ended::deleted),
+        alone("accounts: one that ends by itself", ended::by_itself),
+        alone("accounts: the end waits for a member that is away", ended::away),
+        alone("accounts: others' Secrets and ServiceAccounts are not touched", refused::others),
+        alone("accounts: a cluster that cannot be reached yet is waited for", refused::waiting),
+        alone("accounts: what a member forbids is told", refused::forbidden),
+        alone("accounts: with what the chart grants", refused::rights),
+    ]
+}
+
+/// Upstream's own definitions.
+fn prepare(testbed: &Testbed) -> Result<()> {
+    let kubectl = testbed.hub.server.kubectl();
+    for (module, path) in KINDS {
+        let kind = tools::account_file(module, path)?;
+        kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(kind).run()?.success()?;
+    }
+    let kinds = [KIND, "managedclusteraddons.addon.open-cluster-management.io"];
+    kinds.iter().try_for_each(|kind| {
+        kubectl.ok(&format!("wait --for=condition=Established crd/{kind} --timeout=30s")).map(drop)
+    })
+}
+
+/// Registers the member as `cluster` by hand.
+fn register(testbed: &Testbed, cluster: &str) -> Result<()> {
+    apply(testbed, &[namespace(cluster)])?;
+    testbed.hub.register_member(cluster, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))
+}
+
+fn account(cluster: &str, name: &str) -> Value {
+    json!({
+        "apiVersion": "authentication.open-cluster-management.io/v1beta1", "kind": "ManagedServiceAccount",
+        "metadata": {"name": name, "namespace": cluster}, "spec": {"rotation": {}},
+    })
+}
+
+/// Controllers with this part alone.
+fn start(testbed: &Testbed) -> Result<Running> {
+    Running::start(testbed, CLUSTERS, &[ENABLE, ALONE_HERE])
+}
+
+/// An object of the hub; null: there is none.
+fn read(testbed: &Testbed, kind: &str, cluster: &str, name: &str) -> Result<Value> {
+    let line = format!("get {kind} {name} -n {cluster} --ignore-not-found -o json --show-managed-fields");
+    let text = testbed.hub.server.kubectl().ok(&line)?;
+    Ok(if text.trim().is_empty() { Value::Null } else { serde_json::from_str(&text)? })
+}
+
+fn condition<'a>(account: &'a Value, kind: &str) -> &'a Value {
+    let conditions = account["status"]["conditions"].as_array();
+    conditions.into_iter().flatten().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
+}
+
+/// Waits until a `ManagedServiceAccount` says that it has its token; returns it and its Secret.
+fn filled_one(testbed: &Testbed, cluster: &str, name: &str) -> Result<(Value, Value)> {
+    wait::until(&format!("{cluster}/{name} to be filled"), SOON, || {
+        let account = read(testbed, KIND, cluster, name)?;
+        ensure!(condition(&account, "TokenReported")["status"] == "True", "{}", account["status"]);
+        let secret = read(testbed, "secret", cluster, name)?;
+        ensure!(!secret.is_null(), "no Secret");
+        Ok((account, secret))
+    })
+}
+
+/// Waits until its condition says why not.
+fn failed_one(testbed: &Testbed, cluster: &str, name: &str) -> Result<String> {
+    wait::until(&format!("{cluster}/{name} to fail"), SOON, || {
+        let account = read(testbed, KIND, cluster, name)?;
+        let condition = condition(&account, "TokenReported");
+        ensure!(condition["status"] == "False" && condition["reason"] == "TokenReportFailed", "{}", account["status"]);
+        Ok(condition["message"].as_str().unwrap_or_default().to_owned())
+    })
+}
+
+fn gone(testbed: &Testbed, kind: &str, cluster: &str, name: &str) -> Result<()> {
+    wait::until_true(&format!("the end of {kind} {cluster}/{name}"), SOON, || {
+        Ok(read(testbed, kind, cluster, name)?.is_null())
+    })
+}
+
+/// The ServiceAccount on the member; null: there is none.
+fn on_member(testbed: &Testbed, name: &str) -> Result<Value> {
+    let line = format!("get serviceaccount {name} -n {PLACE} --ignore-not-found -o json");
+    let text = testbed.member.server.kubectl().ok(&line)?;
+    Ok(if text.trim().is_empty() { Value::Null } else { serde_json::from_str(&text)? })
+}
+
+fn value(secret: &Value, key: &str) -> Result<String> {
+    Ok(String::from_utf8(STANDARD.decode(secret["data"][key].as_str().context("a key")?)?)?)
+}
+
+fn claims(token: &str) -> Result<Value> {
+    Ok(serde_json::from_slice(&URL_SAFE_NO_PAD.decode(token.split('.').nth(1).context("a JWT")?)?)?)
+}
+
+/// A token for the ServiceAccount `uid` that was issued so many seconds ago, for that many, by
+/// nobody.
+fn forged(name: &str, uid: &Value, ago: i64, life: i64) -> String {
+    let issued = Timestamp::now().as_second() - ago;
+    let claims = json!({"iat": issued, "exp": issued + life, "sub": format!("system:serviceaccount:{PLACE}:{name}"),
+        "kubernetes.io": {"namespace": PLACE, "serviceaccount": {"name": name, "uid": uid}}});
+    format!("head.{}.signature", URL_SAFE_NO_PAD.encode(claims.to_string()))
+}
+
+/// Puts another token into a Secret, as somebody would who may.
+fn put_token(testbed: &Testbed, cluster: &str, name: &str, token: &str) -> Result<()> {
+    let patch = json!({"data": {"token": STANDARD.encode(token)}}).to_string();
+    let words = ["patch", "secret", name, "-n", cluster, "--type=merge", "-p", &patch];
+    testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+}
+
+fn version(object: &Value) -> &Value {
+    &object["metadata"]["resourceVersion"]
+}

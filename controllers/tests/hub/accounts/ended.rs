@@ -1,0 +1,85 @@
+//! The end of an account.
+
+use anyhow::{Result, ensure};
+use hub_tests::hub::MemberSecret;
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use serde_json::json;
+
+use super::{FINALIZER, KIND, PLACE, account, filled_one, gone, on_member, read, register, start};
+use crate::fixture::{SOON, apply, event};
+
+fn delete(testbed: &Testbed, cluster: &str, name: &str) -> Result<()> {
+    testbed.hub.server.kubectl().ok(&format!("delete {KIND} {name} -n {cluster} --wait=false")).map(drop)
+}
+
+pub fn deleted(testbed: &Testbed) -> Result<()> {
+    let cluster = "accounts-deleted";
+    register(testbed, cluster)?;
+    apply(testbed, &[account(cluster, "gone"), account(cluster, "unlabelled"), account(cluster, "stays")])?;
+    let _controllers = start(testbed)?;
+    let (held, _) = filled_one(testbed, cluster, "gone")?;
+    ensure!(held["metadata"]["finalizers"] == json!([FINALIZER]), "{held}");
+    filled_one(testbed, cluster, "unlabelled")?;
+    filled_one(testbed, cluster, "stays")?;
+    let label = format!("label serviceaccount unlabelled -n {PLACE} {}-", super::LABEL);
+    testbed.member.server.kubectl().ok(&label)?;
+    delete(testbed, cluster, "gone")?;
+    delete(testbed, cluster, "unlabelled")?;
+    gone(testbed, KIND, cluster, "gone")?;
+    ensure!(on_member(testbed, "gone")?.is_null(), "its ServiceAccount is left behind");
+    gone(testbed, "secret", cluster, "gone")?;
+    // Somebody took the label off: it is theirs.
+    gone(testbed, KIND, cluster, "unlabelled")?;
+    ensure!(!on_member(testbed, "unlabelled")?.is_null(), "a ServiceAccount that is not ours is gone");
+    ensure!(!on_member(testbed, "stays")?.is_null() && !read(testbed, "secret", cluster, "stays")?.is_null());
+    Ok(())
+}
+
+pub fn by_itself(testbed: &Testbed) -> Result<()> {
+    let cluster = "accounts-ending";
+    register(testbed, cluster)?;
+    apply(testbed, &[account(cluster, "soon"), account(cluster, "late")])?;
+    let _controllers = start(testbed)?;
+    let end = |name: &str, seconds: u32| {
+        let patch = json!({"spec": {"ttlSecondsAfterCreation": seconds}}).to_string();
+        let words = ["patch", KIND, name, "-n", cluster, "--type=merge", "-p", &patch];
+        testbed.hub.server.kubectl().args(words).run()?.success()
+    };
+    for name in ["soon", "late"] {
+        filled_one(testbed, cluster, name)?;
+    }
+    end("late", 3600)?;
+    // Counted from its creation.
+    end("soon", 1)?;
+    gone(testbed, KIND, cluster, "soon")?;
+    gone(testbed, "secret", cluster, "soon")?;
+    ensure!(on_member(testbed, "soon")?.is_null(), "its ServiceAccount is left behind");
+    let late = read(testbed, KIND, cluster, "late")?;
+    ensure!(late["metadata"]["deletionTimestamp"].is_null() && !late.is_null(), "{late}");
+    Ok(())
+}
+
+pub fn away(testbed: &Testbed) -> Result<()> {
+    let (cluster, name) = ("accounts-away", "away");
+    register(testbed, cluster)?;
+    apply(testbed, &[account(cluster, name), account(cluster, "unregistered")])?;
+    let _controllers = start(testbed)?;
+    filled_one(testbed, cluster, name)?;
+    filled_one(testbed, cluster, "unregistered")?;
+    let nowhere = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).at("https://127.0.0.1:1");
+    testbed.hub.register_member(cluster, &nowhere)?;
+    delete(testbed, cluster, name)?;
+    let told = wait::until("an Event", SOON, || event(testbed, cluster, name, "ClusterAway"))?;
+    ensure!(told.contains(cluster), "{told}");
+    ensure!(!read(testbed, KIND, cluster, name)?.is_null(), "its token is still good");
+    ensure!(!on_member(testbed, name)?.is_null());
+    // Back again.
+    register(testbed, cluster)?;
+    gone(testbed, KIND, cluster, name)?;
+    ensure!(on_member(testbed, name)?.is_null(), "its ServiceAccount is left behind");
+    // A cluster that is given up holds up nobody.
+    testbed.hub.forget_member(cluster)?;
+    delete(testbed, cluster, "unregistered")?;
+    gone(testbed, KIND, cluster, "unregistered")
+}

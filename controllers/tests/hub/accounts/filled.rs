@@ -1,0 +1,188 @@
+//! Beside upstream's agent, and under Open Cluster Management's source.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hub_tests::kubeconfig::Credential;
+use hub_tests::process::Process;
+use hub_tests::testbed::{CLUSTER, Route, Testbed};
+use hub_tests::tools::{self, Tool};
+use hub_tests::wait;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{
+    ALONE_HERE, CLUSTERS, FINALIZER, KIND, LABEL, PLACE, account, claims, filled_one, on_member, read, register, start,
+    value,
+};
+use crate::fixture::{Running, SOON, apply, definition, secret_field, wait_secret};
+
+const MANAGER: &str = "cluster-gateway-controllers";
+/// The life that upstream's definition asks for.
+const LIFE: i64 = 8640 * 3600;
+
+/// Upstream's agent for one cluster, as its Deployment starts it. It listens on port 8000, which no
+/// flag changes.
+fn agent(testbed: &Testbed, cluster: &str) -> Result<Process> {
+    let hub = testbed.hub.server.kubectl().kubeconfig.display().to_string();
+    let member = testbed.member.server.kubectl().kubeconfig.display().to_string();
+    let program = tools::provide(Tool::AccountAgent)?.display().to_string();
+    let args = [
+        format!("NAMESPACE={PLACE}"),
+        format!("HUB_KUBECONFIG={hub}"),
+        program,
+        "agent".to_owned(),
+        format!("--cluster-name={cluster}"),
+        format!("--kubeconfig={hub}"),
+        format!("--spoke-kubeconfig={member}"),
+        "--metrics-bind-address=0".to_owned(),
+        "--health-probe-bind-address=0".to_owned(),
+    ];
+    Process::start("account-agent", Path::new("env"), args, &testbed.launcher().directory)
+}
+
+/// What stands in an object, without what is another in each: names of clusters, uids, moments,
+/// tokens.
+fn shape(object: &Value, cluster: &str) -> Result<Value> {
+    let mut object = object.clone();
+    let metadata = object["metadata"].as_object_mut().context("metadata")?;
+    for of_the_hub in ["creationTimestamp", "managedFields", "resourceVersion", "uid", "generation"] {
+        metadata.remove(of_the_hub);
+    }
+    for owner in metadata.get_mut("ownerReferences").and_then(Value::as_array_mut).into_iter().flatten() {
+        owner["uid"] = "uid".into();
+    }
+    if let Some(token) = object["data"]["token"].as_str() {
+        ensure!(!token.is_empty(), "an empty token");
+        object["data"]["token"] = "token".into();
+    }
+    Ok(serde_json::from_str(&object.to_string().replace(cluster, "cluster"))?)
+}
+
+/// A status, with its moments checked and left out.
+fn told(account: &Value) -> Result<Value> {
+    let mut status = account["status"].clone();
+    let moment = |value: &Value| -> Result<i64> {
+        let text = value.as_str().context("a moment")?;
+        ensure!(text.len() == "2026-01-02T03:04:05Z".len(), "{text}");
+        Ok(text.parse::<Timestamp>()?.as_second())
+    };
+    let refreshed = moment(&status["tokenSecretRef"]["lastRefreshTimestamp"])?;
+    let life = moment(&status["expirationTimestamp"])? - refreshed;
+    ensure!((life - LIFE).abs() <= 5, "{life}");
+    ensure!((Timestamp::now().as_second() - refreshed).abs() < 600, "{status}");
+    status["expirationTimestamp"] = "T".into();
+    status["tokenSecretRef"]["lastRefreshTimestamp"] = "T".into();
+    for condition in status["conditions"].as_array_mut().into_iter().flatten() {
+        moment(&condition["lastTransitionTime"])?;
+        condition["lastTransitionTime"] = "T".into();
+    }
+    Ok(status)
+}
+
+pub fn upstream(testbed: &Testbed) -> Result<()> {
+    let (ours, theirs) = ("accounts-ours", "accounts-theirs");
+    register(testbed, ours)?;
+    register(testbed, theirs)?;
+    let addon = json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
+        "metadata": {"name": "managed-serviceaccount", "namespace": theirs}, "spec": {},
+    });
+    apply(testbed, &[addon, account(theirs, "equal"), account(ours, "equal")])?;
+    testbed.member.server.kubectl().apply(
+        &json!({"apiVersion": "v1", "kind": "Namespace",
+        "metadata": {"name": PLACE}})
+        .to_string(),
+    )?;
+    let controllers = start(testbed)?;
+    let (our_account, our_secret) = filled_one(testbed, ours, "equal")?;
+    // Ours has had its turn by now, and nobody has written anything there.
+    let untouched = read(testbed, KIND, theirs, "equal")?;
+    ensure!(untouched["status"].is_null() && untouched["metadata"]["finalizers"].is_null(), "{untouched}");
+    ensure!(read(testbed, "secret", theirs, "equal")?.is_null(), "a Secret beside the add-on");
+    let mut agent = agent(testbed, theirs)?;
+    let filled = filled_one(testbed, theirs, "equal");
+    agent.check()?;
+    let (their_account, their_secret) = filled.with_context(|| agent.log_tail())?;
+    ensure!(shape(&our_secret, ours)? == shape(&their_secret, theirs)?, "{our_secret}\n{their_secret}");
+    ensure!(told(&our_account)? == told(&their_account)?, "{our_account}\n{their_account}");
+    ensure!(!their_account.to_string().contains(MANAGER) && !their_secret.to_string().contains(MANAGER));
+    ensure!(on_member(testbed, "equal")?["metadata"]["labels"] == json!({LABEL: "true"}));
+    let claims = claims(&value(&our_secret, "token")?)?;
+    ensure!(claims["sub"] == format!("system:serviceaccount:{PLACE}:equal"), "{claims}");
+    // The token is one of the member's.
+    let token = Credential::Token(value(&our_secret, "token")?);
+    let me = testbed.kubectl_as(Route::Direct, CLUSTER, "account", token)?;
+    let name = me.ok("auth whoami -o jsonpath={.status.userInfo.username}")?;
+    ensure!(name == format!("system:serviceaccount:{PLACE}:equal"), "{name}");
+    ensure!(controllers.metric("cluster_gateway_controllers_managed_serviceaccounts", "filled")? >= 1.0);
+    // The add-on comes: ours keeps out, and does not hold what it cannot look after.
+    drop(agent);
+    let addon = json!({
+        "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
+        "metadata": {"name": "managed-serviceaccount", "namespace": ours}, "spec": {},
+    });
+    apply(testbed, &[addon])?;
+    wait::until_true("our finalizer to go", SOON, || {
+        Ok(read(testbed, KIND, ours, "equal")?["metadata"]["finalizers"].is_null())
+    })?;
+    // And goes: ours goes on with what it left behind.
+    let addons = "managedclusteraddons.addon.open-cluster-management.io managed-serviceaccount";
+    testbed.hub.server.kubectl().ok(&format!("delete {addons} -n {theirs}"))?;
+    wait::until_true("our finalizer", SOON, || {
+        Ok(read(testbed, KIND, theirs, "equal")?["metadata"]["finalizers"] == json!([FINALIZER]))
+    })?;
+    let adopted = read(testbed, "secret", theirs, "equal")?;
+    ensure!(adopted["data"] == their_secret["data"], "another token");
+    ensure!(read(testbed, KIND, theirs, "equal")?["status"] == their_account["status"], "another status");
+    Ok(())
+}
+
+pub fn ocm(testbed: &Testbed) -> Result<()> {
+    let cluster = "accounts-ocm";
+    let kubectl = testbed.hub.server.kubectl();
+    apply(testbed, &[definition("cluster.open-cluster-management.io", "ManagedCluster", "v1", "Cluster")])?;
+    let kind = "managedclusters.cluster.open-cluster-management.io";
+    kubectl.ok(&format!("wait --for=condition=Established crd/{kind} --timeout=30s"))?;
+    register(testbed, cluster)?;
+    let authority = std::fs::read(testbed.member.server.authority_file())?;
+    let managed = json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": cluster}, "spec": {"hubAcceptsClient": true, "managedClusterClientConfigs": [
+            {"url": testbed.member.server.url(),
+                "caBundle": STANDARD.encode(authority)}]},
+    });
+    apply(testbed, &[account(cluster, "cluster-gateway"), managed])?;
+    let controllers = Running::start(testbed, CLUSTERS, &["--enable=managed-serviceaccount,ocm", ALONE_HERE])?;
+    let (_, secret) = filled_one(testbed, cluster, "cluster-gateway")?;
+    // One name has one owner: a person, for now.
+    controllers.wait_state(&format!("ManagedCluster//{cluster}"), "taken")?;
+    // The account may do on the member what its RBAC says.
+    let grant = format!(
+        "create clusterrolebinding {cluster} --clusterrole=cluster-admin --serviceaccount={PLACE}:cluster-gateway"
+    );
+    testbed.member.server.kubectl().ok(&grant)?;
+    testbed.hub.forget_member(cluster)?;
+    wait_secret(testbed, CLUSTERS, cluster)?;
+    let source = "{.metadata.labels.cluster\\.core\\.oam\\.dev/source}";
+    ensure!(secret_field(testbed, CLUSTERS, cluster, source)? == "ocm");
+    let registered = read(testbed, "secret", CLUSTERS, cluster)?;
+    ensure!(registered["data"]["token"] == secret["data"]["token"], "another token than the account's");
+    let tester = testbed.kubectl_as(Route::Hub, cluster, "accounts", Credential::Token(testbed.token.clone()))?;
+    let who = || tester.ok("auth whoami -o jsonpath={.status.userInfo.username}");
+    let name = wait::until("the cluster", SOON, who)?;
+    ensure!(name == format!("system:serviceaccount:{PLACE}:cluster-gateway"), "{name}");
+    // It fills others, and itself.
+    apply(testbed, &[account(cluster, "reader")])?;
+    filled_one(testbed, cluster, "reader")?;
+    kubectl.ok(&format!("delete secret cluster-gateway -n {cluster}"))?;
+    let (_, renewed) = filled_one(testbed, cluster, "cluster-gateway")?;
+    ensure!(renewed["metadata"]["uid"] != secret["metadata"]["uid"], "the same Secret");
+    wait::until_true("the new token to be registered", SOON, || {
+        Ok(read(testbed, "secret", CLUSTERS, cluster)?["data"]["token"] == renewed["data"]["token"])
+    })?;
+    ensure!(who()? == name);
+    kubectl.ok(&format!("delete {kind} {cluster}")).map(drop)
+}

@@ -1,0 +1,169 @@
+//! `ManagedServiceAccounts` of Open Cluster Management: what is due for one of them.
+//!
+//! Its namespace is its cluster's name, and nothing else names a cluster: who may create one there
+//! gets nothing of another cluster. Secrets and `ServiceAccounts` that are not its own are neither
+//! read out nor overwritten. Upstream's agent does both (v0.10.0,
+//! `pkg/addon/agent/controller/token.go`), so that whoever may create such an object chooses among
+//! the accounts that other add-ons have on the member, with all their rights.
+
+mod judgement;
+mod status;
+mod validity;
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+pub use self::judgement::{Judgement, MemberAccount, Why};
+use crate::Refused;
+use crate::fields::{field, list, required, text};
+use crate::reading::{Object, SecretObject};
+
+pub const GROUP: &str = "authentication.open-cluster-management.io";
+pub const KIND: &str = "ManagedServiceAccount";
+pub const PLURAL: &str = "managedserviceaccounts";
+pub const VERSIONS: &[&str] = &["v1beta1"];
+/// Label of `ServiceAccounts` and Secrets that belong to one: `true`.
+pub const LABEL: &str = crate::ocm::TOKEN_LABEL;
+/// Where the `ServiceAccounts` are on members: where upstream's agent runs unless somebody says
+/// otherwise.
+pub const MEMBER_NAMESPACE: &str = "open-cluster-management-agent-addon";
+/// Holds one until its ServiceAccount is gone. Upstream has none: its agent sees what is left over
+/// when it next starts, for it is on the member. A token lives for a year, and deleting the
+/// `ManagedServiceAccount` is how it is revoked.
+pub const FINALIZER: &str = "cluster.core.oam.dev/managed-serviceaccount";
+
+const VALIDITY: &str = "spec.rotation.validity";
+const TTL: &str = "spec.ttlSecondsAfterCreation";
+const CREATED: &str = "metadata.creationTimestamp";
+
+/// A `ManagedServiceAccount`.
+#[derive(Debug, Clone)]
+pub struct Account {
+    /// The name of its cluster.
+    pub namespace: String,
+    pub name: String,
+    pub uid: String,
+    /// The resourceVersion.
+    pub version: String,
+    pub api_version: String,
+    /// For which a token is asked for, in seconds. `None`: what stands there is no duration.
+    validity: Option<i64>,
+    /// When it is to be deleted, in seconds since 1970.
+    end: Option<i64>,
+    is_deleting: bool,
+    finalizers: Vec<String>,
+    status: Value,
+}
+
+/// What is to be done about one, before anything else is looked at.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Step {
+    /// It is somebody else's, or on its way out.
+    Leave,
+    /// Upstream's add-on is there: our finalizer goes, and nothing else is touched.
+    HandOver,
+    /// Its ServiceAccount goes from the member, and then our finalizer.
+    Clean,
+    /// Its time is over: it is deleted.
+    End,
+    /// It has a token that is good, or gets one.
+    Keep,
+}
+
+/// Why it gets no token until somebody corrects something. Texts are for its condition.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("{VALIDITY} is no duration: write for example 720h")]
+    Validity,
+    #[error("Secret {0} exists and is not of this ManagedServiceAccount: delete it, or take another name")]
+    SecretNotOwn(String),
+    #[error(
+        "ServiceAccount {MEMBER_NAMESPACE}/{name} exists on cluster {cluster} without the label {LABEL}=true: take \
+         another name, or set the label there if its token may be on the hub"
+    )]
+    AccountNotOwn { cluster: String, name: String },
+    #[error("cluster {0} issued a token of another account: look at what its API server is")]
+    OtherAccount(String),
+    #[error(
+        "cluster {cluster} issued a token for {life} s, less than {SHORTEST} s: look at the limits of its API server"
+    )]
+    TooShort { cluster: String, life: i64 },
+    #[error("cluster {0} issued a token that cannot be read")]
+    Unreadable(String),
+}
+
+/// Seconds of life below which a token is not used: one that is due at once would be asked for
+/// again and again. API servers grant 600 s at least.
+pub const SHORTEST: i64 = 300;
+
+// === impl Account ===
+
+impl Account {
+    /// Reads the JSON of an object as the hub has it.
+    pub fn read(account: &Value) -> Result<Self, Refused> {
+        let object = Object::read(account)?;
+        object.check(GROUP, KIND, VERSIONS)?;
+        let ttl = field(account, TTL).map(|value| value.as_i64().ok_or(Refused::Shape(TTL))).transpose()?;
+        let created = match ttl {
+            Some(_) => object.created.parse::<Timestamp>().map_err(|_| Refused::Shape(CREATED))?.as_second(),
+            None => 0,
+        };
+        let finalizers = list(account, "metadata.finalizers")?.iter().filter_map(Value::as_str);
+        Ok(Self {
+            validity: validity::seconds(text(account, VALIDITY)?),
+            end: ttl.map(|ttl| created.saturating_add(ttl)),
+            namespace: required(account, "metadata.namespace")?.to_owned(),
+            version: text(account, "metadata.resourceVersion")?.to_owned(),
+            api_version: required(account, "apiVersion")?.to_owned(),
+            is_deleting: object.is_deleting,
+            finalizers: finalizers.map(str::to_owned).collect(),
+            status: field(account, "status").filter(|status| status.is_object()).cloned().unwrap_or_else(|| json!({})),
+            name: object.name,
+            uid: object.uid,
+        })
+    }
+
+    /// `is_upstreams`: the add-on is installed for its cluster. `now` is in seconds since 1970.
+    pub fn step(&self, is_upstreams: bool, now: i64) -> Step {
+        match (is_upstreams, self.is_held()) {
+            (true, true) => Step::HandOver,
+            (true, false) => Step::Leave,
+            (false, true) if self.is_deleting => Step::Clean,
+            (false, false) if self.is_deleting => Step::Leave,
+            (false, _) if self.end.is_some_and(|end| now > end) => Step::End,
+            (false, _) => Step::Keep,
+        }
+    }
+
+    /// For how many seconds a token is to be asked for.
+    pub fn validity(&self) -> Result<i64, Refusal> {
+        self.validity.ok_or(Refusal::Validity)
+    }
+
+    /// When it is to be deleted, if that is so.
+    pub fn end(&self) -> Option<i64> {
+        self.end
+    }
+
+    /// Whether it has our finalizer.
+    pub fn is_held(&self) -> bool {
+        self.finalizers.iter().any(|finalizer| finalizer == FINALIZER)
+    }
+
+    /// Its finalizers with ours, or without.
+    pub fn finalizers(&self, is_held: bool) -> Vec<String> {
+        let others = self.finalizers.iter().filter(|finalizer| *finalizer != FINALIZER).cloned();
+        others.chain(is_held.then(|| FINALIZER.to_owned())).collect()
+    }
+
+    fn place(&self) -> String {
+        format!("{}/{}", self.namespace, self.name)
+    }
+
+    fn subject(&self) -> String {
+        format!("system:serviceaccount:{MEMBER_NAMESPACE}:{}", self.name)
+    }
+}
+
+#[cfg(test)]
+mod tests;

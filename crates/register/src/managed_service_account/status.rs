@@ -1,0 +1,85 @@
+//! The status, field by field as upstream's agent writes it
+//! (v0.10.0, `setManagedServiceAccountSuccessStatus`).
+
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::Account;
+use crate::service_account_token::ServiceAccountToken;
+
+const SECRET_CREATED: &str = "SecretCreated";
+const TOKEN_REPORTED: &str = "TokenReported";
+const TOKEN_REPORT_FAILED: &str = "TokenReportFailed";
+/// Seconds between when a token says that it was issued, and when upstream's agent says so: it has
+/// a clock of its own, and wrote the Secret in between.
+const CLOSE: i64 = 60;
+/// Bytes of a condition's message, which has what a member said in it.
+const LONGEST_MESSAGE: usize = 1024;
+
+// === impl Account ===
+
+impl Account {
+    /// Its status with this token in the Secret. `None`: that is its status. `is_new`: the token
+    /// was issued just now.
+    pub fn reported(&self, token: &ServiceAccountToken, is_new: bool, now: i64) -> Option<Value> {
+        let mut status = self.status.clone();
+        let mut conditions = conditions(&status);
+        set(&mut conditions, SECRET_CREATED, ("True", SECRET_CREATED, ""), now);
+        set(&mut conditions, TOKEN_REPORTED, ("True", TOKEN_REPORTED, ""), now);
+        status["conditions"] = conditions.into();
+        let is_told = |path: &str, moment: i64| {
+            let told = status.pointer(path).and_then(Value::as_str).and_then(|text| text.parse::<Timestamp>().ok());
+            let slack = if is_new { 0 } else { CLOSE };
+            told.is_some_and(|told| told.as_second().abs_diff(moment) <= slack.unsigned_abs())
+        };
+        let is_ended = is_told("/expirationTimestamp", token.ends);
+        let is_named = status["tokenSecretRef"]["name"] == *self.name;
+        if !is_ended || !is_named || !is_told("/tokenSecretRef/lastRefreshTimestamp", token.issued) {
+            status["expirationTimestamp"] = moment(token.ends).into();
+            status["tokenSecretRef"] = json!({"lastRefreshTimestamp": moment(token.issued), "name": self.name});
+        }
+        (status != self.status).then_some(status)
+    }
+
+    /// Its status after a failure that somebody has to do something about. What was reported before
+    /// stays. `None`: that is its status.
+    pub fn failed(&self, why: &str, now: i64) -> Option<Value> {
+        let mut status = self.status.clone();
+        let mut conditions = conditions(&status);
+        let why = &why[..why.floor_char_boundary(LONGEST_MESSAGE)];
+        set(&mut conditions, TOKEN_REPORTED, ("False", TOKEN_REPORT_FAILED, why), now);
+        status["conditions"] = conditions.into();
+        (status != self.status).then_some(status)
+    }
+}
+
+fn conditions(status: &Value) -> Vec<Value> {
+    status["conditions"].as_array().cloned().unwrap_or_default()
+}
+
+/// As apimachinery's `meta.SetStatusCondition`: in place, with a new time where the status is
+/// another.
+fn set(conditions: &mut Vec<Value>, kind: &str, (status, reason, message): (&str, &str, &str), now: i64) {
+    let known = conditions.iter_mut().find(|condition| condition["type"] == kind);
+    let time = match &known {
+        Some(known) if known["status"] == status => known["lastTransitionTime"].clone(),
+        _ => moment(now).into(),
+    };
+    let condition =
+        json!({"lastTransitionTime": time, "message": message, "reason": reason, "status": status, "type": kind});
+    match known {
+        Some(known) => {
+            // Fields that others have set stay, as apimachinery leaves them.
+            for (field, value) in condition.as_object().into_iter().flatten() {
+                known[field] = value.clone();
+            }
+        }
+        None => conditions.push(condition),
+    }
+}
+
+/// As `metav1.Time` is written. A moment that no calendar has is the last that one has.
+fn moment(seconds: i64) -> String {
+    let time = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
