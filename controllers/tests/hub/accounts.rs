@@ -30,16 +30,10 @@ const KIND: &str = "managedserviceaccounts.authentication.open-cluster-managemen
 const ENABLE: &str = "--enable=managed-serviceaccount";
 /// One test at a time: none waits for the end of another's Lease.
 const ALONE_HERE: &str = "--leader-elect=false";
-/// Modules with upstream's definitions, and where those are.
-const KINDS: [(&str, &str); 2] = [
-    (
-        "open-cluster-management.io/managed-serviceaccount",
-        "config/crd/bases/authentication.open-cluster-management.io_managedserviceaccounts.yaml",
-    ),
-    (
-        "open-cluster-management.io/api",
-        "addon/v1alpha1/0000_01_addon.open-cluster-management.io_managedclusteraddons.crd.yaml",
-    ),
+/// Upstream's module, and where its definition is; the hub has the other kinds.
+const DEFINITION: [&str; 2] = [
+    "open-cluster-management.io/managed-serviceaccount",
+    "config/crd/bases/authentication.open-cluster-management.io_managedserviceaccounts.yaml",
 ];
 
 /// Controllers of one test fill the accounts of all: one test at a time.
@@ -72,17 +66,13 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// Upstream's own definitions.
+/// Upstream's own definition.
 fn prepare(testbed: &Testbed) -> Result<()> {
     let kubectl = testbed.hub.server.kubectl();
-    for (module, path) in KINDS {
-        let kind = tools::account_file(module, path)?;
-        kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(kind).run()?.success()?;
-    }
-    let kinds = [KIND, "managedclusteraddons.addon.open-cluster-management.io"];
-    kinds.iter().try_for_each(|kind| {
-        kubectl.ok(&format!("wait --for=condition=Established crd/{kind} --timeout=30s")).map(drop)
-    })
+    let [module, path] = DEFINITION;
+    let kind = tools::account_file(module, path)?;
+    kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(kind).run()?.success()?;
+    kubectl.ok(&format!("wait --for=condition=Established crd/{KIND} --timeout=30s")).map(drop)
 }
 
 /// Registers the member as `cluster` by hand.

@@ -162,8 +162,13 @@ pub fn renewed(lease: &Lease) -> Option<i64> {
 // === impl State ===
 
 impl State {
+    /// A moment that is over is nothing to wait for: whoever schedules looks at the cluster now,
+    /// and would be woken again by that, for ever.
     fn schedule(&mut self, name: &str, at: i64) {
         self.cancel(name);
+        if at <= now() {
+            return;
+        }
         self.due.insert((at, name.to_owned()));
         self.at.insert(name.to_owned(), at);
     }
@@ -195,6 +200,7 @@ mod tests {
         };
         assert_eq!(woken, "slow");
         assert!(beats.of("slow", grace(&cluster)).unwrap().silent_from(grace(&cluster)) <= now());
+        assert!(!beats.state.lock().at.contains_key("slow"), "who looked at it is not woken again by that");
         assert!(beats.see("slow", now(), Some(&cluster)), "it is back");
         beats.forget("slow");
         assert!(beats.of("slow", grace(&cluster)).is_none());

@@ -62,10 +62,13 @@ impl Worker for Clusters {
 impl Clusters {
     async fn reconcile(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let (name, cluster) = (object.name_any(), value(object));
-        let standing = standing::of(&cluster);
-        self.census.count(&name, standing == Standing::Accepted, condition::status(&cluster, AVAILABLE));
         let uid = object.uid().unwrap_or_default();
         let rights = Cluster { name: &name, uid: &uid };
+        let standing = match standing::of(&cluster) {
+            Standing::New if self.rights.were_given(&rights) => Standing::Denied,
+            standing => standing,
+        };
+        self.census.count(&name, standing == Standing::Accepted, condition::status(&cluster, AVAILABLE));
         let (mut conditions, mut refused) = (Vec::new(), None);
         match standing {
             Standing::Leaving => return self.leave(&cluster, &rights).await,
@@ -80,7 +83,7 @@ impl Clusters {
             Standing::Accepted => match self.accept(&rights).await {
                 Ok(()) => conditions.push(Condition::accepted()),
                 Err(why) => {
-                    conditions.push(Condition::failed(why.to_string()));
+                    conditions.push(Condition::failed(why.for_condition()));
                     refused = Some(why);
                 }
             },

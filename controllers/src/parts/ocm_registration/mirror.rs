@@ -88,8 +88,8 @@ fn resource(kind: Kind) -> ApiResource {
 // === impl Writers ===
 
 impl Writers {
-    /// Follows all kinds, and tells which cluster an object is of that came, changed or went. Never
-    /// ends.
+    /// Follows all kinds, and tells which cluster an object is of that came, changed or went: none
+    /// (an empty name) of a role that all clusters have. Never ends.
     pub async fn follow(self, client: Client, tell: impl Fn(&str) + Sync) {
         let tell = &tell;
         join_all(self.0.into_iter().map(|(resource, writer)| follow(client.clone(), resource, writer, tell))).await;
@@ -118,7 +118,7 @@ async fn follow(
         };
         writer.apply_watcher_event(&event);
         if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event
-            && let Some(cluster) = object.labels().get(CLUSTER_LABEL).filter(|cluster| !cluster.is_empty())
+            && let Some(cluster) = object.labels().get(CLUSTER_LABEL)
         {
             tell(cluster);
         }

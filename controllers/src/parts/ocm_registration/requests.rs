@@ -15,6 +15,7 @@ use k8s_openapi::api::authorization::v1::{
 use k8s_openapi::api::certificates::v1::{
     CertificateSigningRequest, CertificateSigningRequestCondition, CertificateSigningRequestSpec,
 };
+use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::Time;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{DynamicObject, PostParams};
@@ -22,6 +23,7 @@ use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt as _};
 use parking_lot::Mutex;
 use register::csr::{CLUSTER_LABEL, Judgement, Recognized, Request, Requester};
+use register::ocm::acceptance::Cluster;
 use register::ocm::pace::Pace;
 use register::ocm::standing::{self, AUTOMATIC_ANNOTATION, FirstJoin, Standing};
 use serde_json::json;
@@ -31,6 +33,7 @@ use super::admission::Admission;
 use super::clusters::reference;
 use super::hub::{CallError, Hub, found, now_text, value};
 use super::queue::{Failure, Tries, Worker};
+use super::rights::Rights;
 use crate::events::{Events, Reason};
 use crate::metrics::{Decision, Metrics};
 
@@ -47,10 +50,12 @@ pub struct Requests {
     pub hub: Hub,
     pub api: Api<CertificateSigningRequest>,
     pub clusters: Api<DynamicObject>,
+    pub rights: Arc<Rights>,
+    /// Where the clusters' Secrets are.
+    pub secrets: Api<Secret>,
     pub admission: Arc<Admission>,
     /// `--ocm-auto-approve-users`.
     pub trusted: Vec<String>,
-    pub own_namespace: String,
     pub events: Events,
     pub metrics: Metrics,
     pub pace: Mutex<Pace>,
@@ -147,8 +152,8 @@ impl Requests {
                 return Ok(person("the cluster joined before, or was denied: what it gets now, a person decides"));
             }
             FirstJoin::Accept => {
-                if let Err(bad) = standing::check_name(&agent.cluster, &self.own_namespace) {
-                    return Ok(person(&bad.to_string()));
+                if let Some(objection) = self.objection(&agent.cluster).await? {
+                    return Ok(person(&objection));
                 }
                 if let Some(objection) = self.admission.ask(&agent.cluster).await.objection() {
                     return Ok(Outcome::Later(UNTIL_ADMISSION, Some((Decision::Person, objection))));
@@ -157,6 +162,22 @@ impl Requests {
             }
         }
         self.approve(request, agent, Decision::Joined).await
+    }
+
+    /// Why a cluster that nobody judged, by its own word, is not to be let in without a person.
+    async fn objection(&self, cluster: &str) -> Result<Option<String>, CallError> {
+        if let Err(bad) = standing::check_name(cluster, &self.rights.own_namespace) {
+            return Ok(Some(bad.to_string()));
+        }
+        if self.rights.were_given(&Cluster { name: cluster, uid: "" }) {
+            return Ok(Some("the cluster was accepted before: what it gets now, a person decides".to_owned()));
+        }
+        // By it the tunnel of a cluster that joined otherwise would be the requester's too.
+        let registered = self.hub.read(self.secrets.get_metadata(cluster)).await;
+        Ok(found(registered)?.map(|_| {
+            "a cluster of that name is registered already, by another way: what it gets now, a person decides"
+                .to_owned()
+        }))
     }
 
     /// Sets the acceptance, once: the version makes a no that comes meanwhile win.
@@ -183,8 +204,11 @@ impl Requests {
         decision: Decision,
     ) -> Result<Outcome, CallError> {
         let cluster = found(self.hub.read(self.clusters.get(&agent.cluster)).await)?.map(|cluster| value(&cluster));
-        if cluster.is_none_or(|cluster| standing::of(&cluster) != Standing::Accepted) {
+        let Some(cluster) = cluster.filter(|cluster| standing::of(cluster) == Standing::Accepted) else {
             return Ok(person("the cluster is not accepted any more"));
+        };
+        if decision == Decision::Joined && standing::first_join(&cluster) == FirstJoin::Person {
+            return Ok(person("an agent of the cluster came meanwhile: what comes now, a person decides"));
         }
         let taken = self.pace.lock().take(&agent.cluster, decision == Decision::Renewed, self.started.elapsed());
         if let Err(wait) = taken {

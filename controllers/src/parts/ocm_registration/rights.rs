@@ -36,6 +36,21 @@ pub enum Refused {
     Write { key: Key, error: CallError },
 }
 
+// === impl Refused ===
+
+impl Refused {
+    /// For the condition. What the hub said is not in it: a text that is another each time would be
+    /// a write each time.
+    pub fn for_condition(&self) -> String {
+        match self {
+            Self::Write { key, .. } => {
+                format!("cannot write {:?} {}: the Event AcceptanceFailed says why", key.kind, key.name)
+            }
+            told => told.to_string(),
+        }
+    }
+}
+
 // === impl Rights ===
 
 impl Rights {
@@ -62,8 +77,22 @@ impl Rights {
         Ok(())
     }
 
+    /// Whether the cluster was accepted before. Its own word is not enough: an agent writes its
+    /// status, and could take out that it was ever judged.
+    pub fn were_given(&self, cluster: &Cluster<'_>) -> bool {
+        self.has_clusters_name(cluster) && self.mirror.get(&cluster.mark_key()).is_some()
+    }
+
+    /// What is called as something of the hub was given nothing, so nothing of that name is its.
+    fn has_clusters_name(&self, cluster: &Cluster<'_>) -> bool {
+        standing::check_name(cluster.name, &self.own_namespace).is_ok()
+    }
+
     /// Takes away what a no takes away, and reduces the rest.
     pub async fn withdraw(&self, cluster: &Cluster<'_>) -> Result<(), CallError> {
+        if !self.has_clusters_name(cluster) {
+            return Ok(());
+        }
         for key in cluster.withdrawn() {
             self.delete(&key).await?;
         }
@@ -77,6 +106,9 @@ impl Rights {
 
     /// Takes away everything but the namespace. `keep_work`: while there are works to end.
     pub async fn end(&self, cluster: &Cluster<'_>, keep_work: bool) -> Result<(), CallError> {
+        if !self.has_clusters_name(cluster) {
+            return Ok(());
+        }
         let work = cluster.work_key();
         for key in cluster.withdrawn().iter().chain(&cluster.ended()) {
             if !(keep_work && *key == work) {
@@ -88,7 +120,7 @@ impl Rights {
 
     /// Deletes the next of what a cluster that leaves has in its namespace. True if there was any.
     pub async fn delete_dependents(&self, cluster: &Cluster<'_>) -> Result<bool, CallError> {
-        let namespace = self.mirror.value(&cluster.namespace_key());
+        let namespace = self.mirror.value(&cluster.namespace_key()).filter(|_| self.has_clusters_name(cluster));
         if !namespace.is_some_and(|namespace| acceptance::is_clusters(&namespace, cluster.name)) {
             return Ok(false);
         }

@@ -10,7 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
-use register::ocm::rival::{Hold, LEASE};
+use register::ocm::rival::{Hold, LEASE, may_be_theirs};
 use tokio::sync::watch;
 use tokio::time::sleep;
 
@@ -42,7 +42,7 @@ pub enum Rivals {
 
 /// Tells `rivals` as it changes. Never ends.
 pub async fn follow(client: Client, rivals: watch::Sender<Rivals>) {
-    // In whichever namespace: an installation may have another than the usual one.
+    // An installation may have another namespace than the usual one.
     let api: Api<Lease> = Api::all(client);
     let only = watcher::Config::default().fields(&format!("metadata.name={LEASE}"));
     let mut events = pin!(watcher::watcher(api, only).default_backoff());
@@ -91,13 +91,16 @@ fn namespace(lease: &Lease) -> String {
 
 impl Leases {
     fn take(&mut self, lease: &Lease, known: Option<&Held>) {
+        if !may_be_theirs(&namespace(lease)) {
+            return;
+        }
         let version = lease.resource_version();
         let spec = lease.spec.as_ref();
         let holder = spec.and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
         let renewed = spec.and_then(|spec| Some(spec.renew_time.as_ref()?.0.as_millisecond()));
         let hold = Hold { holder: &holder, renewed, seconds: spec.and_then(|spec| spec.lease_duration_seconds) };
         let changed = known.is_some_and(|known| known.version != version).then(now);
-        let until = hold.until(changed);
+        let until = hold.until(changed, now());
         self.0.insert(namespace(lease), Held { holder, until, version });
     }
 

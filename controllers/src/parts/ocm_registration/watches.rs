@@ -32,6 +32,11 @@ const SPEC: [&str; 3] = ["hubAcceptsClient", "leaseDurationSeconds", "taints"];
 /// Follows everything. Never ends.
 pub async fn follow(shared: &Shared, sources: Sources, clusters: &Clusters, client: Client) {
     let tell = |cluster: &str| {
+        if cluster.is_empty() {
+            // A role that all have: whoever is accepted writes it again.
+            let all = shared.clusters.state();
+            return all.iter().for_each(|cluster| shared.wakes.push("", &cluster.name_any()));
+        }
         shared.wakes.push("", cluster);
         if !has(&shared.clusters, &shared.cluster_resource, cluster) {
             shared.leftovers.push("", cluster);
@@ -118,15 +123,22 @@ fn prune(cluster: &mut DynamicObject) {
 /// Rights whose cluster is gone, although the hub's finalizer should have kept it: taken off by
 /// hand, perhaps. Never ends.
 pub async fn clear_leftovers(shared: &Shared) {
+    // Beside the queue: one that cannot be cleared must not be the first again and again.
+    let mut failed = Vec::new();
     loop {
-        let (_, name) = shared.leftovers.next().await;
+        let name = tokio::select! {
+            (_, name) = shared.leftovers.next() => name,
+            () = sleep(AGAIN), if !failed.is_empty() => {
+                failed.drain(..).for_each(|name: String| shared.leftovers.push("", &name));
+                continue;
+            }
+        };
         if name.is_empty() || has(&shared.clusters, &shared.cluster_resource, &name) {
             continue;
         }
         if let Err(error) = end(shared, &name).await {
             tracing::warn!(%error, cluster = name, "cannot take away the rights of a cluster that is gone");
-            shared.leftovers.push("", &name);
-            sleep(AGAIN).await;
+            failed.push(name);
         }
     }
 }

@@ -103,7 +103,7 @@ fn wait_for(act: impl FnOnce() -> Result<()>, done: impl FnMut() -> Result<bool>
 
 pub fn foreign(testbed: &Testbed) -> Result<()> {
     let _registration = Registration::start(testbed, "foreign-place")?;
-    apply(testbed, &[namespace("theirs")])?;
+    apply(testbed, &[namespace("theirs"), labelled_binding()])?;
     for (name, word) in [("kube-system", "reserved"), ("foreign-place", "reserved"), ("theirs", "is not the cluster's")]
     {
         apply(testbed, &[managed(name)])?;
@@ -119,7 +119,15 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
     // Its owner gives it to the cluster.
     testbed.hub.server.kubectl().ok("label namespace theirs open-cluster-management.io/cluster-name=theirs")?;
     wait_condition(testbed, "theirs", ACCEPTED, "True/HubClusterAdminAccepted")?;
+    ensure!(exists(testbed, "clusterrole open-cluster-management:managedcluster:work")?, "all agents lost a role");
     testbed.hub.server.kubectl().ok("delete managedclusters kube-system foreign-place theirs").map(drop)
+}
+
+/// Somebody's, which says that it is of a cluster called as the role of all clusters would be.
+fn labelled_binding() -> Value {
+    json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": "mine", "namespace": "theirs", "labels": {"open-cluster-management.io/cluster-name": "work"}},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "view"}})
 }
 
 pub fn stillness(testbed: &Testbed) -> Result<()> {

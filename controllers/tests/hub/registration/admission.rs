@@ -64,6 +64,11 @@ pub fn refused(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.kubectl().ok("delete managedcluster guarded").map(drop)
 }
 
+/// So many taints, without times.
+fn many(taints: usize) -> Vec<Value> {
+    (0..taints).map(|number| json!({"key": format!("k{number}"), "effect": "NoSelect"})).collect()
+}
+
 fn created(writer: &Writer) -> Result<()> {
     let with = |path: &str, value: Value| {
         let mut cluster = managed("other");
@@ -76,6 +81,9 @@ fn created(writer: &Writer) -> Result<()> {
     for (document, word) in [
         (with("/spec/hubAcceptsClient", json!(true)), "may not accept"),
         (with("/metadata/name", json!("a.b")), "name of a namespace"),
+        (with("/metadata/name", json!("work")), "are reserved"),
+        (with("/metadata/name", json!("registration")), "are reserved"),
+        (with("/spec", json!({"taints": many(65)})), "at most 64"),
         (with("/spec", urls("http://m:6443")), "must be https"),
         (with("/spec", urls("https://")), "must be https"),
         (metadata("labels", json!({SET: "gold"})), "may not move"),
@@ -96,6 +104,9 @@ fn changed(writer: &Writer) -> Result<()> {
         (json!({"metadata": {"labels": {SET: "gold"}}}), "may not move"),
         (json!({"spec": {"managedClusterClientConfigs": [{"url": "http://m"}]}}), "must be https"),
         (json!({"metadata": {"annotations": {AUTOMATIC: "x"}}}), "may not accept"),
+        // What the agent may write does not keep an administrator from writing.
+        (json!({"spec": {"taints": many(64)}}), "patched"),
+        (json!({"spec": {"taints": many(32)}}), "patched"),
         // Its own business is not in the way of anybody.
         (json!({"metadata": {"labels": {"env": "test"}}}), "patched"),
         (json!({"spec": {"managedClusterClientConfigs": [{"url": "https://m:6443"}]}}), "patched"),
@@ -166,6 +177,7 @@ pub fn limits(testbed: &Testbed) -> Result<()> {
     for (line, word) in [
         ("certificate approve limited-first", "agents and of users in autoApproveUsers only"),
         ("delete clusterrole limits-theirs", "of clusters only"),
+        ("annotate lease -n kube-system kube-controller-manager x=y", "their own Lease"),
         ("create clusterrole limits-own --verb=get --resource=leases", "of clusters only"),
         ("label clusterrole limits-theirs open-cluster-management.io/cluster-name=x", "of clusters only"),
     ] {

@@ -138,8 +138,40 @@ pub fn first_join(testbed: &Testbed) -> Result<()> {
     ensure!(!system.is_approved(testbed)?);
     let rights = "rolebinding open-cluster-management:managedcluster:kube-public:work -n kube-public";
     ensure!(!exists(testbed, rights)?);
+    judged_by_a_person(testbed, &user)?;
+    // Nor is a cluster that joined otherwise.
+    hub.ok(&format!("create secret generic j3 -n {place}"))?;
+    user.args(["create", "-f", "-"]).stdin(managed("j3").to_string()).run()?.success()?;
+    left_to_a_person(testbed, &user, "j3")?;
+    hub.ok("delete managedclusters j2 j3")?;
     ensure!(registration.running.metric(CSR, "decision=\"joined\"")? >= 1.0);
     hub.ok("delete managedclusters j1 kube-public").map(drop)
+}
+
+/// A cluster that a person accepted and denied, whose agent takes out of its status that it was
+/// ever judged.
+fn judged_by_a_person(testbed: &Testbed, user: &Kubectl) -> Result<()> {
+    let hub = testbed.hub.server.kubectl();
+    apply(testbed, &[managed("j2")])?;
+    accept(testbed, "j2", true)?;
+    wait_condition(testbed, "j2", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
+    accept(testbed, "j2", false)?;
+    wait_condition(testbed, "j2", "HubAcceptedManagedCluster", "False/HubClusterAdminDenied")?;
+    let never = r#"{"status":{"conditions":[]}}"#;
+    hub.args(["patch", "managedcluster", "j2", "--subresource=status", "--type=merge", "-p", never])
+        .run()?
+        .success()?;
+    left_to_a_person(testbed, user, "j2")?;
+    wait_condition(testbed, "j2", "HubAcceptedManagedCluster", "False/HubClusterAdminDenied")
+}
+
+fn left_to_a_person(testbed: &Testbed, user: &Kubectl, name: &str) -> Result<()> {
+    let request = format!("{name}-first");
+    let asked = ask(user, name, &request)?;
+    wait::until("an Event", SOON, || event(testbed, "default", &request, "RequestNotApproved"))?;
+    let cluster = get(testbed, &format!("managedcluster {name}"))?;
+    ensure!(!asked.is_approved(testbed)? && cluster["spec"]["hubAcceptsClient"] == false, "{name} was let in");
+    Ok(())
 }
 
 /// Requests that are made at once.

@@ -9,17 +9,23 @@ use crate::fixture::{apply, namespace};
 
 const STANDS_IN: &str = "cluster_gateway_controllers_ocm_stands_in";
 
-fn lease(holder: &str) -> Value {
+const THEIRS: &str = "open-cluster-management-hub";
+
+fn lease(namespace: &str, holder: &str) -> Value {
     let now = k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
     json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
-        "metadata": {"name": "registration-controller-lock", "namespace": "open-cluster-management-hub"},
+        "metadata": {"name": "registration-controller-lock", "namespace": namespace},
         "spec": {"holderIdentity": holder, "leaseDurationSeconds": 3600, "renewTime": now}})
 }
 
 pub fn keeps_out(testbed: &Testbed) -> Result<()> {
     let registration = Registration::start(testbed, "rival-place")?;
     let kubectl = testbed.hub.server.kubectl();
-    apply(testbed, &[namespace("open-cluster-management-hub"), lease("theirs")])?;
+    // One that anybody may create keeps nobody out.
+    apply(testbed, &[namespace("rival-team"), lease("rival-team", "anybody"), managed("rival0")])?;
+    accept(testbed, "rival0", true)?;
+    wait_condition(testbed, "rival0", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
+    apply(testbed, &[namespace(THEIRS), lease(THEIRS, "theirs")])?;
     registration.wait_metric(STANDS_IN, 0.0)?;
     ensure!(registration.running.get("/readyz")?.contains("ocm-rival"), "it is ready");
     apply(testbed, &[managed("rival1")])?;
@@ -30,9 +36,10 @@ pub fn keeps_out(testbed: &Testbed) -> Result<()> {
     registration.wait_metric(STANDS_IN, 0.0)?;
     ensure!(!exists(testbed, "namespace rival1")?, "it works beside them");
     // They go, and give their Lease up.
-    apply(testbed, &[lease("")])?;
+    apply(testbed, &[lease(THEIRS, "")])?;
     registration.wait_metric(STANDS_IN, 1.0)?;
     wait_condition(testbed, "rival1", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
     kubectl.ok("delete lease registration-controller-lock -n open-cluster-management-hub")?;
-    kubectl.ok("delete managedcluster rival1").map(drop)
+    kubectl.ok("delete lease registration-controller-lock -n rival-team")?;
+    kubectl.ok("delete managedclusters rival0 rival1").map(drop)
 }

@@ -104,6 +104,12 @@ impl Cluster<'_> {
         self.work().key
     }
 
+    /// What is there from the first yes to the end, and no agent can write: that it is there says
+    /// that somebody judged the cluster.
+    pub fn mark_key(&self) -> Key {
+        self.role(false).key
+    }
+
     pub fn namespace_key(&self) -> Key {
         self.namespace().key
     }

@@ -1,7 +1,10 @@
 //! Whether upstream's hub controllers run: they hold a Lease. Times are milliseconds since 1970.
 
-/// Name of their Lease, in whichever namespace they run.
+/// Name of their Lease.
 pub const LEASE: &str = "registration-controller-lock";
+/// What the namespaces are called in which they run. In others anybody who may create Leases could
+/// keep this part out, and with it the withdrawal of rights. No cluster's namespace is called so.
+const NAMESPACES: &str = "open-cluster-management";
 /// What upstream sets where the Lease says nothing.
 const DEFAULT_SECONDS: i32 = 137;
 
@@ -15,17 +18,23 @@ pub struct Hold<'a> {
     pub seconds: Option<i32>,
 }
 
+/// Whether a Lease in `namespace` can be theirs.
+pub fn may_be_theirs(namespace: &str) -> bool {
+    namespace.starts_with(NAMESPACES)
+}
+
 // === impl Hold ===
 
 impl Hold<'_> {
     /// Until when somebody holds it, unless they renew; none if nobody does.
     ///
-    /// `changed` is when we saw it change, if we did: their clock may be behind.
-    pub fn until(&self, changed: Option<i64>) -> Option<i64> {
+    /// `changed` is when we saw it change, if we did: their clock may be behind. It may be ahead of
+    /// `now` as well, which does not make the Lease longer.
+    pub fn until(&self, changed: Option<i64>, now: i64) -> Option<i64> {
         if self.holder.is_empty() {
             return None;
         }
-        let since = self.renewed.max(changed)?;
+        let since = self.renewed.map(|renewed| renewed.min(now)).max(changed)?;
         let seconds = self.seconds.filter(|seconds| *seconds > 0).unwrap_or(DEFAULT_SECONDS);
         Some(since.saturating_add(i64::from(seconds) * 1000))
     }
@@ -38,10 +47,19 @@ mod tests {
     #[test]
     fn a_lease_is_held_until_it_runs_out_or_is_given_up() {
         let hold = Hold { holder: "them", renewed: Some(10_000), seconds: Some(15) };
-        assert_eq!(hold.until(None), Some(25_000));
-        assert_eq!(hold.until(Some(20_000)), Some(35_000), "seen to change");
-        assert_eq!(Hold { holder: "", ..hold }.until(Some(20_000)), None);
-        assert_eq!(Hold { seconds: None, ..hold }.until(None), Some(147_000));
-        assert_eq!(Hold { renewed: None, ..hold }.until(None), None, "nobody has ever renewed it");
+        let now = 20_000;
+        assert_eq!(hold.until(None, now), Some(25_000));
+        assert_eq!(hold.until(Some(now), now), Some(35_000), "seen to change");
+        assert_eq!(Hold { holder: "", ..hold }.until(Some(now), now), None);
+        assert_eq!(Hold { seconds: None, ..hold }.until(None, now), Some(147_000));
+        assert_eq!(Hold { renewed: None, ..hold }.until(None, now), None, "nobody has ever renewed it");
+        assert_eq!(Hold { renewed: Some(i64::MAX), ..hold }.until(None, now), Some(35_000), "in a thousand years");
+    }
+
+    #[test]
+    fn a_lease_of_a_users_namespace_is_not_theirs() {
+        for (namespace, expected) in [("open-cluster-management-hub", true), ("team-a", false), ("", false)] {
+            assert_eq!(may_be_theirs(namespace), expected, "{namespace}");
+        }
     }
 }

@@ -39,7 +39,8 @@ pub enum BadName {
     #[error("metadata.name is not the name of a namespace: create the ManagedCluster with another")]
     Shape,
     #[error(
-        "metadata.name is reserved: the namespace of that name is the hub's own; create the ManagedCluster with another"
+        "metadata.name is reserved: a namespace or a role of that name is the hub's own; create the ManagedCluster \
+         with another"
     )]
     Reserved,
 }
@@ -79,10 +80,11 @@ pub fn first_join(cluster: &Value) -> FirstJoin {
     }
 }
 
-/// Refuses names whose namespace, or whose group, is not a cluster's: with these a yes would bind
-/// rights in `kube-system`, or give them to the agents of all clusters.
+/// Refuses names whose namespace, group or role is not a cluster's alone: with these a yes would
+/// bind rights in `kube-system`, or give them to the agents of all clusters, or write over
+/// [`super::acceptance::common_roles`]. For a cluster with such a name nothing is taken away either.
 pub fn check_name(name: &str, own_namespace: &str) -> Result<(), BadName> {
-    const RESERVED: [&str; 2] = ["default", "local"];
+    const RESERVED: [&str; 4] = ["default", "local", "registration", "work"];
     const PREFIXES: [&str; 2] = ["kube-", "open-cluster-management"];
     if !is_label(name) {
         return Err(BadName::Shape);
@@ -144,6 +146,8 @@ mod tests {
             ("open-cluster-management-hub", Some(BadName::Reserved)),
             ("managed-clusters", Some(BadName::Reserved)),
             ("vela-system", Some(BadName::Reserved)),
+            ("work", Some(BadName::Reserved)),
+            ("registration", Some(BadName::Reserved)),
             ("a.b", Some(BadName::Shape)),
             ("A", Some(BadName::Shape)),
             ("", Some(BadName::Shape)),
