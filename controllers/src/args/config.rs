@@ -130,7 +130,9 @@ fn enabled(names: &[Enabled], wrong: &mut Vec<String>) -> (BTreeSet<SourceName>,
         }
     }
     if names.is_empty() {
-        wrong.push("--enable is required: the sources to register clusters from, for example capi".to_owned());
+        wrong.push(
+            "--enable is required: sources of clusters, for example capi, or parts, such as clusterprofile".to_owned(),
+        );
     }
     (sources, parts)
 }
