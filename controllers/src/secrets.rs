@@ -14,13 +14,12 @@ use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
 use kube::core::{PartialObjectMeta, Status};
 use kube::{Api, Client};
 use register::claims::Object;
+pub use register::claims::SOURCE_LABEL;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
 /// Whose fields these are.
 pub const MANAGER: &str = "cluster-gateway-controllers";
-/// Label: the source.
-pub const SOURCE_LABEL: &str = "cluster.core.oam.dev/source";
 /// Annotation: `group/Kind/namespace/name` of the object.
 pub const OBJECT_ANNOTATION: &str = "cluster.core.oam.dev/source-object";
 pub const UID_ANNOTATION: &str = "cluster.core.oam.dev/source-uid";

@@ -35,7 +35,7 @@ const LAST_MOMENT: Duration = Duration::from_millis(500);
 Examples:
   cluster-gateway-controllers kubeconfig berlin paris --token-file=/run/token > fleet.yaml
   cluster-gateway-controllers kubeconfig --all --user-from=$HOME/.kube/config > fleet.yaml
-  KUBECONFIG=fleet.yaml:$HOME/.kube/config kubectl --context berlin get pods
+  KUBECONFIG=$HOME/.kube/config:fleet.yaml kubectl --context berlin get pods
   cluster-gateway-controllers kubeconfig -l region=north --dialect=kcp --gateway-url=https://gateway:9443 \\
     --gateway-ca-file=ca.crt --token-file=/run/token")]
 pub struct Contexts {

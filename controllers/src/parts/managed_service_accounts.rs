@@ -191,7 +191,7 @@ impl Part {
         account.check_account(&on_member)?;
         let authority = member.authority().await?;
         let token = member.token(&account.name, validity).await?;
-        let (told, due) = account.check_issued(token.expose_secret().as_bytes(), &on_member)?;
+        let (told, due) = account.check_issued(token.expose_secret().as_bytes(), &on_member, now())?;
         self.hub.put_secret(account, held, (&authority, &token)).await?;
         self.states.issued(&key);
         tracing::info!(cluster = key.0, account = key.1, ?why, life = told.life(), "a token was issued");

@@ -6,6 +6,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+/// The label of a cluster's Secret that names the source of its object.
+pub const SOURCE_LABEL: &str = "cluster.core.oam.dev/source";
+
 /// An object of the hub, as one source reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Object {

@@ -90,11 +90,15 @@ pub enum Refusal {
     TooShort { cluster: String, life: i64 },
     #[error("cluster {0} issued a token that cannot be read")]
     Unreadable(String),
+    #[error("cluster {0} issued a token that is to be renewed already: compare its clock with the hub's")]
+    Stale(String),
 }
 
 /// Seconds of life below which a token is not used: one that is due at once would be asked for
 /// again and again. API servers grant 600 s at least.
 pub const SHORTEST: i64 = 300;
+/// Seconds for which a token is good from when it is issued, by our clock, before it is renewed.
+const LEAST_USE: i64 = 60;
 
 // === impl Account ===
 

@@ -22,6 +22,7 @@ use serde_json::{Map, Value, json};
 pub use self::health::{Health, Outcome, Record, State};
 pub use self::properties::{CLAIMS, MEMBER_PROPERTIES, Property, read as read_properties};
 pub use self::said::is_said;
+use crate::claims::SOURCE_LABEL;
 use crate::cluster_profile::{CONFIG as EXEC_EXTENSION, GROUP, KIND, MANAGER, MANAGER_LABEL, VERSIONS};
 use crate::fields::{list, text, texts};
 
@@ -29,6 +30,7 @@ use crate::fields::{list, text, texts};
 pub const SET_LABEL: &str = "multicluster.x-k8s.io/clusterset";
 /// Label of Open Cluster Management's clusters, which their Secrets take over.
 const OCM_SET_LABEL: &str = "cluster.open-cluster-management.io/clusterset";
+const OCM_SOURCE: &str = "ocm";
 /// Annotation of profiles: the namespace of the clusters' Secrets. Two gateways of one hub may
 /// publish into one namespace: neither removes, nor rewrites, what the other has there.
 pub const PLACE_ANNOTATION: &str = "cluster.core.oam.dev/secret-namespace";
@@ -82,7 +84,11 @@ impl Registered {
             return None;
         }
         let name = ClusterName::parse(name).ok()?;
-        let set = labels.get(SET_LABEL).or_else(|| labels.get(OCM_SET_LABEL)).filter(|set| !set.is_empty());
+        // Of other sources the label is what somebody wrote on an object of theirs: nobody was
+        // asked whether the cluster may be of the set, as Open Cluster Management asks.
+        let may_have_ocms = labels.get(SOURCE_LABEL).is_none_or(|source| source == OCM_SOURCE);
+        let ocms = labels.get(OCM_SET_LABEL).filter(|_| may_have_ocms);
+        let set = labels.get(SET_LABEL).or(ocms).filter(|set| !set.is_empty());
         Some(Self {
             name,
             alias: annotations.get(ALIAS_ANNOTATION).cloned().unwrap_or_default(),

@@ -15,6 +15,8 @@ use tokio::time::timeout;
 /// For one answer.
 const WITHIN: Duration = Duration::from_secs(10);
 const LARGEST: usize = 1 << 20;
+/// Of a version such as `v1.35.4`, in bytes. Of a longer one nothing is told.
+const LONGEST_VERSION: usize = 64;
 /// Of one kind of a member. One has ten.
 const MOST: usize = 200;
 
@@ -35,7 +37,9 @@ pub async fn health(member: &Client) -> Outcome {
 /// The API server's version. None: it does not say.
 pub async fn version(member: &Client) -> Option<String> {
     let body = get(member, "/version").await.ok()?;
-    serde_json::from_slice::<Version>(&body).ok().map(|version| version.git_version)
+    let version = serde_json::from_slice::<Version>(&body).ok()?.git_version;
+    let is_one = version.len() <= LONGEST_VERSION && version.bytes().all(|byte| byte.is_ascii_graphic());
+    is_one.then_some(version)
 }
 
 /// What the member says of itself, by `ClusterProperties` and `ClusterClaims`. None: that cannot be

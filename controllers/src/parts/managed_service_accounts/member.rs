@@ -22,6 +22,8 @@ use crate::secrets::{MANAGER, within};
 const WITHIN: Duration = Duration::from_secs(10);
 /// Bytes of an answer. The longest is a bundle of CA certificates.
 const LARGEST: usize = 512 << 10;
+/// Of a CA, in bytes: it is written to the hub with each token.
+const LARGEST_AUTHORITY: usize = 64 << 10;
 /// What each namespace of a cluster has: what pods verify its API server with, as upstream's agent
 /// does in its pod.
 const AUTHORITY: &str = "kube-root-ca.crt";
@@ -131,7 +133,7 @@ impl Member {
             Err(MemberError::NotFound(_)) => None,
             Err(error) => return Err(error),
         };
-        data.filter(|pem| certificates(pem.as_bytes()).is_ok())
+        data.filter(|pem| pem.len() <= LARGEST_AUTHORITY && certificates(pem.as_bytes()).is_ok())
             .ok_or_else(|| MemberError::NoAuthority(self.cluster.clone()))
     }
 

@@ -6,6 +6,7 @@
 
 use std::collections::{HashMap, HashSet};
 use std::pin::pin;
+use std::time::Duration;
 
 use api::cluster_name::ClusterName;
 use api::secret::CREDENTIAL_TYPE_LABEL;
@@ -20,6 +21,7 @@ use kube::{Api, Client, ResourceExt as _};
 use parking_lot::Mutex;
 use register::managed_service_account::{GROUP, KIND, LABEL, MEMBER_NAMESPACE, PLURAL, VERSIONS};
 use serde_json::Value;
+use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Part;
@@ -34,6 +36,11 @@ const ACCOUNT: sources::Kind =
 const PAGE: u32 = 100;
 /// Bytes of an object's fields that are kept, as JSON.
 const LARGEST: usize = 64 << 10;
+/// Bytes of one list of a member, or one watch, which is begun again then: of whatever a member
+/// sends, kube keeps as much.
+const MOST_WATCHED: usize = 2 << 20;
+/// After a list, before what changed since is heard: it waits in the stream.
+const BETWEEN_WATCHES: Duration = Duration::from_secs(1);
 /// Members that are watched. Accounts of others are looked at from time to time.
 const MOST_MEMBERS: usize = 4096;
 
@@ -155,7 +162,7 @@ impl Members {
         if members.contains_key(cluster) || members.len() >= MOST_MEMBERS {
             return;
         }
-        let follow = follow(cluster.clone(), client(), accounts.clone());
+        let follow = follow(cluster.clone(), fleet::bounded(client(), MOST_WATCHED), accounts.clone());
         members.insert(cluster.clone(), AbortOnDropHandle::new(tokio::spawn(follow)));
     }
 
@@ -172,7 +179,11 @@ async fn follow(cluster: ClusterName, client: Client, accounts: Accounts) {
         match event {
             Ok(Event::Apply(account) | Event::Delete(account)) => accounts.wake(cluster.as_str(), &account.name_any()),
             // Whatever happened while nobody watched.
-            Ok(Event::InitDone) => accounts.wake_in(cluster.as_str()),
+            Ok(Event::InitDone) => {
+                accounts.wake_in(cluster.as_str());
+                // One that ends each watch at once is not asked again at once.
+                sleep(BETWEEN_WATCHES).await;
+            }
             Ok(Event::Init | Event::InitApply(_)) => {}
             Err(error) => {
                 let failure = fleet_failure(error);

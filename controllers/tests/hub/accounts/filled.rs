@@ -17,7 +17,7 @@ use super::{
     ALONE_HERE, CLUSTERS, FINALIZER, KIND, LABEL, PLACE, account, claims, filled_one, on_member, read, register, start,
     value,
 };
-use crate::fixture::{Running, SOON, apply, definition, secret_field, wait_secret};
+use crate::fixture::{Running, SOON, apply, secret_field, wait_secret};
 
 const MANAGER: &str = "cluster-gateway-controllers";
 /// The life that upstream's definition asks for.
@@ -143,9 +143,6 @@ pub fn upstream(testbed: &Testbed) -> Result<()> {
 pub fn ocm(testbed: &Testbed) -> Result<()> {
     let cluster = "accounts-ocm";
     let kubectl = testbed.hub.server.kubectl();
-    apply(testbed, &[definition("cluster.open-cluster-management.io", "ManagedCluster", "v1", "Cluster")])?;
-    let kind = "managedclusters.cluster.open-cluster-management.io";
-    kubectl.ok(&format!("wait --for=condition=Established crd/{kind} --timeout=30s"))?;
     register(testbed, cluster)?;
     let authority = std::fs::read(testbed.member.server.authority_file())?;
     let managed = json!({
@@ -184,5 +181,5 @@ pub fn ocm(testbed: &Testbed) -> Result<()> {
         Ok(read(testbed, "secret", CLUSTERS, cluster)?["data"]["token"] == renewed["data"]["token"])
     })?;
     ensure!(who()? == name);
-    kubectl.ok(&format!("delete {kind} {cluster}")).map(drop)
+    kubectl.ok(&format!("delete managedcluster {cluster}")).map(drop)
 }

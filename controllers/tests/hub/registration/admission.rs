@@ -166,8 +166,12 @@ pub fn limits(testbed: &Testbed) -> Result<()> {
     ask(&kubectl, "limited", "limited-first")?;
     apply(
         testbed,
-        &[json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
-        "metadata": {"name": "limits-theirs"}, "rules": []})],
+        &[
+            json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "limits-theirs"}, "rules": []}),
+            json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "limits-theirs", "namespace": place}}),
+        ],
     )?;
     // The hub takes a moment to enforce it.
     wait::until_true("the policy", SOON, || {
@@ -177,7 +181,6 @@ pub fn limits(testbed: &Testbed) -> Result<()> {
     for (line, word) in [
         ("certificate approve limited-first", "agents and of users in autoApproveUsers only"),
         ("delete clusterrole limits-theirs", "of clusters only"),
-        ("annotate lease -n kube-system kube-controller-manager x=y", "their own Lease"),
         ("create clusterrole limits-own --verb=get --resource=leases", "of clusters only"),
         ("label clusterrole limits-theirs open-cluster-management.io/cluster-name=x", "of clusters only"),
     ] {
@@ -185,5 +188,10 @@ pub fn limits(testbed: &Testbed) -> Result<()> {
         let output = kubectl.args(words).run()?;
         ensure!(output.stderr.contains(word), "{line}: {}{}", output.stdout, output.stderr);
     }
+    // Which Leases are theirs, no right to update says.
+    let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "limits-theirs", "namespace": place}});
+    let output = kubectl.args(["replace", "-f", "-", me.as_str()]).stdin(lease.to_string()).run()?;
+    ensure!(output.stderr.contains("their own Lease"), "{}{}", output.stdout, output.stderr);
     kubectl.ok("delete clusterrole limits-theirs").map(drop)
 }

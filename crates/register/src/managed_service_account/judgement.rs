@@ -1,6 +1,6 @@
 //! Whether the token of a `ManagedServiceAccount` is good, and until when.
 
-use super::{Account, GROUP, KIND, LABEL, Refusal, SHORTEST, SecretObject};
+use super::{Account, GROUP, KIND, LABEL, LEAST_USE, Refusal, SHORTEST, SecretObject};
 use crate::service_account_token::ServiceAccountToken;
 
 const TOKEN: &str = "token";
@@ -92,8 +92,14 @@ impl Account {
         Err(Refusal::AccountNotOwn { cluster: self.namespace.clone(), name: self.name.clone() })
     }
 
-    /// Reads a token that was issued just now. What would be due again at once is none.
-    pub fn check_issued(&self, token: &[u8], account: &MemberAccount) -> Result<(ServiceAccountToken, i64), Refusal> {
+    /// Reads a token that was issued just now, at `now` by our clock. What would be due again at
+    /// once is none.
+    pub fn check_issued(
+        &self,
+        token: &[u8],
+        account: &MemberAccount,
+        now: i64,
+    ) -> Result<(ServiceAccountToken, i64), Refusal> {
         let cluster = || self.namespace.clone();
         let token = ServiceAccountToken::read(token).ok_or_else(|| Refusal::Unreadable(cluster()))?;
         if token.subject != self.subject() || token.uid != account.uid {
@@ -101,6 +107,9 @@ impl Account {
         }
         if token.life() < SHORTEST {
             return Err(Refusal::TooShort { cluster: cluster(), life: token.life() });
+        }
+        if due(&token) < now.saturating_add(LEAST_USE) {
+            return Err(Refusal::Stale(cluster()));
         }
         Ok((token.clone(), due(&token)))
     }

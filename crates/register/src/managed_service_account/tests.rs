@@ -158,7 +158,7 @@ fn an_account_of_the_member_that_is_not_its_own_is_refused() {
 #[test]
 fn a_token_that_would_be_due_at_once_is_not_taken() {
     let account = account(&object());
-    let check = |claims: &Value| account.check_issued(token(claims).as_bytes(), &on_member());
+    let check = |claims: &Value| account.check_issued(token(claims).as_bytes(), &on_member(), ISSUED);
     let (read, due) = check(&claims()).unwrap();
     assert_eq!((read.ends, due), (ISSUED + LIFE, ISSUED + LIFE / 5 * 4));
     let of = |pointer: &str, value: Value| check(&with(claims(), pointer, value)).unwrap_err();
@@ -168,6 +168,9 @@ fn a_token_that_would_be_due_at_once_is_not_taken() {
         of("/exp", json!(ISSUED + SHORTEST - 1)),
         Refusal::TooShort { cluster: "c1".into(), life: SHORTEST - 1 }
     );
+    // By a clock that is behind, or so that we ask again and again.
+    let old = with(with(claims(), "/iat", ISSUED - 10 * SHORTEST), "/exp", ISSUED + SHORTEST);
+    assert_eq!(check(&old).err(), Some(Refusal::Stale("c1".into())));
     assert_eq!(of("/exp", Value::Null), Refusal::Unreadable("c1".into()));
     let validity = |text: &str| self::account(&with(object(), "/spec/rotation/validity", text)).validity();
     assert_eq!((validity("720h"), validity("soon")), (Ok(2_592_000), Err(Refusal::Validity)));

@@ -82,7 +82,7 @@ pub fn first_join(cluster: &Value) -> FirstJoin {
 
 /// Refuses names whose namespace, group or role is not a cluster's alone: with these a yes would
 /// bind rights in `kube-system`, or give them to the agents of all clusters, or write over
-/// [`super::acceptance::common_roles`]. For a cluster with such a name nothing is taken away either.
+/// [`super::acceptance::common_roles`]. Of a cluster with such a name, nothing is taken away.
 pub fn check_name(name: &str, own_namespace: &str) -> Result<(), BadName> {
     const RESERVED: [&str; 4] = ["default", "local", "registration", "work"];
     const PREFIXES: [&str; 2] = ["kube-", "open-cluster-management"];

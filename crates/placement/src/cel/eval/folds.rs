@@ -37,7 +37,7 @@ impl<'a> Run<'_, 'a> {
         found
     }
 
-    fn is_true(&mut self, value: Value<'a>, fold: &'a Fold, body: &'a Expr) -> Result<bool, Failure> {
+    fn decide(&mut self, value: Value<'a>, fold: &'a Fold, body: &'a Expr) -> Result<bool, Failure> {
         match self.with(value, fold, body)? {
             Value::Bool(is_true) => Ok(is_true),
             _ => Err(Failure::no_overload()),
@@ -48,7 +48,7 @@ impl<'a> Run<'_, 'a> {
     fn quantified(&mut self, elements: &List<'a>, fold: &'a Fold, decisive: bool) -> Answer<'a> {
         let mut failure = None;
         for element in elements.iter() {
-            match self.is_true(element, fold, &fold.body) {
+            match self.decide(element, fold, &fold.body) {
                 Ok(is_true) if is_true == decisive => return Ok(Value::Bool(decisive)),
                 Ok(_) => {}
                 Err(Failure::Exhausted) => return Err(Failure::Exhausted),
@@ -61,7 +61,7 @@ impl<'a> Run<'_, 'a> {
     fn exists_one(&mut self, elements: &List<'a>, fold: &'a Fold) -> Answer<'a> {
         let mut count = 0;
         for element in elements.iter() {
-            count += usize::from(self.is_true(element, fold, &fold.body)?);
+            count += usize::from(self.decide(element, fold, &fold.body)?);
         }
         Ok(Value::Bool(count == 1))
     }
@@ -69,7 +69,7 @@ impl<'a> Run<'_, 'a> {
     fn filtered(&mut self, elements: &List<'a>, fold: &'a Fold) -> Answer<'a> {
         let mut kept = Vec::new();
         for element in elements.iter() {
-            if self.is_true(element.clone(), fold, &fold.body)? {
+            if self.decide(element.clone(), fold, &fold.body)? {
                 kept.push(element);
             }
         }
@@ -80,7 +80,7 @@ impl<'a> Run<'_, 'a> {
         let mut made = Vec::new();
         for element in elements.iter() {
             if let Some(condition) = &fold.condition
-                && !self.is_true(element.clone(), fold, condition)?
+                && !self.decide(element.clone(), fold, condition)?
             {
                 continue;
             }
