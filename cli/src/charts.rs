@@ -43,6 +43,7 @@ pub const GATEWAY: Chart = chart!(
     "templates/access.yaml",
     "templates/apiservice.yaml",
     "templates/certificate.yaml",
+    "templates/controllers-admission.yaml",
     "templates/controllers-rbac.yaml",
     "templates/controllers.yaml",
     "templates/dashboard.yaml",
