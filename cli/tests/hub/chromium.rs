@@ -12,7 +12,7 @@ use base64::Engine as _;
 use serde_json::{Value, json};
 
 /// For one command, on a machine that does other things too.
-const LIMIT: Duration = Duration::from_mins(1);
+const LIMIT: Duration = Duration::from_mins(2);
 /// Between two looks of a page at itself, in milliseconds.
 const LOOK: u64 = 50;
 /// As distributions call it.
