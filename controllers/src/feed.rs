@@ -9,17 +9,16 @@ mod watch;
 
 use std::sync::Arc;
 
-use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::controller::{Action, Config as QueueConfig};
+use kube::runtime::controller::Action;
+use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::reflector::{ObjectRef, Store};
-use kube::runtime::{applier, controller};
 use register::claims::Object;
 
 use crate::metrics::Metrics;
+use crate::queue::Queue;
 use crate::registrar::{Registrar, Retry, Sighting};
 use crate::reports::Reports;
 use crate::sources::{ReadError, Source};
@@ -58,7 +57,7 @@ impl Feed {
         let writer = Writer::new(resource.clone());
         let store = writer.as_reader();
         let feed = Arc::new(self);
-        let queue = feed.work(store, resource);
+        let queue = Arc::clone(&feed).work(store, resource);
         let related = watch::secrets(Arc::clone(&feed));
         tokio::join!(watch::objects(Arc::clone(&feed), writer), related, queue);
     }
@@ -69,30 +68,20 @@ impl Feed {
         ApiResource::from_gvk_with_plural(&gvk, kind.plural)
     }
 
-    fn work(self: &Arc<Self>, store: Store<DynamicObject>, resource: ApiResource) -> impl Future<Output = ()> + use<> {
-        let feed = Arc::clone(self);
-        let keys = feed.wakes.clone().stream().map(move |(namespace, name)| {
-            let reference = ObjectRef::new_with(&name, resource.clone());
-            let reference = if namespace.is_empty() { reference } else { reference.within(&namespace) };
-            Ok::<_, std::convert::Infallible>(reference)
-        });
-        let reconcile = |object: Arc<DynamicObject>, feed: Arc<Self>| {
-            Box::pin(async move { feed.reconcile(&object).await.map(|()| Action::await_change()) })
-        };
+    async fn work(self: Arc<Self>, store: Store<DynamicObject>, resource: ApiResource) {
+        self.registrar.ready().await;
+        let queue = Queue { wakes: self.wakes.clone(), store, resource, at_once: AT_ONCE };
+        let reconcile = async |object: Arc<DynamicObject>, feed: Arc<Self>| feed.reconcile(&object).await;
         let retry = |object: Arc<DynamicObject>, failure: &Failure, feed: Arc<Self>| feed.retry(&object, failure);
-        async move {
-            feed.registrar.ready().await;
-            let config = QueueConfig::default().concurrency(AT_ONCE);
-            applier(reconcile, retry, feed, store, keys, config).for_each(|done| async move { log(&done) }).await;
-        }
+        queue.run(self, reconcile, retry).await;
     }
 
-    async fn reconcile(&self, object: &DynamicObject) -> Result<(), Failure> {
-        let Some(sighting) = self.sight(object) else { return Ok(()) };
+    async fn reconcile(&self, object: &DynamicObject) -> Result<Action, Failure> {
+        let Some(sighting) = self.sight(object) else { return Ok(Action::await_change()) };
         self.registrar.see(sighting.clone());
         let reading = self.source.reader.read(object, &self.source.client).await?;
         self.registrar.take(sighting, reading).await?;
-        Ok(())
+        Ok(Action::await_change())
     }
 
     fn retry(&self, object: &DynamicObject, failure: &Failure) -> Action {
@@ -155,12 +144,5 @@ impl Feed {
             uid: object.uid(),
             ..ObjectReference::default()
         }
-    }
-}
-
-/// What failed is logged where it is tried again; an object that went before its turn is nothing.
-fn log<T>(done: &Result<T, controller::Error<Failure, std::convert::Infallible>>) {
-    if let Err(error @ controller::Error::RunnerError(_)) = done {
-        tracing::error!(%error, "the queue does not run");
     }
 }

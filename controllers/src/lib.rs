@@ -13,10 +13,12 @@ mod feed;
 mod holders;
 mod metrics;
 mod parts;
+mod queue;
 mod registrar;
 mod reports;
 mod secrets;
 mod sources;
+mod term;
 mod wakes;
 
 pub use self::app::Controllers;

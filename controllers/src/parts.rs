@@ -15,7 +15,7 @@ use telemetry::readiness::Readiness;
 use crate::args::{Config, PartName};
 use crate::events::Events;
 use crate::metrics::Metrics;
-use crate::registrar::MayWrite;
+use crate::term::MayWrite;
 
 /// What every part gets. Cheap to clone.
 #[derive(Clone)]

@@ -28,10 +28,8 @@ use crate::events::{Events, Reason};
 use crate::metrics::{Metrics, Operation};
 use crate::reports::{Reports, Stage};
 use crate::secrets::{Meta, Secrets, Wanted, WriteError};
+use crate::term::MayWrite;
 use crate::wakes::Wakes;
-
-/// For how long this process may write from now on; zero if it does not lead.
-pub type MayWrite = Arc<dyn Fn() -> Duration + Send + Sync>;
 
 pub struct Registrar {
     state: Mutex<State>,

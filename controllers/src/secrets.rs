@@ -18,6 +18,8 @@ pub use register::claims::SOURCE_LABEL;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::term::{NotLeading, within};
+
 /// Whose fields these are.
 pub const MANAGER: &str = "cluster-gateway-controllers";
 /// Annotation: `group/Kind/namespace/name` of the object.
@@ -25,10 +27,6 @@ pub const OBJECT_ANNOTATION: &str = "cluster.core.oam.dev/source-object";
 pub const UID_ANNOTATION: &str = "cluster.core.oam.dev/source-uid";
 /// Annotation: `register::fingerprint` of what was written.
 pub const HASH_ANNOTATION: &str = "cluster.core.oam.dev/source-hash";
-/// For one call, if its caller leads for so long.
-const WITHIN: Duration = Duration::from_secs(10);
-/// A call that ends this long after its caller's term ends before another's begins.
-const AFTER_TERM: Duration = Duration::from_secs(2);
 const CONFLICT: u16 = 409;
 const NOT_FOUND: u16 = 404;
 
@@ -54,9 +52,8 @@ pub enum WriteError {
     /// By the time of the write, the Secret was not the one that was judged.
     #[error("the Secret changed meanwhile")]
     Taken,
-    /// Another replica writes now.
-    #[error("this replica does not lead")]
-    NotLeading,
+    #[error(transparent)]
+    NotLeading(#[from] NotLeading),
     #[error("the hub did not answer in time")]
     Timeout,
     #[error("the gateway could not use it: {0}")]
@@ -126,11 +123,6 @@ impl Secrets {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-/// For how long a call may take that writes, of one who leads for `term`.
-pub fn within(term: Duration) -> Result<Duration, WriteError> {
-    if term.is_zero() { Err(WriteError::NotLeading) } else { Ok(term.saturating_add(AFTER_TERM).min(WITHIN)) }
 }
 
 /// Says where it comes from.

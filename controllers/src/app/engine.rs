@@ -17,10 +17,11 @@ use crate::feed::Feed;
 use crate::holders;
 use crate::metrics::Metrics;
 use crate::parts;
-use crate::registrar::{self, FeedState, MayWrite, Registrar};
+use crate::registrar::{self, FeedState, Registrar};
 use crate::reports::Reports;
 use crate::secrets::Secrets;
 use crate::sources::{self, Source};
+use crate::term::MayWrite;
 use crate::wakes::Wakes;
 
 /// Name of the Lease, in the namespace of the Secrets.

@@ -34,6 +34,13 @@ pub enum Presence {
     Leaving,
 }
 
+/// Completes when the kind is being deleted, or is gone.
+pub async fn leaves(presence: &mut watch::Receiver<Presence>) {
+    if presence.wait_for(|presence| *presence == Presence::Leaving).await.is_err() {
+        std::future::pending::<()>().await;
+    }
+}
+
 /// Completes when the hub serves one of the kind's versions: the one that it prefers, if it is
 /// understood.
 pub async fn served(kind: &Kind, client: &Client) -> ApiResource {

@@ -18,7 +18,6 @@ use kube::{Api, ResourceExt as _};
 use net::backoff::Backoff;
 use register::claims::Object;
 use register::removals::BETWEEN_LISTS;
-use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Feed;
@@ -71,7 +70,7 @@ pub async fn objects(feed: Arc<Feed>, mut writer: Writer<DynamicObject>) {
         let mut seen = Seen::default();
         let end = tokio::select! {
             end = follow(&feed, &mut writer, &resource, &mut seen) => end,
-            () = leaves(&mut presence) => End::Broken,
+            () = crd::leaves(&mut presence) => End::Broken,
         };
         if seen.is_listed {
             failures = 0;
@@ -88,12 +87,6 @@ async fn unavailable_after_a_moment(feed: &Feed) {
     sleep(ABSENT_AFTER).await;
     feed.registrar.unavailable(feed.source.name.as_str(), feed.index);
     std::future::pending::<()>().await;
-}
-
-async fn leaves(presence: &mut Receiver<Presence>) {
-    if presence.wait_for(|presence| *presence == Presence::Leaving).await.is_err() {
-        std::future::pending::<()>().await;
-    }
 }
 
 async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiResource, seen: &mut Seen) -> End {

@@ -18,7 +18,6 @@ use hub::client::{self, HubClientError};
 use net::follow::Complaints;
 use register::cluster_profile::{GROUP, KIND, VERSIONS};
 use register::profile::Way;
-use tokio::sync::watch::Receiver;
 use tokio::time::sleep;
 
 use self::publisher::Publisher;
@@ -57,15 +56,9 @@ pub async fn run(context: Context<'_>) {
         tokio::select! {
             () = publisher.run() => {}
             () = changes(context.config, &way) => {}
-            () = leaves(&mut presence) => {}
+            () = crd::leaves(&mut presence) => {}
         }
         context.metrics.profiles.clear();
-    }
-}
-
-async fn leaves(presence: &mut Receiver<Presence>) {
-    if presence.wait_for(|presence| *presence == Presence::Leaving).await.is_err() {
-        std::future::pending::<()>().await;
     }
 }
 

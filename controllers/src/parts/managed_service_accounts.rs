@@ -17,14 +17,11 @@ use std::time::Duration;
 use api::cluster_name::ClusterName;
 use api::virtual_cluster::LOCAL;
 use fleet::Fleet;
-use futures_util::StreamExt as _;
-use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::DynamicObject;
-use kube::runtime::controller::{self, Action, Config as QueueConfig};
+use kube::runtime::controller::Action;
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::{applier, reflector::ObjectRef};
-use kube::{Client, ResourceExt as _};
+use kube::{Client, Resource as _, ResourceExt as _};
 use net::backoff::Backoff;
 use register::managed_service_account::{Account, Judgement, MemberAccount, Step, Why};
 use register::service_account_token::ServiceAccountToken;
@@ -39,8 +36,9 @@ use self::states::States;
 use super::Context;
 use crate::events::{Events, Reason};
 use crate::metrics::{AccountState, Metrics};
-use crate::registrar::MayWrite;
+use crate::queue::Queue;
 use crate::secrets::Secrets;
+use crate::term::MayWrite;
 use crate::wakes::{Key, Wakes};
 
 /// That are looked at, at a time.
@@ -93,24 +91,11 @@ pub async fn run(context: Context<'_>) {
 }
 
 async fn work(part: Arc<Part>) {
-    let accounts = part.accounts.clone();
-    let store = accounts.store.clone();
-    let keys = accounts.wakes.clone().stream().map(move |(namespace, name)| {
-        Ok::<ObjectRef<DynamicObject>, std::convert::Infallible>(accounts.reference(&namespace, &name))
-    });
-    let reconcile =
-        |object: Arc<DynamicObject>, part: Arc<Part>| Box::pin(async move { part.reconcile(&object).await });
+    let Accounts { store, wakes, resource } = part.accounts.clone();
+    let reconcile = async |object: Arc<DynamicObject>, part: Arc<Part>| part.reconcile(&object).await;
     let retry = |object: Arc<DynamicObject>, failure: &Failure, part: Arc<Part>| part.retry(&object, failure);
-    let config = QueueConfig::default().concurrency(AT_ONCE);
     part.addons.known().await;
-    applier(reconcile, retry, part, store, keys, config)
-        .for_each(|done| async move {
-            // What failed is logged where it is tried again.
-            if let Err(error @ controller::Error::RunnerError(_)) = done {
-                tracing::error!(%error, "the queue does not run");
-            }
-        })
-        .await;
+    Queue { wakes, store, resource, at_once: AT_ONCE }.run(part, reconcile, retry).await;
 }
 
 // === impl Part ===
@@ -258,9 +243,13 @@ impl Part {
             tracing::warn!(cluster = key.0, account = key.1, ?after, "{failure}");
         }
         if is_told {
-            self.events.tell(reference(object), Reason::TokenReportFailed, failure.to_string());
+            self.events.tell(
+                object.object_ref(&self.accounts.resource),
+                Reason::TokenReportFailed,
+                failure.to_string(),
+            );
         } else if let Failure::Member(MemberError::Away(_)) = failure {
-            self.events.tell(reference(object), Reason::ClusterAway, failure.to_string());
+            self.events.tell(object.object_ref(&self.accounts.resource), Reason::ClusterAway, failure.to_string());
         }
         Action::requeue(after)
     }
@@ -294,16 +283,4 @@ fn key(object: &DynamicObject) -> Key {
 
 fn key_of(account: &Account) -> Key {
     (account.namespace.clone(), account.name.clone())
-}
-
-fn reference(object: &DynamicObject) -> ObjectReference {
-    let resource = resource();
-    ObjectReference {
-        api_version: Some(resource.api_version),
-        kind: Some(resource.kind),
-        namespace: object.namespace(),
-        name: Some(object.name_any()),
-        uid: object.uid(),
-        ..ObjectReference::default()
-    }
 }

@@ -14,10 +14,9 @@ use fleet::Fleet;
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::applier;
-use kube::runtime::controller::{self, Action, Config as QueueConfig};
+use kube::runtime::controller::Action;
+use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer as StoreWriter;
-use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Client, ResourceExt as _};
 use net::backoff::Backoff;
 use register::profile::{Outcome, Registered, Way};
@@ -30,6 +29,7 @@ use super::writer::Writer;
 use super::{Context, probe, watches};
 use crate::events::Events;
 use crate::metrics::Metrics;
+use crate::queue::Queue;
 use crate::secrets::Meta;
 use crate::wakes::Wakes;
 
@@ -90,7 +90,7 @@ impl Publisher {
     /// Runs the watches and the queue. Never ends.
     pub async fn run(self: &Arc<Self>) {
         let store = StoreWriter::<Meta>::new(());
-        let queue = self.work(store.as_reader());
+        let queue = Arc::clone(self).work(store.as_reader());
         let secrets = Api::<Meta>::namespaced(self.hub.clone(), &self.place);
         let profiles = self.namespaces.iter().map(|name| {
             let api = self.writer.api(name);
@@ -104,19 +104,11 @@ impl Publisher {
         tokio::join!(secrets, join_all(profiles.collect::<Vec<_>>()), queue, removals);
     }
 
-    fn work(self: &Arc<Self>, store: Store<Meta>) -> impl Future<Output = ()> + use<> {
-        let keys = self.wakes.clone().stream().map(|(namespace, name)| {
-            Ok::<_, std::convert::Infallible>(ObjectRef::<Meta>::new(&name).within(&namespace))
-        });
-        let look = |secret: Arc<Meta>, publisher: Arc<Self>| Box::pin(async move { publisher.look(&secret).await });
+    async fn work(self: Arc<Self>, store: Store<Meta>) {
+        let queue = Queue { wakes: self.wakes.clone(), store, resource: (), at_once: AT_ONCE };
+        let look = async |secret: Arc<Meta>, publisher: Arc<Self>| publisher.look(&secret).await;
         let retry = |secret: Arc<Meta>, failure: &Unwritten, publisher: Arc<Self>| publisher.retry(&secret, failure);
-        let config = QueueConfig::default().concurrency(AT_ONCE);
-        let queue = applier(look, retry, Arc::clone(self), store, keys, config);
-        queue.for_each(|done| async move {
-            if let Err(error @ controller::Error::RunnerError(_)) = done {
-                tracing::error!(%error, "the queue does not run");
-            }
-        })
+        queue.run(self, look, retry).await;
     }
 
     /// All Secrets that register clusters.

@@ -1,8 +1,6 @@
 //! Writes of profiles: server-side apply without force, and deletion of exactly the profile that
 //! was judged.
 
-use std::time::Duration;
-
 use hub::Cause;
 use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
 use kube::{Api, Client};
@@ -11,13 +9,9 @@ use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::books::Profile;
-use crate::registrar::MayWrite;
 use crate::secrets::{MANAGER, is_of_fields};
+use crate::term::{MayWrite, NotLeading, within};
 
-/// For one call, if we lead for so long.
-const WITHIN: Duration = Duration::from_secs(10);
-/// A call that ends this long after its term ends before another's begins.
-const AFTER_TERM: Duration = Duration::from_secs(2);
 /// Writes at a time.
 const AT_ONCE: usize = 16;
 const CONFLICT: u16 = 409;
@@ -43,8 +37,8 @@ pub enum WriteError {
     /// Fields of another manager.
     #[error("{0}")]
     Conflict(String),
-    #[error("this replica does not lead")]
-    NotLeading,
+    #[error(transparent)]
+    NotLeading(#[from] NotLeading),
     #[error("the hub did not answer in time")]
     Timeout,
     #[error("{}", Cause::from(.0))]
@@ -109,12 +103,7 @@ impl Writer {
     async fn call<T>(&self, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, WriteError> {
         // Nobody closes it.
         let _permit = self.permits.acquire().await;
-        let term = (self.may_write)();
-        if term.is_zero() {
-            return Err(WriteError::NotLeading);
-        }
-        let within = term.saturating_add(AFTER_TERM).min(WITHIN);
-        timeout(within, call).await.map_err(|_| WriteError::Timeout)?.map_err(WriteError::from)
+        timeout(within((self.may_write)())?, call).await.map_err(|_| WriteError::Timeout)?.map_err(WriteError::from)
     }
 }
 

@@ -37,7 +37,7 @@ impl Failure {
             Self::Member(error) => match error {
                 MemberError::Refused(_) | MemberError::Forbidden(_) | MemberError::NotFound(_) => true,
                 MemberError::NoAuthority(_) => failures >= PATIENCE,
-                MemberError::NotRegistered(_) | MemberError::Away(_) | MemberError::NotLeading => false,
+                MemberError::NotRegistered(_) | MemberError::Away(_) | MemberError::NotLeading(_) => false,
             },
             // A quota, say, or a policy.
             Self::Hub(HubError::Hub(_, Cause::Status(status))) => matches!(status.code, 400 | 403 | 422),

@@ -1,8 +1,6 @@
 //! What the part reads and writes on the hub. Each write says which version it replaces: who wrote
 //! meanwhile is not overwritten.
 
-use std::time::Duration;
-
 use hub::Cause;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -14,11 +12,9 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::registrar::MayWrite;
-use crate::secrets::{MANAGER, within};
+use crate::secrets::MANAGER;
+use crate::term::{MayWrite, NotLeading, WITHIN, within};
 
-/// For one read.
-const WITHIN: Duration = Duration::from_secs(10);
 const NOT_FOUND: u16 = 404;
 const CONFLICT: u16 = 409;
 const TOKEN: &str = "token";
@@ -43,9 +39,8 @@ pub struct Held {
 pub enum HubError {
     #[error("cannot {0}: it changed meanwhile")]
     Changed(&'static str),
-    /// Another replica writes now.
-    #[error("this replica does not lead")]
-    NotLeading,
+    #[error(transparent)]
+    NotLeading(#[from] NotLeading),
     #[error("cannot {0}: the hub did not answer in time")]
     Timeout(&'static str),
     #[error("cannot {0}: the Secret cannot be read: {1}")]
@@ -150,7 +145,7 @@ impl Hub {
         what: &'static str,
         call: impl Future<Output = Result<T, kube::Error>>,
     ) -> Result<T, HubError> {
-        let within = within((self.may_write)()).map_err(|_| HubError::NotLeading)?;
+        let within = within((self.may_write)())?;
         let answer = timeout(within, call).await.map_err(|_| HubError::Timeout(what))?;
         answer.map_err(|error| told(what, &error))
     }

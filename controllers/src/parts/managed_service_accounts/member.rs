@@ -1,7 +1,5 @@
 //! One member, through the gateway: its ServiceAccount of a name, and tokens of it.
 
-use std::time::Duration;
-
 use api::cluster_name::ClusterName;
 use api::side::Side;
 use fleet::{Failure, Fleet, Kind};
@@ -15,11 +13,9 @@ use register::managed_service_account::{LABEL, MEMBER_NAMESPACE, MemberAccount};
 use secrecy::SecretString;
 use tokio::time::timeout;
 
-use crate::registrar::MayWrite;
-use crate::secrets::{MANAGER, within};
+use crate::secrets::MANAGER;
+use crate::term::{MayWrite, NotLeading, WITHIN, within};
 
-/// For one call. A member behind a tunnel that is being mended answers within this.
-const WITHIN: Duration = Duration::from_secs(10);
 /// Bytes of an answer. The longest is a bundle of CA certificates.
 const LARGEST: usize = 512 << 10;
 /// Of a CA, in bytes: it is written to the hub with each token.
@@ -55,9 +51,8 @@ pub enum MemberError {
         "cluster {0} has no CA certificate in ConfigMap {MEMBER_NAMESPACE}/{AUTHORITY}: look at its controller manager"
     )]
     NoAuthority(ClusterName),
-    /// Another replica writes now.
-    #[error("this replica does not lead")]
-    NotLeading,
+    #[error(transparent)]
+    NotLeading(#[from] NotLeading),
 }
 
 // === impl Member ===
@@ -149,7 +144,7 @@ impl Member {
     }
 
     async fn write<T>(&self, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, MemberError> {
-        let within = within((self.may_write)()).map_err(|_| MemberError::NotLeading)?;
+        let within = within((self.may_write)())?;
         self.answered(timeout(within, call).await.map_err(|_| Failure::late(within)))
     }
 

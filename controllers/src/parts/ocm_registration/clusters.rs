@@ -4,8 +4,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::api::core::v1::ObjectReference;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
@@ -50,8 +48,8 @@ pub struct Clusters {
 impl Worker for Clusters {
     const KIND: &'static str = "ManagedCluster";
 
-    fn work(self: Arc<Self>, object: Arc<DynamicObject>) -> BoxFuture<'static, Result<Action, Failure>> {
-        async move { self.reconcile(&object).await }.boxed()
+    fn work(&self, object: &DynamicObject) -> impl Future<Output = Result<Action, Failure>> + Send {
+        self.reconcile(object)
     }
 
     fn tries(&self) -> &Tries {

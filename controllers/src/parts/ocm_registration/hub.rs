@@ -1,7 +1,5 @@
 //! Calls to the hub: each within a time, and writes only while this replica leads.
 
-use std::time::Duration;
-
 use ::hub::Cause;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
@@ -10,12 +8,9 @@ use kube::{Api, Client};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::registrar::MayWrite;
 use crate::secrets::MANAGER;
+use crate::term::{MayWrite, NotLeading, WITHIN, within};
 
-const WITHIN: Duration = Duration::from_secs(10);
-/// A call that ends this long after its caller's term ends before another's begins.
-const AFTER_TERM: Duration = Duration::from_secs(2);
 const NOT_FOUND: u16 = 404;
 const CONFLICT: u16 = 409;
 
@@ -28,8 +23,8 @@ pub struct Hub {
 /// Why a call did not succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum CallError {
-    #[error("this replica does not lead")]
-    NotLeading,
+    #[error(transparent)]
+    NotLeading(#[from] NotLeading),
     #[error("the hub did not answer within {} s", WITHIN.as_secs())]
     Timeout,
     #[error("{}", Cause::from(.0))]
@@ -45,12 +40,7 @@ impl Hub {
 
     /// The same for a call that changes something.
     pub async fn write<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
-        let term = (self.may_write)();
-        if term.is_zero() {
-            return Err(CallError::NotLeading);
-        }
-        let within = term.saturating_add(AFTER_TERM).min(WITHIN);
-        timeout(within, call).await.map_err(|_| CallError::Timeout)?.map_err(CallError::Hub)
+        timeout(within((self.may_write)())?, call).await.map_err(|_| CallError::Timeout)?.map_err(CallError::Hub)
     }
 
     /// A merge patch. One that replaces a list has the version in it that it was computed from.

@@ -1,22 +1,18 @@
-//! kube's queue, for what is not a source: objects by name, sixteen at a time, each with its own
-//! back-off.
+//! What is worked on by name, sixteen at a time, each with its own back-off.
 
 use std::collections::HashMap;
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
-use futures_util::future::BoxFuture;
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::applier;
-use kube::runtime::controller::{Action, Config, Error};
-use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::controller::Action;
+use kube::runtime::reflector::Store;
 use net::backoff::Backoff;
 use parking_lot::Mutex;
 
 use super::hub::CallError;
+use crate::queue::Queue;
 use crate::wakes::Wakes;
 
 const AT_ONCE: u16 = 16;
@@ -29,7 +25,7 @@ pub trait Worker: Send + Sync + 'static {
     /// In logs.
     const KIND: &'static str;
 
-    fn work(self: Arc<Self>, object: Arc<DynamicObject>) -> BoxFuture<'static, Result<Action, Failure>>;
+    fn work(&self, object: &DynamicObject) -> impl Future<Output = Result<Action, Failure>> + Send;
 
     fn tries(&self) -> &Tries;
 }
@@ -70,16 +66,12 @@ impl Tries {
 
 /// Works on what is in `wakes`. Never ends.
 pub async fn run<W: Worker>(worker: Arc<W>, wakes: Wakes, store: Store<DynamicObject>, resource: ApiResource) {
-    let keys = wakes.stream().map(move |(_, name)| Ok::<_, Infallible>(ObjectRef::new_with(&name, resource.clone())));
-    let work = |object: Arc<DynamicObject>, worker: Arc<W>| {
-        Box::pin(async move {
-            let name = object.name_any();
-            let done = Arc::clone(&worker).work(object).await;
-            if done.is_ok() {
-                worker.tries().succeeded(&name);
-            }
-            done
-        })
+    let work = async |object: Arc<DynamicObject>, worker: Arc<W>| {
+        let done = worker.work(&object).await;
+        if done.is_ok() {
+            worker.tries().succeeded(&object.name_any());
+        }
+        done
     };
     let retry = |object: Arc<DynamicObject>, failure: &Failure, worker: Arc<W>| {
         if matches!(failure, Failure::Call(error) if error.is_conflict()) {
@@ -89,12 +81,5 @@ pub async fn run<W: Worker>(worker: Arc<W>, wakes: Wakes, store: Store<DynamicOb
         tracing::warn!(kind = W::KIND, name = object.name_any(), ?after, "{failure}");
         Action::requeue(after)
     };
-    let config = Config::default().concurrency(AT_ONCE);
-    applier(work, retry, worker, store, keys, config)
-        .for_each(|done| async move {
-            if let Err(error @ Error::RunnerError(_)) = done {
-                tracing::error!(%error, "the queue does not run");
-            }
-        })
-        .await;
+    Queue { wakes, store, resource, at_once: AT_ONCE }.run(worker, work, retry).await;
 }

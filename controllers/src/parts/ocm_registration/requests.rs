@@ -7,8 +7,6 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::FutureExt as _;
-use futures_util::future::BoxFuture;
 use k8s_openapi::api::authorization::v1::{
     ResourceAttributes, SubjectAccessReview, SubjectAccessReviewSpec, SubjectAccessReviewStatus,
 };
@@ -75,8 +73,8 @@ enum Outcome {
 impl Worker for Requests {
     const KIND: &'static str = "CertificateSigningRequest";
 
-    fn work(self: Arc<Self>, object: Arc<DynamicObject>) -> BoxFuture<'static, Result<Action, Failure>> {
-        async move { self.reconcile(&object).await }.boxed()
+    fn work(&self, object: &DynamicObject) -> impl Future<Output = Result<Action, Failure>> + Send {
+        self.reconcile(object)
     }
 
     fn tries(&self) -> &Tries {

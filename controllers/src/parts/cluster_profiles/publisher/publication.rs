@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use k8s_openapi::api::core::v1::{ObjectReference, Secret};
 use k8s_openapi::jiff::Timestamp;
+use kube::Resource as _;
 use register::profile::{Owner, Registered, is_said};
 use serde_json::Value;
 use tokio::time::sleep;
@@ -93,7 +93,7 @@ impl Publisher {
                     && let WriteError::Conflict(why) = &cause
                 {
                     let note = format!("ClusterProfile {namespace}/{name} is not written: {why}; remove these fields");
-                    self.events.tell(self.reference(secret), Reason::ProfileConflict, note);
+                    self.events.tell(secret.object_ref(&()), Reason::ProfileConflict, note);
                 }
                 Err(Unwritten { cluster: name.to_owned(), namespace: namespace.to_owned(), cause })
             }
@@ -108,18 +108,7 @@ impl Publisher {
                  (--clusterprofile-namespaces)"
             );
             tracing::warn!(cluster = name, "{note}");
-            self.events.tell(self.reference(secret), Reason::ProfileNameTaken, note);
-        }
-    }
-
-    fn reference(&self, secret: &Meta) -> ObjectReference {
-        ObjectReference {
-            api_version: Some("v1".to_owned()),
-            kind: Some(<Secret as k8s_openapi::Resource>::KIND.to_owned()),
-            namespace: Some(self.place.clone()),
-            name: secret.metadata.name.clone(),
-            uid: secret.metadata.uid.clone(),
-            ..ObjectReference::default()
+            self.events.tell(secret.object_ref(&()), Reason::ProfileNameTaken, note);
         }
     }
 
