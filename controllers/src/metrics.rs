@@ -2,7 +2,9 @@
 //! somebody asks.
 
 mod accounts;
+mod joining;
 mod profiles;
+mod tally;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -19,15 +21,13 @@ use register::expiry::Expiry;
 use telemetry::histogram::Histogram;
 
 pub use self::accounts::{AccountState, Accounts};
+pub use self::joining::{Decision, Joining};
 pub use self::profiles::{ProfileState, Profiles};
 use crate::reports::{Reports, Stage};
 
 const PREFIX: &str = "cluster_gateway_controllers";
 /// Seconds: a hub's write takes milliseconds, a queue of ten thousand a minute.
 const BOUNDS: &[f64] = &[0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 300.0];
-
-/// Of metrics that are there only while a part runs.
-type NoLabels = [(&'static str, &'static str); 0];
 
 /// All of them. Clones share their values.
 #[derive(Debug, Clone)]
@@ -38,11 +38,7 @@ pub struct Metrics {
     held: Family<OfSource, Gauge>,
     failures: Family<OfSource, Counter>,
     expiry: Family<OfCluster, Gauge>,
-    csr: Family<OfDecision, Counter>,
-    managed_clusters: Family<OfClusters, Gauge>,
-    /// 1 while ocm-registration works, 0 while it keeps out; nothing where it is not enabled.
-    stands_in: Family<NoLabels, Gauge>,
-    admission: Family<NoLabels, Gauge>,
+    pub joining: Joining,
     pub profiles: Profiles,
     pub leader: Gauge,
     /// Events dropped because the queue was full.
@@ -80,27 +76,6 @@ struct OfState {
     state: &'static str,
 }
 
-/// What became of a certificate request.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Decision {
-    Renewed,
-    Joined,
-    Person,
-    Unrecognized,
-    Paced,
-}
-
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfDecision {
-    decision: &'static str,
-}
-
-#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
-struct OfClusters {
-    accepted: &'static str,
-    available: &'static str,
-}
-
 /// Objects by source and state.
 #[derive(Debug)]
 struct Objects(Arc<Reports>);
@@ -117,20 +92,6 @@ impl Operation {
     }
 }
 
-// === impl Decision ===
-
-impl Decision {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Renewed => "renewed",
-            Self::Joined => "joined",
-            Self::Person => "person",
-            Self::Unrecognized => "unrecognized",
-            Self::Paced => "paced",
-        }
-    }
-}
-
 // === impl Metrics ===
 
 impl Metrics {
@@ -142,10 +103,7 @@ impl Metrics {
             held: Family::default(),
             failures: Family::default(),
             expiry: Family::default(),
-            csr: Family::default(),
-            managed_clusters: Family::default(),
-            stands_in: Family::default(),
-            admission: Family::default(),
+            joining: Joining::register(registry),
             profiles: Profiles::register(registry),
             leader: Gauge::default(),
             events_left_out: Counter::default(),
@@ -176,7 +134,6 @@ impl Metrics {
             "When a registered credential expires, as far as it says",
             metrics.expiry.clone(),
         );
-        metrics.register_registration(registry);
         registry.register(format!("{PREFIX}_leader"), "1 while this replica writes", metrics.leader.clone());
         registry.register(
             format!("{PREFIX}_events_left_out"),
@@ -185,43 +142,6 @@ impl Metrics {
         );
         registry.register_collector(Box::new(Objects(reports)));
         metrics
-    }
-
-    fn register_registration(&self, registry: &mut Registry) {
-        registry.register(format!("{PREFIX}_csr"), "Certificate requests of agents, by decision", self.csr.clone());
-        registry.register(
-            format!("{PREFIX}_managed_clusters"),
-            "ManagedClusters, by acceptance and availability",
-            self.managed_clusters.clone(),
-        );
-        registry.register(
-            format!("{PREFIX}_ocm_stands_in"),
-            "1 while ocm-registration works, 0 while Open Cluster Management's own controllers run",
-            self.stands_in.clone(),
-        );
-        registry.register(
-            format!("{PREFIX}_ocm_admission"),
-            "1 while the admission policies are in force, 0 while no cluster is accepted without them",
-            self.admission.clone(),
-        );
-    }
-
-    pub fn judged(&self, decision: Decision) {
-        self.csr.get_or_create(&OfDecision { decision: decision.as_str() }).inc();
-    }
-
-    /// There are `by` more `ManagedClusters` of this kind.
-    pub fn managed_clusters(&self, is_accepted: bool, available: &'static str, by: i64) {
-        let accepted = if is_accepted { "true" } else { "false" };
-        self.managed_clusters.get_or_create(&OfClusters { accepted, available }).inc_by(by);
-    }
-
-    pub fn ocm_stands_in(&self, does: bool) {
-        self.stands_in.get_or_create(&[]).set(does.into());
-    }
-
-    pub fn ocm_admission(&self, is_in_force: bool) {
-        self.admission.get_or_create(&[]).set(is_in_force.into());
     }
 
     pub fn source_available(&self, source: &'static str, is_available: bool) {
@@ -264,9 +184,7 @@ impl Metrics {
         self.available.clear();
         self.held.clear();
         self.expiry.clear();
-        self.managed_clusters.clear();
-        self.stands_in.clear();
-        self.admission.clear();
+        self.joining.clear();
         self.profiles.clear();
         self.accounts.clear();
     }

@@ -3,16 +3,16 @@
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
-use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 
 use super::PREFIX;
+use super::tally::Tally;
+use crate::wakes::Key;
 
 /// Clones share their values.
 #[derive(Debug, Clone, Default)]
 pub struct Accounts {
-    states: Family<OfState, Gauge>,
+    states: Tally<Key, OfState>,
     tokens: Counter,
 }
 
@@ -52,7 +52,7 @@ impl Accounts {
         registry.register(
             format!("{PREFIX}_managed_serviceaccounts"),
             "ManagedServiceAccounts, by outcome",
-            accounts.states.clone(),
+            accounts.states.family(),
         );
         registry.register(
             format!("{PREFIX}_managed_serviceaccount_tokens"),
@@ -66,15 +66,13 @@ impl Accounts {
         self.tokens.inc();
     }
 
-    /// One is no longer in a state, and in another now.
-    pub fn moved(&self, before: Option<AccountState>, now: Option<AccountState>) {
-        let gauge = |state: AccountState| self.states.get_or_create_owned(&OfState { state: state.as_str() });
-        if let Some(state) = before {
-            gauge(state).dec();
-        }
-        if let Some(state) = now {
-            gauge(state).inc();
-        }
+    /// What became of one.
+    pub fn settle(&self, key: &Key, state: AccountState) {
+        self.states.put(key.clone(), &OfState { state: state.as_str() });
+    }
+
+    pub fn forget(&self, key: &Key) {
+        self.states.forget(key);
     }
 
     /// Another replica writes now.

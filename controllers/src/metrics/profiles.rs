@@ -1,24 +1,19 @@
 //! What becomes of `ClusterProfiles`, and of the probes that they tell of.
 
-use std::collections::HashMap;
-use std::sync::Arc;
-
-use parking_lot::Mutex;
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
-use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use register::profile::Outcome;
 
+use super::tally::Tally;
 use super::{Operation, PREFIX};
 use crate::wakes::Key;
 
 /// Profiles by state, and counters. Clones share their values.
 #[derive(Debug, Clone, Default)]
 pub struct Profiles {
-    states: Arc<Mutex<HashMap<Key, ProfileState>>>,
-    count: Family<OfState, Gauge>,
+    states: Tally<Key, OfState>,
     writes: Family<OfOperation, Counter>,
     probes: Family<OfOutcome, Counter>,
 }
@@ -64,7 +59,7 @@ impl ProfileState {
 impl Profiles {
     pub fn register(registry: &mut Registry) -> Self {
         let profiles = Self::default();
-        let (count, writes, probes) = (profiles.count.clone(), profiles.writes.clone(), profiles.probes.clone());
+        let (count, writes, probes) = (profiles.states.family(), profiles.writes.clone(), profiles.probes.clone());
         registry.register(format!("{PREFIX}_cluster_profiles"), "ClusterProfiles of clusters, by outcome", count);
         registry.register(format!("{PREFIX}_cluster_profile_writes"), "Writes of ClusterProfiles", writes);
         registry.register(format!("{PREFIX}_cluster_probes"), "Probes of members through the gateway", probes);
@@ -73,31 +68,16 @@ impl Profiles {
 
     /// Says what became of one. True if that is news.
     pub fn settle(&self, namespace: &str, name: &str, state: ProfileState) -> bool {
-        let mut states = self.states.lock();
-        let before = states.insert((namespace.to_owned(), name.to_owned()), state);
-        if before == Some(state) {
-            return false;
-        }
-        self.count.get_or_create(&OfState { state: state.as_str() }).inc();
-        self.leave(before);
-        true
+        self.states.put((namespace.to_owned(), name.to_owned()), &OfState { state: state.as_str() })
     }
 
     pub fn forget(&self, namespace: &str, name: &str) {
-        let before = self.states.lock().remove(&(namespace.to_owned(), name.to_owned()));
-        self.leave(before);
-    }
-
-    fn leave(&self, state: Option<ProfileState>) {
-        if let Some(state) = state {
-            self.count.get_or_create(&OfState { state: state.as_str() }).dec();
-        }
+        self.states.forget(&(namespace.to_owned(), name.to_owned()));
     }
 
     /// Another replica publishes, or nobody.
     pub fn clear(&self) {
-        self.states.lock().clear();
-        self.count.clear();
+        self.states.clear();
     }
 
     pub fn wrote(&self, operation: Operation) {
@@ -123,7 +103,7 @@ mod tests {
     fn each_profile_counts_once_as_what_became_of_it() {
         let mut registry = Registry::default();
         let profiles = Profiles::register(&mut registry);
-        let count = |state: &'static str| profiles.count.get_or_create(&OfState { state }).get();
+        let count = |state: &'static str| profiles.states.family().get_or_create(&OfState { state }).get();
         assert!(profiles.settle("n", "a", ProfileState::Failed) && profiles.settle("n", "b", ProfileState::Taken));
         assert!(!profiles.settle("n", "b", ProfileState::Taken), "no news");
         assert!(profiles.settle("n", "a", ProfileState::Published));

@@ -5,7 +5,6 @@
 
 mod admission;
 mod beats;
-mod census;
 mod clusters;
 mod hub;
 mod mirror;
@@ -30,7 +29,6 @@ use tokio::time::{Instant, sleep};
 
 use self::admission::{Admission, Verdict};
 use self::beats::Beats;
-use self::census::Census;
 use self::clusters::Clusters;
 use self::hub::Hub;
 use self::mirror::{Mirror, Writers};
@@ -90,7 +88,7 @@ pub async fn run(context: Context<'_>) {
 
 /// Completes when upstream's controllers do not run.
 async fn wait_alone(context: &Context<'_>, rivals: &mut watch::Receiver<Rivals>) {
-    context.metrics.ocm_stands_in(false);
+    context.metrics.joining.keep_out();
     let not_ready = context.readiness.block(RIVAL);
     loop {
         let known = rivals.borrow_and_update().clone();
@@ -109,7 +107,7 @@ async fn wait_alone(context: &Context<'_>, rivals: &mut watch::Receiver<Rivals>)
         }
     }
     drop(not_ready);
-    context.metrics.ocm_stands_in(true);
+    context.metrics.joining.begin();
     tracing::info!("ocm-registration stands in for Open Cluster Management's registration controllers");
 }
 
@@ -149,7 +147,7 @@ async fn keep_asking(context: &Context<'_>, shared: &Shared) {
         if let Some(name) = some {
             let verdict = shared.admission.ask(&name).await;
             let is_in_force = verdict == Verdict::InForce;
-            context.metrics.ocm_admission(is_in_force);
+            context.metrics.joining.admission(is_in_force);
             match verdict.objection() {
                 None => not_ready = None,
                 Some(objection) if not_ready.is_none() => {
@@ -198,7 +196,7 @@ impl Shared {
             rights: Arc::clone(&self.rights),
             beats: Arc::clone(&self.beats),
             admission: Arc::clone(&self.admission),
-            census: Census::new(context.metrics.clone()),
+            metrics: context.metrics.joining.clone(),
             events: context.events.clone(),
             tries: queue::Tries::default(),
         }
@@ -214,7 +212,7 @@ impl Shared {
             admission: Arc::clone(&self.admission),
             trusted: context.config.ocm_auto_approve_users.clone(),
             events: context.events.clone(),
-            metrics: context.metrics.clone(),
+            metrics: context.metrics.joining.clone(),
             pace: parking_lot::Mutex::default(),
             started: Instant::now(),
             tries: queue::Tries::default(),

@@ -21,8 +21,8 @@ pub struct States {
     metrics: Accounts,
 }
 
+#[derive(Default)]
 struct Known {
-    state: State,
     failures: u32,
     issued: Option<Instant>,
 }
@@ -69,9 +69,8 @@ impl States {
 
     /// It is not ours to look after.
     pub fn forget(&self, key: &Key) {
-        if let Some(known) = self.known.lock().remove(key) {
-            self.metrics.moved(Some(known.state), None);
-        }
+        self.known.lock().remove(key);
+        self.metrics.forget(key);
     }
 
     /// Forgets those for which `is_there` does not hold.
@@ -83,14 +82,8 @@ impl States {
     }
 
     fn change(&self, key: &Key, state: State, change: impl FnOnce(&mut Known)) {
-        let mut all = self.known.lock();
-        let before = all.get(key).map(|known| known.state);
-        let known = all.entry(key.clone()).or_insert(Known { state, failures: 0, issued: None });
-        known.state = state;
-        change(known);
-        if before != Some(state) {
-            self.metrics.moved(before, Some(state));
-        }
+        change(self.known.lock().entry(key.clone()).or_default());
+        self.metrics.settle(key, state);
     }
 }
 

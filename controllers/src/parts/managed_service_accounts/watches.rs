@@ -71,7 +71,8 @@ pub async fn objects(part: &Part, mut writer: Writer<DynamicObject>) {
             Event::InitApply(object) => drop(listed.insert(key(object))),
             Event::InitDone => {
                 part.states.retain(|key| listed.contains(key));
-                part.watched.retain(|cluster| accounts.are_in(cluster.as_str()));
+                let clusters: HashSet<&str> = listed.iter().map(|(namespace, _)| namespace.as_str()).collect();
+                part.watched.retain(|cluster| clusters.contains(cluster.as_str()));
                 accounts.wake_all();
             }
             Event::Apply(object) if is_news => accounts.wakes.push(&key(object).0, &key(object).1),

@@ -5,7 +5,6 @@
 //! silent, by timer, or comes back.
 
 use std::collections::{BTreeSet, HashMap};
-use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -23,7 +22,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
-use super::hub::{now, value};
+use super::hub::now;
 use crate::wakes::Wakes;
 
 const PAGE: u32 = 500;
@@ -147,9 +146,9 @@ impl Beats {
     fn take(&self, lease: &Lease, (store, resource): (&Store<DynamicObject>, &ApiResource), wakes: &Wakes) {
         let name = lease.namespace().unwrap_or_default();
         let Some(renewed) = renewed(lease) else { return };
-        let cluster: Option<Arc<DynamicObject>> = store.get(&ObjectRef::new_with(&name, resource.clone()));
-        let cluster = cluster.map(|cluster| value(&cluster));
-        if self.see(&name, renewed, cluster.as_ref()) {
+        let cluster = store.get(&ObjectRef::new_with(&name, resource.clone()));
+        // Of its fields alone, for each renewal: those of its metadata are not asked for.
+        if self.see(&name, renewed, cluster.as_ref().map(|cluster| &cluster.data)) {
             wakes.push("", &name);
         }
     }

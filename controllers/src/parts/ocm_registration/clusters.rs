@@ -23,11 +23,11 @@ use serde_json::{Value, json};
 
 use super::admission::Admission;
 use super::beats::{Beats, renewed};
-use super::census::Census;
 use super::hub::{CallError, Hub, found, now, now_text, value};
 use super::queue::{Failure, Tries, Worker};
 use super::rights::{Refused, Rights};
 use crate::events::{Events, Reason};
+use crate::metrics::Joining;
 
 /// Between looks at what a cluster that leaves still has.
 const STILL_THERE: Duration = Duration::from_secs(1);
@@ -38,7 +38,7 @@ pub struct Clusters {
     pub rights: Arc<Rights>,
     pub beats: Arc<Beats>,
     pub admission: Arc<Admission>,
-    pub census: Census,
+    pub metrics: Joining,
     pub events: Events,
     pub tries: Tries,
 }
@@ -66,7 +66,7 @@ impl Clusters {
             Standing::New if self.rights.were_given(&rights) => Standing::Denied,
             standing => standing,
         };
-        self.census.count(&name, standing == Standing::Accepted, condition::status(&cluster, AVAILABLE));
+        self.metrics.count(&name, standing == Standing::Accepted, condition::status(&cluster, AVAILABLE));
         let (mut conditions, mut refused) = (Vec::new(), None);
         match standing {
             Standing::Leaving => return self.leave(&cluster, &rights).await,

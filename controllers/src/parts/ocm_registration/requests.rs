@@ -33,7 +33,7 @@ use super::hub::{CallError, Hub, found, now_text, value};
 use super::queue::{Failure, Tries, Worker};
 use super::rights::Rights;
 use crate::events::{Events, Reason};
-use crate::metrics::{Decision, Metrics};
+use crate::metrics::{Decision, Joining};
 
 /// Upstream's: scripts know it.
 const REASON: &str = "AutoApprovedByHubCSRApprovingController";
@@ -55,7 +55,7 @@ pub struct Requests {
     /// `--ocm-auto-approve-users`.
     pub trusted: Vec<String>,
     pub events: Events,
-    pub metrics: Metrics,
+    pub metrics: Joining,
     pub pace: Mutex<Pace>,
     pub started: Instant,
     pub tries: Tries,

@@ -103,7 +103,7 @@ fn moves(shared: &Shared, event: &Event<DynamicObject>) -> bool {
 
 fn forget(shared: &Shared, clusters: &Clusters, known: &mut HashSet<String>, name: &str) {
     known.remove(name);
-    clusters.census.forget(name);
+    clusters.metrics.forget(name);
     clusters.tries().forget(name);
     shared.leftovers.push("", name);
 }

@@ -1,0 +1,94 @@
+//! A gauge by groups in which each thing counts once: in the group into which it was put last.
+
+use std::collections::HashMap;
+use std::fmt::Debug;
+use std::hash::Hash;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+
+/// Clones share their values.
+#[derive(Debug)]
+pub struct Tally<K, G> {
+    groups: Arc<Mutex<HashMap<K, G>>>,
+    count: Family<G, Gauge>,
+}
+
+// === impl Tally ===
+
+impl<K, G> Clone for Tally<K, G> {
+    fn clone(&self) -> Self {
+        Self { groups: Arc::clone(&self.groups), count: self.count.clone() }
+    }
+}
+
+impl<K, G: Clone + Hash + Eq> Default for Tally<K, G> {
+    fn default() -> Self {
+        Self { groups: Arc::default(), count: Family::default() }
+    }
+}
+
+impl<K, G> Tally<K, G>
+where
+    K: Hash + Eq,
+    G: Clone + Hash + Eq + Debug + EncodeLabelSet,
+{
+    /// What is registered.
+    pub fn family(&self) -> Family<G, Gauge> {
+        self.count.clone()
+    }
+
+    /// Puts one into a group. True if that is news.
+    pub fn put(&self, key: K, group: &G) -> bool {
+        let mut groups = self.groups.lock();
+        let before = groups.insert(key, group.clone());
+        if before.as_ref() == Some(group) {
+            return false;
+        }
+        self.count.get_or_create(group).inc();
+        self.leave(before);
+        true
+    }
+
+    pub fn forget(&self, key: &K) {
+        let before = self.groups.lock().remove(key);
+        self.leave(before);
+    }
+
+    /// Nobody counts any more, or another replica.
+    pub fn clear(&self) {
+        self.groups.lock().clear();
+        self.count.clear();
+    }
+
+    fn leave(&self, group: Option<G>) {
+        if let Some(group) = group {
+            self.count.get_or_create(&group).dec();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_counts_once_also_after_a_new_beginning() {
+        let tally = Tally::<&str, [(&str, &str); 1]>::default();
+        let of = |state| [("state", state)];
+        let count = |state| tally.family().get_or_create(&of(state)).get();
+        assert!(tally.put("a", &of("new")) && tally.put("b", &of("new")));
+        assert!(!tally.put("b", &of("new")), "no news");
+        assert!(tally.put("a", &of("old")));
+        assert_eq!((count("new"), count("old")), (1, 1));
+        tally.forget(&"b");
+        tally.forget(&"never seen");
+        assert_eq!(count("new"), 0);
+        tally.clear();
+        tally.put("a", &of("new"));
+        assert_eq!((count("new"), count("old")), (1, 0));
+    }
+}
