@@ -15,7 +15,7 @@ use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::secrets::MANAGER;
+use crate::calls::MANAGER;
 
 /// Waiting to be sent.
 const MOST_WAITING: usize = 1024;

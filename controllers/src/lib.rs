@@ -7,6 +7,7 @@
 mod admin;
 mod app;
 pub mod args;
+mod calls;
 pub mod commands;
 mod events;
 mod feed;

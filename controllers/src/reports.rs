@@ -11,6 +11,8 @@ use register::claims::Object;
 use serde::Serialize;
 use tokio::time::Instant;
 
+use crate::calls::now_text;
+
 /// Between tries of one object that fails.
 const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
 
@@ -114,8 +116,7 @@ impl Reports {
     pub fn written(&self, object: &Object) -> Option<Duration> {
         let mut reports = self.0.lock();
         let report = reports.get_mut(object)?;
-        let now = k8s_openapi::jiff::Timestamp::now();
-        report.last_write = Some(now.strftime("%Y-%m-%dT%H:%M:%SZ").to_string());
+        report.last_write = Some(now_text());
         report.since.take().map(|since| since.elapsed())
     }
 

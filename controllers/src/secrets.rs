@@ -10,7 +10,7 @@ use std::time::Duration;
 use api::secret::ClusterSecret;
 use hub::Cause;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, Patch, PatchParams, Preconditions};
+use kube::api::{Patch, PatchParams};
 use kube::core::{PartialObjectMeta, Status};
 use kube::{Api, Client};
 use register::claims::Object;
@@ -18,17 +18,14 @@ pub use register::claims::SOURCE_LABEL;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
+use crate::calls::{CONFLICT, MANAGER, NOT_FOUND, deleting, is};
 use crate::term::{NotLeading, within};
 
-/// Whose fields these are.
-pub const MANAGER: &str = "cluster-gateway-controllers";
 /// Annotation: `group/Kind/namespace/name` of the object.
 pub const OBJECT_ANNOTATION: &str = "cluster.core.oam.dev/source-object";
 pub const UID_ANNOTATION: &str = "cluster.core.oam.dev/source-uid";
 /// Annotation: `register::fingerprint` of what was written.
 pub const HASH_ANNOTATION: &str = "cluster.core.oam.dev/source-hash";
-const CONFLICT: u16 = 409;
-const NOT_FOUND: u16 = 404;
 
 /// Metadata of a cluster Secret.
 pub type Meta = PartialObjectMeta<Secret>;
@@ -115,11 +112,10 @@ impl Secrets {
     /// Removes the Secret that was judged, and no later one of its name. One that is gone already
     /// is removed.
     pub async fn remove(&self, name: &str, (uid, version): (&str, &str), term: Duration) -> Result<(), WriteError> {
-        let preconditions = Preconditions { uid: Some(uid.to_owned()), resource_version: Some(version.to_owned()) };
-        let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let parameters = deleting(uid, Some(version));
         match timeout(within(term)?, self.api.delete(name, &parameters)).await.map_err(|_| WriteError::Timeout)? {
             Ok(_) => Ok(()),
-            Err(kube::Error::Api(status)) if status.code == NOT_FOUND => Ok(()),
+            Err(error) if is(&error, NOT_FOUND) => Ok(()),
             Err(error) => Err(error.into()),
         }
     }

@@ -27,6 +27,7 @@ use tokio::time::timeout;
 use self::referring::ReferringReader;
 
 use crate::args::{Config, SourceName};
+use crate::calls::value;
 use crate::secrets::Meta;
 use crate::wakes::Key;
 
@@ -172,13 +173,7 @@ async fn secret(
     let place = || format!("{namespace}/{name}");
     let answer = timeout(WITHIN, api.get_opt(name)).await.map_err(|_| ReadError::Timeout(place()))?;
     let object = answer.map_err(|source| ReadError::Hub { place: place(), source })?;
-    Ok(object.map(|object| SecretObject::read(&as_value(&object))))
-}
-
-/// An object as JSON, for those who read it.
-fn as_value(object: &DynamicObject) -> Value {
-    // An object that came as JSON is JSON.
-    serde_json::to_value(object).unwrap_or_default()
+    Ok(object.map(|object| SecretObject::read(&value(&object))))
 }
 
 /// Leaves out what no reader looks at: annotations may have 256 KiB, and the rest of an object

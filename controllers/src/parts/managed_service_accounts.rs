@@ -34,6 +34,7 @@ use self::hub::{Held, Hub, HubError};
 use self::member::{Member, MemberError};
 use self::states::States;
 use super::Context;
+use crate::calls::value;
 use crate::events::{Events, Reason};
 use crate::metrics::{AccountState, Metrics};
 use crate::queue::Queue;
@@ -103,9 +104,7 @@ async fn work(part: Arc<Part>) {
 impl Part {
     async fn reconcile(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let key = key(object);
-        // An object that came as JSON is JSON.
-        let mut account =
-            Account::read(&serde_json::to_value(object).unwrap_or_default()).map_err(Failure::Unreadable)?;
+        let mut account = Account::read(&value(object)).map_err(Failure::Unreadable)?;
         match account.step(self.addons.is_in(&key.0), now()) {
             Step::Leave => self.states.forget(&key),
             Step::HandOver => {
@@ -263,7 +262,7 @@ fn next(account: &Account, due: i64) -> Action {
 
 /// Until one is to be deleted, if that is still to come.
 fn ends_in(object: &DynamicObject) -> Option<Duration> {
-    let account = Account::read(&serde_json::to_value(object).ok()?).ok()?;
+    let account = Account::read(&value(object)).ok()?;
     account.end().filter(|end| *end > now()).map(until)
 }
 

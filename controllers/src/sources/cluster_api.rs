@@ -9,7 +9,8 @@ use register::Rules;
 use register::cluster_api;
 use register::reading::Reading;
 
-use super::{Kind, Read, Reader, Related, as_value, keep, secret};
+use super::{Kind, Read, Reader, Related, keep, secret};
+use crate::calls::value;
 use crate::secrets::Meta;
 use crate::wakes::Key;
 
@@ -32,7 +33,7 @@ impl Reader for ClusterApi {
             let namespace = object.namespace().unwrap_or_default();
             let found = secret(client, &cluster_api::kubeconfig_secret(&namespace, &object.name_any())).await?;
             Ok(match found.transpose() {
-                Ok(secret) => cluster_api::read(&as_value(object), secret.as_ref(), &self.0),
+                Ok(secret) => cluster_api::read(&value(object), secret.as_ref(), &self.0),
                 Err(refused) => Reading::Refused(refused),
             })
         }

@@ -8,7 +8,9 @@ use kube::api::DynamicObject;
 use register::Rules;
 use register::cluster_profile::{self, Providers};
 
-use super::{Kind, Read, Reader, as_value, keep};
+use crate::calls::value;
+
+use super::{Kind, Read, Reader, keep};
 
 pub const KIND: Kind = Kind {
     group: cluster_profile::GROUP,
@@ -27,12 +29,12 @@ pub struct ClusterProfiles {
 
 impl Reader for ClusterProfiles {
     fn read<'a>(&'a self, object: &'a DynamicObject, _: &'a Client) -> Read<'a> {
-        future::ready(Ok(cluster_profile::read(&as_value(object), &self.providers, &self.rules))).boxed()
+        future::ready(Ok(cluster_profile::read(&value(object), &self.providers, &self.rules))).boxed()
     }
 
     /// Those that this program writes are none of another manager's.
     fn is_of_source(&self, object: &DynamicObject) -> bool {
-        !cluster_profile::is_own(&as_value(object))
+        !cluster_profile::is_own(&value(object))
     }
 
     fn prune(&self, object: &mut DynamicObject) {

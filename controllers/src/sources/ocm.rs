@@ -10,7 +10,8 @@ use register::Rules;
 use register::ocm::{self, Reach};
 use register::reading::{Reading, SecretReference};
 
-use super::{Kind, Read, Reader, Related, as_value, keep, secret};
+use super::{Kind, Read, Reader, Related, keep, secret};
+use crate::calls::value;
 use crate::secrets::Meta;
 use crate::wakes::Key;
 
@@ -31,7 +32,7 @@ pub struct Ocm {
 impl Reader for Ocm {
     fn read<'a>(&'a self, object: &'a DynamicObject, client: &'a Client) -> Read<'a> {
         async move {
-            let cluster = as_value(object);
+            let cluster = value(object);
             // A no counts at once, whether or not the Secret can be read.
             if !ocm::is_accepted(&cluster) {
                 return Ok(ocm::read(&cluster, None, self.reach, &self.rules));

@@ -10,7 +10,8 @@ use register::reading::{Reading, SecretObject, SecretReference};
 use serde_json::Value;
 
 use super::references::References;
-use super::{Read, ReadError, Reader, Related, as_value, keep, secret};
+use super::{Read, ReadError, Reader, Related, keep, secret};
+use crate::calls::value;
 use crate::secrets::Meta;
 use crate::wakes::Key;
 
@@ -40,7 +41,7 @@ impl ReferringReader {
 
     /// Reads an object with the Secrets that it refers to, and remembers which those are.
     async fn with_secrets(&self, object: &DynamicObject, client: &Client) -> Result<Reading, ReadError> {
-        let value = as_value(object);
+        let value = value(object);
         let secrets = (self.kind.references)(&value);
         // Before they are read: a change meanwhile leads here again.
         self.references.put(&(object.namespace().unwrap_or_default(), object.name_any()), &secrets);

@@ -5,9 +5,15 @@
 
 use std::collections::BTreeMap;
 
+use k8s_openapi::jiff::Timestamp;
 use serde_json::Value;
 
 use crate::Refused;
+
+/// A moment as `metav1.Time` is written: RFC 3339 in UTC, whole seconds.
+pub fn moment(time: Timestamp) -> String {
+    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+}
 
 /// No name of a field has a dot in it, so paths need no escapes.
 pub(crate) fn field<'a>(object: &'a Value, path: &str) -> Option<&'a Value> {

@@ -31,4 +31,5 @@ mod samples;
 pub mod service_account_token;
 
 pub use self::endpoints::Rules;
+pub use self::fields::moment;
 pub use self::refused::Refused;

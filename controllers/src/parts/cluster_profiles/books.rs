@@ -11,7 +11,7 @@ use parking_lot::Mutex;
 use register::profile::{Owner, owner};
 use serde_json::Value;
 
-use crate::secrets::MANAGER;
+use crate::calls::{MANAGER, value};
 use crate::wakes::Key;
 
 /// Of the namespaces that are published into.
@@ -102,7 +102,7 @@ impl Profile {
             entries.retain(|entry| entry.manager.as_deref() == Some(MANAGER));
         }
         let (uid, version) = (object.uid().unwrap_or_default(), object.resource_version().unwrap_or_default());
-        let value = serde_json::to_value(object).unwrap_or_default();
+        let value = value(&object);
         let owner = owner(&value, place);
         let text = if owner == Owner::We { value.to_string() } else { String::new() };
         Self { uid, version, owner, text: text.into() }

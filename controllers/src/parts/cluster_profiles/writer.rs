@@ -2,20 +2,19 @@
 //! was judged.
 
 use hub::Cause;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, Preconditions};
+use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 use super::books::Profile;
-use crate::secrets::{MANAGER, is_of_fields};
+use crate::calls::{CONFLICT, MANAGER, NOT_FOUND, deleting, is};
+use crate::secrets::is_of_fields;
 use crate::term::{MayWrite, NotLeading, within};
 
 /// Writes at a time.
 const AT_ONCE: usize = 16;
-const CONFLICT: u16 = 409;
-const NOT_FOUND: u16 = 404;
 
 pub struct Writer {
     client: Client,
@@ -90,12 +89,10 @@ impl Writer {
     /// Removes the profile that was judged, and no later one of its name. One that is gone already
     /// is removed.
     pub async fn remove(&self, namespace: &str, name: &str, profile: &Profile) -> Result<(), WriteError> {
-        let (uid, version) = (Some(profile.uid.clone()), Some(profile.version.clone()));
-        let preconditions = Some(Preconditions { uid, resource_version: version });
-        let parameters = DeleteParams { preconditions, ..DeleteParams::default() };
+        let parameters = deleting(&profile.uid, Some(&profile.version));
         let api = self.api(namespace);
         match self.call(api.delete(name, &parameters)).await {
-            Err(WriteError::Hub(kube::Error::Api(status))) if status.code == NOT_FOUND => Ok(()),
+            Err(WriteError::Hub(error)) if is(&error, NOT_FOUND) => Ok(()),
             outcome => outcome.map(drop),
         }
     }

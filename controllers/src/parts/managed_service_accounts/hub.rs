@@ -4,19 +4,17 @@
 use hub::Cause;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{ApiResource, DeleteParams, DynamicObject, Patch, PatchParams, PostParams, Preconditions};
-use kube::{Api, Client};
+use kube::Client;
+use kube::api::{Api, ApiResource, DynamicObject, Patch};
 use register::managed_service_account::{Account, KIND, LABEL};
 use register::reading::SecretObject;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::secrets::MANAGER;
+use crate::calls::{CONFLICT, NOT_FOUND, creating, deleting, is, merging, value};
 use crate::term::{MayWrite, NotLeading, WITHIN, within};
 
-const NOT_FOUND: u16 = 404;
-const CONFLICT: u16 = 409;
 const TOKEN: &str = "token";
 const CA: &str = "ca.crt";
 
@@ -67,8 +65,7 @@ impl Hub {
         let api: Api<DynamicObject> = Api::namespaced_with(self.client.clone(), &account.namespace, &resource);
         let answer = timeout(WITHIN, api.get_opt(&account.name)).await.map_err(|_| HubError::Timeout(WHAT))?;
         let Some(object) = answer.map_err(|error| told(WHAT, &error))? else { return Ok(None) };
-        // An object that came as JSON is JSON.
-        let value = serde_json::to_value(&object).unwrap_or_default();
+        let value = value(&object);
         let keys = value["data"].as_object().into_iter().flat_map(|data| data.keys().cloned()).collect();
         let secret = SecretObject::read(&value).map_err(|refused| HubError::Unreadable(WHAT, refused))?;
         let (uid, version) = (object.metadata.uid, object.metadata.resource_version);
@@ -96,15 +93,14 @@ impl Hub {
         let Some(held) = held else {
             document["type"] = "Opaque".into();
             let secret: Secret = serde_json::from_value(document).map_err(|_| HubError::Changed(WHAT))?;
-            let parameters = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
-            return self.write(WHAT, api.create(&parameters, &secret)).await.map(drop);
+            return self.write(WHAT, api.create(&creating(), &secret)).await.map(drop);
         };
         document["metadata"]["uid"] = held.uid.as_str().into();
         document["metadata"]["resourceVersion"] = held.version.as_str().into();
         for other in held.keys.iter().filter(|key| ![CA, TOKEN].contains(&key.as_str())) {
             document["data"][other] = Value::Null;
         }
-        self.write(WHAT, api.patch_metadata(&account.name, &parameters(), &Patch::Merge(&document))).await.map(drop)
+        self.write(WHAT, api.patch_metadata(&account.name, &merging(), &Patch::Merge(&document))).await.map(drop)
     }
 
     /// Sets our finalizer, or takes it off.
@@ -113,7 +109,7 @@ impl Hub {
         let document = json!({"metadata": {
             "uid": account.uid, "resourceVersion": account.version, "finalizers": account.finalizers(is_held)}});
         let api = self.accounts(account);
-        match self.write(WHAT, api.patch(&account.name, &parameters(), &Patch::Merge(&document))).await {
+        match self.write(WHAT, api.patch(&account.name, &merging(), &Patch::Merge(&document))).await {
             Ok(written) => {
                 account.version = written.metadata.resource_version.unwrap_or_default();
                 Ok(())
@@ -126,13 +122,12 @@ impl Hub {
     pub async fn put_status(&self, account: &Account, status: &Value) -> Result<(), HubError> {
         let document = json!({"metadata": {"uid": account.uid, "resourceVersion": account.version}, "status": status});
         let (api, patch) = (self.accounts(account), Patch::Merge(&document));
-        self.write("write the status", api.patch_status(&account.name, &parameters(), &patch)).await.map(drop)
+        self.write("write the status", api.patch_status(&account.name, &merging(), &patch)).await.map(drop)
     }
 
     /// Deletes a `ManagedServiceAccount`, and no later one of its name.
     pub async fn delete(&self, account: &Account) -> Result<(), HubError> {
-        let preconditions = Preconditions { uid: Some(account.uid.clone()), resource_version: None };
-        let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let parameters = deleting(&account.uid, None);
         let api = self.accounts(account);
         match self.write("delete it", api.delete(&account.name, &parameters)).await {
             Err(HubError::Hub(_, Cause::Status(status))) if status.code == NOT_FOUND => Ok(()),
@@ -151,14 +146,10 @@ impl Hub {
     }
 }
 
-fn parameters() -> PatchParams {
-    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
-}
-
 /// The hub's words name objects and fields, never values.
 fn told(what: &'static str, error: &kube::Error) -> HubError {
     match error {
-        kube::Error::Api(status) if status.code == CONFLICT => HubError::Changed(what),
+        other if is(other, CONFLICT) => HubError::Changed(what),
         other => HubError::Hub(what, Cause::from(other)),
     }
 }

@@ -6,14 +6,13 @@ use fleet::{Failure, Fleet, Kind};
 use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
 use k8s_openapi::api::core::v1::{ConfigMap, Namespace, ServiceAccount};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::api::{DeleteParams, PostParams, Preconditions};
 use kube::{Api, Client};
 use net::tls::keypair::certificates;
 use register::managed_service_account::{LABEL, MEMBER_NAMESPACE, MemberAccount};
 use secrecy::SecretString;
 use tokio::time::timeout;
 
-use crate::secrets::MANAGER;
+use crate::calls::{creating, deleting};
 use crate::term::{MayWrite, NotLeading, WITHIN, within};
 
 /// Bytes of an answer. The longest is a bundle of CA certificates.
@@ -83,7 +82,7 @@ impl Member {
         let labels = [(LABEL.to_owned(), "true".to_owned())].into();
         let metadata = ObjectMeta { name: Some(name.to_owned()), labels: Some(labels), ..ObjectMeta::default() };
         let account = ServiceAccount { metadata, ..ServiceAccount::default() };
-        let (accounts, parameters) = (self.accounts(), parameters());
+        let (accounts, parameters) = (self.accounts(), creating());
         let create = || self.write(accounts.create(&parameters, &account));
         let created = match create().await {
             Err(MemberError::NotFound(_)) => {
@@ -105,7 +104,7 @@ impl Member {
         let metadata = ObjectMeta { name: Some(MEMBER_NAMESPACE.to_owned()), ..ObjectMeta::default() };
         let namespace = Namespace { metadata, ..Namespace::default() };
         let api: Api<Namespace> = Api::all(self.client.clone());
-        match self.write(api.create(&parameters(), &namespace)).await {
+        match self.write(api.create(&creating(), &namespace)).await {
             // Somebody else was faster.
             Err(MemberError::Refused(failure)) if is_there(&failure) => Ok(()),
             other => other.map(drop),
@@ -116,7 +115,7 @@ impl Member {
     pub async fn token(&self, name: &str, seconds: i64) -> Result<SecretString, MemberError> {
         let spec = TokenRequestSpec { expiration_seconds: Some(seconds), ..TokenRequestSpec::default() };
         let request = TokenRequest { spec, ..TokenRequest::default() };
-        let answer = self.write(self.accounts().create_token_request(name, &parameters(), &request)).await?;
+        let answer = self.write(self.accounts().create_token_request(name, &creating(), &request)).await?;
         Ok(SecretString::from(answer.status.map(|status| status.token).unwrap_or_default()))
     }
 
@@ -135,8 +134,7 @@ impl Member {
     /// Deletes the ServiceAccount that was looked at, and no later one. One that is gone already is
     /// deleted.
     pub async fn delete_account(&self, name: &str, account: &MemberAccount) -> Result<(), MemberError> {
-        let preconditions = Preconditions { uid: Some(account.uid.clone()), resource_version: None };
-        let parameters = DeleteParams { preconditions: Some(preconditions), ..DeleteParams::default() };
+        let parameters = deleting(&account.uid, None);
         match self.write(self.accounts().delete(name, &parameters)).await {
             Ok(_) | Err(MemberError::NotFound(_)) => Ok(()),
             Err(error) => Err(error),
@@ -183,10 +181,6 @@ fn is_there(failure: &Failure) -> bool {
 fn read(metadata: &ObjectMeta) -> MemberAccount {
     let is_managed = metadata.labels.as_ref().and_then(|labels| labels.get(LABEL)).is_some_and(|value| value == "true");
     MemberAccount { uid: metadata.uid.clone().unwrap_or_default(), is_managed }
-}
-
-fn parameters() -> PostParams {
-    PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() }
 }
 
 #[cfg(test)]

@@ -14,7 +14,8 @@ use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::hub::{CallError, Hub, parameters};
+use super::hub::{CallError, Hub};
+use crate::calls::merging;
 
 /// Refused by `charts/cluster-gateway/templates/controllers-admission.yaml`.
 const PROBE_ANNOTATION: &str = "cluster.core.oam.dev/admission-probe";
@@ -58,7 +59,7 @@ impl Admission {
 
     async fn probe(&self, name: &str) -> Verdict {
         let change = json!({"metadata": {"annotations": {PROBE_ANNOTATION: ""}}});
-        let dry = PatchParams { dry_run: true, ..parameters() };
+        let dry = PatchParams { dry_run: true, ..merging() };
         match self.hub.read(self.clusters.patch(name, &dry, &Patch::Merge(&change))).await {
             Ok(_) => Verdict::NotInForce,
             Err(CallError::Hub(kube::Error::Api(status))) if status.message.contains(PROOF) => Verdict::InForce,

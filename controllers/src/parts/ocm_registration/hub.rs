@@ -2,17 +2,15 @@
 
 use ::hub::Cause;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
+use kube::api::{ApiResource, DynamicObject, Patch};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::secrets::MANAGER;
+use crate::calls::{CONFLICT, NOT_FOUND, is, merging};
+pub use crate::calls::{now_text, value};
 use crate::term::{MayWrite, NotLeading, WITHIN, within};
-
-const NOT_FOUND: u16 = 404;
-const CONFLICT: u16 = 409;
 
 #[derive(Clone)]
 pub struct Hub {
@@ -50,7 +48,7 @@ impl Hub {
         name: &str,
         change: &Value,
     ) -> Result<DynamicObject, CallError> {
-        self.write(api.patch(name, &parameters(), &Patch::Merge(change))).await
+        self.write(api.patch(name, &merging(), &Patch::Merge(change))).await
     }
 
     pub async fn merge_status(
@@ -59,12 +57,8 @@ impl Hub {
         name: &str,
         change: &Value,
     ) -> Result<DynamicObject, CallError> {
-        self.write(api.patch_status(name, &parameters(), &Patch::Merge(change))).await
+        self.write(api.patch_status(name, &merging(), &Patch::Merge(change))).await
     }
-}
-
-pub fn parameters() -> PatchParams {
-    PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
 }
 
 /// A kind that is not one of ours.
@@ -72,20 +66,9 @@ pub fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiReso
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
 }
 
-/// An object as JSON, for those who decide.
-pub fn value(object: &DynamicObject) -> Value {
-    // An object that came as JSON is JSON.
-    serde_json::to_value(object).unwrap_or_default()
-}
-
 /// Milliseconds since 1970.
 pub fn now() -> i64 {
     Timestamp::now().as_millisecond()
-}
-
-/// As the hub writes times.
-pub fn now_text() -> String {
-    Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
 }
 
 /// What is missing is none.
@@ -101,7 +84,7 @@ pub fn found<T>(answer: Result<T, CallError>) -> Result<Option<T>, CallError> {
 
 impl CallError {
     fn is(&self, code: u16) -> bool {
-        matches!(self, Self::Hub(kube::Error::Api(status)) if status.code == code)
+        matches!(self, Self::Hub(error) if is(error, code))
     }
 
     /// Somebody else wrote in between, or what was to be created is there.

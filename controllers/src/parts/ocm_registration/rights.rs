@@ -1,7 +1,7 @@
 //! Gives a cluster what acceptance gives, and takes it away.
 
 use kube::Api;
-use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
 use register::ocm::acceptance::{self, Cluster, Difference, Key, Kind, WORK_FINALIZER, Wanted};
 use register::ocm::leaving::{self, DEPENDENTS};
 use register::ocm::standing::{self, BadName};
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::hub::{CallError, Hub, found};
 use super::mirror::Mirror;
-use crate::secrets::MANAGER;
+use crate::calls::{MANAGER, creating};
 
 pub struct Rights {
     pub hub: Hub,
@@ -159,9 +159,8 @@ impl Rights {
         }
         let object: DynamicObject = serde_json::from_value(wanted.document.clone())
             .map_err(|error| told(CallError::Hub(kube::Error::SerdeError(error))))?;
-        let parameters = PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() };
         let api = self.mirror.api(&wanted.key);
-        match self.hub.write(api.create(&parameters, &object)).await {
+        match self.hub.write(api.create(&creating(), &object)).await {
             Ok(_) => Ok(()),
             // The mirror may not have seen ours yet.
             Err(error) if error.is_conflict() => self.check_namespace(wanted).await,

@@ -81,5 +81,5 @@ fn set(conditions: &mut Vec<Value>, kind: &str, (status, reason, message): (&str
 /// As `metav1.Time` is written. A moment that no calendar has is the last that one has.
 fn moment(seconds: i64) -> String {
     let time = Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX);
-    time.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()
+    crate::moment(time)
 }

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use k8s_openapi::jiff::Timestamp;
 use kube::Resource as _;
 use register::profile::{Owner, Registered, is_said};
 use serde_json::Value;
@@ -11,9 +10,10 @@ use tokio::time::sleep;
 use super::super::books::{Entry, Profile};
 use super::super::writer::{Of, WriteError};
 use super::Publisher;
+use crate::calls::{MANAGER, now_text, value};
 use crate::events::Reason;
 use crate::metrics::{Operation, ProfileState};
-use crate::secrets::{MANAGER, Meta};
+use crate::secrets::Meta;
 
 /// After a removal that failed.
 const REMOVE_AGAIN: Duration = Duration::from_secs(5);
@@ -63,7 +63,7 @@ impl Publisher {
             let operation = if uid.is_some() { Operation::Update } else { Operation::Create };
             before = self.write(namespace, cluster, secret, &object, (Of::Object, operation)).await?;
         }
-        let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let now = now_text();
         let status = cluster.status(namespace, &self.way, &self.clusters.seen(name), &before, &now);
         if !is_said(&before, &status, MANAGER, Of::Status.subresource()) {
             self.write(namespace, cluster, secret, &status, (Of::Status, Operation::Update)).await?;
@@ -84,7 +84,7 @@ impl Publisher {
         match self.writer.apply(namespace, name, document, of).await {
             Ok(written) => {
                 self.metrics.profiles.wrote(operation);
-                let value = serde_json::to_value(&written).unwrap_or_default();
+                let value = value(&written);
                 self.books.see(namespace, written);
                 Ok(value)
             }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use serde_json::{Map, Value, json};
 use tower::service_fn;
 
-use crate::secrets::MANAGER;
+use crate::calls::MANAGER;
 
 const PROFILES: &str = "/apis/multicluster.x-k8s.io/v1alpha1/namespaces/fleet/clusterprofiles";
 const MEMBERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/";
