@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use http::HeaderValue;
 use http::header::USER_AGENT;
+use http::uri::{Authority, Scheme};
+use http::{HeaderValue, Uri};
 use kube::config::{AuthInfo, InClusterError, KubeConfigOptions, Kubeconfig, KubeconfigError};
 use kube::{Client, Config};
 use net::follow;
@@ -25,7 +26,7 @@ pub enum HubClientError {
     InCluster(#[source] InClusterError),
     #[error("kubeconfig {path}: {what}")]
     Kubeconfig { path: PathBuf, what: String },
-    #[error("{url} is not a URL")]
+    #[error("{url} is not an https URL")]
     Url { url: String },
     #[error("no CA certificate in {path}: {what}")]
     Ca { path: PathBuf, what: String },
@@ -75,10 +76,12 @@ pub async fn client_of_server(
 ) -> Result<Client, HubClientError> {
     let mut config = config(kubeconfig, user_agent).await?;
     config.read_timeout = Some(READ_TIMEOUT);
-    config.cluster_url = server.url.parse().map_err(|_| HubClientError::Url { url: server.url.to_owned() })?;
-    // Those are the hub's.
+    let url = server.url.parse().ok().filter(|url: &Uri| url.scheme() == Some(&Scheme::HTTPS));
+    config.cluster_url = url.ok_or_else(|| HubClientError::Url { url: server.url.to_owned() })?;
+    // Those are the hub's, also that its certificate is not verified: our credential goes there.
     config.tls_server_name = None;
     config.proxy_url = None;
+    config.accept_invalid_certs = false;
     if let Some(path) = server.ca_file {
         config.root_cert = Some(ca(path)?);
         // A pod's own, which would count before the other. This one is read again as it changes.
@@ -109,12 +112,22 @@ pub async fn address(kubeconfig: Option<&Path>) -> Result<Address, HubClientErro
     let config = config(kubeconfig, "").await?;
     let certificates = config.root_cert.unwrap_or_default();
     Ok(Address {
-        url: config.cluster_url.to_string().trim_end_matches('/').to_owned(),
+        url: without_user(&config.cluster_url).trim_end_matches('/').to_owned(),
         ca: (!certificates.is_empty()).then(|| certificates.iter().flat_map(|certificate| pem(certificate)).collect()),
         tls_server_name: config.tls_server_name,
-        proxy_url: config.proxy_url.map(|url| url.to_string()),
+        proxy_url: config.proxy_url.as_ref().map(without_user),
         is_insecure: config.accept_invalid_certs,
     })
+}
+
+/// A URL without its userinfo, which is a credential.
+fn without_user(url: &Uri) -> String {
+    let text = url.to_string();
+    match url.authority().map(Authority::as_str).and_then(|authority| Some((authority, authority.rsplit_once('@')?.1)))
+    {
+        Some((authority, host)) => text.replacen(authority, host, 1),
+        None => text,
+    }
 }
 
 /// A certificate in PEM (RFC 7468).
@@ -211,13 +224,25 @@ mod tests {
         };
         let empty = directory.path().join("empty.crt");
         std::fs::write(&empty, "nothing").unwrap();
-        for (url, ca, part) in
-            [("https://a b", None, "https://a b is not a URL"), ("https://g", Some(&empty), "empty.crt")]
-        {
+        for (url, ca, part) in [
+            ("http://g", None, "http://g is not an https URL"),
+            ("https://a b", None, "https://a b is not an https URL"),
+            ("https://g", Some(&empty), "empty.crt"),
+        ] {
             let told = of(url, ca.map(|path| &**path)).await.unwrap();
             assert!(told.contains(part), "{told}");
         }
         assert_eq!(of("https://gateway:8443", None).await, None);
+    }
+
+    #[test]
+    fn an_address_that_is_told_has_no_credential() {
+        for (url, told) in [
+            ("http://user:secret@proxy:3128/", "http://proxy:3128/"),
+            ("https://hub.example:6443/base", "https://hub.example:6443/base"),
+        ] {
+            assert_eq!(without_user(&url.parse().unwrap()), told);
+        }
     }
 
     #[tokio::test]

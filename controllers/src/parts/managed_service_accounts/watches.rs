@@ -21,7 +21,6 @@ use kube::{Api, Client, ResourceExt as _};
 use parking_lot::Mutex;
 use register::managed_service_account::{GROUP, KIND, LABEL, MEMBER_NAMESPACE, PLURAL, VERSIONS};
 use serde_json::Value;
-use tokio::time::sleep;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Part;
@@ -39,8 +38,8 @@ const LARGEST: usize = 64 << 10;
 /// Bytes of one list of a member, or one watch, which is begun again then: of whatever a member
 /// sends, kube keeps as much.
 const MOST_WATCHED: usize = 2 << 20;
-/// After a list, before what changed since is heard: it waits in the stream.
-const BETWEEN_WATCHES: Duration = Duration::from_secs(1);
+/// Between the lists, pages and watches of one member.
+const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);
 /// Members that are watched. Accounts of others are looked at from time to time.
 const MOST_MEMBERS: usize = 4096;
 
@@ -163,7 +162,8 @@ impl Members {
         if members.contains_key(cluster) || members.len() >= MOST_MEMBERS {
             return;
         }
-        let follow = follow(cluster.clone(), fleet::bounded(client(), MOST_WATCHED), accounts.clone());
+        let client = fleet::paced(fleet::bounded(client(), MOST_WATCHED), BETWEEN_REQUESTS);
+        let follow = follow(cluster.clone(), client, accounts.clone());
         members.insert(cluster.clone(), AbortOnDropHandle::new(tokio::spawn(follow)));
     }
 
@@ -180,11 +180,7 @@ async fn follow(cluster: ClusterName, client: Client, accounts: Accounts) {
         match event {
             Ok(Event::Apply(account) | Event::Delete(account)) => accounts.wake(cluster.as_str(), &account.name_any()),
             // Whatever happened while nobody watched.
-            Ok(Event::InitDone) => {
-                accounts.wake_in(cluster.as_str());
-                // One that ends each watch at once is not asked again at once.
-                sleep(BETWEEN_WATCHES).await;
-            }
+            Ok(Event::InitDone) => accounts.wake_in(cluster.as_str()),
             Ok(Event::Init | Event::InitApply(_)) => {}
             Err(error) => {
                 let failure = fleet_failure(error);

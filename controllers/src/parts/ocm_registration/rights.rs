@@ -83,21 +83,21 @@ impl Rights {
         self.has_clusters_name(cluster) && self.mirror.get(&cluster.mark_key()).is_some()
     }
 
-    /// What is called as something of the hub was given nothing, so nothing of that name is its.
+    /// Of what is called as something of the hub, role and binding are the hub's. What else a
+    /// cluster is given says in its own name whose it is, whoever's controllers gave it.
     fn has_clusters_name(&self, cluster: &Cluster<'_>) -> bool {
         standing::check_name(cluster.name, &self.own_namespace).is_ok()
     }
 
     /// Takes away what a no takes away, and reduces the rest.
     pub async fn withdraw(&self, cluster: &Cluster<'_>) -> Result<(), CallError> {
-        if !self.has_clusters_name(cluster) {
-            return Ok(());
-        }
         for key in cluster.withdrawn() {
             self.delete(&key).await?;
         }
         for wanted in cluster.left() {
-            if self.mirror.difference(&wanted).is_some_and(|difference| difference != Difference::Nothing) {
+            if self.has_clusters_name(cluster)
+                && self.mirror.difference(&wanted).is_some_and(|difference| difference != Difference::Nothing)
+            {
                 self.apply(&wanted).await?;
             }
         }
@@ -106,11 +106,10 @@ impl Rights {
 
     /// Takes away everything but the namespace. `keep_work`: while there are works to end.
     pub async fn end(&self, cluster: &Cluster<'_>, keep_work: bool) -> Result<(), CallError> {
-        if !self.has_clusters_name(cluster) {
-            return Ok(());
-        }
         let work = cluster.work_key();
-        for key in cluster.withdrawn().iter().chain(&cluster.ended()) {
+        let ended = cluster.ended();
+        let ended = ended.iter().filter(|_| self.has_clusters_name(cluster));
+        for key in cluster.withdrawn().iter().chain(ended) {
             if !(keep_work && *key == work) {
                 self.delete(key).await?;
             }

@@ -1,6 +1,7 @@
 //! The watches, and what they put into the queues.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
+use std::pin::pin;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -15,7 +16,7 @@ use kube::{Api, Client, ResourceExt as _};
 use register::ocm::acceptance::Cluster;
 use register::ocm::standing::AUTOMATIC_ANNOTATION;
 use serde_json::Value;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::clusters::Clusters;
 use super::hub::CallError;
@@ -124,12 +125,15 @@ fn prune(cluster: &mut DynamicObject) {
 /// hand, perhaps. Never ends.
 pub async fn clear_leftovers(shared: &Shared) {
     // Beside the queue: one that cannot be cleared must not be the first again and again.
-    let mut failed = Vec::new();
+    let mut failed = BTreeSet::<String>::new();
+    let mut again = pin!(sleep(AGAIN));
     loop {
         let name = tokio::select! {
             (_, name) = shared.leftovers.next() => name,
-            () = sleep(AGAIN), if !failed.is_empty() => {
-                failed.drain(..).for_each(|name: String| shared.leftovers.push("", &name));
+            () = &mut again, if !failed.is_empty() => {
+                for name in std::mem::take(&mut failed) {
+                    shared.leftovers.push("", &name);
+                }
                 continue;
             }
         };
@@ -138,7 +142,10 @@ pub async fn clear_leftovers(shared: &Shared) {
         }
         if let Err(error) = end(shared, &name).await {
             tracing::warn!(%error, cluster = name, "cannot take away the rights of a cluster that is gone");
-            failed.push(name);
+            if failed.is_empty() {
+                again.as_mut().reset(Instant::now() + AGAIN);
+            }
+            failed.insert(name);
         }
     }
 }

@@ -11,6 +11,8 @@ use crate::csr::CLUSTER_LABEL;
 
 const RBAC: &str = "rbac.authorization.k8s.io";
 const PREFIX: &str = "open-cluster-management:managedcluster:";
+/// What roles that all clusters have are called behind that. No cluster is called so.
+pub(super) const COMMON: [&str; 2] = ["registration", "work"];
 /// Holds the right to works while there are any.
 pub const WORK_FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
 
@@ -178,6 +180,11 @@ impl Cluster<'_> {
     }
 }
 
+/// Whether a `ClusterRole` is one of [`common_roles`].
+pub fn is_common(role: &str) -> bool {
+    role.strip_prefix(PREFIX).is_some_and(|name| COMMON.contains(&name))
+}
+
 /// The roles that bindings in all clusters' namespaces name.
 pub fn common_roles() -> [Wanted; 2] {
     let registration = json!([
@@ -191,7 +198,7 @@ pub fn common_roles() -> [Wanted; 2] {
         rule("work.open-cluster-management.io", "manifestworks", &["get", "list", "watch", "update", "patch"]),
         rule("work.open-cluster-management.io", "manifestworks/status", &["patch", "update"]),
     ]);
-    [("registration", registration), ("work", work)]
+    [(COMMON[0], registration), (COMMON[1], work)]
         .map(|(name, rules)| object(Kind::ClusterRole, "", format!("{PREFIX}{name}"), "", json!({"rules": rules})))
 }
 

@@ -8,6 +8,9 @@ const NAMESPACES: &str = "open-cluster-management";
 /// What upstream sets where the Lease says nothing.
 const DEFAULT_SECONDS: i32 = 137;
 
+/// More than upstream sets: of a Lease that says more, somebody made it to keep us out.
+const MOST_SECONDS: i32 = 3600;
+
 /// A Lease of theirs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Hold<'a> {
@@ -35,7 +38,7 @@ impl Hold<'_> {
             return None;
         }
         let since = self.renewed.map(|renewed| renewed.min(now)).max(changed)?;
-        let seconds = self.seconds.filter(|seconds| *seconds > 0).unwrap_or(DEFAULT_SECONDS);
+        let seconds = self.seconds.filter(|seconds| *seconds > 0).unwrap_or(DEFAULT_SECONDS).min(MOST_SECONDS);
         Some(since.saturating_add(i64::from(seconds) * 1000))
     }
 }
@@ -54,6 +57,8 @@ mod tests {
         assert_eq!(Hold { seconds: None, ..hold }.until(None, now), Some(147_000));
         assert_eq!(Hold { renewed: None, ..hold }.until(None, now), None, "nobody has ever renewed it");
         assert_eq!(Hold { renewed: Some(i64::MAX), ..hold }.until(None, now), Some(35_000), "in a thousand years");
+        let hold = Hold { seconds: Some(i32::MAX), ..hold };
+        assert_eq!(hold.until(None, now), Some(10_000 + i64::from(MOST_SECONDS) * 1000), "for 68 years");
     }
 
     #[test]

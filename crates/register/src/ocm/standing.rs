@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::acceptance::COMMON;
 use super::condition::{self, HUB_ACCEPTED, JOINED};
 use super::is_accepted;
 use crate::csr::{ALL_CLUSTERS, PREFIX, is_label};
@@ -84,12 +85,13 @@ pub fn first_join(cluster: &Value) -> FirstJoin {
 /// bind rights in `kube-system`, or give them to the agents of all clusters, or write over
 /// [`super::acceptance::common_roles`]. Of a cluster with such a name, nothing is taken away.
 pub fn check_name(name: &str, own_namespace: &str) -> Result<(), BadName> {
-    const RESERVED: [&str; 4] = ["default", "local", "registration", "work"];
+    const RESERVED: [&str; 2] = ["default", "local"];
     const PREFIXES: [&str; 2] = ["kube-", "open-cluster-management"];
     if !is_label(name) {
         return Err(BadName::Shape);
     }
     let is_reserved = RESERVED.contains(&name)
+        || COMMON.contains(&name)
         || name == own_namespace
         || PREFIXES.iter().any(|prefix| name.starts_with(prefix))
         || format!("{PREFIX}{name}") == ALL_CLUSTERS;

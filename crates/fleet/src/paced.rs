@@ -1,0 +1,90 @@
+//! A client that does not ask a server at the speed at which it answers.
+
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use futures_util::future::BoxFuture;
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use tokio::sync::Mutex;
+use tokio::time::{Instant, sleep_until};
+use tower::Service;
+
+/// The client, behind what waits.
+#[derive(Clone)]
+struct Paced {
+    client: Client,
+    every: Duration,
+    next: Arc<Mutex<Instant>>,
+}
+
+/// The same client; between the beginnings of two requests passes `every` at least.
+///
+/// For watches of servers that nobody trusts: kube's watcher backs off after errors, and begins
+/// anew at once after a watch that ended well, or after a page that promises another.
+pub fn paced(client: Client, every: Duration) -> Client {
+    let (namespace, end) = (client.default_namespace().to_owned(), *client.valid_until());
+    let next = Arc::new(Mutex::new(Instant::now()));
+    Client::new(Paced { client, every, next }, namespace).with_valid_until(end)
+}
+
+impl Service<Request<Body>> for Paced {
+    type Response = Response<Body>;
+    type Error = kube::Error;
+    type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;
+
+    /// Always: the client waits for its own room when a request is there.
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Self::Future {
+        let Self { client, every, next } = self.clone();
+        async move {
+            let mut next = next.lock().await;
+            sleep_until(*next).await;
+            *next = Instant::now() + every;
+            drop(next);
+            client.send(request).await
+        }
+        .boxed()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use futures_util::StreamExt as _;
+    use k8s_openapi::api::core::v1::Namespace;
+    use kube::api::Api;
+    use kube::runtime::watcher::{Config, watcher};
+    use parking_lot::Mutex;
+    use tower::service_fn;
+
+    use super::*;
+
+    /// A server that ends each watch at once, and well.
+    #[tokio::test(start_paused = true)]
+    async fn a_watch_that_always_ends_is_not_asked_at_the_servers_speed() {
+        const SECONDS: usize = 20;
+        let asked = Arc::<Mutex<usize>>::default();
+        let counted = Arc::clone(&asked);
+        let answer = move |request: Request<Body>| {
+            *counted.lock() += 1;
+            assert!(*counted.lock() < 1000, "at the server's speed");
+            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            let list = r#"{"kind":"NamespaceList","apiVersion":"v1","metadata":{"resourceVersion":"1"},"items":[]}"#;
+            let body = if is_watch { String::new() } else { list.to_owned() };
+            async move { Ok::<_, kube::Error>(Response::new(Body::from(body.into_bytes()))) }
+        };
+        let client = paced(Client::new(service_fn(answer), "default"), Duration::from_secs(1));
+        let mut events = pin!(watcher(Api::<Namespace>::all(client), Config::default()));
+        let watching = async { while let Some(Ok(_)) = events.next().await {} };
+        tokio::time::timeout(Duration::from_secs(SECONDS as u64), watching).await.unwrap_err();
+        assert!((SECONDS / 2..=SECONDS + 1).contains(&*asked.lock()), "{} requests", asked.lock());
+    }
+}
