@@ -11,6 +11,9 @@ pub struct Condition {
     pub message: String,
 }
 
+/// Of a message, in bytes (`metav1.Condition`).
+const LONGEST: usize = 32_768;
+
 /// Why a Placement cannot be evaluated.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Misconfigured {
@@ -49,7 +52,7 @@ pub fn misconfigured(
         _ => String::new(),
     };
     message.push_str(&note);
-    Condition { kind: "PlacementMisconfigured", is_true: found.is_some(), reason, message }
+    Condition { kind: "PlacementMisconfigured", is_true: found.is_some(), reason, message: cut(message) }
 }
 
 /// `PlacementSatisfied`.
@@ -71,5 +74,11 @@ pub fn satisfied(counts: &Counts<'_>) -> Condition {
     } else {
         ("NotAllDecisionsScheduled", format!("{unscheduled} cluster decisions unscheduled"))
     };
-    Condition { kind: "PlacementSatisfied", is_true: reason == "AllDecisionsScheduled", reason, message }
+    Condition { kind: "PlacementSatisfied", is_true: reason == "AllDecisionsScheduled", reason, message: cut(message) }
+}
+
+/// A longer one is refused by the hub, and so the whole status.
+fn cut(mut message: String) -> String {
+    message.truncate(message.floor_char_boundary(LONGEST));
+    message
 }

@@ -135,7 +135,7 @@ fn factor(suffix: &str) -> Option<(i128, i32)> {
         return Some((1 << (10 * (at + 1)), 0));
     }
     let exponent: i32 = suffix.strip_prefix(['e', 'E'])?.parse().ok()?;
-    (exponent.abs() <= 30).then_some((1, exponent))
+    (-30..=30).contains(&exponent).then_some((1, exponent))
 }
 
 fn power(exponent: i32) -> Option<i128> {

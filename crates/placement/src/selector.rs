@@ -1,6 +1,6 @@
 //! Label selectors as Kubernetes has them, over labels and over claims.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 
@@ -34,12 +34,12 @@ pub struct Selector {
 enum Rule {
     In {
         key: String,
-        values: Vec<String>,
+        values: BTreeSet<String>,
     },
     /// What has no such label matches.
     NotIn {
         key: String,
-        values: Vec<String>,
+        values: BTreeSet<String>,
     },
     Exists(String),
     DoesNotExist(String),
@@ -115,7 +115,7 @@ fn rule(key: &str, operator: &str, values: &[String]) -> Result<Rule, InvalidSel
     if let Some(wrong) = values.iter().find(|value| !names::is_label_value(value)) {
         return Err(InvalidSelector::Value(wrong.clone()));
     }
-    let (key, values) = (key.to_owned(), values.to_vec());
+    let (key, values) = (key.to_owned(), values.iter().cloned().collect());
     Ok(match (is_set, is_negative) {
         (true, false) => Rule::In { key, values },
         (true, true) => Rule::NotIn { key, values },

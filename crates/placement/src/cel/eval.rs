@@ -32,6 +32,8 @@ pub struct Run<'m, 'a> {
     pub regex: Option<&'a Regex>,
 }
 
+/// Levels of a value, see [`Value::depth`]: more than any object of Kubernetes has.
+const DEEPEST: usize = 200;
 /// Parameters of a function, at most.
 const ARGUMENTS: usize = 4;
 
@@ -40,6 +42,14 @@ const ARGUMENTS: usize = 4;
 impl<'a> Run<'_, 'a> {
     pub fn value(&mut self, expression: &'a Expr) -> Answer<'a> {
         self.meter.charge(1)?;
+        let found = self.evaluated(expression)?;
+        if found.depth() > DEEPEST {
+            return Err(Failure::error("a value is nested too deep"));
+        }
+        Ok(found)
+    }
+
+    fn evaluated(&mut self, expression: &'a Expr) -> Answer<'a> {
         match &expression.node {
             Node::Constant(constant) => {
                 if let Constant::Bytes(bytes) = constant {

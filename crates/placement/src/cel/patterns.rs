@@ -47,9 +47,21 @@ fn within(pattern: &str, size: usize) -> Result<Regex, String> {
     if pattern.len() > PATTERN {
         return Err(format!("a pattern is longer than {PATTERN} bytes"));
     }
+    if folds_beyond_ascii(pattern) {
+        return Err("the flag i is of ASCII: leave other characters and their classes out".to_owned());
+    }
     let mut builder = RegexBuilder::new(&of_ascii(pattern));
     builder.size_limit(size).dfa_size_limit(CACHE).nest_limit(DEPTH);
     builder.build().map_err(|error| format!("error parsing regexp: {}", error.to_string().replace('\n', " ")))
+}
+
+/// Folding the cases of a range goes through all its characters before any limit of size is looked
+/// at: a millisecond for a pattern of eight bytes.
+fn folds_beyond_ascii(pattern: &str) -> bool {
+    let mut groups = pattern.split("(?").skip(1);
+    let flags = |group: &str| group.chars().take_while(char::is_ascii_alphabetic).any(|flag| flag == 'i');
+    let is_beyond = || !pattern.is_ascii() || [r"\p", r"\P", r"\x", r"\u", r"\U"].iter().any(|it| pattern.contains(it));
+    groups.any(flags) && is_beyond()
 }
 
 fn of_ascii(pattern: &str) -> String {
@@ -90,6 +102,10 @@ mod tests {
         assert!(compiled(&"a".repeat(PATTERN + 1)).is_err());
         assert!(compiled("[a-z]{900}").is_ok() && compiled_small("[a-z]{900}").is_err());
         assert!(compiled_small(r"^[\w.-]+-(eu|us)-\d{1,3}$").is_ok());
+        assert!(compiled("(?i)eu-[a-z]+").unwrap().is_match("EU-West") && compiled("é").is_ok());
+        for folded in ["(?i)[!-\u{10ffff}]", r"(?si)[\x{80}-\x{10ffff}]", r"a(?i:\pL)"] {
+            assert!(compiled(folded).is_err(), "{folded}");
+        }
         assert!(compiled(&"(".repeat(200)).is_err() && compiled("a(").is_err());
     }
 }

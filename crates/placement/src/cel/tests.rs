@@ -231,3 +231,38 @@ fn no_expression_is_deeper_or_longer_than_the_limits() {
         ),
     ]);
 }
+
+#[test]
+fn what_is_gone_through_is_charged_each_time() {
+    let path = "a".repeat(4000);
+    let hundred = (0..100).map(|it| it.to_string()).collect::<Vec<_>>().join(",");
+    for text in [
+        format!("[url('/{path}')].map(u, [{hundred}].map(x, u.getEscapedPath())).size() == 1"),
+        format!("'{}'.findAll('.*[^A]|[A]').size() == 4000", "A".repeat(4000)),
+    ] {
+        assert_eq!(found(&text, 10_000), Found::Failure(Failure::Exhausted), "{text}");
+    }
+    holds(&[&format!("!isSemver('1.0.0-{}') && isSemver('1.0.0-{}')", "1".repeat(300), "1".repeat(200))]);
+}
+
+#[test]
+fn values_at_the_ends_of_their_ranges_are_errors() {
+    fails(&[
+        "timestamp('9999-12-31T23:59:59-01:00') == timestamp('2026-01-01T00:00:00Z')",
+        "-duration(-9223372036854775808) == duration('1s')",
+        "duration(9223372037) == duration('1s')",
+    ]);
+    holds(&["-duration('1s') == duration('-1s') && duration(-60) == duration('-1m')"]);
+}
+
+#[test]
+fn values_are_nested_so_far_and_no_further() {
+    let nested = |times: usize| {
+        let one = format!(".map(x, {}x{})", "[".repeat(20), "]".repeat(20));
+        format!("[0]{}.size() == 1", one.repeat(times))
+    };
+    holds(&[&nested(9)]);
+    fails(&[&nested(11), &nested(60)]);
+    let optionals = format!("[0]{}.size() == 1", ".map(x, optional.of(optional.of(optional.of(x))))".repeat(80));
+    fails(&[&optionals]);
+}

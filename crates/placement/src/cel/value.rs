@@ -47,13 +47,15 @@ pub enum Text<'a> {
 #[derive(Debug, Clone)]
 pub enum List<'a> {
     Json(&'a [Json]),
-    Built(Rc<[Value<'a>]>),
+    /// With its [`Value::depth`].
+    Built(Rc<[Value<'a>]>, usize),
 }
 
 #[derive(Debug, Clone)]
 pub enum Map<'a> {
     Json(&'a serde_json::Map<String, Json>),
-    Built(Rc<[(Value<'a>, Value<'a>)]>),
+    /// With its [`Value::depth`].
+    Built(Rc<[(Value<'a>, Value<'a>)]>, usize),
 }
 
 // === impl Value ===
@@ -88,15 +90,28 @@ impl Value<'_> {
     }
 
     pub fn list(values: Vec<Self>) -> Self {
-        Self::List(List::Built(values.into()))
+        Self::List(List::built(values))
     }
 
     pub fn map(entries: Vec<(Self, Self)>) -> Self {
-        Self::Map(Map::Built(entries.into()))
+        let depth = entries.iter().map(|(key, value)| key.depth().max(value.depth())).max();
+        Self::Map(Map::Built(entries.into(), 1 + depth.unwrap_or(0)))
     }
 
     pub fn optional(value: Option<Self>) -> Self {
         Self::Optional(value.map(Rc::new))
+    }
+
+    /// Levels of lists, maps and optionals that were built around each other: what goes through a
+    /// value, and its end too, takes a frame of the stack for each. Those of the input are bounded
+    /// by who read it.
+    pub fn depth(&self) -> usize {
+        match self {
+            Self::List(List::Built(_, depth)) | Self::Map(Map::Built(_, depth)) => *depth,
+            Self::List(_) | Self::Map(_) => 1,
+            Self::Optional(Some(inside)) => 1 + inside.depth(),
+            _ => 0,
+        }
     }
 
     /// Of a length, which always fits.
@@ -161,17 +176,22 @@ impl Deref for Text<'_> {
 // === impl List ===
 
 impl<'a> List<'a> {
+    pub fn built(values: Vec<Value<'a>>) -> Self {
+        let depth = values.iter().map(Value::depth).max();
+        Self::Built(values.into(), 1 + depth.unwrap_or(0))
+    }
+
     pub fn len(&self) -> usize {
         match self {
             Self::Json(values) => values.len(),
-            Self::Built(values) => values.len(),
+            Self::Built(values, _) => values.len(),
         }
     }
 
     pub fn get(&self, at: usize) -> Option<Value<'a>> {
         match self {
             Self::Json(values) => values.get(at).map(Value::from),
-            Self::Built(values) => values.get(at).cloned(),
+            Self::Built(values, _) => values.get(at).cloned(),
         }
     }
 
@@ -186,7 +206,7 @@ impl<'a> Map<'a> {
     pub fn len(&self) -> usize {
         match self {
             Self::Json(entries) => entries.len(),
-            Self::Built(entries) => entries.len(),
+            Self::Built(entries, _) => entries.len(),
         }
     }
 
@@ -194,7 +214,7 @@ impl<'a> Map<'a> {
     pub fn field(&self, name: &str, meter: &mut Meter) -> Result<Option<Value<'a>>, Failure> {
         match self {
             Self::Json(entries) => Ok(entries.get(name).map(Value::from)),
-            Self::Built(entries) => {
+            Self::Built(entries, _) => {
                 meter.charge(entries.len())?;
                 let is_it = |key: &Value<'_>| matches!(key, Value::Text(text) if **text == *name);
                 Ok(entries.iter().find(|(key, _)| is_it(key)).map(|(_, value)| value.clone()))
@@ -209,7 +229,7 @@ impl<'a> Map<'a> {
                 self.field(name, meter)
             }
             (Self::Json(_), _) => Ok(None),
-            (Self::Built(entries), _) => {
+            (Self::Built(entries, _), _) => {
                 for (candidate, value) in entries.iter() {
                     if candidate.equals(key, meter)? {
                         return Ok(Some(value.clone()));
@@ -223,14 +243,14 @@ impl<'a> Map<'a> {
     pub fn keys(&self) -> Vec<Value<'a>> {
         match self {
             Self::Json(entries) => entries.keys().map(|key| Value::from(key.as_str())).collect(),
-            Self::Built(entries) => entries.iter().map(|(key, _)| key.clone()).collect(),
+            Self::Built(entries, _) => entries.iter().map(|(key, _)| key.clone()).collect(),
         }
     }
 
     pub fn values(&self) -> Vec<Value<'a>> {
         match self {
             Self::Json(entries) => entries.values().map(Value::from).collect(),
-            Self::Built(entries) => entries.iter().map(|(_, value)| value.clone()).collect(),
+            Self::Built(entries, _) => entries.iter().map(|(_, value)| value.clone()).collect(),
         }
     }
 }

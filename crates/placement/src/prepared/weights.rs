@@ -20,6 +20,9 @@ pub enum Prioritizer {
     AddOn { resource: String, score: String },
 }
 
+/// Configurations of a policy. Each keeps a score of every candidate.
+const MOST: usize = 64;
+
 /// The prioritizers of a policy.
 ///
 /// Coordinates that are the same replace each other. Those of add-ons never are: upstream compares
@@ -27,7 +30,7 @@ pub enum Prioritizer {
 ///
 /// # Errors
 ///
-/// A mode or a coordinate is unknown, or missing.
+/// A mode or a coordinate is unknown, or missing; there are more than 64 configurations.
 pub fn prioritizers(policy: &PrioritizerPolicy) -> Result<Vec<Weighted>, String> {
     let built_in = |name: &str| (ScoreCoordinate { kind: "BuiltIn".into(), built_in: name.into(), add_on: None }, 1);
     let mut weights = match policy.mode.as_str() {
@@ -35,6 +38,9 @@ pub fn prioritizers(policy: &PrioritizerPolicy) -> Result<Vec<Weighted>, String>
         "Exact" => Vec::new(),
         mode => return Err(format!("incorrect prioritizer policy mode: {mode}")),
     };
+    if policy.configurations.len() > MOST {
+        return Err(format!("there are more than {MOST} configurations"));
+    }
     for PrioritizerConfig { score_coordinate, weight } in &policy.configurations {
         let coordinate = score_coordinate.as_ref().ok_or("scoreCoordinate field is required")?;
         let known = weights.iter_mut().find(|(known, _)| known == coordinate && coordinate.add_on.is_none());

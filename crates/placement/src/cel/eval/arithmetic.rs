@@ -28,7 +28,7 @@ pub fn negated<'a>(value: &Value<'a>) -> Answer<'a> {
     match value {
         Value::Int(value) => value.checked_neg().map(Value::Int).ok_or_else(overflow),
         Value::Double(value) => Ok(Value::Double(-value)),
-        Value::Duration(value) => Ok(Value::Duration(-*value)),
+        Value::Duration(value) => value.checked_neg().map(Value::Duration).ok_or_else(overflow),
         _ => Err(Failure::no_overload()),
     }
 }

@@ -15,7 +15,7 @@ impl<'a> Run<'_, 'a> {
             Value::List(list) => list,
             Value::Map(map) => {
                 self.meter.charge(map.len())?;
-                List::Built(map.keys().into())
+                List::built(map.keys())
             }
             _ => return Err(Failure::no_overload()),
         };

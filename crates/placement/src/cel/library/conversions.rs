@@ -111,7 +111,9 @@ fn string<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
         [Value::Duration(duration)] => Some(crate::durations::written(*duration)),
         _ => None,
     };
-    found.map(Value::text).ok_or_else(|| Failure::error("cannot convert to string"))
+    let found = found.ok_or_else(|| Failure::error("cannot convert to string"))?;
+    run.meter.traverse(found.len())?;
+    Ok(Value::text(found))
 }
 
 fn bool<'a>(_: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {

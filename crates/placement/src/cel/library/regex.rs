@@ -1,5 +1,7 @@
 //! Regular expressions: `matches` of CEL, `find` and `findAll` of Kubernetes.
 
+use std::borrow::Cow;
+
 use ::regex::Regex;
 
 use super::{Overload, function, method};
@@ -22,14 +24,22 @@ const COMPILING: usize = 5_000;
 /// Bytes of text and pattern, multiplied, that are matched in a step.
 const MATCHING: usize = 40;
 
-fn with<T>(run: &mut Run<'_, '_>, text: &str, pattern: &str, ask: impl FnOnce(&Regex) -> T) -> Result<T, Failure> {
-    run.meter.charge(1 + text.len().saturating_mul(pattern.len()) / MATCHING)?;
+/// The pattern, compiled now unless it was a constant.
+fn compiled<'a>(run: &mut Run<'_, 'a>, pattern: &str) -> Result<Cow<'a, Regex>, Failure> {
     if let Some(compiled) = run.regex {
-        return Ok(ask(compiled));
+        return Ok(Cow::Borrowed(compiled));
     }
     run.meter.charge(COMPILING)?;
-    let compiled = patterns::compiled_small(pattern).map_err(Failure::error)?;
-    Ok(ask(&compiled))
+    patterns::compiled_small(pattern).map(Cow::Owned).map_err(Failure::error)
+}
+
+fn charge(run: &mut Run<'_, '_>, text: &str, pattern: &str) -> Result<(), Failure> {
+    run.meter.charge(1 + text.len().saturating_mul(pattern.len()) / MATCHING)
+}
+
+fn with<T>(run: &mut Run<'_, '_>, text: &str, pattern: &str, ask: impl FnOnce(&Regex) -> T) -> Result<T, Failure> {
+    charge(run, text, pattern)?;
+    compiled(run, pattern).map(|compiled| ask(&compiled))
 }
 
 fn matches<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
@@ -51,10 +61,22 @@ fn find_all<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
         }
         _ => return Err(Failure::no_overload()),
     };
-    run.meter.charge(text.len())?;
-    let found = with(run, text, pattern, |regex| {
-        regex.find_iter(text).take(limit).map(|found| Value::text(found.as_str())).collect()
-    })?;
+    let regex = compiled(run, pattern)?;
+    let (mut found, mut from, mut end) = (Vec::new(), 0, None);
+    // Each search may go through all that is left of the text, so each is charged for that.
+    while found.len() < limit && from <= text.len() {
+        charge(run, &text[from..], pattern)?;
+        let Some(next) = regex.find_at(text, from) else { break };
+        from = next.end();
+        if next.is_empty() {
+            from += text[from..].chars().next().map_or(1, char::len_utf8);
+        }
+        // An empty match right behind another is none, as in Go.
+        if !next.is_empty() || end != Some(next.end()) {
+            found.push(Value::text(next.as_str()));
+        }
+        end = Some(next.end());
+    }
     Ok(Value::list(found))
 }
 
@@ -68,6 +90,7 @@ mod tests {
             r#""eu-west".matches("^e") && !"us".matches("^e") && matches("abc", "b")"#,
             r#""abc 123".find("[0-9]+") == "123" && "abc".find("[0-9]+") == """#,
             r#""123 abc 456".findAll("[0-9]+") == ["123", "456"] && "123 456".findAll("[0-9]+", 1) == ["123"]"#,
+            r#""aäb".findAll("x*") == ["", "", "", ""] && "baaac".findAll("a*") == ["", "aaa", ""] && "".findAll("") == [""]"#,
             r#"["a", "b"].exists(p, "xbx".matches(p))"#,
         ]);
     }

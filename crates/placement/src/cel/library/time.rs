@@ -51,7 +51,8 @@ fn timestamp<'a>(_: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
         [Value::Int(seconds)] => OffsetDateTime::from_unix_timestamp(*seconds).ok(),
         _ => None,
     };
-    let found = found.map(|at| Value::Timestamp(at.to_offset(UtcOffset::UTC)));
+    // At the ends of the calendar, a moment has no name in another zone.
+    let found = found.and_then(|at| at.checked_to_offset(UtcOffset::UTC)).map(Value::Timestamp);
     found.ok_or_else(|| Failure::error("cannot convert to timestamp"))
 }
 
@@ -59,7 +60,8 @@ fn duration<'a>(_: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     let found = match arguments {
         [Value::Duration(duration)] => Some(*duration),
         [Value::Text(text)] => durations::read(text),
-        [Value::Int(seconds)] => Some(Span::seconds(*seconds)),
+        // As many as Go's have nanoseconds for.
+        [Value::Int(seconds)] => seconds.checked_mul(1_000_000_000).map(Span::nanoseconds),
         _ => None,
     };
     found.map(Value::Duration).ok_or_else(|| Failure::error("cannot convert to duration"))

@@ -15,11 +15,11 @@ pub const OVERLOADS: &[Overload] = &[
         Ok(Value::Url(Rc::new(url)))
     }),
     function("isURL", &[Text], Bool, |run, arguments| Ok(Value::Bool(read(run, arguments)?.is_some()))),
-    method("getScheme", &[Kind], Text, |_, arguments| part(arguments, |url| &url.scheme)),
-    method("getHost", &[Kind], Text, |_, arguments| part(arguments, |url| &url.host)),
-    method("getHostname", &[Kind], Text, |_, arguments| part(arguments, |url| url.split_host().0)),
-    method("getPort", &[Kind], Text, |_, arguments| part(arguments, |url| url.split_host().1)),
-    method("getEscapedPath", &[Kind], Text, |_, arguments| part(arguments, |url| &url.path)),
+    method("getScheme", &[Kind], Text, |run, arguments| part(run, arguments, |url| &url.scheme)),
+    method("getHost", &[Kind], Text, |run, arguments| part(run, arguments, |url| &url.host)),
+    method("getHostname", &[Kind], Text, |run, arguments| part(run, arguments, |url| url.split_host().0)),
+    method("getPort", &[Kind], Text, |run, arguments| part(run, arguments, |url| url.split_host().1)),
+    method("getEscapedPath", &[Kind], Text, |run, arguments| part(run, arguments, |url| &url.path)),
     method("getQuery", &[Kind], Map, query),
 ];
 
@@ -38,11 +38,11 @@ fn read(run: &mut Run<'_, '_>, arguments: &[Value<'_>]) -> Result<Option<Url>, F
     Ok(Url::read(text))
 }
 
-fn part<'a>(arguments: &[Value<'a>], of: fn(&Url) -> &str) -> Answer<'a> {
-    match arguments {
-        [Value::Url(url)] => Ok(Value::text(of(url))),
-        _ => Err(Failure::no_overload()),
-    }
+fn part<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>], of: fn(&Url) -> &str) -> Answer<'a> {
+    let [Value::Url(url)] = arguments else { return Err(Failure::no_overload()) };
+    let text = of(url);
+    run.meter.traverse(text.len())?;
+    Ok(Value::text(text))
 }
 
 /// Names and the lists of their values, in the order in which names come first.
@@ -82,6 +82,11 @@ fn hex(digit: u8) -> Option<u8> {
 // === impl Url ===
 
 impl Url {
+    /// Bytes of all its parts.
+    pub fn len(&self) -> usize {
+        self.scheme.len() + self.host.len() + self.path.len() + self.query.len()
+    }
+
     fn read(text: &str) -> Option<Self> {
         if text.bytes().any(|byte| byte.is_ascii_control()) {
             return None;

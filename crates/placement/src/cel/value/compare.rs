@@ -33,7 +33,10 @@ impl Value<'_> {
             (Self::Semver(a), Self::Semver(b)) => a.cmp_precedence(b).is_eq(),
             (Self::Ip(a), Self::Ip(b)) => a == b,
             (Self::Cidr(a), Self::Cidr(b)) => a == b,
-            (Self::Url(a), Self::Url(b)) => a == b,
+            (Self::Url(a), Self::Url(b)) => {
+                meter.traverse(a.len().min(b.len()))?;
+                a == b
+            }
             (Self::Format(a), Self::Format(b)) => a == b,
             _ => numbers_of(self, other) == Some(Ordering::Equal),
         })
