@@ -156,6 +156,9 @@ accepted clusters it holds itself, for the hub lets nobody give more than they h
 {{- if and $values.sources.clusterProfileImport (not $values.clusterProfileProviders) -}}
 {{- fail "controllers.sources.clusterProfileImport needs controllers.clusterProfileProviders: the programs that issue credentials" -}}
 {{- end -}}
+{{- if and $values.ocmRegistration.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "controllers.ocmRegistration.enabled: this hub is Kubernetes %s, and the admission policies without which no cluster is accepted need 1.30" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
 {{- if and $values.ocmRegistration.autoApproveUsers (not $values.ocmRegistration.enabled) -}}
 {{- fail "controllers.ocmRegistration.autoApproveUsers has no effect without controllers.ocmRegistration.enabled" -}}
 {{- end -}}

@@ -167,10 +167,7 @@ impl Contexts {
         if self.kubeconfig.is_some() || client::is_in_pod() {
             return self.kubeconfig.clone();
         }
-        let listed = std::env::var_os("KUBECONFIG");
-        let first =
-            listed.as_ref().and_then(|list| std::env::split_paths(list).find(|path| !path.as_os_str().is_empty()));
-        first.or_else(|| Some(std::env::home_dir()?.join(".kube/config")))
+        client::first_kubeconfig()
     }
 
     fn user(&self) -> anyhow::Result<User> {

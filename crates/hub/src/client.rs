@@ -36,6 +36,14 @@ pub enum HubClientError {
     Client(#[source] kube::Error),
 }
 
+/// The first file of those that kubectl would read, where it also puts new contexts: of
+/// `KUBECONFIG`, or `~/.kube/config`. Nothing: there is no home directory.
+pub fn first_kubeconfig() -> Option<PathBuf> {
+    let listed = std::env::var_os("KUBECONFIG");
+    let first = listed.as_ref().and_then(|list| std::env::split_paths(list).find(|path| !path.as_os_str().is_empty()));
+    first.or_else(|| Some(std::env::home_dir()?.join(".kube/config")))
+}
+
 /// Whether this process runs in a pod, whose cluster can be the hub: what [`client`] needs without
 /// a kubeconfig is there.
 pub fn is_in_pod() -> bool {

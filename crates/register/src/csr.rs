@@ -129,12 +129,9 @@ fn recognized(common_name: &str) -> Option<Recognized> {
     (is_label(cluster) && is_agent).then(|| Recognized { cluster: cluster.to_owned(), agent: agent.to_owned() })
 }
 
-/// RFC 1123, in lower case.
+/// A cluster has a namespace of its name, which is a label.
 pub(crate) fn is_label(name: &str) -> bool {
-    (1..=LONGEST_CLUSTER).contains(&name.len())
-        && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-')
-        && !name.starts_with('-')
-        && !name.ends_with('-')
+    name.len() <= LONGEST_CLUSTER && api::cluster_name::is_label(name)
 }
 
 fn are_organizations(subject: &Subject, cluster: &str) -> bool {

@@ -25,11 +25,11 @@ pub use self::said::is_said;
 use crate::claims::SOURCE_LABEL;
 use crate::cluster_profile::{CONFIG as EXEC_EXTENSION, GROUP, KIND, MANAGER, MANAGER_LABEL, VERSIONS};
 use crate::fields::{list, text, texts};
+use crate::ocm::sets;
 
 /// Label of profiles: the set of their cluster.
 pub const SET_LABEL: &str = "multicluster.x-k8s.io/clusterset";
-/// Label of Open Cluster Management's clusters, which their Secrets take over.
-const OCM_SET_LABEL: &str = "cluster.open-cluster-management.io/clusterset";
+/// The source whose Secrets take over the labels of Open Cluster Management's clusters.
 const OCM_SOURCE: &str = "ocm";
 /// Annotation of profiles: the namespace of the clusters' Secrets. Two gateways of one hub may
 /// publish into one namespace: neither removes, nor rewrites, what the other has there.
@@ -87,7 +87,7 @@ impl Registered {
         // Of other sources the label is what somebody wrote on an object of theirs: nobody was
         // asked whether the cluster may be of the set, as Open Cluster Management asks.
         let may_have_ocms = labels.get(SOURCE_LABEL).is_none_or(|source| source == OCM_SOURCE);
-        let ocms = labels.get(OCM_SET_LABEL).filter(|_| may_have_ocms);
+        let ocms = labels.get(sets::LABEL).filter(|_| may_have_ocms);
         let set = labels.get(SET_LABEL).or(ocms).filter(|set| !set.is_empty());
         Some(Self {
             name,

@@ -86,9 +86,10 @@ impl Helm {
         self.args(words).run()?.success().with_context(|| format!("helm {command} {}", more.join(" ")))
     }
 
-    /// The objects that the chart renders to, without a hub unless `more` has `--dry-run=server`.
+    /// The objects that the chart renders to, without a hub unless `more` has `--dry-run=server`,
+    /// for the version of a hub that the last `--kube-version` names.
     pub fn template(&self, release: &str, namespace: &str, more: &[String]) -> Result<Vec<Value>> {
-        let more = [more, &[KUBE_VERSION.to_owned()]].concat();
+        let more = [&[KUBE_VERSION.to_owned()], more].concat();
         parse(&self.on_chart(&format!("template {release}"), namespace, &more)?)
     }
 }

@@ -42,10 +42,8 @@ pub fn own(session: &Session) -> Result<PathBuf> {
     if let Some(file) = &session.options.kubeconfig {
         return Ok(file.clone());
     }
-    let listed = std::env::var_os("KUBECONFIG");
-    let first = listed.as_ref().and_then(|list| std::env::split_paths(list).find(|path| !path.as_os_str().is_empty()));
-    let home = || Some(std::env::home_dir()?.join(".kube/config"));
-    first.or_else(home).ok_or_else(|| Trouble::usage("there is no home directory", "name the file with --kubeconfig"))
+    hub::client::first_kubeconfig()
+        .ok_or_else(|| Trouble::usage("there is no home directory", "name the file with --kubeconfig"))
 }
 
 /// In one step, and for the owner alone: a kubeconfig holds credentials, and others read it now.

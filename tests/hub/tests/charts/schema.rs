@@ -105,6 +105,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         rendering(fixture, "schema::wrong values are refused", |helm, _| refused(helm, "", &WRONG)),
         rendering(fixture, "schema::an empty list of clusters does not grant all of them", empty_access),
         rendering(fixture, "schema::an agent's token is another by the values alone", generations),
+        rendering(fixture, "schema::a hub that is too old for a part is refused", |helm, _| old(helm)),
         rendering(fixture, "schema::contradictions about the tunnel are refused", |helm, _| {
             refused(helm, "", &CONTRADICTIONS)
         }),
@@ -145,6 +146,19 @@ fn generations(helm: &Helm, _: PathBuf) -> Result<()> {
     let names = [secret("")?, secret(",tunnel.agentTokenGenerations.berlin=2")?];
     ensure!(names == ["tunnel-agent-berlin", "tunnel-token-2-berlin"], "{names:?}");
     ensure!(secret(",tunnel.agentTokenGenerations.oslo=2")? == names[0], "another cluster's");
+    Ok(())
+}
+
+/// The last version given counts.
+fn old(helm: &Helm) -> Result<()> {
+    let on = |version: &str| {
+        let set = "--set=image.repository=x,controllers.enabled=true,controllers.ocmRegistration.enabled=true";
+        helm.template("door", "vela-system", &[set.to_owned(), format!("--kube-version={version}")])
+    };
+    on("1.30.0")?;
+    on("1.30.2-eks-1234")?;
+    let error = format!("{:#}", on("1.29.7").err().context("a hub without admission policies is accepted")?);
+    ensure!(error.contains("Kubernetes v1.29.7") && error.contains("need 1.30"), "{error}");
     Ok(())
 }
 
