@@ -8,6 +8,7 @@ mod addons;
 mod failure;
 mod hub;
 mod member;
+mod places;
 mod states;
 mod watches;
 
@@ -32,6 +33,7 @@ use self::addons::Addons;
 use self::failure::Failure;
 use self::hub::{Held, Hub, HubError};
 use self::member::{Member, MemberError};
+use self::places::{COMES_AGAIN, Places};
 use self::states::States;
 use super::Context;
 use crate::calls::value;
@@ -57,6 +59,7 @@ struct Part {
     addons: Addons,
     watched: watches::Members,
     states: States,
+    places: Places,
     /// Of the clusters' Secrets: no cluster has its token there.
     secret_namespace: String,
     events: Events,
@@ -76,6 +79,7 @@ pub async fn run(context: Context<'_>) {
         addons: Addons::new(),
         watched: watches::Members::default(),
         states: States::new(context.metrics.accounts.clone()),
+        places: Places::default(),
         secret_namespace: context.config.secret_namespace.clone(),
         events: context.events,
         metrics: context.metrics,
@@ -105,6 +109,10 @@ impl Part {
     async fn reconcile(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let key = key(object);
         let mut account = Account::read(&value(object)).map_err(Failure::Unreadable)?;
+        let place = self.cluster(&account).ok().map(|cluster| self.places.of(&cluster));
+        if let Some(None) = place {
+            return Ok(Action::requeue(COMES_AGAIN));
+        }
         match account.step(self.addons.is_in(&key.0), now()) {
             Step::Leave => self.states.forget(&key),
             Step::HandOver => {

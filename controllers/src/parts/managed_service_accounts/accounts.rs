@@ -29,9 +29,13 @@ impl Accounts {
         ObjectRef::new_with(name, self.resource.clone()).within(namespace)
     }
 
+    pub fn has(&self, namespace: &str, name: &str) -> bool {
+        self.store.get(&self.reference(namespace, name)).is_some()
+    }
+
     /// Has one looked at, if there is one of that name.
     pub fn wake(&self, namespace: &str, name: &str) {
-        if self.store.get(&self.reference(namespace, name)).is_some() {
+        if self.has(namespace, name) {
             self.wakes.push(namespace, name);
         }
     }

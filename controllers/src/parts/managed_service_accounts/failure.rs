@@ -63,7 +63,7 @@ impl From<Judgement> for Failure {
     fn from(judgement: Judgement) -> Self {
         match judgement {
             Judgement::Refused(refusal) => Self::Refused(refusal),
-            _ => Self::Predecessor,
+            Judgement::Good { .. } | Judgement::Due(_) | Judgement::Predecessor => Self::Predecessor,
         }
     }
 }

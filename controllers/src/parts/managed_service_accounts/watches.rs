@@ -21,6 +21,8 @@ use kube::{Api, Client, ResourceExt as _};
 use parking_lot::Mutex;
 use register::managed_service_account::{GROUP, KIND, LABEL, MEMBER_NAMESPACE, PLURAL, VERSIONS};
 use serde_json::Value;
+use tokio::select;
+use tokio::time::{Instant, sleep_until};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Part;
@@ -40,6 +42,8 @@ const LARGEST: usize = 64 << 10;
 const MOST_WATCHED: usize = 2 << 20;
 /// Between the lists, pages and watches of one member.
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);
+/// Between the looks that a member's changes lead to.
+const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// Members that are watched. Accounts of others are looked at from time to time.
 const MOST_MEMBERS: usize = 4096;
 
@@ -176,13 +180,32 @@ async fn follow(cluster: ClusterName, client: Client, accounts: Accounts) {
     let api: Api<PartialObjectMeta<ServiceAccount>> = Api::namespaced(client, MEMBER_NAMESPACE);
     let config = watcher::Config::default().labels(&format!("{LABEL}=true"));
     let mut events = pin!(watcher::watcher(api, config).default_backoff());
-    while let Some(event) = events.next().await {
+    // Those that changed, of accounts that there are: a member that never stops changing them has
+    // them looked at once a second.
+    let (mut changed, mut woken) = (HashSet::<String>::new(), Instant::now());
+    loop {
+        let event = select! {
+            event = events.next() => event,
+            () = sleep_until(woken), if !changed.is_empty() => {
+                for name in changed.drain() {
+                    accounts.wakes.push(cluster.as_str(), &name);
+                }
+                woken = Instant::now() + BETWEEN_LOOKS;
+                continue;
+            }
+        };
         match event {
-            Ok(Event::Apply(account) | Event::Delete(account)) => accounts.wake(cluster.as_str(), &account.name_any()),
+            None => return,
+            Some(Ok(Event::Apply(account) | Event::Delete(account))) => {
+                let name = account.name_any();
+                if accounts.has(cluster.as_str(), &name) {
+                    changed.insert(name);
+                }
+            }
             // Whatever happened while nobody watched.
-            Ok(Event::InitDone) => accounts.wake_in(cluster.as_str()),
-            Ok(Event::Init | Event::InitApply(_)) => {}
-            Err(error) => {
+            Some(Ok(Event::InitDone)) => accounts.wake_in(cluster.as_str()),
+            Some(Ok(Event::Init | Event::InitApply(_))) => {}
+            Some(Err(error)) => {
                 let failure = fleet_failure(error);
                 tracing::debug!(%cluster, failure, "cannot watch the member's ServiceAccounts");
             }
