@@ -2,6 +2,8 @@
 
 use unicode_width::UnicodeWidthStr as _;
 
+pub use net::words::{is_command, tame};
+
 /// Between two columns.
 const GAP: usize = 3;
 
@@ -21,12 +23,6 @@ pub fn lay_out(heads: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// A cell of many lines would look like many rows, and a control character may do anything to a
-/// terminal: each becomes a blank.
-pub fn tame(cell: &str) -> String {
-    cell.chars().map(|character| if is_command(character) { ' ' } else { character }).collect()
-}
-
 /// The beginning of what somebody else chose, of `most` characters; what is left out is told by a
 /// mark.
 pub fn cut(text: &str, most: usize) -> String {
@@ -34,13 +30,6 @@ pub fn cut(text: &str, most: usize) -> String {
         Some((end, _)) => format!("{}…", &text[..end]),
         None => text.to_owned(),
     }
-}
-
-/// What is obeyed in place of being shown: control characters, and those that turn the order
-/// of what follows (Unicode, UAX #9, 2: directional formatting characters).
-pub fn is_command(character: char) -> bool {
-    character.is_control()
-        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
 /// What it takes of a line; colours take nothing.
@@ -82,11 +71,5 @@ mod tests {
     #[test]
     fn what_is_cut_says_so() {
         assert_eq!([cut("Zürich", 6), cut("Zürich", 2), cut("", 0)], ["Zürich", "Zü…", ""]);
-    }
-
-    #[test]
-    fn a_cell_stays_on_its_line() {
-        assert_eq!(tame("a\nb\x1b[2Jc"), "a b [2Jc");
-        assert_eq!(tame("a\u{202e}nimda\u{2066}\u{9b}b"), "a nimda  b");
     }
 }

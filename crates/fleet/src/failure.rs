@@ -14,7 +14,7 @@ use hyper_util::client::legacy;
 use kube::client::AuthError;
 use kube::core::Status;
 use kube::core::response::StatusDetails;
-use net::words::causes;
+use net::words::{causes, tame};
 
 /// Longest text kept of an error that is no Status, in bytes.
 const LONGEST: usize = 1024;
@@ -99,17 +99,17 @@ impl Failure {
             cluster: ours.and_then(|details| ClusterName::parse(&details.name).ok()),
             // A member's 401 arrives as the gateway's 502: this one is the hub's or the gateway's.
             side: hop.as_ref().map(|(side, _)| *side).or(refused.then_some(Side::Caller)),
-            cause: hop.map(|(_, said)| cut(&said, LONGEST_MESSAGE).to_owned()).unwrap_or_default(),
+            cause: hop.map(|(_, said)| tame(cut(&said, LONGEST_MESSAGE))).unwrap_or_default(),
             retry_after: details.map(|details| details.retry_after_seconds).filter(|seconds| *seconds > 0).map(seconds),
-            reason: cut(&status.reason, LONGEST).to_owned(),
+            reason: tame(cut(&status.reason, LONGEST)),
             ..Self::new(Kind::Answered(status.code), status.message)
         }
     }
 
-    fn new(kind: Kind, mut message: String) -> Self {
+    fn new(kind: Kind, message: impl AsRef<str>) -> Self {
         let (reason, cause) = (String::new(), String::new());
         // Also our own: errors of parsers quote what they were given.
-        message.truncate(cut(&message, LONGEST_MESSAGE).len());
+        let message = tame(cut(message.as_ref(), LONGEST_MESSAGE));
         Self { cluster: None, side: None, kind, reason, message, cause, retry_after: None }
     }
 

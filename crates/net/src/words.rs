@@ -76,6 +76,19 @@ pub fn plain(text: &str) -> String {
     plain
 }
 
+/// What others wrote, on one line: many would look like many rows or log lines, and a control
+/// character may do anything to a terminal. Each becomes a blank.
+pub fn tame(text: &str) -> String {
+    text.chars().map(|character| if is_command(character) { ' ' } else { character }).collect()
+}
+
+/// What is obeyed in place of being shown: control characters, and those that turn the order
+/// of what follows (Unicode, UAX #9, 2: directional formatting characters).
+pub fn is_command(character: char) -> bool {
+    character.is_control()
+        || matches!(character, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -133,5 +146,10 @@ mod tests {
             let expected = text.strip_suffix(" (os error 104)").unwrap_or(text);
             assert_eq!(plain(text), expected);
         }
+    }
+    #[test]
+    fn a_cell_stays_on_its_line() {
+        assert_eq!(tame("a\nb\x1b[2Jc"), "a b [2Jc");
+        assert_eq!(tame("a\u{202e}nimda\u{2066}\u{9b}b"), "a nimda  b");
     }
 }

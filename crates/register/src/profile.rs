@@ -17,6 +17,7 @@ use api::secret::{ALIAS_ANNOTATION, CREDENTIAL_TYPE_LABEL};
 use api::virtual_cluster::LOCAL;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use net::words::tame;
 use serde_json::{Map, Value, json};
 
 pub use self::health::{Health, Outcome, Record, State};
@@ -186,7 +187,7 @@ pub fn owner(profile: &Value, place: &str) -> Owner {
     let manager = text(profile, "spec.clusterManager.name").unwrap_or_default();
     let labels = texts(profile, "metadata.labels").unwrap_or_default();
     let label = labels.get(MANAGER_LABEL).map(String::as_str).unwrap_or_default();
-    let told = |text: &str| text.chars().filter(|letter| !letter.is_control()).take(LONGEST_TOLD).collect::<String>();
+    let told = |text: &str| tame(&text.chars().take(LONGEST_TOLD).collect::<String>());
     if manager != MANAGER {
         return Owner::Other(format!("cluster manager {:?}", told(manager)));
     }

@@ -93,7 +93,7 @@ fn a_failure_says_cluster_place_cause_and_next_step() {
         side: Some(Side::Tunnel),
         cause: "no link".into(),
         retry_after: Some(Duration::from_secs(1)),
-        ..Failure::new(Kind::Answered(503), "unreachable".into()).at(&berlin())
+        ..Failure::new(Kind::Answered(503), "unreachable").at(&berlin())
     };
     assert_eq!(
         failure.to_string(),
@@ -138,4 +138,12 @@ async fn what_a_credential_program_knows_is_not_told() {
         failure.message.ends_with("failed with exit status: 2") && !failure.to_string().contains("CANARY"),
         "{failure}"
     );
+}
+
+#[test]
+fn a_member_commands_no_terminal_and_forges_no_line() {
+    let cause = Cause { reason: "Member".into(), message: "a\x1b]0;t\x07".into(), field: "".into() };
+    let failure = told(&of_cluster(StatusCode::BAD_GATEWAY, "m\nWARN forged\u{202e}").with_cause(cause));
+    assert_eq!((&*failure.message, &*failure.cause), ("m WARN forged ", "a ]0;t "));
+    assert_eq!(Failure::plain(500, "<h1>\r\n").message, "500: <h1>  ");
 }
