@@ -47,7 +47,7 @@ fn members<'a>(clusters: &'a [&'a ManagedCluster], sets: &[&ManagedClusterSet]) 
     let selecting: Vec<&ManagedClusterSet> = sets.iter().filter(|set| !is_labelled(set)).copied().collect();
     let is_member = |cluster: &ManagedCluster| {
         let label = || cluster.labels.get(SET_LABEL);
-        (!labelled.is_empty() && label().is_some_and(|set| labelled.contains(set.as_str())))
+        (!labelled.is_empty() && label().is_some_and(|set| labelled.contains(set)))
             || selecting.iter().any(|set| set.has(cluster))
     };
     let mut found = Vec::with_capacity(clusters.len());

@@ -2,12 +2,14 @@
 
 mod cluster;
 mod decision;
+mod labels;
 mod placement;
 mod score;
 mod set;
 
 pub use self::cluster::{ManagedCluster, Taint};
 pub use self::decision::{PLACEMENT_LABEL, PlacementDecision};
+pub use self::labels::{Labels, Texts};
 pub use self::placement::{
     AddOnScore, CelSelector, ClusterClaimSelector, ClusterPredicate, ClusterSelector, DecisionGroup, DecisionStrategy,
     GroupStrategy, IntOrString, Metadata, Placement, PlacementSpec, PrioritizerConfig, PrioritizerPolicy,
@@ -15,8 +17,6 @@ pub use self::placement::{
 };
 pub use self::score::{AddOnPlacementScore, ScoreItem};
 pub use self::set::{ManagedClusterSet, ManagedClusterSetBinding, Members, SET_LABEL};
-
-use std::collections::BTreeMap;
 
 use serde_json::Value as Json;
 use time::OffsetDateTime;
@@ -33,9 +33,9 @@ fn list<'j>(object: &'j Json, pointer: &str) -> &'j [Json] {
     object.pointer(pointer).and_then(Json::as_array).map_or(&[], Vec::as_slice)
 }
 
-fn texts(object: &Json, pointer: &str) -> BTreeMap<String, String> {
+fn labels(object: &Json, pointer: &str) -> Labels {
     let entries = object.pointer(pointer).and_then(Json::as_object).into_iter().flatten();
-    entries.filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned()))).collect()
+    entries.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?))).collect()
 }
 
 /// A moment in RFC 3339.

@@ -1,10 +1,11 @@
 //! Label selectors as Kubernetes has them, over labels and over claims.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
 use crate::names;
+use crate::objects::{Labels, Texts};
 
 /// As it is written. Everything in it has to hold; an empty one selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
@@ -34,12 +35,12 @@ pub struct Selector {
 enum Rule {
     In {
         key: String,
-        values: BTreeSet<String>,
+        values: Texts,
     },
     /// What has no such label matches.
     NotIn {
         key: String,
-        values: BTreeSet<String>,
+        values: Texts,
     },
     Exists(String),
     DoesNotExist(String),
@@ -87,7 +88,7 @@ impl Selector {
         Self { rules: Vec::new(), is_nothing: true }
     }
 
-    pub fn matches(&self, labels: &BTreeMap<String, String>) -> bool {
+    pub fn matches(&self, labels: &Labels) -> bool {
         !self.is_nothing && self.rules.iter().all(|rule| rule.holds(labels))
     }
 }
@@ -115,7 +116,7 @@ fn rule(key: &str, operator: &str, values: &[String]) -> Result<Rule, InvalidSel
     if let Some(wrong) = values.iter().find(|value| !names::is_label_value(value)) {
         return Err(InvalidSelector::Value(wrong.clone()));
     }
-    let (key, values) = (key.to_owned(), values.iter().cloned().collect());
+    let (key, values) = (key.to_owned(), values.iter().collect());
     Ok(match (is_set, is_negative) {
         (true, false) => Rule::In { key, values },
         (true, true) => Rule::NotIn { key, values },
@@ -127,12 +128,12 @@ fn rule(key: &str, operator: &str, values: &[String]) -> Result<Rule, InvalidSel
 // === impl Rule ===
 
 impl Rule {
-    fn holds(&self, labels: &BTreeMap<String, String>) -> bool {
+    fn holds(&self, labels: &Labels) -> bool {
         match self {
-            Self::In { key, values } => labels.get(key).is_some_and(|value| values.contains(value)),
-            Self::NotIn { key, values } => labels.get(key).is_none_or(|value| !values.contains(value)),
-            Self::Exists(key) => labels.contains_key(key),
-            Self::DoesNotExist(key) => !labels.contains_key(key),
+            Self::In { key, values } => labels.get(key).is_some_and(|value| values.has(value)),
+            Self::NotIn { key, values } => labels.get(key).is_none_or(|value| !values.has(value)),
+            Self::Exists(key) => labels.has(key),
+            Self::DoesNotExist(key) => !labels.has(key),
         }
     }
 }
@@ -149,8 +150,7 @@ mod tests {
 
     #[test]
     fn each_operator_matches_what_it_says() {
-        let labels =
-            BTreeMap::from([("env", "prod"), ("gpu", "")].map(|(key, value)| (key.to_owned(), value.to_owned())));
+        let labels = Labels::from_iter([("env", "prod"), ("gpu", "")]);
         let expression = |key: &str, operator: &str, values: &[&str]| {
             compiled(json!({"matchExpressions": [{"key": key, "operator": operator, "values": values}]})).unwrap()
         };

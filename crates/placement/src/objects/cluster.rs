@@ -1,12 +1,10 @@
 //! `ManagedCluster` (`cluster.open-cluster-management.io/v1`).
 
-use std::collections::BTreeMap;
-
 use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use time::OffsetDateTime;
 
-use super::{is_there, list, moment, text, texts};
+use super::{Labels, is_there, labels, list, moment, text};
 use crate::quantity::Quantity;
 
 /// A cluster: what predicates, taints and prioritizers ask for, and the object for expressions.
@@ -14,9 +12,9 @@ use crate::quantity::Quantity;
 #[serde(from = "Json")]
 pub struct ManagedCluster {
     pub name: String,
-    pub labels: BTreeMap<String, String>,
+    pub labels: Labels,
     /// `status.clusterClaims`; of several with one name, the last counts.
-    pub claims: BTreeMap<String, String>,
+    pub claims: Labels,
     pub taints: Vec<Taint>,
     /// Cores, if the status has both the allocatable ones and the capacity.
     pub cpu: Option<f64>,
@@ -51,7 +49,7 @@ impl From<Json> for ManagedCluster {
         let claim = |claim: &Json| (text(claim, "/name"), text(claim, "/value"));
         Self {
             name: text(&object, "/metadata/name"),
-            labels: texts(&object, "/metadata/labels"),
+            labels: labels(&object, "/metadata/labels"),
             claims: list(&object, "/status/clusterClaims").iter().map(claim).collect(),
             taints: list(&object, "/spec/taints").iter().map(Taint::read).collect(),
             cpu: allocatable(&object, "cpu"),

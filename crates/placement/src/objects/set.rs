@@ -40,7 +40,7 @@ pub struct ManagedClusterSetBinding {
 impl ManagedClusterSet {
     pub fn has(&self, cluster: &ManagedCluster) -> bool {
         match &self.members {
-            Members::Labelled => cluster.labels.get(SET_LABEL) == Some(&self.name),
+            Members::Labelled => cluster.labels.get(SET_LABEL) == Some(self.name.as_str()),
             Members::Selected(selector) => selector.matches(&cluster.labels),
             Members::Unreadable(_) => false,
         }

@@ -17,7 +17,7 @@ fn a_cluster_is_read_as_far_as_it_is_there() {
         },
     }));
     assert_eq!((&*read.name, read.is_deleting, read.labels.len()), ("c1", true, 1));
-    assert_eq!((read.claims["x"].as_str(), read.cpu, read.memory), ("2", Some(1.5), Some(1024.0)));
+    assert_eq!((read.claims.get("x"), read.cpu, read.memory), (Some("2"), Some(1.5), Some(1024.0)));
     assert_eq!(read.taints[0].time_added.map(OffsetDateTime::unix_timestamp), Some(1_772_366_400));
     assert_eq!((&*read.taints[1].key, read.taints[1].time_added), ("l", None));
 }
