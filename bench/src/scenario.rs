@@ -13,6 +13,7 @@ mod growth_streams;
 mod handshakes;
 mod hub;
 mod latency;
+mod placement;
 mod tunnel_bulk;
 mod tunnel_dials;
 mod tunnel_echo;
@@ -82,6 +83,7 @@ pub fn all() -> Vec<Scenario> {
         Scenario::new(tunnel_echo::ABOUT, tunnel_echo::contenders),
         Scenario::new(tunnel_dials::ABOUT, tunnel_dials::contenders),
         Scenario::new(tunnel_idle::ABOUT, tunnel_idle::contenders),
+        Scenario::new(placement::ABOUT, |_| Ok(placement::contenders())),
     ]);
     all
 }

@@ -1,0 +1,160 @@
+//! One choice among a thousand clusters.
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use anyhow::Result;
+use harness::usage::Tree;
+use placement::index::{Decisions, Scores};
+use placement::objects::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, PlacementDecision};
+use placement::{Input, Prepared, schedule};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+
+use super::About;
+use crate::contender::{Contender, Load};
+use crate::figure::{Bound, Figure, Goal, Sample, Target};
+
+const CPU: Figure = Figure::new("cpu_ms", "CPU ms per choice", 3);
+const RATE: Figure = Figure::new("decisions", "decisions per second of CPU", 0);
+
+const LABELS: Target = "labels and claims";
+const EXPRESSION: Target = "labels, claims and an expression";
+const CLUSTERS: usize = 1000;
+const CHOSEN: usize = 300;
+const NAMESPACE: &str = "team";
+const SET: &str = "all";
+/// Between two looks at the clock.
+const AT_ONCE: u32 = 20;
+
+struct Choice {
+    placement: Prepared,
+    set: ManagedClusterSet,
+    binding: ManagedClusterSetBinding,
+    clusters: Vec<ManagedCluster>,
+    scores: Scores,
+    decisions: Decisions,
+}
+
+pub const ABOUT: About = About {
+    name: "placement",
+    title: "One choice among 1,000 clusters",
+    method: "The scheduler alone, in the bench's own process: 1,000 clusters of one set, three predicates of which one \
+             has to match, and the prioritizers Balance, Steady, ResourceAllocatableCPU and ResourceAllocatableMemory. \
+             300 clusters are chosen, and are the decision before, too. The predicates are compiled once for each \
+             Placement, which is not counted. With an expression, the third predicate is one in CEL, which some 300 \
+             clusters come to.",
+    figures: &[CPU, RATE],
+    goals: &[
+        Goal::value(CPU.key, LABELS).must(Bound::AtMost(0.5)),
+        Goal::value(CPU.key, EXPRESSION).aim(Bound::AtMost(0.5)),
+    ],
+    axis: None,
+};
+
+pub fn contenders() -> Vec<Contender> {
+    let exists = json!({"labelSelector": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}});
+    let expression = "managedCluster.status.version.kubernetes.startsWith('v1.3') && \
+                      managedCluster.metadata.labels['tier'] == 'gold'";
+    let expression = json!({"celSelector": {"celExpressions": [expression]}});
+    let contender = |(target, third)| Contender::new(target, Choice::new(&third));
+    [(LABELS, exists), (EXPRESSION, expression)].map(contender).into()
+}
+
+// === impl Choice ===
+
+impl Choice {
+    fn new(third: &Value) -> Result<Self> {
+        let region = json!([{"key": "region", "operator": "In", "values": ["r1", "r2", "r3", "r4"]}]);
+        let platform = json!([{"key": "platform", "operator": "In", "values": ["AWS"]}]);
+        let selectors = [
+            json!({"labelSelector": {"matchLabels": {"env": "prod"}, "matchExpressions": region}}),
+            json!({"claimSelector": {"matchExpressions": platform}}),
+            third.clone(),
+        ];
+        let coordinates = ["Balance", "Steady", "ResourceAllocatableCPU", "ResourceAllocatableMemory"];
+        let configured = |name| json!({"scoreCoordinate": {"type": "BuiltIn", "builtIn": name}, "weight": 1});
+        let placement = serde_json::from_value(json!({
+            "metadata": {"namespace": NAMESPACE, "name": "place"},
+            "spec": {
+                "numberOfClusters": CHOSEN,
+                "predicates": selectors.map(|selector| json!({"requiredClusterSelector": selector})),
+                "prioritizerPolicy": {"mode": "Exact", "configurations": coordinates.map(configured)},
+            },
+        }))?;
+        let choice = Self {
+            placement: Prepared::new(&placement),
+            set: ManagedClusterSet::from(json!({"metadata": {"name": SET}})),
+            binding: ManagedClusterSetBinding { namespace: NAMESPACE.into(), name: SET.into() },
+            clusters: (0..CLUSTERS).map(cluster).collect(),
+            scores: Scores::default(),
+            decisions: (0..CHOSEN.div_ceil(100)).map(decision).collect(),
+        };
+        let (chosen, why) = choice.choose();
+        anyhow::ensure!(chosen == CHOSEN, "{chosen} clusters are chosen: {why}");
+        Ok(choice)
+    }
+
+    /// How many are chosen, and what is told of that.
+    fn choose(&self) -> (usize, String) {
+        let clusters: Vec<_> = self.clusters.iter().collect();
+        let (sets, bindings) = ([&self.set], [&self.binding]);
+        let outcome = schedule(&Input {
+            placement: &self.placement,
+            sets: &sets,
+            bindings: &bindings,
+            clusters: &clusters,
+            scores: &self.scores,
+            decisions: &self.decisions,
+            decided_generation: None,
+            now: OffsetDateTime::UNIX_EPOCH,
+        });
+        (outcome.chosen.len(), outcome.conditions.iter().map(|condition| format!("{condition:?} ")).collect())
+    }
+}
+
+impl Load for Choice {
+    fn measure(&mut self, time: Duration) -> Result<Sample> {
+        let own = Tree::new([std::process::id()]);
+        let (before, begin, mut choices) = (own.usage()?, Instant::now(), 0);
+        while begin.elapsed() < time {
+            for _ in 0..AT_ONCE {
+                black_box(self.choose());
+            }
+            choices += AT_ONCE;
+        }
+        let cpu = own.cpu_since(before)?.as_secs_f64() / f64::from(choices);
+        Ok([(CPU.key, cpu * 1000.0), (RATE.key, 1.0 / cpu)].into())
+    }
+}
+
+fn cluster(at: usize) -> ManagedCluster {
+    ManagedCluster::from(json!({
+        "metadata": {
+            "name": format!("cluster-{at:05}"),
+            "labels": {
+                "cluster.open-cluster-management.io/clusterset": SET, "tier": "gold", "vendor": "x",
+                "env": if at.is_multiple_of(3) { "prod" } else { "dev" },
+                "region": format!("r{}", at % 10), "zone": format!("z{}", at % 30),
+            },
+        },
+        "status": {
+            "version": {"kubernetes": format!("v1.{}.1", 28 + at % 8)},
+            "allocatable": {"cpu": (4 + at % 64).to_string(), "memory": format!("{}Gi", 8 + at % 256)},
+            "capacity": {"cpu": "68", "memory": "264Gi"},
+            "clusterClaims": [
+                {"name": "id.k8s.io", "value": format!("cluster-{at:05}")},
+                {"name": "platform", "value": if at.is_multiple_of(2) { "AWS" } else { "GCP" }},
+            ],
+        },
+    }))
+}
+
+fn decision(at: usize) -> PlacementDecision {
+    PlacementDecision {
+        namespace: NAMESPACE.into(),
+        name: format!("place-decision-{}", at + 1),
+        placement: Some("place".into()),
+        clusters: (at * 100..(at + 1) * 100).map(|at| format!("cluster-{at:05}")).collect(),
+    }
+}
