@@ -15,7 +15,7 @@
 //! The language with its macros (`has`, `all`, `exists`, `exists_one`, `filter`, `map`), optional
 //! values with their syntax and macros, and the functions of the standard library. Of extensions:
 //! strings, and Kubernetes' lists, regex, URL, quantity, IP, CIDR, format and semver libraries.
-//! Open Cluster Management's `scores` and `parseJSON`.
+//! Open Cluster Management's `scores` and `parseJSON`, or `hasConditions` ([`Purpose`]).
 //!
 //! # What is missing
 //!
@@ -41,6 +41,7 @@ mod types;
 mod value;
 
 pub use self::eval::Host;
+pub use self::library::Purpose;
 pub use self::meter::{Failure, Meter};
 pub use self::parser::Variable;
 pub use self::syntax::{Fault, Limits};
@@ -59,14 +60,23 @@ pub struct Program {
 // === impl Program ===
 
 impl Program {
-    /// Reads `text`, which may name `variables`.
+    /// Reads `text`, a Placement's expression, which may name `variables`.
     ///
     /// # Errors
     ///
     /// It is no expression, beyond [`Limits`], names what there is not, or gives an operator or a
     /// function what it can never take.
     pub fn compile(text: &str, variables: &[Variable]) -> Result<Self, Fault> {
-        Ok(Self { expression: parser::parse(text, variables)? })
+        Self::compile_for(Purpose::Placement, text, variables)
+    }
+
+    /// Reads `text`, which is for `purpose` and may name `variables`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Self::compile`].
+    pub fn compile_for(purpose: Purpose, text: &str, variables: &[Variable]) -> Result<Self, Fault> {
+        Ok(Self { expression: parser::parse(purpose, text, variables)? })
     }
 
     /// The value where `variables` have these values, in the order they were declared in.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use placement::prepared::Size;
+use placement::taints::earlier;
 use time::{Duration, OffsetDateTime};
 
 use super::groups::DecisionGroup;
@@ -106,10 +107,7 @@ impl<'a> Rollout<'a> {
             self.timed_out.push(one.cluster);
             return State::TimeOut;
         }
-        self.recheck_at = match (self.recheck_at, end) {
-            (Some(known), Some(end)) => Some(known.min(end)),
-            (known, end) => known.or(end),
-        };
+        self.recheck_at = earlier(self.recheck_at, end);
         self.to_roll_out.push(turn);
         one.state
     }

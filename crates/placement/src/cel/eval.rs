@@ -5,10 +5,9 @@ mod folds;
 
 pub use self::arithmetic::result as arithmetic;
 
-use regex::Regex;
-
 use super::library::Overload;
 use super::meter::{Failure, Meter};
+use super::patterns::Pattern;
 use super::syntax::{Constant, Element, Expr, Node, Operator};
 use super::types::Type;
 use super::value::Value;
@@ -29,7 +28,7 @@ pub struct Run<'m, 'a> {
     /// Variables of the comprehensions around, from the outermost.
     pub locals: Vec<Value<'a>>,
     /// The pattern of the call that is made, if it was a constant.
-    pub regex: Option<&'a Regex>,
+    pub regex: Option<&'a Pattern>,
 }
 
 /// Levels of a value, see [`Value::depth`]: more than any object of Kubernetes has.
@@ -182,7 +181,7 @@ impl<'a> Run<'_, 'a> {
         &mut self,
         overloads: &'a [&'static Overload],
         arguments: &'a [Expr],
-        regex: Option<&'a Regex>,
+        regex: Option<&'a Pattern>,
     ) -> Answer<'a> {
         let mut values: [Value<'a>; ARGUMENTS] = [Value::Null, Value::Null, Value::Null, Value::Null];
         for (value, argument) in values.iter_mut().zip(arguments) {

@@ -36,7 +36,16 @@ pub struct Overload {
     pub call: Function,
 }
 
-const LIBRARIES: [&[Overload]; 14] = [
+/// What an expression is for: each has functions of its own.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Purpose {
+    /// A predicate of a Placement: `scores`, `parseJSON`.
+    Placement,
+    /// A rule for a condition of a manifest: `hasConditions`.
+    Conditions,
+}
+
+const LIBRARIES: [&[Overload]; 13] = [
     conversions::OVERLOADS,
     strings::OVERLOADS,
     strings_format::OVERLOADS,
@@ -50,7 +59,6 @@ const LIBRARIES: [&[Overload]; 14] = [
     cidr::OVERLOADS,
     url::OVERLOADS,
     format::OVERLOADS,
-    ocm::OVERLOADS,
 ];
 
 const fn function(name: &'static str, parameters: &'static [Type], result: Type, call: Function) -> Overload {
@@ -61,13 +69,17 @@ const fn method(name: &'static str, parameters: &'static [Type], result: Type, c
     Overload { name, is_member: true, parameters, result, call }
 }
 
-fn all() -> impl Iterator<Item = &'static Overload> {
-    LIBRARIES.into_iter().flatten()
+fn all(purpose: Purpose) -> impl Iterator<Item = &'static Overload> {
+    let own = match purpose {
+        Purpose::Placement => ocm::PLACEMENT,
+        Purpose::Conditions => ocm::CONDITIONS,
+    };
+    LIBRARIES.into_iter().flatten().chain(own)
 }
 
 /// Whether there is a function of this name that is no method.
-pub fn is_function(name: &str) -> bool {
-    all().any(|overload| overload.name == name && !overload.is_member)
+pub fn is_function(purpose: Purpose, name: &str) -> bool {
+    all(purpose).any(|overload| overload.name == name && !overload.is_member)
 }
 
 /// The overloads that may fit what is known of the arguments.
@@ -75,8 +87,13 @@ pub fn is_function(name: &str) -> bool {
 /// # Errors
 ///
 /// There is no such function, or none that takes these.
-pub fn overloads(name: &str, is_member: bool, kinds: &[Type]) -> Result<Vec<&'static Overload>, String> {
-    let named: Vec<_> = all().filter(|known| known.name == name && known.is_member == is_member).collect();
+pub fn overloads(
+    purpose: Purpose,
+    name: &str,
+    is_member: bool,
+    kinds: &[Type],
+) -> Result<Vec<&'static Overload>, String> {
+    let named: Vec<_> = all(purpose).filter(|known| known.name == name && known.is_member == is_member).collect();
     if named.is_empty() {
         return Err(format!("undeclared reference to '{name}' (in container '')"));
     }

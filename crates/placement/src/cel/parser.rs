@@ -5,6 +5,7 @@ mod primary;
 
 use super::check;
 use super::lexer::{Kind, Token, tokens};
+use super::library::Purpose;
 use super::syntax::{Element, Expr, Fault, Limits, Node, Operator};
 use super::types::Type;
 
@@ -12,6 +13,7 @@ use super::types::Type;
 pub type Variable = (&'static str, Type);
 
 pub struct Parser<'t> {
+    purpose: Purpose,
     tokens: Vec<Token>,
     next: usize,
     variables: &'t [Variable],
@@ -40,8 +42,9 @@ const BINARY: [&[(&str, Operator)]; 3] = [
 ];
 
 /// The expression that is `text`, whole.
-pub fn parse(text: &str, variables: &[Variable]) -> Parsed {
-    let mut parser = Parser { tokens: tokens(text)?, next: 0, variables, locals: Vec::new(), depth: 0, patterns: 0 };
+pub fn parse(purpose: Purpose, text: &str, variables: &[Variable]) -> Parsed {
+    let tokens = tokens(text)?;
+    let mut parser = Parser { purpose, tokens, next: 0, variables, locals: Vec::new(), depth: 0, patterns: 0 };
     let expression = parser.expression()?;
     match parser.peek() {
         Kind::End => Ok(expression),

@@ -2,9 +2,8 @@
 
 use std::fmt;
 
-use regex::Regex;
-
 use super::library::Overload;
+use super::patterns::Pattern;
 use super::types::Type;
 
 /// Bounds on an expression before anything of it is evaluated.
@@ -54,7 +53,7 @@ pub enum Node {
     Call {
         overloads: Vec<&'static Overload>,
         arguments: Vec<Expr>,
-        regex: Option<Regex>,
+        regex: Option<Pattern>,
     },
     Not(Box<Expr>),
     Negate(Box<Expr>),

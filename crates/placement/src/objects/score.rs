@@ -13,7 +13,10 @@ pub struct AddOnPlacementScore {
     pub cluster: String,
     /// Its name.
     pub resource: String,
+    /// As they were told: expressions see their order.
     pub scores: Vec<ScoreItem>,
+    /// Positions in `scores`, by name, then as they were told: the API bounds neither.
+    by_name: Box<[usize]>,
     pub valid_until: Option<OffsetDateTime>,
 }
 
@@ -26,17 +29,46 @@ pub struct ScoreItem {
 
 // === impl AddOnPlacementScore ===
 
+impl AddOnPlacementScore {
+    /// The score `name`. Of several of one name, the last counts.
+    pub fn value(&self, name: &str) -> Option<i64> {
+        let item = |at: &usize| self.scores.get(*at);
+        let end = self.by_name.partition_point(|at| item(at).is_some_and(|item| item.name.as_str() <= name));
+        let last = end.checked_sub(1).and_then(|at| self.by_name.get(at)).and_then(item)?;
+        (last.name == name).then_some(last.value)
+    }
+}
+
 impl From<Json> for AddOnPlacementScore {
     fn from(object: Json) -> Self {
         let item = |item: &Json| ScoreItem {
             name: text(item, "/name"),
             value: item.pointer("/value").and_then(Json::as_i64).unwrap_or(0),
         };
+        let scores: Vec<ScoreItem> = list(&object, "/status/scores").iter().map(item).collect();
+        let mut by_name: Box<[usize]> = (0..scores.len()).collect();
+        by_name.sort_by_key(|at| scores.get(*at).map(|item| &item.name));
         Self {
             cluster: text(&object, "/metadata/namespace"),
             resource: text(&object, "/metadata/name"),
-            scores: list(&object, "/status/scores").iter().map(item).collect(),
+            scores,
+            by_name,
             valid_until: moment(&object, "/status/validUntil"),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn of_several_of_one_name_the_last_counts() {
+        let items = [("b", 1), ("a", 2), ("b", 3), ("c", 4)].map(|(name, value)| json!({"name": name, "value": value}));
+        let score = AddOnPlacementScore::from(json!({"status": {"scores": items}}));
+        let found = ["a", "b", "c", "", "bb", "d"].map(|name| score.value(name));
+        assert_eq!(found, [Some(2), Some(3), Some(4), None, None, None]);
     }
 }

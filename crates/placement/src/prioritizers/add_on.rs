@@ -30,8 +30,7 @@ impl<'a> AddOn<'a> {
                 self.note(&mut expired, found);
                 return Some(0);
             }
-            // Of several of one name, the last counts.
-            let value = found.scores.iter().rev().find(|item| item.name == self.score).map_or(0, |item| item.value);
+            let value = found.value(self.score).unwrap_or(0);
             if !(-100..=100).contains(&value) {
                 self.note(&mut outside, found);
             }

@@ -1,19 +1,28 @@
-//! What Open Cluster Management adds: `scores` and `parseJSON`.
+//! What Open Cluster Management adds: `scores` and `parseJSON`; elsewhere, `hasConditions`.
 
 use serde_json::Value as Json;
 
 use super::{Overload, function, method};
 use crate::cel::eval::{Answer, Run};
 use crate::cel::meter::Failure;
-use crate::cel::types::Type::{Dyn, List, Text};
+use crate::cel::types::Type::{Bool, Dyn, List, Text};
 use crate::cel::value::Value;
 
-pub const OVERLOADS: &[Overload] = &[
+pub const PLACEMENT: &[Overload] = &[
     method("scores", &[Dyn, Text], List, scores),
     // Upstream declares it a method, and documents it as a function.
     method("parseJSON", &[Text], Dyn, parse),
     function("parseJSON", &[Text], Dyn, parse),
 ];
+
+pub const CONDITIONS: &[Overload] = &[function("hasConditions", &[Dyn], Bool, has_conditions)];
+
+/// Whether a status has a list `conditions` that is not empty. What is no map has none.
+fn has_conditions<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
+    let [Value::Map(status)] = arguments else { return Ok(Value::Bool(false)) };
+    let conditions = status.field("conditions", run.meter)?;
+    Ok(Value::Bool(matches!(conditions, Some(Value::List(list)) if list.len() > 0)))
+}
 
 /// `managedCluster.scores("resource")`: a list of `{name, value}`. There being no such resource is
 /// an error, as upstream.

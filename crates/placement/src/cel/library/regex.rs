@@ -1,13 +1,13 @@
 //! Regular expressions: `matches` of CEL, `find` and `findAll` of Kubernetes.
 
-use std::borrow::Cow;
+use std::ops::Deref;
 
 use ::regex::Regex;
 
 use super::{Overload, function, method};
 use crate::cel::eval::{Answer, Run};
 use crate::cel::meter::Failure;
-use crate::cel::patterns;
+use crate::cel::patterns::{self, Pattern};
 use crate::cel::types::Type::{Bool, Int, List, Text};
 use crate::cel::value::Value;
 
@@ -21,25 +21,38 @@ pub const OVERLOADS: &[Overload] = &[
 
 /// Steps that compiling a pattern takes, which is no constant.
 const COMPILING: usize = 5_000;
-/// Bytes of text and pattern, multiplied, that are matched in a step.
-const MATCHING: usize = 40;
 
-/// The pattern, compiled now unless it was a constant.
-fn compiled<'a>(run: &mut Run<'_, 'a>, pattern: &str) -> Result<Cow<'a, Regex>, Failure> {
-    if let Some(compiled) = run.regex {
-        return Ok(Cow::Borrowed(compiled));
-    }
-    run.meter.charge(COMPILING)?;
-    patterns::compiled_small(pattern).map(Cow::Owned).map_err(Failure::error)
+enum Compiled<'a> {
+    Constant(&'a Pattern),
+    Made(Pattern),
 }
 
-fn charge(run: &mut Run<'_, '_>, text: &str, pattern: &str) -> Result<(), Failure> {
-    run.meter.charge(1 + text.len().saturating_mul(pattern.len()) / MATCHING)
+// === impl Compiled ===
+
+impl Deref for Compiled<'_> {
+    type Target = Pattern;
+
+    fn deref(&self) -> &Pattern {
+        match self {
+            Self::Constant(pattern) => pattern,
+            Self::Made(pattern) => pattern,
+        }
+    }
+}
+
+/// The pattern, compiled now unless it was a constant.
+fn compiled<'a>(run: &mut Run<'_, 'a>, pattern: &str) -> Result<Compiled<'a>, Failure> {
+    if let Some(compiled) = run.regex {
+        return Ok(Compiled::Constant(compiled));
+    }
+    run.meter.charge(COMPILING)?;
+    patterns::compiled_small(pattern).map(Compiled::Made).map_err(Failure::error)
 }
 
 fn with<T>(run: &mut Run<'_, '_>, text: &str, pattern: &str, ask: impl FnOnce(&Regex) -> T) -> Result<T, Failure> {
-    charge(run, text, pattern)?;
-    compiled(run, pattern).map(|compiled| ask(&compiled))
+    let compiled = compiled(run, pattern)?;
+    run.meter.charge(compiled.steps(text))?;
+    Ok(ask(&compiled.regex))
 }
 
 fn matches<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
@@ -61,12 +74,12 @@ fn find_all<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
         }
         _ => return Err(Failure::no_overload()),
     };
-    let regex = compiled(run, pattern)?;
+    let compiled = compiled(run, pattern)?;
     let (mut found, mut from, mut end) = (Vec::new(), 0, None);
     // Each search may go through all that is left of the text, so each is charged for that.
     while found.len() < limit && from <= text.len() {
-        charge(run, &text[from..], pattern)?;
-        let Some(next) = regex.find_at(text, from) else { break };
+        run.meter.charge(compiled.steps(&text[from..]))?;
+        let Some(next) = compiled.regex.find_at(text, from) else { break };
         from = next.end();
         if next.is_empty() {
             from += text[from..].chars().next().map_or(1, char::len_utf8);

@@ -50,7 +50,7 @@ impl Parser<'_> {
 
     fn call(&mut self, name: &str, is_member: bool, arguments: Vec<Expr>, at: usize) -> Parsed {
         let kinds: Vec<Type> = arguments.iter().map(|argument| argument.kind).collect();
-        let overloads = library::overloads(name, is_member, &kinds).map_err(|why| Fault::new(at, why))?;
+        let overloads = library::overloads(self.purpose, name, is_member, &kinds).map_err(|why| Fault::new(at, why))?;
         let kind = overloads.iter().map(|overload| overload.result).reduce(Type::joined).unwrap_or(Type::Dyn);
         let pattern = arguments.get(1).filter(|_| MATCHING.contains(&name));
         let regex = match pattern.map(|pattern| &pattern.node) {

@@ -141,7 +141,7 @@ impl Parser<'_> {
             return None;
         };
         let whole = format!("{name}.{last}");
-        library::is_function(&whole).then_some(whole)
+        library::is_function(self.purpose, &whole).then_some(whole)
     }
 }
 
