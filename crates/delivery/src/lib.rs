@@ -28,6 +28,7 @@
 //!   is no clock to stop one.
 //! - What only the API server sets is dropped from manifests: UIDs, versions, `status`.
 //! - A role of more than 100 items is refused to an executor; a duplicate is told in its entry.
+//! - A rollout strategy that cannot be read stays told in its set's conditions.
 //! - Works of a `ReplicaSet` have `Progressing` without a rule ([`work::default_progressing`]).
 
 pub mod condition;

@@ -102,6 +102,8 @@ mod tests {
         );
         assert!(!merged(&wanted, &object).is_changed);
         assert!(!merged(&json!({}), &observed).is_changed);
+        let taken = json!({"metadata": {"labels": {"old-": ""}}});
+        assert!(merged(&taken, &observed).is_changed && !merged(&taken, &object).is_changed);
     }
 
     #[test]

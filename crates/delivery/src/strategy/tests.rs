@@ -82,6 +82,27 @@ fn update_leaves_alone_what_is_as_it_should_be() {
 }
 
 #[test]
+fn update_does_not_write_again_what_the_member_filled_in() {
+    let mut filled = stored(&config_map());
+    filled["metadata"]["ownerReferences"] = json!([owner("1").reference()]);
+    filled["immutable"] = json!(false);
+    let (object, us) = (config_map(), owner("1"));
+    let with = |known, observed: &Json| {
+        let strategy = &Strategy::Update;
+        plan(&Wanted { object: &object, owner: &us, claim: Claim::Own, strategy, known }, Some(observed))
+    };
+    let answered = Known::Answered(seen(&object, &filled));
+    assert!(matches!(with(Known::Nothing, &filled), Action::Replace(_)));
+    assert_eq!((with(Known::Applied, &filled), with(answered, &filled)), (Action::Nothing, Action::Nothing));
+    let mut drifted = filled.clone();
+    drifted["data"]["added"] = json!("by hand");
+    assert!(matches!(with(answered, &drifted), Action::Replace(_)));
+    let mut labelled = filled;
+    labelled["metadata"]["ownerReferences"] = json!([]);
+    assert!(matches!(with(Known::Applied, &labelled), Action::Replace(_)), "our reference was taken off");
+}
+
+#[test]
 fn create_only_touches_nothing_but_our_reference() {
     let mut observed = stored(&config_map());
     observed["data"] = json!({"a": "other"});
