@@ -2,6 +2,9 @@
 
 use serde_json::{Map, Value as Json};
 
+/// Bytes of a text that weigh as much as a value.
+const STRIDE: usize = 64;
+
 pub fn text<'j>(object: &'j Json, pointer: &str) -> &'j str {
     object.pointer(pointer).and_then(Json::as_str).unwrap_or_default()
 }
@@ -45,6 +48,16 @@ pub fn is_deeper(value: &Json, levels: usize) -> bool {
     }
 }
 
+/// What it takes to go through a value: its values, and its texts by their length.
+pub fn weight(value: &Json) -> usize {
+    match value {
+        Json::Array(values) => values.iter().fold(1, |sum, value| sum + weight(value)),
+        Json::Object(entries) => entries.iter().fold(1, |sum, (key, value)| sum + key.len() / STRIDE + weight(value)),
+        Json::String(text) => 1 + text.len() / STRIDE,
+        _ => 1,
+    }
+}
+
 /// `apiVersion`, taken apart: group and version.
 pub fn group_and_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
@@ -60,6 +73,11 @@ mod tests {
     fn levels_are_counted_and_no_stack_is_needed_beyond_them() {
         assert!(!is_deeper(&json!(1), 0) && is_deeper(&json!([]), 0) && !is_deeper(&json!([]), 1));
         assert!(is_deeper(&json!({"a": [{"b": 1}]}), 2) && !is_deeper(&json!({"a": [{"b": 1}]}), 3));
+    }
+
+    #[test]
+    fn values_and_long_texts_weigh() {
+        assert_eq!(weight(&json!({"a": [1, null], "b": "x".repeat(2 * STRIDE)})), 7);
     }
 
     #[test]

@@ -7,6 +7,7 @@ use serde_json::{Value as Json, json};
 
 use super::parser::{Access, Expr};
 use super::{JqError, Step, VISITS};
+use crate::fields::weight;
 
 /// A value, and where it is; no place, if it was made.
 #[derive(Debug, Clone)]
@@ -76,6 +77,8 @@ impl Walk {
             Expr::Literal(value) => Ok(vec![Item::made(value.clone())]),
             Expr::Compare(mark, left, right) => {
                 let (left, right) = (self.one(left, input)?, self.one(right, input)?);
+                self.weigh(&left.value)?;
+                self.weigh(&right.value)?;
                 Ok(vec![Item::made(compare(mark, &left.value, &right.value).into())])
             }
             Expr::Both(is_and, left, right) => {
@@ -86,9 +89,16 @@ impl Walk {
             }
             Expr::Call(name, argument) => {
                 let argument = argument.as_ref().map(|argument| self.one(argument, input)).transpose()?;
+                self.weigh(argument.as_ref().map_or(&Json::Null, |one| &*one.value))?;
                 call(name, &input.value, argument.as_ref().map(|one| &*one.value)).map(|value| vec![Item::made(value)])
             }
         }
+    }
+
+    /// For going through a value that is compared.
+    fn weigh(&mut self, value: &Json) -> Result<(), JqError> {
+        self.left = self.left.checked_sub(weight(value)).ok_or(JqError::TooMuch)?;
+        Ok(())
     }
 
     fn recurse<'j>(&mut self, item: &Item<'j>, found: &mut Vec<Item<'j>>) -> Result<(), JqError> {

@@ -98,6 +98,9 @@ fn nothing_is_endless() {
     assert_eq!(left(&".a".repeat(500)), Err(JqError::TooDeep));
     let many = ".. | ..".to_owned() + &" | ..".repeat(12);
     assert_eq!(left(&many), Err(JqError::TooMuch));
+    // What is compared is gone through each time.
+    let mut wide = json!({"list": vec![0; 5_000]});
+    assert_eq!(delete(&mut wide, "(.,.,.,.,.,.,.,.) | select(. == .) | .none"), Err(JqError::TooMuch));
 }
 
 proptest! {

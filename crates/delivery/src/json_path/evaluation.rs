@@ -5,6 +5,7 @@ use serde_json::Value as Json;
 use super::filter::{Basic, holds};
 use super::parser::{Filter, Node, Slice};
 use super::{Error, VISITS};
+use crate::fields::weight;
 
 /// A value that a path leads to: of the object, or one that stands in the path itself.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -45,6 +46,14 @@ impl<'j> Found<'j> {
             Self::Literal(Node::Int(value)) => Some(Basic::Int(*value)),
             Self::Literal(Node::Float(value)) => Some(Basic::Float(*value)),
             _ => None,
+        }
+    }
+
+    /// What it takes to compare it.
+    fn weight(&self) -> usize {
+        match self {
+            Self::Json(value) if !value.is_array() && !value.is_object() => weight(value),
+            _ => 1,
         }
     }
 
@@ -169,6 +178,7 @@ impl Walk {
         };
         let Some(left) = one(lefts?)? else { return Ok(false) };
         let Some(right) = one(self.list(vec![item], right)?)? else { return Ok(false) };
+        self.charge(left.weight() + right.weight())?;
         holds(*comparison, &left, &right)
     }
 }

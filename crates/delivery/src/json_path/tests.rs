@@ -100,6 +100,9 @@ fn nothing_is_endless() {
     assert!(path.find(&wide).is_err());
     let all = JsonPath::read("......a").map(|path| path.find(&wide).map(|found| found.len()));
     assert!(all.is_err(), "{all:?}");
+    let texts = json!({"l": [{"a": "x".repeat(100_000)}]});
+    let compared = JsonPath::read(&format!("[{}'l'][?(@.a==@.a)]", "'l',".repeat(100))).unwrap();
+    assert_eq!(compared.find(&texts), Err(Error::TooMuch));
     let lists = json!(vec![json!(vec![1; 200]); 200]);
     let descents = JsonPath::read(&"..[:]".repeat(100)).unwrap();
     assert_eq!(descents.find(&lists), Err(Error::TooMuch));
