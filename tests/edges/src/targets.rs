@@ -3,6 +3,7 @@
 pub mod accept;
 pub mod access;
 pub mod audit_uri;
+pub mod cel;
 pub mod cgroup;
 pub mod cluster_api;
 pub mod cluster_profile;
@@ -18,6 +19,8 @@ pub mod front_proxy;
 pub mod header_block;
 pub mod identity_rules;
 pub mod impersonable;
+pub mod jq;
+pub mod jsonpath;
 pub mod karmada;
 pub mod kubeconfig;
 pub mod kubefed;

@@ -239,6 +239,7 @@ fn what_is_gone_through_is_charged_each_time() {
     for text in [
         format!("[url('/{path}')].map(u, [{hundred}].map(x, u.getEscapedPath())).size() == 1"),
         format!("'{}'.findAll('.*[^A]|[A]').size() == 4000", "A".repeat(4000)),
+        format!("'{}'.matches('(a{{20}}){{20}}')", "a".repeat(1000)),
     ] {
         assert_eq!(found(&text, 10_000), Found::Failure(Failure::Exhausted), "{text}");
     }

@@ -1,0 +1,90 @@
+use super::*;
+
+fn identity(group: &str, resource: &str, namespace: &str) -> Identity {
+    Identity { group: group.into(), resource: resource.into(), namespace: namespace.into(), name: "a".into() }
+}
+
+fn told(review: &Review) -> String {
+    match review {
+        Review::Resource { verb, group, resource, subresource, namespace, name, .. } => {
+            format!("{verb} {group}/{resource}/{subresource} {namespace}/{name}")
+        }
+        Review::Url { verb, path } => format!("{verb} {path}"),
+    }
+}
+
+fn all(reviews: &[Review]) -> Vec<String> {
+    reviews.iter().map(told).collect()
+}
+
+#[test]
+fn an_object_takes_four_verbs_and_deletion_where_it_is_owned() {
+    let secret = identity("", "secrets", "n");
+    let wanted = ["create", "update", "patch", "get", "delete"].map(|verb| format!("{verb} /secrets/ n/a"));
+    assert_eq!(all(&reviews(&secret, "v1", true)), wanted);
+    assert_eq!(all(&reviews(&secret, "v1", false)), wanted[..4]);
+    assert_eq!(refusal(&secret), "not allowed to apply the resource  secrets, n a");
+    let executor = Executor { namespace: "n".into(), name: "sa".into() };
+    let review = executor.review(&reviews(&secret, "v1", false)[0]);
+    assert_eq!(review["spec"]["user"], "system:serviceaccount:n:sa");
+    assert_eq!(review["spec"]["groups"][2], "system:serviceaccounts:n");
+    assert_eq!(review["spec"]["resourceAttributes"]["verb"], "create");
+    let url = executor.review(&Review::Url { verb: "get".into(), path: "/metrics".into() });
+    assert_eq!(url["spec"]["nonResourceAttributes"], json!({"verb": "get", "path": "/metrics"}));
+}
+
+#[test]
+fn a_role_takes_each_item_of_its_rules() {
+    let role = json!({"rules": [
+        {"apiGroups": [""], "resources": ["pods", "pods/exec"], "verbs": ["get", "create"]},
+        {"apiGroups": ["apps"], "resources": ["*"], "resourceNames": ["x", "y"], "verbs": ["*"]},
+        {"nonResourceURLs": ["/metrics"], "verbs": ["get"]},
+    ]});
+    let Ok(Escalation::Rules { enough, each }) = escalation(&identity(RBAC, "roles", "n"), &role) else {
+        panic!("no rules")
+    };
+    assert_eq!(told(&enough), "escalate rbac.authorization.k8s.io/roles/ n/a");
+    assert_eq!(
+        all(&each),
+        [
+            "get /pods/ n/",
+            "get /pods/exec n/",
+            "create /pods/ n/",
+            "create /pods/exec n/",
+            "* apps/*/ n/x",
+            "* apps/*/ n/y",
+            "get /metrics"
+        ]
+    );
+}
+
+#[test]
+fn a_role_that_gathers_others_takes_everything() {
+    let role = json!({"aggregationRule": {"clusterRoleSelectors": []}, "rules": []});
+    let Ok(Escalation::Rules { each, .. }) = escalation(&identity(RBAC, "clusterroles", ""), &role) else {
+        panic!("no rules")
+    };
+    assert_eq!(all(&each), ["* */*/ /", "* *"]);
+    assert_eq!(rules_of(&role, ""), Ok(vec![]), "who binds it gives what it allows now");
+}
+
+#[test]
+fn a_binding_takes_the_right_to_bind_or_the_role() {
+    let binding = json!({"roleRef": {"kind": "ClusterRole", "name": "admin"}});
+    let Ok(Escalation::Binding { enough, role }) = escalation(&identity(RBAC, "rolebindings", "n"), &binding) else {
+        panic!("no binding")
+    };
+    assert_eq!(told(&enough), "bind rbac.authorization.k8s.io/clusterroles/ n/admin");
+    assert_eq!(role, Role { is_cluster_wide: true, name: "admin".into(), namespace: "n".into() });
+    assert_eq!(escalation(&identity("apps", "roles", "n"), &binding), Ok(Escalation::None));
+}
+
+#[test]
+fn rules_beyond_all_measure_are_refused() {
+    let many: Vec<String> = (0..=ITEMS).map(|at| format!("r{at}")).collect();
+    let wide = json!({"rules": [{"apiGroups": [""], "resources": many, "verbs": ["get"]}]});
+    assert_eq!(rules_of(&wide, "n"), Err(TooMany::Items));
+    let rule = json!({"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]});
+    assert_eq!(rules_of(&json!({"rules": vec![rule.clone(); ITEMS]}), "n").map(|all| all.len()), Ok(ITEMS));
+    assert_eq!(rules_of(&json!({"rules": vec![rule; ITEMS + 1]}), "n"), Err(TooMany::Items));
+}

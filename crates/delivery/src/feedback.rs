@@ -1,0 +1,250 @@
+//! Values of an object's status that are told back.
+
+use serde_json::Value as Json;
+
+use crate::fields::{group_and_version, text};
+use crate::json_path::{Found, JsonPath};
+
+/// What is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Rule {
+    /// What is commonly asked of its kind.
+    WellKnown,
+    Paths(Vec<Named>),
+}
+
+/// A path with a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Named {
+    pub name: String,
+    /// Empty: any. Else the object has to be of this version.
+    pub version: String,
+    /// Without braces.
+    pub path: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Value {
+    Integer(i64),
+    String(String),
+    Boolean(bool),
+    JsonRaw(String),
+}
+
+/// What was found.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Feedback {
+    pub values: Vec<(String, Value)>,
+    pub errors: Vec<String>,
+}
+
+/// Bytes of JSON that are told.
+pub const RAW: usize = 1024;
+/// Bytes of a text that are told.
+pub const TEXT: usize = 32 * 1024;
+/// Paths that are followed for one object.
+pub const PATHS: usize = 128;
+
+/// What Go escapes in JSON, since it has a meaning in HTML or JavaScript.
+const ESCAPED: [(char, &str); 5] =
+    [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
+const DEPLOYMENT: &[(&str, &str)] = &[
+    ("ReadyReplicas", ".status.readyReplicas"),
+    ("Replicas", ".status.replicas"),
+    ("AvailableReplicas", ".status.availableReplicas"),
+];
+const DAEMON_SET: &[(&str, &str)] = &[
+    ("NumberReady", ".status.numberReady"),
+    ("DesiredNumberScheduled", ".status.desiredNumberScheduled"),
+    ("NumberAvailable", ".status.numberAvailable"),
+];
+const JOB: &[(&str, &str)] =
+    &[("JobComplete", r#".status.conditions[?(@.type=="Complete")].status"#), ("JobSucceeded", ".status.succeeded")];
+const POD: &[(&str, &str)] =
+    &[("PodReady", r#".status.conditions[?(@.type=="Ready")].status"#), ("PodPhase", ".status.phase")];
+
+/// Follows `rules` through `object`. With `raw`, values that are no integer, text or boolean are
+/// told as JSON of at most that many bytes, and [`RAW`]; without, they are errors, and of several
+/// values the first is told.
+pub fn read(object: &Json, rules: &[Rule], raw: Option<usize>) -> Feedback {
+    let mut feedback = Feedback::default();
+    let mut left = PATHS;
+    for rule in rules {
+        match rule {
+            Rule::WellKnown => feedback.well_known(object, raw),
+            Rule::Paths(paths) => {
+                for path in paths {
+                    let Some(rest) = left.checked_sub(1) else {
+                        feedback.errors.push(format!("there are more than {PATHS} paths"));
+                        return feedback;
+                    };
+                    left = rest;
+                    feedback.named(object, path, raw);
+                }
+            }
+        }
+    }
+    feedback
+}
+
+// === impl Feedback ===
+
+impl Feedback {
+    fn well_known(&mut self, object: &Json, raw: Option<usize>) {
+        let (group, version) = group_and_version(text(object, "/apiVersion"));
+        let kind = text(object, "/kind");
+        let paths = match (group, version, kind) {
+            ("apps", "v1", "Deployment") => DEPLOYMENT,
+            ("apps", "v1", "DaemonSet") => DAEMON_SET,
+            ("batch", "v1", "Job") => JOB,
+            ("", "v1", "Pod") => POD,
+            _ => {
+                let kind = format!("{group}/{version}, Kind={kind}");
+                self.errors.push(format!("cannot find the wellknown statuses for resource with gvk {kind}"));
+                return;
+            }
+        };
+        for (name, path) in paths {
+            self.follow(object, name, path, raw);
+        }
+    }
+
+    fn named(&mut self, object: &Json, path: &Named, raw: Option<usize>) {
+        let version = group_and_version(text(object, "/apiVersion")).1;
+        if !path.version.is_empty() && path.version != version {
+            let name = &path.name;
+            self.errors.push(format!("version set in the path {name} is not matched for the related resource"));
+            return;
+        }
+        self.follow(object, &path.name, &path.path, raw);
+    }
+
+    fn follow(&mut self, object: &Json, name: &str, path: &str, raw: Option<usize>) {
+        match value(object, name, path, raw) {
+            Ok(Some(value)) => self.values.push((name.to_owned(), value)),
+            Ok(None) => {}
+            Err(why) => self.errors.push(why),
+        }
+    }
+}
+
+/// What is missing or null is no value, and no error.
+fn value(object: &Json, name: &str, path: &str, raw: Option<usize>) -> Result<Option<Value>, String> {
+    let read = JsonPath::read(path);
+    let path = read.map_err(|why| format!("failed to parse json path {path} of {name} with error: {why}"))?;
+    let found = path.find(object);
+    let found = found.map_err(|why| format!("failed to find value for {name} with error: {why}"))?;
+    let Some(first) = found.first() else { return Ok(None) };
+    if let Some(most) = raw.filter(|_| found.len() > 1) {
+        let values: Vec<Json> = found.iter().map(owned).collect();
+        return json(&Json::Array(values), name, most).map(Some);
+    }
+    let first = owned(first);
+    match &first {
+        Json::Null => Ok(None),
+        Json::Bool(value) => Ok(Some(Value::Boolean(*value))),
+        Json::String(text) if text.len() > TEXT => Err(format!("the value for {name} is longer than {TEXT} bytes")),
+        Json::String(text) => Ok(Some(Value::String(text.clone()))),
+        Json::Number(number) if number.is_i64() => Ok(number.as_i64().map(Value::Integer)),
+        other => match raw {
+            Some(most) => json(other, name, most).map(Some),
+            None => Err(format!("the type {} of the value for {name} is not found", type_of(other))),
+        },
+    }
+}
+
+fn owned(found: &Found<'_>) -> Json {
+    use crate::json_path::Basic;
+    match (found.json(), found.basic()) {
+        (Some(json), _) => json.clone(),
+        (None, Some(Basic::Bool(value))) => value.into(),
+        (None, Some(Basic::Int(value))) => value.into(),
+        (None, Some(Basic::Float(value))) => value.into(),
+        (None, Some(Basic::Text(text))) => text.into(),
+        (None, None) => Json::Null,
+    }
+}
+
+/// As Go writes JSON.
+fn json(value: &Json, name: &str, most: usize) -> Result<Value, String> {
+    let most = most.min(RAW);
+    let mut text = String::new();
+    for c in value.to_string().chars() {
+        match ESCAPED.iter().find(|(escaped, _)| *escaped == c) {
+            Some((_, escape)) => text.push_str(escape),
+            None => text.push(c),
+        }
+    }
+    let is_long = text.len() > most;
+    let long =
+        format!("the length of returned json raw string for name {name} is larger than the maximum length {most}");
+    if is_long { Err(long) } else { Ok(Value::JsonRaw(text)) }
+}
+
+/// As Go names it.
+fn type_of(value: &Json) -> &'static str {
+    match value {
+        Json::Object(_) => "map[string]interface {}",
+        Json::Array(_) => "[]interface {}",
+        _ => "float64",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(path: &str, raw: bool) -> Feedback {
+        let object = json!({"apiVersion": "v1", "kind": "Pod", "status": {
+            "n": 3, "s": "text", "b": true, "f": 1.5, "null": null, "html": ["<a>&"], "long": "x".repeat(RAW),
+            "list": [1, 2], "map": {"a": 1}, "longer": ["x".repeat(RAW)], "huge": 18_446_744_073_709_551_615_u64}});
+        let named = Named { name: "v".into(), version: String::new(), path: path.into() };
+        read(&object, &[Rule::Paths(vec![named])], raw.then_some(RAW))
+    }
+
+    fn value(path: &str, raw: bool) -> Option<Value> {
+        let told = told(path, raw);
+        assert!(told.errors.is_empty(), "{told:?}");
+        told.values.into_iter().next().map(|(_, value)| value)
+    }
+
+    #[test]
+    fn values_have_types() {
+        assert_eq!(value(".status.n", false), Some(Value::Integer(3)));
+        assert_eq!(value(".status.s", false), Some(Value::String("text".into())));
+        assert_eq!(value(".status.b", false), Some(Value::Boolean(true)));
+        assert_eq!(value(".status.null", true), None);
+        assert_eq!(value(".status.missing", false), None);
+        assert_eq!(value(".status.list[*]", false), Some(Value::Integer(1)));
+        assert_eq!(value(".status.list[*]", true), Some(Value::JsonRaw("[1,2]".into())));
+        assert_eq!(value(".status.map", true), Some(Value::JsonRaw("{\"a\":1}".into())));
+        assert_eq!(value(".status.f", true), Some(Value::JsonRaw("1.5".into())));
+        assert_eq!(value(".status.html", true), Some(Value::JsonRaw("[\"\\u003ca\\u003e\\u0026\"]".into())));
+        assert_eq!(value(".status.long", true), Some(Value::String("x".repeat(RAW))));
+    }
+
+    #[test]
+    fn what_cannot_be_told_is_an_error() {
+        for (path, raw, why) in [
+            (".status.map", false, "the type map[string]interface {} of the value for v is not found"),
+            (".status.f", false, "the type float64 of the value for v is not found"),
+            (".status.huge", false, "the type float64 of the value for v is not found"),
+            (".status.longer", true, "the length of returned json raw string for name v is larger than the maximum"),
+            (".status[", false, "failed to parse json path .status[ of v with error: unterminated array"),
+            (".status.list[7]", false, "failed to find value for v with error: array index out of bounds"),
+        ] {
+            let told = told(path, raw);
+            assert!(told.values.is_empty() && told.errors.len() == 1 && told.errors[0].starts_with(why), "{told:?}");
+        }
+    }
+
+    #[test]
+    fn so_many_paths_are_followed() {
+        let named = Named { name: "v".into(), version: "v1".into(), path: ".a".into() };
+        let object = json!({"apiVersion": "v1", "a": 1});
+        let told = read(&object, &[Rule::Paths(vec![named; PATHS + 5])], None);
+        assert_eq!((told.values.len(), told.errors.len()), (PATHS, 1));
+    }
+}

@@ -1,0 +1,93 @@
+//! Fields of objects as the API server sends them: what is missing is empty.
+
+use serde_json::{Map, Value as Json};
+
+/// Bytes of a text that weigh as much as a value.
+const STRIDE: usize = 64;
+
+pub fn text<'j>(object: &'j Json, pointer: &str) -> &'j str {
+    object.pointer(pointer).and_then(Json::as_str).unwrap_or_default()
+}
+
+pub fn list<'j>(object: &'j Json, pointer: &str) -> &'j [Json] {
+    object.pointer(pointer).and_then(Json::as_array).map_or(&[], Vec::as_slice)
+}
+
+/// The entries of a map whose values are texts: labels, annotations.
+pub fn texts<'j>(object: &'j Json, pointer: &str) -> impl Iterator<Item = (&'j str, &'j str)> {
+    let entries = object.pointer(pointer).and_then(Json::as_object).into_iter().flatten();
+    entries.filter_map(|(key, value)| Some((key.as_str(), value.as_str()?)))
+}
+
+/// The object's `metadata`, made if there is none.
+pub fn metadata(object: &mut Json) -> Option<&mut Map<String, Json>> {
+    child(object.as_object_mut()?, "metadata")
+}
+
+/// The map at `key`, made if there is none or something else.
+pub fn child<'m>(parent: &'m mut Map<String, Json>, key: &str) -> Option<&'m mut Map<String, Json>> {
+    let value = parent.entry(key).or_insert_with(|| Json::Object(Map::new()));
+    if !value.is_object() {
+        *value = Json::Object(Map::new());
+    }
+    value.as_object_mut()
+}
+
+/// Whether the object is being deleted.
+pub fn is_ending(object: &Json) -> bool {
+    !text(object, "/metadata/deletionTimestamp").is_empty()
+}
+
+/// Whether lists and maps lie in each other more than `levels` deep.
+pub fn is_deeper(value: &Json, levels: usize) -> bool {
+    let Some(inner) = levels.checked_sub(1) else { return value.is_array() || value.is_object() };
+    match value {
+        Json::Array(values) => values.iter().any(|value| is_deeper(value, inner)),
+        Json::Object(entries) => entries.values().any(|value| is_deeper(value, inner)),
+        _ => false,
+    }
+}
+
+/// What it takes to go through a value: its values, and its texts by their length.
+pub fn weight(value: &Json) -> usize {
+    match value {
+        Json::Array(values) => values.iter().fold(1, |sum, value| sum + weight(value)),
+        Json::Object(entries) => entries.iter().fold(1, |sum, (key, value)| sum + key.len() / STRIDE + weight(value)),
+        Json::String(text) => 1 + text.len() / STRIDE,
+        _ => 1,
+    }
+}
+
+/// `apiVersion`, taken apart: group and version.
+pub fn group_and_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn levels_are_counted_and_no_stack_is_needed_beyond_them() {
+        assert!(!is_deeper(&json!(1), 0) && is_deeper(&json!([]), 0) && !is_deeper(&json!([]), 1));
+        assert!(is_deeper(&json!({"a": [{"b": 1}]}), 2) && !is_deeper(&json!({"a": [{"b": 1}]}), 3));
+    }
+
+    #[test]
+    fn values_and_long_texts_weigh() {
+        assert_eq!(weight(&json!({"a": [1, null], "b": "x".repeat(2 * STRIDE)})), 7);
+    }
+
+    #[test]
+    fn what_is_missing_is_empty() {
+        let mut object = json!({"metadata": {"labels": {"a": "b", "c": 1}}});
+        assert_eq!(text(&object, "/metadata/name"), "");
+        assert_eq!(texts(&object, "/metadata/labels").collect::<Vec<_>>(), [("a", "b")]);
+        assert_eq!(list(&object, "/spec/x"), &[] as &[Json]);
+        child(metadata(&mut object).unwrap(), "annotations").unwrap().insert("x".into(), json!("y"));
+        assert_eq!(text(&object, "/metadata/annotations/x"), "y");
+        assert_eq!((group_and_version("apps/v1"), group_and_version("v1")), (("apps", "v1"), ("", "v1")));
+    }
+}

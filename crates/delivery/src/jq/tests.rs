@@ -1,0 +1,115 @@
+use proptest::prelude::*;
+use serde_json::json;
+
+use super::*;
+
+fn object() -> Json {
+    json!({"spec": {"replicas": 2, "a.b": 1, "list": [1, 2, 3, 4],
+        "containers": [{"name": "app", "image": "1"}, {"name": "istio-proxy", "image": "2", "env": [{"name": "X"}]}]}})
+}
+
+fn left(text: &str) -> Result<Json, JqError> {
+    let mut object = object();
+    delete(&mut object, text).map(|()| object)
+}
+
+/// What is at `pointer` after `text` was taken away.
+fn at(text: &str, pointer: &str) -> Option<Json> {
+    left(text).unwrap_or_else(|error| panic!("{text}: {error}")).pointer(pointer).cloned()
+}
+
+#[test]
+fn fields_go() {
+    for (text, pointer, wanted) in [
+        (".spec.replicas", "/spec/replicas", None),
+        (".spec[\"replicas\"]", "/spec/replicas", None),
+        (".spec.\"a.b\"", "/spec/a.b", None),
+        (".spec | .replicas, .\"a.b\"", "/spec/replicas", None),
+        (".spec.list[0], .spec.list[2]", "/spec/list", Some(json!([2, 4]))),
+        (".spec.list[-1]", "/spec/list", Some(json!([1, 2, 3]))),
+        (".spec.list[9], .spec.list[-9], .spec.none.deeper, .none[0]", "/spec/list", Some(json!([1, 2, 3, 4]))),
+        (".spec.list[] | select(. > 2)", "/spec/list", Some(json!([1, 2]))),
+        (
+            ".spec.containers[] | select(.name == \"istio-proxy\")",
+            "/spec/containers",
+            Some(json!([{"name": "app", "image": "1"}])),
+        ),
+        (".spec.containers[].image", "/spec/containers/0", Some(json!({"name": "app"}))),
+        (
+            ".spec.containers[] | select(.name | startswith(\"istio\")) | .env",
+            "/spec/containers/1",
+            Some(json!({"name": "istio-proxy", "image": "2"})),
+        ),
+        (
+            ".spec.containers[] | select(has(\"env\") and (.name != \"app\" or false)).image",
+            "/spec/containers/1/image",
+            None,
+        ),
+        (".spec.containers[] | select(has(\"env\") | not)", "/spec/containers/0/name", Some(json!("istio-proxy"))),
+        (".. | select(type == \"array\" and length == 4)", "/spec/list", None),
+        ("(.spec | .list)[1]", "/spec/list", Some(json!([1, 3, 4]))),
+        (".spec.replicas.x?", "/spec/replicas", Some(json!(2))),
+        (".spec.containers[]?.env[]?", "/spec/containers/1/env", Some(json!([]))),
+    ] {
+        assert_eq!(at(text, pointer), wanted, "{text}");
+    }
+}
+
+#[test]
+fn what_fails_in_jq_fails_here() {
+    for text in
+        [".spec.replicas.x", ".spec.none[]", ".spec.list.x", ".spec.replicas[0]", "1", ".", "\"a\"", ".spec | length"]
+    {
+        assert!(matches!(left(text), Err(JqError::Value(_))), "{text}: {:?}", left(text));
+    }
+}
+
+#[test]
+fn what_is_more_than_paths_is_refused() {
+    for text in [
+        "",
+        ".spec.",
+        ".a[",
+        ".a[\"b\"",
+        "select(.a",
+        "def f: f; f",
+        "repeat(.)",
+        "range(10)",
+        "reduce .[] as $x (0; .)",
+        ".a |",
+        "limit(1; .a)",
+        "\"\\(1)\"",
+        ".a + 1",
+        "$x",
+        "env",
+        "input",
+        ".a as $x | .b",
+        "recurse",
+        "until(false; .)",
+    ] {
+        assert!(matches!(left(text), Err(JqError::Syntax(_))), "{text}: {:?}", left(text));
+    }
+}
+
+#[test]
+fn nothing_is_endless() {
+    assert_eq!(left(&".a".repeat(TEXT)), Err(JqError::TooLong));
+    assert_eq!(left(&"(".repeat(500)), Err(JqError::TooDeep));
+    assert_eq!(left(&".a".repeat(500)), Err(JqError::TooDeep));
+    let many = ".. | ..".to_owned() + &" | ..".repeat(12);
+    assert_eq!(left(&many), Err(JqError::TooMuch));
+    // What is compared is gone through each time.
+    let mut wide = json!({"list": vec![0; 5_000]});
+    assert_eq!(delete(&mut wide, "(.,.,.,.,.,.,.,.) | select(. == .) | .none"), Err(JqError::TooMuch));
+}
+
+proptest! {
+    #[test]
+    fn any_text_is_an_expression_or_an_error(
+        parts in prop::collection::vec(prop::sample::select(vec![
+            ".", "..", "spec", "[", "]", "\"", "a", "(", ")", "|", ",", "select(", "==", " and ", "not", "?", "-1", "0", "é", "\\", "has(",
+        ]), 0..30)
+    ) {
+        let _ = left(&parts.concat());
+    }
+}

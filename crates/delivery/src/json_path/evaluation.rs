@@ -1,0 +1,232 @@
+//! Following a path, with a count of what is looked at.
+
+use serde_json::Value as Json;
+
+use super::filter::{Basic, holds};
+use super::parser::{Filter, Node, Slice};
+use super::{Error, VISITS};
+use crate::fields::weight;
+
+/// A value that a path leads to: of the object, or one that stands in the path itself.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Found<'j> {
+    Json(&'j Json),
+    Literal(&'j Node),
+}
+
+struct Walk {
+    left: usize,
+}
+
+type Values<'j> = Vec<Found<'j>>;
+
+pub fn follow<'j>(nodes: &'j [Node], object: &'j Json) -> Result<Values<'j>, Error> {
+    Walk { left: VISITS }.list(vec![Found::Json(object)], nodes)
+}
+
+// === impl Found ===
+
+impl<'j> Found<'j> {
+    /// The value, if it is of the object.
+    pub fn json(&self) -> Option<&'j Json> {
+        match self {
+            Self::Json(value) => Some(value),
+            Self::Literal(_) => None,
+        }
+    }
+
+    pub fn basic(&self) -> Option<Basic<'j>> {
+        match self {
+            Self::Json(Json::Bool(value)) | Self::Literal(Node::Bool(value)) => Some(Basic::Bool(*value)),
+            Self::Json(Json::String(text)) | Self::Literal(Node::Text(text)) => Some(Basic::Text(text)),
+            Self::Json(Json::Number(number)) => match number.as_i64() {
+                Some(whole) => Some(Basic::Int(whole)),
+                None => number.as_f64().map(Basic::Float),
+            },
+            Self::Literal(Node::Int(value)) => Some(Basic::Int(*value)),
+            Self::Literal(Node::Float(value)) => Some(Basic::Float(*value)),
+            _ => None,
+        }
+    }
+
+    /// What it takes to compare it.
+    fn weight(&self) -> usize {
+        match self {
+            Self::Json(value) if !value.is_array() && !value.is_object() => weight(value),
+            _ => 1,
+        }
+    }
+
+    fn children(&self) -> Values<'j> {
+        match self {
+            Self::Json(Json::Array(values)) => values.iter().map(Found::Json).collect(),
+            Self::Json(Json::Object(entries)) => entries.values().map(Found::Json).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn is_null(&self) -> bool {
+        matches!(self, Self::Json(Json::Null))
+    }
+}
+
+// === impl Walk ===
+
+impl Walk {
+    fn charge(&mut self, values: usize) -> Result<(), Error> {
+        self.left = self.left.checked_sub(values).ok_or(Error::TooMuch)?;
+        Ok(())
+    }
+
+    fn list<'j>(&mut self, values: Values<'j>, nodes: &'j [Node]) -> Result<Values<'j>, Error> {
+        let mut values = values;
+        for node in nodes {
+            self.charge(1 + values.len())?;
+            values = self.node(&values, node)?;
+        }
+        Ok(values)
+    }
+
+    fn node<'j>(&mut self, values: &[Found<'j>], node: &'j Node) -> Result<Values<'j>, Error> {
+        match node {
+            Node::Field(name) => Ok(fields(values, name)),
+            Node::Wildcard => {
+                let found: Values<'j> = values.iter().flat_map(Found::children).collect();
+                self.charge(found.len())?;
+                Ok(found)
+            }
+            Node::Recursive => {
+                let mut found = Vec::new();
+                self.descend(values, &mut found)?;
+                Ok(found)
+            }
+            Node::Slice(slice) => self.sliced(values, *slice),
+            Node::Union(parts) => {
+                let mut found = Vec::new();
+                for part in parts {
+                    found.extend(self.list(values.to_vec(), part)?);
+                    self.charge(found.len())?;
+                }
+                Ok(found)
+            }
+            Node::Filter(filter) => self.filtered(values, filter),
+            Node::Text(_) => Ok(vec![Found::Literal(node)]),
+            Node::Int(_) | Node::Float(_) | Node::Bool(_) => Ok(vec![Found::Literal(node); values.len()]),
+        }
+    }
+
+    /// Each value that has others in it, or is a text with something in it, before what is in it.
+    fn descend<'j>(&mut self, values: &[Found<'j>], found: &mut Values<'j>) -> Result<(), Error> {
+        for value in values {
+            self.charge(1)?;
+            let children = value.children();
+            let is_text = matches!(value, Found::Json(Json::String(text)) if !text.is_empty());
+            if !children.is_empty() || is_text {
+                found.push(*value);
+                self.descend(&children, found)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn sliced<'j>(&mut self, values: &[Found<'j>], slice: Slice) -> Result<Values<'j>, Error> {
+        let mut found = Vec::new();
+        for value in values.iter().filter(|value| !value.is_null()) {
+            let Found::Json(Json::Array(items)) = value else {
+                return Err(Error::Value(format!("{} is not array or slice", told(value))));
+            };
+            let Some((start, end)) = slice.within(items.len())? else { return Ok(found) };
+            let step = match slice.step {
+                Some(step) => usize::try_from(step).ok().filter(|step| *step > 0),
+                None => Some(1),
+            };
+            let step = step.ok_or_else(|| Error::Value("step must be > 0".to_owned()))?;
+            let items = items.get(start..end).unwrap_or_default();
+            self.charge(items.len() / step)?;
+            found.extend(items.iter().step_by(step).map(Found::Json));
+        }
+        Ok(found)
+    }
+
+    fn filtered<'j>(&mut self, values: &[Found<'j>], filter: &'j Filter) -> Result<Values<'j>, Error> {
+        let mut found = Vec::new();
+        for value in values {
+            let Found::Json(Json::Array(items)) = value else {
+                return Err(Error::Value(format!("{} is not array or slice and cannot be filtered", told(value))));
+            };
+            for item in items {
+                if self.passes(Found::Json(item), filter)? {
+                    found.push(Found::Json(item));
+                }
+            }
+        }
+        Ok(found)
+    }
+
+    fn passes<'j>(&mut self, item: Found<'j>, filter: &'j Filter) -> Result<bool, Error> {
+        let lefts = self.list(vec![item], &filter.left);
+        let Some((comparison, right)) = &filter.comparison else {
+            return match lefts {
+                Err(Error::TooMuch) => Err(Error::TooMuch),
+                lefts => Ok(lefts.is_ok_and(|lefts| !lefts.is_empty())),
+            };
+        };
+        let one = |values: Values<'j>| match values.as_slice() {
+            [] => Ok(None),
+            [one] => Ok(Some(*one)),
+            _ => Err(Error::Value("can only compare one element at a time".to_owned())),
+        };
+        let Some(left) = one(lefts?)? else { return Ok(false) };
+        let Some(right) = one(self.list(vec![item], right)?)? else { return Ok(false) };
+        self.charge(left.weight() + right.weight())?;
+        holds(*comparison, &left, &right)
+    }
+}
+
+fn fields<'j>(values: &[Found<'j>], name: &str) -> Values<'j> {
+    let of = |value: &Found<'j>| match value {
+        Found::Json(Json::Object(entries)) => entries.get(name).map(Found::Json),
+        _ => None,
+    };
+    values.iter().filter_map(of).collect()
+}
+
+fn told(value: &Found<'_>) -> &'static str {
+    match value {
+        Found::Json(Json::Null) => "null",
+        Found::Json(Json::Bool(_)) | Found::Literal(Node::Bool(_)) => "bool",
+        Found::Json(Json::Object(_)) => "map",
+        Found::Json(Json::Array(_)) => "list",
+        Found::Json(Json::String(_)) | Found::Literal(Node::Text(_)) => "string",
+        _ => "number",
+    }
+}
+
+// === impl Slice ===
+
+impl Slice {
+    /// From where to where, in a list of so many; none, where nothing is asked for.
+    fn within(self, length: usize) -> Result<Option<(usize, usize)>, Error> {
+        let size = i64::try_from(length).unwrap_or(i64::MAX);
+        let from_end = |at: i64| if at < 0 { at.saturating_add(size) } else { at };
+        let start = from_end(self.start.unwrap_or(0));
+        let end = match self.end.unwrap_or(size) {
+            0 if self.is_index => size,
+            end => from_end(end),
+        };
+        if start == end {
+            return Ok(None);
+        }
+        let outside = |at: i64| Error::Value(format!("array index out of bounds: index {at}, length {size}"));
+        if start < 0 || start >= size {
+            return Err(outside(start));
+        }
+        if end < 0 || end > size {
+            return Err(outside(end.saturating_sub(1)));
+        }
+        if start > end {
+            return Err(Error::Value(format!("starting index {start} is greater than ending index {end}")));
+        }
+        Ok(usize::try_from(start).ok().zip(usize::try_from(end).ok()))
+    }
+}

@@ -1,0 +1,59 @@
+//! In which order objects are applied: what others need comes first.
+
+/// The rank of a kind. Objects of a lower one come first, those of one rank together. Whatever
+/// group it is of: upstream looks at the kind alone.
+pub fn rank(kind: &str) -> u16 {
+    let found = RANKS.iter().position(|kinds| kinds.contains(&kind));
+    found.and_then(|at| u16::try_from(at).ok()).unwrap_or(OTHERS)
+}
+
+/// Every kind that is not named.
+pub const OTHERS: u16 = 1000;
+/// What cannot be read.
+pub const UNREAD: u16 = 1001;
+
+const RANKS: [&[&str]; 7] = [
+    &[
+        "PriorityClass",
+        "Namespace",
+        "CustomResourceDefinition",
+        "StorageClass",
+        "PersistentVolume",
+        "PodSecurityPolicy",
+    ],
+    &["ClusterRole", "ClusterRoleBinding", "Role", "RoleBinding"],
+    &["NetworkPolicy", "ResourceQuota", "LimitRange", "PodDisruptionBudget", "ServiceAccount"],
+    &["Secret", "ConfigMap", "PersistentVolumeClaim"],
+    &["Service"],
+    &[
+        "DaemonSet",
+        "Pod",
+        "ReplicationController",
+        "ReplicaSet",
+        "Deployment",
+        "HorizontalPodAutoscaler",
+        "StatefulSet",
+        "Job",
+        "CronJob",
+    ],
+    &[
+        "APIService",
+        "MutatingWebhookConfiguration",
+        "ValidatingWebhookConfiguration",
+        "ValidatingAdmissionPolicy",
+        "ValidatingAdmissionPolicyBinding",
+    ],
+];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_others_need_comes_first() {
+        let kinds = ["Namespace", "Role", "ServiceAccount", "Secret", "Service", "Deployment", "APIService", "Widget"];
+        let ranks: Vec<u16> = kinds.into_iter().map(rank).collect();
+        assert_eq!(ranks, [0, 1, 2, 3, 4, 5, 6, OTHERS]);
+        assert_eq!((rank("MutatingAdmissionPolicy"), rank("")), (OTHERS, OTHERS));
+    }
+}

@@ -1,0 +1,108 @@
+//! How an object is brought to what is wanted: one request at most, by a strategy.
+//!
+//! | strategy | there is none | there is one |
+//! |---|---|---|
+//! | [`Strategy::Update`] | created | replaced where it differs; labels and owners are joined |
+//! | [`Strategy::CreateOnly`] | created | only our owner reference |
+//! | [`Strategy::ServerSideApply`] | applied | applied, unless its hash says that it was |
+//! | [`Strategy::ReadOnly`] | | only read |
+
+mod carried;
+mod compare;
+mod go;
+mod ignore;
+mod server_side;
+mod update;
+
+pub use self::compare::{Known, Seen, alike, seen};
+pub use self::ignore::{Ignore, IgnoreError, When};
+pub use self::server_side::{CONFIG_HASH, FIELD_MANAGER, ServerSide};
+
+use serde_json::{Value as Json, json};
+
+use crate::metadata;
+use crate::ownership::{Claim, Owner};
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Strategy {
+    Update,
+    CreateOnly,
+    ServerSideApply(ServerSide),
+    ReadOnly,
+}
+
+/// What is wanted of one object.
+#[derive(Debug, Clone, Copy)]
+pub struct Wanted<'a> {
+    /// The manifest as [`crate::manifests::read`] cleaned it.
+    pub object: &'a Json,
+    pub owner: &'a Owner,
+    pub claim: Claim,
+    pub strategy: &'a Strategy,
+    /// What is known of an earlier time.
+    pub known: Known,
+}
+
+/// The request to make.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Action {
+    /// `POST`.
+    Create(Json),
+    /// `PUT`, with the version that was seen: a conflict means that it is to be planned anew.
+    Replace(Json),
+    /// `PATCH` by server-side apply. The owner reference is not in it: [`Owner::patch`] of the
+    /// answer says whether it is missing. A conflict ends it until something changes.
+    Apply {
+        object: Json,
+        manager: String,
+        force: bool,
+    },
+    /// A JSON merge patch of the owner references alone.
+    PatchOwners(Json),
+    /// `GET`, to tell what is there; nothing is written.
+    Read,
+    Nothing,
+    /// It cannot be done.
+    Refused(Refusal),
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    #[error("fieldManager {0:?} must start with \"{FIELD_MANAGER}\", and be printable and no longer than 128 bytes")]
+    FieldManager(String),
+    /// Its reason is another one than that of other errors.
+    #[error("{0}")]
+    Ignore(IgnoreError),
+}
+
+/// What is to be done, where `observed` is what is there.
+pub fn plan(wanted: &Wanted<'_>, observed: Option<&Json>) -> Action {
+    match wanted.strategy {
+        Strategy::ReadOnly => Action::Read,
+        Strategy::ServerSideApply(config) => config.plan(wanted, observed),
+        Strategy::Update | Strategy::CreateOnly => match observed {
+            None => Action::Create(created(wanted)),
+            Some(observed) if *wanted.strategy == Strategy::CreateOnly => owners(wanted, observed),
+            Some(observed) => update::plan(wanted, observed),
+        },
+    }
+}
+
+fn created(wanted: &Wanted<'_>) -> Json {
+    let mut object = wanted.object.clone();
+    metadata::clean(&mut object);
+    if let Some(metadata) = crate::fields::metadata(&mut object) {
+        metadata.remove("ownerReferences");
+        if wanted.claim == Claim::Own {
+            metadata.insert("ownerReferences".to_owned(), json!([wanted.owner.reference()]));
+        }
+    }
+    object
+}
+
+fn owners(wanted: &Wanted<'_>, observed: &Json) -> Action {
+    wanted.owner.patch(observed, wanted.claim).map_or(Action::Nothing, Action::PatchOwners)
+}
+
+#[cfg(test)]
+mod tests;

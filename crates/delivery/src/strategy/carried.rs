@@ -1,0 +1,142 @@
+//! What a member fills in once and lets nobody change, or another controller puts in: a PUT has
+//! to carry it, where the manifest leaves it open. Upstream does so in merges of known types.
+
+use serde_json::{Map, Value as Json};
+
+use crate::fields::{child, group_and_version, text};
+
+/// Group, kind, and the path of a field that is taken over if the manifest has none.
+const FIELDS: [(&str, &str, &[&str]); 18] = [
+    ("", "Service", &["spec", "clusterIP"]),
+    ("", "Service", &["spec", "clusterIPs"]),
+    ("", "Service", &["spec", "ipFamilies"]),
+    ("", "Service", &["spec", "ipFamilyPolicy"]),
+    ("", "Service", &["spec", "healthCheckNodePort"]),
+    ("", "Namespace", &["spec", "finalizers"]),
+    ("", "ServiceAccount", &["secrets"]),
+    ("", "ServiceAccount", &["imagePullSecrets"]),
+    ("", "PersistentVolumeClaim", &["spec", "volumeName"]),
+    ("", "PersistentVolumeClaim", &["spec", "storageClassName"]),
+    ("", "PersistentVolumeClaim", &["spec", "volumeMode"]),
+    ("", "PersistentVolume", &["spec", "claimRef"]),
+    ("batch", "Job", &["spec", "selector"]),
+    (
+        "apiextensions.k8s.io",
+        "CustomResourceDefinition",
+        &["spec", "conversion", "webhook", "clientConfig", "caBundle"],
+    ),
+    ("apiregistration.k8s.io", "APIService", &["spec", "caBundle"]),
+    ("batch", "Job", &["spec", "template", "metadata", "labels", "controller-uid"]),
+    ("batch", "Job", &["spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid"]),
+    ("batch", "Job", &["spec", "template", "metadata", "labels", "batch.kubernetes.io/job-name"]),
+];
+
+/// Takes over what `object` leaves open and `observed` has, and its status: what has no
+/// subresource for it would lose it.
+pub fn carry(object: &mut Json, observed: &Json) {
+    let group = group_and_version(text(object, "/apiVersion")).0.to_owned();
+    let kind = text(object, "/kind").to_owned();
+    for (_, _, path) in FIELDS.iter().filter(|(of, what, _)| (*of, *what) == (&group, &kind)) {
+        take_over(object, observed, path);
+    }
+    if group == "admissionregistration.k8s.io" {
+        carry_bundles(object, observed);
+    }
+    if let (Some(entries), Some(status)) = (object.as_object_mut(), observed.get("status")) {
+        entries.insert("status".to_owned(), status.clone());
+    }
+}
+
+fn take_over(object: &mut Json, observed: &Json, path: &[&str]) {
+    let found = path.iter().try_fold(observed, |value, key| value.get(key));
+    let (Some(found), Some((last, parents))) = (found.filter(|found| !found.is_null()), path.split_last()) else {
+        return;
+    };
+    // A webhook that the manifest drops stays dropped: only what has no meaning alone is made.
+    let mut parent: Option<&mut Map<String, Json>> = object.as_object_mut();
+    for key in parents {
+        parent = parent.and_then(|parent| match parent.get(*key) {
+            Some(Json::Object(_)) => child(parent, key),
+            None if matches!(*key, "spec" | "metadata" | "labels") => child(parent, key),
+            _ => None,
+        });
+    }
+    if let Some(parent) = parent
+        && parent.get(*last).is_none_or(Json::is_null)
+    {
+        parent.insert((*last).to_owned(), found.clone());
+    }
+}
+
+/// Certificates of webhooks, which others put in.
+fn carry_bundles(object: &mut Json, observed: &Json) {
+    let Some(Json::Array(webhooks)) = object.get_mut("webhooks") else { return };
+    for webhook in webhooks {
+        let name = text(webhook, "/name").to_owned();
+        let known = crate::fields::list(observed, "/webhooks").iter().find(|known| text(known, "/name") == name);
+        if let Some(known) = known {
+            take_over(webhook, known, &["clientConfig", "caBundle"]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn carried(mut object: Json, observed: &Json) -> Json {
+        carry(&mut object, observed);
+        object
+    }
+
+    #[test]
+    fn what_is_left_open_is_taken_over() {
+        let service = json!({"apiVersion": "v1", "kind": "Service", "spec": {"ports": []}});
+        let observed = json!({"spec": {"clusterIP": "10.0.0.1", "ports": [1]}, "status": {"loadBalancer": {}}});
+        let found = carried(service.clone(), &observed);
+        assert_eq!(found["spec"], json!({"ports": [], "clusterIP": "10.0.0.1"}));
+        assert_eq!(found["status"], observed["status"]);
+        let mut chosen = service;
+        chosen["spec"]["clusterIP"] = json!("None");
+        assert_eq!(carried(chosen, &observed)["spec"]["clusterIP"], "None");
+        let other = json!({"apiVersion": "x.io/v1", "kind": "Service", "spec": {}});
+        assert_eq!(carried(other, &observed)["spec"], json!({}));
+    }
+
+    #[test]
+    fn a_job_keeps_its_selector_and_labels() {
+        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"metadata": {"labels": {"a": "b"}}}}});
+        let uid = json!({"batch.kubernetes.io/controller-uid": "1", "a": "b", "other": "c"});
+        let observed =
+            json!({"spec": {"selector": {"matchLabels": {"u": "1"}}, "template": {"metadata": {"labels": uid}}}});
+        let found = carried(job, &observed);
+        assert_eq!(found["spec"]["selector"], observed["spec"]["selector"]);
+        assert_eq!(
+            found["spec"]["template"]["metadata"]["labels"],
+            json!({"a": "b", "batch.kubernetes.io/controller-uid": "1"})
+        );
+    }
+
+    #[test]
+    fn what_has_no_parent_gets_one_unless_that_would_mean_something() {
+        let job = json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"spec": {}}}});
+        let labels = json!({"controller-uid": "1"});
+        let observed = json!({"spec": {"template": {"metadata": {"labels": labels}}}});
+        assert_eq!(carried(job, &observed)["spec"]["template"]["metadata"]["labels"], labels);
+        let plain = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": {}});
+        let webhook = json!({"strategy": "Webhook", "webhook": {"clientConfig": {"caBundle": "x"}}});
+        assert_eq!(carried(plain.clone(), &json!({"spec": {"conversion": webhook}})), plain);
+    }
+
+    #[test]
+    fn webhooks_keep_their_certificates_by_name() {
+        let hook = |name: &str, bundle: Option<&str>| json!({"name": name, "clientConfig": {"caBundle": bundle}});
+        let wanted = json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
+            "webhooks": [hook("b", None), hook("a", Some("own")), hook("new", None)]});
+        let observed = json!({"webhooks": [hook("a", Some("x")), hook("b", Some("y"))]});
+        let found = carried(wanted, &observed);
+        assert_eq!(found["webhooks"], json!([hook("b", Some("y")), hook("a", Some("own")), hook("new", None)]));
+    }
+}

@@ -1,0 +1,152 @@
+//! Whether an object is what is wanted.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::Value as Json;
+
+/// What is known of an object from an earlier time.
+///
+/// A member fills in what a manifest leaves out. By comparison alone, such an object is never what
+/// is wanted, and would be written each time that it is looked at.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Known {
+    #[default]
+    Nothing,
+    /// This manifest was applied as it is, maybe by another process. What the object has beside it
+    /// is then the member's.
+    Applied,
+    /// The API server's last answer to this manifest. What the object has beside that is drift.
+    Answered(Seen),
+}
+
+/// A manifest and what an API server made of it, as hashes of a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Seen {
+    wanted: u64,
+    observed: u64,
+}
+
+/// To be kept after a request that wrote `wanted`, whose answer is `observed`.
+pub fn seen(wanted: &Json, observed: &Json) -> Seen {
+    Seen { wanted: hash(wanted), observed: hash(observed) }
+}
+
+/// Whether `observed` is what is wanted, metadata and status aside.
+pub fn is_same(wanted: &Json, observed: &Json, known: Known, manifest: &Json) -> bool {
+    let is_known = match known {
+        Known::Nothing => false,
+        Known::Applied => entries(wanted).all(|(key, value)| is_within(value, observed.get(key))),
+        Known::Answered(before) => before == seen(manifest, observed),
+    };
+    is_known || is_equal(wanted, observed)
+}
+
+/// What is compared of an object. Its kind is that of the path it was read at; items of lists have
+/// none.
+fn entries(object: &Json) -> impl Iterator<Item = (&String, &Json)> {
+    let all = object.as_object().into_iter().flatten();
+    all.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status"))
+}
+
+/// Equal as Kubernetes' `equality.Semantic` means it: what is empty equals what is missing.
+fn is_equal(a: &Json, b: &Json) -> bool {
+    entries(a).all(|(key, value)| alike(value, b.get(key))) && entries(b).all(|(key, value)| alike(value, a.get(key)))
+}
+
+/// Whether two values say the same, where what is empty equals what is missing.
+pub fn alike(a: &Json, b: Option<&Json>) -> bool {
+    let Some(b) = b else { return is_empty(a) };
+    match (a, b) {
+        (Json::Object(one), Json::Object(other)) => {
+            one.iter().all(|(key, value)| alike(value, other.get(key)))
+                && other.iter().all(|(key, value)| one.contains_key(key) || is_empty(value))
+        }
+        (Json::Array(one), Json::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(a, b)| alike(a, Some(b)))
+        }
+        (Json::Number(one), Json::Number(other)) => one == other || one.as_f64() == other.as_f64(),
+        _ => a == b || (is_empty(a) && is_empty(b)),
+    }
+}
+
+fn is_empty(value: &Json) -> bool {
+    match value {
+        Json::Null => true,
+        Json::Array(values) => values.is_empty(),
+        Json::Object(entries) => entries.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether each part of `a` is in `b`. Lists have the same length: an item is not found by a name.
+fn is_within(a: &Json, b: Option<&Json>) -> bool {
+    let Some(b) = b else { return is_empty(a) };
+    match (a, b) {
+        (Json::Object(one), Json::Object(_)) => one.iter().all(|(key, value)| is_within(value, b.get(key))),
+        (Json::Array(one), Json::Array(other)) => {
+            one.len() == other.len() && one.iter().zip(other).all(|(a, b)| is_within(a, Some(b)))
+        }
+        _ => alike(a, Some(b)),
+    }
+}
+
+fn hash(object: &Json) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    for (key, value) in entries(object) {
+        key.hash(&mut hasher);
+        value.hash(&mut hasher);
+    }
+    hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn same(wanted: &Json, observed: &Json, known: Known) -> bool {
+        is_same(wanted, observed, known, wanted)
+    }
+
+    #[test]
+    fn metadata_status_and_emptiness_make_no_difference() {
+        let wanted = json!({"metadata": {"name": "a"}, "spec": {"a": 1, "l": [], "m": {}, "n": null}});
+        let observed = json!({"metadata": {"name": "b"}, "spec": {"a": 1.0, "x": []}, "status": {"b": 1}});
+        assert!(same(&wanted, &observed, Known::Nothing) && same(&observed, &wanted, Known::Nothing));
+        for other in [json!({"spec": {"a": 2}}), json!({"spec": {"a": 1, "b": 2}}), json!({"spec": {"a": 1}, "x": "y"})]
+        {
+            assert!(!same(&wanted, &other, Known::Nothing), "{other}");
+        }
+        assert!(!same(&json!({"l": [1, 2]}), &json!({"l": [2, 1]}), Known::Nothing));
+    }
+
+    #[test]
+    fn what_the_member_fills_in_is_let_be_once_it_was_applied() {
+        let wanted = json!({"spec": {"ports": [{"port": 80}], "selector": {"a": "b"}}});
+        let filled =
+            json!({"spec": {"ports": [{"port": 80, "protocol": "TCP"}], "selector": {"a": "b"}, "type": "ClusterIP"}});
+        assert!(!same(&wanted, &filled, Known::Nothing));
+        assert!(same(&wanted, &filled, Known::Applied));
+        let mut drifted = filled.clone();
+        drifted["spec"]["ports"][0]["port"] = json!(81);
+        assert!(!same(&wanted, &drifted, Known::Applied));
+        let mut longer = filled.clone();
+        longer["spec"]["ports"] = json!([{"port": 80}, {"port": 81}]);
+        assert!(!same(&wanted, &longer, Known::Applied));
+    }
+
+    #[test]
+    fn after_an_answer_anything_else_is_drift() {
+        let wanted = json!({"spec": {"a": 1}});
+        let answer = json!({"spec": {"a": 1, "filled": 2}, "metadata": {"resourceVersion": "1"}});
+        let known = Known::Answered(seen(&wanted, &answer));
+        let mut moved = answer.clone();
+        moved["metadata"] = json!({"resourceVersion": "2"});
+        moved["status"] = json!({"phase": "x"});
+        assert!(same(&wanted, &moved, known));
+        moved["spec"]["added"] = json!(1);
+        assert!(!same(&wanted, &moved, known) && same(&wanted, &moved, Known::Applied));
+        assert!(!same(&json!({"spec": {"a": 1, "filled": 3}}), &answer, known), "another manifest");
+    }
+}

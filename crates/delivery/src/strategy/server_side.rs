@@ -1,0 +1,77 @@
+//! Server-side apply.
+
+use serde_json::{Value as Json, json};
+
+use super::ignore::{Ignore, IgnoreError, without};
+use super::{Action, Refusal, Wanted, go, owners};
+use crate::fields::{self, child, text};
+use crate::metadata::without_empty_creation;
+
+/// The field manager where none is chosen, and what each has to start with.
+pub const FIELD_MANAGER: &str = "work-agent";
+/// The annotation with the hash of what was applied, on objects of which fields are ignored.
+pub const CONFIG_HASH: &str = "open-cluster-management.io/config-spec-hash";
+/// Bytes of a field manager that the API server takes.
+const MANAGER: usize = 128;
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ServerSide {
+    /// Empty: [`FIELD_MANAGER`].
+    pub manager: String,
+    /// Fields that others manage are taken from them.
+    pub force: bool,
+    pub ignore: Vec<Ignore>,
+}
+
+// === impl ServerSide ===
+
+impl ServerSide {
+    pub(super) fn plan(&self, wanted: &Wanted<'_>, observed: Option<&Json>) -> Action {
+        let Some(manager) = self.manager() else {
+            return Action::Refused(Refusal::FieldManager(self.manager.chars().take(MANAGER).collect()));
+        };
+        let mut whole = wanted.object.clone();
+        without_empty_creation(&mut whole);
+        let mut object = whole.clone();
+        if !self.ignore.is_empty() {
+            if let Err(error) = self.reduce(&mut object) {
+                return Action::Refused(Refusal::Ignore(error));
+            }
+            let hash = go::hash(&object);
+            match observed {
+                // A new one has all of its fields.
+                None => object = whole,
+                Some(observed) if annotation(observed) == hash => return owners(wanted, observed),
+                Some(_) => {}
+            }
+            annotate(&mut object, &hash);
+        }
+        Action::Apply { object, manager: manager.to_owned(), force: self.force }
+    }
+
+    fn manager(&self) -> Option<&str> {
+        let manager = if self.manager.is_empty() { FIELD_MANAGER } else { &self.manager };
+        let is_printable = !manager.chars().any(char::is_control);
+        (manager.starts_with(FIELD_MANAGER) && manager.len() <= MANAGER && is_printable).then_some(manager)
+    }
+
+    fn reduce(&self, object: &mut Json) -> Result<(), IgnoreError> {
+        for ignore in &self.ignore {
+            without(object, ignore)?;
+        }
+        let is_whole = ["/apiVersion", "/kind", "/metadata/name"].iter().all(|field| !text(object, field).is_empty());
+        if is_whole { Ok(()) } else { Err(IgnoreError::Identity) }
+    }
+}
+
+fn annotation(object: &Json) -> &str {
+    let annotations = object.pointer("/metadata/annotations");
+    annotations.and_then(|all| all.get(CONFIG_HASH)).and_then(Json::as_str).unwrap_or_default()
+}
+
+fn annotate(object: &mut Json, hash: &str) {
+    let metadata = fields::metadata(object);
+    if let Some(annotations) = metadata.and_then(|metadata| child(metadata, "annotations")) {
+        annotations.insert(CONFIG_HASH.to_owned(), json!(hash));
+    }
+}

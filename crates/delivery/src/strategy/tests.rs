@@ -1,0 +1,238 @@
+use proptest::prelude::*;
+use proptest::strategy::Strategy as Generator;
+use serde_json::json;
+
+use super::{Strategy, *};
+use crate::ownership::tests::owner;
+
+const NO: Option<&Json> = None;
+
+fn config_map() -> Json {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}, "data": {"a": "1"}})
+}
+
+/// What an API server makes of it.
+fn stored(object: &Json) -> Json {
+    let mut stored = object.clone();
+    let metadata = crate::fields::metadata(&mut stored).unwrap();
+    for (field, value) in [("uid", "u"), ("resourceVersion", "7"), ("creationTimestamp", "2026-03-01T12:00:00Z")] {
+        metadata.insert(field.into(), json!(value));
+    }
+    stored
+}
+
+fn asked(object: &Json, strategy: &Strategy, claim: Claim, observed: Option<&Json>) -> Action {
+    let owner = owner("1");
+    plan(&Wanted { object, owner: &owner, claim, strategy, known: Known::Nothing }, observed)
+}
+
+fn server_side(manager: &str, ignore: Vec<Ignore>) -> Strategy {
+    Strategy::ServerSideApply(ServerSide { manager: manager.into(), force: false, ignore })
+}
+
+fn replicas(when: When) -> Ignore {
+    Ignore { when, paths: vec![".spec.replicas".into()], pointers: Vec::new(), jq: Vec::new() }
+}
+
+#[test]
+fn what_is_not_there_is_created_with_our_reference() {
+    for strategy in [Strategy::Update, Strategy::CreateOnly] {
+        let mut object = config_map();
+        object["metadata"]["labels"] = json!({"a": "b", "gone-": ""});
+        object["metadata"]["ownerReferences"] = json!([{"uid": "foreign"}]);
+        let Action::Create(created) = asked(&object, &strategy, Claim::Own, NO) else { panic!("not created") };
+        assert_eq!(created["metadata"]["ownerReferences"], json!([owner("1").reference()]));
+        assert_eq!(created["metadata"]["labels"], json!({"a": "b"}));
+        let Action::Create(orphan) = asked(&object, &strategy, Claim::Release, NO) else { panic!("not created") };
+        assert_eq!(orphan["metadata"].get("ownerReferences"), None);
+    }
+}
+
+#[test]
+fn update_replaces_what_differs_and_keeps_what_others_put_there() {
+    let mut observed = stored(&config_map());
+    observed["metadata"]["labels"] = json!({"theirs": "x"});
+    observed["metadata"]["finalizers"] = json!(["their.io/finalizer"]);
+    observed["metadata"]["ownerReferences"] = json!([owner("2").reference()]);
+    observed["data"] = json!({"a": "2", "added": "3"});
+    let mut wanted = config_map();
+    wanted["metadata"]["labels"] = json!({"ours": "y"});
+    wanted["metadata"]["finalizers"] = json!(["not.io/ours"]);
+    let Action::Replace(put) = asked(&wanted, &Strategy::Update, Claim::Own, Some(&observed)) else {
+        panic!("not replaced")
+    };
+    assert_eq!(put["data"], json!({"a": "1"}));
+    assert_eq!(
+        put["metadata"],
+        json!({"name": "a", "namespace": "n", "resourceVersion": "7", "labels": {"theirs": "x", "ours": "y"},
+            "finalizers": ["their.io/finalizer"],
+            "ownerReferences": [owner("2").reference(), owner("1").reference()]})
+    );
+}
+
+#[test]
+fn update_leaves_alone_what_is_as_it_should_be() {
+    let Action::Create(created) = asked(&config_map(), &Strategy::Update, Claim::Own, NO) else { panic!() };
+    let observed = stored(&created);
+    assert_eq!(asked(&config_map(), &Strategy::Update, Claim::Own, Some(&observed)), Action::Nothing);
+    let Action::Replace(put) = asked(&config_map(), &Strategy::Update, Claim::Release, Some(&observed)) else {
+        panic!("the reference stays")
+    };
+    assert_eq!(put["metadata"]["ownerReferences"], json!([]));
+}
+
+#[test]
+fn update_does_not_write_again_what_the_member_filled_in() {
+    let mut filled = stored(&config_map());
+    filled["metadata"]["ownerReferences"] = json!([owner("1").reference()]);
+    filled["immutable"] = json!(false);
+    let (object, us) = (config_map(), owner("1"));
+    let with = |known, observed: &Json| {
+        let strategy = &Strategy::Update;
+        plan(&Wanted { object: &object, owner: &us, claim: Claim::Own, strategy, known }, Some(observed))
+    };
+    let answered = Known::Answered(seen(&object, &filled));
+    assert!(matches!(with(Known::Nothing, &filled), Action::Replace(_)));
+    assert_eq!((with(Known::Applied, &filled), with(answered, &filled)), (Action::Nothing, Action::Nothing));
+    let mut drifted = filled.clone();
+    drifted["data"]["added"] = json!("by hand");
+    assert!(matches!(with(answered, &drifted), Action::Replace(_)));
+    let mut labelled = filled;
+    labelled["metadata"]["ownerReferences"] = json!([]);
+    assert!(matches!(with(Known::Applied, &labelled), Action::Replace(_)), "our reference was taken off");
+}
+
+#[test]
+fn create_only_touches_nothing_but_our_reference() {
+    let mut observed = stored(&config_map());
+    observed["data"] = json!({"a": "other"});
+    let Action::PatchOwners(patch) = asked(&config_map(), &Strategy::CreateOnly, Claim::Own, Some(&observed)) else {
+        panic!("not owned")
+    };
+    assert_eq!(patch["metadata"]["resourceVersion"], "7");
+    observed["metadata"]["ownerReferences"] = json!([owner("1").reference()]);
+    assert_eq!(asked(&config_map(), &Strategy::CreateOnly, Claim::Own, Some(&observed)), Action::Nothing);
+}
+
+#[test]
+fn read_only_writes_nothing() {
+    for observed in [None, Some(&config_map())] {
+        assert_eq!(asked(&config_map(), &Strategy::ReadOnly, Claim::Own, observed), Action::Read);
+    }
+}
+
+#[test]
+fn server_side_apply_takes_managers_of_its_name() {
+    let mut object = config_map();
+    object["metadata"]["creationTimestamp"] = Json::Null;
+    for (manager, used) in [("", "work-agent"), ("work-agent-2", "work-agent-2")] {
+        let action = asked(&object, &server_side(manager, vec![]), Claim::Own, NO);
+        let wanted = Action::Apply { object: config_map(), manager: used.into(), force: false };
+        assert_eq!(action, wanted);
+    }
+    let long = format!("work-agent{}", "x".repeat(128));
+    for manager in ["kubectl", "my-work-agent", "work-agent\n", &long] {
+        let action = asked(&object, &server_side(manager, vec![]), Claim::Own, NO);
+        assert!(matches!(action, Action::Refused(Refusal::FieldManager(_))), "{manager}: {action:?}");
+    }
+}
+
+#[test]
+fn ignored_fields_are_applied_once_and_left_out_afterwards() {
+    let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"},
+        "spec": {"replicas": 2, "paused": true}});
+    let strategy = server_side("", vec![replicas(When::Present)]);
+    let Action::Apply { object: first, .. } = asked(&deployment, &strategy, Claim::Own, NO) else { panic!() };
+    assert_eq!(first["spec"], deployment["spec"]);
+    // Another wish for replicas changes nothing, another one for anything else is applied without.
+    let mut observed = stored(&first);
+    observed["metadata"]["ownerReferences"] = json!([owner("1").reference()]);
+    let mut wish = deployment.clone();
+    wish["spec"]["replicas"] = json!(9);
+    assert_eq!(asked(&wish, &strategy, Claim::Own, Some(&observed)), Action::Nothing);
+    wish["spec"]["paused"] = json!(false);
+    let Action::Apply { object, .. } = asked(&wish, &strategy, Claim::Own, Some(&observed)) else { panic!() };
+    assert_eq!(object["spec"], json!({"paused": false}));
+    assert_ne!(object["metadata"]["annotations"], first["metadata"]["annotations"]);
+    // The reference follows the claim, though nothing else is applied.
+    let action = asked(&deployment, &strategy, Claim::Release, Some(&observed));
+    assert!(matches!(action, Action::PatchOwners(_)), "{action:?}");
+}
+
+#[test]
+fn fields_ignored_until_a_change_are_applied_with_it() {
+    let deployment =
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"}, "spec": {"replicas": 2}});
+    let strategy = server_side("", vec![replicas(When::Changed)]);
+    let Action::Apply { object: first, .. } = asked(&deployment, &strategy, Claim::Own, NO) else { panic!() };
+    let mut observed = stored(&first);
+    observed["spec"]["replicas"] = json!(5);
+    assert!(matches!(asked(&deployment, &strategy, Claim::Own, Some(&observed)), Action::PatchOwners(_)));
+    let mut wish = deployment;
+    wish["spec"]["replicas"] = json!(3);
+    let Action::Apply { object, .. } = asked(&wish, &strategy, Claim::Own, Some(&observed)) else { panic!() };
+    assert_eq!(object["spec"]["replicas"], 3);
+}
+
+#[test]
+fn ignored_fields_that_cannot_be_are_told() {
+    for path in ["/metadata/name", "/kind"] {
+        let ignore = Ignore { when: When::Present, paths: vec![], pointers: vec![path.into()], jq: vec![] };
+        let action = asked(&config_map(), &server_side("", vec![ignore]), Claim::Own, NO);
+        assert_eq!(action, Action::Refused(Refusal::Ignore(IgnoreError::Identity)));
+    }
+}
+
+/// What the API server has after `action`.
+fn done(action: Action, observed: Option<&Json>) -> Json {
+    match action {
+        Action::Create(object) | Action::Replace(object) | Action::Apply { object, .. } => stored(&object),
+        Action::PatchOwners(patch) => {
+            let mut object = observed.unwrap().clone();
+            object["metadata"]["ownerReferences"] = patch["metadata"]["ownerReferences"].clone();
+            object
+        }
+        Action::Nothing | Action::Read | Action::Refused(_) => observed.cloned().unwrap_or_default(),
+    }
+}
+
+fn value() -> impl Generator<Value = Json> {
+    let leaf = prop_oneof![
+        Just(Json::Null),
+        any::<bool>().prop_map(Json::from),
+        (0..5i64).prop_map(Json::from),
+        "[a-c]?".prop_map(Json::from)
+    ];
+    leaf.prop_recursive(3, 12, 3, |inner| {
+        prop_oneof![
+            prop::collection::vec(inner.clone(), 0..3).prop_map(Json::from),
+            prop::collection::btree_map("[a-c]", inner, 0..3).prop_map(|map| Json::Object(map.into_iter().collect())),
+        ]
+    })
+}
+
+fn object() -> impl Generator<Value = Json> {
+    let map = || prop::collection::btree_map("[a-c]-?", "[x-z]", 0..3);
+    (map(), map(), value()).prop_map(|(labels, annotations, spec)| {
+        json!({"apiVersion": "v1", "kind": "Widget", "metadata": {"name": "a", "labels": labels, "annotations": annotations}, "spec": spec})
+    })
+}
+
+proptest! {
+    #[test]
+    fn a_plan_that_was_carried_out_has_nothing_left_to_do(
+        wanted in object(), observed in prop::option::of(object()), releases in any::<bool>(), is_update in any::<bool>(),
+    ) {
+        let observed = observed.map(|object| stored(&object));
+        let claim = if releases { Claim::Release } else { Claim::Own };
+        let strategy = if is_update { Strategy::Update } else { Strategy::CreateOnly };
+        // `a` and `a-` at once contradict each other.
+        let contradicts = ["labels", "annotations"].iter().any(|name| {
+            let keys = wanted["metadata"][name].as_object().unwrap();
+            keys.keys().any(|key| keys.contains_key(&format!("{key}-")))
+        });
+        prop_assume!(!contradicts);
+        let after = done(asked(&wanted, &strategy, claim, observed.as_ref()), observed.as_ref());
+        prop_assert_eq!(asked(&wanted, &strategy, claim, Some(&after)), Action::Nothing);
+    }
+}

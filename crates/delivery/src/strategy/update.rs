@@ -1,0 +1,33 @@
+//! Update: the object is replaced where it differs.
+
+use serde_json::{Value as Json, json};
+
+use super::compare::is_same;
+use super::{Action, Wanted, carried};
+use crate::fields::{self, text};
+use crate::metadata::merged;
+
+pub fn plan(wanted: &Wanted<'_>, observed: &Json) -> Action {
+    let metadata = merged(wanted.object, observed);
+    let owners = wanted.owner.merged(observed, wanted.claim);
+    let is_changed = metadata.is_changed || owners.is_some();
+    let mut object = wanted.object.clone();
+    carried::carry(&mut object, observed);
+    if !is_changed && is_same(&object, observed, wanted.known, wanted.object) {
+        return Action::Nothing;
+    }
+    metadata.put(&mut object);
+    if let Some(metadata) = fields::metadata(&mut object) {
+        let owners = owners.map(Json::from).or_else(|| observed.pointer("/metadata/ownerReferences").cloned());
+        // Of the member, whatever the manifest says: finalizers are of who acts on them.
+        let finalizers = observed.pointer("/metadata/finalizers").cloned();
+        for (field, value) in [("ownerReferences", owners), ("finalizers", finalizers)] {
+            match value {
+                Some(value) => metadata.insert(field.to_owned(), value),
+                None => metadata.remove(field),
+            };
+        }
+        metadata.insert("resourceVersion".to_owned(), json!(text(observed, "/metadata/resourceVersion")));
+    }
+    Action::Replace(object)
+}

@@ -1,0 +1,51 @@
+//! Open Cluster Management's objects (`work.open-cluster-management.io`): what they say, in terms
+//! of the machinery, which knows nothing of them; and what their statuses say.
+
+mod aggregate;
+mod applied;
+mod conditions;
+mod merge;
+mod options;
+pub mod replica_set;
+mod spec;
+mod status;
+mod ttl;
+
+pub use self::aggregate::{aggregate, default_progressing, prune};
+pub use self::applied::{
+    APPLIED_FINALIZER, AppliedManifestWork, AppliedSpec, AppliedStatus, InvalidName, applied_name, applied_object,
+    hub_hash, sorted,
+};
+pub use self::conditions::{
+    Availability, Failed, all_applied, applied, available, deleting, feedback, is_complete, known, synced, was_applied,
+};
+pub use self::merge::merged;
+pub use self::options::{Options, is_owned, options};
+pub use self::spec::{
+    ConditionRule, DeleteOption, FeedbackRule, IgnoreField, InvalidStrategy, JsonPath, ManifestConfig,
+    ManifestWorkExecutor, ManifestWorkSpec, ManifestsTemplate, SelectivelyOrphan, ServerSideApply, ServiceAccount,
+    Subject, UpdateStrategy,
+};
+pub use self::status::{
+    FeedbackValue, FieldValue, ManifestCondition, ManifestWorkStatus, ResourceMeta, ResourceStatus, StatusFeedback,
+};
+pub use self::ttl::end;
+
+/// API group of everything here.
+pub const GROUP: &str = "work.open-cluster-management.io";
+/// On each work before anything of it is applied.
+pub const FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
+
+/// Types of conditions.
+pub mod kind {
+    pub const APPLIED: &str = "Applied";
+    pub const AVAILABLE: &str = "Available";
+    pub const PROGRESSING: &str = "Progressing";
+    pub const DEGRADED: &str = "Degraded";
+    pub const COMPLETE: &str = "Complete";
+    pub const DELETING: &str = "Deleting";
+    pub const FEEDBACK: &str = "StatusFeedbackSynced";
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! Conditions of a work from those of its manifests.
+
+use std::collections::BTreeMap;
+
+use super::kind;
+use super::status::ManifestCondition;
+use crate::condition::{Condition, Status, find};
+
+/// Reasons of conditions that rules made begin so.
+const BY_RULE: &str = "ConditionRule";
+
+#[derive(Debug, Default)]
+struct Counts<'a> {
+    of_true: usize,
+    of_false: usize,
+    of_unknown: usize,
+    /// The last that is not empty.
+    message: &'a str,
+}
+
+/// `Available`, and each condition that rules made of any manifest, by type.
+pub fn aggregate(manifests: &[ManifestCondition], generation: i64) -> Vec<Condition> {
+    let mut all: BTreeMap<&str, Counts<'_>> = BTreeMap::from([(kind::AVAILABLE, Counts::default())]);
+    let conditions = manifests.iter().flat_map(|manifest| &manifest.conditions);
+    for one in conditions.filter(|one| one.kind == kind::AVAILABLE || is_by_rule(one)) {
+        all.entry(&one.kind).or_default().count(one);
+    }
+    let made = all.into_iter().map(|(kind, counts)| match kind {
+        kind::AVAILABLE => counts.available(manifests.len()),
+        kind => counts.by_rules(kind),
+    });
+    made.map(|condition| condition.at(generation)).collect()
+}
+
+/// Takes the conditions away that rules made for another generation: their rule is gone.
+pub fn prune(conditions: &mut Vec<Condition>, generation: i64) {
+    conditions.retain(|one| !is_by_rule(one) || one.observed_generation == generation);
+}
+
+/// `Progressing` of a `ReplicaSet`'s work for which no rule makes it: until its objects are applied
+/// and there. Upstream has none then, and its rollouts wait for ever.
+pub fn default_progressing(conditions: &[Condition], generation: i64) -> Condition {
+    let is_done = [kind::APPLIED, kind::AVAILABLE].iter().all(|kind| {
+        find(conditions, kind).is_some_and(|one| one.status == Status::True && one.observed_generation == generation)
+    });
+    let made = if is_done {
+        Condition::new(kind::PROGRESSING, Status::False, "Completed", "All resources are applied and available")
+    } else {
+        Condition::new(kind::PROGRESSING, Status::True, "Applying", "Not all resources are applied and available")
+    };
+    made.at(generation)
+}
+
+fn is_by_rule(condition: &Condition) -> bool {
+    condition.reason.starts_with(BY_RULE)
+}
+
+// === impl Counts ===
+
+impl<'a> Counts<'a> {
+    fn count(&mut self, condition: &'a Condition) {
+        match condition.status {
+            Status::True => self.of_true += 1,
+            Status::False => self.of_false += 1,
+            Status::Unknown => self.of_unknown += 1,
+        }
+        if !condition.message.is_empty() {
+            self.message = &condition.message;
+        }
+    }
+
+    fn available(&self, total: usize) -> Condition {
+        let made = |status, reason: &str, message: String| Condition::new(kind::AVAILABLE, status, reason, message);
+        if self.of_false > 0 {
+            let message = format!("{} of {total} resources are not available", self.of_false);
+            made(Status::False, "ResourcesNotAvailable", message)
+        } else if self.of_unknown > 0 {
+            let message = format!("{} of {total} resources have unknown status", self.of_unknown);
+            made(Status::Unknown, "ResourcesStatusUnknown", message)
+        } else if self.of_true == 0 {
+            // Its end is upstream's.
+            made(Status::Unknown, "ResourcesStatusUnknown", "cannot get any available resource ".to_owned())
+        } else {
+            made(Status::True, "ResourcesAvailable", "All resources are available".to_owned())
+        }
+    }
+
+    /// One that is False makes it so; for `Progressing`, one that is True.
+    fn by_rules(&self, kind: &str) -> Condition {
+        let status = if kind == kind::PROGRESSING {
+            match (self.of_true, self.of_unknown) {
+                (0, 0) => Status::False,
+                (0, _) => Status::Unknown,
+                _ => Status::True,
+            }
+        } else {
+            match (self.of_false, self.of_unknown, self.of_true) {
+                (0, 0, 1..) => Status::True,
+                (0, ..) => Status::Unknown,
+                _ => Status::False,
+            }
+        };
+        let total = self.of_true + self.of_false + self.of_unknown;
+        let message = match self.message {
+            message if total == 1 && !message.is_empty() => message.to_owned(),
+            _ => format!("Aggregated from {total} manifest conditions"),
+        };
+        Condition::new(kind, status, "ConditionRulesAggregated", message)
+    }
+}

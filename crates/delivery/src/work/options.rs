@@ -1,0 +1,58 @@
+//! Which settings an object has, and whether the work owns it.
+
+use super::spec::{ConditionRule, DeleteOption, FeedbackRule, ManifestConfig, UpdateStrategy};
+use crate::identity::Identity;
+
+/// The settings of an object: of each kind those of the first entry that has some.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Options<'a> {
+    pub feedback_rules: &'a [FeedbackRule],
+    pub update_strategy: Option<&'a UpdateStrategy>,
+    pub condition_rules: &'a [ConditionRule],
+}
+
+/// The settings of `object`.
+pub fn options<'a>(object: &Identity, configs: &'a [ManifestConfig]) -> Options<'a> {
+    let mut found = Options::default();
+    for config in configs.iter().filter(|config| means(&config.resource_identifier, object)) {
+        if found.feedback_rules.is_empty() {
+            found.feedback_rules = &config.feedback_rules;
+        }
+        if found.condition_rules.is_empty() {
+            found.condition_rules = &config.condition_rules;
+        }
+        found.update_strategy = found.update_strategy.or(config.update_strategy.as_ref());
+    }
+    found
+}
+
+/// Whether the object is the work's, and ends with it.
+pub fn is_owned(object: &Identity, option: Option<&DeleteOption>) -> bool {
+    let Some(option) = option else { return true };
+    match option.propagation_policy.as_str() {
+        "Foreground" => true,
+        "Orphan" => false,
+        _ => option.selectively_orphan.as_ref().is_none_or(|orphans| !orphans.orphaning_rules.contains(object)),
+    }
+}
+
+fn means(pattern: &Identity, object: &Identity) -> bool {
+    pattern.group == object.group
+        && pattern.resource == object.resource
+        && matches(&pattern.namespace, &object.namespace)
+        && matches(&pattern.name, &object.name)
+}
+
+/// Whether `pattern`, in which `*` stands for anything, is `text` from end to end.
+pub(super) fn matches(pattern: &str, text: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = text.strip_prefix(first) else { return false };
+    let Some(last) = parts.next_back() else { return rest.is_empty() };
+    // What is found first leaves most to what comes after.
+    for part in parts {
+        let Some(at) = rest.find(part) else { return false };
+        rest = rest.get(at + part.len()..).unwrap_or_default();
+    }
+    rest.ends_with(last)
+}

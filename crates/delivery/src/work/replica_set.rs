@@ -1,0 +1,95 @@
+//! `ManifestWorkReplicaSet` (`work.open-cluster-management.io/v1alpha1`): a work for each cluster
+//! that its Placements choose.
+
+mod status;
+mod works;
+
+pub use self::status::{PlacementRollout, PlacementSummary, SetStatus, Summary, invalid_name, not_found, status};
+pub use self::works::{Work, differing, patch, work};
+
+use serde::Deserialize;
+use serde_json::{Map, Value as Json};
+
+use crate::fields::{is_ending, text};
+use crate::rollout::RolloutStrategy;
+
+/// On each work of a set: `<namespace>.<name>` of the set.
+pub const SET_LABEL: &str = "work.open-cluster-management.io/manifestworkreplicaset";
+/// On each work of a set: which of its Placements it is for.
+pub const PLACEMENT_LABEL: &str = "work.open-cluster-management.io/placementname";
+/// On each set, until its works are deleted.
+pub const SET_FINALIZER: &str = "work.open-cluster-management.io/manifest-work-cleanup";
+/// Characters of a label's value.
+const LABEL: usize = 63;
+
+#[derive(Debug, Clone, PartialEq, Deserialize)]
+#[serde(from = "Json")]
+pub struct ReplicaSet {
+    pub namespace: String,
+    pub name: String,
+    pub generation: i64,
+    pub is_ending: bool,
+    pub labels: Map<String, Json>,
+    /// The spec of each work, as it is written.
+    pub template: Json,
+    pub placements: Vec<PlacementReference>,
+    /// Its finalizer stays until its works are gone (`cascadeDeletionPolicy: Foreground`).
+    pub waits_for_works: bool,
+    pub status: SetStatus,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct PlacementReference {
+    pub name: String,
+    pub rollout_strategy: RolloutStrategy,
+}
+
+// === impl ReplicaSet ===
+
+impl ReplicaSet {
+    /// The value of [`SET_LABEL`] on its works.
+    ///
+    /// # Errors
+    ///
+    /// It is no value of a label; what is told says what to do.
+    pub fn key(&self) -> Result<String, String> {
+        let key = format!("{}.{}", self.namespace, self.name);
+        // Namespaces and names hold nothing that a label may not.
+        if key.len() <= LABEL {
+            return Ok(key);
+        }
+        Err(format!(
+            "ManifestWork owner reference {key:?} (namespace.name) is not a valid label value: must be no more than \
+             {LABEL} characters; recreate the ManifestWorkReplicaSet with a shorter namespace and/or name so the \
+             combined length is at most {LABEL} characters"
+        ))
+    }
+
+    /// Whether a rule of the template makes `Progressing`.
+    pub fn has_progressing_rule(&self) -> bool {
+        let configs = crate::fields::list(&self.template, "/manifestConfigs").iter();
+        let mut rules = configs.flat_map(|config| crate::fields::list(config, "/conditionRules"));
+        rules.any(|rule| text(rule, "/condition") == super::kind::PROGRESSING)
+    }
+}
+
+impl From<Json> for ReplicaSet {
+    fn from(object: Json) -> Self {
+        let at = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+        Self {
+            namespace: text(&object, "/metadata/namespace").to_owned(),
+            name: text(&object, "/metadata/name").to_owned(),
+            generation: at("/metadata/generation").as_i64().unwrap_or(0),
+            is_ending: is_ending(&object),
+            labels: at("/metadata/labels").as_object().cloned().unwrap_or_default(),
+            template: at("/spec/manifestWorkTemplate"),
+            placements: serde_json::from_value(at("/spec/placementRefs")).unwrap_or_default(),
+            waits_for_works: text(&object, "/spec/cascadeDeletionPolicy") == "Foreground",
+            status: serde_json::from_value(at("/status")).unwrap_or_default(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,130 @@
+use serde_json::{Value as Json, json};
+use time::OffsetDateTime;
+
+use super::*;
+use crate::condition::find;
+use crate::rollout::State;
+
+fn now() -> OffsetDateTime {
+    OffsetDateTime::from_unix_timestamp(1_772_366_400).unwrap()
+}
+
+fn template(data: &str) -> Json {
+    json!({"workload": {"manifests": [{"kind": "ConfigMap", "data": {"a": data}}]}})
+}
+
+fn set() -> ReplicaSet {
+    ReplicaSet::from(json!({"metadata": {"namespace": "team", "name": "app", "labels": {"own": "x"}},
+        "spec": {"manifestWorkTemplate": template("1"), "cascadeDeletionPolicy": "Foreground",
+            "placementRefs": [{"name": "p", "rolloutStrategy": {"type": "All"}}]}}))
+}
+
+fn on_hub(cluster: &str, data: &str, conditions: &[(&str, &str)]) -> Work {
+    let conditions: Vec<Json> = conditions
+        .iter()
+        .map(|(kind, status)| json!({"type": kind, "status": status, "observedGeneration": 2, "lastTransitionTime": "2026-03-01T11:00:00Z"}))
+        .collect();
+    Work::from(&json!({"metadata": {"namespace": cluster, "name": format!("app-{cluster}"), "generation": 2,
+        "labels": {SET_LABEL: "team.app", PLACEMENT_LABEL: "p", "own": "x"}},
+        "spec": template(data), "status": {"conditions": conditions}}))
+}
+
+fn reasons(status: &SetStatus) -> [String; 3] {
+    ["PlacementVerified", "PlacementRolledOut", "ManifestworkApplied"]
+        .map(|kind| find(&status.conditions, kind).map(|one| one.reason.clone()).unwrap_or_default())
+}
+
+fn rollout(selected: usize, existing: usize) -> PlacementRollout<'static> {
+    PlacementRollout { name: "p", selected, groups: 1, existing, error: None }
+}
+
+#[test]
+fn a_work_has_the_labels_of_its_set() {
+    let set = set();
+    let made = work(&set, &set.key().unwrap(), "p", "c1", None);
+    let labels = json!({"own": "x", SET_LABEL: "team.app", PLACEMENT_LABEL: "p"});
+    assert_eq!(made["metadata"], json!({"namespace": "c1", "generateName": "app", "labels": labels}));
+    assert_eq!(made["spec"], template("1"));
+    let named = work(&set, "team.app", "p", "c1", Some("known"));
+    assert_eq!((&named["metadata"]["name"], named["metadata"].get("generateName")), (&json!("known"), None));
+    assert!(set.waits_for_works && !set.has_progressing_rule() && set.placements[0].rollout_strategy.kind == "All");
+}
+
+#[test]
+fn a_name_that_makes_no_label_is_told() {
+    let long = ReplicaSet { name: "n".repeat(60), ..set() };
+    let why = long.key().unwrap_err();
+    assert!(
+        why.starts_with("ManifestWork owner reference \"team.nnn") && why.ends_with("at most 63 characters"),
+        "{why}"
+    );
+    let status = invalid_name(&long, &why, now());
+    assert_eq!(reasons(&status)[2], "InvalidManifestWorkName");
+    assert_eq!(ReplicaSet { name: "n".repeat(58), ..set() }.key().map(|key| key.len()), Ok(63));
+}
+
+#[test]
+fn only_what_differs_is_patched() {
+    let set = set();
+    let wanted = work(&set, "team.app", "p", "c1", Some("app-c1"));
+    let mut known = on_hub("c1", "1", &[]);
+    assert_eq!(patch(&known, &wanted), None);
+    known.labels.insert("others".into(), json!("y"));
+    assert_eq!(patch(&known, &wanted), None);
+    known.spec["executor"] = json!({"subject": {}});
+    known.spec["workload"]["manifests"][0]["data"]["a"] = json!("0");
+    let found = patch(&known, &wanted).unwrap();
+    assert_eq!(
+        found,
+        json!({"metadata": {"labels": {"others": null}}, "spec": {"executor": null, "workload": template("1")["workload"]}})
+    );
+    let mut same = on_hub("c1", "1", &[]);
+    same.spec["workload"]["manifests"][0]["metadata"] = json!({"creationTimestamp": null});
+    same.spec["manifestConfigs"] = json!([]);
+    assert_eq!(patch(&same, &wanted), None);
+}
+
+#[test]
+fn only_works_with_the_template_have_a_state() {
+    let set = set();
+    let done = on_hub("c1", "1", &[("Applied", "True"), ("Progressing", "False")]);
+    assert!(done.is_current(&set) && !on_hub("c1", "0", &[]).is_current(&set));
+    let existing = done.existing();
+    assert_eq!((existing.cluster, existing.state), ("c1", State::Succeeded));
+    assert_eq!(existing.since, Some(now() - time::Duration::HOUR));
+    assert_eq!(on_hub("c1", "1", &[("Applied", "True")]).existing().state, State::ToApply);
+}
+
+#[test]
+fn the_status_counts_works_and_says_how_far_they_are() {
+    let set = set();
+    let done =
+        |cluster: &str| on_hub(cluster, "1", &[("Applied", "True"), ("Available", "True"), ("Progressing", "False")]);
+    let found = status(&set, &[rollout(2, 2)], &[done("c1"), done("c2")], now());
+    assert_eq!(reasons(&found), ["AsExpected", "Complete", "AsExpected"]);
+    let counts = Summary { total: 2, applied: 2, available: 2, ..Summary::default() };
+    assert_eq!((found.summary, found.placement_summary[0].summary), (counts, counts));
+    assert_eq!(found.placement_summary[0].available_decision_groups, "1 (2 / 2 clusters applied)");
+
+    let busy = on_hub("c2", "1", &[("Applied", "True"), ("Progressing", "True")]);
+    let found = status(&set, &[rollout(2, 2)], &[done("c1"), busy.clone()], now());
+    assert_eq!(reasons(&found), ["AsExpected", "Progressing", "Processing"]);
+    let failed = on_hub("c2", "1", &[("Applied", "True"), ("Progressing", "True"), ("Degraded", "True")]);
+    let found = status(&set, &[rollout(2, 2)], &[done("c1"), failed], now());
+    assert_eq!((reasons(&found)[2].as_str(), found.summary.degraded), ("NotAsExpected", 1));
+    // Of another template, of another Placement, and ending: none of these counts.
+    let others = [on_hub("c2", "0", &[("Applied", "True")]), Work { is_ending: true, ..busy }];
+    assert_eq!(status(&set, &[rollout(2, 1)], &others, now()).summary, Summary { total: 1, ..Summary::default() });
+}
+
+#[test]
+fn nothing_chosen_is_told() {
+    let found = status(&set(), &[rollout(0, 0)], &[], now());
+    assert_eq!(reasons(&found), ["PlacementDecisionEmpty", "Complete", "PlacementDecisionEmpty"]);
+    let found = not_found(&set(), now());
+    assert_eq!(reasons(&found)[0], "PlacementDecisionNotFound");
+    let broken = PlacementRollout { error: Some("maxConcurrency: x"), ..rollout(0, 0) };
+    let found = status(&set(), &[broken], &[], now());
+    assert_eq!(reasons(&found), ["NotAsExpected", "Progressing", "NotAsExpected"]);
+    assert_eq!(found.conditions[0].message, "maxConcurrency: x");
+}

@@ -1,0 +1,136 @@
+//! The works of a set.
+
+use serde_json::{Map, Value as Json, json};
+
+use super::{PLACEMENT_LABEL, ReplicaSet, SET_LABEL};
+use crate::condition::Condition;
+use crate::fields::{self, is_ending, text};
+use crate::metadata::without_empty_creation;
+use crate::rollout::{self, Existing, State};
+use crate::strategy::alike;
+use crate::work::GROUP;
+
+/// A work as it is on the hub.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Work {
+    /// Its namespace.
+    pub cluster: String,
+    pub name: String,
+    pub generation: i64,
+    pub is_ending: bool,
+    pub labels: Map<String, Json>,
+    pub spec: Json,
+    pub conditions: Vec<Condition>,
+}
+
+/// The work of `set` for `cluster`, by one of its Placements. Without a name, the hub makes one up.
+pub fn work(set: &ReplicaSet, key: &str, placement: &str, cluster: &str, name: Option<&str>) -> Json {
+    let mut labels = set.labels.clone();
+    labels.insert(SET_LABEL.to_owned(), json!(key));
+    labels.insert(PLACEMENT_LABEL.to_owned(), json!(placement));
+    let mut metadata = json!({"namespace": cluster, "labels": labels});
+    let (field, value) = name.map_or(("generateName", set.name.as_str()), |name| ("name", name));
+    if let Some(entries) = metadata.as_object_mut() {
+        entries.insert(field.to_owned(), json!(value));
+    }
+    json!({
+        "apiVersion": format!("{GROUP}/v1"),
+        "kind": "ManifestWork",
+        "metadata": metadata,
+        "spec": set.template,
+    })
+}
+
+/// Whether two specs of works differ: not by what is empty, nor by the times of creation that Go
+/// writes in templates.
+pub fn differing(a: &Json, b: &Json) -> bool {
+    let plain = |spec: &Json| {
+        let mut spec = spec.clone();
+        without_empty_creation(&mut spec);
+        spec
+    };
+    !alike(a, Some(b)) && !alike(&plain(a), Some(&plain(b)))
+}
+
+/// A JSON merge patch that makes `wanted`, of [`work`], of a work that is there; none, if it is so:
+/// labels that others put there are then no difference.
+pub fn patch(known: &Work, wanted: &Json) -> Option<Json> {
+    let labels = wanted.pointer("/metadata/labels").and_then(Json::as_object);
+    let is_labelled = labels.into_iter().flatten().all(|(key, value)| known.labels.get(key) == Some(value));
+    let spec = wanted.get("spec").unwrap_or(&Json::Null);
+    if is_labelled && !differing(&known.spec, spec) {
+        return None;
+    }
+    let before = json!({"metadata": {"labels": known.labels}, "spec": known.spec});
+    let after = json!({"metadata": {"labels": labels}, "spec": spec});
+    Some(merge_patch(&before, &after))
+}
+
+/// RFC 7386: what makes `after` of `before`.
+fn merge_patch(before: &Json, after: &Json) -> Json {
+    let (Json::Object(old), Json::Object(new)) = (before, after) else { return after.clone() };
+    let mut patch = Map::new();
+    for key in old.keys().filter(|key| !new.contains_key(*key)) {
+        patch.insert(key.clone(), Json::Null);
+    }
+    for (key, value) in new {
+        match old.get(key) {
+            Some(known) if known == value => {}
+            Some(known @ Json::Object(_)) if value.is_object() => {
+                patch.insert(key.clone(), merge_patch(known, value));
+            }
+            _ => {
+                patch.insert(key.clone(), value.clone());
+            }
+        }
+    }
+    Json::Object(patch)
+}
+
+// === impl Work ===
+
+impl Work {
+    /// Which of the set's Placements it is for.
+    pub fn placement(&self) -> &str {
+        self.labels.get(PLACEMENT_LABEL).and_then(Json::as_str).unwrap_or_default()
+    }
+
+    /// Whether it has the set's template. Only then it has a state.
+    pub fn is_current(&self, set: &ReplicaSet) -> bool {
+        !differing(&self.spec, &set.template)
+    }
+
+    /// How far it is with the template.
+    pub fn existing(&self) -> Existing<'_> {
+        let conditions = self.conditions.iter().map(|one| rollout::Condition {
+            kind: &one.kind,
+            status: one.status.name(),
+            observed_generation: one.observed_generation,
+            last_transition_time: one.last_transition_time,
+        });
+        let conditions: Vec<rollout::Condition<'_>> = conditions.collect();
+        let (state, since) = rollout::state(self.generation, &conditions);
+        Existing { cluster: &self.cluster, state, since }
+    }
+
+    pub(super) fn has_succeeded(&self) -> bool {
+        self.existing().state == State::Succeeded
+    }
+}
+
+impl From<&Json> for Work {
+    fn from(object: &Json) -> Self {
+        let at = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+        Self {
+            cluster: text(object, "/metadata/namespace").to_owned(),
+            name: text(object, "/metadata/name").to_owned(),
+            generation: at("/metadata/generation").as_i64().unwrap_or(0),
+            is_ending: is_ending(object),
+            labels: fields::texts(object, "/metadata/labels")
+                .map(|(key, value)| (key.to_owned(), value.into()))
+                .collect(),
+            spec: at("/spec"),
+            conditions: serde_json::from_value(at("/status/conditions")).unwrap_or_default(),
+        }
+    }
+}

@@ -1,0 +1,225 @@
+//! `ManifestWork` as it is written, and what it means to the machinery.
+
+use serde::Deserialize;
+use serde_json::Value as Json;
+
+use crate::executor::Executor;
+use crate::identity::Identity;
+use crate::strategy::{Ignore, ServerSide, Strategy, When};
+use crate::{feedback, rules};
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ManifestWorkSpec {
+    pub workload: ManifestsTemplate,
+    pub delete_option: Option<DeleteOption>,
+    pub manifest_configs: Vec<ManifestConfig>,
+    pub executor: Option<ManifestWorkExecutor>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize)]
+#[serde(default)]
+pub struct ManifestsTemplate {
+    pub manifests: Vec<Json>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct DeleteOption {
+    /// `Foreground`, `Orphan` or `SelectivelyOrphan`.
+    pub propagation_policy: String,
+    #[serde(rename = "selectivelyOrphans")]
+    pub selectively_orphan: Option<SelectivelyOrphan>,
+    pub ttl_seconds_after_finished: Option<i64>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct SelectivelyOrphan {
+    pub orphaning_rules: Vec<Identity>,
+}
+
+/// Settings for the objects that its identifier means, with `*` in name and namespace.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ManifestConfig {
+    pub resource_identifier: Identity,
+    pub feedback_rules: Vec<FeedbackRule>,
+    pub update_strategy: Option<UpdateStrategy>,
+    pub condition_rules: Vec<ConditionRule>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct FeedbackRule {
+    /// `WellKnownStatus` or `JSONPaths`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub json_paths: Vec<JsonPath>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct JsonPath {
+    pub name: String,
+    pub version: String,
+    pub path: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ConditionRule {
+    pub condition: String,
+    /// `WellKnownConditions` or `CEL`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub cel_expressions: Vec<String>,
+    pub message: String,
+    pub message_expression: String,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct UpdateStrategy {
+    /// Empty: `Update`.
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub server_side_apply: Option<ServerSideApply>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ServerSideApply {
+    pub force: bool,
+    pub field_manager: String,
+    pub ignore_fields: Vec<IgnoreField>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct IgnoreField {
+    /// `OnSpokePresent` or `OnSpokeChange`.
+    pub condition: String,
+    pub json_paths: Vec<String>,
+    pub json_pointers: Vec<String>,
+    pub jq_path_expressions: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ManifestWorkExecutor {
+    pub subject: Subject,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct Subject {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub service_account: Option<ServiceAccount>,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct ServiceAccount {
+    pub namespace: String,
+    pub name: String,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum InvalidStrategy {
+    #[error("unknown update strategy {0:?}: there are Update, CreateOnly, ServerSideApply and ReadOnly")]
+    Kind(String),
+    #[error("unknown condition {0:?} of ignoreFields: there are OnSpokePresent and OnSpokeChange")]
+    Condition(String),
+    #[error("only support ServiceAccount type for the executor")]
+    Executor,
+    #[error("the executor service account is nil")]
+    NoServiceAccount,
+}
+
+// === impl UpdateStrategy ===
+
+impl UpdateStrategy {
+    /// # Errors
+    ///
+    /// It is of a kind that there is not.
+    pub fn strategy(&self) -> Result<Strategy, InvalidStrategy> {
+        match self.kind.as_str() {
+            "" | "Update" => Ok(Strategy::Update),
+            "CreateOnly" => Ok(Strategy::CreateOnly),
+            "ReadOnly" => Ok(Strategy::ReadOnly),
+            "ServerSideApply" => {
+                let config = self.server_side_apply.clone().unwrap_or_default();
+                let ignore = config.ignore_fields.into_iter().map(IgnoreField::ignore).collect::<Result<_, _>>()?;
+                Ok(Strategy::ServerSideApply(ServerSide { manager: config.field_manager, force: config.force, ignore }))
+            }
+            other => Err(InvalidStrategy::Kind(other.to_owned())),
+        }
+    }
+}
+
+// === impl IgnoreField ===
+
+impl IgnoreField {
+    fn ignore(self) -> Result<Ignore, InvalidStrategy> {
+        let when = match self.condition.as_str() {
+            // As the API defaults it.
+            "" | "OnSpokePresent" => When::Present,
+            "OnSpokeChange" => When::Changed,
+            other => return Err(InvalidStrategy::Condition(other.to_owned())),
+        };
+        Ok(Ignore { when, paths: self.json_paths, pointers: self.json_pointers, jq: self.jq_path_expressions })
+    }
+}
+
+// === impl FeedbackRule ===
+
+impl FeedbackRule {
+    /// None for a kind that there is not, which upstream passes over.
+    pub fn rule(&self) -> Option<feedback::Rule> {
+        let named = |path: &JsonPath| feedback::Named {
+            name: path.name.clone(),
+            version: path.version.clone(),
+            path: path.path.clone(),
+        };
+        match self.kind.as_str() {
+            "WellKnownStatus" => Some(feedback::Rule::WellKnown),
+            "JSONPaths" => Some(feedback::Rule::Paths(self.json_paths.iter().map(named).collect())),
+            _ => None,
+        }
+    }
+}
+
+// === impl ConditionRule ===
+
+impl ConditionRule {
+    pub fn rule(&self) -> rules::Rule {
+        let source = match self.kind.as_str() {
+            "WellKnownConditions" => rules::Source::WellKnown,
+            "CEL" => rules::Source::Expressions(self.cel_expressions.clone()),
+            other => rules::Source::Unknown(other.to_owned()),
+        };
+        rules::Rule {
+            condition: self.condition.clone(),
+            source,
+            message: self.message.clone(),
+            message_expression: self.message_expression.clone(),
+        }
+    }
+}
+
+// === impl ManifestWorkExecutor ===
+
+impl ManifestWorkExecutor {
+    /// # Errors
+    ///
+    /// It is no `ServiceAccount`, or none is named.
+    pub fn executor(&self) -> Result<Executor, InvalidStrategy> {
+        if self.subject.kind != "ServiceAccount" {
+            return Err(InvalidStrategy::Executor);
+        }
+        let account = self.subject.service_account.clone().ok_or(InvalidStrategy::NoServiceAccount)?;
+        Ok(Executor { namespace: account.namespace, name: account.name })
+    }
+}
