@@ -1,7 +1,7 @@
 //! One choice among a thousand clusters.
 
 use std::hint::black_box;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::Result;
 use harness::usage::Tree;
@@ -10,6 +10,7 @@ use placement::objects::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBin
 use placement::{Input, Prepared, schedule};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
+use tokio::time::Instant;
 
 use super::About;
 use crate::contender::{Contender, Load};
@@ -109,7 +110,7 @@ impl Choice {
             decided_generation: None,
             now: OffsetDateTime::UNIX_EPOCH,
         });
-        (outcome.chosen.len(), outcome.conditions.iter().map(|condition| format!("{condition:?} ")).collect())
+        (outcome.chosen.len(), format!("{:?}", outcome.conditions))
     }
 }
 
