@@ -108,7 +108,13 @@ impl Scores {
 
     /// Scores are no more. Returns what they were.
     pub fn remove(&mut self, cluster: &str, resource: &str) -> Option<AddOnPlacementScore> {
-        self.resources.get_mut(resource)?.remove(cluster)
+        let clusters = self.resources.get_mut(resource)?;
+        let before = clusters.remove(cluster);
+        // Agents choose the names of resources: what is empty would stay for ever.
+        if clusters.is_empty() {
+            self.resources.remove(resource);
+        }
+        before
     }
 
     pub fn get(&self, cluster: &str, resource: &str) -> Option<&AddOnPlacementScore> {
@@ -168,5 +174,16 @@ mod tests {
         index.put(decision("a", Some("q"), &[]));
         assert_eq!(names(&index), ["b"]);
         assert_eq!(index.of("other", "p").count(), 0);
+    }
+    #[test]
+    fn nothing_stays_of_scores_that_are_gone() {
+        let score = |cluster: &str| -> AddOnPlacementScore {
+            let object = serde_json::json!({"metadata": {"namespace": cluster, "name": "usage"}});
+            serde_json::from_value(object).unwrap()
+        };
+        let mut index = Scores::from_iter([score("c1"), score("c2")]);
+        assert!(index.remove("c1", "usage").is_some() && index.get("c2", "usage").is_some());
+        assert!(index.remove("c2", "usage").is_some());
+        assert!(index.remove("c2", "usage").is_none() && index.resources.is_empty());
     }
 }

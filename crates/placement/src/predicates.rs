@@ -8,7 +8,8 @@ use crate::prepared::Predicate;
 /// Steps of one expression on one cluster, as many as upstream lets it cost. What takes more does
 /// not match.
 pub const EVALUATION: u64 = 1_000_000;
-/// Steps of all expressions on all clusters in a run: about a third of a second. Upstream has no
+/// Steps of all predicates on all clusters in a run, of which each name that is looked for takes
+/// one: about a third of a second. Upstream has no
 /// such bound, and stands still as long as it takes.
 pub const RUN: u64 = 10_000_000;
 
@@ -20,7 +21,7 @@ pub struct Predicates<'a> {
     left: u64,
 }
 
-/// All expressions together take too long.
+/// All predicates together take too long.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TooCostly;
 
@@ -35,6 +36,7 @@ impl<'a> Predicates<'a> {
     pub fn pass(&mut self, cluster: &'a ManagedCluster) -> Result<bool, TooCostly> {
         let mut has_passed = self.any_of.is_empty();
         for predicate in self.any_of {
+            self.left = self.left.checked_sub(predicate.steps()).ok_or(TooCostly)?;
             has_passed = predicate.labels.matches(&cluster.labels)
                 && predicate.claims.matches(&cluster.claims)
                 && self.evaluate(&predicate.expressions, cluster)?;

@@ -17,6 +17,9 @@ use crate::objects::{Placement, Toleration};
 /// Annotation of a Placement that is not to be scheduled: `true`.
 pub const DISABLE_ANNOTATION: &str = "cluster.open-cluster-management.io/experimental-scheduling-disable";
 
+/// Tolerations: all are looked at for each taint.
+const TOLERATIONS: usize = 256;
+
 #[derive(Debug)]
 pub struct Prepared {
     pub namespace: String,
@@ -61,6 +64,9 @@ impl Prepared {
 
 /// The tolerations, unless one of them says what can mean nothing.
 fn tolerations(tolerations: &[Toleration]) -> Result<Vec<Toleration>, &'static str> {
+    if tolerations.len() > TOLERATIONS {
+        return Err("There are more than 256 tolerations.");
+    }
     for toleration in tolerations {
         let is_exists = toleration.operator == "Exists";
         if toleration.key.is_empty() && !is_exists {

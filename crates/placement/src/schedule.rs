@@ -6,11 +6,15 @@ use crate::candidates::{Candidates, candidates};
 use crate::conditions::{Counts, Misconfigured, misconfigured, satisfied};
 use crate::input::{Input, Own};
 use crate::objects::ManagedCluster;
-use crate::outcome::{Candidate, Filter, Outcome, Scored, Warning};
+use crate::outcome::{Candidate, Filter, Group, Outcome, Scored, Warning};
 use crate::predicates::{Predicates, RUN, TooCostly};
+use crate::prepared::GroupRule;
 use crate::prioritizers::scored;
-use crate::slices::groups;
+use crate::slices::{SLICE, groups};
 use crate::taints::{Tolerance, earlier, tolerance};
+
+/// Decisions of a Placement: each is written, and named in the Placement's status.
+const MOST_OBJECTS: usize = 1000;
 
 /// What a run has found so far.
 struct Run<'i, 'a> {
@@ -44,7 +48,7 @@ pub fn schedule<'a>(input: &Input<'a>) -> Outcome<'a> {
     // Upstream groups whatever was chosen, so what is wrong with groups is told before the rest.
     let rule = input.placement.groups.as_ref().map_err(|why| Misconfigured { plugin: "", why: why.clone() });
     let requeue_at = if ran.is_ok() { run.first_end() } else { None };
-    let rule = rule.and_then(|rule| ran.map(|()| rule));
+    let grouped = rule.and_then(|rule| ran.map(|()| rule)).and_then(|rule| grouped(&run.chosen, rule));
     let counts = Counts {
         asked: &input.placement.cluster_sets,
         eligible: &sets,
@@ -54,8 +58,11 @@ pub fn schedule<'a>(input: &Input<'a>) -> Outcome<'a> {
         unscheduled: run.unscheduled,
     };
     Outcome {
-        conditions: [misconfigured(rule.as_ref().err(), input.placement, input.decided_generation), satisfied(&counts)],
-        groups: rule.ok().map(|rule| groups(&run.chosen, rule)),
+        conditions: [
+            misconfigured(grouped.as_ref().err(), input.placement, input.decided_generation),
+            satisfied(&counts),
+        ],
+        groups: grouped.ok(),
         chosen: run.chosen.iter().map(|cluster| cluster.name.as_str()).collect(),
         unscheduled: run.unscheduled,
         candidates: run.candidates,
@@ -63,6 +70,14 @@ pub fn schedule<'a>(input: &Input<'a>) -> Outcome<'a> {
         warnings: run.warnings,
         requeue_at,
     }
+}
+
+/// The groups, unless they take more objects than anybody reads.
+fn grouped<'a>(chosen: &[&'a ManagedCluster], rule: &'a GroupRule) -> Result<Vec<Group<'a>>, Misconfigured> {
+    let groups = groups(chosen, rule);
+    let objects: usize = groups.iter().map(|group| group.clusters.len().div_ceil(SLICE).max(1)).sum();
+    let why = || format!("the groups take {objects} decisions, of which there can be {MOST_OBJECTS}: make them larger");
+    if objects > MOST_OBJECTS { Err(Misconfigured { plugin: "", why: why() }) } else { Ok(groups) }
 }
 
 // === impl Run ===
@@ -87,7 +102,7 @@ impl Run<'_, '_> {
         let mut predicates = Predicates::new(predicates, self.input.scores);
         for candidate in &mut self.candidates {
             let has_passed = predicates.pass(candidate.cluster).map_err(|TooCostly| {
-                wrong(&format!("the expressions take more than {RUN} steps on all clusters: make them cheaper"))
+                wrong(&format!("the predicates take more than {RUN} steps on all clusters: make them fewer, or their expressions cheaper"))
             })?;
             candidate.filtered_by = (!has_passed).then_some(Filter::Predicate);
         }

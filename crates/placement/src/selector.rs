@@ -88,6 +88,11 @@ impl Selector {
         Self { rules: Vec::new(), is_nothing: true }
     }
 
+    /// Names that are looked for.
+    pub fn rules(&self) -> usize {
+        self.rules.len()
+    }
+
     pub fn matches(&self, labels: &Labels) -> bool {
         !self.is_nothing && self.rules.iter().all(|rule| rule.holds(labels))
     }

@@ -71,14 +71,15 @@ pub fn objects<'o>(placement: &str, groups: &'o [Group<'o>]) -> Vec<DecisionObje
 
 /// `status.decisionGroups` of a Placement that has these objects.
 pub fn statuses<'o>(groups: &'o [Group<'o>], objects: &[DecisionObject<'_>]) -> Vec<GroupStatus<'o>> {
-    let of = |index: usize| objects.iter().filter(move |object| object.group_index == index);
-    let status = |(index, group): (usize, &'o Group<'o>)| GroupStatus {
+    // Objects are in the order of their groups.
+    let mut of_group = objects.chunk_by(|a, b| a.group_index == b.group_index);
+    let mut status = |(index, group): (usize, &'o Group<'o>)| GroupStatus {
         index,
         name: group.name,
-        decisions: of(index).map(|object| object.name.clone()).collect(),
+        decisions: of_group.next().into_iter().flatten().map(|object| object.name.clone()).collect(),
         cluster_count: group.clusters.len(),
     };
-    groups.iter().enumerate().map(status).collect()
+    groups.iter().enumerate().map(&mut status).collect()
 }
 
 // === impl DecisionObject ===

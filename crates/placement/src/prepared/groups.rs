@@ -4,6 +4,9 @@ use crate::numbers;
 use crate::objects::{GroupStrategy, IntOrString, ManagedCluster};
 use crate::selector::{InvalidSelector, Selector};
 
+/// Groups, and names that they look for: all are looked for in each cluster.
+const MOST: usize = 1000;
+
 #[derive(Debug)]
 pub struct GroupRule {
     pub size: Size,
@@ -31,7 +34,8 @@ pub enum Size {
 impl GroupRule {
     /// # Errors
     ///
-    /// The size is neither a count nor a percentage, or a selector cannot be used.
+    /// The size is neither a count nor a percentage, or a selector cannot be used; there are more
+    /// than 1,000 groups and requirements.
     pub fn compile(strategy: &GroupStrategy) -> Result<Self, String> {
         let size = Size::read(&strategy.clusters_per_decision_group)?;
         let mut groups = Vec::new();
@@ -43,6 +47,9 @@ impl GroupRule {
                 labels: Selector::compile(&selector.label_selector).map_err(wrong)?,
                 claims: Selector::of_expressions(&selector.claim_selector.match_expressions).map_err(wrong)?,
             });
+        }
+        if groups.iter().map(|group| 1 + group.labels.rules() + group.claims.rules()).sum::<usize>() > MOST {
+            return Err(format!("decisionGroups have more than {MOST} requirements"));
         }
         Ok(Self { size, groups })
     }

@@ -52,4 +52,8 @@ impl Predicate {
             expressions: selector.cel_selector.cel_expressions.iter().map(program).collect::<Result<_, _>>()?,
         })
     }
+    /// Steps of a look at a cluster, without those of expressions.
+    pub fn steps(&self) -> u64 {
+        u64::try_from(1 + self.labels.rules() + self.claims.rules()).unwrap_or(u64::MAX)
+    }
 }

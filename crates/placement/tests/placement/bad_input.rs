@@ -119,7 +119,7 @@ fn an_expression_that_costs_too_much_stops_nothing() {
         assert!(outcome.groups.is_none());
         outcome.conditions[0].message.clone()
     });
-    assert!(message.starts_with("Predicate:the expressions take more than 10000000 steps"), "{message}");
+    assert!(message.starts_with("Predicate:the predicates take more than 10000000 steps"), "{message}");
 }
 
 #[test]
@@ -240,4 +240,43 @@ fn ten_thousand_bindings_of_a_set_are_one() {
     let binding = |at: usize| ManagedClusterSetBinding { namespace: format!("ns-{at}"), name: "all".to_owned() };
     world.bindings.extend((0..10_000).map(binding));
     world.run(|outcome| assert_eq!(outcome.chosen.len(), 3));
+}
+
+#[test]
+fn one_that_would_keep_everybody_busy_is_misconfigured() {
+    let tolerations: Vec<_> = (0..257).map(|at| json!({"key": format!("k{at}"), "operator": "Exists"})).collect();
+    let message = misconfigured(json!({"tolerations": tolerations}));
+    assert!(message.starts_with("TaintToleration:There are more than 256 tolerations."), "{message}");
+    let groups: Vec<_> = (0..1001).map(|at| json!({"groupName": format!("g{at}")})).collect();
+    let message = misconfigured(json!({"decisionStrategy": {"groupStrategy": {"decisionGroups": groups}}}));
+    assert!(message.contains("decisionGroups have more than 1000 requirements"), "{message}");
+    // Nothing that any cluster has, so that each predicate is looked at for each cluster.
+    let predicates: Vec<_> = (0..6000)
+        .map(|at| json!({"requiredClusterSelector": {"labelSelector": {"matchLabels": {format!("n{at}"): "x"}}}}))
+        .collect();
+    many(1000, json!({"predicates": predicates[..1000]}), |outcome| {
+        assert_eq!(outcome.conditions[0].reason, "Succeedconfigured", "a million is nothing");
+    });
+    many(1000, json!({"predicates": predicates}), |outcome| {
+        let message = &outcome.conditions[0].message;
+        assert!(message.starts_with("Predicate:the predicates take more than 10000000 steps"), "{message}");
+        assert!(outcome.groups.is_none(), "decisions are kept");
+    });
+}
+
+#[test]
+fn groups_take_a_thousand_decisions_at_most() {
+    many(1000, per_group(json!(1)), |outcome| assert_eq!(outcome.groups.as_ref().map(Vec::len), Some(1000)));
+    many(1001, per_group(json!(1)), |outcome| {
+        let message = &outcome.conditions[0].message;
+        assert!(message.starts_with(":the groups take 1001 decisions, of which there can be 1000"), "{message}");
+        assert!(outcome.groups.is_none(), "decisions are kept");
+    });
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "cases are written where they are used")]
+fn many(count: usize, spec: Json, look: impl FnOnce(&Outcome<'_>)) {
+    let clusters: Vec<_> = (0..count).map(|at| json!({"name": format!("c{at:05}")})).collect();
+    let placement = json!({"namespace": "team", "name": "place", "spec": spec});
+    World::new(&json!({"placement": placement, "clusters": clusters})).run(look);
 }
