@@ -56,6 +56,19 @@ pub enum Reason {
     TokenReportFailed,
     /// Its cluster does not answer.
     ClusterAway,
+    /// A part found the Lease of controllers that it stands in for.
+    StandingBy,
+    /// Decisions of a Placement, with upstream's reasons.
+    DecisionCreate,
+    DecisionUpdate,
+    /// The same, where something is to be warned of.
+    DecisionWarning,
+    DecisionDelete,
+    ScoreUpdate,
+    /// The result of a Placement makes it choose otherwise each time.
+    Unstable,
+    /// Another manager writes the decisions of a Placement.
+    SchedulerConflict,
 }
 
 /// To one hub. Cheap to clone.
@@ -83,12 +96,24 @@ impl Reason {
             Self::ProfileConflict => "ProfileConflict",
             Self::TokenReportFailed => "TokenReportFailed",
             Self::ClusterAway => "ClusterAway",
+            Self::StandingBy => "StandingBy",
+            Self::DecisionCreate => "DecisionCreate",
+            Self::DecisionUpdate | Self::DecisionWarning => "DecisionUpdate",
+            Self::DecisionDelete => "DecisionDelete",
+            Self::ScoreUpdate => "ScoreUpdate",
+            Self::Unstable => "Unstable",
+            Self::SchedulerConflict => "SchedulerConflict",
         }
     }
 
     fn type_(self) -> EventType {
         match self {
-            Self::ClusterRegistered => EventType::Normal,
+            Self::ClusterRegistered
+            | Self::StandingBy
+            | Self::DecisionCreate
+            | Self::DecisionUpdate
+            | Self::DecisionDelete
+            | Self::ScoreUpdate => EventType::Normal,
             _ => EventType::Warning,
         }
     }
@@ -100,6 +125,12 @@ impl Reason {
             Self::RequestNotRecognized | Self::RequestNotApproved => "Approve",
             Self::ProfileNameTaken | Self::ProfileConflict => "Publish",
             Self::TokenReportFailed | Self::ClusterAway => "ReportToken",
+            Self::StandingBy => "StandBy",
+            Self::DecisionCreate => "DecisionCreated",
+            Self::DecisionUpdate | Self::DecisionWarning => "DecisionUpdated",
+            Self::DecisionDelete => "DecisionDeleted",
+            Self::ScoreUpdate => "ScoreUpdated",
+            Self::Unstable | Self::SchedulerConflict => "Schedule",
             _ => "Register",
         }
     }
