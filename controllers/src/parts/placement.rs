@@ -51,6 +51,7 @@ struct Shared {
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
     if context.config.never_stand_by.contains(&PartName::Placement) {
+        context.metrics.stands_by(NAME, false);
         return work(&context).await;
     }
     let told = |rivals: &Rivals| tell(&context, rivals);

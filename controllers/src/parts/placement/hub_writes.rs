@@ -2,8 +2,8 @@
 //! at which it was.
 
 use futures_util::stream::{self, StreamExt as _};
-use kube::Api;
 use kube::api::{DynamicObject, Patch};
+use kube::{Api, Resource as _};
 use serde_json::{Value, json};
 
 use super::kinds::Of;
@@ -56,10 +56,11 @@ impl Scheduler {
             }
         };
         let clusters = written["status"]["decisions"].as_array().map_or(0, Vec::len);
+        let uid = written["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
         self.world.write().put(Of::Decision, written, moment());
         let reason =
             if warning.is_empty() || reason == Reason::DecisionCreate { reason } else { Reason::DecisionWarning };
-        self.tell_decision(placement, &change.name, reason, (done, clusters), warning);
+        self.tell_decision(placement, (&change.name, &uid), reason, (done, clusters), warning);
         Ok(())
     }
 
@@ -131,7 +132,8 @@ impl Scheduler {
         self.world.write().end(&key);
         removed?;
         self.metrics.placements.wrote(Object::Decision, Operation::Delete);
-        self.tell_decision(placement, &surplus.name, Reason::DecisionDelete, ("deleted", 0), "");
+        let decision = (surplus.name.as_str(), surplus.uid.as_str());
+        self.tell_decision(placement, decision, Reason::DecisionDelete, ("deleted", 0), "");
         Ok(())
     }
 
@@ -157,7 +159,7 @@ impl Scheduler {
     fn tell_decision(
         &self,
         placement: &DynamicObject,
-        name: &str,
+        (name, uid): (&str, &str),
         reason: Reason,
         (done, clusters): (&str, usize),
         warning: &str,
@@ -168,7 +170,10 @@ impl Scheduler {
         if reason == Reason::DecisionWarning {
             note = format!("{note}: {warning}");
         }
-        self.tell(placement, reason, note);
+        let mut decision = DynamicObject::new(name, &Of::Decision.resource());
+        (decision.metadata.namespace, decision.metadata.uid) = (Some(namespace), Some(uid.to_owned()));
+        let related = decision.object_ref(&Of::Decision.resource());
+        self.events.tell_with(placement.object_ref(&Of::Placement.resource()), Some(related), reason, note);
     }
 
     fn api(&self, placement: &DynamicObject, of: Of) -> Api<DynamicObject> {

@@ -150,21 +150,19 @@ fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Result<Value> {
         (Some("Role"), Some("leases")) if rule["resourceNames"].is_null() => json!(["create"]),
         (Some("Role"), Some("leases")) => json!(["get", "patch"]),
         (Some("Role"), Some("clusterprofiles")) => json!(["list", "watch", "create", "patch", "delete"]),
-        (_, Some("clusterprofiles/status" | "managedserviceaccounts/status")) => json!(["patch"]),
+        (_, Some("clusterprofiles/status" | "managedserviceaccounts/status" | "placements/status")) => json!(["patch"]),
         (Some("ClusterRole"), Some("events")) => json!(["create", "patch"]),
         // Of placement: decisions and statuses, and the right to own what it writes.
         (Some("ClusterRole"), Some("placementdecisions")) => {
             json!(["list", "watch", "create", "patch", "delete"])
         }
-        (Some("ClusterRole"), Some("placements")) => json!(["list", "watch"]),
-        (Some("ClusterRole"), Some("placements/status")) => json!(["patch"]),
         (Some("ClusterRole"), Some("placements/finalizers")) => json!(["update"]),
         (Some("ClusterRole"), Some("leases")) => {
             ensure!(rule["resourceNames"] == json!(["placement-lock"]), "{rule}");
             json!(["list", "watch"])
         }
         (Some("ClusterRole"), Some("managedserviceaccounts")) => json!(["list", "watch", "patch", "delete"]),
-        (Some("ClusterRole"), Some("managedclusteraddons")) => json!(["list", "watch"]),
+        (Some("ClusterRole"), Some("managedclusteraddons" | "placements")) => json!(["list", "watch"]),
         (Some("ClusterRole"), Some("clustergateways/proxy")) if has_accounts(role) => {
             json!(["get", "create", "delete"])
         }
