@@ -3,6 +3,7 @@
 mod bad_input;
 mod choice;
 mod conflicts;
+mod kinds;
 mod prioritizers;
 mod reasons;
 mod stillness;
@@ -14,14 +15,12 @@ use anyhow::{Context as _, Result, ensure};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use libtest_mimic::Trial;
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::MutexGuard;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
+use crate::registration::alone;
 use crate::rights::{rendered, started};
-
-/// Two of these at once would schedule each other's Placements.
-static ALONE: Mutex<()> = Mutex::new(());
 
 const GROUP: &str = "cluster.open-cluster-management.io";
 const STANDING_BY: &str = "cluster_gateway_controllers_standing_by";
@@ -41,6 +40,8 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "placement: what a hand edited is put back, and what is foreign goes", upkeep::put_back),
         test(fixture, "placement: one that cannot be evaluated keeps its decisions", upkeep::misconfigured),
         test(fixture, "placement: sets, labels and bindings are followed, and nobody else runs", upkeep::followed),
+        test(fixture, "placement: another of its name has the decisions of the one before", upkeep::recreated),
+        test(fixture, "placement: kinds that come later", kinds::late),
         test(fixture, "placement: a restart writes nothing", stillness::restart),
         test(fixture, "placement: beside another scheduler it stands by", conflicts::stands_by),
         test(fixture, "placement: decisions that another scheduler writes are left alone", conflicts::left_alone),
@@ -65,7 +66,8 @@ impl<'t> Place<'t> {
     }
 
     fn install(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
-        let alone = ALONE.lock();
+        // Two of these at once would schedule each other's Placements.
+        let alone = alone();
         apply(testbed, &[namespace(name)])?;
         let running = started(testbed, name, &rendered(testbed, name, values)?)?;
         Ok(Self { testbed, name, running, _alone: alone })

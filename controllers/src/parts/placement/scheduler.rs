@@ -46,6 +46,10 @@ impl Worker for Scheduler {
     async fn work(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let key = key(object);
         let done = self.settle(object, &key).await;
+        // One that went meanwhile is not tried again.
+        if done.is_err() && self.world.read().placement(&key).is_none() {
+            return Ok(Action::await_change());
+        }
         if done.as_ref().is_err_and(|failure| !matches!(failure, Failure::Call(error) if error.is_conflict())) {
             self.metrics.failed(NAME);
         }

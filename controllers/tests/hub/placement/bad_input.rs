@@ -85,6 +85,10 @@ pub fn answered(testbed: &Testbed) -> Result<()> {
     place.wait_chosen("tolerant", &["bad1", "bad2"])?;
     place.place("impatient", &tolerated(json!({"tolerationSeconds": 3600})))?;
     place.wait_chosen("impatient", &["bad1"])?;
+    let long = "p".repeat(64);
+    place.place(&long, &json!({}))?;
+    let told = place.wait_condition(&long, "PlacementMisconfigured", "True/Misconfigured")?;
+    ensure!(told.contains("metadata.name has more than 63"), "{told}");
     outside(&place)?;
     place.end(&["bad1", "bad2"], &["bad", "bad-too"])
 }

@@ -46,7 +46,7 @@ fn allocatable(place: &Place<'_>, name: &str, cpu: &str, memory: &str) -> Result
     )
 }
 
-fn score(place: &Place<'_>, cluster: &str, value: i32, until: Option<Timestamp>) -> Result<()> {
+pub fn score(place: &Place<'_>, cluster: &str, value: i32, until: Option<Timestamp>) -> Result<()> {
     let object = json!({"apiVersion": format!("{GROUP}/v1alpha1"), "kind": "AddOnPlacementScore",
         "metadata": {"name": "load", "namespace": cluster}});
     apply(place.testbed, &[namespace(cluster), object])?;
@@ -60,13 +60,18 @@ fn score(place: &Place<'_>, cluster: &str, value: i32, until: Option<Timestamp>)
     kubectl.args(words.into_iter().chain([patch.as_str()])).run()?.success().map(drop)
 }
 
+/// By the add-on's score alone.
+pub fn by_load() -> Value {
+    let add_on = json!({"type": "AddOn", "addOn": {"resourceName": "load", "scoreName": "free"}});
+    json!({"mode": "Exact", "configurations": [{"scoreCoordinate": add_on, "weight": 1}]})
+}
+
 pub fn scores(testbed: &Testbed) -> Result<()> {
     let place = Place::start(testbed, "placement-scores")?;
     place.sets(&["scores"])?;
     apply(testbed, &["score1", "score2"].map(|name| cluster(name, "scores", &json!({}))))?;
-    let add_on = json!({"type": "AddOn", "addOn": {"resourceName": "load", "scoreName": "free"}});
-    let policy = json!({"mode": "Exact", "configurations": [{"scoreCoordinate": add_on, "weight": 1}]});
-    place.place("scored", &json!({"numberOfClusters": 1, "clusterSets": ["scores"], "prioritizerPolicy": policy}))?;
+    let spec = json!({"numberOfClusters": 1, "clusterSets": ["scores"], "prioritizerPolicy": by_load()});
+    place.place("scored", &spec)?;
     place.wait_chosen("scored", &["score1"])?;
     score(&place, "score2", 40, Some(Timestamp::now() + SignedDuration::from_secs(8)))?;
     place.wait_chosen("scored", &["score2"])?;

@@ -116,6 +116,26 @@ pub fn misconfigured(testbed: &Testbed) -> Result<()> {
     place.end(&["misconfigured1", "misconfigured2"], &["misconfigured"])
 }
 
+/// Whether or not the hub has collected what the first one owned.
+pub fn recreated(testbed: &Testbed) -> Result<()> {
+    let place = Place::start(testbed, "placement-recreated")?;
+    place.sets(&["recreated"])?;
+    apply(testbed, &[cluster("recreated1", "recreated", &json!({}))])?;
+    place.place("one", &json!({"clusterSets": ["recreated"]}))?;
+    place.wait_chosen("one", &["recreated1"])?;
+    place.ok("delete placement one -n placement-recreated")?;
+    place.place("one", &json!({"clusterSets": ["recreated"]}))?;
+    place.wait_chosen("one", &["recreated1"])?;
+    wait::until("its owner", SOON, || {
+        let uid = place.placement("one")?["metadata"]["uid"].clone();
+        let decisions = place.decisions("one")?;
+        let owners = decisions.first().map(|one| one["metadata"]["ownerReferences"].clone()).unwrap_or_default();
+        ensure!(owners.as_array().is_some_and(|owners| owners.len() == 1) && owners[0]["uid"] == uid, "{owners}");
+        Ok(())
+    })?;
+    place.end(&["recreated1"], &["recreated"])
+}
+
 pub fn followed(testbed: &Testbed) -> Result<()> {
     let place = Place::start(testbed, "placement-followed")?;
     place.sets(&["followed-a", "followed-b"])?;

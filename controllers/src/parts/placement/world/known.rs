@@ -14,7 +14,7 @@ pub struct Known {
     pub uid: String,
     pub version: String,
     pub prepared: Prepared,
-    /// Why it cannot be read at all. What is prepared is empty then.
+    /// Why it cannot be scheduled at all.
     pub unreadable: Option<String>,
     pub status: Value,
     /// The fields of it that we wrote last, or are writing.
@@ -93,10 +93,18 @@ impl Known {
     }
 }
 
+/// Of a name, in bytes: decisions have it as a label's value.
+const LONGEST_NAME: usize = 63;
+
 /// What cannot be read, though the kind's schema let it pass, asks for nothing.
 fn prepare(object: &Value) -> (Prepared, Option<String>) {
     match Placement::deserialize(object) {
-        Ok(placement) => (Prepared::new(&placement), None),
+        Ok(placement) => {
+            let is_too_long = placement.metadata.name.len() > LONGEST_NAME;
+            let why =
+                || format!("metadata.name has more than {LONGEST_NAME} characters, as decisions' labels may have");
+            (Prepared::new(&placement), is_too_long.then(why))
+        }
         Err(error) => {
             let (namespace, name) = key(object);
             let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();

@@ -110,6 +110,35 @@ fn sets_and_bindings_wake_those_who_take_from_them() {
 }
 
 #[test]
+fn ten_thousand_bindings_wake_nobody_who_is_not_there() {
+    let mut hub = Hub::filled();
+    for number in 0..10_000 {
+        let binding = json!({"metadata": {"namespace": format!("n{number}"), "name": "b"}});
+        assert!(hub.put(Of::Binding, binding).is_empty());
+    }
+    assert_eq!(hub.put(Of::Cluster, cluster("c-new", "b")), ["one/all", "one/only-b"]);
+    assert_eq!(hub.world.keys(Of::Binding).len(), 10_003);
+}
+
+#[test]
+fn of_a_thousand_placements_those_run_that_see_the_cluster() {
+    let mut hub = Hub::default();
+    for number in 0..100 {
+        let (namespace, set) = (format!("n{number}"), format!("s{number}"));
+        hub.put(Of::Set, json!({"metadata": {"name": set}}));
+        hub.put(Of::Binding, json!({"metadata": {"namespace": namespace, "name": set}}));
+        hub.put(Of::Cluster, cluster(&format!("c{number}"), &set));
+        for name in 0..10 {
+            hub.put(Of::Placement, placement(&namespace, &format!("p{name}"), &json!({})));
+        }
+    }
+    let mut flipped = cluster("c42", "s42");
+    flipped["metadata"]["labels"]["more"] = "x".into();
+    let woken = hub.put(Of::Cluster, flipped);
+    assert!(woken.len() == 10 && woken.iter().all(|key| key.starts_with("n42/")), "{woken:?}");
+}
+
+#[test]
 fn scores_wake_those_who_ask_for_them() {
     let mut hub = Hub::filled();
     let configuration =
