@@ -20,6 +20,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, CONDITIONS};
 use crate::args::{self, Config};
+use crate::explained::Explained;
 use crate::metrics::Metrics;
 use crate::reports::Reports;
 
@@ -71,14 +72,17 @@ impl Controllers {
             conditions: CONDITIONS,
             metrics: telemetry::metrics::Metrics::new(registry),
         };
-        let admin = admin::start(config.admin_listen, probes, Arc::clone(&reports), handle)?;
+        let explained = Explained::default();
+        let told = admin::Told { reports: Arc::clone(&reports), explained: explained.clone() };
+        let admin = admin::start(config.admin_listen, probes, told, handle)?;
         let (hub, karmada, members) = clients(&config, &runtime)?;
         tracing::info!(
             sources = ?config.sources, parts = ?config.parts, namespace = config.secret_namespace,
             admin = %admin.address(), "running"
         );
         let end = CancellationToken::new();
-        let engine = engine::Engine { config, hub, karmada, members, reports, metrics, readiness: readiness.clone() };
+        let engine =
+            engine::Engine { config, hub, karmada, members, reports, metrics, readiness: readiness.clone(), explained };
         let work = handle.spawn(engine.run(end.clone()));
         Ok(Self { admin, readiness, end, work, runtime })
     }

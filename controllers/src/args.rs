@@ -105,6 +105,10 @@ pub struct Sources {
     /// (default: --secret-namespace)
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub clusterprofile_namespaces: Vec<String>,
+    /// Parts that work although other controllers hold the Lease of what they do: placement;
+    /// repeatable
+    #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
+    pub never_stand_by: Vec<StandsBy>,
     /// Removals allowed per source and minute; more wait for 10 minutes. A tenth of the source's
     /// clusters may always be removed
     #[arg(long, default_value_t = 20, value_name = "NUMBER")]
@@ -134,7 +138,7 @@ pub struct Process {
     /// Write only while holding the Lease cluster-gateway-controllers, so that replicas take turns
     #[arg(long, default_value_t = true, action = clap::ArgAction::Set, value_name = "BOOL")]
     pub leader_elect: bool,
-    /// Address of the admin listener: /livez, /readyz, /metrics and /debug/sources
+    /// Address of the admin listener: /livez, /readyz, /metrics and /debug
     #[arg(long, default_value = "127.0.0.1:8097", value_name = "ADDRESS:PORT")]
     pub admin_listen: SocketAddr,
 }
@@ -156,6 +160,13 @@ pub enum PartName {
     OcmRegistration,
     ManagedServiceaccount,
     Clusterprofile,
+    Placement,
+}
+
+/// A part that stands by for other controllers, unless it is told not to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StandsBy {
+    Placement,
 }
 
 /// What --enable names.
@@ -201,6 +212,17 @@ impl PartName {
             Self::OcmRegistration => "ocm-registration",
             Self::ManagedServiceaccount => "managed-serviceaccount",
             Self::Clusterprofile => "clusterprofile",
+            Self::Placement => "placement",
+        }
+    }
+}
+
+// === impl StandsBy ===
+
+impl StandsBy {
+    pub const fn part(self) -> PartName {
+        match self {
+            Self::Placement => PartName::Placement,
         }
     }
 }
@@ -219,6 +241,7 @@ impl ValueEnum for Enabled {
             Self::Part(PartName::OcmRegistration),
             Self::Part(PartName::ManagedServiceaccount),
             Self::Part(PartName::Clusterprofile),
+            Self::Part(PartName::Placement),
         ]
     }
 

@@ -56,13 +56,33 @@ pub enum Reason {
     TokenReportFailed,
     /// Its cluster does not answer.
     ClusterAway,
+    /// A part found the Lease of controllers that it stands in for.
+    StandingBy,
+    /// Decisions of a Placement, with upstream's reasons.
+    DecisionCreate,
+    DecisionUpdate,
+    /// The same, where something is to be warned of.
+    DecisionWarning,
+    DecisionDelete,
+    ScoreUpdate,
+    /// The result of a Placement makes it choose otherwise each time.
+    Unstable,
+    /// Another manager writes the decisions of a Placement.
+    SchedulerConflict,
 }
 
 /// To one hub. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Events {
-    waiting: mpsc::Sender<(ObjectReference, Reason, String)>,
+    waiting: mpsc::Sender<Telling>,
     left_out: Counter,
+}
+
+struct Telling {
+    object: ObjectReference,
+    related: Option<ObjectReference>,
+    reason: Reason,
+    note: String,
 }
 
 // === impl Reason ===
@@ -83,12 +103,24 @@ impl Reason {
             Self::ProfileConflict => "ProfileConflict",
             Self::TokenReportFailed => "TokenReportFailed",
             Self::ClusterAway => "ClusterAway",
+            Self::StandingBy => "StandingBy",
+            Self::DecisionCreate => "DecisionCreate",
+            Self::DecisionUpdate | Self::DecisionWarning => "DecisionUpdate",
+            Self::DecisionDelete => "DecisionDelete",
+            Self::ScoreUpdate => "ScoreUpdate",
+            Self::Unstable => "Unstable",
+            Self::SchedulerConflict => "SchedulerConflict",
         }
     }
 
     fn type_(self) -> EventType {
         match self {
-            Self::ClusterRegistered => EventType::Normal,
+            Self::ClusterRegistered
+            | Self::StandingBy
+            | Self::DecisionCreate
+            | Self::DecisionUpdate
+            | Self::DecisionDelete
+            | Self::ScoreUpdate => EventType::Normal,
             _ => EventType::Warning,
         }
     }
@@ -100,6 +132,12 @@ impl Reason {
             Self::RequestNotRecognized | Self::RequestNotApproved => "Approve",
             Self::ProfileNameTaken | Self::ProfileConflict => "Publish",
             Self::TokenReportFailed | Self::ClusterAway => "ReportToken",
+            Self::StandingBy => "StandBy",
+            Self::DecisionCreate => "DecisionCreated",
+            Self::DecisionUpdate | Self::DecisionWarning => "DecisionUpdated",
+            Self::DecisionDelete => "DecisionDeleted",
+            Self::ScoreUpdate => "ScoreUpdated",
+            Self::Unstable | Self::SchedulerConflict => "Schedule",
             _ => "Register",
         }
     }
@@ -116,20 +154,32 @@ impl Events {
     }
 
     /// Tells `note` about an object, soon.
-    pub fn tell(&self, object: ObjectReference, reason: Reason, mut note: String) {
+    pub fn tell(&self, object: ObjectReference, reason: Reason, note: String) {
+        self.tell_with(object, None, reason, note);
+    }
+
+    /// The same, of another object too. Events that differ in nothing but their notes are one
+    /// Event, with the first note, for some minutes: what is told of several is told with each.
+    pub fn tell_with(
+        &self,
+        object: ObjectReference,
+        related: Option<ObjectReference>,
+        reason: Reason,
+        mut note: String,
+    ) {
         let end = note.floor_char_boundary(LONGEST_NOTE);
         note.truncate(end);
-        if self.waiting.try_send((object, reason, note)).is_err() {
+        if self.waiting.try_send(Telling { object, related, reason, note }).is_err() {
             self.left_out.inc();
         }
     }
 }
 
-async fn send_all(client: Client, mut queue: mpsc::Receiver<(ObjectReference, Reason, String)>) {
+async fn send_all(client: Client, mut queue: mpsc::Receiver<Telling>) {
     let instance = std::env::var("POD_NAME").ok();
     let recorder = Recorder::new(client, Reporter { controller: MANAGER.to_owned(), instance });
     let mut told = Told::default();
-    while let Some((object, reason, note)) = queue.recv().await {
+    while let Some(Telling { object, related, reason, note }) = queue.recv().await {
         if !told.remember(&object, reason, &note, Instant::now()) {
             continue;
         }
@@ -138,7 +188,7 @@ async fn send_all(client: Client, mut queue: mpsc::Receiver<(ObjectReference, Re
             reason: reason.as_str().to_owned(),
             note: Some(note),
             action: reason.action().to_owned(),
-            secondary: None,
+            secondary: related,
         };
         match timeout(WITHIN, recorder.publish(&event, &object)).await {
             Ok(Ok(())) => {}
@@ -201,7 +251,7 @@ mod tests {
             events.tell(ObjectReference::default(), Reason::ClusterRefused, "é".repeat(LONGEST_NOTE));
         }
         assert_eq!(events.left_out.get(), 2);
-        let (_, _, note) = queue.try_recv().unwrap();
+        let Telling { note, .. } = queue.try_recv().unwrap();
         assert_eq!(note.len(), LONGEST_NOTE, "what an Event holds");
     }
 }

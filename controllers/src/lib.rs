@@ -1,5 +1,5 @@
 //! Registers clusters with a gateway: objects of other systems on a hub become the cluster Secrets
-//! that the gateway follows.
+//! that the gateway follows. Its parts do more for clusters, each by itself.
 //!
 //! A thin client of the hub: what an object means is decided in `register`, what is due when by
 //! kube's runtime, and the gateway has no idea that this exists.
@@ -10,6 +10,7 @@ pub mod args;
 mod calls;
 pub mod commands;
 mod events;
+mod explained;
 mod feed;
 mod holders;
 mod metrics;

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod joining;
+mod placements;
 mod profiles;
 mod tally;
 
@@ -22,6 +23,7 @@ use telemetry::histogram::Histogram;
 
 pub use self::accounts::{AccountState, Accounts};
 pub use self::joining::{Decision, Joining};
+pub use self::placements::{Object, Placements};
 pub use self::profiles::{ProfileState, Profiles};
 use crate::reports::{Reports, Stage};
 
@@ -44,6 +46,8 @@ pub struct Metrics {
     /// Events dropped because the queue was full.
     pub events_left_out: Counter,
     pub accounts: Accounts,
+    pub placements: Placements,
+    standing_by: Family<OfController, Gauge>,
 }
 
 /// What was done to a Secret.
@@ -62,6 +66,11 @@ struct OfSource {
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct OfCluster {
     cluster: String,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfController {
+    controller: &'static str,
 }
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -108,6 +117,8 @@ impl Metrics {
             leader: Gauge::default(),
             events_left_out: Counter::default(),
             accounts: Accounts::register(registry),
+            placements: Placements::register(registry),
+            standing_by: Family::default(),
         };
         let mut add = |name: &str, help: &str, metric: &Family<OfSource, Gauge>| {
             registry.register(format!("{PREFIX}_{name}"), help, metric.clone());
@@ -139,6 +150,11 @@ impl Metrics {
             format!("{PREFIX}_events_left_out"),
             "Events dropped because the queue was full",
             metrics.events_left_out.clone(),
+        );
+        registry.register(
+            format!("{PREFIX}_standing_by"),
+            "1 while a part stands by because other controllers hold the Lease of what it does",
+            metrics.standing_by.clone(),
         );
         registry.register_collector(Box::new(Objects(reports)));
         metrics
@@ -187,6 +203,12 @@ impl Metrics {
         self.joining.clear();
         self.profiles.clear();
         self.accounts.clear();
+        self.placements.clear();
+        self.standing_by.clear();
+    }
+
+    pub fn stands_by(&self, controller: &'static str, stands_by: bool) {
+        self.standing_by.get_or_create(&OfController { controller }).set(stands_by.into());
     }
 
     /// Of a source, so many registrations stay although their objects are gone.

@@ -2,10 +2,15 @@
 //! and writes only then.
 
 mod cluster_profiles;
+mod hub;
 mod managed_service_accounts;
 mod ocm_registration;
+mod placement;
+mod rivals;
+mod worker;
 
 pub use self::ocm_registration::{ADMISSION as OCM_ADMISSION, RIVAL as OCM_RIVAL};
+pub use self::placement::RIVAL as PLACEMENT_RIVAL;
 
 use fleet::Fleet;
 use futures_util::future::{FutureExt as _, join_all};
@@ -14,6 +19,7 @@ use telemetry::readiness::Readiness;
 
 use crate::args::{Config, PartName};
 use crate::events::Events;
+use crate::explained::Explained;
 use crate::metrics::Metrics;
 use crate::term::MayWrite;
 
@@ -28,6 +34,7 @@ pub struct Context<'a> {
     pub events: Events,
     pub metrics: Metrics,
     pub readiness: Readiness,
+    pub explained: Explained,
     pub may_write: MayWrite,
 }
 
@@ -39,6 +46,7 @@ pub async fn run(context: Context<'_>) {
             PartName::Clusterprofile => cluster_profiles::run(context).boxed(),
             PartName::ManagedServiceaccount => managed_service_accounts::run(context).boxed(),
             PartName::OcmRegistration => ocm_registration::run(context).boxed(),
+            PartName::Placement => placement::run(context).boxed(),
         }
     });
     join_all(parts).await;

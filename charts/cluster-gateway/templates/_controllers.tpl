@@ -37,7 +37,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.controllers.parts.managedServiceAccount -}}
 {{- $parts = append $parts "managed-serviceaccount" -}}
 {{- end -}}
+{{- if .Values.controllers.parts.placement -}}
+{{- $parts = append $parts "placement" -}}
+{{- end -}}
 {{- join "," $parts -}}
+{{- end }}
+
+{{/* Parts that look at clusters' Secrets or reach members: all but placement. */}}
+{{- define "cluster-gateway.controllers.memberParts" -}}
+{{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" | join "," -}}
 {{- end }}
 
 {{/* What --enable names. */}}
@@ -144,6 +152,29 @@ accepted clusters it holds itself, for the hub lets nobody give more than they h
 {{- end }}
 {{- end }}
 
+{{/*
+Rules of the part placement. It owns what it writes, which some hubs allow only to who may set the finalizers of the
+owner.
+*/}}
+{{- define "cluster-gateway.controllers.placementRules" -}}
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [placements, managedclusters, managedclustersets, managedclustersetbindings, addonplacementscores]
+  verbs: [list, watch]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [placements/status, placementdecisions/status]
+  verbs: [patch]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [placements/finalizers]
+  verbs: [update]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [placementdecisions]
+  verbs: [list, watch, create, patch, delete]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [placement-lock]
+  verbs: [list, watch]
+{{- end }}
+
 {{/* Refuses values that contradict each other. */}}
 {{- define "cluster-gateway.controllers.check" -}}
 {{- $values := .Values.controllers -}}
@@ -152,6 +183,9 @@ accepted clusters it holds itself, for the hub lets nobody give more than they h
 {{- end -}}
 {{- if and $values.clusterProfileNamespaces (not $values.parts.clusterProfile) -}}
 {{- fail "controllers.clusterProfileNamespaces has no effect without controllers.parts.clusterProfile" -}}
+{{- end -}}
+{{- if and (has "placement" $values.neverStandBy) (not $values.parts.placement) -}}
+{{- fail "controllers.neverStandBy: placement has no effect without controllers.parts.placement" -}}
 {{- end -}}
 {{- if and $values.sources.clusterProfileImport (not $values.clusterProfileProviders) -}}
 {{- fail "controllers.sources.clusterProfileImport needs controllers.clusterProfileProviders: the programs that issue credentials" -}}

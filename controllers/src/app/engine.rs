@@ -13,6 +13,7 @@ use tokio_util::sync::CancellationToken;
 
 use crate::args::{Config, SourceName};
 use crate::events::Events;
+use crate::explained::Explained;
 use crate::feed::Feed;
 use crate::holders;
 use crate::metrics::Metrics;
@@ -36,6 +37,7 @@ pub struct Engine {
     pub reports: Arc<Reports>,
     pub metrics: Metrics,
     pub readiness: Readiness,
+    pub explained: Explained,
 }
 
 /// Says that this replica leads, until it is dropped.
@@ -74,6 +76,7 @@ impl Engine {
             events: events.clone(),
             metrics: self.metrics.clone(),
             readiness: self.readiness.clone(),
+            explained: self.explained.clone(),
             may_write: Arc::clone(&may_write),
         });
         let secrets = Secrets::new(self.hub.clone(), &self.config.secret_namespace);
@@ -84,13 +87,13 @@ impl Engine {
             let (reports, metrics) = (Arc::clone(&self.reports), self.metrics.clone());
             Feed { source, index, namespace, wakes, registrar: Arc::clone(&registrar), reports, metrics }.run()
         });
-        tokio::join!(
-            join_all(feeds),
-            holders::follow(secrets, Arc::clone(&registrar)),
-            registrar.keep_time(),
-            registrar.remove_all(),
-            parts
-        );
+        // Without sources no Secret is written, and none need be readable.
+        let holders = async {
+            if !self.config.sources.is_empty() {
+                holders::follow(secrets, Arc::clone(&registrar)).await;
+            }
+        };
+        tokio::join!(join_all(feeds), holders, registrar.keep_time(), registrar.remove_all(), parts);
     }
 
     /// The sources as the registrar sees them, and their feeds.

@@ -15,7 +15,7 @@ use register::ocm::Reach;
 use telemetry::flags::InvalidConfig;
 use telemetry::logs;
 
-use super::{Args, Enabled, Hub, PartName, SourceName};
+use super::{Args, Enabled, Hub, PartName, SourceName, StandsBy};
 
 /// Controllers ready to be started.
 #[derive(Debug)]
@@ -40,6 +40,8 @@ pub struct Config {
     pub providers: Arc<Providers>,
     /// Each once, and one at least.
     pub clusterprofile_namespaces: Vec<String>,
+    /// Parts that look for no rivals.
+    pub never_stand_by: Vec<PartName>,
     pub source_removal_limit: usize,
     pub rules: Rules,
     pub leader_elect: bool,
@@ -84,6 +86,7 @@ impl Config {
         if !flags.ocm_auto_approve_users.is_empty() && !parts.contains(&PartName::OcmRegistration) {
             wrong.push("--ocm-auto-approve-users has no effect without --enable=ocm-registration".to_owned());
         }
+        let never_stand_by = never_stand_by(&flags.never_stand_by, &parts, &mut wrong);
         if !wrong.is_empty() {
             return Err(InvalidConfig(wrong));
         }
@@ -111,6 +114,7 @@ impl Config {
             ocm_auto_approve_users: flags.ocm_auto_approve_users.clone(),
             providers: Arc::new(providers),
             clusterprofile_namespaces: published.into_iter().collect(),
+            never_stand_by,
             source_removal_limit: flags.source_removal_limit,
             rules,
             leader_elect: args.process.leader_elect,
@@ -135,6 +139,15 @@ fn enabled(names: &[Enabled], wrong: &mut Vec<String>) -> (BTreeSet<SourceName>,
         );
     }
     (sources, parts)
+}
+
+fn never_stand_by(names: &[StandsBy], parts: &BTreeSet<PartName>, wrong: &mut Vec<String>) -> Vec<PartName> {
+    let all: Vec<PartName> = names.iter().map(|name| name.part()).collect();
+    for part in all.iter().filter(|part| !parts.contains(part)) {
+        let part = part.as_str();
+        wrong.push(format!("--never-stand-by={part} has no effect without --enable={part}"));
+    }
+    all
 }
 
 fn gateway(hub: &Hub, wrong: &mut Vec<String>) -> Gateway {

@@ -59,7 +59,9 @@ fn parts_are_enabled_beside_sources_or_alone() {
     let config = parsed(&["--enable=clusterprofile,capi,managed-serviceaccount,clusterprofile"]).unwrap();
     assert_eq!(config.sources, [SourceName::Capi]);
     assert_eq!(config.parts, [PartName::ManagedServiceaccount, PartName::Clusterprofile], "each once");
-    for part in [PartName::OcmRegistration, PartName::ManagedServiceaccount, PartName::Clusterprofile] {
+    for part in
+        [PartName::OcmRegistration, PartName::ManagedServiceaccount, PartName::Clusterprofile, PartName::Placement]
+    {
         let config = parsed(&[&format!("--enable={}", part.as_str())]).unwrap();
         assert_eq!((config.sources.len(), config.parts), (0, vec![part]), "a part needs no source");
     }
@@ -81,4 +83,14 @@ fn users_who_join_without_a_person_are_those_of_the_part() {
     let config = parsed(&["--enable=ocm-registration", users]).unwrap();
     assert_eq!(config.ocm_auto_approve_users, ["a", "system:serviceaccount:n:b"]);
     assert!(parsed(&["--enable=ocm", users]).unwrap_err().contains("--enable=ocm-registration"));
+}
+
+#[test]
+fn what_never_stands_by_is_enabled() {
+    let config = parsed(&["--enable=placement", "--never-stand-by=placement"]).unwrap();
+    assert_eq!((config.parts, config.never_stand_by), (vec![PartName::Placement], vec![PartName::Placement]));
+    assert!(parsed(&["--enable=placement"]).unwrap().never_stand_by.is_empty());
+    let told = parsed(&["--enable=ocm", "--never-stand-by=placement"]).unwrap_err();
+    assert!(told.contains("--enable=placement"), "{told}");
+    assert!(parsed(&["--enable=placement", "--never-stand-by=ocm-registration"]).is_err(), "it has no such choice");
 }

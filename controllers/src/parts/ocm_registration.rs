@@ -6,12 +6,9 @@
 mod admission;
 mod beats;
 mod clusters;
-mod hub;
 mod mirror;
-mod queue;
 mod requests;
 mod rights;
-mod rivals;
 mod sets;
 mod watches;
 
@@ -24,19 +21,18 @@ use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
 use register::csr::SIGNER;
 use register::ocm;
-use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 
 use self::admission::{Admission, Verdict};
 use self::beats::Beats;
 use self::clusters::Clusters;
-use self::hub::Hub;
 use self::mirror::{Mirror, Writers};
 use self::requests::Requests;
 use self::rights::Rights;
-use self::rivals::Rivals;
 use self::sets::Sets;
-use super::Context;
+use super::hub::Hub;
+use super::rivals::{Rival, Rivals};
+use super::{Context, hub, rivals, worker};
 use crate::wakes::Wakes;
 
 /// In `/readyz`: upstream's controllers run.
@@ -70,45 +66,30 @@ struct Sources {
     sets: sets::Writers,
 }
 
+/// Upstream's registration controllers.
+const THEIRS: Rival = Rival { lease: ocm::rival::LEASE, may_be_theirs: ocm::rival::may_be_theirs, reason: RIVAL };
+
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
-    let (tell, mut rivals) = watch::channel(Rivals::Unknown);
-    let stand_in = async {
-        loop {
-            wait_alone(&context, &mut rivals).await;
-            let is_alone = |rivals: &Rivals| *rivals == Rivals::None;
-            tokio::select! {
-                () = work(&context) => {}
-                _ = async { rivals.wait_for(|rivals| !is_alone(rivals)).await.map(drop) } => {}
-            }
-        }
-    };
-    tokio::join!(rivals::follow(context.hub.clone(), tell), stand_in);
+    let told = |rivals: &Rivals| tell(&context, rivals);
+    rivals::while_alone(&context.hub, &THEIRS, &context.readiness, told, || work(&context)).await;
 }
 
-/// Completes when upstream's controllers do not run.
-async fn wait_alone(context: &Context<'_>, rivals: &mut watch::Receiver<Rivals>) {
-    context.metrics.joining.keep_out();
-    let not_ready = context.readiness.block(RIVAL);
-    loop {
-        let known = rivals.borrow_and_update().clone();
-        match known {
-            Rivals::None => break,
-            Rivals::Unknown => {}
-            Rivals::Alive(holder) => tracing::warn!(
-                holder,
-                "Open Cluster Management's own registration controllers run: ocm-registration keeps out until their \
-                 Lease {} ends; stop them, or disable this part",
-                ocm::rival::LEASE
-            ),
-        }
-        if rivals.changed().await.is_err() {
-            std::future::pending::<()>().await;
-        }
+fn tell(context: &Context<'_>, rivals: &Rivals) {
+    if *rivals == Rivals::None {
+        context.metrics.joining.begin();
+        tracing::info!("ocm-registration stands in for Open Cluster Management's registration controllers");
+        return;
     }
-    drop(not_ready);
-    context.metrics.joining.begin();
-    tracing::info!("ocm-registration stands in for Open Cluster Management's registration controllers");
+    context.metrics.joining.keep_out();
+    if let Rivals::Alive { namespace, holder } = rivals {
+        tracing::warn!(
+            holder = format!("{namespace}/{holder}"),
+            "Open Cluster Management's own registration controllers run: ocm-registration keeps out until their \
+             Lease {} ends; stop them, or disable this part",
+            ocm::rival::LEASE
+        );
+    }
 }
 
 /// Everything that stands in. Never ends.
@@ -123,13 +104,13 @@ async fn work(context: &Context<'_>) {
         let _ = shared.clusters.wait_until_ready().await;
         shared.beats.listed().await;
         tokio::join!(
-            queue::run(
+            worker::run(
                 Arc::clone(&clusters),
                 shared.wakes.clone(),
                 shared.clusters.clone(),
                 shared.cluster_resource.clone()
             ),
-            queue::run(requests, shared.asked.clone(), shared.requests.clone(), shared.request_resource.clone()),
+            worker::run(requests, shared.asked.clone(), shared.requests.clone(), shared.request_resource.clone()),
             watches::clear_leftovers(&shared),
             shared.beats.keep_time(&shared.wakes),
             keep_asking(context, &shared),
@@ -198,7 +179,7 @@ impl Shared {
             admission: Arc::clone(&self.admission),
             metrics: context.metrics.joining.clone(),
             events: context.events.clone(),
-            tries: queue::Tries::default(),
+            tries: worker::Tries::default(),
         }
     }
 
@@ -215,7 +196,7 @@ impl Shared {
             metrics: context.metrics.joining.clone(),
             pace: parking_lot::Mutex::default(),
             started: Instant::now(),
-            tries: queue::Tries::default(),
+            tries: worker::Tries::default(),
         }
     }
 }

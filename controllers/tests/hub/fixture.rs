@@ -147,7 +147,14 @@ pub fn kinds(module: &str, beginnings: &[&str]) -> Result<String> {
 pub fn prepared() -> Result<Testbed> {
     let testbed = Testbed::start()?;
     apply(&testbed, &[definition("cluster.x-k8s.io", "Cluster", "v1beta2", "Namespaced")])?;
-    let ocm = ["cluster/v1/0000_00", "cluster/v1beta2/0000_0", "work/v1/0000_00", "addon/v1alpha1/0000_0"];
+    let ocm = [
+        "cluster/v1/0000_00",
+        "cluster/v1alpha1/0000_05",
+        "cluster/v1beta1/0000_0",
+        "cluster/v1beta2/0000_0",
+        "work/v1/0000_00",
+        "addon/v1alpha1/0000_0",
+    ];
     let kubectl = testbed.hub.server.kubectl();
     let definitions = kinds("open-cluster-management.io/api", &ocm)?;
     kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(definitions).run()?.success()?;

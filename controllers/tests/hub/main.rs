@@ -9,6 +9,7 @@ mod monitoring;
 mod names;
 mod others;
 mod page;
+mod placement;
 mod published;
 mod registration;
 mod removal;
@@ -30,6 +31,7 @@ fn main() -> ExitCode {
         names::trials(&fixture),
         others::trials(&fixture),
         page::trials(&fixture),
+        placement::trials(&fixture),
         registration::trials(&fixture),
         published::trials(&fixture),
         removal::trials(&fixture),

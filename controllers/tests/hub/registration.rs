@@ -24,7 +24,7 @@ use serde_json::{Value, json};
 use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
 use crate::rights::{rendered, started};
 
-/// Two of these at once would stand in for each other.
+/// Two of these at once would stand in for each other, and taint the clusters of other tests.
 static ALONE: Mutex<()> = Mutex::new(());
 
 const BOOTSTRAP: &str = "agent-registration-bootstrap";
@@ -86,7 +86,8 @@ impl Registration {
     }
 }
 
-fn alone() -> MutexGuard<'static, ()> {
+/// Until it is dropped, nobody else stands in for Open Cluster Management's controllers.
+pub fn alone() -> MutexGuard<'static, ()> {
     ALONE.lock()
 }
 

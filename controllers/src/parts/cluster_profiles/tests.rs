@@ -38,6 +38,7 @@ fn context<'a>(config: &'a Config, hub: &Hub, term: Duration) -> Context<'a> {
         metrics,
         may_write: Arc::new(move || term),
         readiness: telemetry::readiness::Readiness::default(),
+        explained: crate::explained::Explained::default(),
     }
 }
 

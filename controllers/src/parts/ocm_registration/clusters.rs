@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 use super::admission::Admission;
 use super::beats::{Beats, renewed};
 use super::hub::{CallError, Hub, found, now, now_text, value};
-use super::queue::{Failure, Tries, Worker};
 use super::rights::{Refused, Rights};
+use super::worker::{Failure, Tries, Worker};
 use crate::events::{Events, Reason};
 use crate::metrics::Joining;
 

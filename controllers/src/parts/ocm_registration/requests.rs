@@ -30,8 +30,8 @@ use tokio::time::Instant;
 use super::admission::Admission;
 use super::clusters::reference;
 use super::hub::{CallError, Hub, found, now_text, value};
-use super::queue::{Failure, Tries, Worker};
 use super::rights::Rights;
+use super::worker::{Failure, Tries, Worker};
 use crate::events::{Events, Reason};
 use crate::metrics::{Decision, Joining};
 

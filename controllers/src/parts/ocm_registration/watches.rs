@@ -20,7 +20,7 @@ use tokio::time::{Instant, sleep};
 
 use super::clusters::Clusters;
 use super::hub::CallError;
-use super::queue::Worker as _;
+use super::worker::Worker as _;
 use super::{Shared, Sources, request_selection};
 
 /// Objects of one answer of a list: an agent may make its own `ManagedCluster` large.
@@ -105,7 +105,7 @@ fn moves(shared: &Shared, event: &Event<DynamicObject>) -> bool {
 fn forget(shared: &Shared, clusters: &Clusters, known: &mut HashSet<String>, name: &str) {
     known.remove(name);
     clusters.metrics.forget(name);
-    clusters.tries().forget(name);
+    clusters.tries().forget("", name);
     shared.leftovers.push("", name);
 }
 

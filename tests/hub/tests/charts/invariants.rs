@@ -100,7 +100,7 @@ fn least_rights(objects: &Objects<'_>) -> Result<()> {
         for rule in role["rules"].as_array().context("no rules")? {
             ensure!(!rule.to_string().contains('*'), "a wildcard: {rule}");
             if role["metadata"]["labels"]["app.kubernetes.io/name"] == CONTROLLERS {
-                ensure!(rule["verbs"] == controllers_verbs(role, rule)?, "{rule}");
+                ensure!(rule["verbs"] == controllers_verbs(objects.case, role, rule)?, "{rule}");
                 continue;
             }
             let expected = match (role["kind"].as_str(), rule["resources"][0].as_str()) {
@@ -141,16 +141,28 @@ fn least_rights(objects: &Objects<'_>) -> Result<()> {
 }
 
 /// What the controllers may do: write clusters' Secrets and their Lease, tell Events, read sources.
-fn controllers_verbs(role: &Value, rule: &Value) -> Result<Value> {
+fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Result<Value> {
     Ok(match (role["kind"].as_str(), rule["resources"][0].as_str()) {
-        (Some("Role"), Some("secrets")) => json!(["get", "list", "watch", "create", "patch", "delete"]),
+        (Some("Role"), Some("secrets")) => {
+            ensure!(case != "placement alone", "placement reads no Secret: {rule}");
+            json!(["get", "list", "watch", "create", "patch", "delete"])
+        }
         (Some("Role"), Some("leases")) if rule["resourceNames"].is_null() => json!(["create"]),
         (Some("Role"), Some("leases")) => json!(["get", "patch"]),
         (Some("Role"), Some("clusterprofiles")) => json!(["list", "watch", "create", "patch", "delete"]),
-        (_, Some("clusterprofiles/status" | "managedserviceaccounts/status")) => json!(["patch"]),
+        (_, Some("clusterprofiles/status" | "managedserviceaccounts/status" | "placements/status")) => json!(["patch"]),
         (Some("ClusterRole"), Some("events")) => json!(["create", "patch"]),
+        // Of placement: decisions and statuses, and the right to own what it writes.
+        (Some("ClusterRole"), Some("placementdecisions")) => {
+            json!(["list", "watch", "create", "patch", "delete"])
+        }
+        (Some("ClusterRole"), Some("placements/finalizers")) => json!(["update"]),
+        (Some("ClusterRole"), Some("leases")) => {
+            ensure!(rule["resourceNames"] == json!(["placement-lock"]), "{rule}");
+            json!(["list", "watch"])
+        }
         (Some("ClusterRole"), Some("managedserviceaccounts")) => json!(["list", "watch", "patch", "delete"]),
-        (Some("ClusterRole"), Some("managedclusteraddons")) => json!(["list", "watch"]),
+        (Some("ClusterRole"), Some("managedclusteraddons" | "placements")) => json!(["list", "watch"]),
         (Some("ClusterRole"), Some("clustergateways/proxy")) if has_accounts(role) => {
             json!(["get", "create", "delete"])
         }

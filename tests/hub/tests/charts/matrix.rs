@@ -46,6 +46,8 @@ pub(crate) fn cases() -> Vec<Case> {
             "parts": {"managedServiceAccount": true},
             "clusterProfileProviders": [{"name": "cloud", "execConfig": {"command": "/plugins/cloud"}}],
             "sources": {"kubeconfig": true, "karmada": true, "kubefed": true, "ocm": true, "clusterProfileImport": true}}))),
+        case("placement alone", json!({"controllers": {"enabled": true, "parts": {"placement": true}}})),
+        case("placement with policies", controllers(&json!({"parts": {"placement": true}, "neverStandBy": ["placement"]}))),
         case("profiles with policies", controllers(&json!({"parts": {"clusterProfile": true}}))),
         case("profiles of a gateway elsewhere", json!({
             "controllers": {"enabled": true, "parts": {"clusterProfile": true}, "clusterProfileNamespaces": ["fleet", "default"],

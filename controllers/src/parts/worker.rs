@@ -1,4 +1,4 @@
-//! What is worked on by name, sixteen at a time, each with its own back-off.
+//! What is worked on one by one, sixteen at a time, each with its own back-off.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 
 use super::hub::CallError;
 use crate::queue::Queue;
-use crate::wakes::Wakes;
+use crate::wakes::{Key, Wakes};
 
 const AT_ONCE: u16 = 16;
 const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
@@ -42,26 +42,31 @@ pub enum Failure {
 
 /// Failures in a row.
 #[derive(Debug, Default)]
-pub struct Tries(Mutex<HashMap<String, u32>>);
+pub struct Tries(Mutex<HashMap<Key, u32>>);
 
 // === impl Tries ===
 
 impl Tries {
-    fn succeeded(&self, name: &str) {
-        self.0.lock().remove(name);
+    fn succeeded(&self, key: &Key) {
+        self.0.lock().remove(key);
     }
 
-    fn failed(&self, name: &str) -> Duration {
+    fn failed(&self, key: Key) -> Duration {
         let mut tries = self.0.lock();
-        let failures = tries.entry(name.to_owned()).or_default();
+        let failures = tries.entry(key).or_default();
         *failures = failures.saturating_add(1);
         BACKOFF.wait(*failures - 1)
     }
 
     /// Of an object that is gone, nothing is kept.
-    pub fn forget(&self, name: &str) {
-        self.succeeded(name);
+    pub fn forget(&self, namespace: &str, name: &str) {
+        self.succeeded(&(namespace.to_owned(), name.to_owned()));
     }
+}
+
+/// Namespace and name, as [`Wakes`] have them.
+pub fn key(object: &DynamicObject) -> Key {
+    (object.namespace().unwrap_or_default(), object.name_any())
 }
 
 /// Works on what is in `wakes`. Never ends.
@@ -69,7 +74,7 @@ pub async fn run<W: Worker>(worker: Arc<W>, wakes: Wakes, store: Store<DynamicOb
     let work = async |object: Arc<DynamicObject>, worker: Arc<W>| {
         let done = worker.work(&object).await;
         if done.is_ok() {
-            worker.tries().succeeded(&object.name_any());
+            worker.tries().succeeded(&key(&object));
         }
         done
     };
@@ -77,8 +82,8 @@ pub async fn run<W: Worker>(worker: Arc<W>, wakes: Wakes, store: Store<DynamicOb
         if matches!(failure, Failure::Call(error) if error.is_conflict()) {
             return Action::requeue(AFTER_CONFLICT);
         }
-        let after = worker.tries().failed(&object.name_any());
-        tracing::warn!(kind = W::KIND, name = object.name_any(), ?after, "{failure}");
+        let after = worker.tries().failed(key(&object));
+        tracing::warn!(kind = W::KIND, namespace = object.namespace(), name = object.name_any(), ?after, "{failure}");
         Action::requeue(after)
     };
     Queue { wakes, store, resource, at_once: AT_ONCE }.run(worker, work, retry).await;

@@ -1,0 +1,113 @@
+//! Chooses clusters for `Placements` as Open Cluster Management's scheduler does, standing in for
+//! it.
+//!
+//! Which clusters is decided in the crate `placement`; here it meets the hub. What a choice depends
+//! on is watched ([`World`]), a change leads to a run of the Placements that can see it, and what
+//! differs then is written. While upstream's scheduler runs, none of this does.
+
+mod explain;
+mod hub_writes;
+mod kinds;
+mod plan;
+mod scheduler;
+mod status;
+mod watches;
+mod world;
+
+use std::sync::Arc;
+
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::runtime::reflector::store::Writer;
+use parking_lot::RwLock;
+use tokio::sync::{Semaphore, watch};
+
+use self::kinds::Of;
+use self::scheduler::{Scheduler, moment};
+use self::world::World;
+use super::hub::Hub;
+use super::rivals::{Rival, Rivals};
+use super::{Context, rivals, worker};
+use crate::args::PartName;
+use crate::events::Reason;
+use crate::wakes::Wakes;
+
+/// In `/readyz`: upstream's scheduler runs.
+pub const RIVAL: &str = "placement-rival";
+/// As `--enable` and metrics name it.
+const NAME: &str = PartName::Placement.as_str();
+
+/// Upstream's scheduler. An installation may have any namespace, and its Lease is there.
+const THEIRS: Rival = Rival { lease: "placement-lock", may_be_theirs: |_| true, reason: RIVAL };
+
+/// What the watches tell the queue.
+struct Shared {
+    hub: Hub,
+    world: Arc<RwLock<World>>,
+    wakes: Wakes,
+    /// Whether each kind was listed, by [`Of::index`].
+    listed: [watch::Sender<bool>; Of::ALL.len()],
+}
+
+/// Runs until it is dropped.
+pub async fn run(context: Context<'_>) {
+    if context.config.never_stand_by.contains(&PartName::Placement) {
+        context.metrics.stands_by(NAME, false);
+        return work(&context).await;
+    }
+    let told = |rivals: &Rivals| tell(&context, rivals);
+    rivals::while_alone(&context.hub, &THEIRS, &context.readiness, told, || work(&context)).await;
+}
+
+fn tell(context: &Context<'_>, rivals: &Rivals) {
+    context.metrics.stands_by(NAME, *rivals != Rivals::None);
+    match rivals {
+        Rivals::Unknown => {}
+        Rivals::None => tracing::info!("placement schedules Placements"),
+        Rivals::Alive { namespace, holder } => {
+            let note = format!(
+                "another scheduler of Placements runs ({holder}): placement stands by until this Lease ends; stop \
+                 that one, disable this part, or set --never-stand-by={NAME}"
+            );
+            tracing::warn!(namespace, lease = THEIRS.lease, note);
+            let lease = ObjectReference {
+                api_version: Some("coordination.k8s.io/v1".to_owned()),
+                kind: Some("Lease".to_owned()),
+                namespace: Some(namespace.clone()),
+                name: Some(THEIRS.lease.to_owned()),
+                ..ObjectReference::default()
+            };
+            context.events.tell(lease, Reason::StandingBy, note);
+        }
+    }
+}
+
+/// Everything that schedules. Never ends.
+async fn work(context: &Context<'_>) {
+    let shared = Arc::new(Shared {
+        hub: Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) },
+        world: Arc::default(),
+        wakes: Wakes::default(),
+        listed: std::array::from_fn(|_| watch::Sender::new(false)),
+    });
+    let writer = Writer::new(Of::Placement.resource());
+    let store = writer.as_reader();
+    let scheduler = Arc::new(Scheduler {
+        hub: shared.hub.clone(),
+        world: Arc::clone(&shared.world),
+        events: context.events.clone(),
+        metrics: context.metrics.clone(),
+        tries: worker::Tries::default(),
+        costly: Arc::new(Semaphore::new(1)),
+    });
+    let known = Arc::clone(&shared.world);
+    let _answering = context
+        .explained
+        .by(move |namespace, name| explain::explain(&known.read(), &(namespace.to_owned(), name.to_owned()), moment()));
+    let queue = async {
+        // Without them, what is there would be judged by half of what it depends on.
+        watches::listed(&shared).await;
+        worker::run(Arc::clone(&scheduler), shared.wakes.clone(), store, Of::Placement.resource()).await;
+    };
+    tokio::join!(watches::follow(&shared, &scheduler, writer), queue);
+    context.metrics.placements.clear();
+}

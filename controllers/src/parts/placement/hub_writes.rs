@@ -1,0 +1,187 @@
+//! Writes of decisions and of Placements' status: each only of what was judged, and at the version
+//! at which it was.
+
+use futures_util::stream::{self, StreamExt as _};
+use kube::api::{DynamicObject, Patch};
+use kube::{Api, Resource as _};
+use serde_json::{Value, json};
+
+use super::kinds::Of;
+use super::plan::{Change, Surplus};
+use super::scheduler::{Scheduler, moment};
+use crate::calls::{creating, deleting, merging, value};
+use crate::events::Reason;
+use crate::metrics::{Object, Operation};
+use crate::parts::hub::{CallError, Hub, found};
+use crate::wakes::Key;
+
+/// Decisions of one Placement that are written at a time.
+const AT_ONCE: usize = 8;
+
+// === impl Scheduler ===
+
+impl Scheduler {
+    /// Writes all decisions that differ. One that fails lets the others be written.
+    pub(super) async fn write_decisions(
+        &self,
+        placement: &DynamicObject,
+        changes: &[Change],
+        surplus: &[Surplus],
+        warning: &str,
+    ) -> Result<(), CallError> {
+        let writes: Vec<_> = changes.iter().map(|change| self.write(placement, change, warning)).collect();
+        let written: Vec<_> = stream::iter(writes).buffer_unordered(AT_ONCE).collect().await;
+        // Only then: who reads meanwhile finds a cluster twice rather than not at all.
+        written.into_iter().collect::<Result<(), _>>()?;
+        let removals: Vec<_> = surplus.iter().map(|one| self.remove(placement, one)).collect();
+        let removed: Vec<_> = stream::iter(removals).buffer_unordered(AT_ONCE).collect().await;
+        removed.into_iter().collect()
+    }
+
+    async fn write(&self, placement: &DynamicObject, change: &Change, warning: &str) -> Result<(), CallError> {
+        let key = (namespace(placement), change.name.clone());
+        self.world.write().begin(&key);
+        let written = self.write_one(placement, change, warning).await;
+        self.world.write().end(&key);
+        written
+    }
+
+    async fn write_one(&self, placement: &DynamicObject, change: &Change, warning: &str) -> Result<(), CallError> {
+        let api = self.api(placement, Of::Decision);
+        let (written, reason, done) = match &change.version {
+            None => (self.create(&api, change).await?, Reason::DecisionCreate, "created"),
+            Some(version) => {
+                let Some(written) = self.update(&api, change, version).await? else { return Ok(()) };
+                (written, Reason::DecisionUpdate, "updated")
+            }
+        };
+        let clusters = written["status"]["decisions"].as_array().map_or(0, Vec::len);
+        let uid = written["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        self.world.write().put(Of::Decision, written, moment());
+        let reason =
+            if warning.is_empty() || reason == Reason::DecisionCreate { reason } else { Reason::DecisionWarning };
+        self.tell_decision(placement, (&change.name, &uid), reason, (done, clusters), warning);
+        Ok(())
+    }
+
+    /// Its list is part of its status, which a create leaves out.
+    async fn create(&self, api: &Api<DynamicObject>, change: &Change) -> Result<Value, CallError> {
+        let mut object = DynamicObject::new(&change.name, &Of::Decision.resource());
+        let metadata = change.metadata.as_ref();
+        let metadata = metadata.map(|metadata| serde_json::from_value(metadata.clone()));
+        // What we made of labels and an owner is metadata.
+        object.metadata = metadata.and_then(Result::ok).unwrap_or_default();
+        object.metadata.name = Some(change.name.clone());
+        let created = value(&self.hub.write(api.create(&creating(), &object)).await?);
+        self.metrics.placements.wrote(Object::Decision, Operation::Create);
+        let version = created["metadata"]["resourceVersion"].as_str().unwrap_or_default();
+        match &change.list {
+            Some(list) => Ok(self.list(api, &change.name, version, list).await?.unwrap_or(created)),
+            None => Ok(created),
+        }
+    }
+
+    /// None if it is gone.
+    async fn update(
+        &self,
+        api: &Api<DynamicObject>,
+        change: &Change,
+        version: &str,
+    ) -> Result<Option<Value>, CallError> {
+        let mut written = None;
+        if let Some(metadata) = &change.metadata {
+            let mut metadata = metadata.clone();
+            metadata["resourceVersion"] = version.into();
+            let patch = Patch::Merge(json!({"metadata": metadata}));
+            let Some(patched) = found(self.hub.write(api.patch(&change.name, &merging(), &patch)).await)? else {
+                return Ok(None);
+            };
+            self.metrics.placements.wrote(Object::Decision, Operation::Update);
+            written = Some(value(&patched));
+        }
+        let version = written.as_ref().and_then(|now| now["metadata"]["resourceVersion"].as_str()).unwrap_or(version);
+        match &change.list {
+            Some(list) => self.list(api, &change.name, version, list).await,
+            None => Ok(written),
+        }
+    }
+
+    async fn list(
+        &self,
+        api: &Api<DynamicObject>,
+        name: &str,
+        version: &str,
+        list: &[String],
+    ) -> Result<Option<Value>, CallError> {
+        let decisions: Vec<Value> = list.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
+        let change = json!({"metadata": {"resourceVersion": version}, "status": {"decisions": decisions}});
+        let written = found(self.hub.merge_status(api, name, &change).await)?;
+        self.metrics.placements.wrote(Object::Decision, Operation::Update);
+        Ok(written.map(|written| value(&written)))
+    }
+
+    async fn remove(&self, placement: &DynamicObject, surplus: &Surplus) -> Result<(), CallError> {
+        let api = self.api(placement, Of::Decision);
+        let key = (namespace(placement), surplus.name.clone());
+        let parameters = deleting(&surplus.uid, Some(&surplus.version));
+        self.world.write().begin(&key);
+        let removed = found(self.hub.write(api.delete(&surplus.name, &parameters)).await);
+        if removed.is_ok() {
+            self.world.write().remove(Of::Decision, &key, None, moment());
+        }
+        self.world.write().end(&key);
+        removed?;
+        self.metrics.placements.wrote(Object::Decision, Operation::Delete);
+        let decision = (surplus.name.as_str(), surplus.uid.as_str());
+        self.tell_decision(placement, decision, Reason::DecisionDelete, ("deleted", 0), "");
+        Ok(())
+    }
+
+    /// Of a Placement that is there still.
+    pub(super) async fn write_status(
+        &self,
+        placement: &DynamicObject,
+        key: &Key,
+        (version, status): &(String, Value),
+    ) -> Result<(), CallError> {
+        let api = self.api(placement, Of::Placement);
+        if let Some(known) = self.world.write().placement_mut(key) {
+            known.intended = status.clone();
+        }
+        let change = json!({"metadata": {"resourceVersion": version}, "status": status});
+        let Some(written) = found(self.hub.merge_status(&api, &key.1, &change).await)? else { return Ok(()) };
+        self.metrics.placements.wrote(Object::Placement, Operation::Update);
+        self.world.write().put(Of::Placement, value(&written), moment());
+        Ok(())
+    }
+
+    /// As upstream says it.
+    fn tell_decision(
+        &self,
+        placement: &DynamicObject,
+        (name, uid): (&str, &str),
+        reason: Reason,
+        (done, clusters): (&str, usize),
+        warning: &str,
+    ) {
+        let (namespace, of) = (namespace(placement), placement.metadata.name.as_deref().unwrap_or_default());
+        tracing::info!(namespace, placement = of, decision = name, clusters, "a decision was {done}");
+        let mut note = format!("Decision {name} is {done} with placement {of} in namespace {namespace}");
+        if reason == Reason::DecisionWarning {
+            note = format!("{note}: {warning}");
+        }
+        let mut decision = DynamicObject::new(name, &Of::Decision.resource());
+        (decision.metadata.namespace, decision.metadata.uid) = (Some(namespace), Some(uid.to_owned()));
+        let related = decision.object_ref(&Of::Decision.resource());
+        self.events.tell_with(placement.object_ref(&Of::Placement.resource()), Some(related), reason, note);
+    }
+
+    fn api(&self, placement: &DynamicObject, of: Of) -> Api<DynamicObject> {
+        let Hub { client, .. } = &self.hub;
+        Api::namespaced_with(client.clone(), &namespace(placement), &of.resource())
+    }
+}
+
+fn namespace(object: &DynamicObject) -> String {
+    object.metadata.namespace.clone().unwrap_or_default()
+}

@@ -1,0 +1,234 @@
+//! What is to be written for a Placement: nothing that is so already.
+
+use std::collections::{BTreeMap, HashSet};
+use std::time::Duration;
+
+use placement::conditions::{Misconfigured, misconfigured};
+use placement::objects::GROUP;
+use placement::slices::{self, DecisionObject};
+use placement::{Group, Input, Outcome, schedule};
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use tokio::time::Instant;
+
+use super::status::{self, Told};
+use super::world::{Held, Known, World};
+use crate::wakes::Key;
+
+/// What is due for a Placement now.
+pub enum Step {
+    /// Nothing, until something changes.
+    Rest,
+    /// Another manager writes its decisions.
+    LeaveAlone {
+        manager: String,
+        until: OffsetDateTime,
+    },
+    /// Its decisions were edited again and again: they are put back later.
+    Wait {
+        until: OffsetDateTime,
+    },
+    Do(Box<Plan>),
+}
+
+pub struct Plan {
+    /// How often its input had changed.
+    pub inputs: u64,
+    pub changes: Vec<Change>,
+    pub surplus: Vec<Surplus>,
+    /// What of its status differs, and the version of the object that this was computed from.
+    pub status: Option<(String, Value)>,
+    /// Clusters that its decisions name then.
+    pub clusters: usize,
+    pub is_misconfigured: bool,
+    /// What events warn of.
+    pub warning: String,
+    /// The event `ScoreUpdate`'s message.
+    pub scores: String,
+    /// When the result may be another though nothing changes.
+    pub again: Option<OffsetDateTime>,
+    pub took: Duration,
+}
+
+/// A decision that is to be written.
+pub struct Change {
+    pub name: String,
+    /// The version that it was compared at; none: it is not there.
+    pub version: Option<String>,
+    /// Labels and owners, as they are to be sent.
+    pub metadata: Option<Value>,
+    /// Its clusters.
+    pub list: Option<Vec<String>>,
+}
+
+/// A decision that is labelled with the Placement and is not one of its own.
+pub struct Surplus {
+    pub name: String,
+    pub uid: String,
+    pub version: String,
+}
+
+/// What is due for a Placement at `now`, which `now_text` is in RFC 3339.
+pub fn step(world: &World, key: &Key, now: OffsetDateTime, now_text: &str) -> Step {
+    let Some(known) = world.placement(key).filter(|known| !known.prepared.is_at_rest) else { return Step::Rest };
+    if let Some((manager, until)) = known.contest.other(now) {
+        return Step::LeaveAlone { manager: manager.to_owned(), until };
+    }
+    let plan = match &known.unreadable {
+        Some(why) => unreadable(known, why, now_text),
+        None => world.with_input(known, now, |input| plan(world, known, input, now_text)),
+    };
+    match known.contest.wait(now) {
+        Some(until) if plan.writes_decisions() => Step::Wait { until },
+        _ => Step::Do(Box::new(plan)),
+    }
+}
+
+/// It keeps what it has, and says why.
+fn unreadable(known: &Known, why: &str, now: &str) -> Plan {
+    let found = Misconfigured { plugin: "", why: why.to_owned() };
+    let condition = misconfigured(Some(&found), &known.prepared, status::decided_generation(&known.status));
+    let told = Told { generation: known.prepared.generation, conditions: &[condition], decided: None };
+    Plan { status: differing(known, &told, now), is_misconfigured: true, ..Plan::empty(known) }
+}
+
+fn plan(world: &World, known: &Known, input: &Input<'_>, now: &str) -> Plan {
+    let began = Instant::now();
+    let outcome = schedule(input);
+    let took = began.elapsed();
+    let warnings = outcome.warnings.iter().map(|warning| format!("{} in plugin {}", warning.message, warning.plugin));
+    let mut plan = Plan {
+        is_misconfigured: outcome.groups.is_none(),
+        warning: warnings.collect::<Vec<_>>().join("; "),
+        scores: outcome.score_message(),
+        again: earliest(outcome.requeue_at, first_expiry(known, input, &outcome)),
+        took,
+        ..Plan::empty(known)
+    };
+    let mut told = Told { generation: known.prepared.generation, conditions: &outcome.conditions, decided: None };
+    if let Some(groups) = &outcome.groups {
+        let objects = slices::objects(&known.key.1, groups);
+        plan.clusters = groups.iter().map(|group| group.clusters.len()).sum();
+        plan.decide(world, known, &objects);
+        told.decided = Some((plan.clusters, slices::statuses(groups, &objects)));
+        plan.status = differing(known, &told, now);
+    } else {
+        plan.clusters = world.labelled(&known.key).filter_map(|name| held(world, known, name)).map(count).sum();
+        plan.status = differing(known, &told, now);
+    }
+    plan
+}
+
+fn count(held: &Held) -> usize {
+    held.clusters.len()
+}
+
+fn held<'a>(world: &'a World, known: &Known, name: &str) -> Option<&'a Held> {
+    world.held(&(known.key.0.clone(), name.to_owned()))
+}
+
+fn differing(known: &Known, told: &Told<'_>, now: &str) -> Option<(String, Value)> {
+    let difference = status::difference(&known.status, told, now)?;
+    Some((known.version.clone(), difference))
+}
+
+/// When the first score ends that counts, of clusters that passed all filters: upstream looks at it
+/// again only when something else changes.
+fn first_expiry(known: &Known, input: &Input<'_>, outcome: &Outcome<'_>) -> Option<OffsetDateTime> {
+    let mut first = None;
+    for scores in known.score_resources().filter_map(|resource| input.scores.of(resource)) {
+        let asked = outcome.feasible().filter_map(|candidate| scores.get(&candidate.cluster.name));
+        let ends = asked.filter_map(|score| score.valid_until).filter(|end| *end >= input.now);
+        first = earliest(first, ends.min());
+    }
+    first
+}
+
+fn earliest(a: Option<OffsetDateTime>, b: Option<OffsetDateTime>) -> Option<OffsetDateTime> {
+    a.into_iter().chain(b).min()
+}
+
+// === impl Plan ===
+
+impl Plan {
+    fn empty(known: &Known) -> Self {
+        Self {
+            inputs: known.inputs,
+            changes: Vec::new(),
+            surplus: Vec::new(),
+            status: None,
+            clusters: 0,
+            is_misconfigured: false,
+            warning: String::new(),
+            scores: String::new(),
+            again: None,
+            took: Duration::ZERO,
+        }
+    }
+
+    pub fn writes_decisions(&self) -> bool {
+        !self.changes.is_empty() || !self.surplus.is_empty()
+    }
+
+    fn decide(&mut self, world: &World, known: &Known, objects: &[DecisionObject<'_>]) {
+        self.changes =
+            objects.iter().filter_map(|object| change(held(world, known, &object.name), known, object)).collect();
+        let own: HashSet<&str> = objects.iter().map(|object| object.name.as_str()).collect();
+        for name in world.labelled(&known.key).filter(|name| !own.contains(name.as_str())) {
+            if let Some(Held { uid, version, .. }) = held(world, known, name) {
+                self.surplus.push(Surplus { name: name.clone(), uid: uid.clone(), version: version.clone() });
+            }
+        }
+    }
+}
+
+/// None if it is as it should be.
+fn change(held: Option<&Held>, known: &Known, object: &DecisionObject<'_>) -> Option<Change> {
+    let name = object.name.clone();
+    let labels: BTreeMap<String, String> =
+        object.labels(&known.key.1).into_iter().map(|(label, value)| (label.to_owned(), value)).collect();
+    let clusters = || object.clusters.iter().map(|cluster| (*cluster).to_owned()).collect::<Vec<_>>();
+    let owner = owner(known);
+    let Some(held) = held else {
+        let list = (!object.clusters.is_empty()).then(clusters);
+        let metadata = Some(json!({"labels": labels, "ownerReferences": [owner]}));
+        return Some(Change { name, version: None, metadata, list });
+    };
+    let is_listed = held.is_plain && held.clusters.iter().map(String::as_str).eq(object.clusters.iter().copied());
+    let is_labelled = held.labels == labels && held.owners.contains(&owner);
+    let change = Change {
+        name,
+        version: Some(held.version.clone()),
+        metadata: (!is_labelled).then(|| metadata(held, &labels, &owner)),
+        list: (!is_listed).then(clusters),
+    };
+    (change.metadata.is_some() || change.list.is_some()).then_some(change)
+}
+
+/// Labels that are not ours go, as upstream has it. Owners that are not its controller stay.
+fn metadata(held: &Held, labels: &BTreeMap<String, String>, owner: &Value) -> Value {
+    let mut all: BTreeMap<&str, Value> = held.labels.keys().map(|label| (label.as_str(), Value::Null)).collect();
+    all.extend(labels.iter().map(|(label, value)| (label.as_str(), value.clone().into())));
+    let others = held.owners.iter().filter(|other| other["controller"] != true && other["uid"] != owner["uid"]);
+    let owners: Vec<Value> = others.cloned().chain([owner.clone()]).collect();
+    json!({"labels": all, "ownerReferences": owners})
+}
+
+fn owner(known: &Known) -> Value {
+    json!({
+        "apiVersion": format!("{GROUP}/v1beta1"),
+        "kind": "Placement",
+        "name": known.key.1,
+        "uid": known.uid,
+        "controller": true,
+        "blockOwnerDeletion": true,
+    })
+}
+
+/// Names of the groups' clusters, for who asks why.
+pub fn names<'a>(groups: &'a [Group<'a>]) -> impl Iterator<Item = Value> + 'a {
+    groups.iter().map(|group| json!({"name": group.name, "clusters": group.clusters}))
+}
+
+#[cfg(test)]
+mod tests;

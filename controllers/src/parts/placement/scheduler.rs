@@ -1,0 +1,192 @@
+//! Runs Placements, one by one, until their own result changes nothing any more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::Resource as _;
+use kube::api::DynamicObject;
+use kube::runtime::controller::Action;
+use parking_lot::RwLock;
+use time::OffsetDateTime;
+use tokio::sync::Semaphore;
+
+use super::NAME;
+use super::kinds::Of;
+use super::plan::{Plan, Step, step};
+use super::world::{Known, World};
+use crate::calls::now_text;
+use crate::events::{Events, Reason};
+use crate::metrics::Metrics;
+use crate::parts::hub::Hub;
+use crate::parts::worker::{Failure, Tries, Worker, key};
+use crate::wakes::Key;
+
+/// Runs whose result may change the decisions, with nothing else changing. Upstream goes on for
+/// ever.
+const ROUNDS: usize = 3;
+/// After a moment at which something ends: a score counts until that moment is over.
+const LATER: Duration = Duration::from_millis(5);
+
+pub struct Scheduler {
+    pub hub: Hub,
+    pub world: Arc<RwLock<World>>,
+    pub events: Events,
+    pub metrics: Metrics,
+    pub tries: Tries,
+    /// Runs with expressions, which may take a third of a second each: one at a time, on a thread
+    /// of their own.
+    pub costly: Arc<Semaphore>,
+}
+
+// === impl Worker ===
+
+impl Worker for Scheduler {
+    const KIND: &'static str = "Placement";
+
+    async fn work(&self, object: &DynamicObject) -> Result<Action, Failure> {
+        let key = key(object);
+        let done = self.settle(object, &key).await;
+        // One that went meanwhile is not tried again.
+        if done.is_err() && self.world.read().placement(&key).is_none() {
+            return Ok(Action::await_change());
+        }
+        if done.as_ref().is_err_and(|failure| !matches!(failure, Failure::Call(error) if error.is_conflict())) {
+            self.metrics.failed(NAME);
+        }
+        done
+    }
+
+    fn tries(&self) -> &Tries {
+        &self.tries
+    }
+}
+
+// === impl Scheduler ===
+
+impl Scheduler {
+    /// A Placement is gone.
+    pub fn forget(&self, key: &Key) {
+        self.tries.forget(&key.0, &key.1);
+        self.metrics.placements.forget(key);
+    }
+
+    /// Runs it until nothing changes.
+    async fn settle(&self, object: &DynamicObject, key: &Key) -> Result<Action, Failure> {
+        let mut inputs = None;
+        for round in 0..=ROUNDS {
+            let plan = match self.step(key).await {
+                Step::Rest => return Ok(Action::await_change()),
+                Step::Wait { until } => return Ok(at(Some(until))),
+                Step::LeaveAlone { manager, until } => {
+                    self.leave_alone(object, &manager);
+                    return Ok(at(Some(until)));
+                }
+                Step::Do(plan) => plan,
+            };
+            // What changed meanwhile is in the queue, and begins anew.
+            if *inputs.get_or_insert(plan.inputs) != plan.inputs {
+                return Ok(Action::await_change());
+            }
+            let is_settled = !plan.writes_decisions();
+            if round == ROUNDS && !is_settled {
+                self.leave_unstable(object);
+                return Ok(at(plan.again));
+            }
+            self.carry_out(object, key, &plan).await?;
+            if is_settled {
+                return Ok(at(plan.again));
+            }
+        }
+        Ok(Action::await_change())
+    }
+
+    async fn step(&self, key: &Key) -> Step {
+        let is_costly = self.world.read().placement(key).is_some_and(Known::has_expressions);
+        if !is_costly {
+            return self.run(key);
+        }
+        // Nobody closes it.
+        let _permit = self.costly.acquire().await;
+        let (world, own) = (Arc::clone(&self.world), key.clone());
+        let run = move || step(&world.read(), &own, moment(), &now_text());
+        match tokio::task::spawn_blocking(run).await {
+            Ok(step) => self.counted(step),
+            // It ended with the runtime, or in a panic, which is logged.
+            Err(_) => Step::Rest,
+        }
+    }
+
+    fn run(&self, key: &Key) -> Step {
+        let step = step(&self.world.read(), key, moment(), &now_text());
+        self.counted(step)
+    }
+
+    fn counted(&self, step: Step) -> Step {
+        if let Step::Do(plan) = &step {
+            self.metrics.placements.ran(plan.took);
+        }
+        step
+    }
+
+    async fn carry_out(&self, object: &DynamicObject, key: &Key, plan: &Plan) -> Result<(), Failure> {
+        self.write_decisions(object, &plan.changes, &plan.surplus, &plan.warning).await?;
+        if !plan.changes.is_empty() && !plan.scores.is_empty() {
+            self.tell(object, Reason::ScoreUpdate, plan.scores.clone());
+        }
+        self.warn(object, key, plan);
+        if let Some(status) = &plan.status {
+            self.write_status(object, key, status).await?;
+        }
+        // One that is gone meanwhile counts no more.
+        if self.world.read().placement(key).is_some() {
+            self.metrics.placements.settle(key, plan.clusters, plan.is_misconfigured);
+        }
+        Ok(())
+    }
+
+    /// What is new to warn of, though no decision changed by it.
+    fn warn(&self, object: &DynamicObject, key: &Key, plan: &Plan) {
+        let mut world = self.world.write();
+        let Some(known) = world.placement_mut(key) else { return };
+        if known.warned == plan.warning {
+            return;
+        }
+        known.warned.clone_from(&plan.warning);
+        if plan.changes.is_empty() && !plan.warning.is_empty() {
+            let note = format!("Decisions of placement {} in namespace {}: {}", key.1, key.0, plan.warning);
+            self.tell(object, Reason::DecisionWarning, note);
+        }
+    }
+
+    fn leave_alone(&self, object: &DynamicObject, manager: &str) {
+        let note = format!(
+            "{manager} writes the decisions of this Placement too: they are left as they are until it has been silent \
+             for 10 minutes, or the Placement is changed; stop one of the two schedulers"
+        );
+        self.tell(object, Reason::SchedulerConflict, note);
+    }
+
+    fn leave_unstable(&self, object: &DynamicObject) {
+        let note = format!(
+            "its own decisions make it choose otherwise each time: it is left as it is after {ROUNDS} rounds; give \
+             Steady a weight that is not negative"
+        );
+        self.tell(object, Reason::Unstable, note);
+    }
+
+    pub(super) fn tell(&self, object: &DynamicObject, reason: Reason, note: String) {
+        self.events.tell(object.object_ref(&Of::Placement.resource()), reason, note);
+    }
+}
+
+/// The time now. The world has no clock.
+pub fn moment() -> OffsetDateTime {
+    OffsetDateTime::now_utc()
+}
+
+/// Looks again then, if there is such a moment.
+fn at(moment_of: Option<OffsetDateTime>) -> Action {
+    let Some(end) = moment_of else { return Action::await_change() };
+    let wait = Duration::try_from(end - moment()).unwrap_or_default();
+    Action::requeue(wait.saturating_add(LATER))
+}

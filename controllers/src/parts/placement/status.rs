@@ -1,0 +1,128 @@
+//! The status of a Placement, as upstream writes it.
+//!
+//! Each condition also says of which generation it tells (`observedGeneration`), which upstream's
+//! do not. So is known, by whoever leads next as well, which generation the decisions follow: that
+//! of `PlacementSatisfied`, which stays as it is while the Placement cannot be evaluated.
+
+use placement::conditions::Condition;
+use placement::slices::GroupStatus;
+use serde_json::{Value, json};
+
+const SATISFIED: &str = "PlacementSatisfied";
+
+/// What a run came to.
+pub struct Told<'a> {
+    pub generation: i64,
+    pub conditions: &'a [Condition],
+    /// The clusters that are decided, and their groups; none where the decisions are kept.
+    pub decided: Option<(usize, Vec<GroupStatus<'a>>)>,
+}
+
+/// The generation that the decisions of a Placement with this status follow, if we wrote them.
+pub fn decided_generation(status: &Value) -> Option<i64> {
+    find(status, SATISFIED)?["observedGeneration"].as_i64()
+}
+
+/// The fields of a status that differ from `before`, at `now` (RFC 3339); none if none does.
+pub fn difference(before: &Value, told: &Told<'_>, now: &str) -> Option<Value> {
+    let mut after = json!({"conditions": conditions(before, told, now)});
+    if let Some((clusters, groups)) = &told.decided {
+        after["numberOfSelectedClusters"] = (*clusters).into();
+        after["decisionGroups"] = groups.iter().map(group).collect();
+    }
+    let is_same = after.as_object().is_some_and(|fields| fields.iter().all(|(name, value)| before[name] == *value));
+    (!is_same).then_some(after)
+}
+
+fn group(group: &GroupStatus<'_>) -> Value {
+    json!({
+        "decisionGroupIndex": group.index,
+        "decisionGroupName": group.name,
+        "decisions": group.decisions,
+        "clusterCount": group.cluster_count,
+    })
+}
+
+fn conditions(before: &Value, told: &Told<'_>, now: &str) -> Value {
+    let mut all = before["conditions"].as_array().cloned().unwrap_or_default();
+    for condition in told.conditions {
+        let is_kept = told.decided.is_none() && condition.kind == SATISFIED;
+        if is_kept && decided_generation(before).is_some() {
+            continue;
+        }
+        let mut document = json!({
+            "type": condition.kind,
+            "status": if condition.is_true { "True" } else { "False" },
+            "reason": condition.reason,
+            "message": condition.message,
+            "lastTransitionTime": now,
+        });
+        if !is_kept {
+            document["observedGeneration"] = told.generation.into();
+        }
+        match all.iter_mut().find(|known| known["type"] == condition.kind) {
+            Some(known) => {
+                if known["status"] == document["status"] && known["lastTransitionTime"].is_string() {
+                    document["lastTransitionTime"] = known["lastTransitionTime"].clone();
+                }
+                *known = document;
+            }
+            None => all.push(document),
+        }
+    }
+    all.into()
+}
+
+fn find<'a>(status: &'a Value, of: &str) -> Option<&'a Value> {
+    status["conditions"].as_array()?.iter().find(|condition| condition["type"] == of)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conditions(is_misconfigured: bool) -> [Condition; 2] {
+        let condition = |kind, is_true| Condition { kind, is_true, reason: "R", message: "m".into() };
+        [condition("PlacementMisconfigured", is_misconfigured), condition(SATISFIED, !is_misconfigured)]
+    }
+
+    fn decided() -> (usize, Vec<GroupStatus<'static>>) {
+        let decisions = vec!["p-decision-1".to_owned()];
+        (2, vec![GroupStatus { index: 0, name: "", decisions, cluster_count: 2 }])
+    }
+
+    #[test]
+    fn what_is_so_is_not_written_again() {
+        let told = Told { generation: 3, conditions: &conditions(false), decided: Some(decided()) };
+        let status = difference(&Value::Null, &told, "2026-01-01T00:00:00Z").unwrap();
+        assert_eq!(status["numberOfSelectedClusters"], 2);
+        assert_eq!(status["decisionGroups"][0]["decisions"][0], "p-decision-1");
+        assert_eq!(decided_generation(&status), Some(3));
+        assert_eq!(difference(&status, &told, "2026-01-02T00:00:00Z"), None);
+    }
+
+    #[test]
+    fn times_move_when_the_status_of_a_condition_does() {
+        let told = |generation| Told { generation, conditions: &[], decided: Some(decided()) };
+        let (good, bad) = (conditions(false), conditions(true));
+        let first = difference(&Value::Null, &Told { conditions: &good, ..told(1) }, "1").unwrap();
+        let second = difference(&first, &Told { conditions: &good, ..told(2) }, "2").unwrap();
+        assert_eq!(second["conditions"][0]["lastTransitionTime"], "1");
+        let third = difference(&second, &Told { conditions: &bad, ..told(2) }, "3").unwrap();
+        assert_eq!(third["conditions"][0]["lastTransitionTime"], "3");
+    }
+
+    #[test]
+    fn kept_decisions_keep_what_was_said_of_them() {
+        let good = Told { generation: 3, conditions: &conditions(false), decided: Some(decided()) };
+        let before = difference(&Value::Null, &good, "1").unwrap();
+        let bad = Told { generation: 4, conditions: &conditions(true), decided: None };
+        let after = difference(&before, &bad, "2").unwrap();
+        assert_eq!(after["conditions"][1], before["conditions"][1]);
+        assert_eq!((&after["conditions"][0]["status"], after.get("decisionGroups")), (&json!("True"), None));
+        // Of decisions that somebody else wrote, nobody knows.
+        let foreign = difference(&Value::Null, &bad, "2").unwrap();
+        assert_eq!(decided_generation(&foreign), None);
+        assert_eq!(difference(&foreign, &bad, "3"), None, "nor is that written again");
+    }
+}

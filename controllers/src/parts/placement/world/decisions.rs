@@ -1,0 +1,135 @@
+//! Decisions on the hub: what they say, and who wrote it.
+
+use std::collections::BTreeMap;
+
+use placement::objects::{PLACEMENT_LABEL, PlacementDecision};
+use serde_json::Value;
+use time::OffsetDateTime;
+
+use super::{Woken, World, is_older};
+use crate::calls::MANAGER;
+use crate::wakes::Key;
+
+/// Of a decision, what is compared with what it should be.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Held {
+    pub uid: String,
+    pub version: String,
+    pub labels: BTreeMap<String, String>,
+    /// References to owners, as they are.
+    pub owners: Vec<Value>,
+    /// In the order of its list.
+    pub clusters: Vec<String>,
+    /// Whether its list has nothing but names of clusters.
+    pub is_plain: bool,
+    /// Who else wrote the list.
+    writer: Option<String>,
+}
+
+// === impl Held ===
+
+impl Held {
+    fn read(object: &Value) -> Self {
+        let metadata = &object["metadata"];
+        let list = || object["status"]["decisions"].as_array().into_iter().flatten();
+        let cluster = |decision: &Value| decision["clusterName"].as_str().unwrap_or_default().to_owned();
+        let text = |field: &str| metadata[field].as_str().unwrap_or_default().to_owned();
+        let labels = metadata["labels"].as_object().into_iter().flatten();
+        Self {
+            uid: text("uid"),
+            version: text("resourceVersion"),
+            labels: labels.map(|(key, value)| (key.clone(), value.as_str().unwrap_or_default().to_owned())).collect(),
+            owners: metadata["ownerReferences"].as_array().cloned().unwrap_or_default(),
+            clusters: list().map(cluster).collect(),
+            is_plain: list().all(is_plain),
+            writer: writer(metadata),
+        }
+    }
+
+    fn placement(&self) -> Option<&String> {
+        self.labels.get(PLACEMENT_LABEL)
+    }
+}
+
+/// Somebody else than us to whom the list belongs (`metadata.managedFields`).
+fn writer(metadata: &Value) -> Option<String> {
+    let entries = metadata["managedFields"].as_array().into_iter().flatten();
+    let of_list = entries.filter(|entry| !entry["fieldsV1"]["f:status"]["f:decisions"].is_null());
+    let managers = of_list.filter_map(|entry| entry["manager"].as_str());
+    managers.filter(|manager| *manager != MANAGER).map(str::to_owned).next()
+}
+
+fn is_plain(decision: &Value) -> bool {
+    decision.as_object().is_some_and(|fields| fields.len() == 2)
+        && decision["clusterName"].is_string()
+        && decision["reason"] == ""
+}
+
+// === impl World ===
+
+impl World {
+    pub(super) fn put_decision(&mut self, key: &Key, object: Value, now: OffsetDateTime) -> Woken {
+        let held = Held::read(&object);
+        let before = self.held.get(key);
+        let known = before.map(|before| &before.version);
+        if known.is_some_and(|known| *known == held.version || is_older(Some(&held.version), known)) {
+            return Woken::new();
+        }
+        let before = self.held.insert(key.clone(), held.clone());
+        self.decisions.put(PlacementDecision::from(object));
+        let mut woken = Woken::new();
+        for of in before.iter().chain([&held]).filter_map(Held::placement) {
+            woken.insert((key.0.clone(), of.clone()));
+        }
+        let Some(before) = before else {
+            return if self.writing.contains(key) { Woken::new() } else { woken };
+        };
+        let is_list_same = (&before.clusters, before.is_plain) == (&held.clusters, held.is_plain);
+        if is_list_same && (&before.labels, &before.owners) == (&held.labels, &held.owners) {
+            return Woken::new();
+        }
+        let writer = held.writer.as_deref().filter(|_| !is_list_same);
+        // After our own writes its Placement runs again in any case.
+        let is_own = writer.is_none() && (!is_list_same || self.writing.contains(key));
+        if is_own {
+            return Woken::new();
+        }
+        self.contest(&woken, writer, now);
+        woken
+    }
+
+    pub(super) fn remove_decision(&mut self, key: &Key, version: Option<&str>, now: OffsetDateTime) -> Woken {
+        if self.held.get(key).is_some_and(|known| is_older(version, &known.version)) {
+            return Woken::new();
+        }
+        let Some(before) = self.held.remove(key) else { return Woken::new() };
+        self.decisions.remove(&key.0, &key.1);
+        if self.writing.contains(key) {
+            return Woken::new();
+        }
+        let woken: Woken = before.placement().map(|of| (key.0.clone(), of.clone())).into_iter().collect();
+        self.contest(&woken, None, now);
+        woken
+    }
+
+    /// We are about to write or remove a decision: what the watch tells of that is no news.
+    pub fn begin(&mut self, key: &Key) {
+        self.writing.insert(key.clone());
+    }
+
+    pub fn end(&mut self, key: &Key) {
+        self.writing.remove(key);
+    }
+
+    pub fn held(&self, key: &Key) -> Option<&Held> {
+        self.held.get(key)
+    }
+
+    fn contest(&mut self, placements: &Woken, writer: Option<&str>, now: OffsetDateTime) {
+        for key in placements {
+            if let Some(known) = self.placement_mut(key) {
+                known.contest.seen(writer, now);
+            }
+        }
+    }
+}

@@ -1,0 +1,126 @@
+//! A Placement as it was seen last, ready to be scheduled.
+
+use placement::Prepared;
+use placement::objects::{Metadata, Placement};
+use placement::prepared::{DISABLE_ANNOTATION, Prioritizer};
+use serde::Deserialize as _;
+use serde_json::{Map, Value};
+
+use super::{Contest, is_older, key};
+use crate::wakes::Key;
+
+pub struct Known {
+    pub key: Key,
+    pub uid: String,
+    pub version: String,
+    pub prepared: Prepared,
+    /// Why it cannot be scheduled at all.
+    pub unreadable: Option<String>,
+    pub status: Value,
+    /// The fields of it that we wrote last, or are writing.
+    pub intended: Value,
+    pub contest: Contest,
+    /// How often something that it depends on changed.
+    pub inputs: u64,
+    /// What its last run warned of.
+    pub warned: String,
+}
+
+// === impl Known ===
+
+impl Known {
+    pub fn new(object: &Value) -> Self {
+        let (prepared, unreadable) = prepare(object);
+        Self {
+            key: key(object),
+            uid: text(object, "uid"),
+            version: text(object, "resourceVersion"),
+            prepared,
+            unreadable,
+            status: object["status"].clone(),
+            intended: Value::Null,
+            contest: Contest::default(),
+            inputs: 0,
+            warned: String::new(),
+        }
+    }
+
+    /// It has changed. True if it is to be looked at: what it asks for, or its status, is not what
+    /// was known.
+    pub fn update(&mut self, object: &Value) -> bool {
+        let version = text(object, "resourceVersion");
+        if version == self.version || is_older(Some(&version), &self.version) {
+            return false;
+        }
+        self.version = version;
+        let status = &object["status"];
+        let is_intended = |fields: &Map<String, Value>| fields.iter().all(|(name, value)| status[name] == *value);
+        let is_told = self.status == *status || self.intended.as_object().is_some_and(is_intended);
+        self.status = status.clone();
+        let is_same = self.uid == text(object, "uid")
+            && self.prepared.generation == object["metadata"]["generation"].as_i64().unwrap_or_default()
+            && self.prepared.is_at_rest == is_at_rest(object);
+        if !is_same {
+            let inputs = self.inputs;
+            *self = Self { inputs, ..Self::new(object) };
+        }
+        !(is_told && is_same)
+    }
+
+    /// Whether it takes clusters of a set that is bound in its namespace.
+    pub fn looks_at(&self, set: &str) -> bool {
+        let sets = &self.prepared.cluster_sets;
+        sets.is_empty() || sets.iter().any(|name| name == set)
+    }
+
+    /// Whether it sees whole clusters, and all scores.
+    pub fn has_expressions(&self) -> bool {
+        let predicates = self.prepared.predicates.as_deref().unwrap_or_default();
+        predicates.iter().any(|predicate| !predicate.expressions.is_empty())
+    }
+
+    /// Whether it sees an add-on's scores of a resource.
+    pub fn asks_for(&self, resource: &str) -> bool {
+        self.score_resources().any(|asked| asked == resource)
+    }
+
+    pub fn score_resources(&self) -> impl Iterator<Item = &str> {
+        let prioritizers = self.prepared.prioritizers.as_deref().unwrap_or_default();
+        prioritizers.iter().filter_map(|weighted| match &weighted.prioritizer {
+            Prioritizer::AddOn { resource, .. } => Some(resource.as_str()),
+            _ => None,
+        })
+    }
+}
+
+/// Of a name, in bytes: decisions have it as a label's value.
+const LONGEST_NAME: usize = 63;
+
+/// What cannot be read, though the kind's schema let it pass, asks for nothing.
+fn prepare(object: &Value) -> (Prepared, Option<String>) {
+    match Placement::deserialize(object) {
+        Ok(placement) => {
+            let is_too_long = placement.metadata.name.len() > LONGEST_NAME;
+            let why =
+                || format!("metadata.name has more than {LONGEST_NAME} characters, as decisions' labels may have");
+            (Prepared::new(&placement), is_too_long.then(why))
+        }
+        Err(error) => {
+            let (namespace, name) = key(object);
+            let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
+            let metadata = Metadata { namespace, name, generation, ..Metadata::default() };
+            let mut prepared = Prepared::new(&Placement { metadata, ..Placement::default() });
+            prepared.is_at_rest = is_at_rest(object);
+            (prepared, Some(error.to_string()))
+        }
+    }
+}
+
+fn is_at_rest(object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    !metadata["deletionTimestamp"].is_null() || metadata["annotations"][DISABLE_ANNOTATION] == "true"
+}
+
+fn text(object: &Value, field: &str) -> String {
+    object["metadata"][field].as_str().unwrap_or_default().to_owned()
+}

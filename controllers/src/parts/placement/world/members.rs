@@ -1,0 +1,95 @@
+//! Clusters and sets: which Placements can see one.
+
+use placement::objects::{ManagedCluster, ManagedClusterSet};
+use serde_json::Value;
+
+use super::{Known, Woken, World};
+use crate::wakes::Key;
+
+/// A set, and what it says of its members, to tell when that changes.
+pub struct Set {
+    pub set: ManagedClusterSet,
+    selector: Value,
+}
+
+// === impl World ===
+
+impl World {
+    pub(super) fn put_cluster(&mut self, object: Value) -> Woken {
+        let cluster = ManagedCluster::from(object);
+        let name = cluster.name.clone();
+        let before = self.clusters.insert(name.clone(), cluster);
+        let Some(after) = self.clusters.get(&name) else { return Woken::new() };
+        let Some(before) = &before else { return self.seeing(&[after], |_| true) };
+        if differ(before, after) {
+            return self.seeing(&[before, after], |_| true);
+        }
+        // Only expressions see the rest of it.
+        if before.object() == after.object() {
+            return Woken::new();
+        }
+        self.seeing(&[after], Known::has_expressions)
+    }
+
+    pub(super) fn remove_cluster(&mut self, name: &str) -> Woken {
+        let removed = self.clusters.remove(name);
+        removed.map_or_else(Woken::new, |cluster| self.seeing(&[&cluster], |_| true))
+    }
+
+    pub(super) fn put_set(&mut self, object: &Value) -> Woken {
+        let set = ManagedClusterSet::from(object.clone());
+        let selector = object["spec"]["clusterSelector"].clone();
+        let name = set.name.clone();
+        let before = self.sets.insert(name.clone(), Set { set, selector });
+        let after = self.sets.get(&name);
+        match (before, after) {
+            (Some(before), Some(after)) if before.selector == after.selector => Woken::new(),
+            (Some(_), _) => self.known_of(&name).map(|known| known.key.clone()).collect(),
+            (None, _) => self.bound_to(&name),
+        }
+    }
+
+    pub(super) fn remove_set(&mut self, name: &str) -> Woken {
+        let removed = self.sets.remove(name);
+        if removed.is_none() { Woken::new() } else { self.bound_to(name) }
+    }
+
+    /// Placements of a namespace: each tells whether there are bindings at all.
+    pub(super) fn all_in(&self, namespace: &str) -> impl Iterator<Item = Key> {
+        let names = self.placements.get(namespace).into_iter().flat_map(|names| names.values());
+        names.map(|known| known.key.clone())
+    }
+
+    /// Placements that see one of these clusters, by a set that it is in, and `concerns`.
+    pub(super) fn seeing(&self, clusters: &[&ManagedCluster], concerns: impl Fn(&Known) -> bool) -> Woken {
+        let sets = self.sets.values().filter(|set| clusters.iter().any(|cluster| set.set.has(cluster)));
+        let known = sets.flat_map(|set| self.known_of(&set.set.name));
+        known.filter(|known| concerns(known)).map(|known| known.key.clone()).collect()
+    }
+
+    /// A binding counts where there is its set.
+    fn bound_to(&self, set: &str) -> Woken {
+        let namespaces = self.bound.get(set).into_iter().flatten();
+        namespaces.flat_map(|namespace| self.all_in(namespace)).collect()
+    }
+
+    fn known_of(&self, set: &str) -> impl Iterator<Item = &Known> {
+        let namespaces = self.bound.get(set).into_iter().flatten();
+        namespaces.flat_map(move |namespace| self.known_in(namespace, set))
+    }
+
+    fn known_in(&self, namespace: &str, set: &str) -> impl Iterator<Item = &Known> {
+        let names = self.placements.get(namespace).into_iter().flat_map(|names| names.values());
+        names.filter(move |known| known.looks_at(set))
+    }
+}
+
+/// Whether anything else than an expression may tell them apart.
+fn differ(before: &ManagedCluster, after: &ManagedCluster) -> bool {
+    let quantities = |cluster: &ManagedCluster| (cluster.cpu.map(f64::to_bits), cluster.memory.map(f64::to_bits));
+    before.labels != after.labels
+        || before.claims != after.claims
+        || before.taints != after.taints
+        || before.is_deleting != after.is_deleting
+        || quantities(before) != quantities(after)
+}

@@ -1,0 +1,216 @@
+//! Placements are scheduled, with upstream's kinds and the rights that the chart grants.
+
+mod bad_input;
+mod choice;
+mod conflicts;
+mod kinds;
+mod prioritizers;
+mod reasons;
+mod stillness;
+mod upkeep;
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use parking_lot::MutexGuard;
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
+use crate::registration::alone;
+use crate::rights::{rendered, started};
+
+const GROUP: &str = "cluster.open-cluster-management.io";
+const STANDING_BY: &str = "cluster_gateway_controllers_standing_by";
+const WRITES: &str = "cluster_gateway_placement_writes_total";
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "placement: two sets by label, claim and expression, as upstream writes it", choice::golden),
+        test(fixture, "placement: 250 clusters, 90, none", choice::slices),
+        test(fixture, "placement: groups by selector, then by size", choice::groups),
+        test(fixture, "placement: what is satisfied, and what is not", reasons::each),
+        test(fixture, "placement: a binding of a set that comes later", reasons::late_set),
+        test(fixture, "placement: balance, and what steady is worth", prioritizers::balance_and_steady),
+        test(fixture, "placement: an add-on's score, and its end", prioritizers::scores),
+        test(fixture, "placement: clusters with the most to allocate", prioritizers::resources),
+        test(fixture, "placement: a toleration ends to the second", upkeep::toleration),
+        test(fixture, "placement: what a hand edited is put back, and what is foreign goes", upkeep::put_back),
+        test(fixture, "placement: one that cannot be evaluated keeps its decisions", upkeep::misconfigured),
+        test(fixture, "placement: sets, labels and bindings are followed, and nobody else runs", upkeep::followed),
+        test(fixture, "placement: another of its name has the decisions of the one before", upkeep::recreated),
+        test(fixture, "placement: kinds that come later", kinds::late),
+        test(fixture, "placement: a restart writes nothing", stillness::restart),
+        test(fixture, "placement: beside another scheduler it stands by", conflicts::stands_by),
+        test(fixture, "placement: decisions that another scheduler writes are left alone", conflicts::left_alone),
+        test(fixture, "placement: one that would choose otherwise for ever is left", conflicts::unstable),
+        test(fixture, "placement: bad input is answered, and nobody else affected", bad_input::answered),
+    ]
+}
+
+/// The part, as the chart installs it in `place`, which is also where its Placements are.
+struct Place<'t> {
+    testbed: &'t Testbed,
+    name: &'static str,
+    running: Running,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl<'t> Place<'t> {
+    fn start(testbed: &'t Testbed, name: &'static str) -> Result<Self> {
+        let place = Self::install(testbed, name, "controllers.parts.placement=true")?;
+        wait::until_true("that it schedules", SOON, || place.stands_by(false))?;
+        Ok(place)
+    }
+
+    fn install(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
+        // Two of these at once would schedule each other's Placements.
+        let alone = alone();
+        apply(testbed, &[namespace(name)])?;
+        let running = started(testbed, name, &rendered(testbed, name, values)?)?;
+        Ok(Self { testbed, name, running, _alone: alone })
+    }
+
+    fn stands_by(&self, expected: bool) -> Result<bool> {
+        let series = format!("{STANDING_BY}{{controller=\"placement\"}} {}", u8::from(expected));
+        Ok(self.running.metrics()?.lines().any(|line| line == series))
+    }
+
+    /// Sets of these names, each with the clusters that say so, bound here.
+    fn sets(&self, names: &[&str]) -> Result<()> {
+        let objects: Vec<Value> = names.iter().flat_map(|name| [set(name), binding(self.name, name)]).collect();
+        apply(self.testbed, &objects)
+    }
+
+    fn place(&self, name: &str, spec: &Value) -> Result<()> {
+        apply(self.testbed, &[placement(self.name, name, spec)])
+    }
+
+    fn ok(&self, line: &str) -> Result<String> {
+        self.testbed.hub.server.kubectl().ok(line)
+    }
+
+    fn json(&self, line: &str) -> Result<Value> {
+        serde_json::from_str(&self.ok(&format!("{line} -o json"))?).context("JSON")
+    }
+
+    /// A merge patch of an object of no namespace, or of this one.
+    fn patch(&self, what: &str, more: &[&str], patch: &Value) -> Result<()> {
+        let patch = patch.to_string();
+        let mut words = vec!["patch", "-n", self.name];
+        words.extend(what.split(' '));
+        words.extend(["--type=merge", "-p", &patch]);
+        words.extend(more);
+        self.testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+    }
+
+    fn status(&self, what: &str, status: &Value) -> Result<()> {
+        self.patch(what, &["--subresource=status"], &json!({"status": status}))
+    }
+
+    /// The decisions of a Placement, in the order of their numbers.
+    fn decisions(&self, name: &str) -> Result<Vec<Value>> {
+        let line = format!("get placementdecisions -n {} -l {GROUP}/placement={name}", self.name);
+        let mut all = self.json(&line)?["items"].as_array().cloned().unwrap_or_default();
+        all.sort_by_key(number);
+        Ok(all)
+    }
+
+    fn chosen(&self, name: &str) -> Result<Vec<String>> {
+        Ok(self.decisions(name)?.iter().flat_map(clusters).collect())
+    }
+
+    /// Waits until its decisions name these clusters, and its status counts them.
+    fn wait_chosen(&self, name: &str, expected: &[&str]) -> Result<()> {
+        wait::until(&format!("{name} to choose {expected:?}"), SOON, || {
+            let chosen = self.chosen(name)?;
+            ensure!(chosen == expected && !self.decisions(name)?.is_empty(), "{chosen:?}");
+            let told = self.placement(name)?["status"]["numberOfSelectedClusters"].clone();
+            ensure!(told == expected.len(), "{told} are told");
+            Ok(())
+        })
+    }
+
+    fn placement(&self, name: &str) -> Result<Value> {
+        self.json(&format!("get placement {name} -n {}", self.name))
+    }
+
+    fn condition(&self, name: &str, of: &str) -> Result<Value> {
+        let conditions = self.placement(name)?["status"]["conditions"].as_array().cloned().unwrap_or_default();
+        conditions.into_iter().find(|condition| condition["type"] == of).context("no such condition")
+    }
+
+    /// Waits for `status/reason` of a condition; returns its message.
+    fn wait_condition(&self, name: &str, of: &str, expected: &str) -> Result<String> {
+        wait::until(&format!("{of} of {name} to be {expected}"), SOON, || {
+            let found = self.condition(name, of)?;
+            let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+            ensure!(format!("{}/{}", text("status"), text("reason")) == expected, "{found}");
+            Ok(text("message"))
+        })
+    }
+
+    fn wait_event(&self, name: &str, reason: &str) -> Result<String> {
+        wait::until(&format!("an Event {reason} on {name}"), SOON, || {
+            crate::fixture::event(self.testbed, self.name, name, reason)
+        })
+    }
+
+    fn metric(&self, name: &str, labels: &str) -> Result<f64> {
+        self.running.metric(name, labels)
+    }
+
+    /// Ends it, and takes away what would have the next one busy.
+    fn end(mut self, clusters: &[&str], sets: &[&str]) -> Result<()> {
+        self.running.controllers.take().context("they run")?.stop()?;
+        self.ok(&format!("delete placements,placementdecisions,managedclustersetbindings --all -n {}", self.name))?;
+        for (kind, names) in [("managedclusters", clusters), ("managedclustersets", sets)] {
+            if !names.is_empty() {
+                self.ok(&format!("delete {kind} {} --ignore-not-found", names.join(" ")))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Of a decision, counted from 1.
+fn number(decision: &Value) -> usize {
+    let name = decision["metadata"]["name"].as_str().unwrap_or_default();
+    name.rsplit('-').next().and_then(|number| number.parse().ok()).unwrap_or(usize::MAX)
+}
+
+fn clusters(decision: &Value) -> Vec<String> {
+    let list = decision["status"]["decisions"].as_array().into_iter().flatten();
+    list.map(|one| one["clusterName"].as_str().unwrap_or_default().to_owned()).collect()
+}
+
+fn set(name: &str) -> Value {
+    json!({"apiVersion": format!("{GROUP}/v1beta2"), "kind": "ManagedClusterSet", "metadata": {"name": name},
+        "spec": {"clusterSelector": {"selectorType": "ExclusiveClusterSetLabel"}}})
+}
+
+fn binding(namespace: &str, set: &str) -> Value {
+    json!({"apiVersion": format!("{GROUP}/v1beta2"), "kind": "ManagedClusterSetBinding",
+        "metadata": {"name": set, "namespace": namespace}, "spec": {"clusterSet": set}})
+}
+
+/// A cluster of a set, with labels.
+fn cluster(name: &str, set: &str, labels: &Value) -> Value {
+    let mut labels = labels.clone();
+    labels[format!("{GROUP}/clusterset")] = set.into();
+    json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ManagedCluster",
+        "metadata": {"name": name, "labels": labels}, "spec": {"hubAcceptsClient": false}})
+}
+
+fn placement(namespace: &str, name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": format!("{GROUP}/v1beta1"), "kind": "Placement",
+        "metadata": {"name": name, "namespace": namespace}, "spec": spec})
+}
+
+/// Of a policy that takes these prioritizers alone.
+fn exactly(weights: &[(&str, i32)]) -> Value {
+    let of = |(name, weight): &(&str, i32)| json!({"scoreCoordinate": {"type": "BuiltIn", "builtIn": name}, "weight": weight});
+    json!({"mode": "Exact", "configurations": weights.iter().map(of).collect::<Vec<_>>()})
+}

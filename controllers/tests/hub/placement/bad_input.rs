@@ -1,0 +1,116 @@
+//! What is wrong with a Placement, or with what it depends on, is told there, and affects no other.
+
+use anyhow::{Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use serde_json::{Value, json};
+
+use super::{GROUP, Place, cluster};
+use crate::fixture::{SOON, apply, namespace};
+
+/// Specs that cannot be evaluated, and what their message has to say.
+fn wrong() -> Vec<(&'static str, Value, &'static str)> {
+    let cel =
+        |text: &str| json!({"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": [text]}}}]});
+    let coordinate = |coordinate: Value| json!({"prioritizerPolicy": {"mode": "Exact", "configurations": [{"scoreCoordinate": coordinate, "weight": 1}]}});
+    let label =
+        json!({"requiredClusterSelector": {"labelSelector": {"matchExpressions": [{"key": "a", "operator": "Like"}]}}});
+    vec![
+        ("equal", json!({"tolerations": [{"operator": "Equal", "value": "x"}]}), "operator must be Exists"),
+        ("exists", json!({"tolerations": [{"key": "a", "operator": "Exists", "value": "x"}]}), "value should be empty"),
+        ("mode", json!({"prioritizerPolicy": {"mode": "Loud"}}), "mode: Loud"),
+        ("prioritizer", coordinate(json!({"type": "BuiltIn", "builtIn": "Luck"})), "Luck"),
+        ("add-on", coordinate(json!({"type": "AddOn"})), "addOn should not be empty"),
+        ("syntax", cel("1 +"), "compilation failed"),
+        ("operator", json!({"predicates": [label]}), "Like"),
+        ("size", json!({"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": "abc"}}}), "abc"),
+    ]
+}
+
+/// Sizes and counts that mean no limit, or nothing.
+fn odd() -> Vec<(&'static str, Value)> {
+    let size = |size: Value| json!({"decisionStrategy": {"groupStrategy": {"clustersPerDecisionGroup": size}}});
+    vec![("size-none", size(json!("0%"))), ("size-most", size(json!("200%"))), ("size-below", size(json!(-1)))]
+}
+
+pub fn answered(testbed: &Testbed) -> Result<()> {
+    let place = Place::start(testbed, "placement-bad")?;
+    // Two sets with a cluster in both.
+    place.sets(&["bad"])?;
+    let overlapping = json!({"apiVersion": format!("{GROUP}/v1beta2"), "kind": "ManagedClusterSet",
+        "metadata": {"name": "bad-too"}, "spec": {"clusterSelector": {"selectorType": "LabelSelector",
+            "labelSelector": {"matchLabels": {"bad": "too"}}}}});
+    let mut tainted = cluster("bad2", "bad", &json!({"bad": "too"}));
+    tainted["spec"]["taints"] = json!([{"key": "old", "effect": "NoSelect"}]);
+    apply(
+        testbed,
+        &[overlapping, super::binding(place.name, "bad-too"), cluster("bad1", "bad", &json!({"bad": "too"})), tainted],
+    )?;
+    let mut refused = Vec::new();
+    for (name, spec, message) in wrong() {
+        // What the kind's schema refuses already nobody need judge.
+        if place.place(name, &spec).is_err() {
+            refused.push(name);
+            continue;
+        }
+        let told = place.wait_condition(name, "PlacementMisconfigured", "True/Misconfigured")?;
+        ensure!(told.contains(message), "{name}: {told}");
+        ensure!(place.decisions(name)?.is_empty(), "{name} has decisions");
+    }
+    ensure!(refused.len() <= 4, "{refused:?} are refused by the schema");
+    for (name, spec) in odd() {
+        if place.place(name, &spec).is_ok() {
+            place.wait_chosen(name, &["bad1"])?;
+            ensure!(place.decisions(name)?.len() == 1, "{name} is one group");
+        }
+    }
+    // Steps without end: the run has a bound, and so has each expression.
+    let costly = "[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, \
+        [1,2,3,4,5,6,7,8,9,10].all(d, [1,2,3,4,5,6,7,8,9,10].all(e, [1,2,3,4,5,6,7,8,9,10].all(f, a+b+c+d+e+f > 0))))))";
+    let costly = json!({"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": [costly]}}}]});
+    place.place("costly", &costly)?;
+    place.wait_condition("costly", "PlacementSatisfied", "False/NoManagedClusterMatched")?;
+    let string = json!({"predicates": [{"requiredClusterSelector": {"celSelector": {"celExpressions": ["'yes'"]}}}]});
+    place.place("string", &string)?;
+    place.wait_condition("string", "PlacementSatisfied", "False/NoManagedClusterMatched")?;
+    place.place("none", &json!({"numberOfClusters": 0}))?;
+    place.wait_condition("none", "PlacementSatisfied", "False/NoManagedClusterMatched")?;
+    // A taint without a time is older than any toleration; one for ever tolerates it.
+    let tolerated = |more: Value| {
+        let mut toleration = json!({"key": "old", "operator": "Exists"});
+        toleration.as_object_mut().expect("an object").extend(more.as_object().cloned().unwrap_or_default());
+        json!({"tolerations": [toleration]})
+    };
+    place.place("tolerant", &tolerated(json!({})))?;
+    place.wait_chosen("tolerant", &["bad1", "bad2"])?;
+    place.place("impatient", &tolerated(json!({"tolerationSeconds": 3600})))?;
+    place.wait_chosen("impatient", &["bad1"])?;
+    let long = "p".repeat(64);
+    place.place(&long, &json!({}))?;
+    let told = place.wait_condition(&long, "PlacementMisconfigured", "True/Misconfigured")?;
+    ensure!(told.contains("metadata.name has more than 63"), "{told}");
+    outside(&place)?;
+    place.end(&["bad1", "bad2"], &["bad", "bad-too"])
+}
+
+/// A score that no add-on may tell is refused by the schema, or counts and is warned of.
+fn outside(place: &Place<'_>) -> Result<()> {
+    let score = json!({"apiVersion": format!("{GROUP}/v1alpha1"), "kind": "AddOnPlacementScore",
+        "metadata": {"name": "loud", "namespace": "bad1"}});
+    apply(place.testbed, &[namespace("bad1"), score])?;
+    let patch = json!({"status": {"scores": [{"name": "s", "value": 1000}]}}).to_string();
+    let words = ["patch", "addonplacementscore", "loud", "-n", "bad1", "--subresource=status", "--type=merge", "-p"];
+    let output = place.testbed.hub.server.kubectl().args(words.into_iter().chain([patch.as_str()])).run()?;
+    if output.status != 0 {
+        ensure!(output.stderr.contains("less than or equal to 100"), "{output:?}");
+        return Ok(());
+    }
+    let add_on = json!({"type": "AddOn", "addOn": {"resourceName": "loud", "scoreName": "s"}});
+    let policy = json!({"mode": "Exact", "configurations": [{"scoreCoordinate": add_on, "weight": 1}]});
+    place.place("loud", &json!({"prioritizerPolicy": policy}))?;
+    wait::until("a warning", SOON, || {
+        let note = place.wait_event("loud", "DecisionUpdate")?;
+        ensure!(note.contains("outside -100..100"), "{note}");
+        Ok(())
+    })
+}

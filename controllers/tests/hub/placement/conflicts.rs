@@ -1,0 +1,106 @@
+//! Other schedulers, and Placements that are never content.
+
+use anyhow::{Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{Place, WRITES, cluster, exactly};
+use crate::fixture::{SOON, apply, event, namespace};
+
+const THEIRS: &str = "placement-theirs";
+
+/// Upstream's Lease, renewed now.
+fn lease(holder: &str, seconds: i32) -> Value {
+    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "placement-lock", "namespace": THEIRS},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": now}})
+}
+
+pub fn stands_by(testbed: &Testbed) -> Result<()> {
+    let mut place = Place::start(testbed, "placement-stands-by")?;
+    place.sets(&["stands-by"])?;
+    apply(testbed, &[cluster("stands-by1", "stands-by", &json!({})), namespace(THEIRS)])?;
+    place.place("before", &json!({"clusterSets": ["stands-by"]}))?;
+    place.wait_chosen("before", &["stands-by1"])?;
+    // In any namespace.
+    apply(testbed, &[lease("theirs", 3600)])?;
+    wait::until_true("that it stands by", SOON, || place.stands_by(true))?;
+    ensure!(place.running.get("/readyz?verbose")?.contains("placement-rival"), "it does not say so");
+    let told = wait::until("an Event", SOON, || event(testbed, THEIRS, "placement-lock", "StandingBy"))?;
+    ensure!(told.contains("theirs") && told.contains("--never-stand-by=placement"), "{told}");
+    let nobody = place.running.get("/debug/placement?name=placement-stands-by/before")?;
+    ensure!(nobody.contains("stands by"), "{nobody}");
+    place.place("during", &json!({"clusterSets": ["stands-by"]}))?;
+    let writes = place.metric(WRITES, "")?;
+    // A restart finds the Lease as well.
+    place.running.restart()?;
+    wait::until_true("that it stands by again", SOON, || place.stands_by(true))?;
+    ensure!(
+        place.decisions("during")?.is_empty() && place.metric(WRITES, "")? == 0.0,
+        "it writes beside them ({writes})"
+    );
+    // They die: when their Lease has run out, it goes on.
+    apply(testbed, &[lease("theirs", 2)])?;
+    place.wait_chosen("during", &["stands-by1"])?;
+    ensure!(!place.running.get("/readyz?verbose")?.contains("[-]placement-rival"), "it is not ready");
+    place.end(&[], &[])?;
+    // One that does not look works in spite of them.
+    let values = "controllers.parts.placement=true,controllers.neverStandBy={placement}";
+    let place = Place::install(testbed, "placement-stands-by", values)?;
+    apply(testbed, &[lease("theirs", 3600)])?;
+    place.sets(&["stands-by"])?;
+    place.place("beside", &json!({"clusterSets": ["stands-by"]}))?;
+    place.wait_chosen("beside", &["stands-by1"])?;
+    place.ok("delete lease placement-lock -n placement-theirs")?;
+    place.end(&["stands-by1"], &["stands-by"])
+}
+
+pub fn left_alone(testbed: &Testbed) -> Result<()> {
+    let mut place = Place::start(testbed, "placement-left-alone")?;
+    place.sets(&["left-alone"])?;
+    apply(testbed, &["left-alone1", "left-alone2"].map(|name| cluster(name, "left-alone", &json!({}))))?;
+    let one = json!({"clusterSets": ["left-alone"], "numberOfClusters": 1});
+    place.place("theirs", &one)?;
+    place.place("ours", &one)?;
+    place.wait_chosen("theirs", &["left-alone1"])?;
+    place.wait_chosen("ours", &["left-alone2"])?;
+    let scheduler = ["--subresource=status", "--field-manager=placement"];
+    let other = json!({"status": {"decisions": [{"clusterName": "left-alone2", "reason": ""}]}});
+    place.patch("placementdecision theirs-decision-1", &scheduler, &other)?;
+    let told = place.wait_event("theirs", "SchedulerConflict")?;
+    ensure!(told.starts_with("placement writes the decisions"), "{told}");
+    // What would be written otherwise is not; others are followed.
+    place.ok("delete managedcluster left-alone2")?;
+    place.wait_chosen("ours", &["left-alone1"])?;
+    ensure!(place.chosen("theirs")? == ["left-alone2"], "it is fought over");
+    // Somebody cares: it is ours again.
+    place.place("theirs", &json!({"clusterSets": ["left-alone"], "numberOfClusters": 2}))?;
+    place.wait_chosen("theirs", &["left-alone1"])?;
+    // What another scheduler has left is taken over, and not written where it is right.
+    place.patch("placementdecision ours-decision-1", &scheduler, &json!({"status": {"decisions": []}}))?;
+    place.wait_event("ours", "SchedulerConflict")?;
+    place.running.restart()?;
+    place.wait_chosen("ours", &["left-alone1"])?;
+    place.end(&["left-alone1"], &["left-alone"])
+}
+
+pub fn unstable(testbed: &Testbed) -> Result<()> {
+    let place = Place::start(testbed, "placement-unstable")?;
+    place.sets(&["unstable"])?;
+    apply(testbed, &["unstable1", "unstable2"].map(|name| cluster(name, "unstable", &json!({}))))?;
+    let policy = exactly(&[("Steady", -1)]);
+    let spec = json!({"clusterSets": ["unstable"], "numberOfClusters": 1, "prioritizerPolicy": policy});
+    place.place("flaps", &spec)?;
+    let told = place.wait_event("flaps", "Unstable")?;
+    ensure!(told.contains("after 3 rounds"), "{told}");
+    // One is created, and its list written three times, and three statuses at most.
+    let writes = place.metric(WRITES, "")?;
+    ensure!((4.0..=7.0).contains(&writes), "{writes} writes");
+    place.place("calm", &json!({"clusterSets": ["unstable"]}))?;
+    place.wait_chosen("calm", &["unstable1", "unstable2"])?;
+    ensure!(place.chosen("flaps")?.len() == 1, "it has a cluster");
+    place.end(&["unstable1", "unstable2"], &["unstable"])
+}
