@@ -51,6 +51,7 @@ targets!(
     registered,
     registration,
     route,
+    server_timing,
     secret,
 );
 
