@@ -101,6 +101,9 @@ fn remedy(what: &str) -> &'static str {
     if says(&["another operation"]) {
         "a helm that was killed has left the release locked: see `helm history`, then `helm rollback` to a revision that \
          was deployed, or `helm uninstall` if there is none, and run the same command again"
+    } else if says(&["invalid ownership metadata"]) {
+        "something else installed that object: of the Go cluster-gateway, only swap the image (docs/migration.md), or \
+         remove it first; of anything else, choose another --namespace"
     } else if says(&["reset-then-reuse-values"]) {
         "use helm 3.14 or later"
     } else if says(&["cluster unreachable"]) {
@@ -121,6 +124,9 @@ mod tests {
     fn what_helm_says_has_a_remedy() {
         let locked = "Error: UPGRADE FAILED: another operation (install/upgrade/rollback) is in progress";
         assert!(remedy(locked).contains("helm rollback"));
+        let others = "Error: Unable to continue with install: ServiceAccount \"cluster-gateway\" in namespace \
+                      \"vela-system\" exists and cannot be imported into the current release: invalid ownership metadata";
+        assert!(remedy(others).contains("Go cluster-gateway"));
         assert!(remedy("Error: unknown flag: --reset-then-reuse-values").contains("3.14"));
         assert!(remedy("Error: UPGRADE FAILED: context deadline exceeded").contains("--wait"));
         assert!(remedy("Error: Kubernetes cluster unreachable: dial tcp").contains("--context"));

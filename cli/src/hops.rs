@@ -58,6 +58,7 @@ impl Hop {
             (Some(Side::Caller), _) => Self::Registration,
             (Some(Side::Gateway), _) if says(&["its Secret cannot be used"]) => Self::Registration,
             (Some(Side::Gateway), _) | (None, Kind::Plain(502..=504)) => Self::Gateway,
+            (None, _) if trouble::is_of_registration(failure) => Self::Registration,
             (Some(Side::Tunnel), _)
                 if says(&[
                     "cannot reach any tunnel-server",
@@ -72,6 +73,12 @@ impl Hop {
             (Some(Side::Member), _) if says(&["rejected the", "failed to issue credential"]) => Self::Credential,
             (Some(Side::Member) | None, _) => Self::Member,
         }
+    }
+
+    /// The same of one that came after the hub had taken the person's credential. The Go
+    /// cluster-gateway passes on what members answer: theirs is a 401, then.
+    pub fn admitted(failure: &Failure) -> Self {
+        if is_passed_on(failure) { Self::Credential } else { Self::of(failure) }
     }
 
     /// What to look at, where the failure itself does not say.
@@ -97,6 +104,11 @@ impl Hop {
             ),
         }
     }
+}
+
+/// Whether a member refused the registered credential, if the hub had taken the person's.
+pub fn is_passed_on(failure: &Failure) -> bool {
+    failure.side == Some(Side::Caller) && failure.kind == Kind::Answered(401)
 }
 
 /// What to do about a failure of a request for a cluster, at `hop`.
@@ -138,6 +150,12 @@ mod tests {
         assert_eq!(hop(Some(Side::Caller), Kind::Answered(403), "clustergateways is forbidden"), Hop::Registration);
         assert_eq!(hop(Some(Side::Caller), Kind::Answered(404), "no such cluster"), Hop::Registration);
         assert_eq!(hop(Some(Side::Caller), Kind::Answered(401), "Unauthorized"), Hop::Hub);
+        let refused = Failure { side: Some(Side::Caller), kind: Kind::Answered(401), ..Failure::own("Unauthorized") };
+        assert_eq!(Hop::admitted(&refused), Hop::Credential);
+        let unusable = "500: Internal Server Error: \"/apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/proxy/\
+                        version\": failed creating cluster proxy client berlin: unable to parse bytes as PEM block";
+        assert_eq!(hop(None, Kind::Plain(500), unusable), Hop::Registration);
+        assert_eq!(hop(None, Kind::Plain(500), "500: Internal Server Error: \"/version\": panic"), Hop::Member);
         assert_eq!(hop(None, Kind::Plain(503), "503: service unavailable"), Hop::Gateway);
         assert_eq!(hop(None, Kind::Answered(403), "version is forbidden"), Hop::Member);
     }

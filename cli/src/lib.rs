@@ -10,6 +10,7 @@ mod claim;
 mod command;
 mod completion;
 mod contexts;
+mod crossing;
 mod dashboard;
 mod expiry;
 mod findings;

@@ -53,7 +53,11 @@ impl Need {
 
 /// Of a right: somebody's, who is called `who`.
 pub fn right(who: &str, need: &Need, namespace: &str, allowed: bool) -> Finding {
-    let place = if need.namespaced { format!(" in {namespace}") } else { String::new() };
+    let place = match namespace {
+        _ if !need.namespaced => String::new(),
+        "" => " in all namespaces".to_owned(),
+        namespace => format!(" in {namespace}"),
+    };
     let told = need.told();
     if allowed {
         return Finding::good(format!("{who} may {told}{place}"));

@@ -8,7 +8,7 @@ use fleet::{Cluster, Failure, Kind};
 use serde::Serialize;
 
 use crate::expiry::{self, Expiry};
-use crate::hops::Hop;
+use crate::hops::{self, Hop};
 use crate::{span, text_table, trouble};
 
 /// What was learned of a cluster.
@@ -151,7 +151,9 @@ fn standing(facts: &Facts) -> (&'static str, String) {
 /// What a failure means for whoever wants to use the cluster.
 fn word(failure: &Failure) -> &'static str {
     match (failure.side, failure.kind) {
-        (Some(Side::Caller), Kind::Answered(401 | 403)) => "Forbidden",
+        // The hub has just listed the clusters for the same person.
+        _ if hops::is_passed_on(failure) => "CredentialRefused",
+        (Some(Side::Caller), Kind::Answered(403)) => "Forbidden",
         (Some(Side::Caller), _) => "Unregistered",
         (Some(Side::Hub), _) => "HubFailed",
         (Some(Side::Gateway), _) => "GatewayFailed",
@@ -229,6 +231,7 @@ berlin   Unknown   -         -         Const           1/2      ServiceAccountTo
             Row::new(&facts(Some(Err(failure))), 0).status
         };
         assert_eq!(failed(Some(Side::Caller), Kind::Answered(403), "is forbidden"), "Forbidden");
+        assert_eq!(failed(Some(Side::Caller), Kind::Answered(401), "Unauthorized"), "CredentialRefused");
         assert_eq!(failed(Some(Side::Tunnel), Kind::Answered(503), "dial tcp"), "TunnelDown");
         assert_eq!(failed(Some(Side::Member), Kind::Answered(503), "dial tcp"), "Unreachable");
         let refused = "cluster \"berlin\" rejected the registered credential";

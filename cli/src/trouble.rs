@@ -96,6 +96,14 @@ pub fn cause(failure: &Failure) -> String {
 /// What whoever reads this can do; empty where the message is all there is to say.
 pub fn remedy(failure: &Failure) -> String {
     let step = match failure.kind {
+        Kind::Answered(401) if failure.cluster.is_some() => {
+            "renew the credential in your kubeconfig; if `kubectl clusters list` works with it, the member refused the \
+             registered one: `kubectl clusters probe` says what to do"
+        }
+        Kind::Plain(500) if is_of_registration(failure) => {
+            "correct what the message names: the cluster's Secret, or, for a cluster behind a tunnel, the gateway's \
+             --proxy-host (the Go cluster-gateway needs OCM's cluster-proxy there)"
+        }
         Kind::Answered(401) => "renew the credential in your kubeconfig, or choose another --context",
         Kind::Plain(404) if failure.cluster.is_none() => INSTALL,
         Kind::Plain(404) => {
@@ -114,6 +122,13 @@ pub fn remedy(failure: &Failure) -> String {
 /// not have (kube-apiserver, `http.NotFound`). A failure of one cluster may be the member's own.
 pub fn is_without_gateway(failure: &Failure) -> bool {
     failure.kind == Kind::Plain(404) && failure.cluster.is_none()
+}
+
+/// Whether the Go cluster-gateway could not use what is registered: it answers before it asks the
+/// member (apiserver's `responsewriters.InternalError`), and names a path that no member sees.
+pub fn is_of_registration(failure: &Failure) -> bool {
+    failure.kind == Kind::Plain(500)
+        && failure.message.contains(&format!("\"/apis/{}/{}/clustergateways/", api::GROUP, api::VERSION))
 }
 
 /// Of a request for the gateway's API.

@@ -9,6 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 use tokio::time::Instant;
 
+use crate::crossing::Crossing;
 use crate::expiry::{self, Expiry, now};
 use crate::hops::Hop;
 use crate::look::version;
@@ -51,18 +52,24 @@ pub async fn walk(session: &Session, name: &ClusterName, steps: &mut Vec<Step>) 
     good(Hop::Hub, Some(took), format!("Kubernetes {told}"));
     let took = gateway(session).await.map_err(at(Hop::Gateway))?;
     good(Hop::Gateway, Some(took), "the hub's aggregator reaches it".to_owned());
-    let (kind, told) = registered(session, name).await.map_err(|failure| End { hop: Hop::of(&failure), failure })?;
-    good(Hop::Registration, None, told);
+    let (kind, told) = registered(session, name).await.map_err(|failure| End { hop: unread(&failure), failure })?;
     let client = session.fleet.client(name);
     let answer = session.bounded(version(&client)).await;
     let passed = match &answer {
         Ok(_) => Hop::Member,
-        Err(failure) => Hop::of(failure),
+        Err(failure) => Hop::admitted(failure),
     };
-    for hop in
-        Hop::to(kind.as_ref()).into_iter().filter(|hop| (Hop::TunnelServer..Hop::Member).contains(hop) && *hop < passed)
-    {
-        good(hop, None, "passed".to_owned());
+    if passed != Hop::Registration {
+        good(Hop::Registration, None, told);
+    }
+    let mut tunnel = Hop::to(kind.as_ref());
+    tunnel.retain(|hop| (Hop::TunnelServer..Hop::Member).contains(hop) && *hop < passed);
+    if !tunnel.is_empty() {
+        let crossing = Crossing::last(session, name).await;
+        for hop in tunnel {
+            let (took, told) = crossing.step(hop);
+            good(hop, took, told);
+        }
     }
     let (told, took) = answer.map_err(at(passed))?;
     good(Hop::Member, Some(took), format!("Kubernetes {told}"));
@@ -71,10 +78,19 @@ pub async fn walk(session: &Session, name: &ClusterName, steps: &mut Vec<Step>) 
             (Mark::Good, Some(took), format!("accepted, as {user}{}", ends(session, name).await))
         }
         Err(failure) if is_refused_by_hub(&failure) => (Mark::Warning, None, UNASKED.to_owned()),
-        Err(failure) => return Err(End { hop: Hop::of(&failure).max(Hop::Member), failure }),
+        Err(failure) => return Err(End { hop: Hop::admitted(&failure).max(Hop::Member), failure }),
     };
     steps.push(Step { mark, hop: Hop::Credential, took, told });
     Ok(())
+}
+
+/// Where the way ends if the gateway does not tell of the cluster. The Go cluster-gateway says 404
+/// of the Secret, and no side.
+fn unread(failure: &Failure) -> Hop {
+    match failure.kind {
+        Kind::Answered(404) => Hop::Registration,
+        _ => Hop::of(failure),
+    }
 }
 
 async fn gateway(session: &Session) -> Result<Duration, Failure> {

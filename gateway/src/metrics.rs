@@ -40,7 +40,7 @@ use self::recent::Recent;
 pub use self::second_look::SecondLooks;
 pub use self::tunnel::TunnelMetrics;
 use self::tunnel_open::LastTunnelOpen;
-pub use self::tunnel_open::TunnelOpen;
+pub use self::tunnel_open::{TunnelHop, TunnelOpen};
 pub use self::verb::Verb;
 
 /// Seconds. From a cached discovery answer to the 60 s an API server gives ordinary requests.

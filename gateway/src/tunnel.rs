@@ -21,7 +21,7 @@ use net::proxy::Opened;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 use traces::Trace;
-use tunnel::{ClusterName, Destination};
+use tunnel::{ClusterName, Destination, Timing};
 
 use self::attempts::OpenRequest;
 pub use self::embedded::{Embedded, EmbeddedConfig};
@@ -29,7 +29,7 @@ pub use self::error::TunnelError;
 use self::error::{Cause, Missing};
 pub use self::remote::{Remote, RemoteConfig};
 use self::stream::Tunnelled;
-use crate::metrics::{ClusterMetrics, TunnelMetrics, TunnelOpen};
+use crate::metrics::{ClusterMetrics, TunnelHop, TunnelMetrics, TunnelOpen};
 use crate::spans;
 
 /// What a member's API server is called from inside its cluster: the name in its certificate, and
@@ -123,7 +123,8 @@ impl TunnelDialer {
             let opened = embedded.open(&self.cluster, &API_SERVER, deadline).await;
             spans::ended(span, &opened, |refusal| refusal.reason.as_str());
             let word = opened.as_ref().map_or_else(|refusal| refusal.reason.as_str(), |_| OPENED);
-            attempt.asked(None, word, asked.elapsed(), None);
+            let timing = opened.as_ref().map_or_else(|_| Timing::default(), Tunnelled::timing);
+            attempt.asked(TunnelHop { server: None, outcome: word, took: asked.elapsed(), round_trip: None, timing });
             match opened {
                 Ok(stream) => return Ok(stream),
                 Err(refusal) if refusal.reason.is_worth_another_try() => missing.refused_here(refusal),

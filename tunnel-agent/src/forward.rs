@@ -18,7 +18,7 @@ use tokio::net::TcpStream;
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
 use tunnel::bridge::bridge_within;
-use tunnel::{Destination, Gauge, Hop, Incoming, Reason, Refusal};
+use tunnel::{Destination, Gauge, Hop, Incoming, Reason, Refusal, Timing};
 
 pub use self::dial::Failure;
 use self::lookup::Lookups;
@@ -95,9 +95,10 @@ impl Forwarder {
         };
         match dialled {
             Ok(socket) => {
-                self.metrics.dial_seconds.observe(started.elapsed());
+                let took = started.elapsed();
+                self.metrics.dial_seconds.observe(took);
                 self.metrics.connected.inc();
-                self.join(incoming, destination, socket)
+                self.join(incoming, destination, socket, Timing::of_dial(took))
             }
             Err(failure) => {
                 self.refuse(incoming, &failure);
@@ -114,9 +115,15 @@ impl Forwarder {
 
     /// The bridge is boxed by itself: a block that awaits what it was given keeps room for it
     /// twice.
-    fn join(self: &Arc<Self>, incoming: Incoming, destination: Destination, socket: TcpStream) -> Option<BridgeFuture> {
+    fn join(
+        self: &Arc<Self>,
+        incoming: Incoming,
+        destination: Destination,
+        socket: TcpStream,
+        timing: Timing,
+    ) -> Option<BridgeFuture> {
         // The asker is gone: the socket is closed by being dropped.
-        let stream = incoming.accept().ok()?;
+        let stream = incoming.accept_timed(timing).ok()?;
         let gauge = Arc::new(Gauge::default());
         let listed = self.streams.list(Arc::clone(&gauge));
         let bridge = Box::pin(bridge_within(stream, socket, gauge, true, self.streams.budget()));

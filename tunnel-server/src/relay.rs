@@ -14,9 +14,10 @@ use std::sync::atomic::AtomicUsize;
 
 use net::permit::Permit;
 use net::words;
+use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 use tunnel::bridge::Socket;
-use tunnel::{ClusterName, Destination, Gauge, Hop, Reason, Refusal, Stream};
+use tunnel::{ClusterName, Destination, Gauge, Hop, Reason, Refusal, Stream, Timing};
 
 use self::attempt::Attempt;
 pub use self::origin::Origin;
@@ -30,6 +31,7 @@ pub struct Relayed {
     gauge: Arc<Gauge>,
     cluster: ClusterName,
     to: Destination,
+    timing: Timing,
     counted: (Open, Permit<AtomicUsize>),
 }
 
@@ -54,9 +56,11 @@ pub async fn open(
             return Err(Refusal::new(Hop::Server, Reason::Draining, message));
         }
         let permit = origin.permit(shared.limits.streams_per_frontend)?;
+        let asked = Instant::now();
         let (stream, gauge) = shared.registry.open(&cluster, to, shared.dial_timeout).await?;
+        let timing = stream.timing().with_agent(asked.elapsed());
         let counted = (shared.metrics.open(&cluster, Arc::clone(&gauge)), permit);
-        Ok(Relayed { stream, gauge, cluster, to: to.clone(), counted })
+        Ok(Relayed { stream, gauge, cluster, to: to.clone(), timing, counted })
     }
     .await;
     attempt.ended(opened.as_ref().err());
@@ -103,6 +107,11 @@ impl Relayed {
     /// Cancelled when its agent is leaving.
     pub fn leaving(&self) -> Option<CancellationToken> {
         self.stream.leaving()
+    }
+
+    /// What its frontend is told of how long it took.
+    pub fn timing(&self) -> Timing {
+        self.timing
     }
 
     /// Joins it to a frontend's stream until both directions have ended.

@@ -19,7 +19,7 @@ use tokio::sync::mpsc;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tunnel::register::Registration;
-use tunnel::{Budget, ClusterName, Hop, Incoming, Link, Reason, Refusal, Serving, Settings};
+use tunnel::{Budget, ClusterName, Hop, Incoming, Link, Reason, Refusal, Serving, Settings, Timing};
 
 use crate::args::{FrontendConfig, FrontendTls};
 use crate::frontend::Frontends;
@@ -30,6 +30,8 @@ use links::{Credential, Linked, Named, Registry};
 
 /// What `banner.member` says first.
 pub const BANNER: &[u8] = b"SSH-2.0-member\r\n";
+/// How long the dial of `timed.member` takes, says its agent. The others are of an older one.
+pub const DIALLED: Duration = Duration::from_micros(412);
 /// Bytes that all streams together may hold: room for what one stalled stream does, which is most
 /// of a window, and not for two.
 pub const BUDGET: u64 = 1 << 20;
@@ -187,6 +189,7 @@ async fn behave(mut incoming: Incoming, cancelled: mpsc::UnboundedSender<String>
             let _ = stream.shutdown().await;
             let _ = tokio::io::copy(&mut stream, &mut tokio::io::sink()).await;
         }
+        "timed.member" => echo(incoming.accept_timed(Timing::of_dial(DIALLED)).expect("the server is there")).await,
         "banner.member" => {
             let mut stream = incoming.accept().expect("the server is there");
             let _ = stream.write_all(BANNER).await;

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use clap::{CommandFactory as _, ValueEnum};
 use clap_complete::Shell;
+use tokio::time::timeout;
 
 use super::Cli;
 use crate::completion::{Wanted, wanted};
@@ -12,8 +13,8 @@ use crate::output;
 use crate::session::{Options, Session};
 use crate::trouble::Result;
 
-/// For the hub to tell of its clusters: somebody waits for what she types.
-const WITHIN: Duration = Duration::from_secs(2);
+/// For the hub to tell of its clusters, everything together: somebody waits for what she types.
+const WITHIN: Duration = Duration::from_secs(1);
 /// What the program is that kubectl asks.
 const ASKED: &str = "\
 #!/bin/sh
@@ -94,7 +95,7 @@ impl Completion {
         let (words, directive) = match wanted(&root, &self.words) {
             Wanted::Words(words) => (words, nothing),
             Wanted::Cluster { before } => {
-                let names = names(&self.words, options).await.unwrap_or_default();
+                let names = timeout(WITHIN, names(&self.words, options)).await.ok().flatten().unwrap_or_default();
                 (names.into_iter().map(|name| (before.clone() + &name, String::new())).collect(), nothing)
             }
             Wanted::Files => (Vec::new(), files),

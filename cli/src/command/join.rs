@@ -90,6 +90,9 @@ impl Join {
             Some(Direct::of(&kubeconfig, &context, self.endpoint.as_deref(), self.insecure_skip_tls_verify)?)
         };
         let rights = if self.use_own_credential { None } else { Some(self.rights()?) };
+        if self.tunnel.wanted {
+            self.tunnel.may_link(session).await?;
+        }
         let registrations = Registrations::of(session).await?;
         let existing = registrations.find(&name).await?;
         let member = Member::by(session, &kubeconfig, &context).await?;

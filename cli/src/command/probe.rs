@@ -11,8 +11,10 @@ use crate::{output, selection, span, text_table};
 
 /// Check each hop to a cluster, with times, and name the one that fails.
 ///
-/// Asks the hub, the gateway and the member in turn, and names the hop that fails. Each time is
-/// that of a whole request from here, so it includes the hops before it.
+/// Asks the hub, the gateway and the member in turn, and names the hop that fails. Each of these
+/// times is that of a whole request from here, so it includes the hops before it. The times of
+/// tunnel-server and tunnel-agent are their own, as the gateway measured them when it last opened
+/// a connection to the member.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kubectl clusters probe berlin")]
 pub struct Probe {

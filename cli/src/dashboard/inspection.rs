@@ -71,7 +71,7 @@ fn untold(failure: &Failure, cluster: &ClusterName) -> Trouble {
             "ask the hub's administrator for the verb get on clustergateways/traffic.{GROUP}, for {cluster} or for all"
         ),
         Answered(404) | Plain(404) if failure.side != Some(Side::Caller) => {
-            "upgrade the gateway: this version does not serve its counters".to_owned()
+            "upgrade the gateway: older versions and the Go cluster-gateway do not serve their counters".to_owned()
         }
         _ => trouble::remedy(failure),
     };

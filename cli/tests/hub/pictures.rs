@@ -219,7 +219,9 @@ fn orphaned(browser: &mut Chromium, testbed: &Testbed) -> Result<()> {
         }
         drop(running);
         let impostor = TcpListener::bind(("127.0.0.1", address.port()))?;
-        std::thread::spawn(move || impostor.incoming().for_each(|asked| drop(asked.map(deceive))));
+        // Each by itself: a browser also connects without asking for anything, to be fast later.
+        let answer = |asked: TcpStream| drop(std::thread::spawn(move || deceive(asked)));
+        std::thread::spawn(move || impostor.incoming().for_each(|asked| drop(asked.map(answer))));
         browser.evaluate(&turned(false))?;
         browser.until(&format!("{live}.startsWith('ended: run ')"))?;
         let shown = browser.evaluate("document.querySelector('#notices b') !== null")?;

@@ -63,7 +63,8 @@ fn word(word: &str) -> String {
     let is_time =
         bare.trim_end_matches(['m', 's', 'h', 'd']).parse::<f64>().is_ok() && !bare.ends_with(char::is_numeric);
     let is_version = bare.strip_prefix("v1.").is_some_and(|rest| rest.starts_with(char::is_numeric));
-    let is_address = bare.starts_with("https://") || bare.contains("127.0.0.1:") || bare.contains("10.0.0.7:");
+    let is_address =
+        bare.starts_with("https://") || ["127.0.0.1:", "10.0.0.7:", "10.0.0.3:"].iter().any(|host| bare.contains(host));
     let is_file = bare.starts_with('/') && bare.len() > 30;
     if is_time || is_version || is_address || is_file || bare.len() > 200 {
         return word.replace(bare, "…");

@@ -144,6 +144,13 @@ pub struct TunnelHop {
     /// Of the last PING between gateway and server. Absent: none was measured yet.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub round_trip_micros: Option<u64>,
+    /// From the server's question to the agent's answer, as the server says. Absent: it did not
+    /// say, or there is no server between.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent_micros: Option<u64>,
+    /// The agent's dial of the API server, as the agent says. Absent: it did not say.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub dial_micros: Option<u64>,
 }
 
 // === impl ClusterTraffic ===

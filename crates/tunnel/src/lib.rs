@@ -29,6 +29,7 @@ pub mod splice;
 mod stream;
 #[cfg(test)]
 mod testing;
+mod timing;
 mod turn;
 
 pub use self::cluster_name::{ClusterName, ClusterNameError};
@@ -39,3 +40,4 @@ pub use self::refusal::{Hop, Reason, Refusal};
 pub use self::serve::{Incoming, Serving, serve};
 pub use self::settings::Settings;
 pub use self::stream::Stream;
+pub use self::timing::Timing;

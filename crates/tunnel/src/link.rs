@@ -29,7 +29,7 @@ use crate::leaving::{LEAVING, Leaving, Notice};
 use crate::signals::Signal;
 use crate::stream::{Open, UnattendedStreams};
 use crate::turn::Turns;
-use crate::{ClusterName, Destination, Hop, Refusal, Settings, Stream};
+use crate::{ClusterName, Destination, Hop, Refusal, Settings, Stream, Timing};
 
 /// Header of a `CONNECT` that names the cluster.
 pub const CLUSTER: &str = "tunnel-cluster";
@@ -165,6 +165,7 @@ impl Link {
             let notice = inner.notice(body.stream_id());
             return Ok(Stream::new(send, body, Queue::default(), open)
                 .noticed_by(notice)
+                .timed(Timing::read(&head.headers))
                 .attended_by(&inner.shared.unattended));
         }
         // Ends the stream in order; fails when the peer has done so already.

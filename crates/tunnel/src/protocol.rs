@@ -1,11 +1,13 @@
 //! `docs/protocol.md` says what the code does.
 
 use std::collections::BTreeSet;
+use std::time::Duration;
 
 use crate::link::LEAVE;
 use crate::refusal::{HOP, MESSAGE, REASON};
 use crate::register::{PATH, PROTOCOL};
-use crate::{Hop, Reason, Settings};
+use crate::timing::TIMING;
+use crate::{Hop, Reason, Settings, Timing};
 
 const PAGE: &str = include_str!("../../../docs/protocol.md");
 
@@ -26,6 +28,18 @@ fn every_refusal_is_listed_with_its_status() {
     for word in [REASON, HOP, MESSAGE, Hop::Server.as_str(), Hop::Agent.as_str()] {
         assert!(PAGE.contains(&format!("`{word}`")), "{word}");
     }
+}
+
+#[test]
+fn the_times_of_hops_are_written_as_shown() {
+    let timing = Timing::of_dial(Duration::from_micros(412)).with_agent(Duration::from_micros(2104));
+    let mut headers = http::HeaderMap::new();
+    timing.write(&mut headers);
+    let value = headers[TIMING].to_str().expect("text");
+    assert!(PAGE.contains(&format!("`Server-Timing: {value}`")), "{value}");
+    let (values, length) = crate::timing::LIMITS;
+    let page = PAGE.split_whitespace().collect::<Vec<_>>().join(" ");
+    assert!(page.contains(&format!("at most {values} values of at most {length} bytes")));
 }
 
 #[test]

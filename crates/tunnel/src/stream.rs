@@ -18,6 +18,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::inbound::Inbound;
 pub(crate) use self::inbound::{UnattendedStreams, take};
+use crate::Timing;
 use crate::leaving::Notice;
 
 /// A byte stream. `END_STREAM` is end of file and comes from `shutdown`; a reset by the peer or the
@@ -37,6 +38,8 @@ pub struct Stream {
     reset: bool,
     /// Absent at the end that accepted the stream.
     notice: Option<Notice>,
+    /// Likewise.
+    timing: Timing,
     _open: Open,
 }
 
@@ -55,6 +58,7 @@ impl Stream {
             sent_end: false,
             reset: false,
             notice: None,
+            timing: Timing::default(),
             _open: open,
         }
     }
@@ -69,6 +73,17 @@ impl Stream {
     pub(crate) fn noticed_by(mut self, notice: Notice) -> Self {
         self.notice = Some(notice);
         self
+    }
+
+    pub(crate) fn timed(mut self, timing: Timing) -> Self {
+        self.timing = timing;
+        self
+    }
+
+    /// What the hops behind the link said of how long they took to open it: nothing at the end that
+    /// accepted the stream, and of older peers.
+    pub fn timing(&self) -> Timing {
+        self.timing
     }
 
     /// Cancelled when the stream's link, or one further on, takes no new streams any more: this one

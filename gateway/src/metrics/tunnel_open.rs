@@ -6,6 +6,7 @@ use std::time::{Duration, SystemTime};
 
 use api::traffic;
 use parking_lot::Mutex;
+use tunnel::Timing;
 
 use super::{micros, recent};
 
@@ -19,19 +20,23 @@ pub struct LastTunnelOpen(Mutex<Option<TunnelOpen>>);
 /// One attempt, ended or not.
 #[derive(Debug, Default)]
 pub struct TunnelOpen {
-    hops: Vec<Hop>,
+    hops: Vec<TunnelHop>,
     ended: Option<(SystemTime, Duration)>,
 }
 
 /// Who was asked for the stream, and what came of it.
 #[derive(Debug)]
-struct Hop {
+pub struct TunnelHop {
     /// A tunnel-server; absent: this process.
-    server: Option<SocketAddr>,
+    pub server: Option<SocketAddr>,
     /// One of a fixed set.
-    outcome: &'static str,
-    took: Duration,
-    round_trip: Option<Duration>,
+    pub outcome: &'static str,
+    /// Until the answer.
+    pub took: Duration,
+    /// To the server, as last measured.
+    pub round_trip: Option<Duration>,
+    /// What the hops behind it said.
+    pub timing: Timing,
 }
 
 // === impl LastTunnelOpen ===
@@ -46,7 +51,7 @@ impl LastTunnelOpen {
         let last = self.0.lock();
         let TunnelOpen { hops, ended } = last.as_ref()?;
         let (time, took) = (*ended)?;
-        let hops = hops.iter().map(Hop::told).collect();
+        let hops = hops.iter().map(TunnelHop::told).collect();
         Some(traffic::TunnelOpen { time: recent::millis(time), took_micros: micros(took), hops })
     }
 }
@@ -54,30 +59,26 @@ impl LastTunnelOpen {
 // === impl TunnelOpen ===
 
 impl TunnelOpen {
-    /// `server`, or this process, was asked, and answered so after `took`. `round_trip`: to it, as
-    /// last measured.
-    pub fn asked(
-        &mut self,
-        server: Option<SocketAddr>,
-        outcome: &'static str,
-        took: Duration,
-        round_trip: Option<Duration>,
-    ) {
+    /// Somebody was asked, and has answered or will not.
+    pub fn asked(&mut self, hop: TunnelHop) {
         if self.hops.len() < MOST {
-            self.hops.push(Hop { server, outcome, took, round_trip });
+            self.hops.push(hop);
         }
     }
 }
 
-// === impl Hop ===
+// === impl TunnelHop ===
 
-impl Hop {
+impl TunnelHop {
     fn told(&self) -> traffic::TunnelHop {
         traffic::TunnelHop {
             server: self.server.map(|server| server.to_string()).unwrap_or_default(),
             outcome: self.outcome.to_owned(),
             took_micros: micros(self.took),
             round_trip_micros: self.round_trip.map(micros),
+            // Others say it: no share is larger than the whole.
+            agent_micros: self.timing.agent().map(|took| micros(took.min(self.took))),
+            dial_micros: self.timing.dial().map(|took| micros(took.min(self.took))),
         }
     }
 }

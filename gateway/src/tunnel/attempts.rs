@@ -12,13 +12,13 @@ use futures_util::StreamExt as _;
 use futures_util::stream::FuturesUnordered;
 use tokio::time::{Instant, sleep_until};
 use traces::Trace;
-use tunnel::{ClusterName, Destination};
+use tunnel::{ClusterName, Destination, Timing};
 
 use super::OPENED;
 use super::error::{Cause, Missing, TunnelError, Unreachable};
 use super::replica::{NotOpened, Replica};
 use super::stream::Tunnelled;
-use crate::metrics::TunnelOpen;
+use crate::metrics::{TunnelHop, TunnelOpen};
 use crate::spans;
 
 /// Silence after which the next server is asked too.
@@ -66,7 +66,7 @@ pub async fn ask(
             () = sleep_until(next), if left.len() > 0 => continue,
             () = sleep_until(wanted.deadline) => {
                 for (replica, since) in silent {
-                    attempt.asked(Some(replica.address()), UNANSWERED, since.elapsed(), replica.round_trip());
+                    attempt.asked(hop(&replica, UNANSWERED, since, Timing::default()));
                     missing.unreachable(Unreachable::Silent { address: replica.address(), linked: replica.has_link() });
                 }
                 return Ok(None);
@@ -75,7 +75,8 @@ pub async fn ask(
         let address = replica.address();
         let word = outcome.as_ref().map_or_else(NotOpened::word, |_| OPENED);
         if let Some((_, since)) = silent.extract_if(.., |(other, _)| other.address() == address).next() {
-            attempt.asked(Some(address), word, since.elapsed(), replica.round_trip());
+            let timing = outcome.as_ref().map_or_else(|_| Timing::default(), Tunnelled::timing);
+            attempt.asked(hop(&replica, word, since, timing));
         }
         match outcome {
             Ok(stream) => return Ok(Some((stream, address))),
@@ -87,6 +88,11 @@ pub async fn ask(
         }
         next = Instant::now();
     }
+}
+
+fn hop(replica: &Replica, outcome: &'static str, since: Instant, timing: Timing) -> TunnelHop {
+    let (server, took) = (Some(replica.address()), since.elapsed());
+    TunnelHop { server, outcome, took, round_trip: replica.round_trip(), timing }
 }
 
 async fn one(wanted: OpenRequest<'_>, replica: Arc<Replica>) -> (Arc<Replica>, Result<Tunnelled, NotOpened>) {

@@ -9,7 +9,7 @@ use std::task::{Context, Poll, ready};
 use net::words;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
-use tunnel::{Gauge, Stream};
+use tunnel::{Gauge, Stream, Timing};
 
 pub struct Tunnelled {
     stream: Stream,
@@ -29,6 +29,11 @@ impl Tunnelled {
     #[must_use]
     pub fn counted(self, gauge: Arc<Gauge>) -> Self {
         Self { gauge: Some(gauge), ..self }
+    }
+
+    /// What the hops said of how long they took to open it.
+    pub fn timing(&self) -> Timing {
+        self.stream.timing()
     }
 
     /// Cancelled when the tunnel-server, or the agent, is leaving.

@@ -64,6 +64,7 @@ pub const TARGETS: &[Target] = &[
     target!(registered, 5_000),
     target!(registration, 10_000),
     target!(route, 50_000),
+    target!(server_timing, 50_000),
     target!(secret, 20_000),
 ];
 

@@ -35,3 +35,4 @@ pub mod registered;
 pub mod registration;
 pub mod route;
 pub mod secret;
+pub mod server_timing;

@@ -54,6 +54,7 @@ targets!(
     registered,
     registration,
     route,
+    server_timing,
     secret,
 );
 

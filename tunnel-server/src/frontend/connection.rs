@@ -76,7 +76,7 @@ async fn stream(shared: &Shared, origin: &Origin, serving: &Serving, mut incomin
     };
     match opened {
         Err(refusal) => incoming.refuse(&refusal),
-        Ok(relayed) => match incoming.accept() {
+        Ok(relayed) => match incoming.accept_timed(relayed.timing()) {
             Ok(stream) => {
                 let leaving = relayed.leaving();
                 let splice = pin!(relayed.splice(shared, stream));

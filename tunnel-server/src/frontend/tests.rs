@@ -7,7 +7,7 @@ use kit::wait::{becomes, eventually, within};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tunnel::{ClusterName, Destination, Hop, Link, OpenError, Reason, Refusal, Settings, Stream};
 
-use crate::testing::{BUDGET, Bench, SOON, shared};
+use crate::testing::{BUDGET, Bench, DIALLED, SOON, shared};
 use links::Limits;
 
 fn to(host: &str) -> Destination {
@@ -84,6 +84,16 @@ async fn refusals_travel_to_the_gateway_with_their_hop() {
     let refused = refusal(within(SOON, "an answer", gateway.open(&to("a"), Some(&west))).await);
     assert_eq!((refused.hop, refused.reason), (Hop::Server, Reason::UnknownCluster));
     assert!(refused.message.contains("west"), "{refused}");
+}
+
+#[tokio::test]
+async fn a_gateway_is_told_how_long_the_agent_took() {
+    let bench = Bench::start().await;
+    let gateway = bench.gateway().await;
+    let timing = open(&gateway, "timed.member").await.expect("opened").timing();
+    assert!(timing.dial() == Some(DIALLED) && timing.agent().is_some_and(|took| !took.is_zero()), "{timing:?}");
+    let timing = open(&gateway, "a.member").await.expect("opened").timing();
+    assert!(timing.dial().is_none() && timing.agent().is_some(), "an older agent: {timing:?}");
 }
 
 #[tokio::test]

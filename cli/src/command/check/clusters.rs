@@ -52,7 +52,7 @@ pub async fn look(session: &Session, name: Option<&ClusterName>) -> Result<Vec<F
         let remedy = outcome.result.as_ref().err().map(|failure| {
             format!(
                 "{}; `kubectl clusters probe {name}` gives more details",
-                hops::remedy(Hop::of(failure), failure, &name)
+                hops::remedy(Hop::admitted(failure), failure, &name)
             )
         });
         let remedy = remedy.unwrap_or_default();

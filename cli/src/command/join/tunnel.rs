@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use api::cluster_name::ClusterName;
+use api::{GROUP, VERSION};
 use k8s_openapi::api::core::v1::Service;
 use kube::ResourceExt as _;
 use serde_json::Value;
@@ -10,7 +11,7 @@ use serde_json::Value;
 use crate::account::Account;
 use crate::agent::{self, Servers};
 use crate::member::Member;
-use crate::session::Session;
+use crate::session::{self, Session};
 use crate::trouble::{Result, Trouble};
 use crate::{charts, helm, namespace, output, servers};
 
@@ -67,6 +68,20 @@ impl Tunnel {
         };
         let server_name = self.server_name.clone().or_else(|| Some(format!("{name}.{namespace}.svc")));
         Ok(Servers { addresses, name: server_name, authority })
+    }
+
+    /// Refuses a hub whose gateway links no agents, before anything is made.
+    pub async fn may_link(&self, session: &Session) -> Result<()> {
+        let path = format!("/apis/{GROUP}/{VERSION}");
+        match session.bounded(session::get_small(session.hub(), &path)).await {
+            Ok(served) if !links_agents(&served) => Err(Trouble::failed(
+                "the hub's gateway is the Go cluster-gateway, which links no agents",
+                "replace it with this one (`kubectl clusters install`; see docs/migration.md), or register the cluster \
+                 without --tunnel",
+            )),
+            // What else fails, fails again with its own cause.
+            _ => Ok(()),
+        }
     }
 
     /// Refuses an identity on the hub that is not this program's, before anything is made.
@@ -149,6 +164,14 @@ impl Tunnel {
     }
 }
 
+/// Whether a gateway that serves these resources has a tunnel of its own. Only the Go
+/// cluster-gateway serves its clusters without their traffic.
+fn links_agents(served: &[u8]) -> bool {
+    let Ok(served) = serde_json::from_slice::<Value>(served) else { return true };
+    let has = |name: &str| served["resources"].as_array().is_some_and(|all| all.iter().any(|one| one["name"] == name));
+    has("clustergateways/traffic") || !has("clustergateways")
+}
+
 /// A hub with accounts of agents is a member with those of hubs, and speaks of itself as one.
 fn on_hub(trouble: Trouble) -> Trouble {
     Trouble { what: trouble.what.replacen("member: ", "hub: ", 1), ..trouble }
@@ -174,4 +197,21 @@ async fn generated_ca(session: &Session, service: &Service) -> Result<Option<Str
     let namespace = service.namespace().unwrap_or_default();
     let what = format!("the CA of the tunnel-servers' certificate is not in {namespace}");
     Err(Trouble::failed(what, "give it with --server-ca FILE"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_the_go_gateway_links_no_agents() {
+        let served = |names: &[&str]| {
+            let resources: Vec<_> = names.iter().map(|name| serde_json::json!({"name": name})).collect();
+            serde_json::json!({"resources": resources}).to_string()
+        };
+        assert!(!links_agents(served(&["clustergateways", "clustergateways/proxy"]).as_bytes()));
+        assert!(links_agents(served(&["clustergateways", "clustergateways/traffic"]).as_bytes()));
+        // Of what cannot be read nothing is known.
+        assert!(links_agents(served(&[]).as_bytes()) && links_agents(b"no JSON"));
+    }
 }

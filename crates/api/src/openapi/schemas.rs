@@ -221,6 +221,16 @@ const SCHEMAS: &[Schema] = &[
                 Integer,
                 "Round trip of the last PING between gateway and server; absent: not measured yet.",
             ),
+            Field::new(
+                "agentMicros",
+                Integer,
+                "Time from the server's request to the agent until its answer; absent: the server did not report it.",
+            ),
+            Field::new(
+                "dialMicros",
+                Integer,
+                "Time of the agent's dial of the API server; absent: the agent did not report it.",
+            ),
         ],
     },
     Schema {

@@ -213,7 +213,12 @@ fn traffic() -> crate::traffic::Traffic {
         duration: Duration { sum_micros: 1, buckets: vec![bucket(Some(1_000)), bucket(None)] },
         recent_failures: vec![RecentFailure::default()],
         tunnel_open: Some(TunnelOpen {
-            hops: vec![TunnelHop { round_trip_micros: Some(1), ..TunnelHop::default() }],
+            hops: vec![TunnelHop {
+                round_trip_micros: Some(1),
+                agent_micros: Some(1),
+                dial_micros: Some(1),
+                ..TunnelHop::default()
+            }],
             ..TunnelOpen::default()
         }),
         ..Traffic::default()

@@ -12,7 +12,7 @@ use net::queue::Queue;
 
 use crate::link::{CLUSTER, broken};
 use crate::stream::{Open, take};
-use crate::{ClusterName, Destination, LinkError, Refusal, Stream};
+use crate::{ClusterName, Destination, LinkError, Refusal, Stream, Timing};
 
 /// A `CONNECT` to be answered. Dropping it unanswered refuses it with `RST_STREAM(INTERNAL_ERROR)`.
 #[derive(Debug)]
@@ -81,8 +81,15 @@ impl Incoming {
     }
 
     /// Answers 200. The error is for the log: the peer is gone.
-    pub fn accept(mut self) -> Result<Stream, LinkError> {
-        let send = self.answer.respond.send_response(Response::new(()), false).map_err(broken)?;
+    pub fn accept(self) -> Result<Stream, LinkError> {
+        self.accept_timed(Timing::default())
+    }
+
+    /// The same, and tells how long that took.
+    pub fn accept_timed(mut self, timing: Timing) -> Result<Stream, LinkError> {
+        let mut response = Response::new(());
+        timing.write(response.headers_mut());
+        let send = self.answer.respond.send_response(response, false).map_err(broken)?;
         let Parts { body, early, open } = self.answer.parts.take().expect("answered once: this consumes it");
         Ok(Stream::new(send, body, early, open))
     }

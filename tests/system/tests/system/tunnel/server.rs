@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 use tokio_rustls::TlsAcceptor;
 use tunnel::bridge::bridge;
-use tunnel::{Gauge, Hop, Incoming, Reason, Refusal, Serving, Settings, serve};
+use tunnel::{Gauge, Hop, Incoming, Reason, Refusal, Serving, Settings, Timing, serve};
 
 use super::Pki;
 
@@ -22,6 +22,8 @@ use super::Pki;
 #[derive(Clone)]
 pub enum Answer {
     LeadsTo(SocketAddr),
+    /// The same, and told to have taken so long.
+    Timed(Timing, SocketAddr),
     Refused(Refusal),
     /// Nothing is answered until the gate opens.
     Waits(Gate, SocketAddr),
@@ -151,13 +153,14 @@ async fn answer(mut incoming: Incoming, shared: Arc<Shared>) {
     shared.asked.lock().push((incoming.destination.to_string(), cluster.clone()));
     let answer = shared.answers.lock().get(&cluster).cloned();
     let unknown = || Refusal::new(Hop::Server, Reason::UnknownCluster, format!("no cluster {cluster} here"));
-    let address = match answer {
+    let (timing, address) = match answer {
         None => return incoming.refuse(&unknown()),
         Some(Answer::Refused(refusal)) => return incoming.refuse(&refusal),
-        Some(Answer::LeadsTo(address)) => address,
+        Some(Answer::LeadsTo(address)) => (Timing::default(), address),
+        Some(Answer::Timed(timing, address)) => (timing, address),
         Some(Answer::Waits(gate, address)) => {
             tokio::select! {
-                () = gate.passed() => address,
+                () = gate.passed() => (Timing::default(), address),
                 () = incoming.cancelled() => {
                     shared.cancelled.fetch_add(1, Ordering::SeqCst);
                     return;
@@ -172,7 +175,7 @@ async fn answer(mut incoming: Incoming, shared: Arc<Shared>) {
             format!("{address}: connection refused"),
         ));
     };
-    if let Ok(stream) = incoming.accept() {
+    if let Ok(stream) = incoming.accept_timed(timing) {
         let _ = bridge(stream, tcp, Arc::new(Gauge::default()), true).await;
     }
 }

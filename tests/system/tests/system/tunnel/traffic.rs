@@ -55,6 +55,18 @@ async fn the_last_opening_of_a_stream_is_told_hop_by_hop() {
     let took = |of: &Value| of["tookMicros"].as_u64().expect("a time");
     assert!(hops.iter().all(|hop| took(hop) > 0 && took(hop) <= took(open)), "{open}");
     assert!(open["time"].as_i64() > Some(1_000_000_000_000), "{open}");
+    let shares = |hop: &Value| [hop["agentMicros"].as_u64(), hop["dialMicros"].as_u64()];
+    assert!(hops.iter().all(|hop| shares(hop) == [None, None]), "an older server tells nothing: {open}");
+
+    // Longer than the whole cannot be.
+    let timing = tunnel::Timing::of_dial(Duration::from_micros(1)).with_agent(Duration::from_mins(5));
+    with.set(CLUSTER, Answer::Timed(timing, member.address()));
+    member.close_connections();
+    let answered = |answer: &system_tests::Answer| answer.status == 200;
+    testbed.until(WAIT, &proxied(CLUSTER, PATH), answered).await;
+    let told = traffic(CLUSTER).await;
+    let hop = told["tunnelOpen"]["hops"].as_array().and_then(|hops| hops.last()).expect("a hop");
+    assert_eq!(shares(hop), [hop["tookMicros"].as_u64(), Some(1)], "{hop}");
 
     with.set(CLUSTER, refusal(tunnel::Hop::Agent, tunnel::Reason::Unreachable, "refused"));
     member.close_connections();
