@@ -212,8 +212,11 @@ fn container(objects: &Objects<'_>) -> Result<()> {
         let pod = &deployment["spec"]["template"]["spec"];
         // Where each pod takes a port of its node, no node may have room for one more.
         let (surge, unavailable) = if pod["hostNetwork"] == true { (0, 1) } else { (1, 0) };
-        let strategy = &deployment["spec"]["strategy"]["rollingUpdate"];
-        ensure!(*strategy == json!({"maxSurge": surge, "maxUnavailable": unavailable}), "{strategy}");
+        // An agent that joins writes a Secret: there is never a second one.
+        let joins = objects.case == "agent that joins";
+        let rolling = json!({"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}});
+        let strategy = &deployment["spec"]["strategy"];
+        ensure!(*strategy == if joins { json!({"type": "Recreate"}) } else { rolling }, "{strategy}");
         spread(pod)?;
         locked_down(pod)
     })

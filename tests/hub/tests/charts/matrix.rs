@@ -110,7 +110,7 @@ fn tunnel() -> Vec<Case> {
         "listen": {"clientCASecret": "mine-agents-ca", "service": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["192.0.2.0/24"]}}}});
     let without_roles = json!({"hubClientCA": true, "followRoles": false});
     vec![
-        case("tunnel-servers and agents of the hub, without its roles", server(&without_roles, &json!({}))),
+        case("tunnel-servers and agents of the hub without its roles", server(&without_roles, &json!({}))),
         case("tunnel-servers", generated),
         case("tunnel-servers and cert-manager", issued),
         case("tunnel-servers and an issuer", server(&issuer, &json!({}))),
