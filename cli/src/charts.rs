@@ -79,6 +79,7 @@ pub const AGENT: Chart = chart!(
     "templates/networkpolicy.yaml",
     "templates/poddisruptionbudget.yaml",
     "templates/podmonitor.yaml",
+    "templates/register.yaml",
     "templates/serviceaccount.yaml",
     "values.schema.json",
     "values.yaml",

@@ -13,7 +13,8 @@ use net::runtime::BackgroundRuntime;
 use prometheus_client::registry::Registry;
 use telemetry::admin::{self, Endpoint, Probes};
 use telemetry::certificates::Certificates;
-use telemetry::readiness::Readiness;
+use telemetry::readiness::{NotReady, Readiness};
+use tunnel::Destination;
 
 use crate::api_server;
 use crate::args::{self, Config};
@@ -21,12 +22,15 @@ use crate::connector::{Connector, process_name};
 use crate::credentials::Credentials;
 use crate::files::TokenFile;
 use crate::forward::{self, Forwarder};
+use crate::joining::{Joining, Told};
 use crate::links::{self, Links};
 use crate::metrics::{Live, Metrics};
 use crate::streams::Streams;
 
 /// What keeps the agent from being ready, as `/readyz` tells it.
-const CONDITIONS: &[&str] = &[links::CONDITION, api_server::CONDITION, SHUTDOWN];
+const CONDITIONS: &[&str] = &[JOINED, links::CONDITION, api_server::CONDITION, SHUTDOWN];
+/// The hub has accepted the cluster; of an agent that is to join only.
+const JOINED: &str = "joined";
 const SHUTDOWN: &str = "shutdown";
 
 /// For what is left of the tasks, and name look-ups, which cannot be interrupted.
@@ -82,15 +86,20 @@ impl Agent {
         certificates.watch(Arc::clone(&credentials) as _);
         let agent = process_name(|name| std::env::var(name).ok());
         tracing::info!(
-            cluster = %config.cluster, agent, api_server = %config.api_server.place, proxy = %config.outbound,
+            cluster = %config.cluster, agent, api_server = %config.api_server.place, proxy = %config.outbound, joins = config.join.is_some(),
             admin = %admin.address(), "running"
         );
+        let outbound = Arc::new(config.outbound);
+        let joining = config.join.map(|join| {
+            Joining::new(config.cluster.as_str(), join, &outbound, Arc::clone(&credentials), metrics.clone())
+        });
+        let joining = joining.transpose()?;
         let connector = Arc::new(Connector {
             cluster: config.cluster,
             agent,
             server_name: config.server_name,
             credentials: Arc::clone(&credentials),
-            outbound: config.outbound,
+            outbound,
             settings: config.settings,
             links: Arc::clone(&links),
             forwarder: Arc::new(Forwarder::new(config.targets, config.dial_timeout, streams, metrics.clone())),
@@ -99,9 +108,11 @@ impl Agent {
         });
         runtime.handle().spawn(credentials.follow());
         runtime.handle().spawn(api_server::watch(config.api_server, readiness.clone(), metrics));
-        for server in config.servers {
-            runtime.handle().spawn(Arc::clone(&connector).run(server));
+        let joined = joining.as_ref().map(|joining| (joining.told(), readiness.block(JOINED)));
+        if let Some(joining) = joining {
+            runtime.handle().spawn(joining.run());
         }
+        runtime.handle().spawn(link(joined, connector, config.servers));
         Ok(Self { admin, readiness, links, drain, drain_timeout: config.drain_timeout, runtime })
     }
 
@@ -139,6 +150,19 @@ impl Agent {
         drop(not_ready);
         in_time?;
         Ok(())
+    }
+}
+
+/// Makes links to all servers, once the cluster has joined if it is to.
+async fn link(joined: Option<(Told, NotReady)>, connector: Arc<Connector>, servers: Vec<Destination>) {
+    if let Some((told, not_ready)) = joined {
+        tokio::select! {
+            () = told.may_link() => drop(not_ready),
+            () = connector.drain.soft() => return,
+        }
+    }
+    for server in servers {
+        tokio::spawn(Arc::clone(&connector).run(server));
     }
 }
 

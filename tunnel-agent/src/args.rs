@@ -4,6 +4,7 @@
 //! `_` for `-`; what may be given several times is separated by commas there.
 
 mod config;
+mod join;
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -15,6 +16,7 @@ use secrecy::SecretString;
 use telemetry::flags::{self, LogFlags, bytes, duration};
 
 pub use self::config::{ApiServer, Config};
+pub use self::join::{JoinConfig, Member, SecretName};
 
 /// Links its cluster to tunnel-servers and connects their byte streams to the API server and other
 /// allowed destinations.
@@ -29,6 +31,8 @@ pub struct Args {
     pub servers: Servers,
     #[command(flatten, next_help_heading = "Credential: a certificate or a token")]
     pub credential: Credential,
+    #[command(flatten, next_help_heading = "Joining a hub, as Open Cluster Management's agents do")]
+    pub join: Join,
     #[command(flatten, next_help_heading = "Destinations")]
     pub destinations: Destinations,
     #[command(flatten, next_help_heading = "Process")]
@@ -80,6 +84,31 @@ pub struct Credential {
     /// Bearer token, such as one of a ServiceAccount of the hub, re-read when it changes
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
+}
+
+#[derive(Debug, Group)]
+pub struct Join {
+    /// Join a hub: announce this cluster there, ask for a certificate, and link with it once an
+    /// administrator has approved both. In place of the flags above
+    #[arg(long)]
+    pub register: bool,
+    /// Kubeconfig of the hub that may ask to join and nothing else
+    #[arg(long, value_name = "FILE", requires = "register")]
+    pub bootstrap_kubeconfig: Option<PathBuf>,
+    /// Directory of what joining brings: tls.key, tls.crt, kubeconfig, cluster-name, agent-name
+    #[arg(long, value_name = "DIRECTORY", requires = "register")]
+    pub state_dir: Option<PathBuf>,
+    /// Secret of this cluster that holds the same, for a directory that does not outlive the agent;
+    /// needs --state-dir too. Only one agent may use it
+    #[arg(long, value_name = "NAMESPACE/NAME", requires = "register")]
+    pub state_secret: Option<String>,
+    /// Kubeconfig of this cluster, whose version, resources and health the hub is told (default in
+    /// a pod: the pod's cluster)
+    #[arg(long, value_name = "FILE", requires = "register")]
+    pub kubeconfig: Option<PathBuf>,
+    /// https URL at which clients of the hub can reach this cluster's API server themselves
+    #[arg(long, value_name = "URL", requires = "register")]
+    pub member_api_url: Option<String>,
 }
 
 #[derive(Debug, Group)]

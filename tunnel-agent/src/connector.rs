@@ -34,7 +34,7 @@ pub struct Connector {
     /// In place of the server's host.
     pub server_name: Option<ServerName<'static>>,
     pub credentials: Arc<Credentials>,
-    pub outbound: Outbound,
+    pub outbound: Arc<Outbound>,
     pub settings: Settings,
     pub links: Arc<Links>,
     pub forwarder: Arc<Forwarder>,

@@ -78,6 +78,11 @@ impl Credentials {
         self.changes.subscribe()
     }
 
+    /// Who was refused before may be accepted now, with the same credential.
+    pub fn try_again(&self) {
+        self.changes.send_modify(|_| ());
+    }
+
     /// What the files say now. An error is told once per cause.
     fn look(&self) -> Result<Identity, CredentialsError> {
         let mut state = self.state.lock();

@@ -9,6 +9,7 @@ mod connector;
 mod credentials;
 mod files;
 mod forward;
+mod joining;
 mod links;
 mod metrics;
 mod outbound;

@@ -38,6 +38,8 @@ pub struct Metrics {
     pub reload_failures: Counter,
     /// 1 while the API server answers.
     pub api_server_up: Gauge,
+    /// 1 while the hub accepts the cluster that joined it.
+    pub accepted: Gauge,
 }
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -71,6 +73,7 @@ impl Metrics {
             streams: Gauge::default(),
             reload_failures: Counter::default(),
             api_server_up: Gauge::default(),
+            accepted: Gauge::default(),
         };
         metrics.register_links(registry);
         metrics.register_streams(registry);
@@ -94,6 +97,11 @@ impl Metrics {
             "tunnel_agent_api_server_up",
             "1 while the cluster's API server answers",
             self.api_server_up.clone(),
+        );
+        registry.register(
+            "tunnel_agent_accepted",
+            "1 while the hub that the cluster joined (--register) accepts it",
+            self.accepted.clone(),
         );
     }
 

@@ -50,6 +50,10 @@ pub struct Agents {
     /// CA bundle for agents' client certificates, PEM; without it agents need tokens of the hub
     #[arg(long, value_name = "FILE")]
     pub agent_client_ca_file: Option<PathBuf>,
+    /// Accept certificates that the hub signed for agents of Open Cluster Management, each for its
+    /// own cluster (reads the ConfigMap extension-apiserver-authentication in kube-system)
+    #[arg(long)]
+    pub agent_hub_client_ca: bool,
     /// Kubeconfig of the hub, which authenticates agents and authorizes their links (create
     /// clustergateways/tunnel of the cluster's name); default: in-cluster configuration. Without a
     /// hub, agents need a client certificate with the common name system:tunnel-agent:CLUSTER

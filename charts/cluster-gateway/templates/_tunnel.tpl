@@ -5,6 +5,38 @@ true
 {{- end }}
 {{- end }}
 
+{{/* Whether agents of Open Cluster Management link with the certificates that the hub signed for them. */}}
+{{- define "cluster-gateway.tunnel.hubClientCA" -}}
+{{- if and (include "cluster-gateway.tunnel.on" .) (or .Values.tunnel.listen.hubClientCA (and .Values.controllers.enabled .Values.controllers.ocmRegistration.enabled)) -}}
+true
+{{- end }}
+{{- end }}
+
+{{/* What lets the accounts of whoever agents link to follow roles: by this a withdrawn right ends links at once. */}}
+{{- define "cluster-gateway.tunnel.roles" -}}
+{{- $role := printf "%s:%s:roles" .root.Release.Namespace .name -}}
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: {{ $role | quote }}
+  labels: {{- .labels | nindent 4 }}
+rules:
+  - apiGroups: [rbac.authorization.k8s.io]
+    resources: [clusterroles, clusterrolebindings]
+    verbs: [list, watch]
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata:
+  name: {{ $role | quote }}
+  labels: {{- .labels | nindent 4 }}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: {{ $role | quote }}}
+subjects:
+  - kind: ServiceAccount
+    name: {{ .account }}
+    namespace: {{ .root.Release.Namespace }}
+{{- end }}
+
 {{- define "cluster-gateway.tunnel.name" -}}
 {{ include "cluster-gateway.fullname" . | trunc 42 | trimSuffix "-" }}-tunnel
 {{- end }}

@@ -26,7 +26,11 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- end }}
 
 {{- define "tunnel-agent.secretName" -}}
+{{- if .Values.register.enabled -}}
+{{- .Values.register.bootstrapSecret -}}
+{{- else -}}
 {{- default (include "tunnel-agent.fullname" .) .Values.credential.existingSecret }}
+{{- end -}}
 {{- end }}
 
 {{/* What the schema cannot say: values that are missing, and such as contradict each other. */}}
@@ -39,6 +43,17 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if not .Values.servers -}}
 {{- fail "servers is required: HOST:PORT of at least one tunnel-server" -}}
 {{- end -}}
+{{- if .Values.register.enabled -}}
+{{- if not (and .Values.register.bootstrapSecret .Values.register.stateSecret) -}}
+{{- fail "register.enabled needs register.bootstrapSecret, a Secret with a bootstrap kubeconfig of the hub, and register.stateSecret" -}}
+{{- end -}}
+{{- if eq .Values.register.bootstrapSecret .Values.register.stateSecret -}}
+{{- fail "register.bootstrapSecret and register.stateSecret are the same: the agent writes the latter" -}}
+{{- end -}}
+{{- if or $given $credential.existingSecret -}}
+{{- fail "register.enabled brings the credential: remove what is in `credential`" -}}
+{{- end -}}
+{{- else -}}
 {{- if and $credential.existingSecret $given -}}
 {{- fail "credential.existingSecret and a credential in the values are both given: remove one" -}}
 {{- end -}}
@@ -62,6 +77,7 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if not $credential.existingSecret -}}
 {{- if or .Values.serverCA.secretKey .Values.proxy.secretKey -}}
 {{- fail "serverCA.secretKey and proxy.secretKey name keys of credential.existingSecret, which is not given" -}}
+{{- end -}}
 {{- end -}}
 {{- end -}}
 {{- if and .Values.serverCA.pem .Values.serverCA.secretKey -}}

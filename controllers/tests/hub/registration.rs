@@ -5,6 +5,7 @@ mod acceptance;
 mod admission;
 mod agent;
 mod heartbeat;
+mod joining;
 mod klusterlet;
 mod requests;
 mod rivals;
@@ -43,6 +44,11 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "registration: an agent that is silent, to the second", heartbeat::silence),
         test(fixture, "registration: beside upstream's controllers it keeps out", rivals::keeps_out),
         test(fixture, "registration: the unmodified klusterlet joins", klusterlet::joins),
+        test(
+            fixture,
+            "registration: our agent joins with one kubeconfig, and a no ends its links at once",
+            joining::joins,
+        ),
         test(fixture, "registration: upstream's controllers, ours, and they again", swap::there_and_back),
     ]
 }

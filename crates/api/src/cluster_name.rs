@@ -45,7 +45,7 @@ impl ClusterName {
 }
 
 /// Whether it is a DNS-1123 label, of whatever length.
-pub fn is_label(label: &str) -> bool {
+pub(crate) fn is_label(label: &str) -> bool {
     let edge = |byte: &u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
     let bytes = label.as_bytes();
     bytes.first().is_some_and(edge)

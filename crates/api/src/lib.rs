@@ -17,6 +17,7 @@ pub mod karmada;
 pub mod list_options;
 pub mod managed_cluster;
 pub mod object;
+pub mod ocm_agent;
 pub mod openapi;
 pub mod path;
 pub mod query;

@@ -10,6 +10,7 @@ mod paths;
 use std::sync::Arc;
 
 use api::access::Attributes;
+use tokio::time::Instant;
 
 use crate::metrics::{Metrics, Verdict};
 use crate::review::{Decision, ReviewError};
@@ -66,15 +67,31 @@ pub enum AuthorizationError {
 impl Authorizer {
     /// Decides whether `user` may do what `attributes` say, by a cached answer where there is one.
     pub async fn authorize(&self, user: Arc<User>, attributes: Attributes) -> Result<Permit, AuthorizationError> {
-        self.counted(self.decide(user, attributes).await)
+        self.counted(self.decide(user, attributes, None).await)
     }
 
-    async fn decide(&self, user: Arc<User>, attributes: Attributes) -> Result<Permit, AuthorizationError> {
+    /// The same by an answer that was asked for at `since` or later: something may have changed
+    /// then.
+    pub async fn authorize_since(
+        &self,
+        user: Arc<User>,
+        attributes: Attributes,
+        since: Option<Instant>,
+    ) -> Result<Permit, AuthorizationError> {
+        self.counted(self.decide(user, attributes, since).await)
+    }
+
+    async fn decide(
+        &self,
+        user: Arc<User>,
+        attributes: Attributes,
+        since: Option<Instant>,
+    ) -> Result<Permit, AuthorizationError> {
         if self.masters && user.is_in(MASTERS) || self.always_allowed.contains(&attributes) {
             return Ok(Permit { user, attributes });
         }
         match &self.decider {
-            Decider::Hub(hub) => judged(hub.decide(user, attributes).await?),
+            Decider::Hub(hub) => judged(hub.decide(user, attributes, since).await?),
             Decider::Standalone(policy) => {
                 let decision = policy.decide(&user, &attributes);
                 judged((user, attributes, decision))
@@ -108,7 +125,7 @@ impl Authorizer {
             return Ok(Permit { user, attributes });
         }
         match &self.decider {
-            Decider::Hub(hub) => judged(hub.decide(user, attributes).await?),
+            Decider::Hub(hub) => judged(hub.decide(user, attributes, None).await?),
             Decider::Standalone(policy) => {
                 let decision = policy.decide_proxied(&user, cluster, &attributes);
                 judged((user, attributes, decision))

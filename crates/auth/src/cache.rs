@@ -18,7 +18,7 @@ use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use self::entries::{Entries, Slot};
+use self::entries::Entries;
 use self::flight::Flight;
 use crate::review::{ReviewError, ReviewProgress};
 
@@ -78,10 +78,12 @@ where
 
     /// The kept answer, if it has not expired.
     pub(crate) fn get(&self, key: &K) -> Option<V> {
-        match self.entries.lock().slots.get(key) {
-            Some(Slot::Ready { value, expires, .. }) if Instant::now() < *expires => Some(value.clone()),
-            _ => None,
-        }
+        self.get_since(key, None)
+    }
+
+    /// The kept answer, if it has not expired and was asked for at `since` or later.
+    pub(crate) fn get_since(&self, key: &K, since: Option<Instant>) -> Option<V> {
+        self.entries.lock().slots.get(key).and_then(|slot| slot.answer(since)).cloned()
     }
 
     /// Keeps an answer that was found in another way than by a call of this cache.
@@ -89,7 +91,7 @@ where
         if !lifetime.is_zero() {
             let mut entries = self.entries.lock();
             let id = entries.new_id();
-            entries.add_ready(Arc::new(key), id, value, lifetime);
+            entries.add_ready(Arc::new(key), id, value, lifetime, Instant::now());
         }
     }
 
@@ -99,7 +101,21 @@ where
     where
         F: Future<Output = Loaded<V>> + Send + 'static,
     {
-        match self.join(key)? {
+        self.get_or_load_since(key, None, load).await
+    }
+
+    /// The same of answers and calls that were asked for at `since` or later only: the others may
+    /// say what was true before.
+    pub(crate) async fn get_or_load_since<F>(
+        &self,
+        key: Arc<K>,
+        since: Option<Instant>,
+        load: impl FnOnce(ReviewProgress) -> F,
+    ) -> Result<V, ReviewError>
+    where
+        F: Future<Output = Loaded<V>> + Send + 'static,
+    {
+        match self.join(key, since)? {
             Lookup::Ready(value) => Ok(value),
             Lookup::Waiting(outcome) => outcome_of(outcome).await,
             Lookup::First(outcome, flight) => {
@@ -124,27 +140,30 @@ where
             self.check_room(&entries)?;
             let (sender, outcome) = watch::channel(None);
             entries.pending += weight;
-            (outcome, Flight { entries: Arc::clone(&self.entries), own: None, weight, outcome: Arc::new(sender) })
+            let (entries, outcome_of_call) = (Arc::clone(&self.entries), Arc::new(sender));
+            (outcome, Flight { entries, own: None, began: Instant::now(), weight, outcome: outcome_of_call })
         };
         self.start(flight, load);
         outcome_of(outcome).await
     }
 
-    fn join(&self, key: Arc<K>) -> Result<Lookup<K, V>, ReviewError> {
+    fn join(&self, key: Arc<K>, since: Option<Instant>) -> Result<Lookup<K, V>, ReviewError> {
         let mut entries = self.entries.lock();
-        match entries.slots.get(&key) {
-            Some(Slot::Ready { value, expires, .. }) if Instant::now() < *expires => {
-                return Ok(Lookup::Ready(value.clone()));
-            }
-            Some(Slot::Pending { outcome, .. }) => return Ok(Lookup::Waiting(outcome.subscribe())),
-            _ => self.check_room(&entries)?,
+        let slot = entries.slots.get(&key);
+        if let Some(value) = slot.and_then(|slot| slot.answer(since)) {
+            return Ok(Lookup::Ready(value.clone()));
         }
+        if let Some(outcome) = slot.and_then(|slot| slot.call(since)) {
+            return Ok(Lookup::Waiting(outcome.subscribe()));
+        }
+        self.check_room(&entries)?;
         let (sender, outcome) = watch::channel(None);
         let sender = Arc::new(sender);
-        let id = entries.add_pending(&key, &sender);
+        let began = Instant::now();
+        let id = entries.add_pending(&key, &sender, began);
         drop(entries);
-        let flight = Flight { entries: Arc::clone(&self.entries), own: Some((key, id)), weight: 1, outcome: sender };
-        Ok(Lookup::First(outcome, flight))
+        let (entries, own) = (Arc::clone(&self.entries), Some((key, id)));
+        Ok(Lookup::First(outcome, Flight { entries, own, began, weight: 1, outcome: sender }))
     }
 
     /// Those already waiting may be more than the limit by the weight of the last one let in.

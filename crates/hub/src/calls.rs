@@ -162,7 +162,7 @@ async fn send(client: &Client, request: Request<Body>, deadline: Instant) -> Res
     Err(Cause::Status(HubStatus::parse(code, &headers, &body)))
 }
 
-async fn read(
+pub(super) async fn read(
     response: Response<Body>,
     most: usize,
     deadline: Instant,

@@ -163,7 +163,7 @@ fn ca(path: &Path) -> Result<Vec<Vec<u8>>, HubClientError> {
     Ok(certificates.iter().map(|certificate| certificate.to_vec()).collect())
 }
 
-async fn config(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Config, HubClientError> {
+pub(super) async fn config(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Config, HubClientError> {
     let mut config = match kubeconfig {
         Some(path) => from_file(path).await?,
         None => Config::incluster().map_err(HubClientError::InCluster)?,

@@ -7,9 +7,12 @@ pub mod client;
 pub mod election;
 mod failure;
 mod lines;
+mod requests;
+pub mod through;
 mod watches;
 
 pub use self::calls::{Hub, Meter, Watching};
 pub use self::certificate::ClientCertificate;
 pub use self::failure::{Cause, Collection, HubFailure, Verb};
 pub use self::lines::Line;
+pub use self::requests::{RequestError, Requests};

@@ -2,10 +2,14 @@
 //! registry for as long as it lives and its credential is good. Used by the tunnel-server and,
 //! embedded, by the gateway.
 
+mod changes;
 mod claim;
+mod doubts;
+mod grants;
 mod judge;
 mod listener;
 mod supervisor;
+mod waiting;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -28,7 +32,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tunnel::Settings;
 
-use self::judge::Judge;
+use self::changes::Changes;
+use self::doubts::Doubts;
+use self::judge::{Authorities, Judge};
 use self::listener::Listener;
 use crate::limits::Limits;
 use crate::registry::{Metrics, Registry};
@@ -42,12 +48,16 @@ pub struct AgentsConfig {
     /// Signs the agents' client certificates. Without it, and without a hub for tokens, nothing
     /// starts.
     pub client_ca_file: Option<PathBuf>,
+    /// Whether certificates are believed, too, that the hub signed for agents of Open Cluster
+    /// Management. Needs a hub, and the right to read its authentication ConfigMap.
+    pub hub_client_ca: bool,
     pub settings: Settings,
     /// How long streams may go on after [`Agents::drain`] began.
     pub drain_timeout: Duration,
     /// How often the credential of a connected agent is judged anew, more or less (jitter);
     /// [`AgentsConfig::RECHECK`] unless a test is in a hurry. A revoked one ends its links within
-    /// this and what the hub's word is kept for.
+    /// this and what the hub's word is kept for; a right that RBAC no longer gives within seconds,
+    /// where the hub's roles can be followed.
     pub recheck: Duration,
     pub limits: Limits,
 }
@@ -92,13 +102,20 @@ impl Agents {
                  issued their tokens"
             );
         }
-        let judge = Judge::new(config.client_ca_file.clone(), config.recheck, hub, runtime, metrics)?;
-        Self::serve(config, judge, runtime, metrics)
+        if hub.is_none() && config.hub_client_ca {
+            bail!("certificates of the hub's client CA need a hub: its review decides about them");
+        }
+        let authorities = Authorities { file: config.client_ca_file.clone(), of_hub: config.hub_client_ca };
+        let roles = hub.as_ref().map(|hub| hub.authorization.clone());
+        let judge = Judge::new(authorities, config.recheck, hub, runtime, metrics)?;
+        Self::serve(config, judge, roles, runtime, metrics)
     }
 
+    /// `roles` is the hub whose roles and bindings are followed.
     fn serve(
         config: &AgentsConfig,
         judge: Judge,
+        roles: Option<kube::Client>,
         runtime: &Handle,
         metrics: &mut MetricsRegistry,
     ) -> anyhow::Result<Self> {
@@ -117,11 +134,17 @@ impl Agents {
             end: CancellationToken::new(),
             links: TaskTracker::new(),
         };
+        let doubts = Arc::new(Doubts::default());
+        if let Some(client) = roles {
+            let changes = Changes::new(Arc::clone(&doubts), metrics.clone());
+            runtime.spawn(agents.end.clone().run_until_cancelled_owned(changes.follow(client)));
+        }
         let watched = metrics.clone();
         let following = move || watched.reload_failed();
         let serving = Listener {
             tls: tls.into(),
             judge,
+            doubts,
             registry: Arc::clone(&agents.registry),
             metrics,
             settings: config.settings.clone(),

@@ -8,24 +8,16 @@
 
 mod request;
 
+use api::ocm_agent::OcmAgent;
+
 use self::request::Subject;
 
 pub use self::request::Mistake;
+pub(crate) use api::ocm_agent::{ALL_CLUSTERS, PREFIX, is_cluster as is_label};
+pub use api::ocm_agent::{CLUSTER_LABEL, SIGNER};
 
-/// The signer of clients' certificates.
-pub const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
-/// Label that names the cluster.
-pub const CLUSTER_LABEL: &str = "open-cluster-management.io/cluster-name";
-/// What the organization of a cluster's agents begins with, and their common name.
-pub(crate) const PREFIX: &str = "system:open-cluster-management:";
-/// The organization of all clusters' agents.
-pub(crate) const ALL_CLUSTERS: &str = "system:open-cluster-management:managed-clusters";
 const REQUIRED_USAGES: [&str; 2] = ["digital signature", "client auth"];
 const OPTIONAL_USAGE: &str = "key encipherment";
-/// Characters of a namespace's name, which a cluster's is too (RFC 1123 label).
-const LONGEST_CLUSTER: usize = 63;
-/// Characters of an agent's name.
-const LONGEST_AGENT: usize = 253;
 
 /// A request as its object has it.
 #[derive(Debug, Clone, Copy)]
@@ -101,7 +93,9 @@ impl Request<'_> {
             return Err(Unrecognized::Usages);
         }
         let subject = request::subject(self.pem)?;
-        let recognized = recognized(&subject.common_name).ok_or(Unrecognized::CommonName)?;
+        let OcmAgent { cluster, agent } =
+            OcmAgent::of_common_name(&subject.common_name).ok_or(Unrecognized::CommonName)?;
+        let recognized = Recognized { cluster, agent };
         if !are_organizations(&subject, &recognized.cluster) {
             return Err(Unrecognized::Organizations);
         }
@@ -119,19 +113,6 @@ fn are_usages(usages: &[String]) -> bool {
     let mut required = REQUIRED_USAGES;
     required.sort_unstable();
     usages == required
-}
-
-/// Reads `system:open-cluster-management:<cluster>:<agent>`.
-fn recognized(common_name: &str) -> Option<Recognized> {
-    let (cluster, agent) = common_name.strip_prefix(PREFIX)?.split_once(':')?;
-    let is_agent =
-        (1..=LONGEST_AGENT).contains(&agent.len()) && agent.bytes().all(|byte| byte.is_ascii_graphic() && byte != b':');
-    (is_label(cluster) && is_agent).then(|| Recognized { cluster: cluster.to_owned(), agent: agent.to_owned() })
-}
-
-/// A cluster has a namespace of its name, which is a label.
-pub(crate) fn is_label(name: &str) -> bool {
-    name.len() <= LONGEST_CLUSTER && api::cluster_name::is_label(name)
 }
 
 fn are_organizations(subject: &Subject, cluster: &str) -> bool {

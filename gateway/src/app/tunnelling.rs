@@ -75,6 +75,7 @@ impl TunnelServer {
             listen: embedded.listen,
             serving,
             client_ca_file: embedded.client_ca_file.clone(),
+            hub_client_ca: embedded.hub_client_ca,
             settings: config.tunnel.settings.clone(),
             drain_timeout: embedded.drain_timeout.unwrap_or(config.drain_timeout),
             recheck: AgentsConfig::RECHECK,

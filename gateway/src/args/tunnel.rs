@@ -45,6 +45,10 @@ pub struct Links {
     /// CA bundle for agents' client certificates; without it agents need a token of the hub
     #[arg(long, value_name = "FILE", requires = "tunnel_listen")]
     pub tunnel_client_ca_file: Option<PathBuf>,
+    /// Accept certificates that the hub signed for agents of Open Cluster Management, each for its
+    /// own cluster
+    #[arg(long, requires = "tunnel_listen")]
+    pub tunnel_hub_client_ca: bool,
     /// Time for streams of agents to finish at shutdown, after agents are asked to link elsewhere
     /// (default: --drain-timeout)
     #[arg(long, value_parser = duration, value_name = "DURATION", requires = "tunnel_listen")]
@@ -129,10 +133,14 @@ impl Links {
                 "--tunnel-listen without a hub needs --tunnel-client-ca-file: agents authenticate by client certificate".into(),
             );
         }
+        if !hub && self.tunnel_hub_client_ca {
+            wrong.push("--tunnel-hub-client-ca needs a hub: its client CA is meant".into());
+        }
         Some(EmbeddedConfig {
             listen,
             serving,
             client_ca_file: self.tunnel_client_ca_file.clone(),
+            hub_client_ca: self.tunnel_hub_client_ca,
             drain_timeout: self.tunnel_drain_timeout,
         })
     }

@@ -19,6 +19,9 @@ pub struct EmbeddedConfig {
     /// `None`: what the gateway serves with.
     pub serving: Option<KeyPairFiles>,
     pub client_ca_file: Option<PathBuf>,
+    /// Whether certificates are believed, too, that the hub signed for agents of Open Cluster
+    /// Management.
+    pub hub_client_ca: bool,
     /// `None`: as long as requests have.
     pub drain_timeout: Option<Duration>,
 }

@@ -19,7 +19,7 @@ use parking_lot::Mutex;
 use tunnel_agent::Agent;
 use tunnel_server::Server;
 
-pub use self::agent::{AgentCredential, AgentOptions};
+pub use self::agent::{AgentCredential, AgentOptions, Joining};
 use crate::control_plane::Launcher;
 use crate::http;
 use crate::hub::{Hub, MemberSecret};

@@ -2,7 +2,7 @@
 //! once.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use net::tls::client_files::ClientFiles;
@@ -13,7 +13,7 @@ use telemetry::flags::InvalidConfig;
 use telemetry::logs;
 use tunnel::{ClusterName, Destination, Settings};
 
-use super::{Args, Credential, Servers};
+use super::{Args, Credential, JoinConfig, Servers};
 use crate::outbound::{Outbound, environment};
 use crate::targets::{Rule, Targets, is_in_cluster};
 
@@ -34,6 +34,8 @@ pub struct Config {
     /// Trust, and the certificate if that is the credential.
     pub files: ClientFiles,
     pub token_file: Option<PathBuf>,
+    /// How the credential comes, if it is not there from the start.
+    pub join: Option<JoinConfig>,
     pub links: usize,
     pub outbound: Outbound,
     pub settings: Settings,
@@ -75,7 +77,13 @@ impl Config {
         if !(1..=MOST_LINKS).contains(&args.servers.links) {
             wrong.push(format!("--links must be from 1 to {MOST_LINKS}"));
         }
-        let identity = credential(&args.credential, &mut wrong);
+        let in_pod = variable("KUBERNETES_SERVICE_HOST").is_some_and(|host| !host.is_empty());
+        let join = JoinConfig::new(args, in_pod, &mut wrong);
+        let identity = match &join {
+            Some(join) => Some(joined_identity(&join.state_dir)),
+            None if args.join.register => None,
+            None => credential(&args.credential, &mut wrong),
+        };
         let outbound = outbound(&args.servers, &variable, &mut wrong);
         let api_server = api_server(args.destinations.api_server.as_deref(), &variable, &mut wrong);
         let rules = rules(&args.destinations.allow, &mut wrong);
@@ -99,6 +107,7 @@ impl Config {
             server_name,
             files: ClientFiles { ca: args.servers.server_ca_file.clone(), identity },
             token_file: args.credential.token_file.clone(),
+            join,
             links: args.servers.links.into(),
             outbound,
             settings: Settings {
@@ -141,6 +150,11 @@ fn servers(args: &Servers, wrong: &mut Vec<String>) -> Vec<Destination> {
     servers
 }
 
+/// Where the credential is once the cluster has joined: named as in a klusterlet's Secret.
+fn joined_identity(state_dir: &Path) -> KeyPairFiles {
+    KeyPairFiles { certificate: state_dir.join("tls.crt"), private_key: state_dir.join("tls.key") }
+}
+
 /// Fails closed: without a credential of one kind nothing starts.
 fn credential(args: &Credential, wrong: &mut Vec<String>) -> Option<KeyPairFiles> {
     match (&args.cert_file, &args.key_file, &args.token_file) {
@@ -149,7 +163,8 @@ fn credential(args: &Credential, wrong: &mut Vec<String>) -> Option<KeyPairFiles
         }
         (None, None, Some(_)) => {}
         (None, None, None) => wrong.push(
-            "a credential is required: --cert-file and --key-file, or --token-file with a token that the hub accepts"
+            "a credential is required: --cert-file and --key-file, or --token-file with a token that the hub accepts, or \
+             --register"
                 .into(),
         ),
         (_, _, Some(_)) => wrong.push("--token-file and --cert-file are both given: give one of them".into()),

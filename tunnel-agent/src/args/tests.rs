@@ -82,7 +82,39 @@ fn the_flags_are_those_that_charts_rely_on() {
     let names = names.join(" ");
     assert_eq!(
         names,
-        "admin-listen allow api-server cert-file cluster dial-timeout drain-timeout keepalive keepalive-timeout key-file links \
-         log-format log-level max-held-bytes proxy-ca-file proxy-url server server-ca-file server-name threads token-file"
+        "admin-listen allow api-server bootstrap-kubeconfig cert-file cluster dial-timeout drain-timeout keepalive \
+         keepalive-timeout key-file kubeconfig links log-format log-level max-held-bytes member-api-url proxy-ca-file \
+         proxy-url register server server-ca-file server-name state-dir state-secret threads token-file"
+    );
+}
+
+#[test]
+fn who_joins_needs_no_credential_and_gets_none_beside() {
+    let joins = ["--cluster=c1", "--server=a:1", "--api-server=b:1", "--register", "--bootstrap-kubeconfig=boot"];
+    let with = |more: &[&str]| config(&[&joins[..], more].concat(), &[]);
+    let good = with(&["--state-dir=state"]).unwrap();
+    let identity = good.files.identity.unwrap();
+    assert_eq!(identity.certificate, std::path::Path::new("state/tls.crt"));
+    assert_eq!(good.join.unwrap().member, Member::Unknown);
+    for (more, part) in [
+        (&[][..], "--register needs --state-dir"),
+        (&["--state-dir=state", "--token-file=t"], "give no --cert-file, --key-file or --token-file"),
+        (&["--state-dir=state", "--member-api-url=http://m"], "is not an https URL"),
+        (&["--state-dir=state", "--kubeconfig=k", "--state-secret=only-a-name"], "is not NAMESPACE/NAME"),
+        (&["--state-dir=state", "--kubeconfig=k", "--state-secret=a/../b"], "is not NAMESPACE/NAME"),
+        (&["--state-dir=state", "--state-secret=a/b"], "give --kubeconfig outside a pod"),
+    ] {
+        let error = with(more).unwrap_err();
+        assert!(error.contains(part) && !error.contains("a credential is required"), "{error}");
+    }
+    let name = format!("--cluster={}", "a".repeat(64));
+    let error = config(
+        &["--server=a:1", "--api-server=b:1", "--register", "--bootstrap-kubeconfig=b", "--state-dir=s", &name],
+        &[],
+    );
+    assert!(error.unwrap_err().contains("becomes a namespace"));
+    assert!(
+        config(&[&GOOD[..], &["--api-server=b:1", "--state-dir=s"]].concat(), &[]).is_err(),
+        "only with --register"
     );
 }

@@ -85,6 +85,7 @@ impl Config {
                 listen: args.agents.agent_listen,
                 serving,
                 client_ca_file: args.agents.agent_client_ca_file,
+                hub_client_ca: args.agents.agent_hub_client_ca,
                 settings: Settings {
                     keepalive: args.agents.keepalive,
                     keepalive_timeout: args.agents.keepalive_timeout,
@@ -121,6 +122,9 @@ fn hub(args: &Agents, in_pod: bool, wrong: &mut Vec<String>) -> Hub {
                      (agents with tokens of that hub; not needed in a pod of the hub)"
                         .to_owned(),
                 );
+            }
+            if args.agent_hub_client_ca {
+                wrong.push("--agent-hub-client-ca needs a hub, whose client CA is meant: give --kubeconfig".to_owned());
             }
             Hub::None
         }

@@ -101,7 +101,7 @@ fn start(testbed: &Testbed) -> Result<Process> {
     let directory = testbed.directory("klusterlet")?;
     let hub_directory = directory.join("hub");
     std::fs::create_dir_all(&hub_directory)?;
-    let bootstrap = bootstrap(testbed, directory.join("bootstrap.kubeconfig"))?;
+    let bootstrap = bootstrap(testbed, "klusterlet-place", directory.join("bootstrap.kubeconfig"))?;
     let arguments = [
         "agent".to_owned(),
         format!("--kubeconfig={}", member.kubeconfig.display()),
@@ -117,13 +117,13 @@ fn start(testbed: &Testbed) -> Result<Process> {
     Process::start("klusterlet", &tools::provide(Tool::OcmRegistration)?, arguments, &directory)
 }
 
-/// Of a user whom the part does not trust: both yeses are a person's.
-fn bootstrap(testbed: &Testbed, path: PathBuf) -> Result<PathBuf> {
-    let (place, account) = ("klusterlet-place", "stranger");
+/// Of a user of `place` whom the part does not trust: both yeses are a person's.
+pub fn bootstrap(testbed: &Testbed, place: &str, path: PathBuf) -> Result<PathBuf> {
+    let account = "stranger";
     let token = testbed.hub.server.service_account_token(place, account)?;
     let binding = json!({
         "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-        "metadata": {"name": "open-cluster-management:bootstrap:stranger"},
+        "metadata": {"name": format!("open-cluster-management:bootstrap:{place}:stranger")},
         "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole",
             "name": "open-cluster-management:bootstrap"},
         "subjects": [{"kind": "ServiceAccount", "name": account, "namespace": place}],

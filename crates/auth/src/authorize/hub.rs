@@ -11,6 +11,7 @@ use std::time::Duration;
 use api::access::{Attributes, ResourceAttributes, Verb};
 use k8s_openapi::api::authorization::v1 as k8s;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 
 use super::AuthorizationError;
 use crate::cache::{Cache, Limits, Loaded};
@@ -80,28 +81,30 @@ impl HubAuthorizer {
         Self { users, anonymous, reviewer, lifetimes, metrics }
     }
 
-    /// Hands back what it was given, so that a kept decision costs no copy.
+    /// Hands back what it was given, so that a kept decision costs no copy. A decision that was
+    /// asked for before `since` does not count.
     pub(crate) async fn decide(
         &self,
         user: Arc<User>,
         attributes: Attributes,
+        since: Option<Instant>,
     ) -> Result<(Arc<User>, Attributes, Decision), AuthorizationError> {
         let subject = Subject { user, attributes };
-        let kept = self.line(&subject.user).1.get(&subject);
+        let kept = self.line(&subject.user).1.get_since(&subject, since);
         self.metrics.cache_lookup(Kind::Access, kept.is_some());
         let decision = match kept {
             Some(decision) => decision,
-            None => Box::pin(self.review(&subject)).await?,
+            None => Box::pin(self.review(&subject, since)).await?,
         };
         Ok((subject.user, subject.attributes, decision))
     }
 
-    async fn review(&self, subject: &Subject) -> Result<Decision, AuthorizationError> {
+    async fn review(&self, subject: &Subject, since: Option<Instant>) -> Result<Decision, AuthorizationError> {
         let (line, cache) = self.line(&subject.user);
         let load = |progress| review(Arc::clone(&self.reviewer), line, progress, spec(subject), self.lifetimes);
         let bytes = controlled_bytes(&subject.attributes);
         let outcome = if bytes < MAX_CACHED_BYTES {
-            cache.get_or_load(Arc::new(subject.clone()), load).await
+            cache.get_or_load_since(Arc::new(subject.clone()), since, load).await
         } else {
             // Counted by size: a limit on how many wait is then one on memory too.
             cache.load_alone(bytes.div_ceil(MAX_CACHED_BYTES), load).await

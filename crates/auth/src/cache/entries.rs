@@ -48,13 +48,34 @@ pub(super) enum Slot<V> {
     Ready {
         value: V,
         expires: Instant,
+        /// When it was asked for.
+        began: Instant,
         id: u64,
     },
     /// Holds no receiver: those that exist are callers who wait.
-    Pending {
-        outcome: Arc<watch::Sender<Outcome<V>>>,
-        id: u64,
-    },
+    Pending { outcome: Arc<watch::Sender<Outcome<V>>>, began: Instant, id: u64 },
+}
+
+// === impl Slot ===
+
+impl<V> Slot<V> {
+    /// What is kept, if it has not expired and was not asked for before `since`.
+    pub(super) fn answer(&self, since: Option<Instant>) -> Option<&V> {
+        match self {
+            Self::Ready { value, expires, began, .. } if Instant::now() < *expires && Some(*began) >= since => {
+                Some(value)
+            }
+            _ => None,
+        }
+    }
+
+    /// The call under way, if it did not begin before `since`.
+    pub(super) fn call(&self, since: Option<Instant>) -> Option<&watch::Sender<Outcome<V>>> {
+        match self {
+            Self::Pending { outcome, began, .. } if Some(*began) >= since => Some(outcome),
+            _ => None,
+        }
+    }
 }
 
 // === impl Entries ===
@@ -69,10 +90,15 @@ impl<K: Hash + Eq, V> Entries<K, V> {
         self.next_id
     }
 
-    pub(super) fn add_pending(&mut self, key: &Arc<K>, outcome: &Arc<watch::Sender<Outcome<V>>>) -> u64 {
+    pub(super) fn add_pending(
+        &mut self,
+        key: &Arc<K>,
+        outcome: &Arc<watch::Sender<Outcome<V>>>,
+        began: Instant,
+    ) -> u64 {
         let id = self.new_id();
         self.pending += 1;
-        self.slots.insert(Arc::clone(key), Slot::Pending { outcome: Arc::clone(outcome), id });
+        self.slots.insert(Arc::clone(key), Slot::Pending { outcome: Arc::clone(outcome), began, id });
         id
     }
 
@@ -83,12 +109,12 @@ impl<K: Hash + Eq, V> Entries<K, V> {
         }
     }
 
-    pub(super) fn add_ready(&mut self, key: Arc<K>, id: u64, value: V, lifetime: Duration) {
+    pub(super) fn add_ready(&mut self, key: Arc<K>, id: u64, value: V, lifetime: Duration, began: Instant) {
         let now = Instant::now();
         let weight = (self.weigh)(&key, &value);
         self.weight += weight;
         self.order.push_back(Entry { key: Arc::clone(&key), id, weight });
-        self.slots.insert(key, Slot::Ready { value, expires: now + lifetime, id });
+        self.slots.insert(key, Slot::Ready { value, expires: now + lifetime, began, id });
         let mut expired = 0;
         while let Some(oldest) = self.order.front() {
             let current = match self.slots.get(&oldest.key) {

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::entries::Entries;
 use super::{Loaded, Outcome};
@@ -24,6 +24,7 @@ pub(super) struct Flight<K: Hash + Eq, V> {
     pub(super) entries: Arc<Mutex<Entries<K, V>>>,
     /// The slot of a shared call.
     pub(super) own: Option<(Arc<K>, u64)>,
+    pub(super) began: Instant,
     pub(super) weight: usize,
     /// Its receivers are the callers who wait.
     pub(super) outcome: Arc<watch::Sender<Outcome<V>>>,
@@ -70,7 +71,7 @@ impl<K: Hash + Eq, V: Clone> Flight<K, V> {
         if let (Ok((value, lifetime)), Some((key, id))) = (&loaded, &self.own)
             && !lifetime.is_zero()
         {
-            self.entries.lock().add_ready(Arc::clone(key), *id, value.clone(), *lifetime);
+            self.entries.lock().add_ready(Arc::clone(key), *id, value.clone(), *lifetime, self.began);
         }
         // Before the callers know: the next one to ask finds no call that is over.
         drop(self);

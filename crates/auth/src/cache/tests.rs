@@ -6,6 +6,7 @@ use futures_util::FutureExt as _;
 use tokio::sync::oneshot;
 use tokio::time::advance;
 
+use super::entries::Slot;
 use super::*;
 use crate::review::Retry;
 
@@ -36,6 +37,39 @@ async fn an_answer_is_kept_for_its_lifetime() {
     advance(Duration::from_millis(1)).await;
     assert_eq!(cache.get(&1), None);
     assert_eq!(load(&cache, 1, Ok(kept("second"))).await, Ok("second".to_owned()));
+}
+
+/// Neither what is kept nor a call that is under way, and the late landing of that one hides
+/// nothing.
+#[tokio::test(start_paused = true)]
+async fn what_was_asked_for_before_something_changed_does_not_count() {
+    let cache = cache();
+    let since = async |since: Instant, text: &'static str| {
+        cache.get_or_load_since(Arc::new(1), Some(since), |_| async move { Ok(kept(text)) }).await
+    };
+    assert_eq!(load(&cache, 1, Ok(kept("before"))).await, Ok("before".to_owned()));
+    assert_eq!(since(Instant::now(), "same moment").await, Ok("before".to_owned()));
+    advance(Duration::from_secs(1)).await;
+    let changed = Instant::now();
+    assert_eq!(since(changed, "after").await, Ok("after".to_owned()));
+    assert_eq!(since(changed, "again").await, Ok("after".to_owned()), "asked once");
+    advance(LIFETIME).await;
+    let (go, gate) = oneshot::channel::<()>();
+    let slow = |_| async move {
+        let _ = gate.await;
+        Ok(kept("slow"))
+    };
+    let slow = cache.get_or_load(Arc::new(1), slow);
+    let fresh = async {
+        advance(Duration::from_secs(1)).await;
+        let changed = Instant::now();
+        assert_eq!(since(changed, "fresh").await, Ok("fresh".to_owned()), "not the call under way");
+        go.send(()).unwrap();
+        changed
+    };
+    let (landed, changed) = tokio::join!(slow, fresh);
+    assert_eq!(landed, Ok("slow".to_owned()));
+    assert_eq!(since(changed, "once more").await, Ok("once more".to_owned()), "not what landed late");
 }
 
 #[tokio::test(start_paused = true)]

@@ -14,6 +14,10 @@ use tunnel::register::Registration;
 pub struct Claim {
     pub registration: Registration,
     pub peer: Peer,
+    /// The same for an authority that remembers by itself what it found.
+    pub peer_of_hub: Peer,
+    /// It shows a certificate, and no token beside it.
+    pub is_by_certificate: bool,
     /// `Authorization` and nothing else: no other header may say who somebody is here, nor whom it
     /// wants to be.
     credentials: HeaderMap,
@@ -34,7 +38,9 @@ impl Claim {
             value.set_sensitive(true);
             credentials.append(AUTHORIZATION, value);
         }
-        Self { registration, peer: Peer::new(address, certificates), credentials }
+        let is_by_certificate = credentials.is_empty() && !certificates.is_empty();
+        let peer_of_hub = Peer::new(address, certificates.clone()).without_front_proxy();
+        Self { registration, peer: Peer::new(address, certificates), peer_of_hub, is_by_certificate, credentials }
     }
 
     /// A copy, for authentication to consume.

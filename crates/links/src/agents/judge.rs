@@ -6,11 +6,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::access::{Attributes, ResourceAttributes, Verb};
+use api::ocm_agent::OcmAgent;
 use api::{GROUP, VERSION};
 use auth::{Auth, AuthenticationError, AuthorizationError, User};
-use http::StatusCode;
+use http::{HeaderMap, StatusCode};
 use prometheus_client::registry::Registry as MetricsRegistry;
 use tokio::runtime::Handle;
+use tokio::time::Instant;
 use tunnel::ClusterName;
 
 use super::claim::Claim;
@@ -33,8 +35,19 @@ const LONGEST_KEPT: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub struct Judge {
     auth: Auth,
+    /// Believes the hub's own client CA, which is asked of Open Cluster Management's agents only.
+    of_hub: Option<Auth>,
     has_hub: bool,
     takes_certificates: bool,
+}
+
+/// Who signs the agents' client certificates.
+#[derive(Debug, Clone, Default)]
+pub struct Authorities {
+    /// A CA bundle, PEM.
+    pub file: Option<PathBuf>,
+    /// The hub's client CA, as it publishes it, for agents of Open Cluster Management.
+    pub of_hub: bool,
 }
 
 /// A claim that does not stand.
@@ -52,43 +65,68 @@ pub struct Refused {
 
 impl Judge {
     pub fn new(
-        client_ca_file: Option<PathBuf>,
+        authorities: Authorities,
         recheck: Duration,
         hub: Option<auth::Hub>,
         runtime: &Handle,
         metrics: &mut MetricsRegistry,
     ) -> anyhow::Result<Self> {
-        let (has_hub, takes_certificates) = (hub.is_some(), client_ca_file.is_some());
+        let Authorities { file, of_hub } = authorities;
+        let (has_hub, takes_certificates) = (hub.is_some(), file.is_some());
         let metrics = auth::Metrics::register_named(metrics, "tunnel_server_agent");
-        let auth = Auth::build(&config(client_ca_file, recheck), hub, runtime, &metrics)?;
-        Ok(Self { auth, has_hub, takes_certificates })
+        let of_hub = hub.clone().filter(|_| of_hub).map(|hub| {
+            let config = auth::Config { skip_lookup: false, ..config(None, recheck) };
+            Auth::build(&config, Some(hub), runtime, &metrics)
+        });
+        let of_hub = of_hub.transpose()?;
+        let auth = Auth::build(&config(file, recheck), hub, runtime, &metrics)?;
+        Ok(Self { auth, of_hub, has_hub, takes_certificates })
     }
 
     #[cfg(test)]
     pub fn with_reviews(recheck: Duration, reviews: Arc<dyn auth::Reviews>) -> Self {
         let metrics = auth::Metrics::register_named(&mut MetricsRegistry::default(), "tunnel_server_agent");
         let auth = Auth::with_reviews(&config(None, recheck), reviews, &Handle::current(), &metrics).expect("no files");
-        Self { auth, has_hub: true, takes_certificates: false }
+        Self { auth, of_hub: None, has_hub: true, takes_certificates: false }
     }
 
-    /// Whose claim it is, if it stands now.
-    pub async fn judge(&self, claim: &Claim) -> Result<Credential, Refused> {
-        let mut credentials = claim.credentials();
-        let user = self.auth.authenticator.authenticate(&claim.peer, &mut credentials).await;
-        let user = user.map_err(|error| self.unknown(error))?;
+    /// Whose claim it is, if it stands now. What the hub said of its rights before `since` does not
+    /// count.
+    pub async fn judge(&self, claim: &Claim, since: Option<Instant>) -> Result<Credential, Refused> {
+        let user = match self.agent_of_hub(claim).await? {
+            Some(user) => user,
+            None => self.authenticated(claim).await?,
+        };
         let credential = Credential(user.name.as_str().into());
         if self.has_hub {
-            self.permitted(user, &claim.registration.cluster).await?;
+            self.permitted(user, &claim.registration.cluster, since).await?;
         } else {
             named_so(&user, &claim.registration.cluster)?;
         }
         Ok(credential)
     }
 
-    async fn permitted(&self, user: Arc<User>, cluster: &ClusterName) -> Result<(), Refused> {
+    async fn authenticated(&self, claim: &Claim) -> Result<Arc<User>, Refused> {
+        let mut credentials = claim.credentials();
+        let user = self.auth.authenticator.authenticate(&claim.peer, &mut credentials).await;
+        user.map_err(|error| self.unknown(error))
+    }
+
+    /// Who shows a certificate that the hub signed for an agent of Open Cluster Management. Those
+    /// that it signed for others are no credential here.
+    async fn agent_of_hub(&self, claim: &Claim) -> Result<Option<Arc<User>>, Refused> {
+        let Some(auth) = self.of_hub.as_ref().filter(|_| claim.is_by_certificate) else { return Ok(None) };
+        if !*auth.loaded.borrow() {
+            return Err(not_asked("the hub's client CA is not known yet".to_owned()));
+        }
+        let user = auth.authenticator.authenticate(&claim.peer_of_hub, &mut HeaderMap::new()).await.ok();
+        Ok(user.filter(|user| OcmAgent::of_common_name(&user.name).is_some()))
+    }
+
+    async fn permitted(&self, user: Arc<User>, cluster: &ClusterName, since: Option<Instant>) -> Result<(), Refused> {
         let name = user.name.clone();
-        let user = without_system_groups(user);
-        match self.auth.authorizer.authorize(user, attributes(cluster)).await {
+        let user = without_system_groups(user, cluster);
+        match self.auth.authorizer.authorize_since(user, attributes(cluster), since).await {
             Ok(_) => Ok(()),
             Err(AuthorizationError::Forbidden { reason, .. }) => Err(forbidden(
                 format!(
@@ -111,6 +149,10 @@ impl Judge {
             error @ (AuthenticationError::Forbidden { .. } | AuthenticationError::BadRequest(_)) => error.to_string(),
         };
         let good = match (self.has_hub, self.takes_certificates) {
+            (true, false) if self.of_hub.is_some() => {
+                "a valid ServiceAccount token of the hub is needed, or a certificate that it signed for an agent of \
+                 Open Cluster Management"
+            }
             (true, true) => {
                 "a valid ServiceAccount token of the hub or a client certificate of the agents' CA is needed"
             }
@@ -133,9 +175,17 @@ impl Judge {
 /// A certificate's groups are the word of the agents' CA, and `system:` groups are the hub's to
 /// give: RBAC allows those of `system:masters` every cluster. A token's groups are the hub's own
 /// word.
-fn without_system_groups(mut user: Arc<User>) -> Arc<User> {
+///
+/// The group of a cluster's agents of Open Cluster Management stays where the certificate's own
+/// name and the claim are of the same cluster: all that it may be used for here is to link that
+/// one.
+fn without_system_groups(mut user: Arc<User>, cluster: &ClusterName) -> Arc<User> {
     let certified = user.extra.get(CREDENTIAL_ID).is_some_and(|ids| ids.iter().any(|id| id.starts_with("X509SHA256=")));
-    let own = |group: &String| !group.starts_with("system:") || group == "system:authenticated";
+    let agent = OcmAgent::of_common_name(&user.name).filter(|agent| agent.cluster == cluster.as_str());
+    let agents = agent.map(|agent| agent.organization());
+    let own = |group: &String| {
+        !group.starts_with("system:") || group == "system:authenticated" || Some(group) == agents.as_ref()
+    };
     if certified && !user.groups.iter().all(own) {
         Arc::make_mut(&mut user).groups.retain(own);
     }

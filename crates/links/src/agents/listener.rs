@@ -11,7 +11,7 @@ use net::pending::{Pending, PendingPermit};
 use net::words;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, SemaphorePermit};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
@@ -20,6 +20,7 @@ use tunnel::register::{self, Applicant};
 use tunnel::{Hop, Link, Settings};
 
 use super::claim::Claim;
+use super::doubts::{Doubt, Doubts};
 use super::judge::{Judge, Refused};
 use super::supervisor::LinkSupervisor;
 use crate::registry::{Credential, Linked, Metrics, Named, Outcome, Registry};
@@ -36,6 +37,7 @@ type Io = TlsStream<LargeReads<TcpStream>>;
 pub struct Listener {
     pub tls: TlsAcceptor,
     pub judge: Judge,
+    pub doubts: Arc<Doubts>,
     pub registry: Arc<Registry>,
     pub metrics: Metrics,
     pub settings: Settings,
@@ -76,10 +78,10 @@ impl Listener {
 
     async fn connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr, pending_permit: PendingPermit) {
         match Box::pin(self.link(stream, peer, pending_permit)).await {
-            Ok((linked, claim)) => {
+            Ok((linked, claim, doubt)) => {
                 self.metrics.registered(Outcome::Linked);
                 let Self { judge, metrics, recheck, leave, .. } = &*self;
-                let supervisor = LinkSupervisor { judge, metrics, recheck: *recheck, leave, linked, claim };
+                let supervisor = LinkSupervisor { judge, metrics, recheck: *recheck, leave, linked, claim, doubt };
                 supervisor.run().await;
             }
             Err(Failed(outcome)) => self.metrics.registered(outcome),
@@ -91,7 +93,7 @@ impl Listener {
         stream: TcpStream,
         peer: SocketAddr,
         pending_permit: PendingPermit,
-    ) -> Result<(Linked, Claim), Failed> {
+    ) -> Result<(Linked, Claim, Doubt), Failed> {
         let (applicant, claim, room) = tokio::select! {
             biased;
             came = self.arrival(stream, peer) => came?,
@@ -102,7 +104,9 @@ impl Listener {
             let message = "this tunnel-server is shutting down: link to another";
             return Err(self.turn_away(applicant, &claim, Outcome::Draining, message.to_owned()).await);
         }
-        let credential = match self.judged(&claim, room).await {
+        // Before the judgement: what changes from now on is looked at again.
+        let doubt = self.doubts.follow(&claim.registration.cluster);
+        let credential = match self.judged(&claim, doubt.since(), room).await {
             Ok(credential) => credential,
             Err(refused) => return Err(self.refuse(applicant, &claim, &refused).await),
         };
@@ -115,7 +119,7 @@ impl Listener {
             Failed(Outcome::Lost)
         })?;
         let named = Named::new(&claim.registration, peer, credential);
-        Ok((self.registry.add(pending_permit, named, link), claim))
+        Ok((self.registry.add(pending_permit, named, link), claim, doubt))
     }
 
     /// A registration and room for judging it, unless none is free for too long.
@@ -163,9 +167,14 @@ impl Listener {
 
     /// Gives the room back before anybody is answered: an answer takes as long as who gets it
     /// likes.
-    async fn judged(&self, claim: &Claim, room: Option<SemaphorePermit<'_>>) -> Result<Credential, Refused> {
+    async fn judged(
+        &self,
+        claim: &Claim,
+        since: Option<Instant>,
+        room: Option<SemaphorePermit<'_>>,
+    ) -> Result<Credential, Refused> {
         let Some(_room) = room else { return Err(Refused::late(self.settings.handshake_timeout)) };
-        timeout(JUDGEMENT, self.judge.judge(claim)).await.unwrap_or_else(|_| Err(Refused::late(JUDGEMENT)))
+        timeout(JUDGEMENT, self.judge.judge(claim, since)).await.unwrap_or_else(|_| Err(Refused::late(JUDGEMENT)))
     }
 
     async fn welcome(&self, applicant: Applicant<Io>) -> Result<Link, String> {

@@ -7,12 +7,15 @@ use tokio_util::sync::CancellationToken;
 use tunnel::{Link, LinkError};
 
 use super::claim::Claim;
+use super::doubts::Doubt;
 use super::judge::{Judge, Refused};
 use crate::registry::{Ended, Linked, Metrics, Named};
 
 /// How long a link goes on while the hub cannot be asked about it: an outage of the hub does not
 /// cut off members, one that never ends must not keep a stolen credential alive.
 const UNREVIEWED: Duration = Duration::from_mins(10);
+/// How soon the hub is asked again that gave no answer when a right may have changed.
+const UNANSWERED: Duration = Duration::from_secs(2);
 /// Share of the interval by which rechecks differ: agents that came together are not judged
 /// together for ever.
 const JITTER: f64 = 0.2;
@@ -26,6 +29,8 @@ pub struct LinkSupervisor<'a> {
     pub leave: &'a CancellationToken,
     pub linked: Linked,
     pub claim: Claim,
+    /// Tells when the cluster's rights may have changed.
+    pub doubt: Doubt,
 }
 
 /// Closes the link when dropped: also when this task is ended.
@@ -79,14 +84,24 @@ impl LinkSupervisor<'_> {
     /// Completes when the claim no longer stands.
     async fn doubted(&self) -> (Ended, String) {
         let mut sure = Instant::now();
+        let mut told = self.doubt.told();
+        // Since when something is doubted that the hub has not answered yet.
+        let mut since = None;
         loop {
-            sleep(jittered(self.recheck)).await;
+            let wait = since.map_or(self.recheck, |_| UNANSWERED.min(self.recheck));
+            tokio::select! {
+                () = sleep(jittered(wait)) => {}
+                at = told.next() => since = Some(at),
+            }
+            self.metrics.rechecked(since.is_some());
             if let Some(rtt) = self.linked.link().rtt() {
                 self.metrics.rtt(rtt);
             }
-            if let Some(doubt) = judge_again(self.judge, &self.claim, self.linked.named(), &mut sure).await {
+            let asked = Instant::now();
+            if let Some(doubt) = judge_again(self.judge, &self.claim, self.linked.named(), since, &mut sure).await {
                 return doubt;
             }
+            since = since.filter(|_| sure < asked);
         }
     }
 
@@ -121,8 +136,14 @@ impl LinkSupervisor<'_> {
 }
 
 /// Why the link is to end, if it is. `sure` is when the claim was last known to stand.
-async fn judge_again(judge: &Judge, claim: &Claim, named: &Named, sure: &mut Instant) -> Option<(Ended, String)> {
-    match judge.judge(claim).await {
+async fn judge_again(
+    judge: &Judge,
+    claim: &Claim,
+    named: &Named,
+    since: Option<Instant>,
+    sure: &mut Instant,
+) -> Option<(Ended, String)> {
+    match judge.judge(claim, since).await {
         Ok(credential) if credential == named.credential => {
             *sure = Instant::now();
             None

@@ -1,4 +1,6 @@
 mod crowd;
+mod ocm;
+mod withdrawn;
 
 use std::path::Path;
 
@@ -59,6 +61,7 @@ impl Fixture {
             listen: ([127, 0, 0, 1], 0).into(),
             serving: KeyPairFiles { certificate: files.certificate, private_key: files.key },
             client_ca_file: Some(directory.path().join("ca.crt")),
+            hub_client_ca: false,
             settings: Settings::default(),
             drain_timeout: SOON,
             recheck: Duration::from_millis(200),
@@ -382,6 +385,7 @@ async fn nothing_starts_that_could_authenticate_nobody() {
         listen: ([127, 0, 0, 1], 0).into(),
         serving: KeyPairFiles { certificate: "/nowhere/a.crt".into(), private_key: "/nowhere/a.key".into() },
         client_ca_file: ca.map(Into::into),
+        hub_client_ca: false,
         settings: Settings::default(),
         drain_timeout: SOON,
         recheck: AgentsConfig::RECHECK,

@@ -30,6 +30,8 @@ pub struct Metrics {
     ended: Family<ReasonLabels, Counter>,
     rtt: Histogram,
     reload_failures: Counter,
+    follows_roles: Gauge,
+    rechecks: Family<CauseLabels, Counter>,
     labels: Arc<Mutex<HashSet<ClusterName>>>,
 }
 
@@ -78,6 +80,11 @@ struct OutcomeLabels {
 }
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct CauseLabels {
+    cause: &'static str,
+}
+
+#[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ReasonLabels {
     reason: &'static str,
 }
@@ -86,8 +93,9 @@ struct ReasonLabels {
 
 impl Metrics {
     /// Registers `tunnel_server_links{cluster}`, `tunnel_server_registrations_total{outcome}`,
-    /// `tunnel_server_links_ended_total{reason}`, `tunnel_server_link_rtt_seconds` and
-    /// `tunnel_server_agent_certificate_reload_failures_total`.
+    /// `tunnel_server_links_ended_total{reason}`, `tunnel_server_link_rtt_seconds`,
+    /// `tunnel_server_agent_certificate_reload_failures_total`, `tunnel_server_follows_roles` and
+    /// `tunnel_server_rechecks_total{cause}`.
     pub fn register(registry: &mut Registry) -> Self {
         let metrics = Self::default();
         registry.register("tunnel_server_links", "Links of tunnel-agents, by cluster", metrics.links.clone());
@@ -112,6 +120,18 @@ impl Metrics {
             "Changes of the serving certificate for agents that could not be used; the last good one stays in use",
             metrics.reload_failures.clone(),
         );
+        registry.register(
+            "tunnel_server_follows_roles",
+            "Whether the hub's roles and bindings are followed, so that a withdrawn right ends links at once (1) or \
+             only with the next recheck (0)",
+            metrics.follows_roles.clone(),
+        );
+        registry.register(
+            "tunnel_server_rechecks",
+            "Linked credentials that were judged again, by cause: their time had come (interval), or the roles or \
+             bindings of their cluster changed (change)",
+            metrics.rechecks.clone(),
+        );
         for outcome in Outcome::ALL {
             let _ = metrics.registrations.get_or_create_owned(&OutcomeLabels { outcome: outcome.as_str() });
         }
@@ -131,6 +151,16 @@ impl Metrics {
 
     pub fn reload_failed(&self) {
         self.reload_failures.inc();
+    }
+
+    pub(crate) fn follows_roles(&self, follows: bool) {
+        self.follows_roles.set(follows.into());
+    }
+
+    /// A link's credential is judged again: because something changed, or because its time has
+    /// come.
+    pub(crate) fn rechecked(&self, changed: bool) {
+        self.rechecks.get_or_create(&CauseLabels { cause: if changed { "change" } else { "interval" } }).inc();
     }
 
     pub fn rtt(&self, rtt: Duration) {
@@ -166,6 +196,8 @@ impl Default for Metrics {
             ended: Family::default(),
             rtt: Histogram::new(&RTT_BUCKETS),
             reload_failures: Counter::default(),
+            follows_roles: Gauge::default(),
+            rechecks: Family::default(),
             labels: Arc::default(),
         }
     }

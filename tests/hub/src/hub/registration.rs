@@ -162,6 +162,29 @@ impl Hub {
         self.server.kubeconfig(name, Credential::Token(token))
     }
 
+    /// Lets the ServiceAccount `name` follow roles and bindings, and read the hub's client CA: what
+    /// a tunnel-server may have beyond a reviewer's rights.
+    pub fn allow_following(&self, name: &str) -> Result<()> {
+        let account = json!([{"kind": "ServiceAccount", "name": name, "namespace": SECRET_NAMESPACE}]);
+        let role_name = format!("{name}-roles");
+        let role = json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1",
+            "kind": "ClusterRole",
+            "metadata": {"name": role_name},
+            "rules": [{
+                "apiGroups": ["rbac.authorization.k8s.io"],
+                "resources": ["clusterroles", "clusterrolebindings"],
+                "verbs": ["list", "watch"],
+            }],
+        });
+        let reader = ("Role", "extension-apiserver-authentication-reader");
+        self.apply(&[
+            role,
+            binding("ClusterRoleBinding", &role_name, None, ("ClusterRole", &role_name), &account),
+            binding("RoleBinding", name, Some("kube-system"), reader, &account),
+        ])
+    }
+
     /// Makes the ServiceAccount `name` and lets it be an agent of `clusters` (of none if empty);
     /// returns a token for it.
     pub fn create_agent(&self, name: &str, clusters: &[&str]) -> Result<String> {

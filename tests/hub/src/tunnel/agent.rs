@@ -17,6 +17,17 @@ pub enum AgentCredential {
     Token(PathBuf),
     /// A client certificate and its key.
     Certificate(PemFiles),
+    /// It joins a hub for one.
+    Joining(Joining),
+}
+
+/// What an agent joins a hub with.
+#[derive(Clone, Debug)]
+pub struct Joining {
+    pub bootstrap: PathBuf,
+    pub state_dir: PathBuf,
+    /// The member's.
+    pub kubeconfig: PathBuf,
 }
 
 /// An agent, not yet started.
@@ -63,8 +74,21 @@ impl AgentOptions {
                 flags.push(format!("--cert-file={}", files.certificate.display()));
                 flags.push(format!("--key-file={}", files.key.display()));
             }
+            AgentCredential::Joining(Joining { bootstrap, state_dir, kubeconfig }) => flags.extend([
+                "--register".to_owned(),
+                format!("--bootstrap-kubeconfig={}", bootstrap.display()),
+                format!("--state-dir={}", state_dir.display()),
+                format!("--kubeconfig={}", kubeconfig.display()),
+            ]),
         }
         Self { flags }
+    }
+
+    /// The same with another flag.
+    #[must_use]
+    pub fn flag(mut self, flag: &str) -> Self {
+        self.flags.push(flag.to_owned());
+        self
     }
 
     /// The same, linked to another tunnel-server too.

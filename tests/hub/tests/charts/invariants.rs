@@ -90,6 +90,9 @@ fn verified(objects: &Objects<'_>) -> Result<()> {
 }
 
 fn least_rights(objects: &Objects<'_>) -> Result<()> {
+    if objects.chart == Chart::Agent && objects.case == "agent that joins" {
+        return rights_to_join(objects);
+    }
     if objects.chart == Chart::Agent {
         let rights = objects.all.iter().find(|object| object["apiVersion"] == "rbac.authorization.k8s.io/v1");
         ensure!(rights.is_none(), "the agent has rights on the member: {rights:?}");
@@ -115,6 +118,12 @@ fn least_rights(objects: &Objects<'_>) -> Result<()> {
                 (Some("ClusterRole"), Some("managedclusters")) if objects.case == "ocm" => {
                     json!(["get", "list", "watch"])
                 }
+                // So that a withdrawn right to link is noticed.
+                (Some("ClusterRole"), Some("clusterroles")) => {
+                    ensure!(!objects.case.contains("without its roles"), "{rule}");
+                    ensure!(rule["resources"] == json!(["clusterroles", "clusterrolebindings"]), "{rule}");
+                    json!(["list", "watch"])
+                }
                 // For users, as the values say.
                 (Some("ClusterRole"), Some("clustergateways/proxy")) => continue,
                 // For agents: one cluster each.
@@ -137,6 +146,22 @@ fn least_rights(objects: &Objects<'_>) -> Result<()> {
         let known = [("system:auth-delegator", ""), ("extension-apiserver-authentication-reader", "kube-system")];
         ensure!(own || known.contains(&(role, namespace)), "bound to {role} in {namespace:?}");
     }
+    Ok(())
+}
+
+/// One Secret on the member, and looking at nodes.
+fn rights_to_join(objects: &Objects<'_>) -> Result<()> {
+    let rules = |kind: &'static str| -> Vec<Value> {
+        objects.of(kind).flat_map(|role| role["rules"].as_array().cloned().unwrap_or_default()).collect()
+    };
+    let secret = |verbs: &[&str]| json!({"apiGroups": [""], "resources": ["secrets"], "verbs": verbs});
+    let mut own = secret(&["get", "update"]);
+    own["resourceNames"] = json!(["hub-kubeconfig-secret"]);
+    ensure!(rules("Role") == [own, secret(&["create"])]);
+    let nodes = json!({"apiGroups": [""], "resources": ["nodes"], "verbs": ["list"]});
+    ensure!(rules("ClusterRole") == [nodes]);
+    let workload = &objects.workloads()?[0]["spec"];
+    ensure!(workload["replicas"] == 1 && workload["strategy"]["type"] == "Recreate", "two would write one Secret");
     Ok(())
 }
 
@@ -199,8 +224,11 @@ fn container(objects: &Objects<'_>) -> Result<()> {
         let pod = &deployment["spec"]["template"]["spec"];
         // Where each pod takes a port of its node, no node may have room for one more.
         let (surge, unavailable) = if pod["hostNetwork"] == true { (0, 1) } else { (1, 0) };
-        let strategy = &deployment["spec"]["strategy"]["rollingUpdate"];
-        ensure!(*strategy == json!({"maxSurge": surge, "maxUnavailable": unavailable}), "{strategy}");
+        // An agent that joins writes a Secret: there is never a second one.
+        let joins = objects.case == "agent that joins";
+        let rolling = json!({"rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}});
+        let strategy = &deployment["spec"]["strategy"];
+        ensure!(*strategy == if joins { json!({"type": "Recreate"}) } else { rolling }, "{strategy}");
         spread(pod)?;
         locked_down(pod)
     })

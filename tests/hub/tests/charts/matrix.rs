@@ -110,7 +110,9 @@ fn tunnel() -> Vec<Case> {
         json!({"annotations": true, "serviceMonitor": {"enabled": true, "labels": {"release": "prometheus"}}});
     let embedded = json!({"tunnel": {"embedded": {"enabled": true}, "agents": ["berlin"],
         "listen": {"clientCASecret": "mine-agents-ca", "service": {"type": "LoadBalancer", "loadBalancerSourceRanges": ["192.0.2.0/24"]}}}});
+    let without_roles = json!({"hubClientCA": true, "followRoles": false});
     vec![
+        case("tunnel-servers and agents of the hub without its roles", server(&without_roles, &json!({}))),
         case("tunnel-servers", generated),
         case("tunnel-servers and cert-manager", issued),
         case("tunnel-servers and an issuer", server(&issuer, &json!({}))),
@@ -159,6 +161,13 @@ fn agent() -> Vec<Case> {
             with(&json!({"credential": {"existingSecret": "mine"}, "networkPolicy": {"enabled": true,
                 "metrics": [{"namespaceSelector": {"matchLabels": {"kubernetes.io/metadata.name": "monitoring"}}}],
                 "egress": [{"ports": [{"port": 8091, "protocol": "TCP"}]}]}})),
+        ),
+        (
+            "agent that joins",
+            with(
+                &json!({"register": {"enabled": true, "bootstrapSecret": "mine", "memberAPIURL": "https://berlin.example.test"},
+                "serverCA": {"secretKey": "server-ca.crt"}}),
+            ),
         ),
         ("agent and much", much),
     ];

@@ -22,6 +22,8 @@ use crate::fixture::{Fixture, test};
 const LIMIT: Duration = Duration::from_mins(1);
 /// How often the listener of [`Listener`] judges again.
 const RECHECK: Duration = Duration::from_millis(500);
+/// Within which a link ends whose permission is taken away, where the hub's roles are followed.
+const AT_ONCE: Duration = Duration::from_secs(5);
 /// From a permission's end to the link's: the interval, how long the hub's word is kept (10 s), and
 /// what a busy machine needs.
 const REVOKED: Duration = Duration::from_secs(20);
@@ -35,12 +37,12 @@ struct Listener {
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "tunnel::an agent whose permission is taken away is cut off", |testbed| {
-            cut_off(testbed, "revoked", |name| {
+            cut_off(testbed, "revoked", RECHECK, REVOKED, |name| {
                 testbed.hub.server.kubectl().ok(&format!("delete clusterrolebinding {name}")).map(drop)
             })
         }),
         test(fixture, "tunnel::an agent whose ServiceAccount is deleted is cut off", |testbed| {
-            cut_off(testbed, "deleted", |name| {
+            cut_off(testbed, "deleted", RECHECK, REVOKED, |name| {
                 testbed
                     .hub
                     .server
@@ -49,6 +51,17 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
                     .map(drop)
             })
         }),
+        test(
+            fixture,
+            "tunnel::a permission that is taken away ends links at once, where roles can be followed",
+            |testbed| {
+                // Of `Listener::start`.
+                testbed.hub.allow_following("listener-at-once")?;
+                cut_off(testbed, "at-once", AgentsConfig::RECHECK, AT_ONCE, |name| {
+                    testbed.hub.server.kubectl().ok(&format!("delete clusterrolebinding {name}")).map(drop)
+                })
+            },
+        ),
         test(
             fixture,
             "tunnel::an agent without permission is told which one it needs, and links once it has it",
@@ -156,11 +169,17 @@ fn strange_certificate(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-/// A link and its streams end soon after `end` was called with the name of the agent's
+/// A link and its streams end `within` so long after `end` was called with the name of the agent's
 /// ServiceAccount.
-fn cut_off(testbed: &Testbed, cluster: &str, end: impl FnOnce(&str) -> Result<()>) -> Result<()> {
+fn cut_off(
+    testbed: &Testbed,
+    cluster: &str,
+    recheck: Duration,
+    within: Duration,
+    end: impl FnOnce(&str) -> Result<()>,
+) -> Result<()> {
     let name = format!("agent-{cluster}");
-    let listener = Listener::start(testbed, &format!("listener-{cluster}"))?;
+    let listener = Listener::start(testbed, &format!("listener-{cluster}"), recheck)?;
     let destination = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?; // the system accepts for it
     let destination = destination.local_addr().map(|address| (destination, address))?;
     let token = testbed.hub.create_agent(&name, &[cluster])?;
@@ -173,7 +192,7 @@ fn cut_off(testbed: &Testbed, cluster: &str, end: impl FnOnce(&str) -> Result<()
     // It outlives some judgements before it is cut.
     ensure!(listener.read(&mut stream, 4 * RECHECK).is_err(), "the stream ended too early");
     end(&name)?;
-    let error = match listener.read(&mut stream, REVOKED).context("the stream goes on without permission")? {
+    let error = match listener.read(&mut stream, within).context("the stream goes on without permission")? {
         Ok(count) => bail!("{count} bytes instead of a reset"),
         Err(error) => error,
     };
@@ -185,7 +204,7 @@ fn cut_off(testbed: &Testbed, cluster: &str, end: impl FnOnce(&str) -> Result<()
 // === impl Listener ===
 
 impl Listener {
-    fn start(testbed: &Testbed, name: &str) -> Result<Self> {
+    fn start(testbed: &Testbed, name: &str, recheck: Duration) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
         let client = runtime.block_on(follower::client(&testbed.hub.create_reviewer(name)?))?;
         let serving = testbed.tunnel.serving_files();
@@ -193,9 +212,10 @@ impl Listener {
             listen: SocketAddr::from((Ipv4Addr::LOCALHOST, 0)),
             serving: KeyPairFiles { certificate: serving.certificate.clone(), private_key: serving.key.clone() },
             client_ca_file: None,
+            hub_client_ca: false,
             settings: Settings::default(),
             drain_timeout: Duration::ZERO,
-            recheck: RECHECK,
+            recheck,
             limits: Limits::default(),
         };
         let hub = auth::Hub { authentication: client.clone(), authorization: client };

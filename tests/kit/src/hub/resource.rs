@@ -11,6 +11,10 @@ pub enum Resource {
     ConfigMaps,
     /// `apiregistration.k8s.io/v1 apiservices`, cluster-scoped.
     ApiServices,
+    /// `rbac.authorization.k8s.io/v1 clusterroles`, cluster-scoped.
+    ClusterRoles,
+    /// `rbac.authorization.k8s.io/v1 clusterrolebindings`, cluster-scoped.
+    ClusterRoleBindings,
     /// `cluster.open-cluster-management.io/v1 managedclusters`, cluster-scoped: a custom resource,
     /// which a hub has only after [`FakeHub::install`](super::FakeHub::install).
     ManagedClusters,
@@ -40,13 +44,21 @@ impl Resource {
         self != Self::ManagedClusters
     }
 
-    pub(super) const ALL: [Self; 4] = [Self::Secrets, Self::ConfigMaps, Self::ApiServices, Self::ManagedClusters];
+    pub(super) const ALL: [Self; 6] = [
+        Self::Secrets,
+        Self::ConfigMaps,
+        Self::ApiServices,
+        Self::ClusterRoles,
+        Self::ClusterRoleBindings,
+        Self::ManagedClusters,
+    ];
 
     /// `v1`, or group and version.
     pub fn api_version(self) -> &'static str {
         match self {
             Self::Secrets | Self::ConfigMaps => "v1",
             Self::ApiServices => "apiregistration.k8s.io/v1",
+            Self::ClusterRoles | Self::ClusterRoleBindings => "rbac.authorization.k8s.io/v1",
             Self::ManagedClusters => "cluster.open-cluster-management.io/v1",
         }
     }
@@ -57,6 +69,8 @@ impl Resource {
             Self::Secrets => "Secret",
             Self::ConfigMaps => "ConfigMap",
             Self::ApiServices => "APIService",
+            Self::ClusterRoles => "ClusterRole",
+            Self::ClusterRoleBindings => "ClusterRoleBinding",
             Self::ManagedClusters => "ManagedCluster",
         }
     }
@@ -72,13 +86,15 @@ impl Resource {
             Self::Secrets => "secrets",
             Self::ConfigMaps => "configmaps",
             Self::ApiServices => "apiservices",
+            Self::ClusterRoles => "clusterroles",
+            Self::ClusterRoleBindings => "clusterrolebindings",
             Self::ManagedClusters => "managedclusters",
         }
     }
 
     /// Whether its objects live in namespaces.
     pub fn namespaced(self) -> bool {
-        !matches!(self, Self::ApiServices | Self::ManagedClusters)
+        matches!(self, Self::Secrets | Self::ConfigMaps)
     }
 
     fn find(api_version: &str, plural: &str) -> Option<Self> {

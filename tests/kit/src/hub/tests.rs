@@ -267,10 +267,11 @@ async fn discovery_names_the_groups_there_are() {
         let groups = list["groups"].as_array().expect("groups");
         groups.iter().map(|group| group["name"].as_str().expect("a name").to_owned()).collect::<Vec<_>>()
     };
-    let built_in = ["apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io"];
+    let built_in =
+        ["apiregistration.k8s.io", "authentication.k8s.io", "authorization.k8s.io", "rbac.authorization.k8s.io"];
     assert_eq!(groups().await, built_in);
     hub.install(Resource::ManagedClusters);
-    assert_eq!(groups().await[3..], ["cluster.open-cluster-management.io"]);
+    assert_eq!(groups().await[3..], ["cluster.open-cluster-management.io", "rbac.authorization.k8s.io"]);
     hub.uninstall(Resource::ManagedClusters);
     assert_eq!(groups().await, built_in);
 }

@@ -33,7 +33,7 @@ fn connector(directory: &std::path::Path) -> Arc<Connector> {
         agent: "agent".into(),
         server_name: None,
         credentials: Arc::new(Credentials::new(files, Some(token), metrics.clone())),
-        outbound: Outbound::direct(),
+        outbound: Arc::new(Outbound::direct()),
         settings: Settings::default(),
         links: Links::new(1, &Readiness::default()),
         forwarder: Arc::new(forwarder),

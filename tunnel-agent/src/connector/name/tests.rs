@@ -24,7 +24,7 @@ fn keepers() -> LinkKeepers {
         agent: "agent".into(),
         server_name: None,
         credentials: Arc::new(Credentials::new(ClientFiles::default(), None, metrics.clone())),
-        outbound: Outbound::direct(),
+        outbound: Arc::new(Outbound::direct()),
         settings: Settings::default(),
         links: Links::new(2, &Readiness::default()),
         forwarder: Arc::new(forwarder),

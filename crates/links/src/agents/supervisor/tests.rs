@@ -79,7 +79,7 @@ impl Fixture {
     /// The next look.
     async fn look(&mut self) -> Option<Ended> {
         advance(RECHECK).await;
-        judge_again(&self.judge, &self.claim, &self.named, &mut self.sure).await.map(|(ended, _)| ended)
+        judge_again(&self.judge, &self.claim, &self.named, None, &mut self.sure).await.map(|(ended, _)| ended)
     }
 
     fn set(&self, change: impl FnOnce(&mut State)) {

@@ -1,0 +1,220 @@
+//! The tunnel-agent joins by itself: one command at the member, two yeses at the hub.
+
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::hub::MemberSecret;
+use hub_tests::testbed::Testbed;
+use hub_tests::tunnel::{AgentCredential, AgentOptions, Joining, metric};
+use hub_tests::wait;
+use kit::pki::Leaf;
+use tokio::time::Instant;
+use tunnel_agent::Agent;
+use tunnel_server::Server;
+
+use super::{Registration, accept, condition, exists, get, wait_condition};
+use crate::fixture::SOON;
+
+const NAME: &str = "joins";
+const PLACE: &str = "joining-place";
+const SERVER: &str = "joining";
+/// From a no to the end of all links.
+const AT_ONCE: Duration = Duration::from_secs(5);
+/// For an agent to look again, and to come back after refusals.
+const AGAIN: Duration = Duration::from_mins(1);
+
+/// A tunnel-server that believes what the hub signed, and the agent of a cluster.
+struct Member<'a> {
+    testbed: &'a Testbed,
+    server: Server,
+    options: AgentOptions,
+    state: PathBuf,
+}
+
+pub fn joins(testbed: &Testbed) -> Result<()> {
+    let _registration = Registration::start(testbed, PLACE)?;
+    let member = Member::prepare(testbed)?;
+    let agent = member.options.start()?;
+    member.two_yeses()?;
+    agent.wait_ready(AGAIN)?;
+    member.is_told()?;
+    member.is_reached()?;
+    member.no_and_yes()?;
+    let agent = member.starts_again(agent)?;
+    let agent = member.renews(agent)?;
+    member.joins_again(agent)?;
+    let hub = testbed.hub.server.kubectl();
+    hub.ok(&format!("delete managedcluster {NAME}"))?;
+    testbed.hub.forget_member(NAME)
+}
+
+// === impl Member ===
+
+impl<'a> Member<'a> {
+    fn prepare(testbed: &'a Testbed) -> Result<Self> {
+        // The account that `start_server` makes.
+        testbed.hub.allow_following(&format!("{SERVER}-reviewer"))?;
+        let mut flags = testbed.tunnel.frontend_flags(testbed.tunnel.frontend_address());
+        flags.push("--agent-hub-client-ca".to_owned());
+        let server = testbed.tunnel.start_server(SERVER, &testbed.hub, &flags)?;
+        let directory = testbed.directory("joining")?;
+        let bootstrap = super::klusterlet::bootstrap(testbed, PLACE, directory.join("bootstrap.kubeconfig"))?;
+        let state = directory.join("state");
+        let kubeconfig = testbed.member.server.kubectl().kubeconfig;
+        let credential = AgentCredential::Joining(Joining { bootstrap, state_dir: state.clone(), kubeconfig });
+        let authority = testbed.tunnel.serving_authority_file();
+        let api_server = testbed.member.server.address();
+        let options = AgentOptions::new(NAME, server.agent_address(), authority, api_server, credential);
+        let options = options.flag("--state-secret=default/hub-kubeconfig-secret");
+        Ok(Self { testbed, server, options, state })
+    }
+
+    fn requests(&self) -> Result<Vec<String>> {
+        let all = get(self.testbed, &format!("csr -l open-cluster-management.io/cluster-name={NAME}"))?;
+        let items = all["items"].as_array().cloned().unwrap_or_default();
+        Ok(items.iter().filter_map(|item| item["metadata"]["name"].as_str().map(str::to_owned)).collect())
+    }
+
+    fn is_linked(&self) -> bool {
+        self.server.registry().linked().iter().any(|cluster| cluster.as_str() == NAME)
+    }
+
+    fn wait_linked(&self) -> Result<()> {
+        wait::until_true("the agent's link", AGAIN, || Ok(self.is_linked()))
+    }
+
+    fn approve(&self, known: usize) -> Result<()> {
+        let request = wait::until("its request", AGAIN, || {
+            let mut requests = self.requests()?;
+            ensure!(requests.len() > known, "{requests:?}");
+            requests.retain(|name| {
+                get(self.testbed, &format!("csr {name}")).is_ok_and(|request| request["status"]["conditions"].is_null())
+            });
+            requests.pop().context("none that waits")
+        })?;
+        self.testbed.hub.server.kubectl().ok(&format!("certificate approve {request}")).map(drop)
+    }
+
+    /// Neither alone gives anything.
+    fn two_yeses(&self) -> Result<()> {
+        self.approve(0)?;
+        wait::until_true("the certificate", AGAIN, || Ok(self.state.join("tls.crt").exists()))?;
+        ensure!(!exists(self.testbed, &format!("namespace {NAME}"))? && !self.is_linked(), "it has one yes");
+        accept(self.testbed, NAME, true)?;
+        self.wait_linked()?;
+        for file in ["tls.key", "tls.crt", "kubeconfig", "cluster-name", "agent-name"] {
+            let mode = std::fs::metadata(self.state.join(file)).context(file)?.permissions().mode();
+            ensure!(mode & 0o777 == 0o600, "{file}: {mode:o}");
+        }
+        Ok(())
+    }
+
+    fn is_told(&self) -> Result<()> {
+        wait_condition(self.testbed, NAME, "ManagedClusterConditionAvailable", "True/ManagedClusterAvailable")?;
+        ensure!(condition(self.testbed, NAME, "ManagedClusterJoined")?.starts_with("True"));
+        let status = get(self.testbed, &format!("managedcluster {NAME}"))?["status"].clone();
+        ensure!(status["version"]["kubernetes"].as_str().is_some_and(|version| version.starts_with('v')), "{status}");
+        let lease = get(self.testbed, &format!("lease managed-cluster-lease -n {NAME}"))?;
+        ensure!(lease["spec"]["renewTime"].is_string(), "{lease}");
+        Ok(())
+    }
+
+    /// Through the hub, the gateway, the tunnel-server and the agent.
+    fn is_reached(&self) -> Result<()> {
+        let secret = MemberSecret::with_token(&self.testbed.member.server, &self.testbed.member_token).behind_tunnel();
+        self.testbed.hub.register_member(NAME, &secret)?;
+        self.wait_answer()
+    }
+
+    fn wait_answer(&self) -> Result<()> {
+        let path = format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{NAME}/proxy/api/v1/namespaces");
+        wait::until("the member's answer", SOON, || {
+            let answer = self.testbed.hub.server.kubectl().args(["get", "--raw", &path]).run()?.success()?;
+            ensure!(answer.contains("kube-system"), "{answer}");
+            Ok(())
+        })
+    }
+
+    fn refusals(&self) -> Result<f64> {
+        metric(self.server.admin_address(), "tunnel_server_registrations_total", "outcome=\"forbidden\"")
+    }
+
+    fn no_and_yes(&self) -> Result<()> {
+        let admin = self.server.admin_address();
+        wait::until_true("roles to be followed", SOON, || Ok(metric(admin, "tunnel_server_follows_roles", "")? > 0.0))?;
+        let before = self.refusals()?;
+        accept(self.testbed, NAME, false)?;
+        let said = Instant::now();
+        wait::until_true("the links' end", AGAIN, || Ok(!self.is_linked()))?;
+        ensure!(said.elapsed() < AT_ONCE, "the links went on for {:?}", said.elapsed());
+        wait::until_true("a refusal", AGAIN, || Ok(self.refusals()? > before))?;
+        accept(self.testbed, NAME, true)?;
+        self.wait_linked()?;
+        self.wait_answer()
+    }
+
+    /// With what it has, and without another request: from the directory, and from the Secret.
+    fn starts_again(&self, agent: Agent) -> Result<Agent> {
+        let requests = self.requests()?;
+        agent.stop()?;
+        let agent = self.options.start()?;
+        agent.wait_ready(AGAIN)?;
+        let member = self.testbed.member.server.kubectl();
+        let keys = || member.ok("get secret hub-kubeconfig-secret -n default -o jsonpath={.data}");
+        wait::until_true("the Secret", SOON, || Ok(keys().is_ok_and(|keys| keys.contains("tls.crt"))))?;
+        agent.stop()?;
+        std::fs::remove_dir_all(&self.state)?;
+        let agent = self.options.start()?;
+        agent.wait_ready(AGAIN)?;
+        ensure!(self.requests()? == requests, "it asked again: {:?}", self.requests()?);
+        agent.stop()?;
+        // What follows puts files into the directory.
+        member.ok("delete secret hub-kubeconfig-secret -n default")?;
+        let agent = self.options.start()?;
+        agent.wait_ready(AGAIN)?;
+        Ok(agent)
+    }
+
+    /// Puts a certificate of the hub for the same agent in the place of its own.
+    fn replace(&self, not_before: i64, not_after: i64) -> Result<String> {
+        self.testbed.member.server.kubectl().ok("delete secret hub-kubeconfig-secret -n default --ignore-not-found")?;
+        let name = std::fs::read_to_string(self.state.join("agent-name"))?;
+        let group = format!("system:open-cluster-management:{NAME}");
+        let minutes = time::Duration::minutes;
+        let leaf = Leaf::client(format!("{group}:{}", name.trim()))
+            .group(&group)
+            .valid(minutes(not_before), minutes(not_after));
+        let issued = self.testbed.hub.server.authority().issue(&leaf);
+        std::fs::write(self.state.join("tls.key"), &issued.key_pem)?;
+        std::fs::write(self.state.join("tls.crt"), &issued.chain_pem)?;
+        Ok(issued.chain_pem)
+    }
+
+    /// One of whose life a tenth is left: nobody is asked, and it links with the next one.
+    fn renews(&self, agent: Agent) -> Result<Agent> {
+        agent.stop()?;
+        let (old, requests) = (self.replace(-90, 10)?, self.requests()?.len());
+        let agent = self.options.start()?;
+        wait::until_true("another certificate", AGAIN, || {
+            Ok(std::fs::read_to_string(self.state.join("tls.crt"))? != old)
+        })?;
+        ensure!(self.requests()?.len() == requests + 1, "one request: {:?}", self.requests()?);
+        agent.wait_ready(AGAIN)?;
+        self.wait_answer()?;
+        Ok(agent)
+    }
+
+    /// An expired one is no credential any more: a person is asked, as at first.
+    fn joins_again(&self, agent: Agent) -> Result<()> {
+        agent.stop()?;
+        self.replace(-90, -10)?;
+        let known = self.requests()?.len();
+        let agent = self.options.start()?;
+        self.approve(known)?;
+        self.wait_linked()?;
+        agent.wait_ready(AGAIN)?;
+        agent.stop()
+    }
+}

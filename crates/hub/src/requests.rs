@@ -1,0 +1,128 @@
+//! Single calls in JSON of an API server, for programs that make few.
+
+use std::time::Duration;
+
+use api::hub_status::HubStatus;
+use bytes::Bytes;
+use http::header::{ACCEPT, CONTENT_TYPE};
+use http::{HeaderValue, Method, Request, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use net::words::causes;
+use serde_json::Value;
+use tokio::time::{Instant, timeout_at};
+
+use super::calls::read;
+use super::failure::Cause;
+
+/// A call that is not answered whole within this is given up.
+const WITHIN: Duration = Duration::from_secs(30);
+/// Longest answer taken, in bytes: a page of a few hundred nodes.
+const LARGEST: usize = 16 << 20;
+const JSON: &str = "application/json";
+/// RFC 7396.
+const MERGE_PATCH: &str = "application/merge-patch+json";
+
+/// An API server. Cheap to clone.
+#[derive(Clone)]
+pub struct Requests(Client);
+
+/// A call brought nothing.
+#[derive(Debug, thiserror::Error)]
+pub enum RequestError {
+    /// The API server's own answer.
+    #[error("it answered {code}: {message}")]
+    Answer { code: u16, message: String },
+    /// No connection, or it broke.
+    #[error("no answer: {0}")]
+    Unreachable(String),
+    #[error("no complete answer within {WITHIN:?}")]
+    Timeout,
+    #[error("its answer is too large, or cannot be read")]
+    Unreadable,
+}
+
+// === impl Requests ===
+
+impl Requests {
+    pub fn new(client: Client) -> Self {
+        Self(client)
+    }
+
+    pub async fn get(&self, path: &str) -> Result<Value, RequestError> {
+        self.call(Method::GET, path, JSON, None).await
+    }
+
+    /// Creates an object in the collection at `path`.
+    pub async fn create(&self, path: &str, object: &Value) -> Result<Value, RequestError> {
+        self.call(Method::POST, path, JSON, Some(object)).await
+    }
+
+    /// Replaces the object at `path`.
+    pub async fn replace(&self, path: &str, object: &Value) -> Result<Value, RequestError> {
+        self.call(Method::PUT, path, JSON, Some(object)).await
+    }
+
+    /// Merges `patch` into the object at `path`.
+    pub async fn merge(&self, path: &str, patch: &Value) -> Result<Value, RequestError> {
+        self.call(Method::PATCH, path, MERGE_PATCH, Some(patch)).await
+    }
+
+    /// What is answered to a GET of `path`, whose body is of no interest.
+    pub async fn probe(&self, path: &str) -> Result<StatusCode, RequestError> {
+        self.send(Method::GET, path, JSON, None).await.map(|(code, _)| code)
+    }
+
+    async fn call(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &'static str,
+        object: Option<&Value>,
+    ) -> Result<Value, RequestError> {
+        let (code, body) = self.send(method, path, content_type, object).await?;
+        if !code.is_success() {
+            let HubStatus { message, .. } = HubStatus::parse(code, &http::HeaderMap::new(), &body);
+            return Err(RequestError::Answer { code: code.as_u16(), message });
+        }
+        serde_json::from_slice(&body).map_err(|_| RequestError::Unreadable)
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        path: &str,
+        content_type: &'static str,
+        object: Option<&Value>,
+    ) -> Result<(StatusCode, Bytes), RequestError> {
+        let body = object.map_or_else(Body::empty, |object| Body::from(object.to_string().into_bytes()));
+        let mut request = Request::new(body);
+        *request.method_mut() = method;
+        *request.uri_mut() = path.parse().map_err(|_| RequestError::Unreadable)?;
+        request.headers_mut().insert(ACCEPT, HeaderValue::from_static(JSON));
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(content_type));
+        let deadline = Instant::now() + WITHIN;
+        let sent = timeout_at(deadline, self.0.send(request)).await.map_err(|_| RequestError::Timeout)?;
+        let response = sent.map_err(|error| RequestError::Unreachable(causes(&error)))?;
+        let code = response.status();
+        let body = read(response, LARGEST, deadline, None).await.map_err(RequestError::of)?;
+        Ok((code, body))
+    }
+}
+
+// === impl RequestError ===
+
+impl RequestError {
+    /// Whether the API server itself answered with this code.
+    pub fn is(&self, status: StatusCode) -> bool {
+        matches!(self, Self::Answer { code, .. } if *code == status.as_u16())
+    }
+
+    fn of(cause: Cause) -> Self {
+        match cause {
+            Cause::Unreachable(why) => Self::Unreachable(why),
+            Cause::Timeout => Self::Timeout,
+            _ => Self::Unreadable,
+        }
+    }
+}

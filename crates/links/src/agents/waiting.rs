@@ -1,0 +1,147 @@
+//! Changes that wait for their turn: until the hub's own authorizer knows of them too, and so that
+//! one that concerns all clusters does not have the hub asked about all of them at once.
+
+use std::collections::{HashMap, VecDeque};
+use std::time::Duration;
+
+use foldhash::quality::RandomState;
+use tokio::time::Instant;
+use tunnel::ClusterName;
+
+/// For the hub's authorizers, which follow roles by watches of their own. Together with the pace
+/// below and the review itself it stays below the five seconds within which a withdrawn right ends
+/// links.
+pub(super) const SETTLE: Duration = Duration::from_secs(1);
+/// Between two clusters: a hundred a second, less than the regular rechecks of 5,000 agents cost.
+pub(super) const PACE: Duration = Duration::from_millis(10);
+/// Changes of named clusters that wait. When there are more, all clusters are looked at.
+const MOST: usize = 8_192;
+
+/// See the module.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    named: VecDeque<(Instant, ClusterName)>,
+    /// When each of them is due the last time.
+    due: HashMap<ClusterName, Instant, RandomState>,
+    /// When all clusters are to be looked at.
+    all: Option<Instant>,
+    /// What is left of the last such look.
+    sweep: Vec<ClusterName>,
+    /// Not before.
+    next: Option<Instant>,
+}
+
+/// What is due.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Due {
+    One(ClusterName),
+    /// The clusters are to be given to [`Waiting::sweep`].
+    All,
+}
+
+// === impl Waiting ===
+
+impl Waiting {
+    /// Changes that come together are looked at together.
+    pub(super) fn add(&mut self, cluster: &ClusterName) {
+        let due = Instant::now() + SETTLE;
+        if self.due.get(cluster).is_some_and(|known| *known + SETTLE / 2 >= due) {
+            return;
+        }
+        if self.named.len() >= MOST {
+            return self.add_all();
+        }
+        self.due.insert(cluster.clone(), due);
+        self.named.push_back((due, cluster.clone()));
+    }
+
+    pub(super) fn add_all(&mut self) {
+        self.all = Some(Instant::now() + SETTLE);
+    }
+
+    pub(super) fn sweep(&mut self, clusters: Vec<ClusterName>) {
+        self.sweep = clusters;
+    }
+
+    /// When something is due; none: nothing waits.
+    pub(super) fn at(&self) -> Option<Instant> {
+        let named = self.named.front().map(|(due, _)| *due);
+        let swept = (!self.sweep.is_empty()).then(Instant::now);
+        let first = [named, self.all, swept].into_iter().flatten().min()?;
+        Some(self.next.map_or(first, |next| first.max(next)))
+    }
+
+    /// What is due now. Named clusters do not wait for a look at all.
+    pub(super) fn take(&mut self) -> Option<Due> {
+        let now = Instant::now();
+        if self.next.is_some_and(|next| next > now) {
+            return None;
+        }
+        if self.all.is_some_and(|all| all <= now) {
+            self.all = None;
+            return Some(Due::All);
+        }
+        let cluster = match self.named.front() {
+            Some((due, _)) if *due <= now => {
+                let (due, cluster) = self.named.pop_front()?;
+                if self.due.get(&cluster) == Some(&due) {
+                    self.due.remove(&cluster);
+                }
+                cluster
+            }
+            _ => self.sweep.pop()?,
+        };
+        self.next = Some(now + PACE);
+        Some(Due::One(cluster))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::{advance, sleep_until};
+
+    use super::*;
+
+    fn name(name: &str) -> ClusterName {
+        ClusterName::parse(name).unwrap()
+    }
+
+    async fn next(waiting: &mut Waiting) -> Option<Due> {
+        sleep_until(waiting.at()?).await;
+        waiting.take()
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn changes_that_come_together_are_one_and_later_ones_another() {
+        let (mut waiting, started) = (Waiting::default(), Instant::now());
+        waiting.add(&name("east"));
+        advance(SETTLE / 4).await;
+        waiting.add(&name("east"));
+        assert_eq!(waiting.take(), None, "the hub may not know yet");
+        advance(SETTLE / 2).await;
+        waiting.add(&name("east"));
+        assert_eq!(next(&mut waiting).await, Some(Due::One(name("east"))));
+        assert_eq!(started.elapsed(), SETTLE);
+        assert_eq!(next(&mut waiting).await, Some(Due::One(name("east"))));
+        assert_eq!(next(&mut waiting).await, None);
+        assert!(waiting.due.is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_look_at_all_is_paced_and_named_ones_go_first() {
+        let mut waiting = Waiting::default();
+        waiting.add_all();
+        assert_eq!(next(&mut waiting).await, Some(Due::All));
+        waiting.sweep((0..500).map(|number| name(&format!("c{number}"))).collect());
+        let started = Instant::now();
+        waiting.add(&name("east"));
+        let mut order = Vec::new();
+        while let Some(due) = next(&mut waiting).await {
+            order.push((due, started.elapsed()));
+        }
+        assert_eq!(order.len(), 501);
+        let (_, at) = order.iter().find(|(due, _)| *due == Due::One(name("east"))).unwrap();
+        assert!(*at <= SETTLE + PACE, "{at:?}");
+        assert!(started.elapsed() >= PACE * 500, "{:?}", started.elapsed());
+    }
+}

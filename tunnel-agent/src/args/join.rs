@@ -1,0 +1,106 @@
+//! How the cluster joins a hub, if it is to.
+
+use std::path::PathBuf;
+
+use api::ocm_agent::is_cluster;
+
+use super::Args;
+
+/// Of a Secret (RFC 1123 subdomain).
+const LONGEST_NAME: usize = 253;
+
+/// A cluster that joins a hub.
+#[derive(Debug, Clone)]
+pub struct JoinConfig {
+    /// The hub, as somebody who may ask to join it.
+    pub bootstrap: PathBuf,
+    pub state_dir: PathBuf,
+    /// A Secret of the member that holds the same.
+    pub state_secret: Option<SecretName>,
+    pub member: Member,
+    /// Where clients of the hub reach the member's API server.
+    pub member_url: Option<String>,
+}
+
+/// A Secret: `NAMESPACE/NAME`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SecretName {
+    pub namespace: String,
+    pub name: String,
+}
+
+/// How the member's own API server is asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Member {
+    Kubeconfig(PathBuf),
+    InCluster,
+    /// Not at all.
+    Unknown,
+}
+
+// === impl JoinConfig ===
+
+impl JoinConfig {
+    /// None without `--register`, or if something is wrong.
+    pub(super) fn new(args: &Args, in_pod: bool, wrong: &mut Vec<String>) -> Option<Self> {
+        let join = args.join.register.then_some(&args.join)?;
+        let mistakes = wrong.len();
+        let credential = &args.credential;
+        if credential.cert_file.is_some() || credential.key_file.is_some() || credential.token_file.is_some() {
+            wrong.push("--register brings the credential: give no --cert-file, --key-file or --token-file".into());
+        }
+        if let Some(name) = args.servers.cluster.as_deref().filter(|name| !is_cluster(name)) {
+            wrong.push(format!(
+                "--cluster={name}: a cluster that joins becomes a namespace of the hub: at most 63 lower case letters, \
+                 digits and \"-\", not at the ends"
+            ));
+        }
+        if let Some(url) = join.member_api_url.as_deref().filter(|url| !url.starts_with("https://")) {
+            wrong.push(format!("--member-api-url={url} is not an https URL"));
+        }
+        let mut needed = |path: &Option<PathBuf>, flag: &str, what: &str| {
+            if path.is_none() {
+                wrong.push(format!("--register needs {flag}: {what}"));
+            }
+            path.clone()
+        };
+        let bootstrap = needed(&join.bootstrap_kubeconfig, "--bootstrap-kubeconfig", "a kubeconfig of the hub");
+        let state_dir = needed(&join.state_dir, "--state-dir", "a directory that outlives the agent's runs");
+        let member = match (&join.kubeconfig, in_pod) {
+            (Some(path), _) => Member::Kubeconfig(path.clone()),
+            (None, true) => Member::InCluster,
+            (None, false) => Member::Unknown,
+        };
+        let state_secret = join.state_secret.as_deref().map(SecretName::parse);
+        if let Some(Err(why)) = &state_secret {
+            wrong.push(why.clone());
+        }
+        if state_secret.is_some() && member == Member::Unknown {
+            wrong.push("--state-secret is a Secret of this cluster: give --kubeconfig outside a pod".into());
+        }
+        if wrong.len() > mistakes {
+            return None;
+        }
+        Some(Self {
+            bootstrap: bootstrap?,
+            state_dir: state_dir?,
+            state_secret: state_secret.and_then(Result::ok),
+            member,
+            member_url: join.member_api_url.clone(),
+        })
+    }
+}
+
+// === impl SecretName ===
+
+impl SecretName {
+    fn parse(text: &str) -> Result<Self, String> {
+        let is_name = |name: &str| {
+            let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
+            !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(fits)
+        };
+        let parts = text.split_once('/').filter(|(namespace, name)| is_name(namespace) && is_name(name));
+        let parts = parts.ok_or_else(|| format!("--state-secret={text} is not NAMESPACE/NAME"));
+        parts.map(|(namespace, name)| Self { namespace: namespace.to_owned(), name: name.to_owned() })
+    }
+}

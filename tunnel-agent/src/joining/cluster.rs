@@ -1,0 +1,39 @@
+//! The cluster's object on the hub: `ManagedCluster`, `cluster.open-cluster-management.io/v1`.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+pub const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
+/// Of the Lease, where the object does not say (its kind's default).
+const DEFAULT_LEASE: u64 = 60;
+/// More often is never renewed, whatever the object says, and more seldom neither.
+const SHORTEST_LEASE: u64 = 1;
+const LONGEST_LEASE: u64 = 3_600;
+
+/// What announces `cluster`, at `url` if clients of the hub can reach it there.
+pub fn document(cluster: &str, url: Option<&str>) -> Value {
+    let mut spec = json!({"hubAcceptsClient": false, "leaseDurationSeconds": DEFAULT_LEASE});
+    if let Some(url) = url {
+        spec["managedClusterClientConfigs"] = json!([{"url": url}]);
+    }
+    json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": cluster}, "spec": spec,
+    })
+}
+
+pub fn is_accepted(cluster: &Value) -> bool {
+    cluster["spec"]["hubAcceptsClient"] == true
+}
+
+/// How often the Lease is renewed.
+pub fn lease(cluster: &Value) -> Duration {
+    let seconds = cluster["spec"]["leaseDurationSeconds"].as_u64().unwrap_or(DEFAULT_LEASE);
+    Duration::from_secs(seconds.clamp(SHORTEST_LEASE, LONGEST_LEASE))
+}
+
+/// What an administrator types.
+pub fn how_to_accept(cluster: &str) -> String {
+    format!("kubectl patch managedcluster {cluster} --type=merge -p '{{\"spec\":{{\"hubAcceptsClient\":true}}}}'")
+}

@@ -1,0 +1,92 @@
+//! The member's own API server, as far as its `ManagedCluster` is told of it.
+
+use std::collections::BTreeMap;
+
+use http::StatusCode;
+use hub::{RequestError, Requests};
+use net::words::plain;
+use placement::quantity::Quantity;
+use serde_json::Value;
+
+use super::status::{Facts, Resources};
+
+/// Nodes of one answer, and answers that are read: a member with more has more than is told.
+const PAGE: usize = 200;
+const MOST_PAGES: usize = 50;
+/// Resources of nodes that are told, and no others: drivers add theirs, one for each device.
+const RESOURCES: [&str; 5] = ["cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu"];
+
+/// What can be found out now. What may not be read is not told.
+pub async fn facts(member: &Requests) -> Facts {
+    let unavailable = health(member).await.err().unwrap_or_default();
+    if !unavailable.is_empty() {
+        return Facts { unavailable: Some(unavailable), ..Facts::default() };
+    }
+    let version = member.get("/version").await.ok();
+    let version = version.and_then(|version| version["gitVersion"].as_str().map(str::to_owned));
+    Facts { unavailable: Some(String::new()), version, resources: resources(member).await.ok() }
+}
+
+/// `/livez`, or `/healthz` where that is not known or not allowed. The error says what is wrong.
+async fn health(member: &Requests) -> Result<(), String> {
+    let mut path = "/livez";
+    loop {
+        match member.probe(path).await {
+            Ok(code) if code.is_success() => return Ok(()),
+            Ok(StatusCode::FORBIDDEN | StatusCode::NOT_FOUND) if path == "/livez" => path = "/healthz",
+            // It answers, and who asks may not know more.
+            Ok(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => return Ok(()),
+            Ok(code) => return Err(format!("{path} of the kube-apiserver answered {}", code.as_u16())),
+            Err(error) => return Err(plain(&format!("the kube-apiserver: {error}"))),
+        }
+    }
+}
+
+async fn resources(member: &Requests) -> Result<Resources, RequestError> {
+    let mut sums = [BTreeMap::new(), BTreeMap::new()];
+    let mut next = String::new();
+    for _ in 0..MOST_PAGES {
+        let page = member.get(&format!("/api/v1/nodes?limit={PAGE}{next}")).await?;
+        for node in page["items"].as_array().into_iter().flatten() {
+            add(&mut sums[0], &node["status"]["capacity"]);
+            add(&mut sums[1], &node["status"]["allocatable"]);
+        }
+        match page["metadata"]["continue"].as_str().filter(|token| !token.is_empty()) {
+            Some(token) => next = format!("&continue={token}"),
+            None => break,
+        }
+    }
+    let [capacity, allocatable] = sums.map(|sums| sums.into_iter().map(|(name, sum)| (name, text(sum))).collect());
+    Ok(Resources { capacity, allocatable })
+}
+
+fn add(sums: &mut BTreeMap<String, f64>, quantities: &Value) {
+    for name in RESOURCES {
+        let quantity = quantities[name].as_str().and_then(|text| text.parse::<Quantity>().ok());
+        if let Some(quantity) = quantity {
+            *sums.entry(name.to_owned()).or_default() += quantity.approximate();
+        }
+    }
+}
+
+/// Whole, or in thousandths.
+fn text(sum: f64) -> String {
+    if sum.fract() == 0.0 { format!("{sum:.0}") } else { format!("{:.0}m", sum * 1000.0) }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn resources_of_nodes_are_summed() {
+        let mut sums = BTreeMap::new();
+        add(&mut sums, &json!({"cpu": "4", "memory": "16Gi", "example.com/card-1": "1"}));
+        add(&mut sums, &json!({"cpu": "1500m", "memory": "1024Ki", "pods": "110"}));
+        let told: Vec<_> = sums.into_iter().map(|(name, sum)| (name, text(sum))).collect();
+        let expected = [("cpu", "5500m"), ("memory", "17180917760"), ("pods", "110")];
+        assert_eq!(told, expected.map(|(name, sum)| (name.to_owned(), sum.to_owned())));
+    }
+}

@@ -1,0 +1,131 @@
+//! A certificate request (`certificates.k8s.io/v1`), as Open Cluster Management's hub recognizes an
+//! agent's. Its key is made here, and leaves this process only for the state directory.
+
+use api::ocm_agent::{CLUSTER_LABEL, OcmAgent, SIGNER};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PublicKeyData as _};
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
+
+/// Where requests are.
+pub const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
+/// Requests of a cluster that nobody has decided about. With more, an agent makes no other: it
+/// would bury those that somebody is to look at.
+pub const MOST_OUTSTANDING: usize = 10;
+
+/// A key whose certificate was asked for, or is to be.
+#[derive(Debug, Clone)]
+pub struct Pending {
+    /// Name of the request on the hub.
+    pub name: String,
+    /// PKCS #8, PEM.
+    pub key: SecretString,
+}
+
+/// What became of a request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Progress {
+    /// Nobody has decided yet.
+    Waiting,
+    /// The hub has not signed it yet.
+    Approved,
+    /// A person said no, or the hub cannot sign it; with their words.
+    Refused(String),
+    /// PEM.
+    Issued(Vec<u8>),
+}
+
+/// A new key (EC P-256), PEM.
+pub fn new_key() -> Result<SecretString, rcgen::Error> {
+    Ok(KeyPair::generate()?.serialize_pem().into())
+}
+
+/// The public key that belongs to `key`, DER (`SubjectPublicKeyInfo`). None if `key` is none.
+pub fn public_key(key: &SecretString) -> Option<Vec<u8>> {
+    KeyPair::from_pem(key.expose_secret()).ok().map(|key| key.subject_public_key_info())
+}
+
+/// The request for a certificate of `agent`. Organization and common name stand in a name of their
+/// own each, and no extension is asked for: anything else is not recognized.
+pub fn document(agent: &OcmAgent, key: &SecretString) -> Result<Value, rcgen::Error> {
+    let key = KeyPair::from_pem(key.expose_secret())?;
+    let mut params = CertificateParams::default();
+    params.distinguished_name = DistinguishedName::new();
+    params.distinguished_name.push(DnType::OrganizationName, agent.organization());
+    params.distinguished_name.push(DnType::CommonName, agent.common_name());
+    let pem = params.serialize_request(&key)?.pem()?;
+    Ok(json!({
+        "apiVersion": "certificates.k8s.io/v1",
+        "kind": "CertificateSigningRequest",
+        "metadata": {"generateName": format!("{}-", agent.cluster), "labels": {CLUSTER_LABEL: agent.cluster}},
+        "spec": {
+            "signerName": SIGNER,
+            "request": STANDARD.encode(pem),
+            "usages": ["digital signature", "key encipherment", "client auth"],
+        },
+    }))
+}
+
+/// How many of the requests in a list nobody has decided about.
+pub fn outstanding(list: &Value) -> usize {
+    let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
+    items.iter().filter(|item| Progress::of(item) == Progress::Waiting).count()
+}
+
+// === impl Progress ===
+
+impl Progress {
+    pub fn of(request: &Value) -> Self {
+        let status = &request["status"];
+        let certificate = status["certificate"].as_str().and_then(|text| STANDARD.decode(text).ok());
+        if let Some(certificate) = certificate.filter(|certificate| !certificate.is_empty()) {
+            return Self::Issued(certificate);
+        }
+        let conditions = status["conditions"].as_array().map_or(&[][..], Vec::as_slice);
+        let said = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind);
+        if let Some(no) = said("Denied").or_else(|| said("Failed")) {
+            return Self::Refused(no["message"].as_str().unwrap_or_default().to_owned());
+        }
+        if said("Approved").is_some() { Self::Approved } else { Self::Waiting }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use register::csr::{Recognized, Request};
+
+    use super::*;
+
+    /// The hub's own judge reads it.
+    #[test]
+    fn it_is_exactly_what_the_hub_recognizes() {
+        let agent = OcmAgent { cluster: "berlin".to_owned(), agent: "a1b2".to_owned() };
+        let key = new_key().unwrap();
+        let request = document(&agent, &key).unwrap();
+        let pem = STANDARD.decode(request["spec"]["request"].as_str().unwrap()).unwrap();
+        let usages: Vec<String> = serde_json::from_value(request["spec"]["usages"].clone()).unwrap();
+        let judged = Request {
+            signer: request["spec"]["signerName"].as_str().unwrap(),
+            label: request["metadata"]["labels"][CLUSTER_LABEL].as_str(),
+            pem: &pem,
+            usages: &usages,
+        };
+        let recognized = Recognized { cluster: "berlin".to_owned(), agent: "a1b2".to_owned() };
+        assert_eq!(judged.recognize(), Ok(recognized));
+        assert!(!format!("{:?}", Pending { name: String::new(), key }).contains("PRIVATE"));
+    }
+
+    #[test]
+    fn what_became_of_it_is_read() {
+        let of = |status: Value| Progress::of(&json!({"status": status}));
+        assert_eq!(of(Value::Null), Progress::Waiting);
+        assert_eq!(of(json!({"conditions": [{"type": "Approved"}]})), Progress::Approved);
+        let denied = json!({"conditions": [{"type": "Denied", "message": "who is this?"}]});
+        assert_eq!(of(denied.clone()), Progress::Refused("who is this?".to_owned()));
+        let issued = json!({"conditions": [{"type": "Approved"}], "certificate": STANDARD.encode("PEM")});
+        assert_eq!(of(issued.clone()), Progress::Issued(b"PEM".to_vec()));
+        let list = json!({"items": [{"status": denied}, {"status": issued}, {"metadata": {}}, {"status": {}}]});
+        assert_eq!(outstanding(&list), 2);
+    }
+}

@@ -1,0 +1,47 @@
+//! How the cluster stands with the hub, for those who wait for it.
+
+use tokio::sync::watch;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Standing {
+    /// It is not known yet.
+    #[default]
+    Unknown,
+    /// There is no certificate yet.
+    Asking,
+    /// There is a certificate, and the hub has not accepted the cluster, or no longer.
+    Denied,
+    Accepted,
+    /// There is a certificate, and the hub cannot be asked.
+    Silent,
+}
+
+/// The standing, as it changes. Cheap to clone.
+#[derive(Debug, Clone, Default)]
+pub struct Told(watch::Sender<Standing>);
+
+// === impl Standing ===
+
+impl Standing {
+    /// Whether links are worth trying: a hub that is away for a moment keeps no link from being
+    /// made.
+    fn may_link(self) -> bool {
+        matches!(self, Self::Accepted | Self::Silent)
+    }
+}
+
+// === impl Told ===
+
+impl Told {
+    /// Says `standing`; returns what was said before.
+    pub(super) fn say(&self, standing: Standing) -> Standing {
+        self.0.send_replace(standing)
+    }
+
+    /// Completes when links are worth trying for the first time.
+    pub async fn may_link(&self) {
+        let mut standing = self.0.subscribe();
+        // The sender is ours.
+        let _ = standing.wait_for(|standing| standing.may_link()).await;
+    }
+}

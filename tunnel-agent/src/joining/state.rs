@@ -1,0 +1,198 @@
+//! What the agent keeps between its runs: the files of a klusterlet's `hub-kubeconfig-secret`, so
+//! that one can go on from the other, and the request that it waits for.
+//!
+//! Each file is replaced as a whole. Key and certificate are two: until both are written, the
+//! request stays there too, and its certificate is fetched again from the hub.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::{self, Write as _};
+use std::os::unix::fs::OpenOptionsExt as _;
+use std::path::{Path, PathBuf};
+
+use api::ocm_agent::is_agent;
+use hub::client::Address;
+use net::follow;
+use net::random::identifier;
+use secrecy::{ExposeSecret as _, SecretString};
+use serde_json::{Value, json};
+
+use super::certificate::Certificate;
+use super::request::{Pending, public_key};
+
+pub const CERTIFICATE: &str = "tls.crt";
+pub const KEY: &str = "tls.key";
+pub const KUBECONFIG: &str = "kubeconfig";
+const CLUSTER_NAME: &str = "cluster-name";
+const AGENT_NAME: &str = "agent-name";
+/// Of a request under way: its name on the hub, and its key.
+const PENDING_NAME: &str = "request-name";
+const PENDING_KEY: &str = "request-key";
+/// All that is kept.
+const FILES: [&str; 7] = [CERTIFICATE, KEY, KUBECONFIG, CLUSTER_NAME, AGENT_NAME, PENDING_NAME, PENDING_KEY];
+/// Only the agent reads and writes them.
+const MODE: u32 = 0o600;
+
+/// The state directory.
+#[derive(Debug, Clone)]
+pub struct State(PathBuf);
+
+/// A file of the state cannot be read or written.
+#[derive(Debug, thiserror::Error)]
+#[error("{path}: {}", net::words::io(.source))]
+pub struct StateError {
+    path: PathBuf,
+    source: io::Error,
+}
+
+// === impl State ===
+
+impl State {
+    /// Creates the directory if it is not there.
+    pub fn open(directory: &Path) -> Result<Self, StateError> {
+        let wrong = |source| StateError { path: directory.to_owned(), source };
+        fs::create_dir_all(directory).map_err(wrong)?;
+        Ok(Self(directory.to_owned()))
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
+    }
+
+    /// The certificate, if there is one with its key and a kubeconfig, for `cluster`. Whether it is
+    /// still valid, and for which hub it is, is not looked at.
+    pub fn certificate(&self, cluster: &str) -> Result<Option<Certificate>, StateError> {
+        let (Some(pem), Some(key)) = (self.read(CERTIFICATE)?, self.read_text(KEY)?) else { return Ok(None) };
+        let certificate = Certificate::parse(&pem).ok().filter(|certificate| certificate.agent.cluster == cluster);
+        let key = public_key(&SecretString::from(key));
+        let fits = |certificate: &Certificate| key.as_ref() == Some(&certificate.public_key);
+        Ok(certificate.filter(fits).filter(|_| self.path(KUBECONFIG).exists()))
+    }
+
+    /// The agent's name, which is made at its first use. Another cluster's agent has another name.
+    pub fn agent_name(&self, cluster: &str) -> Result<String, StateError> {
+        let is_same_cluster = self.read_text(CLUSTER_NAME)?.is_none_or(|known| known.trim() == cluster);
+        let known = self.read_text(AGENT_NAME)?.map(|name| name.trim().to_owned()).filter(|name| is_agent(name));
+        if let Some(name) = known.filter(|_| is_same_cluster) {
+            self.write(CLUSTER_NAME, cluster.as_bytes())?;
+            return Ok(name);
+        }
+        let name = identifier();
+        self.forget_request()?;
+        self.write(AGENT_NAME, name.as_bytes())?;
+        self.write(CLUSTER_NAME, cluster.as_bytes())?;
+        Ok(name)
+    }
+
+    /// The request under way.
+    pub fn request(&self) -> Result<Option<Pending>, StateError> {
+        let (name, key) = (self.read_text(PENDING_NAME)?, self.read_text(PENDING_KEY)?);
+        Ok(name.zip(key).map(|(name, key)| Pending { name: name.trim().to_owned(), key: key.into() }))
+    }
+
+    /// Remembers a request, so that a restarted agent asks no second time.
+    pub fn remember_request(&self, pending: &Pending) -> Result<(), StateError> {
+        self.write(PENDING_KEY, pending.key.expose_secret().as_bytes())?;
+        self.write(PENDING_NAME, pending.name.as_bytes())
+    }
+
+    pub fn forget_request(&self) -> Result<(), StateError> {
+        self.remove(PENDING_NAME)?;
+        self.remove(PENDING_KEY)
+    }
+
+    /// Takes over what was issued for `pending`.
+    pub fn take(&self, pending: &Pending, certificate: &[u8], hub: &Address) -> Result<(), StateError> {
+        self.write_kubeconfig(hub)?;
+        self.write(KEY, pending.key.expose_secret().as_bytes())?;
+        self.write(CERTIFICATE, certificate)?;
+        self.forget_request()
+    }
+
+    pub fn write_kubeconfig(&self, hub: &Address) -> Result<(), StateError> {
+        self.write(KUBECONFIG, kubeconfig(hub).to_string().as_bytes())
+    }
+
+    /// The files there are, by name.
+    pub fn files(&self) -> Result<BTreeMap<String, Vec<u8>>, StateError> {
+        let mut files = BTreeMap::new();
+        for name in FILES {
+            if let Some(contents) = self.read(name)? {
+                files.insert(name.to_owned(), contents);
+            }
+        }
+        Ok(files)
+    }
+
+    /// Makes these the files that there are; others than those of a state are left out.
+    pub fn replace(&self, files: &BTreeMap<String, Vec<u8>>) -> Result<(), StateError> {
+        for name in FILES {
+            match files.get(name) {
+                Some(contents) => self.write(name, contents)?,
+                None => self.remove(name)?,
+            }
+        }
+        Ok(())
+    }
+
+    fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StateError> {
+        let path = self.path(name);
+        match follow::read(&path, follow::LONGEST) {
+            Ok(contents) => Ok(Some(contents)),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
+            Err(source) => Err(StateError { path, source }),
+        }
+    }
+
+    fn read_text(&self, name: &str) -> Result<Option<String>, StateError> {
+        Ok(self.read(name)?.and_then(|bytes| String::from_utf8(bytes).ok()))
+    }
+
+    /// As a whole or not at all: the file is written beside its place, and takes it.
+    fn write(&self, name: &str, contents: &[u8]) -> Result<(), StateError> {
+        let (path, new) = (self.path(name), self.path(&format!(".{name}.new")));
+        let written = || -> io::Result<()> {
+            let _ = fs::remove_file(&new); // left by an agent that was killed
+            let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&new)?;
+            file.write_all(contents)?;
+            file.sync_all()?;
+            fs::rename(&new, &path)
+        };
+        written().map_err(|source| StateError { path: path.clone(), source })
+    }
+
+    fn remove(&self, name: &str) -> Result<(), StateError> {
+        let path = self.path(name);
+        match fs::remove_file(&path) {
+            Err(source) if source.kind() != io::ErrorKind::NotFound => Err(StateError { path, source }),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// In JSON, which is YAML. Key and certificate are the files beside it.
+fn kubeconfig(hub: &Address) -> Value {
+    use base64::Engine as _;
+    let mut cluster = json!({"server": hub.url});
+    if let Some(ca) = &hub.ca {
+        cluster["certificate-authority-data"] = base64::engine::general_purpose::STANDARD.encode(ca).into();
+    }
+    if let Some(name) = &hub.tls_server_name {
+        cluster["tls-server-name"] = name.as_str().into();
+    }
+    if let Some(proxy) = &hub.proxy_url {
+        cluster["proxy-url"] = proxy.as_str().into();
+    }
+    if hub.is_insecure {
+        cluster["insecure-skip-tls-verify"] = true.into();
+    }
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "hub", "preferences": {},
+        "clusters": [{"name": "hub", "cluster": cluster}],
+        "users": [{"name": "agent", "user": {"client-certificate": CERTIFICATE, "client-key": KEY}}],
+        "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "agent", "namespace": "default"}}],
+    })
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+use std::os::unix::fs::PermissionsExt as _;
+
+use kit::pki::{Authority, Leaf};
+
+use super::*;
+
+fn issued(common_name: &str) -> (Pending, Vec<u8>) {
+    let issued = Authority::new("hub").issue(&Leaf::client(common_name));
+    (Pending { name: "r".to_owned(), key: issued.key_pem.clone().into() }, issued.chain_pem.into_bytes())
+}
+
+fn hub() -> Address {
+    Address { url: "https://hub:6443".to_owned(), ca: Some(b"CA".to_vec()), ..Address::default() }
+}
+
+#[test]
+fn what_was_issued_is_there_after_a_restart_and_for_nobody_else() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = State::open(&directory.path().join("state")).unwrap();
+    let name = state.agent_name("c1").unwrap();
+    assert_eq!(state.agent_name("c1").unwrap(), name);
+    let (pending, certificate) = issued(&format!("system:open-cluster-management:c1:{name}"));
+    state.remember_request(&pending).unwrap();
+    assert_eq!(state.request().unwrap().unwrap().name, "r");
+    assert_eq!(state.certificate("c1").unwrap(), None);
+    state.take(&pending, &certificate, &hub()).unwrap();
+    assert!(state.request().unwrap().is_none());
+    let state = State::open(&directory.path().join("state")).unwrap();
+    assert_eq!(state.certificate("c1").unwrap().unwrap().agent.agent, name);
+    assert_eq!(state.certificate("c2").unwrap(), None, "another cluster's");
+    for file in [KEY, CERTIFICATE, KUBECONFIG, CLUSTER_NAME, AGENT_NAME] {
+        let mode = fs::metadata(state.path(file)).unwrap().permissions().mode();
+        assert_eq!(mode & 0o777, 0o600, "{file}");
+    }
+    assert_ne!(state.agent_name("c2").unwrap(), name, "another cluster's agent is another");
+}
+
+#[test]
+fn it_is_moved_whole() {
+    let directory = tempfile::tempdir().unwrap();
+    let [one, other] = ["one", "other"].map(|name| State::open(&directory.path().join(name)).unwrap());
+    let name = one.agent_name("c1").unwrap();
+    let (pending, certificate) = issued(&format!("system:open-cluster-management:c1:{name}"));
+    other.remember_request(&pending).unwrap();
+    one.take(&pending, &certificate, &hub()).unwrap();
+    let mut files = one.files().unwrap();
+    files.insert("../elsewhere".to_owned(), Vec::new());
+    other.replace(&files).unwrap();
+    assert_eq!(other.certificate("c1").unwrap(), one.certificate("c1").unwrap());
+    assert!(other.request().unwrap().is_none() && other.agent_name("c1").unwrap() == name);
+    assert!(!directory.path().join("elsewhere").exists());
+}
+
+#[test]
+fn half_of_what_was_issued_is_nothing() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = State::open(directory.path()).unwrap();
+    let (old, old_certificate) = issued("system:open-cluster-management:c1:a");
+    state.take(&old, &old_certificate, &hub()).unwrap();
+    let (new, _) = issued("system:open-cluster-management:c1:a");
+    state.remember_request(&new).unwrap();
+    state.write(KEY, new.key.expose_secret().as_bytes()).unwrap();
+    assert_eq!(state.certificate("c1").unwrap(), None, "the key is another's");
+    assert!(state.request().unwrap().is_some(), "the certificate is fetched again");
+}
+
+#[tokio::test]
+async fn the_kubeconfig_is_one() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = State::open(directory.path()).unwrap();
+    let ca = Authority::new("hub-ca").root_pem().into_bytes();
+    state.write_kubeconfig(&Address { ca: Some(ca.clone()), ..hub() }).unwrap();
+    let read = hub::client::address(Some(&state.path(KUBECONFIG))).await.unwrap();
+    assert_eq!(read.url, "https://hub:6443");
+    assert!(read.ca.is_some());
+}
