@@ -201,6 +201,7 @@ async fn own(
         }
         Route::Traffic(cluster) => resources::traffic(gateway, permit, cluster, &request).await,
         Route::VirtualClusters(clusters) => resources::virtual_clusters(gateway, permit, clusters, &request).await,
+        Route::Karmada(karmada) => resources::karmada(gateway, permit, karmada, request).await,
         Route::NoMember(why) => Err(Error::NoMember(*why)),
         Route::WorkloadService => Err(Error::WorkloadService),
         Route::NotFound | Route::Proxy(_) => Err(Error::NotFound),

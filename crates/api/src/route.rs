@@ -7,6 +7,7 @@
 //! path is served in exactly one spelling.
 
 mod dialect;
+mod karmada;
 mod member_request;
 mod request_info;
 
@@ -16,6 +17,7 @@ use http::Method;
 
 use crate::access::{Attributes, ResourceAttributes, Verb};
 use crate::cluster_name::ClusterName;
+use crate::karmada::change::Part;
 use crate::path::has_dot_segment;
 use crate::query;
 
@@ -60,6 +62,8 @@ pub enum Route<'a> {
     /// `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/traffic`.
     Traffic(ClusterName),
     VirtualClusters(ClustersRoute),
+    /// `/apis/cluster.karmada.io/v1alpha1/clusters`, where it is served.
+    Karmada(KarmadaRoute),
     Discovery(Discovery),
     OpenApi(OpenApi),
     /// `/healthz`, `/livez` or `/readyz`, exactly: these may be open to everyone.
@@ -100,6 +104,21 @@ pub enum ClustersRoute {
     Get(ClusterName),
 }
 
+/// What is done with Karmada's `clusters`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KarmadaRoute {
+    /// Of one object, its `status` is the same document.
+    Read(ClustersRoute),
+    Create,
+    Change {
+        cluster: ClusterName,
+        part: Part,
+        /// By a patch: else by a whole object.
+        is_patch: bool,
+    },
+    Delete(ClusterName),
+}
+
 /// What is done with `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/health`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HealthAction {
@@ -113,6 +132,8 @@ pub enum HealthAction {
 pub enum Discovery {
     /// `/apis`
     Groups,
+    /// `/apis`, where Karmada's group is served too.
+    AllGroups,
     /// `/apis/cluster.core.oam.dev`
     Group,
     /// `/apis/cluster.core.oam.dev/v1alpha1`
@@ -129,8 +150,12 @@ pub enum Discovery {
 pub enum OpenApi {
     /// `/openapi/v3`, the list of documents.
     Root,
+    /// The same, where Karmada's group is served too.
+    WholeRoot,
     /// `/openapi/v3/apis/cluster.core.oam.dev/v1alpha1`
     Document,
+    /// `/openapi/v3/apis/cluster.karmada.io/v1alpha1`, where it is served.
+    KarmadaDocument,
 }
 
 /// A health endpoint.
@@ -201,10 +226,10 @@ fn own(asked: RawRequest<'_>) -> Parsed<'_> {
     } else if let Some(rest) = path.strip_prefix(VIRTUAL) {
         read(rest, &attributes, Route::VirtualClusters)
     } else {
-        document(path)
+        karmada::among(document(path), asked, &attributes)
     };
     let allowed = match route {
-        Route::NotFound | Route::MethodNotAllowed | Route::Health { .. } => true,
+        Route::NotFound | Route::MethodNotAllowed | Route::Health { .. } | Route::Karmada(_) => true,
         Route::LogLevel => *method == Method::PUT,
         _ => matches!(*method, Method::GET | Method::HEAD),
     };

@@ -150,6 +150,6 @@ impl Default for Served {
 }
 
 #[cfg(test)]
-mod golden;
+pub(super) mod golden;
 #[cfg(test)]
 mod tests;
