@@ -14,8 +14,8 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use crate::accept::{self, DiscoveryForm};
-use crate::{go_text, karmada};
 use crate::route::Discovery;
+use crate::{go_text, karmada};
 
 /// A served resource and its subresources.
 #[derive(Debug)]

@@ -5,6 +5,7 @@ mod age;
 pub mod change;
 pub mod cluster;
 mod kept;
+pub mod merge;
 mod problem;
 mod spec;
 

@@ -7,6 +7,7 @@
 //! path is served in exactly one spelling.
 
 mod dialect;
+mod every;
 mod karmada;
 mod member_request;
 mod request_info;
@@ -49,6 +50,8 @@ pub struct RawRequest<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route<'a> {
     Proxy(ProxyRoute<'a>),
+    /// `/apis/cluster.karmada.io/v1alpha1/clusters/*/proxy/…`
+    Every(EveryRoute<'a>),
     /// In the form of a dialect, and for no member: refused before anybody is asked who sends it.
     NoMember(NoMember),
     /// `…/services/<service>/proxy-service/…` of Open Cluster Management's user server: what runs
@@ -91,6 +94,17 @@ pub struct ProxyRoute<'a> {
     pub prefix: &'a str,
     /// For metrics and the audit log, which tell spellings from each other.
     pub dialect: Dialect,
+}
+
+/// A read of all members at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EveryRoute<'a> {
+    /// What each member is asked: a GET of one object, or a list, and no watch.
+    pub asks: MemberRequest<'a>,
+    /// The path up to the members' part.
+    pub prefix: &'a str,
+    /// It has no name: what the members have is merged.
+    pub is_list: bool,
 }
 
 /// A read of the `clustergateways` or `virtualclusters` resource.
@@ -209,6 +223,7 @@ const VIRTUAL_CLUSTERS: &str = "virtualclusters";
 pub fn parse(asked: RawRequest<'_>) -> Parsed<'_> {
     match dialect::read(asked.path, asked.served) {
         Reading::Member(member) => proxied(asked, member),
+        Reading::Every(prefix) => every::parsed(asked, prefix),
         Reading::NoMember(why) => {
             let attributes = request_info::attributes(asked.method, asked.path, asked.query);
             Parsed { route: Route::NoMember(why), attributes }

@@ -175,11 +175,16 @@ impl Write<'_> {
         Ok((wanted, document))
     }
 
-    async fn delete(&self, cluster: &ClusterName, request: Request<RequestBody>) -> Result<Response<ResponseBody>, Error> {
+    async fn delete(
+        &self,
+        cluster: &ClusterName,
+        request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, Error> {
         let body = self.body(request).await?;
         let options: DeleteOptions = match body.bytes.trim_ascii() {
             [] => DeleteOptions::default(),
-            json => serde_json::from_slice(json).map_err(|_| Error::BadRequest("the body is not valid JSON of DeleteOptions"))?,
+            json => serde_json::from_slice(json)
+                .map_err(|_| Error::BadRequest("the body is not valid JSON of DeleteOptions"))?,
         };
         let query = match options.dry_run.as_deref() {
             Some([all]) if all == "All" => "dryRun=All",

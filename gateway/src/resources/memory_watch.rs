@@ -10,8 +10,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::cluster_gateway::ClusterGateway;
-use api::list_options::{InvalidListOptions, Selectors, WatchOptions};
 use api::karmada::cluster::Cluster;
+use api::list_options::{InvalidListOptions, Selectors, WatchOptions};
 use api::secret::ClusterSpec;
 use api::served::Form;
 use api::virtual_cluster::{LOCAL, VirtualCluster};

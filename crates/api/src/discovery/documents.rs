@@ -113,7 +113,11 @@ struct ResponseKind {
 }
 
 pub(super) fn groups(tables: &[Table]) -> Typed<Groups> {
-    Typed { kind: "APIGroupList", api_version: "v1", content: Groups { groups: tables.iter().map(Group::of).collect() } }
+    Typed {
+        kind: "APIGroupList",
+        api_version: "v1",
+        content: Groups { groups: tables.iter().map(Group::of).collect() },
+    }
 }
 
 pub(super) fn group(table: &Table) -> Typed<Group> {

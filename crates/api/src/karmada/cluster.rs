@@ -45,8 +45,10 @@ impl<'a> Cluster<'a> {
     pub fn new(cluster: &'a ClusterSpec, health: &Health, now: SystemTime) -> Self {
         let Kept { annotations, spec, status: written } = Kept::of(cluster);
         let mut status = written.clone();
-        if let (false, Some(ready)) = (has_ready(&status), ready(health)) {
-            status.entry("conditions").or_insert_with(|| json!([])).as_array_mut().map(|all| all.push(ready));
+        if let (false, Some(ready)) = (has_ready(&status), ready(health))
+            && let Some(conditions) = status.entry("conditions").or_insert_with(|| json!([])).as_array_mut()
+        {
+            conditions.push(ready);
         }
         Self {
             name: cluster.name.as_str(),

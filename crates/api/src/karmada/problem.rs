@@ -147,7 +147,11 @@ fn invalid(field: &str, value: &str, detail: &str) -> Problem {
 }
 
 fn unsupported(field: &str, value: &str, supported: &str) -> Problem {
-    problem("FieldValueNotSupported", field, format!("Unsupported value: {}: supported values: {supported}", quoted(value)))
+    problem(
+        "FieldValueNotSupported",
+        field,
+        format!("Unsupported value: {}: supported values: {supported}", quoted(value)),
+    )
 }
 
 /// What the API of a Cluster has, and cannot be kept here.

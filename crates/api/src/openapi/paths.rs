@@ -2,8 +2,8 @@
 
 use serde_json::{Map, Value, json};
 
-use super::schema::{group_version_kind, reference};
 use super::Api;
+use super::schema::{group_version_kind, reference};
 use crate::discovery::{Resource, Subresource};
 
 /// One operation: its method, action and what it is about.
@@ -77,8 +77,9 @@ fn write(api: &Api, resource: &Resource, method: &'static str, verb: &'static st
     let answer = Some(resource.kind.to_owned());
     let what = format!("{verb} a {}", resource.kind);
     let action = if verb == "update" { "put" } else { verb };
-    let mut operation = Operation { method, action: if verb == "create" { "post" } else { action }, kind: resource.kind, answer, what }
-        .to_json(api, "");
+    let mut operation =
+        Operation { method, action: if verb == "create" { "post" } else { action }, kind: resource.kind, answer, what }
+            .to_json(api, "");
     with_body(api, &mut operation, method, resource.kind);
     let parameters = WRITE_PARAMETERS.iter().filter(|(name, ..)| verb != "delete" || *name == "dryRun");
     operation["parameters"] =

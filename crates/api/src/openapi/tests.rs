@@ -99,11 +99,10 @@ fn operations(api: &Api, document: &Value) {
         let collection = format!("/apis/{}/{}", api.group.api_version, resource.plural);
         let object = format!("{collection}/{{name}}");
         let of_resource = resource.verbs.iter().map(|verb| match *verb {
-            "list" => (&collection, "get", "list"),
+            // A watch is in the list's parameters.
+            "list" | "watch" => (&collection, "get", "list"),
             "create" => (&collection, "post", "post"),
             "update" => (&object, "put", "put"),
-            // In the list's parameters.
-            "watch" => (&collection, "get", "list"),
             verb => (&object, verb, verb),
         });
         let of_resource: BTreeSet<_> = of_resource.collect();

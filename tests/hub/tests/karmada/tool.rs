@@ -93,7 +93,8 @@ fn cordoned(tool: &Kubectl, admin: &Kubectl) -> Result<()> {
         ensure!(found == expected, "{command}: {found}");
     }
     tool.ok(&format!("taint clusters {BERLIN} a=b:NoExecute"))?;
-    let added = admin.ok(&format!("get clusters.cluster.karmada.io {BERLIN} -o jsonpath={{.spec.taints[0].timeAdded}}"))?;
+    let added =
+        admin.ok(&format!("get clusters.cluster.karmada.io {BERLIN} -o jsonpath={{.spec.taints[0].timeAdded}}"))?;
     ensure!(added.ends_with('Z'), "no time was stamped: {added:?}");
     tool.ok(&format!("taint clusters {BERLIN} a:NoExecute-")).map(drop)
 }
@@ -119,7 +120,8 @@ fn members(testbed: &Testbed, tool: &Kubectl) -> Result<()> {
 fn joins_and_leaves(testbed: &Testbed, tool: &Kubectl, admin: &Kubectl) -> Result<()> {
     let member = testbed.member.server.kubectl();
     let member = member.kubeconfig.display();
-    let joined = tool.ok(&format!("join {JOINED} --cluster-kubeconfig={member} --cluster-region=eu --cluster-provider=p"))?;
+    let joined =
+        tool.ok(&format!("join {JOINED} --cluster-kubeconfig={member} --cluster-region=eu --cluster-provider=p"))?;
     ensure!(joined.contains("is joined successfully"), "{joined}");
     let wide = admin.ok("get clusters.cluster.karmada.io -o wide")?;
     let found = line(&wide, JOINED)?;

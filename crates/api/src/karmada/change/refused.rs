@@ -81,8 +81,10 @@ impl From<Refused> for Status {
             Refused::Version(name) | Refused::Uid(name) => {
                 Self::new(StatusCode::CONFLICT, Reason::Conflict, message).with_details(details(name, CLUSTERS))
             }
-            Refused::Invalid { name, problems: causes } => Self::new(StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid, message)
-                .with_details(Details { causes, ..details(name, KIND) }),
+            Refused::Invalid { name, problems: causes } => {
+                Self::new(StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid, message)
+                    .with_details(Details { causes, ..details(name, KIND) })
+            }
             Refused::TooLarge => Self::new(StatusCode::PAYLOAD_TOO_LARGE, Reason::RequestEntityTooLarge, message),
             _ => Self::bad_request(message),
         }

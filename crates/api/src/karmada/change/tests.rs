@@ -27,7 +27,11 @@ fn created(body: &Value) -> Result<Wanted, Refused> {
 
 fn changed(sent: &Sent, part: Part) -> Result<Wanted, Refused> {
     let secret = cluster();
-    sent.changed(&Cluster::new(&secret, &Health { healthy: true, healthy_reason: String::new() }, UNIX_EPOCH), part, NOW)
+    sent.changed(
+        &Cluster::new(&secret, &Health { healthy: true, healthy_reason: String::new() }, UNIX_EPOCH),
+        part,
+        NOW,
+    )
 }
 
 /// The code, and the message without what comes before the fields.

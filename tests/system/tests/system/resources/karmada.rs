@@ -218,7 +218,10 @@ async fn the_way_to_a_member_is_changed_by_those_alone_who_name_its_credential()
     let answer = send(&fixture, "PATCH", &path("a"), MERGE, &moved).await;
     assert_eq!(answer.status, 200, "{}", answer.text());
     let data = secret(&fixture, "a")["data"].clone();
-    assert_eq!((&data["token"], &data["endpoint"]), (&json!(base64("another")), &json!(base64("https://elsewhere.example:6443"))));
+    assert_eq!(
+        (&data["token"], &data["endpoint"]),
+        (&json!(base64("another")), &json!(base64("https://elsewhere.example:6443")))
+    );
 }
 
 #[tokio::test]
@@ -234,7 +237,11 @@ async fn unknown_fields_are_told_or_refused() {
     let answer = send(&fixture, "PATCH", &ignored, MERGE, &patch).await;
     assert_eq!((answer.status, answer.header("warning")), (200, None));
     for query in ["fieldValidation=Maybe", "dryRun=Some"] {
-        assert_eq!(send(&fixture, "PATCH", &format!("{}?{query}", path("a")), MERGE, &patch).await.status, 400, "{query}");
+        assert_eq!(
+            send(&fixture, "PATCH", &format!("{}?{query}", path("a")), MERGE, &patch).await.status,
+            400,
+            "{query}"
+        );
     }
 }
 
