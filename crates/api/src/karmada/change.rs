@@ -1,5 +1,5 @@
-//! A request to write a Cluster: what it says, whether it fits the object there is, and what becomes
-//! of it.
+//! A request to write a Cluster: what it says, whether it fits the object there is, and what
+//! becomes of it.
 //!
 //! Identity and version are checked as `k8s.io/apiserver/pkg/endpoints/handlers/{create,update,
 //! patch}.go` check them; what a Cluster may say is upstream's ([`super::problem`]).

@@ -1,5 +1,5 @@
-//! What a Cluster registers: the Secrets it refers to are read, and made into a cluster by the rules
-//! of the source `karmada` (`register::karmada`).
+//! What a Cluster registers: the Secrets it refers to are read, and made into a cluster by the
+//! rules of the source `karmada` (`register::karmada`).
 //!
 //! A Cluster names Secrets and an address that their tokens are sent to. So the gateway reads a
 //! Secret only for a caller who may read it too, and only in the one namespace where `karmadactl`

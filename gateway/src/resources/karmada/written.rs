@@ -42,7 +42,8 @@ pub fn new(view: &View, wanted: &Wanted, registered: &ClusterSecret) -> Result<V
     kept(view, wanted, document)
 }
 
-/// The Secret `json`, which is `shown`, as `wanted` says; `registered` where it is reached otherwise.
+/// The Secret `json`, which is `shown`, as `wanted` says; `registered` where it is reached
+/// otherwise.
 pub fn over(
     view: &View,
     json: &[u8],

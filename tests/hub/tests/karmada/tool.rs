@@ -7,6 +7,7 @@ use hub_tests::prelude::*;
 use hub_tests::tools::{Tool, provide};
 
 use super::{BERLIN, CLUSTERS, registered};
+use crate::streams;
 
 /// A cluster that the tool itself registers.
 const JOINED: &str = "karmada-joined";
@@ -114,7 +115,28 @@ fn members(testbed: &Testbed, tool: &Kubectl) -> Result<()> {
     ensure!(described.contains(POD), "{described}");
     let resources = tool.ok(&format!("api-resources {scope}"))?;
     line(&resources, "configmaps")?;
+    streams::pod(testbed)?;
+    let words =
+        ["exec", "shell", "-n", "streams", "--operation-scope=members", "--cluster", BERLIN, "--", "echo", "typed"];
+    let output = tool.args(words).run()?;
+    ensure!(output.stdout == "typed\n", "{output:?}");
+    every(&testbed.hub.server.kubectl())?;
     member.ok(&format!("delete configmap {POD} -n default")).map(drop)
+}
+
+/// All members at once: one member has two names here, or more, so that the object is in each.
+fn every(admin: &Kubectl) -> Result<()> {
+    let path = format!("{CLUSTERS}/*/proxy/api/v1/namespaces/default/configmaps");
+    let list: Value = serde_json::from_str(&admin.ok(&format!("get --raw {path}?limit=500"))?)?;
+    let items = list["items"].as_array().context("no items")?;
+    let of = |cluster: &str| {
+        let is_it =
+            |item: &&Value| item["metadata"]["annotations"]["resource.karmada.io/cached-from-cluster"] == cluster;
+        items.iter().filter(is_it).any(|item| item["metadata"]["name"] == POD)
+    };
+    ensure!(list["kind"] == "ConfigMapList" && of(BERLIN) && of(CLUSTER), "{list}");
+    let twice = admin.args(["get", "--raw", &format!("{path}/{POD}")]).run()?;
+    super::refused(&twice, "exist in more than one cluster")
 }
 
 fn joins_and_leaves(testbed: &Testbed, tool: &Kubectl, admin: &Kubectl) -> Result<()> {
