@@ -13,7 +13,7 @@ use std::time::Duration;
 use api::accept::{self, Shape};
 use api::cluster_name::ClusterName;
 use api::karmada::CLUSTERS;
-use api::karmada::merge::Merged;
+use api::karmada_cluster::merge::Merged;
 use api::route::EveryRoute;
 use api::status::{Details, Reason, Status};
 use auth::Permit;

@@ -1,17 +1,6 @@
 //! What of Karmada's API is served here, by its names
 //! (`github.com/karmada-io/karmada/pkg/apis/cluster/v1alpha1`).
 
-mod age;
-pub mod change;
-pub mod cluster;
-mod kept;
-pub mod merge;
-mod problem;
-mod spec;
-
-pub use self::kept::{ANNOTATION, MOST_KEPT};
-pub use self::spec::{SecretRef, Spec, Taint};
-
 /// Group of its clusters.
 pub const GROUP: &str = "cluster.karmada.io";
 /// The one version of [`GROUP`].
@@ -32,6 +21,9 @@ pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
 pub const PROVIDER_LABEL: &str = "cluster.core.oam.dev/provider";
 /// As Kubernetes joins the zones of volumes (`k8s.io/cloud-provider/volume`).
 pub const ZONE_DELIMITER: &str = "__";
+
+/// Annotation of a cluster's Secret: JSON of what a Cluster says beyond it.
+pub const ANNOTATION: &str = "cluster.core.oam.dev/karmada-cluster";
 
 /// The group of a resource that is served here.
 pub fn group_of(resource: &str) -> &'static str {

@@ -18,7 +18,7 @@ use http::Method;
 
 use crate::access::{Attributes, ResourceAttributes, Verb};
 use crate::cluster_name::ClusterName;
-use crate::karmada::change::Part;
+use crate::karmada_cluster::change::Part;
 use crate::path::has_dot_segment;
 use crate::query;
 

@@ -6,7 +6,7 @@ use api::cluster_gateway::{self, ClusterGateway};
 use api::cluster_name::ClusterName;
 use api::health::Health;
 use api::karmada::CLUSTERS;
-use api::karmada::cluster::Cluster;
+use api::karmada_cluster::cluster::Cluster;
 use api::secret::ClusterSpec;
 use api::served::{ObjectMeta, Served};
 use api::status::Status;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::cluster_gateway::ClusterGateway;
-use api::karmada::cluster::Cluster;
+use api::karmada_cluster::cluster::Cluster;
 use api::list_options::{InvalidListOptions, Selectors, WatchOptions};
 use api::secret::ClusterSpec;
 use api::served::Form;

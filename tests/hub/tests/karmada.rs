@@ -3,8 +3,6 @@
 
 mod tool;
 
-use std::sync::{Mutex, PoisonError};
-
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hub_tests::hub::SECRET_NAMESPACE;
@@ -33,10 +31,10 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 }
 
 /// One after the other: there is one APIService.
-static GROUP: Mutex<()> = Mutex::new(());
+static GROUP: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
 
 fn through_the_hub(testbed: &Testbed) -> Result<()> {
-    let _alone = GROUP.lock().unwrap_or_else(PoisonError::into_inner);
+    let _alone = GROUP.lock();
     let hub = &testbed.hub;
     hub.register_member(BERLIN, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))?;
     hub.register_member(NARROW, &MemberSecret::with_token(&testbed.member.server, &narrow(testbed)?))?;

@@ -221,7 +221,7 @@ fn what_is_served_is_what_is_described() {
         "zones":["a"],"secretRef":{"namespace":"a","name":"b"}},"status":{"kubernetesVersion":"v1"}}"#;
     let specs = specs.map(|spec| crate::secret::ClusterSpec { karmada: Some(kept.to_owned()), ..spec });
     let now = SystemTime::UNIX_EPOCH + NOW;
-    let clusters = specs.each_ref().map(|spec| crate::karmada::cluster::Cluster::new(spec, &health, now));
+    let clusters = specs.each_ref().map(|spec| crate::karmada_cluster::cluster::Cluster::new(spec, &health, now));
     let served: Value = serde_json::from_slice(&form.list(&clusters, metadata)).expect("JSON");
     check(&karmada, &schema::reference(&KARMADA, "ClusterList"), &served, "ClusterList");
 

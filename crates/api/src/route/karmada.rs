@@ -5,7 +5,7 @@ use http::Method;
 use super::{ClustersRoute, Discovery, KarmadaRoute, OpenApi, RawRequest, Route, Served, read};
 use crate::access::Attributes;
 use crate::cluster_name::ClusterName;
-use crate::karmada::change::Part;
+use crate::karmada_cluster::change::Part;
 
 /// A gateway that does not serve the group refuses this before (`dialect::read`).
 const COLLECTION: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";

@@ -9,9 +9,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use api::access::{Attributes, ResourceAttributes, Verb};
-use api::karmada::change::{Refused, Wanted};
-use api::karmada::cluster::Cluster;
 use api::karmada::{API_VERSION, KIND};
+use api::karmada_cluster::change::{Refused, Wanted};
+use api::karmada_cluster::cluster::Cluster;
 use api::secret::{ClusterSecret, ClusterSpec};
 use api::status::Status;
 use auth::User;

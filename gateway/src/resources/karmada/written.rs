@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use api::hub_object::SecretObject;
-use api::karmada::change::{Refused, Wanted};
-use api::karmada::cluster::{Cluster, is_ours};
 use api::karmada::{ANNOTATION, PROVIDER_LABEL, REGION_LABEL, ZONE_DELIMITER, ZONE_LABEL};
+use api::karmada_cluster::change::{Refused, Wanted};
+use api::karmada_cluster::cluster::{Cluster, is_ours};
 use api::secret::{
     CA_KEY, CREDENTIAL_TYPE_LABEL, ClusterSecret, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, EXEC_KEY, INSECURE_KEY,
     LEGACY_CA_KEY, PROXY_URL_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY,

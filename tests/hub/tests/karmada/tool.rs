@@ -35,7 +35,7 @@ fn rights(testbed: &Testbed) -> Result<()> {
 }
 
 pub(super) fn karmadactl(testbed: &Testbed) -> Result<()> {
-    let _alone = super::GROUP.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+    let _alone = super::GROUP.lock();
     let hub = &testbed.hub;
     hub.register_member(BERLIN, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))?;
     rights(testbed)?;

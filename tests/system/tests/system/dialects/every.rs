@@ -24,9 +24,9 @@ impl Fleet {
     async fn set(names: &[&str]) -> Self {
         let hub = FakeHub::start().await;
         hub.add_token(ALICE, TokenUser::new("alice", &["devs"]));
-        hub.on_access(|spec| match spec["resourceAttributes"]["name"] == HIDDEN {
-            true => Decision::deny("not there"),
-            false => Decision::allow(),
+        hub.on_access(|spec| {
+            let is_hidden = spec["resourceAttributes"]["name"] == HIDDEN;
+            if is_hidden { Decision::deny("not there") } else { Decision::allow() }
         });
         let mut members = Vec::new();
         for name in names {
@@ -185,15 +185,15 @@ async fn what_is_no_read_of_a_resource_is_refused_before_any_member_is_asked() {
 #[tokio::test]
 async fn who_may_not_ask_all_asks_nobody() {
     let fleet = Fleet::with_pods(&["berlin"]).await;
-    let mut stranger = fleet.testbed.anonymous(Http::H2).await;
+    let mut stranger = fleet.testbed.anonymous(Http::H2).await.bearer("no-such-token");
     let encoded = format!("{}{PODS}", PREFIX.replace('*', "%2A"));
     assert_eq!(stranger.get(&encoded).await.status, 401);
     let mut alice = fleet.testbed.anonymous(Http::H2).await.bearer(ALICE);
     assert_eq!(alice.get(&encoded).await.status, 200);
     let fleet = Fleet::with_pods(&["berlin"]).await;
-    fleet.hub.on_access(|spec| match spec["resourceAttributes"]["name"] == "*" {
-        true => Decision::deny("no"),
-        false => Decision::allow(),
+    fleet.hub.on_access(|spec| {
+        let is_all = spec["resourceAttributes"]["name"] == "*";
+        if is_all { Decision::deny("no") } else { Decision::allow() }
     });
     assert_eq!(fleet.get(PODS).await.status, 403);
     assert_eq!(fleet.members[0].connections_accepted(), 0);

@@ -163,9 +163,9 @@ async fn a_secret_is_read_for_those_alone_who_may_read_it() {
     let hub = FakeHub::start().await;
     hub.add_token("alices-token", TokenUser::new("alice", &[]));
     hub.put_secret(credential("new", "canary"));
-    hub.on_access(|spec| match spec["resourceAttributes"]["resource"] == "clusters" {
-        true => Decision::allow(),
-        false => Decision::deny("no"),
+    hub.on_access(|spec| {
+        let is_cluster = spec["resourceAttributes"]["resource"] == "clusters";
+        if is_cluster { Decision::allow() } else { Decision::deny("no") }
     });
     let testbed = Testbed::builder().hub(&hub).arg("--karmada-dialect=standalone").start().await;
     let mut alice = testbed.anonymous(Http::H2).await.bearer("alices-token");

@@ -3,8 +3,9 @@
 use http::StatusCode;
 
 use crate::health_change;
-use crate::karmada::problem::Problem;
-use crate::karmada::{API_VERSION, CLUSTERS, GROUP, KIND, MOST_KEPT};
+use crate::karmada::{API_VERSION, CLUSTERS, GROUP, KIND};
+use crate::karmada_cluster::MOST_KEPT;
+use crate::karmada_cluster::problem::Problem;
 use crate::status::{Details, Reason, Status};
 
 /// See the [module](self).

@@ -15,9 +15,10 @@ use super::cluster::{Cluster, is_ours};
 use super::kept::Kept;
 use super::problem::{self, forbidden};
 use super::spec::FIELDS;
-use super::{API_VERSION, KIND, MOST_KEPT, Spec};
+use super::{MOST_KEPT, Spec};
 use crate::health_change::Change;
 use crate::hub_object::or_empty;
+use crate::karmada::{API_VERSION, KIND};
 use crate::object::Document;
 use crate::secret::ClusterSpec;
 
@@ -224,7 +225,7 @@ impl Wanted {
         Ok(self)
     }
 
-    /// The value of [`super::ANNOTATION`] for the Secret that is otherwise `secret`.
+    /// The value of [`crate::karmada::ANNOTATION`] for the Secret that is otherwise `secret`.
     pub fn kept(&self, secret: &ClusterSpec) -> Result<String, Refused> {
         let kept = Kept {
             annotations: self.annotations.clone(),

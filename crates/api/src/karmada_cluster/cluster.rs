@@ -7,8 +7,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::kept::Kept;
-use super::{API_VERSION, CLUSTERS, KIND, Spec, age};
+use super::{Spec, age};
 use crate::health::Health;
+use crate::karmada::{API_VERSION, CLUSTERS, KIND};
 use crate::object::{Cell, Column, ObjectMeta, Served};
 use crate::secret::ClusterSpec;
 

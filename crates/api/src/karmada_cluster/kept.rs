@@ -9,9 +9,7 @@ use super::Spec;
 use crate::hub_object::or_empty;
 use crate::secret::ClusterSpec;
 
-/// Annotation of a cluster's Secret: JSON of what a Cluster says beyond it.
-pub const ANNOTATION: &str = "cluster.core.oam.dev/karmada-cluster";
-/// Longest value of it, in bytes: half of what all annotations of an object may have
+/// Longest value of [`crate::karmada::ANNOTATION`], in bytes: half of what all annotations of an object may have
 /// (`TotalAnnotationSizeLimitB`).
 pub const MOST_KEPT: usize = 128 << 10;
 

@@ -6,8 +6,8 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{PROVIDER_LABEL, REGION_LABEL, ZONE_DELIMITER, ZONE_LABEL};
 use crate::hub_object::or_empty;
+use crate::karmada::{PROVIDER_LABEL, REGION_LABEL, ZONE_DELIMITER, ZONE_LABEL};
 use crate::secret::{ClusterEndpoint, ClusterSpec, Trust};
 
 /// The controllers of a Karmada write to the member.
