@@ -9,8 +9,8 @@ use super::Spec;
 use crate::hub_object::or_empty;
 use crate::secret::ClusterSpec;
 
-/// Longest value of [`crate::karmada::ANNOTATION`], in bytes: half of what all annotations of an object may have
-/// (`TotalAnnotationSizeLimitB`).
+/// Longest value of [`crate::karmada::ANNOTATION`], in bytes: half of what all annotations of an
+/// object may have (`TotalAnnotationSizeLimitB`).
 pub const MOST_KEPT: usize = 128 << 10;
 
 /// The annotation's content.
