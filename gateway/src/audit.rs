@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use api::path;
-use api::route::{Parsed, Route};
+use api::route::{Dialect, Parsed, Route};
 use audit::{AUDIT_ID, AuditId, Decision, Event, Query, Sink, Stage, redacted, source_ips, user_agent};
 use auth::Identity;
 use http::{HeaderMap, HeaderValue, Request};
@@ -37,6 +37,7 @@ impl Draft {
         let (uri, headers) = (request.uri(), request.headers());
         let (cluster, dialect, may_act) = match &parsed.route {
             Route::Proxy(proxy) => (Some(proxy.cluster.shared()), proxy.dialect.word(), proxy.asks.may_act()),
+            Route::Every(_) => (None, Dialect::Karmada.word(), false),
             _ => (None, None, path::may_act(uri.path())),
         };
         let detail = if may_act { Query::KeysOnly } else { Query::Usual };

@@ -18,6 +18,7 @@ use crate::audit::Draft;
 use crate::body::ResponseBody;
 use crate::connection::Connection;
 use crate::error::{Cause, Error, Refusal, Side};
+use crate::every;
 use crate::holding::Account;
 use crate::proxy::{self, Answer, forward, subpath, upgrade};
 use crate::record::{Answered, Failed, Record, RecordedBody};
@@ -114,6 +115,10 @@ async fn respond(
                 None => forward::serve(&call, request).await.map(Answer::from),
             }
         }
+        Route::Every(_) if upgrade.is_some() => Err(Error::MethodNotAllowed),
+        Route::Every(route) => {
+            Box::pin(every::serve(connection, route, &permit, &request, account)).await.map(Answer::from)
+        }
         _ if upgrade.is_some() => Err(Error::BadRequest("this path does not support upgrades")),
         route => Box::pin(own(connection, route, &permit, request)).await.map(Answer::from),
     }
@@ -201,9 +206,10 @@ async fn own(
         }
         Route::Traffic(cluster) => resources::traffic(gateway, permit, cluster, &request).await,
         Route::VirtualClusters(clusters) => resources::virtual_clusters(gateway, permit, clusters, &request).await,
+        Route::Karmada(karmada) => resources::karmada(gateway, permit, karmada, request).await,
         Route::NoMember(why) => Err(Error::NoMember(*why)),
         Route::WorkloadService => Err(Error::WorkloadService),
-        Route::NotFound | Route::Proxy(_) => Err(Error::NotFound),
+        Route::NotFound | Route::Proxy(_) | Route::Every(_) => Err(Error::NotFound),
     }
 }
 

@@ -15,6 +15,7 @@ mod connection;
 #[doc(hidden)]
 pub mod edges;
 mod error;
+mod every;
 mod exchange;
 mod failures;
 mod handler;

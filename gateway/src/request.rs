@@ -71,6 +71,7 @@ impl<'a> Head<'a> {
     pub fn dialect(&self) -> Dialect {
         match &self.parsed.route {
             Route::Proxy(route) => route.dialect,
+            Route::Every(_) => Dialect::Karmada,
             _ => Dialect::Native,
         }
     }

@@ -4,8 +4,11 @@ mod asked;
 mod clusters;
 mod health;
 mod in_order;
+mod karmada;
+mod kinds;
 mod memory;
 mod memory_watch;
+mod sent;
 mod traffic;
 mod translate;
 mod virtual_clusters;
@@ -33,6 +36,7 @@ use crate::request_body::RequestBody;
 
 pub use self::clusters::serve as clusters;
 pub use self::health::serve as health;
+pub use self::karmada::serve as karmada;
 pub use self::traffic::serve as traffic;
 pub use self::virtual_clusters::serve as virtual_clusters;
 

@@ -14,8 +14,8 @@ use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, IF_NONE_MATCH, VARY};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use crate::accept::{self, DiscoveryForm};
-use crate::go_text;
 use crate::route::Discovery;
+use crate::{go_text, karmada};
 
 /// A served resource and its subresources.
 #[derive(Debug)]
@@ -66,10 +66,42 @@ pub static RESOURCES: &[Resource] = &[
     },
 ];
 
-/// All that is served of Karmada's group: of a subresource without its resource no controller makes
-/// anything, and the hub sees that the API is there.
-static KARMADA_PROXY: Subresource =
-    Subresource { name: "proxy", kind: "ClusterProxyOptions", verbs: &["create", "delete", "get", "patch", "update"] };
+/// The table of Karmada's group.
+pub static KARMADA_RESOURCES: &[Resource] = &[Resource {
+    plural: karmada::CLUSTERS,
+    singular: "cluster",
+    kind: karmada::KIND,
+    verbs: &["create", "delete", "get", "list", "patch", "update", "watch"],
+    short_names: &[],
+    subresources: &[
+        Subresource {
+            name: "proxy",
+            kind: "ClusterProxyOptions",
+            verbs: &["create", "delete", "get", "patch", "update"],
+        },
+        Subresource { name: "status", kind: karmada::KIND, verbs: &["get", "patch", "update"] },
+    ],
+}];
+
+/// A group with its one version.
+#[derive(Debug, Clone, Copy)]
+pub struct Group {
+    pub name: &'static str,
+    pub version: &'static str,
+    pub api_version: &'static str,
+    pub resources: &'static [Resource],
+}
+
+/// Ours.
+pub const OURS: Group =
+    Group { name: crate::GROUP, version: crate::VERSION, api_version: crate::API_VERSION, resources: RESOURCES };
+/// Karmada's, where it is served.
+pub const KARMADA: Group = Group {
+    name: karmada::GROUP,
+    version: karmada::VERSION,
+    api_version: karmada::API_VERSION,
+    resources: KARMADA_RESOURCES,
+};
 
 /// A finished document.
 #[derive(Debug)]
@@ -83,6 +115,8 @@ pub struct Document {
 struct Documents {
     groups: Document,
     aggregated: Document,
+    all_groups: Document,
+    all_aggregated: Document,
     group: Document,
     version: Document,
     karmada_group: Document,
@@ -94,12 +128,14 @@ static DOCUMENTS: LazyLock<Documents> = LazyLock::new(|| {
     // Clients parse these parameters in any order, but the base type must be exactly this.
     let v2 = HeaderValue::from_static("application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList");
     Documents {
-        groups: Document::new(go_text::json(&documents::groups()), json.clone()),
-        aggregated: Document::new(go_text::json(&documents::aggregated(RESOURCES)), v2),
-        group: Document::new(go_text::json(&documents::group()), json.clone()),
-        version: Document::new(go_text::json(&documents::version(RESOURCES)), json.clone()),
-        karmada_group: Document::new(go_text::json(&documents::karmada_group()), json.clone()),
-        karmada_version: Document::new(go_text::json(&documents::karmada_version(&KARMADA_PROXY)), json),
+        groups: Document::new(go_text::json(&documents::groups(&[OURS])), json.clone()),
+        aggregated: Document::new(go_text::json(&documents::aggregated(&[OURS])), v2.clone()),
+        all_groups: Document::new(go_text::json(&documents::groups(&[OURS, KARMADA])), json.clone()),
+        all_aggregated: Document::new(go_text::json(&documents::aggregated(&[OURS, KARMADA])), v2),
+        group: Document::new(go_text::json(&documents::group(&OURS)), json.clone()),
+        version: Document::new(go_text::json(&documents::version(&OURS)), json.clone()),
+        karmada_group: Document::new(go_text::json(&documents::group(&KARMADA)), json.clone()),
+        karmada_version: Document::new(go_text::json(&documents::version(&KARMADA)), json),
     }
 });
 
@@ -109,6 +145,10 @@ pub fn document(path: Discovery, headers: &HeaderMap) -> &'static Document {
         Discovery::Groups => match accept::discovery(headers) {
             DiscoveryForm::Plain => &DOCUMENTS.groups,
             DiscoveryForm::AggregatedV2 => &DOCUMENTS.aggregated,
+        },
+        Discovery::AllGroups => match accept::discovery(headers) {
+            DiscoveryForm::Plain => &DOCUMENTS.all_groups,
+            DiscoveryForm::AggregatedV2 => &DOCUMENTS.all_aggregated,
         },
         Discovery::Group => &DOCUMENTS.group,
         Discovery::Version => &DOCUMENTS.version,
@@ -184,6 +224,8 @@ mod tests {
         };
         insta::assert_snapshot!("groups", text(Discovery::Groups, "*/*"));
         insta::assert_snapshot!("aggregated", text(Discovery::Groups, V2));
+        insta::assert_snapshot!("all_groups", text(Discovery::AllGroups, "*/*"));
+        insta::assert_snapshot!("all_aggregated", text(Discovery::AllGroups, V2));
         insta::assert_snapshot!("group", text(Discovery::Group, V2));
         insta::assert_snapshot!("version", text(Discovery::Version, V2));
         insta::assert_snapshot!("karmada_group", text(Discovery::KarmadaGroup, V2));
@@ -193,9 +235,11 @@ mod tests {
     /// A verb that is told but not served would break controllers.
     #[test]
     fn every_advertised_verb_is_routed() {
-        use crate::route::{RawRequest, Route, parse};
-        for resource in RESOURCES {
-            let collection = format!("/apis/cluster.core.oam.dev/v1alpha1/{}", resource.plural);
+        use crate::route::{Dialects, RawRequest, Route, Served, parse};
+        let served = Served::Gateway(Dialects { kcp: false, karmada: true });
+        let all = [OURS, KARMADA].into_iter().flat_map(|group| group.resources.iter().map(move |one| (group, one)));
+        for (group, resource) in all {
+            let collection = format!("/apis/{}/{}", group.api_version, resource.plural);
             let subresources = resource.subresources.iter().map(|one| (format!("/c1/{}", one.name), one.verbs));
             for (tail, verbs) in std::iter::once((String::new(), resource.verbs)).chain(subresources) {
                 for verb in verbs {
@@ -204,14 +248,14 @@ mod tests {
                         "watch" => ("GET", "", Some("watch=true")),
                         "get" => ("GET", "/c1", None),
                         "create" => ("POST", "", None),
-                        "update" => ("PUT", "", None),
-                        "patch" => ("PATCH", "", None),
-                        "delete" => ("DELETE", "", None),
+                        "update" => ("PUT", "/c1", None),
+                        "patch" => ("PATCH", "/c1", None),
+                        "delete" => ("DELETE", "/c1", None),
                         other => panic!("{other} is no verb"),
                     };
                     let path = collection.clone() + if tail.is_empty() { name } else { &tail };
                     let method = method.parse().expect("method");
-                    let parsed = parse(RawRequest::new(&method, &path, query));
+                    let parsed = parse(RawRequest { served, ..RawRequest::new(&method, &path, query) });
                     assert!(!matches!(parsed.route, Route::NotFound | Route::MethodNotAllowed), "{verb} {path}");
                     let Attributes::Resource(attributes) = parsed.attributes else { panic!("{path} is a resource") };
                     assert_eq!((attributes.verb.as_str(), &*attributes.resource), (*verb, resource.plural), "{path}");

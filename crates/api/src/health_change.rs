@@ -129,6 +129,16 @@ impl Change {
         Ok(Self::Operations(operations))
     }
 
+    /// `object`, patched; a whole object patches nothing.
+    pub(crate) fn patched(&self, mut object: Value) -> Result<Value, Refused> {
+        match self {
+            Self::Update(_) => {}
+            Self::Merge(patch) => json_patch::merge(&mut object, patch),
+            Self::Operations(operations) => object = applied(object, operations)?,
+        }
+        if object.is_object() { Ok(object) } else { Err(Refused::Json) }
+    }
+
     /// What this asks for of `cluster` as it is now.
     pub fn wanted(&self, cluster: &ClusterSpec) -> Result<HealthUpdate, Refused> {
         let object = match self {
@@ -137,16 +147,8 @@ impl Change {
                 let pinned = !sent.metadata.resource_version.is_empty();
                 return Ok(HealthUpdate { health: sent.status.clone(), pinned });
             }
-            Self::Merge(patch) => {
-                let mut object = current(cluster);
-                json_patch::merge(&mut object, patch);
-                object
-            }
-            Self::Operations(operations) => applied(current(cluster), operations)?,
+            patch => patch.patched(current(cluster))?,
         };
-        if !object.is_object() {
-            return Err(Refused::Json);
-        }
         let sent: Sent = serde_json::from_value(object).map_err(|_| Refused::Json)?;
         sent.check(cluster)?;
         // A patch keeps the version there is unless it names another, which was checked.

@@ -8,6 +8,7 @@ use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};
 use serde::Deserialize;
 
+use crate::karmada::group_of;
 use crate::status::{Details, Reason, Status};
 
 /// A failure as the hub tells it.
@@ -53,7 +54,7 @@ impl HubStatus {
         let code = StatusCode::from_u16(self.code).ok().filter(|code| code.is_client_error() || code.is_server_error());
         let code = code.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
         let details = Details {
-            group: crate::GROUP.into(),
+            group: group_of(resource).into(),
             kind: resource.into(),
             retry_after_seconds: self.details.retry_after_seconds,
             ..Details::default()
@@ -81,6 +82,7 @@ fn reason(name: &str, code: StatusCode) -> Reason {
         "BadRequest" => Reason::BadRequest,
         "NotFound" => Reason::NotFound,
         "Conflict" => Reason::Conflict,
+        "AlreadyExists" => Reason::AlreadyExists,
         "Invalid" => Reason::Invalid,
         "Expired" => Reason::Expired,
         "TooManyRequests" => Reason::TooManyRequests,

@@ -9,3 +9,23 @@ pub const VERSION: &str = "v1alpha1";
 pub const API_VERSION: &str = "cluster.karmada.io/v1alpha1";
 /// The resource below which members are proxied.
 pub const CLUSTERS: &str = "clusters";
+/// Kind of one of [`CLUSTERS`].
+pub const KIND: &str = "Cluster";
+
+/// Label of a cluster's Secret: `spec.region`.
+pub const REGION_LABEL: &str = "topology.kubernetes.io/region";
+/// Label of a cluster's Secret: `spec.zones`, or the older `spec.zone`. Several are joined by
+/// [`ZONE_DELIMITER`].
+pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
+/// Label of a cluster's Secret: `spec.provider`. No key of Kubernetes means this.
+pub const PROVIDER_LABEL: &str = "cluster.core.oam.dev/provider";
+/// As Kubernetes joins the zones of volumes (`k8s.io/cloud-provider/volume`).
+pub const ZONE_DELIMITER: &str = "__";
+
+/// Annotation of a cluster's Secret: JSON of what a Cluster says beyond it.
+pub const ANNOTATION: &str = "cluster.core.oam.dev/karmada-cluster";
+
+/// The group of a resource that is served here.
+pub fn group_of(resource: &str) -> &'static str {
+    if resource == CLUSTERS { GROUP } else { crate::GROUP }
+}

@@ -14,6 +14,7 @@ pub mod hub_object;
 pub mod hub_status;
 pub mod impersonable;
 pub mod karmada;
+pub mod karmada_cluster;
 pub mod list_options;
 pub mod managed_cluster;
 pub mod object;

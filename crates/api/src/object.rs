@@ -14,6 +14,8 @@ pub trait Served {
     const RESOURCE: &'static str;
     /// Kind of a single object; a list's is this with `List` behind it.
     const KIND: &'static str;
+    /// `apiVersion` of its documents.
+    const API_VERSION: &'static str = API_VERSION;
     /// Whether items of a list repeat kind and apiVersion.
     const TYPED_ITEMS: bool;
     const COLUMNS: &'static [Column];
@@ -45,7 +47,7 @@ pub struct ObjectMeta<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub labels: Option<&'a BTreeMap<String, String>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub annotations: Option<&'a BTreeMap<&'static str, &'static str>>,
+    pub annotations: Option<&'a BTreeMap<String, String>>,
 }
 
 /// `metav1.ListMeta`.
@@ -120,7 +122,7 @@ impl<'a, C> Document<'a, C> {
     pub(crate) fn new<T: Served<Content<'a> = C>>(object: &'a T, typed: bool) -> Self {
         Self {
             kind: typed.then_some(T::KIND),
-            api_version: typed.then_some(API_VERSION),
+            api_version: typed.then_some(T::API_VERSION),
             metadata: object.metadata(),
             content: object.content(),
         }

@@ -5,6 +5,7 @@
 //! difference: a stale hash is answered with the current document where Kubernetes redirects,
 //! because a hub makes a 502 of every redirect. Only JSON is written, and only once.
 
+mod karmada;
 mod paths;
 mod schema;
 mod schemas;
@@ -20,26 +21,65 @@ use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
 
 use crate::accept::{self, NotAcceptable};
-use crate::discovery::{Document, RESOURCES};
+use crate::discovery::{self, Document, Group};
 use crate::route::OpenApi;
-use crate::{GROUP, VERSION, go_text, query};
+use crate::{go_text, query};
+use schema::{Field, Schema};
 
 /// How long an answer to a request with the current hash may be kept: as good as for ever, since
 /// another document has another hash.
 const IMMUTABLE: Duration = Duration::from_hours(365 * 24);
 
+/// What the document of a group is made of.
+struct Api {
+    group: Group,
+    /// Of the names of schemas.
+    prefix: &'static str,
+    /// Of the operations' ids.
+    id: &'static str,
+    tag: &'static str,
+    type_fields: &'static [Field],
+    schemas: &'static [Schema],
+}
+
+const OURS: Api = Api {
+    group: discovery::OURS,
+    prefix: "dev.oam.core.cluster",
+    id: "ClusterV1alpha1",
+    tag: "cluster_v1alpha1",
+    type_fields: schema::TYPE_FIELDS,
+    schemas: schemas::OURS,
+};
+
+const KARMADA: Api = Api {
+    group: discovery::KARMADA,
+    prefix: "io.karmada.cluster",
+    id: "ClusterKarmadaIoV1alpha1",
+    tag: "clusterKarmadaIo_v1alpha1",
+    type_fields: schema::KARMADA_TYPE_FIELDS,
+    schemas: karmada::SCHEMAS,
+};
+
+/// A group's document and its hash.
+struct Hashed(Document, String);
+
 struct Documents {
     root: Document,
-    ours: Document,
-    /// Of `ours`.
-    hash: String,
+    whole_root: Document,
+    ours: Hashed,
+    karmada: Hashed,
 }
 
 static DOCUMENTS: LazyLock<Documents> = LazyLock::new(|| {
     let json = HeaderValue::from_static("application/json");
-    let ours = Document::new(go_text::json(&document()), json.clone());
-    let hash = ours.etag.to_str().unwrap_or_default().trim_matches('"').to_owned();
-    Documents { root: Document::new(go_text::json(&root(&hash)), json), ours, hash }
+    let (ours, karmada) = (Hashed::new(&OURS), Hashed::new(&KARMADA));
+    let whole = root(&[(&OURS, &ours.1), (&KARMADA, &karmada.1)]);
+    Documents {
+        root: Document::new(go_text::json(&root(&[(&OURS, &ours.1)])), json.clone()),
+        whole_root: Document::new(go_text::json(&whole), json),
+        ours,
+        karmada,
+    }
 });
 
 /// The whole answer to a GET (for a HEAD, drop the body): 200, or 304 when `If-None-Match` names
@@ -52,11 +92,9 @@ pub fn respond(
 ) -> Result<Response<Bytes>, NotAcceptable> {
     let (document, fresh) = match asked {
         OpenApi::Root => (&DOCUMENTS.root, false),
-        OpenApi::Document => {
-            accept::json(headers)?;
-            let hash = query::first(query, "hash");
-            (&DOCUMENTS.ours, hash.is_some_and(|hash| hash == DOCUMENTS.hash))
-        }
+        OpenApi::WholeRoot => (&DOCUMENTS.whole_root, false),
+        OpenApi::Document => DOCUMENTS.ours.asked(headers, query)?,
+        OpenApi::KarmadaDocument => DOCUMENTS.karmada.asked(headers, query)?,
     };
     let mut response = Response::new(Bytes::new());
     let answer = response.headers_mut();
@@ -84,20 +122,40 @@ fn expires(now: SystemTime) -> Option<HeaderValue> {
 
 /// Only our own key: a hub merges these lists by key, and any other of ours could stand before its
 /// own.
-fn root(hash: &str) -> Value {
-    let key = format!("apis/{GROUP}/{VERSION}");
-    // client-go puts its own base path before this only if it begins so.
-    let url = format!("/openapi/v3/{key}?hash={hash}");
-    json!({ "paths": { key: { "serverRelativeURL": url } } })
+fn root(documents: &[(&Api, &str)]) -> Value {
+    let paths = documents.iter().map(|(api, hash)| {
+        let key = format!("apis/{}", api.group.api_version);
+        // client-go puts its own base path before this only if it begins so.
+        let url = format!("/openapi/v3/{key}?hash={hash}");
+        (key, json!({ "serverRelativeURL": url }))
+    });
+    json!({ "paths": paths.collect::<serde_json::Map<_, _>>() })
 }
 
-fn document() -> Value {
+fn document(api: &Api) -> Value {
     json!({
         "openapi": "3.0.0",
         "info": { "title": "Cluster Gateway", "version": concat!("v", env!("CARGO_PKG_VERSION")) },
-        "paths": paths::all(RESOURCES),
-        "components": { "schemas": schemas::all() },
+        "paths": paths::all(api),
+        "components": { "schemas": schemas::all(api) },
     })
+}
+
+// === impl Hashed ===
+
+impl Hashed {
+    fn new(api: &Api) -> Self {
+        let json = HeaderValue::from_static("application/json");
+        let document = Document::new(go_text::json(&document(api)), json);
+        let hash = document.etag.to_str().unwrap_or_default().trim_matches('"').to_owned();
+        Self(document, hash)
+    }
+
+    /// The document, and whether the request has its hash.
+    fn asked(&self, headers: &HeaderMap, query: Option<&str>) -> Result<(&Document, bool), NotAcceptable> {
+        accept::json(headers)?;
+        Ok((&self.0, query::first(query, "hash").is_some_and(|hash| hash == self.1)))
+    }
 }
 
 #[cfg(test)]

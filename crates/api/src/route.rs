@@ -7,6 +7,8 @@
 //! path is served in exactly one spelling.
 
 mod dialect;
+mod every;
+mod karmada;
 mod member_request;
 mod request_info;
 
@@ -16,6 +18,7 @@ use http::Method;
 
 use crate::access::{Attributes, ResourceAttributes, Verb};
 use crate::cluster_name::ClusterName;
+use crate::karmada_cluster::change::Part;
 use crate::path::has_dot_segment;
 use crate::query;
 
@@ -47,6 +50,8 @@ pub struct RawRequest<'a> {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Route<'a> {
     Proxy(ProxyRoute<'a>),
+    /// `/apis/cluster.karmada.io/v1alpha1/clusters/*/proxy/…`
+    Every(EveryRoute<'a>),
     /// In the form of a dialect, and for no member: refused before anybody is asked who sends it.
     NoMember(NoMember),
     /// `…/services/<service>/proxy-service/…` of Open Cluster Management's user server: what runs
@@ -60,6 +65,8 @@ pub enum Route<'a> {
     /// `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/traffic`.
     Traffic(ClusterName),
     VirtualClusters(ClustersRoute),
+    /// `/apis/cluster.karmada.io/v1alpha1/clusters`, where it is served.
+    Karmada(KarmadaRoute),
     Discovery(Discovery),
     OpenApi(OpenApi),
     /// `/healthz`, `/livez` or `/readyz`, exactly: these may be open to everyone.
@@ -89,6 +96,17 @@ pub struct ProxyRoute<'a> {
     pub dialect: Dialect,
 }
 
+/// A read of all members at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EveryRoute<'a> {
+    /// What each member is asked: a GET of one object, or a list, and no watch.
+    pub asks: MemberRequest<'a>,
+    /// The path up to the members' part.
+    pub prefix: &'a str,
+    /// It has no name: what the members have is merged.
+    pub is_list: bool,
+}
+
 /// A read of the `clustergateways` or `virtualclusters` resource.
 ///
 /// A GET of one object is a `Get` whatever its query says: Kubernetes looks at `watch=true` only on
@@ -98,6 +116,21 @@ pub enum ClustersRoute {
     List,
     Watch,
     Get(ClusterName),
+}
+
+/// What is done with Karmada's `clusters`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum KarmadaRoute {
+    /// Of one object, its `status` is the same document.
+    Read(ClustersRoute),
+    Create,
+    Change {
+        cluster: ClusterName,
+        part: Part,
+        /// By a patch: else by a whole object.
+        is_patch: bool,
+    },
+    Delete(ClusterName),
 }
 
 /// What is done with `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/health`.
@@ -113,6 +146,8 @@ pub enum HealthAction {
 pub enum Discovery {
     /// `/apis`
     Groups,
+    /// `/apis`, where Karmada's group is served too.
+    AllGroups,
     /// `/apis/cluster.core.oam.dev`
     Group,
     /// `/apis/cluster.core.oam.dev/v1alpha1`
@@ -129,8 +164,12 @@ pub enum Discovery {
 pub enum OpenApi {
     /// `/openapi/v3`, the list of documents.
     Root,
+    /// The same, where Karmada's group is served too.
+    WholeRoot,
     /// `/openapi/v3/apis/cluster.core.oam.dev/v1alpha1`
     Document,
+    /// `/openapi/v3/apis/cluster.karmada.io/v1alpha1`, where it is served.
+    KarmadaDocument,
 }
 
 /// A health endpoint.
@@ -184,6 +223,7 @@ const VIRTUAL_CLUSTERS: &str = "virtualclusters";
 pub fn parse(asked: RawRequest<'_>) -> Parsed<'_> {
     match dialect::read(asked.path, asked.served) {
         Reading::Member(member) => proxied(asked, member),
+        Reading::Every(prefix) => every::parsed(asked, prefix),
         Reading::NoMember(why) => {
             let attributes = request_info::attributes(asked.method, asked.path, asked.query);
             Parsed { route: Route::NoMember(why), attributes }
@@ -201,10 +241,10 @@ fn own(asked: RawRequest<'_>) -> Parsed<'_> {
     } else if let Some(rest) = path.strip_prefix(VIRTUAL) {
         read(rest, &attributes, Route::VirtualClusters)
     } else {
-        document(path)
+        karmada::among(document(path), asked, &attributes)
     };
     let allowed = match route {
-        Route::NotFound | Route::MethodNotAllowed | Route::Health { .. } => true,
+        Route::NotFound | Route::MethodNotAllowed | Route::Health { .. } | Route::Karmada(_) => true,
         Route::LogLevel => *method == Method::PUT,
         _ => matches!(*method, Method::GET | Method::HEAD),
     };

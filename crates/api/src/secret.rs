@@ -127,6 +127,8 @@ pub struct ClusterSpec {
     pub alias: Option<String>,
     /// Text of the annotation [`IDENTITY_RULES_ANNOTATION`].
     pub identity_rules: Option<String>,
+    /// Text of the annotation [`crate::karmada::ANNOTATION`].
+    pub karmada: Option<String>,
     /// Annotations [`HEALTHY_ANNOTATION`] and [`HEALTHY_REASON_ANNOTATION`], as written.
     pub healthy: Option<String>,
     pub healthy_reason: Option<String>,
@@ -172,6 +174,7 @@ impl ClusterSpec {
             credential: Credential::read(credential_type, data)?,
             alias: annotation(ALIAS_ANNOTATION),
             identity_rules: annotation(IDENTITY_RULES_ANNOTATION),
+            karmada: annotation(crate::karmada::ANNOTATION),
             healthy: annotation(HEALTHY_ANNOTATION),
             healthy_reason: annotation(HEALTHY_REASON_ANNOTATION),
         })

@@ -8,7 +8,6 @@
 use bytes::Bytes;
 use serde::Serialize;
 
-use crate::API_VERSION;
 use crate::accept::Representation;
 use crate::go_text;
 use crate::object::{Document, PartialObjectMetadata};
@@ -56,7 +55,7 @@ impl Form {
         match self.representation {
             Representation::Json => go_text::json(&List {
                 kind: format!("{}List", T::KIND),
-                api_version: API_VERSION,
+                api_version: T::API_VERSION,
                 metadata,
                 items: objects.map(|object| Document::new(object, T::TYPED_ITEMS)).collect(),
             }),

@@ -19,6 +19,7 @@ pub use self::encoding::Encoding;
 use crate::accept::{self, NotAcceptable, StatusForm};
 use crate::access::Attributes;
 use crate::go_text;
+use crate::karmada::group_of;
 
 /// An error answer. Serialises as `metav1.Status` in the field order Kubernetes prints.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -50,6 +51,7 @@ pub enum Reason {
     MethodNotAllowed,
     NotAcceptable,
     Conflict,
+    AlreadyExists,
     Invalid,
     RequestEntityTooLarge,
     UnsupportedMediaType,
@@ -188,15 +190,12 @@ impl Status {
         Self::new(StatusCode::NOT_FOUND, Reason::NotFound, "the server could not find the requested resource")
     }
 
-    /// 404 for an object of our group that does not exist, as `NewNotFound`; `resource` is the
+    /// 404 for an object of ours that does not exist, as `NewNotFound`; `resource` is the
     /// plural.
     pub fn object_not_found(resource: &'static str, name: &str) -> Self {
-        let message = format!("{} {} not found", qualified(resource, crate::GROUP), go_text::quoted(name));
-        Self::new(StatusCode::NOT_FOUND, Reason::NotFound, message).with_details(Details::of(
-            crate::GROUP,
-            resource,
-            name,
-        ))
+        let group = group_of(resource);
+        let message = format!("{} {} not found", qualified(resource, group), go_text::quoted(name));
+        Self::new(StatusCode::NOT_FOUND, Reason::NotFound, message).with_details(Details::of(group, resource, name))
     }
 
     /// 405 as `NewGenericServerResponse`.
@@ -286,6 +285,7 @@ impl Reason {
             Self::MethodNotAllowed => "MethodNotAllowed",
             Self::NotAcceptable => "NotAcceptable",
             Self::Conflict => "Conflict",
+            Self::AlreadyExists => "AlreadyExists",
             Self::Invalid => "Invalid",
             Self::RequestEntityTooLarge => "RequestEntityTooLarge",
             Self::UnsupportedMediaType => "UnsupportedMediaType",

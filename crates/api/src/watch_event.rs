@@ -10,7 +10,6 @@ use bytes::Bytes;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
-use crate::API_VERSION;
 use crate::accept::Representation;
 use crate::go_text;
 use crate::hub_object::HubMeta;
@@ -146,13 +145,13 @@ impl EventWriter {
 
     pub fn bookmark<T: Served>(&mut self, resource_version: &str, initial_events_end: bool) -> Bytes {
         let columns = std::mem::take(&mut self.first);
-        let annotations = BTreeMap::from([(INITIAL_EVENTS_END, "true")]);
+        let annotations = BTreeMap::from([(INITIAL_EVENTS_END.to_owned(), "true".to_owned())]);
         let annotations = initial_events_end.then_some(&annotations);
         let metadata = ObjectMeta { resource_version, annotations, ..ObjectMeta::default() };
         let r#type = "BOOKMARK";
         match self.form.representation {
             Representation::Json => {
-                let object = Bookmark { kind: T::KIND, api_version: API_VERSION, metadata };
+                let object = Bookmark { kind: T::KIND, api_version: T::API_VERSION, metadata };
                 go_text::json(&Event { r#type, object })
             }
             Representation::Metadata(version) => {

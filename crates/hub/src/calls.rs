@@ -92,9 +92,25 @@ impl Hub {
     /// Replaces a Secret by `body`, JSON with the resourceVersion it replaces.
     pub async fn update_secret(&self, name: &str, query: &str, body: Vec<u8>) -> Result<Bytes, HubFailure> {
         let target = self.target(Collection::Secrets, Some(name), query);
-        let mut request = request(Method::PUT, &target, Body::from(body));
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-        self.call(Verb::Update, Collection::Secrets, request).await
+        self.call(Verb::Update, Collection::Secrets, with_json(Method::PUT, &target, body)).await
+    }
+
+    /// Creates the Secret that `body` is, as JSON.
+    pub async fn create_secret(&self, query: &str, body: Vec<u8>) -> Result<Bytes, HubFailure> {
+        let target = self.target(Collection::Secrets, None, query);
+        self.call(Verb::Create, Collection::Secrets, with_json(Method::POST, &target, body)).await
+    }
+
+    /// Deletes a Secret; `options` is the JSON of `DeleteOptions`.
+    pub async fn delete_secret(&self, name: &str, query: &str, options: Vec<u8>) -> Result<Bytes, HubFailure> {
+        let target = self.target(Collection::Secrets, Some(name), query);
+        self.call(Verb::Delete, Collection::Secrets, with_json(Method::DELETE, &target, options)).await
+    }
+
+    /// A Secret of another namespace. Both names are valid segments of a path.
+    pub async fn secret_in(&self, namespace: &str, name: &str) -> Result<Bytes, HubFailure> {
+        let target = format!("/api/v1/namespaces/{namespace}/secrets/{name}");
+        self.call(Verb::Get, Collection::Secrets, request(Method::GET, &target, Body::empty())).await
     }
 
     /// On behalf of the user `reader`; of nobody's: the program's own.
@@ -149,12 +165,18 @@ fn request(method: Method, target: &str, body: Body) -> Request<Body> {
     request
 }
 
+fn with_json(method: Method, target: &str, body: Vec<u8>) -> Request<Body> {
+    let mut request = request(method, target, Body::from(body));
+    request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    request
+}
+
 /// A successful answer's head; any other answer is read and told.
 async fn send(client: &Client, request: Request<Body>, deadline: Instant) -> Result<Response<Body>, Cause> {
     let sent = timeout_at(deadline, client.send(request)).await.map_err(|_| Cause::Timeout)?;
     let response = sent.map_err(|error| Cause::Unreachable(causes(&error)))?;
     let code = response.status();
-    if code == StatusCode::OK {
+    if matches!(code, StatusCode::OK | StatusCode::CREATED | StatusCode::ACCEPTED) {
         return Ok(response);
     }
     let headers = response.headers().clone();

@@ -12,7 +12,9 @@ pub enum Verb {
     Get,
     List,
     Watch,
+    Create,
     Update,
+    Delete,
 }
 
 /// Objects of the hub.
@@ -126,7 +128,9 @@ impl Verb {
             Self::Get => "get",
             Self::List => "list",
             Self::Watch => "watch",
+            Self::Create => "create",
             Self::Update => "update",
+            Self::Delete => "delete",
         }
     }
 }

@@ -10,6 +10,8 @@ mod proxy;
 
 use std::collections::BTreeMap;
 
+use api::karmada::ZONE_DELIMITER;
+pub use api::karmada::{PROVIDER_LABEL, REGION_LABEL, ZONE_LABEL};
 use api::secret::{ClusterEndpoint, ClusterSecret, ConstEndpoint, Credential, Trust};
 use api::selector::label::is_value;
 use serde_json::Value;
@@ -21,14 +23,6 @@ use crate::{Refused, Rules, labels, parts};
 pub const GROUP: &str = "cluster.karmada.io";
 pub const KIND: &str = "Cluster";
 pub const VERSIONS: &[&str] = &["v1alpha1"];
-/// Label of the Secret: `spec.region`.
-pub const REGION_LABEL: &str = "topology.kubernetes.io/region";
-/// Label of the Secret: `spec.zones`, or the older `spec.zone`. Several are joined by `__`, as
-/// Kubernetes does for volumes (`k8s.io/cloud-provider/volume`).
-pub const ZONE_LABEL: &str = "topology.kubernetes.io/zone";
-/// Label of the Secret: `spec.provider`. No key of Kubernetes means this.
-pub const PROVIDER_LABEL: &str = "cluster.core.oam.dev/provider";
-const ZONE_DELIMITER: &str = "__";
 
 const ENDPOINT: &str = "spec.apiEndpoint";
 const INSECURE: &str = "spec.insecureSkipTLSVerification";

@@ -47,7 +47,7 @@ pub fn status(failure: HubFailure, resource: &'static str) -> Status {
 
 /// Seconds; 0 for what must not be repeated unasked.
 fn retry_after(verb: Verb) -> u32 {
-    u32::from(verb != Verb::Update)
+    u32::from(matches!(verb, Verb::Get | Verb::List | Verb::Watch))
 }
 
 fn too_many(message: String) -> Status {

@@ -1,4 +1,4 @@
-//! `clustergateways`: reads of the hub's Secrets in other words.
+//! `clustergateways`, and Karmada's `clusters`: reads of the hub's Secrets in other words.
 //!
 //! Each read is one request to the hub with the reader's own parameters, so that versions, pages,
 //! initial events and expiry have the hub's exact semantics and nothing is kept here. Without a hub
@@ -6,7 +6,6 @@
 
 use std::collections::HashSet;
 
-use api::cluster_gateway::RESOURCE;
 use api::cluster_name::ClusterName;
 use api::hub_object::{HubList, SecretObject};
 use api::list_options::{ListOptions, WatchOptions};
@@ -18,6 +17,7 @@ use auth::Permit;
 use bytes::Bytes;
 use http::{Request, Response};
 
+use super::kinds::{Gateways, Kind};
 use super::translate::Clusters;
 use super::watch::{self, Flow};
 use super::weight::{self, Weight};
@@ -36,62 +36,73 @@ pub async fn serve(
     route: &ClustersRoute,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
+    serve_as(&Gateways(gateway.view.clone()), gateway, permit, route, request).await
+}
+
+/// The same of another kind that is read from the same Secrets.
+pub async fn serve_as<K: Kind>(
+    kind: &K,
+    gateway: &RequestNeeds,
+    permit: &Permit,
+    route: &ClustersRoute,
+    request: &Request<RequestBody>,
+) -> Result<Response<ResponseBody>, Error> {
     let form = asked::form(route, request)?;
     let query = request.uri().query();
     match (route, &gateway.hub) {
         (ClustersRoute::Get(name), Some(hub)) => {
-            let seen = get(hub, &gateway.view, name, &asked::version(request.uri())).await?;
-            Ok(ok(form.object(&gateway.view.show(&seen.spec, seen.health))))
+            let seen = get::<K>(hub, &gateway.view, name, &asked::version(request.uri())).await?;
+            Ok(ok(form.object(&kind.object(&seen.spec, seen.health))))
         }
         (ClustersRoute::List, Some(hub)) => {
             let options = ListOptions::from_query(query).map_err(Error::List)?;
-            list(&weight::asked_by(request, hub), &gateway.view, &options, form).await.map(ok)
+            list(kind, &weight::asked_by(request, hub), &options, form).await.map(ok)
         }
         (ClustersRoute::Watch, Some(hub)) => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let flow = watch(gateway, hub, permit, options, form, Weight::of(request)).await?;
+            let flow = watch(kind, gateway, hub, permit, options, form, Weight::of(request)).await?;
             Ok(watch::response(gateway, request.method(), flow.stream()))
         }
-        (route, None) => memory::clusters(gateway, route, form, request),
+        (route, None) => memory::clusters(kind, gateway, route, form, request),
     }
 }
 
 /// One cluster from its Secret.
-pub async fn get(hub: &Hub, view: &View, name: &ClusterName, query: &str) -> Result<Seen, Error> {
-    let secret: SecretObject = parsed(Verb::Get, &secret(hub, name, query).await?)?;
-    read(view, name, &secret)
+async fn get<K: Kind>(hub: &Hub, view: &View, name: &ClusterName, query: &str) -> Result<Seen, Error> {
+    let secret: SecretObject = parsed::<K, _>(Verb::Get, &secret::<K>(hub, name, query).await?)?;
+    read::<K>(view, name, &secret)
 }
 
 /// A Secret that was read, as a cluster.
-pub fn read(view: &View, name: &ClusterName, secret: &SecretObject) -> Result<Seen, Error> {
+pub fn read<K: Kind>(view: &View, name: &ClusterName, secret: &SecretObject) -> Result<Seen, Error> {
     view.read(secret).map_err(|error| match error {
         // Some Secret of that name: nobody called it a cluster.
-        SecretError::NoCredentialType => Error::NoSuchObject(name.clone()),
+        SecretError::NoCredentialType => K::absent(name),
         unusable => error::Cause::Unconvertible(unusable.to_string().into()).at(name),
     })
 }
 
 /// The JSON of a Secret.
-pub async fn secret(hub: &Hub, name: &ClusterName, query: &str) -> Result<Bytes, Error> {
+pub async fn secret<K: Kind>(hub: &Hub, name: &ClusterName, query: &str) -> Result<Bytes, Error> {
     hub.get(Collection::Secrets, name.as_str(), query).await.map_err(|failure| match failure.code() {
-        Some(404) => Error::NoSuchObject(name.clone()),
-        _ => Error::hub(failure, RESOURCE),
+        Some(404) => K::absent(name),
+        _ => Error::hub(failure, K::RESOURCE),
     })
 }
 
 /// A Secret as the hub wrote it.
-pub fn parsed<T: serde::de::DeserializeOwned>(verb: Verb, json: &[u8]) -> Result<T, Error> {
+pub fn parsed<K: Kind, T: serde::de::DeserializeOwned>(verb: Verb, json: &[u8]) -> Result<T, Error> {
     let unreadable = HubFailure { verb, collection: Collection::Secrets, cause: Cause::Unreadable };
-    api::hub_object::parse(json).map_err(|_| Error::hub(unreadable, RESOURCE))
+    api::hub_object::parse(json).map_err(|_| Error::hub(unreadable, K::RESOURCE))
 }
 
-async fn list(hub: &Hub, view: &View, options: &ListOptions, form: Form) -> Result<Bytes, Error> {
+async fn list<K: Kind>(kind: &K, hub: &Hub, options: &ListOptions, form: Form) -> Result<Bytes, Error> {
     let query = options.to_hub(CREDENTIAL_TYPE_LABEL, true);
-    let answer = hub.list(Collection::Secrets, &query).await.map_err(|failure| Error::hub(failure, RESOURCE))?;
-    let HubList::<SecretObject> { metadata, items } = parsed(Verb::List, &answer)?;
+    let answer = hub.list(Collection::Secrets, &query).await.map_err(|failure| Error::hub(failure, K::RESOURCE))?;
+    let HubList::<SecretObject> { metadata, items } = parsed::<K, _>(Verb::List, &answer)?;
     let selected = items.iter().filter(|secret| options.selectors.matches_name(&secret.metadata.name));
-    let seen: Vec<Seen> = selected.filter_map(|secret| logged(view, secret)).collect();
-    let objects: Vec<_> = seen.iter().map(|seen| view.show(&seen.spec, seen.health.clone())).collect();
+    let seen: Vec<Seen> = selected.filter_map(|secret| logged(kind.view(), secret)).collect();
+    let objects: Vec<_> = seen.iter().map(|seen| kind.object(&seen.spec, seen.health.clone())).collect();
     let metadata = ListMeta {
         resource_version: &metadata.resource_version,
         next: metadata.next.as_deref().filter(|next| !next.is_empty()),
@@ -106,24 +117,25 @@ fn logged(view: &View, secret: &SecretObject) -> Option<Seen> {
     read.inspect_err(|error| tracing::debug!(cluster = secret.metadata.name, %error, "omitted from a list")).ok()
 }
 
-async fn watch(
+async fn watch<K: Kind>(
+    kind: &K,
     gateway: &RequestNeeds,
     hub: &Hub,
     permit: &Permit,
     options: WatchOptions,
     form: Form,
     weight: Weight,
-) -> Result<Flow<Clusters>, Error> {
+) -> Result<Flow<Clusters<K>>, Error> {
     let lifetime = watch::lifetime(options.timeout_seconds);
     let query = options.to_hub(CREDENTIAL_TYPE_LABEL, true, lifetime.as_secs());
     let watching = hub.watch(Some(&permit.user().name), Collection::Secrets, &query).await;
-    let watching = watching.map_err(|failure| Error::hub(failure, RESOURCE))?;
+    let watching = watching.map_err(|failure| Error::hub(failure, K::RESOURCE))?;
     // Those who begin with what there is learn from the events themselves what cannot be shown.
     let unseen = if options.wants_initial_events() {
         HashSet::new()
     } else {
         gateway.clusters.snapshot().unconvertible().map(ToString::to_string).collect()
     };
-    let translator = Clusters::new(EventWriter::new(form), gateway.view.clone(), options, unseen);
+    let translator = Clusters::new(EventWriter::new(form), kind.clone(), options, unseen);
     Ok(Flow::new(watching, translator, lifetime, weight))
 }

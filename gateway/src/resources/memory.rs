@@ -1,4 +1,4 @@
-//! `clustergateways` and `virtualclusters` without a hub: from the current snapshot.
+//! What is read from Secrets, and `virtualclusters`, without a hub: from the current snapshot.
 
 use std::sync::Arc;
 
@@ -9,6 +9,7 @@ use api::served::{Form, ListMeta};
 use api::virtual_cluster::{LOCAL, VirtualCluster};
 use http::{Request, Response};
 
+use super::kinds::Kind;
 use super::memory_watch::{MemoryWatch, Subject};
 use super::virtual_sources::{not_found, sorted};
 use super::weight::Weight;
@@ -20,7 +21,8 @@ use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 
 /// `get`, `list` and `watch`.
-pub fn clusters(
+pub fn clusters<K: Kind>(
+    kind: &K,
     gateway: &RequestNeeds,
     route: &ClustersRoute,
     form: Form,
@@ -28,30 +30,24 @@ pub fn clusters(
 ) -> Result<Response<ResponseBody>, Error> {
     let query = request.uri().query();
     let snapshot = listed(gateway)?;
-    let view = &gateway.view;
+    let view = kind.view();
     match route {
         ClustersRoute::Get(name) => {
-            let cluster = registered(gateway, name, |name| Error::NoSuchObject(name.clone()))?;
-            Ok(ok(form.object(&view.show(cluster.spec(), view.health_of(cluster.spec())))))
+            let cluster = registered(gateway, name, K::absent)?;
+            Ok(ok(form.object(&kind.object(cluster.spec(), view.health_of(cluster.spec())))))
         }
         ClustersRoute::List => {
             let selectors = selectors(query)?;
             let ready = snapshot.ready();
             let specs = ready.iter().map(|cluster| cluster.spec());
             let selected = specs.filter(|spec| selectors.matches(spec.name.as_str(), &spec.labels));
-            let objects: Vec<_> = selected.map(|spec| view.show(spec, view.health_of(spec))).collect();
+            let objects: Vec<_> = selected.map(|spec| kind.object(spec, view.health_of(spec))).collect();
             let metadata = ListMeta { resource_version: snapshot.resource_version(), ..ListMeta::default() };
             Ok(ok(form.list(&objects, metadata)))
         }
         ClustersRoute::Watch => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let watch = MemoryWatch::begin(
-                gateway,
-                Subject::ClusterGateways(view.clone()),
-                options,
-                form,
-                Weight::of(request),
-            )?;
+            let watch = MemoryWatch::begin(gateway, kind.subject(), options, form, Weight::of(request))?;
             Ok(watch::response(gateway, request.method(), watch.stream()))
         }
     }

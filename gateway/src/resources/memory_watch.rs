@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use api::cluster_gateway::ClusterGateway;
+use api::karmada_cluster::cluster::Cluster;
 use api::list_options::{InvalidListOptions, Selectors, WatchOptions};
 use api::secret::ClusterSpec;
 use api::served::Form;
@@ -20,9 +21,10 @@ use futures_util::stream::unfold;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
+use super::kinds::{KarmadaClusters, Kind as _};
 use super::watch::{self, Events, Queued};
 use super::weight::Weight;
-use crate::clusters::{Cluster, Clusters, Snapshot, View};
+use crate::clusters::{Cluster as Registered, Clusters, Snapshot, View};
 use crate::error::Error;
 use crate::needs::RequestNeeds;
 
@@ -32,6 +34,7 @@ const BOOKMARKS: Duration = Duration::from_mins(1);
 /// What is watched.
 pub enum Subject {
     ClusterGateways(View),
+    KarmadaClusters(View),
     VirtualClusters,
 }
 
@@ -43,7 +46,7 @@ pub struct MemoryWatch {
     clusters: Arc<Clusters>,
     changed: Receiver<()>,
     /// What the watcher has seen, by name.
-    seen: BTreeMap<String, Arc<Cluster>>,
+    seen: BTreeMap<String, Arc<Registered>>,
     version: u64,
     lines: Queued,
     bookmarks: Option<Interval>,
@@ -134,7 +137,7 @@ impl MemoryWatch {
         }
     }
 
-    fn selected(&self, snapshot: &Snapshot) -> BTreeMap<String, Arc<Cluster>> {
+    fn selected(&self, snapshot: &Snapshot) -> BTreeMap<String, Arc<Registered>> {
         let ready = snapshot.ready().into_iter();
         let selected = ready.filter(|cluster| self.subject.selects(&self.selectors, cluster.spec()));
         selected.map(|cluster| (cluster.name().to_string(), Arc::clone(cluster))).collect()
@@ -189,6 +192,10 @@ impl MemoryWatch {
     fn tell(&mut self, change: Change, spec: &ClusterSpec) {
         let line = match &self.subject {
             Subject::ClusterGateways(view) => self.writer.change(change, &view.show(spec, view.health_of(spec))),
+            Subject::KarmadaClusters(view) => {
+                let kind = KarmadaClusters(view.clone());
+                self.writer.change(change, &kind.object(spec, view.health_of(spec)))
+            }
             Subject::VirtualClusters => self.writer.change(change, &VirtualCluster::of_spec(spec)),
         };
         self.lines.push(line);
@@ -198,6 +205,7 @@ impl MemoryWatch {
         let version = self.version.to_string();
         let line = match &self.subject {
             Subject::ClusterGateways(_) => self.writer.bookmark::<ClusterGateway<'_>>(&version, initial_events_end),
+            Subject::KarmadaClusters(_) => self.writer.bookmark::<Cluster<'_>>(&version, initial_events_end),
             Subject::VirtualClusters => self.writer.bookmark::<VirtualCluster>(&version, initial_events_end),
         };
         self.lines.push(line);
@@ -209,7 +217,7 @@ impl MemoryWatch {
 impl Subject {
     fn selects(&self, selectors: &Selectors, spec: &ClusterSpec) -> bool {
         match self {
-            Self::ClusterGateways(_) => selectors.matches(spec.name.as_str(), &spec.labels),
+            Self::ClusterGateways(_) | Self::KarmadaClusters(_) => selectors.matches(spec.name.as_str(), &spec.labels),
             Self::VirtualClusters if spec.name.as_str() == LOCAL => false,
             Self::VirtualClusters => selectors.matches(spec.name.as_str(), &VirtualCluster::of_spec(spec).labels),
         }

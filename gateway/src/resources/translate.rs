@@ -1,4 +1,4 @@
-//! The hub's events about Secrets, told as events about `clustergateways`.
+//! The hub's events about Secrets, told as events about what is read from them.
 //!
 //! A watcher must end up with what a list would show. So a Secret that stops being a readable
 //! cluster is told as deleted, once, if the watcher may have seen it, and one that becomes readable
@@ -7,7 +7,6 @@
 
 use std::collections::HashSet;
 
-use api::cluster_gateway::{ClusterGateway, RESOURCE};
 use api::hub_object::SecretObject;
 use api::list_options::{Selectors, WatchOptions};
 use api::served::ObjectMeta;
@@ -15,13 +14,13 @@ use api::status::Status;
 use api::watch_event::{Change, EventWriter, HubEvent};
 use bytes::Bytes;
 
+use super::kinds::Kind;
 use super::watch::{Step, Translate};
-use crate::clusters::View;
 
 /// The translation of one watch.
-pub struct Clusters {
+pub struct Clusters<K> {
     writer: EventWriter,
-    view: View,
+    kind: K,
     selectors: Selectors,
     bookmarks: bool,
     /// Names that this watch has told as deleted, or never told, because they cannot be read.
@@ -34,10 +33,10 @@ pub struct Clusters {
 
 // === impl Clusters ===
 
-impl Clusters {
-    pub fn new(writer: EventWriter, view: View, options: WatchOptions, unseen: HashSet<String>) -> Self {
+impl<K: Kind> Clusters<K> {
+    pub fn new(writer: EventWriter, kind: K, options: WatchOptions, unseen: HashSet<String>) -> Self {
         let WatchOptions { selectors, bookmarks, .. } = options;
-        Self { writer, view, selectors, bookmarks, hidden: HashSet::new(), unseen }
+        Self { writer, kind, selectors, bookmarks, hidden: HashSet::new(), unseen }
     }
 
     fn change(&mut self, change: Change, secret: &SecretObject) -> Option<Bytes> {
@@ -46,7 +45,7 @@ impl Clusters {
         if !self.selectors.matches_name(name) {
             return None;
         }
-        let seen = self.view.read(secret);
+        let seen = self.kind.view().read(secret);
         let change = match (change, &seen) {
             (Change::Deleted, _) => {
                 self.unseen.remove(name);
@@ -63,8 +62,8 @@ impl Clusters {
             }
         }?;
         let object = match &seen {
-            Ok(seen) => self.view.show(&seen.spec, seen.health.clone()),
-            Err(_) => ClusterGateway::remnant(ObjectMeta {
+            Ok(seen) => self.kind.object(&seen.spec, seen.health.clone()),
+            Err(_) => K::remnant(ObjectMeta {
                 name,
                 uid: &metadata.uid,
                 resource_version: &metadata.resource_version,
@@ -76,18 +75,18 @@ impl Clusters {
     }
 }
 
-impl Translate for Clusters {
+impl<K: Kind> Translate for Clusters<K> {
     fn line(&mut self, line: &[u8]) -> Step {
         match HubEvent::<SecretObject>::parse(line) {
             Ok(HubEvent::Change(change, secret)) => self.change(change, &secret).map_or(Step::Nothing, Step::Send),
             Ok(HubEvent::Bookmark { resource_version, initial_events_end }) => {
                 if self.bookmarks || initial_events_end {
-                    Step::Send(self.writer.bookmark::<ClusterGateway<'_>>(&resource_version, initial_events_end))
+                    Step::Send(self.writer.bookmark::<K::Object<'_>>(&resource_version, initial_events_end))
                 } else {
                     Step::Nothing
                 }
             }
-            Ok(HubEvent::Error(status)) => Step::Last(EventWriter::error(&status.into_status("secrets", RESOURCE))),
+            Ok(HubEvent::Error(status)) => Step::Last(EventWriter::error(&status.into_status("secrets", K::RESOURCE))),
             Err(error) => Step::Last(EventWriter::error(&Status::internal_error(&error.to_string()))),
         }
     }

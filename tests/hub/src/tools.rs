@@ -71,6 +71,8 @@ pub enum Tool {
     /// The add-on agent of Open Cluster Management that fills `ManagedServiceAccounts`. For the
     /// tests of the controllers alone.
     AccountAgent,
+    /// Karmada's command line. For the test of its dialect alone.
+    Karmadactl,
 }
 
 /// Every [`Tool`], ready to be run.
@@ -117,6 +119,7 @@ impl Tool {
             Self::InventoryExample => "controller-example",
             Self::SecretReader => "secretreader",
             Self::AccountAgent => "managed-serviceaccount",
+            Self::Karmadactl => "karmadactl",
         }
     }
 
@@ -138,6 +141,7 @@ impl Tool {
             Self::Pause => "pause",
             Self::InventoryExample | Self::SecretReader => "inventory",
             Self::AccountAgent => ACCOUNTS,
+            Self::Karmadactl => "karmada",
             Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
         }
     }
@@ -153,6 +157,7 @@ impl Tool {
             Self::SecretReader => format!("{INVENTORY}/plugins/secretreader/cmd/plugin"),
             Self::KubectlOldest => "k8s.io/kubernetes/cmd/kubectl".to_owned(),
             Self::OcmRegistration => "open-cluster-management.io/ocm/cmd/registration".to_owned(),
+            Self::Karmadactl => "github.com/karmada-io/karmada/cmd/karmadactl".to_owned(),
             Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),
             Self::AccountAgent => "open-cluster-management.io/managed-serviceaccount/cmd".to_owned(),
             Self::Prometheus | Self::Promtool => format!("github.com/prometheus/prometheus/cmd/{}", self.binary()),

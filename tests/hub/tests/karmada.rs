@@ -1,6 +1,8 @@
 //! A real member in Karmada's spelling, through the hub: who may go there is for the hub, what he
 //! may do there for the member, which sees him.
 
+mod tool;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hub_tests::hub::SECRET_NAMESPACE;
@@ -22,10 +24,17 @@ const API_SERVICE: &str = "apiservice/v1alpha1.cluster.karmada.io";
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
-    vec![test(fixture, "karmada::a member through the hub, each caller as itself", through_the_hub)]
+    vec![
+        test(fixture, "karmada::a member through the hub, each caller as itself", through_the_hub),
+        test(fixture, "karmada::karmadactl gets, cordons, joins and unjoins", tool::karmadactl),
+    ]
 }
 
+/// One after the other: there is one APIService.
+static GROUP: parking_lot::Mutex<()> = parking_lot::Mutex::new(());
+
 fn through_the_hub(testbed: &Testbed) -> Result<()> {
+    let _alone = GROUP.lock();
     let hub = &testbed.hub;
     hub.register_member(BERLIN, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))?;
     hub.register_member(NARROW, &MemberSecret::with_token(&testbed.member.server, &narrow(testbed)?))?;
@@ -145,12 +154,17 @@ fn at(
 
 /// The right to Karmada's `resource` of these clusters, for the user.
 fn grant(resource: &str, clusters: &[&str]) -> [Value; 2] {
-    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": NAME},
-        "rules": [{"apiGroups": ["cluster.karmada.io"], "resources": [resource], "resourceNames": clusters,
+    grant_to(NAME, resource, Some(clusters))
+}
+
+/// The right to Karmada's `resource`, of these clusters or of all, for a ServiceAccount.
+fn grant_to(name: &str, resource: &str, clusters: Option<&[&str]>) -> [Value; 2] {
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
+        "rules": [{"apiGroups": ["cluster.karmada.io"], "resources": [resource], "resourceNames": clusters.unwrap_or(&[]),
             "verbs": ["*"]}]});
     let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
-        "metadata": {"name": NAME}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
-        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": "default"}]});
+        "metadata": {"name": name}, "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": name, "namespace": "default"}]});
     [role, binding]
 }
 

@@ -39,6 +39,7 @@ pub const ROOMS: &[Rooms] = &[Rooms {
         &["app", "args", "bench", "edges", "patch"],
         &["config", "server"],
         &["handler"],
+        &["every"],
         &["proxy", "resources"],
         &["record"],
         &["audit"],

@@ -5,10 +5,7 @@ use std::borrow::Cow;
 
 use serde::Serialize;
 
-use super::{Resource, Subresource};
-use crate::API_VERSION;
-use crate::karmada;
-use crate::{GROUP, VERSION};
+use super::{Group as Table, Resource, Subresource};
 
 #[derive(Serialize)]
 pub(super) struct Typed<T> {
@@ -21,7 +18,7 @@ pub(super) struct Typed<T> {
 
 #[derive(Serialize)]
 pub(super) struct Groups {
-    groups: [Group; 1],
+    groups: Vec<Group>,
 }
 
 #[derive(Serialize)]
@@ -62,7 +59,7 @@ struct ApiResource {
 #[derive(Serialize)]
 pub(super) struct GroupDiscoveries {
     metadata: Empty,
-    items: [GroupDiscovery; 1],
+    items: Vec<GroupDiscovery>,
 }
 
 #[derive(Serialize)]
@@ -115,52 +112,49 @@ struct ResponseKind {
     kind: &'static str,
 }
 
-pub(super) fn groups() -> Typed<Groups> {
-    Typed { kind: "APIGroupList", api_version: "v1", content: Groups { groups: [Group::ours()] } }
-}
-
-pub(super) fn group() -> Typed<Group> {
-    Typed { kind: "APIGroup", api_version: "v1", content: Group::ours() }
-}
-
-pub(super) fn karmada_group() -> Typed<Group> {
-    let version = GroupVersion { group_version: karmada::API_VERSION, version: karmada::VERSION };
-    let content = Group { name: karmada::GROUP, versions: [version], preferred_version: version };
-    Typed { kind: "APIGroup", api_version: "v1", content }
-}
-
-pub(super) fn karmada_version(proxy: &'static Subresource) -> Typed<ResourceList> {
-    let resources = vec![ApiResource::below(karmada::CLUSTERS, proxy)];
-    let content = ResourceList { group_version: karmada::API_VERSION, resources };
-    Typed { kind: "APIResourceList", api_version: "v1", content }
-}
-
-pub(super) fn version(table: &'static [Resource]) -> Typed<ResourceList> {
-    let resources = table.iter().flat_map(ApiResource::all).collect();
+pub(super) fn groups(tables: &[Table]) -> Typed<Groups> {
     Typed {
-        kind: "APIResourceList",
+        kind: "APIGroupList",
         api_version: "v1",
-        content: ResourceList { group_version: API_VERSION, resources },
+        content: Groups { groups: tables.iter().map(Group::of).collect() },
     }
 }
 
-pub(super) fn aggregated(table: &'static [Resource]) -> Typed<GroupDiscoveries> {
-    let resources = table.iter().map(ResourceDiscovery::new).collect();
-    let version = VersionDiscovery { version: VERSION, resources, freshness: "Current" };
-    let group = GroupDiscovery { metadata: Name { name: GROUP }, versions: [version] };
+pub(super) fn group(table: &Table) -> Typed<Group> {
+    Typed { kind: "APIGroup", api_version: "v1", content: Group::of(table) }
+}
+
+pub(super) fn version(table: &Table) -> Typed<ResourceList> {
+    let resources = table.resources.iter().flat_map(ApiResource::all).collect();
+    let content = ResourceList { group_version: table.api_version, resources };
+    Typed { kind: "APIResourceList", api_version: "v1", content }
+}
+
+pub(super) fn aggregated(tables: &[Table]) -> Typed<GroupDiscoveries> {
+    let items = tables.iter().map(GroupDiscovery::of).collect();
     Typed {
         kind: "APIGroupDiscoveryList",
         api_version: "apidiscovery.k8s.io/v2",
-        content: GroupDiscoveries { metadata: Empty {}, items: [group] },
+        content: GroupDiscoveries { metadata: Empty {}, items },
     }
 }
 
 // === impl Group ===
 
 impl Group {
-    fn ours() -> Self {
-        let version = GroupVersion { group_version: API_VERSION, version: VERSION };
-        Self { name: GROUP, versions: [version], preferred_version: version }
+    fn of(table: &Table) -> Self {
+        let version = GroupVersion { group_version: table.api_version, version: table.version };
+        Self { name: table.name, versions: [version], preferred_version: version }
+    }
+}
+
+// === impl GroupDiscovery ===
+
+impl GroupDiscovery {
+    fn of(table: &Table) -> Self {
+        let resources = table.resources.iter().map(|resource| ResourceDiscovery::new(table, resource)).collect();
+        let version = VersionDiscovery { version: table.version, resources, freshness: "Current" };
+        Self { metadata: Name { name: table.name }, versions: [version] }
     }
 }
 
@@ -196,15 +190,15 @@ impl ApiResource {
 // === impl ResourceDiscovery ===
 
 impl ResourceDiscovery {
-    fn new(resource: &'static Resource) -> Self {
+    fn new(table: &Table, resource: &'static Resource) -> Self {
         let subresources = resource.subresources.iter().map(|subresource| SubresourceDiscovery {
             subresource: subresource.name,
-            response_kind: ResponseKind::ours(subresource.kind),
+            response_kind: ResponseKind::of(table, subresource.kind),
             verbs: subresource.verbs,
         });
         Self {
             resource: resource.plural,
-            response_kind: ResponseKind::ours(resource.kind),
+            response_kind: ResponseKind::of(table, resource.kind),
             scope: "Cluster",
             singular_resource: resource.singular,
             verbs: resource.verbs,
@@ -217,7 +211,7 @@ impl ResourceDiscovery {
 // === impl ResponseKind ===
 
 impl ResponseKind {
-    fn ours(kind: &'static str) -> Self {
-        Self { group: GROUP, version: VERSION, kind }
+    fn of(table: &Table, kind: &'static str) -> Self {
+        Self { group: table.name, version: table.version, kind }
     }
 }

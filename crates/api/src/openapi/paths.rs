@@ -2,9 +2,9 @@
 
 use serde_json::{Map, Value, json};
 
+use super::Api;
 use super::schema::{group_version_kind, reference};
 use crate::discovery::{Resource, Subresource};
-use crate::{GROUP, VERSION};
 
 /// One operation: its method, action and what it is about.
 struct Operation<'a> {
@@ -18,51 +18,85 @@ struct Operation<'a> {
     what: String,
 }
 
-pub(super) fn all(table: &[Resource]) -> Value {
+pub(super) fn all(api: &Api) -> Value {
     let mut paths = Map::new();
-    for resource in table {
-        let collection = format!("/apis/{GROUP}/{VERSION}/{}", resource.plural);
+    for resource in api.group.resources {
+        let collection = format!("/apis/{}/{}", api.group.api_version, resource.plural);
         let object = format!("{collection}/{{name}}");
         if resource.verbs.contains(&"list") {
-            paths.insert(collection, list(resource));
+            paths.insert(collection, list(api, resource));
         }
         if resource.verbs.contains(&"get") {
-            paths.insert(object.clone(), get(resource));
+            paths.insert(object.clone(), object_of(api, resource));
         }
         for subresource in resource.subresources {
             let path = format!("{object}/{}", subresource.name);
             if subresource.name == "proxy" {
-                paths.insert(format!("{path}/{{path}}"), proxy(resource, subresource, true));
-                paths.insert(path, proxy(resource, subresource, false));
+                paths.insert(format!("{path}/{{path}}"), proxy(api, resource, subresource, true));
+                paths.insert(path, proxy(api, resource, subresource, false));
             } else {
-                paths.insert(path, written(resource, subresource));
+                paths.insert(path, written(api, resource, subresource));
             }
         }
     }
     Value::Object(paths)
 }
 
-fn list(resource: &Resource) -> Value {
+fn list(api: &Api, resource: &Resource) -> Value {
     let list = format!("{}List", resource.kind);
     let watches = if resource.verbs.contains(&"watch") { WATCH_PARAMETERS } else { &[] };
     let parameters = LIST_PARAMETERS.iter().chain(watches);
     let what = format!("list {} objects", resource.kind);
     let operation = Operation { method: "get", action: "list", kind: resource.kind, answer: Some(list), what };
-    json!({
-        "get": operation.to_json(""),
+    let mut path = json!({
+        "get": operation.to_json(api, ""),
         "parameters": parameters.map(|(name, form, text)| parameter(name, "query", form, text)).collect::<Vec<_>>(),
-    })
+    });
+    if resource.verbs.contains(&"create") {
+        path["post"] = write(api, resource, "post", "create");
+    }
+    path
 }
 
-fn get(resource: &Resource) -> Value {
+fn object_of(api: &Api, resource: &Resource) -> Value {
     let answer = Some(resource.kind.to_owned());
     let what = format!("read a {}", resource.kind);
     let operation = Operation { method: "get", action: "get", kind: resource.kind, answer, what };
-    json!({ "get": operation.to_json(""), "parameters": [name(resource)] })
+    let mut path = json!({ "get": operation.to_json(api, ""), "parameters": [name(resource)] });
+    for (verb, method) in [("update", "put"), ("patch", "patch"), ("delete", "delete")] {
+        if resource.verbs.contains(&verb) {
+            path[method] = write(api, resource, method, verb);
+        }
+    }
+    path
+}
+
+/// A write of an object. That it has `fieldValidation` is how kubectl knows to leave the check of
+/// fields to us.
+fn write(api: &Api, resource: &Resource, method: &'static str, verb: &'static str) -> Value {
+    let answer = Some(resource.kind.to_owned());
+    let what = format!("{verb} a {}", resource.kind);
+    let action = if verb == "update" { "put" } else { verb };
+    let mut operation =
+        Operation { method, action: if verb == "create" { "post" } else { action }, kind: resource.kind, answer, what }
+            .to_json(api, "");
+    with_body(api, &mut operation, method, resource.kind);
+    let parameters = WRITE_PARAMETERS.iter().filter(|(name, ..)| verb != "delete" || *name == "dryRun");
+    operation["parameters"] =
+        parameters.map(|(name, form, text)| parameter(name, "query", form, text)).collect::<Vec<_>>().into();
+    operation
+}
+
+fn with_body(api: &Api, operation: &mut Value, method: &str, kind: &str) {
+    if let Some(types) = body_types(method) {
+        let schema = if method == "patch" { json!({ "type": "object" }) } else { reference(api, kind) };
+        let content: Map<_, _> = types.iter().map(|one| ((*one).to_owned(), json!({ "schema": schema }))).collect();
+        operation["requestBody"] = json!({ "required": true, "content": content });
+    }
 }
 
 /// A subresource with the verbs of an object.
-fn written(resource: &Resource, subresource: &Subresource) -> Value {
+fn written(api: &Api, resource: &Resource, subresource: &Subresource) -> Value {
     let mut path = Map::from_iter([("parameters".to_owned(), json!([name(resource)]))]);
     for verb in subresource.verbs {
         let (method, action) = match *verb {
@@ -74,12 +108,8 @@ fn written(resource: &Resource, subresource: &Subresource) -> Value {
         let answer = Some(subresource.kind.to_owned());
         let what = format!("{verb} {} of a {}", subresource.name, resource.kind);
         let mut operation =
-            Operation { method, action, kind: subresource.kind, answer, what }.to_json(subresource.name);
-        if let Some(types) = body_types(method) {
-            let schema = if method == "put" { reference(subresource.kind) } else { json!({ "type": "object" }) };
-            let content: Map<_, _> = types.iter().map(|one| ((*one).to_owned(), json!({ "schema": schema }))).collect();
-            operation["requestBody"] = json!({ "required": true, "content": content });
-        }
+            Operation { method, action, kind: subresource.kind, answer, what }.to_json(api, subresource.name);
+        with_body(api, &mut operation, method, subresource.kind);
         path.insert(method.to_owned(), operation);
     }
     Value::Object(path)
@@ -87,7 +117,7 @@ fn written(resource: &Resource, subresource: &Subresource) -> Value {
 
 fn body_types(method: &str) -> Option<&'static [&'static str]> {
     match method {
-        "put" => Some(&["application/json"]),
+        "post" | "put" => Some(&["application/json"]),
         "patch" => Some(&[
             "application/json-patch+json",
             "application/merge-patch+json",
@@ -97,7 +127,7 @@ fn body_types(method: &str) -> Option<&'static [&'static str]> {
     }
 }
 
-fn proxy(resource: &Resource, subresource: &Subresource, with_path: bool) -> Value {
+fn proxy(api: &Api, resource: &Resource, subresource: &Subresource, with_path: bool) -> Value {
     let mut parameters = vec![name(resource)];
     if with_path {
         parameters.push(parameter("path", "path", "string", "path on the member cluster"));
@@ -114,7 +144,7 @@ fn proxy(resource: &Resource, subresource: &Subresource, with_path: bool) -> Val
         };
         let what = format!("connect {} requests to a member cluster", method.to_uppercase());
         let operation = Operation { method, action: "connect", kind: subresource.kind, answer: None, what };
-        path.insert(method.to_owned(), operation.to_json(if with_path { "ProxyWithPath" } else { "Proxy" }));
+        path.insert(method.to_owned(), operation.to_json(api, if with_path { "ProxyWithPath" } else { "Proxy" }));
     }
     Value::Object(path)
 }
@@ -155,23 +185,29 @@ const WATCH_PARAMETERS: &[Parameter] = &[
     ("timeoutSeconds", "integer", "seconds after which the stream ends"),
 ];
 
+const WRITE_PARAMETERS: &[Parameter] = &[
+    ("dryRun", "string", "All: nothing is written"),
+    ("fieldManager", "string", "who writes, for the managed fields of the Secret"),
+    ("fieldValidation", "string", "what is done about unknown fields: Ignore, Warn or Strict"),
+];
+
 // === impl Operation ===
 
 impl Operation<'_> {
     /// `suffix` keeps the ids of operations on the same kind apart.
-    fn to_json(&self, suffix: &str) -> Value {
-        let id = format!("{}ClusterV1alpha1{}", self.id_verb(), self.kind);
+    fn to_json(&self, api: &Api, suffix: &str) -> Value {
+        let id = format!("{}{}{}", self.id_verb(), api.id, self.kind);
         let (media_type, schema) = match &self.answer {
-            Some(name) => ("application/json", reference(name)),
+            Some(name) => ("application/json", reference(api, name)),
             None => ("*/*", json!({ "type": "string" })),
         };
         json!({
             "operationId": id + &capitalised(suffix),
             "description": self.what,
-            "tags": ["cluster_v1alpha1"],
+            "tags": [api.tag],
             "responses": { "200": { "description": "OK", "content": { media_type: { "schema": schema } } } },
             "x-kubernetes-action": self.action,
-            "x-kubernetes-group-version-kind": group_version_kind(self.kind),
+            "x-kubernetes-group-version-kind": group_version_kind(api, self.kind),
         })
     }
 
@@ -179,6 +215,7 @@ impl Operation<'_> {
         match self.action {
             "get" => "read".to_owned(),
             "put" => "replace".to_owned(),
+            "post" => "create".to_owned(),
             "connect" => format!("connect{}", capitalised(self.method)),
             other => other.to_owned(),
         }

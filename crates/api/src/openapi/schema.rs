@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use crate::{GROUP, VERSION};
+use super::Api;
 
 /// An object type.
 pub(super) struct Schema {
@@ -32,6 +32,10 @@ pub(super) enum Form {
     Boolean,
     Integer,
     TextMap,
+    /// A list of texts.
+    Texts,
+    /// Anything.
+    Open,
     Object(&'static str),
     List(&'static str),
 }
@@ -39,39 +43,44 @@ pub(super) enum Form {
 /// The schema's name in the document, and so in every reference. The prefix is ours even for types
 /// of Kubernetes, of which we have some fields only: tools that merge documents must not take them
 /// for the whole.
-pub(super) fn qualified(name: &str) -> String {
-    format!("dev.oam.core.cluster.{VERSION}.{name}")
+pub(super) fn qualified(api: &Api, name: &str) -> String {
+    format!("{}.{}.{name}", api.prefix, api.group.version)
 }
 
-pub(super) fn reference(name: &str) -> Value {
-    json!({ "$ref": format!("#/components/schemas/{}", qualified(name)) })
+pub(super) fn reference(api: &Api, name: &str) -> Value {
+    json!({ "$ref": format!("#/components/schemas/{}", qualified(api, name)) })
 }
 
-pub(super) fn group_version_kind(kind: &str) -> Value {
-    json!({ "group": GROUP, "version": VERSION, "kind": kind })
+pub(super) fn group_version_kind(api: &Api, kind: &str) -> Value {
+    json!({ "group": api.group.name, "version": api.group.version, "kind": kind })
 }
 
 // === impl Schema ===
 
 impl Schema {
-    pub(super) fn to_json(&self) -> Value {
-        let of_kind = if self.is_kind { TYPE_FIELDS } else { &[] };
+    pub(super) fn to_json(&self, api: &Api) -> Value {
+        let of_kind = if self.is_kind { api.type_fields } else { &[] };
         let fields = || of_kind.iter().chain(self.fields);
-        let properties: Map<_, _> = fields().map(|field| (field.name.to_owned(), field.to_json())).collect();
+        let properties: Map<_, _> = fields().map(|field| (field.name.to_owned(), field.to_json(api))).collect();
         let mut schema = json!({ "type": "object", "description": self.description, "properties": properties });
         let required: Vec<_> = fields().filter(|field| field.required).map(|field| field.name).collect();
         if !required.is_empty() {
             schema["required"] = json!(required);
         }
         if self.is_kind {
-            schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(self.name)]);
+            schema["x-kubernetes-group-version-kind"] = json!([group_version_kind(api, self.name)]);
         }
         schema
     }
 }
 
-const TYPE_FIELDS: &[Field] = &[
+pub(super) const TYPE_FIELDS: &[Field] = &[
     Field::new("apiVersion", Form::Text, "Group and version of this object: cluster.core.oam.dev/v1alpha1."),
+    Field::new("kind", Form::Text, "The type of this object."),
+];
+
+pub(super) const KARMADA_TYPE_FIELDS: &[Field] = &[
+    Field::new("apiVersion", Form::Text, "Group and version of this object: cluster.karmada.io/v1alpha1."),
     Field::new("kind", Form::Text, "The type of this object."),
 ];
 
@@ -86,7 +95,7 @@ impl Field {
         Self { required: true, ..self }
     }
 
-    fn to_json(&self) -> Value {
+    fn to_json(&self, api: &Api) -> Value {
         let mut schema = match self.form {
             Form::Text => json!({ "type": "string" }),
             Form::Time => json!({ "type": "string", "format": "date-time", "nullable": true }),
@@ -94,9 +103,11 @@ impl Field {
             Form::Boolean => json!({ "type": "boolean" }),
             Form::Integer => json!({ "type": "integer", "format": "int64" }),
             Form::TextMap => json!({ "type": "object", "additionalProperties": { "type": "string" } }),
+            Form::Texts => json!({ "type": "array", "items": { "type": "string" } }),
+            Form::Open => json!({ "x-kubernetes-preserve-unknown-fields": true }),
             // A bare reference could have no description beside it.
-            Form::Object(name) => json!({ "allOf": [reference(name)] }),
-            Form::List(name) => json!({ "type": "array", "items": reference(name) }),
+            Form::Object(name) => json!({ "allOf": [reference(api, name)] }),
+            Form::List(name) => json!({ "type": "array", "items": reference(api, name) }),
         };
         schema["description"] = self.description.into();
         schema

@@ -2,14 +2,16 @@
 
 use serde_json::{Map, Value};
 
+use super::Api;
 use super::schema::Form::{Boolean, Bytes, Integer, List, Object, Text, TextMap, Time};
 use super::schema::{Field, Schema, qualified};
 
-pub(super) fn all() -> Map<String, Value> {
-    SCHEMAS.iter().map(|schema| (qualified(schema.name), schema.to_json())).collect()
+pub(super) fn all(api: &Api) -> Map<String, Value> {
+    let common = COMMON.iter().chain(api.schemas);
+    common.map(|schema| (qualified(api, schema.name), schema.to_json(api))).collect()
 }
 
-const SCHEMAS: &[Schema] = &[
+pub(super) const OURS: &[Schema] = &[
     Schema {
         name: "ClusterGateway",
         description: "A member cluster that requests are proxied to. It is a view of the Secret of the same name.",
@@ -268,6 +270,10 @@ const SCHEMAS: &[Schema] = &[
             ),
         ],
     },
+];
+
+/// Of every group.
+const COMMON: &[Schema] = &[
     Schema {
         name: "ObjectMeta",
         description: "Metadata of an object.",

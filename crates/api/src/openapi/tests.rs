@@ -32,6 +32,8 @@ fn json_of(asked: OpenApi) -> Value {
 fn golden_documents() {
     insta::assert_json_snapshot!("root", json_of(OpenApi::Root));
     insta::assert_json_snapshot!("document", json_of(OpenApi::Document));
+    insta::assert_json_snapshot!("whole_root", json_of(OpenApi::WholeRoot));
+    insta::assert_json_snapshot!("karmada_document", json_of(OpenApi::KarmadaDocument));
 }
 
 #[test]
@@ -62,7 +64,7 @@ fn a_stale_hash_gets_the_current_document_that_nobody_keeps() {
 
 #[test]
 fn unchanged_documents_are_not_sent_again() {
-    for asked in [OpenApi::Root, OpenApi::Document] {
+    for asked in [OpenApi::Root, OpenApi::WholeRoot, OpenApi::Document, OpenApi::KarmadaDocument] {
         let tag = ask(asked, &[], None).expect("acceptable").headers()[ETAG].clone();
         let again = ask(asked, &[(IF_NONE_MATCH, tag.to_str().expect("text"))], None).expect("acceptable");
         assert_eq!((again.status(), again.body().len()), (StatusCode::NOT_MODIFIED, 0));
@@ -87,14 +89,26 @@ fn only_json_is_written() {
 
 #[test]
 fn every_advertised_verb_has_an_operation_of_its_kind() {
-    let document = json_of(OpenApi::Document);
+    operations(&OURS, &json_of(OpenApi::Document));
+    operations(&KARMADA, &json_of(OpenApi::KarmadaDocument));
+}
+
+fn operations(api: &Api, document: &Value) {
     let mut ids = BTreeSet::new();
-    for resource in RESOURCES {
-        let collection = format!("/apis/{GROUP}/{VERSION}/{}", resource.plural);
-        let mut expected = vec![
-            (collection.clone(), "get", "list", resource.kind),
-            (format!("{collection}/{{name}}"), "get", "get", resource.kind),
-        ];
+    for resource in api.group.resources {
+        let collection = format!("/apis/{}/{}", api.group.api_version, resource.plural);
+        let object = format!("{collection}/{{name}}");
+        let of_resource = resource.verbs.iter().map(|verb| match *verb {
+            // A watch is in the list's parameters.
+            "list" | "watch" => (&collection, "get", "list"),
+            "create" => (&collection, "post", "post"),
+            "update" => (&object, "put", "put"),
+            verb => (&object, verb, verb),
+        });
+        let of_resource: BTreeSet<_> = of_resource.collect();
+        let of_resource = of_resource.into_iter();
+        let mut expected: Vec<_> =
+            of_resource.map(|(path, method, action)| (path.clone(), method, action, resource.kind)).collect();
         for subresource in resource.subresources {
             for verb in subresource.verbs {
                 let (method, action) = match *verb {
@@ -112,7 +126,7 @@ fn every_advertised_verb_has_an_operation_of_its_kind() {
             assert_eq!(operation["x-kubernetes-action"], action, "{method} {path}");
             assert_eq!(
                 operation["x-kubernetes-group-version-kind"],
-                schema::group_version_kind(kind),
+                schema::group_version_kind(api, kind),
                 "{method} {path}"
             );
             assert!(ids.insert(operation["operationId"].to_string()), "{method} {path}: the id is taken");
@@ -132,10 +146,15 @@ fn every_reference_leads_somewhere_and_every_field_is_described() {
             _ => {}
         }
     }
-    let document = json_of(OpenApi::Document);
+    for document in [json_of(OpenApi::Document), json_of(OpenApi::KarmadaDocument)] {
+        described(&document, references);
+    }
+}
+
+fn described(document: &Value, references: fn(&Value, &mut BTreeSet<String>)) {
     let schemas = document["components"]["schemas"].as_object().expect("schemas");
     let mut found = BTreeSet::new();
-    references(&document, &mut found);
+    references(document, &mut found);
     for reference in found {
         let name = reference.strip_prefix("#/components/schemas/").expect("a schema");
         assert!(schemas.contains_key(name), "{name}");
@@ -184,6 +203,7 @@ fn what_is_served_is_what_is_described() {
     use crate::virtual_cluster::VirtualCluster;
 
     let document = json_of(OpenApi::Document);
+    let karmada = json_of(OpenApi::KarmadaDocument);
     let health = Health { healthy: true, healthy_reason: "checked".into() };
     let specs = [token_cluster("c1"), certificate_cluster("c2"), proxied_cluster("c3")];
     let clusters: Vec<_> =
@@ -191,16 +211,24 @@ fn what_is_served_is_what_is_described() {
     let form = Form { representation: Representation::Json, include: IncludeObject::Metadata };
     let metadata = ListMeta { resource_version: "1", next: Some("token"), remaining_item_count: Some(1) };
     let served: Value = serde_json::from_slice(&form.list(&clusters, metadata)).expect("JSON");
-    check(&document, &schema::reference("ClusterGatewayList"), &served, "ClusterGatewayList");
+    check(&document, &schema::reference(&OURS, "ClusterGatewayList"), &served, "ClusterGatewayList");
 
     let virtual_clusters = [VirtualCluster::local(), aliased()];
     let served: Value = serde_json::from_slice(&form.list(&virtual_clusters, metadata)).expect("JSON");
-    check(&document, &schema::reference("VirtualClusterList"), &served, "VirtualClusterList");
+    check(&document, &schema::reference(&OURS, "VirtualClusterList"), &served, "VirtualClusterList");
+
+    let kept = r#"{"annotations":{"a":"b"},"spec":{"id":"x","taints":[{"key":"a","effect":"NoExecute","timeAdded":"2026"}],
+        "zones":["a"],"secretRef":{"namespace":"a","name":"b"}},"status":{"kubernetesVersion":"v1"}}"#;
+    let specs = specs.map(|spec| crate::secret::ClusterSpec { karmada: Some(kept.to_owned()), ..spec });
+    let now = SystemTime::UNIX_EPOCH + NOW;
+    let clusters = specs.each_ref().map(|spec| crate::karmada_cluster::cluster::Cluster::new(spec, &health, now));
+    let served: Value = serde_json::from_slice(&form.list(&clusters, metadata)).expect("JSON");
+    check(&karmada, &schema::reference(&KARMADA, "ClusterList"), &served, "ClusterList");
 
     let name = crate::cluster_name::ClusterName::parse("c1").expect("valid");
     let served = crate::traffic::ClusterTraffic::new(&name, traffic()).to_json();
     let served: Value = serde_json::from_slice(&served).expect("JSON");
-    check(&document, &schema::reference("ClusterTraffic"), &served, "ClusterTraffic");
+    check(&document, &schema::reference(&OURS, "ClusterTraffic"), &served, "ClusterTraffic");
 }
 
 /// With every field.

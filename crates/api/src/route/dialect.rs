@@ -59,8 +59,6 @@ pub enum NoMember {
     Workspace,
     #[error("the path must name a cluster between /clusters/ and /proxy: a lower-case DNS subdomain, not encoded")]
     Karmada,
-    #[error("'*' means all clusters at once, which is not served here yet: name one cluster")]
-    EveryKarmada,
     #[error("the path must begin with the name of a cluster: /<cluster>/<path on the member>")]
     UserServer,
     #[error("'*' means all clusters at once, which is not served under /clusters/: name one cluster")]
@@ -71,6 +69,8 @@ pub enum NoMember {
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Reading<'a> {
     Member(Member<'a>),
+    /// All members at once: the path up to their part.
+    Every(&'a str),
     NoMember(NoMember),
     /// None of theirs.
     Other,
@@ -150,6 +150,6 @@ impl Default for Served {
 }
 
 #[cfg(test)]
-mod golden;
+pub(super) mod golden;
 #[cfg(test)]
 mod tests;

@@ -9,12 +9,14 @@ use api::table::IncludeObject;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::clusters::View;
+use crate::resources::kinds::Gateways;
 
-fn watch(query: &str, unseen: &[&str]) -> Clusters {
+fn watch(query: &str, unseen: &[&str]) -> Clusters<Gateways> {
     let form = Form { representation: Representation::Json, include: IncludeObject::Metadata };
     let options = WatchOptions::from_query(Some(query)).expect("valid options");
     let unseen = unseen.iter().map(|name| (*name).to_owned()).collect();
-    Clusters::new(EventWriter::new(form), View::default(), options, unseen)
+    Clusters::new(EventWriter::new(form), Gateways(View::default()), options, unseen)
 }
 
 fn line(kind: &str, name: &str, version: u32, data: &BTreeMap<&str, &str>) -> String {
@@ -34,7 +36,7 @@ fn bad(kind: &str, version: u32) -> String {
 }
 
 /// Type and version of what the watcher gets; nothing for nothing.
-fn event_summary(watch: &mut Clusters, line: &str) -> String {
+fn event_summary(watch: &mut Clusters<Gateways>, line: &str) -> String {
     match watch.line(line.as_bytes()) {
         Step::Nothing => String::new(),
         Step::Send(bytes) => {
@@ -50,7 +52,7 @@ fn event_summary(watch: &mut Clusters, line: &str) -> String {
     }
 }
 
-fn all(watch: &mut Clusters, lines: &[String]) -> Vec<String> {
+fn all(watch: &mut Clusters<Gateways>, lines: &[String]) -> Vec<String> {
     lines.iter().map(|line| event_summary(watch, line)).collect()
 }
 

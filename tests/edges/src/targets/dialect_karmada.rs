@@ -34,6 +34,7 @@ pub const WORDS: &[&str] = &[
 ];
 
 const GROUP: &str = "/apis/cluster.karmada.io";
+const OPEN_API: &str = "/openapi/v3/apis/cluster.karmada.io/v1alpha1";
 const ON: Served = Served::Gateway(Dialects { kcp: false, karmada: true });
 
 pub fn check(input: &[u8]) {
@@ -42,5 +43,9 @@ pub fn check(input: &[u8]) {
         assert_eq!(route.prefix, format!("{GROUP}/v1alpha1/clusters/{}/proxy", route.cluster));
     }
     let is_karmadas = asked.path.strip_prefix(GROUP).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
-    asked.check_switch(ON, is_karmadas);
+    // What is served is told where everything is told.
+    let is_document = matches!(asked.path.strip_suffix('/').unwrap_or(asked.path), "/apis" | "/openapi/v3" | OPEN_API);
+    if !is_document {
+        asked.check_switch(ON, is_karmadas);
+    }
 }

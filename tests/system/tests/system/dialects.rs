@@ -1,5 +1,6 @@
 //! The same member in every spelling: behind the parser all are one.
 
+mod every;
 mod karmada;
 mod paths;
 mod rights;

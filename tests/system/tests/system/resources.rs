@@ -4,6 +4,7 @@
 mod churn;
 mod failures;
 mod health;
+mod karmada;
 mod lists;
 mod ocm;
 mod ocm_accepted;

@@ -9,7 +9,7 @@ use crate::route::{RawRequest, Route, Served, parse};
 
 /// Line by line: what `METHOD path` asks for, and what its sender has to be allowed to do. A `!` in
 /// front of the method asks to switch protocols.
-pub(super) fn table(served: Served, requests: &[&str]) -> String {
+pub(in crate::route) fn table(served: Served, requests: &[&str]) -> String {
     requests.iter().fold(String::new(), |mut text, request| {
         writeln!(text, "{request}\n    {}", line(served, request)).expect("it is memory");
         text

@@ -25,15 +25,13 @@ pub(super) fn read(path: &str, is_on: bool) -> Reading<'_> {
     let Some(remainder) = tail.strip_prefix(PROXY).filter(|rest| rest.is_empty() || rest.starts_with('/')) else {
         return Reading::Other;
     };
+    let prefix = &path[..path.len() - remainder.len()];
     // As Go's clients, and the hub's aggregator, write it, too.
     if name == "*" || name.eq_ignore_ascii_case("%2a") {
-        return Reading::NoMember(NoMember::EveryKarmada);
+        return Reading::Every(prefix);
     }
     match ClusterName::parse(name) {
-        Ok(cluster) => {
-            let prefix = &path[..path.len() - remainder.len()];
-            Reading::Member(Member { dialect: Dialect::Karmada, cluster, prefix })
-        }
+        Ok(cluster) => Reading::Member(Member { dialect: Dialect::Karmada, cluster, prefix }),
         Err(_) => Reading::NoMember(NoMember::Karmada),
     }
 }

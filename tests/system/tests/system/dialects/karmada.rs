@@ -214,7 +214,9 @@ async fn the_group_tells_that_it_is_there() {
     let version = connection.get("/apis/cluster.karmada.io/v1alpha1").await.json();
     let expected = (&json!("APIResourceList"), &json!("cluster.karmada.io/v1alpha1"));
     assert_eq!((&version["kind"], &version["groupVersion"]), expected);
-    assert_eq!(version["resources"][0]["name"], "clusters/proxy");
+    let resources = version["resources"].as_array().expect("resources");
+    let names: Vec<_> = resources.iter().filter_map(|resource| resource["name"].as_str()).collect();
+    assert_eq!(names, ["clusters", "clusters/proxy", "clusters/status"]);
     assert_eq!(connection.get("/apis/cluster.karmada.io").await.json()["kind"], "APIGroup");
-    connection.get("/apis/cluster.karmada.io/v1alpha1/clusters").await.status_message(404, "NotFound");
+    connection.get("/apis/cluster.karmada.io/v1alpha1/workloads").await.status_message(404, "NotFound");
 }

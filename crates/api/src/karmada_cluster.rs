@@ -1,0 +1,13 @@
+//! A Cluster of Karmada's as a cluster's Secret in its words: read, written, and lists of many
+//! members made one.
+
+mod age;
+pub mod change;
+pub mod cluster;
+mod kept;
+pub mod merge;
+mod problem;
+mod spec;
+
+pub use self::kept::MOST_KEPT;
+pub use self::spec::{SecretRef, Spec, Taint};

@@ -1,0 +1,241 @@
+//! A request to write a Cluster: what it says, whether it fits the object there is, and what
+//! becomes of it.
+//!
+//! Identity and version are checked as `k8s.io/apiserver/pkg/endpoints/handlers/{create,update,
+//! patch}.go` check them; what a Cluster may say is upstream's ([`super::problem`]).
+
+mod refused;
+
+use std::collections::BTreeMap;
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::cluster::{Cluster, is_ours};
+use super::kept::Kept;
+use super::problem::{self, forbidden};
+use super::spec::FIELDS;
+use super::{MOST_KEPT, Spec};
+use crate::health_change::Change;
+use crate::hub_object::or_empty;
+use crate::karmada::{API_VERSION, KIND};
+use crate::object::Document;
+use crate::secret::ClusterSpec;
+
+pub use self::refused::Refused;
+
+/// Longest body, in bytes: as values in memory it is thirty times as large.
+pub const LONGEST: usize = 128 << 10;
+
+/// What is written: the object, or its `status` alone.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    Whole,
+    Status,
+}
+
+/// A body.
+#[derive(Debug)]
+pub enum Sent {
+    Object(Box<Object>),
+    Patch(Change),
+}
+
+/// A Cluster as sent.
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Object {
+    kind: String,
+    api_version: String,
+    #[serde(deserialize_with = "or_empty")]
+    metadata: Meta,
+    #[serde(deserialize_with = "or_empty")]
+    spec: Spec,
+    #[serde(deserialize_with = "or_empty")]
+    status: Map<String, Value>,
+    /// Paths of fields that the type does not have.
+    #[serde(skip)]
+    unknown: Vec<String>,
+}
+
+#[derive(Debug, Clone, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Meta {
+    #[serde(deserialize_with = "or_empty")]
+    name: String,
+    #[serde(deserialize_with = "or_empty")]
+    generate_name: String,
+    #[serde(deserialize_with = "or_empty")]
+    uid: String,
+    #[serde(deserialize_with = "or_empty")]
+    resource_version: String,
+    #[serde(deserialize_with = "or_empty")]
+    labels: BTreeMap<String, String>,
+    #[serde(deserialize_with = "or_empty")]
+    annotations: BTreeMap<String, String>,
+    #[serde(deserialize_with = "or_empty")]
+    finalizers: Vec<String>,
+    #[serde(deserialize_with = "or_empty")]
+    owner_references: Vec<Value>,
+}
+
+/// What a Cluster is to be.
+#[derive(Debug)]
+pub struct Wanted {
+    pub name: String,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    pub spec: Spec,
+    status: Map<String, Value>,
+    /// The sender insists on the version there is: when another write comes in between, it must be
+    /// told.
+    pub pinned: bool,
+    /// Paths of fields that were sent and are dropped.
+    pub unknown: Vec<String>,
+}
+
+// === impl Sent ===
+
+impl Sent {
+    pub fn object(body: &[u8]) -> Result<Self, Refused> {
+        let value: Value = serde_json::from_slice(body).map_err(|_| Refused::Json)?;
+        Object::read(value).map(|object| Self::Object(Box::new(object)))
+    }
+
+    pub fn merge(body: &[u8]) -> Result<Self, Refused> {
+        Change::merge(body).map(Self::Patch).map_err(Refused::Patch)
+    }
+
+    pub fn operations(body: &[u8]) -> Result<Self, Refused> {
+        Change::operations(body).map(Self::Patch).map_err(Refused::Patch)
+    }
+
+    /// The new Cluster that this asks for. `now` is RFC 3339.
+    pub fn created(self, now: &str) -> Result<Wanted, Refused> {
+        let Self::Object(object) = self else { return Err(Refused::Json) };
+        object.check_type()?;
+        let meta = &object.metadata;
+        if meta.name.is_empty() {
+            return Err(if meta.generate_name.is_empty() { Refused::NoName } else { Refused::GenerateName });
+        }
+        if !meta.resource_version.is_empty() {
+            return Err(Refused::VersionOfNew);
+        }
+        let problem = problem::name(&meta.name);
+        // As upstream's `PrepareForCreate`.
+        Wanted { status: Map::new(), ..object.wanted() }.checked(problem, now)
+    }
+
+    /// What `current` is to become of this. `now` is RFC 3339.
+    pub fn changed(&self, current: &Cluster<'_>, part: Part, now: &str) -> Result<Wanted, Refused> {
+        let (object, pinned) = match self {
+            Self::Object(object) => (Object::clone(object), !object.metadata.resource_version.is_empty()),
+            Self::Patch(change) => {
+                let value = serde_json::to_value(Document::new(current, true)).unwrap_or_default();
+                // It keeps the version there is unless it names another, which is checked.
+                (Object::read(change.patched(value).map_err(Refused::Patch)?)?, false)
+            }
+        };
+        object.check(current)?;
+        let wanted = object.wanted();
+        let wanted = match part {
+            Part::Whole => Wanted { status: current.written.clone(), ..wanted },
+            Part::Status => Wanted {
+                labels: current.labels.clone(),
+                annotations: current.annotations.clone(),
+                spec: current.spec.clone(),
+                ..wanted
+            },
+        };
+        Wanted { pinned, ..wanted }.checked(None, now)
+    }
+}
+
+// === impl Object ===
+
+impl Object {
+    fn read(value: Value) -> Result<Self, Refused> {
+        // serde would take an array for the fields in order.
+        if !value.is_object() {
+            return Err(Refused::Json);
+        }
+        let unknown = unknown(&value);
+        let object: Self = serde_json::from_value(value).map_err(|_| Refused::Json)?;
+        Ok(Self { unknown, ..object })
+    }
+
+    fn check_type(&self) -> Result<(), Refused> {
+        // Go's clients leave both out of typed bodies.
+        let fits = |said: &str, own: &str| said.is_empty() || said == own;
+        if fits(&self.kind, KIND) && fits(&self.api_version, API_VERSION) { Ok(()) } else { Err(Refused::Type) }
+    }
+
+    fn check(&self, current: &Cluster<'_>) -> Result<(), Refused> {
+        self.check_type()?;
+        let Meta { name, uid, resource_version, .. } = &self.metadata;
+        if name.is_empty() {
+            return Err(Refused::NoName);
+        }
+        if name != current.name() {
+            return Err(Refused::Name(name.clone(), current.name().to_owned()));
+        }
+        if !uid.is_empty() && uid != current.uid() {
+            return Err(Refused::Uid(name.clone()));
+        }
+        if !resource_version.is_empty() && resource_version != current.resource_version() {
+            return Err(Refused::Version(name.clone()));
+        }
+        Ok(())
+    }
+
+    fn wanted(self) -> Wanted {
+        let Meta { name, labels, annotations, finalizers, owner_references, .. } = self.metadata;
+        let mut unknown = self.unknown;
+        // The Secret has its own, which decide when it is gone.
+        unknown.extend((!finalizers.is_empty()).then(|| "metadata.finalizers".to_owned()));
+        unknown.extend((!owner_references.is_empty()).then(|| "metadata.ownerReferences".to_owned()));
+        Wanted { name, labels, annotations, spec: self.spec, status: self.status, pinned: false, unknown }
+    }
+}
+
+fn unknown(object: &Value) -> Vec<String> {
+    const TOP: &[&str] = &["kind", "apiVersion", "metadata", "spec", "status"];
+    let names = |value: &Value, known: &'static [&'static str], before: &'static str| -> Vec<String> {
+        let fields = value.as_object().into_iter().flat_map(Map::keys);
+        fields.filter(|name| !known.contains(&name.as_str())).map(|name| format!("{before}{name}")).collect()
+    };
+    let mut found = names(object, TOP, "");
+    found.extend(names(&object["spec"], FIELDS, "spec."));
+    found
+}
+
+// === impl Wanted ===
+
+impl Wanted {
+    fn checked(mut self, name: Option<problem::Problem>, now: &str) -> Result<Self, Refused> {
+        self.spec.canonicalize(now);
+        let mut problems: Vec<_> = name.into_iter().collect();
+        problems.extend(problem::all(&self.labels, &self.spec));
+        if self.labels.keys().any(|key| is_ours(key)) {
+            problems.push(forbidden("metadata.labels", "labels of oam.dev say how the cluster is registered"));
+        }
+        if !problems.is_empty() {
+            return Err(Refused::Invalid { name: self.name, problems });
+        }
+        Ok(self)
+    }
+
+    /// The value of [`crate::karmada::ANNOTATION`] for the Secret that is otherwise `secret`.
+    pub fn kept(&self, secret: &ClusterSpec) -> Result<String, Refused> {
+        let kept = Kept {
+            annotations: self.annotations.clone(),
+            spec: self.spec.beyond(&Spec::said(secret)),
+            status: self.status.clone(),
+        };
+        let text = kept.text();
+        if text.len() > MOST_KEPT { Err(Refused::TooLarge) } else { Ok(text) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,224 @@
+//! A Cluster as clients read it: a cluster's Secret in Karmada's words.
+
+use std::collections::BTreeMap;
+use std::time::SystemTime;
+
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use super::kept::Kept;
+use super::{Spec, age};
+use crate::health::Health;
+use crate::karmada::{API_VERSION, CLUSTERS, KIND};
+use crate::object::{Cell, Column, ObjectMeta, Served};
+use crate::secret::ClusterSpec;
+
+/// One object, about to be written.
+pub struct Cluster<'a> {
+    name: &'a str,
+    uid: String,
+    resource_version: &'a str,
+    creation_timestamp: Option<&'a str>,
+    age: String,
+    pub labels: BTreeMap<String, String>,
+    pub annotations: BTreeMap<String, String>,
+    pub spec: Spec,
+    /// What somebody wrote of it.
+    pub(super) written: Map<String, Value>,
+    /// What is shown of it.
+    status: Map<String, Value>,
+}
+
+/// The fields after the metadata.
+#[derive(Serialize)]
+pub struct Content<'a> {
+    spec: &'a Spec,
+    status: &'a Map<String, Value>,
+}
+
+/// The version digit of a UUID (RFC 9562 §4.2).
+const VERSION_DIGIT: usize = 14;
+
+// === impl Cluster ===
+
+impl<'a> Cluster<'a> {
+    /// `health`: as last reported. `now` is the wall clock, for its age.
+    pub fn new(cluster: &'a ClusterSpec, health: &Health, now: SystemTime) -> Self {
+        let Kept { annotations, spec, status: written } = Kept::of(cluster);
+        let mut status = written.clone();
+        if let (false, Some(ready)) = (has_ready(&status), ready(health))
+            && let Some(conditions) = status.entry("conditions").or_insert_with(|| json!([])).as_array_mut()
+        {
+            conditions.push(ready);
+        }
+        Self {
+            name: cluster.name.as_str(),
+            uid: uid(&cluster.uid),
+            resource_version: &cluster.resource_version,
+            creation_timestamp: cluster.creation_timestamp.as_deref(),
+            age: age::since(cluster.creation_timestamp.as_deref(), now),
+            labels: labels(&cluster.labels),
+            annotations,
+            spec: spec.over(Spec::said(cluster)),
+            written,
+            status,
+        }
+    }
+
+    /// What is left of an object that was there and can no longer be read.
+    pub fn remnant(metadata: ObjectMeta<'a>) -> Self {
+        Self {
+            name: metadata.name,
+            uid: uid(metadata.uid),
+            resource_version: metadata.resource_version,
+            creation_timestamp: metadata.creation_timestamp,
+            age: String::new(),
+            labels: BTreeMap::new(),
+            annotations: BTreeMap::new(),
+            spec: Spec::default(),
+            written: Map::new(),
+            status: Map::new(),
+        }
+    }
+
+    pub fn name(&self) -> &'a str {
+        self.name
+    }
+
+    pub fn uid(&self) -> &str {
+        &self.uid
+    }
+
+    pub fn resource_version(&self) -> &'a str {
+        self.resource_version
+    }
+}
+
+/// The Secret's with another version digit: for the hub's garbage collector, which keeps objects
+/// apart by their uid alone, a Secret and its Cluster are two.
+pub fn uid(secret: &str) -> String {
+    let digit = |(index, character)| if index == VERSION_DIGIT && character == '4' { '8' } else { character };
+    secret.chars().enumerate().map(digit).collect()
+}
+
+/// Labels of our group are about the registration, not about the cluster.
+pub(super) fn labels(secret: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let shown = secret.iter().filter(|(key, _)| !is_ours(key));
+    shown.map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+/// Whether a label is of our group.
+pub fn is_ours(key: &str) -> bool {
+    key.split_once('/').is_some_and(|(domain, _)| domain == crate::GROUP || domain.ends_with(".core.oam.dev"))
+}
+
+fn conditions(status: &Map<String, Value>) -> &[Value] {
+    status.get("conditions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
+fn has_ready(status: &Map<String, Value>) -> bool {
+    conditions(status).iter().any(|condition| condition["type"] == "Ready")
+}
+
+/// The condition of Karmada's cluster controller (`pkg/controllers/status`). `None`: nobody has
+/// reported.
+fn ready(health: &Health) -> Option<Value> {
+    let (status, reason) = match health.healthy {
+        true => ("True", "ClusterReady"),
+        false if health.healthy_reason.is_empty() => return None,
+        false => ("False", "ClusterNotReachable"),
+    };
+    let message = &health.healthy_reason;
+    Some(json!({"type": "Ready", "status": status, "lastTransitionTime": null, "reason": reason, "message": message}))
+}
+
+const WIDE: u8 = 1;
+
+impl Served for Cluster<'_> {
+    const RESOURCE: &'static str = CLUSTERS;
+    const KIND: &'static str = KIND;
+    const API_VERSION: &'static str = API_VERSION;
+    const TYPED_ITEMS: bool = false;
+    /// Of `pkg/printers/internalversion/printers.go`.
+    const COLUMNS: &'static [Column] = &[
+        Column {
+            format: "name",
+            ..Column::text(
+                "Name",
+                "Name must be unique within a namespace. Is required when creating resources, although some resources \
+                 may allow a client to request the generation of an appropriate name automatically. Name is primarily \
+                 intended for creation idempotence and configuration definition. Cannot be updated. More info: \
+                 https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names",
+            )
+        },
+        Column::text("Version", "KubernetesVersion represents version of the member cluster."),
+        Column::text("Mode", "SyncMode describes how a cluster sync resources from karmada control plane."),
+        Column::text("Ready", "The aggregate readiness state of this cluster for accepting workloads."),
+        Column::text(
+            "Age",
+            "CreationTimestamp is a timestamp representing the server time when this object was created. It is not \
+             guaranteed to be set in happens-before order across separate operations. Clients may not set this value. \
+             It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. \
+             More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata",
+        ),
+        Column {
+            priority: WIDE,
+            ..Column::text(
+                "Zones",
+                "Zones represents the failure zones(also called availability zones) of the member cluster. The zones \
+                 are presented as a slice to support the case that cluster runs across multiple failure zones.",
+            )
+        },
+        Column {
+            priority: WIDE,
+            ..Column::text("Region", "Region represents the region of the member cluster locate in.")
+        },
+        Column {
+            priority: WIDE,
+            ..Column::text("Provider", "Provider represents the cloud provider name of the member cluster.")
+        },
+        Column { priority: WIDE, ..Column::text("API-Endpoint", "The API endpoint of the member cluster.") },
+        Column { priority: WIDE, ..Column::text("Proxy-URL", "ProxyURL is the proxy URL for the cluster.") },
+    ];
+
+    fn metadata(&self) -> ObjectMeta<'_> {
+        ObjectMeta {
+            name: self.name,
+            uid: &self.uid,
+            resource_version: self.resource_version,
+            creation_timestamp: self.creation_timestamp,
+            labels: (!self.labels.is_empty()).then_some(&self.labels),
+            annotations: (!self.annotations.is_empty()).then_some(&self.annotations),
+        }
+    }
+
+    fn cells(&self) -> Vec<Cell<'_>> {
+        let ready = conditions(&self.status).iter().find(|condition| condition["type"] == "Ready");
+        let or_none = |text| if str::is_empty(text) { Cell::Text("<none>") } else { Cell::Text(text) };
+        let zones = self.spec.zones.join(",");
+        vec![
+            Cell::Text(self.name),
+            Cell::Text(self.status.get("kubernetesVersion").and_then(Value::as_str).unwrap_or_default()),
+            Cell::Text(&self.spec.sync_mode),
+            Cell::Text(ready.and_then(|ready| ready["status"].as_str()).unwrap_or("Unknown")),
+            Cell::Text(&self.age),
+            if zones.is_empty() { Cell::Text("<none>") } else { Cell::Owned(zones) },
+            or_none(&self.spec.region),
+            or_none(&self.spec.provider),
+            Cell::Text(&self.spec.api_endpoint),
+            or_none(&self.spec.proxy_url),
+        ]
+    }
+
+    type Content<'c>
+        = Content<'c>
+    where
+        Self: 'c;
+
+    fn content(&self) -> Content<'_> {
+        Content { spec: &self.spec, status: &self.status }
+    }
+}
+
+#[cfg(test)]
+mod tests;

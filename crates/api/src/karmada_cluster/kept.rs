@@ -1,0 +1,42 @@
+//! What of a Cluster has no place among the keys and labels of its Secret: one annotation.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Spec;
+use crate::hub_object::or_empty;
+use crate::secret::ClusterSpec;
+
+/// Longest value of [`crate::karmada::ANNOTATION`], in bytes: half of what all annotations of an
+/// object may have (`TotalAnnotationSizeLimitB`).
+pub const MOST_KEPT: usize = 128 << 10;
+
+/// The annotation's content.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub(super) struct Kept {
+    /// The Cluster's own: those of the Secret may repeat its data (kubectl's last-applied), and are
+    /// not shown.
+    #[serde(deserialize_with = "or_empty", skip_serializing_if = "BTreeMap::is_empty")]
+    pub(super) annotations: BTreeMap<String, String>,
+    #[serde(deserialize_with = "or_empty")]
+    pub(super) spec: Spec,
+    #[serde(deserialize_with = "or_empty", skip_serializing_if = "Map::is_empty")]
+    pub(super) status: Map<String, Value>,
+}
+
+// === impl Kept ===
+
+impl Kept {
+    /// Nothing, where somebody wrote something else there: the cluster is as its Secret says.
+    pub(super) fn of(cluster: &ClusterSpec) -> Self {
+        cluster.karmada.as_deref().and_then(|text| serde_json::from_str(text).ok()).unwrap_or_default()
+    }
+
+    /// The annotation's value.
+    pub(super) fn text(&self) -> String {
+        serde_json::to_string(self).unwrap_or_default()
+    }
+}

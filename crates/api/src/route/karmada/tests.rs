@@ -1,0 +1,22 @@
+//! A golden table of the group's own paths.
+
+use crate::route::dialect::golden;
+use crate::route::{Dialects, Served};
+
+const PREFIX: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
+
+#[test]
+fn golden_table() {
+    let paths = ["", "/", "?watch=1", "/c1", "/c1/", "/c1?watch=true", "/c1/status", "/status", "/C1", "/c1/x", "x"];
+    let reads = paths.iter().map(|path| format!("GET {PREFIX}{path}"));
+    let writes = ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]
+        .iter()
+        .flat_map(|method| ["", "/c1", "/c1/status"].map(|path| format!("{method} {PREFIX}{path}")));
+    let documents = ["/apis", "/apis/", "/openapi/v3", "/openapi/v3/apis/cluster.karmada.io/v1alpha1"];
+    let documents = documents.iter().map(|path| format!("GET {path}"));
+    let requests: Vec<String> = reads.chain(writes).chain(documents).collect();
+    let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
+    let on = Served::Gateway(Dialects { kcp: false, karmada: true });
+    insta::assert_snapshot!("on", golden::table(on, &requests));
+    insta::assert_snapshot!("off", golden::table(Served::default(), &requests));
+}

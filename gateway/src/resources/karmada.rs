@@ -1,0 +1,305 @@
+//! Karmada's `clusters`: reads and writes of cluster Secrets in its words.
+//!
+//! A write is one of the Secret, with the gateway's own rights, which the operator gives it or not.
+//! What a Cluster says beyond its Secret is kept in one annotation of it.
+
+mod registration;
+mod written;
+
+use std::time::SystemTime;
+
+use api::accept::Shape;
+use api::cluster_name::ClusterName;
+use api::health_change::unsupported;
+use api::hub_object::SecretObject;
+use api::karmada::CLUSTERS;
+use api::karmada_cluster::change::{LONGEST, Part, Refused, Sent, Wanted};
+use api::karmada_cluster::cluster::uid;
+use api::route::KarmadaRoute;
+use api::secret::CREDENTIAL_TYPE_LABEL;
+use api::served::Form;
+use api::status::{Reason, Status};
+use auth::Permit;
+use bytes::Bytes;
+use http::header::WARNING;
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+use super::clusters::{parsed, read, secret, serve_as};
+use super::kinds::{KarmadaClusters, Kind};
+use super::sent::{self, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH};
+use super::{asked, ok};
+use crate::body::ResponseBody;
+use crate::error::Error;
+use crate::hub::{Hub, Verb};
+use crate::needs::RequestNeeds;
+use crate::request_body::RequestBody;
+
+/// Writes of others that may come in between before the sender is told.
+const ATTEMPTS: usize = 6;
+/// Warnings of one answer; each names a field.
+const MOST_WARNINGS: usize = 16;
+
+/// All that is done with `clusters`.
+pub async fn serve(
+    gateway: &RequestNeeds,
+    permit: &Permit,
+    route: &KarmadaRoute,
+    request: Request<RequestBody>,
+) -> Result<Response<ResponseBody>, Error> {
+    if let KarmadaRoute::Read(route) = route {
+        return serve_as(&KarmadaClusters(gateway.view.clone()), gateway, permit, route, &request).await;
+    }
+    let Some(hub) = &gateway.hub else {
+        return Err(refused(Status::new(
+            StatusCode::METHOD_NOT_ALLOWED,
+            Reason::MethodNotAllowed,
+            "this gateway runs without a hub, its clusters are files: change them there",
+        )));
+    };
+    let write = Write {
+        gateway,
+        hub,
+        permit,
+        query: sent::query(request.uri().query())?,
+        strictness: Strictness::of(request.uri().query())?,
+        form: asked::form_of(Shape::Object, &request)?,
+    };
+    match route {
+        KarmadaRoute::Change { cluster, part, is_patch } => write.change(cluster, *part, *is_patch, request).await,
+        KarmadaRoute::Delete(cluster) => write.delete(cluster, request).await,
+        _ => write.create(request).await,
+    }
+}
+
+/// What becomes of fields that the type does not have (`fieldValidation`).
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Strictness {
+    Ignore,
+    Warn,
+    Strict,
+}
+
+/// A write, and what it was asked with.
+struct Write<'a> {
+    gateway: &'a RequestNeeds,
+    hub: &'a Hub,
+    permit: &'a Permit,
+    /// For the hub.
+    query: String,
+    strictness: Strictness,
+    form: Form,
+}
+
+/// `metav1.DeleteOptions`. How dependents go is for the hub's garbage collector.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct DeleteOptions {
+    preconditions: Option<Preconditions>,
+    dry_run: Option<Vec<String>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Preconditions {
+    uid: Option<String>,
+    resource_version: Option<String>,
+}
+
+// === impl Write ===
+
+impl Write<'_> {
+    async fn create(&self, request: Request<RequestBody>) -> Result<Response<ResponseBody>, Error> {
+        let read_body = body_kind(false, request.headers())?;
+        let body = self.body(request).await?;
+        let _permit = self.gateway.reports.writer().await.map_err(hub)?;
+        let wanted = read_body(&body.bytes).and_then(|sent| sent.created(&now())).map_err(status)?;
+        self.strictness.check(&wanted)?;
+        let registered = registration::of(self.gateway, self.hub, self.permit.user(), &wanted).await?;
+        let document = written::new(&self.gateway.view, &wanted, &registered)?;
+        let created = self.hub.create_secret(&self.query, document).await.map_err(hub)?;
+        tracing::info!(cluster = wanted.name, user = self.permit.user().name, "registered through Karmada's API");
+        let mut response = self.answer(&wanted, Verb::Create, &created)?;
+        *response.status_mut() = StatusCode::CREATED;
+        Ok(response)
+    }
+
+    async fn change(
+        &self,
+        cluster: &ClusterName,
+        part: Part,
+        is_patch: bool,
+        request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, Error> {
+        let read_body = body_kind(is_patch, request.headers())?;
+        let body = self.body(request).await?;
+        let _permit = self.gateway.reports.writer().await.map_err(hub)?;
+        let sent = read_body(&body.bytes).map_err(status)?;
+        let mut attempts = 1;
+        loop {
+            let (wanted, document) = self.changed(cluster, &sent, part).await?;
+            match self.hub.update_secret(cluster.as_str(), &self.query, document).await {
+                Ok(json) => return self.answer(&wanted, Verb::Update, &json),
+                Err(failure) => match failure.code() {
+                    Some(409) if wanted.pinned || attempts == ATTEMPTS => {
+                        return Err(status(Refused::Version(cluster.to_string())));
+                    }
+                    Some(409) => attempts += 1,
+                    Some(404) => return Err(KarmadaClusters::absent(cluster)),
+                    _ => return Err(hub(failure)),
+                },
+            }
+        }
+    }
+
+    /// What `cluster` is to become, and its Secret as that is said.
+    async fn changed(&self, cluster: &ClusterName, sent: &Sent, part: Part) -> Result<(Wanted, Vec<u8>), Error> {
+        let view = &self.gateway.view;
+        let json = secret::<KarmadaClusters>(self.hub, cluster, "").await?;
+        let current: SecretObject = parsed::<KarmadaClusters, _>(Verb::Get, &json)?;
+        let seen = read::<KarmadaClusters>(view, cluster, &current)?;
+        let shown = KarmadaClusters(view.clone());
+        let shown = shown.object(&seen.spec, seen.health);
+        let wanted = sent.changed(&shown, part, &now()).map_err(status)?;
+        self.strictness.check(&wanted)?;
+        let registered = if part == Part::Whole && wanted.spec.reaches_otherwise(&shown.spec) {
+            registration::may_move(&seen.spec, &wanted, &shown).map_err(status)?;
+            Some(registration::of(self.gateway, self.hub, self.permit.user(), &wanted).await?)
+        } else {
+            None
+        };
+        let document = written::over(view, &json, &shown, &wanted, registered.as_ref())?;
+        Ok((wanted, document))
+    }
+
+    async fn delete(
+        &self,
+        cluster: &ClusterName,
+        request: Request<RequestBody>,
+    ) -> Result<Response<ResponseBody>, Error> {
+        let body = self.body(request).await?;
+        let options: DeleteOptions = match body.bytes.trim_ascii() {
+            [] => DeleteOptions::default(),
+            json => serde_json::from_slice(json)
+                .map_err(|_| Error::BadRequest("the body is not valid JSON of DeleteOptions"))?,
+        };
+        let query = match options.dry_run.as_deref() {
+            Some([all]) if all == "All" => "dryRun=All",
+            None | Some([]) => &self.query,
+            Some(_) => return Err(Error::BadRequest("dryRun must be All")),
+        };
+        let json = secret::<KarmadaClusters>(self.hub, cluster, "").await?;
+        let SecretObject { metadata, .. } = parsed::<KarmadaClusters, _>(Verb::Get, &json)?;
+        if !metadata.labels.contains_key(CREDENTIAL_TYPE_LABEL) {
+            return Err(KarmadaClusters::absent(cluster));
+        }
+        let Preconditions { uid: wanted, resource_version } = options.preconditions.unwrap_or_default();
+        if wanted.is_some_and(|wanted| wanted != uid(&metadata.uid)) {
+            return Err(status(Refused::Uid(cluster.to_string())));
+        }
+        let preconditions = json!({"uid": metadata.uid, "resourceVersion": resource_version});
+        let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "preconditions": preconditions});
+        match self.hub.delete_secret(cluster.as_str(), query, options.to_string().into_bytes()).await {
+            Ok(_) => {}
+            Err(failure) if failure.code() == Some(404) => return Err(KarmadaClusters::absent(cluster)),
+            Err(failure) if failure.code() == Some(409) => {
+                return Err(status(Refused::Version(cluster.to_string())));
+            }
+            Err(failure) => return Err(hub(failure)),
+        }
+        tracing::info!(cluster = cluster.as_str(), user = self.permit.user().name, "removed through Karmada's API");
+        Ok(ok(success(cluster, &uid(&metadata.uid))))
+    }
+
+    async fn body(&self, request: Request<RequestBody>) -> Result<sent::Body, Error> {
+        sent::body(request, LONGEST, &self.gateway.reports, CLUSTERS).await
+    }
+
+    /// The object as it is in the Secret that the hub answered.
+    fn answer(&self, wanted: &Wanted, verb: Verb, json: &[u8]) -> Result<Response<ResponseBody>, Error> {
+        let secret: SecretObject = parsed::<KarmadaClusters, _>(verb, json)?;
+        let name = ClusterName::parse(&wanted.name).map_err(|_| Error::BadRequest("the name is no cluster's"))?;
+        let seen = read::<KarmadaClusters>(&self.gateway.view, &name, &secret)?;
+        let kind = KarmadaClusters(self.gateway.view.clone());
+        let mut response = ok(self.form.object(&kind.object(&seen.spec, seen.health)));
+        if self.strictness == Strictness::Warn {
+            warn(response.headers_mut(), &wanted.unknown);
+        }
+        Ok(response)
+    }
+}
+
+/// Reads a body.
+type Reader = fn(&[u8]) -> Result<Sent, Refused>;
+
+/// How the body is to be read, by its media type. Server-side apply is not served, as with
+/// `clustergateways/health`: nobody here keeps who manages which field.
+fn body_kind(is_patch: bool, headers: &HeaderMap) -> Result<Reader, Error> {
+    match (is_patch, sent::media(headers).as_str()) {
+        // Nothing said means JSON, as in kube-apiserver.
+        (false, "" | JSON) => Ok(Sent::object),
+        // The type names no merge keys: its lists are replaced by both.
+        (true, MERGE_PATCH | STRATEGIC_PATCH) => Ok(Sent::merge),
+        (true, JSON_PATCH) => Ok(Sent::operations),
+        (true, _) => Err(refused(unsupported(&[JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH].join(", ")))),
+        (false, _) => Err(refused(unsupported(JSON))),
+    }
+}
+
+fn success(cluster: &ClusterName, uid: &str) -> Bytes {
+    let details = json!({"name": cluster.as_str(), "group": api::karmada::GROUP, "kind": CLUSTERS, "uid": uid});
+    let status: Value =
+        json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details});
+    status.to_string().into()
+}
+
+/// As `k8s.io/apiserver/pkg/endpoints/handlers` warns of unknown fields (RFC 7234 §5.5).
+fn warn(headers: &mut HeaderMap, unknown: &[String]) {
+    for field in unknown.iter().take(MOST_WARNINGS) {
+        let text = format!("299 - \"unknown field \\\"{}\\\"\"", field.escape_default());
+        if let Ok(value) = HeaderValue::try_from(text) {
+            headers.append(WARNING, value);
+        }
+    }
+}
+
+/// RFC 3339, whole seconds.
+fn now() -> String {
+    let now = OffsetDateTime::from(SystemTime::now());
+    now.replace_nanosecond(0).unwrap_or(now).format(&Rfc3339).unwrap_or_default()
+}
+
+fn hub(failure: crate::hub::HubFailure) -> Error {
+    Error::hub(failure, CLUSTERS)
+}
+
+fn status(error: Refused) -> Error {
+    refused(error.into())
+}
+
+fn refused(status: Status) -> Error {
+    Error::Status(Box::new(status))
+}
+
+// === impl Strictness ===
+
+impl Strictness {
+    fn of(query: Option<&str>) -> Result<Self, Error> {
+        match api::query::first(query, "fieldValidation").as_deref() {
+            None | Some("" | "Warn") => Ok(Self::Warn),
+            Some("Ignore") => Ok(Self::Ignore),
+            Some("Strict") => Ok(Self::Strict),
+            Some(_) => Err(Error::BadRequest("fieldValidation must be Ignore, Warn or Strict")),
+        }
+    }
+
+    fn check(self, wanted: &Wanted) -> Result<(), Error> {
+        if self == Self::Strict && !wanted.unknown.is_empty() {
+            return Err(status(Refused::Strict(wanted.unknown.clone())));
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,111 @@
+//! What a Cluster registers: the Secrets it refers to are read, and made into a cluster by the
+//! rules of the source `karmada` (`register::karmada`).
+//!
+//! A Cluster names Secrets and an address that their tokens are sent to. So the gateway reads a
+//! Secret only for a caller who may read it too, and only in the one namespace where `karmadactl`
+//! puts them.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use api::access::{Attributes, ResourceAttributes, Verb};
+use api::karmada::{API_VERSION, KIND};
+use api::karmada_cluster::change::{Refused, Wanted};
+use api::karmada_cluster::cluster::Cluster;
+use api::secret::{ClusterSecret, ClusterSpec};
+use api::status::Status;
+use auth::User;
+use register::endpoints::Endpoints;
+use register::reading::{Reading, SecretObject, SecretReference};
+use register::{Rules, karmada};
+use serde_json::json;
+
+use super::{hub as failed, refused, status};
+use crate::error::Error;
+use crate::hub::Hub;
+use crate::needs::RequestNeeds;
+
+/// Of Secrets that a source of the controllers registered: what they say is said there.
+pub const SOURCE_LABEL: &str = "cluster.core.oam.dev/source";
+/// No cluster is here: hosts of clouds that tell credentials to whoever asks.
+const DENIED: [&str; 2] = ["169.254.0.0/16", "fe80::/10"];
+/// For readers of objects: a new Cluster has no uid yet.
+const NO_UID: &str = "-";
+
+/// The cluster that `wanted` is, read for `user`.
+pub async fn of(gateway: &RequestNeeds, hub: &Hub, user: &Arc<User>, wanted: &Wanted) -> Result<ClusterSecret, Error> {
+    let metadata = json!({"name": wanted.name, "uid": NO_UID, "labels": wanted.labels});
+    let cluster = json!({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": wanted.spec});
+    let mut secrets = Vec::new();
+    for reference in karmada::references(&cluster) {
+        review(gateway, user, &reference).await?;
+        secrets.extend(secret(hub, wanted, &reference).await?);
+    }
+    let secrets: Vec<_> = secrets.iter().collect();
+    let invalid = |why: String| status(Refused::field(&wanted.name, "spec", &why));
+    match karmada::read(&cluster, &secrets, &rules()) {
+        Reading::Register(registered) => Ok(*registered),
+        Reading::Refused(why) => Err(invalid(why.to_string())),
+        Reading::Waiting(why) => Err(invalid(why.to_string())),
+        Reading::Paused => Err(invalid("it is paused".to_owned())),
+    }
+}
+
+/// Whether the way to the member may be changed here. What registered the cluster otherwise says
+/// how it is reached, and a credential goes to another address only for those who may read it.
+pub fn may_move(current: &ClusterSpec, wanted: &Wanted, shown: &Cluster<'_>) -> Result<(), Refused> {
+    let no = |field: &str, why: &str| Err(Refused::field(&wanted.name, field, why));
+    if let Some(source) = current.labels.get(SOURCE_LABEL) {
+        let why = format!("the source {source} registered this cluster: change how it is reached there");
+        return no("spec", &why);
+    }
+    if wanted.spec.secret_ref.is_none() && wanted.spec.impersonator_secret_ref.is_none() {
+        return no("spec.secretRef", "the cluster was registered by its Secret: name one here, or change that one");
+    }
+    if wanted.spec.proxy_url.contains('@') && wanted.spec.proxy_url == shown.spec.proxy_url {
+        return no("spec.proxyURL", "its password is not shown: write the URL with it, or use proxyHeader");
+    }
+    Ok(())
+}
+
+async fn review(gateway: &RequestNeeds, user: &Arc<User>, reference: &SecretReference) -> Result<(), Error> {
+    let attributes = Attributes::Resource(ResourceAttributes {
+        verb: Verb::Get,
+        group: Cow::Borrowed(""),
+        version: Cow::Borrowed("v1"),
+        resource: Cow::Borrowed("secrets"),
+        subresource: Cow::Borrowed(""),
+        namespace: Some(reference.namespace.as_str().into()),
+        name: Some(reference.name.as_str().into()),
+        field_selector: None,
+        label_selector: None,
+    });
+    gateway.authorizer.authorize(Arc::clone(user), attributes).await?;
+    Ok(())
+}
+
+/// `None` if there is none.
+async fn secret(hub: &Hub, wanted: &Wanted, reference: &SecretReference) -> Result<Option<SecretObject>, Error> {
+    let SecretReference { namespace, name } = reference;
+    let json = match hub.secret_in(namespace, name).await {
+        Ok(json) => json,
+        Err(failure) if failure.code() == Some(404) => return Ok(None),
+        Err(failure) if failure.code() == Some(403) => {
+            return Err(refused(Status::internal_error(&format!(
+                "the hub does not let the gateway get secrets in the namespace {namespace}: grant its ServiceAccount \
+                 get on secrets there (chart: dialects.karmada.register)"
+            ))));
+        }
+        Err(failure) => return Err(failed(failure)),
+    };
+    let value =
+        serde_json::from_slice(&json).map_err(|_| refused(Status::internal_error("the hub's JSON cannot be read")))?;
+    let read = SecretObject::read(&value);
+    read.map(Some).map_err(|why| status(Refused::field(&wanted.name, "spec", &why.to_string())))
+}
+
+/// The Secret contract lets its writers turn verification off, and so does `spec`.
+fn rules() -> Rules {
+    let denied = DENIED.iter().filter_map(|network| network.parse().ok()).collect();
+    Rules { allow_insecure: true, endpoints: Endpoints { denied, own: Vec::new() }, ..Rules::default() }
+}

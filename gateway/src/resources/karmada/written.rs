@@ -1,0 +1,140 @@
+//! The Secret of a Cluster that is written.
+
+use std::collections::BTreeMap;
+
+use api::hub_object::SecretObject;
+use api::karmada::{ANNOTATION, PROVIDER_LABEL, REGION_LABEL, ZONE_DELIMITER, ZONE_LABEL};
+use api::karmada_cluster::change::{Refused, Wanted};
+use api::karmada_cluster::cluster::{Cluster, is_ours};
+use api::secret::{
+    CA_KEY, CREDENTIAL_TYPE_LABEL, ClusterSecret, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, EXEC_KEY, INSECURE_KEY,
+    LEGACY_CA_KEY, PROXY_URL_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY,
+};
+use api::selector::label::is_value;
+use api::status::Status;
+use register::labels::taken;
+use serde_json::{Map, Value, json};
+
+use super::registration::SOURCE_LABEL;
+use super::{refused, status};
+use crate::clusters::View;
+use crate::error::Error;
+
+/// Keys of the contract: all that says how a member is reached.
+const KEYS: [&str; 10] = [
+    ENDPOINT_KEY,
+    CA_KEY,
+    LEGACY_CA_KEY,
+    INSECURE_KEY,
+    TLS_SERVER_NAME_KEY,
+    TLS_CERT_KEY,
+    TLS_PRIVATE_KEY_KEY,
+    TOKEN_KEY,
+    EXEC_KEY,
+    PROXY_URL_KEY,
+];
+
+/// The Secret of a new cluster.
+pub fn new(view: &View, wanted: &Wanted, registered: &ClusterSecret) -> Result<Vec<u8>, Error> {
+    check_labels(wanted, &BTreeMap::new())?;
+    let document = registered.document(None, &wanted.name);
+    let document = document.map_err(|why| status(Refused::field(&wanted.name, "spec", &why.to_string())))?;
+    kept(view, wanted, document)
+}
+
+/// The Secret `json`, which is `shown`, as `wanted` says; `registered` where it is reached
+/// otherwise.
+pub fn over(
+    view: &View,
+    json: &[u8],
+    shown: &Cluster<'_>,
+    wanted: &Wanted,
+    registered: Option<&ClusterSecret>,
+) -> Result<Vec<u8>, Error> {
+    check_labels(wanted, &shown.labels)?;
+    let mut secret: Value = serde_json::from_slice(json).map_err(|_| unreadable())?;
+    if let Some(registered) = registered {
+        let document = registered.document(None, &wanted.name);
+        let document = document.map_err(|why| status(Refused::field(&wanted.name, "spec", &why.to_string())))?;
+        reached(&mut secret, &document).ok_or_else(unreadable)?;
+    }
+    let labels = map(&mut secret["metadata"]["labels"]).ok_or_else(unreadable)?;
+    labels.retain(|key, _| is_ours(key));
+    labels.extend(wanted.labels.iter().map(|(key, value)| (key.clone(), json!(value))));
+    if !labels.contains_key(SOURCE_LABEL) {
+        place(labels, shown, wanted);
+    }
+    kept(view, wanted, secret)
+}
+
+/// Labels select: on a Secret they say what it is, and to whom it belongs. Those that would are not
+/// taken from Clusters, as from no source.
+fn check_labels(wanted: &Wanted, before: &BTreeMap<String, String>) -> Result<(), Error> {
+    let is_new = |(key, value): &(&String, &String)| before.get(*key) != Some(*value);
+    let changed: BTreeMap<_, _> =
+        wanted.labels.iter().filter(is_new).map(|(key, value)| (key.clone(), value.clone())).collect();
+    let taken = taken(&changed);
+    // Of the place; the registration sets these.
+    let is_place = |key: &str| matches!(key, REGION_LABEL | ZONE_LABEL);
+    match changed.keys().find(|key| !taken.contains_key(*key) && !is_place(key)) {
+        Some(key) => {
+            let why = format!("{key} cannot be set here: labels of this domain say what a Secret is");
+            Err(status(Refused::field(&wanted.name, "metadata.labels", &why)))
+        }
+        None => Ok(()),
+    }
+}
+
+fn reached(secret: &mut Value, document: &Value) -> Option<()> {
+    let data = map(&mut secret["data"])?;
+    data.retain(|key, _| !KEYS.contains(&key.as_str()));
+    data.extend(document["data"].as_object()?.clone());
+    let labels = map(&mut secret["metadata"]["labels"])?;
+    for key in [CREDENTIAL_TYPE_LABEL, ENDPOINT_TYPE_LABEL] {
+        labels.insert(key.to_owned(), document["metadata"]["labels"][key].clone());
+    }
+    Some(())
+}
+
+/// What changed of where the cluster is. What no label can say is in the annotation alone.
+fn place(labels: &mut Map<String, Value>, shown: &Cluster<'_>, wanted: &Wanted) {
+    let zones = |zones: &[String]| zones.join(ZONE_DELIMITER);
+    let (before, now) = (&shown.spec, &wanted.spec);
+    for (key, before, now) in [
+        (REGION_LABEL, before.region.clone(), now.region.clone()),
+        (ZONE_LABEL, zones(&before.zones), zones(&now.zones)),
+        (PROVIDER_LABEL, before.provider.clone(), now.provider.clone()),
+    ] {
+        if before == now {
+            continue;
+        }
+        if !now.is_empty() && is_value(&now) {
+            labels.insert(key.to_owned(), now.into());
+        } else {
+            labels.remove(key);
+        }
+    }
+}
+
+/// `secret` with the annotation for what it does not say otherwise.
+fn kept(view: &View, wanted: &Wanted, mut secret: Value) -> Result<Vec<u8>, Error> {
+    let object: SecretObject = serde_json::from_value(secret.clone()).map_err(|_| unreadable())?;
+    let seen = view.read(&object);
+    let seen = seen.map_err(|why| status(Refused::field(&wanted.name, "spec", &why.to_string())))?;
+    let kept = wanted.kept(&seen.spec).map_err(status)?;
+    let annotations = map(&mut secret["metadata"]["annotations"]).ok_or_else(unreadable)?;
+    annotations.insert(ANNOTATION.to_owned(), kept.into());
+    serde_json::to_vec(&secret).map_err(|_| unreadable())
+}
+
+/// The map there is, or an empty one.
+fn map(value: &mut Value) -> Option<&mut Map<String, Value>> {
+    if value.is_null() {
+        *value = json!({});
+    }
+    value.as_object_mut()
+}
+
+fn unreadable() -> Error {
+    refused(Status::internal_error("the Secret cannot be read"))
+}

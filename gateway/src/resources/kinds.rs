@@ -1,0 +1,96 @@
+//! Kinds that are a cluster's Secret in other words: they are read, listed and watched alike.
+
+use std::time::SystemTime;
+
+use api::cluster_gateway::{self, ClusterGateway};
+use api::cluster_name::ClusterName;
+use api::health::Health;
+use api::karmada::CLUSTERS;
+use api::karmada_cluster::cluster::Cluster;
+use api::secret::ClusterSpec;
+use api::served::{ObjectMeta, Served};
+use api::status::Status;
+
+use super::memory_watch::Subject;
+use crate::clusters::View;
+use crate::error::Error;
+
+/// What one of them makes of a Secret.
+pub trait Kind: Clone + Send + Sync + 'static {
+    /// Plural name of the resource.
+    const RESOURCE: &'static str;
+
+    type Object<'a>: Served;
+
+    fn view(&self) -> &View;
+
+    fn object<'a>(&self, cluster: &'a ClusterSpec, health: Health) -> Self::Object<'a>;
+
+    /// What is left of an object that was there and can no longer be read.
+    fn remnant(metadata: ObjectMeta<'_>) -> Self::Object<'_>;
+
+    fn absent(name: &ClusterName) -> Error;
+
+    /// For watches without a hub.
+    fn subject(&self) -> Subject;
+}
+
+/// `clustergateways`.
+#[derive(Clone)]
+pub struct Gateways(pub View);
+
+/// Karmada's `clusters`.
+#[derive(Clone)]
+pub struct KarmadaClusters(pub View);
+
+impl Kind for Gateways {
+    const RESOURCE: &'static str = cluster_gateway::RESOURCE;
+
+    type Object<'a> = ClusterGateway<'a>;
+
+    fn view(&self) -> &View {
+        &self.0
+    }
+
+    fn object<'a>(&self, cluster: &'a ClusterSpec, health: Health) -> ClusterGateway<'a> {
+        self.0.show(cluster, health)
+    }
+
+    fn remnant(metadata: ObjectMeta<'_>) -> ClusterGateway<'_> {
+        ClusterGateway::remnant(metadata)
+    }
+
+    fn absent(name: &ClusterName) -> Error {
+        Error::NoSuchObject(name.clone())
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::ClusterGateways(self.0.clone())
+    }
+}
+
+impl Kind for KarmadaClusters {
+    const RESOURCE: &'static str = CLUSTERS;
+
+    type Object<'a> = Cluster<'a>;
+
+    fn view(&self) -> &View {
+        &self.0
+    }
+
+    fn object<'a>(&self, cluster: &'a ClusterSpec, health: Health) -> Cluster<'a> {
+        Cluster::new(cluster, &health, SystemTime::now())
+    }
+
+    fn remnant(metadata: ObjectMeta<'_>) -> Cluster<'_> {
+        Cluster::remnant(metadata)
+    }
+
+    fn absent(name: &ClusterName) -> Error {
+        Error::Status(Box::new(Status::object_not_found(CLUSTERS, name.as_str())))
+    }
+
+    fn subject(&self) -> Subject {
+        Subject::KarmadaClusters(self.0.clone())
+    }
+}

@@ -1,0 +1,200 @@
+//! All members at once, in Karmada's spelling: what they have is one answer, and who may not reach
+//! one of them does not learn of it.
+
+use system_tests::prelude::*;
+
+use super::ALICE;
+
+const PREFIX: &str = "/apis/cluster.karmada.io/v1alpha1/clusters/*/proxy";
+const PODS: &str = "/api/v1/namespaces/ns/pods";
+const MARK: &str = "resource.karmada.io/cached-from-cluster";
+/// Of which alice may not know.
+const HIDDEN: &str = "rome";
+
+/// The members of these names, and a gateway before them.
+struct Fleet {
+    hub: FakeHub,
+    members: Vec<FakeMember>,
+    testbed: Testbed,
+}
+
+// === impl Fleet ===
+
+impl Fleet {
+    async fn set(names: &[&str]) -> Self {
+        let hub = FakeHub::start().await;
+        hub.add_token(ALICE, TokenUser::new("alice", &["devs"]));
+        hub.on_access(|spec| {
+            let is_hidden = spec["resourceAttributes"]["name"] == HIDDEN;
+            if is_hidden { Decision::deny("not there") } else { Decision::allow() }
+        });
+        let mut members = Vec::new();
+        for name in names {
+            let member = Http::H2.member().await;
+            hub.put_secret(cluster(name, &member));
+            members.push(member);
+        }
+        let flags = ["--karmada-dialect=standalone", "--karmada-forward-all-groups"];
+        let testbed = flags.iter().fold(Testbed::builder().hub(&hub), |builder, flag| builder.arg(flag)).start().await;
+        Self { hub, members, testbed }
+    }
+
+    /// Every member has a pod of its own name, and one that all have.
+    async fn with_pods(names: &[&str]) -> Self {
+        let fleet = Self::set(names).await;
+        for (member, name) in fleet.members.iter().zip(names) {
+            let items = json!([{"metadata": {"name": format!("of-{name}")}}, {"metadata": {"name": "shared"}}]);
+            let list =
+                json!({"kind": "PodList", "apiVersion": "v1", "metadata": {"resourceVersion": "9"}, "items": items});
+            let one = json!({"kind": "Pod", "metadata": {"name": format!("of-{name}")}, "on": name});
+            member.on_any(|_| Reply::json(404, &json!({"kind": "Status", "code": 404})));
+            member.on(PODS, move |_| Reply::json(200, &list));
+            member.on(&format!("{PODS}/of-{name}"), move |_| Reply::json(200, &one));
+            member.on(&format!("{PODS}/shared"), |_| Reply::json(200, &json!({"kind": "Pod"})));
+        }
+        fleet
+    }
+
+    async fn call(&self, method: &str, rest: &str, headers: &[(&str, &str)]) -> Answer {
+        let mut connection = self.testbed.anonymous(Http::H2).await.bearer(ALICE);
+        connection.call(method, &format!("{PREFIX}{rest}"), headers, b"").await
+    }
+
+    async fn get(&self, rest: &str) -> Answer {
+        self.call("GET", rest, &[]).await
+    }
+}
+
+/// `name@cluster` of each item.
+fn items(answer: &Answer) -> Vec<String> {
+    assert_eq!(answer.status, 200, "{}", answer.text());
+    let list = answer.json();
+    let items = list["items"].as_array().expect("items").iter();
+    let text = |value: &Value| value.as_str().expect("text").to_owned();
+    items
+        .map(|item| format!("{}@{}", text(&item["metadata"]["name"]), text(&item["metadata"]["annotations"][MARK])))
+        .collect()
+}
+
+#[tokio::test]
+async fn lists_are_one_by_cluster_and_each_member_sees_the_caller() {
+    let fleet = Fleet::with_pods(&["paris", "berlin", HIDDEN]).await;
+    let answer = fleet.get(&format!("{PODS}?limit=500&resourceVersion=0&labelSelector=a")).await;
+    assert_eq!(items(&answer), ["of-berlin@berlin", "shared@berlin", "of-paris@paris", "shared@paris"]);
+    assert_eq!(answer.header("warning"), None, "nothing is said of what alice may not know");
+    for member in &fleet.members[..2] {
+        let asked = &member.requests()[0];
+        assert_eq!(asked.target, format!("{PODS}?labelSelector=a"));
+        assert_eq!(asked.headers["impersonate-user"], "alice");
+        assert_eq!(asked.headers["accept"], "application/json");
+    }
+    assert_eq!(fleet.members[2].connections_accepted(), 0);
+    let reviewed = fleet.hub.access_reviews();
+    let mut names: Vec<_> =
+        reviewed.iter().map(|spec| spec["resourceAttributes"]["name"].as_str().expect("a name")).collect();
+    names.sort_unstable();
+    assert_eq!(names, ["*", "berlin", "paris", HIDDEN]);
+}
+
+#[tokio::test]
+async fn one_object_is_where_it_is_and_nowhere_twice() {
+    let fleet = Fleet::with_pods(&["berlin", "paris", HIDDEN]).await;
+    let found = fleet.get(&format!("{PODS}/of-paris")).await;
+    assert_eq!((found.status, &found.json()["on"]), (200, &json!("paris")));
+    let conflict = fleet.get(&format!("{PODS}/shared")).await;
+    assert_eq!(conflict.status, 409);
+    let message = conflict.json()["message"].as_str().expect("a message").to_owned();
+    assert_eq!(message, "conflict resource, exist in more than one cluster: berlin,paris");
+    for name in ["none", &format!("of-{HIDDEN}")] {
+        let absent = fleet.get(&format!("{PODS}/{name}")).await;
+        assert_eq!((absent.status, absent.text().contains(HIDDEN)), (404, false), "{}", absent.text());
+    }
+}
+
+#[tokio::test]
+async fn members_that_do_not_answer_are_named() {
+    let fleet = Fleet::with_pods(&["berlin", "paris", "oslo", "lima"]).await;
+    fleet.members[1].on(PODS, |_| Reply::json(403, &json!({"kind": "Status", "code": 403})));
+    fleet.members[2].on(PODS, |_| Reply::json(200, &json!({"kind": "ServiceList", "apiVersion": "v1", "items": []})));
+    fleet.members[3].on(PODS, |_| Reply::json(404, &json!({"kind": "Status", "code": 404})));
+    let answer = fleet.get(PODS).await;
+    assert_eq!(items(&answer), ["of-berlin@berlin", "shared@berlin"]);
+    let warnings: Vec<_> =
+        answer.headers.get_all("warning").iter().map(|value| value.to_str().expect("text")).collect();
+    assert_eq!(
+        warnings,
+        [
+            "299 - \"cluster oslo is missing: its answer is no list like the others\\'\"",
+            "299 - \"cluster paris is missing: it answered 403 Forbidden\"",
+        ]
+    );
+    let nobody = Fleet::set(&["berlin"]).await;
+    nobody.members[0].on_any(|_| Reply::json(500, &json!({})));
+    let answer = nobody.get(PODS).await;
+    assert_eq!(answer.status, 503, "{}", answer.text());
+    assert!(answer.text().contains("missing: berlin"), "{}", answer.text());
+}
+
+#[tokio::test]
+async fn tables_are_merged_as_tables() {
+    const TABLE: (&str, &str) = ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json");
+    let fleet = Fleet::set(&["berlin", "paris"]).await;
+    for member in &fleet.members {
+        let row = json!({"cells": ["a"], "object": {"kind": "PartialObjectMetadata", "metadata": {"name": "a"}}});
+        let table = json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "columnDefinitions": [{"name": "Name"}], "rows": [row]});
+        member.on_any(move |_| Reply::json(200, &table));
+    }
+    let table = fleet.call("GET", PODS, &[TABLE]).await.json();
+    assert_eq!((&table["kind"], table["rows"].as_array().map(Vec::len)), (&json!("Table"), Some(2)));
+    assert_eq!(table["rows"][1]["object"]["metadata"]["annotations"][MARK], "paris");
+    assert_eq!(fleet.members[0].requests()[0].headers["accept"], "application/json;as=Table;v=v1;g=meta.k8s.io");
+}
+
+#[tokio::test]
+async fn what_is_no_read_of_a_resource_is_refused_before_any_member_is_asked() {
+    let fleet = Fleet::with_pods(&["berlin"]).await;
+    for (method, rest, code) in [
+        ("GET", "", 404),
+        ("GET", "/version", 404),
+        ("GET", "/apis", 404),
+        ("GET", "/api/v1/namespaces/ns/pods?watch=1", 405),
+        ("GET", "/api/v1/namespaces/ns/pods/p/log?follow=1", 405),
+        ("GET", "/api/v1/namespaces/ns/pods/p/exec?command=sh", 405),
+        ("GET", "/api/v1/namespaces/ns/services/s/proxy/x", 405),
+        ("HEAD", "/api/v1/namespaces/ns/pods", 405),
+        ("POST", "/api/v1/namespaces/ns/pods", 405),
+        ("DELETE", "/api/v1/namespaces/ns/pods/p", 405),
+        ("GET", "/api/v1/namespaces/ns/pods?continue=x", 400),
+        ("GET", "/api/v1/namespaces/../pods", 400),
+        ("GET", "/api/v1//pods", 400),
+    ] {
+        assert_eq!(fleet.call(method, rest, &[]).await.status, code, "{method} {rest}");
+    }
+    let upgrade = [
+        ("connection", "upgrade"),
+        ("upgrade", "websocket"),
+        ("sec-websocket-version", "13"),
+        ("sec-websocket-key", "AAAAAAAAAAAAAAAAAAAAAA=="),
+    ];
+    let mut connection = fleet.testbed.anonymous(Http::H1).await.bearer(ALICE);
+    let answer = connection.call("GET", &format!("{PREFIX}{PODS}"), &upgrade, b"").await;
+    assert_eq!(answer.status, 405, "{}", answer.text());
+    assert_eq!(fleet.members[0].connections_accepted(), 0);
+}
+
+#[tokio::test]
+async fn who_may_not_ask_all_asks_nobody() {
+    let fleet = Fleet::with_pods(&["berlin"]).await;
+    let mut stranger = fleet.testbed.anonymous(Http::H2).await.bearer("no-such-token");
+    let encoded = format!("{}{PODS}", PREFIX.replace('*', "%2A"));
+    assert_eq!(stranger.get(&encoded).await.status, 401);
+    let mut alice = fleet.testbed.anonymous(Http::H2).await.bearer(ALICE);
+    assert_eq!(alice.get(&encoded).await.status, 200);
+    let fleet = Fleet::with_pods(&["berlin"]).await;
+    fleet.hub.on_access(|spec| {
+        let is_all = spec["resourceAttributes"]["name"] == "*";
+        if is_all { Decision::deny("no") } else { Decision::allow() }
+    });
+    assert_eq!(fleet.get(PODS).await.status, 403);
+    assert_eq!(fleet.members[0].connections_accepted(), 0);
+}
