@@ -35,6 +35,7 @@ pub mod conditions;
 pub mod durations;
 pub mod index;
 mod input;
+pub mod labels;
 mod names;
 mod numbers;
 pub mod objects;

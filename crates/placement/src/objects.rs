@@ -2,14 +2,12 @@
 
 mod cluster;
 mod decision;
-mod labels;
 mod placement;
 mod score;
 mod set;
 
 pub use self::cluster::{ManagedCluster, Taint};
 pub use self::decision::{PLACEMENT_LABEL, PlacementDecision};
-pub use self::labels::{Labels, Texts};
 pub use self::placement::{
     AddOnScore, CelSelector, ClusterClaimSelector, ClusterPredicate, ClusterSelector, DecisionGroup, DecisionStrategy,
     GroupStrategy, IntOrString, Metadata, Placement, PlacementSpec, PrioritizerConfig, PrioritizerPolicy,
@@ -21,6 +19,8 @@ pub use self::set::{ManagedClusterSet, ManagedClusterSetBinding, Members, SET_LA
 use serde_json::Value as Json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+
+use crate::labels::Labels;
 
 /// API group of everything here.
 pub const GROUP: &str = "cluster.open-cluster-management.io";

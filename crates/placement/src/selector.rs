@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Deserialize;
 
+use crate::labels::{Labels, Texts};
 use crate::names;
-use crate::objects::{Labels, Texts};
 
 /// As it is written. Everything in it has to hold; an empty one selects everything.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]

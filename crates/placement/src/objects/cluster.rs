@@ -4,7 +4,8 @@ use serde::Deserialize;
 use serde_json::{Value as Json, json};
 use time::OffsetDateTime;
 
-use super::{Labels, is_there, labels, list, moment, text};
+use super::{is_there, labels, list, moment, text};
+use crate::labels::Labels;
 use crate::quantity::Quantity;
 
 /// A cluster: what predicates, taints and prioritizers ask for, and the object for expressions.
