@@ -19,7 +19,7 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
-use hub::client::{Address, HubClientError, address};
+use hub::client::{Address, HubClientError, address, handed_over};
 use hub::through::{Dial, client_through};
 use hub::{RequestError, Requests};
 use net::backoff::Backoff;
@@ -184,16 +184,23 @@ impl Joining {
         let kubeconfig = self.state.path(KUBECONFIG);
         let mut own = address(Some(&kubeconfig)).await?;
         // Without a bootstrap kubeconfig, what there is goes on.
-        if let Ok(meant) = address(Some(&self.config.bootstrap)).await {
+        if handed_over(&self.config.bootstrap).is_ok()
+            && let Ok(meant) = address(Some(&self.config.bootstrap)).await
+        {
             if meant.url != own.url {
                 tracing::warn!(hub = meant.url, "the bootstrap kubeconfig names another hub: joining that one");
                 return Ok(None);
             }
             if !is_same(&meant, &own) {
-                self.state.write_kubeconfig(&meant)?;
                 own = meant;
             }
         }
+        if own.is_insecure || !own.url.starts_with("https://") {
+            tracing::warn!("the hub of the kept kubeconfig is not verified: asking with the bootstrap kubeconfig");
+            return Ok(None);
+        }
+        // Of what others may have written there, only the address counts.
+        self.state.write_kubeconfig(&own)?;
         let hub = self.requests(kubeconfig).await?;
         Ok(Some(Joined { hub, address: own, certificate }))
     }

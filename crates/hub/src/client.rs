@@ -102,6 +102,46 @@ pub async fn client_of_server(
     Client::try_from(config).map_err(HubClientError::Client)
 }
 
+/// Whether a kubeconfig that somebody else wrote can be used: it runs no program here, reads no file
+/// of this machine, and leads to a hub whose certificate is verified.
+///
+/// # Errors
+///
+/// It cannot be read, or has one of these in a user or a cluster that its contexts may name.
+pub fn handed_over(path: &Path) -> Result<(), HubClientError> {
+    let refused = |what: String| HubClientError::Kubeconfig { path: path.to_owned(), what };
+    let read = Kubeconfig::read_from(path).map_err(|error| refused(mistake(&error)))?;
+    for user in read.auth_infos.iter().filter_map(|named| named.auth_info.as_ref()) {
+        let found = [
+            ("exec", user.exec.is_some()),
+            ("auth-provider", user.auth_provider.is_some()),
+            ("tokenFile", user.token_file.is_some()),
+            ("client-certificate", user.client_certificate.is_some()),
+            ("client-key", user.client_key.is_some()),
+        ];
+        if let Some((field, _)) = found.into_iter().find(|(_, is_there)| *is_there) {
+            return Err(refused(format!(
+                "{field} is not used of a kubeconfig that was handed over: put the data into it"
+            )));
+        }
+    }
+    for cluster in read.clusters.iter().filter_map(|named| named.cluster.as_ref()) {
+        if cluster.certificate_authority.is_some() {
+            return Err(refused("certificate-authority names a file: use certificate-authority-data".into()));
+        }
+        if cluster.insecure_skip_tls_verify == Some(true) {
+            return Err(refused(
+                "insecure-skip-tls-verify: give the hub's CA, the token goes to whoever answers".into(),
+            ));
+        }
+        let url = cluster.server.as_deref().unwrap_or_default();
+        if !url.starts_with("https://") {
+            return Err(refused("its server is no https URL".into()));
+        }
+    }
+    Ok(())
+}
+
 /// Where the hub is, and how its certificate is verified: for clients that are told of it.
 #[derive(Debug, Clone, Default)]
 pub struct Address {
@@ -241,6 +281,38 @@ mod tests {
             assert!(told.contains(part), "{told}");
         }
         assert_eq!(of("https://gateway:8443", None).await, None);
+    }
+
+    #[test]
+    fn what_was_handed_over_runs_nothing_and_reads_nothing_here() {
+        let directory = tempfile::tempdir().unwrap();
+        let file = directory.path().join("bootstrap.yaml");
+        let judged = |server: &str, user: &str| {
+            let text = format!(
+                "{{clusters: [{{name: h, cluster: {{{server}}}}}], users: [{{name: u, user: {{{user}}}}}],
+                contexts: [{{name: c, context: {{cluster: h, user: u}}}}], current-context: c}}"
+            );
+            std::fs::write(&file, text).unwrap();
+            handed_over(&file).err().map(|error| error.to_string()).unwrap_or_default()
+        };
+        let good = "server: https://hub:6443";
+        assert_eq!(judged(good, "token: t"), "");
+        assert_eq!(judged(good, "client-certificate-data: YQ==, client-key-data: YQ=="), "");
+        for (user, field) in [
+            ("exec: {apiVersion: client.authentication.k8s.io/v1, command: sh}", "exec"),
+            ("auth-provider: {name: gcp, config: {cmd-path: sh}}", "auth-provider"),
+            ("tokenFile: /var/run/secrets/kubernetes.io/serviceaccount/token", "tokenFile"),
+            ("client-certificate: a.crt, client-key: a.key", "client-certificate"),
+        ] {
+            assert!(judged(good, user).contains(field), "{user}");
+        }
+        for (server, field) in [
+            ("server: http://hub", "https"),
+            ("server: https://hub, insecure-skip-tls-verify: true", "insecure-skip-tls-verify"),
+            ("server: https://hub, certificate-authority: /etc/shadow", "certificate-authority"),
+        ] {
+            assert!(judged(server, "token: t").contains(field), "{server}");
+        }
     }
 
     #[test]

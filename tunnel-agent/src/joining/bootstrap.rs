@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use api::ocm_agent::{CLUSTER_LABEL, OcmAgent};
 use http::StatusCode;
-use hub::client::{Address, address};
+use hub::client::{Address, address, handed_over};
 use hub::{RequestError, Requests};
 use net::backoff::Backoff;
 use tokio::time::sleep;
@@ -29,6 +29,7 @@ pub struct Bootstrap<'a> {
 impl<'a> Bootstrap<'a> {
     pub async fn new(joining: &'a Joining) -> Result<Self, JoinError> {
         let kubeconfig = joining.config.bootstrap.clone();
+        handed_over(&kubeconfig)?;
         let address = address(Some(&kubeconfig)).await?;
         Ok(Self { joining, hub: joining.requests(kubeconfig).await?, address, said: String::new() })
     }
@@ -38,9 +39,11 @@ impl<'a> Bootstrap<'a> {
         let cluster = &self.joining.cluster;
         let agent = OcmAgent { cluster: cluster.clone(), agent: self.joining.state.agent_name(cluster)? };
         self.announce().await?;
-        let pending = match self.joining.state.request()? {
-            Some(pending) => pending,
-            None => ask(self.joining, &self.hub, &agent).await?,
+        let pending = if let Some(pending) = self.joining.state.request()? {
+            pending
+        } else {
+            outstanding(&self.hub, cluster).await?;
+            ask(self.joining, &self.hub, &agent).await?
         };
         self.joining.save().await?;
         let pem = self.wait(&pending).await?;
@@ -108,18 +111,22 @@ impl<'a> Bootstrap<'a> {
     }
 }
 
-/// Makes a request for a new key, and remembers it.
-pub async fn ask(joining: &Joining, hub: &Requests, agent: &OcmAgent) -> Result<Pending, JoinError> {
-    let own = format!("{REQUESTS}?labelSelector={CLUSTER_LABEL}%3D{}", agent.cluster);
+/// Whether there may be one more. Anybody may label requests with this cluster's name: of those
+/// that renew, which are approved at once, none waits for others.
+async fn outstanding(hub: &Requests, cluster: &str) -> Result<(), JoinError> {
+    let own = format!("{REQUESTS}?labelSelector={CLUSTER_LABEL}%3D{cluster}");
     let known = hub.get(&own).await.map_err(JoinError::hub("listing certificate requests"))?;
     let outstanding = request::outstanding(&known);
-    if outstanding >= MOST_OUTSTANDING {
-        return Err(JoinError::Outstanding(outstanding));
-    }
+    if outstanding >= MOST_OUTSTANDING { Err(JoinError::Outstanding(outstanding)) } else { Ok(()) }
+}
+
+/// Makes a request for a new key, and remembers it.
+pub async fn ask(joining: &Joining, hub: &Requests, agent: &OcmAgent) -> Result<Pending, JoinError> {
     let key = request::new_key()?;
     let document = request::document(agent, &key)?;
     let made = hub.create(REQUESTS, &document).await.map_err(JoinError::hub("creating a certificate request"))?;
-    let name = made["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+    // Without one, all requests would be looked at in its place.
+    let name = made["metadata"]["name"].as_str().filter(|name| !name.is_empty()).ok_or(JoinError::Gone)?.to_owned();
     let pending = Pending { name, key };
     joining.state.remember_request(&pending)?;
     tracing::info!(request = pending.name, "asked the hub for a certificate");

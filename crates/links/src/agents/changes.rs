@@ -26,6 +26,9 @@ use super::grants::{Concerned, Grants};
 use super::waiting::{Due, Waiting};
 use crate::registry::Metrics;
 
+/// Roles, or bindings, of one answer: each may be of 1.5 MB, and whoever may write any may write
+/// many.
+const PAGE: u32 = 20;
 const CLUSTER_ROLE: &str = "ClusterRole";
 const FORBIDDEN: u16 = 403;
 
@@ -174,5 +177,5 @@ fn events<K>(client: Client) -> Events<K>
 where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
-    watcher(Api::<K>::all(client), watcher::Config::default()).default_backoff().boxed()
+    watcher(Api::<K>::all(client), watcher::Config::default().page_size(PAGE)).default_backoff().boxed()
 }

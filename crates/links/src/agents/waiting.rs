@@ -56,7 +56,8 @@ impl Waiting {
     }
 
     pub(super) fn add_all(&mut self) {
-        self.all = Some(Instant::now() + SETTLE);
+        // The first counts: changes that never end must not put it off for ever.
+        self.all.get_or_insert_with(|| Instant::now() + SETTLE);
     }
 
     pub(super) fn sweep(&mut self, clusters: Vec<ClusterName>) {
