@@ -5,12 +5,15 @@
 //! on is watched ([`World`]), a change leads to a run of the Placements that can see it, and what
 //! differs then is written. While upstream's scheduler runs, none of this does.
 
+mod batch;
 mod explain;
 mod hub_writes;
 mod kinds;
+mod order;
 mod plan;
 mod scheduler;
 mod status;
+mod turns;
 mod watches;
 mod world;
 
@@ -19,16 +22,18 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::reflector::store::Writer;
 use parking_lot::RwLock;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use self::kinds::Of;
 use self::scheduler::{Scheduler, moment};
+use self::turns::Turns;
 use self::world::World;
 use super::hub::Hub;
 use super::rivals::{Rival, Rivals};
 use super::{Context, rivals, worker};
 use crate::args::PartName;
 use crate::events::Reason;
+use crate::metrics::Metrics;
 use crate::wakes::Wakes;
 
 /// In `/readyz`: upstream's scheduler runs.
@@ -97,7 +102,7 @@ async fn work(context: &Context<'_>) {
         events: context.events.clone(),
         metrics: context.metrics.clone(),
         tries: worker::Tries::default(),
-        costly: Arc::new(Semaphore::new(1)),
+        costly: Turns::new(shared.wakes.clone()),
     });
     let known = Arc::clone(&shared.world);
     let _answering = context
@@ -108,6 +113,16 @@ async fn work(context: &Context<'_>) {
         watches::listed(&shared).await;
         worker::run(Arc::clone(&scheduler), shared.wakes.clone(), store, Of::Placement.resource()).await;
     };
+    // It ends by being dropped.
+    let _counted = Counted(&context.metrics);
     tokio::join!(watches::follow(&shared, &scheduler, writer), queue);
-    context.metrics.placements.clear();
+}
+
+/// Placements count while this replica schedules them.
+struct Counted<'a>(&'a Metrics);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.placements.clear();
+    }
 }

@@ -19,12 +19,12 @@ use crate::wakes::Key;
 pub enum Step {
     /// Nothing, until something changes.
     Rest,
-    /// Another manager writes its decisions.
+    /// Another manager writes its decisions or its status.
     LeaveAlone {
         manager: String,
         until: OffsetDateTime,
     },
-    /// Its decisions were edited again and again: they are put back later.
+    /// Its decisions or its status were edited again and again: they are put back later.
     Wait {
         until: OffsetDateTime,
     },
@@ -55,6 +55,8 @@ pub struct Change {
     pub name: String,
     /// The version that it was compared at; none: it is not there.
     pub version: Option<String>,
+    /// Its clusters at that.
+    pub before: Vec<String>,
     /// Labels and owners, as they are to be sent.
     pub metadata: Option<Value>,
     /// Its clusters.
@@ -79,7 +81,7 @@ pub fn step(world: &World, key: &Key, now: OffsetDateTime, now_text: &str) -> St
         None => world.with_input(known, now, |input| plan(world, known, input, now_text)),
     };
     match known.contest.wait(now) {
-        Some(until) if plan.writes_decisions() => Step::Wait { until },
+        Some(until) if plan.writes_decisions() || plan.status.is_some() => Step::Wait { until },
         _ => Step::Do(Box::new(plan)),
     }
 }
@@ -192,13 +194,14 @@ fn change(held: Option<&Held>, known: &Known, object: &DecisionObject<'_>) -> Op
     let Some(held) = held else {
         let list = (!object.clusters.is_empty()).then(clusters);
         let metadata = Some(json!({"labels": labels, "ownerReferences": [owner]}));
-        return Some(Change { name, version: None, metadata, list });
+        return Some(Change { name, version: None, before: Vec::new(), metadata, list });
     };
     let is_listed = held.is_plain && held.clusters.iter().map(String::as_str).eq(object.clusters.iter().copied());
     let is_labelled = held.labels == labels && held.owners.contains(&owner);
     let change = Change {
         name,
         version: Some(held.version.clone()),
+        before: held.clusters.clone(),
         metadata: (!is_labelled).then(|| metadata(held, &labels, &owner)),
         list: (!is_listed).then(clusters),
     };

@@ -136,7 +136,7 @@ impl Follower<'_> {
 
     fn put(&self, object: &DynamicObject) {
         let mut object = value(object);
-        if self.of != Of::Decision {
+        if !matches!(self.of, Of::Decision | Of::Placement) {
             forget_writers(&mut object);
         }
         let woken = self.shared.world.write().put(self.of, object, moment());
@@ -158,7 +158,7 @@ impl Follower<'_> {
     }
 }
 
-/// Who wrote what is asked of decisions alone. No expression sees it; upstream's do.
+/// Who wrote what is asked of decisions and of Placements' status alone. No expression sees it; upstream's do.
 fn forget_writers(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");

@@ -40,6 +40,8 @@ pub struct World {
     held: HashMap<Key, Held>,
     /// Decisions that we are writing.
     writing: HashSet<Key>,
+    /// The lists that we sent last, of decisions of Placements that are there.
+    sent: HashMap<Key, Vec<String>>,
 }
 
 /// Placements to look at.
@@ -52,7 +54,7 @@ impl World {
     pub fn put(&mut self, of: Of, object: Value, now: OffsetDateTime) -> Woken {
         let key = key(&object);
         let woken = match of {
-            Of::Placement => self.put_placement(key, &object),
+            Of::Placement => self.put_placement(key, &object, now),
             Of::Decision => self.put_decision(&key, object, now),
             Of::Cluster => self.put_cluster(object),
             Of::Set => self.put_set(&object),
@@ -129,10 +131,10 @@ impl World {
         woken
     }
 
-    fn put_placement(&mut self, key: Key, object: &Value) -> Woken {
+    fn put_placement(&mut self, key: Key, object: &Value, now: OffsetDateTime) -> Woken {
         let names = self.placements.entry(key.0.clone()).or_default();
         let is_news = if let Some(known) = names.get_mut(&key.1) {
-            known.update(object)
+            known.update(object, now)
         } else {
             names.insert(key.1.clone(), Known::new(object));
             true
@@ -151,6 +153,8 @@ impl World {
                 self.placements.remove(namespace);
             }
         }
+        let own = format!("{name}-decision-");
+        self.sent.retain(|key, _| key.0 != *namespace || !key.1.starts_with(&own));
         Woken::new()
     }
 

@@ -89,9 +89,11 @@ impl World {
             return Woken::new();
         }
         let writer = held.writer.as_deref().filter(|_| !is_list_same);
+        // That no other manager has the list does not make it ours: it may be gone, or somebody may
+        // call himself as we do.
+        let is_as_sent = || !is_list_same && held.is_plain && self.sent.get(key) == Some(&held.clusters);
         // After our own writes its Placement runs again in any case.
-        let is_own = writer.is_none() && (!is_list_same || self.writing.contains(key));
-        if is_own {
+        if writer.is_none() && (self.writing.contains(key) || is_as_sent()) {
             return Woken::new();
         }
         self.contest(&woken, writer, now);
@@ -102,6 +104,7 @@ impl World {
         if self.held.get(key).is_some_and(|known| is_older(version, &known.version)) {
             return Woken::new();
         }
+        self.sent.remove(key);
         let Some(before) = self.held.remove(key) else { return Woken::new() };
         self.decisions.remove(&key.0, &key.1);
         if self.writing.contains(key) {
@@ -113,8 +116,12 @@ impl World {
     }
 
     /// We are about to write or remove a decision: what the watch tells of that is no news.
-    pub fn begin(&mut self, key: &Key) {
+    /// So is what it tells later of a list that was sent, though the call did not succeed.
+    pub fn begin(&mut self, key: &Key, list: Option<&[String]>) {
         self.writing.insert(key.clone());
+        if let Some(list) = list {
+            self.sent.insert(key.clone(), list.to_vec());
+        }
     }
 
     pub fn end(&mut self, key: &Key) {

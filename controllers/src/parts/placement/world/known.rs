@@ -4,9 +4,11 @@ use placement::Prepared;
 use placement::objects::{Metadata, Placement};
 use placement::prepared::{DISABLE_ANNOTATION, Prioritizer};
 use serde::Deserialize as _;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use time::OffsetDateTime;
 
 use super::{Contest, is_older, key};
+use crate::parts::placement::status::{has_ours, writer};
 use crate::wakes::Key;
 
 pub struct Known {
@@ -24,6 +26,10 @@ pub struct Known {
     pub inputs: u64,
     /// What its last run warned of.
     pub warned: String,
+    /// When it was last run because of a change, if it has expressions.
+    pub ran_at: Option<OffsetDateTime>,
+    /// Its input, and runs of it that led to writes, when the last had to wait for its turn.
+    pub paused: Option<(u64, usize)>,
 }
 
 // === impl Known ===
@@ -42,27 +48,31 @@ impl Known {
             contest: Contest::default(),
             inputs: 0,
             warned: String::new(),
+            ran_at: None,
+            paused: None,
         }
     }
 
-    /// It has changed. True if it is to be looked at: what it asks for, or its status, is not what
-    /// was known.
-    pub fn update(&mut self, object: &Value) -> bool {
+    /// It has changed. True if it is to be looked at: what it asks for, or what is ours of its
+    /// status, is not what was known.
+    pub fn update(&mut self, object: &Value, now: OffsetDateTime) -> bool {
         let version = text(object, "resourceVersion");
         if version == self.version || is_older(Some(&version), &self.version) {
             return false;
         }
         self.version = version;
         let status = &object["status"];
-        let is_intended = |fields: &Map<String, Value>| fields.iter().all(|(name, value)| status[name] == *value);
-        let is_told = self.status == *status || self.intended.as_object().is_some_and(is_intended);
+        let is_as_before = has_ours(status, &self.status) && has_ours(&self.status, status);
+        let is_told = is_as_before || !self.intended.is_null() && has_ours(status, &self.intended);
         self.status = status.clone();
         let is_same = self.uid == text(object, "uid")
             && self.prepared.generation == object["metadata"]["generation"].as_i64().unwrap_or_default()
             && self.prepared.is_at_rest == is_at_rest(object);
         if !is_same {
-            let inputs = self.inputs;
-            *self = Self { inputs, ..Self::new(object) };
+            let Self { inputs, ran_at, .. } = *self;
+            *self = Self { inputs, ran_at, ..Self::new(object) };
+        } else if !is_told {
+            self.contest.seen(writer(&object["metadata"]), now);
         }
         !(is_told && is_same)
     }
