@@ -38,6 +38,8 @@ use crate::wakes::Wakes;
 
 /// In `/readyz`: upstream's scheduler runs.
 pub const RIVAL: &str = "placement-rival";
+/// In `/readyz`: a kind was not listed yet. The log has which.
+pub const UNLISTED: &str = "placement-unlisted";
 /// As `--enable` and metrics name it.
 const NAME: &str = PartName::Placement.as_str();
 
@@ -107,10 +109,10 @@ async fn work(context: &Context<'_>) {
     let known = Arc::clone(&shared.world);
     let _answering = context
         .explained
-        .by(move |namespace, name| explain::explain(&known.read(), &(namespace.to_owned(), name.to_owned()), moment()));
+        .by(move |namespace, name| explain::explain(&known, &(namespace.to_owned(), name.to_owned()), moment()));
     let queue = async {
         // Without them, what is there would be judged by half of what it depends on.
-        watches::listed(&shared).await;
+        watches::listed(&shared, &context.readiness).await;
         worker::run(Arc::clone(&scheduler), shared.wakes.clone(), store, Of::Placement.resource()).await;
     };
     // It ends by being dropped.

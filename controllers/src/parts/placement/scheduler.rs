@@ -11,8 +11,8 @@ use time::OffsetDateTime;
 
 use super::NAME;
 use super::kinds::Of;
-use super::plan::{Plan, Step, step};
-use super::turns::{AT_THE_LATEST, Turns};
+use super::plan::{Plan, Step, step, step_aside};
+use super::turns::{AT_THE_LATEST, Turn, Turns};
 use super::world::World;
 use crate::calls::now_text;
 use crate::events::{Events, Reason};
@@ -26,6 +26,9 @@ use crate::wakes::Key;
 const ROUNDS: usize = 3;
 /// Between changes that one with expressions runs because of. The first of them counts at once.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Clusters times rules that they are held against, in a run that needs no thread of its own: a few
+/// milliseconds.
+const LOOKS: usize = 10_000;
 /// After a moment at which something ends: a score counts until that moment is over.
 const LATER: Duration = Duration::from_millis(5);
 
@@ -43,6 +46,8 @@ pub struct Scheduler {
 /// Who may run now.
 enum May {
     AtOnce,
+    /// On a thread of its own.
+    Aside,
     /// Alone among those that are costly.
     InTurn,
     NotBefore(OffsetDateTime),
@@ -91,6 +96,10 @@ impl Scheduler {
                     self.pause(key, inputs.map(|inputs| (inputs, round)));
                     return Ok(at(Some(until)));
                 }
+                Step::Hold { until } => {
+                    self.hold(object);
+                    return Ok(at(Some(until)));
+                }
                 Step::LeaveAlone { manager, until } => {
                     self.leave_alone(object, &manager);
                     return Ok(at(Some(until)));
@@ -133,17 +142,23 @@ impl Scheduler {
         match self.may(key, is_first) {
             May::AtOnce => return Ok(self.counted(step(&self.world.read(), key, moment(), &now_text()))),
             May::NotBefore(until) => return Ok(Step::Wait { until }),
+            May::Aside => return self.aside(key, None).await,
             May::InTurn => {}
         }
         let Some(turn) = self.costly.take(key) else { return Ok(Step::Wait { until: moment() + AT_THE_LATEST }) };
         if let Some(known) = self.world.write().placement_mut(key).filter(|_| is_first) {
             known.ran_at = Some(moment());
         }
+        self.aside(key, Some(turn)).await
+    }
+
+    /// A run on a thread of its own: this one also keeps the Lease that this replica leads by.
+    async fn aside(&self, key: &Key, turn: Option<Turn>) -> Result<Step, Failure> {
         let (world, own) = (Arc::clone(&self.world), key.clone());
         let run = move || {
             // Also where nobody waits for the result any more, until it is there.
             let _turn = turn;
-            step(&world.read(), &own, moment(), &now_text())
+            step_aside(&world, &own, moment(), &now_text())
         };
         let ended = |error| Failure::Told(format!("its run did not come to an end: {error}"));
         tokio::task::spawn_blocking(run).await.map(|step| self.counted(step)).map_err(ended)
@@ -151,7 +166,10 @@ impl Scheduler {
 
     fn may(&self, key: &Key, is_first: bool) -> May {
         let world = self.world.read();
-        let Some(known) = world.placement(key).filter(|known| known.has_expressions()) else { return May::AtOnce };
+        let Some(known) = world.placement(key) else { return May::AtOnce };
+        if !known.has_expressions() {
+            return if world.looks(known) > LOOKS { May::Aside } else { May::AtOnce };
+        }
         match known.ran_at.map(|ran| (ran, ran + PAUSE)) {
             // A clock that was set back is nothing to wait for.
             Some((ran, end)) if is_first && (ran..end).contains(&moment()) => May::NotBefore(end),
@@ -202,6 +220,13 @@ impl Scheduler {
              for 10 minutes, or the Placement is changed; stop one of the two schedulers"
         );
         self.tell(object, Reason::SchedulerConflict, note);
+    }
+
+    fn hold(&self, object: &DynamicObject) {
+        self.metrics.placements.held();
+        let note = "the definition of clusters, sets or bindings was on its way out: its decisions lose no cluster until \
+             10 minutes after it is back";
+        self.tell(object, Reason::RemovalHeld, note.to_owned());
     }
 
     fn leave_unstable(&self, object: &DynamicObject) {

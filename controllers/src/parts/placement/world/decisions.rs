@@ -1,6 +1,7 @@
 //! Decisions on the hub: what they say, and who wrote it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use placement::objects::{PLACEMENT_LABEL, PlacementDecision};
 use serde_json::Value;
@@ -8,6 +9,7 @@ use time::OffsetDateTime;
 
 use super::{Woken, World, is_older};
 use crate::calls::MANAGER;
+use crate::parts::placement::kinds::Of;
 use crate::wakes::Key;
 
 /// Of a decision, what is compared with what it should be.
@@ -24,6 +26,8 @@ pub struct Held {
     pub is_plain: bool,
     /// Who else wrote the list.
     writer: Option<String>,
+    /// Among the lists of its kind, that at which or after which it was seen.
+    pub(super) seen_in: u32,
 }
 
 // === impl Held ===
@@ -43,6 +47,7 @@ impl Held {
             clusters: list().map(cluster).collect(),
             is_plain: list().all(is_plain),
             writer: writer(metadata),
+            seen_in: 0,
         }
     }
 
@@ -68,15 +73,20 @@ fn is_plain(decision: &Value) -> bool {
 // === impl World ===
 
 impl World {
-    pub(super) fn put_decision(&mut self, key: &Key, object: Value, now: OffsetDateTime) -> Woken {
-        let held = Held::read(&object);
-        let before = self.held.get(key);
-        let known = before.map(|before| &before.version);
-        if known.is_some_and(|known| *known == held.version || is_older(Some(&held.version), known)) {
+    pub(super) fn put_decision(&mut self, key: &Key, object: Value, now: OffsetDateTime, is_listed: bool) -> Woken {
+        let list = self.lists[Of::Decision.index()];
+        let held = Held { seen_in: list, ..Held::read(&object) };
+        let before = self.held.get_mut(key);
+        let is_anew = is_listed && before.as_ref().is_some_and(|before| before.seen_in != list);
+        let known = before.map(|before| {
+            before.seen_in = list;
+            &before.version
+        });
+        if !is_anew && known.is_some_and(|known| *known == held.version || is_older(Some(&held.version), known)) {
             return Woken::new();
         }
         let before = self.held.insert(key.clone(), held.clone());
-        self.decisions.put(PlacementDecision::from(object));
+        Arc::make_mut(&mut self.decisions).put(PlacementDecision::from(object));
         let mut woken = Woken::new();
         for of in before.iter().chain([&held]).filter_map(Held::placement) {
             woken.insert((key.0.clone(), of.clone()));
@@ -106,7 +116,7 @@ impl World {
         }
         self.sent.remove(key);
         let Some(before) = self.held.remove(key) else { return Woken::new() };
-        self.decisions.remove(&key.0, &key.1);
+        Arc::make_mut(&mut self.decisions).remove(&key.0, &key.1);
         if self.writing.contains(key) {
             return Woken::new();
         }

@@ -1,5 +1,7 @@
 //! A Placement as it was seen last, ready to be scheduled.
 
+use std::sync::Arc;
+
 use placement::Prepared;
 use placement::objects::{Metadata, Placement};
 use placement::prepared::{DISABLE_ANNOTATION, Prioritizer};
@@ -15,7 +17,9 @@ pub struct Known {
     pub key: Key,
     pub uid: String,
     pub version: String,
-    pub prepared: Prepared,
+    pub prepared: Arc<Prepared>,
+    /// Rules that clusters are held against, one at least.
+    pub rules: usize,
     /// Why it cannot be scheduled at all.
     pub unreadable: Option<String>,
     pub status: Value,
@@ -30,6 +34,8 @@ pub struct Known {
     pub ran_at: Option<OffsetDateTime>,
     /// Its input, and runs of it that led to writes, when the last had to wait for its turn.
     pub paused: Option<(u64, usize)>,
+    /// Among the lists of its kind, that at which or after which it was seen.
+    pub seen_in: u32,
 }
 
 // === impl Known ===
@@ -41,7 +47,8 @@ impl Known {
             key: key(object),
             uid: text(object, "uid"),
             version: text(object, "resourceVersion"),
-            prepared,
+            prepared: Arc::new(prepared),
+            rules: rules(&object["spec"]),
             unreadable,
             status: object["status"].clone(),
             intended: Value::Null,
@@ -50,14 +57,16 @@ impl Known {
             warned: String::new(),
             ran_at: None,
             paused: None,
+            seen_in: 0,
         }
     }
 
     /// It has changed. True if it is to be looked at: what it asks for, or what is ours of its
     /// status, is not what was known.
-    pub fn update(&mut self, object: &Value, now: OffsetDateTime) -> bool {
+    /// With `is_anew`, its version does not count.
+    pub fn update(&mut self, object: &Value, now: OffsetDateTime, is_anew: bool) -> bool {
         let version = text(object, "resourceVersion");
-        if version == self.version || is_older(Some(&version), &self.version) {
+        if !is_anew && (version == self.version || is_older(Some(&version), &self.version)) {
             return false;
         }
         self.version = version;
@@ -69,8 +78,8 @@ impl Known {
             && self.prepared.generation == object["metadata"]["generation"].as_i64().unwrap_or_default()
             && self.prepared.is_at_rest == is_at_rest(object);
         if !is_same {
-            let Self { inputs, ran_at, .. } = *self;
-            *self = Self { inputs, ran_at, ..Self::new(object) };
+            let Self { inputs, ran_at, seen_in, .. } = *self;
+            *self = Self { inputs, ran_at, seen_in, ..Self::new(object) };
         } else if !is_told {
             self.contest.seen(writer(&object["metadata"]), now);
         }
@@ -123,6 +132,15 @@ fn prepare(object: &Value) -> (Prepared, Option<String>) {
             prepared.is_at_rest = is_at_rest(object);
             (prepared, Some(error.to_string()))
         }
+    }
+}
+
+/// However they nest, each is an object or an entry of a list.
+fn rules(spec: &Value) -> usize {
+    match spec {
+        Value::Object(fields) => fields.values().map(rules).fold(1, usize::saturating_add),
+        Value::Array(items) => items.iter().map(rules).fold(1, usize::saturating_add),
+        _ => 1,
     }
 }
 

@@ -1,5 +1,7 @@
 //! Clusters and sets: which Placements can see one.
 
+use std::sync::Arc;
+
 use placement::objects::{ManagedCluster, ManagedClusterSet};
 use serde_json::{Map, Value};
 
@@ -8,7 +10,7 @@ use crate::wakes::Key;
 
 /// A set, and what it says of its members, to tell when that changes.
 pub struct Set {
-    pub set: ManagedClusterSet,
+    pub set: Arc<ManagedClusterSet>,
     selector: Value,
 }
 
@@ -31,7 +33,7 @@ fn is_same_to_see(before: &Value, after: &Value) -> bool {
 
 impl World {
     pub(super) fn put_cluster(&mut self, object: Value) -> Woken {
-        let cluster = ManagedCluster::from(object);
+        let cluster = Arc::new(ManagedCluster::from(object));
         let name = cluster.name.clone();
         let before = self.clusters.insert(name.clone(), cluster);
         let Some(after) = self.clusters.get(&name) else { return Woken::new() };
@@ -52,7 +54,7 @@ impl World {
     }
 
     pub(super) fn put_set(&mut self, object: &Value) -> Woken {
-        let set = ManagedClusterSet::from(object.clone());
+        let set = Arc::new(ManagedClusterSet::from(object.clone()));
         let selector = object["spec"]["clusterSelector"].clone();
         let name = set.name.clone();
         let before = self.sets.insert(name.clone(), Set { set, selector });

@@ -191,6 +191,35 @@ fn what_is_older_than_our_own_write_is_not_looked_at() {
 }
 
 #[test]
+fn what_a_list_says_counts_whatever_its_version() {
+    let mut hub = Hub::filled();
+    let at = |name: &str, version: &str, clusters: &[&str]| {
+        let mut object = decision(name, "all", clusters, MANAGER);
+        object["metadata"]["resourceVersion"] = version.into();
+        object
+    };
+    let key = |name: &str| ("one".to_owned(), name.to_owned());
+    for name in ["d1", "d2"] {
+        hub.world.put(Of::Decision, at(name, "100", &["c-a"]), NOW);
+    }
+    // The hub was restored from an older copy.
+    hub.world.begin_list(Of::Decision);
+    hub.world.put(Of::Decision, at("d2", "101", &["c-b"]), NOW);
+    hub.world.put(Of::Decision, at("d3", "102", &[]), NOW);
+    assert!(!hub.world.put_listed(Of::Decision, at("d1", "50", &[]), NOW).is_empty());
+    assert!(hub.world.put_listed(Of::Decision, at("d2", "50", &[]), NOW).is_empty(), "written since it began");
+    assert!(hub.world.held(&key("d1")).unwrap().clusters.is_empty());
+    assert_eq!(hub.world.held(&key("d2")).unwrap().clusters, ["c-b"]);
+    assert_eq!(hub.world.unlisted(Of::Decision, &HashSet::from([key("d1")])), [] as [Key; 0], "both were written");
+    hub.world.begin_list(Of::Decision);
+    assert_eq!(hub.world.unlisted(Of::Decision, &HashSet::from([key("d1"), key("d2")])), [key("d3")]);
+    let mut own = placement("one", "all", &json!({"numberOfClusters": 1}));
+    (own["metadata"]["generation"], own["metadata"]["resourceVersion"]) = (2.into(), "1".into());
+    hub.world.begin_list(Of::Placement);
+    assert!(!hub.world.put_listed(Of::Placement, own, NOW).is_empty());
+}
+
+#[test]
 fn what_we_write_ourselves_is_no_news() {
     let mut hub = Hub::filled();
     let key = ("one".to_owned(), "all-decision-1".to_owned());
