@@ -90,8 +90,8 @@ impl CallError {
         matches!(self, Self::Hub(error) if is(error, code))
     }
 
-    /// Somebody else wrote in between, or what was to be created is there, or what was to be changed
-    /// is not.
+    /// Somebody else wrote in between, or what was to be created is there, or what was to be
+    /// changed is not.
     pub fn is_conflict(&self) -> bool {
         self.is(CONFLICT) || matches!(self, Self::Gone)
     }

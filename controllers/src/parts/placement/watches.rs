@@ -205,7 +205,8 @@ impl Follower<'_> {
     }
 }
 
-/// Who wrote what is asked of decisions and of Placements' status alone. No expression sees it; upstream's do.
+/// Who wrote what is asked of decisions and of Placements' status alone. No expression sees it;
+/// upstream's do.
 fn forget_writers(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");

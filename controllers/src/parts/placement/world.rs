@@ -73,8 +73,8 @@ impl World {
         self.lists[of.index()] = self.lists[of.index()].wrapping_add(1);
     }
 
-    /// An object is in the list that was begun. That counts whatever its version: after a restore of
-    /// the hub, versions may be lower than before. Only what was written since may be later.
+    /// An object is in the list that was begun. That counts whatever its version: after a restore
+    /// of the hub, versions may be lower than before. Only what was written since may be later.
     pub fn put_listed(&mut self, of: Of, object: Value, now: OffsetDateTime) -> Woken {
         self.put_seen(of, object, now, true)
     }
@@ -161,8 +161,8 @@ impl World {
         self.clusters.len().saturating_mul(known.rules)
     }
 
-    /// The definition of clusters, sets or bindings is on its way out, or has come back: that they are
-    /// gone says nothing about where workloads are to be.
+    /// The definition of clusters, sets or bindings is on its way out, or has come back: that they
+    /// are gone says nothing about where workloads are to be.
     pub fn hold(&mut self, now: OffsetDateTime) {
         self.held_until = Some(now + GRACE);
     }

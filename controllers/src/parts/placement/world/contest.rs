@@ -27,7 +27,8 @@ pub struct Contest {
 // === impl Contest ===
 
 impl Contest {
-    /// Somebody wrote a decision: `manager` its list, or anybody anything else of it. Or the status.
+    /// Somebody wrote a decision: `manager` its list, or anybody anything else of it. Or the
+    /// status.
     pub fn seen(&mut self, manager: Option<&str>, now: OffsetDateTime) {
         if self.last.is_none_or(|last| now - last > SILENCE) {
             *self = Self::default();
