@@ -18,7 +18,8 @@ use crate::parts;
 use crate::reports::{Report, Reports};
 
 /// What keeps the controllers from being ready, as `/readyz` tells it.
-pub const CONDITIONS: &[&str] = &["shutdown", parts::OCM_RIVAL, parts::OCM_ADMISSION, parts::PLACEMENT_RIVAL];
+pub const CONDITIONS: &[&str] =
+    &["shutdown", parts::OCM_RIVAL, parts::OCM_ADMISSION, parts::PLACEMENT_RIVAL, parts::PLACEMENT_UNLISTED];
 
 const SOURCES: &str = "/debug/sources";
 const PLACEMENT: &str = "/debug/placement";
@@ -37,8 +38,18 @@ pub struct Told {
 
 /// Binds `listen` and answers on `runtime` from now on.
 pub fn start(listen: SocketAddr, probes: Probes, told: Told, runtime: &Handle) -> anyhow::Result<Endpoint> {
-    let handler = move |request: Request<Incoming>| std::future::ready(respond(&request, &probes, &told));
+    let asked = Arc::new((probes, told));
+    let handler = move |request: Request<Incoming>| respond_aside(request, Arc::clone(&asked));
     admin::serve(listen, runtime, handler).with_context(|| format!("cannot listen on --admin-listen={listen}"))
+}
+
+/// One run of a Placement may take a third of a second, and probes are not to wait for it.
+async fn respond_aside(request: Request<Incoming>, asked: Arc<(Probes, Told)>) -> Answer {
+    if request.uri().path() != PLACEMENT {
+        return respond(&request, &asked.0, &asked.1);
+    }
+    let answered = tokio::task::spawn_blocking(move || respond(&request, &asked.0, &asked.1)).await;
+    answered.unwrap_or_else(|error| text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
 fn respond<B>(request: &Request<B>, probes: &Probes, told: &Told) -> Answer {

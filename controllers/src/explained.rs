@@ -18,7 +18,7 @@ pub enum Explanation {
 
 /// Empty while this replica does not place. Clones share it.
 #[derive(Clone, Default)]
-pub struct Explained(Arc<Mutex<Option<Arc<Explain>>>>);
+pub struct Explained(Arc<Mutex<Option<Arc<Explain>>>>, Arc<Mutex<()>>);
 
 /// Answers until it is dropped.
 pub struct Answering(Explained);
@@ -34,6 +34,8 @@ impl Explained {
     pub fn of(&self, namespace: &str, name: &str) -> Explanation {
         let explain = self.0.lock().clone();
         let Some(explain) = explain else { return Explanation::NobodyKnows };
+        // One at a time: each takes a thread.
+        let _turn = self.1.lock();
         explain(namespace, name).map_or(Explanation::NoSuchPlacement, Explanation::Of)
     }
 }

@@ -10,7 +10,7 @@ mod rivals;
 mod worker;
 
 pub use self::ocm_registration::{ADMISSION as OCM_ADMISSION, RIVAL as OCM_RIVAL};
-pub use self::placement::RIVAL as PLACEMENT_RIVAL;
+pub use self::placement::{RIVAL as PLACEMENT_RIVAL, UNLISTED as PLACEMENT_UNLISTED};
 
 use fleet::Fleet;
 use futures_util::future::{FutureExt as _, join_all};

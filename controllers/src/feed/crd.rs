@@ -60,6 +60,21 @@ pub async fn served(kind: &Kind, client: &Client) -> ApiResource {
     }
 }
 
+/// Whether the kind's definition is being deleted, or gone. False if the hub does not say.
+pub async fn is_leaving(kind: &Kind, client: &Client) -> bool {
+    let api: Api<CustomResourceDefinition> = Api::all(client.clone());
+    let name = format!("{}.{}", kind.plural, kind.group);
+    match timeout(WITHIN, api.get_metadata_opt(&name)).await {
+        Ok(Ok(definition)) => definition.is_none_or(|found| found.metadata.deletion_timestamp.is_some()),
+        Ok(Err(_)) | Err(_) => false,
+    }
+}
+
+/// Whether the hub says that it serves none of the kind's versions. False if it says nothing.
+pub async fn is_absent(kind: &Kind, client: &Client) -> bool {
+    matches!(timeout(WITHIN, look(kind, client)).await, Ok(Ok(None)))
+}
+
 async fn look(kind: &Kind, client: &Client) -> Result<Option<ApiResource>, kube::Error> {
     if kind.group.is_empty() {
         return Ok(Some(ApiResource::erase::<k8s_openapi::api::core::v1::Secret>(&())));

@@ -27,6 +27,7 @@ pub struct Placements {
     decisions: Gauge,
     misconfigured: Gauge,
     writes: Family<OfWrite, Counter>,
+    removals_held: Counter,
 }
 
 /// What a run came to.
@@ -60,14 +61,21 @@ impl Placements {
             decisions: Gauge::default(),
             misconfigured: Gauge::default(),
             writes: Family::default(),
+            removals_held: Counter::default(),
         };
-        let Self { schedule, decisions, misconfigured, writes, .. } = placements.clone();
+        let Self { schedule, decisions, misconfigured, writes, removals_held, .. } = placements.clone();
         let name = |name: &str| format!("{PREFIX}_{name}");
         registry.register(name("schedule_duration_seconds"), "Time of one run of a Placement's scheduling", schedule);
         registry.register(name("decisions"), "Clusters that decisions of Placements name", decisions);
         registry.register(name("misconfigured"), "Placements that cannot be evaluated", misconfigured);
         registry.register(name("writes"), "Writes of PlacementDecisions and of Placements' status", writes);
+        let held = "Runs that were not written, to lose no cluster after a kind was on its way out";
+        registry.register(name("removals_held"), held, removals_held);
         placements
+    }
+
+    pub fn held(&self) {
+        self.removals_held.inc();
     }
 
     pub fn ran(&self, took: Duration) {

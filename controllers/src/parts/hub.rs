@@ -25,6 +25,9 @@ pub enum CallError {
     NotLeading(#[from] NotLeading),
     #[error("the hub did not answer within {} s", WITHIN.as_secs())]
     Timeout,
+    /// What was to be changed is not there: the watch is about to say so.
+    #[error("it is gone meanwhile")]
+    Gone,
     #[error("{}", Cause::from(.0))]
     Hub(#[source] kube::Error),
 }
@@ -87,8 +90,36 @@ impl CallError {
         matches!(self, Self::Hub(error) if is(error, code))
     }
 
-    /// Somebody else wrote in between, or what was to be created is there.
+    /// Somebody else wrote in between, or what was to be created is there, or what was to be
+    /// changed is not.
     pub fn is_conflict(&self) -> bool {
-        self.is(CONFLICT)
+        self.is(CONFLICT) || matches!(self, Self::Gone)
+    }
+
+    /// It says nothing about the object: other writes would fail as well, each after its time.
+    pub fn concerns_all(&self) -> bool {
+        match self {
+            Self::Gone => false,
+            Self::Hub(kube::Error::Api(status)) => status.code >= 500 || status.code == 429,
+            Self::NotLeading(_) | Self::Timeout | Self::Hub(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    #[test]
+    fn what_is_wrong_with_the_hub_and_what_with_an_object() {
+        let answered = |code| {
+            let status = Status { code, ..Status::default() };
+            CallError::Hub(kube::Error::Api(Box::new(status))).concerns_all()
+        };
+        assert_eq!([403, 404, 409, 422, 429, 500, 503].map(answered), [false, false, false, false, true, true, true]);
+        assert!(CallError::Timeout.concerns_all() && CallError::from(NotLeading).concerns_all());
+        assert!(!CallError::Gone.concerns_all() && CallError::Gone.is_conflict());
     }
 }

@@ -5,12 +5,15 @@
 //! on is watched ([`World`]), a change leads to a run of the Placements that can see it, and what
 //! differs then is written. While upstream's scheduler runs, none of this does.
 
+mod batch;
 mod explain;
 mod hub_writes;
 mod kinds;
+mod order;
 mod plan;
 mod scheduler;
 mod status;
+mod turns;
 mod watches;
 mod world;
 
@@ -19,20 +22,24 @@ use std::sync::Arc;
 use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::reflector::store::Writer;
 use parking_lot::RwLock;
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 
 use self::kinds::Of;
 use self::scheduler::{Scheduler, moment};
+use self::turns::Turns;
 use self::world::World;
 use super::hub::Hub;
 use super::rivals::{Rival, Rivals};
 use super::{Context, rivals, worker};
 use crate::args::PartName;
 use crate::events::Reason;
+use crate::metrics::Metrics;
 use crate::wakes::Wakes;
 
 /// In `/readyz`: upstream's scheduler runs.
 pub const RIVAL: &str = "placement-rival";
+/// In `/readyz`: a kind was not listed yet. The log has which.
+pub const UNLISTED: &str = "placement-unlisted";
 /// As `--enable` and metrics name it.
 const NAME: &str = PartName::Placement.as_str();
 
@@ -97,17 +104,27 @@ async fn work(context: &Context<'_>) {
         events: context.events.clone(),
         metrics: context.metrics.clone(),
         tries: worker::Tries::default(),
-        costly: Arc::new(Semaphore::new(1)),
+        costly: Turns::new(shared.wakes.clone()),
     });
     let known = Arc::clone(&shared.world);
     let _answering = context
         .explained
-        .by(move |namespace, name| explain::explain(&known.read(), &(namespace.to_owned(), name.to_owned()), moment()));
+        .by(move |namespace, name| explain::explain(&known, &(namespace.to_owned(), name.to_owned()), moment()));
     let queue = async {
         // Without them, what is there would be judged by half of what it depends on.
-        watches::listed(&shared).await;
+        watches::listed(&shared, &context.readiness).await;
         worker::run(Arc::clone(&scheduler), shared.wakes.clone(), store, Of::Placement.resource()).await;
     };
+    // It ends by being dropped.
+    let _counted = Counted(&context.metrics);
     tokio::join!(watches::follow(&shared, &scheduler, writer), queue);
-    context.metrics.placements.clear();
+}
+
+/// Placements count while this replica schedules them.
+struct Counted<'a>(&'a Metrics);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.placements.clear();
+    }
 }

@@ -1,24 +1,38 @@
 //! Upstream's controllers: a part stands in for them and never beside them. Two would write the
 //! same objects, and what one takes away the other would give back.
 
-use std::collections::HashMap;
-use std::pin::pin;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use k8s_openapi::api::coordination::v1::Lease;
-use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
+use net::backoff::Backoff;
 use register::ocm::rival::Hold;
 use telemetry::readiness::Readiness;
 use tokio::sync::watch;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep, sleep_until};
 
 use super::hub::now;
 
 /// Without a Lease that runs out, nothing is to be looked at but what the watch tells.
 const LONG: Duration = Duration::from_hours(1);
+/// Between two tries to watch.
+const TRIES: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(10));
+/// Of tries that failed, one this long ago does not count any more.
+const FORGIVEN: Duration = Duration::from_mins(2);
+/// For so long, in milliseconds, nobody is taken to have come while the hub says nothing: less than
+/// any of upstream's takes to start and to get its Lease. What was held is held until the hub says
+/// otherwise.
+const SILENCE: i64 = 10_000;
+/// After a rival is gone, until the work begins: the longer, the more often one came lately.
+/// Whoever makes a Lease come and go would have everything listed each time.
+const QUIET: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
+/// A rival this long ago does not count any more.
+const LATELY: Duration = Duration::from_mins(30);
+/// Of a holder's name, in bytes, is told.
+const LONGEST_HOLDER: usize = 128;
 
 /// Controllers that a part stands in for.
 pub struct Rival {
@@ -33,7 +47,10 @@ pub struct Rival {
 /// Who holds which Lease.
 struct Leases {
     may_be_theirs: fn(&str) -> bool,
-    held: HashMap<String, Held>,
+    /// By namespace.
+    held: BTreeMap<String, Held>,
+    /// When the watch of them failed, in milliseconds since 1970, unless a list succeeded since.
+    lost: Option<i64>,
 }
 
 struct Held {
@@ -66,37 +83,50 @@ pub async fn while_alone<W: Future<Output = ()>>(
 ) {
     let (tell, mut rivals) = watch::channel(Rivals::Unknown);
     let stand_in = async {
+        let mut quiet = Quiet::default();
         loop {
-            wait_alone(readiness, rival.reason, &told, &mut rivals).await;
+            let not_ready = readiness.block(rival.reason);
+            wait_alone(&told, &mut rivals, &mut quiet).await;
+            drop(not_ready);
             let is_alone = |rivals: &Rivals| *rivals == Rivals::None;
             tokio::select! {
                 () = Box::pin(work()) => {}
-                _ = async { rivals.wait_for(|rivals| !is_alone(rivals)).await.map(drop) } => {}
+                _ = async { rivals.wait_for(|rivals| !is_alone(rivals)).await.map(drop) } => {
+                    // It may be gone already.
+                    if *rivals.borrow() != Rivals::Unknown {
+                        quiet.came();
+                    }
+                }
             }
         }
     };
     tokio::join!(follow(client.clone(), rival, tell), stand_in);
 }
 
-/// Completes when none runs.
-async fn wait_alone(
-    readiness: &Readiness,
-    reason: &'static str,
-    told: impl Fn(&Rivals),
-    rivals: &mut watch::Receiver<Rivals>,
-) {
-    let not_ready = readiness.block(reason);
+/// Completes when none runs, and none has for a while.
+async fn wait_alone(told: impl Fn(&Rivals), rivals: &mut watch::Receiver<Rivals>, quiet: &mut Quiet) {
+    let mut last_told = None;
     loop {
         let known = rivals.borrow_and_update().clone();
-        told(&known);
-        if known == Rivals::None {
-            break;
+        let is_alone = known == Rivals::None;
+        if matches!(known, Rivals::Alive { .. }) {
+            quiet.came();
         }
-        if rivals.changed().await.is_err() {
-            std::future::pending::<()>().await;
+        quiet.began(is_alone);
+        if !is_alone && last_told.as_ref().is_none_or(|last| known.is_news_after(last)) {
+            told(&known);
+            last_told = Some(known);
+        }
+        tokio::select! {
+            () = sleep_until(quiet.until), if is_alone => {
+                told(&Rivals::None);
+                return;
+            }
+            changed = rivals.changed() => if changed.is_err() {
+                std::future::pending::<()>().await;
+            }
         }
     }
-    drop(not_ready);
 }
 
 /// Tells `rivals` as it changes. Never ends.
@@ -104,34 +134,31 @@ async fn follow(client: Client, rival: &Rival, rivals: watch::Sender<Rivals>) {
     // An installation may have another namespace than the usual one.
     let api: Api<Lease> = Api::all(client);
     let only = watcher::Config::default().fields(&format!("metadata.name={}", rival.lease));
-    let mut events = pin!(watcher::watcher(api, only).default_backoff());
-    let (mut leases, mut listed) = (Leases::new(rival), None);
+    // One that failed begins anew, with a list: a watch that goes on does not say so before
+    // something changes.
+    let begin = || watcher::watcher(api.clone(), only.clone()).boxed();
+    let (mut events, mut begins) = (begin(), Instant::now());
+    let (mut failures, mut failed) = (0, None::<Instant>);
+    let (mut leases, mut listed) = (Leases::unlisted(rival), None);
     loop {
         let wait = leases.next_end().map_or(LONG, |end| Duration::from_millis(u64::try_from(end - now()).unwrap_or(0)));
+        let next = async {
+            sleep_until(begins).await;
+            events.next().await
+        };
         tokio::select! {
-            event = events.next() => match event {
-                Some(Ok(Event::Init)) => listed = Some(Leases::new(rival)),
-                Some(Ok(Event::InitApply(lease))) => {
-                    if let Some(listed) = &mut listed {
-                        listed.take(&lease, leases.held.get(&namespace(&lease)));
-                    }
-                }
-                Some(Ok(Event::InitDone)) => leases = listed.take().unwrap_or_else(|| Leases::new(rival)),
-                Some(Ok(Event::Apply(lease))) => {
-                    let known = leases.held.remove(&namespace(&lease));
-                    leases.take(&lease, known.as_ref());
-                }
-                Some(Ok(Event::Delete(lease))) => drop(leases.held.remove(&namespace(&lease))),
+            event = next => match event {
+                Some(Ok(event)) => leases.see(event, &mut listed, || Leases::new(rival)),
                 Some(Err(error)) => {
                     tracing::warn!(%error, lease = rival.lease, "cannot watch the Leases of other controllers");
-                    continue;
+                    failures = if failed.is_none_or(|last| last.elapsed() > FORGIVEN) { 0 } else { failures + 1 };
+                    (failed, begins) = (Some(Instant::now()), Instant::now() + TRIES.wait(failures));
+                    events = begin();
+                    leases.lost.get_or_insert_with(now);
                 }
                 None => return,
             },
             () = sleep(wait) => {}
-        }
-        if listed.is_some() {
-            continue;
         }
         rivals.send_if_modified(|known| {
             let seen = leases.alive(now());
@@ -146,11 +173,45 @@ fn namespace(lease: &Lease) -> String {
     lease.namespace().unwrap_or_default()
 }
 
+// === impl Rivals ===
+
+impl Rivals {
+    /// A holder may have any number of names.
+    fn is_news_after(&self, told: &Self) -> bool {
+        match (self, told) {
+            (Self::Alive { namespace, .. }, Self::Alive { namespace: told, .. }) => namespace != told,
+            _ => self != told,
+        }
+    }
+}
+
 // === impl Leases ===
 
 impl Leases {
     fn new(rival: &Rival) -> Self {
-        Self { may_be_theirs: rival.may_be_theirs, held: HashMap::new() }
+        Self { may_be_theirs: rival.may_be_theirs, held: BTreeMap::new(), lost: None }
+    }
+
+    /// Before the first list.
+    fn unlisted(rival: &Rival) -> Self {
+        Self { lost: Some(i64::MIN), ..Self::new(rival) }
+    }
+
+    fn see(&mut self, event: Event<Lease>, listed: &mut Option<Self>, new: impl Fn() -> Self) {
+        match event {
+            Event::Init => *listed = Some(new()),
+            Event::InitApply(lease) => {
+                if let Some(listed) = listed {
+                    listed.take(&lease, self.held.get(&namespace(&lease)));
+                }
+            }
+            Event::InitDone => *self = listed.take().unwrap_or_else(new),
+            Event::Apply(lease) => {
+                let known = self.held.remove(&namespace(&lease));
+                self.take(&lease, known.as_ref());
+            }
+            Event::Delete(lease) => drop(self.held.remove(&namespace(&lease))),
+        }
     }
 
     fn take(&mut self, lease: &Lease, known: Option<&Held>) {
@@ -164,17 +225,126 @@ impl Leases {
         let hold = Hold { holder: &holder, renewed, seconds: spec.and_then(|spec| spec.lease_duration_seconds) };
         let changed = known.is_some_and(|known| known.version != version).then(now);
         let until = hold.until(changed, now());
+        let holder = holder[..holder.floor_char_boundary(LONGEST_HOLDER)].to_owned();
         self.held.insert(namespace(lease), Held { holder, until, version });
     }
 
+    /// While the hub says nothing, nobody gives up what he has.
     fn alive(&self, now: i64) -> Rivals {
-        let alive = self.held.iter().find(|(_, held)| held.until.is_some_and(|until| until > now));
-        let told = alive.map(|(namespace, held)| (namespace.clone(), held.holder.clone()));
-        told.map_or(Rivals::None, |(namespace, holder)| Rivals::Alive { namespace, holder })
+        let heard = self.lost.map_or(now, |lost| lost.min(now));
+        let alive = self.held.iter().find(|(_, held)| held.until.is_some_and(|until| until > heard));
+        if let Some((namespace, held)) = alive {
+            return Rivals::Alive { namespace: namespace.clone(), holder: held.holder.clone() };
+        }
+        if now.saturating_sub(heard) < SILENCE { Rivals::None } else { Rivals::Unknown }
     }
 
+    /// When another may be known of without anything being told.
     fn next_end(&self) -> Option<i64> {
         let now = now();
-        self.held.values().filter_map(|held| held.until).filter(|until| *until > now).min()
+        let ends = self.held.values().filter_map(|held| held.until);
+        let silence = self.lost.map(|lost| lost.saturating_add(SILENCE));
+        ends.chain(silence).filter(|until| *until > now).min()
+    }
+}
+
+/// Since when nobody is there, and how often somebody came.
+#[derive(Debug)]
+struct Quiet {
+    /// Until then the work does not begin.
+    until: Instant,
+    times: u32,
+    last: Option<Instant>,
+    is_there: bool,
+}
+
+// === impl Quiet ===
+
+impl Default for Quiet {
+    fn default() -> Self {
+        Self { until: Instant::now(), times: 0, last: None, is_there: false }
+    }
+}
+
+impl Quiet {
+    fn came(&mut self) {
+        if std::mem::replace(&mut self.is_there, true) {
+            return;
+        }
+        let is_lately = self.last.is_some_and(|last| last.elapsed() < LATELY);
+        self.times = if is_lately { self.times.saturating_add(1) } else { 1 };
+        self.last = Some(Instant::now());
+    }
+
+    /// What is known has changed: nobody is there from now on, or somebody.
+    fn began(&mut self, is_alone: bool) {
+        if is_alone {
+            self.is_there = false;
+            let wait = self.times.checked_sub(1).map_or(Duration::ZERO, |before| QUIET.wait(before));
+            self.until = Instant::now() + wait;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const THEIRS: Rival = Rival { lease: "theirs", may_be_theirs: |_| true, reason: "" };
+
+    fn held(holder: &str, until: i64) -> Held {
+        Held { holder: holder.to_owned(), until: Some(until), version: None }
+    }
+
+    fn alive(leases: &Leases, now: i64) -> String {
+        match leases.alive(now) {
+            Rivals::Unknown => "unknown".to_owned(),
+            Rivals::None => "none".to_owned(),
+            Rivals::Alive { namespace, holder } => format!("{namespace}/{holder}"),
+        }
+    }
+
+    #[test]
+    fn a_hold_runs_out_only_while_the_hub_says_so() {
+        let mut leases = Leases::unlisted(&THEIRS);
+        assert_eq!(alive(&leases, 0), "unknown", "nothing was listed");
+        leases.see(Event::Init, &mut None, || Leases::new(&THEIRS));
+        assert_eq!(alive(&leases, 0), "unknown", "nor is that all");
+        leases.see(Event::InitDone, &mut None, || Leases::new(&THEIRS));
+        assert_eq!(alive(&leases, 0), "none");
+        leases.held.insert("b".to_owned(), held("b", 50_000));
+        leases.held.insert("a".to_owned(), held("a", 20_000));
+        assert_eq!(alive(&leases, 10_000), "a/a", "always the same of several");
+        assert_eq!((alive(&leases, 30_000).as_str(), alive(&leases, 60_000).as_str()), ("b/b", "none"));
+        leases.lost = Some(40_000);
+        assert_eq!(alive(&leases, 1_000_000), "b/b", "it may have been renewed");
+        leases.lost = Some(60_000);
+        assert_eq!(alive(&leases, 60_000 + SILENCE - 1), "none", "nobody comes so soon");
+        assert_eq!(alive(&leases, 60_000 + SILENCE), "unknown");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_comes_and_goes_is_waited_for_ever_longer() {
+        let (tell, mut rivals) = watch::channel(Rivals::None);
+        let mut quiet = Quiet::default();
+        let mut waits = Vec::new();
+        for _ in 0..6 {
+            let began = Instant::now();
+            wait_alone(|_| {}, &mut rivals, &mut quiet).await;
+            waits.push(began.elapsed());
+            tell.send_replace(Rivals::Alive { namespace: "n".into(), holder: "h".into() });
+            let gone = async {
+                tokio::task::yield_now().await;
+                tell.send_replace(Rivals::None);
+            };
+            // Who comes is seen while it is waited for its end.
+            tokio::select! {
+                biased;
+                () = wait_alone(|_| {}, &mut rivals, &mut quiet) => panic!("it is there"),
+                () = gone => {}
+            }
+        }
+        assert_eq!(waits[0], Duration::ZERO);
+        assert!(waits[1] >= Duration::from_millis(500) && waits[5] >= Duration::from_secs(8), "{waits:?}");
     }
 }

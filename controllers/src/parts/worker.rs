@@ -17,8 +17,10 @@ use crate::wakes::{Key, Wakes};
 
 const AT_ONCE: u16 = 16;
 const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
-/// Somebody else wrote: the watch is about to say what.
-const AFTER_CONFLICT: Duration = Duration::from_millis(200);
+/// Somebody else wrote: the watch is about to say what, or somebody writes all the time.
+const AFTER_CONFLICT: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(30));
+/// In a row, of which nothing is said.
+const CONFLICTS: u32 = 3;
 
 /// What works on the objects of a queue.
 pub trait Worker: Send + Sync + 'static {
@@ -40,9 +42,24 @@ pub enum Failure {
     Told(String),
 }
 
-/// Failures in a row.
+/// Failures in a row, and those that were conflicts.
 #[derive(Debug, Default)]
-pub struct Tries(Mutex<HashMap<Key, u32>>);
+pub struct Tries(Mutex<HashMap<Key, Counts>>);
+
+#[derive(Debug, Default)]
+struct Counts {
+    failures: u32,
+    conflicts: u32,
+}
+
+// === impl Failure ===
+
+impl Failure {
+    /// Somebody else wrote in between.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Call(error) if error.is_conflict())
+    }
+}
 
 // === impl Tries ===
 
@@ -53,9 +70,23 @@ impl Tries {
 
     fn failed(&self, key: Key) -> Duration {
         let mut tries = self.0.lock();
-        let failures = tries.entry(key).or_default();
-        *failures = failures.saturating_add(1);
-        BACKOFF.wait(*failures - 1)
+        let counts = tries.entry(key).or_default();
+        let before = counts.failures;
+        counts.failures = before.saturating_add(1);
+        BACKOFF.wait(before)
+    }
+
+    fn conflicted(&self, key: Key) -> Duration {
+        let mut tries = self.0.lock();
+        let counts = tries.entry(key).or_default();
+        let before = counts.conflicts;
+        counts.conflicts = before.saturating_add(1);
+        AFTER_CONFLICT.wait(before)
+    }
+
+    /// Whether one more conflict would be too many to say nothing.
+    pub fn is_contested(&self, key: &Key) -> bool {
+        self.0.lock().get(key).is_some_and(|counts| counts.conflicts >= CONFLICTS)
     }
 
     /// Of an object that is gone, nothing is kept.
@@ -79,12 +110,35 @@ pub async fn run<W: Worker>(worker: Arc<W>, wakes: Wakes, store: Store<DynamicOb
         done
     };
     let retry = |object: Arc<DynamicObject>, failure: &Failure, worker: Arc<W>| {
-        if matches!(failure, Failure::Call(error) if error.is_conflict()) {
-            return Action::requeue(AFTER_CONFLICT);
-        }
-        let after = worker.tries().failed(key(&object));
+        let (own, tries) = (key(&object), worker.tries());
+        let after = if failure.is_conflict() {
+            let is_contested = tries.is_contested(&own);
+            let after = tries.conflicted(own);
+            if !is_contested {
+                return Action::requeue(after);
+            }
+            after
+        } else {
+            tries.failed(own)
+        };
         tracing::warn!(kind = W::KIND, namespace = object.namespace(), name = object.name_any(), ?after, "{failure}");
         Action::requeue(after)
     };
     Queue { wakes, store, resource, at_once: AT_ONCE }.run(worker, work, retry).await;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn conflicts_without_end_are_told_and_come_ever_later() {
+        let (tries, own) = (Tries::default(), ("n".to_owned(), "o".to_owned()));
+        let first = tries.conflicted(own.clone());
+        assert!(first <= Duration::from_millis(200) && !tries.is_contested(&own), "the watch tells");
+        let waits: Vec<Duration> = (0..9).map(|_| tries.conflicted(own.clone())).collect();
+        assert!(tries.is_contested(&own) && waits[8] >= Duration::from_secs(15), "{waits:?}");
+        tries.succeeded(&own);
+        assert!(!tries.is_contested(&own) && tries.conflicted(own) <= Duration::from_millis(200));
+    }
 }

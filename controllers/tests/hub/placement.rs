@@ -42,6 +42,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "placement: sets, labels and bindings are followed, and nobody else runs", upkeep::followed),
         test(fixture, "placement: another of its name has the decisions of the one before", upkeep::recreated),
         test(fixture, "placement: kinds that come later", kinds::late),
+        test(fixture, "placement: a kind that went and came back withdraws nothing", kinds::kept),
         test(fixture, "placement: a restart writes nothing", stillness::restart),
         test(fixture, "placement: beside another scheduler it stands by", conflicts::stands_by),
         test(fixture, "placement: decisions that another scheduler writes are left alone", conflicts::left_alone),

@@ -9,14 +9,14 @@ use crate::objects::{AddOnPlacementScore, PlacementDecision};
 pub type Names<V> = HashMap<String, V, RandomState>;
 
 /// All decisions of a hub.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Decisions {
     namespaces: Names<Namespace>,
     /// How often decisions name a cluster.
     uses: Names<u64>,
 }
 
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 struct Namespace {
     objects: Names<PlacementDecision>,
     /// Names of objects by the Placement that their label names.
@@ -24,7 +24,7 @@ struct Namespace {
 }
 
 /// All scores of a hub: by resource, then by cluster.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub struct Scores {
     resources: Names<Names<AddOnPlacementScore>>,
 }

@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 
+use parking_lot::RwLock;
 use placement::{Candidate, Filter, Input, Outcome, schedule};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -12,16 +13,20 @@ use super::world::{Known, World};
 use crate::wakes::Key;
 
 /// A run of its own, of which nothing is written. None if there is no such Placement.
-pub fn explain(world: &World, key: &Key, now: OffsetDateTime) -> Option<Value> {
+pub fn explain(world: &RwLock<World>, key: &Key, now: OffsetDateTime) -> Option<Value> {
+    let world = world.read();
     let known = world.placement(key)?;
     if let Some(why) = &known.unreadable {
         let condition = json!({"type": "PlacementMisconfigured", "status": "True", "message": why});
         return Some(document(known, &json!([condition]), &json!([])));
     }
-    Some(world.with_input(known, now, |input| of_run(known, input)))
+    let (snapshot, document) = (world.snapshot(known), document(known, &Value::Null, &Value::Null));
+    // It goes on meanwhile.
+    drop(world);
+    Some(snapshot.with_input(now, |input| of_run(document, input)))
 }
 
-fn of_run(known: &Known, input: &Input<'_>) -> Value {
+fn of_run(mut document: Value, input: &Input<'_>) -> Value {
     let outcome = schedule(input);
     let conditions: Value = outcome
         .conditions
@@ -37,7 +42,8 @@ fn of_run(known: &Known, input: &Input<'_>) -> Value {
         told["isChosen"] = chosen.contains(candidate.cluster.name.as_str()).into();
         told
     });
-    let mut document = document(known, &conditions, &candidates.collect());
+    document["candidates"] = candidates.collect();
+    document["conditions"] = conditions;
     document["groups"] = outcome.groups.as_deref().map(|groups| names(groups).collect()).unwrap_or_default();
     document["warnings"] = outcome.warnings.iter().map(|warning| warning.message.clone()).collect();
     document["runsAgainAt"] = outcome.requeue_at.and_then(|moment| moment.format(&Rfc3339).ok()).into();

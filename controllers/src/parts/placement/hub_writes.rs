@@ -1,7 +1,6 @@
 //! Writes of decisions and of Placements' status: each only of what was judged, and at the version
 //! at which it was.
 
-use futures_util::stream::{self, StreamExt as _};
 use kube::api::{DynamicObject, Patch};
 use kube::{Api, Resource as _};
 use serde_json::{Value, json};
@@ -15,53 +14,37 @@ use crate::metrics::{Object, Operation};
 use crate::parts::hub::{CallError, Hub, found};
 use crate::wakes::Key;
 
-/// Decisions of one Placement that are written at a time.
-const AT_ONCE: usize = 8;
-
 // === impl Scheduler ===
 
 impl Scheduler {
-    /// Writes all decisions that differ. One that fails lets the others be written.
-    pub(super) async fn write_decisions(
+    /// Returns the version that it has then.
+    pub(super) async fn write(
         &self,
         placement: &DynamicObject,
-        changes: &[Change],
-        surplus: &[Surplus],
+        change: &Change,
         warning: &str,
-    ) -> Result<(), CallError> {
-        let writes: Vec<_> = changes.iter().map(|change| self.write(placement, change, warning)).collect();
-        let written: Vec<_> = stream::iter(writes).buffer_unordered(AT_ONCE).collect().await;
-        // Only then: who reads meanwhile finds a cluster twice rather than not at all.
-        written.into_iter().collect::<Result<(), _>>()?;
-        let removals: Vec<_> = surplus.iter().map(|one| self.remove(placement, one)).collect();
-        let removed: Vec<_> = stream::iter(removals).buffer_unordered(AT_ONCE).collect().await;
-        removed.into_iter().collect()
-    }
-
-    async fn write(&self, placement: &DynamicObject, change: &Change, warning: &str) -> Result<(), CallError> {
+    ) -> Result<String, CallError> {
         let key = (namespace(placement), change.name.clone());
-        self.world.write().begin(&key);
+        self.world.write().begin(&key, change.list.as_deref());
         let written = self.write_one(placement, change, warning).await;
         self.world.write().end(&key);
         written
     }
 
-    async fn write_one(&self, placement: &DynamicObject, change: &Change, warning: &str) -> Result<(), CallError> {
+    async fn write_one(&self, placement: &DynamicObject, change: &Change, warning: &str) -> Result<String, CallError> {
         let api = self.api(placement, Of::Decision);
         let (written, reason, done) = match &change.version {
             None => (self.create(&api, change).await?, Reason::DecisionCreate, "created"),
-            Some(version) => {
-                let Some(written) = self.update(&api, change, version).await? else { return Ok(()) };
-                (written, Reason::DecisionUpdate, "updated")
-            }
+            Some(version) => (self.update(&api, change, version).await?, Reason::DecisionUpdate, "updated"),
         };
         let clusters = written["status"]["decisions"].as_array().map_or(0, Vec::len);
-        let uid = written["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
+        let text = |field: &str| written["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let (uid, version) = (text("uid"), text("resourceVersion"));
         self.world.write().put(Of::Decision, written, moment());
         let reason =
             if warning.is_empty() || reason == Reason::DecisionCreate { reason } else { Reason::DecisionWarning };
         self.tell_decision(placement, (&change.name, &uid), reason, (done, clusters), warning);
-        Ok(())
+        Ok(version)
     }
 
     /// Its list is part of its status, which a create leaves out.
@@ -76,30 +59,22 @@ impl Scheduler {
         self.metrics.placements.wrote(Object::Decision, Operation::Create);
         let version = created["metadata"]["resourceVersion"].as_str().unwrap_or_default();
         match &change.list {
-            Some(list) => Ok(self.list(api, &change.name, version, list).await?.unwrap_or(created)),
+            Some(list) => self.list(api, &change.name, version, list).await,
             None => Ok(created),
         }
     }
 
-    /// None if it is gone.
-    async fn update(
-        &self,
-        api: &Api<DynamicObject>,
-        change: &Change,
-        version: &str,
-    ) -> Result<Option<Value>, CallError> {
-        let mut written = None;
+    async fn update(&self, api: &Api<DynamicObject>, change: &Change, version: &str) -> Result<Value, CallError> {
+        let mut written = Value::Null;
         if let Some(metadata) = &change.metadata {
             let mut metadata = metadata.clone();
             metadata["resourceVersion"] = version.into();
             let patch = Patch::Merge(json!({"metadata": metadata}));
-            let Some(patched) = found(self.hub.write(api.patch(&change.name, &merging(), &patch)).await)? else {
-                return Ok(None);
-            };
+            let patched = found(self.hub.write(api.patch(&change.name, &merging(), &patch)).await)?;
+            written = value(&patched.ok_or(CallError::Gone)?);
             self.metrics.placements.wrote(Object::Decision, Operation::Update);
-            written = Some(value(&patched));
         }
-        let version = written.as_ref().and_then(|now| now["metadata"]["resourceVersion"].as_str()).unwrap_or(version);
+        let version = written["metadata"]["resourceVersion"].as_str().unwrap_or(version);
         match &change.list {
             Some(list) => self.list(api, &change.name, version, list).await,
             None => Ok(written),
@@ -112,19 +87,19 @@ impl Scheduler {
         name: &str,
         version: &str,
         list: &[String],
-    ) -> Result<Option<Value>, CallError> {
+    ) -> Result<Value, CallError> {
         let decisions: Vec<Value> = list.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
         let change = json!({"metadata": {"resourceVersion": version}, "status": {"decisions": decisions}});
-        let written = found(self.hub.merge_status(api, name, &change).await)?;
+        let written = found(self.hub.merge_status(api, name, &change).await)?.ok_or(CallError::Gone)?;
         self.metrics.placements.wrote(Object::Decision, Operation::Update);
-        Ok(written.map(|written| value(&written)))
+        Ok(value(&written))
     }
 
-    async fn remove(&self, placement: &DynamicObject, surplus: &Surplus) -> Result<(), CallError> {
+    pub(super) async fn remove(&self, placement: &DynamicObject, surplus: &Surplus) -> Result<(), CallError> {
         let api = self.api(placement, Of::Decision);
         let key = (namespace(placement), surplus.name.clone());
         let parameters = deleting(&surplus.uid, Some(&surplus.version));
-        self.world.write().begin(&key);
+        self.world.write().begin(&key, None);
         let removed = found(self.hub.write(api.delete(&surplus.name, &parameters)).await);
         if removed.is_ok() {
             self.world.write().remove(Of::Decision, &key, None, moment());

@@ -45,6 +45,11 @@ impl Of {
         }
     }
 
+    /// Whether Placements lose clusters when objects of it go.
+    pub const fn is_guarded(self) -> bool {
+        matches!(self, Self::Cluster | Self::Set | Self::Binding)
+    }
+
     /// Its position among all.
     pub const fn index(self) -> usize {
         self as usize

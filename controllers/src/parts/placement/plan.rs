@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
+use parking_lot::RwLock;
 use placement::conditions::{Misconfigured, misconfigured};
 use placement::objects::GROUP;
 use placement::slices::{self, DecisionObject};
@@ -19,13 +20,17 @@ use crate::wakes::Key;
 pub enum Step {
     /// Nothing, until something changes.
     Rest,
-    /// Another manager writes its decisions.
+    /// Another manager writes its decisions or its status.
     LeaveAlone {
         manager: String,
         until: OffsetDateTime,
     },
-    /// Its decisions were edited again and again: they are put back later.
+    /// Its decisions or its status were edited again and again: they are put back later.
     Wait {
+        until: OffsetDateTime,
+    },
+    /// Clusters would be lost after a kind was on its way out.
+    Hold {
         until: OffsetDateTime,
     },
     Do(Box<Plan>),
@@ -36,6 +41,8 @@ pub struct Plan {
     pub inputs: u64,
     pub changes: Vec<Change>,
     pub surplus: Vec<Surplus>,
+    /// Whether a cluster is in no decision then that is in one.
+    pub loses: bool,
     /// What of its status differs, and the version of the object that this was computed from.
     pub status: Option<(String, Value)>,
     /// Clusters that its decisions name then.
@@ -55,6 +62,8 @@ pub struct Change {
     pub name: String,
     /// The version that it was compared at; none: it is not there.
     pub version: Option<String>,
+    /// Its clusters at that.
+    pub before: Vec<String>,
     /// Labels and owners, as they are to be sent.
     pub metadata: Option<Value>,
     /// Its clusters.
@@ -76,11 +85,52 @@ pub fn step(world: &World, key: &Key, now: OffsetDateTime, now_text: &str) -> St
     }
     let plan = match &known.unreadable {
         Some(why) => unreadable(known, why, now_text),
-        None => world.with_input(known, now, |input| plan(world, known, input, now_text)),
+        None => world.with_input(known, now, |input| plan(world, known, &Run::of(input), now_text)),
     };
+    judged(world, known, plan, now)
+}
+
+/// The same of a run that takes long: the world is free meanwhile.
+pub fn step_aside(world: &RwLock<World>, key: &Key, now: OffsetDateTime, now_text: &str) -> Step {
+    let is_run = |known: &&Known| !known.prepared.is_at_rest && known.unreadable.is_none();
+    let begin = |world: &World| Some(world.snapshot(world.placement(key).filter(is_run)?));
+    let Some(snapshot) = begin(&world.read()) else { return step(&world.read(), key, now, now_text) };
+    snapshot.with_input(now, |input| {
+        let run = Run::of(input);
+        let world = world.read();
+        let Some(known) = world.placement(key).filter(|known| snapshot.is_of(known)) else { return Step::Rest };
+        if let Some((manager, until)) = known.contest.other(now) {
+            return Step::LeaveAlone { manager: manager.to_owned(), until };
+        }
+        let plan = plan(&world, known, &run, now_text);
+        judged(&world, known, Plan { inputs: snapshot.inputs, ..plan }, now)
+    })
+}
+
+fn judged(world: &World, known: &Known, plan: Plan, now: OffsetDateTime) -> Step {
+    if let Some(until) = world.holds(now).filter(|_| plan.loses) {
+        return Step::Hold { until };
+    }
     match known.contest.wait(now) {
-        Some(until) if plan.writes_decisions() => Step::Wait { until },
+        Some(until) if plan.writes_decisions() || plan.status.is_some() => Step::Wait { until },
         _ => Step::Do(Box::new(plan)),
+    }
+}
+
+/// A run, and what it looked at.
+struct Run<'r> {
+    input: &'r Input<'r>,
+    outcome: Outcome<'r>,
+    took: Duration,
+}
+
+// === impl Run ===
+
+impl<'r> Run<'r> {
+    fn of(input: &'r Input<'r>) -> Self {
+        let began = Instant::now();
+        let outcome = schedule(input);
+        Self { input, outcome, took: began.elapsed() }
     }
 }
 
@@ -92,17 +142,15 @@ fn unreadable(known: &Known, why: &str, now: &str) -> Plan {
     Plan { status: differing(known, &told, now), is_misconfigured: true, ..Plan::empty(known) }
 }
 
-fn plan(world: &World, known: &Known, input: &Input<'_>, now: &str) -> Plan {
-    let began = Instant::now();
-    let outcome = schedule(input);
-    let took = began.elapsed();
+fn plan(world: &World, known: &Known, run: &Run<'_>, now: &str) -> Plan {
+    let Run { input, outcome, took } = run;
     let warnings = outcome.warnings.iter().map(|warning| format!("{} in plugin {}", warning.message, warning.plugin));
     let mut plan = Plan {
         is_misconfigured: outcome.groups.is_none(),
         warning: warnings.collect::<Vec<_>>().join("; "),
         scores: outcome.score_message(),
-        again: earliest(outcome.requeue_at, first_expiry(known, input, &outcome)),
-        took,
+        again: earliest(outcome.requeue_at, first_expiry(known, input, outcome)),
+        took: *took,
         ..Plan::empty(known)
     };
     let mut told = Told { generation: known.prepared.generation, conditions: &outcome.conditions, decided: None };
@@ -156,6 +204,7 @@ impl Plan {
             inputs: known.inputs,
             changes: Vec::new(),
             surplus: Vec::new(),
+            loses: false,
             status: None,
             clusters: 0,
             is_misconfigured: false,
@@ -173,6 +222,10 @@ impl Plan {
     fn decide(&mut self, world: &World, known: &Known, objects: &[DecisionObject<'_>]) {
         self.changes =
             objects.iter().filter_map(|object| change(held(world, known, &object.name), known, object)).collect();
+        let after: HashSet<&str> = objects.iter().flat_map(|object| object.clusters).copied().collect();
+        let is_lost = |cluster: &String| !after.contains(cluster.as_str());
+        let mut labelled = world.labelled(&known.key).filter_map(|name| held(world, known, name));
+        self.loses = labelled.any(|held| held.clusters.iter().any(is_lost));
         let own: HashSet<&str> = objects.iter().map(|object| object.name.as_str()).collect();
         for name in world.labelled(&known.key).filter(|name| !own.contains(name.as_str())) {
             if let Some(Held { uid, version, .. }) = held(world, known, name) {
@@ -192,13 +245,14 @@ fn change(held: Option<&Held>, known: &Known, object: &DecisionObject<'_>) -> Op
     let Some(held) = held else {
         let list = (!object.clusters.is_empty()).then(clusters);
         let metadata = Some(json!({"labels": labels, "ownerReferences": [owner]}));
-        return Some(Change { name, version: None, metadata, list });
+        return Some(Change { name, version: None, before: Vec::new(), metadata, list });
     };
     let is_listed = held.is_plain && held.clusters.iter().map(String::as_str).eq(object.clusters.iter().copied());
     let is_labelled = held.labels == labels && held.owners.contains(&owner);
     let change = Change {
         name,
         version: Some(held.version.clone()),
+        before: held.clusters.clone(),
         metadata: (!is_labelled).then(|| metadata(held, &labels, &owner)),
         list: (!is_listed).then(clusters),
     };

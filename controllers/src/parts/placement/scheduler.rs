@@ -8,12 +8,12 @@ use kube::api::DynamicObject;
 use kube::runtime::controller::Action;
 use parking_lot::RwLock;
 use time::OffsetDateTime;
-use tokio::sync::Semaphore;
 
 use super::NAME;
 use super::kinds::Of;
-use super::plan::{Plan, Step, step};
-use super::world::{Known, World};
+use super::plan::{Plan, Step, step, step_aside};
+use super::turns::{AT_THE_LATEST, Turn, Turns};
+use super::world::World;
 use crate::calls::now_text;
 use crate::events::{Events, Reason};
 use crate::metrics::Metrics;
@@ -24,6 +24,11 @@ use crate::wakes::Key;
 /// Runs whose result may change the decisions, with nothing else changing. Upstream goes on for
 /// ever.
 const ROUNDS: usize = 3;
+/// Between changes that one with expressions runs because of. The first of them counts at once.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Clusters times rules that they are held against, in a run that needs no thread of its own: a few
+/// milliseconds.
+const LOOKS: usize = 10_000;
 /// After a moment at which something ends: a score counts until that moment is over.
 const LATER: Duration = Duration::from_millis(5);
 
@@ -35,7 +40,17 @@ pub struct Scheduler {
     pub tries: Tries,
     /// Runs with expressions, which may take a third of a second each: one at a time, on a thread
     /// of their own.
-    pub costly: Arc<Semaphore>,
+    pub costly: Arc<Turns>,
+}
+
+/// Who may run now.
+enum May {
+    AtOnce,
+    /// On a thread of its own.
+    Aside,
+    /// Alone among those that are costly.
+    InTurn,
+    NotBefore(OffsetDateTime),
 }
 
 // === impl Worker ===
@@ -50,7 +65,7 @@ impl Worker for Scheduler {
         if done.is_err() && self.world.read().placement(&key).is_none() {
             return Ok(Action::await_change());
         }
-        if done.as_ref().is_err_and(|failure| !matches!(failure, Failure::Call(error) if error.is_conflict())) {
+        if done.as_ref().is_err_and(|failure| !failure.is_conflict() || self.tries.is_contested(&key)) {
             self.metrics.failed(NAME);
         }
         done
@@ -67,16 +82,24 @@ impl Scheduler {
     /// A Placement is gone.
     pub fn forget(&self, key: &Key) {
         self.tries.forget(&key.0, &key.1);
+        self.costly.forget(key);
         self.metrics.placements.forget(key);
     }
 
     /// Runs it until nothing changes.
     async fn settle(&self, object: &DynamicObject, key: &Key) -> Result<Action, Failure> {
-        let mut inputs = None;
-        for round in 0..=ROUNDS {
-            let plan = match self.step(key).await {
+        let (mut inputs, first) = self.resume(key);
+        for round in first..=ROUNDS {
+            let plan = match self.step(key, inputs.is_none()).await? {
                 Step::Rest => return Ok(Action::await_change()),
-                Step::Wait { until } => return Ok(at(Some(until))),
+                Step::Wait { until } => {
+                    self.pause(key, inputs.map(|inputs| (inputs, round)));
+                    return Ok(at(Some(until)));
+                }
+                Step::Hold { until } => {
+                    self.hold(object);
+                    return Ok(at(Some(until)));
+                }
                 Step::LeaveAlone { manager, until } => {
                     self.leave_alone(object, &manager);
                     return Ok(at(Some(until)));
@@ -100,25 +123,58 @@ impl Scheduler {
         Ok(Action::await_change())
     }
 
-    async fn step(&self, key: &Key) -> Step {
-        let is_costly = self.world.read().placement(key).is_some_and(Known::has_expressions);
-        if !is_costly {
-            return self.run(key);
-        }
-        // Nobody closes it.
-        let _permit = self.costly.acquire().await;
-        let (world, own) = (Arc::clone(&self.world), key.clone());
-        let run = move || step(&world.read(), &own, moment(), &now_text());
-        match tokio::task::spawn_blocking(run).await {
-            Ok(step) => self.counted(step),
-            // It ended with the runtime, or in a panic, which is logged.
-            Err(_) => Step::Rest,
+    /// The input and the round that it waited in for its turn, if nothing changed since.
+    fn resume(&self, key: &Key) -> (Option<u64>, usize) {
+        let mut world = self.world.write();
+        let known = world.placement_mut(key);
+        let paused = known.and_then(|known| known.paused.take().filter(|(inputs, _)| *inputs == known.inputs));
+        paused.map_or((None, 0), |(inputs, round)| (Some(inputs), round))
+    }
+
+    fn pause(&self, key: &Key, round: Option<(u64, usize)>) {
+        if let Some(known) = self.world.write().placement_mut(key) {
+            known.paused = round;
         }
     }
 
-    fn run(&self, key: &Key) -> Step {
-        let step = step(&self.world.read(), key, moment(), &now_text());
-        self.counted(step)
+    /// A run. Whether it is the first because of a change, or follows its own writes.
+    async fn step(&self, key: &Key, is_first: bool) -> Result<Step, Failure> {
+        match self.may(key, is_first) {
+            May::AtOnce => return Ok(self.counted(step(&self.world.read(), key, moment(), &now_text()))),
+            May::NotBefore(until) => return Ok(Step::Wait { until }),
+            May::Aside => return self.aside(key, None).await,
+            May::InTurn => {}
+        }
+        let Some(turn) = self.costly.take(key) else { return Ok(Step::Wait { until: moment() + AT_THE_LATEST }) };
+        if let Some(known) = self.world.write().placement_mut(key).filter(|_| is_first) {
+            known.ran_at = Some(moment());
+        }
+        self.aside(key, Some(turn)).await
+    }
+
+    /// A run on a thread of its own: this one also keeps the Lease that this replica leads by.
+    async fn aside(&self, key: &Key, turn: Option<Turn>) -> Result<Step, Failure> {
+        let (world, own) = (Arc::clone(&self.world), key.clone());
+        let run = move || {
+            // Also where nobody waits for the result any more, until it is there.
+            let _turn = turn;
+            step_aside(&world, &own, moment(), &now_text())
+        };
+        let ended = |error| Failure::Told(format!("its run did not come to an end: {error}"));
+        tokio::task::spawn_blocking(run).await.map(|step| self.counted(step)).map_err(ended)
+    }
+
+    fn may(&self, key: &Key, is_first: bool) -> May {
+        let world = self.world.read();
+        let Some(known) = world.placement(key) else { return May::AtOnce };
+        if !known.has_expressions() {
+            return if world.looks(known) > LOOKS { May::Aside } else { May::AtOnce };
+        }
+        match known.ran_at.map(|ran| (ran, ran + PAUSE)) {
+            // A clock that was set back is nothing to wait for.
+            Some((ran, end)) if is_first && (ran..end).contains(&moment()) => May::NotBefore(end),
+            _ => May::InTurn,
+        }
     }
 
     fn counted(&self, step: Step) -> Step {
@@ -164,6 +220,13 @@ impl Scheduler {
              for 10 minutes, or the Placement is changed; stop one of the two schedulers"
         );
         self.tell(object, Reason::SchedulerConflict, note);
+    }
+
+    fn hold(&self, object: &DynamicObject) {
+        self.metrics.placements.held();
+        let note = "the definition of clusters, sets or bindings was on its way out: its decisions lose no cluster until \
+             10 minutes after it is back";
+        self.tell(object, Reason::RemovalHeld, note.to_owned());
     }
 
     fn leave_unstable(&self, object: &DynamicObject) {

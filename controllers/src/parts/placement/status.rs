@@ -8,7 +8,12 @@ use placement::conditions::Condition;
 use placement::slices::GroupStatus;
 use serde_json::{Value, json};
 
+use crate::calls::MANAGER;
+
 const SATISFIED: &str = "PlacementSatisfied";
+const MISCONFIGURED: &str = "PlacementMisconfigured";
+/// Fields that are ours alone.
+const COUNTS: [&str; 2] = ["numberOfSelectedClusters", "decisionGroups"];
 
 /// What a run came to.
 pub struct Told<'a> {
@@ -21,6 +26,27 @@ pub struct Told<'a> {
 /// The generation that the decisions of a Placement with this status follow, if we wrote them.
 pub fn decided_generation(status: &Value) -> Option<i64> {
     find(status, SATISFIED)?["observedGeneration"].as_i64()
+}
+
+/// Whether `status` has what is ours of `other`, in those fields that `other` has. Others may have
+/// conditions of theirs.
+pub fn has_ours(status: &Value, other: &Value) -> bool {
+    let counts = COUNTS.iter().filter(|name| !other[**name].is_null()).all(|name| status[*name] == other[*name]);
+    let is_same = |of: &&str| find(status, of) == find(other, of);
+    counts && [SATISFIED, MISCONFIGURED].iter().filter(|of| find(other, of).is_some()).all(is_same)
+}
+
+/// Who wrote fields that are ours last, if that is not us (`metadata.managedFields`).
+pub fn writer(metadata: &Value) -> Option<&str> {
+    let entries = metadata["managedFields"].as_array()?.iter();
+    let is_of_ours = |entry: &&Value| {
+        let fields = &entry["fieldsV1"]["f:status"];
+        let is_there = |name: &str| !fields[format!("f:{name}")].is_null();
+        is_there("conditions") || COUNTS.iter().any(|name| is_there(name))
+    };
+    let others = entries.filter(is_of_ours).filter(|entry| entry["manager"] != MANAGER);
+    // Times are in RFC 3339, all in UTC.
+    others.max_by_key(|entry| entry["time"].as_str().unwrap_or_default())?["manager"].as_str()
 }
 
 /// The fields of a status that differ from `before`, at `now` (RFC 3339); none if none does.
@@ -99,6 +125,23 @@ mod tests {
         assert_eq!(status["decisionGroups"][0]["decisions"][0], "p-decision-1");
         assert_eq!(decided_generation(&status), Some(3));
         assert_eq!(difference(&status, &told, "2026-01-02T00:00:00Z"), None);
+    }
+
+    #[test]
+    fn who_wrote_what_is_ours() {
+        let entry = |manager: &str, time: &str, field: &str| json!({"manager": manager, "time": time, "fieldsV1": {"f:status": {field: {}}}});
+        let metadata = json!({"managedFields": [entry(MANAGER, "3", "f:decisionGroups"),
+            entry("adder", "1", "f:conditions"), entry("kubectl-edit", "2", "f:numberOfSelectedClusters"),
+            entry("other", "4", "f:else")]});
+        assert_eq!(writer(&metadata), Some("kubectl-edit"), "the last of them");
+        let told = Told { generation: 3, conditions: &conditions(false), decided: Some(decided()) };
+        let ours = difference(&Value::Null, &told, "1").unwrap();
+        let mut more = ours.clone();
+        more["conditions"].as_array_mut().unwrap().push(json!({"type": "Theirs"}));
+        assert!(has_ours(&more, &ours) && has_ours(&ours, &more), "a condition of theirs");
+        more["conditions"][0]["message"] = "else".into();
+        assert!(!has_ours(&more, &ours));
+        assert!(!has_ours(&json!({}), &ours) && has_ours(&ours, &json!({"conditions": []})));
     }
 
     #[test]

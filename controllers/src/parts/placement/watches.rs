@@ -12,48 +12,59 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
 use serde_json::Value;
+use telemetry::readiness::Readiness;
+use time::OffsetDateTime;
 use tokio::time::timeout;
 
 use super::kinds::Of;
 use super::scheduler::{Scheduler, moment};
-use super::world::Woken;
-use super::{Shared, worker};
+use super::world::{Woken, World};
+use super::{Shared, UNLISTED, worker};
 use crate::calls::value;
 use crate::feed::crd::{self, Presence};
 use crate::wakes::Key;
 
 /// Objects of one answer of a list: an agent may make its own `ManagedCluster` large.
 const PAGE: u32 = 100;
-/// For the list of a kind that nobody need have, while nothing says that it is not there.
+/// Between two looks whether a kind is served that nobody need have.
+const LOOKS: Duration = Duration::from_secs(2);
+/// For a list, until it is told that it is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Completes when everything was listed that has to be there, and scores if there are any.
-pub async fn listed(shared: &Shared) {
+pub async fn listed(shared: &Shared, readiness: &Readiness) {
     for of in Of::ALL {
         let mut listed = shared.listed[of.index()].subscribe();
         // The senders live as long as this does.
-        let listed = async { drop(listed.wait_for(|listed| *listed).await) };
-        if of == Of::Score {
-            tokio::select! {
-                () = listed => {}
-                () = absent(shared, of) => {}
+        let mut listed = pin!(async { drop(listed.wait_for(|listed| *listed).await) });
+        let waited = async {
+            if timeout(PATIENCE, &mut listed).await.is_err() {
+                tracing::warn!(kind = of.kind().name, "a kind was not listed yet: no Placement is scheduled before");
+                let _not_ready = readiness.block(UNLISTED);
+                listed.await;
             }
-        } else {
-            listed.await;
+        };
+        tokio::select! {
+            () = waited => {}
+            () = absent(shared, of), if of == Of::Score => {}
         }
     }
 }
 
-/// Completes when a kind is known not to be there.
+/// Completes when a kind is known not to be there: its definition is not, or, where that cannot be
+/// read, the hub says that it does not serve it.
 async fn absent(shared: &Shared, of: Of) {
     let mut presence = crd::follow(of.kind(), shared.hub.client.clone());
-    let known = presence.wait_for(|presence| *presence != Presence::Unknown);
-    let is_there = match timeout(PATIENCE, known).await {
-        Ok(Ok(presence)) => *presence == Presence::There,
-        Ok(Err(_)) | Err(_) => false,
-    };
-    if is_there {
-        std::future::pending::<()>().await;
+    loop {
+        let known = *presence.borrow_and_update();
+        if known == Presence::Leaving {
+            return;
+        }
+        if known == Presence::Unknown && crd::is_absent(of.kind(), &shared.hub.client).await {
+            return;
+        }
+        // Whether or not it says anything meanwhile.
+        let _ = timeout(LOOKS, presence.changed()).await;
     }
 }
 
@@ -62,7 +73,7 @@ pub async fn follow(shared: &Shared, scheduler: &Scheduler, writer: Writer<Dynam
     let mut writer = Some(writer);
     join_all(Of::ALL.map(|of| {
         let placements = if of == Of::Placement { writer.take() } else { None };
-        Follower { shared, scheduler, of, placements, listing: HashSet::new() }.run()
+        Follower { shared, scheduler, of, placements, listing: HashSet::new(), was_leaving: false }.run()
     }))
     .await;
 }
@@ -76,6 +87,8 @@ struct Follower<'a> {
     placements: Option<Writer<DynamicObject>>,
     /// What a list had so far.
     listing: HashSet<Key>,
+    /// It was on its way out, and was not listed since.
+    was_leaving: bool,
 }
 
 // === impl Follower ===
@@ -89,12 +102,16 @@ impl Follower<'_> {
             let _ = presence.wait_for(|presence| *presence != Presence::Leaving).await;
             let resource = tokio::select! {
                 resource = crd::served(kind, &client) => resource,
-                () = crd::leaves(&mut presence) => continue,
+                () = crd::leaves(&mut presence) => {
+                    self.leave();
+                    continue;
+                }
             };
             tokio::select! {
                 () = self.watch(&resource) => {}
                 () = crd::leaves(&mut presence) => {}
             }
+            self.leave();
         }
     }
 
@@ -104,24 +121,54 @@ impl Follower<'_> {
         let mut events = pin!(watcher::watcher(api, config).default_backoff());
         while let Some(event) = events.next().await {
             match event {
+                // The end of each object may be told before that of its kind.
+                Ok(Event::Delete(_)) if self.of.is_guarded() && self.is_leaving().await => return,
                 Ok(event) => self.take(event),
                 Err(error) => tracing::warn!(%error, kind = self.of.kind().name, "cannot watch"),
             }
         }
     }
 
+    async fn is_leaving(&self) -> bool {
+        crd::is_leaving(self.of.kind(), &self.shared.hub.client).await
+    }
+
+    /// The kind is on its way out. Of one that was never there, nothing was known.
+    fn leave(&mut self) {
+        if *self.shared.listed[self.of.index()].borrow() {
+            self.was_leaving = true;
+            self.hold();
+        }
+    }
+
+    fn hold(&self) {
+        if self.of.is_guarded() {
+            let kind = self.of.kind().name;
+            tracing::error!(kind, "a kind was on its way out: for 10 minutes no decision loses a cluster");
+            self.shared.world.write().hold(moment());
+        }
+    }
+
     fn take(&mut self, event: Event<DynamicObject>) {
         match &event {
-            Event::Init => self.listing.clear(),
+            Event::Init => {
+                self.listing.clear();
+                self.shared.world.write().begin_list(self.of);
+            }
             Event::InitApply(object) => {
                 self.listing.insert(worker::key(object));
-                self.put(object);
+                self.put(object, World::put_listed);
             }
-            Event::Apply(object) => self.put(object),
+            Event::Apply(object) => self.put(object, World::put),
             Event::InitDone => {
+                if std::mem::take(&mut self.was_leaving) {
+                    self.hold();
+                }
                 let listing = std::mem::take(&mut self.listing);
-                let known = self.shared.world.read().keys(self.of);
-                known.iter().filter(|key| !listing.contains(key)).for_each(|key| self.remove(key, None));
+                let unlisted = self.shared.world.read().unlisted(self.of, &listing);
+                for key in &unlisted {
+                    self.remove(key, None);
+                }
             }
             Event::Delete(object) => self.remove(&worker::key(object), object.resource_version().as_deref()),
         }
@@ -134,12 +181,12 @@ impl Follower<'_> {
         }
     }
 
-    fn put(&self, object: &DynamicObject) {
+    fn put(&self, object: &DynamicObject, put: fn(&mut World, Of, Value, OffsetDateTime) -> Woken) {
         let mut object = value(object);
-        if self.of != Of::Decision {
+        if !matches!(self.of, Of::Decision | Of::Placement) {
             forget_writers(&mut object);
         }
-        let woken = self.shared.world.write().put(self.of, object, moment());
+        let woken = put(&mut self.shared.world.write(), self.of, object, moment());
         self.wake(woken);
     }
 
@@ -158,7 +205,8 @@ impl Follower<'_> {
     }
 }
 
-/// Who wrote what is asked of decisions alone. No expression sees it; upstream's do.
+/// Who wrote what is asked of decisions and of Placements' status alone. No expression sees it;
+/// upstream's do.
 fn forget_writers(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");

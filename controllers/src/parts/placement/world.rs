@@ -7,12 +7,15 @@ mod contest;
 mod decisions;
 mod known;
 mod members;
+mod snapshot;
 
 pub use self::contest::Contest;
 pub use self::decisions::Held;
 pub use self::known::Known;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 use placement::Input;
 use placement::index::{Decisions, Scores};
@@ -33,14 +36,26 @@ pub struct World {
     bindings: HashMap<String, BTreeMap<String, ManagedClusterSetBinding>>,
     /// Namespaces that a set is bound in.
     bound: HashMap<String, BTreeSet<String>>,
-    clusters: BTreeMap<String, ManagedCluster>,
-    scores: Scores,
+    clusters: BTreeMap<String, Arc<ManagedCluster>>,
+    /// Copied when it changes while a snapshot has it.
+    scores: Arc<Scores>,
     score_keys: HashSet<Key>,
-    decisions: Decisions,
+    /// Likewise.
+    decisions: Arc<Decisions>,
     held: HashMap<Key, Held>,
     /// Decisions that we are writing.
     writing: HashSet<Key>,
+    /// How often each kind was listed from its beginning, by [`Of::index`].
+    lists: [u32; Of::ALL.len()],
+    /// Until then no decision loses a cluster.
+    held_until: Option<OffsetDateTime>,
+    /// The lists that we sent last, of decisions of Placements that are there.
+    sent: HashMap<Key, Vec<String>>,
 }
+
+/// For how long no decision loses a cluster, after a kind was on its way out: for its objects to be
+/// there again.
+const GRACE: Duration = Duration::from_mins(10);
 
 /// Placements to look at.
 pub type Woken = BTreeSet<Key>;
@@ -50,10 +65,36 @@ pub type Woken = BTreeSet<Key>;
 impl World {
     /// An object is there or has changed.
     pub fn put(&mut self, of: Of, object: Value, now: OffsetDateTime) -> Woken {
+        self.put_seen(of, object, now, false)
+    }
+
+    /// A list of a kind begins.
+    pub fn begin_list(&mut self, of: Of) {
+        self.lists[of.index()] = self.lists[of.index()].wrapping_add(1);
+    }
+
+    /// An object is in the list that was begun. That counts whatever its version: after a restore
+    /// of the hub, versions may be lower than before. Only what was written since may be later.
+    pub fn put_listed(&mut self, of: Of, object: Value, now: OffsetDateTime) -> Woken {
+        self.put_seen(of, object, now, true)
+    }
+
+    /// What is known and was not in the list, nor was written since that began.
+    pub fn unlisted(&self, of: Of, listing: &HashSet<Key>) -> Vec<Key> {
+        let list = self.lists[of.index()];
+        let is_later = |key: &Key| match of {
+            Of::Placement => self.placement(key).is_some_and(|known| known.seen_in == list),
+            Of::Decision => self.held.get(key).is_some_and(|held| held.seen_in == list),
+            _ => false,
+        };
+        self.keys(of).into_iter().filter(|key| !listing.contains(key) && !is_later(key)).collect()
+    }
+
+    fn put_seen(&mut self, of: Of, object: Value, now: OffsetDateTime, is_listed: bool) -> Woken {
         let key = key(&object);
         let woken = match of {
-            Of::Placement => self.put_placement(key, &object),
-            Of::Decision => self.put_decision(&key, object, now),
+            Of::Placement => self.put_placement(key, &object, now, is_listed),
+            Of::Decision => self.put_decision(&key, object, now, is_listed),
             Of::Cluster => self.put_cluster(object),
             Of::Set => self.put_set(&object),
             Of::Binding => self.put_binding(object),
@@ -101,8 +142,8 @@ impl World {
     pub fn with_input<T>(&self, known: &Known, now: OffsetDateTime, run: impl FnOnce(&Input<'_>) -> T) -> T {
         let bindings = self.bindings.get(&known.key.0);
         let bindings: Vec<_> = bindings.into_iter().flat_map(BTreeMap::values).collect();
-        let sets: Vec<_> = bindings.iter().filter_map(|binding| Some(&self.sets.get(&binding.name)?.set)).collect();
-        let clusters: Vec<_> = self.clusters.values().collect();
+        let sets: Vec<_> = bindings.iter().filter_map(|binding| Some(&*self.sets.get(&binding.name)?.set)).collect();
+        let clusters: Vec<_> = self.clusters.values().map(Arc::as_ref).collect();
         run(&Input {
             placement: &known.prepared,
             sets: &sets,
@@ -113,6 +154,22 @@ impl World {
             decided_generation: decided_generation(&known.status),
             now,
         })
+    }
+
+    /// Clusters times rules that they are held against, in a run of a Placement.
+    pub fn looks(&self, known: &Known) -> usize {
+        self.clusters.len().saturating_mul(known.rules)
+    }
+
+    /// The definition of clusters, sets or bindings is on its way out, or has come back: that they
+    /// are gone says nothing about where workloads are to be.
+    pub fn hold(&mut self, now: OffsetDateTime) {
+        self.held_until = Some(now + GRACE);
+    }
+
+    /// Until when no decision loses a cluster.
+    pub fn holds(&self, now: OffsetDateTime) -> Option<OffsetDateTime> {
+        self.held_until.filter(|end| now < *end)
     }
 
     /// Names of the decisions that are labelled with a Placement.
@@ -129,12 +186,15 @@ impl World {
         woken
     }
 
-    fn put_placement(&mut self, key: Key, object: &Value) -> Woken {
+    fn put_placement(&mut self, key: Key, object: &Value, now: OffsetDateTime, is_listed: bool) -> Woken {
+        let list = self.lists[Of::Placement.index()];
         let names = self.placements.entry(key.0.clone()).or_default();
         let is_news = if let Some(known) = names.get_mut(&key.1) {
-            known.update(object)
+            let is_anew = is_listed && known.seen_in != list;
+            known.seen_in = list;
+            known.update(object, now, is_anew)
         } else {
-            names.insert(key.1.clone(), Known::new(object));
+            names.insert(key.1.clone(), Known { seen_in: list, ..Known::new(object) });
             true
         };
         if is_news { Woken::from([key]) } else { Woken::new() }
@@ -151,6 +211,8 @@ impl World {
                 self.placements.remove(namespace);
             }
         }
+        let own = format!("{name}-decision-");
+        self.sent.retain(|key, _| key.0 != *namespace || !key.1.starts_with(&own));
         Woken::new()
     }
 
@@ -181,13 +243,13 @@ impl World {
     fn put_score(&mut self, key: &Key, object: Value) -> Woken {
         let score = AddOnPlacementScore::from(object);
         self.score_keys.insert(key.clone());
-        let is_same = self.scores.put(score.clone()).is_some_and(|before| before == score);
+        let is_same = Arc::make_mut(&mut self.scores).put(score.clone()).is_some_and(|before| before == score);
         if is_same { Woken::new() } else { self.scored(key) }
     }
 
     fn remove_score(&mut self, key: &Key) -> Woken {
         self.score_keys.remove(key);
-        let before = self.scores.remove(&key.0, &key.1);
+        let before = Arc::make_mut(&mut self.scores).remove(&key.0, &key.1);
         if before.is_none() { Woken::new() } else { self.scored(key) }
     }
 

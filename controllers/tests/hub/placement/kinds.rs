@@ -4,7 +4,7 @@ use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
 use serde_json::json;
 
-use super::{GROUP, Place, cluster, prioritizers};
+use super::{GROUP, Place, binding, cluster, prioritizers};
 use crate::fixture::{apply, kinds};
 
 pub fn late(testbed: &Testbed) -> Result<()> {
@@ -27,6 +27,26 @@ pub fn late(testbed: &Testbed) -> Result<()> {
     prioritizers::score(&place, "late-kind2", 40, None)?;
     place.wait_chosen("one", &["late-kind2"])?;
     place.end(&["late-kind1", "late-kind2"], &["late-kinds"])
+}
+
+pub fn kept(testbed: &Testbed) -> Result<()> {
+    let place = Place::start(testbed, "placement-kept-kinds")?;
+    place.sets(&["kept-kinds"])?;
+    let clusters = ["kept-kind1", "kept-kind2"];
+    apply(testbed, &clusters.map(|name| cluster(name, "kept-kinds", &json!({}))))?;
+    place.place("one", &json!({"clusterSets": ["kept-kinds"]}))?;
+    place.wait_chosen("one", &clusters)?;
+    place.ok(&format!("delete crd managedclustersetbindings.{GROUP}"))?;
+    define(&place, "cluster/v1beta2/0000_0")?;
+    // The kind is back, without its objects.
+    let told = place.wait_event("one", "RemovalHeld")?;
+    ensure!(told.contains("its decisions lose no cluster"), "{told}");
+    ensure!(place.chosen("one")? == clusters, "workloads are withdrawn from all clusters");
+    ensure!(place.metric("cluster_gateway_placement_removals_held_total", "")? >= 1.0, "it is not counted");
+    // What is won is written at once.
+    apply(testbed, &[binding(place.name, "kept-kinds"), cluster("kept-kind3", "kept-kinds", &json!({}))])?;
+    place.wait_chosen("one", &["kept-kind1", "kept-kind2", "kept-kind3"])?;
+    place.end(&["kept-kind1", "kept-kind2", "kept-kind3"], &["kept-kinds"])
 }
 
 fn define(place: &Place<'_>, files: &str) -> Result<()> {

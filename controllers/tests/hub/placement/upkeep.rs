@@ -60,6 +60,14 @@ pub fn put_back(testbed: &Testbed) -> Result<()> {
     })?;
     place.ok("delete placementdecision one-decision-1 -n placement-put-back")?;
     place.wait_chosen("one", &both)?;
+    // A list that nobody owns any more, by one who calls himself as we do.
+    let removed =
+        r#"[{"op":"remove","path":"/status"},{"op":"replace","path":"/metadata/managedFields","value":[{}]}]"#;
+    let mut words =
+        vec!["patch", "placementdecision", "one-decision-1", "-n", place.name, "--type=json", "-p", removed];
+    words.extend(["--subresource=status", "--field-manager=cluster-gateway-controllers"]);
+    place.testbed.hub.server.kubectl().args(words).run()?.success()?;
+    place.wait_chosen("one", &both)?;
     // A foreign one, with a label of ours.
     let foreign = json!({"apiVersion": format!("{GROUP}/v1beta1"), "kind": "PlacementDecision",
         "metadata": {"name": "foreign", "namespace": place.name, "labels": {format!("{GROUP}/placement"): "one"}}});

@@ -138,6 +138,32 @@ fn a_score_that_ends_is_a_timer() {
 }
 
 #[test]
+fn after_a_kind_was_on_its_way_out_nothing_is_withdrawn_for_a_while() {
+    let mut world = world(&json!({}));
+    let right = decision(&world, &["c1", "c2"]);
+    put(&mut world, Of::Decision, 5, right);
+    world.hold(NOW);
+    world.remove(Of::Cluster, &(String::new(), "c1".to_owned()), None, NOW);
+    let at = |world: &World, now| step(world, &("n".into(), "p".into()), now, "now");
+    let Step::Hold { until } = at(&world, NOW) else { panic!("it is written") };
+    assert_eq!(until, NOW + Span::minutes(10));
+    assert!(matches!(at(&world, until), Step::Do(plan) if plan.loses && plan.writes_decisions()));
+    for name in ["c1", "c3"] {
+        put(&mut world, Of::Cluster, 9, json!({"metadata": {"name": name, "labels": {SET: "s"}}}));
+    }
+    assert!(due(&world).writes_decisions(), "what is won is written at once");
+}
+
+#[test]
+fn a_run_aside_comes_to_the_same() {
+    let world = RwLock::new(world(&json!({})));
+    let Step::Do(plan) = step_aside(&world, &("n".into(), "p".into()), NOW, "now") else { panic!("nothing") };
+    let other = due(&world.read());
+    assert_eq!(plan.changes[0].list, other.changes[0].list);
+    assert_eq!((plan.inputs, plan.status.unwrap()), (other.inputs, other.status.unwrap()));
+}
+
+#[test]
 fn one_that_is_switched_off_is_left() {
     let mut world = world(&json!({}));
     let annotations = json!({"cluster.open-cluster-management.io/experimental-scheduling-disable": "true"});

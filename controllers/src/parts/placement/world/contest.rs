@@ -1,4 +1,4 @@
-//! Others who write the decisions of a Placement.
+//! Others who write the decisions of a Placement, or its status.
 //!
 //! A person's edit is put back: at once the first time, later the more often it happens. Another
 //! controller's is not: two schedulers would go on for ever.
@@ -27,7 +27,8 @@ pub struct Contest {
 // === impl Contest ===
 
 impl Contest {
-    /// Somebody wrote a decision: `manager` its list, or anybody anything else of it.
+    /// Somebody wrote a decision: `manager` its list, or anybody anything else of it. Or the
+    /// status.
     pub fn seen(&mut self, manager: Option<&str>, now: OffsetDateTime) {
         if self.last.is_none_or(|last| now - last > SILENCE) {
             *self = Self::default();

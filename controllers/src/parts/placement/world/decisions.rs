@@ -1,6 +1,7 @@
 //! Decisions on the hub: what they say, and who wrote it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use placement::objects::{PLACEMENT_LABEL, PlacementDecision};
 use serde_json::Value;
@@ -8,6 +9,7 @@ use time::OffsetDateTime;
 
 use super::{Woken, World, is_older};
 use crate::calls::MANAGER;
+use crate::parts::placement::kinds::Of;
 use crate::wakes::Key;
 
 /// Of a decision, what is compared with what it should be.
@@ -24,6 +26,8 @@ pub struct Held {
     pub is_plain: bool,
     /// Who else wrote the list.
     writer: Option<String>,
+    /// Among the lists of its kind, that at which or after which it was seen.
+    pub(super) seen_in: u32,
 }
 
 // === impl Held ===
@@ -43,6 +47,7 @@ impl Held {
             clusters: list().map(cluster).collect(),
             is_plain: list().all(is_plain),
             writer: writer(metadata),
+            seen_in: 0,
         }
     }
 
@@ -68,15 +73,20 @@ fn is_plain(decision: &Value) -> bool {
 // === impl World ===
 
 impl World {
-    pub(super) fn put_decision(&mut self, key: &Key, object: Value, now: OffsetDateTime) -> Woken {
-        let held = Held::read(&object);
-        let before = self.held.get(key);
-        let known = before.map(|before| &before.version);
-        if known.is_some_and(|known| *known == held.version || is_older(Some(&held.version), known)) {
+    pub(super) fn put_decision(&mut self, key: &Key, object: Value, now: OffsetDateTime, is_listed: bool) -> Woken {
+        let list = self.lists[Of::Decision.index()];
+        let held = Held { seen_in: list, ..Held::read(&object) };
+        let before = self.held.get_mut(key);
+        let is_anew = is_listed && before.as_ref().is_some_and(|before| before.seen_in != list);
+        let known = before.map(|before| {
+            before.seen_in = list;
+            &before.version
+        });
+        if !is_anew && known.is_some_and(|known| *known == held.version || is_older(Some(&held.version), known)) {
             return Woken::new();
         }
         let before = self.held.insert(key.clone(), held.clone());
-        self.decisions.put(PlacementDecision::from(object));
+        Arc::make_mut(&mut self.decisions).put(PlacementDecision::from(object));
         let mut woken = Woken::new();
         for of in before.iter().chain([&held]).filter_map(Held::placement) {
             woken.insert((key.0.clone(), of.clone()));
@@ -89,9 +99,11 @@ impl World {
             return Woken::new();
         }
         let writer = held.writer.as_deref().filter(|_| !is_list_same);
+        // That no other manager has the list does not make it ours: it may be gone, or somebody may
+        // call himself as we do.
+        let is_as_sent = || !is_list_same && held.is_plain && self.sent.get(key) == Some(&held.clusters);
         // After our own writes its Placement runs again in any case.
-        let is_own = writer.is_none() && (!is_list_same || self.writing.contains(key));
-        if is_own {
+        if writer.is_none() && (self.writing.contains(key) || is_as_sent()) {
             return Woken::new();
         }
         self.contest(&woken, writer, now);
@@ -102,8 +114,9 @@ impl World {
         if self.held.get(key).is_some_and(|known| is_older(version, &known.version)) {
             return Woken::new();
         }
+        self.sent.remove(key);
         let Some(before) = self.held.remove(key) else { return Woken::new() };
-        self.decisions.remove(&key.0, &key.1);
+        Arc::make_mut(&mut self.decisions).remove(&key.0, &key.1);
         if self.writing.contains(key) {
             return Woken::new();
         }
@@ -113,8 +126,12 @@ impl World {
     }
 
     /// We are about to write or remove a decision: what the watch tells of that is no news.
-    pub fn begin(&mut self, key: &Key) {
+    /// So is what it tells later of a list that was sent, though the call did not succeed.
+    pub fn begin(&mut self, key: &Key, list: Option<&[String]>) {
         self.writing.insert(key.clone());
+        if let Some(list) = list {
+            self.sent.insert(key.clone(), list.to_vec());
+        }
     }
 
     pub fn end(&mut self, key: &Key) {

@@ -1,19 +1,25 @@
 //! A Placement as it was seen last, ready to be scheduled.
 
+use std::sync::Arc;
+
 use placement::Prepared;
 use placement::objects::{Metadata, Placement};
 use placement::prepared::{DISABLE_ANNOTATION, Prioritizer};
 use serde::Deserialize as _;
-use serde_json::{Map, Value};
+use serde_json::Value;
+use time::OffsetDateTime;
 
 use super::{Contest, is_older, key};
+use crate::parts::placement::status::{has_ours, writer};
 use crate::wakes::Key;
 
 pub struct Known {
     pub key: Key,
     pub uid: String,
     pub version: String,
-    pub prepared: Prepared,
+    pub prepared: Arc<Prepared>,
+    /// Rules that clusters are held against, one at least.
+    pub rules: usize,
     /// Why it cannot be scheduled at all.
     pub unreadable: Option<String>,
     pub status: Value,
@@ -24,6 +30,12 @@ pub struct Known {
     pub inputs: u64,
     /// What its last run warned of.
     pub warned: String,
+    /// When it was last run because of a change, if it has expressions.
+    pub ran_at: Option<OffsetDateTime>,
+    /// Its input, and runs of it that led to writes, when the last had to wait for its turn.
+    pub paused: Option<(u64, usize)>,
+    /// Among the lists of its kind, that at which or after which it was seen.
+    pub seen_in: u32,
 }
 
 // === impl Known ===
@@ -35,34 +47,41 @@ impl Known {
             key: key(object),
             uid: text(object, "uid"),
             version: text(object, "resourceVersion"),
-            prepared,
+            prepared: Arc::new(prepared),
+            rules: rules(&object["spec"]),
             unreadable,
             status: object["status"].clone(),
             intended: Value::Null,
             contest: Contest::default(),
             inputs: 0,
             warned: String::new(),
+            ran_at: None,
+            paused: None,
+            seen_in: 0,
         }
     }
 
-    /// It has changed. True if it is to be looked at: what it asks for, or its status, is not what
-    /// was known.
-    pub fn update(&mut self, object: &Value) -> bool {
+    /// It has changed. True if it is to be looked at: what it asks for, or what is ours of its
+    /// status, is not what was known.
+    /// With `is_anew`, its version does not count.
+    pub fn update(&mut self, object: &Value, now: OffsetDateTime, is_anew: bool) -> bool {
         let version = text(object, "resourceVersion");
-        if version == self.version || is_older(Some(&version), &self.version) {
+        if !is_anew && (version == self.version || is_older(Some(&version), &self.version)) {
             return false;
         }
         self.version = version;
         let status = &object["status"];
-        let is_intended = |fields: &Map<String, Value>| fields.iter().all(|(name, value)| status[name] == *value);
-        let is_told = self.status == *status || self.intended.as_object().is_some_and(is_intended);
+        let is_as_before = has_ours(status, &self.status) && has_ours(&self.status, status);
+        let is_told = is_as_before || !self.intended.is_null() && has_ours(status, &self.intended);
         self.status = status.clone();
         let is_same = self.uid == text(object, "uid")
             && self.prepared.generation == object["metadata"]["generation"].as_i64().unwrap_or_default()
             && self.prepared.is_at_rest == is_at_rest(object);
         if !is_same {
-            let inputs = self.inputs;
-            *self = Self { inputs, ..Self::new(object) };
+            let Self { inputs, ran_at, seen_in, .. } = *self;
+            *self = Self { inputs, ran_at, seen_in, ..Self::new(object) };
+        } else if !is_told {
+            self.contest.seen(writer(&object["metadata"]), now);
         }
         !(is_told && is_same)
     }
@@ -113,6 +132,15 @@ fn prepare(object: &Value) -> (Prepared, Option<String>) {
             prepared.is_at_rest = is_at_rest(object);
             (prepared, Some(error.to_string()))
         }
+    }
+}
+
+/// However they nest, each is an object or an entry of a list.
+fn rules(spec: &Value) -> usize {
+    match spec {
+        Value::Object(fields) => fields.values().map(rules).fold(1, usize::saturating_add),
+        Value::Array(items) => items.iter().map(rules).fold(1, usize::saturating_add),
+        _ => 1,
     }
 }
 

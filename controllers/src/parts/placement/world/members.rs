@@ -1,22 +1,39 @@
 //! Clusters and sets: which Placements can see one.
 
+use std::sync::Arc;
+
 use placement::objects::{ManagedCluster, ManagedClusterSet};
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Known, Woken, World};
 use crate::wakes::Key;
 
 /// A set, and what it says of its members, to tell when that changes.
 pub struct Set {
-    pub set: ManagedClusterSet,
+    pub set: Arc<ManagedClusterSet>,
     selector: Value,
+}
+
+/// What each write of an object changes, whatever it says.
+const OF_A_WRITE: [&str; 3] = ["resourceVersion", "generation", "managedFields"];
+
+fn is_same_to_see(before: &Value, after: &Value) -> bool {
+    let (Some(before), Some(after)) = (before.as_object(), after.as_object()) else { return before == after };
+    let has_all_of = |a: &Map<String, Value>, b: &Map<String, Value>, but: &[&str]| {
+        let mut all = a.iter().filter(|(name, _)| !but.contains(&name.as_str()));
+        all.all(|(name, value)| b.get(name) == Some(value))
+    };
+    let is_same = |a, b, but: &[&str]| has_all_of(a, b, but) && has_all_of(b, a, but);
+    let metadata = |object: &Map<String, Value>| object.get("metadata").and_then(Value::as_object).cloned();
+    let (metadata, other) = (metadata(before).unwrap_or_default(), metadata(after).unwrap_or_default());
+    is_same(before, after, &["metadata"]) && is_same(&metadata, &other, &OF_A_WRITE)
 }
 
 // === impl World ===
 
 impl World {
     pub(super) fn put_cluster(&mut self, object: Value) -> Woken {
-        let cluster = ManagedCluster::from(object);
+        let cluster = Arc::new(ManagedCluster::from(object));
         let name = cluster.name.clone();
         let before = self.clusters.insert(name.clone(), cluster);
         let Some(after) = self.clusters.get(&name) else { return Woken::new() };
@@ -25,7 +42,7 @@ impl World {
             return self.seeing(&[before, after], |_| true);
         }
         // Only expressions see the rest of it.
-        if before.object() == after.object() {
+        if is_same_to_see(before.object(), after.object()) {
             return Woken::new();
         }
         self.seeing(&[after], Known::has_expressions)
@@ -37,7 +54,7 @@ impl World {
     }
 
     pub(super) fn put_set(&mut self, object: &Value) -> Woken {
-        let set = ManagedClusterSet::from(object.clone());
+        let set = Arc::new(ManagedClusterSet::from(object.clone()));
         let selector = object["spec"]["clusterSelector"].clone();
         let name = set.name.clone();
         let before = self.sets.insert(name.clone(), Set { set, selector });

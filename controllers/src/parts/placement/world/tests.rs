@@ -87,6 +87,11 @@ fn only_expressions_see_all_of_a_cluster() {
     hub.put(Of::Placement, placement("two", "cel", &json!({"predicates": [expression]})));
     let mut beats = cluster("c-a", "a");
     beats["status"] = json!({"version": {"kubernetes": "v1.35"}});
+    assert_eq!(hub.put(Of::Cluster, beats.clone()), ["two/cel"]);
+    beats["metadata"]["generation"] = 7.into();
+    beats["metadata"]["managedFields"] = json!([{"manager": "m"}]);
+    assert!(hub.put(Of::Cluster, beats.clone()).is_empty(), "what every write changes");
+    beats["metadata"]["annotations"] = json!({"a": "b"});
     assert_eq!(hub.put(Of::Cluster, beats), ["two/cel"]);
 }
 
@@ -186,10 +191,39 @@ fn what_is_older_than_our_own_write_is_not_looked_at() {
 }
 
 #[test]
+fn what_a_list_says_counts_whatever_its_version() {
+    let mut hub = Hub::filled();
+    let at = |name: &str, version: &str, clusters: &[&str]| {
+        let mut object = decision(name, "all", clusters, MANAGER);
+        object["metadata"]["resourceVersion"] = version.into();
+        object
+    };
+    let key = |name: &str| ("one".to_owned(), name.to_owned());
+    for name in ["d1", "d2"] {
+        hub.world.put(Of::Decision, at(name, "100", &["c-a"]), NOW);
+    }
+    // The hub was restored from an older copy.
+    hub.world.begin_list(Of::Decision);
+    hub.world.put(Of::Decision, at("d2", "101", &["c-b"]), NOW);
+    hub.world.put(Of::Decision, at("d3", "102", &[]), NOW);
+    assert!(!hub.world.put_listed(Of::Decision, at("d1", "50", &[]), NOW).is_empty());
+    assert!(hub.world.put_listed(Of::Decision, at("d2", "50", &[]), NOW).is_empty(), "written since it began");
+    assert!(hub.world.held(&key("d1")).unwrap().clusters.is_empty());
+    assert_eq!(hub.world.held(&key("d2")).unwrap().clusters, ["c-b"]);
+    assert_eq!(hub.world.unlisted(Of::Decision, &HashSet::from([key("d1")])), [] as [Key; 0], "both were written");
+    hub.world.begin_list(Of::Decision);
+    assert_eq!(hub.world.unlisted(Of::Decision, &HashSet::from([key("d1"), key("d2")])), [key("d3")]);
+    let mut own = placement("one", "all", &json!({"numberOfClusters": 1}));
+    (own["metadata"]["generation"], own["metadata"]["resourceVersion"]) = (2.into(), "1".into());
+    hub.world.begin_list(Of::Placement);
+    assert!(!hub.world.put_listed(Of::Placement, own, NOW).is_empty());
+}
+
+#[test]
 fn what_we_write_ourselves_is_no_news() {
     let mut hub = Hub::filled();
     let key = ("one".to_owned(), "all-decision-1".to_owned());
-    hub.world.begin(&key);
+    hub.world.begin(&key, Some(&["c-a".to_owned()]));
     assert!(hub.put(Of::Decision, decision("all-decision-1", "all", &[], MANAGER)).is_empty(), "created");
     assert!(hub.put(Of::Decision, decision("all-decision-1", "all", &["c-a"], MANAGER)).is_empty(), "listed");
     let by_hand = decision("all-decision-1", "all", &[], "kubectl-edit");
@@ -221,6 +255,51 @@ fn who_else_writes_is_known_by_the_managed_fields() {
     changed["metadata"]["generation"] = 2.into();
     hub.put(Of::Placement, changed);
     assert_eq!(other(&hub), None, "somebody cares for the Placement");
+}
+
+#[test]
+fn a_status_that_others_write_is_not_fought_over() {
+    let mut hub = Hub::filled();
+    let key = ("one".to_owned(), "all".to_owned());
+    let told = |number: u64, manager: &str, more: &[Value]| {
+        let mut object = placement("one", "all", &json!({}));
+        object["status"] = json!({"numberOfSelectedClusters": number, "conditions": more});
+        object["metadata"]["managedFields"] =
+            json!([{"manager": manager, "time": "1", "fieldsV1": {"f:status": {"f:conditions": {}}}}]);
+        object
+    };
+    hub.world.placement_mut(&key).unwrap().intended = json!({"numberOfSelectedClusters": 1, "conditions": []});
+    assert!(hub.put(Of::Placement, told(1, MANAGER, &[])).is_empty(), "our own");
+    let theirs = [json!({"type": "Theirs", "status": "True"})];
+    assert!(hub.put(Of::Placement, told(1, "friend", &theirs)).is_empty(), "a condition of theirs");
+    let contest = |hub: &Hub| {
+        let contest = &hub.world.placement(&key).unwrap().contest;
+        (contest.wait(NOW).is_some(), contest.other(NOW).map(|(other, _)| other.to_owned()))
+    };
+    assert_eq!(hub.put(Of::Placement, told(2, "kubectl-edit", &[])), ["one/all"]);
+    assert_eq!(contest(&hub), (false, None), "put back at once");
+    hub.put(Of::Placement, told(3, "kubectl-edit", &[]));
+    assert_eq!(contest(&hub), (true, None), "then later");
+    hub.put(Of::Placement, told(4, "upstream", &[]));
+    assert_eq!(contest(&hub).1.as_deref(), Some("upstream"), "and another controller is left alone");
+}
+
+#[test]
+fn a_list_without_another_manager_is_not_ours_by_that() {
+    let mut hub = Hub::filled();
+    let key = ("one".to_owned(), "all-decision-1".to_owned());
+    hub.world.begin(&key, Some(&["c-a".to_owned(), "c-b".to_owned()]));
+    hub.put(Of::Decision, decision("all-decision-1", "all", &["c-a", "c-b"], MANAGER));
+    hub.world.end(&key);
+    let mut removed = decision("all-decision-1", "all", &[], MANAGER);
+    removed["metadata"]["managedFields"] = json!([{}]);
+    removed["status"] = Value::Null;
+    assert_eq!(hub.put(Of::Decision, removed), ["one/all"], "its status was removed");
+    let sent = decision("all-decision-1", "all", &["c-a", "c-b"], MANAGER);
+    assert!(hub.put(Of::Decision, sent.clone()).is_empty(), "ours, though its call ended before");
+    let forged = decision("all-decision-1", "all", &["c-a"], MANAGER);
+    assert_eq!(hub.put(Of::Decision, forged), ["one/all"], "by somebody who calls himself as we do");
+    assert!(hub.world.placement(&("one".into(), "all".into())).unwrap().contest.wait(NOW).is_some());
 }
 
 #[test]

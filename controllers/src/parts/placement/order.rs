@@ -1,0 +1,133 @@
+//! In which order decisions are written: whoever reads meanwhile finds a cluster twice rather than
+//! not at all, for a workload is deleted from a cluster that no decision names.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+use super::plan::Change;
+
+/// A write of the change at `index`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Write {
+    pub index: usize,
+    /// It takes what it gains and loses nothing yet; another write of it follows.
+    pub is_widening: bool,
+    /// Changes that take what this one loses. Unless all of them were written, it is not to be.
+    pub after: Vec<usize>,
+}
+
+/// All writes, in waves: each needs no more than what was written in waves before.
+///
+/// A change that loses a cluster to another comes after that one. Where such go round in a circle,
+/// one of them is written twice, and meanwhile has more clusters than it will have.
+pub fn waves(changes: &[Change]) -> Vec<Vec<Write>> {
+    let mut needs = needs(changes);
+    let mut written: HashSet<usize> = HashSet::new();
+    let mut left: BTreeSet<usize> = (0..changes.len()).collect();
+    let mut waves = Vec::new();
+    while !left.is_empty() {
+        let free: Vec<usize> = left.iter().copied().filter(|index| needs[*index].is_subset(&written)).collect();
+        let mut wave = Vec::new();
+        for index in &free {
+            left.remove(index);
+            let after = std::mem::take(&mut needs[*index]).into_iter().collect();
+            wave.push(Write { index: *index, is_widening: false, after });
+        }
+        if let Some(index) = left.iter().copied().find(|index| free.is_empty() && !written.contains(index)) {
+            wave.push(Write { index, is_widening: true, after: Vec::new() });
+        }
+        written.extend(wave.iter().map(|write| write.index));
+        waves.push(wave);
+    }
+    waves
+}
+
+/// By index: the changes that have to come before.
+fn needs(changes: &[Change]) -> Vec<HashSet<usize>> {
+    let mut takers: HashMap<&str, usize> = HashMap::new();
+    for (index, change) in changes.iter().enumerate() {
+        let before: HashSet<&str> = change.before.iter().map(String::as_str).collect();
+        let gained = change.list.iter().flatten().map(String::as_str).filter(|name| !before.contains(name));
+        takers.extend(gained.map(|name| (name, index)));
+    }
+    let of = |change: &Change| -> HashSet<usize> {
+        let Some(list) = &change.list else { return HashSet::new() };
+        let after: HashSet<&str> = list.iter().map(String::as_str).collect();
+        let lost = change.before.iter().map(String::as_str).filter(|name| !after.contains(name));
+        lost.filter_map(|name| takers.get(name).copied()).collect()
+    };
+    changes.iter().map(of).collect()
+}
+
+// === impl Change ===
+
+impl Change {
+    /// Its list for a write that loses nothing yet.
+    pub fn widened(&self) -> Option<Vec<String>> {
+        let list = self.list.as_ref()?;
+        let both: BTreeSet<&String> = self.before.iter().chain(list).collect();
+        Some(both.into_iter().cloned().collect())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn change(before: &[&str], after: &[&str]) -> Change {
+        let names = |all: &[&str]| all.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+        Change {
+            name: String::new(),
+            version: (!before.is_empty()).then(|| "1".to_owned()),
+            before: names(before),
+            metadata: None,
+            list: Some(names(after)),
+        }
+    }
+
+    /// At no time, whatever fails from some wave on, is a cluster nowhere that is to stay.
+    fn check(changes: &[Change]) {
+        let stays: HashSet<&String> = changes.iter().flat_map(|change| change.list.iter().flatten()).collect();
+        let had: HashSet<&String> = changes.iter().flat_map(|change| &change.before).collect();
+        let mut now: Vec<Vec<String>> = changes.iter().map(|change| change.before.clone()).collect();
+        let mut written = HashSet::new();
+        for wave in waves(changes) {
+            assert!(!wave.is_empty(), "it ends");
+            for write in &wave {
+                assert!(write.after.iter().all(|needed| written.contains(needed)), "{write:?}");
+                let change = &changes[write.index];
+                let list = if write.is_widening { change.widened() } else { change.list.clone() };
+                now[write.index] = list.unwrap();
+                for name in stays.intersection(&had) {
+                    assert!(now.iter().flatten().any(|one| one == *name), "{name} is nowhere");
+                }
+            }
+            written.extend(wave.iter().map(|write| write.index));
+        }
+        let lists: Vec<_> = changes.iter().map(|change| change.list.clone().unwrap()).collect();
+        assert_eq!(now, lists);
+    }
+
+    #[test]
+    fn what_others_take_is_lost_only_then() {
+        let shrinks = change(&["a", "b", "c"], &["a"]);
+        check(&[shrinks, change(&[], &["b"]), change(&[], &["c"])]);
+        // One more in front moves all by one.
+        let by_one = [change(&["b", "c"], &["a", "b"]), change(&["d", "e"], &["c", "d"]), change(&[], &["e"])];
+        check(&by_one);
+        assert_eq!(waves(&by_one).iter().map(Vec::len).sum::<usize>(), 3, "nothing twice");
+        // One less.
+        check(&[change(&["a", "b"], &["b", "c"]), change(&["c", "d"], &["d"])]);
+    }
+
+    #[test]
+    fn those_that_change_places_meet() {
+        let swap = [change(&["a"], &["b"]), change(&["b"], &["c"]), change(&["c"], &["a"]), change(&["x"], &["y"])];
+        check(&swap);
+        assert_eq!(waves(&swap).iter().map(Vec::len).sum::<usize>(), 5, "one of them twice");
+    }
+
+    #[test]
+    fn what_is_independent_goes_at_once() {
+        assert_eq!(waves(&[change(&[], &["a"]), change(&["b"], &[]), change(&["c"], &["d"])]).len(), 1);
+    }
+}

@@ -1,0 +1,68 @@
+//! What one run looks at, apart from the world: that goes on meanwhile.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use placement::index::{Decisions, Scores};
+use placement::objects::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
+use placement::{Input, Prepared};
+use time::OffsetDateTime;
+
+use super::{Known, World};
+use crate::parts::placement::status::decided_generation;
+
+pub struct Snapshot {
+    /// How often something had changed that it depends on.
+    pub inputs: u64,
+    placement: Arc<Prepared>,
+    bindings: Vec<ManagedClusterSetBinding>,
+    sets: Vec<Arc<ManagedClusterSet>>,
+    clusters: Vec<Arc<ManagedCluster>>,
+    scores: Arc<Scores>,
+    decisions: Arc<Decisions>,
+    decided_generation: Option<i64>,
+}
+
+// === impl World ===
+
+impl World {
+    pub fn snapshot(&self, known: &Known) -> Snapshot {
+        let bindings = self.bindings.get(&known.key.0).into_iter().flat_map(BTreeMap::values);
+        let sets = bindings.clone().filter_map(|binding| Some(Arc::clone(&self.sets.get(&binding.name)?.set)));
+        Snapshot {
+            inputs: known.inputs,
+            placement: Arc::clone(&known.prepared),
+            sets: sets.collect(),
+            bindings: bindings.cloned().collect(),
+            clusters: self.clusters.values().cloned().collect(),
+            scores: Arc::clone(&self.scores),
+            decisions: Arc::clone(&self.decisions),
+            decided_generation: decided_generation(&known.status),
+        }
+    }
+}
+
+// === impl Snapshot ===
+
+impl Snapshot {
+    /// Whether what it asks for is what it was. All else may have changed: then it runs again.
+    pub fn is_of(&self, known: &Known) -> bool {
+        Arc::ptr_eq(&self.placement, &known.prepared)
+    }
+
+    pub fn with_input<T>(&self, now: OffsetDateTime, run: impl FnOnce(&Input<'_>) -> T) -> T {
+        let sets: Vec<_> = self.sets.iter().map(Arc::as_ref).collect();
+        let bindings: Vec<_> = self.bindings.iter().collect();
+        let clusters: Vec<_> = self.clusters.iter().map(Arc::as_ref).collect();
+        run(&Input {
+            placement: &self.placement,
+            sets: &sets,
+            bindings: &bindings,
+            clusters: &clusters,
+            scores: &self.scores,
+            decisions: &self.decisions,
+            decided_generation: self.decided_generation,
+            now,
+        })
+    }
+}
