@@ -66,8 +66,8 @@ pub struct Answered {
 /// Parameters that mean something for one member only: pages, and versions.
 const OF_ONE: [&str; 5] = ["limit", "continue", "resourceVersion", "resourceVersionMatch", "sendInitialEvents"];
 
-/// Of the caller's headers, those that are each member's too: who asks, on which way, and as part of
-/// what. Any other may speak of a body that is not sent on, or of one member's answer.
+/// Of the caller's headers, those that are each member's too: who asks, on which way, and as part
+/// of what. Any other may speak of a body that is not sent on, or of one member's answer.
 const OF_ALL: [&str; 6] = ["user-agent", "via", "x-forwarded-for", "traceparent", "tracestate", "audit-id"];
 
 /// The request without what is for one member only. JSON alone can be merged.

@@ -28,8 +28,8 @@ pub use self::refused::Refused;
 /// Longest body, in bytes: as values in memory it is thirty times as large.
 pub const LONGEST: usize = 128 << 10;
 
-/// Most values in a body: each takes some hundred bytes. A Cluster with all that Karmada reports has
-/// a few thousand.
+/// Most values in a body: each takes some hundred bytes. A Cluster with all that Karmada reports
+/// has a few thousand.
 const MOST_VALUES: usize = 16 << 10;
 
 /// What is written: the object, or its `status` alone.
