@@ -5,15 +5,16 @@
 //! not reach are left out without a word; those that did not answer are named in a `Warning`.
 
 mod ask;
+mod room;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use api::accept::{self, Shape};
+use api::accept::{self, Representation, Shape};
+use api::access::Attributes;
 use api::cluster_name::ClusterName;
 use api::karmada::CLUSTERS;
-use api::karmada_cluster::merge::Merged;
+use api::karmada_cluster::merge::{Asked, Head, Merged, marked};
 use api::route::EveryRoute;
 use api::status::{Details, Reason, Status};
 use auth::Permit;
@@ -22,8 +23,11 @@ use futures_util::StreamExt as _;
 use futures_util::stream::iter;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, WARNING, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use tokio::task::yield_now;
+use tokio::time::Instant;
 
 use self::ask::{Answered, Asking, Outcome};
+use self::room::Room;
 use crate::body::ResponseBody;
 use crate::connection::Connection;
 use crate::error::Error;
@@ -34,19 +38,12 @@ use crate::request_body::RequestBody;
 const AT_ONCE: usize = 32;
 /// A member that has not answered whole by then is missing.
 const WITHIN: Duration = Duration::from_secs(10);
-/// What all answers may have together, in bytes.
-const LARGEST: usize = 64 << 20;
+/// After this, no member is waited for: those not asked yet are missing.
+const ALL_WITHIN: Duration = Duration::from_secs(50);
+/// Reviews may take this much longer; then the request fails.
+const LAST: Duration = Duration::from_secs(10);
 /// Clusters named in warnings; of others, the number.
 const MOST_NAMED: usize = 32;
-
-/// What answers may still have, in bytes; what they have is held for the request.
-struct Room {
-    left: AtomicUsize,
-    account: Account,
-}
-
-/// An answer, and its part of the merged one.
-const COPIES: usize = 2;
 
 /// What came of all members.
 #[derive(Default)]
@@ -67,6 +64,9 @@ pub async fn serve(
 ) -> Result<Response<ResponseBody>, Error> {
     let shape = if route.is_list { Shape::List } else { Shape::Object };
     let form = accept::representation(request.headers(), shape).map_err(|_| Error::NotAcceptable)?;
+    let head = ask::head(route, request, form)?;
+    let until = Instant::now() + ALL_WITHIN;
+    let _place = connection.gateway().limits.every.enter(permit.user()).map_err(Error::Status)?;
     let snapshot = connection.gateway().clusters.snapshot();
     if !snapshot.is_listed() {
         return Err(Error::ClustersUnknown);
@@ -74,8 +74,8 @@ pub async fn serve(
     let mut names: Vec<ClusterName> = snapshot.ready().iter().map(|cluster| cluster.name().clone()).collect();
     names.extend(snapshot.unconvertible().cloned());
     drop(snapshot);
-    let room = Room { left: AtomicUsize::new(LARGEST), account: account.clone() };
-    let asking = Asking { connection, route, permit, account, room: &room, head: ask::head(route, request, form)? };
+    let room = Room::new(names.len(), account);
+    let asking = Asking { connection, route, permit, account, room: &room, head, until };
     let asked = iter(names).map(|name| async { (asking.one(&name).await, name) }).buffer_unordered(AT_ONCE);
     let mut gathered = Gathered::default();
     let mut asked = Box::pin(asked);
@@ -84,28 +84,50 @@ pub async fn serve(
             Outcome::Found(answer) => gathered.found.push((name, answer)),
             Outcome::Missing(why) => gathered.missing.push((name, why)),
             Outcome::Nothing => {}
-            Outcome::TooLarge => return Err(too_large()),
             Outcome::Unreviewed(error) => return Err(error),
         }
     }
     drop(asked);
     gathered.found.sort_by(|(one, _), (other, _)| one.cmp(other));
-    gathered.answer(route.is_list)
+    gathered.answer(asked_for(route, form)).await
 }
 
-fn too_large() -> Error {
+/// The list that is asked for; `None` for one object.
+fn asked_for(route: &EveryRoute<'_>, form: Representation) -> Option<Asked> {
+    if !route.is_list {
+        return None;
+    }
+    let of_meta =
+        |kind, version: accept::MetaVersion| Asked { kind: Some(kind), api_version: version.api_version().into() };
+    Some(match (form, route.asks.attributes()) {
+        (Representation::Table(version), _) => of_meta("Table", version),
+        (Representation::Metadata(version), _) => of_meta("PartialObjectMetadataList", version),
+        (Representation::Json, Attributes::Resource(asked)) if !asked.group.is_empty() => {
+            Asked { kind: None, api_version: format!("{}/{}", asked.group, asked.version) }
+        }
+        (Representation::Json, Attributes::Resource(asked)) => {
+            Asked { kind: None, api_version: asked.version.into_owned() }
+        }
+        (Representation::Json, _) => Asked { kind: None, api_version: String::new() },
+    })
+}
+
+fn took_too_long() -> Error {
     Error::Status(Box::new(Status::new(
-        StatusCode::PAYLOAD_TOO_LARGE,
-        Reason::RequestEntityTooLarge,
-        format!("the answers of all clusters are larger than {} MiB: ask for less, with a selector", LARGEST >> 20),
+        StatusCode::GATEWAY_TIMEOUT,
+        Reason::Timeout,
+        format!("who may ask which cluster was not known within {} s", (ALL_WITHIN + LAST).as_secs()),
     )))
 }
 
 // === impl Gathered ===
 
 impl Gathered {
-    fn answer(mut self, is_list: bool) -> Result<Response<ResponseBody>, Error> {
-        let (body, content_type) = if is_list { (self.merged()?, json()) } else { self.only()? };
+    async fn answer(mut self, asked: Option<Asked>) -> Result<Response<ResponseBody>, Error> {
+        let (body, content_type) = match asked {
+            Some(asked) => (self.merged(&asked).await?, json()),
+            None => self.only()?,
+        };
         let mut response = Response::new(ResponseBody::full(body));
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, content_type);
@@ -115,18 +137,27 @@ impl Gathered {
         Ok(response)
     }
 
-    fn merged(&mut self) -> Result<Bytes, Error> {
-        let mut merged = Merged::default();
+    async fn merged(&mut self, asked: &Asked) -> Result<Bytes, Error> {
+        let mut lists = Vec::new();
         for (cluster, answer) in std::mem::take(&mut self.found) {
-            if let Err(why) = merged.add(cluster.as_str(), &answer.body) {
+            match Head::read(&answer.body, asked) {
+                Ok(head) => lists.push((cluster, head, answer.body)),
+                Err(why) => self.missing.push((cluster, why.to_string())),
+            }
+            // A large answer takes its core for a while: others come in between.
+            yield_now().await;
+        }
+        let Some(head) = Head::most_common(lists.iter().map(|(_, head, _)| head)).cloned() else {
+            return Err(if self.missing.is_empty() { Error::NotFound } else { self.nobody() });
+        };
+        let mut merged = Merged::new(head, lists.iter().map(|(.., body)| body.len()).sum());
+        for (cluster, head, body) in lists {
+            if let Err(why) = merged.add(cluster.as_str(), &head, &body) {
                 self.missing.push((cluster, why.to_string()));
             }
+            yield_now().await;
         }
-        match merged.document() {
-            Some(document) => Ok(document.into()),
-            None if self.missing.is_empty() => Err(Error::NotFound),
-            None => Err(self.nobody()),
-        }
+        Ok(merged.document().into())
     }
 
     /// The one member's answer.
@@ -137,7 +168,15 @@ impl Gathered {
                 Reason::NotFound,
                 format!("no cluster that could be asked has this object{}", self.unasked()),
             )))),
-            1 => Ok(self.found.pop().map_or_else(|| (Bytes::new(), json()), |(_, it)| (it.body, it.content_type))),
+            1 => Ok(self.found.pop().map_or_else(
+                || (Bytes::new(), json()),
+                |(cluster, it)| {
+                    // What is no object, such as a log, is passed on as it is.
+                    let is_json = it.content_type.as_bytes().starts_with(b"application/json");
+                    let marked = is_json.then(|| marked(cluster.as_str(), &it.body)).flatten();
+                    (marked.map_or(it.body, Bytes::from), it.content_type)
+                },
+            )),
             _ => {
                 let names: Vec<_> = self.found.iter().map(|(name, _)| name.as_str()).collect();
                 let message = format!("conflict resource, exist in more than one cluster: {}", names.join(","));
@@ -176,24 +215,4 @@ impl Gathered {
 
 fn json() -> HeaderValue {
     HeaderValue::from_static("application/json")
-}
-
-// === impl Room ===
-
-impl Room {
-    /// Takes `bytes`, if there is as much room.
-    fn take(&self, bytes: usize) -> bool {
-        let fits = |left: usize| left.checked_sub(bytes);
-        let is_taken = self.left.fetch_update(Ordering::Relaxed, Ordering::Relaxed, fits).is_ok();
-        if is_taken {
-            self.account.take(COPIES * bytes);
-        }
-        is_taken
-    }
-}
-
-impl Drop for Room {
-    fn drop(&mut self) {
-        self.account.give(COPIES * (LARGEST - self.left.load(Ordering::Relaxed)));
-    }
 }

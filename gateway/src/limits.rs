@@ -7,6 +7,7 @@
 //! must not turn the others away.
 
 mod loads;
+mod places;
 pub mod reports;
 
 use std::sync::Arc;
@@ -24,6 +25,7 @@ use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
 pub use self::loads::Loads;
+pub use self::places::Places;
 
 /// The group that is never turned away: whoever has to repair things must get in.
 const EXEMPT: &str = "system:masters";
@@ -75,6 +77,12 @@ pub struct Load([AtomicUsize; 2]);
 pub struct Limits {
     caps: Caps,
     users: Loads,
+    /// Requests for all clusters at once.
+    pub every: Places,
+    /// Writes of Clusters, from their bodies on.
+    pub writes: Places,
+    /// Of writes of Clusters: they take nothing from reports of health.
+    pub writers: reports::Permits,
     /// As [`REASONS`].
     rejected: [[Counter; 2]; 2],
 }
@@ -86,6 +94,13 @@ pub type Slot = Permit<Load>;
 struct ReasonLabels {
     reason: &'static str,
 }
+
+/// Requests for all clusters: each holds up to three times 64 MiB.
+const MOST_OF_ALL: usize = 16;
+const MOST_OF_ALL_PER_USER: usize = 2;
+/// Writes of Clusters, with those whose body still arrives.
+const WRITES: usize = 64;
+const WRITES_PER_USER: usize = 2;
 
 /// By cluster and user, then by kind.
 const REASONS: [[&str; 2]; 2] = [["cluster", "cluster_long"], ["user", "user_long"]];
@@ -118,7 +133,17 @@ impl Limits {
             rejected.clone(),
         );
         let counter = |reason| rejected.get_or_create_owned(&ReasonLabels { reason });
-        Self { caps, users: Loads::default(), rejected: REASONS.map(|reasons| reasons.map(counter)) }
+        let every = Places::new("requests for all clusters", MOST_OF_ALL, MOST_OF_ALL_PER_USER);
+        let writes = Places::new("writes of clusters", WRITES, WRITES_PER_USER);
+        let writers = reports::Permits::default();
+        Self {
+            caps,
+            users: Loads::default(),
+            every,
+            writes,
+            writers,
+            rejected: REASONS.map(|reasons| reasons.map(counter)),
+        }
     }
 
     /// A permit among the requests of `user`; `None` where nothing limits them.

@@ -7,6 +7,7 @@ use api::cluster_name::ClusterName;
 use api::route::ProxyRoute;
 use auth::{Authenticator, Authorizer, User};
 use net::drain::Drain;
+use register::naming::Template;
 use telemetry::logs::LogLevel;
 use telemetry::metrics::Metrics as Exposition;
 use telemetry::readiness::Readiness;
@@ -68,6 +69,8 @@ pub struct Settings {
     pub upgrade_verb: Verb,
     /// Whether proxied requests are reviewed a second time, as what they are for the member.
     pub authorize_subpath: bool,
+    /// What clusters that are registered here may be called.
+    pub cluster_names: Template,
     /// HTTP/2 streams per client connection.
     pub max_streams: u32,
 }

@@ -238,3 +238,8 @@ spec:
 {{- end }}
 {{- end }}
 {{- end }}
+
+{{/* Names of this chart's Secrets, which no cluster may have. */}}
+{{- define "cluster-gateway.reservedNames" -}}
+{{ include "cluster-gateway.fullname" . }},tunnel-agent{{ with .Values.tls.existingSecret }},{{ . }}{{ end }}{{ with .Values.tls.secretName }},{{ . }}{{ end }}
+{{- end }}

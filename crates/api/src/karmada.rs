@@ -25,6 +25,10 @@ pub const ZONE_DELIMITER: &str = "__";
 /// Annotation of a cluster's Secret: JSON of what a Cluster says beyond it.
 pub const ANNOTATION: &str = "cluster.core.oam.dev/karmada-cluster";
 
+/// Annotation of a cluster's Secret: the cluster was created by Karmada's API (`true`), and may be
+/// given another address by it.
+pub const CREATED_ANNOTATION: &str = "cluster.core.oam.dev/karmada-created";
+
 /// The group of a resource that is served here.
 pub fn group_of(resource: &str) -> &'static str {
     if resource == CLUSTERS { GROUP } else { crate::GROUP }

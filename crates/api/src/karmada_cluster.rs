@@ -8,6 +8,7 @@ mod kept;
 pub mod merge;
 mod problem;
 mod spec;
+mod text;
 
 pub use self::kept::MOST_KEPT;
 pub use self::spec::{SecretRef, Spec, Taint};

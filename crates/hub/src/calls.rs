@@ -37,6 +37,7 @@ const LISTS: usize = 8;
 pub struct Hub {
     calls: Client,
     watches: Client,
+    namespace: Arc<str>,
     /// Path of the collection of Secrets.
     secrets: Arc<str>,
     permits: Arc<Semaphore>,
@@ -64,12 +65,18 @@ impl Hub {
         Self {
             calls,
             watches,
+            namespace: namespace.into(),
             secrets: format!("/api/v1/namespaces/{namespace}/secrets").into(),
             permits: Arc::new(Semaphore::new(CALLS)),
             lists: Arc::new(Semaphore::new(LISTS)),
             watching: Watches::new(),
             meter: None,
         }
+    }
+
+    /// Where the clusters' Secrets are.
+    pub fn namespace(&self) -> &str {
+        &self.namespace
     }
 
     /// The same hub, with the same limits, whose answers are told to `meter`.

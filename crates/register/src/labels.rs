@@ -9,7 +9,7 @@ use api::selector::label::{is_key, is_value};
 
 /// Labels of an object that are taken. People have ten; each is in the gateway's memory, and in
 /// every answer about clusters.
-const MOST: usize = 64;
+pub const MOST: usize = 64;
 
 /// Domains whose labels are not taken, with all below them.
 const KEPT_OUT: [&str; 9] = [

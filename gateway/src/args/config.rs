@@ -89,6 +89,7 @@ fn settings(args: &Args) -> Settings {
             UpgradeVerb::Get => Verb::Get,
         },
         authorize_subpath: args.authorization.authorize_proxy_subpath,
+        cluster_names: args.dialects.cluster_names(),
         max_streams: args.serving.http2_max_streams_per_connection,
     }
 }

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use api::route::Served;
 use clap::{Args as Group, ValueEnum};
+use register::naming::Template;
 
 use crate::exchange::Forwarded;
 
@@ -29,6 +30,11 @@ pub struct Dialects {
     /// or `system:unauthenticated` if the member adds that group itself
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub karmada_forward_all_groups: bool,
+    /// Names that nobody can give a new cluster by Karmada's API, nor one that begins with one of
+    /// them and a '-', since other Secrets of the clusters' namespace have such; repeatable. As the
+    /// flag of the controllers
+    #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "cluster-gateway,tunnel-agent")]
+    pub reserved_names: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -48,6 +54,11 @@ impl Dialects {
 
     pub(super) fn forwarded(&self) -> Forwarded {
         if self.karmada_forward_all_groups { Forwarded::Everything } else { Forwarded::Permitted }
+    }
+
+    /// What new clusters may be called.
+    pub(super) fn cluster_names(&self) -> Template {
+        Template::default().without(&self.reserved_names)
     }
 
     /// What the operator should know about what was given.

@@ -10,12 +10,14 @@ use api::karmada::{CLUSTERS, GROUP, VERSION};
 use api::route::{Dialect, EveryRoute, ProxyRoute};
 use auth::{AuthorizationError, Permit};
 use bytes::{Bytes, BytesMut};
-use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE, IF_MATCH, IF_NONE_MATCH, RANGE};
+use http::header::{ACCEPT, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
+use http_body::Body as _;
 use http_body_util::BodyExt as _;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout_at};
 
-use super::{Room, WITHIN, json};
+use super::room::Room;
+use super::{LAST, WITHIN, json, took_too_long};
 use crate::body::ResponseBody;
 use crate::clusters::Cluster;
 use crate::connection::Connection;
@@ -40,6 +42,8 @@ pub struct Asking<'a> {
     pub account: &'a Account,
     pub room: &'a Room,
     pub head: Head,
+    /// When no member is waited for any more.
+    pub until: Instant,
 }
 
 /// What came of one member.
@@ -49,8 +53,6 @@ pub enum Outcome {
     Nothing,
     /// It did not say, and why.
     Missing(String),
-    /// There is no room for it.
-    TooLarge,
     /// Whether the caller may know of it is not known: nobody is told anything.
     Unreviewed(Error),
 }
@@ -64,14 +66,24 @@ pub struct Answered {
 /// Parameters that mean something for one member only: pages, and versions.
 const OF_ONE: [&str; 5] = ["limit", "continue", "resourceVersion", "resourceVersionMatch", "sendInitialEvents"];
 
+/// Of the caller's headers, those that are each member's too: who asks, on which way, and as part
+/// of what. Any other may speak of a body that is not sent on, or of one member's answer.
+const OF_ALL: [&str; 6] = ["user-agent", "via", "x-forwarded-for", "traceparent", "tracestate", "audit-id"];
+
 /// The request without what is for one member only. JSON alone can be merged.
 pub fn head(route: &EveryRoute<'_>, request: &Request<RequestBody>, form: Representation) -> Result<Head, Error> {
-    let mut headers = request.headers().clone();
-    for name in [ACCEPT_ENCODING, IF_MATCH, IF_NONE_MATCH, RANGE] {
-        headers.remove(name);
+    if !request.body().is_end_stream() || request.headers().contains_key(TRANSFER_ENCODING) {
+        return Err(Error::BadRequest("a read of all clusters has no body"));
+    }
+    let mut headers = HeaderMap::new();
+    for name in OF_ALL {
+        for value in request.headers().get_all(name) {
+            headers.append(name, value.clone());
+        }
     }
     headers.insert(ACCEPT, HeaderValue::from_static(accepted(form, route.is_list)));
-    let uri = if route.is_list { without_pages(request.uri())? } else { request.uri().clone() };
+    let is_table = matches!(form, Representation::Table(_));
+    let uri = if route.is_list { of_all(request.uri(), is_table)? } else { request.uri().clone() };
     Ok(Head { uri, headers })
 }
 
@@ -95,7 +107,8 @@ fn accepted(form: Representation, is_list: bool) -> &'static str {
     }
 }
 
-fn without_pages(uri: &Uri) -> Result<Uri, Error> {
+/// `uri` without pages. A row without an object could not say whose it is.
+fn of_all(uri: &Uri, is_table: bool) -> Result<Uri, Error> {
     let Some(query) = uri.query() else { return Ok(uri.clone()) };
     if api::query::first(Some(query), "continue").is_some_and(|token| !token.is_empty()) {
         return Err(Error::BadRequest("a list of all clusters has no pages: leave out continue"));
@@ -104,7 +117,11 @@ fn without_pages(uri: &Uri) -> Result<Uri, Error> {
         let named = api::query::pairs(pair).next();
         named.is_none_or(|(name, _)| !OF_ONE.contains(&&*name))
     };
-    let kept: Vec<&str> = query.split('&').filter(is_for_all).collect();
+    let include = |pair| {
+        let is_none = is_table && api::query::pairs(pair).any(|pair| pair == ("includeObject".into(), "None".into()));
+        if is_none { "includeObject=Metadata" } else { pair }
+    };
+    let kept: Vec<&str> = query.split('&').filter(is_for_all).map(include).collect();
     let target = if kept.is_empty() { uri.path().to_owned() } else { format!("{}?{}", uri.path(), kept.join("&")) };
     target.parse().map_err(|_| Error::BadRequest("the query cannot be read"))
 }
@@ -114,28 +131,30 @@ fn without_pages(uri: &Uri) -> Result<Uri, Error> {
 impl Asking<'_> {
     /// Boxed: there are many at once.
     pub async fn one(&self, name: &ClusterName) -> Outcome {
-        match timeout(WITHIN, Box::pin(self.asked(name))).await {
+        let route = ProxyRoute {
+            cluster: name.clone(),
+            asks: self.route.asks.clone(),
+            prefix: self.route.prefix,
+            dialect: Dialect::Karmada,
+        };
+        // What is not known in time must not become a name in a warning.
+        let permit = match timeout_at(self.until + LAST, Box::pin(self.reviewed(&route))).await {
+            Ok(Ok(Some(permit))) => permit,
+            Ok(Ok(None)) => return Outcome::Nothing,
+            Ok(Err(error)) => return Outcome::Unreviewed(error),
+            Err(_) => return Outcome::Unreviewed(took_too_long()),
+        };
+        let within = self.until.min(Instant::now() + WITHIN);
+        match timeout_at(within, Box::pin(self.asked(&route, permit))).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(error)) => Outcome::Missing(error.into_status().message().to_owned()),
+            Err(_) if within == self.until => Outcome::Missing("there was no time left to ask it".to_owned()),
             Err(_) => Outcome::Missing(format!("it did not answer within {} s", WITHIN.as_secs())),
         }
     }
 
-    async fn asked(&self, name: &ClusterName) -> Result<Outcome, Error> {
-        let gateway = self.connection.gateway();
-        let permit = match self.reviewed(name).await {
-            Ok(Some(permit)) => permit,
-            Ok(None) => return Ok(Outcome::Nothing),
-            Err(error) => return Ok(Outcome::Unreviewed(error.into())),
-        };
-        let asks = self.route.asks.clone();
-        let route = ProxyRoute { cluster: name.clone(), asks, prefix: self.route.prefix, dialect: Dialect::Karmada };
-        if gateway.settings.authorize_subpath {
-            match subpath::authorize(gateway, Arc::clone(permit.user()), &route).await {
-                Err(Error::Authorization(AuthorizationError::Forbidden { .. })) => return Ok(Outcome::Nothing),
-                reviewed => reviewed?,
-            }
-        }
+    async fn asked(&self, route: &ProxyRoute<'_>, permit: Permit) -> Result<Outcome, Error> {
+        let (gateway, name) = (self.connection.gateway(), &route.cluster);
         let cluster = match gateway.cluster(name).await {
             Ok(cluster) => cluster,
             Err(error) => return Err(Error::lookup(name, error)),
@@ -145,10 +164,10 @@ impl Asking<'_> {
             limits.of_user(permit.user(), Kind::Short)?,
             limits.of_cluster(name, cluster.load(), permit.user(), Kind::Short)?,
         ];
-        let acting = gateway.acting(&cluster, permit.user(), &route).await;
+        let acting = gateway.acting(&cluster, permit.user(), route).await;
         let acting = acting.map_err(|reason| Cause::Invalid(reason).at(name))?;
         let in_flight = cluster.metrics().request();
-        let call = Call::new(self.connection, Arc::clone(&cluster), &route, permit, acting, self.account);
+        let call = Call::new(self.connection, Arc::clone(&cluster), route, permit, acting, self.account);
         let answered = forward::serve(&call, self.request()).await;
         let code = answered.as_ref().map_or(0, |response| response.status().as_u16());
         let outcome = match answered {
@@ -161,7 +180,8 @@ impl Asking<'_> {
     }
 
     /// The caller's permit for this cluster; `None` if it may not.
-    async fn reviewed(&self, name: &ClusterName) -> Result<Option<Permit>, AuthorizationError> {
+    async fn reviewed(&self, route: &ProxyRoute<'_>) -> Result<Option<Permit>, Error> {
+        let gateway = self.connection.gateway();
         let attributes = Attributes::Resource(ResourceAttributes {
             verb: Verb::Get,
             group: Cow::Borrowed(GROUP),
@@ -169,16 +189,23 @@ impl Asking<'_> {
             resource: Cow::Borrowed(CLUSTERS),
             subresource: Cow::Borrowed("proxy"),
             namespace: None,
-            name: Some(name.shared()),
+            name: Some(route.cluster.shared()),
             field_selector: None,
             label_selector: None,
         });
         let user = Arc::clone(self.permit.user());
-        match self.connection.gateway().authorizer.authorize(user, attributes).await {
-            Ok(permit) => Ok(Some(permit)),
-            Err(AuthorizationError::Forbidden { .. }) => Ok(None),
-            Err(error) => Err(error),
+        let permit = match gateway.authorizer.authorize(user, attributes).await {
+            Ok(permit) => permit,
+            Err(AuthorizationError::Forbidden { .. }) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        if gateway.settings.authorize_subpath {
+            match subpath::authorize(gateway, Arc::clone(permit.user()), route).await {
+                Err(Error::Authorization(AuthorizationError::Forbidden { .. })) => return Ok(None),
+                reviewed => reviewed?,
+            }
         }
+        Ok(Some(permit))
     }
 
     fn request(&self) -> Request<RequestBody> {
@@ -196,12 +223,12 @@ impl Asking<'_> {
             StatusCode::NOT_FOUND => return Ok(Outcome::Nothing),
             code => return Ok(Outcome::Missing(format!("it answered {code}"))),
         }
-        let mut bytes = BytesMut::new();
+        let (mut bytes, mut share) = (BytesMut::new(), self.room.share());
         while let Some(frame) = body.frame().await {
             let Ok(frame) = frame else { return Ok(Outcome::Missing("its answer was cut off".to_owned())) };
             let Ok(data) = frame.into_data() else { continue };
-            if !self.room.take(data.len()) {
-                return Ok(Outcome::TooLarge);
+            if !share.take(data.len()) {
+                return Ok(Outcome::Missing("its answer is too large beside the others'".to_owned()));
             }
             bytes.extend_from_slice(&data);
         }

@@ -21,6 +21,7 @@ const LONG_BODIES: usize = 4;
 pub const SHORT: usize = 64 << 10;
 
 /// Permits for reports.
+#[derive(Debug)]
 pub struct Permits {
     writers: Semaphore,
     long_bodies: Arc<Semaphore>,

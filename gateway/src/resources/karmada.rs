@@ -6,13 +6,13 @@
 mod registration;
 mod written;
 
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use api::accept::Shape;
 use api::cluster_name::ClusterName;
 use api::health_change::unsupported;
 use api::hub_object::SecretObject;
-use api::karmada::CLUSTERS;
+use api::karmada::{CLUSTERS, CREATED_ANNOTATION};
 use api::karmada_cluster::change::{LONGEST, Part, Refused, Sent, Wanted};
 use api::karmada_cluster::cluster::uid;
 use api::route::KarmadaRoute;
@@ -27,6 +27,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use tokio::time::timeout;
 
 use super::clusters::{parsed, read, secret, serve_as};
 use super::kinds::{KarmadaClusters, Kind};
@@ -42,6 +43,12 @@ use crate::request_body::RequestBody;
 const ATTEMPTS: usize = 6;
 /// Warnings of one answer; each names a field.
 const MOST_WARNINGS: usize = 16;
+/// Longest name of a field in a warning, in bytes.
+const LONGEST_WARNED: usize = 256;
+/// Manager of fields that the controllers write: they take what it has for their own.
+const CONTROLLERS: &str = "cluster-gateway-controllers";
+/// For a whole write, its body included.
+const WITHIN: Duration = Duration::from_mins(1);
 
 /// All that is done with `clusters`.
 pub async fn serve(
@@ -60,6 +67,9 @@ pub async fn serve(
             "this gateway runs without a hub, its clusters are files: change them there",
         )));
     };
+    if api::query::first(request.uri().query(), "fieldManager").as_deref() == Some(CONTROLLERS) {
+        return Err(Error::BadRequest("this fieldManager is the controllers' own"));
+    }
     let write = Write {
         gateway,
         hub,
@@ -68,10 +78,14 @@ pub async fn serve(
         strictness: Strictness::of(request.uri().query())?,
         form: asked::form_of(Shape::Object, &request)?,
     };
-    match route {
-        KarmadaRoute::Change { cluster, part, is_patch } => write.change(cluster, *part, *is_patch, request).await,
-        KarmadaRoute::Delete(cluster) => write.delete(cluster, request).await,
-        _ => write.create(request).await,
+    let _place = gateway.limits.writes.enter(permit.user()).map_err(Error::Status)?;
+    match timeout(WITHIN, write.done(route, request)).await {
+        Ok(done) => done,
+        Err(_) => Err(refused(Status::new(
+            StatusCode::GATEWAY_TIMEOUT,
+            Reason::Timeout,
+            format!("the write was not done within {} s: look whether it was", WITHIN.as_secs()),
+        ))),
     }
 }
 
@@ -112,12 +126,22 @@ struct Preconditions {
 // === impl Write ===
 
 impl Write<'_> {
+    async fn done(&self, route: &KarmadaRoute, request: Request<RequestBody>) -> Result<Response<ResponseBody>, Error> {
+        match route {
+            KarmadaRoute::Change { cluster, part, is_patch } => self.change(cluster, *part, *is_patch, request).await,
+            KarmadaRoute::Delete(cluster) => self.delete(cluster, request).await,
+            _ => self.create(request).await,
+        }
+    }
+
     async fn create(&self, request: Request<RequestBody>) -> Result<Response<ResponseBody>, Error> {
         let read_body = body_kind(false, request.headers())?;
         let body = self.body(request).await?;
-        let _permit = self.gateway.reports.writer().await.map_err(hub)?;
+        let _permit = self.gateway.limits.writers.writer().await.map_err(hub)?;
         let wanted = read_body(&body.bytes).and_then(|sent| sent.created(&now())).map_err(status)?;
         self.strictness.check(&wanted)?;
+        let name = self.gateway.settings.cluster_names.name(None, &wanted.name);
+        name.map_err(|why| status(registration::misnamed(&wanted.name, why)))?;
         let registered = registration::of(self.gateway, self.hub, self.permit.user(), &wanted).await?;
         let document = written::new(&self.gateway.view, &wanted, &registered)?;
         let created = self.hub.create_secret(&self.query, document).await.map_err(hub)?;
@@ -136,7 +160,7 @@ impl Write<'_> {
     ) -> Result<Response<ResponseBody>, Error> {
         let read_body = body_kind(is_patch, request.headers())?;
         let body = self.body(request).await?;
-        let _permit = self.gateway.reports.writer().await.map_err(hub)?;
+        let _permit = self.gateway.limits.writers.writer().await.map_err(hub)?;
         let sent = read_body(&body.bytes).map_err(status)?;
         let mut attempts = 1;
         loop {
@@ -167,6 +191,9 @@ impl Write<'_> {
         self.strictness.check(&wanted)?;
         let registered = if part == Part::Whole && wanted.spec.reaches_otherwise(&shown.spec) {
             registration::may_move(&seen.spec, &wanted, &shown).map_err(status)?;
+            if !current.metadata.annotations.contains_key(CREATED_ANNOTATION) {
+                registration::review_move(self.gateway, self.hub, self.permit.user(), cluster.as_str()).await?;
+            }
             Some(registration::of(self.gateway, self.hub, self.permit.user(), &wanted).await?)
         } else {
             None
@@ -215,7 +242,7 @@ impl Write<'_> {
     }
 
     async fn body(&self, request: Request<RequestBody>) -> Result<sent::Body, Error> {
-        sent::body(request, LONGEST, &self.gateway.reports, CLUSTERS).await
+        sent::body(request, LONGEST, &self.gateway.limits.writers, CLUSTERS).await
     }
 
     /// The object as it is in the Secret that the hub answered.
@@ -259,7 +286,8 @@ fn success(cluster: &ClusterName, uid: &str) -> Bytes {
 /// As `k8s.io/apiserver/pkg/endpoints/handlers` warns of unknown fields (RFC 7234 §5.5).
 fn warn(headers: &mut HeaderMap, unknown: &[String]) {
     for field in unknown.iter().take(MOST_WARNINGS) {
-        let text = format!("299 - \"unknown field \\\"{}\\\"\"", field.escape_default());
+        let field: String = field.escape_default().take(LONGEST_WARNED).collect();
+        let text = format!("299 - \"unknown field \\\"{field}\\\"\"");
         if let Ok(value) = HeaderValue::try_from(text) {
             headers.append(WARNING, value);
         }

@@ -15,6 +15,7 @@ use super::cluster::{Cluster, is_ours};
 use super::kept::Kept;
 use super::problem::{self, forbidden};
 use super::spec::FIELDS;
+use super::text::Text;
 use super::{MOST_KEPT, Spec};
 use crate::health_change::Change;
 use crate::hub_object::or_empty;
@@ -26,6 +27,10 @@ pub use self::refused::Refused;
 
 /// Longest body, in bytes: as values in memory it is thirty times as large.
 pub const LONGEST: usize = 128 << 10;
+
+/// Most values in a body: each takes some hundred bytes. A Cluster with all that Karmada reports
+/// has a few thousand.
+const MOST_VALUES: usize = 16 << 10;
 
 /// What is written: the object, or its `status` alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,8 +56,8 @@ pub struct Object {
     metadata: Meta,
     #[serde(deserialize_with = "or_empty")]
     spec: Spec,
-    #[serde(deserialize_with = "or_empty")]
-    status: Map<String, Value>,
+    #[serde(deserialize_with = "Text::object")]
+    status: Text,
     /// Paths of fields that the type does not have.
     #[serde(skip)]
     unknown: Vec<String>,
@@ -86,7 +91,7 @@ pub struct Wanted {
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
     pub spec: Spec,
-    status: Map<String, Value>,
+    status: Text,
     /// The sender insists on the version there is: when another write comes in between, it must be
     /// told.
     pub pinned: bool,
@@ -98,15 +103,18 @@ pub struct Wanted {
 
 impl Sent {
     pub fn object(body: &[u8]) -> Result<Self, Refused> {
+        check_values(body)?;
         let value: Value = serde_json::from_slice(body).map_err(|_| Refused::Json)?;
         Object::read(value).map(|object| Self::Object(Box::new(object)))
     }
 
     pub fn merge(body: &[u8]) -> Result<Self, Refused> {
+        check_values(body)?;
         Change::merge(body).map(Self::Patch).map_err(Refused::Patch)
     }
 
     pub fn operations(body: &[u8]) -> Result<Self, Refused> {
+        check_values(body)?;
         Change::operations(body).map(Self::Patch).map_err(Refused::Patch)
     }
 
@@ -123,7 +131,7 @@ impl Sent {
         }
         let problem = problem::name(&meta.name);
         // As upstream's `PrepareForCreate`.
-        Wanted { status: Map::new(), ..object.wanted() }.checked(problem, now)
+        Wanted { status: Text::default(), ..object.wanted() }.checked(problem, now)
     }
 
     /// What `current` is to become of this. `now` is RFC 3339.
@@ -149,6 +157,12 @@ impl Sent {
         };
         Wanted { pinned, ..wanted }.checked(None, now)
     }
+}
+
+/// Before they are made. Texts with commas count for more than they are.
+fn check_values(body: &[u8]) -> Result<(), Refused> {
+    let values = body.iter().filter(|byte| matches!(byte, b',' | b'{' | b'[')).count();
+    if values > MOST_VALUES { Err(Refused::TooManyValues(MOST_VALUES)) } else { Ok(()) }
 }
 
 // === impl Object ===
@@ -215,7 +229,7 @@ impl Wanted {
     fn checked(mut self, name: Option<problem::Problem>, now: &str) -> Result<Self, Refused> {
         self.spec.canonicalize(now);
         let mut problems: Vec<_> = name.into_iter().collect();
-        problems.extend(problem::all(&self.labels, &self.spec));
+        problems.extend(problem::all(&self.labels, &self.annotations, &self.spec));
         if self.labels.keys().any(|key| is_ours(key)) {
             problems.push(forbidden("metadata.labels", "labels of oam.dev say how the cluster is registered"));
         }

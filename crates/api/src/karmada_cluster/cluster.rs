@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 use std::time::SystemTime;
 
 use serde::Serialize;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::kept::Kept;
+use super::text::{Outline, Text};
 use super::{Spec, age};
 use crate::health::Health;
 use crate::karmada::{API_VERSION, CLUSTERS, KIND};
@@ -24,16 +25,19 @@ pub struct Cluster<'a> {
     pub annotations: BTreeMap<String, String>,
     pub spec: Spec,
     /// What somebody wrote of it.
-    pub(super) written: Map<String, Value>,
+    pub(super) written: Text,
     /// What is shown of it.
-    status: Map<String, Value>,
+    status: Text,
+    version: String,
+    /// `status` of the condition `Ready`.
+    ready: Option<String>,
 }
 
 /// The fields after the metadata.
 #[derive(Serialize)]
 pub struct Content<'a> {
     spec: &'a Spec,
-    status: &'a Map<String, Value>,
+    status: &'a Text,
 }
 
 /// The version digit of a UUID (RFC 9562 §4.2).
@@ -45,12 +49,15 @@ impl<'a> Cluster<'a> {
     /// `health`: as last reported. `now` is the wall clock, for its age.
     pub fn new(cluster: &'a ClusterSpec, health: &Health, now: SystemTime) -> Self {
         let Kept { annotations, spec, status: written } = Kept::of(cluster);
-        let mut status = written.clone();
-        if let (false, Some(ready)) = (has_ready(&status), ready(health))
-            && let Some(conditions) = status.entry("conditions").or_insert_with(|| json!([])).as_array_mut()
-        {
-            conditions.push(ready);
-        }
+        let Outline { version, ready: reported } = written.outline();
+        let (status, ready) = match (reported, ready(health)) {
+            (None, Some(own)) => {
+                let status = written.with_condition(&own.to_string());
+                let ready = status.outline().ready;
+                (status, ready)
+            }
+            (reported, _) => (written.clone(), reported),
+        };
         Self {
             name: cluster.name.as_str(),
             uid: uid(&cluster.uid),
@@ -62,6 +69,8 @@ impl<'a> Cluster<'a> {
             spec: spec.over(Spec::said(cluster)),
             written,
             status,
+            version,
+            ready,
         }
     }
 
@@ -76,8 +85,10 @@ impl<'a> Cluster<'a> {
             labels: BTreeMap::new(),
             annotations: BTreeMap::new(),
             spec: Spec::default(),
-            written: Map::new(),
-            status: Map::new(),
+            written: Text::default(),
+            status: Text::default(),
+            version: String::new(),
+            ready: None,
         }
     }
 
@@ -110,14 +121,6 @@ pub(super) fn labels(secret: &BTreeMap<String, String>) -> BTreeMap<String, Stri
 /// Whether a label is of our group.
 pub fn is_ours(key: &str) -> bool {
     key.split_once('/').is_some_and(|(domain, _)| domain == crate::GROUP || domain.ends_with(".core.oam.dev"))
-}
-
-fn conditions(status: &Map<String, Value>) -> &[Value] {
-    status.get("conditions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
-fn has_ready(status: &Map<String, Value>) -> bool {
-    conditions(status).iter().any(|condition| condition["type"] == "Ready")
 }
 
 /// The condition of Karmada's cluster controller (`pkg/controllers/status`). `None`: nobody has
@@ -193,14 +196,13 @@ impl Served for Cluster<'_> {
     }
 
     fn cells(&self) -> Vec<Cell<'_>> {
-        let ready = conditions(&self.status).iter().find(|condition| condition["type"] == "Ready");
         let or_none = |text| if str::is_empty(text) { Cell::Text("<none>") } else { Cell::Text(text) };
         let zones = self.spec.zones.join(",");
         vec![
             Cell::Text(self.name),
-            Cell::Text(self.status.get("kubernetesVersion").and_then(Value::as_str).unwrap_or_default()),
+            Cell::Text(&self.version),
             Cell::Text(&self.spec.sync_mode),
-            Cell::Text(ready.and_then(|ready| ready["status"].as_str()).unwrap_or("Unknown")),
+            Cell::Text(self.ready.as_deref().unwrap_or("Unknown")),
             Cell::Text(&self.age),
             if zones.is_empty() { Cell::Text("<none>") } else { Cell::Owned(zones) },
             or_none(&self.spec.region),

@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
 
 use super::Spec;
+use super::text::Text;
 use crate::hub_object::or_empty;
 use crate::secret::ClusterSpec;
 
@@ -23,8 +23,8 @@ pub(super) struct Kept {
     pub(super) annotations: BTreeMap<String, String>,
     #[serde(deserialize_with = "or_empty")]
     pub(super) spec: Spec,
-    #[serde(deserialize_with = "or_empty", skip_serializing_if = "Map::is_empty")]
-    pub(super) status: Map<String, Value>,
+    #[serde(deserialize_with = "Text::object", skip_serializing_if = "Text::is_none")]
+    pub(super) status: Text,
 }
 
 // === impl Kept ===

@@ -11,6 +11,8 @@ use crate::status::Cause;
 
 /// Longest name: the namespace of a cluster is made of it.
 const LONGEST_NAME: usize = 48;
+/// Annotations, taints or zones of a cluster.
+const MOST: usize = 256;
 const FORM: &str = "; desired format: hostname, hostname:port, IP or IP:port";
 const LABEL: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and \
                      must start and end with an alphanumeric character, and must be no more than 63 bytes";
@@ -35,8 +37,23 @@ pub(super) fn name(name: &str) -> Option<Problem> {
 }
 
 /// All that is wrong with a Cluster but for its name.
-pub(super) fn all(labels: &BTreeMap<String, String>, spec: &Spec) -> Vec<Problem> {
+pub(super) fn all(
+    labels: &BTreeMap<String, String>,
+    annotations: &BTreeMap<String, String>,
+    spec: &Spec,
+) -> Vec<Problem> {
     let mut found = Vec::new();
+    // As values in memory, each takes a hundred bytes in every list.
+    for (field, count) in [
+        ("metadata.annotations", annotations.len()),
+        ("spec.taints", spec.taints.len()),
+        ("spec.zones", spec.zones.len()),
+    ] {
+        if count > MOST {
+            let text = format!("Too many: {count}: must have at most {MOST} items");
+            return vec![problem("FieldValueTooMany", field, text)];
+        }
+    }
     let bad = labels.iter().filter(|(key, value)| !is_key(key) || !is_value(value));
     found.extend(bad.map(|(key, value)| invalid("metadata.labels", &format!("{key}={value}"), LABEL)));
     mode(&mut found, &spec.sync_mode);

@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 
+use super::text::Text;
 use crate::hub_object::or_empty;
 use crate::karmada::{PROVIDER_LABEL, REGION_LABEL, ZONE_DELIMITER, ZONE_LABEL};
 use crate::secret::{ClusterEndpoint, ClusterSpec, Trust};
@@ -51,8 +51,8 @@ pub struct Spec {
     #[serde(deserialize_with = "or_empty", skip_serializing_if = "Vec::is_empty")]
     pub taints: Vec<Taint>,
     /// As sent: nothing here schedules by them.
-    #[serde(deserialize_with = "or_empty", skip_serializing_if = "Vec::is_empty")]
-    pub resource_models: Vec<Value>,
+    #[serde(deserialize_with = "Text::array", skip_serializing_if = "Text::is_none")]
+    pub resource_models: Text,
 }
 
 /// Where a Secret is.

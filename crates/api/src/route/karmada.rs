@@ -31,6 +31,10 @@ pub(super) fn among(found: Route<'static>, asked: RawRequest<'_>, attributes: &A
 
 /// `rest` is what follows the collection's path.
 fn clusters(method: &Method, rest: &str, attributes: &Attributes) -> Route<'static> {
+    // A hub reads `a//status` as `a`, and reviews that.
+    if rest.contains("//") {
+        return Route::NotFound;
+    }
     let whole = rest.strip_suffix('/').unwrap_or(rest);
     let (object, part) = match whole.strip_suffix(STATUS) {
         Some(object) if object.len() > 1 => (object, Part::Status),

@@ -16,6 +16,7 @@ use api::secret::{ClusterSecret, ClusterSpec};
 use api::status::Status;
 use auth::User;
 use register::endpoints::Endpoints;
+use register::naming::InvalidClusterName;
 use register::reading::{Reading, SecretObject, SecretReference};
 use register::{Rules, karmada};
 use serde_json::json;
@@ -38,7 +39,7 @@ pub async fn of(gateway: &RequestNeeds, hub: &Hub, user: &Arc<User>, wanted: &Wa
     let cluster = json!({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": wanted.spec});
     let mut secrets = Vec::new();
     for reference in karmada::references(&cluster) {
-        review(gateway, user, &reference).await?;
+        review(gateway, user, Verb::Get, &reference).await?;
         secrets.extend(secret(hub, wanted, &reference).await?);
     }
     let secrets: Vec<_> = secrets.iter().collect();
@@ -49,6 +50,15 @@ pub async fn of(gateway: &RequestNeeds, hub: &Hub, user: &Arc<User>, wanted: &Wa
         Reading::Waiting(why) => Err(invalid(why.to_string())),
         Reading::Paused => Err(invalid("it is paused".to_owned())),
     }
+}
+
+/// The texts of `why` name flags of the controllers.
+pub fn misnamed(name: &str, why: InvalidClusterName) -> Refused {
+    let detail = match why {
+        InvalidClusterName::Name(why) => why.to_string(),
+        _ => "this name, or one that begins so, is that of the hub or of another Secret: take another".to_owned(),
+    };
+    Refused::field(name, "metadata.name", &detail)
 }
 
 /// Whether the way to the member may be changed here. What registered the cluster otherwise says
@@ -68,9 +78,21 @@ pub fn may_move(current: &ClusterSpec, wanted: &Wanted, shown: &Cluster<'_>) -> 
     Ok(())
 }
 
-async fn review(gateway: &RequestNeeds, user: &Arc<User>, reference: &SecretReference) -> Result<(), Error> {
+/// Whether `user` may change how a cluster that was registered otherwise is reached: who may write
+/// its Secret could do it there.
+pub async fn review_move(gateway: &RequestNeeds, hub: &Hub, user: &Arc<User>, cluster: &str) -> Result<(), Error> {
+    let secret = SecretReference { namespace: hub.namespace().to_owned(), name: cluster.to_owned() };
+    review(gateway, user, Verb::Update, &secret).await
+}
+
+async fn review(
+    gateway: &RequestNeeds,
+    user: &Arc<User>,
+    verb: Verb,
+    reference: &SecretReference,
+) -> Result<(), Error> {
     let attributes = Attributes::Resource(ResourceAttributes {
-        verb: Verb::Get,
+        verb,
         group: Cow::Borrowed(""),
         version: Cow::Borrowed("v1"),
         resource: Cow::Borrowed("secrets"),

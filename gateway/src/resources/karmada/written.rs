@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::hub_object::SecretObject;
-use api::karmada::{ANNOTATION, PROVIDER_LABEL, REGION_LABEL, ZONE_DELIMITER, ZONE_LABEL};
+use api::karmada::{ANNOTATION, CREATED_ANNOTATION, PROVIDER_LABEL, REGION_LABEL, ZONE_DELIMITER, ZONE_LABEL};
 use api::karmada_cluster::change::{Refused, Wanted};
 use api::karmada_cluster::cluster::{Cluster, is_ours};
 use api::secret::{
@@ -12,7 +12,7 @@ use api::secret::{
 };
 use api::selector::label::is_value;
 use api::status::Status;
-use register::labels::taken;
+use register::labels::{MOST, taken};
 use serde_json::{Map, Value, json};
 
 use super::registration::SOURCE_LABEL;
@@ -39,7 +39,10 @@ pub fn new(view: &View, wanted: &Wanted, registered: &ClusterSecret) -> Result<V
     check_labels(wanted, &BTreeMap::new())?;
     let document = registered.document(None, &wanted.name);
     let document = document.map_err(|why| status(Refused::field(&wanted.name, "spec", &why.to_string())))?;
-    kept(view, wanted, document)
+    let mut document = kept(view, wanted, document)?;
+    let annotations = map(&mut document["metadata"]["annotations"]).ok_or_else(unreadable)?;
+    annotations.insert(CREATED_ANNOTATION.to_owned(), "true".into());
+    text(&document)
 }
 
 /// The Secret `json`, which is `shown`, as `wanted` says; `registered` where it is reached
@@ -64,25 +67,36 @@ pub fn over(
     if !labels.contains_key(SOURCE_LABEL) {
         place(labels, shown, wanted);
     }
-    kept(view, wanted, secret)
+    text(&kept(view, wanted, secret)?)
 }
 
 /// Labels select: on a Secret they say what it is, and to whom it belongs. Those that would are not
-/// taken from Clusters, as from no source.
+/// taken from Clusters, as from no source, and not taken away: others trust them.
 fn check_labels(wanted: &Wanted, before: &BTreeMap<String, String>) -> Result<(), Error> {
     let is_new = |(key, value): &(&String, &String)| before.get(*key) != Some(*value);
     let changed: BTreeMap<_, _> =
         wanted.labels.iter().filter(is_new).map(|(key, value)| (key.clone(), value.clone())).collect();
-    let taken = taken(&changed);
-    // Of the place; the registration sets these.
-    let is_place = |key: &str| matches!(key, REGION_LABEL | ZONE_LABEL);
-    match changed.keys().find(|key| !taken.contains_key(*key) && !is_place(key)) {
-        Some(key) => {
-            let why = format!("{key} cannot be set here: labels of this domain say what a Secret is");
-            Err(status(Refused::field(&wanted.name, "metadata.labels", &why)))
-        }
-        None => Ok(()),
+    let refused = |why: String| Err(status(Refused::field(&wanted.name, "metadata.labels", &why)));
+    if wanted.labels.len() > MOST.max(before.len()) {
+        return refused(format!("a cluster has at most {MOST} labels"));
     }
+    let gone = before.iter().filter(|(key, _)| !wanted.labels.contains_key(*key));
+    let gone = gone.map(|(key, value)| (key.clone(), value.clone())).collect();
+    for (changed, what) in [(changed, "set"), (gone, "removed")] {
+        let others = others(&changed);
+        if let Some(key) = others.iter().find(|key| !matches!(key.as_str(), REGION_LABEL | ZONE_LABEL)) {
+            return refused(format!("{key} cannot be {what} here: labels of this domain say what a Secret is"));
+        }
+    }
+    Ok(())
+}
+
+/// Of `labels`, those that no source may set. Each is judged by itself: more than a source may have
+/// are not therefore another's.
+fn others(labels: &BTreeMap<String, String>) -> Vec<String> {
+    let is_other =
+        |(key, value): &(&String, &String)| taken(&BTreeMap::from([((*key).clone(), (*value).clone())])).is_empty();
+    labels.iter().filter(is_other).map(|(key, _)| key.clone()).collect()
 }
 
 fn reached(secret: &mut Value, document: &Value) -> Option<()> {
@@ -117,14 +131,18 @@ fn place(labels: &mut Map<String, Value>, shown: &Cluster<'_>, wanted: &Wanted) 
 }
 
 /// `secret` with the annotation for what it does not say otherwise.
-fn kept(view: &View, wanted: &Wanted, mut secret: Value) -> Result<Vec<u8>, Error> {
+fn kept(view: &View, wanted: &Wanted, mut secret: Value) -> Result<Value, Error> {
     let object: SecretObject = serde_json::from_value(secret.clone()).map_err(|_| unreadable())?;
     let seen = view.read(&object);
     let seen = seen.map_err(|why| status(Refused::field(&wanted.name, "spec", &why.to_string())))?;
     let kept = wanted.kept(&seen.spec).map_err(status)?;
     let annotations = map(&mut secret["metadata"]["annotations"]).ok_or_else(unreadable)?;
     annotations.insert(ANNOTATION.to_owned(), kept.into());
-    serde_json::to_vec(&secret).map_err(|_| unreadable())
+    Ok(secret)
+}
+
+fn text(secret: &Value) -> Result<Vec<u8>, Error> {
+    serde_json::to_vec(secret).map_err(|_| unreadable())
 }
 
 /// The map there is, or an empty one.

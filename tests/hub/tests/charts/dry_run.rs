@@ -23,6 +23,7 @@ fn dry_run(planes: &Planes) -> Result<()> {
     )?;
     kubectl.ok("create namespace clusters")?;
     kubectl.ok("create namespace fleet")?;
+    kubectl.ok("create namespace karmada-cluster")?;
     // What is not made can hold nothing.
     kubectl.apply("{apiVersion: v1, kind: Namespace, metadata: {name: restricted-clusters}}")?;
     for case in matrix::cases() {

@@ -89,6 +89,18 @@ fn verified(objects: &Objects<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Of the writes of Karmada's clusters.
+fn is_karmadas(role: &Value) -> bool {
+    role["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("-karmada"))
+}
+
+/// Secrets that clusters refer to are not the gateway's to write.
+fn karmadas_verbs(case: &str, role: &Value) -> Result<Value> {
+    ensure!(case == "dialects that register", "rights to write clusters: {role}");
+    let is_referred = role["metadata"]["namespace"] == "karmada-cluster";
+    Ok(if is_referred { json!(["get"]) } else { json!(["create", "update", "delete"]) })
+}
+
 fn least_rights(objects: &Objects<'_>) -> Result<()> {
     if objects.chart == Chart::Agent && objects.case == "agent that joins" {
         return rights_to_join(objects);
@@ -107,6 +119,7 @@ fn least_rights(objects: &Objects<'_>) -> Result<()> {
                 continue;
             }
             let expected = match (role["kind"].as_str(), rule["resources"][0].as_str()) {
+                (Some("Role"), Some("secrets")) if is_karmadas(role) => karmadas_verbs(objects.case, role)?,
                 (Some("Role"), Some("secrets")) if objects.case == "health" => {
                     ensure!(role["metadata"]["namespace"] == "clusters");
                     json!(["get", "list", "watch", "update"])

@@ -45,6 +45,8 @@ pub enum Refused {
         MOST_KEPT >> 10
     )]
     TooLarge,
+    #[error("Request entity too large: the body of a Cluster may have {0} values")]
+    TooManyValues(usize),
 }
 
 /// `field.ErrorList.ToAggregate`.
@@ -86,7 +88,9 @@ impl From<Refused> for Status {
                 Self::new(StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid, message)
                     .with_details(Details { causes, ..details(name, KIND) })
             }
-            Refused::TooLarge => Self::new(StatusCode::PAYLOAD_TOO_LARGE, Reason::RequestEntityTooLarge, message),
+            Refused::TooLarge | Refused::TooManyValues(_) => {
+                Self::new(StatusCode::PAYLOAD_TOO_LARGE, Reason::RequestEntityTooLarge, message)
+            }
             _ => Self::bad_request(message),
         }
     }

@@ -105,7 +105,7 @@ fn what_upstream_defaults_is_defaulted() {
     assert_eq!((wanted.spec.zone.as_str(), &wanted.spec.zones[..]), ("", &["a".to_owned()][..]));
     let added: Vec<_> = wanted.spec.taints.iter().map(|taint| taint.time_added.as_deref()).collect();
     assert_eq!(added, [Some(NOW), None]);
-    assert!(wanted.status.is_empty(), "a new cluster has no status");
+    assert!(wanted.status.is_none(), "a new cluster has no status");
 }
 
 #[test]
@@ -167,7 +167,8 @@ fn a_patch_changes_the_spec_and_keeps_the_status() {
 fn a_status_is_written_without_the_rest() {
     let body = br#"{"metadata":{"name":"c1"},"spec":{"syncMode":"Pull"},"status":{"kubernetesVersion":"v2"}}"#;
     let wanted = changed(&Sent::object(body).expect("an object"), Part::Status).expect("valid");
-    assert_eq!((wanted.spec.sync_mode.as_str(), &wanted.status["kubernetesVersion"]), ("Push", &json!("v2")));
+    let status = r#"{"kubernetesVersion":"v2"}"#;
+    assert_eq!((wanted.spec.sync_mode.as_str(), wanted.status.get()), ("Push", Some(status)));
 }
 
 #[test]
@@ -196,4 +197,18 @@ fn what_is_kept_has_a_limit() {
     let wanted = changed(&Sent::merge(patch.as_bytes()).expect("a patch"), Part::Whole).expect("valid");
     let refused = wanted.kept(&cluster()).expect_err("too large");
     assert_eq!(Status::from(refused).code(), 413);
+}
+
+/// `[{}]` in few bytes is many in memory.
+#[test]
+fn values_have_a_limit_before_they_are_made() {
+    let bomb = format!(r#"{{"status":{{"a":[{}0]}}}}"#, r#"{"a":0},"#.repeat(12_000));
+    for sent in [Sent::object(bomb.as_bytes()), Sent::merge(bomb.as_bytes()), Sent::operations(bomb.as_bytes())] {
+        assert_eq!(Status::from(sent.expect_err("too many")).code(), 413);
+    }
+    let taint = |index| json!({"key": format!("k{index}"), "effect": "NoSchedule"});
+    let with = |count| created(&new(&json!({"syncMode": "Pull", "taints": (0..count).map(taint).collect::<Vec<_>>()})));
+    assert!(with(256).is_ok());
+    let refused = refusal(with(257).expect_err("too many"));
+    assert!(refused.contains("422 spec.taints: Too many: 257"), "{refused}");
 }

@@ -198,3 +198,91 @@ async fn who_may_not_ask_all_asks_nobody() {
     assert_eq!(fleet.get(PODS).await.status, 403);
     assert_eq!(fleet.members[0].connections_accepted(), 0);
 }
+
+/// What it says of a body would make a member wait for one, or take the next request for it.
+#[tokio::test]
+async fn a_request_with_a_body_is_refused_and_headers_of_one_reach_no_member() {
+    let fleet = Fleet::with_pods(&["berlin"]).await;
+    let path = format!("{PREFIX}{PODS}");
+    for http in [Http::H1, Http::H2] {
+        let mut connection = fleet.testbed.anonymous(http).await.bearer(ALICE);
+        let answer = connection.call("GET", &path, &[], b"GET /api/v1/secrets HTTP/1.1").await;
+        assert_eq!(answer.status, 400, "{}", answer.text());
+    }
+    assert_eq!(fleet.members[0].connections_accepted(), 0);
+    let headers = [
+        ("content-type", "application/json"),
+        ("if-none-match", "*"),
+        ("if-modified-since", "x"),
+        ("range", "bytes=0-1"),
+        ("x-other", "y"),
+        ("user-agent", "kubectl/v1"),
+    ];
+    assert_eq!(fleet.call("GET", PODS, &headers).await.status, 200);
+    let asked = &fleet.members[0].requests()[0];
+    for (name, _) in &headers[..5] {
+        assert!(!asked.headers.contains_key(*name), "{name}");
+    }
+    assert!(!asked.headers.contains_key("content-length"));
+    assert_eq!(asked.headers["user-agent"], "kubectl/v1");
+}
+
+#[tokio::test]
+async fn one_object_says_whose_it_is() {
+    let fleet = Fleet::with_pods(&["berlin", "paris"]).await;
+    let found = fleet.get(&format!("{PODS}/of-paris")).await.json();
+    assert_eq!(found["metadata"]["annotations"], json!({MARK: "paris"}));
+    fleet.members[0]
+        .on(&format!("{PODS}/of-berlin/log"), |_| Reply::full(200, &[("content-type", "text/plain")], "a line"));
+    let log = fleet.get(&format!("{PODS}/of-berlin/log")).await;
+    assert_eq!((log.status, log.text()), (200, "a line".to_owned()));
+}
+
+/// One member's answer must not take the others' place.
+#[tokio::test]
+async fn a_member_with_too_large_an_answer_is_itself_missing() {
+    let fleet = Fleet::with_pods(&["berlin", "paris"]).await;
+    let large = json!({"kind": "PodList", "apiVersion": "v1", "items": [], "x": "x".repeat(33 << 20)});
+    fleet.members[0].on(PODS, move |_| Reply::json(200, &large));
+    let answer = fleet.get(PODS).await;
+    assert_eq!(items(&answer), ["of-paris@paris", "shared@paris"]);
+    let warning = answer.header("warning").expect("a warning").to_owned();
+    assert_eq!(warning, "299 - \"cluster berlin is missing: its answer is too large beside the others\\'\"");
+}
+
+#[tokio::test]
+async fn one_member_does_not_decide_what_the_list_is() {
+    let fleet = Fleet::with_pods(&["berlin", "paris", "oslo"]).await;
+    let other = json!({"kind": "EvilList", "apiVersion": "v1", "items": []});
+    fleet.members[0].on(PODS, move |_| Reply::json(200, &other));
+    assert_eq!(items(&fleet.get(PODS).await), ["of-oslo@oslo", "shared@oslo", "of-paris@paris", "shared@paris"]);
+    let table = [("accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json")];
+    fleet.call("GET", &format!("{PODS}?includeObject=None"), &table).await;
+    let asked = fleet.members[1].requests().last().expect("a request").target.clone();
+    assert_eq!(asked, format!("{PODS}?includeObject=Metadata"), "else no row could say whose it is");
+}
+
+/// Each takes memory, and a request of every member.
+#[tokio::test]
+async fn one_user_has_two_of_them_at_once() {
+    let fleet = Fleet::with_pods(&["berlin"]).await;
+    let gate = Gate::new();
+    let held = gate.clone();
+    fleet.members[0].on(PODS, move |_| Reply::not_found().after(&held));
+    let path = format!("{PREFIX}{PODS}");
+    let mut first = fleet.testbed.anonymous(Http::H2).await.bearer(ALICE);
+    let mut second = fleet.testbed.anonymous(Http::H2).await.bearer(ALICE);
+    let both = async { tokio::join!(first.get(&path), second.get(&path)) };
+    let third = async {
+        for _ in 0..2 {
+            fleet.members[0].next_request().await;
+        }
+        fleet.get(PODS).await
+    };
+    let third = tokio::select! {
+        _ = both => panic!("nobody answered them"),
+        third = third => third,
+    };
+    assert_eq!(third.status, 429, "{}", third.text());
+    assert_eq!(third.header("retry-after"), Some("1"));
+}

@@ -143,11 +143,16 @@ async fn what_cannot_be_registered_is_refused_and_nothing_is_written() {
         (with("/spec/apiEndpoint", json!("http://new.example")), "spec.apiEndpoint"),
         (with("/spec/apiEndpoint", json!("https://169.254.169.254")), "--deny-endpoints"),
         (with("/metadata/name", json!("a.b")), "metadata.name"),
+        (with("/metadata/name", json!("local")), "another Secret"),
+        (with("/metadata/name", json!("tunnel-agent-berlin")), "another Secret"),
+        (with("/metadata/name", json!("cluster-gateway")), "another Secret"),
     ] {
         let answer = send(&fixture, "POST", CLUSTERS, JSON, &body).await;
         assert_eq!(answer.status, 422, "{}", answer.text());
         assert!(answer.text().contains(words), "{words}: {}", answer.text());
     }
+    let controllers = format!("{CLUSTERS}?fieldManager=cluster-gateway-controllers");
+    assert_eq!(send(&fixture, "POST", &controllers, JSON, &joined("new")).await.status, 400);
     for kind in ["application/yaml", "application/apply-patch+yaml"] {
         let answer = fixture.call("POST", CLUSTERS, &[("content-type", kind)], b"{}").await;
         assert_eq!(answer.status, 415, "{kind}");
@@ -224,12 +229,70 @@ async fn the_way_to_a_member_is_changed_by_those_alone_who_name_its_credential()
     );
 }
 
+/// Callers of a cluster would be sent elsewhere by whoever may only write Clusters.
+#[tokio::test]
+async fn a_cluster_that_was_registered_otherwise_is_moved_by_those_alone_who_may_write_its_secret() {
+    let hub = FakeHub::start().await;
+    hub.add_token("alices-token", TokenUser::new("alice", &[]));
+    for secret in [credential("a", "another"), credential("new", "t")] {
+        hub.put_secret(secret);
+    }
+    hub.put_secret(readable("a"));
+    hub.on_access(|spec| {
+        let is_update =
+            spec["resourceAttributes"]["resource"] == "secrets" && spec["resourceAttributes"]["verb"] == "update";
+        if is_update { Decision::deny("no") } else { Decision::allow() }
+    });
+    let testbed = Testbed::builder().hub(&hub).arg("--karmada-dialect=standalone").start().await;
+    let mut alice = testbed.anonymous(Http::H2).await.bearer("alices-token");
+    let moved = |name: &str| {
+        let reference = json!({"namespace": "karmada-cluster", "name": name});
+        json!({"spec": {"apiEndpoint": "https://elsewhere.example:6443", "secretRef": reference}}).to_string()
+    };
+    assert_eq!(alice.call("PATCH", &path("a"), &[MERGE], CORDON).await.status, 200, "that is no move");
+    let answer = alice.call("PATCH", &path("a"), &[MERGE], moved("a").as_bytes()).await;
+    assert_eq!(answer.status, 403, "{}", answer.text());
+    let endpoint = |name: &str| hub.get(SECRETS, NAMESPACE, name).expect("a Secret")["data"]["endpoint"].clone();
+    assert_eq!(endpoint("a"), base64("https://member.example:6443"));
+    assert_eq!(alice.call("POST", CLUSTERS, &[JSON], joined("new").to_string().as_bytes()).await.status, 201);
+    let answer = alice.call("PATCH", &path("new"), &[MERGE], moved("new").as_bytes()).await;
+    assert_eq!((answer.status, endpoint("new")), (200, json!(base64("https://elsewhere.example:6443"))));
+}
+
+/// They say what a Secret is, and others select by them.
+#[tokio::test]
+async fn labels_that_others_trust_stay_and_labels_have_a_limit() {
+    let fixture = fixture([readable("a").label("argoproj.io/secret-type", "cluster").label("tier", "a")]).await;
+    let patch = |labels: Value| json!({"metadata": {"labels": labels}});
+    let answer = send(&fixture, "PATCH", &path("a"), MERGE, &patch(json!({"argoproj.io/secret-type": null}))).await;
+    assert_eq!(answer.status, 422, "{}", answer.text());
+    assert!(answer.text().contains("argoproj.io/secret-type cannot be removed here"), "{}", answer.text());
+    assert_eq!(send(&fixture, "PATCH", &path("a"), MERGE, &patch(json!({"tier": null}))).await.status, 200);
+    assert_eq!(secret(&fixture, "a")["metadata"]["labels"]["argoproj.io/secret-type"], "cluster");
+    let many = |from: usize| (from..from + 40).map(|index| (format!("l{index}"), json!("x"))).collect::<Value>();
+    assert_eq!(send(&fixture, "PATCH", &path("a"), MERGE, &patch(many(0))).await.status, 200);
+    let answer = send(&fixture, "PATCH", &path("a"), MERGE, &patch(many(40))).await;
+    assert_eq!(answer.status, 422, "{}", answer.text());
+    assert!(answer.text().contains("at most 64 labels"), "{}", answer.text());
+}
+
+#[tokio::test]
+async fn a_path_that_is_reviewed_as_another_is_none() {
+    let fixture = fixture([readable("a")]).await;
+    let status = json!({"metadata": {"name": "a"}, "status": {"kubernetesVersion": "v9"}});
+    let answer = send(&fixture, "PUT", &format!("{}//status", path("a")), JSON, &status).await;
+    assert_eq!(answer.status, 404, "{}", answer.text());
+}
+
 #[tokio::test]
 async fn unknown_fields_are_told_or_refused() {
     let fixture = fixture([readable("a")]).await;
     let patch = json!({"spec": {"colour": "red"}});
     let answer = send(&fixture, "PATCH", &path("a"), MERGE, &patch).await;
     assert_eq!((answer.status, answer.header("warning")), (200, Some("299 - \"unknown field \\\"spec.colour\\\"\"")));
+    let long = json!({"spec": {"x".repeat(9000): 1}});
+    let answer = send(&fixture, "PATCH", &path("a"), MERGE, &long).await;
+    assert!(answer.header("warning").is_some_and(|text| text.len() < 300), "{:?}", answer.header("warning"));
     let strict = format!("{}?fieldValidation=Strict", path("a"));
     let answer = send(&fixture, "PATCH", &strict, MERGE, &patch).await;
     assert_eq!(answer.status, 400, "{}", answer.text());

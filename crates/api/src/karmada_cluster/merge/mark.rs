@@ -1,0 +1,210 @@
+//! Items as they pass, with the mark among their annotations.
+
+use std::borrow::Cow;
+use std::fmt;
+
+use serde::de::{DeserializeSeed, Deserializer, Error as _, IgnoredAny, MapAccess, SeqAccess, Visitor};
+use serde_json::value::RawValue;
+
+use super::{CLUSTER_ANNOTATION, MOST_ITEMS};
+
+/// Reads a list, and writes its items marked, with commas between all there are.
+pub struct Items<'a> {
+    pub cluster: &'a str,
+    pub is_table: bool,
+    pub out: &'a mut Vec<u8>,
+    /// Items in `out`.
+    pub count: &'a mut usize,
+}
+
+/// The items alone.
+struct Sequence<'a, 'b>(&'b mut Items<'a>);
+
+/// Where in an item the mark is to be.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Row,
+    Object,
+    Metadata,
+    Annotations,
+}
+
+/// Copies an object as it is read: none of it is kept.
+struct Copy<'a> {
+    level: Level,
+    cluster: &'a str,
+    out: &'a mut Vec<u8>,
+}
+
+/// The object `json` of `cluster`, marked. `None` if it is no object with metadata.
+pub fn marked(cluster: &str, json: &[u8]) -> Option<Vec<u8>> {
+    let mut out = Vec::with_capacity(json.len());
+    let mut reader = serde_json::Deserializer::from_slice(json);
+    Copy { level: Level::Object, cluster, out: &mut out }.deserialize(&mut reader).ok()?;
+    reader.end().ok()?;
+    Some(out)
+}
+
+// === impl Items ===
+
+impl Items<'_> {
+    /// Writes half a list if it fails.
+    pub fn read(mut self, json: &[u8]) -> Result<(), serde_json::Error> {
+        let mut reader = serde_json::Deserializer::from_slice(json);
+        reader.deserialize_map(&mut self)?;
+        reader.end()
+    }
+}
+
+impl<'de> Visitor<'de> for &mut Items<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a list")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        let wanted = if self.is_table { "rows" } else { "items" };
+        while let Some(key) = map.next_key::<&'de RawValue>()? {
+            if plain(key) == wanted {
+                map.next_value_seed(Sequence(self))?;
+            } else {
+                map.next_value::<IgnoredAny>()?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Sequence<'_, '_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_any(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Sequence<'_, '_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("items")
+    }
+
+    fn visit_unit<E>(self) -> Result<(), E> {
+        Ok(())
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut items: A) -> Result<(), A::Error> {
+        let Self(list) = self;
+        while let Some(item) = items.next_element::<&'de RawValue>()? {
+            if *list.count > 0 {
+                list.out.push(b',');
+            }
+            *list.count += 1;
+            if *list.count > MOST_ITEMS {
+                return Err(A::Error::custom("too many items"));
+            }
+            let level = if list.is_table { Level::Row } else { Level::Object };
+            Copy { level, cluster: list.cluster, out: list.out }.text(item).map_err(A::Error::custom)?;
+        }
+        Ok(())
+    }
+}
+
+// === impl Copy ===
+
+impl Copy<'_> {
+    fn text(self, object: &RawValue) -> Result<(), serde_json::Error> {
+        self.deserialize(&mut serde_json::Deserializer::from_str(object.get()))
+    }
+
+    fn value(&mut self, level: Level, value: &RawValue) -> Result<(), serde_json::Error> {
+        Copy { level, cluster: self.cluster, out: self.out }.text(value)
+    }
+
+    /// The member's key and value, with the mark below it where it belongs. Whether it does.
+    fn member(&mut self, name: &str, value: &RawValue) -> Result<bool, serde_json::Error> {
+        let is_null = value.get() == "null";
+        match (self.level, name) {
+            (Level::Row, "object") if !is_null => self.value(Level::Object, value)?,
+            (Level::Object, "metadata") => self.value(Level::Metadata, value)?,
+            (Level::Metadata, "annotations") if is_null => self.mark(true),
+            (Level::Metadata, "annotations") => self.value(Level::Annotations, value)?,
+            _ => {
+                self.out.extend_from_slice(value.get().as_bytes());
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// The annotation, or an object of it alone.
+    fn mark(&mut self, is_alone: bool) {
+        let annotation = format!("\"{CLUSTER_ANNOTATION}\":\"{}\"", self.cluster);
+        let (before, after) = if is_alone { ("{", "}") } else { ("", "") };
+        for part in [before, &annotation, after] {
+            self.out.extend_from_slice(part.as_bytes());
+        }
+    }
+}
+
+impl<'de> DeserializeSeed<'de> for Copy<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, reader: D) -> Result<(), D::Error> {
+        reader.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Copy<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(mut self, mut map: A) -> Result<(), A::Error> {
+        self.out.push(b'{');
+        let (mut is_first, mut is_marked) = (true, false);
+        while let Some((key, value)) = map.next_entry::<&'de RawValue, &'de RawValue>()? {
+            let name = plain(key);
+            // The member does not say whose it is.
+            if self.level == Level::Annotations && name == CLUSTER_ANNOTATION {
+                continue;
+            }
+            if !std::mem::take(&mut is_first) {
+                self.out.push(b',');
+            }
+            self.out.extend_from_slice(key.get().as_bytes());
+            self.out.push(b':');
+            is_marked |= self.member(&name, value).map_err(A::Error::custom)?;
+        }
+        let comma = if is_first { "" } else { "," };
+        match self.level {
+            Level::Object if !is_marked => return Err(A::Error::missing_field("metadata")),
+            Level::Metadata if !is_marked => {
+                self.out.extend_from_slice(comma.as_bytes());
+                self.out.extend_from_slice(b"\"annotations\":");
+                self.mark(true);
+            }
+            Level::Annotations => {
+                self.out.extend_from_slice(comma.as_bytes());
+                self.mark(false);
+            }
+            Level::Row | Level::Object | Level::Metadata => {}
+        }
+        self.out.push(b'}');
+        Ok(())
+    }
+}
+
+/// A key without its quotes and escapes.
+fn plain(key: &RawValue) -> Cow<'_, str> {
+    let text = key.get();
+    let inner = text.strip_prefix('"').and_then(|text| text.strip_suffix('"'));
+    match inner {
+        Some(inner) if !inner.contains('\\') => Cow::Borrowed(inner),
+        _ => Cow::Owned(serde_json::from_str(text).unwrap_or_default()),
+    }
+}
