@@ -46,4 +46,5 @@ pub mod ownership;
 pub mod rollout;
 pub mod rules;
 pub mod strategy;
+mod visible;
 pub mod work;
