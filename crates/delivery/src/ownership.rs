@@ -1,14 +1,12 @@
 //! Owner references: whose an object is, and how one is put on or taken off.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use crate::fields::{group_and_version, list, text};
 
 /// An owner on the member, whose end is the end of what it owns. Never a controller reference:
 /// an object may have several such owners.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     pub api_version: String,
     pub kind: String,

@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use super::kind;
 use crate::executor::Executor;
 use crate::identity::Identity;
 use crate::strategy::{Ignore, ServerSide, Strategy, When};
@@ -138,6 +139,21 @@ pub enum InvalidStrategy {
     NoServiceAccount,
 }
 
+/// Characters of a condition's type.
+const TYPE: usize = 316;
+
+/// Whether a condition can have that type: a name, after a domain and a slash if it has one.
+fn is_type(text: &str) -> bool {
+    let is_name = |name: &str, is_inner: fn(char) -> bool| {
+        let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+        name.chars().all(is_inner) && is_end(name.chars().next()) && is_end(name.chars().next_back())
+    };
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let is_of_domain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    let (domain, name) = text.split_once('/').map_or((None, text), |(domain, name)| (Some(domain), name));
+    text.len() <= TYPE && is_name(name, is_of_name) && domain.is_none_or(|domain| is_name(domain, is_of_domain))
+}
+
 // === impl UpdateStrategy ===
 
 impl UpdateStrategy {
@@ -194,14 +210,22 @@ impl FeedbackRule {
 // === impl ConditionRule ===
 
 impl ConditionRule {
+    /// One whose condition cannot be is told as another condition: ours are not its to make, and
+    /// one that the API does not take would be refused with the whole status.
     pub fn rule(&self) -> rules::Rule {
+        let is_possible = is_type(&self.condition) && !kind::OURS.contains(&self.condition.as_str());
         let source = match self.kind.as_str() {
+            _ if !is_possible => {
+                let told: String = self.condition.chars().take(TYPE).collect();
+                rules::Source::Invalid(format!("a rule cannot make the condition {told:?}"))
+            }
             "WellKnownConditions" => rules::Source::WellKnown,
             "CEL" => rules::Source::Expressions(self.cel_expressions.clone()),
-            other => rules::Source::Unknown(other.to_owned()),
+            other => rules::Source::Invalid(format!("unrecognized condition rule type {other}")),
         };
+        let condition = if is_possible { &self.condition } else { rules::INVALID_RULE };
         rules::Rule {
-            condition: self.condition.clone(),
+            condition: condition.to_owned(),
             source,
             message: self.message.clone(),
             message_expression: self.message_expression.clone(),
