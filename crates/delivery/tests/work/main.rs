@@ -131,8 +131,5 @@ fn rules_make_conditions() {
         let found: Vec<Condition> = rules::Evaluator::within(steps).evaluate(&case["object"], &[rule], 0);
         let wanted: Condition = read(&expect["condition"]);
         assert_eq!(found, [wanted], "{id}");
-        let is_error = found[0].reason == rules::EXPRESSION_ERROR;
-        assert!(expect["error"] == true || !is_error, "{id}");
-        assert!(!is_error || found[0].status == Status::False, "{id}");
     }
 }
