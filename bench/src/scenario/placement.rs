@@ -43,8 +43,8 @@ pub const ABOUT: About = About {
     method: "The scheduler alone, in the bench's own process: 1,000 clusters of one set, three predicates of which one \
              has to match, and the prioritizers Balance, Steady, ResourceAllocatableCPU and ResourceAllocatableMemory. \
              300 clusters are chosen, and are the decision before, too. The predicates are compiled once for each \
-             Placement, which is not counted. With an expression, the third predicate is one in CEL, which 433 clusters \
-             come to, and match.",
+             Placement, which is not counted. With an expression, the third predicate is one in CEL, which 433 \
+             clusters come to, and match.",
     figures: &[CPU, RATE],
     goals: &[
         Goal::value(CPU.key, LABELS).must(Bound::AtMost(0.5)),

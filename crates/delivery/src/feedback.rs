@@ -49,7 +49,9 @@ pub struct Feedback {
 pub const RAW: usize = 1024;
 /// Bytes of a text that are told.
 pub const TEXT: usize = 32 * 1024;
-/// Paths that are followed for one object.
+/// Bytes of all names and values of an object that are told.
+pub const OBJECT: usize = 256 * 1024;
+/// Paths that are followed for one object, and rules of what is commonly asked.
 pub const PATHS: usize = 128;
 
 const DEPLOYMENT: &[(&str, &str)] = &[
@@ -74,9 +76,8 @@ const POD: &[(&str, &str)] =
 pub fn read(object: &Json, rules: &[Rule], raw: Option<usize>) -> Feedback {
     let object = visible(object);
     let feedback = followed(&object, rules, raw);
-    let mut known = HashSet::new();
     let (values, mut errors) = (feedback.values, feedback.errors);
-    let mut once = Vec::with_capacity(values.len());
+    let (mut known, mut once) = (HashSet::new(), Vec::with_capacity(values.len()));
     for (name, value) in values {
         if known.insert(name.clone()) {
             once.push((name, value));
@@ -89,23 +90,40 @@ pub fn read(object: &Json, rules: &[Rule], raw: Option<usize>) -> Feedback {
 
 fn followed(object: &Json, rules: &[Rule], raw: Option<usize>) -> Feedback {
     let mut feedback = Feedback::default();
-    let mut left = PATHS;
-    for rule in rules {
-        match rule {
-            Rule::WellKnown => feedback.well_known(object, raw),
-            Rule::Paths(paths) => {
-                for path in paths {
-                    let Some(rest) = left.checked_sub(1) else {
-                        feedback.errors.push(format!("there are more than {PATHS} paths"));
-                        return feedback;
-                    };
-                    left = rest;
-                    feedback.named(object, path, raw);
-                }
-            }
+    let (mut paths, mut bytes) = (PATHS, OBJECT);
+    let asked = rules.iter().flat_map(|rule| match rule {
+        Rule::WellKnown => vec![None],
+        Rule::Paths(asked) => asked.iter().map(Some).collect(),
+    });
+    for path in asked {
+        let Some(rest) = paths.checked_sub(1) else {
+            feedback.errors.push(format!("there are more than {PATHS} paths"));
+            return feedback;
+        };
+        paths = rest;
+        let before = feedback.values.len();
+        match path {
+            None => feedback.well_known(object, raw),
+            Some(path) => feedback.named(object, path, raw),
         }
+        let added = feedback.values.iter().skip(before).map(size).sum();
+        let Some(rest) = bytes.checked_sub(added) else {
+            feedback.values.truncate(before);
+            feedback.errors.push(format!("the values of the object have more than {OBJECT} bytes"));
+            return feedback;
+        };
+        bytes = rest;
     }
     feedback
+}
+
+/// Bytes of a value and its name.
+fn size((name, value): &(String, Value)) -> usize {
+    let value = match value {
+        Value::Integer(_) | Value::Boolean(_) => 0,
+        Value::String(text) | Value::JsonRaw(text) => text.len(),
+    };
+    name.len() + value
 }
 
 // === impl Feedback ===
@@ -254,7 +272,13 @@ mod tests {
     fn so_many_paths_are_followed() {
         let named = |at| Named { name: format!("v{at}"), version: "v1".into(), path: ".a".into() };
         let object = json!({"apiVersion": "v1", "a": 1});
-        let told = read(&object, &[Rule::Paths((0..PATHS + 5).map(named).collect())], None);
+        let rules = |count| [Rule::Paths((0..count).map(named).collect())];
+        let told = read(&object, &rules(PATHS + 5), None);
         assert_eq!((told.values.len(), told.errors.len()), (PATHS, 1));
+        let text = json!({"apiVersion": "v1", "a": "x".repeat(TEXT)});
+        let told = read(&text, &rules(PATHS), None);
+        assert_eq!((told.values.len(), told.errors.len()), (OBJECT / TEXT - 1, 1));
+        let told = read(&object, &vec![Rule::WellKnown; PATHS + 5], None);
+        assert_eq!(told.errors.len(), PATHS + 1);
     }
 }

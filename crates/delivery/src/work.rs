@@ -18,7 +18,7 @@ pub use self::applied::{
     APPLIED_FINALIZER, AppliedManifestWork, AppliedSpec, AppliedStatus, InvalidName, applied_name, applied_object,
     hub_hash, sorted,
 };
-pub use self::bound::{TOLD, bound};
+pub use self::bound::{Room, TOLD};
 pub use self::conditions::{
     Availability, Failed, all_applied, applied, available, deleting, feedback, is_complete, synced, was_applied,
 };
@@ -26,7 +26,7 @@ pub use self::index::Index;
 pub use self::merge::merged;
 pub use self::options::{Options, is_owned, options};
 pub use self::spec::{
-    ConditionRule, DeleteOption, FeedbackRule, IgnoreField, InvalidStrategy, JsonPath, ManifestConfig,
+    ConditionRule, DeleteOption, FeedbackRule, IgnoreField, InvalidSpec, JsonPath, ManifestConfig,
     ManifestWorkExecutor, ManifestWorkSpec, ManifestsTemplate, SelectivelyOrphan, ServerSideApply, ServiceAccount,
     Subject, UpdateStrategy,
 };

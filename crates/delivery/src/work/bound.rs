@@ -10,23 +10,36 @@ use crate::condition;
 /// has a size that the hub takes.
 pub const TOLD: usize = 256 * 1024;
 
-/// Drops the values of manifests, and cuts their messages, where there are more than [`TOLD`]
-/// bytes: from the first manifest on, what there is room for stays. `StatusFeedbackSynced` says
-/// where values are missing.
-pub fn bound(manifests: &mut [ManifestCondition], now: OffsetDateTime) {
-    let (mut values, mut messages) = (TOLD, TOLD);
-    for manifest in manifests {
+/// What there is room for in the status of one work.
+#[derive(Debug, Clone, Copy)]
+pub struct Room {
+    values: usize,
+    messages: usize,
+}
+
+// === impl Room ===
+
+impl Default for Room {
+    fn default() -> Self {
+        Self { values: TOLD, messages: TOLD }
+    }
+}
+
+impl Room {
+    /// Drops the values of `manifest`, and cuts its messages, where there is no room for them after
+    /// those of the manifests before. `StatusFeedbackSynced` says where values are missing.
+    pub fn fit(&mut self, manifest: &mut ManifestCondition, now: OffsetDateTime) {
         let sizes = manifest.status_feedback.values.iter().map(size);
-        if let Some(rest) = values.checked_sub(sizes.sum()) {
-            values = rest;
+        if let Some(rest) = self.values.checked_sub(sizes.sum()) {
+            self.values = rest;
         } else {
             manifest.status_feedback.values.clear();
             condition::set(&mut manifest.conditions, too_much(), now);
         }
         for one in &mut manifest.conditions {
-            let most = one.message.floor_char_boundary(messages);
+            let most = one.message.floor_char_boundary(self.messages);
             one.message.truncate(most);
-            messages -= one.message.len();
+            self.messages -= one.message.len();
         }
     }
 }

@@ -128,7 +128,7 @@ pub struct ServiceAccount {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidStrategy {
+pub enum InvalidSpec {
     #[error("unknown update strategy {0:?}: there are Update, CreateOnly, ServerSideApply and ReadOnly")]
     Kind(String),
     #[error("unknown condition {0:?} of ignoreFields: there are OnSpokePresent and OnSpokeChange")]
@@ -160,7 +160,7 @@ impl UpdateStrategy {
     /// # Errors
     ///
     /// It is of a kind that there is not.
-    pub fn strategy(&self) -> Result<Strategy, InvalidStrategy> {
+    pub fn strategy(&self) -> Result<Strategy, InvalidSpec> {
         match self.kind.as_str() {
             "" | "Update" => Ok(Strategy::Update),
             "CreateOnly" => Ok(Strategy::CreateOnly),
@@ -170,7 +170,7 @@ impl UpdateStrategy {
                 let ignore = config.ignore_fields.into_iter().map(IgnoreField::ignore).collect::<Result<_, _>>()?;
                 Ok(Strategy::ServerSideApply(ServerSide { manager: config.field_manager, force: config.force, ignore }))
             }
-            other => Err(InvalidStrategy::Kind(other.to_owned())),
+            other => Err(InvalidSpec::Kind(other.to_owned())),
         }
     }
 }
@@ -178,12 +178,12 @@ impl UpdateStrategy {
 // === impl IgnoreField ===
 
 impl IgnoreField {
-    fn ignore(self) -> Result<Ignore, InvalidStrategy> {
+    fn ignore(self) -> Result<Ignore, InvalidSpec> {
         let when = match self.condition.as_str() {
             // As the API defaults it.
             "" | "OnSpokePresent" => When::Present,
             "OnSpokeChange" => When::Changed,
-            other => return Err(InvalidStrategy::Condition(other.to_owned())),
+            other => return Err(InvalidSpec::Condition(other.to_owned())),
         };
         Ok(Ignore { when, paths: self.json_paths, pointers: self.json_pointers, jq: self.jq_path_expressions })
     }
@@ -239,11 +239,11 @@ impl ManifestWorkExecutor {
     /// # Errors
     ///
     /// It is no `ServiceAccount`, or none is named.
-    pub fn executor(&self) -> Result<Executor, InvalidStrategy> {
+    pub fn executor(&self) -> Result<Executor, InvalidSpec> {
         if self.subject.kind != "ServiceAccount" {
-            return Err(InvalidStrategy::Executor);
+            return Err(InvalidSpec::Executor);
         }
-        let account = self.subject.service_account.clone().ok_or(InvalidStrategy::NoServiceAccount)?;
+        let account = self.subject.service_account.clone().ok_or(InvalidSpec::NoServiceAccount)?;
         Ok(Executor { namespace: account.namespace, name: account.name })
     }
 }

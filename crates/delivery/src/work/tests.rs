@@ -66,8 +66,8 @@ fn a_spec_is_what_it_says() {
     let executor = spec.executor.unwrap().executor();
     assert_eq!(executor, Ok(Executor { namespace: "n".into(), name: "sa".into() }));
     let odd = UpdateStrategy { kind: "Merge".into(), ..UpdateStrategy::default() };
-    assert_eq!(odd.strategy(), Err(InvalidStrategy::Kind("Merge".into())));
-    assert_eq!(ManifestWorkExecutor::default().executor(), Err(InvalidStrategy::Executor));
+    assert_eq!(odd.strategy(), Err(InvalidSpec::Kind("Merge".into())));
+    assert_eq!(ManifestWorkExecutor::default().executor(), Err(InvalidSpec::Executor));
 }
 
 #[test]
@@ -137,14 +137,20 @@ fn a_status_has_a_size() {
         one
     };
     let mut all: Vec<_> = (0..40).map(told).collect();
-    bound(&mut all, at(0));
+    let fit = |all: &mut [ManifestCondition], seconds| {
+        let mut room = Room::default();
+        for one in all {
+            room.fit(one, at(seconds));
+        }
+    };
+    fit(&mut all, 0);
     let size = serde_json::to_string(&all).unwrap().len();
     assert!((TOLD..3 * TOLD).contains(&size), "{size}");
     let synced = |one: &ManifestCondition| find(&one.conditions, kind::FEEDBACK).unwrap().reason.clone();
     assert_eq!((synced(&all[0]), all[0].status_feedback.values.len()), ("StatusFeedbackSynced".into(), 8));
     assert_eq!((synced(&all[39]), all[39].status_feedback.values.len()), ("StatusFeedbackSyncFailed".into(), 0));
     let before = all.clone();
-    bound(&mut all, at(60));
+    fit(&mut all, 60);
     assert_eq!(all, before, "the same is told again");
 }
 

@@ -1,6 +1,6 @@
 //! What upstream's agent answered in its own tests, as data, against ours.
 
-use delivery::condition::{Condition, Status};
+use delivery::condition::Condition;
 use delivery::deletion::untracked;
 use delivery::feedback::{self, Feedback};
 use delivery::identity::{Identity, Tracked};

@@ -120,14 +120,7 @@ impl Work {
 
     /// How far it is with the template.
     pub fn existing(&self) -> Existing<'_> {
-        let conditions = self.conditions.iter().map(|one| rollout::Condition {
-            kind: &one.kind,
-            status: one.status.name(),
-            observed_generation: one.observed_generation,
-            last_transition_time: one.last_transition_time,
-        });
-        let conditions: Vec<rollout::Condition<'_>> = conditions.collect();
-        let (state, since) = rollout::state(self.generation, &conditions);
+        let (state, since) = rollout::state(self.generation, &self.conditions);
         Existing { cluster: &self.cluster, state, since }
     }
 
