@@ -40,7 +40,7 @@
 //! - What is only read is not owned; a reference of an earlier time is taken off.
 //! - A rule makes neither `Applied`, `Deleting` nor `StatusFeedbackSynced`, nor what is no type.
 //! - A completion of which nobody can read the time is no reason to delete.
-//! - A rollout strategy that cannot be read stays told in its set's conditions, and nothing is done.
+//! - A rollout strategy that cannot be read stays told in its set's conditions; nothing is done.
 //! - Works of a `ReplicaSet` have `Progressing` without a rule ([`work::default_progressing`]).
 //!
 //! # Limits
@@ -62,8 +62,8 @@
 //! - How many manifests a work has is not bounded here: the hub bounds its size.
 //! - A new RBAC object that somebody else creates between review and apply goes unseen.
 //! - Who can set the annotation with the hash of `ignoreFields` on the member can hold an apply up.
-//! - The fields of an [`identity::Identity`] are open: what is read is checked, what is put together
-//!   in code is to be checked with [`identity::Identity::check`].
+//! - The fields of an [`identity::Identity`] are open: what is read is checked, what is put
+//!   together in code is to be checked with [`identity::Identity::check`].
 
 pub mod condition;
 pub mod deletion;
