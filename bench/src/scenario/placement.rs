@@ -43,8 +43,8 @@ pub const ABOUT: About = About {
     method: "The scheduler alone, in the bench's own process: 1,000 clusters of one set, three predicates of which one \
              has to match, and the prioritizers Balance, Steady, ResourceAllocatableCPU and ResourceAllocatableMemory. \
              300 clusters are chosen, and are the decision before, too. The predicates are compiled once for each \
-             Placement, which is not counted. With an expression, the third predicate is one in CEL, which some 300 \
-             clusters come to.",
+             Placement, which is not counted. With an expression, the third predicate is one in CEL, which 433 \
+             clusters come to, and match.",
     figures: &[CPU, RATE],
     goals: &[
         Goal::value(CPU.key, LABELS).must(Bound::AtMost(0.5)),
@@ -55,7 +55,7 @@ pub const ABOUT: About = About {
 
 pub fn contenders() -> Vec<Contender> {
     let exists = json!({"labelSelector": {"matchExpressions": [{"key": "zone", "operator": "Exists"}]}});
-    let expression = "managedCluster.status.version.kubernetes.startsWith('v1.3') && \
+    let expression = "managedCluster.status.version.kubernetes.startsWith('v1.') && \
                       managedCluster.metadata.labels['tier'] == 'gold'";
     let expression = json!({"celSelector": {"celExpressions": [expression]}});
     let contender = |(target, third)| Contender::new(target, Choice::new(&third));

@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 
 use crate::fields::{is_ending, text};
 use crate::identity::{Identity, Tracked};
+use crate::manifests::Manifest;
 use crate::ownership::{Claim, Owner};
 
 /// What is to be done with one.
@@ -42,10 +43,13 @@ pub fn removal(tracked: &Tracked, observed: Option<&Json>, owner: &Owner) -> Rem
     }))
 }
 
-/// Those of `before` that are not among `after`, whatever their version and UID.
-pub fn untracked<'t>(before: &'t [Tracked], after: &[Tracked]) -> Vec<&'t Tracked> {
+/// Those of `before` that are not among `after`, whatever their version and UID. What a manifest
+/// may mean that could not be used stays: that it is faulty does not say that it is not wanted.
+pub fn untracked<'t>(before: &'t [Tracked], after: &[Tracked], manifests: &[Manifest]) -> Vec<&'t Tracked> {
     let kept: HashSet<&Identity> = after.iter().map(|one| &one.identity).collect();
-    before.iter().filter(|one| !kept.contains(&one.identity)).collect()
+    let gone = before.iter().filter(|one| !kept.contains(&one.identity));
+    let faulty: Vec<&Manifest> = manifests.iter().filter(|one| one.object.is_err()).collect();
+    gone.filter(|one| !faulty.iter().any(|manifest| manifest.may_mean(&one.identity))).collect()
 }
 
 #[cfg(test)]
@@ -69,6 +73,30 @@ mod tests {
         let Removal::Delete(options) = removal(&tracked("u"), Some(&owned(&[&us])), &us) else { panic!("not deleted") };
         assert_eq!(options["preconditions"]["uid"], "u");
         assert_eq!(options["propagationPolicy"], "Background");
+    }
+
+    #[test]
+    fn what_a_faulty_manifest_may_mean_stays() {
+        use crate::manifests::{Lookup, Resource, read};
+        let of = |group: &str, resource: &str, name: &str| {
+            let identity =
+                Identity { group: group.into(), resource: resource.into(), name: name.into(), namespace: "n".into() };
+            Tracked { identity, version: "v1".into(), uid: "u".into() }
+        };
+        let before = [of("x.io", "widgets", "a"), of("x.io", "widgets", "b"), of("", "configmaps", "a")];
+        let names = |manifest: Json, lookup: &Lookup| {
+            let read = read(&[manifest], |_, _, _| lookup.clone());
+            let found = untracked(&before, &[], &read);
+            found.into_iter().map(|one| (one.identity.resource.clone(), one.identity.name.clone())).collect::<Vec<_>>()
+        };
+        let widget = |name: &str| json!({"apiVersion": "x.io/v1", "kind": "Widget", "metadata": {"name": name, "namespace": "n"}});
+        let own = |name: &str| (String::from("widgets"), name.to_owned());
+        let other = (String::from("configmaps"), String::from("a"));
+        assert_eq!(names(widget("a"), &Lookup::Unknown("503".into())), [own("b"), other.clone()]);
+        assert_eq!(names(widget("a"), &Lookup::Missing), [own("b"), other.clone()]);
+        let found = Lookup::Found(Resource { name: "widgets".into(), is_namespaced: true });
+        assert_eq!(names(widget(""), &found), std::slice::from_ref(&other));
+        assert_eq!(names(json!(null), &found).len(), 3);
     }
 
     #[test]

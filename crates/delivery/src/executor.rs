@@ -6,6 +6,7 @@ use serde_json::{Value as Json, json};
 
 use crate::fields::{list, text};
 use crate::identity::Identity;
+use crate::strategy::Strategy;
 
 /// The `ServiceAccount` of the member for which objects are written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -52,15 +53,24 @@ pub struct Role {
     pub namespace: String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum TooMany {
+/// Why an executor may not write an RBAC object at all.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Refused {
     #[error("the rules have more than {ITEMS} items: verbs × resources (or URLs) × names")]
-    Items,
+    TooMany,
+    #[error("ignoreFields are not possible for RBAC objects with an executor")]
+    IgnoreFields,
+    #[error("roleRef names no Role or ClusterRole")]
+    NoRole,
+    #[error("roleRef is not the one of the object that is there")]
+    OtherRole,
 }
 
 /// Items of all rules of a role, each of which is a review.
 pub const ITEMS: usize = 100;
-const RBAC: &str = "rbac.authorization.k8s.io";
+pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
+/// Of RBAC objects.
+const VERSION: &str = "v1";
 
 // === impl Executor ===
 
@@ -82,6 +92,15 @@ impl Executor {
             entries.insert(field.to_owned(), attributes);
         }
         json!({"apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview", "spec": spec})
+    }
+}
+
+// === impl Refused ===
+
+impl Refused {
+    /// As it is told of that object.
+    pub fn told(&self, identity: &Identity) -> String {
+        format!("{}, error: {self}", refusal(identity))
     }
 }
 
@@ -112,9 +131,14 @@ impl Review {
     }
 }
 
-/// What has to be allowed to apply an object, and, if it is owned, to delete it one day.
-pub fn reviews(identity: &Identity, version: &str, is_owned: bool) -> Vec<Review> {
-    let verbs = ["create", "update", "patch", "get"].into_iter().chain(is_owned.then_some("delete"));
+/// What has to be allowed to do with an object what its strategy does, and, if it is owned, to
+/// delete it one day.
+pub fn reviews(identity: &Identity, version: &str, is_owned: bool, strategy: &Strategy) -> Vec<Review> {
+    let verbs: &[&str] = match strategy {
+        Strategy::ReadOnly => &["get"],
+        _ => &["create", "update", "patch", "get"],
+    };
+    let verbs = verbs.iter().copied().chain(is_owned.then_some("delete"));
     verbs.map(|verb| Review::of(verb, identity, version)).collect()
 }
 
@@ -124,36 +148,76 @@ pub fn refusal(identity: &Identity) -> String {
     format!("not allowed to apply the resource {group} {resource}, {namespace} {name}")
 }
 
-/// What writing `object` asks beyond [`reviews`].
+/// As upstream tells that more would be given than the executor has.
+pub fn escalated(identity: &Identity) -> String {
+    format!("{}, error: permission escalation", refusal(identity))
+}
+
+/// What writing `object` asks beyond [`reviews`], where `observed` is what is there.
+///
+/// By server-side apply, what is there stays where the manifest says nothing: an aggregation label
+/// on a role that has rules gives these. So both are reviewed. Between the review and the request
+/// nothing may change: [`crate::strategy::plan`] sends the version of the `observed` with RBAC
+/// objects. Only one that somebody else creates in between goes unseen.
 ///
 /// # Errors
 ///
-/// Its rules have too many items.
-pub fn escalation(identity: &Identity, object: &Json) -> Result<Escalation, TooMany> {
-    if identity.group != RBAC {
+/// It is refused whatever the executor may do.
+pub fn escalation(
+    identity: &Identity,
+    object: &Json,
+    observed: Option<&Json>,
+    strategy: &Strategy,
+) -> Result<Escalation, Refused> {
+    if identity.group != RBAC || *strategy == Strategy::ReadOnly {
         return Ok(Escalation::None);
     }
-    let review = |verb: &str, of: &Identity| Review::of(verb, of, "v1");
+    if matches!(strategy, Strategy::ServerSideApply(config) if !config.ignore.is_empty()) {
+        return Err(Refused::IgnoreFields);
+    }
+    let kept = observed.filter(|_| matches!(strategy, Strategy::ServerSideApply(_)));
     match identity.resource.as_str() {
-        "roles" | "clusterroles" => {
-            let mut each = rules_of(object, &identity.namespace)?;
-            if object.get("aggregationRule").is_some_and(|rule| !rule.is_null()) {
-                each.extend(everything());
-            }
-            Ok(Escalation::Rules { enough: review("escalate", identity), each })
-        }
-        "rolebindings" | "clusterrolebindings" => {
-            let role = Role {
-                is_cluster_wide: text(object, "/roleRef/kind") == "ClusterRole",
-                name: text(object, "/roleRef/name").to_owned(),
-                namespace: identity.namespace.clone(),
-            };
-            let resource = if role.is_cluster_wide { "clusterroles" } else { "roles" };
-            let bound = Identity { resource: resource.to_owned(), name: role.name.clone(), ..identity.clone() };
-            Ok(Escalation::Binding { enough: review("bind", &bound), role })
-        }
+        "roles" | "clusterroles" => gathered(identity, object, kept),
+        "rolebindings" | "clusterrolebindings" => bound(identity, object, observed),
         _ => Ok(Escalation::None),
     }
+}
+
+fn gathered(identity: &Identity, object: &Json, kept: Option<&Json>) -> Result<Escalation, Refused> {
+    let mut each = Vec::new();
+    for role in [Some(object), kept].into_iter().flatten() {
+        for review in rules_of(role, &identity.namespace)? {
+            if !each.contains(&review) {
+                each.push(review);
+            }
+        }
+    }
+    let gathers = |role: &Json| role.get("aggregationRule").is_some_and(|rule| !rule.is_null());
+    if gathers(object) || kept.is_some_and(gathers) {
+        each.extend(everything());
+    }
+    Ok(Escalation::Rules { enough: Review::of("escalate", identity, VERSION), each })
+}
+
+/// A role cannot be bound in the place of another one: what is there would stay, unseen.
+fn bound(identity: &Identity, object: &Json, observed: Option<&Json>) -> Result<Escalation, Refused> {
+    let role_of = |binding: &Json| {
+        let is_rbac = matches!(text(binding, "/roleRef/apiGroup"), "" | RBAC);
+        let is_cluster_wide = match text(binding, "/roleRef/kind") {
+            "ClusterRole" if is_rbac => true,
+            "Role" if is_rbac && identity.resource == "rolebindings" => false,
+            _ => return None,
+        };
+        let name = text(binding, "/roleRef/name").to_owned();
+        (!name.is_empty()).then(|| Role { is_cluster_wide, name, namespace: identity.namespace.clone() })
+    };
+    let role = role_of(object).ok_or(Refused::NoRole)?;
+    if observed.is_some_and(|observed| role_of(observed).as_ref() != Some(&role)) {
+        return Err(Refused::OtherRole);
+    }
+    let resource = if role.is_cluster_wide { "clusterroles" } else { "roles" };
+    let of = Identity { resource: resource.to_owned(), name: role.name.clone(), ..identity.clone() };
+    Ok(Escalation::Binding { enough: Review::of("bind", &of, VERSION), role })
 }
 
 /// What the rules of a role allow in `namespace`, item by item.
@@ -161,7 +225,7 @@ pub fn escalation(identity: &Identity, object: &Json) -> Result<Escalation, TooM
 /// # Errors
 ///
 /// There are too many items.
-pub fn rules_of(role: &Json, namespace: &str) -> Result<Vec<Review>, TooMany> {
+pub fn rules_of(role: &Json, namespace: &str) -> Result<Vec<Review>, Refused> {
     let mut items = Vec::new();
     for rule in list(role, "/rules") {
         rule_items(rule, namespace, &mut items)?;
@@ -176,7 +240,7 @@ fn everything() -> [Review; 2] {
     [Review::of("*", &all, "*"), Review::Url { verb: "*".to_owned(), path: "*".to_owned() }]
 }
 
-fn rule_items(rule: &Json, namespace: &str, items: &mut Vec<Review>) -> Result<(), TooMany> {
+fn rule_items(rule: &Json, namespace: &str, items: &mut Vec<Review>) -> Result<(), Refused> {
     let texts = |pointer: &str| list(rule, pointer).iter().filter_map(Json::as_str).collect::<Vec<_>>();
     let (verbs, names) = (texts("/verbs"), texts("/resourceNames"));
     let (groups, resources, urls) = (texts("/apiGroups"), texts("/resources"), texts("/nonResourceURLs"));
@@ -184,7 +248,7 @@ fn rule_items(rule: &Json, namespace: &str, items: &mut Vec<Review>) -> Result<(
     let of_resources = verbs.len().saturating_mul(groups.len()).saturating_mul(resources.len());
     let count = of_resources.saturating_mul(names.len()).saturating_add(verbs.len().saturating_mul(urls.len()));
     if count.saturating_add(items.len()) > ITEMS {
-        return Err(TooMany::Items);
+        return Err(Refused::TooMany);
     }
     for verb in verbs {
         for path in &urls {

@@ -1,9 +1,16 @@
 //! Values of an object's status that are told back.
 
+mod written;
+
+use std::collections::HashSet;
+
 use serde_json::Value as Json;
 
 use crate::fields::{group_and_version, text};
-use crate::json_path::{Found, JsonPath};
+use crate::json_path::{Basic, JsonPath};
+use crate::visible::visible;
+
+use self::written::json;
 
 /// What is asked for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -42,12 +49,11 @@ pub struct Feedback {
 pub const RAW: usize = 1024;
 /// Bytes of a text that are told.
 pub const TEXT: usize = 32 * 1024;
-/// Paths that are followed for one object.
+/// Bytes of all names and values of an object that are told.
+pub const OBJECT: usize = 256 * 1024;
+/// Paths that are followed for one object, and rules of what is commonly asked.
 pub const PATHS: usize = 128;
 
-/// What Go escapes in JSON, since it has a meaning in HTML or JavaScript.
-const ESCAPED: [(char, &str); 5] =
-    [('<', "\\u003c"), ('>', "\\u003e"), ('&', "\\u0026"), ('\u{2028}', "\\u2028"), ('\u{2029}', "\\u2029")];
 const DEPLOYMENT: &[(&str, &str)] = &[
     ("ReadyReplicas", ".status.readyReplicas"),
     ("Replicas", ".status.replicas"),
@@ -65,26 +71,59 @@ const POD: &[(&str, &str)] =
 
 /// Follows `rules` through `object`. With `raw`, values that are no integer, text or boolean are
 /// told as JSON of at most that many bytes, and [`RAW`]; without, they are errors, and of several
-/// values the first is told.
+/// values the first is told. Of a `Secret`, its data is not there. A name is told once: the API
+/// takes no second one, and would refuse the whole status.
 pub fn read(object: &Json, rules: &[Rule], raw: Option<usize>) -> Feedback {
-    let mut feedback = Feedback::default();
-    let mut left = PATHS;
-    for rule in rules {
-        match rule {
-            Rule::WellKnown => feedback.well_known(object, raw),
-            Rule::Paths(paths) => {
-                for path in paths {
-                    let Some(rest) = left.checked_sub(1) else {
-                        feedback.errors.push(format!("there are more than {PATHS} paths"));
-                        return feedback;
-                    };
-                    left = rest;
-                    feedback.named(object, path, raw);
-                }
-            }
+    let object = visible(object);
+    let feedback = followed(&object, rules, raw);
+    let (values, mut errors) = (feedback.values, feedback.errors);
+    let (mut known, mut once) = (HashSet::new(), Vec::with_capacity(values.len()));
+    for (name, value) in values {
+        if known.insert(name.clone()) {
+            once.push((name, value));
+        } else {
+            errors.push(format!("there is a value of the name {name} already"));
         }
     }
+    Feedback { values: once, errors }
+}
+
+fn followed(object: &Json, rules: &[Rule], raw: Option<usize>) -> Feedback {
+    let mut feedback = Feedback::default();
+    let (mut paths, mut bytes) = (PATHS, OBJECT);
+    let asked = rules.iter().flat_map(|rule| match rule {
+        Rule::WellKnown => vec![None],
+        Rule::Paths(asked) => asked.iter().map(Some).collect(),
+    });
+    for path in asked {
+        let Some(rest) = paths.checked_sub(1) else {
+            feedback.errors.push(format!("there are more than {PATHS} paths"));
+            return feedback;
+        };
+        paths = rest;
+        let before = feedback.values.len();
+        match path {
+            None => feedback.well_known(object, raw),
+            Some(path) => feedback.named(object, path, raw),
+        }
+        let added = feedback.values.iter().skip(before).map(size).sum();
+        let Some(rest) = bytes.checked_sub(added) else {
+            feedback.values.truncate(before);
+            feedback.errors.push(format!("the values of the object have more than {OBJECT} bytes"));
+            return feedback;
+        };
+        bytes = rest;
+    }
     feedback
+}
+
+/// Bytes of a value and its name.
+fn size((name, value): &(String, Value)) -> usize {
+    let value = match value {
+        Value::Integer(_) | Value::Boolean(_) => 0,
+        Value::String(text) | Value::JsonRaw(text) => text.len(),
+    };
+    name.len() + value
 }
 
 // === impl Feedback ===
@@ -136,49 +175,21 @@ fn value(object: &Json, name: &str, path: &str, raw: Option<usize>) -> Result<Op
     let found = found.map_err(|why| format!("failed to find value for {name} with error: {why}"))?;
     let Some(first) = found.first() else { return Ok(None) };
     if let Some(most) = raw.filter(|_| found.len() > 1) {
-        let values: Vec<Json> = found.iter().map(owned).collect();
-        return json(&Json::Array(values), name, most).map(Some);
+        return json(&found, name, most).map(Some);
     }
-    let first = owned(first);
-    match &first {
-        Json::Null => Ok(None),
-        Json::Bool(value) => Ok(Some(Value::Boolean(*value))),
-        Json::String(text) if text.len() > TEXT => Err(format!("the value for {name} is longer than {TEXT} bytes")),
-        Json::String(text) => Ok(Some(Value::String(text.clone()))),
-        Json::Number(number) if number.is_i64() => Ok(number.as_i64().map(Value::Integer)),
-        other => match raw {
-            Some(most) => json(other, name, most).map(Some),
-            None => Err(format!("the type {} of the value for {name} is not found", type_of(other))),
+    match (first.basic(), first.json()) {
+        (Some(Basic::Bool(value)), _) => Ok(Some(Value::Boolean(value))),
+        (Some(Basic::Text(text)), _) if text.len() > TEXT => {
+            Err(format!("the value for {name} is longer than {TEXT} bytes"))
+        }
+        (Some(Basic::Text(text)), _) => Ok(Some(Value::String(text.to_owned()))),
+        (Some(Basic::Int(value)), _) => Ok(Some(Value::Integer(value))),
+        (None, None | Some(Json::Null)) => Ok(None),
+        (_, found) => match raw {
+            Some(most) => json(first, name, most).map(Some),
+            None => Err(format!("the type {} of the value for {name} is not found", found.map_or("float64", type_of))),
         },
     }
-}
-
-fn owned(found: &Found<'_>) -> Json {
-    use crate::json_path::Basic;
-    match (found.json(), found.basic()) {
-        (Some(json), _) => json.clone(),
-        (None, Some(Basic::Bool(value))) => value.into(),
-        (None, Some(Basic::Int(value))) => value.into(),
-        (None, Some(Basic::Float(value))) => value.into(),
-        (None, Some(Basic::Text(text))) => text.into(),
-        (None, None) => Json::Null,
-    }
-}
-
-/// As Go writes JSON.
-fn json(value: &Json, name: &str, most: usize) -> Result<Value, String> {
-    let most = most.min(RAW);
-    let mut text = String::new();
-    for c in value.to_string().chars() {
-        match ESCAPED.iter().find(|(escaped, _)| *escaped == c) {
-            Some((_, escape)) => text.push_str(escape),
-            None => text.push(c),
-        }
-    }
-    let is_long = text.len() > most;
-    let long =
-        format!("the length of returned json raw string for name {name} is larger than the maximum length {most}");
-    if is_long { Err(long) } else { Ok(Value::JsonRaw(text)) }
 }
 
 /// As Go names it.
@@ -241,10 +252,33 @@ mod tests {
     }
 
     #[test]
+    fn a_name_is_told_once() {
+        let named = |path: &str| Named { name: "v".into(), version: String::new(), path: path.into() };
+        let told = read(&json!({"a": 1, "b": 2}), &[Rule::Paths(vec![named(".a"), named(".b")])], None);
+        assert_eq!(told.values, [("v".to_owned(), Value::Integer(1))]);
+        assert_eq!(told.errors, ["there is a value of the name v already"]);
+    }
+
+    #[test]
+    fn secrets_are_not_told() {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "n"}, "data": {"a": "b"}});
+        let named = |name: &str, path: &str| Named { name: name.into(), version: String::new(), path: path.into() };
+        let paths = vec![named("data", ".data.a"), named("all", "..a"), named("name", ".metadata.name")];
+        let told = read(&secret, &[Rule::Paths(paths)], Some(RAW));
+        assert_eq!(told.values, [("name".to_owned(), Value::String("n".into()))]);
+    }
+
+    #[test]
     fn so_many_paths_are_followed() {
-        let named = Named { name: "v".into(), version: "v1".into(), path: ".a".into() };
+        let named = |at| Named { name: format!("v{at}"), version: "v1".into(), path: ".a".into() };
         let object = json!({"apiVersion": "v1", "a": 1});
-        let told = read(&object, &[Rule::Paths(vec![named; PATHS + 5])], None);
+        let rules = |count| [Rule::Paths((0..count).map(named).collect())];
+        let told = read(&object, &rules(PATHS + 5), None);
         assert_eq!((told.values.len(), told.errors.len()), (PATHS, 1));
+        let text = json!({"apiVersion": "v1", "a": "x".repeat(TEXT)});
+        let told = read(&text, &rules(PATHS), None);
+        assert_eq!((told.values.len(), told.errors.len()), (OBJECT / TEXT - 1, 1));
+        let told = read(&object, &vec![Rule::WellKnown; PATHS + 5], None);
+        assert_eq!(told.errors.len(), PATHS + 1);
     }
 }

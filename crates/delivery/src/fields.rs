@@ -3,7 +3,7 @@
 use serde_json::{Map, Value as Json};
 
 /// Bytes of a text that weigh as much as a value.
-const STRIDE: usize = 64;
+pub const STRIDE: usize = 64;
 
 pub fn text<'j>(object: &'j Json, pointer: &str) -> &'j str {
     object.pointer(pointer).and_then(Json::as_str).unwrap_or_default()

@@ -2,10 +2,12 @@
 
 use std::collections::HashMap;
 
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
 use serde_json::Value as Json;
 
-use crate::fields::{self, group_and_version, is_deeper, text};
-use crate::identity::Identity;
+use crate::fields::{self, child, group_and_version, is_deeper, text};
+use crate::identity::{BadPart, Identity};
 use crate::order::{self, rank};
 
 /// A manifest, in the place where it stands.
@@ -33,6 +35,16 @@ pub struct Resource {
     pub is_namespaced: bool,
 }
 
+/// What a member answers for a kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Lookup {
+    Found(Resource),
+    /// It has no such kind.
+    Missing,
+    /// It did not tell, and why: then nothing is known of what the manifest names.
+    Unknown(String),
+}
+
 /// Why a manifest cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
@@ -46,8 +58,8 @@ pub enum Fault {
     NoVersion,
     #[error("name must be set in manifest")]
     NoName,
-    #[error("{field} {value:?} cannot be part of a path")]
-    BadName { field: &'static str, value: String },
+    #[error(transparent)]
+    BadPart(#[from] BadPart),
     #[error("generateName must not be set in manifest")]
     GenerateName,
     #[error("the namespace must be set in the manifest: {0} are namespaced")]
@@ -55,18 +67,22 @@ pub enum Fault {
     /// As upstream says it.
     #[error("the server doesn't have a resource type \"{0}\"")]
     UnknownKind(String),
+    /// Whether there is such a kind cannot be told.
+    #[error("the kinds of the member are not known: {0}")]
+    Undiscovered(String),
     #[error("a duplicate of manifest {0}")]
     Duplicate(usize),
 }
 
 /// Lists and maps in each other.
 pub const LEVELS: usize = 100;
-/// What only the API server sets. A UID would be a condition on the object that is there.
-const NOT_WANTED: [&str; 6] =
-    ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink"];
+/// What only the API server sets, and the owners, which are ours to set: a UID would be a condition
+/// on the object that is there, an owner that there is not would delete it.
+const NOT_WANTED: [&str; 7] =
+    ["uid", "resourceVersion", "generation", "creationTimestamp", "managedFields", "selfLink", "ownerReferences"];
 
 /// Reads manifests. `resource` finds a kind of the member: group, version, kind.
-pub fn read(manifests: &[Json], resource: impl Fn(&str, &str, &str) -> Option<Resource>) -> Vec<Manifest> {
+pub fn read(manifests: &[Json], resource: impl Fn(&str, &str, &str) -> Lookup) -> Vec<Manifest> {
     let mut known: HashMap<Identity, usize> = HashMap::new();
     let mut all = Vec::with_capacity(manifests.len());
     for (ordinal, manifest) in manifests.iter().enumerate() {
@@ -107,62 +123,78 @@ impl Manifest {
         if is_object { rank(&self.kind) } else { order::UNREAD }
     }
 
-    fn of(ordinal: usize, manifest: &Json, resource: &impl Fn(&str, &str, &str) -> Option<Resource>) -> Self {
+    fn of(ordinal: usize, manifest: &Json, resource: &impl Fn(&str, &str, &str) -> Lookup) -> Self {
         let (group, version) = group_and_version(text(manifest, "/apiVersion"));
         let kind = text(manifest, "/kind");
-        let found = resource(group, version, kind);
-        let is_namespaced = found.as_ref().is_none_or(|found| found.is_namespaced);
+        let names_kind = !kind.is_empty() && !version.is_empty();
+        let found = if names_kind { resource(group, version, kind) } else { Lookup::Missing };
+        let known = match &found {
+            Lookup::Found(found) => Some(found),
+            Lookup::Missing | Lookup::Unknown(_) => None,
+        };
+        let is_namespaced = known.is_none_or(|found| found.is_namespaced);
         let namespace = if is_namespaced { text(manifest, "/metadata/namespace") } else { "" };
-        let object = checked(manifest, found.as_ref()).map(|()| cleaned(manifest, is_namespaced));
-        Self {
+        let mut one = Self {
             ordinal,
             group: group.to_owned(),
             version: version.to_owned(),
             kind: kind.to_owned(),
-            resource: found.map(|found| found.name).unwrap_or_default(),
+            resource: known.map(|found| found.name.clone()).unwrap_or_default(),
             namespace: namespace.to_owned(),
             name: text(manifest, "/metadata/name").to_owned(),
-            object,
+            object: Ok(Json::Null),
+        };
+        one.object = one.checked(manifest, &found).map(|()| cleaned(manifest, is_namespaced));
+        one
+    }
+
+    fn checked(&self, manifest: &Json, found: &Lookup) -> Result<(), Fault> {
+        if !manifest.is_object() {
+            return Err(Fault::NoObject);
+        }
+        if is_deeper(manifest, LEVELS) {
+            return Err(Fault::TooDeep);
+        }
+        if self.kind.is_empty() {
+            return Err(Fault::NoKind);
+        }
+        if text(manifest, "/apiVersion").is_empty() {
+            return Err(Fault::NoVersion);
+        }
+        if !text(manifest, "/metadata/generateName").is_empty() {
+            return Err(Fault::GenerateName);
+        }
+        if self.name.is_empty() {
+            return Err(Fault::NoName);
+        }
+        // A kind that is not known has no resource, but all else can be checked.
+        let mut identity = self.identity();
+        if identity.resource.is_empty() {
+            "unknown".clone_into(&mut identity.resource);
+        }
+        identity.check(&self.version)?;
+        match found {
+            Lookup::Missing => Err(Fault::UnknownKind(self.kind.clone())),
+            Lookup::Unknown(why) => Err(Fault::Undiscovered(why.clone())),
+            Lookup::Found(found) if found.is_namespaced && self.namespace.is_empty() => {
+                Err(Fault::NoNamespace(found.name.clone()))
+            }
+            Lookup::Found(_) => Ok(()),
         }
     }
-}
 
-fn checked(manifest: &Json, resource: Option<&Resource>) -> Result<(), Fault> {
-    let of = |pointer: &str| text(manifest, pointer);
-    let (name, namespace) = (of("/metadata/name"), of("/metadata/namespace"));
-    if !manifest.is_object() {
-        return Err(Fault::NoObject);
+    /// Whether it may mean `tracked`, where it cannot be used: whatever it says of its object fits.
+    /// One that says neither a kind that is known nor a name means nothing.
+    pub fn may_mean(&self, tracked: &Identity) -> bool {
+        let is_open = |text: &str| text.is_empty();
+        let is_group = is_open(&self.version) || self.group == tracked.group;
+        let is_resource = is_open(&self.resource) || self.resource == tracked.resource;
+        let is_name = is_open(&self.name) || self.name == tracked.name;
+        let is_namespace =
+            is_open(&self.namespace) || is_open(&tracked.namespace) || self.namespace == tracked.namespace;
+        let says_something = !is_open(&self.name) || !is_open(&self.resource);
+        says_something && is_group && is_resource && is_name && is_namespace
     }
-    if is_deeper(manifest, LEVELS) {
-        return Err(Fault::TooDeep);
-    }
-    if of("/kind").is_empty() {
-        return Err(Fault::NoKind);
-    }
-    if of("/apiVersion").is_empty() {
-        return Err(Fault::NoVersion);
-    }
-    if !of("/metadata/generateName").is_empty() {
-        return Err(Fault::GenerateName);
-    }
-    if name.is_empty() {
-        return Err(Fault::NoName);
-    }
-    for (field, value) in [("metadata.name", name), ("metadata.namespace", namespace)] {
-        if !is_segment(value) {
-            return Err(Fault::BadName { field, value: value.chars().take(300).collect() });
-        }
-    }
-    match resource {
-        None => Err(Fault::UnknownKind(of("/kind").to_owned())),
-        Some(found) if found.is_namespaced && namespace.is_empty() => Err(Fault::NoNamespace(found.name.clone())),
-        Some(_) => Ok(()),
-    }
-}
-
-/// Kubernetes' `IsValidPathSegmentName`: with anything else, a path would be of another object.
-fn is_segment(name: &str) -> bool {
-    !matches!(name, "." | "..") && !name.contains(['/', '%']) && name.len() <= 253
 }
 
 fn cleaned(manifest: &Json, is_namespaced: bool) -> Json {
@@ -178,7 +210,29 @@ fn cleaned(manifest: &Json, is_namespaced: bool) -> Json {
             metadata.remove("namespace");
         }
     }
+    if (text(&object, "/apiVersion"), text(&object, "/kind")) == ("v1", "Secret") {
+        fold(&mut object);
+    }
     object
+}
+
+/// What an API server makes of a `Secret`: `stringData` is only written, and never read again.
+fn fold(secret: &mut Json) {
+    let Some(entries) = secret.as_object_mut() else { return };
+    let texts = entries.remove("stringData");
+    if let Some(Json::Object(texts)) = texts
+        && !texts.is_empty()
+        && let Some(data) = child(entries, "data")
+    {
+        let encoded = texts.into_iter().map(|(key, value)| {
+            let value = value.as_str().map_or(value.clone(), |text| STANDARD.encode(text).into());
+            (key, value)
+        });
+        data.extend(encoded);
+    }
+    if entries.get("type").is_none_or(Json::is_null) {
+        entries.insert("type".to_owned(), "Opaque".into());
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,7 @@
 //! What of the metadata is wanted, put over what is there.
 
+use std::collections::HashSet;
+
 use serde_json::{Map, Value as Json};
 
 use crate::fields::{self, child, texts};
@@ -8,7 +10,8 @@ use crate::fields::{self, child, texts};
 const MERGED: [&str; 2] = ["labels", "annotations"];
 
 /// Labels and annotations as they should be: those that are there, overridden and joined by those
-/// that are wanted. A wanted key that ends in `-` takes the key before it away.
+/// that are wanted. A wanted key that ends in `-` takes the key before it away, also where that is
+/// wanted too.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Merged {
     /// Of labels, then of annotations.
@@ -22,9 +25,11 @@ pub fn merged(wanted: &Json, observed: &Json) -> Merged {
         let pointer = format!("/metadata/{name}");
         let mut map: Map<String, Json> =
             texts(observed, &pointer).map(|(key, value)| (key.to_owned(), value.into())).collect();
+        let gone: HashSet<&str> = texts(wanted, &pointer).filter_map(|(key, _)| removed(key)).collect();
         for (key, value) in texts(wanted, &pointer) {
             is_changed |= match removed(key) {
                 Some(key) => map.remove(key).is_some(),
+                None if gone.contains(key) => false,
                 None => map.insert(key.to_owned(), value.into()).as_ref().and_then(Json::as_str) != Some(value),
             };
         }
@@ -38,12 +43,13 @@ fn removed(key: &str) -> Option<&str> {
     key.ends_with('-').then(|| key.trim_end_matches('-'))
 }
 
-/// Takes the keys out that would take others away: there is nothing yet to take them from.
+/// Takes the keys out that would take others away, and these.
 pub fn clean(object: &mut Json) {
     for name in MERGED {
         let map = object.pointer_mut(&format!("/metadata/{name}")).and_then(Json::as_object_mut);
         if let Some(map) = map {
-            map.retain(|key, _| removed(key).is_none());
+            let gone: HashSet<String> = map.keys().filter_map(|key| removed(key)).map(str::to_owned).collect();
+            map.retain(|key, _| removed(key).is_none() && !gone.contains(key));
         }
     }
 }
@@ -108,7 +114,7 @@ mod tests {
 
     #[test]
     fn what_takes_away_is_not_created() {
-        let mut object = json!({"metadata": {"labels": {"a": "1", "b-": ""}, "annotations": {"c-": ""}}});
+        let mut object = json!({"metadata": {"labels": {"a": "1", "b-": ""}, "annotations": {"c-": "", "c": "1"}}});
         clean(&mut object);
         assert_eq!(object, json!({"metadata": {"labels": {"a": "1"}, "annotations": {}}}));
     }

@@ -1,14 +1,12 @@
 //! Owner references: whose an object is, and how one is put on or taken off.
 
-use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 
 use crate::fields::{group_and_version, list, text};
 
 /// An owner on the member, whose end is the end of what it owns. Never a controller reference:
 /// an object may have several such owners.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "camelCase")]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Owner {
     pub api_version: String,
     pub kind: String,
@@ -38,10 +36,10 @@ impl Owner {
         references(object).iter().any(|one| text(one, "/uid") == self.uid)
     }
 
-    /// Whether another owner of our kind has a reference on `object`.
+    /// Whether another owner of our kind has a reference on `object`, in whatever version.
     pub fn has_rival(&self, object: &Json) -> bool {
         let is_rival = |one: &&Json| {
-            text(one, "/apiVersion") == self.api_version
+            group_and_version(text(one, "/apiVersion")).0 == group_and_version(&self.api_version).0
                 && text(one, "/kind") == self.kind
                 && text(one, "/uid") != self.uid
         };
@@ -150,6 +148,8 @@ pub(crate) mod tests {
     fn rivals_are_of_our_kind() {
         let us = owner("1");
         assert!(us.has_rival(&owned(&[&us, &owner("2")])) && us.owns(&owned(&[&us])));
+        let older = Owner { api_version: "work.open-cluster-management.io/v1beta1".into(), ..owner("2") };
+        assert!(us.has_rival(&owned(&[&us, &older])));
         let set = Owner { kind: "ReplicaSet".into(), ..owner("2") };
         assert!(!us.has_rival(&owned(&[&us, &set])) && !us.has_rival(&json!({})));
     }

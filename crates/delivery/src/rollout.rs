@@ -11,7 +11,7 @@ mod steps;
 mod strategy;
 
 pub use self::groups::DecisionGroup;
-pub use self::state::{Condition, Existing, State, state};
+pub use self::state::{Existing, State, state};
 pub use self::strategy::{InvalidStrategy, MandatoryDecisionGroup, Progress, RolloutStrategy, deadline};
 
 use placement::prepared::Size;
@@ -24,7 +24,7 @@ use self::strategy::{Kind, Plan};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rollout<'a> {
     /// Those that are busy with the template, or get it now.
-    pub to_roll_out: Vec<Turn<'a>>,
+    pub to_roll_out: Vec<Due<'a>>,
     /// Those whose time is over.
     pub timed_out: Vec<&'a str>,
     /// Those that have a work and are chosen no longer.
@@ -35,8 +35,9 @@ pub struct Rollout<'a> {
     pub recheck_at: Option<OffsetDateTime>,
 }
 
+/// A cluster that is to have the template.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Turn<'a> {
+pub struct Due<'a> {
     pub cluster: &'a str,
     pub state: State,
 }

@@ -1,12 +1,15 @@
 //! Conditions that rules find by expressions (CEL) over the object.
 
 use std::borrow::Cow;
+use std::collections::HashMap;
+use std::rc::Rc;
 
 use placement::cel::{Failure, Host, Meter, Program, Purpose, Type, Value, Variable};
 use serde_json::Value as Json;
 
 use crate::condition::{Condition, Status};
 use crate::fields::text;
+use crate::visible::visible;
 
 /// A rule for a condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -25,22 +28,28 @@ pub enum Source {
     WellKnown,
     /// All have to be true.
     Expressions(Vec<String>),
-    /// A kind of rule that there is not.
-    Unknown(String),
+    /// A rule that there cannot be, and why.
+    Invalid(String),
 }
 
+/// Steps of all rules of a work.
+pub const WORK: u64 = 50_000_000;
 /// Steps of all rules of an object.
 pub const OBJECT: u64 = 10_000_000;
 /// Steps of one expression.
 pub const EXPRESSION: u64 = 1_000_000;
-/// Expressions of all rules of an object, since each takes its time to be compiled.
+/// Different expressions of all rules of a work, since each takes its time to be compiled.
 pub const EXPRESSIONS: usize = 64;
+/// Rules of an object, each of which makes a condition.
+pub const RULES: usize = 64;
+
+/// The type of a condition that stands for rules that can have none.
+pub const INVALID_RULE: &str = "ConditionRuleInvalid";
 
 /// Reasons of these conditions.
 pub const EVALUATED: &str = "ConditionRuleEvaluated";
 pub const INVALID: &str = "ConditionRuleInvalid";
 pub const EXPRESSION_ERROR: &str = "ConditionRuleExpressionError";
-pub const INTERNAL_ERROR: &str = "ConditionRuleInternalError";
 
 const RULE_VARIABLES: [Variable; 1] = [("object", Type::Dyn)];
 const MESSAGE_VARIABLES: [Variable; 2] = [("object", Type::Dyn), ("result", Type::Bool)];
@@ -51,16 +60,12 @@ const JOB_MESSAGE: &str = r#"result ? "Job is finished" : "Job is not finished""
 const POD_IS_COMPLETE: &str = "object.status.phase in ['Succeeded', 'Failed']";
 const POD_MESSAGE: &str = r#""Pod is in phase " + object.status.phase"#;
 
-/// The conditions of `object` by `rules`, in their order. A well-known rule for a kind that has
-/// none gives none.
-pub fn evaluate(object: &Json, rules: &[Rule]) -> Vec<Condition> {
-    evaluate_within(object, rules, OBJECT)
-}
-
-/// The same, in so many steps.
-pub fn evaluate_within(object: &Json, rules: &[Rule], steps: u64) -> Vec<Condition> {
-    let mut budget = Budget { steps, expressions: EXPRESSIONS };
-    rules.iter().filter_map(|rule| budget.condition(object, rule)).collect()
+/// Evaluates the rules of one work. Each expression is compiled once, and what all may take is
+/// bounded.
+pub struct Evaluator {
+    work: u64,
+    object: u64,
+    programs: HashMap<(bool, String), Rc<Result<Program, String>>>,
 }
 
 /// There are no scores here.
@@ -72,11 +77,6 @@ impl<'a> Host<'a> for NoScores {
     }
 }
 
-struct Budget {
-    steps: u64,
-    expressions: usize,
-}
-
 // === impl Source ===
 
 impl Default for Source {
@@ -85,9 +85,34 @@ impl Default for Source {
     }
 }
 
-// === impl Budget ===
+// === impl Evaluator ===
 
-impl Budget {
+impl Default for Evaluator {
+    fn default() -> Self {
+        Self::within(WORK)
+    }
+}
+
+impl Evaluator {
+    /// For a work that has so many steps.
+    pub fn within(steps: u64) -> Self {
+        Self { work: steps, object: 0, programs: HashMap::new() }
+    }
+
+    /// The conditions of `object` by `rules`, in their order, at the `generation` of the work. A
+    /// well-known rule for a kind that has none gives none. Of a `Secret`, its data is not there.
+    pub fn evaluate(&mut self, object: &Json, rules: &[Rule], generation: i64) -> Vec<Condition> {
+        let object = visible(object);
+        self.object = OBJECT.min(self.work);
+        let made = rules.iter().take(RULES).filter_map(|rule| self.condition(&object, rule));
+        let mut made: Vec<Condition> = made.map(|condition| condition.at(generation)).collect();
+        if rules.len() > RULES {
+            let message = format!("there are more than {RULES} rules");
+            made.push(Condition::new(INVALID_RULE, Status::Unknown, INVALID, message).at(generation));
+        }
+        made
+    }
+
     fn condition(&mut self, object: &Json, rule: &Rule) -> Option<Condition> {
         let (expressions, default): (Cow<'_, [String]>, &str) = match &rule.source {
             Source::Expressions(all) => (Cow::Borrowed(all), ""),
@@ -95,9 +120,8 @@ impl Budget {
                 let (expression, message) = well_known(object, &rule.condition)?;
                 (Cow::Owned(vec![expression.to_owned()]), message)
             }
-            Source::Unknown(kind) => {
-                let message = format!("unrecognized condition rule type {kind}");
-                return Some(Condition::new(&rule.condition, Status::Unknown, INVALID, message));
+            Source::Invalid(why) => {
+                return Some(Condition::new(&rule.condition, Status::Unknown, INVALID, why.clone()));
             }
         };
         let is_true = self.all_true(object, &expressions);
@@ -113,8 +137,8 @@ impl Budget {
     /// The first that is not true ends it.
     fn all_true(&mut self, object: &Json, expressions: &[String]) -> Result<bool, String> {
         for text in expressions {
-            let program = self.compiled(text, &RULE_VARIABLES)?;
-            match self.value(&program, &[Value::from(object)])? {
+            let program = self.compiled(text, false);
+            match self.value(program.as_ref().as_ref().map_err(Clone::clone)?, &[Value::from(object)])? {
                 Value::Bool(true) => {}
                 Value::Bool(false) => return Ok(false),
                 other => return Err(format!("expected bool result, got {}", go_type(&other))),
@@ -136,24 +160,37 @@ impl Budget {
     }
 
     fn text(&mut self, object: &Json, expression: &str, is_true: bool) -> Result<String, String> {
-        let program = self.compiled(expression, &MESSAGE_VARIABLES)?;
-        match self.value(&program, &[Value::from(object), Value::Bool(is_true)])? {
+        let program = self.compiled(expression, true);
+        match self
+            .value(program.as_ref().as_ref().map_err(Clone::clone)?, &[Value::from(object), Value::Bool(is_true)])?
+        {
             Value::Text(text) => Ok(text.to_string()),
             other => Err(format!("expected message expression to have a string result, got {}", go_type(&other))),
         }
     }
 
-    fn compiled(&mut self, text: &str, variables: &[Variable]) -> Result<Program, String> {
-        let left = self.expressions.checked_sub(1);
-        self.expressions = left.ok_or_else(|| format!("there are more than {EXPRESSIONS} expressions"))?;
-        Program::compile_for(Purpose::Conditions, text, variables).map_err(|fault| fault.within(text))
+    fn compiled(&mut self, text: &str, is_message: bool) -> Rc<Result<Program, String>> {
+        let key = (is_message, text.to_owned());
+        if let Some(known) = self.programs.get(&key) {
+            return Rc::clone(known);
+        }
+        if self.programs.len() >= EXPRESSIONS {
+            return Rc::new(Err(format!("there are more than {EXPRESSIONS} expressions")));
+        }
+        let variables: &[Variable] = if is_message { &MESSAGE_VARIABLES } else { &RULE_VARIABLES };
+        let program = Program::compile_for(Purpose::Conditions, text, variables).map_err(|fault| fault.within(text));
+        let program = Rc::new(program);
+        self.programs.insert(key, Rc::clone(&program));
+        program
     }
 
     fn value<'a>(&mut self, program: &'a Program, variables: &[Value<'a>]) -> Result<Value<'a>, String> {
-        let steps = EXPRESSION.min(self.steps);
+        let steps = EXPRESSION.min(self.object);
         let mut meter = Meter::new(steps);
         let found = program.evaluate(variables, &NoScores, &mut meter);
-        self.steps -= steps - meter.left();
+        let taken = steps - meter.left();
+        self.object -= taken;
+        self.work -= taken;
         found.map_err(|failure| match failure {
             Failure::Error(why) => why.into_owned(),
             Failure::Exhausted => "CEL evaluation budget exceeded".to_owned(),

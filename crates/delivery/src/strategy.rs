@@ -4,8 +4,8 @@
 //! |---|---|---|
 //! | [`Strategy::Update`] | created | replaced where it differs; labels and owners are joined |
 //! | [`Strategy::CreateOnly`] | created | only our owner reference |
-//! | [`Strategy::ServerSideApply`] | applied | applied, unless its hash says that it was |
-//! | [`Strategy::ReadOnly`] | | only read |
+//! | [`Strategy::ServerSideApply`] | applied | applied, unless it is known that it was |
+//! | [`Strategy::ReadOnly`] | | only read; an owner reference of ours is taken off |
 
 mod carried;
 mod compare;
@@ -78,7 +78,11 @@ pub enum Refusal {
 /// What is to be done, where `observed` is what is there.
 pub fn plan(wanted: &Wanted<'_>, observed: Option<&Json>) -> Action {
     match wanted.strategy {
-        Strategy::ReadOnly => Action::Read,
+        // It was ours before: with our reference, it would end with us.
+        Strategy::ReadOnly => match observed.filter(|observed| wanted.owner.owns(observed)) {
+            Some(ours) => wanted.owner.patch(ours, Claim::Release).map_or(Action::Read, Action::PatchOwners),
+            None => Action::Read,
+        },
         Strategy::ServerSideApply(config) => config.plan(wanted, observed),
         Strategy::Update | Strategy::CreateOnly => match observed {
             None => Action::Create(created(wanted)),

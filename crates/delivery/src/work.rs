@@ -3,7 +3,9 @@
 
 mod aggregate;
 mod applied;
+mod bound;
 mod conditions;
+mod index;
 mod merge;
 mod options;
 pub mod replica_set;
@@ -11,18 +13,20 @@ mod spec;
 mod status;
 mod ttl;
 
-pub use self::aggregate::{aggregate, default_progressing, prune};
+pub use self::aggregate::{aggregate, default_progressing, has_progressing_rule, prune};
 pub use self::applied::{
     APPLIED_FINALIZER, AppliedManifestWork, AppliedSpec, AppliedStatus, InvalidName, applied_name, applied_object,
     hub_hash, sorted,
 };
+pub use self::bound::{Room, TOLD};
 pub use self::conditions::{
-    Availability, Failed, all_applied, applied, available, deleting, feedback, is_complete, known, synced, was_applied,
+    Availability, Failed, all_applied, applied, available, deleting, feedback, is_complete, synced, was_applied,
 };
+pub use self::index::Index;
 pub use self::merge::merged;
 pub use self::options::{Options, is_owned, options};
 pub use self::spec::{
-    ConditionRule, DeleteOption, FeedbackRule, IgnoreField, InvalidStrategy, JsonPath, ManifestConfig,
+    ConditionRule, DeleteOption, FeedbackRule, IgnoreField, InvalidSpec, JsonPath, ManifestConfig,
     ManifestWorkExecutor, ManifestWorkSpec, ManifestsTemplate, SelectivelyOrphan, ServerSideApply, ServiceAccount,
     Subject, UpdateStrategy,
 };
@@ -33,8 +37,6 @@ pub use self::ttl::end;
 
 /// API group of everything here.
 pub const GROUP: &str = "work.open-cluster-management.io";
-/// On each work before anything of it is applied.
-pub const FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
 
 /// Types of conditions.
 pub mod kind {
@@ -45,6 +47,9 @@ pub mod kind {
     pub const COMPLETE: &str = "Complete";
     pub const DELETING: &str = "Deleting";
     pub const FEEDBACK: &str = "StatusFeedbackSynced";
+    /// Those that no rule makes. One may make `Available`, as upstream's: it says then what being
+    /// available means for an object.
+    pub const OURS: [&str; 3] = [APPLIED, DELETING, FEEDBACK];
 }
 
 #[cfg(test)]

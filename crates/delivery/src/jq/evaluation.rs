@@ -2,27 +2,45 @@
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
+use std::rc::Rc;
 
 use serde_json::{Value as Json, json};
 
 use super::parser::{Access, Expr};
 use super::{JqError, Step, VISITS};
-use crate::fields::weight;
+use crate::fields::{STRIDE, weight};
 
-/// A value, and where it is; no place, if it was made.
+/// A value, and where it is.
 #[derive(Debug, Clone)]
 struct Item<'j> {
-    path: Option<Vec<Step>>,
+    place: Place<'j>,
     value: Cow<'j, Json>,
+}
+
+/// Where a value is. Places share what they have in common, and borrow their keys: the children of
+/// a long key do not each have it.
+#[derive(Debug, Clone)]
+enum Place<'j> {
+    /// The whole object.
+    Root,
+    In(Rc<Place<'j>>, Name<'j>),
+    /// It was made, and is nowhere.
+    Made,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum Name<'j> {
+    Key(&'j str),
+    At(usize),
 }
 
 type Items<'j> = Result<Vec<Item<'j>>, JqError>;
 
 pub fn paths(expression: &Expr, object: &Json) -> Result<Vec<Vec<Step>>, JqError> {
-    let start = Item { path: Some(Vec::new()), value: Cow::Borrowed(object) };
-    let found = Walk { left: VISITS }.items(expression, &start)?;
-    let path = |item: Item<'_>| item.path.ok_or_else(|| JqError::Value("invalid path expression".to_owned()));
-    found.into_iter().map(path).collect()
+    let mut walk = Walk { left: VISITS };
+    let start = Item { place: Place::Root, value: Cow::Borrowed(object) };
+    let found = walk.items(expression, &start)?;
+    found.iter().map(|item| walk.path(&item.place)).collect()
 }
 
 struct Walk {
@@ -36,9 +54,13 @@ fn wrong<T>(why: impl Into<String>) -> Result<T, JqError> {
 // === impl Walk ===
 
 impl Walk {
-    fn items<'j>(&mut self, expression: &Expr, input: &Item<'j>) -> Items<'j> {
-        let length = input.path.as_ref().map_or(0, Vec::len);
-        self.left = self.left.checked_sub(1 + length / 8).ok_or(JqError::TooMuch)?;
+    fn charge(&mut self, visits: usize) -> Result<(), JqError> {
+        self.left = self.left.checked_sub(visits).ok_or(JqError::TooMuch)?;
+        Ok(())
+    }
+
+    fn items<'j>(&mut self, expression: &'j Expr, input: &Item<'j>) -> Items<'j> {
+        self.charge(1)?;
         match expression {
             Expr::Identity => Ok(vec![input.clone()]),
             Expr::Recurse => {
@@ -46,18 +68,7 @@ impl Walk {
                 self.recurse(input, &mut found)?;
                 Ok(found)
             }
-            Expr::Access(of, access, is_optional) => {
-                let mut found = Vec::new();
-                for item in self.items(of, input)? {
-                    let next = match item.access(access) {
-                        Err(JqError::Value(_)) if *is_optional => continue,
-                        next => next?,
-                    };
-                    self.left = self.left.checked_sub(next.len()).ok_or(JqError::TooMuch)?;
-                    found.extend(next);
-                }
-                Ok(found)
-            }
+            Expr::Access(of, access, is_optional) => self.accessed(of, access, *is_optional, input),
             Expr::Pipe(first, second) => {
                 let mut found = Vec::new();
                 for item in self.items(first, input)? {
@@ -74,12 +85,11 @@ impl Walk {
                 let found = self.items(condition, input)?;
                 Ok(found.iter().filter(|one| is_true(&one.value)).map(|_| input.clone()).collect())
             }
-            Expr::Literal(value) => Ok(vec![Item::made(value.clone())]),
+            Expr::Literal(value) => Ok(vec![Item { place: Place::Made, value: Cow::Borrowed(value) }]),
             Expr::Compare(mark, left, right) => {
                 let (left, right) = (self.one(left, input)?, self.one(right, input)?);
-                self.weigh(&left.value)?;
-                self.weigh(&right.value)?;
-                Ok(vec![Item::made(compare(mark, &left.value, &right.value).into())])
+                self.charge(weight(&left.value) + weight(&right.value))?;
+                Ok(vec![Item::made(compare(mark, &left.value, &right.value)?.into())])
             }
             Expr::Both(is_and, left, right) => {
                 let first = is_true(&self.one(left, input)?.value);
@@ -89,34 +99,82 @@ impl Walk {
             }
             Expr::Call(name, argument) => {
                 let argument = argument.as_ref().map(|argument| self.one(argument, input)).transpose()?;
-                self.weigh(argument.as_ref().map_or(&Json::Null, |one| &*one.value))?;
+                let texts = [Some(&*input.value), argument.as_ref().map(|one| &*one.value)];
+                for text in texts.into_iter().flatten().filter(|value| value.is_string()) {
+                    self.charge(weight(text))?;
+                }
                 call(name, &input.value, argument.as_ref().map(|one| &*one.value)).map(|value| vec![Item::made(value)])
             }
         }
     }
 
-    /// For going through a value that is compared.
-    fn weigh(&mut self, value: &Json) -> Result<(), JqError> {
-        self.left = self.left.checked_sub(weight(value)).ok_or(JqError::TooMuch)?;
-        Ok(())
+    fn accessed<'j>(&mut self, of: &'j Expr, access: &'j Access, is_optional: bool, input: &Item<'j>) -> Items<'j> {
+        let mut found = Vec::new();
+        for item in self.items(of, input)? {
+            let next = match access {
+                Access::Field(name) => item.field(name),
+                Access::Index(at) => item.index(*at),
+                Access::Each => {
+                    self.charge(item.size())?;
+                    match item.children(&mut found) {
+                        Err(JqError::Value(_)) if is_optional => continue,
+                        done => done?,
+                    }
+                    continue;
+                }
+            };
+            self.charge(1)?;
+            match next {
+                Err(JqError::Value(_)) if is_optional => {}
+                next => found.push(next?),
+            }
+        }
+        Ok(found)
     }
 
     fn recurse<'j>(&mut self, item: &Item<'j>, found: &mut Vec<Item<'j>>) -> Result<(), JqError> {
-        self.left = self.left.checked_sub(1).ok_or(JqError::TooMuch)?;
+        // Each child for being held here, and for being gone into.
+        self.charge(1 + item.size())?;
         found.push(item.clone());
-        for child in item.children().unwrap_or_default() {
-            self.recurse(&child, found)?;
+        if item.size() > 0 {
+            let mut children = Vec::new();
+            item.children(&mut children)?;
+            for child in children {
+                self.recurse(&child, found)?;
+            }
         }
         Ok(())
     }
 
     /// The only value: several would make several answers, which nothing here has a use for.
-    fn one<'j>(&mut self, expression: &Expr, input: &Item<'j>) -> Result<Item<'j>, JqError> {
+    fn one<'j>(&mut self, expression: &'j Expr, input: &Item<'j>) -> Result<Item<'j>, JqError> {
         let mut found = self.items(expression, input)?;
         match (found.pop(), found.is_empty()) {
             (Some(one), true) => Ok(one),
             _ => wrong("a condition needs one value on each side"),
         }
+    }
+
+    /// The steps to a place. Here its keys are copied, so their bytes are charged.
+    fn path(&mut self, place: &Place<'_>) -> Result<Vec<Step>, JqError> {
+        let (mut steps, mut place) = (Vec::new(), place);
+        loop {
+            let (parent, name) = match place {
+                Place::Root => break,
+                Place::Made => return wrong("invalid path expression"),
+                Place::In(parent, name) => (parent, name),
+            };
+            steps.push(match name {
+                Name::At(at) => Step::At(*at),
+                Name::Key(key) => {
+                    self.charge(key.len() / STRIDE)?;
+                    Step::Key((*key).to_owned())
+                }
+            });
+            place = parent;
+        }
+        steps.reverse();
+        Ok(steps)
     }
 }
 
@@ -124,38 +182,25 @@ impl Walk {
 
 impl<'j> Item<'j> {
     fn made(value: Json) -> Self {
-        Self { path: None, value: Cow::Owned(value) }
+        Self { place: Place::Made, value: Cow::Owned(value) }
     }
 
-    fn at(&self, step: Step, value: Cow<'j, Json>) -> Self {
-        let path = self.path.clone().map(|mut path| {
-            path.push(step);
-            path
-        });
-        Self { path, value }
-    }
-
-    fn access(&self, access: &Access) -> Items<'j> {
-        match access {
-            Access::Field(name) => self.field(name).map(|one| vec![one]),
-            Access::Index(at) => self.index(*at).map(|one| vec![one]),
-            Access::Each => {
-                let none = || JqError::Value(format!("cannot iterate over: {}", type_of(&self.value)));
-                self.children().ok_or_else(none)
-            }
-        }
+    fn at(&self, name: Name<'j>, value: Cow<'j, Json>) -> Self {
+        let place = match &self.place {
+            Place::Made => Place::Made,
+            parent => Place::In(Rc::new(parent.clone()), name),
+        };
+        Self { place, value }
     }
 
     /// Null has every field, which is null.
-    fn field(&self, name: &str) -> Result<Self, JqError> {
-        let step = Step::Key(name.to_owned());
-        let of = |entries: &'_ serde_json::Map<String, Json>| entries.get(name).cloned().unwrap_or_default();
+    fn field(&self, name: &'j str) -> Result<Self, JqError> {
+        let to = Name::Key(name);
         match &self.value {
             Cow::Borrowed(Json::Object(entries)) => {
-                Ok(self.at(step, entries.get(name).map_or(Cow::Owned(Json::Null), Cow::Borrowed)))
+                Ok(self.at(to, entries.get(name).map_or(Cow::Owned(Json::Null), Cow::Borrowed)))
             }
-            Cow::Owned(Json::Object(entries)) => Ok(self.at(step, Cow::Owned(of(entries)))),
-            value if value.is_null() => Ok(self.at(step, Cow::Owned(Json::Null))),
+            value if value.is_null() => Ok(self.at(to, Cow::Owned(Json::Null))),
             value => wrong(format!("expected an object but got: {}", type_of(value))),
         }
     }
@@ -164,29 +209,41 @@ impl<'j> Item<'j> {
         let null = || Cow::Owned(Json::Null);
         let values = match &self.value {
             Cow::Borrowed(Json::Array(values)) => values,
-            value if value.is_null() => return Ok(self.at(Step::At(usize::try_from(at).unwrap_or(0)), null())),
+            value if value.is_null() => return Ok(self.at(Name::At(usize::try_from(at).unwrap_or(0)), null())),
             value => return wrong(format!("expected an array but got: {}", type_of(value))),
         };
         let from_end = i64::try_from(values.len()).unwrap_or(i64::MAX).saturating_add(at);
         let place = usize::try_from(if at < 0 { from_end } else { at });
         // Before the first there is nothing, not even a place.
-        let Ok(place) = place else { return Ok(self.at(Step::At(usize::MAX), null())) };
-        Ok(self.at(Step::At(place), values.get(place).map_or_else(null, Cow::Borrowed)))
+        let Ok(place) = place else { return Ok(self.at(Name::At(usize::MAX), null())) };
+        Ok(self.at(Name::At(place), values.get(place).map_or_else(null, Cow::Borrowed)))
     }
 
-    /// None of what has none.
-    fn children(&self) -> Option<Vec<Self>> {
+    /// How many children it has.
+    fn size(&self) -> usize {
+        match &*self.value {
+            Json::Array(values) => values.len(),
+            Json::Object(entries) => entries.len(),
+            _ => 0,
+        }
+    }
+
+    fn children(&self, found: &mut Vec<Self>) -> Result<(), JqError> {
+        let parent = Rc::new(self.place.clone());
+        let child = |name: Name<'j>, value: &'j Json| {
+            let place = if let Place::Made = *parent { Place::Made } else { Place::In(Rc::clone(&parent), name) };
+            Self { place, value: Cow::Borrowed(value) }
+        };
         match &self.value {
             Cow::Borrowed(Json::Array(values)) => {
-                let each = values.iter().enumerate();
-                Some(each.map(|(at, value)| self.at(Step::At(at), Cow::Borrowed(value))).collect())
+                found.extend(values.iter().enumerate().map(|(at, value)| child(Name::At(at), value)));
             }
             Cow::Borrowed(Json::Object(entries)) => {
-                let each = entries.iter();
-                Some(each.map(|(key, value)| self.at(Step::Key(key.clone()), Cow::Borrowed(value))).collect())
+                found.extend(entries.iter().map(|(key, value)| child(Name::Key(key), value)));
             }
-            _ => None,
+            value => return wrong(format!("cannot iterate over: {}", type_of(value))),
         }
+        Ok(())
     }
 }
 
@@ -205,16 +262,22 @@ fn type_of(value: &Json) -> &'static str {
     }
 }
 
-fn compare(mark: &str, left: &Json, right: &Json) -> bool {
+/// Lists and maps are equal or not. In jq they also have an order, by keys and then by values,
+/// which nothing here has a use for.
+fn compare(mark: &str, left: &Json, right: &Json) -> Result<bool, JqError> {
+    let are_of_one_kind = (left.is_array() && right.is_array()) || (left.is_object() && right.is_object());
+    if are_of_one_kind && !matches!(mark, "==" | "!=") {
+        return wrong(format!("two values of type {} are not ordered here", type_of(left)));
+    }
     let order = order(left, right);
-    match mark {
+    Ok(match mark {
         "==" => order == Ordering::Equal,
         "!=" => order != Ordering::Equal,
         "<" => order == Ordering::Less,
         "<=" => order != Ordering::Greater,
         ">" => order == Ordering::Greater,
         _ => order != Ordering::Less,
-    }
+    })
 }
 
 /// jq's: null, false, true, numbers, strings, lists, objects. Lists and objects are told apart

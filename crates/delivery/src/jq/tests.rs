@@ -103,6 +103,30 @@ fn nothing_is_endless() {
     assert_eq!(delete(&mut wide, "(.,.,.,.,.,.,.,.) | select(. == .) | .none"), Err(JqError::TooMuch));
 }
 
+/// Keys are of the object: each child of a long one has it only where it is told.
+#[test]
+fn long_keys_are_shared_and_charged_where_they_are_copied() {
+    let long = "k".repeat(300 * 1024);
+    let mut many = vec![json!(0); 1_500];
+    many.push(json!(1));
+    let mut object = json!({long.clone(): many});
+    delete(&mut object, ".[][] | select(. == 1)").unwrap();
+    assert_eq!(object[&long].as_array().map(Vec::len), Some(1_500));
+    let mut object = json!({long: vec![0; 10]});
+    assert_eq!(delete(&mut object, ".[][]"), Err(JqError::TooMuch));
+}
+
+#[test]
+fn lists_and_maps_are_equal_or_not_and_have_no_order() {
+    for text in [".spec | select(.list == .list) | .list", ".spec | select(.list != .containers) | .list"] {
+        assert_eq!(at(text, "/spec/list"), None, "{text}");
+    }
+    for text in [".spec | select(.list < .containers)", ".. | select({} <= {})", ".spec | select(. >= .)"] {
+        assert!(left(text).is_err(), "{text}");
+    }
+    assert_eq!(at(".spec | select(.list > .replicas) | .list", "/spec/list"), None);
+}
+
 proptest! {
     #[test]
     fn any_text_is_an_expression_or_an_error(

@@ -57,6 +57,15 @@ impl<'j> Found<'j> {
         }
     }
 
+    /// How many children it has.
+    fn size(&self) -> usize {
+        match self {
+            Self::Json(Json::Array(values)) => values.len(),
+            Self::Json(Json::Object(entries)) => entries.len(),
+            _ => 0,
+        }
+    }
+
     fn children(&self) -> Values<'j> {
         match self {
             Self::Json(Json::Array(values)) => values.iter().map(Found::Json).collect(),
@@ -91,8 +100,11 @@ impl Walk {
         match node {
             Node::Field(name) => Ok(fields(values, name)),
             Node::Wildcard => {
-                let found: Values<'j> = values.iter().flat_map(Found::children).collect();
-                self.charge(found.len())?;
+                let mut found = Vec::new();
+                for value in values {
+                    self.charge(value.size())?;
+                    found.extend(value.children());
+                }
                 Ok(found)
             }
             Node::Recursive => {
@@ -118,7 +130,7 @@ impl Walk {
     /// Each value that has others in it, or is a text with something in it, before what is in it.
     fn descend<'j>(&mut self, values: &[Found<'j>], found: &mut Values<'j>) -> Result<(), Error> {
         for value in values {
-            self.charge(1)?;
+            self.charge(1 + value.size())?;
             let children = value.children();
             let is_text = matches!(value, Found::Json(Json::String(text)) if !text.is_empty());
             if !children.is_empty() || is_text {
@@ -155,6 +167,7 @@ impl Walk {
                 return Err(Error::Value(format!("{} is not array or slice and cannot be filtered", told(value))));
             };
             for item in items {
+                self.charge(1)?;
                 if self.passes(Found::Json(item), filter)? {
                     found.push(Found::Json(item));
                 }

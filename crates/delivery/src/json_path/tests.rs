@@ -108,6 +108,15 @@ fn nothing_is_endless() {
     assert_eq!(descents.find(&lists), Err(Error::TooMuch));
 }
 
+#[test]
+fn each_item_of_a_filter_and_each_child_is_charged() {
+    let wide = json!({"x": vec![0; VISITS]});
+    for path in [".x[?(@)]", ".x[?()]", ".x.*", ".x[*]", "..y"] {
+        let read = JsonPath::read(path).unwrap_or_else(|error| panic!("{path}: {error}"));
+        assert_eq!(read.find(&wide), Err(Error::TooMuch), "{path}");
+    }
+}
+
 proptest! {
     #[test]
     fn any_text_is_a_path_or_an_error(

@@ -3,10 +3,16 @@ use serde_json::json;
 
 use super::*;
 
-/// Namespaces are of the cluster, `Nothing` is unknown, all else is namespaced.
-fn resource(_: &str, _: &str, kind: &str) -> Option<Resource> {
-    (kind != "Nothing")
-        .then(|| Resource { name: format!("{}s", kind.to_lowercase()), is_namespaced: kind != "Namespace" })
+/// Namespaces are of the cluster, there is no `Nothing`, `Dark` is not told, all else is
+/// namespaced.
+fn resource(_: &str, _: &str, kind: &str) -> Lookup {
+    match kind {
+        "Nothing" => Lookup::Missing,
+        "Dark" => Lookup::Unknown("503".into()),
+        kind => {
+            Lookup::Found(Resource { name: format!("{}s", kind.to_lowercase()), is_namespaced: kind != "Namespace" })
+        }
+    }
 }
 
 fn object(kind: &str, name: &str) -> Json {
@@ -21,13 +27,17 @@ fn a_bad_one_is_an_entry_with_its_error() {
     }
     let mut nested = object("ConfigMap", "deep");
     nested["data"] = deep;
+    let bad = |part, value: &str| Fault::BadPart(BadPart { part, value: value.into() });
     for (manifest, fault) in [
         (json!("text"), Fault::NoObject),
         (json!({"apiVersion": "v1"}), Fault::NoKind),
         (json!({"kind": "ConfigMap"}), Fault::NoVersion),
         (nested, Fault::TooDeep),
         (object("ConfigMap", ""), Fault::NoName),
-        (object("ConfigMap", "a/../b"), Fault::BadName { field: "metadata.name", value: "a/../b".into() }),
+        (object("ConfigMap", "a/../b"), bad("metadata.name", "a/../b")),
+        (object("ConfigMap", "a?b"), bad("metadata.name", "a?b")),
+        (json!({"apiVersion": "a/../b", "kind": "Pod", "metadata": {"name": "a"}}), bad("version", "../b")),
+        (object("Dark", "a"), Fault::Undiscovered("503".into())),
         (json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"generateName": "a-"}}), Fault::GenerateName),
         (json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "a"}}), Fault::NoNamespace("pods".into())),
         (object("Nothing", "a"), Fault::UnknownKind("Nothing".into())),
@@ -53,11 +63,23 @@ fn the_second_of_two_is_a_duplicate_whatever_its_version() {
 fn what_only_the_api_server_sets_is_dropped() {
     let manifest = json!({"apiVersion": "v1", "kind": "Namespace", "status": {"phase": "x"}, "metadata": {
         "name": "a", "namespace": "odd", "uid": "1", "resourceVersion": "2", "creationTimestamp": null,
-        "managedFields": [], "labels": {"a": "b"}}});
+        "managedFields": [], "ownerReferences": [{"uid": "x"}], "labels": {"a": "b"}}});
     let read = read(&[manifest], resource);
     let wanted = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "a", "labels": {"a": "b"}}});
     assert_eq!(read[0].object, Ok(wanted));
     assert_eq!(read[0].identity(), Identity { resource: "namespaces".into(), name: "a".into(), ..Identity::default() });
+}
+
+#[test]
+fn the_texts_of_a_secret_become_its_data() {
+    let mut secret = object("Secret", "a");
+    secret["stringData"] = json!({"a": "text", "b": "new"});
+    secret["data"] = json!({"b": "b2xk", "c": "Yw=="});
+    let found = read(std::slice::from_ref(&secret), resource)[0].object.clone().unwrap();
+    assert_eq!(found["data"], json!({"a": "dGV4dA==", "b": "bmV3", "c": "Yw=="}));
+    assert_eq!((found.get("stringData"), &found["type"]), (None, &json!("Opaque")));
+    secret["apiVersion"] = json!("x.io/v1");
+    assert!(read(&[secret], resource)[0].object.as_ref().unwrap().get("stringData").is_some());
 }
 
 proptest! {

@@ -2,6 +2,8 @@
 
 use time::OffsetDateTime;
 
+use crate::condition::{Condition, Status, find};
+
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum State {
     /// The member's objects are not yet those of the template.
@@ -23,33 +25,22 @@ pub struct Existing<'a> {
     pub since: Option<OffsetDateTime>,
 }
 
-/// A condition of a work.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Condition<'a> {
-    /// Its `type`.
-    pub kind: &'a str,
-    /// `True`, `False` or `Unknown`.
-    pub status: &'a str,
-    pub observed_generation: i64,
-    pub last_transition_time: Option<OffsetDateTime>,
-}
-
 /// The state of a work at `generation`, and since when: by its conditions `Applied`, `Progressing`
 /// and, if there is one, `Degraded`, each of which has to have seen that generation.
-pub fn state(generation: i64, conditions: &[Condition<'_>]) -> (State, Option<OffsetDateTime>) {
-    let of = |kind: &str| conditions.iter().find(|condition| condition.kind == kind);
-    let is_current = |condition: &&Condition<'_>| condition.observed_generation == generation;
+pub fn state(generation: i64, conditions: &[Condition]) -> (State, Option<OffsetDateTime>) {
+    let of = |kind: &str| find(conditions, kind);
+    let is_current = |condition: &&Condition| condition.observed_generation == generation;
     let to_apply = (State::ToApply, None);
-    let applied = of("Applied").filter(is_current).filter(|condition| condition.status == "True");
+    let applied = of("Applied").filter(is_current).filter(|condition| condition.status == Status::True);
     let (Some(_), Some(progressing)) = (applied, of("Progressing").filter(is_current)) else { return to_apply };
     let degraded = of("Degraded");
     if degraded.is_some_and(|condition| !is_current(&condition)) {
         return to_apply;
     }
-    let failed = degraded.filter(|condition| condition.status == "True" && progressing.status == "True");
+    let failed = degraded.filter(|condition| condition.status == Status::True && progressing.status == Status::True);
     let (state, since) = match (failed, progressing.status) {
         (Some(degraded), _) => (State::Failed, degraded),
-        (None, "False") => (State::Succeeded, progressing),
+        (None, Status::False) => (State::Succeeded, progressing),
         (None, _) => (State::Progressing, progressing),
     };
     (state, since.last_transition_time)

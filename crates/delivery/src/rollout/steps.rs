@@ -8,7 +8,7 @@ use time::{Duration, OffsetDateTime};
 
 use super::groups::DecisionGroup;
 use super::state::{Existing, State};
-use super::{Rollout, Turn};
+use super::{Due, Rollout};
 
 /// How long is waited for what.
 #[derive(Debug, Clone, Copy)]
@@ -49,7 +49,7 @@ pub fn per_cluster<'a>(
     let room = most.saturating_sub(found.to_roll_out.len());
     // Upstream looks at the size only after it has taken one.
     let new = clusters.difference(&known).take(room.max(1));
-    found.to_roll_out.extend(new.map(|cluster| Turn { cluster, state: State::ToApply }));
+    found.to_roll_out.extend(new.map(|cluster| Due { cluster, state: State::ToApply }));
     found
 }
 
@@ -78,7 +78,7 @@ pub fn per_group<'a>(
                     found.has_too_many_failures = failed > most;
                 }
                 Some(_) => {}
-                None => found.to_roll_out.push(Turn { cluster, state: State::ToApply }),
+                None => found.to_roll_out.push(Due { cluster, state: State::ToApply }),
             }
         }
         all_failed += failed;
@@ -95,7 +95,7 @@ impl<'a> Rollout<'a> {
     /// Puts a work where it belongs; returns its state, which may be that its time is over.
     fn judge(&mut self, one: &'a Existing<'a>, waits: &Waits) -> State {
         let end = |wait: Duration| one.since.unwrap_or(waits.now).saturating_add(wait);
-        let turn = Turn { cluster: one.cluster, state: one.state };
+        let due = Due { cluster: one.cluster, state: one.state };
         let end = match one.state {
             State::TimeOut | State::Skip => return one.state,
             State::ToApply => None,
@@ -108,7 +108,7 @@ impl<'a> Rollout<'a> {
             return State::TimeOut;
         }
         self.recheck_at = earlier(self.recheck_at, end);
-        self.to_roll_out.push(turn);
+        self.to_roll_out.push(due);
         one.state
     }
 }

@@ -2,6 +2,10 @@ use serde_json::json;
 
 use super::*;
 
+fn evaluate(object: &Json, rules: &[Rule]) -> Vec<Condition> {
+    Evaluator::default().evaluate(object, rules, 1)
+}
+
 fn rule(condition: &str, expressions: &[&str]) -> Rule {
     let expressions = expressions.iter().map(|text| (*text).to_owned()).collect();
     Rule { condition: condition.into(), source: Source::Expressions(expressions), ..Rule::default() }
@@ -35,9 +39,8 @@ fn the_message_is_the_expressions_then_the_rules_then_ours() {
 
 #[test]
 fn what_goes_wrong_is_in_the_condition() {
-    let unknown = Rule { source: Source::Unknown("Magic".into()), ..rule("X", &[]) };
-    let why = "unrecognized condition rule type Magic";
-    assert_eq!(found(unknown), (Status::Unknown, INVALID.into(), why.into()));
+    let unknown = Rule { source: Source::Invalid("no magic".into()), ..rule("X", &[]) };
+    assert_eq!(found(unknown), (Status::Unknown, INVALID.into(), "no magic".into()));
     let (status, reason, message) = found(rule("X", &["object.data.a =="]));
     assert_eq!((status, reason.as_str()), (Status::False, EXPRESSION_ERROR));
     assert!(message.starts_with("ERROR: <input>:1:17: Syntax error"), "{message}");
@@ -50,9 +53,38 @@ fn rules_of_an_object_have_a_bound_together() {
     let ten = "[0,1,2,3,4,5,6,7,8,9]";
     let costly = format!("{ten}.all(a, {ten}.all(b, {ten}.all(c, {ten}.all(d, {ten}.all(e, {ten}.all(f, true))))))");
     assert_eq!(found(rule("X", &[&costly])).2, "CEL evaluation budget exceeded");
-    let many = vec![rule("X", &["true"]); EXPRESSIONS + 1];
-    let last = evaluate(&json!({}), &many).pop().unwrap();
+    let many: Vec<Rule> = (0..=RULES).map(|at| rule(&format!("X{at}"), &["true"])).collect();
+    let found = evaluate(&json!({}), &many);
+    assert_eq!(found.len(), RULES + 1);
+    assert_eq!((found[RULES].kind.as_str(), found[RULES].reason.as_str()), (INVALID_RULE, INVALID));
+}
+
+#[test]
+fn rules_of_a_work_have_a_bound_together() {
+    let mut evaluator = Evaluator::default();
+    for at in 0..EXPRESSIONS {
+        let of = |evaluator: &mut Evaluator| {
+            let text = format!("{at} == {at}");
+            evaluator.evaluate(&json!({}), &[rule("X", &[&text])], 1).remove(0).status
+        };
+        // The second time, nothing is compiled.
+        assert_eq!((of(&mut evaluator), of(&mut evaluator)), (Status::True, Status::True));
+    }
+    let last = evaluator.evaluate(&json!({}), &[rule("X", &["false"])], 1).remove(0);
     assert_eq!((last.status, last.reason.as_str()), (Status::False, EXPRESSION_ERROR));
+    let ten = "[0,1,2,3,4,5,6,7,8,9]";
+    let costly = [rule("X", &[&format!("{ten}.all(a, {ten}.all(b, {ten}.all(c, true)))")])];
+    let mut evaluator = Evaluator::within(20_000);
+    let told: Vec<_> = (0..20).map(|_| evaluator.evaluate(&json!({}), &costly, 1).remove(0).status).collect();
+    assert_eq!((told[0], told[19]), (Status::True, Status::False));
+}
+
+#[test]
+fn secrets_are_not_looked_into() {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "data": {"a": "b"}});
+    let spy = Rule { message_expression: "object.data.a".into(), ..rule("X", &["has(object.data)"]) };
+    let found = evaluate(&secret, &[spy]).remove(0);
+    assert_eq!((found.status, found.message.as_str()), (Status::False, "no such key: data"));
 }
 
 #[test]

@@ -1,20 +1,19 @@
 //! What a member fills in once and lets nobody change, or another controller puts in: a PUT has
 //! to carry it, where the manifest leaves it open. Upstream does so in merges of known types.
 
+use std::collections::HashMap;
+
 use serde_json::{Map, Value as Json};
 
-use crate::fields::{child, group_and_version, text};
+use crate::fields::{child, group_and_version, list, text};
 
 /// Group, kind, and the path of a field that is taken over if the manifest has none.
-const FIELDS: [(&str, &str, &[&str]); 18] = [
+const FIELDS: [(&str, &str, &[&str]); 15] = [
     ("", "Service", &["spec", "clusterIP"]),
     ("", "Service", &["spec", "clusterIPs"]),
     ("", "Service", &["spec", "ipFamilies"]),
     ("", "Service", &["spec", "ipFamilyPolicy"]),
     ("", "Service", &["spec", "healthCheckNodePort"]),
-    ("", "Namespace", &["spec", "finalizers"]),
-    ("", "ServiceAccount", &["secrets"]),
-    ("", "ServiceAccount", &["imagePullSecrets"]),
     ("", "PersistentVolumeClaim", &["spec", "volumeName"]),
     ("", "PersistentVolumeClaim", &["spec", "storageClassName"]),
     ("", "PersistentVolumeClaim", &["spec", "volumeMode"]),
@@ -31,6 +30,9 @@ const FIELDS: [(&str, &str, &[&str]); 18] = [
     ("batch", "Job", &["spec", "template", "metadata", "labels", "batch.kubernetes.io/job-name"]),
 ];
 
+/// The type of Secrets that hold tokens.
+const TOKEN: &str = "kubernetes.io/service-account-token";
+
 /// Takes over what `object` leaves open and `observed` has, and its status: what has no
 /// subresource for it would lose it.
 pub fn carry(object: &mut Json, observed: &Json) {
@@ -38,6 +40,9 @@ pub fn carry(object: &mut Json, observed: &Json) {
     let kind = text(object, "/kind").to_owned();
     for (_, _, path) in FIELDS.iter().filter(|(of, what, _)| (*of, *what) == (&group, &kind)) {
         take_over(object, observed, path);
+    }
+    if group.is_empty() && kind == "Secret" && text(object, "/type") == TOKEN {
+        carry_token(object, observed);
     }
     if group == "admissionregistration.k8s.io" {
         carry_bundles(object, observed);
@@ -71,13 +76,27 @@ fn take_over(object: &mut Json, observed: &Json, path: &[&str]) {
 /// Certificates of webhooks, which others put in.
 fn carry_bundles(object: &mut Json, observed: &Json) {
     let Some(Json::Array(webhooks)) = object.get_mut("webhooks") else { return };
+    let known: HashMap<&str, &Json> = list(observed, "/webhooks").iter().map(|one| (text(one, "/name"), one)).collect();
     for webhook in webhooks {
-        let name = text(webhook, "/name").to_owned();
-        let known = crate::fields::list(observed, "/webhooks").iter().find(|known| text(known, "/name") == name);
-        if let Some(known) = known {
+        if let Some(known) = known.get(text(webhook, "/name")) {
             take_over(webhook, known, &["clientConfig", "caBundle"]);
         }
     }
+}
+
+/// What the member puts into a token of a `ServiceAccount`.
+fn carry_token(object: &mut Json, observed: &Json) {
+    let Some(Json::Object(known)) = observed.get("data") else { return };
+    let Some(data) = object.as_object_mut().and_then(|entries| child(entries, "data")) else { return };
+    for (key, value) in known {
+        data.entry(key.as_str()).or_insert_with(|| value.clone());
+    }
+}
+
+/// Whether of the kind only the metadata is brought to what is wanted, as upstream does: the rest
+/// is the member's, or cannot change.
+pub fn is_by_metadata(object: &Json) -> bool {
+    text(object, "/apiVersion") == "v1" && matches!(text(object, "/kind"), "Pod" | "Namespace" | "ServiceAccount")
 }
 
 #[cfg(test)]
@@ -128,6 +147,17 @@ mod tests {
         let plain = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "spec": {}});
         let webhook = json!({"strategy": "Webhook", "webhook": {"clientConfig": {"caBundle": "x"}}});
         assert_eq!(carried(plain.clone(), &json!({"spec": {"conversion": webhook}})), plain);
+    }
+
+    #[test]
+    fn a_token_keeps_what_was_put_into_it() {
+        let token = json!({"apiVersion": "v1", "kind": "Secret", "type": TOKEN, "data": {"own": "1"}});
+        let observed = json!({"data": {"token": "x", "ca.crt": "y", "own": "2"}});
+        let found = carried(token.clone(), &observed);
+        assert_eq!(found["data"], json!({"token": "x", "ca.crt": "y", "own": "1"}));
+        let mut opaque = token;
+        opaque["type"] = json!("Opaque");
+        assert_eq!(carried(opaque, &observed)["data"], json!({"own": "1"}));
     }
 
     #[test]

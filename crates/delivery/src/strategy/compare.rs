@@ -31,14 +31,24 @@ pub fn seen(wanted: &Json, observed: &Json) -> Seen {
     Seen { wanted: hash(wanted), observed: hash(observed) }
 }
 
-/// Whether `observed` is what is wanted, metadata and status aside.
+/// Whether `observed` is what is wanted, metadata and status aside. `wanted` is the `manifest`,
+/// with what is carried over.
 pub fn is_same(wanted: &Json, observed: &Json, known: Known, manifest: &Json) -> bool {
-    let is_known = match known {
+    let is_within = known == Known::Applied && is_all_within(wanted, observed);
+    is_within || was_seen(manifest, observed, known) || is_equal(wanted, observed)
+}
+
+/// Whether what is known says that `observed` is what became of the manifest.
+pub fn was_seen(manifest: &Json, observed: &Json, known: Known) -> bool {
+    match known {
         Known::Nothing => false,
-        Known::Applied => entries(wanted).all(|(key, value)| is_within(value, observed.get(key))),
+        Known::Applied => is_all_within(manifest, observed),
         Known::Answered(before) => before == seen(manifest, observed),
-    };
-    is_known || is_equal(wanted, observed)
+    }
+}
+
+fn is_all_within(wanted: &Json, observed: &Json) -> bool {
+    entries(wanted).all(|(key, value)| is_within(value, observed.get(key)))
 }
 
 /// What is compared of an object. Its kind is that of the path it was read at; items of lists have
@@ -48,39 +58,31 @@ fn entries(object: &Json) -> impl Iterator<Item = (&String, &Json)> {
     all.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status"))
 }
 
-/// Equal as Kubernetes' `equality.Semantic` means it: what is empty equals what is missing.
+/// Null equals what is missing. What is empty does not: an empty selector of a `NetworkPolicy`
+/// selects everything, a missing one nothing.
 fn is_equal(a: &Json, b: &Json) -> bool {
     entries(a).all(|(key, value)| alike(value, b.get(key))) && entries(b).all(|(key, value)| alike(value, a.get(key)))
 }
 
-/// Whether two values say the same, where what is empty equals what is missing.
+/// Whether two values say the same, where null equals what is missing.
 pub fn alike(a: &Json, b: Option<&Json>) -> bool {
-    let Some(b) = b else { return is_empty(a) };
+    let Some(b) = b else { return a.is_null() };
     match (a, b) {
         (Json::Object(one), Json::Object(other)) => {
             one.iter().all(|(key, value)| alike(value, other.get(key)))
-                && other.iter().all(|(key, value)| one.contains_key(key) || is_empty(value))
+                && other.iter().all(|(key, value)| one.contains_key(key) || value.is_null())
         }
         (Json::Array(one), Json::Array(other)) => {
             one.len() == other.len() && one.iter().zip(other).all(|(a, b)| alike(a, Some(b)))
         }
         (Json::Number(one), Json::Number(other)) => one == other || one.as_f64() == other.as_f64(),
-        _ => a == b || (is_empty(a) && is_empty(b)),
-    }
-}
-
-fn is_empty(value: &Json) -> bool {
-    match value {
-        Json::Null => true,
-        Json::Array(values) => values.is_empty(),
-        Json::Object(entries) => entries.is_empty(),
-        _ => false,
+        _ => a == b,
     }
 }
 
 /// Whether each part of `a` is in `b`. Lists have the same length: an item is not found by a name.
 fn is_within(a: &Json, b: Option<&Json>) -> bool {
-    let Some(b) = b else { return is_empty(a) };
+    let Some(b) = b else { return a.is_null() };
     match (a, b) {
         (Json::Object(one), Json::Object(_)) => one.iter().all(|(key, value)| is_within(value, b.get(key))),
         (Json::Array(one), Json::Array(other)) => {
@@ -110,15 +112,29 @@ mod tests {
     }
 
     #[test]
-    fn metadata_status_and_emptiness_make_no_difference() {
-        let wanted = json!({"metadata": {"name": "a"}, "spec": {"a": 1, "l": [], "m": {}, "n": null}});
-        let observed = json!({"metadata": {"name": "b"}, "spec": {"a": 1.0, "x": []}, "status": {"b": 1}});
+    fn metadata_status_and_null_make_no_difference() {
+        let wanted = json!({"metadata": {"name": "a"}, "spec": {"a": 1, "l": [], "n": null}});
+        let observed = json!({"metadata": {"name": "b"}, "spec": {"a": 1.0, "l": [], "x": null}, "status": {"b": 1}});
         assert!(same(&wanted, &observed, Known::Nothing) && same(&observed, &wanted, Known::Nothing));
-        for other in [json!({"spec": {"a": 2}}), json!({"spec": {"a": 1, "b": 2}}), json!({"spec": {"a": 1}, "x": "y"})]
-        {
+        let with = |key: &str, value: Json| {
+            let mut other = observed.clone();
+            other["spec"][key] = value;
+            other
+        };
+        for other in [with("a", json!(2)), with("b", json!(2)), with("l", json!([1])), with("l", Json::Null)] {
             assert!(!same(&wanted, &other, Known::Nothing), "{other}");
         }
         assert!(!same(&json!({"l": [1, 2]}), &json!({"l": [2, 1]}), Known::Nothing));
+    }
+
+    #[test]
+    fn an_empty_selector_is_not_a_missing_one() {
+        let everyone = json!({"spec": {"ingress": [{"from": [{"namespaceSelector": {}, "podSelector": {"a": "b"}}]}]}});
+        let own = json!({"spec": {"ingress": [{"from": [{"podSelector": {"a": "b"}}]}]}});
+        for known in [Known::Nothing, Known::Applied] {
+            assert!(!same(&everyone, &own, known), "{known:?}");
+        }
+        assert!(!same(&own, &everyone, Known::Nothing));
     }
 
     #[test]

@@ -44,11 +44,11 @@ fn print(value: &Json, out: &mut String) {
 }
 
 /// What is no 64-bit integer is a double, in as few digits as say it: with an exponent below
-/// 10^-4 and from 10^21.
+/// 10^-4 and from 10^6, as Go prints `%v` of a `float64`.
 fn print_number(number: &Number, out: &mut String) {
     let written = match (number.as_i64(), number.as_f64()) {
         (Some(whole), _) => write!(out, "{whole}"),
-        (None, Some(double)) if double != 0.0 && !(1e-4..1e21).contains(&double.abs()) => {
+        (None, Some(double)) if double != 0.0 && !(1e-4..1e6).contains(&double.abs()) => {
             let text = format!("{double:e}");
             let (digits, exponent) = text.split_once('e').unwrap_or((&text, "0"));
             let (sign, exponent) = exponent.strip_prefix('-').map_or(('+', exponent), |exponent| ('-', exponent));
@@ -75,6 +75,30 @@ mod tests {
             &mut out,
         );
         assert_eq!(out, "map[a:map[big:1e+21 e:[] f:1.5 n:-3 small:1e-05] b:[1 x y <nil> true map[]]]");
+    }
+
+    /// As `fmt.Println` printed them.
+    #[test]
+    fn doubles_are_printed_as_go_does() {
+        for (double, wanted) in [
+            (1.5, "1.5"),
+            (100_000.0, "100000"),
+            (123_456.5, "123456.5"),
+            (1_234_567.5, "1.2345675e+06"),
+            (1e6, "1e+06"),
+            (12_345_678.25, "1.234567825e+07"),
+            (1e20, "1e+20"),
+            (-1e21, "-1e+21"),
+            (1e-4, "0.0001"),
+            (0.000_123, "0.000123"),
+            (1e-5, "1e-05"),
+            (0.0, "0"),
+            (1e100, "1e+100"),
+        ] {
+            let mut out = String::new();
+            print(&json!(double), &mut out);
+            assert_eq!(out, wanted);
+        }
     }
 
     #[test]

@@ -1,10 +1,14 @@
 //! Server-side apply.
 
+use std::collections::HashMap;
+
 use serde_json::{Value as Json, json};
 
-use super::ignore::{Ignore, IgnoreError, without};
+use super::compare::was_seen;
+use super::ignore::{Ignore, IgnoreError, SELECTORS, without};
 use super::{Action, Refusal, Wanted, go, owners};
-use crate::fields::{self, child, text};
+use crate::executor::RBAC;
+use crate::fields::{self, child, group_and_version, text};
 use crate::metadata::without_empty_creation;
 
 /// The field manager where none is chosen, and what each has to start with.
@@ -33,7 +37,11 @@ impl ServerSide {
         let mut whole = wanted.object.clone();
         without_empty_creation(&mut whole);
         let mut object = whole.clone();
-        if !self.ignore.is_empty() {
+        if self.ignore.is_empty() {
+            if observed.is_some_and(|observed| is_known(wanted, observed)) {
+                return observed.map_or(Action::Nothing, |observed| owners(wanted, observed));
+            }
+        } else {
             if let Err(error) = self.reduce(&mut object) {
                 return Action::Refused(Refusal::Ignore(error));
             }
@@ -46,6 +54,7 @@ impl ServerSide {
             }
             annotate(&mut object, &hash);
         }
+        prepare(&mut object, observed);
         Action::Apply { object, manager: manager.to_owned(), force: self.force }
     }
 
@@ -56,11 +65,37 @@ impl ServerSide {
     }
 
     fn reduce(&self, object: &mut Json) -> Result<(), IgnoreError> {
+        let count = |ignore: &Ignore| ignore.paths.len() + ignore.pointers.len() + ignore.jq.len();
+        if self.ignore.iter().map(count).sum::<usize>() > SELECTORS || self.ignore.len() > SELECTORS {
+            return Err(IgnoreError::TooMany);
+        }
         for ignore in &self.ignore {
             without(object, ignore)?;
         }
         let is_whole = ["/apiVersion", "/kind", "/metadata/name"].iter().all(|field| !text(object, field).is_empty());
         if is_whole { Ok(()) } else { Err(IgnoreError::Identity) }
+    }
+}
+
+/// Whether this manifest was applied, and is still there: then it is not applied again.
+fn is_known(wanted: &Wanted<'_>, observed: &Json) -> bool {
+    let has = |pointer: &str| {
+        let there: HashMap<&str, &str> = fields::texts(observed, pointer).collect();
+        fields::texts(wanted.object, pointer).all(|(key, value)| there.get(key) == Some(&value))
+    };
+    let is_labelled = ["/metadata/labels", "/metadata/annotations"].into_iter().all(has);
+    is_labelled && was_seen(wanted.object, observed, wanted.known)
+}
+
+/// Finalizers are of who acts on them: one that is applied at first and not again would be taken
+/// off by that. What was reviewed of an RBAC object is what has to be there
+/// ([`crate::executor::escalation`]).
+fn prepare(object: &mut Json, observed: Option<&Json>) {
+    let is_rbac = group_and_version(text(object, "/apiVersion")).0 == RBAC;
+    let Some(metadata) = fields::metadata(object) else { return };
+    metadata.remove("finalizers");
+    if let Some(observed) = observed.filter(|_| is_rbac) {
+        metadata.insert("resourceVersion".to_owned(), json!(text(observed, "/metadata/resourceVersion")));
     }
 }
 

@@ -103,6 +103,23 @@ fn update_does_not_write_again_what_the_member_filled_in() {
 }
 
 #[test]
+fn of_some_kinds_only_the_metadata_is_brought_to_what_is_wanted() {
+    for kind in ["Pod", "Namespace", "ServiceAccount"] {
+        let mut wanted = json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": "a"}, "spec": {"x": 1}});
+        let Action::Create(created) = asked(&wanted, &Strategy::Update, Claim::Own, NO) else { panic!() };
+        let mut filled = stored(&created);
+        filled["spec"] = json!({"x": 1, "nodeName": "n"});
+        filled["secrets"] = json!([{"name": "s"}]);
+        filled["status"] = json!({"phase": "Running"});
+        assert_eq!(asked(&wanted, &Strategy::Update, Claim::Own, Some(&filled)), Action::Nothing, "{kind}");
+        wanted["metadata"]["labels"] = json!({"a": "b"});
+        let Action::Replace(put) = asked(&wanted, &Strategy::Update, Claim::Own, Some(&filled)) else { panic!() };
+        assert_eq!((&put["spec"], &put["secrets"]), (&filled["spec"], &filled["secrets"]));
+        assert_eq!(put["metadata"]["labels"], json!({"a": "b"}));
+    }
+}
+
+#[test]
 fn create_only_touches_nothing_but_our_reference() {
     let mut observed = stored(&config_map());
     observed["data"] = json!({"a": "other"});
@@ -119,6 +136,12 @@ fn read_only_writes_nothing() {
     for observed in [None, Some(&config_map())] {
         assert_eq!(asked(&config_map(), &Strategy::ReadOnly, Claim::Own, observed), Action::Read);
     }
+    let mut ours = stored(&config_map());
+    ours["metadata"]["ownerReferences"] = json!([owner("2").reference(), owner("1").reference()]);
+    let Action::PatchOwners(patch) = asked(&config_map(), &Strategy::ReadOnly, Claim::Own, Some(&ours)) else {
+        panic!("it stays ours")
+    };
+    assert_eq!(patch["metadata"]["ownerReferences"], json!([owner("2").reference()]));
 }
 
 #[test]
@@ -135,6 +158,39 @@ fn server_side_apply_takes_managers_of_its_name() {
         let action = asked(&object, &server_side(manager, vec![]), Claim::Own, NO);
         assert!(matches!(action, Action::Refused(Refusal::FieldManager(_))), "{manager}: {action:?}");
     }
+}
+
+#[test]
+fn what_was_applied_server_side_and_is_still_there_is_not_applied_again() {
+    let (object, us, strategy) = (config_map(), owner("1"), server_side("", vec![]));
+    let with = |known, observed: &Json| {
+        plan(&Wanted { object: &object, owner: &us, claim: Claim::Own, strategy: &strategy, known }, Some(observed))
+    };
+    let mut answer = stored(&object);
+    answer["metadata"]["ownerReferences"] = json!([us.reference()]);
+    answer["immutable"] = json!(false);
+    let answered = Known::Answered(seen(&object, &answer));
+    assert_eq!((with(Known::Applied, &answer), with(answered, &answer)), (Action::Nothing, Action::Nothing));
+    assert!(matches!(with(Known::Nothing, &answer), Action::Apply { .. }));
+    answer["data"]["a"] = json!("by hand");
+    for known in [Known::Applied, answered] {
+        assert!(matches!(with(known, &answer), Action::Apply { .. }), "{known:?}");
+    }
+}
+
+#[test]
+fn server_side_apply_sets_no_finalizer_and_rbac_objects_only_as_they_were_seen() {
+    let mut role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": [],
+        "metadata": {"name": "a", "namespace": "n", "finalizers": ["x.io/y"]}});
+    let observed = stored(&role);
+    let of = |object: &Json, observed| match asked(object, &server_side("", vec![]), Claim::Own, observed) {
+        Action::Apply { object, .. } => object["metadata"].clone(),
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(of(&role, NO), json!({"name": "a", "namespace": "n"}));
+    assert_eq!(of(&role, Some(&observed)), json!({"name": "a", "namespace": "n", "resourceVersion": "7"}));
+    role["apiVersion"] = json!("x.io/v1");
+    assert_eq!(of(&role, Some(&observed)), json!({"name": "a", "namespace": "n"}));
 }
 
 #[test]
@@ -176,6 +232,9 @@ fn fields_ignored_until_a_change_are_applied_with_it() {
 
 #[test]
 fn ignored_fields_that_cannot_be_are_told() {
+    let many = vec![replicas(When::Changed); ignore::SELECTORS + 1];
+    let action = asked(&config_map(), &server_side("", many), Claim::Own, NO);
+    assert_eq!(action, Action::Refused(Refusal::Ignore(IgnoreError::TooMany)));
     for path in ["/metadata/name", "/kind"] {
         let ignore = Ignore { when: When::Present, paths: vec![], pointers: vec![path.into()], jq: vec![] };
         let action = asked(&config_map(), &server_side("", vec![ignore]), Claim::Own, NO);
@@ -226,13 +285,21 @@ proptest! {
         let observed = observed.map(|object| stored(&object));
         let claim = if releases { Claim::Release } else { Claim::Own };
         let strategy = if is_update { Strategy::Update } else { Strategy::CreateOnly };
-        // `a` and `a-` at once contradict each other.
-        let contradicts = ["labels", "annotations"].iter().any(|name| {
-            let keys = wanted["metadata"][name].as_object().unwrap();
-            keys.keys().any(|key| keys.contains_key(&format!("{key}-")))
-        });
-        prop_assume!(!contradicts);
         let after = done(asked(&wanted, &strategy, claim, observed.as_ref()), observed.as_ref());
         prop_assert_eq!(asked(&wanted, &strategy, claim, Some(&after)), Action::Nothing);
+        prop_assert_eq!(owner("1").owns(&after), claim == Claim::Own);
+        if is_update || observed.is_none() {
+            prop_assert!(alike(&wanted["spec"], after.get("spec")));
+            for (key, value) in ["labels", "annotations"].iter().flat_map(|name| {
+                let all = wanted["metadata"][name].as_object().unwrap();
+                all.iter().map(move |(key, value)| (format!("/metadata/{name}/{key}"), value))
+            }) {
+                match key.strip_suffix('-') {
+                    Some(gone) => prop_assert_eq!(after.pointer(gone), None),
+                    None if wanted.pointer(&format!("{key}-")).is_some() => {}
+                    None => prop_assert_eq!(after.pointer(&key), Some(value)),
+                }
+            }
+        }
     }
 }

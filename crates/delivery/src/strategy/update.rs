@@ -11,9 +11,10 @@ pub fn plan(wanted: &Wanted<'_>, observed: &Json) -> Action {
     let metadata = merged(wanted.object, observed);
     let owners = wanted.owner.merged(observed, wanted.claim);
     let is_changed = metadata.is_changed || owners.is_some();
-    let mut object = wanted.object.clone();
+    let is_by_metadata = carried::is_by_metadata(wanted.object);
+    let mut object = if is_by_metadata { kept(wanted.object, observed) } else { wanted.object.clone() };
     carried::carry(&mut object, observed);
-    if !is_changed && is_same(&object, observed, wanted.known, wanted.object) {
+    if !is_changed && (is_by_metadata || is_same(&object, observed, wanted.known, wanted.object)) {
         return Action::Nothing;
     }
     metadata.put(&mut object);
@@ -30,4 +31,15 @@ pub fn plan(wanted: &Wanted<'_>, observed: &Json) -> Action {
         metadata.insert("resourceVersion".to_owned(), json!(text(observed, "/metadata/resourceVersion")));
     }
     Action::Replace(object)
+}
+
+/// What is there, with the metadata that is wanted.
+fn kept(wanted: &Json, observed: &Json) -> Json {
+    let mut object = observed.clone();
+    if let Some(entries) = object.as_object_mut() {
+        for field in ["apiVersion", "kind", "metadata"] {
+            entries.insert(field.to_owned(), wanted.get(field).cloned().unwrap_or_default());
+        }
+    }
+    object
 }

@@ -3,8 +3,11 @@
 use std::collections::BTreeMap;
 
 use super::kind;
+use super::options::options;
+use super::spec::{ConditionRule, ManifestConfig};
 use super::status::ManifestCondition;
 use crate::condition::{Condition, Status, find};
+use crate::identity::Identity;
 
 /// Reasons of conditions that rules made begin so.
 const BY_RULE: &str = "ConditionRule";
@@ -51,8 +54,15 @@ pub fn default_progressing(conditions: &[Condition], generation: i64) -> Conditi
     made.at(generation)
 }
 
+/// Whether a rule of the work makes `Progressing` of one of its `objects`, so that there is no
+/// [`default_progressing`]. A well-known rule makes none.
+pub fn has_progressing_rule<'o>(configs: &[ManifestConfig], objects: impl IntoIterator<Item = &'o Identity>) -> bool {
+    let makes = |rule: &ConditionRule| rule.kind == "CEL" && rule.condition == kind::PROGRESSING;
+    objects.into_iter().any(|object| options(object, configs).condition_rules.iter().any(makes))
+}
+
 fn is_by_rule(condition: &Condition) -> bool {
-    condition.reason.starts_with(BY_RULE)
+    condition.reason.starts_with(BY_RULE) && !kind::OURS.contains(&condition.kind.as_str())
 }
 
 // === impl Counts ===

@@ -12,7 +12,7 @@ use crate::identity::Tracked;
 use crate::ownership::Owner;
 
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
-#[serde(from = "Json")]
+#[serde(try_from = "Json")]
 pub struct AppliedManifestWork {
     pub name: String,
     pub uid: String,
@@ -96,17 +96,21 @@ impl AppliedManifestWork {
     }
 }
 
-impl From<Json> for AppliedManifestWork {
-    fn from(mut object: Json) -> Self {
+impl TryFrom<Json> for AppliedManifestWork {
+    type Error = serde_json::Error;
+
+    /// One that cannot be read is an error: what it lists would be forgotten, and stay on the
+    /// member.
+    fn try_from(mut object: Json) -> Result<Self, Self::Error> {
         let mut part = |name: &str| object.get_mut(name).map(Json::take).unwrap_or_default();
         let (spec, status) = (part("spec"), part("status"));
-        Self {
+        Ok(Self {
             name: text(&object, "/metadata/name").to_owned(),
             uid: text(&object, "/metadata/uid").to_owned(),
             resource_version: text(&object, "/metadata/resourceVersion").to_owned(),
             is_ending: crate::fields::is_ending(&object),
-            spec: serde_json::from_value(spec).unwrap_or_default(),
-            status: serde_json::from_value(status).unwrap_or_default(),
-        }
+            spec: Option::deserialize(spec)?.unwrap_or_default(),
+            status: Option::deserialize(status)?.unwrap_or_default(),
+        })
     }
 }

@@ -4,8 +4,9 @@ use std::collections::BTreeSet;
 
 use time::OffsetDateTime;
 
+use super::bound::TOLD;
 use super::kind;
-use super::status::{FeedbackValue, ManifestCondition, ResourceMeta};
+use super::status::{FeedbackValue, ManifestCondition};
 use crate::condition::{self, Condition, Status};
 use crate::feedback::Feedback;
 use crate::strategy::Refusal;
@@ -51,12 +52,6 @@ pub fn applied(result: Result<(), &Failed>, generation: i64) -> Condition {
         Err(Failed::Other(why)) => failed("AppliedManifestFailed", format!("Failed to apply manifest: {why}")),
     };
     made.at(generation)
-}
-
-/// What is told of the manifest `meta`, wherever it stood.
-pub fn known<'m>(meta: &ResourceMeta, manifests: &'m [ManifestCondition]) -> Option<&'m ManifestCondition> {
-    let is_it = |one: &ResourceMeta| ResourceMeta { ordinal: meta.ordinal, ..one.clone() } == *meta;
-    manifests.iter().find(|one| is_it(&one.resource_meta))
 }
 
 /// Whether the manifest was applied as it stands at `generation`, which is then
@@ -121,6 +116,12 @@ pub fn synced(found: Option<&Feedback>) -> Condition {
     }
     let message = format!("Sync status feedback failed with error {}", together(&found.errors));
     Condition::new(kind::FEEDBACK, Status::False, "StatusFeedbackSyncFailed", message)
+}
+
+/// `StatusFeedbackSynced` of a manifest whose values find no room.
+pub(super) fn too_much() -> Condition {
+    let errors = vec![format!("the values of the work have more than {TOLD} bytes")];
+    synced(Some(&Feedback { values: Vec::new(), errors }))
 }
 
 /// `Deleting` of a work.

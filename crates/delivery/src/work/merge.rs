@@ -1,33 +1,15 @@
 //! What is new of manifests, put over what was told before.
 
-use std::collections::HashMap;
-
 use time::OffsetDateTime;
 
-use super::status::{ManifestCondition, ResourceMeta};
+use super::index::Index;
+use super::status::ManifestCondition;
 use crate::condition::{self, Condition};
 
-/// The entries `new`, each with the conditions and values that its manifest had before. It is
-/// found in its place, or by its identity in another place, if that is there once.
+/// The entries `new`, each with the conditions and values that its manifest had before.
 pub fn merged(old: &[ManifestCondition], new: Vec<ManifestCondition>, now: OffsetDateTime) -> Vec<ManifestCondition> {
-    let places: HashMap<&ResourceMeta, &ManifestCondition> = old.iter().map(|one| (&one.resource_meta, one)).collect();
-    let mut elsewhere: HashMap<ResourceMeta, Option<&ManifestCondition>> = HashMap::new();
-    for one in old {
-        let known = elsewhere.entry(anywhere(&one.resource_meta));
-        known.and_modify(|known| *known = None).or_insert(Some(one));
-    }
-    // What has no identity is found only in its place.
-    elsewhere.remove(&ResourceMeta::default());
-    let merge = |new: ManifestCondition| {
-        let place = places.get(&new.resource_meta).copied();
-        let known = place.or_else(|| elsewhere.get(&anywhere(&new.resource_meta)).copied().flatten());
-        one(known, new, now)
-    };
-    new.into_iter().map(merge).collect()
-}
-
-fn anywhere(meta: &ResourceMeta) -> ResourceMeta {
-    ResourceMeta { ordinal: 0, ..meta.clone() }
+    let index = Index::new(old);
+    new.into_iter().map(|new| one(index.find(&new.resource_meta), new, now)).collect()
 }
 
 fn one(known: Option<&ManifestCondition>, new: ManifestCondition, now: OffsetDateTime) -> ManifestCondition {

@@ -2,6 +2,7 @@
 
 use super::spec::{ConditionRule, DeleteOption, FeedbackRule, ManifestConfig, UpdateStrategy};
 use crate::identity::Identity;
+use crate::strategy::Strategy;
 
 /// The settings of an object: of each kind those of the first entry that has some.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -26,8 +27,11 @@ pub fn options<'a>(object: &Identity, configs: &'a [ManifestConfig]) -> Options<
     found
 }
 
-/// Whether the object is the work's, and ends with it.
-pub fn is_owned(object: &Identity, option: Option<&DeleteOption>) -> bool {
+/// Whether the object is the work's, and ends with it. What is only read is not.
+pub fn is_owned(object: &Identity, option: Option<&DeleteOption>, strategy: &Strategy) -> bool {
+    if *strategy == Strategy::ReadOnly {
+        return false;
+    }
     let Some(option) = option else { return true };
     match option.propagation_policy.as_str() {
         "Foreground" => true,

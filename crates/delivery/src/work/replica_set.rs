@@ -17,8 +17,6 @@ use crate::rollout::RolloutStrategy;
 pub const SET_LABEL: &str = "work.open-cluster-management.io/manifestworkreplicaset";
 /// On each work of a set: which of its Placements it is for.
 pub const PLACEMENT_LABEL: &str = "work.open-cluster-management.io/placementname";
-/// On each set, until its works are deleted.
-pub const SET_FINALIZER: &str = "work.open-cluster-management.io/manifest-work-cleanup";
 /// Characters of a label's value.
 const LABEL: usize = 63;
 
@@ -64,13 +62,6 @@ impl ReplicaSet {
              {LABEL} characters; recreate the ManifestWorkReplicaSet with a shorter namespace and/or name so the \
              combined length is at most {LABEL} characters"
         ))
-    }
-
-    /// Whether a rule of the template makes `Progressing`.
-    pub fn has_progressing_rule(&self) -> bool {
-        let configs = crate::fields::list(&self.template, "/manifestConfigs").iter();
-        let mut rules = configs.flat_map(|config| crate::fields::list(config, "/conditionRules"));
-        rules.any(|rule| text(rule, "/condition") == super::kind::PROGRESSING)
     }
 }
 

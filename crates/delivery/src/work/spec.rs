@@ -3,6 +3,7 @@
 use serde::Deserialize;
 use serde_json::Value as Json;
 
+use super::kind;
 use crate::executor::Executor;
 use crate::identity::Identity;
 use crate::strategy::{Ignore, ServerSide, Strategy, When};
@@ -127,7 +128,7 @@ pub struct ServiceAccount {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum InvalidStrategy {
+pub enum InvalidSpec {
     #[error("unknown update strategy {0:?}: there are Update, CreateOnly, ServerSideApply and ReadOnly")]
     Kind(String),
     #[error("unknown condition {0:?} of ignoreFields: there are OnSpokePresent and OnSpokeChange")]
@@ -138,13 +139,28 @@ pub enum InvalidStrategy {
     NoServiceAccount,
 }
 
+/// Characters of a condition's type.
+const TYPE: usize = 316;
+
+/// Whether a condition can have that type: a name, after a domain and a slash if it has one.
+fn is_type(text: &str) -> bool {
+    let is_name = |name: &str, is_inner: fn(char) -> bool| {
+        let is_end = |c: Option<char>| c.is_some_and(|c| c.is_ascii_alphanumeric());
+        name.chars().all(is_inner) && is_end(name.chars().next()) && is_end(name.chars().next_back())
+    };
+    let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let is_of_domain = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '.');
+    let (domain, name) = text.split_once('/').map_or((None, text), |(domain, name)| (Some(domain), name));
+    text.len() <= TYPE && is_name(name, is_of_name) && domain.is_none_or(|domain| is_name(domain, is_of_domain))
+}
+
 // === impl UpdateStrategy ===
 
 impl UpdateStrategy {
     /// # Errors
     ///
     /// It is of a kind that there is not.
-    pub fn strategy(&self) -> Result<Strategy, InvalidStrategy> {
+    pub fn strategy(&self) -> Result<Strategy, InvalidSpec> {
         match self.kind.as_str() {
             "" | "Update" => Ok(Strategy::Update),
             "CreateOnly" => Ok(Strategy::CreateOnly),
@@ -154,7 +170,7 @@ impl UpdateStrategy {
                 let ignore = config.ignore_fields.into_iter().map(IgnoreField::ignore).collect::<Result<_, _>>()?;
                 Ok(Strategy::ServerSideApply(ServerSide { manager: config.field_manager, force: config.force, ignore }))
             }
-            other => Err(InvalidStrategy::Kind(other.to_owned())),
+            other => Err(InvalidSpec::Kind(other.to_owned())),
         }
     }
 }
@@ -162,12 +178,12 @@ impl UpdateStrategy {
 // === impl IgnoreField ===
 
 impl IgnoreField {
-    fn ignore(self) -> Result<Ignore, InvalidStrategy> {
+    fn ignore(self) -> Result<Ignore, InvalidSpec> {
         let when = match self.condition.as_str() {
             // As the API defaults it.
             "" | "OnSpokePresent" => When::Present,
             "OnSpokeChange" => When::Changed,
-            other => return Err(InvalidStrategy::Condition(other.to_owned())),
+            other => return Err(InvalidSpec::Condition(other.to_owned())),
         };
         Ok(Ignore { when, paths: self.json_paths, pointers: self.json_pointers, jq: self.jq_path_expressions })
     }
@@ -194,14 +210,22 @@ impl FeedbackRule {
 // === impl ConditionRule ===
 
 impl ConditionRule {
+    /// One whose condition cannot be is told as another condition: ours are not its to make, and
+    /// one that the API does not take would be refused with the whole status.
     pub fn rule(&self) -> rules::Rule {
+        let is_possible = is_type(&self.condition) && !kind::OURS.contains(&self.condition.as_str());
         let source = match self.kind.as_str() {
+            _ if !is_possible => {
+                let told: String = self.condition.chars().take(TYPE).collect();
+                rules::Source::Invalid(format!("a rule cannot make the condition {told:?}"))
+            }
             "WellKnownConditions" => rules::Source::WellKnown,
             "CEL" => rules::Source::Expressions(self.cel_expressions.clone()),
-            other => rules::Source::Unknown(other.to_owned()),
+            other => rules::Source::Invalid(format!("unrecognized condition rule type {other}")),
         };
+        let condition = if is_possible { &self.condition } else { rules::INVALID_RULE };
         rules::Rule {
-            condition: self.condition.clone(),
+            condition: condition.to_owned(),
             source,
             message: self.message.clone(),
             message_expression: self.message_expression.clone(),
@@ -215,11 +239,11 @@ impl ManifestWorkExecutor {
     /// # Errors
     ///
     /// It is no `ServiceAccount`, or none is named.
-    pub fn executor(&self) -> Result<Executor, InvalidStrategy> {
+    pub fn executor(&self) -> Result<Executor, InvalidSpec> {
         if self.subject.kind != "ServiceAccount" {
-            return Err(InvalidStrategy::Executor);
+            return Err(InvalidSpec::Executor);
         }
-        let account = self.subject.service_account.clone().ok_or(InvalidStrategy::NoServiceAccount)?;
+        let account = self.subject.service_account.clone().ok_or(InvalidSpec::NoServiceAccount)?;
         Ok(Executor { namespace: account.namespace, name: account.name })
     }
 }

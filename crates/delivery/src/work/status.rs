@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 
 use crate::condition::Condition;
 use crate::feedback::Value;
-use crate::identity::Identity;
 use crate::manifests::Manifest;
 
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -82,17 +81,6 @@ impl ManifestCondition {
 }
 
 // === impl ResourceMeta ===
-
-impl ResourceMeta {
-    pub fn identity(&self) -> Identity {
-        Identity {
-            group: self.group.clone(),
-            resource: self.resource.clone(),
-            name: self.name.clone(),
-            namespace: self.namespace.clone(),
-        }
-    }
-}
 
 impl From<&Manifest> for ResourceMeta {
     fn from(manifest: &Manifest) -> Self {

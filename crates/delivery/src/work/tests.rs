@@ -8,6 +8,7 @@ use crate::condition::{Condition, Status, find};
 use crate::executor::Executor;
 use crate::feedback::{Feedback, Value};
 use crate::identity::{Identity, Tracked};
+use crate::rules::{Evaluator, INVALID, INVALID_RULE};
 use crate::strategy::{IgnoreError, Refusal, Strategy, When};
 
 fn at(seconds: i64) -> OffsetDateTime {
@@ -65,8 +66,8 @@ fn a_spec_is_what_it_says() {
     let executor = spec.executor.unwrap().executor();
     assert_eq!(executor, Ok(Executor { namespace: "n".into(), name: "sa".into() }));
     let odd = UpdateStrategy { kind: "Merge".into(), ..UpdateStrategy::default() };
-    assert_eq!(odd.strategy(), Err(InvalidStrategy::Kind("Merge".into())));
-    assert_eq!(ManifestWorkExecutor::default().executor(), Err(InvalidStrategy::Executor));
+    assert_eq!(odd.strategy(), Err(InvalidSpec::Kind("Merge".into())));
+    assert_eq!(ManifestWorkExecutor::default().executor(), Err(InvalidSpec::Executor));
 }
 
 #[test]
@@ -98,10 +99,11 @@ fn what_was_applied_is_known_wherever_it_stood() {
     let mut one = manifest("a", vec![applied(Ok(()), 3)]);
     one.resource_meta.ordinal = 4;
     let all = [manifest("b", vec![Condition::new("Complete", Status::True, "R", "")]), one];
-    let found = known(&manifest("a", vec![]).resource_meta, &all).unwrap();
+    let index = Index::new(&all);
+    let found = index.find(&manifest("a", vec![]).resource_meta).unwrap();
     assert!(was_applied(found, 3) && !was_applied(found, 4) && !is_complete(&found.conditions));
     assert!(is_complete(&all[0].conditions) && !was_applied(&all[0], 0));
-    assert_eq!(known(&manifest("c", vec![]).resource_meta, &all), None);
+    assert_eq!(index.find(&manifest("c", vec![]).resource_meta), None);
 }
 
 #[test]
@@ -124,6 +126,32 @@ fn values_that_change_move_the_time_of_their_condition() {
     };
     assert_eq!(errors(&["a"]), "Sync status feedback failed with error a");
     assert_eq!(errors(&["a", "b", "a"]), "Sync status feedback failed with error [a, b]");
+}
+
+#[test]
+fn a_status_has_a_size() {
+    let told = |number: usize| {
+        let mut one = manifest(&format!("m{number}"), vec![Condition::new("X", Status::True, "R", "é".repeat(20_000))]);
+        let values = (0..8).map(|at| (format!("v{at}"), Value::String("x".repeat(10_000)))).collect();
+        feedback(&mut one, Some(Feedback { values, errors: vec![] }), at(0));
+        one
+    };
+    let mut all: Vec<_> = (0..40).map(told).collect();
+    let fit = |all: &mut [ManifestCondition], seconds| {
+        let mut room = Room::default();
+        for one in all {
+            room.fit(one, at(seconds));
+        }
+    };
+    fit(&mut all, 0);
+    let size = serde_json::to_string(&all).unwrap().len();
+    assert!((TOLD..3 * TOLD).contains(&size), "{size}");
+    let synced = |one: &ManifestCondition| find(&one.conditions, kind::FEEDBACK).unwrap().reason.clone();
+    assert_eq!((synced(&all[0]), all[0].status_feedback.values.len()), ("StatusFeedbackSynced".into(), 8));
+    assert_eq!((synced(&all[39]), all[39].status_feedback.values.len()), ("StatusFeedbackSyncFailed".into(), 0));
+    let before = all.clone();
+    fit(&mut all, 60);
+    assert_eq!(all, before, "the same is told again");
 }
 
 #[test]
@@ -183,6 +211,57 @@ fn progressing_follows_applied_and_available_of_this_generation() {
 }
 
 #[test]
+fn only_a_rule_that_makes_progressing_counts() {
+    let config = |name: &str, kind: &str, condition: &str| -> ManifestConfig {
+        serde_json::from_value(json!({
+            "resourceIdentifier": {"resource": "configmaps", "namespace": "n", "name": name},
+            "conditionRules": [{"type": kind, "condition": condition, "celExpressions": ["true"]}]}))
+        .unwrap()
+    };
+    for (name, kind, condition, wanted) in [
+        ("*", "CEL", "Progressing", true),
+        ("b", "CEL", "Progressing", false),
+        ("a", "WellKnownConditions", "Progressing", false),
+        ("a", "CEL", "Complete", false),
+    ] {
+        let found = has_progressing_rule(&[config(name, kind, condition)], &[identity("a")]);
+        assert_eq!(found, wanted, "{name} {kind} {condition}");
+    }
+    let behind = [config("a", "CEL", "Complete"), config("a", "CEL", "Progressing")];
+    assert!(!has_progressing_rule(&behind, &[identity("a")]), "the first entry with rules counts");
+}
+
+#[test]
+fn rules_make_no_conditions_of_ours() {
+    for condition in ["Applied", "Deleting", "StatusFeedbackSynced", "", "a b", "a/b/c", "é", "-a"] {
+        let rule = ConditionRule { condition: condition.into(), kind: "CEL".into(), ..ConditionRule::default() };
+        let found = Evaluator::default().evaluate(&json!({}), &[rule.rule()], 1).remove(0);
+        assert_eq!((found.kind.as_str(), found.reason.as_str()), (INVALID_RULE, INVALID), "{condition}");
+    }
+    let rule = ConditionRule { condition: "x.io/Fine".into(), kind: "CEL".into(), ..ConditionRule::default() };
+    assert_eq!(rule.rule().condition, "x.io/Fine");
+}
+
+#[test]
+fn what_rules_make_is_kept_and_gathered_at_its_generation() {
+    let rule = ConditionRule {
+        condition: "Fine".into(),
+        kind: "CEL".into(),
+        cel_expressions: vec!["true".into()],
+        ..ConditionRule::default()
+    };
+    let mut one = manifest("a", vec![]);
+    for condition in Evaluator::default().evaluate(&json!({}), &[rule.rule()], 2) {
+        crate::condition::set(&mut one.conditions, condition, at(0));
+    }
+    prune(&mut one.conditions, 2);
+    let found = aggregate(std::slice::from_ref(&one), 2);
+    assert_eq!(find(&found, "Fine").map(|one| (one.status, one.observed_generation)), Some((Status::True, 2)));
+    prune(&mut one.conditions, 3);
+    assert_eq!(find(&aggregate(&[one], 3), "Fine"), None);
+}
+
+#[test]
 fn what_is_complete_ends_after_its_time() {
     let mut complete = Condition::new("Complete", Status::True, "R", "");
     complete.last_transition_time = Some(at(0));
@@ -196,6 +275,8 @@ fn what_is_complete_ends_after_its_time() {
     assert_eq!(end_of(Some(30), &[replica_set::SET_LABEL], &complete), None);
     assert_eq!(end_of(Some(30), &[], &Condition::new("Complete", Status::False, "R", "")), None);
     assert!(end_of(Some(i64::MAX), &[], &complete).is_some());
+    complete.last_transition_time = None;
+    assert_eq!(end_of(Some(30), &[], &complete), None, "since when is not known");
 }
 
 #[test]
@@ -212,7 +293,8 @@ fn what_is_applied_has_a_name_of_hub_and_work() {
     assert_eq!(object["metadata"]["finalizers"], json!([APPLIED_FINALIZER]));
     object["metadata"]["uid"] = json!("u");
     object["status"] = json!({"appliedResources": [{"group": "g", "resource": "r", "name": "n", "namespace": "", "version": "v1", "uid": "1"}]});
-    let read = AppliedManifestWork::from(object);
+    let mut broken = object.clone();
+    let read = AppliedManifestWork::try_from(object).unwrap();
     assert_eq!((read.spec.clone(), read.owner().uid, read.owner().name), (spec, "u".into(), "name".into()));
     let tracked = Tracked {
         identity: Identity { group: "g".into(), resource: "r".into(), name: "n".into(), namespace: String::new() },
@@ -220,6 +302,12 @@ fn what_is_applied_has_a_name_of_hub_and_work() {
         uid: "1".into(),
     };
     assert_eq!(read.status.applied_resources, std::slice::from_ref(&tracked));
+    broken["status"]["appliedResources"][0]["name"] = json!("../x");
+    assert!(AppliedManifestWork::try_from(broken.clone()).is_err());
+    broken["status"] = json!({"appliedResources": "none"});
+    assert!(AppliedManifestWork::try_from(broken.clone()).is_err());
+    broken["status"] = Json::Null;
+    assert!(AppliedManifestWork::try_from(broken).is_ok_and(|read| read.status.applied_resources.is_empty()));
     let first = Tracked { version: "v0".into(), ..tracked.clone() };
     assert_eq!(sorted(vec![tracked.clone(), first.clone()]), [first, tracked]);
 }

@@ -7,7 +7,8 @@ use super::replica_set::SET_LABEL;
 use super::spec::DeleteOption;
 use crate::condition::{Condition, Status, find};
 
-/// When the work is deleted; none: not at all. Works of a `ReplicaSet` are its own to delete.
+/// When the work is deleted; none: not at all, as where nobody can read since when it is complete.
+/// Works of a `ReplicaSet` are its own to delete.
 pub fn end<'l>(
     labels: impl IntoIterator<Item = &'l str>,
     option: Option<&DeleteOption>,
@@ -18,6 +19,5 @@ pub fn end<'l>(
     if labels.into_iter().any(|label| label == SET_LABEL) {
         return None;
     }
-    let since = complete.last_transition_time.unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    Some(since.saturating_add(Duration::seconds(seconds.max(0))))
+    Some(complete.last_transition_time?.saturating_add(Duration::seconds(seconds.max(0))))
 }

@@ -1,7 +1,8 @@
 //! What upstream's rollout handler answered, as data, against ours.
 
+use delivery::condition::{Condition, Status, set};
 use delivery::rollout::{
-    Condition, DecisionGroup, Existing, InvalidStrategy, Rollout, RolloutStrategy, State, deadline, roll_out, state,
+    DecisionGroup, Existing, InvalidStrategy, Rollout, RolloutStrategy, State, deadline, roll_out, state,
 };
 use placement::prepared::Size;
 use serde_json::{Value as Json, json};
@@ -140,15 +141,7 @@ fn sizes() {
 #[test]
 fn states_of_works() {
     for (id, case, expect) in cases("state-of-a-work") {
-        let conditions: Vec<Condition<'_>> = list(&case["conditions"])
-            .iter()
-            .map(|one| Condition {
-                kind: text(&one["type"]),
-                status: text(&one["status"]),
-                observed_generation: one["observedGeneration"].as_i64().unwrap_or(0),
-                last_transition_time: None,
-            })
-            .collect();
+        let conditions: Vec<Condition> = serde_json::from_value(case["conditions"].clone()).expect("conditions");
         let (found, _) = state(case["generation"].as_i64().expect("a generation"), &conditions);
         assert_eq!(name(found), text(&expect["status"]), "{id}");
     }
@@ -174,12 +167,21 @@ fn what_cannot_be_read_is_told() {
 #[test]
 fn a_state_lasts_since_its_condition() {
     let at = |second| OffsetDateTime::from_unix_timestamp(second).ok();
-    let condition =
-        |kind, status, second| Condition { kind, status, observed_generation: 1, last_transition_time: at(second) };
-    let applied = condition("Applied", "True", 1);
-    let progressing = condition("Progressing", "True", 2);
-    assert_eq!(state(1, &[applied, progressing]), (State::Progressing, at(2)));
-    assert_eq!(state(1, &[applied, progressing, condition("Degraded", "True", 3)]), (State::Failed, at(3)));
-    assert_eq!(state(1, &[applied, progressing, condition("Degraded", "False", 3)]), (State::Progressing, at(2)));
-    assert_eq!(state(2, &[applied, progressing]), (State::ToApply, None));
+    let condition = |kind, status, second| {
+        let mut all = vec![];
+        set(&mut all, Condition::new(kind, status, "R", "").at(1), at(second).expect("a time"));
+        all.remove(0)
+    };
+    let applied = condition("Applied", Status::True, 1);
+    let progressing = condition("Progressing", Status::True, 2);
+    assert_eq!(state(1, &[applied.clone(), progressing.clone()]), (State::Progressing, at(2)));
+    assert_eq!(
+        state(1, &[applied.clone(), progressing.clone(), condition("Degraded", Status::True, 3)]),
+        (State::Failed, at(3))
+    );
+    assert_eq!(
+        state(1, &[applied.clone(), progressing.clone(), condition("Degraded", Status::False, 3)]),
+        (State::Progressing, at(2))
+    );
+    assert_eq!(state(2, &[applied.clone(), progressing.clone()]), (State::ToApply, None));
 }

@@ -24,9 +24,12 @@ fn on_hub(cluster: &str, data: &str, conditions: &[(&str, &str)]) -> Work {
         .iter()
         .map(|(kind, status)| json!({"type": kind, "status": status, "observedGeneration": 2, "lastTransitionTime": "2026-03-01T11:00:00Z"}))
         .collect();
-    Work::from(&json!({"metadata": {"namespace": cluster, "name": format!("app-{cluster}"), "generation": 2,
+    Work::from(
+        &json!({"metadata": {"namespace": cluster, "name": format!("app-{cluster}"), "generation": 2, "uid": "u",
+        "resourceVersion": "7",
         "labels": {SET_LABEL: "team.app", PLACEMENT_LABEL: "p", "own": "x"}},
-        "spec": template(data), "status": {"conditions": conditions}}))
+        "spec": template(data), "status": {"conditions": conditions}}),
+    )
 }
 
 fn reasons(status: &SetStatus) -> [String; 3] {
@@ -47,7 +50,7 @@ fn a_work_has_the_labels_of_its_set() {
     assert_eq!(made["spec"], template("1"));
     let named = work(&set, "team.app", "p", "c1", Some("known"));
     assert_eq!((&named["metadata"]["name"], named["metadata"].get("generateName")), (&json!("known"), None));
-    assert!(set.waits_for_works && !set.has_progressing_rule() && set.placements[0].rollout_strategy.kind == "All");
+    assert!(set.waits_for_works && set.placements[0].rollout_strategy.kind == "All");
 }
 
 #[test]
@@ -76,12 +79,14 @@ fn only_what_differs_is_patched() {
     let found = patch(&known, &wanted).unwrap();
     assert_eq!(
         found,
-        json!({"metadata": {"labels": {"others": null}}, "spec": {"executor": null, "workload": template("1")["workload"]}})
+        json!({"metadata": {"uid": "u", "resourceVersion": "7", "labels": wanted["metadata"]["labels"]}, "spec": {"executor": null, "workload": template("1")["workload"]}})
     );
     let mut same = on_hub("c1", "1", &[]);
     same.spec["workload"]["manifests"][0]["metadata"] = json!({"creationTimestamp": null});
-    same.spec["manifestConfigs"] = json!([]);
+    same.spec["manifestConfigs"] = json!(null);
     assert_eq!(patch(&same, &wanted), None);
+    let policy = |selector: Json| json!({"workload": {"manifests": [{"spec": {"namespaceSelector": selector}}]}});
+    assert!(differing(&policy(json!({})), &policy(Json::Null)));
 }
 
 #[test]

@@ -16,6 +16,8 @@ pub struct Work {
     /// Its namespace.
     pub cluster: String,
     pub name: String,
+    pub uid: String,
+    pub resource_version: String,
     pub generation: i64,
     pub is_ending: bool,
     pub labels: Map<String, Json>,
@@ -41,19 +43,32 @@ pub fn work(set: &ReplicaSet, key: &str, placement: &str, cluster: &str, name: O
     })
 }
 
-/// Whether two specs of works differ: not by what is empty, nor by the times of creation that Go
-/// writes in templates.
+/// Whether two specs of works differ: not by what is null, nor by the times of creation that Go
+/// writes in templates, and the metadata that holds nothing else.
 pub fn differing(a: &Json, b: &Json) -> bool {
     let plain = |spec: &Json| {
         let mut spec = spec.clone();
         without_empty_creation(&mut spec);
+        without_empty_metadata(&mut spec);
         spec
     };
     !alike(a, Some(b)) && !alike(&plain(a), Some(&plain(b)))
 }
 
-/// A JSON merge patch that makes `wanted`, of [`work`], of a work that is there; none, if it is so:
-/// labels that others put there are then no difference.
+fn without_empty_metadata(value: &mut Json) {
+    match value {
+        Json::Object(entries) => {
+            entries.retain(|key, value| key != "metadata" || value.as_object().is_none_or(|map| !map.is_empty()));
+            entries.values_mut().for_each(without_empty_metadata);
+        }
+        Json::Array(values) => values.iter_mut().for_each(without_empty_metadata),
+        _ => {}
+    }
+}
+
+/// A JSON merge patch that makes `wanted`, of [`work`], of a work that is there, which the hub
+/// refuses when the work is another one or has changed; none, if it is so. Labels that others put
+/// there stay.
 pub fn patch(known: &Work, wanted: &Json) -> Option<Json> {
     let labels = wanted.pointer("/metadata/labels").and_then(Json::as_object);
     let is_labelled = labels.into_iter().flatten().all(|(key, value)| known.labels.get(key) == Some(value));
@@ -61,9 +76,12 @@ pub fn patch(known: &Work, wanted: &Json) -> Option<Json> {
     if is_labelled && !differing(&known.spec, spec) {
         return None;
     }
-    let before = json!({"metadata": {"labels": known.labels}, "spec": known.spec});
-    let after = json!({"metadata": {"labels": labels}, "spec": spec});
-    Some(merge_patch(&before, &after))
+    let mut patch = merge_patch(&json!({"spec": known.spec}), &json!({"spec": spec}));
+    if let Some(entries) = patch.as_object_mut() {
+        let metadata = json!({"uid": known.uid, "resourceVersion": known.resource_version, "labels": labels});
+        entries.insert("metadata".to_owned(), metadata);
+    }
+    Some(patch)
 }
 
 /// RFC 7386: what makes `after` of `before`.
@@ -102,14 +120,7 @@ impl Work {
 
     /// How far it is with the template.
     pub fn existing(&self) -> Existing<'_> {
-        let conditions = self.conditions.iter().map(|one| rollout::Condition {
-            kind: &one.kind,
-            status: one.status.name(),
-            observed_generation: one.observed_generation,
-            last_transition_time: one.last_transition_time,
-        });
-        let conditions: Vec<rollout::Condition<'_>> = conditions.collect();
-        let (state, since) = rollout::state(self.generation, &conditions);
+        let (state, since) = rollout::state(self.generation, &self.conditions);
         Existing { cluster: &self.cluster, state, since }
     }
 
@@ -124,6 +135,8 @@ impl From<&Json> for Work {
         Self {
             cluster: text(object, "/metadata/namespace").to_owned(),
             name: text(object, "/metadata/name").to_owned(),
+            uid: text(object, "/metadata/uid").to_owned(),
+            resource_version: text(object, "/metadata/resourceVersion").to_owned(),
             generation: at("/metadata/generation").as_i64().unwrap_or(0),
             is_ending: is_ending(object),
             labels: fields::texts(object, "/metadata/labels")
