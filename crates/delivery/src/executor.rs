@@ -5,7 +5,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::fields::{list, text};
-use crate::identity::Identity;
+use crate::identity::{Identity, RBAC};
 use crate::strategy::Strategy;
 
 /// The `ServiceAccount` of the member for which objects are written.
@@ -68,7 +68,6 @@ pub enum Refused {
 
 /// Items of all rules of a role, each of which is a review.
 pub const ITEMS: usize = 100;
-pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
 /// Of RBAC objects.
 const VERSION: &str = "v1";
 

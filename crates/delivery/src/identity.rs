@@ -2,6 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The group of roles and their bindings.
+pub(crate) const RBAC: &str = "rbac.authorization.k8s.io";
+
 /// An object of a member. Of two that differ in version only, this is the same.
 #[derive(Debug, Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(default)]

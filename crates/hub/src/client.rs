@@ -102,8 +102,8 @@ pub async fn client_of_server(
     Client::try_from(config).map_err(HubClientError::Client)
 }
 
-/// Whether a kubeconfig that somebody else wrote can be used: it runs no program here, reads no file
-/// of this machine, and leads to a hub whose certificate is verified.
+/// Whether a kubeconfig that somebody else wrote can be used: it runs no program here, reads no
+/// file of this machine, and leads to a hub whose certificate is verified.
 ///
 /// # Errors
 ///

@@ -7,8 +7,8 @@ use serde_json::{Value as Json, json};
 use super::compare::was_seen;
 use super::ignore::{Ignore, IgnoreError, SELECTORS, without};
 use super::{Action, Refusal, Wanted, go, owners};
-use crate::executor::RBAC;
 use crate::fields::{self, child, group_and_version, text};
+use crate::identity::RBAC;
 use crate::metadata::without_empty_creation;
 
 /// The field manager where none is chosen, and what each has to start with.
