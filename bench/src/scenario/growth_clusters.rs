@@ -59,9 +59,9 @@ const LINES: &[Line] =
 pub const ABOUT: About = About {
     name: "growth-clusters",
     title: "Cost of a request as clusters grow",
-    method: "GETs of 0.9 KiB over 4 HTTP/2 connections with 8 streams each, all clusters the same upstream, ours with one \
-         thread. With 1, 100 and 10,000 clusters registered and one of them used; and with all of them used in turn, \
-         after a request to each has opened its connection. Each cluster has its own pool, so each write to a \
+    method: "GETs of 0.9 KiB over 4 HTTP/2 connections with 8 streams each, all clusters the same upstream, ours with \
+         one thread. With 1, 100 and 10,000 clusters registered and one of them used; and with all of them used in \
+         turn, after a request to each has opened its connection. Each cluster has its own pool, so each write to a \
          connection becomes smaller. Permissions are cached for ten minutes here, at all points: each cluster has its \
          own, and renewing 10,000 every ten seconds would be another load. Those that do not fit into the gateway's \
          cache (8,192 when this was written) are reviewed again, and the figure includes that.",

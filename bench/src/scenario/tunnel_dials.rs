@@ -17,8 +17,8 @@ const SMOKE: (usize, usize) = (100, 20);
 pub const ABOUT: About = About {
     name: "tunnel-dials",
     title: "Tunnel: opening connections",
-    method: "Connections opened and closed one after the other (at most 2,000), timed until the tunnel reports that the \
-         destination is reached; the relay and the direct path cannot report that, so there the time ends with an \
+    method: "Connections opened and closed one after the other (at most 2,000), timed until the tunnel reports that \
+         the destination is reached; the relay and the direct path cannot report that, so there the time ends with an \
          echo. Then 4,000, 200 at a time, timed until 64 bytes have come back, through a driver with one thread, \
          which is part of every time. CPU is that of both processes together, closing included.",
     figures: &[

@@ -17,9 +17,9 @@ const SMOKE: usize = 100;
 pub const ABOUT: About = About {
     name: "tunnel-idle",
     title: "Tunnel: idle connections",
-    method: "A tunnel is started and 10,000 connections are opened through it (fewer where file descriptors run out: the \
-         relay needs two for each). 64 bytes go there and back on each; two seconds later the resident memory of both \
-         processes together is compared with that before the first connection. Then all are closed, and memory is \
+    method: "A tunnel is started and 10,000 connections are opened through it (fewer where file descriptors run out: \
+         the relay needs two for each). 64 bytes go there and back on each; two seconds later the resident memory of \
+         both processes together is compared with that before the first connection. Then all are closed, and memory is \
          read again after twice the length of a measurement (10 s by default).",
     figures: &[
         Figure::new("open", "KiB RSS each", 1),
