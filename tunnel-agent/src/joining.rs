@@ -191,9 +191,7 @@ impl Joining {
                 tracing::warn!(hub = meant.url, "the bootstrap kubeconfig names another hub: joining that one");
                 return Ok(None);
             }
-            if !is_same(&meant, &own) {
-                own = meant;
-            }
+            own = meant;
         }
         if own.is_insecure || !own.url.starts_with("https://") {
             tracing::warn!("the hub of the kept kubeconfig is not verified: asking with the bootstrap kubeconfig");
@@ -226,13 +224,4 @@ impl Joining {
             }
         }
     }
-}
-
-/// But for the password of a proxy, which addresses do not have.
-fn is_same(one: &Address, other: &Address) -> bool {
-    one.url == other.url
-        && one.ca == other.ca
-        && one.tls_server_name == other.tls_server_name
-        && one.proxy_url == other.proxy_url
-        && one.is_insecure == other.is_insecure
 }

@@ -11,7 +11,7 @@ mod proxy;
 use std::collections::BTreeMap;
 
 use api::karmada::ZONE_DELIMITER;
-pub use api::karmada::{PROVIDER_LABEL, REGION_LABEL, ZONE_LABEL};
+pub use api::karmada::{GROUP, KIND, PROVIDER_LABEL, REGION_LABEL, ZONE_LABEL};
 use api::secret::{ClusterEndpoint, ClusterSecret, ConstEndpoint, Credential, Trust};
 use api::selector::label::is_value;
 use serde_json::Value;
@@ -20,8 +20,6 @@ use crate::fields::{field, flag, list, required, text};
 use crate::reading::{Object, Reading, SecretObject, SecretReference};
 use crate::{Refused, Rules, labels, parts};
 
-pub const GROUP: &str = "cluster.karmada.io";
-pub const KIND: &str = "Cluster";
 pub const VERSIONS: &[&str] = &["v1alpha1"];
 
 const ENDPOINT: &str = "spec.apiEndpoint";

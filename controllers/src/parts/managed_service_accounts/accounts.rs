@@ -6,6 +6,7 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::{ObjectRef, Store};
 use register::managed_service_account::{GROUP, KIND, PLURAL, VERSIONS};
 
+use crate::parts::hub;
 use crate::wakes::Wakes;
 
 /// Cheap to clone.
@@ -18,8 +19,7 @@ pub struct Accounts {
 
 /// The one version that is understood.
 pub fn resource() -> ApiResource {
-    let gvk = kube::core::GroupVersionKind::gvk(GROUP, VERSIONS[0], KIND);
-    ApiResource::from_gvk_with_plural(&gvk, PLURAL)
+    hub::resource(GROUP, VERSIONS[0], KIND, PLURAL)
 }
 
 // === impl Accounts ===

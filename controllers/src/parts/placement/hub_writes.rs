@@ -1,17 +1,17 @@
 //! Writes of decisions and of Placements' status: each only of what was judged, and at the version
 //! at which it was.
 
-use kube::api::{DynamicObject, Patch};
+use kube::api::DynamicObject;
 use kube::{Api, Resource as _};
 use serde_json::{Value, json};
 
 use super::kinds::Of;
 use super::plan::{Change, Surplus};
 use super::scheduler::{Scheduler, moment};
-use crate::calls::{creating, deleting, merging, value};
+use crate::calls::{creating, deleting, value};
 use crate::events::Reason;
 use crate::metrics::{Object, Operation};
-use crate::parts::hub::{CallError, Hub, found};
+use crate::parts::hub::{CallError, found};
 use crate::wakes::Key;
 
 // === impl Scheduler ===
@@ -69,8 +69,7 @@ impl Scheduler {
         if let Some(metadata) = &change.metadata {
             let mut metadata = metadata.clone();
             metadata["resourceVersion"] = version.into();
-            let patch = Patch::Merge(json!({"metadata": metadata}));
-            let patched = found(self.hub.write(api.patch(&change.name, &merging(), &patch)).await)?;
+            let patched = found(self.hub.merge(api, &change.name, &json!({"metadata": metadata})).await)?;
             written = value(&patched.ok_or(CallError::Gone)?);
             self.metrics.placements.wrote(Object::Decision, Operation::Update);
         }
@@ -152,8 +151,7 @@ impl Scheduler {
     }
 
     fn api(&self, placement: &DynamicObject, of: Of) -> Api<DynamicObject> {
-        let Hub { client, .. } = &self.hub;
-        Api::namespaced_with(client.clone(), &namespace(placement), &of.resource())
+        Api::namespaced_with(self.hub.client.clone(), &namespace(placement), &of.resource())
     }
 }
 

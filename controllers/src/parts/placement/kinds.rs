@@ -1,9 +1,9 @@
 //! The kinds that a choice depends on.
 
 use kube::api::ApiResource;
-use kube::core::GroupVersionKind;
 use placement::objects::GROUP;
 
+use crate::parts::hub;
 use crate::sources::Kind;
 
 /// What an object is.
@@ -58,7 +58,6 @@ impl Of {
     /// As it is written.
     pub fn resource(self) -> ApiResource {
         let kind = self.kind();
-        let version = kind.versions[0];
-        ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(kind.group, version, kind.name), kind.plural)
+        hub::resource(kind.group, kind.versions[0], kind.name, kind.plural)
     }
 }

@@ -243,14 +243,21 @@ impl World {
     fn put_score(&mut self, key: &Key, object: Value) -> Woken {
         let score = AddOnPlacementScore::from(object);
         self.score_keys.insert(key.clone());
-        let is_same = Arc::make_mut(&mut self.scores).put(score.clone()).is_some_and(|before| before == score);
-        if is_same { Woken::new() } else { self.scored(key) }
+        // A run that looks at them still would cost a copy of all.
+        if self.scores.get(&score.cluster, &score.resource) == Some(&score) {
+            return Woken::new();
+        }
+        Arc::make_mut(&mut self.scores).put(score);
+        self.scored(key)
     }
 
     fn remove_score(&mut self, key: &Key) -> Woken {
         self.score_keys.remove(key);
-        let before = Arc::make_mut(&mut self.scores).remove(&key.0, &key.1);
-        if before.is_none() { Woken::new() } else { self.scored(key) }
+        if self.scores.get(&key.0, &key.1).is_none() {
+            return Woken::new();
+        }
+        Arc::make_mut(&mut self.scores).remove(&key.0, &key.1);
+        self.scored(key)
     }
 
     /// Placements that ask for a cluster's score of a resource.

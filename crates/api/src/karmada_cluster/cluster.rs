@@ -120,7 +120,7 @@ pub(super) fn labels(secret: &BTreeMap<String, String>) -> BTreeMap<String, Stri
 
 /// Whether a label is of our group.
 pub fn is_ours(key: &str) -> bool {
-    key.split_once('/').is_some_and(|(domain, _)| domain == crate::GROUP || domain.ends_with(".core.oam.dev"))
+    key.split_once('/').is_some_and(|(domain, _)| domain.ends_with(".core.oam.dev"))
 }
 
 /// The condition of Karmada's cluster controller (`pkg/controllers/status`). `None`: nobody has

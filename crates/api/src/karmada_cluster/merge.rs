@@ -126,8 +126,10 @@ impl Head {
 
 impl PartialEq for Head {
     fn eq(&self, other: &Self) -> bool {
-        let compared = |head: &Self| head.columns.as_ref().map(|columns| columns.compared.clone());
-        self.kind == other.kind && self.api_version == other.api_version && compared(self) == compared(other)
+        let columns = self.columns.as_ref().map(|columns| &columns.compared);
+        self.kind == other.kind
+            && self.api_version == other.api_version
+            && columns == other.columns.as_ref().map(|columns| &columns.compared)
     }
 }
 

@@ -27,7 +27,7 @@ use crate::hub::Hub;
 use crate::needs::RequestNeeds;
 
 /// Of Secrets that a source of the controllers registered: what they say is said there.
-pub const SOURCE_LABEL: &str = "cluster.core.oam.dev/source";
+pub use register::claims::SOURCE_LABEL;
 /// No cluster is here: hosts of clouds that tell credentials to whoever asks.
 const DENIED: [&str; 2] = ["169.254.0.0/16", "fe80::/10"];
 /// For readers of objects: a new Cluster has no uid yet.
