@@ -12,6 +12,11 @@ use crate::fixture::{Fixture, Planes, on_hub};
 use crate::release::{AVAILABLE, Release};
 
 const RELEASE: &str = "cluster-gateway";
+
+/// Until the hub's authorizer and the gateway noticed what was just written, on a machine that is
+/// busy with everything else; kubectl alone takes a second of it then.
+const NOTICED: Duration = Duration::from_mins(1);
+
 const README: &str = include_str!("../../../../README.md");
 const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
 const STARTED: &str = include_str!("../../../../docs/getting-started.md");
@@ -85,7 +90,7 @@ impl<'a> Operator<'a> {
         for (number, command) in commands.iter().enumerate() {
             let output = if command.contains("--server https://<hub>") {
                 // The hub's own notice of the new right, and the gateway's of the new Secret.
-                wait::until("the member to answer", Duration::from_secs(10), || self.run(command))?
+                wait::until("the member to answer", NOTICED, || self.run(command))?
             } else {
                 self.run(command)?
             };
@@ -119,10 +124,10 @@ impl<'a> Operator<'a> {
         ensure!(self.run(may).is_err(), "she may before");
         self.run(block.split_once("```").context("no end of the commands")?.0)?;
         // The hub's own notice of the new right.
-        wait::until("the right", Duration::from_secs(10), || self.run(may))?;
+        wait::until("the right", NOTICED, || self.run(may))?;
         ensure!(self.run(&may.replace("/berlin", "/oslo")).is_err(), "she may use others too");
         self.run("kubectl delete clusterrolebinding,clusterrole berlin")?;
-        wait::until_true("the right to be gone", Duration::from_secs(10), || Ok(self.run(may).is_err()))
+        wait::until_true("the right to be gone", NOTICED, || Ok(self.run(may).is_err()))
     }
 
     fn undo(&self) -> Result<()> {
