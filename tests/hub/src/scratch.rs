@@ -6,6 +6,7 @@
 //! system lets go of it, whatever happens).
 
 use std::fs::{DirBuilder, File};
+use std::io::ErrorKind;
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -90,7 +91,11 @@ fn remove_dead(parent: &Path) -> Result<()> {
     for entry in std::fs::read_dir(parent)? {
         let entry = entry?;
         let hidden = entry.file_name().to_string_lossy().starts_with('.');
-        let dead = File::open(entry.path().join(LOCK)).is_ok_and(|lock| lock.try_lock().is_ok());
+        let dead = match File::open(entry.path().join(LOCK)) {
+            Ok(lock) => lock.try_lock().is_ok(),
+            // What is left of one that could not be removed to its end: something was mounted there.
+            Err(error) => error.kind() == ErrorKind::NotFound,
+        };
         if dead && !hidden {
             drop(std::fs::remove_dir_all(entry.path())); // another run may be removing it too
         }
@@ -108,6 +113,7 @@ mod tests {
         let parent = parent.path();
         std::fs::create_dir_all(parent.join("dead")).unwrap();
         File::create(parent.join("dead").join(LOCK)).unwrap();
+        std::fs::create_dir_all(parent.join("half-removed/mounted")).unwrap();
         std::fs::create_dir_all(parent.join("living")).unwrap();
         let living = File::create(parent.join("living").join(LOCK)).unwrap();
         living.lock().unwrap();
@@ -115,6 +121,7 @@ mod tests {
         let scratch = Scratch::create_in(parent, "mine").unwrap();
         assert!(scratch.path().is_dir());
         assert!(!parent.join("dead").exists());
+        assert!(!parent.join("half-removed").exists());
         assert!(parent.join("living").exists());
 
         let path = scratch.path().to_path_buf();
