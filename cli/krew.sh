@@ -43,7 +43,7 @@ for platform; do
     - selector:
         matchLabels: {os: $os, arch: $arch}
       uri: $url/$archive
-      sha256: $( (sha256sum "$directory/$archive" 2>/dev/null || shasum -a 256 "$directory/$archive") | cut -d ' ' -f 1)
+      sha256: "$( (sha256sum "$directory/$archive" 2>/dev/null || shasum -a 256 "$directory/$archive") | cut -d ' ' -f 1)"
       files:
         - {from: kubectl-clusters, to: .}
         - {from: LICENSE, to: .}

@@ -16,8 +16,9 @@ use crate::span;
 const PASSED: &str = "passed";
 /// What a hop is called that opened the stream.
 const OPENED: &str = "opened";
-/// Refusals that a tunnel-server answers without an agent (`docs/protocol.md`).
-const OF_SERVERS: [&str; 4] = ["no-link", "unknown-cluster", "draining", "limit"];
+/// Refusals that only a tunnel-server answers, without an agent (`docs/protocol.md`). An agent
+/// answers `limit` too.
+const OF_SERVERS: [&str; 3] = ["no-link", "unknown-cluster", "draining"];
 
 /// The last way through the tunnel to one cluster.
 pub enum Crossing {
@@ -133,7 +134,9 @@ mod tests {
     fn what_was_not_opened_tells_of_the_server_alone() {
         let refused = |outcome: &str| steps(TunnelHop { outcome: outcome.to_owned(), ..opened(None, None) });
         assert_eq!(refused("no-link").map(|step| step.0), [Some(5_000), None]);
-        assert_eq!(refused("unreachable").map(|step| step.0), [None, None]);
+        for of_either in ["unreachable", "limit"] {
+            assert_eq!(refused(of_either).map(|step| step.0), [None, None], "{of_either}");
+        }
         // No share is larger than the whole, whatever others say.
         assert_eq!(steps(opened(Some(9_000), Some(99_000))).map(|step| step.0), [Some(0), Some(0)]);
         let (took, told) = Crossing::of(None).step(Hop::TunnelServer);

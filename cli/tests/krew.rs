@@ -1,5 +1,8 @@
 //! `krew.sh`: archives and a manifest that krew takes.
 
+#[path = "krew/index.rs"]
+mod index;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 

@@ -12,6 +12,7 @@ use std::path::PathBuf;
 use api::secret::HARMLESS_VARIABLES;
 use clap::builder::PossibleValue;
 use clap::{Args as Group, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
+use register::endpoints::DENIED;
 use register::ocm::Reach;
 use telemetry::flags::{self, LogFlags};
 
@@ -129,7 +130,7 @@ pub struct RuleFlags {
     #[arg(long)]
     pub allow_insecure: bool,
     /// Networks that no cluster may be in; repeatable
-    #[arg(long, value_name = "CIDR", value_delimiter = ',', default_value = "169.254.0.0/16,fe80::/10")]
+    #[arg(long, value_name = "CIDR", value_delimiter = ',', default_value = DENIED)]
     pub deny_endpoints: Vec<String>,
 }
 

@@ -5,7 +5,8 @@ use kube::api::{DeleteParams, DynamicObject, PatchParams, PostParams, Preconditi
 use serde_json::Value;
 
 /// Whose the fields are that this program writes.
-pub const MANAGER: &str = "cluster-gateway-controllers";
+pub use register::claims::FIELD_MANAGER as MANAGER;
+
 pub const NOT_FOUND: u16 = 404;
 pub const CONFLICT: u16 = 409;
 

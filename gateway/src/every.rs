@@ -21,7 +21,6 @@ use auth::Permit;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::iter;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, WARNING, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
 use tokio::task::yield_now;
 use tokio::time::Instant;
@@ -31,8 +30,10 @@ use self::room::Room;
 use crate::body::ResponseBody;
 use crate::connection::Connection;
 use crate::error::Error;
+use crate::headers;
 use crate::holding::Account;
 use crate::request_body::RequestBody;
+use crate::resources::answer;
 
 /// Members asked at once.
 const AT_ONCE: usize = 32;
@@ -44,6 +45,8 @@ const ALL_WITHIN: Duration = Duration::from_secs(50);
 const LAST: Duration = Duration::from_secs(10);
 /// Clusters named in warnings; of others, the number.
 const MOST_NAMED: usize = 32;
+/// Longest warning, in bytes of text: a name, and the reason in the gateway's words.
+const LONGEST_WARNED: usize = 1024;
 
 /// What came of all members.
 #[derive(Default)]
@@ -128,12 +131,8 @@ impl Gathered {
             Some(asked) => (self.merged(&asked).await?, json()),
             None => self.only()?,
         };
-        let mut response = Response::new(ResponseBody::full(body));
-        let headers = response.headers_mut();
-        headers.insert(CONTENT_TYPE, content_type);
-        headers.insert(X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-        headers.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
-        self.warn(headers);
+        let mut response = answer(StatusCode::OK, content_type, body);
+        self.warn(response.headers_mut());
         Ok(response)
     }
 
@@ -206,9 +205,7 @@ impl Gathered {
         let named = self.missing.iter().take(MOST_NAMED).map(|(name, why)| format!("cluster {name} is missing: {why}"));
         let rest = (more > 0).then(|| format!("{more} more clusters are missing"));
         for text in named.chain(rest) {
-            if let Ok(value) = HeaderValue::try_from(format!("299 - \"{}\"", text.escape_default())) {
-                headers.append(WARNING, value);
-            }
+            headers::warn(headers, &text, LONGEST_WARNED);
         }
     }
 }

@@ -7,7 +7,7 @@
 
 pub mod size;
 
-use http::header::{self, CONNECTION, FORWARDED, HeaderName, TE, VIA};
+use http::header::{self, CONNECTION, FORWARDED, HeaderName, TE, VIA, WARNING};
 use http::{HeaderMap, HeaderValue};
 
 /// How we sign `Via`, to notice requests that come back.
@@ -61,6 +61,21 @@ pub fn to_client(headers: &mut HeaderMap) {
 /// trailer.
 pub fn trailers_to_member(trailers: &mut HeaderMap) {
     remove(trailers, stays_here);
+}
+
+/// Adds a warning as Kubernetes' API servers write it (RFC 7234 §5.5), of which `longest` bytes of
+/// text at most.
+pub fn warn(headers: &mut HeaderMap, text: &str, longest: usize) {
+    let mut escaped = String::new();
+    for character in text.chars().map(char::escape_default) {
+        if escaped.len() + character.len() > longest {
+            break;
+        }
+        escaped.extend(character);
+    }
+    if let Ok(value) = HeaderValue::try_from(format!("299 - \"{escaped}\"")) {
+        headers.append(WARNING, value);
+    }
 }
 
 /// Whether a comma-separated header value holds `token`, in any case.

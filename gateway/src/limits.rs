@@ -104,6 +104,9 @@ const WRITES_PER_USER: usize = 2;
 
 /// By cluster and user, then by kind.
 const REASONS: [[&str; 2]; 2] = [["cluster", "cluster_long"], ["user", "user_long"]];
+/// Of [`Places`]: of all users, and of one.
+const OF_ALL_CLUSTERS: [&str; 2] = ["all_clusters", "all_clusters_user"];
+const OF_WRITES: [&str; 2] = ["cluster_writes", "cluster_writes_user"];
 
 // === impl Budgets ===
 
@@ -133,8 +136,9 @@ impl Limits {
             rejected.clone(),
         );
         let counter = |reason| rejected.get_or_create_owned(&ReasonLabels { reason });
-        let every = Places::new("requests for all clusters", MOST_OF_ALL, MOST_OF_ALL_PER_USER);
-        let writes = Places::new("writes of clusters", WRITES, WRITES_PER_USER);
+        let places = |what, most, of_user, reasons: [_; 2]| Places::new(what, most, of_user, reasons.map(counter));
+        let every = places("requests for all clusters", MOST_OF_ALL, MOST_OF_ALL_PER_USER, OF_ALL_CLUSTERS);
+        let writes = places("writes of clusters", WRITES, WRITES_PER_USER, OF_WRITES);
         let writers = reports::Permits::default();
         Self {
             caps,

@@ -75,7 +75,7 @@ struct Open {
 
 /// The code under which requests are counted whose client left before the response head (nginx's
 /// convention).
-const CLIENT_CLOSED_REQUEST: u16 = 499;
+pub const CLIENT_CLOSED_REQUEST: u16 = 499;
 
 // === impl Record ===
 

@@ -120,7 +120,8 @@ pub async fn metrics(gateway: &Arc<RequestNeeds>) -> Response<ResponseBody> {
     }
 }
 
-fn answer(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Response<ResponseBody> {
+/// An answer of the gateway's own, which nobody keeps.
+pub fn answer(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::full(body));
     *response.status_mut() = status;
     let headers = response.headers_mut();

@@ -8,6 +8,7 @@ mod expired;
 mod fixture;
 mod foreign;
 mod get;
+mod go_gateway;
 mod install;
 mod interrupted;
 mod join;
@@ -15,6 +16,7 @@ mod list;
 mod mistakes;
 mod pictures;
 mod screens;
+mod steps;
 mod terminal;
 mod tunnel;
 
@@ -40,6 +42,8 @@ fn main() -> ExitCode {
         list::trials(&fixture),
         get::trials(&fixture),
         join::trials(&fixture),
+        go_gateway::trials(&fixture),
+        steps::trials(&fixture),
     ];
     fixture.run(trials)
 }

@@ -4,10 +4,7 @@
 //! Of the object sent, or made by a patch, only `status` counts; identity and version are checked
 //! as `k8s.io/apiserver/pkg/endpoints/handlers/{update,patch}.go` check them.
 
-mod applied;
-
 use http::StatusCode;
-use json_patch::PatchOperation;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -18,10 +15,9 @@ use crate::go_text;
 use crate::health::Health;
 use crate::hub_object::or_empty;
 use crate::object::Document;
+use crate::patch::{Patch, PatchError};
 use crate::secret::ClusterSpec;
 use crate::status::{Details, Reason, Status};
-
-use self::applied::applied;
 
 /// Operations in a JSON patch. The type has two fields that anybody can change.
 const MOST_OPERATIONS: usize = 100;
@@ -33,10 +29,8 @@ pub const LONGEST_PATCH: usize = 64 << 10;
 pub enum Change {
     /// A whole object, of which nothing else is kept than what counts.
     Update(Sent),
-    /// RFC 7396. Strategic merge patches are the same here: the type has no lists.
-    Merge(Value),
-    /// RFC 6902.
-    Operations(Vec<PatchOperation>),
+    /// Strategic merge patches are merge patches here: the type has no lists.
+    Patch(Patch),
 }
 
 /// The health to be written.
@@ -59,13 +53,8 @@ pub enum Refused {
     NoName,
     #[error("the name of the object ({0}) does not match the name on the URL ({1})")]
     Name(String, ClusterName),
-    #[error("the patch is not valid: {0}")]
-    Patch(&'static str),
-    #[error("the patch cannot be applied: {0}")]
-    Inapplicable(String),
-    /// What the patch makes is too large, or too deep.
-    #[error("Request entity too large: {0}")]
-    TooLarge(&'static str),
+    #[error(transparent)]
+    Patch(#[from] PatchError),
     /// The version is not the object's.
     #[error(
         "Operation cannot be fulfilled on clustergateways.cluster.core.oam.dev \"{0}\": the object has been modified; please apply \
@@ -113,30 +102,11 @@ impl Change {
     }
 
     pub fn merge(body: &[u8]) -> Result<Self, Refused> {
-        match serde_json::from_slice(body) {
-            Ok(patch @ Value::Object(_)) => Ok(Self::Merge(patch)),
-            Ok(_) => Err(Refused::Patch("a merge patch must be an object")),
-            Err(_) => Err(Refused::Patch("it is not JSON")),
-        }
+        Ok(Self::Patch(Patch::merge(body)?))
     }
 
     pub fn operations(body: &[u8]) -> Result<Self, Refused> {
-        let operations: Vec<PatchOperation> = serde_json::from_slice(body)
-            .map_err(|_| Refused::Patch("a JSON patch must be an array of operations (RFC 6902)"))?;
-        if operations.len() > MOST_OPERATIONS {
-            return Err(Refused::Patch("it has more operations than the object has fields"));
-        }
-        Ok(Self::Operations(operations))
-    }
-
-    /// `object`, patched; a whole object patches nothing.
-    pub(crate) fn patched(&self, mut object: Value) -> Result<Value, Refused> {
-        match self {
-            Self::Update(_) => {}
-            Self::Merge(patch) => json_patch::merge(&mut object, patch),
-            Self::Operations(operations) => object = applied(object, operations)?,
-        }
-        if object.is_object() { Ok(object) } else { Err(Refused::Json) }
+        Ok(Self::Patch(Patch::operations(body, MOST_OPERATIONS)?))
     }
 
     /// What this asks for of `cluster` as it is now.
@@ -147,7 +117,7 @@ impl Change {
                 let pinned = !sent.metadata.resource_version.is_empty();
                 return Ok(HealthUpdate { health: sent.status.clone(), pinned });
             }
-            patch => patch.patched(current(cluster))?,
+            Self::Patch(patch) => patch.patched(current(cluster))?,
         };
         let sent: Sent = serde_json::from_value(object).map_err(|_| Refused::Json)?;
         sent.check(cluster)?;
@@ -199,8 +169,7 @@ impl From<Refused> for Status {
                     kind: RESOURCE.into(),
                     ..Details::default()
                 }),
-            Refused::TooLarge(_) => Self::new(StatusCode::PAYLOAD_TOO_LARGE, Reason::RequestEntityTooLarge, message),
-            Refused::Inapplicable(_) => Self::new(StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid, message),
+            Refused::Patch(refused) => refused.into(),
             _ => Self::bad_request(message),
         }
     }

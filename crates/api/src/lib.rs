@@ -20,6 +20,7 @@ pub mod managed_cluster;
 pub mod object;
 pub mod ocm_agent;
 pub mod openapi;
+pub mod patch;
 pub mod path;
 pub mod query;
 pub mod route;

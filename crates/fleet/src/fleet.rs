@@ -56,6 +56,9 @@ impl Fleet {
     /// The clusters whose labels `selector` matches (the syntax of Kubernetes; empty: all), in the
     /// hub's order, which is by name. Those that a gateway cannot use are not among them.
     ///
+    /// With the Go cluster-gateway, which does not select, a selector costs one more list and the
+    /// verb `list` on `virtualclusters`.
+    ///
     /// Fails within [`Fleet::listing_within`] a page, and beyond [`pages::MOST`] pages.
     pub async fn clusters(&self, selector: &str) -> Result<Vec<Cluster>, Failure> {
         pages::read(&self.hub, selector, self.page_within).await

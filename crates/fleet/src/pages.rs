@@ -1,5 +1,6 @@
-//! The list of clusters, read page by page.
+//! The list of clusters, read page by page, and the part of it that a selector matches.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
 use api::{GROUP, VERSION};
@@ -32,21 +33,65 @@ struct Page {
 }
 
 #[derive(Deserialize, Default)]
+#[serde(rename_all = "camelCase", default)]
 struct Metadata {
-    #[serde(default)]
     r#continue: String,
+    resource_version: String,
+}
+
+/// All pages.
+struct Listed {
+    clusters: Vec<Cluster>,
+    /// The Go cluster-gateway's lists are of no version, and it selects nothing.
+    is_selected: bool,
+}
+
+#[derive(Deserialize)]
+struct Names {
+    #[serde(default)]
+    items: Vec<Named>,
+}
+
+#[derive(Deserialize)]
+struct Named {
+    metadata: Name,
+}
+
+#[derive(Deserialize)]
+struct Name {
+    name: String,
 }
 
 /// All clusters that `selector` matches. A list that expires between two pages (410) is read anew,
 /// once: on a hub that is compacted every five minutes a second time means that it is too slow.
 pub async fn read(hub: &Client, selector: &str, within: Duration) -> Result<Vec<Cluster>, Failure> {
-    match all(hub, selector, within).await {
+    let listed = match all(hub, selector, within).await {
         Err(failure) if failure.is_expired() => all(hub, selector, within).await,
         outcome => outcome,
+    };
+    let Listed { mut clusters, is_selected } = listed?;
+    if !selector.is_empty() && !is_selected {
+        let selected = timeout(within, virtual_clusters(hub, selector)).await;
+        let selected = selected.unwrap_or_else(|_| Err(Failure::late(within)))?;
+        clusters.retain(|cluster| selected.contains(cluster.name.as_str()));
     }
+    Ok(clusters)
 }
 
-async fn all(hub: &Client, selector: &str, within: Duration) -> Result<Vec<Cluster>, Failure> {
+/// The names of the `virtualclusters` that `selector` matches. Of the Go cluster-gateway's lists,
+/// this is the one that it narrows (`virtualcluster_client.go`); labels of its own group match
+/// nothing there.
+async fn virtual_clusters(hub: &Client, selector: &str) -> Result<HashSet<String>, Failure> {
+    let selector = utf8_percent_encode(selector, NON_ALPHANUMERIC);
+    let target = format!("/apis/{GROUP}/{VERSION}/virtualclusters?labelSelector={selector}");
+    let request = Request::get(target).header("accept", "application/json").body(Body::empty());
+    let body = answer(hub, request.map_err(kube::Error::HttpError)?, LARGEST).await?;
+    let names: Names =
+        serde_json::from_slice(&body).map_err(|_| Failure::own("the hub's list of virtual clusters cannot be read"))?;
+    Ok(names.items.into_iter().map(|item| item.metadata.name).collect())
+}
+
+async fn all(hub: &Client, selector: &str, within: Duration) -> Result<Listed, Failure> {
     let (mut clusters, mut next) = (Vec::new(), String::new());
     for _ in 0..MOST {
         let page = timeout(within, page(hub, selector, &next)).await.unwrap_or_else(|_| Err(Failure::late(within)))?;
@@ -55,7 +100,7 @@ async fn all(hub: &Client, selector: &str, within: Duration) -> Result<Vec<Clust
         }
         next = page.metadata.r#continue;
         if next.is_empty() {
-            return Ok(clusters);
+            return Ok(Listed { clusters, is_selected: !page.metadata.resource_version.is_empty() });
         }
     }
     Err(Failure::own(format!("the list of clusters does not end after {MOST} pages")))

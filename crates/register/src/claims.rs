@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 /// The label of a cluster's Secret that names the source of its object.
 pub const SOURCE_LABEL: &str = "cluster.core.oam.dev/source";
+/// Manager of the fields of a cluster's Secret that the controllers write (server-side apply): what
+/// has it, they take for their own.
+pub const FIELD_MANAGER: &str = "cluster-gateway-controllers";
 
 /// An object of the hub, as one source reads it.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]

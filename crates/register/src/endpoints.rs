@@ -11,6 +11,10 @@ use crate::Refused;
 /// Segments of every path of the gateway on a hub: `/apis/GROUP/VERSION/RESOURCE/…`.
 const GATEWAY: (&str, &str, &str) = ("apis", "cluster.core.oam.dev", "clustergateways");
 
+/// Networks that no cluster is in unless an operator says otherwise, separated by commas: hosts of
+/// clouds that tell credentials to whoever asks.
+pub const DENIED: &str = "169.254.0.0/16,fe80::/10";
+
 /// What an operator says of addresses.
 #[derive(Debug, Clone, Default)]
 pub struct Endpoints {

@@ -7,14 +7,14 @@ use kit::pki::{Authority, Issued, Leaf};
 use serde_json::{Value, json};
 
 use crate::Rules;
-use crate::endpoints::Endpoints;
+use crate::endpoints::{DENIED, Endpoints};
 use crate::reading::{Reading, SecretObject};
 
 /// What must never be repeated.
 pub(crate) const CANARY: &str = "c4n4ry";
 
 pub(crate) fn rules() -> Rules {
-    let denied = ["169.254.0.0/16", "fe80::/10"].map(|network| network.parse().unwrap()).to_vec();
+    let denied = DENIED.split(',').map(|network| network.parse().unwrap()).collect();
     let own = vec![Endpoint::parse("https://gateway.example:9443", false).unwrap()];
     Rules {
         exec_commands: vec!["/plugins/login".to_owned()],

@@ -24,7 +24,9 @@ use crate::connection::Connection;
 use crate::error::{Cause, Error};
 use crate::holding::Account;
 use crate::limits::Kind;
+use crate::metrics::InFlight;
 use crate::proxy::{Call, forward, subpath};
+use crate::record::CLIENT_CLOSED_REQUEST;
 use crate::request_body::RequestBody;
 
 /// The head of what each member is asked.
@@ -61,6 +63,15 @@ pub enum Outcome {
 pub struct Answered {
     pub body: Bytes,
     pub content_type: HeaderValue,
+}
+
+/// A member's request, counted as one of its own when it has ended, however that was.
+#[derive(Default)]
+struct Sent {
+    /// Absent: no member was asked.
+    started: Option<(Arc<Cluster>, InFlight)>,
+    /// 0 until it is known: the client went away before.
+    code: u16,
 }
 
 /// Parameters that mean something for one member only: pages, and versions.
@@ -145,15 +156,20 @@ impl Asking<'_> {
             Err(_) => return Outcome::Unreviewed(took_too_long()),
         };
         let within = self.until.min(Instant::now() + WITHIN);
-        match timeout_at(within, Box::pin(self.asked(&route, permit))).await {
+        let mut sent = Sent::default();
+        match timeout_at(within, Box::pin(self.asked(&route, permit, &mut sent))).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(error)) => Outcome::Missing(error.into_status().message().to_owned()),
-            Err(_) if within == self.until => Outcome::Missing("there was no time left to ask it".to_owned()),
-            Err(_) => Outcome::Missing(format!("it did not answer within {} s", WITHIN.as_secs())),
+            Err(_) => {
+                sent.code = StatusCode::GATEWAY_TIMEOUT.as_u16();
+                let is_last = within == self.until;
+                let late = || format!("it did not answer within {} s", WITHIN.as_secs());
+                Outcome::Missing(if is_last { "there was no time left to ask it".to_owned() } else { late() })
+            }
         }
     }
 
-    async fn asked(&self, route: &ProxyRoute<'_>, permit: Permit) -> Result<Outcome, Error> {
+    async fn asked(&self, route: &ProxyRoute<'_>, permit: Permit, sent: &mut Sent) -> Result<Outcome, Error> {
         let (gateway, name) = (self.connection.gateway(), &route.cluster);
         let cluster = match gateway.cluster(name).await {
             Ok(cluster) => cluster,
@@ -166,16 +182,15 @@ impl Asking<'_> {
         ];
         let acting = gateway.acting(&cluster, permit.user(), route).await;
         let acting = acting.map_err(|reason| Cause::Invalid(reason).at(name))?;
-        let in_flight = cluster.metrics().request();
+        sent.to(&cluster);
         let call = Call::new(self.connection, Arc::clone(&cluster), route, permit, acting, self.account);
         let answered = forward::serve(&call, self.request()).await;
-        let code = answered.as_ref().map_or(0, |response| response.status().as_u16());
+        let code = answered.as_ref().map_or(StatusCode::BAD_GATEWAY, Response::status);
         let outcome = match answered {
             Ok(response) => self.read(response).await,
             Err(error) => Err(error),
         };
-        counted(&cluster, code, outcome.is_ok());
-        drop(in_flight);
+        sent.code = code.as_u16();
         outcome
     }
 
@@ -237,8 +252,18 @@ impl Asking<'_> {
     }
 }
 
-/// Counts it among the member's requests, as one of its own.
-fn counted(cluster: &Cluster, code: u16, is_whole: bool) {
-    let code = if code == 0 || !is_whole { StatusCode::BAD_GATEWAY.as_u16() } else { code };
-    cluster.metrics().request_done(Dialect::Karmada, (&Method::GET).into(), code);
+// === impl Sent ===
+
+impl Sent {
+    fn to(&mut self, cluster: &Arc<Cluster>) {
+        self.started = Some((Arc::clone(cluster), cluster.metrics().request()));
+    }
+}
+
+impl Drop for Sent {
+    fn drop(&mut self) {
+        let Some((cluster, ..)) = &self.started else { return };
+        let (metrics, code) = (cluster.metrics(), if self.code == 0 { CLIENT_CLOSED_REQUEST } else { self.code });
+        metrics.request_done(Dialect::Karmada, (&Method::GET).into(), code);
+    }
 }

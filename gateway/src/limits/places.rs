@@ -8,6 +8,7 @@ use api::status::{Details, Reason, Status};
 use auth::User;
 use http::StatusCode;
 use net::permit::Permit;
+use prometheus_client::metrics::counter::Counter;
 
 use super::{Kind, Load, Loads, Slot};
 
@@ -21,6 +22,8 @@ pub struct Places {
     most_of_user: usize,
     /// For the caller.
     what: &'static str,
+    /// Of all, and of one user.
+    rejected: [Counter; 2],
 }
 
 /// One of them, until it is dropped.
@@ -33,17 +36,20 @@ pub struct Place {
 // === impl Places ===
 
 impl Places {
-    /// `most` of `what`, in the plural, for all users together.
-    pub fn new(what: &'static str, most: usize, most_of_user: usize) -> Self {
-        Self { all: Arc::default(), users: Loads::default(), most, most_of_user, what }
+    /// `most` of `what`, in the plural, for all users together. What has no place counts in
+    /// `rejected`: for all users together, and for one.
+    pub fn new(what: &'static str, most: usize, most_of_user: usize, rejected: [Counter; 2]) -> Self {
+        Self { all: Arc::default(), users: Loads::default(), most, most_of_user, what, rejected }
     }
 
     /// A place for `user`. Otherwise 429.
     pub fn enter(&self, user: &User) -> Result<Place, Box<Status>> {
         let load = self.users.of(&user.name);
         let of_user = Permit::within(load, Load::count(Kind::Short), self.most_of_user);
-        let of_user = of_user.ok_or_else(|| Box::new(self.full("of one user ", self.most_of_user)))?;
-        let all = Permit::of(&self.all, self.most).ok_or_else(|| Box::new(self.full("", self.most)))?;
+        let of_user =
+            of_user.ok_or_else(|| Box::new(self.full("of one user ", self.most_of_user, &self.rejected[1])))?;
+        let all =
+            Permit::of(&self.all, self.most).ok_or_else(|| Box::new(self.full("", self.most, &self.rejected[0])))?;
         Ok(Place { _all: all, _of_user: of_user })
     }
 
@@ -52,7 +58,8 @@ impl Places {
         self.all.load(std::sync::atomic::Ordering::Relaxed)
     }
 
-    fn full(&self, whose: &str, most: usize) -> Status {
+    fn full(&self, whose: &str, most: usize, rejected: &Counter) -> Status {
+        rejected.inc();
         let message = format!("too many {} {whose}in flight (limit {most}); retry shortly", self.what);
         let details = Details { retry_after_seconds: 1, ..Details::default() };
         Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, message).with_details(details)
@@ -69,7 +76,8 @@ mod tests {
 
     #[test]
     fn one_user_has_fewer_than_all() {
-        let places = Places::new("feasts", 3, 2);
+        let rejected = [Counter::default(), Counter::default()];
+        let places = Places::new("feasts", 3, 2, rejected.clone());
         let (alice, bob) = (user("alice"), user("bob"));
         let refusal = |user| places.enter(user).map_err(|status| (status.code().as_u16(), status.message().to_owned()));
         let mut taken = vec![refusal(&alice).expect("a place"), refusal(&alice).expect("a place")];
@@ -78,6 +86,7 @@ mod tests {
         taken.push(refusal(&bob).expect("a place"));
         let full = "too many feasts in flight (limit 3); retry shortly";
         assert_eq!(refusal(&bob).expect_err("full"), (429, full.to_owned()));
+        assert_eq!(rejected.map(|counter| counter.get()), [1, 1]);
         drop(taken);
         assert_eq!(places.taken(), 0);
         assert!(places.enter(&bob).is_ok(), "who was refused holds nothing");

@@ -21,8 +21,8 @@ use api::served::Form;
 use api::status::{Reason, Status};
 use auth::Permit;
 use bytes::Bytes;
-use http::header::WARNING;
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, Request, Response, StatusCode};
+use register::claims::FIELD_MANAGER;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use time::OffsetDateTime;
@@ -35,6 +35,7 @@ use super::sent::{self, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH};
 use super::{asked, ok};
 use crate::body::ResponseBody;
 use crate::error::Error;
+use crate::headers;
 use crate::hub::{Hub, Verb};
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
@@ -43,10 +44,8 @@ use crate::request_body::RequestBody;
 const ATTEMPTS: usize = 6;
 /// Warnings of one answer; each names a field.
 const MOST_WARNINGS: usize = 16;
-/// Longest name of a field in a warning, in bytes.
+/// Longest warning, in bytes of text.
 const LONGEST_WARNED: usize = 256;
-/// Manager of fields that the controllers write: they take what it has for their own.
-const CONTROLLERS: &str = "cluster-gateway-controllers";
 /// For a whole write, its body included.
 const WITHIN: Duration = Duration::from_mins(1);
 
@@ -67,7 +66,7 @@ pub async fn serve(
             "this gateway runs without a hub, its clusters are files: change them there",
         )));
     };
-    if api::query::first(request.uri().query(), "fieldManager").as_deref() == Some(CONTROLLERS) {
+    if api::query::first(request.uri().query(), "fieldManager").as_deref() == Some(FIELD_MANAGER) {
         return Err(Error::BadRequest("this fieldManager is the controllers' own"));
     }
     let write = Write {
@@ -208,6 +207,7 @@ impl Write<'_> {
         request: Request<RequestBody>,
     ) -> Result<Response<ResponseBody>, Error> {
         let body = self.body(request).await?;
+        let _permit = self.gateway.limits.writers.writer().await.map_err(hub)?;
         let options: DeleteOptions = match body.bytes.trim_ascii() {
             [] => DeleteOptions::default(),
             json => serde_json::from_slice(json)
@@ -283,14 +283,10 @@ fn success(cluster: &ClusterName, uid: &str) -> Bytes {
     status.to_string().into()
 }
 
-/// As `k8s.io/apiserver/pkg/endpoints/handlers` warns of unknown fields (RFC 7234 §5.5).
+/// As `k8s.io/apiserver/pkg/endpoints/handlers` warns of unknown fields.
 fn warn(headers: &mut HeaderMap, unknown: &[String]) {
     for field in unknown.iter().take(MOST_WARNINGS) {
-        let field: String = field.escape_default().take(LONGEST_WARNED).collect();
-        let text = format!("299 - \"unknown field \\\"{field}\\\"\"");
-        if let Ok(value) = HeaderValue::try_from(text) {
-            headers.append(WARNING, value);
-        }
+        headers::warn(headers, &format!("unknown field \"{field}\""), LONGEST_WARNED);
     }
 }
 

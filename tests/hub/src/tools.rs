@@ -73,6 +73,11 @@ pub enum Tool {
     AccountAgent,
     /// Karmada's command line. For the test of its dialect alone.
     Karmadactl,
+    /// The Go cluster-gateway's API server. For the tests of `kubectl clusters` alone, like the
+    /// next.
+    GoGateway,
+    /// The manager of kubectl's plugins.
+    Krew,
 }
 
 /// Every [`Tool`], ready to be run.
@@ -120,6 +125,8 @@ impl Tool {
             Self::SecretReader => "secretreader",
             Self::AccountAgent => "managed-serviceaccount",
             Self::Karmadactl => "karmadactl",
+            Self::GoGateway => "go-gateway",
+            Self::Krew => "krew",
         }
     }
 
@@ -142,6 +149,8 @@ impl Tool {
             Self::InventoryExample | Self::SecretReader => "inventory",
             Self::AccountAgent => ACCOUNTS,
             Self::Karmadactl => "karmada",
+            Self::GoGateway => "go-gateway",
+            Self::Krew => "krew",
             Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
         }
     }
@@ -158,6 +167,8 @@ impl Tool {
             Self::KubectlOldest => "k8s.io/kubernetes/cmd/kubectl".to_owned(),
             Self::OcmRegistration => "open-cluster-management.io/ocm/cmd/registration".to_owned(),
             Self::Karmadactl => "github.com/karmada-io/karmada/cmd/karmadactl".to_owned(),
+            Self::GoGateway => "github.com/oam-dev/cluster-gateway/cmd/apiserver".to_owned(),
+            Self::Krew => "sigs.k8s.io/krew/cmd/krew".to_owned(),
             Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),
             Self::AccountAgent => "open-cluster-management.io/managed-serviceaccount/cmd".to_owned(),
             Self::Prometheus | Self::Promtool => format!("github.com/prometheus/prometheus/cmd/{}", self.binary()),

@@ -62,7 +62,7 @@ fn patches_apply_to_what_was_reported() {
     assert_eq!(reason, Ok(HealthUpdate { health: expected, pinned: false }));
     assert_eq!(merge(&json!({"metadata": {"resourceVersion": "40"}})).map_err(|_| ()), Err(()));
     assert_eq!(merge(&json!({"metadata": {"name": "c2"}})).map_err(|_| ()), Err(()));
-    assert_eq!(merge(&json!([])), Err(Refused::Patch("a merge patch must be an object")));
+    assert_eq!(merge(&json!([])), Err(Refused::Patch(PatchError::Invalid("a merge patch must be an object"))));
 
     let operations = |patch: &Value| Change::operations(patch.to_string().as_bytes())?.wanted(&cluster());
     let replace = json!([{"op": "test", "path": "/status/healthy", "value": true},
@@ -70,7 +70,7 @@ fn patches_apply_to_what_was_reported() {
         {"op": "replace", "path": "/status/healthyReason", "value": "After"}]);
     assert_eq!(operations(&replace), Ok(after(false)));
     let failing = operations(&json!([{"op": "test", "path": "/status/healthy", "value": false}]));
-    assert!(matches!(failing, Err(Refused::Inapplicable(_))), "{failing:?}");
+    assert!(matches!(failing, Err(Refused::Patch(PatchError::Inapplicable(_)))), "{failing:?}");
     assert!(matches!(operations(&json!([{"op": "jump"}])), Err(Refused::Patch(_))));
 }
 

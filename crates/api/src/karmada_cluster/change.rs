@@ -17,10 +17,10 @@ use super::problem::{self, forbidden};
 use super::spec::FIELDS;
 use super::text::Text;
 use super::{MOST_KEPT, Spec};
-use crate::health_change::Change;
 use crate::hub_object::or_empty;
 use crate::karmada::{API_VERSION, KIND};
 use crate::object::Document;
+use crate::patch::Patch;
 use crate::secret::ClusterSpec;
 
 pub use self::refused::Refused;
@@ -31,6 +31,9 @@ pub const LONGEST: usize = 128 << 10;
 /// Most values in a body: each takes some hundred bytes. A Cluster with all that Karmada reports
 /// has a few thousand.
 const MOST_VALUES: usize = 16 << 10;
+
+/// Operations in a JSON patch. Each may take as long as the object has values.
+const MOST_OPERATIONS: usize = 1000;
 
 /// What is written: the object, or its `status` alone.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +46,7 @@ pub enum Part {
 #[derive(Debug)]
 pub enum Sent {
     Object(Box<Object>),
-    Patch(Change),
+    Patch(Patch),
 }
 
 /// A Cluster as sent.
@@ -110,12 +113,12 @@ impl Sent {
 
     pub fn merge(body: &[u8]) -> Result<Self, Refused> {
         check_values(body)?;
-        Change::merge(body).map(Self::Patch).map_err(Refused::Patch)
+        Ok(Self::Patch(Patch::merge(body)?))
     }
 
     pub fn operations(body: &[u8]) -> Result<Self, Refused> {
         check_values(body)?;
-        Change::operations(body).map(Self::Patch).map_err(Refused::Patch)
+        Ok(Self::Patch(Patch::operations(body, MOST_OPERATIONS)?))
     }
 
     /// The new Cluster that this asks for. `now` is RFC 3339.
@@ -138,10 +141,10 @@ impl Sent {
     pub fn changed(&self, current: &Cluster<'_>, part: Part, now: &str) -> Result<Wanted, Refused> {
         let (object, pinned) = match self {
             Self::Object(object) => (Object::clone(object), !object.metadata.resource_version.is_empty()),
-            Self::Patch(change) => {
+            Self::Patch(patch) => {
                 let value = serde_json::to_value(Document::new(current, true)).unwrap_or_default();
                 // It keeps the version there is unless it names another, which is checked.
-                (Object::read(change.patched(value).map_err(Refused::Patch)?)?, false)
+                (Object::read(patch.patched(value)?)?, false)
             }
         };
         object.check(current)?;
@@ -231,7 +234,7 @@ impl Wanted {
         let mut problems: Vec<_> = name.into_iter().collect();
         problems.extend(problem::all(&self.labels, &self.annotations, &self.spec));
         if self.labels.keys().any(|key| is_ours(key)) {
-            problems.push(forbidden("metadata.labels", "labels of oam.dev say how the cluster is registered"));
+            problems.push(forbidden("metadata.labels", "labels below core.oam.dev say how the cluster is registered"));
         }
         if !problems.is_empty() {
             return Err(Refused::Invalid { name: self.name, problems });

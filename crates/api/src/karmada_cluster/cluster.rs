@@ -112,13 +112,14 @@ pub fn uid(secret: &str) -> String {
     secret.chars().enumerate().map(digit).collect()
 }
 
-/// Labels of our group are about the registration, not about the cluster.
+/// Labels of our domains are about the registration, not about the cluster.
 pub(super) fn labels(secret: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let shown = secret.iter().filter(|(key, _)| !is_ours(key));
     shown.map(|(key, value)| (key.clone(), value.clone())).collect()
 }
 
-/// Whether a label is of our group.
+/// Whether a label is of a domain below `core.oam.dev`. Others of `oam.dev`, such as KubeVela's
+/// `app.oam.dev`, say what belongs to an application: readers may select by them.
 pub fn is_ours(key: &str) -> bool {
     key.split_once('/').is_some_and(|(domain, _)| domain.ends_with(".core.oam.dev"))
 }

@@ -40,7 +40,7 @@ fn map_list() -> Value {
 
 fn page(names: &[&str], next: &str) -> Reply {
     let items: Vec<_> = names.iter().map(|name| json!({"metadata": {"name": name}})).collect();
-    Reply::json(200, &json!({"metadata": {"continue": next}, "items": items}))
+    Reply::json(200, &json!({"metadata": {"continue": next, "resourceVersion": "7"}, "items": items}))
 }
 
 #[tokio::test]
@@ -172,6 +172,25 @@ async fn clusters_are_read_page_by_page() {
         let query = request.query().unwrap_or_default().to_owned();
         assert!(query.contains("limit=500") && query.contains("labelSelector=env%20in%20%28prod%29"), "{query}");
     }
+}
+
+/// As the Go cluster-gateway answers: it ignores the selector, and its lists have no version.
+#[tokio::test]
+async fn a_list_that_nobody_selected_from_is_narrowed_by_virtual_clusters() {
+    let (server, fleet) = hub().await;
+    let items = json!([{"metadata": {"name": "a"}}, {"metadata": {"name": "b"}}]);
+    server.on(PREFIX, move |_: &Recorded| Reply::json(200, &json!({"metadata": {}, "items": items})));
+    let virtual_clusters = PREFIX.replace("clustergateways", "virtualclusters");
+    server.on(&virtual_clusters, |request: &Recorded| {
+        assert_eq!(request.query(), Some("labelSelector=env%3Dprod"));
+        Reply::json(200, &json!({"items": [{"metadata": {"name": "local"}}, {"metadata": {"name": "b"}}]}))
+    });
+    let names = |clusters: Vec<Cluster>| clusters.iter().map(|cluster| cluster.name.to_string()).collect::<Vec<_>>();
+    assert_eq!(names(fleet.clusters("env=prod").await.unwrap()), ["b"]);
+    assert_eq!(names(fleet.clusters("").await.unwrap()), ["a", "b"]);
+    // Rather none than all.
+    server.on(&virtual_clusters, |_: &Recorded| Reply::status(403, "no"));
+    assert_eq!(fleet.clusters("env=prod").await.unwrap_err().kind, Kind::Answered(403));
 }
 
 #[tokio::test]

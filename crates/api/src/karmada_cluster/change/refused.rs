@@ -2,10 +2,10 @@
 
 use http::StatusCode;
 
-use crate::health_change;
 use crate::karmada::{API_VERSION, CLUSTERS, GROUP, KIND};
 use crate::karmada_cluster::MOST_KEPT;
 use crate::karmada_cluster::problem::Problem;
+use crate::patch::PatchError;
 use crate::status::{Details, Reason, Status};
 
 /// See the [module](self).
@@ -23,8 +23,8 @@ pub enum Refused {
     VersionOfNew,
     #[error("the name of the object ({0}) does not match the name on the URL ({1})")]
     Name(String, String),
-    #[error("{0}")]
-    Patch(health_change::Refused),
+    #[error(transparent)]
+    Patch(#[from] PatchError),
     /// `fieldValidation=Strict`.
     #[error("strict decoding error: unknown field {}", .0.iter().map(|field| format!("{field:?}")).collect::<Vec<_>>().join(", unknown field "))]
     Strict(Vec<String>),

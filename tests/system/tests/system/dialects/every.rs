@@ -262,6 +262,21 @@ async fn one_member_does_not_decide_what_the_list_is() {
     assert_eq!(asked, format!("{PODS}?includeObject=Metadata"), "else no row could say whose it is");
 }
 
+/// It takes the ten seconds that it has.
+#[tokio::test]
+async fn a_member_that_never_answers_is_missing_and_counted() {
+    let fleet = Fleet::with_pods(&["berlin", "paris"]).await;
+    fleet.members[0].on(PODS, |_| Reply::Never);
+    let answer = fleet.get(PODS).await;
+    assert_eq!(items(&answer), ["of-paris@paris", "shared@paris"]);
+    let warning = answer.header("warning").expect("a warning").to_owned();
+    assert_eq!(warning, "299 - \"cluster berlin is missing: it did not answer within 10 s\"");
+    let counted = "cluster_gateway_requests_total{cluster=\"berlin\",verb=\"GET\",code=\"504\",dialect=\"karmada\"} 1";
+    let mut admin = fleet.testbed.aggregator_as_admin(&fleet.hub, Http::H2).await;
+    let text = admin.until(WAIT, "/metrics", |answer| answer.text().lines().any(|line| line == counted)).await.text();
+    assert!(text.contains("cluster_gateway_requests_in_flight{cluster=\"berlin\"} 0"), "{text}");
+}
+
 /// Each takes memory, and a request of every member.
 #[tokio::test]
 async fn one_user_has_two_of_them_at_once() {
@@ -285,4 +300,14 @@ async fn one_user_has_two_of_them_at_once() {
     };
     assert_eq!(third.status, 429, "{}", third.text());
     assert_eq!(third.header("retry-after"), Some("1"));
+    // Those two have left: that counts for the member as with any other request.
+    drop((first, second));
+    let counted = |answer: &Answer| {
+        let text = answer.text();
+        let has = |line: &str| text.lines().any(|counted| counted == line);
+        has("cluster_gateway_requests_rejected_total{reason=\"all_clusters_user\"} 1")
+            && has("cluster_gateway_requests_total{cluster=\"berlin\",verb=\"GET\",code=\"499\",dialect=\"karmada\"} 2")
+    };
+    let mut admin = fleet.testbed.aggregator_as_admin(&fleet.hub, Http::H2).await;
+    admin.until(WAIT, "/metrics", counted).await;
 }

@@ -262,11 +262,23 @@ async fn a_cluster_that_was_registered_otherwise_is_moved_by_those_alone_who_may
 /// They say what a Secret is, and others select by them.
 #[tokio::test]
 async fn labels_that_others_trust_stay_and_labels_have_a_limit() {
-    let fixture = fixture([readable("a").label("argoproj.io/secret-type", "cluster").label("tier", "a")]).await;
+    let secret_of_a = readable("a").label("argoproj.io/secret-type", "cluster").label("app.oam.dev/name", "shop");
+    let fixture = fixture([secret_of_a.label("tier", "a")]).await;
+    // Those that say how it is registered are not shown.
+    let shown = fixture.get(&path("a")).await.json()["metadata"]["labels"].take();
+    assert_eq!(shown, json!({"argoproj.io/secret-type": "cluster", "app.oam.dev/name": "shop", "tier": "a"}));
     let patch = |labels: Value| json!({"metadata": {"labels": labels}});
     let answer = send(&fixture, "PATCH", &path("a"), MERGE, &patch(json!({"argoproj.io/secret-type": null}))).await;
     assert_eq!(answer.status, 422, "{}", answer.text());
     assert!(answer.text().contains("argoproj.io/secret-type cannot be removed here"), "{}", answer.text());
+    for labels in [
+        json!({"app.oam.dev/name": null}),
+        json!({"app.oam.dev/name": "other"}),
+        json!({"cluster.core.oam.dev/cluster-credential-type": "Dynamic"}),
+    ] {
+        let answer = send(&fixture, "PATCH", &path("a"), MERGE, &patch(labels.clone())).await;
+        assert_eq!(answer.status, 422, "{labels}: {}", answer.text());
+    }
     assert_eq!(send(&fixture, "PATCH", &path("a"), MERGE, &patch(json!({"tier": null}))).await.status, 200);
     assert_eq!(secret(&fixture, "a")["metadata"]["labels"]["argoproj.io/secret-type"], "cluster");
     let many = |from: usize| (from..from + 40).map(|index| (format!("l{index}"), json!("x"))).collect::<Value>();
@@ -320,4 +332,33 @@ async fn discovery_names_the_group_only_where_it_is_served() {
     let document = "/openapi/v3/apis/cluster.karmada.io/v1alpha1";
     assert_eq!((on.get(document).await.status, off.get(document).await.status), (200, 404));
     assert_eq!(off.get(CLUSTERS).await.status, 404);
+}
+
+/// Each reads a Secret whole: nobody's writes keep all permits of the others.
+#[tokio::test]
+async fn a_delete_takes_a_permit_as_any_write() {
+    let hub = FakeHub::start().await;
+    hub.allow_all();
+    let testbed = Testbed::builder().hub(&hub).arg("--karmada-dialect=standalone").start().await;
+    let gate = Gate::new();
+    let mut writing = tokio::task::JoinSet::new();
+    let connect = |user: String| {
+        hub.add_token(&user, TokenUser::new(&user, &[]));
+        let testbed = &testbed;
+        async move { testbed.anonymous(Http::H2).await.bearer(&user) }
+    };
+    for number in 0..8 {
+        hub.put_secret(readable(&format!("c{number}")));
+        hub.fail(Call::Write(SECRETS), Fault::Until(gate.clone()));
+        let mut user = connect(format!("user-{}", number / 2)).await;
+        writing.spawn(async move { user.call("PATCH", &path(&format!("c{number}")), &[MERGE], CORDON).await.status });
+        hub.called(Call::Write(SECRETS), number + 1).await;
+    }
+    let mut last = connect("last".to_owned()).await;
+    let refused = last.call("DELETE", &path("c0"), &[], b"").await;
+    assert_eq!(refused.status, 429, "{}", refused.text());
+    assert!(hub.get(SECRETS, NAMESPACE, "c0").is_some());
+    gate.open();
+    assert_eq!(writing.join_all().await, [200; 8]);
+    assert_eq!(last.call("DELETE", &path("c0"), &[], b"").await.status, 200);
 }

@@ -9,7 +9,7 @@ use std::io;
 use json_patch::PatchOperation;
 use serde_json::Value;
 
-use super::Refused;
+use super::PatchError;
 
 /// What all copies of one patch may add, in bytes of JSON.
 const MOST_COPIED: usize = 64 << 10;
@@ -20,20 +20,20 @@ const DEEPEST: usize = 100;
 struct Room(usize);
 
 /// `object` after all `operations`.
-pub fn applied(mut object: Value, operations: &[PatchOperation]) -> Result<Value, Refused> {
+pub fn applied(mut object: Value, operations: &[PatchOperation]) -> Result<Value, PatchError> {
     let mut room = Room(MOST_COPIED);
     for operation in operations {
         if let Some(value) = brought(operation, &object) {
             if matches!(operation, PatchOperation::Copy(_)) && serde_json::to_writer(&mut room, value).is_err() {
-                return Err(Refused::TooLarge("what the patch copies is larger than 64 KiB"));
+                return Err(PatchError::TooLarge("what the patch copies is larger than 64 KiB"));
             }
             let above = operation.path().count();
             if above > DEEPEST || !fits(value, DEEPEST - above) {
-                return Err(Refused::TooLarge("the patch makes an object of more than 100 levels"));
+                return Err(PatchError::TooLarge("the patch makes an object of more than 100 levels"));
             }
         }
         json_patch::patch(&mut object, std::slice::from_ref(operation))
-            .map_err(|error| Refused::Inapplicable(error.to_string()))?;
+            .map_err(|error| PatchError::Inapplicable(error.to_string()))?;
     }
     Ok(object)
 }
@@ -77,7 +77,7 @@ mod tests {
 
     use super::*;
 
-    fn patched(operations: &Value) -> Result<Value, Refused> {
+    fn patched(operations: &Value) -> Result<Value, PatchError> {
         let operations: Vec<PatchOperation> = serde_json::from_value(operations.clone()).expect("operations");
         applied(json!({"spec": {"a": "b"}, "large": "x".repeat(100 << 10)}), &operations)
     }
@@ -87,11 +87,11 @@ mod tests {
         let double = |turn: u32| json!({"op": "copy", "from": "/spec", "path": format!("/spec/{turn}")});
         let doubled: Vec<_> = (0..60).map(double).collect();
         let refused = patched(&doubled.into());
-        assert!(matches!(refused, Err(Refused::TooLarge(text)) if text.contains("64 KiB")), "{refused:?}");
+        assert!(matches!(refused, Err(PatchError::TooLarge(text)) if text.contains("64 KiB")), "{refused:?}");
         // What is large already is no obstacle until it is copied.
         assert!(patched(&json!([double(0), {"op": "move", "from": "/large", "path": "/other"}])).is_ok());
         let large = patched(&json!([{"op": "copy", "from": "/large", "path": "/other"}]));
-        assert!(matches!(large, Err(Refused::TooLarge(_))), "{large:?}");
+        assert!(matches!(large, Err(PatchError::TooLarge(_))), "{large:?}");
     }
 
     #[test]
@@ -108,13 +108,13 @@ mod tests {
             json!([add(60, 1), {"op": "replace", "path": at(60), "value": chain(60)}]),
         ] {
             let refused = patched(&operations);
-            assert!(matches!(refused, Err(Refused::TooLarge(text)) if text.contains("levels")), "{refused:?}");
+            assert!(matches!(refused, Err(PatchError::TooLarge(text)) if text.contains("levels")), "{refused:?}");
         }
     }
 
     #[test]
     fn what_cannot_be_applied_says_where() {
         let refused = patched(&json!([{"op": "copy", "from": "/nowhere", "path": "/spec/x"}]));
-        assert!(matches!(refused, Err(Refused::Inapplicable(text)) if text.contains("/spec/x")));
+        assert!(matches!(refused, Err(PatchError::Inapplicable(text)) if text.contains("/spec/x")));
     }
 }

@@ -1,0 +1,190 @@
+//! What goes wrong after a member was joined, at each later step: told with its cause and a remedy,
+//! nothing is changed, and a second try works.
+
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use hub_tests::hub::SECRET_NAMESPACE;
+use hub_tests::kubeconfig::{Credential, Kubeconfig};
+use hub_tests::kubectl::Kubectl;
+use hub_tests::testbed::{CLUSTER, Testbed};
+use hub_tests::{ports, wait};
+use kit::process::LoggedProcess;
+use libtest_mimic::Trial;
+
+use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, joining, member, test};
+
+const LIMIT: Duration = Duration::from_secs(30);
+/// Commands for a cluster that is joined already, with how they end when the hub is of no use.
+const STEPS: [&str; 10] = [
+    "list",
+    "check",
+    "probe CLUSTER",
+    "get pods --all",
+    "exec-each --all -- true",
+    "label CLUSTER tier=web",
+    "alias CLUSTER Name",
+    "rotate CLUSTER MEMBER --grace 1s",
+    "rename CLUSTER CLUSTER-1",
+    "detach CLUSTER MEMBER --yes",
+];
+/// Those that write.
+const WRITES: usize = 5;
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "steps::a hub that is away, and the second try", hub_away),
+        test(fixture, "steps::no rights on the hub, and the second try", powerless_on_hub),
+        test(fixture, "steps::no rights on the member, and the second try", powerless_on_member),
+        test(fixture, "steps::a name that is taken is given to no other cluster", taken),
+        test(fixture, "steps::Ctrl-C ends what runs for each cluster, and the second try", interrupted),
+    ]
+}
+
+/// A cluster that is joined for one test.
+struct Joined<'a> {
+    testbed: &'a Testbed,
+    program: Kubectl,
+    cluster: &'static str,
+    before: String,
+}
+
+// === impl Joined ===
+
+impl<'a> Joined<'a> {
+    fn new(testbed: &'a Testbed, cluster: &'static str) -> Result<Self> {
+        let program = clusters(testbed);
+        let line = format!("join {cluster} {} --rights view --account-namespace cli-{cluster}", joining(testbed));
+        ended(&program, &line, 0)?;
+        let mut joined = Self { testbed, program, cluster, before: String::new() };
+        joined.before = joined.state()?;
+        Ok(joined)
+    }
+
+    fn line(&self, step: &str) -> String {
+        step.replace("CLUSTER", self.cluster).replace("MEMBER", &member(self.testbed))
+    }
+
+    /// Of the cluster's Secret and of its account.
+    fn state(&self) -> Result<String> {
+        let shown = "-o jsonpath={.metadata.labels}{.metadata.annotations}{.data}";
+        let hub = self.testbed.hub.server.kubectl();
+        let secret = hub.ok(&format!("get secret {} -n {SECRET_NAMESPACE} {shown}", self.cluster))?;
+        let tokens = format!("get secrets -n cli-{} -o name", self.cluster);
+        Ok(format!("{secret}{}", self.testbed.member.server.kubectl().ok(&tokens)?))
+    }
+
+    /// That `step` fails with these words, and changes nothing.
+    fn fails(&self, program: &Kubectl, step: &str, code: i32, parts: &[&str]) -> Result<()> {
+        let line = self.line(step);
+        let output = ended(program, &line, code)?;
+        let told = format!("{}{}", output.stdout, output.stderr);
+        for part in parts.iter().chain(&["remedy: "]) {
+            ensure!(told.contains(part), "`{line}`: {part}: {told}");
+        }
+        ensure!(self.state()? == self.before, "`{line}` changed something");
+        Ok(())
+    }
+
+    /// Every step but the renaming, whose name others do not know.
+    fn works(&self, program: &Kubectl) -> Result<()> {
+        for step in STEPS.iter().filter(|step| !step.starts_with("rename") && !step.contains("--all")) {
+            // Other tests' clusters may be such that a check of all fails.
+            let step = if *step == "check" { "check CLUSTER" } else { step };
+            ended(program, &self.line(step), 0)?;
+        }
+        self.gone()
+    }
+
+    fn detached(&self) -> Result<()> {
+        ended(&self.program, &self.line("detach CLUSTER MEMBER --yes"), 0)?;
+        self.gone()
+    }
+
+    fn gone(&self) -> Result<()> {
+        wait::until_true("the member to be as it was", LIMIT, || {
+            let left = self.testbed.member.server.kubectl().ok("get clusterrolebindings,namespaces -o name")?;
+            Ok(!left.contains(self.cluster))
+        })
+    }
+}
+
+fn hub_away(testbed: &Testbed) -> Result<()> {
+    let joined = Joined::new(testbed, "halden")?;
+    let away = Kubeconfig {
+        server: format!("https://127.0.0.1:{}", ports::free()?),
+        authority: testbed.hub.server.authority_file().to_path_buf(),
+        credential: Credential::None,
+    };
+    let away = away.write(testbed.launcher().file("cli-halden-away.kubeconfig"))?;
+    let program = clusters_as(testbed, &away);
+    for step in STEPS {
+        joined.fails(&program, step, 3, &["refused", "the hub's address"])?;
+    }
+    joined.works(&joined.program)
+}
+
+fn powerless_on_hub(testbed: &Testbed) -> Result<()> {
+    let joined = Joined::new(testbed, "moss")?;
+    let token = testbed.hub.create_user("cli-moss", &["moss"], &["get", "create"])?;
+    let hub = testbed.hub.server.kubectl();
+    let program = clusters_as(testbed, &hub_user(testbed, "moss", &token)?);
+    for step in &STEPS[WRITES..] {
+        let step = format!("{step} --clusters-namespace {SECRET_NAMESPACE}");
+        joined.fails(&program, &step, 3, &["secrets", "forbidden"])?;
+    }
+    hub.ok("create clusterrolebinding cli-moss-all --clusterrole=cluster-admin --serviceaccount=default:cli-moss")?;
+    wait::until("the rights", LIMIT, || ended(&program, &joined.line("label CLUSTER a=b"), 0))?;
+    joined.works(&program)?;
+    hub.ok("delete clusterrolebinding cli-moss-all").map(drop)
+}
+
+fn powerless_on_member(testbed: &Testbed) -> Result<()> {
+    let joined = Joined::new(testbed, "horten")?;
+    let server = &testbed.member.server;
+    let token = server.service_account_token("default", "cli-horten-nobody")?;
+    let nobody = server.kubeconfig("cli-horten-nobody", Credential::Token(token))?;
+    for step in ["rotate CLUSTER", "detach CLUSTER --yes"] {
+        let step = format!("{step} --member-kubeconfig {}", nobody.display());
+        joined.fails(&joined.program, &step, 1, &["member: ", "is forbidden"])?;
+    }
+    let missing = "--member-kubeconfig /nowhere.yaml";
+    for step in ["rotate CLUSTER", "detach CLUSTER --yes"] {
+        joined.fails(&joined.program, &format!("{step} {missing}"), 2, &["/nowhere.yaml"])?;
+    }
+    joined.works(&joined.program)
+}
+
+fn taken(testbed: &Testbed) -> Result<()> {
+    let joined = Joined::new(testbed, "tonsberg")?;
+    joined.fails(&joined.program, &format!("rename CLUSTER {CLUSTER}"), 2, &[CLUSTER, "another name"])?;
+    for wrong in ["Upper", "a/b"] {
+        joined.fails(&joined.program, &format!("rename CLUSTER {wrong}"), 2, &["is not a cluster name"])?;
+    }
+    joined.fails(&joined.program, "rename tonsberg-0 tonsberg-1", 1, &["no cluster tonsberg-0 is registered"])?;
+    ended(&joined.program, "rename tonsberg tonsberg-1", 0)?;
+    ended(&joined.program, "get pods tonsberg-1", 0)?;
+    ended(&joined.program, &format!("detach tonsberg-1 {} --yes", member(testbed)), 0)?;
+    joined.gone()
+}
+
+fn interrupted(testbed: &Testbed) -> Result<()> {
+    let joined = Joined::new(testbed, "sarpsborg")?;
+    let file: PathBuf = testbed.launcher().file("cli-sarpsborg.pid");
+    let script = format!("echo $$ > {0}.new; mv {0}.new {0}; exec sleep 1000", file.display());
+    let mut command = Command::new(&joined.program.binary);
+    command.args(["exec-each", "sarpsborg", "--", "sh", "-c", &script]).env("KUBECONFIG", &joined.program.kubeconfig);
+    let mut running = LoggedProcess::start(&mut command);
+    let id = wait::until("what runs for the cluster", LIMIT, || Ok(std::fs::read_to_string(&file)?))?;
+    running.signal("INT");
+    ensure!(running.ended().code() == Some(130), "the code of shells for Ctrl-C");
+    wait::until_true("its end", LIMIT, || {
+        let alive = Command::new("kill").args(["-0", id.trim()]).output()?;
+        Ok(!alive.status.success())
+    })?;
+    ended(&joined.program, "exec-each sarpsborg -- true", 0)?;
+    joined.detached()
+}
