@@ -1,3 +1,4 @@
+mod filling;
 mod stub;
 
 use http::Method;
@@ -5,7 +6,7 @@ use kit::member::{FakeMember, MemberOptions, Reply};
 use kit::wait::eventually;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
-use time::Duration as Span;
+use time::{Duration as Span, OffsetDateTime};
 
 use self::stub::{CLUSTER, Stub, contents, is_agents, is_bootstraps};
 use super::request::{Pending, REQUESTS};
@@ -16,6 +17,17 @@ const SOON: Duration = Duration::from_secs(30);
 
 fn hour() -> (Span, Span) {
     (Span::minutes(-1), Span::hours(1))
+}
+
+/// A kubeconfig of a member.
+fn insecure(member: &FakeMember) -> String {
+    json!({
+        "apiVersion": "v1", "kind": "Config", "current-context": "it",
+        "clusters": [{"name": "it", "cluster": {"server": member.url(), "insecure-skip-tls-verify": true}}],
+        "users": [{"name": "it", "user": {"token": "t"}}],
+        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
+    })
+    .to_string()
 }
 
 /// Nobody knows of a request whose answer was lost, but the agent itself.
@@ -62,13 +74,7 @@ async fn what_hangs_at_the_member_or_at_the_hub_stops_neither_the_lease_nor_the_
     stub.joined_before(Span::minutes(-54), Span::minutes(6)).await;
     let member = FakeMember::start(MemberOptions::default()).await;
     member.on_any(|_| Reply::Never);
-    let kubeconfig = json!({
-        "apiVersion": "v1", "kind": "Config", "current-context": "it",
-        "clusters": [{"name": "it", "cluster": {"server": member.url(), "insecure-skip-tls-verify": true}}],
-        "users": [{"name": "it", "user": {"token": "t"}}],
-        "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
-    });
-    std::fs::write(stub.path("member"), kubeconfig.to_string()).unwrap();
+    std::fs::write(stub.path("member"), insecure(&member)).unwrap();
     let agent = stub.run(Member::Kubeconfig(stub.path("member")), None);
     eventually(SOON, || member.request_count() > 0).await;
     // From now on no answer to what is asked and told of the cluster, either.
@@ -79,7 +85,7 @@ async fn what_hangs_at_the_member_or_at_the_hub_stops_neither_the_lease_nor_the_
     let old = contents(&stub.path("state/tls.crt"));
     stub.issue(hour().0, hour().1);
     eventually(Duration::from_secs(20), || contents(&stub.path("state/tls.crt")) != old).await;
-    assert_eq!(agent.metric("tunnel_agent_joins_again_total{reason=\"expired\"}"), 0.0);
+    assert_eq!(agent.metric("tunnel_agent_joins_again_total{reason=\"expired\"}"), 0);
 }
 
 #[tokio::test]
@@ -89,7 +95,7 @@ async fn a_hub_that_does_not_know_the_certificate_is_joined_again() {
     stub.fault(|request| is_agents(request).then(|| Reply::status(401, "Unauthorized")));
     let agent = stub.run(Member::Unknown, None);
     eventually(SOON, || stub.asked().len() == 1).await;
-    assert_eq!(agent.metric("tunnel_agent_joins_again_total{reason=\"unauthorized\"}"), 1.0);
+    assert_eq!(agent.metric("tunnel_agent_joins_again_total{reason=\"unauthorized\"}"), 1);
     let old = contents(&stub.path("state/tls.crt"));
     assert!(!old.is_empty(), "it stays until there is another");
     stub.issue(hour().0, hour().1);
@@ -135,7 +141,7 @@ async fn a_renewal_that_is_refused_is_told_until_another_is_granted() {
     eventually(SOON, || stub.asked().len() == 1).await;
     let denied = json!({"conditions": [{"type": "Denied", "message": "who is this?"}]});
     stub.set_status(&stub.asked()[0], Some(denied));
-    eventually(SOON, || agent.metric("tunnel_agent_renewal_refused") == 1.0).await;
+    eventually(SOON, || agent.metric("tunnel_agent_renewal_refused") == 1).await;
     let told = agent.told.told_trouble().unwrap();
     assert!(told.contains("who is this?") && told.contains("it is good until 20"), "{told}");
     assert_eq!(stub.asked().len(), 1, "nobody is asked again who has said no");
@@ -152,7 +158,7 @@ async fn a_certificate_that_ends_at_once_is_no_storm() {
     eventually(SOON, || stub.state().request().unwrap().is_none()).await;
     let more = eventually(SOON, || stub.asked().len() > 1);
     tokio::time::timeout(Duration::from_secs(8), more).await.unwrap_err();
-    assert_eq!(agent.metric("tunnel_agent_joins_again_total{reason=\"expired\"}"), 0.0, "the old one is still good");
+    assert_eq!(agent.metric("tunnel_agent_joins_again_total{reason=\"expired\"}"), 0, "the old one is still good");
     let kept = stub.state().certificate(CLUSTER).unwrap().unwrap();
     assert!(!kept.is_over_at(SystemTime::now() + Duration::from_mins(1)));
 }

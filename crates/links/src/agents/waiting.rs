@@ -89,7 +89,7 @@ impl Waiting {
             return Some(Due::All);
         }
         let is_due = self.named.front().is_some_and(|(due, _)| *due <= now);
-        self.was_named = is_due && !(self.was_named && !self.sweep.is_empty());
+        self.was_named = is_due && (self.sweep.is_empty() || !self.was_named);
         let cluster = if self.was_named { self.take_named()? } else { self.take_swept()? };
         self.next = Some(now + PACE);
         Some(Due::One(cluster))

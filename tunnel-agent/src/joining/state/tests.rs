@@ -78,7 +78,7 @@ async fn the_kubeconfig_is_one() {
     assert_eq!(read.url(), "https://hub:6443");
     assert!(read.address.ca.is_some());
     // A proxy that wants a password lets nobody through without it.
-    assert_eq!(read.proxy.as_ref().map(|proxy| proxy.expose_secret()), Some(proxy));
+    assert_eq!(read.proxy.as_ref().map(secrecy::ExposeSecret::expose_secret), Some(proxy));
     assert!(!format!("{read:?}").contains("hunter2"));
 }
 

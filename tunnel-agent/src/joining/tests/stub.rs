@@ -14,7 +14,6 @@ use prometheus_client::registry::Registry;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair};
 use serde_json::{Value, json};
 use tempfile::TempDir;
-use time::{Duration as Span, OffsetDateTime};
 
 use super::super::request::REQUESTS;
 use super::super::state::State;
@@ -210,7 +209,7 @@ impl Book {
 
 impl Running {
     /// The value of a series, which is written so.
-    pub fn metric(&self, series: &str) -> f64 {
+    pub fn metric(&self, series: &str) -> u64 {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
         let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
@@ -218,12 +217,9 @@ impl Running {
     }
 
     /// As a crash does.
-    pub async fn kill(self) {
+    pub async fn kill(mut self) {
         self.task.abort();
-        let _ = (&mut { self }).ended().await;
-    }
-
-    async fn ended(&mut self) {
+        // It is the task's end that is waited for, not how it came.
         let _ = (&mut self.task).await;
     }
 }
