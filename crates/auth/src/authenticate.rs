@@ -82,8 +82,8 @@ struct Rejections {
 // === impl Authenticator ===
 
 impl Authenticator {
-    /// Whether it is known who signs clients' certificates. Once it is, it stays so: authorities that
-    /// become unreadable leave the last good ones in force.
+    /// Whether it is known who signs clients' certificates. Once it is, it stays so: authorities
+    /// that become unreadable leave the last good ones in force.
     pub fn knows_client_authorities(&self) -> bool {
         self.trust.clients().is_some()
     }

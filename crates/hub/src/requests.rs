@@ -70,8 +70,8 @@ impl Requests {
         self.call(Method::PATCH, path, MERGE_PATCH, Some(patch)).await
     }
 
-    /// Has the object at `path` be as `object` says (server-side apply, by force), whether or not it
-    /// is there: the one way of creating for which a right may name the object.
+    /// Has the object at `path` be as `object` says (server-side apply, by force), whether or not
+    /// it is there: the one way of creating for which a right may name the object.
     pub async fn apply(&self, path: &str, manager: &str, object: &Value) -> Result<Value, RequestError> {
         let path = format!("{path}?fieldManager={manager}&force=true");
         self.call(Method::PATCH, &path, APPLY, Some(object)).await

@@ -99,8 +99,8 @@ impl StateSecret {
     }
 }
 
-/// Whether a Secret is an agent's: by its label, or as a klusterlet of the same cluster (or an agent
-/// before there was a label) made it. An empty one was made for us.
+/// Whether a Secret is an agent's: by its label, or by what is in it and in no other, as a
+/// klusterlet of the same cluster made it. An empty one was made for us.
 fn is_own(secret: &Value, cluster: &str) -> bool {
     if secret["type"] != "Opaque" {
         return false;

@@ -135,7 +135,7 @@ impl Judge {
     /// that it signed for others are no credential here.
     async fn agent_of_hub(&self, claim: &Claim) -> HubsWord {
         let Some(auth) = self.of_hub.as_ref().filter(|_| claim.is_by_certificate) else { return HubsWord::Other };
-        // Not whether everything that the hub publishes is in order: a front proxy means nothing here.
+        // Not whether all that the hub publishes is in order: a front proxy means nothing here.
         if !auth.authenticator.knows_client_authorities() {
             return HubsWord::Unknown;
         }

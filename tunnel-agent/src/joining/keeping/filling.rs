@@ -134,7 +134,7 @@ impl<'a> Filling<'a> {
         Ok(due(&token))
     }
 
-    /// The object that the Secret belongs to, if there is one: whoever deletes it revokes the token.
+    /// The object that the Secret belongs to, if there is one: the Secret goes with it.
     async fn owner(&self) -> Result<Option<Value>, JoinError> {
         let (cluster, name, version) = (&self.keeping.joining.cluster, &self.account.name, VERSIONS[0]);
         let path = format!("/apis/{GROUP}/{version}/namespaces/{cluster}/{PLURAL}/{name}");
