@@ -79,21 +79,22 @@ impl Agent {
             conditions: CONDITIONS,
             metrics: telemetry::metrics::Metrics::new(registry),
         };
-        let admin = serve_admin(config.admin_listen, &runtime, probes, Arc::clone(&links))?;
         let drain = Drain::new();
         let token = config.token_file.map(TokenFile::new);
         let credentials = Arc::new(Credentials::new(config.files, token, metrics.clone()));
         certificates.watch(Arc::clone(&credentials) as _);
         let agent = process_name(|name| std::env::var(name).ok());
-        tracing::info!(
-            cluster = %config.cluster, agent, api_server = %config.api_server.place, proxy = %config.outbound, joins = config.join.is_some(),
-            admin = %admin.address(), "running"
-        );
         let outbound = Arc::new(config.outbound);
         let joining = config.join.map(|join| {
             Joining::new(config.cluster.as_str(), join, &outbound, Arc::clone(&credentials), metrics.clone())
         });
         let joining = joining.transpose()?;
+        let told = joining.as_ref().map(Joining::told).unwrap_or_default();
+        let admin = serve_admin(config.admin_listen, &runtime, probes, Arc::clone(&links), told.clone())?;
+        tracing::info!(
+            cluster = %config.cluster, agent, api_server = %config.api_server.place, proxy = %outbound, joins = joining.is_some(),
+            admin = %admin.address(), "running"
+        );
         let connector = Arc::new(Connector {
             cluster: config.cluster,
             agent,
@@ -108,7 +109,7 @@ impl Agent {
         });
         runtime.handle().spawn(credentials.follow());
         runtime.handle().spawn(api_server::watch(config.api_server, readiness.clone(), metrics));
-        let joined = joining.as_ref().map(|joining| (joining.told(), readiness.block(JOINED)));
+        let joined = joining.as_ref().map(|_| (told, readiness.block(JOINED)));
         if let Some(joining) = joining {
             runtime.handle().spawn(joining.run());
         }
@@ -177,9 +178,11 @@ fn serve_admin(
     runtime: &BackgroundRuntime,
     probes: Probes,
     links: Arc<Links>,
+    told: Told,
 ) -> anyhow::Result<Endpoint> {
     let handler = move |request: http::Request<hyper::body::Incoming>| {
-        let answer = probes.answer(&request, || described(&links)).unwrap_or_else(|| {
+        let trouble = || told.told_trouble().map(|trouble| trouble + "\n").unwrap_or_default();
+        let answer = probes.answer(&request, || described(&links) + &trouble()).unwrap_or_else(|| {
             admin::text(http::StatusCode::NOT_FOUND, "there are /livez, /readyz?verbose and /metrics\n")
         });
         std::future::ready(answer)

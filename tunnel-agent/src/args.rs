@@ -109,6 +109,10 @@ pub struct Join {
     /// https URL at which clients of the hub can reach this cluster's API server themselves
     #[arg(long, value_name = "URL", requires = "register")]
     pub member_api_url: Option<String>,
+    /// ServiceAccount of this cluster whose tokens the hub is given, so that its clients get here
+    /// with what that account may do: in the Secret of the `ManagedServiceAccount` of that name
+    #[arg(long, value_name = "NAMESPACE/NAME", requires = "register")]
+    pub credential_service_account: Option<String>,
 }
 
 #[derive(Debug, Group)]

@@ -2,6 +2,7 @@
 //! asked for, and both wait for an administrator. Then the certificate is the agent's credential.
 //! <https://github.com/open-cluster-management-io/ocm/tree/v1.2.0/pkg/registration/spoke>
 
+mod asking;
 mod bootstrap;
 mod certificate;
 mod cluster;
@@ -13,13 +14,14 @@ mod secret;
 mod standing;
 mod state;
 mod status;
+mod way;
 
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
-use hub::client::{Address, HubClientError, address, handed_over};
+use hub::client::{HubClientError, handed_over};
 use hub::through::{Dial, client_through};
 use hub::{RequestError, Requests};
 use net::backoff::Backoff;
@@ -27,10 +29,11 @@ use net::follow::Complaints;
 use tokio::time::sleep;
 
 use self::bootstrap::Bootstrap;
-use self::certificate::Certificate;
-use self::keeping::Keeping;
+use self::certificate::{Certificate, Useless};
+use self::keeping::{Keeping, Over};
 use self::secret::StateSecret;
 use self::state::{KUBECONFIG, State, StateError};
+use self::way::HubWay;
 use crate::args::{JoinConfig, Member};
 use crate::credentials::Credentials;
 use crate::metrics::Metrics;
@@ -43,6 +46,9 @@ const PROGRAM: &str = concat!("tunnel-agent/", env!("CARGO_PKG_VERSION"));
 /// After a failure.
 const AGAIN: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
 
+/// Between two looks at whether the hub knows a certificate again that it did not know.
+const BELIEVED: Duration = Duration::from_secs(30);
+
 /// Joins, and stays joined.
 pub struct Joining {
     cluster: String,
@@ -54,12 +60,24 @@ pub struct Joining {
     metrics: Metrics,
     told: Told,
     secret: Option<StateSecret>,
+    pace: Pace,
+}
+
+/// How long things take that a test waits for.
+#[derive(Debug, Clone, Copy)]
+struct Pace {
+    /// How long the hub may answer 401 before the cluster joins anew. A hub that is being set up
+    /// says so for minutes, and joining wants a person.
+    unbelieved: Duration,
+    /// Between two looks at the `ManagedCluster`, at most.
+    look: Duration,
 }
 
 /// The hub as this cluster's agent sees it.
+#[derive(Clone)]
 struct Joined {
     hub: Requests,
-    address: Address,
+    way: HubWay,
     certificate: Certificate,
 }
 
@@ -83,8 +101,21 @@ enum JoinError {
     Outstanding(usize),
     #[error("the certificate request is no longer on the hub: making another")]
     Gone,
-    #[error("the certificate that the hub issued cannot be used: it is not this agent's, or has expired")]
-    Useless,
+    #[error("the certificate that the hub issued cannot be used: {0}")]
+    Useless(Useless),
+    #[error("the certificate that the hub issued is not in the state directory any more")]
+    Lost,
+    #[error("the hub has a certificate request {0} that is for another key: making another")]
+    Taken(String),
+    #[error(
+        "Secret {namespace}/{name} of the member is not an agent's of this cluster: give another name with \
+         --state-secret, or delete it"
+    )]
+    NotOwn { namespace: String, name: String },
+    #[error("the hub's Secret for --credential-service-account: {0}")]
+    Credential(String),
+    #[error("the member, for --credential-service-account, {what}: {error}")]
+    Account { what: &'static str, error: RequestError },
     #[error("the bootstrap kubeconfig names another hub")]
     OtherHub,
 }
@@ -103,7 +134,8 @@ impl Joining {
         let state = State::open(&config.state_dir).context("--state-dir")?;
         let dial = dial::through(Arc::clone(outbound));
         let (cluster, told) = (cluster.to_owned(), Told::default());
-        Ok(Self { cluster, config, state, dial, credentials, metrics, told, secret: None })
+        let pace = Pace::default();
+        Ok(Self { cluster, config, state, dial, credentials, metrics, told, secret: None, pace })
     }
 
     /// How the cluster stands with the hub.
@@ -115,16 +147,22 @@ impl Joining {
     pub async fn run(mut self) {
         let member = self.member().await;
         let secret = self.config.state_secret.take();
-        self.secret = member.clone().zip(secret).map(|(member, secret)| StateSecret::new(member, secret));
+        let new = |(member, secret)| StateSecret::new(member, secret, self.cluster.clone());
+        self.secret = member.clone().zip(secret).map(new);
         self.restored().await;
+        let mut unbelieved = None;
         loop {
-            let joined = self.joined().await;
+            let joined = self.joined(unbelieved.as_ref()).await;
             tracing::info!(
-                hub = joined.address.url,
+                hub = joined.way.url(),
                 agent = joined.certificate.agent.agent,
                 "this cluster has a certificate of the hub"
             );
-            Keeping::new(&self, member.as_ref(), joined).run().await;
+            let (over, joined) = Keeping::new(&self, member.as_ref(), joined).run().await;
+            self.refused(None);
+            self.metrics.joins_again(over.as_str());
+            tracing::warn!(reason = over.as_str(), "joining again, with the bootstrap kubeconfig");
+            unbelieved = (over == Over::Unbelieved).then_some(joined);
         }
     }
 
@@ -149,11 +187,11 @@ impl Joining {
         }
     }
 
-    /// The certificate there is, or a new one.
-    async fn joined(&self) -> Joined {
+    /// The certificate there is, or a new one; `unbelieved` is one that the hub does not know.
+    async fn joined(&self, unbelieved: Option<&Joined>) -> Joined {
         let (mut failures, mut complaints) = (0, Complaints::default());
         loop {
-            let error = match self.join().await {
+            let error = match self.join(unbelieved).await {
                 Ok(joined) => return joined,
                 Err(error) => error,
             };
@@ -165,13 +203,71 @@ impl Joining {
         }
     }
 
-    async fn join(&self) -> Result<Joined, JoinError> {
-        if let Some(joined) = self.kept().await? {
+    async fn join(&self, unbelieved: Option<&Joined>) -> Result<Joined, JoinError> {
+        let kept = self.kept().await?;
+        let Some(old) = unbelieved else {
+            return match kept {
+                Some(joined) => Ok(joined),
+                None => self.bootstrapped().await,
+            };
+        };
+        if let Some(joined) = kept.filter(|joined| joined.certificate != old.certificate) {
             return Ok(joined);
         }
-        self.told.say(Standing::Asking);
+        // It stays where it is, should the hub know it again before anybody has approved another.
+        tokio::select! {
+            joined = self.bootstrapped() => joined,
+            () = self.believed(old) => {
+                tracing::info!("the hub knows the certificate again: going on with it");
+                // A person would have to approve it, and it would stand for the next renewal.
+                self.state.forget_request()?;
+                Ok(old.clone())
+            }
+        }
+    }
+
+    async fn bootstrapped(&self) -> Result<Joined, JoinError> {
+        self.say(Standing::Asking);
         Bootstrap::new(self).await?.join().await?;
-        self.kept().await?.ok_or(JoinError::Useless)
+        self.kept().await?.ok_or(JoinError::Lost)
+    }
+
+    /// Completes when the hub knows a certificate again.
+    async fn believed(&self, old: &Joined) {
+        loop {
+            sleep(BELIEVED.min(self.pace.look)).await;
+            match old.hub.get(&cluster::path(&self.cluster)).await {
+                Ok(_) | Err(RequestError::Answer { code: 403 | 404, .. }) => return,
+                Err(_) => {}
+            }
+        }
+    }
+
+    fn say(&self, standing: Standing) {
+        let before = self.told.say(standing);
+        self.metrics.accepted.set((standing == Standing::Accepted).into());
+        match standing {
+            Standing::Accepted if !matches!(before, Standing::Accepted | Standing::Silent) => {
+                tracing::info!(cluster = self.cluster, "the hub has accepted this cluster");
+                // What was refused until then.
+                self.credentials.try_again();
+            }
+            Standing::Denied if before != Standing::Denied => {
+                let missing = cluster::how_to_accept(&self.cluster);
+                tracing::warn!(cluster = self.cluster, missing, "the hub does not accept this cluster");
+            }
+            _ => {}
+        }
+    }
+
+    /// Tells that the hub refuses to renew the certificate, or no longer.
+    fn refused(&self, why: Option<String>) {
+        self.metrics.renewal_refused.set(why.is_some().into());
+        if self.told.trouble(why.clone())
+            && let Some(reason) = why
+        {
+            tracing::warn!(reason, "the certificate of this cluster is not renewed");
+        }
     }
 
     /// What earlier runs left, if it is for the hub that is meant, and still valid.
@@ -182,25 +278,25 @@ impl Joining {
             return Ok(None);
         }
         let kubeconfig = self.state.path(KUBECONFIG);
-        let mut own = address(Some(&kubeconfig)).await?;
+        let mut own = HubWay::read(&kubeconfig).await?;
         // Without a bootstrap kubeconfig, what there is goes on.
         if handed_over(&self.config.bootstrap).is_ok()
-            && let Ok(meant) = address(Some(&self.config.bootstrap)).await
+            && let Ok(meant) = HubWay::read(&self.config.bootstrap).await
         {
-            if meant.url != own.url {
-                tracing::warn!(hub = meant.url, "the bootstrap kubeconfig names another hub: joining that one");
+            if meant.url() != own.url() {
+                tracing::warn!(hub = meant.url(), "the bootstrap kubeconfig names another hub: joining that one");
                 return Ok(None);
             }
             own = meant;
         }
-        if own.is_insecure || !own.url.starts_with("https://") {
+        if own.address.is_insecure || !own.url().starts_with("https://") {
             tracing::warn!("the hub of the kept kubeconfig is not verified: asking with the bootstrap kubeconfig");
             return Ok(None);
         }
         // Of what others may have written there, only the address counts.
         self.state.write_kubeconfig(&own)?;
         let hub = self.requests(kubeconfig).await?;
-        Ok(Some(Joined { hub, address: own, certificate }))
+        Ok(Some(Joined { hub, way: own, certificate }))
     }
 
     async fn requests(&self, kubeconfig: PathBuf) -> Result<Requests, HubClientError> {
@@ -225,3 +321,14 @@ impl Joining {
         }
     }
 }
+
+// === impl Pace ===
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self { unbelieved: Duration::from_mins(5), look: Duration::from_hours(1) }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -40,6 +40,11 @@ pub struct Metrics {
     pub api_server_up: Gauge,
     /// 1 while the hub accepts the cluster that joined it.
     pub accepted: Gauge,
+    joins_again: Family<Reason, Counter>,
+    /// 1 while the hub refuses to renew the certificate.
+    pub renewal_refused: Gauge,
+    /// 1 while the hub has a good token of the member's account.
+    pub credential_filled: Gauge,
 }
 
 #[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -74,10 +79,35 @@ impl Metrics {
             reload_failures: Counter::default(),
             api_server_up: Gauge::default(),
             accepted: Gauge::default(),
+            joins_again: Family::default(),
+            renewal_refused: Gauge::default(),
+            credential_filled: Gauge::default(),
         };
+        for reason in ["expired", "other_hub", "unauthorized"] {
+            drop(metrics.joins_again.get_or_create(&Reason { reason }));
+        }
         metrics.register_links(registry);
         metrics.register_streams(registry);
+        metrics.register_joining(registry);
         metrics
+    }
+
+    fn register_joining(&self, registry: &mut Registry) {
+        registry.register(
+            "tunnel_agent_joins_again",
+            "Certificates of the hub (--register) that did not count any more, by reason",
+            self.joins_again.clone(),
+        );
+        registry.register(
+            "tunnel_agent_renewal_refused",
+            "1 while the hub refuses to renew the certificate of an agent that joined it (--register)",
+            self.renewal_refused.clone(),
+        );
+        registry.register(
+            "tunnel_agent_credential_filled",
+            "1 while the hub has a good token of the cluster (--credential-service-account)",
+            self.credential_filled.clone(),
+        );
     }
 
     fn register_links(&self, registry: &mut Registry) {
@@ -124,6 +154,11 @@ impl Metrics {
     /// A dial that failed.
     pub fn failed(&self, outcome: &'static str) {
         self.dials.get_or_create(&Outcome { outcome }).inc();
+    }
+
+    /// A cluster has to join its hub again.
+    pub fn joins_again(&self, reason: &'static str) {
+        self.joins_again.get_or_create(&Reason { reason }).inc();
     }
 
     pub fn not_registered(&self, reason: &'static str) {

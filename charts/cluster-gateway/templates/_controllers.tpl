@@ -137,6 +137,17 @@ accepted clusters it holds itself, for the hub lets nobody give more than they h
 - apiGroups: [cluster.core.oam.dev]
   resources: [clustergateways/tunnel]
   verbs: [create]
+{{- if .Values.controllers.sources.ocm }}
+# The token that the source ocm reads, which agents may fill (--credential-service-account).
+- apiGroups: [""]
+  resources: [secrets]
+  resourceNames: [{{ .Values.controllers.ocm.credential | quote }}]
+  verbs: [get, create, patch]
+- apiGroups: [authentication.open-cluster-management.io]
+  resources: [managedserviceaccounts]
+  resourceNames: [{{ .Values.controllers.ocm.credential | quote }}]
+  verbs: [get]
+{{- end }}
 # What the admission policies ask of the controllers: the times of taints, and the set of clusters without one.
 - apiGroups: [register.open-cluster-management.io]
   resources: [managedclusters/taints]

@@ -33,6 +33,7 @@ use self::sets::Sets;
 use super::hub::Hub;
 use super::rivals::{Rival, Rivals};
 use super::{Context, hub, rivals, worker};
+use crate::args::{Config, SourceName};
 use crate::wakes::Wakes;
 
 /// In `/readyz`: upstream's controllers run.
@@ -95,7 +96,7 @@ fn tell(context: &Context<'_>, rivals: &Rivals) {
 /// Everything that stands in. Never ends.
 async fn work(context: &Context<'_>) {
     let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
-    let (shared, sources) = Shared::new(&hub, &context.config.secret_namespace);
+    let (shared, sources) = Shared::new(&hub, context.config);
     let clusters = Arc::new(shared.cluster_worker(context, &hub));
     let requests = Arc::new(shared.request_worker(context, &hub));
     let queues = async {
@@ -145,19 +146,20 @@ async fn keep_asking(context: &Context<'_>, shared: &Shared) {
 // === impl Shared ===
 
 impl Shared {
-    fn new(hub: &Hub, own_namespace: &str) -> (Self, Sources) {
+    fn new(hub: &Hub, config: &Config) -> (Self, Sources) {
         let cluster_resource = hub::resource(ocm::GROUP, "v1", ocm::KIND, "managedclusters");
         let request_resource =
             hub::resource("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests");
         let [clusters, requests] = [&cluster_resource, &request_resource].map(|resource| Writer::new(resource.clone()));
         let (mirror, writers) = Mirror::new(hub.client.clone());
-        let own_namespace = own_namespace.to_owned();
+        let own_namespace = config.secret_namespace.clone();
+        let filled = config.sources.contains(&SourceName::Ocm).then(|| config.ocm_credential.clone());
         let api = Api::all_with(hub.client.clone(), &cluster_resource);
         let (sets, set_writers) = Sets::new(hub.clone(), clusters.as_reader());
         let shared = Self {
             clusters: clusters.as_reader(),
             requests: requests.as_reader(),
-            rights: Arc::new(Rights { hub: hub.clone(), mirror, own_namespace }),
+            rights: Arc::new(Rights { hub: hub.clone(), mirror, own_namespace, filled }),
             beats: Arc::default(),
             admission: Arc::new(Admission::new(hub.clone(), api)),
             sets,

@@ -4,6 +4,7 @@
 mod acceptance;
 mod admission;
 mod agent;
+mod brought;
 mod heartbeat;
 mod joining;
 mod klusterlet;
@@ -49,6 +50,11 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
             "registration: our agent joins with one kubeconfig, and a no ends its links at once",
             joining::joins,
         ),
+        test(
+            fixture,
+            "registration: our agent brings the credential too, a no ends all streams, a yes brings all back",
+            brought::works,
+        ),
         test(fixture, "registration: upstream's controllers, ours, and they again", swap::there_and_back),
     ]
 }
@@ -62,16 +68,21 @@ struct Registration {
 
 impl Registration {
     fn start(testbed: &Testbed, place: &str) -> Result<Self> {
-        let registration = Self::install(testbed, place, alone())?;
+        Self::with(testbed, place, "")
+    }
+
+    /// With further values of the chart, each behind a comma.
+    fn with(testbed: &Testbed, place: &str, more: &str) -> Result<Self> {
+        let registration = Self::install(testbed, place, more, alone())?;
         registration.wait_metric("cluster_gateway_controllers_ocm_stands_in", 1.0)?;
         Ok(registration)
     }
 
-    fn install(testbed: &Testbed, place: &str, alone: MutexGuard<'static, ()>) -> Result<Self> {
+    fn install(testbed: &Testbed, place: &str, more: &str, alone: MutexGuard<'static, ()>) -> Result<Self> {
         apply(testbed, &[namespace(place)])?;
         bootstrap_user(testbed, place)?;
         let values = format!(
-            "controllers.ocmRegistration.enabled=true,controllers.ocmRegistration.autoApproveUsers={{{}}}",
+            "controllers.ocmRegistration.enabled=true,controllers.ocmRegistration.autoApproveUsers={{{}}}{more}",
             user(place)
         );
         let objects = rendered(testbed, place, &values)?;

@@ -82,6 +82,12 @@ struct Rejections {
 // === impl Authenticator ===
 
 impl Authenticator {
+    /// Whether it is known who signs clients' certificates. Once it is, it stays so: authorities
+    /// that become unreadable leave the last good ones in force.
+    pub fn knows_client_authorities(&self) -> bool {
+        self.trust.clients().is_some()
+    }
+
     /// Authenticates one request of `peer`, and takes its identity claims out of `headers`,
     /// whatever the outcome: `Authorization`, front-proxy and impersonation headers and the bearer
     /// subprotocol. (Headers that `Connection` nominates are left alone here.)

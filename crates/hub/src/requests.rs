@@ -20,6 +20,8 @@ const WITHIN: Duration = Duration::from_secs(30);
 /// Longest answer taken, in bytes: a page of a few hundred nodes.
 const LARGEST: usize = 16 << 20;
 const JSON: &str = "application/json";
+/// Server-side apply; JSON is YAML.
+const APPLY: &str = "application/apply-patch+yaml";
 /// RFC 7396.
 const MERGE_PATCH: &str = "application/merge-patch+json";
 
@@ -66,6 +68,13 @@ impl Requests {
     /// Merges `patch` into the object at `path`.
     pub async fn merge(&self, path: &str, patch: &Value) -> Result<Value, RequestError> {
         self.call(Method::PATCH, path, MERGE_PATCH, Some(patch)).await
+    }
+
+    /// Has the object at `path` be as `object` says (server-side apply, by force), whether or not
+    /// it is there: the one way of creating for which a right may name the object.
+    pub async fn apply(&self, path: &str, manager: &str, object: &Value) -> Result<Value, RequestError> {
+        let path = format!("{path}?fieldManager={manager}&force=true");
+        self.call(Method::PATCH, &path, APPLY, Some(object)).await
     }
 
     /// What is answered to a GET of `path`, whose body is of no interest.

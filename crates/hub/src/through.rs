@@ -65,8 +65,8 @@ pub async fn client_through(kubeconfig: Option<&Path>, user_agent: &str, dial: D
     Ok(Client::new(service, config.default_namespace))
 }
 
-/// That of the current context's cluster.
-fn proxy_url(kubeconfig: &Path) -> Option<String> {
+/// The `proxy-url` of the current context's cluster, which may hold a password.
+pub fn proxy_url(kubeconfig: &Path) -> Option<String> {
     let read = Kubeconfig::read_from(kubeconfig).ok()?;
     let current = read.current_context.as_deref()?;
     let context = read.contexts.iter().find(|context| context.name == current)?;

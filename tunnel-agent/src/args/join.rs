@@ -18,11 +18,13 @@ pub struct JoinConfig {
     /// A Secret of the member that holds the same.
     pub state_secret: Option<SecretName>,
     pub member: Member,
+    /// The account of the member whose tokens the hub is given.
+    pub credential: Option<SecretName>,
     /// Where clients of the hub reach the member's API server.
     pub member_url: Option<String>,
 }
 
-/// A Secret: `NAMESPACE/NAME`.
+/// A Secret, or a ServiceAccount: `NAMESPACE/NAME`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SecretName {
     pub namespace: String,
@@ -71,20 +73,26 @@ impl JoinConfig {
             (None, true) => Member::InCluster,
             (None, false) => Member::Unknown,
         };
-        let state_secret = join.state_secret.as_deref().map(SecretName::parse);
-        if let Some(Err(why)) = &state_secret {
-            wrong.push(why.clone());
-        }
-        if state_secret.is_some() && member == Member::Unknown {
-            wrong.push("--state-secret is a Secret of this cluster: give --kubeconfig outside a pod".into());
-        }
+        let mut named = |text: &Option<String>, flag: &str, what: &str| {
+            let parsed = text.as_deref().map(|text| SecretName::parse(text, flag));
+            if let Some(Err(why)) = &parsed {
+                wrong.push(why.clone());
+            }
+            if parsed.is_some() && member == Member::Unknown {
+                wrong.push(format!("{flag} is a {what} of this cluster: give --kubeconfig outside a pod"));
+            }
+            parsed.and_then(Result::ok)
+        };
+        let state_secret = named(&join.state_secret, "--state-secret", "Secret");
+        let credential = named(&join.credential_service_account, "--credential-service-account", "ServiceAccount");
         if wrong.len() > mistakes {
             return None;
         }
         Some(Self {
             bootstrap: bootstrap?,
             state_dir: state_dir?,
-            state_secret: state_secret.and_then(Result::ok),
+            state_secret,
+            credential,
             member,
             member_url: join.member_api_url.clone(),
         })
@@ -94,13 +102,13 @@ impl JoinConfig {
 // === impl SecretName ===
 
 impl SecretName {
-    fn parse(text: &str) -> Result<Self, String> {
+    fn parse(text: &str, flag: &str) -> Result<Self, String> {
         let is_name = |name: &str| {
             let fits = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
             !name.is_empty() && name.len() <= LONGEST_NAME && name.bytes().all(fits)
         };
         let parts = text.split_once('/').filter(|(namespace, name)| is_name(namespace) && is_name(name));
-        let parts = parts.ok_or_else(|| format!("--state-secret={text} is not NAMESPACE/NAME"));
+        let parts = parts.ok_or_else(|| format!("{flag}={text} is not NAMESPACE/NAME"));
         parts.map(|(namespace, name)| Self { namespace: namespace.to_owned(), name: name.to_owned() })
     }
 }

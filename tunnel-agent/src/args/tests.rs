@@ -82,7 +82,7 @@ fn the_flags_are_those_that_charts_rely_on() {
     let names = names.join(" ");
     assert_eq!(
         names,
-        "admin-listen allow api-server bootstrap-kubeconfig cert-file cluster dial-timeout drain-timeout keepalive \
+        "admin-listen allow api-server bootstrap-kubeconfig cert-file cluster credential-service-account dial-timeout drain-timeout keepalive \
          keepalive-timeout key-file kubeconfig links log-format log-level max-held-bytes member-api-url proxy-ca-file \
          proxy-url register server server-ca-file server-name state-dir state-secret threads token-file"
     );
@@ -103,6 +103,8 @@ fn who_joins_needs_no_credential_and_gets_none_beside() {
         (&["--state-dir=state", "--kubeconfig=k", "--state-secret=only-a-name"], "is not NAMESPACE/NAME"),
         (&["--state-dir=state", "--kubeconfig=k", "--state-secret=a/../b"], "is not NAMESPACE/NAME"),
         (&["--state-dir=state", "--state-secret=a/b"], "give --kubeconfig outside a pod"),
+        (&["--state-dir=state", "--credential-service-account=a/b"], "give --kubeconfig outside a pod"),
+        (&["--state-dir=state", "--kubeconfig=k", "--credential-service-account=b"], "is not NAMESPACE/NAME"),
     ] {
         let error = with(more).unwrap_err();
         assert!(error.contains(part) && !error.contains("a credential is required"), "{error}");

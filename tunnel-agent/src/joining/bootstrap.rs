@@ -2,15 +2,17 @@
 
 use std::time::Duration;
 
-use api::ocm_agent::{CLUSTER_LABEL, OcmAgent};
+use api::ocm_agent::OcmAgent;
 use http::StatusCode;
-use hub::client::{Address, address, handed_over};
-use hub::{RequestError, Requests};
+use hub::Requests;
+use hub::client::{address, handed_over};
 use net::backoff::Backoff;
 use tokio::time::sleep;
 
-use super::request::{self, MOST_OUTSTANDING, Pending, Progress, REQUESTS};
-use super::{JoinError, Joining, certificate, cluster};
+use super::asking::{ask, check_outstanding, look, pending, take};
+use super::request::{Pending, Progress};
+use super::way::HubWay;
+use super::{JoinError, Joining, cluster};
 
 /// Between two looks at the request: somebody has just approved it, or will tomorrow.
 const LOOK: Backoff = Backoff { chance: 0.3, ..Backoff::doubling(Duration::from_secs(2), Duration::from_secs(15)) };
@@ -19,7 +21,7 @@ const LOOK: Backoff = Backoff { chance: 0.3, ..Backoff::doubling(Duration::from_
 pub struct Bootstrap<'a> {
     joining: &'a Joining,
     hub: Requests,
-    address: Address,
+    way: HubWay,
     /// What the log was told last.
     said: String,
 }
@@ -30,8 +32,8 @@ impl<'a> Bootstrap<'a> {
     pub async fn new(joining: &'a Joining) -> Result<Self, JoinError> {
         let kubeconfig = joining.config.bootstrap.clone();
         handed_over(&kubeconfig)?;
-        let address = address(Some(&kubeconfig)).await?;
-        Ok(Self { joining, hub: joining.requests(kubeconfig).await?, address, said: String::new() })
+        let way = HubWay::read(&kubeconfig).await?;
+        Ok(Self { joining, hub: joining.requests(kubeconfig).await?, way, said: String::new() })
     }
 
     /// Completes when there is a certificate in the state directory.
@@ -39,27 +41,28 @@ impl<'a> Bootstrap<'a> {
         let cluster = &self.joining.cluster;
         let agent = OcmAgent { cluster: cluster.clone(), agent: self.joining.state.agent_name(cluster)? };
         self.announce().await?;
-        let pending = if let Some(pending) = self.joining.state.request()? {
-            pending
-        } else {
-            outstanding(&self.hub, cluster).await?;
-            ask(self.joining, &self.hub, &agent).await?
-        };
+        let pending = pending(self.joining, &agent)?;
+        // Before the hub hears of it: what is only in the directory may be gone with it.
         self.joining.save().await?;
+        if look(self.joining, &self.hub, &pending).await?.is_none() {
+            check_outstanding(&self.hub, cluster).await?;
+            ask(&self.hub, &agent, &pending).await?;
+        }
         let pem = self.wait(&pending).await?;
-        take(self.joining, &pending, &pem, &agent, &self.address)
+        take(self.joining, &pending, &pem, &agent, &self.way)?;
+        Ok(())
     }
 
     async fn announce(&self) -> Result<(), JoinError> {
         let Joining { cluster, config, .. } = self.joining;
-        match self.hub.get(&format!("{}/{cluster}", cluster::CLUSTERS)).await {
+        match self.hub.get(&cluster::path(cluster)).await {
             Ok(_) => return Ok(()),
             Err(error) if error.is(StatusCode::NOT_FOUND) => {}
             Err(error) => return Err(JoinError::hub("reading the ManagedCluster")(error)),
         }
         let document = cluster::document(cluster, config.member_url.as_deref());
         match self.hub.create(cluster::CLUSTERS, &document).await {
-            Ok(_) => tracing::info!(cluster, hub = self.address.url, "announced this cluster to the hub"),
+            Ok(_) => tracing::info!(cluster, hub = self.way.address.url, "announced this cluster to the hub"),
             Err(error) if error.is(StatusCode::CONFLICT) => {}
             Err(error) => return Err(JoinError::hub("creating the ManagedCluster")(error)),
         }
@@ -70,7 +73,7 @@ impl<'a> Bootstrap<'a> {
     async fn wait(&mut self, pending: &Pending) -> Result<Vec<u8>, JoinError> {
         let mut looks = 0;
         loop {
-            let progress = look(self.joining, &self.hub, pending).await?;
+            let progress = look(self.joining, &self.hub, pending).await?.ok_or(JoinError::Gone)?;
             if let Progress::Issued(pem) = progress {
                 return Ok(pem);
             }
@@ -78,7 +81,7 @@ impl<'a> Bootstrap<'a> {
             sleep(LOOK.wait(looks)).await;
             looks += 1;
             let meant = address(Some(&self.joining.config.bootstrap)).await;
-            if meant.is_ok_and(|meant| meant.url != self.address.url) {
+            if meant.is_ok_and(|meant| meant.url != self.way.address.url) {
                 self.joining.state.forget_request()?;
                 return Err(JoinError::OtherHub);
             }
@@ -88,7 +91,7 @@ impl<'a> Bootstrap<'a> {
     /// Which yes is missing, once.
     async fn tell(&mut self, pending: &Pending, progress: &Progress) {
         let name = &self.joining.cluster;
-        let cluster = self.hub.get(&format!("{}/{name}", cluster::CLUSTERS)).await.ok();
+        let cluster = self.hub.get(&cluster::path(name)).await.ok();
         let mut missing = Vec::new();
         match progress {
             Progress::Waiting => {
@@ -108,65 +111,5 @@ impl<'a> Bootstrap<'a> {
             tracing::info!(cluster = name, missing, "waiting for an administrator of the hub");
         }
         self.said = missing;
-    }
-}
-
-/// Whether there may be one more. Anybody may label requests with this cluster's name: of those
-/// that renew, which are approved at once, none waits for others.
-async fn outstanding(hub: &Requests, cluster: &str) -> Result<(), JoinError> {
-    let own = format!("{REQUESTS}?labelSelector={CLUSTER_LABEL}%3D{cluster}");
-    let known = hub.get(&own).await.map_err(JoinError::hub("listing certificate requests"))?;
-    let outstanding = request::outstanding(&known);
-    if outstanding >= MOST_OUTSTANDING { Err(JoinError::Outstanding(outstanding)) } else { Ok(()) }
-}
-
-/// Makes a request for a new key, and remembers it.
-pub async fn ask(joining: &Joining, hub: &Requests, agent: &OcmAgent) -> Result<Pending, JoinError> {
-    let key = request::new_key()?;
-    let document = request::document(agent, &key)?;
-    let made = hub.create(REQUESTS, &document).await.map_err(JoinError::hub("creating a certificate request"))?;
-    // Without one, all requests would be looked at in its place.
-    let name = made["metadata"]["name"].as_str().filter(|name| !name.is_empty()).ok_or(JoinError::Gone)?.to_owned();
-    let pending = Pending { name, key };
-    joining.state.remember_request(&pending)?;
-    tracing::info!(request = pending.name, "asked the hub for a certificate");
-    Ok(pending)
-}
-
-/// What has become of a request. One that is no longer there is forgotten.
-pub async fn look(joining: &Joining, hub: &Requests, pending: &Pending) -> Result<Progress, JoinError> {
-    match hub.get(&format!("{REQUESTS}/{}", pending.name)).await {
-        Ok(request) => Ok(Progress::of(&request)),
-        Err(error) if error.is(StatusCode::NOT_FOUND) => {
-            joining.state.forget_request()?;
-            Err(JoinError::Gone)
-        }
-        Err(error) => Err(JoinError::hub("reading the certificate request")(error)),
-    }
-}
-
-/// Takes a certificate over, if it is for this key and this agent. One that is not is forgotten.
-pub fn take(
-    joining: &Joining,
-    pending: &Pending,
-    pem: &[u8],
-    agent: &OcmAgent,
-    hub: &Address,
-) -> Result<(), JoinError> {
-    let certificate = certificate::Certificate::parse(pem).ok();
-    let key = request::public_key(&pending.key);
-    let fits = certificate.is_some_and(|issued| issued.agent == *agent && key == Some(issued.public_key));
-    if !fits {
-        joining.state.forget_request()?;
-        return Err(JoinError::Useless);
-    }
-    Ok(joining.state.take(pending, pem, hub)?)
-}
-
-// === impl JoinError ===
-
-impl JoinError {
-    fn hub(what: &'static str) -> impl FnOnce(RequestError) -> Self {
-        move |error| Self::Hub { what, error }
     }
 }

@@ -5,6 +5,8 @@ use std::time::{Duration, SystemTime};
 use api::ocm_agent::OcmAgent;
 use net::random::fraction;
 use net::tls::keypair;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::parse_x509_certificate;
 
@@ -12,6 +14,14 @@ use x509_parser::parse_x509_certificate;
 /// agents that joined together do not renew together. (`clientcert` of OCM's sdk-go does the same.)
 const LEAST_LEFT: f64 = 0.20;
 const MOST_LEFT: f64 = 0.25;
+
+/// Bytes of a certificate with its chain.
+const LARGEST: usize = 64 << 10;
+/// One that is good for less is not used: it would be renewed again and again.
+const SHORTEST: Duration = Duration::from_mins(1);
+/// Between two renewals, or half of what is left of a shorter life: a hub may backdate what it
+/// signs by more than it grants.
+const LEAST_USE: Duration = Duration::from_mins(1);
 
 /// A certificate of the agent's, and what it says.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,8 +38,19 @@ pub struct Certificate {
 pub enum Useless {
     #[error("it is no certificate")]
     Unreadable,
+    #[error("it has {0} bytes, more than {LARGEST}")]
+    Large(usize),
     #[error("it is not an agent's of Open Cluster Management")]
     Name,
+    #[error("it is another agent's, or another cluster's")]
+    Other,
+    #[error("it is for another key")]
+    Key,
+    #[error(
+        "it is good for {0:?} from now, less than {SHORTEST:?}: compare the clocks, and look at the duration of the \
+         hub's signer"
+    )]
+    Short(Duration),
 }
 
 // === impl Certificate ===
@@ -37,6 +58,9 @@ pub enum Useless {
 impl Certificate {
     /// Reads the first certificate of a PEM file.
     pub fn parse(pem: &[u8]) -> Result<Self, Useless> {
+        if pem.len() > LARGEST {
+            return Err(Useless::Large(pem.len()));
+        }
         let certificates = keypair::certificates(pem).map_err(|_| Useless::Unreadable)?;
         let der = certificates.first().ok_or(Useless::Unreadable)?;
         let (_, certificate) = parse_x509_certificate(der).map_err(|_| Useless::Unreadable)?;
@@ -54,6 +78,29 @@ impl Certificate {
     /// decides.
     pub fn is_over_at(&self, now: SystemTime) -> bool {
         self.not_after <= now
+    }
+
+    /// Whether what was issued for `agent` and this public key can be used from `now` on.
+    pub fn check(&self, agent: &OcmAgent, public_key: Option<&[u8]>, now: SystemTime) -> Result<(), Useless> {
+        if self.agent != *agent {
+            return Err(Useless::Other);
+        }
+        if public_key != Some(&self.public_key) {
+            return Err(Useless::Key);
+        }
+        let left = self.not_after.duration_since(now).unwrap_or_default();
+        if left < SHORTEST { Err(Useless::Short(Duration::from_secs(left.as_secs()))) } else { Ok(()) }
+    }
+
+    /// Its end (RFC 3339).
+    pub fn ends(&self) -> String {
+        OffsetDateTime::from(self.not_after).format(&Rfc3339).unwrap_or_default()
+    }
+
+    /// When the one after this is to be asked for, which was issued just now.
+    pub fn next_renewal(&self, now: SystemTime) -> SystemTime {
+        let left = self.not_after.duration_since(now).unwrap_or_default();
+        self.renewal().max(now + LEAST_USE.min(left / 2))
     }
 
     /// When the next one is to be asked for.
@@ -95,5 +142,44 @@ mod tests {
         let other = Authority::new("hub").issue(&Leaf::client("system:node:c1"));
         assert_eq!(Certificate::parse(other.chain_pem.as_bytes()), Err(Useless::Name));
         assert_eq!(Certificate::parse(b"nothing"), Err(Useless::Unreadable));
+    }
+
+    #[test]
+    fn what_is_not_for_this_agent_and_key_or_ends_at_once_is_not_used() {
+        let agent = |text: &str| OcmAgent::of_common_name(text).unwrap();
+        let name = "system:open-cluster-management:c1:agent";
+        let issued = |seconds: i64| {
+            let leaf = Leaf::client(name).valid(time::Duration::minutes(-5), time::Duration::seconds(seconds));
+            Certificate::parse(Authority::new("hub").issue(&leaf).chain_pem.as_bytes()).unwrap()
+        };
+        let now = SystemTime::now();
+        let good = issued(600);
+        let key = Some(&*good.public_key);
+        assert_eq!(good.check(&agent(name), key, now), Ok(()));
+        assert_eq!(good.check(&agent("system:open-cluster-management:c2:agent"), key, now), Err(Useless::Other));
+        assert_eq!(good.check(&agent("system:open-cluster-management:c1:other"), key, now), Err(Useless::Other));
+        assert_eq!(good.check(&agent(name), Some(b"another"), now), Err(Useless::Key));
+        assert_eq!(good.check(&agent(name), None, now), Err(Useless::Key));
+        for seconds in [-10, 1, 50] {
+            let short = issued(seconds);
+            let judged = short.check(&agent(name), Some(&short.public_key), now);
+            assert!(matches!(judged, Err(Useless::Short(_))), "{seconds}: {judged:?}");
+        }
+        assert_eq!(Certificate::parse(&vec![b' '; LARGEST + 1]), Err(Useless::Large(LARGEST + 1)));
+    }
+
+    /// However far back a hub dates it.
+    #[test]
+    fn it_is_not_renewed_at_once() {
+        let leaf = Leaf::client("system:open-cluster-management:c1:agent")
+            .valid(time::Duration::hours(-10), time::Duration::seconds(90));
+        let issued = Authority::new("hub").issue(&leaf);
+        let certificate = Certificate::parse(issued.chain_pem.as_bytes()).unwrap();
+        let now = SystemTime::now();
+        assert!(certificate.renewal() < now, "most of its life is over");
+        let wait = certificate.next_renewal(now).duration_since(now).unwrap();
+        assert!((Duration::from_secs(40)..=LEAST_USE).contains(&wait), "{wait:?}");
+        let long = Certificate { not_after: now + DAY, not_before: now, ..certificate };
+        assert!(long.next_renewal(now) >= now + DAY.mul_f64(0.75), "and not sooner than any other");
     }
 }

@@ -23,6 +23,11 @@ pub fn document(cluster: &str, url: Option<&str>) -> Value {
     })
 }
 
+/// Where it is.
+pub fn path(cluster: &str) -> String {
+    format!("{CLUSTERS}/{cluster}")
+}
+
 pub fn is_accepted(cluster: &Value) -> bool {
     cluster["spec"]["hubAcceptsClient"] == true
 }

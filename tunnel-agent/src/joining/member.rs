@@ -1,18 +1,22 @@
 //! The member's own API server, as far as its `ManagedCluster` is told of it.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use http::StatusCode;
 use hub::{RequestError, Requests};
 use net::words::plain;
 use placement::quantity::Quantity;
 use serde_json::Value;
+use tokio::time::timeout;
 
 use super::status::{Facts, Resources};
 
 /// Nodes of one answer, and answers that are read: a member with more has more than is told.
 const PAGE: usize = 200;
 const MOST_PAGES: usize = 50;
+/// For all of them.
+const NODES_WITHIN: Duration = Duration::from_secs(30);
 /// Resources of nodes that are told, and no others: drivers add theirs, one for each device.
 const RESOURCES: [&str; 5] = ["cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu"];
 
@@ -24,7 +28,8 @@ pub async fn facts(member: &Requests) -> Facts {
     }
     let version = member.get("/version").await.ok();
     let version = version.and_then(|version| version["gitVersion"].as_str().map(str::to_owned));
-    Facts { unavailable: Some(String::new()), version, resources: resources(member).await.ok() }
+    let resources = timeout(NODES_WITHIN, resources(member)).await.ok().and_then(Result::ok);
+    Facts { unavailable: Some(String::new()), version, resources }
 }
 
 /// `/livez`, or `/healthz` where that is not known or not allowed. The error says what is wrong.

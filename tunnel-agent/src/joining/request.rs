@@ -7,6 +7,9 @@ use base64::engine::general_purpose::STANDARD;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PublicKeyData as _};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
+use x509_parser::certification_request::X509CertificationRequest;
+use x509_parser::pem::parse_x509_pem;
+use x509_parser::prelude::FromDer as _;
 
 /// Where requests are.
 pub const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
@@ -48,8 +51,8 @@ pub fn public_key(key: &SecretString) -> Option<Vec<u8>> {
 
 /// The request for a certificate of `agent`. Organization and common name stand in a name of their
 /// own each, and no extension is asked for: anything else is not recognized.
-pub fn document(agent: &OcmAgent, key: &SecretString) -> Result<Value, rcgen::Error> {
-    let key = KeyPair::from_pem(key.expose_secret())?;
+pub fn document(agent: &OcmAgent, pending: &Pending) -> Result<Value, rcgen::Error> {
+    let key = KeyPair::from_pem(pending.key.expose_secret())?;
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::OrganizationName, agent.organization());
@@ -58,13 +61,24 @@ pub fn document(agent: &OcmAgent, key: &SecretString) -> Result<Value, rcgen::Er
     Ok(json!({
         "apiVersion": "certificates.k8s.io/v1",
         "kind": "CertificateSigningRequest",
-        "metadata": {"generateName": format!("{}-", agent.cluster), "labels": {CLUSTER_LABEL: agent.cluster}},
+        "metadata": {"name": pending.name, "labels": {CLUSTER_LABEL: agent.cluster}},
         "spec": {
             "signerName": SIGNER,
             "request": STANDARD.encode(pem),
             "usages": ["digital signature", "key encipherment", "client auth"],
         },
     }))
+}
+
+/// Whether a request on the hub is the one for `key`, and not another of its name.
+pub fn is_for(request: &Value, key: &SecretString) -> bool {
+    let text = request["spec"]["request"].as_str().and_then(|text| STANDARD.decode(text).ok());
+    let asked = text.and_then(|pem| {
+        let (_, block) = parse_x509_pem(&pem).ok()?;
+        let (_, asked) = X509CertificationRequest::from_der(&block.contents).ok()?;
+        Some(asked.certification_request_info.subject_pki.raw.to_vec())
+    });
+    asked.is_some() && asked == public_key(key)
 }
 
 /// How many of the requests in a list nobody has decided about.
@@ -101,8 +115,11 @@ mod tests {
     #[test]
     fn it_is_exactly_what_the_hub_recognizes() {
         let agent = OcmAgent { cluster: "berlin".to_owned(), agent: "a1b2".to_owned() };
-        let key = new_key().unwrap();
-        let request = document(&agent, &key).unwrap();
+        let pending = Pending { name: "r".to_owned(), key: new_key().unwrap() };
+        let request = document(&agent, &pending).unwrap();
+        assert_eq!(request["metadata"]["name"], "r");
+        assert!(is_for(&request, &pending.key) && !is_for(&request, &new_key().unwrap()));
+        assert!(!is_for(&json!({"spec": {"request": "bm90aGluZw=="}}), &pending.key));
         let pem = STANDARD.decode(request["spec"]["request"].as_str().unwrap()).unwrap();
         let usages: Vec<String> = serde_json::from_value(request["spec"]["usages"].clone()).unwrap();
         let judged = Request {
@@ -113,7 +130,7 @@ mod tests {
         };
         let recognized = Recognized { cluster: "berlin".to_owned(), agent: "a1b2".to_owned() };
         assert_eq!(judged.recognize(), Ok(recognized));
-        assert!(!format!("{:?}", Pending { name: String::new(), key }).contains("PRIVATE"));
+        assert!(!format!("{pending:?}").contains("PRIVATE"));
     }
 
     #[test]

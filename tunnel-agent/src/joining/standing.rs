@@ -1,5 +1,8 @@
 //! How the cluster stands with the hub, for those who wait for it.
 
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -16,9 +19,12 @@ pub enum Standing {
     Silent,
 }
 
-/// The standing, as it changes. Cheap to clone.
+/// The standing, as it changes, and what somebody has to do about the certificate. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Told(watch::Sender<Standing>);
+pub struct Told {
+    standing: watch::Sender<Standing>,
+    trouble: Arc<Mutex<Option<String>>>,
+}
 
 // === impl Standing ===
 
@@ -35,12 +41,25 @@ impl Standing {
 impl Told {
     /// Says `standing`; returns what was said before.
     pub(super) fn say(&self, standing: Standing) -> Standing {
-        self.0.send_replace(standing)
+        self.standing.send_replace(standing)
+    }
+
+    /// Remembers what is wrong with the certificate. True if that is new.
+    pub(super) fn trouble(&self, trouble: Option<String>) -> bool {
+        let mut known = self.trouble.lock();
+        let is_new = *known != trouble;
+        *known = trouble;
+        is_new
+    }
+
+    /// What somebody has to do about the certificate, if anything.
+    pub fn told_trouble(&self) -> Option<String> {
+        self.trouble.lock().clone()
     }
 
     /// Completes when links are worth trying for the first time.
     pub async fn may_link(&self) {
-        let mut standing = self.0.subscribe();
+        let mut standing = self.standing.subscribe();
         // The sender is ours.
         let _ = standing.wait_for(|standing| standing.may_link()).await;
     }

@@ -7,11 +7,10 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write as _};
-use std::os::unix::fs::OpenOptionsExt as _;
+use std::os::unix::fs::{DirBuilderExt as _, MetadataExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
 use api::ocm_agent::is_agent;
-use hub::client::Address;
 use net::follow;
 use net::random::identifier;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -19,19 +18,23 @@ use serde_json::{Value, json};
 
 use super::certificate::Certificate;
 use super::request::{Pending, public_key};
+use super::way::HubWay;
 
 pub const CERTIFICATE: &str = "tls.crt";
 pub const KEY: &str = "tls.key";
 pub const KUBECONFIG: &str = "kubeconfig";
-const CLUSTER_NAME: &str = "cluster-name";
-const AGENT_NAME: &str = "agent-name";
+pub const CLUSTER_NAME: &str = "cluster-name";
+pub const AGENT_NAME: &str = "agent-name";
 /// Of a request under way: its name on the hub, and its key.
 const PENDING_NAME: &str = "request-name";
 const PENDING_KEY: &str = "request-key";
 /// All that is kept.
-const FILES: [&str; 7] = [CERTIFICATE, KEY, KUBECONFIG, CLUSTER_NAME, AGENT_NAME, PENDING_NAME, PENDING_KEY];
+pub const FILES: [&str; 7] = [CERTIFICATE, KEY, KUBECONFIG, CLUSTER_NAME, AGENT_NAME, PENDING_NAME, PENDING_KEY];
 /// Only the agent reads and writes them.
 const MODE: u32 = 0o600;
+const DIRECTORY_MODE: u32 = 0o700;
+/// Write permission of the group and of others.
+const OTHERS_WRITE: u32 = 0o022;
 
 /// The state directory.
 #[derive(Debug, Clone)]
@@ -48,10 +51,21 @@ pub struct StateError {
 // === impl State ===
 
 impl State {
-    /// Creates the directory if it is not there.
+    /// Creates the directory if it is not there. One to which others may write is refused: whoever
+    /// replaces its key and certificate is the agent.
     pub fn open(directory: &Path) -> Result<Self, StateError> {
         let wrong = |source| StateError { path: directory.to_owned(), source };
-        fs::create_dir_all(directory).map_err(wrong)?;
+        fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(directory).map_err(wrong)?;
+        let found = fs::metadata(directory).map_err(wrong)?;
+        let own = rustix::process::geteuid().as_raw();
+        if found.uid() != own {
+            let text = format!("it belongs to user {}, and the agent is user {own}", found.uid());
+            return Err(wrong(io::Error::other(format!("{text}: give it a directory below that does not exist yet"))));
+        }
+        if found.mode() & OTHERS_WRITE != 0 {
+            let mode = found.mode() & 0o777;
+            return Err(wrong(io::Error::other(format!("others may write to it (mode {mode:03o}): chmod 700"))));
+        }
         Ok(Self(directory.to_owned()))
     }
 
@@ -102,14 +116,14 @@ impl State {
     }
 
     /// Takes over what was issued for `pending`.
-    pub fn take(&self, pending: &Pending, certificate: &[u8], hub: &Address) -> Result<(), StateError> {
+    pub fn take(&self, pending: &Pending, certificate: &[u8], hub: &HubWay) -> Result<(), StateError> {
         self.write_kubeconfig(hub)?;
         self.write(KEY, pending.key.expose_secret().as_bytes())?;
         self.write(CERTIFICATE, certificate)?;
         self.forget_request()
     }
 
-    pub fn write_kubeconfig(&self, hub: &Address) -> Result<(), StateError> {
+    pub fn write_kubeconfig(&self, hub: &HubWay) -> Result<(), StateError> {
         self.write(KUBECONFIG, kubeconfig(hub).to_string().as_bytes())
     }
 
@@ -171,7 +185,7 @@ impl State {
 }
 
 /// In JSON, which is YAML. Key and certificate are the files beside it.
-fn kubeconfig(hub: &Address) -> Value {
+fn kubeconfig(HubWay { address: hub, proxy }: &HubWay) -> Value {
     use base64::Engine as _;
     let mut cluster = json!({"server": hub.url});
     if let Some(ca) = &hub.ca {
@@ -180,8 +194,9 @@ fn kubeconfig(hub: &Address) -> Value {
     if let Some(name) = &hub.tls_server_name {
         cluster["tls-server-name"] = name.as_str().into();
     }
-    if let Some(proxy) = &hub.proxy_url {
-        cluster["proxy-url"] = proxy.as_str().into();
+    if let Some(proxy) = proxy {
+        // With its password, as it was handed over: the file is as secret as the key beside it.
+        cluster["proxy-url"] = proxy.expose_secret().into();
     }
     if hub.is_insecure {
         cluster["insecure-skip-tls-verify"] = true.into();

@@ -16,6 +16,8 @@ pub struct Rights {
     pub mirror: Mirror,
     /// Where the clusters' Secrets are: no cluster's namespace.
     pub own_namespace: String,
+    /// The Secret that agents may fill: that of their own cluster which the source `ocm` reads.
+    pub filled: Option<String>,
 }
 
 /// Why a yes is not carried out.
@@ -65,7 +67,8 @@ impl Rights {
                 return Err(Refused::Foreign);
             }
         }
-        let all = acceptance::common_roles().into_iter().chain(cluster.granted());
+        let all = acceptance::common_roles(self.filled.as_deref()).into_iter();
+        let all = all.chain(cluster.granted(self.filled.is_some()));
         Ok(all.filter(|wanted| self.mirror.difference(wanted) != Some(Difference::Nothing)).collect())
     }
 

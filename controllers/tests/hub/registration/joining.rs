@@ -19,23 +19,25 @@ use crate::fixture::SOON;
 
 const NAME: &str = "joins";
 const PLACE: &str = "joining-place";
-const SERVER: &str = "joining";
 /// From a no to the end of all links.
 const AT_ONCE: Duration = Duration::from_secs(5);
 /// For an agent to look again, and to come back after refusals.
 const AGAIN: Duration = Duration::from_mins(1);
 
 /// A tunnel-server that believes what the hub signed, and the agent of a cluster.
-struct Member<'a> {
+pub struct Member<'a> {
     testbed: &'a Testbed,
+    name: &'static str,
     server: Server,
-    options: AgentOptions,
+    pub options: AgentOptions,
     state: PathBuf,
 }
 
 pub fn joins(testbed: &Testbed) -> Result<()> {
     let _registration = Registration::start(testbed, PLACE)?;
-    let member = Member::prepare(testbed)?;
+    let member = Member::prepare(testbed, NAME, PLACE)?;
+    let member =
+        Member { options: member.options.clone().flag("--state-secret=default/hub-kubeconfig-secret"), ..member };
     let agent = member.options.start()?;
     member.two_yeses()?;
     agent.wait_ready(AGAIN)?;
@@ -53,35 +55,36 @@ pub fn joins(testbed: &Testbed) -> Result<()> {
 // === impl Member ===
 
 impl<'a> Member<'a> {
-    fn prepare(testbed: &'a Testbed) -> Result<Self> {
+    /// The agent of cluster `name`, whose bootstrap kubeconfig is of a user of `place`.
+    pub fn prepare(testbed: &'a Testbed, name: &'static str, place: &str) -> Result<Self> {
         // The account that `start_server` makes.
-        testbed.hub.allow_following(&format!("{SERVER}-reviewer"))?;
+        testbed.hub.allow_following(&format!("{name}-reviewer"))?;
         let mut flags = testbed.tunnel.frontend_flags(testbed.tunnel.frontend_address());
         flags.push("--agent-hub-client-ca".to_owned());
-        let server = testbed.tunnel.start_server(SERVER, &testbed.hub, &flags)?;
-        let directory = testbed.directory("joining")?;
-        let bootstrap = super::klusterlet::bootstrap(testbed, PLACE, directory.join("bootstrap.kubeconfig"))?;
+        let server = testbed.tunnel.start_server(name, &testbed.hub, &flags)?;
+        let directory = testbed.directory(name)?;
+        let bootstrap = super::klusterlet::bootstrap(testbed, place, directory.join("bootstrap.kubeconfig"))?;
         let state = directory.join("state");
         let kubeconfig = testbed.member.server.kubectl().kubeconfig;
         let credential = AgentCredential::Joining(Joining { bootstrap, state_dir: state.clone(), kubeconfig });
         let authority = testbed.tunnel.serving_authority_file();
         let api_server = testbed.member.server.address();
-        let options = AgentOptions::new(NAME, server.agent_address(), authority, api_server, credential);
-        let options = options.flag("--state-secret=default/hub-kubeconfig-secret");
-        Ok(Self { testbed, server, options, state })
+        let options = AgentOptions::new(name, server.agent_address(), authority, api_server, credential);
+        Ok(Self { testbed, name, server, options, state })
     }
 
     fn requests(&self) -> Result<Vec<String>> {
-        let all = get(self.testbed, &format!("csr -l open-cluster-management.io/cluster-name={NAME}"))?;
+        let name = self.name;
+        let all = get(self.testbed, &format!("csr -l open-cluster-management.io/cluster-name={name}"))?;
         let items = all["items"].as_array().cloned().unwrap_or_default();
         Ok(items.iter().filter_map(|item| item["metadata"]["name"].as_str().map(str::to_owned)).collect())
     }
 
-    fn is_linked(&self) -> bool {
-        self.server.registry().linked().iter().any(|cluster| cluster.as_str() == NAME)
+    pub fn is_linked(&self) -> bool {
+        self.server.registry().linked().iter().any(|cluster| cluster.as_str() == self.name)
     }
 
-    fn wait_linked(&self) -> Result<()> {
+    pub fn wait_linked(&self) -> Result<()> {
         wait::until_true("the agent's link", AGAIN, || Ok(self.is_linked()))
     }
 
@@ -98,11 +101,12 @@ impl<'a> Member<'a> {
     }
 
     /// Neither alone gives anything.
-    fn two_yeses(&self) -> Result<()> {
+    pub fn two_yeses(&self) -> Result<()> {
+        let name = self.name;
         self.approve(0)?;
         wait::until_true("the certificate", AGAIN, || Ok(self.state.join("tls.crt").exists()))?;
-        ensure!(!exists(self.testbed, &format!("namespace {NAME}"))? && !self.is_linked(), "it has one yes");
-        accept(self.testbed, NAME, true)?;
+        ensure!(!exists(self.testbed, &format!("namespace {name}"))? && !self.is_linked(), "it has one yes");
+        accept(self.testbed, self.name, true)?;
         self.wait_linked()?;
         for file in ["tls.key", "tls.crt", "kubeconfig", "cluster-name", "agent-name"] {
             let mode = std::fs::metadata(self.state.join(file)).context(file)?.permissions().mode();
@@ -112,11 +116,12 @@ impl<'a> Member<'a> {
     }
 
     fn is_told(&self) -> Result<()> {
-        wait_condition(self.testbed, NAME, "ManagedClusterConditionAvailable", "True/ManagedClusterAvailable")?;
-        ensure!(condition(self.testbed, NAME, "ManagedClusterJoined")?.starts_with("True"));
-        let status = get(self.testbed, &format!("managedcluster {NAME}"))?["status"].clone();
+        let name = self.name;
+        wait_condition(self.testbed, self.name, "ManagedClusterConditionAvailable", "True/ManagedClusterAvailable")?;
+        ensure!(condition(self.testbed, self.name, "ManagedClusterJoined")?.starts_with("True"));
+        let status = get(self.testbed, &format!("managedcluster {name}"))?["status"].clone();
         ensure!(status["version"]["kubernetes"].as_str().is_some_and(|version| version.starts_with('v')), "{status}");
-        let lease = get(self.testbed, &format!("lease managed-cluster-lease -n {NAME}"))?;
+        let lease = get(self.testbed, &format!("lease managed-cluster-lease -n {name}"))?;
         ensure!(lease["spec"]["renewTime"].is_string(), "{lease}");
         Ok(())
     }
@@ -124,12 +129,13 @@ impl<'a> Member<'a> {
     /// Through the hub, the gateway, the tunnel-server and the agent.
     fn is_reached(&self) -> Result<()> {
         let secret = MemberSecret::with_token(&self.testbed.member.server, &self.testbed.member_token).behind_tunnel();
-        self.testbed.hub.register_member(NAME, &secret)?;
+        self.testbed.hub.register_member(self.name, &secret)?;
         self.wait_answer()
     }
 
     fn wait_answer(&self) -> Result<()> {
-        let path = format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{NAME}/proxy/api/v1/namespaces");
+        let name = self.name;
+        let path = format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{name}/proxy/api/v1/namespaces");
         wait::until("the member's answer", SOON, || {
             let answer = self.testbed.hub.server.kubectl().args(["get", "--raw", &path]).run()?.success()?;
             ensure!(answer.contains("kube-system"), "{answer}");
@@ -141,16 +147,21 @@ impl<'a> Member<'a> {
         metric(self.server.admin_address(), "tunnel_server_registrations_total", "outcome=\"forbidden\"")
     }
 
-    fn no_and_yes(&self) -> Result<()> {
+    /// Waits until the tunnel-server hears of changed rights.
+    pub fn follows_roles(&self) -> Result<()> {
         let admin = self.server.admin_address();
-        wait::until_true("roles to be followed", SOON, || Ok(metric(admin, "tunnel_server_follows_roles", "")? > 0.0))?;
+        wait::until_true("roles to be followed", SOON, || Ok(metric(admin, "tunnel_server_follows_roles", "")? > 0.0))
+    }
+
+    fn no_and_yes(&self) -> Result<()> {
+        self.follows_roles()?;
         let before = self.refusals()?;
-        accept(self.testbed, NAME, false)?;
+        accept(self.testbed, self.name, false)?;
         let said = Instant::now();
         wait::until_true("the links' end", AGAIN, || Ok(!self.is_linked()))?;
         ensure!(said.elapsed() < AT_ONCE, "the links went on for {:?}", said.elapsed());
         wait::until_true("a refusal", AGAIN, || Ok(self.refusals()? > before))?;
-        accept(self.testbed, NAME, true)?;
+        accept(self.testbed, self.name, true)?;
         self.wait_linked()?;
         self.wait_answer()
     }
@@ -179,11 +190,12 @@ impl<'a> Member<'a> {
 
     /// Puts a certificate of the hub for the same agent in the place of its own.
     fn replace(&self, not_before: i64, not_after: i64) -> Result<String> {
+        let name = self.name;
         self.testbed.member.server.kubectl().ok("delete secret hub-kubeconfig-secret -n default --ignore-not-found")?;
-        let name = std::fs::read_to_string(self.state.join("agent-name"))?;
-        let group = format!("system:open-cluster-management:{NAME}");
+        let agent = std::fs::read_to_string(self.state.join("agent-name"))?;
+        let group = format!("system:open-cluster-management:{name}");
         let minutes = time::Duration::minutes;
-        let leaf = Leaf::client(format!("{group}:{}", name.trim()))
+        let leaf = Leaf::client(format!("{group}:{}", agent.trim()))
             .group(&group)
             .valid(minutes(not_before), minutes(not_after));
         let issued = self.testbed.hub.server.authority().issue(&leaf);

@@ -12,6 +12,34 @@ use crate::fixture::{SOON, apply, event};
 const REASON: &str = "AutoApprovedByHubCSRApprovingController";
 const CSR: &str = "cluster_gateway_controllers_csr_total";
 
+/// What an agent of r1 may not do: nothing of r10, and little with what is its own.
+const OF_ANOTHER: [&str; 17] = [
+    "get managedcluster r10",
+    "get managedclusters",
+    "label managedcluster r10 a=b",
+    "delete managedcluster r10",
+    "delete managedcluster r1",
+    "get lease managed-cluster-lease -n r10",
+    "delete lease managed-cluster-lease -n r10",
+    "get secrets -n r1",
+    "get secrets -n r10",
+    "create secret generic stolen -n r1",
+    "create secret generic stolen -n r10",
+    "get manifestworks -n r10",
+    "delete manifestworks --all -n r10",
+    "create configmap stolen -n r10",
+    "get rolebindings -n r10",
+    "annotate namespace r10 a=b",
+    "certificate approve bad-other",
+];
+/// With what is its own, after a no.
+const AFTER_A_NO: [&str; 4] = [
+    "get lease managed-cluster-lease -n r1",
+    "get manifestworks -n r1",
+    "label managedcluster r1 a=b",
+    "get csr r1-first",
+];
+
 pub fn renewals(testbed: &Testbed) -> Result<()> {
     let place = "renewal-place";
     let registration = Registration::start(testbed, place)?;
@@ -60,7 +88,9 @@ fn after_a_no(testbed: &Testbed, registration: &Registration, agent: &Kubectl) -
     let asks = "create certificatesigningrequests.certificates.k8s.io";
     wait::until_true("that it may not ask", SOON, || Ok(!may(testbed, "r1", asks)?))?;
     ensure!(ask(agent, "r1", "r1-denied").is_err(), "a denied agent asks");
-    ensure!(agent.ok("get lease -n r1").is_err() && agent.ok("get managedcluster r1").is_ok());
+    are_forbidden(agent, &AFTER_A_NO)?;
+    are_forbidden(agent, &OF_ANOTHER)?;
+    ensure!(agent.ok("get managedcluster r1").is_ok(), "it learns of a yes");
     let by_hub = ask(&hub, "r1", "r1-after-no")?;
     wait::until("an Event", SOON, || event(testbed, "default", "r1-after-no", "RequestNotApproved"))?;
     ensure!(!by_hub.is_approved(testbed)?);
@@ -76,20 +106,23 @@ fn after_a_no(testbed: &Testbed, registration: &Registration, agent: &Kubectl) -
     })
 }
 
+/// By the hub's word, and not only because there is nothing.
+fn are_forbidden(agent: &Kubectl, lines: &[&str]) -> Result<()> {
+    for line in lines {
+        let told = agent.args(line.split(' ')).run()?;
+        ensure!(
+            told.stderr.to_lowercase().contains("forbidden"),
+            "an agent may {line}: {}{}",
+            told.stdout,
+            told.stderr
+        );
+    }
+    Ok(())
+}
+
 fn reaches_nothing_of_another(agent: &Kubectl) -> Result<()> {
     ensure!(agent.ok("get managedcluster r1").is_ok() && agent.ok("get lease -n r1").is_ok());
-    for line in [
-        "get managedcluster r10",
-        "get managedclusters",
-        "get lease managed-cluster-lease -n r10",
-        "get secrets -n r1",
-        "get secrets -n r10",
-        "get manifestworks -n r10",
-        "label managedcluster r10 a=b",
-        "delete managedcluster r1",
-    ] {
-        ensure!(agent.ok(line).is_err(), "an agent of r1 may {line}");
-    }
+    are_forbidden(agent, &OF_ANOTHER)?;
     for name in ["r1", "r10"] {
         let what = [
             "auth",

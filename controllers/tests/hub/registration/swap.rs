@@ -33,7 +33,7 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     .with_context(|| theirs.log_tail())?;
     let before = identities(testbed)?;
     ensure!(before.lines().count() >= 5, "{before}");
-    let mut registration = Registration::install(testbed, PLACE, alone)?;
+    let mut registration = Registration::install(testbed, PLACE, "", alone)?;
     registration.wait_metric(STANDS_IN, 0.0)?;
     ensure!(!exists(testbed, tunnel().as_str())?, "ours works beside theirs");
     theirs.stop()?;

@@ -23,6 +23,10 @@ const COMMON_NAME: &str = "system:tunnel-agent:";
 /// Extra key by which a certificate is told from a token (`CredentialIDKey` in
 /// `k8s.io/apiserver/pkg/authentication/user`).
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
+/// Group of everybody who is known.
+const AUTHENTICATED: &str = "system:authenticated";
+/// What groups of clusters' agents begin with, behind `system:` or not.
+const CLUSTERS: &str = "open-cluster-management:";
 /// How long an agent waits that came when the hub could not be asked.
 const HUB_AGAIN: Duration = Duration::from_secs(5);
 /// The same when too many were waiting for the hub.
@@ -48,6 +52,16 @@ pub struct Authorities {
     pub file: Option<PathBuf>,
     /// The hub's client CA, as it publishes it, for agents of Open Cluster Management.
     pub of_hub: bool,
+}
+
+/// What the hub's client CA says of a claim.
+enum HubsWord {
+    /// An agent of Open Cluster Management.
+    Agent(Arc<User>),
+    /// Nothing, or it is nobody who counts here.
+    Other,
+    /// The CA has never been read.
+    Unknown,
 }
 
 /// A claim that does not stand.
@@ -93,9 +107,14 @@ impl Judge {
     /// Whose claim it is, if it stands now. What the hub said of its rights before `since` does not
     /// count.
     pub async fn judge(&self, claim: &Claim, since: Option<Instant>) -> Result<Credential, Refused> {
-        let user = match self.agent_of_hub(claim).await? {
-            Some(user) => user,
-            None => self.authenticated(claim).await?,
+        let user = match self.agent_of_hub(claim).await {
+            HubsWord::Agent(user) => user,
+            HubsWord::Other => self.authenticated(claim).await?,
+            // Whom the agents' own CA vouches for need not wait for the hub's.
+            HubsWord::Unknown => {
+                let why = "the hub's client CA is not known yet: it could not be read from the hub";
+                self.authenticated(claim).await.map_err(|_| not_asked(why.to_owned()))?
+            }
         };
         let credential = Credential(user.name.as_str().into());
         if self.has_hub {
@@ -114,13 +133,15 @@ impl Judge {
 
     /// Who shows a certificate that the hub signed for an agent of Open Cluster Management. Those
     /// that it signed for others are no credential here.
-    async fn agent_of_hub(&self, claim: &Claim) -> Result<Option<Arc<User>>, Refused> {
-        let Some(auth) = self.of_hub.as_ref().filter(|_| claim.is_by_certificate) else { return Ok(None) };
-        if !*auth.loaded.borrow() {
-            return Err(not_asked("the hub's client CA is not known yet".to_owned()));
+    async fn agent_of_hub(&self, claim: &Claim) -> HubsWord {
+        let Some(auth) = self.of_hub.as_ref().filter(|_| claim.is_by_certificate) else { return HubsWord::Other };
+        // Not whether all that the hub publishes is in order: a front proxy means nothing here.
+        if !auth.authenticator.knows_client_authorities() {
+            return HubsWord::Unknown;
         }
         let user = auth.authenticator.authenticate(&claim.peer_of_hub, &mut HeaderMap::new()).await.ok();
-        Ok(user.filter(|user| OcmAgent::of_common_name(&user.name).is_some()))
+        let agent = user.and_then(|user| Some((OcmAgent::of_common_name(&user.name)?, user)));
+        agent.map_or(HubsWord::Other, |(agent, user)| HubsWord::Agent(as_agent(user, &agent)))
     }
 
     async fn permitted(&self, user: Arc<User>, cluster: &ClusterName, since: Option<Instant>) -> Result<(), Refused> {
@@ -172,19 +193,33 @@ impl Judge {
     }
 }
 
+/// Of what the hub signed for an agent, its own cluster's group counts and no other: a signer that
+/// looks at common names only must not let it link another cluster by a second organization.
+fn as_agent(mut user: Arc<User>, agent: &OcmAgent) -> Arc<User> {
+    let own = agent.organization();
+    let counts = |group: &String| *group == own || group == AUTHENTICATED;
+    if !user.groups.iter().all(counts) {
+        Arc::make_mut(&mut user).groups.retain(counts);
+    }
+    user
+}
+
 /// A certificate's groups are the word of the agents' CA, and `system:` groups are the hub's to
-/// give: RBAC allows those of `system:masters` every cluster. A token's groups are the hub's own
-/// word.
+/// give: RBAC allows those of `system:masters` every cluster. So are those of clusters, with and
+/// without `system:`, to both of which an acceptance gives the right to link. A token's groups are
+/// the hub's own word.
 ///
-/// The group of a cluster's agents of Open Cluster Management stays where the certificate's own
-/// name and the claim are of the same cluster: all that it may be used for here is to link that
+/// The groups of a cluster's agents of Open Cluster Management stay where the certificate's own
+/// name and the claim are of the same cluster: all that they may be used for here is to link that
 /// one.
 fn without_system_groups(mut user: Arc<User>, cluster: &ClusterName) -> Arc<User> {
     let certified = user.extra.get(CREDENTIAL_ID).is_some_and(|ids| ids.iter().any(|id| id.starts_with("X509SHA256=")));
     let agent = OcmAgent::of_common_name(&user.name).filter(|agent| agent.cluster == cluster.as_str());
     let agents = agent.map(|agent| agent.organization());
     let own = |group: &String| {
-        !group.starts_with("system:") || group == "system:authenticated" || Some(group) == agents.as_ref()
+        let of_clusters = group.strip_prefix("system:").unwrap_or(group).starts_with(CLUSTERS);
+        let full = if group.starts_with("system:") { group.clone() } else { format!("system:{group}") };
+        group == AUTHENTICATED || Some(&full) == agents.as_ref() || !(group.starts_with("system:") || of_clusters)
     };
     if certified && !user.groups.iter().all(own) {
         Arc::make_mut(&mut user).groups.retain(own);

@@ -25,8 +25,12 @@ pub(super) struct Waiting {
     due: HashMap<ClusterName, Instant, RandomState>,
     /// When all clusters are to be looked at.
     all: Option<Instant>,
-    /// What is left of the last such look.
+    /// What is left of the look under way, and whom the next one is about: one look is never begun
+    /// anew before it has come to its end, or changes without end would keep it at its beginning.
     sweep: Vec<ClusterName>,
+    next_sweep: Vec<ClusterName>,
+    /// Whether the last turn was a named cluster's: then the look at all has the next.
+    was_named: bool,
     /// Not before.
     next: Option<Instant>,
 }
@@ -60,8 +64,9 @@ impl Waiting {
         self.all.get_or_insert_with(|| Instant::now() + SETTLE);
     }
 
+    /// Looks at `clusters`, after those of a look under way.
     pub(super) fn sweep(&mut self, clusters: Vec<ClusterName>) {
-        self.sweep = clusters;
+        if self.sweep.is_empty() { self.sweep = clusters } else { self.next_sweep = clusters }
     }
 
     /// When something is due; none: nothing waits.
@@ -72,7 +77,8 @@ impl Waiting {
         Some(self.next.map_or(first, |next| first.max(next)))
     }
 
-    /// What is due now. Named clusters do not wait for a look at all.
+    /// What is due now. Named clusters and the look at all take turns: neither waits for the
+    /// other's end.
     pub(super) fn take(&mut self) -> Option<Due> {
         let now = Instant::now();
         if self.next.is_some_and(|next| next > now) {
@@ -82,18 +88,27 @@ impl Waiting {
             self.all = None;
             return Some(Due::All);
         }
-        let cluster = match self.named.front() {
-            Some((due, _)) if *due <= now => {
-                let (due, cluster) = self.named.pop_front()?;
-                if self.due.get(&cluster) == Some(&due) {
-                    self.due.remove(&cluster);
-                }
-                cluster
-            }
-            _ => self.sweep.pop()?,
-        };
+        let is_due = self.named.front().is_some_and(|(due, _)| *due <= now);
+        self.was_named = is_due && (self.sweep.is_empty() || !self.was_named);
+        let cluster = if self.was_named { self.take_named()? } else { self.take_swept()? };
         self.next = Some(now + PACE);
         Some(Due::One(cluster))
+    }
+
+    fn take_named(&mut self) -> Option<ClusterName> {
+        let (due, cluster) = self.named.pop_front()?;
+        if self.due.get(&cluster) == Some(&due) {
+            self.due.remove(&cluster);
+        }
+        Some(cluster)
+    }
+
+    fn take_swept(&mut self) -> Option<ClusterName> {
+        let cluster = self.sweep.pop();
+        if self.sweep.is_empty() {
+            self.sweep = std::mem::take(&mut self.next_sweep);
+        }
+        cluster
     }
 }
 
@@ -144,5 +159,33 @@ mod tests {
         let (_, at) = order.iter().find(|(due, _)| *due == Due::One(name("east"))).unwrap();
         assert!(*at <= SETTLE + PACE, "{at:?}");
         assert!(started.elapsed() >= PACE * 500, "{:?}", started.elapsed());
+    }
+
+    /// A look at all comes to its end, whatever else changes meanwhile.
+    #[tokio::test(start_paused = true)]
+    async fn a_flood_of_changes_neither_restarts_a_look_at_all_nor_keeps_it_waiting() {
+        const ALL: u32 = 200;
+        let all = || (0..ALL).map(|number| name(&format!("c{number}"))).collect::<Vec<_>>();
+        let mut waiting = Waiting::default();
+        waiting.sweep(all());
+        let (started, mut seen, mut looks, mut flood) =
+            (Instant::now(), std::collections::HashSet::new(), 0_u32, 0_u32);
+        while seen.len() < all().len() {
+            // Roles that name clusters, and one that names none, written again and again.
+            waiting.add(&name(&format!("n{flood}")));
+            waiting.add_all();
+            flood += 1;
+            match next(&mut waiting).await {
+                Some(Due::All) => {
+                    looks += 1;
+                    waiting.sweep(all());
+                }
+                Some(Due::One(cluster)) if cluster.as_str().starts_with('c') => drop(seen.insert(cluster)),
+                _ => {}
+            }
+            assert!(started.elapsed() < 4 * PACE * ALL, "{} after {:?}", seen.len(), started.elapsed());
+        }
+        assert!(looks > 1, "the flood is one");
+        assert!(waiting.sweep.len() + waiting.next_sweep.len() <= 2 * all().len());
     }
 }

@@ -13,6 +13,8 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const PREFIX: &str = "open-cluster-management:managedcluster:";
 /// What roles that all clusters have are called behind that. No cluster is called so.
 pub(super) const COMMON: [&str; 2] = ["registration", "work"];
+/// The role of agents that fill the token Secret of their own cluster's `ManagedServiceAccount`.
+const CREDENTIAL: &str = "cluster-gateway:managedcluster:credential";
 /// Holds the right to works while there are any.
 pub const WORK_FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
 
@@ -77,10 +79,12 @@ impl Kind {
 // === impl Cluster ===
 
 impl Cluster<'_> {
-    /// Everything that a yes gives, in the order in which it is written.
-    pub fn granted(&self) -> Vec<Wanted> {
+    /// Everything that a yes gives, in the order in which it is written. `fills`: the agent may
+    /// fill the Secret of [`common_roles`].
+    pub fn granted(&self, fills: bool) -> Vec<Wanted> {
         let mut all = vec![self.namespace(), self.role(true), self.tunnel_role()];
         all.extend([self.binding(), self.registration(), self.work(), self.tunnel_binding()]);
+        all.extend(fills.then(|| self.credential()));
         all
     }
 
@@ -91,9 +95,9 @@ impl Cluster<'_> {
     }
 
     /// What a no takes away, in the order in which it goes.
-    pub fn withdrawn(&self) -> [Key; 4] {
+    pub fn withdrawn(&self) -> [Key; 5] {
         let [binding, role] = [self.tunnel_binding().key, self.tunnel_role().key];
-        [binding, self.registration().key, self.work().key, role]
+        [binding, self.registration().key, self.work().key, self.credential().key, role]
     }
 
     /// What its end takes away after that. The namespace stays, for people's objects are in it.
@@ -143,6 +147,11 @@ impl Cluster<'_> {
         work
     }
 
+    fn credential(&self) -> Wanted {
+        let name = format!("cluster-gateway:managedcluster:{}:credential", self.name);
+        self.owned(self.object(Kind::RoleBinding, self.name, name, self.bound(CREDENTIAL)))
+    }
+
     fn tunnel_role(&self) -> Wanted {
         let rules = json!([{"apiGroups": ["cluster.core.oam.dev"], "resources": ["clustergateways/tunnel"],
             "resourceNames": [self.name], "verbs": ["create"]}]);
@@ -182,11 +191,13 @@ impl Cluster<'_> {
 
 /// Whether a `ClusterRole` is one of [`common_roles`].
 pub fn is_common(role: &str) -> bool {
-    role.strip_prefix(PREFIX).is_some_and(|name| COMMON.contains(&name))
+    role == CREDENTIAL || role.strip_prefix(PREFIX).is_some_and(|name| COMMON.contains(&name))
 }
 
-/// The roles that bindings in all clusters' namespaces name.
-pub fn common_roles() -> [Wanted; 2] {
+/// The roles that bindings in all clusters' namespaces name. `filled` is the one Secret that agents
+/// may fill, which is called as its `ManagedServiceAccount`; none: they may fill none. Server-side
+/// apply creates it: of all ways to create, only there does a right name the object.
+pub fn common_roles(filled: Option<&str>) -> Vec<Wanted> {
     let registration = json!([
         rule("coordination.k8s.io", "leases", &["get", "list", "watch", "update"]),
         rule("addon.open-cluster-management.io", "managedclusteraddons", &["get", "list", "watch"]),
@@ -198,8 +209,19 @@ pub fn common_roles() -> [Wanted; 2] {
         rule("work.open-cluster-management.io", "manifestworks", &["get", "list", "watch", "update", "patch"]),
         rule("work.open-cluster-management.io", "manifestworks/status", &["patch", "update"]),
     ]);
-    [(COMMON[0], registration), (COMMON[1], work)]
-        .map(|(name, rules)| object(Kind::ClusterRole, "", format!("{PREFIX}{name}"), "", json!({"rules": rules})))
+    let upstreams =
+        [(COMMON[0], registration), (COMMON[1], work)].map(|(name, rules)| (format!("{PREFIX}{name}"), rules));
+    let own = filled.map(|name| (CREDENTIAL.to_owned(), filling_rules(name)));
+    let all = upstreams.into_iter().chain(own);
+    all.map(|(name, rules)| object(Kind::ClusterRole, "", name, "", json!({"rules": rules}))).collect()
+}
+
+fn filling_rules(name: &str) -> Value {
+    let account = "authentication.open-cluster-management.io";
+    json!([
+        named(rule("", "secrets", &["get", "create", "patch"]), name),
+        named(rule(account, "managedserviceaccounts", &["get"]), name),
+    ])
 }
 
 fn accepted_rules(name: &str) -> Value {

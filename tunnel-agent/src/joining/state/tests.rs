@@ -1,5 +1,6 @@
 use std::os::unix::fs::PermissionsExt as _;
 
+use hub::client::Address;
 use kit::pki::{Authority, Leaf};
 
 use super::*;
@@ -9,8 +10,9 @@ fn issued(common_name: &str) -> (Pending, Vec<u8>) {
     (Pending { name: "r".to_owned(), key: issued.key_pem.clone().into() }, issued.chain_pem.into_bytes())
 }
 
-fn hub() -> Address {
-    Address { url: "https://hub:6443".to_owned(), ca: Some(b"CA".to_vec()), ..Address::default() }
+fn hub() -> HubWay {
+    let address = Address { url: "https://hub:6443".to_owned(), ca: Some(b"CA".to_vec()), ..Address::default() };
+    HubWay { address, proxy: None }
 }
 
 #[test]
@@ -69,8 +71,32 @@ async fn the_kubeconfig_is_one() {
     let directory = tempfile::tempdir().unwrap();
     let state = State::open(directory.path()).unwrap();
     let ca = Authority::new("hub-ca").root_pem().into_bytes();
-    state.write_kubeconfig(&Address { ca: Some(ca.clone()), ..hub() }).unwrap();
-    let read = hub::client::address(Some(&state.path(KUBECONFIG))).await.unwrap();
-    assert_eq!(read.url, "https://hub:6443");
-    assert!(read.ca.is_some());
+    let proxy = "http://jane:hunter2@proxy:3128";
+    let address = Address { ca: Some(ca.clone()), proxy_url: Some("http://proxy:3128".to_owned()), ..hub().address };
+    state.write_kubeconfig(&HubWay { address, proxy: Some(proxy.into()) }).unwrap();
+    let read = HubWay::read(&state.path(KUBECONFIG)).await.unwrap();
+    assert_eq!(read.url(), "https://hub:6443");
+    assert!(read.address.ca.is_some());
+    // A proxy that wants a password lets nobody through without it.
+    assert_eq!(read.proxy.as_ref().map(secrecy::ExposeSecret::expose_secret), Some(proxy));
+    assert!(!format!("{read:?}").contains("hunter2"));
+}
+
+#[test]
+fn a_directory_of_others_is_refused() {
+    let directory = tempfile::tempdir().unwrap();
+    let new = directory.path().join("a/b");
+    State::open(&new).unwrap();
+    assert_eq!(fs::metadata(&new).unwrap().permissions().mode() & 0o777, 0o700);
+    for (mode, is_good) in [(0o755, true), (0o700, true), (0o770, false), (0o777, false), (0o1777, false)] {
+        fs::set_permissions(&new, fs::Permissions::from_mode(mode)).unwrap();
+        let opened = State::open(&new).map(drop).map_err(|error| error.to_string());
+        assert_eq!(opened.is_ok(), is_good, "{mode:o}");
+        assert!(is_good || opened.unwrap_err().contains("others may write to it"), "{mode:o}");
+    }
+    if rustix::process::geteuid().is_root() {
+        fs::set_permissions(&new, fs::Permissions::from_mode(0o700)).unwrap();
+        std::os::unix::fs::chown(&new, Some(4711), None).unwrap();
+        assert!(State::open(&new).unwrap_err().to_string().contains("belongs to user 4711"));
+    }
 }

@@ -7,13 +7,14 @@ fn documents(all: impl IntoIterator<Item = Wanted>) -> String {
     serde_json::to_string_pretty(&all).unwrap() + "\n"
 }
 
-/// Upstream's files of v1.2.0 with `c1` in them, and our tunnel; read by a person once.
+/// Upstream's files of v1.2.0 with `c1` in them, our tunnel and our credential; read by a person
+/// once.
 #[test]
 fn the_objects_are_upstreams() {
     for (name, found, golden) in [
-        ("granted", documents(C1.granted()), include_str!("golden/granted.json")),
+        ("granted", documents(C1.granted(true)), include_str!("golden/granted.json")),
         ("left", documents(C1.left()), include_str!("golden/left.json")),
-        ("common", documents(common_roles()), include_str!("golden/common.json")),
+        ("common", documents(common_roles(Some("cluster-gateway"))), include_str!("golden/common.json")),
     ] {
         assert_eq!(found, golden, "{name}");
     }
@@ -21,7 +22,7 @@ fn the_objects_are_upstreams() {
 
 #[test]
 fn a_no_takes_every_binding_but_the_look_at_itself() {
-    let granted: Vec<Key> = C1.granted().into_iter().map(|wanted| wanted.key).collect();
+    let granted: Vec<Key> = C1.granted(true).into_iter().map(|wanted| wanted.key).collect();
     let mut gone: Vec<Key> = C1.withdrawn().into_iter().chain(C1.ended()).collect();
     gone.push(C1.namespace_key());
     gone.sort();
@@ -32,9 +33,24 @@ fn a_no_takes_every_binding_but_the_look_at_itself() {
     assert_eq!(C1.left().map(|wanted| wanted.key.kind), [Kind::ClusterRole, Kind::ClusterRoleBinding]);
 }
 
+/// Of one name, in its own namespace: no agent reads another Secret, nor another cluster's.
+#[test]
+fn the_right_to_fill_a_secret_is_given_only_where_it_is_read() {
+    let binding = |wanted: &Wanted| wanted.key.name.ends_with(":credential");
+    let given = C1.granted(true);
+    let own = given.iter().find(|wanted| binding(wanted)).unwrap();
+    assert_eq!((own.key.kind, &*own.key.namespace), (Kind::RoleBinding, "c1"));
+    assert!(is_common(own.document["roleRef"]["name"].as_str().unwrap()));
+    assert!(!C1.granted(false).iter().any(binding) && common_roles(None).len() == 2);
+    let role = common_roles(Some("token")).pop().unwrap();
+    for rule in role.document["rules"].as_array().unwrap() {
+        assert_eq!(rule["resourceNames"], json!(["token"]), "{rule}");
+    }
+}
+
 #[test]
 fn what_is_there_already_is_no_difference() {
-    for wanted in C1.granted().into_iter().chain(C1.left()).chain(common_roles()) {
+    for wanted in C1.granted(true).into_iter().chain(C1.left()).chain(common_roles(Some("cluster-gateway"))) {
         let mut existing = wanted.document.clone();
         existing["metadata"]["labels"]["other"] = json!("x");
         existing["metadata"]["resourceVersion"] = json!("1");
@@ -44,7 +60,7 @@ fn what_is_there_already_is_no_difference() {
 
 #[test]
 fn what_somebody_changed_is_a_difference() {
-    let [_, role, tunnel_role, _, _, work, _] = <[Wanted; 7]>::try_from(C1.granted()).unwrap();
+    let [_, role, tunnel_role, _, _, work, _, _] = <[Wanted; 8]>::try_from(C1.granted(true)).unwrap();
     let changed = |wanted: &Wanted, path: &str, value: Value| {
         let mut existing = wanted.document.clone();
         *existing.pointer_mut(path).unwrap() = value;

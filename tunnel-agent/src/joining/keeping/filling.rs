@@ -1,0 +1,205 @@
+//! The token of an account of the member, for the hub: the Secret of a `ManagedServiceAccount` in
+//! the cluster's namespace, as upstream's agent writes it
+//! (<https://github.com/open-cluster-management-io/managed-serviceaccount/tree/v0.10.0>), so that
+//! the hub's clients reach the member and nobody has typed a credential.
+
+use std::convert::Infallible;
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::StatusCode;
+use hub::{RequestError, Requests};
+use net::backoff::Backoff;
+use net::tls::keypair::certificates;
+use register::managed_service_account::{GROUP, KIND, LABEL, PLURAL, SHORTEST, VERSIONS};
+use register::service_account_token::ServiceAccountToken;
+use serde_json::{Value, json};
+use tokio::time::sleep;
+
+use super::{Keeping, Troubles};
+use crate::args::SecretName;
+use crate::joining::JoinError;
+
+/// Seconds of life that are asked for: what upstream's definition sets (8640h).
+const VALIDITY: u64 = 8640 * 3600;
+/// Between two looks at the Secret and at the account.
+const LOOKS: Backoff = Backoff { chance: 0.25, ..Backoff::doubling(Duration::from_mins(5), Duration::from_mins(5)) };
+/// What each namespace has: what pods verify the API server with.
+const AUTHORITY: &str = "kube-root-ca.crt";
+/// Of a CA bundle, in bytes.
+const LARGEST_AUTHORITY: usize = 64 << 10;
+const CA: &str = "ca.crt";
+const TOKEN: &str = "token";
+const MANAGER: &str = "tunnel-agent";
+
+/// See the module.
+pub struct Filling<'a> {
+    keeping: &'a Keeping<'a>,
+    member: &'a Requests,
+    account: &'a SecretName,
+}
+
+/// What is found in the hub's Secret.
+#[derive(Debug, PartialEq, Eq)]
+enum Found {
+    /// A token that is good until then, in seconds since 1970.
+    Good(i64),
+    /// It is to be written.
+    Due,
+    /// It is not ours to write.
+    Foreign(&'static str),
+}
+
+// === impl Filling ===
+
+impl<'a> Filling<'a> {
+    pub fn new(keeping: &'a Keeping<'a>, member: &'a Requests, account: &'a SecretName) -> Self {
+        Self { keeping, member, account }
+    }
+
+    /// While the cluster is accepted.
+    pub async fn run(&self) -> Infallible {
+        let (mut troubles, filled) = (Troubles::default(), &self.keeping.joining.metrics.credential_filled);
+        let mut cluster = self.keeping.cluster.subscribe();
+        loop {
+            self.keeping.accepted(&mut cluster).await;
+            let wait = match self.look().await {
+                Ok(due) => {
+                    troubles.over();
+                    filled.set(1);
+                    until(due).min(LOOKS.wait(0))
+                }
+                Err(error) => {
+                    filled.set(0);
+                    troubles.told(&error)
+                }
+            };
+            sleep(wait).await;
+        }
+    }
+
+    /// Sees to it that the hub has a good token. Returns when the next is due.
+    async fn look(&self) -> Result<i64, JoinError> {
+        let account =
+            self.ask("reading it", self.member.get(&self.path("serviceaccounts", &self.account.name))).await?;
+        let uid = account["metadata"]["uid"].as_str().unwrap_or_default();
+        let authority = self.authority().await?;
+        let path = format!("/api/v1/namespaces/{}/secrets/{}", self.keeping.joining.cluster, self.account.name);
+        let held =
+            optional(self.keeping.hub().get(&path).await).map_err(JoinError::hub("reading the token's Secret"))?;
+        match self.judge(held.as_ref(), uid, &authority, now()) {
+            Found::Good(due) => Ok(due),
+            Found::Due => self.fill(&path, uid, &authority).await,
+            Found::Foreign(why) => Err(JoinError::Credential(why.to_owned())),
+        }
+    }
+
+    fn judge(&self, held: Option<&Value>, uid: &str, authority: &str, now: i64) -> Found {
+        let Some(held) = held else { return Found::Due };
+        if held["type"] != "Opaque" || held["metadata"]["labels"][LABEL] != "true" {
+            return Found::Foreign("it exists and is not of a ManagedServiceAccount: delete it");
+        }
+        let data = |key: &str| held["data"][key].as_str().and_then(|text| STANDARD.decode(text).ok());
+        let Some(token) = data(TOKEN).as_deref().and_then(ServiceAccountToken::read) else { return Found::Due };
+        if token.subject != self.subject() {
+            // Two that fill it would take it from each other for ever.
+            let foreign =
+                "it holds a token of another account, so somebody else fills it: delete it, or use one of both";
+            return if token.ends > now { Found::Foreign(foreign) } else { Found::Due };
+        }
+        let due = due(&token);
+        let is_good = token.uid == uid && due > now && data(CA).is_some_and(|ca| ca == authority.as_bytes());
+        if is_good { Found::Good(due) } else { Found::Due }
+    }
+
+    async fn fill(&self, path: &str, uid: &str, authority: &str) -> Result<i64, JoinError> {
+        let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
+            "spec": {"expirationSeconds": VALIDITY}});
+        let token_path = format!("{}/token", self.path("serviceaccounts", &self.account.name));
+        let answer = self.ask("asking for a token", self.member.create(&token_path, &request)).await?;
+        let text = answer["status"]["token"].as_str().unwrap_or_default();
+        let token = ServiceAccountToken::read(text.as_bytes())
+            .filter(|token| token.subject == self.subject() && token.uid == uid)
+            .ok_or_else(|| JoinError::Credential("the member issued a token that is not this account's".into()))?;
+        if token.life() < SHORTEST || due(&token) <= now() {
+            let text = "the member issued a token that is to be renewed at once: look at the limits of its API server, and \
+                        compare the clocks";
+            return Err(JoinError::Credential(text.into()));
+        }
+        let secret = self.secret(self.owner().await?.as_ref(), authority, text);
+        let written = self.keeping.hub().apply(path, MANAGER, &secret).await;
+        written.map_err(JoinError::hub("writing the token's Secret"))?;
+        tracing::info!(account = self.subject(), life = token.life(), "gave the hub a token of this cluster");
+        Ok(due(&token))
+    }
+
+    /// The object that the Secret belongs to, if there is one: the Secret goes with it.
+    async fn owner(&self) -> Result<Option<Value>, JoinError> {
+        let (cluster, name, version) = (&self.keeping.joining.cluster, &self.account.name, VERSIONS[0]);
+        let path = format!("/apis/{GROUP}/{version}/namespaces/{cluster}/{PLURAL}/{name}");
+        // Without upstream's kinds, too, the answer is 404.
+        let found = optional(self.keeping.hub().get(&path).await);
+        found.map_err(JoinError::hub("reading the ManagedServiceAccount"))
+    }
+
+    fn secret(&self, owner: Option<&Value>, authority: &str, token: &str) -> Value {
+        let mut metadata = json!({"name": self.account.name, "namespace": self.keeping.joining.cluster,
+            "labels": {LABEL: "true"}});
+        if let Some(owner) = owner {
+            metadata["ownerReferences"] = json!([{"apiVersion": format!("{GROUP}/{}", VERSIONS[0]), "kind": KIND,
+                "name": self.account.name, "uid": owner["metadata"]["uid"]}]);
+        }
+        json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "metadata": metadata,
+            "data": {CA: STANDARD.encode(authority), TOKEN: STANDARD.encode(token)}})
+    }
+
+    /// What the member's API server is verified with in its own network, where the agent dials it.
+    async fn authority(&self) -> Result<String, JoinError> {
+        let published = self.ask("reading the CA", self.member.get(&self.path("configmaps", AUTHORITY))).await?;
+        let pem = published["data"][CA].as_str().unwrap_or_default();
+        if pem.len() <= LARGEST_AUTHORITY && certificates(pem.as_bytes()).is_ok() {
+            return Ok(pem.to_owned());
+        }
+        Err(JoinError::Credential(format!("the member has no CA certificate in ConfigMap {AUTHORITY}")))
+    }
+
+    async fn ask(
+        &self,
+        what: &'static str,
+        call: impl Future<Output = Result<Value, RequestError>>,
+    ) -> Result<Value, JoinError> {
+        call.await.map_err(|error| JoinError::Account { what, error })
+    }
+
+    fn path(&self, kind: &str, name: &str) -> String {
+        format!("/api/v1/namespaces/{}/{kind}/{name}", self.account.namespace)
+    }
+
+    fn subject(&self) -> String {
+        format!("system:serviceaccount:{}:{}", self.account.namespace, self.account.name)
+    }
+}
+
+fn optional(answer: Result<Value, RequestError>) -> Result<Option<Value>, RequestError> {
+    match answer {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is(StatusCode::NOT_FOUND) => Ok(None),
+        Err(error) => Err(error),
+    }
+}
+
+/// After four fifths of the life granted, as upstream.
+fn due(token: &ServiceAccountToken) -> i64 {
+    token.issued.saturating_add(token.life() / 5 * 4)
+}
+
+fn now() -> i64 {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    i64::try_from(since.as_secs()).unwrap_or(i64::MAX)
+}
+
+/// Until a moment, and the second after it.
+fn until(moment: i64) -> Duration {
+    Duration::from_secs(u64::try_from(moment.saturating_sub(now())).unwrap_or_default() + 1)
+}

@@ -1,0 +1,78 @@
+//! The status of the `ManagedCluster`: what the hub is told of its member.
+
+use std::convert::Infallible;
+use std::time::{Duration, SystemTime};
+
+use http::StatusCode;
+use hub::RequestError;
+use serde_json::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+use tokio::time::{sleep, timeout};
+
+use super::{Keeping, STEP, Troubles};
+use crate::joining::status::{self, Facts};
+use crate::joining::{JoinError, cluster, member};
+
+/// For all that is asked of the member: each call, and each page of nodes, has a time of its own.
+const WITHIN: Duration = Duration::from_mins(1);
+
+// === impl Keeping ===
+
+impl Keeping<'_> {
+    /// Tells the hub of the member at each look at the cluster.
+    pub(super) async fn tell(&self) -> Infallible {
+        let mut troubles = Troubles::default();
+        let mut cluster = self.cluster.subscribe();
+        loop {
+            let accepted = self.accepted(&mut cluster).await;
+            cluster.mark_unchanged();
+            let wait = match self.told(&accepted).await {
+                Ok(true) => {
+                    troubles.over();
+                    None
+                }
+                // Somebody else has written meanwhile: their status is looked at first.
+                Ok(false) => Some(STEP.wait(0)),
+                Err(error) => Some(troubles.told(&JoinError::Hub { what: "writing the status", error })),
+            };
+            if let Some(wait) = wait {
+                sleep(wait).await;
+                self.soon.notify_one();
+            }
+            // The sender is ours.
+            let _ = cluster.changed().await;
+        }
+    }
+
+    /// False if somebody else has written since `cluster` was read.
+    async fn told(&self, cluster: &Value) -> Result<bool, RequestError> {
+        let facts = timeout(WITHIN, self.facts()).await;
+        let facts = facts.unwrap_or_else(|_| unavailable("the kube-apiserver does not answer in time"));
+        let now = OffsetDateTime::from(SystemTime::now()).replace_nanosecond(0).unwrap_or(OffsetDateTime::UNIX_EPOCH);
+        let Some(patch) = status::patch(cluster, &facts, &now.format(&Rfc3339).unwrap_or_default()) else {
+            return Ok(true);
+        };
+        let path = cluster::path(&self.joining.cluster);
+        match self.hub().merge(&format!("{path}/status"), &patch).await {
+            Ok(_) => Ok(true),
+            Err(error) if error.is(StatusCode::CONFLICT) => Ok(false),
+            Err(error) => Err(error),
+        }
+    }
+
+    async fn facts(&self) -> Facts {
+        match self.member {
+            Some(member) => member::facts(member).await,
+            // Whether it answers at all is known without a credential.
+            None if self.joining.metrics.api_server_up.get() == 1 => {
+                Facts { unavailable: Some(String::new()), ..Facts::default() }
+            }
+            None => unavailable("the kube-apiserver does not answer"),
+        }
+    }
+}
+
+fn unavailable(why: &str) -> Facts {
+    Facts { unavailable: Some(why.to_owned()), ..Facts::default() }
+}
