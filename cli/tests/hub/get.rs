@@ -1,14 +1,17 @@
 //! `get`.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use hub_tests::hub::MemberSecret;
-use hub_tests::ports;
+use hub_tests::kubectl::Invocation;
 use hub_tests::testbed::{CLUSTER, CLUSTER_X509, Testbed};
+use hub_tests::{ports, wait};
 use kit::member::{FakeMember, MemberOptions, Recorded, Reply};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::fixture::{Fixture, clusters, ended, test};
 
@@ -16,6 +19,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "get::objects of many clusters are one table, and failures come last", many),
         test(fixture, "get::no cluster says what others are asked for, or what a terminal does", lying),
+        test(fixture, "get::what a person types takes no longer than with kubectl", quick),
     ]
 }
 
@@ -90,4 +94,30 @@ fn lying(testbed: &Testbed) -> Result<()> {
     }
     testbed.member.server.kubectl().ok("delete secret cli-get-lied -n default")?;
     testbed.hub.forget_member("get-liar")
+}
+
+/// Of several runs, the quickest: what else the machine does is not ours.
+fn quickest(run: impl Fn() -> Invocation) -> Result<Duration> {
+    const RUNS: usize = 5;
+    let once = || {
+        let began = Instant::now();
+        run().run()?.success()?;
+        anyhow::Ok(began.elapsed())
+    };
+    (0..RUNS).map(|_| once()).try_fold(Duration::MAX, |least, took| Ok(least.min(took?)))
+}
+
+/// Both as the same person, over the same hub, with what kubectl keeps in its cache.
+fn quick(testbed: &Testbed) -> Result<()> {
+    let (program, kubectl) = (clusters(testbed), testbed.hub.server.kubectl());
+    let member = format!("--server={}{}", testbed.hub.server.url(), Testbed::proxy_path(CLUSTER));
+    let resource = "clustergateways.cluster.core.oam.dev";
+    for (ours, theirs) in [
+        (&["get", "namespaces", CLUSTER][..], &["get", "namespaces", &member][..]),
+        (&["list", "--no-probe"], &["get", resource]),
+    ] {
+        let kubectls = quickest(|| kubectl.args(theirs))?;
+        wait::timely(&format!("{ours:?}"), kubectls, || quickest(|| program.args(ours)))?;
+    }
+    Ok(())
 }
