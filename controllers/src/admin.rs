@@ -18,8 +18,15 @@ use crate::parts;
 use crate::reports::{Report, Reports};
 
 /// What keeps the controllers from being ready, as `/readyz` tells it.
-pub const CONDITIONS: &[&str] =
-    &["shutdown", parts::OCM_RIVAL, parts::OCM_ADMISSION, parts::PLACEMENT_RIVAL, parts::PLACEMENT_UNLISTED];
+pub const CONDITIONS: &[&str] = &[
+    "shutdown",
+    parts::OCM_RIVAL,
+    parts::OCM_ADMISSION,
+    parts::PLACEMENT_RIVAL,
+    parts::PLACEMENT_UNLISTED,
+    parts::REPLICA_SETS_RIVAL,
+    parts::REPLICA_SETS_UNLISTED,
+];
 
 const SOURCES: &str = "/debug/sources";
 const PLACEMENT: &str = "/debug/placement";

@@ -16,7 +16,7 @@ use register::endpoints::DENIED;
 use register::ocm::Reach;
 use telemetry::flags::{self, LogFlags};
 
-pub use self::config::Config;
+pub use self::config::{Argocd, Config};
 use crate::commands::Command;
 
 /// Registers clusters with a gateway: creates cluster Secrets from objects of other systems, and
@@ -106,10 +106,22 @@ pub struct Sources {
     /// (default: --secret-namespace)
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub clusterprofile_namespaces: Vec<String>,
-    /// Parts that work although other controllers hold the Lease of what they do: placement;
-    /// repeatable
+    /// Parts that work although other controllers hold the Lease of what they do: placement,
+    /// replica-sets; repeatable
     #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
     pub never_stand_by: Vec<StandsBy>,
+    /// Rollouts of `ManifestWorkReplicaSets` go on only where a rule of the template makes the
+    /// condition Progressing, as upstream's (default: works without such a rule have finished when
+    /// they are applied and available)
+    #[arg(long)]
+    pub rollout_needs_rules: bool,
+    /// Namespace of Argo CD, which argocd writes a Secret of each accepted `ManagedCluster` into
+    #[arg(long, value_name = "NAMESPACE")]
+    pub argocd_namespace: Option<String>,
+    /// `ServiceAccount` of the hub whose token Argo CD reaches members with, in Argo CD's namespace
+    /// or as NAMESPACE/NAME
+    #[arg(long, default_value = "cluster-gateway-argocd", value_name = "NAME")]
+    pub argocd_service_account: String,
     /// Removals allowed per source and minute; more wait for 10 minutes. A tenth of the source's
     /// clusters may always be removed
     #[arg(long, default_value_t = 20, value_name = "NUMBER")]
@@ -162,12 +174,15 @@ pub enum PartName {
     ManagedServiceaccount,
     Clusterprofile,
     Placement,
+    ReplicaSets,
+    Argocd,
 }
 
 /// A part that stands by for other controllers, unless it is told not to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum StandsBy {
     Placement,
+    ReplicaSets,
 }
 
 /// What --enable names.
@@ -214,6 +229,8 @@ impl PartName {
             Self::ManagedServiceaccount => "managed-serviceaccount",
             Self::Clusterprofile => "clusterprofile",
             Self::Placement => "placement",
+            Self::ReplicaSets => "replica-sets",
+            Self::Argocd => "argocd",
         }
     }
 }
@@ -224,6 +241,7 @@ impl StandsBy {
     pub const fn part(self) -> PartName {
         match self {
             Self::Placement => PartName::Placement,
+            Self::ReplicaSets => PartName::ReplicaSets,
         }
     }
 }
@@ -243,6 +261,8 @@ impl ValueEnum for Enabled {
             Self::Part(PartName::ManagedServiceaccount),
             Self::Part(PartName::Clusterprofile),
             Self::Part(PartName::Placement),
+            Self::Part(PartName::ReplicaSets),
+            Self::Part(PartName::Argocd),
         ]
     }
 

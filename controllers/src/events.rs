@@ -69,6 +69,12 @@ pub enum Reason {
     Unstable,
     /// Another manager writes the decisions of a Placement.
     SchedulerConflict,
+    /// Works of a set could not be written.
+    WorksFailed,
+    /// Several Placements of a set choose the same cluster.
+    PlacementsOverlap,
+    /// A Secret that is not ours has the name of a cluster's for Argo CD.
+    ArgocdSecretNameTaken,
 }
 
 /// To one hub. Cheap to clone.
@@ -110,6 +116,9 @@ impl Reason {
             Self::ScoreUpdate => "ScoreUpdate",
             Self::Unstable => "Unstable",
             Self::SchedulerConflict => "SchedulerConflict",
+            Self::WorksFailed => "WorksFailed",
+            Self::PlacementsOverlap => "PlacementsOverlap",
+            Self::ArgocdSecretNameTaken => "ArgocdSecretNameTaken",
         }
     }
 
@@ -130,7 +139,7 @@ impl Reason {
             Self::RemovalHeld => "Remove",
             Self::AcceptanceFailed => "Accept",
             Self::RequestNotRecognized | Self::RequestNotApproved => "Approve",
-            Self::ProfileNameTaken | Self::ProfileConflict => "Publish",
+            Self::ProfileNameTaken | Self::ProfileConflict | Self::ArgocdSecretNameTaken => "Publish",
             Self::TokenReportFailed | Self::ClusterAway => "ReportToken",
             Self::StandingBy => "StandBy",
             Self::DecisionCreate => "DecisionCreated",
@@ -138,6 +147,7 @@ impl Reason {
             Self::DecisionDelete => "DecisionDeleted",
             Self::ScoreUpdate => "ScoreUpdated",
             Self::Unstable | Self::SchedulerConflict => "Schedule",
+            Self::WorksFailed | Self::PlacementsOverlap => "RollOut",
             _ => "Register",
         }
     }

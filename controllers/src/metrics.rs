@@ -2,9 +2,11 @@
 //! somebody asks.
 
 mod accounts;
+mod argocd;
 mod joining;
 mod placements;
 mod profiles;
+mod replica_sets;
 mod tally;
 
 use std::collections::BTreeSet;
@@ -22,9 +24,11 @@ use register::expiry::Expiry;
 use telemetry::histogram::Histogram;
 
 pub use self::accounts::{AccountState, Accounts};
+pub use self::argocd::Argocd;
 pub use self::joining::{Decision, Joining};
 pub use self::placements::{Object, Placements};
 pub use self::profiles::{ProfileState, Profiles};
+pub use self::replica_sets::{ReplicaSets, SetObject, SetState};
 use crate::reports::{Reports, Stage};
 
 const PREFIX: &str = "cluster_gateway_controllers";
@@ -47,6 +51,8 @@ pub struct Metrics {
     pub events_left_out: Counter,
     pub accounts: Accounts,
     pub placements: Placements,
+    pub replica_sets: ReplicaSets,
+    pub argocd: Argocd,
     standing_by: Family<OfController, Gauge>,
 }
 
@@ -118,6 +124,8 @@ impl Metrics {
             events_left_out: Counter::default(),
             accounts: Accounts::register(registry),
             placements: Placements::register(registry),
+            replica_sets: ReplicaSets::register(registry),
+            argocd: Argocd::register(registry),
             standing_by: Family::default(),
         };
         let mut add = |name: &str, help: &str, metric: &Family<OfSource, Gauge>| {
@@ -204,6 +212,8 @@ impl Metrics {
         self.profiles.clear();
         self.accounts.clear();
         self.placements.clear();
+        self.replica_sets.clear();
+        self.argocd.clear();
         self.standing_by.clear();
     }
 

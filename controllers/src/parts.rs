@@ -1,16 +1,21 @@
 //! Parts: what is done for clusters beside registering them. Each runs while this replica leads,
 //! and writes only then.
 
+mod argocd;
 mod cluster_profiles;
 mod hub;
 mod managed_service_accounts;
 mod ocm_registration;
 mod placement;
+mod replica_sets;
 mod rivals;
+mod watched;
+mod way;
 mod worker;
 
 pub use self::ocm_registration::{ADMISSION as OCM_ADMISSION, RIVAL as OCM_RIVAL};
 pub use self::placement::{RIVAL as PLACEMENT_RIVAL, UNLISTED as PLACEMENT_UNLISTED};
+pub use self::replica_sets::{RIVAL as REPLICA_SETS_RIVAL, UNLISTED as REPLICA_SETS_UNLISTED};
 
 use fleet::Fleet;
 use futures_util::future::{FutureExt as _, join_all};
@@ -47,6 +52,8 @@ pub async fn run(context: Context<'_>) {
             PartName::ManagedServiceaccount => managed_service_accounts::run(context).boxed(),
             PartName::OcmRegistration => ocm_registration::run(context).boxed(),
             PartName::Placement => placement::run(context).boxed(),
+            PartName::ReplicaSets => replica_sets::run(context).boxed(),
+            PartName::Argocd => argocd::run(context).boxed(),
         }
     });
     join_all(parts).await;

@@ -40,12 +40,29 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.controllers.parts.placement -}}
 {{- $parts = append $parts "placement" -}}
 {{- end -}}
+{{- if .Values.controllers.parts.replicaSets -}}
+{{- $parts = append $parts "replica-sets" -}}
+{{- end -}}
+{{- if .Values.controllers.parts.argocd -}}
+{{- $parts = append $parts "argocd" -}}
+{{- end -}}
 {{- join "," $parts -}}
 {{- end }}
 
-{{/* Parts that look at clusters' Secrets or reach members: all but placement. */}}
+{{/* Parts that look at clusters' Secrets or reach members: all but placement, replica-sets and argocd. */}}
 {{- define "cluster-gateway.controllers.memberParts" -}}
-{{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" | join "," -}}
+{{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" "replica-sets" "argocd" | join "," -}}
+{{- end }}
+
+{{/* Parts that need to know how the gateway's certificate is verified: those, and argocd, which tells it to Argo CD. */}}
+{{- define "cluster-gateway.controllers.gatewayParts" -}}
+{{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" "replica-sets" | join "," -}}
+{{- end }}
+
+{{/* Namespace and name of the ServiceAccount that Argo CD comes as, separated by a slash. */}}
+{{- define "cluster-gateway.controllers.argocdAccount" -}}
+{{- $argocd := .Values.controllers.argocd -}}
+{{- contains "/" $argocd.serviceAccount | ternary $argocd.serviceAccount (printf "%s/%s" $argocd.namespace $argocd.serviceAccount) -}}
 {{- end }}
 
 {{/* What --enable names. */}}
@@ -186,6 +203,26 @@ owner.
   verbs: [list, watch]
 {{- end }}
 
+{{/* Rules of the part replica-sets. It reads no Secret and reaches no member. */}}
+{{- define "cluster-gateway.controllers.replicaSetsRules" -}}
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworkreplicasets]
+  verbs: [list, watch, patch] # its finalizer
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworkreplicasets/status]
+  verbs: [patch]
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworks]
+  verbs: [list, watch, create, patch, delete]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [placements, placementdecisions]
+  verbs: [list, watch]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [work-manager-lock]
+  verbs: [list, watch]
+{{- end }}
+
 {{/* Refuses values that contradict each other. */}}
 {{- define "cluster-gateway.controllers.check" -}}
 {{- $values := .Values.controllers -}}
@@ -197,6 +234,12 @@ owner.
 {{- end -}}
 {{- if and (has "placement" $values.neverStandBy) (not $values.parts.placement) -}}
 {{- fail "controllers.neverStandBy: placement has no effect without controllers.parts.placement" -}}
+{{- end -}}
+{{- if and (has "replica-sets" $values.neverStandBy) (not $values.parts.replicaSets) -}}
+{{- fail "controllers.neverStandBy: replica-sets has no effect without controllers.parts.replicaSets" -}}
+{{- end -}}
+{{- if and $values.rolloutNeedsRules (not $values.parts.replicaSets) -}}
+{{- fail "controllers.rolloutNeedsRules has no effect without controllers.parts.replicaSets" -}}
 {{- end -}}
 {{- if and $values.sources.clusterProfileImport (not $values.clusterProfileProviders) -}}
 {{- fail "controllers.sources.clusterProfileImport needs controllers.clusterProfileProviders: the programs that issue credentials" -}}

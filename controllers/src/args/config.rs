@@ -15,7 +15,7 @@ use register::ocm::Reach;
 use telemetry::flags::InvalidConfig;
 use telemetry::logs;
 
-use super::{Args, Enabled, Hub, PartName, SourceName, StandsBy};
+use super::{Args, Enabled, Hub, PartName, SourceName, Sources, StandsBy};
 
 /// Controllers ready to be started.
 #[derive(Debug)]
@@ -42,12 +42,23 @@ pub struct Config {
     pub clusterprofile_namespaces: Vec<String>,
     /// Parts that look for no rivals.
     pub never_stand_by: Vec<PartName>,
+    pub rollout_needs_rules: bool,
+    /// None unless argocd is enabled.
+    pub argocd: Option<Argocd>,
     pub source_removal_limit: usize,
     pub rules: Rules,
     pub leader_elect: bool,
     pub admin_listen: SocketAddr,
     pub log_format: logs::Format,
     pub log_level: String,
+}
+
+/// Where Argo CD is, and as whom it comes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Argocd {
+    pub namespace: String,
+    /// Namespace and name of its ServiceAccount.
+    pub account: (String, String),
 }
 
 /// How the gateway is reached.
@@ -83,10 +94,9 @@ impl Config {
             }
         }
         let gateway = gateway(hub, &mut wrong);
-        if !flags.ocm_auto_approve_users.is_empty() && !parts.contains(&PartName::OcmRegistration) {
-            wrong.push("--ocm-auto-approve-users has no effect without --enable=ocm-registration".to_owned());
-        }
+        flags_of_parts(flags, &parts, &mut wrong);
         let never_stand_by = never_stand_by(&flags.never_stand_by, &parts, &mut wrong);
+        let argocd = argocd(flags, &parts, &mut wrong);
         if !wrong.is_empty() {
             return Err(InvalidConfig(wrong));
         }
@@ -115,6 +125,8 @@ impl Config {
             providers: Arc::new(providers),
             clusterprofile_namespaces: published.into_iter().collect(),
             never_stand_by,
+            rollout_needs_rules: flags.rollout_needs_rules,
+            argocd,
             source_removal_limit: flags.source_removal_limit,
             rules,
             leader_elect: args.process.leader_elect,
@@ -148,6 +160,42 @@ fn never_stand_by(names: &[StandsBy], parts: &BTreeSet<PartName>, wrong: &mut Ve
         wrong.push(format!("--never-stand-by={part} has no effect without --enable={part}"));
     }
     all
+}
+
+/// Flags that only some part looks at.
+fn flags_of_parts(flags: &Sources, parts: &BTreeSet<PartName>, wrong: &mut Vec<String>) {
+    for (flag, is_given, part) in [
+        ("--ocm-auto-approve-users", !flags.ocm_auto_approve_users.is_empty(), PartName::OcmRegistration),
+        ("--rollout-needs-rules", flags.rollout_needs_rules, PartName::ReplicaSets),
+    ] {
+        if is_given && !parts.contains(&part) {
+            wrong.push(format!("{flag} has no effect without --enable={}", part.as_str()));
+        }
+    }
+}
+
+fn argocd(flags: &Sources, parts: &BTreeSet<PartName>, wrong: &mut Vec<String>) -> Option<Argocd> {
+    let namespace = flags.argocd_namespace.clone().filter(|namespace| !namespace.is_empty());
+    match (namespace, parts.contains(&PartName::Argocd)) {
+        (None, false) => None,
+        (Some(_), false) => {
+            wrong.push("--argocd-namespace has no effect without --enable=argocd".to_owned());
+            None
+        }
+        (None, true) => {
+            wrong.push("--argocd-namespace is required for argocd: the namespace that Argo CD runs in".to_owned());
+            None
+        }
+        (Some(namespace), true) => {
+            let text = flags.argocd_service_account.as_str();
+            let account = text.split_once('/').unwrap_or((&namespace, text));
+            let account = (account.0.to_owned(), account.1.to_owned());
+            if account.0.is_empty() || account.1.is_empty() || account.1.contains('/') {
+                wrong.push(format!("--argocd-service-account={text}: write NAME, or NAMESPACE/NAME"));
+            }
+            Some(Argocd { namespace, account })
+        }
+    }
 }
 
 fn gateway(hub: &Hub, wrong: &mut Vec<String>) -> Gateway {

@@ -59,9 +59,13 @@ fn parts_are_enabled_beside_sources_or_alone() {
     let config = parsed(&["--enable=clusterprofile,capi,managed-serviceaccount,clusterprofile"]).unwrap();
     assert_eq!(config.sources, [SourceName::Capi]);
     assert_eq!(config.parts, [PartName::ManagedServiceaccount, PartName::Clusterprofile], "each once");
-    for part in
-        [PartName::OcmRegistration, PartName::ManagedServiceaccount, PartName::Clusterprofile, PartName::Placement]
-    {
+    for part in [
+        PartName::OcmRegistration,
+        PartName::ManagedServiceaccount,
+        PartName::Clusterprofile,
+        PartName::Placement,
+        PartName::ReplicaSets,
+    ] {
         let config = parsed(&[&format!("--enable={}", part.as_str())]).unwrap();
         assert_eq!((config.sources.len(), config.parts), (0, vec![part]), "a part needs no source");
     }
@@ -93,4 +97,34 @@ fn what_never_stands_by_is_enabled() {
     let told = parsed(&["--enable=ocm", "--never-stand-by=placement"]).unwrap_err();
     assert!(told.contains("--enable=placement"), "{told}");
     assert!(parsed(&["--enable=placement", "--never-stand-by=ocm-registration"]).is_err(), "it has no such choice");
+    let config = parsed(&["--enable=replica-sets", "--never-stand-by=replica-sets"]).unwrap();
+    assert_eq!(config.never_stand_by, [PartName::ReplicaSets]);
+}
+
+#[test]
+fn rules_for_rollouts_are_of_replica_sets() {
+    assert!(!parsed(&["--enable=replica-sets"]).unwrap().rollout_needs_rules);
+    assert!(parsed(&["--enable=replica-sets", "--rollout-needs-rules"]).unwrap().rollout_needs_rules);
+    let told = parsed(&["--enable=placement", "--rollout-needs-rules"]).unwrap_err();
+    assert!(told.contains("--enable=replica-sets"), "{told}");
+}
+
+#[test]
+fn argo_cd_has_a_namespace_and_an_account() {
+    let of = |flags: &[&str]| parsed(flags).map(|config| config.argocd);
+    let argocd = |account: &str| {
+        let flag = format!("--argocd-service-account={account}");
+        of(&["--enable=argocd", "--argocd-namespace=argocd", &flag])
+    };
+    let account = |namespace: &str, name: &str| Some((namespace.to_owned(), name.to_owned()));
+    let default = of(&["--enable=argocd", "--argocd-namespace=argocd"]).unwrap().map(|argocd| argocd.account);
+    assert_eq!(default, account("argocd", "cluster-gateway-argocd"));
+    assert_eq!(argocd("deployer").unwrap().map(|argocd| argocd.account), account("argocd", "deployer"));
+    assert_eq!(argocd("fleet/deployer").unwrap().map(|argocd| argocd.account), account("fleet", "deployer"));
+    for wrong in ["a/b/c", "/b", "a/", ""] {
+        assert!(argocd(wrong).unwrap_err().contains("--argocd-service-account="), "{wrong}");
+    }
+    assert!(of(&["--enable=argocd"]).unwrap_err().contains("--argocd-namespace is required"));
+    assert!(of(&["--enable=capi", "--argocd-namespace=argocd"]).unwrap_err().contains("--enable=argocd"));
+    assert_eq!(of(&["--enable=capi"]).unwrap(), None);
 }

@@ -12,23 +12,18 @@ mod watches;
 mod writer;
 
 use std::sync::Arc;
-use std::time::Duration;
 
-use hub::client::{self, HubClientError};
 use net::follow::Complaints;
 use register::cluster_profile::{GROUP, KIND, VERSIONS};
-use register::profile::Way;
 use tokio::time::sleep;
 
 use self::publisher::Publisher;
 use super::Context;
-use crate::args::Config;
+use super::way::{LOOK_AGAIN, changes, way};
 use crate::feed::crd::{self, Presence};
 use crate::sources::Kind;
 
 const PROFILE: Kind = Kind { group: GROUP, name: KIND, plural: "clusterprofiles", versions: VERSIONS, is_custom: true };
-/// Between two looks at how clients reach the gateway: its CA may be another one.
-const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
@@ -59,30 +54,6 @@ pub async fn run(context: Context<'_>) {
             () = crd::leaves(&mut presence) => {}
         }
         context.metrics.profiles.clear();
-    }
-}
-
-/// How clients reach the gateway, as far as flags and files say it now.
-async fn way(config: &Config) -> Result<Way, HubClientError> {
-    let hub = client::address(config.kubeconfig.as_deref()).await?;
-    let gateway = &config.gateway;
-    let ca = match &gateway.ca_file {
-        Some(path) => Some(client::ca_file(path)?),
-        None => hub.ca,
-    };
-    let url = gateway.url.as_deref().unwrap_or(&hub.url).trim_end_matches('/').to_owned();
-    Ok(Way { url, ca })
-}
-
-/// Completes when it is another.
-async fn changes(config: &Config, known: &Way) {
-    loop {
-        sleep(LOOK_AGAIN).await;
-        // What cannot be read now stays as it was.
-        if way(config).await.is_ok_and(|now| now != *known) {
-            tracing::info!("clients reach the gateway in another way now: all ClusterProfiles are rewritten");
-            return;
-        }
     }
 }
 

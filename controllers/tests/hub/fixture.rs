@@ -153,6 +153,7 @@ pub fn prepared() -> Result<Testbed> {
         "cluster/v1beta1/0000_0",
         "cluster/v1beta2/0000_0",
         "work/v1/0000_00",
+        "work/v1alpha1/0000_00",
         "addon/v1alpha1/0000_0",
     ];
     let kubectl = testbed.hub.server.kubectl();

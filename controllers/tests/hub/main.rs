@@ -1,6 +1,7 @@
 //! The controllers on real control planes: a hub with a gateway, and a member.
 
 mod accounts;
+mod argocd;
 mod cluster_api;
 mod contexts;
 mod fixture;
@@ -13,6 +14,7 @@ mod placement;
 mod published;
 mod registration;
 mod removal;
+mod replica_sets;
 mod rights;
 mod stillness;
 
@@ -24,6 +26,7 @@ fn main() -> ExitCode {
     let fixture = Fixture::new(fixture::prepared);
     let trials = [
         accounts::trials(&fixture),
+        argocd::trials(&fixture),
         cluster_api::trials(&fixture),
         contexts::trials(&fixture),
         leaders::trials(&fixture),
@@ -35,6 +38,7 @@ fn main() -> ExitCode {
         registration::trials(&fixture),
         published::trials(&fixture),
         removal::trials(&fixture),
+        replica_sets::trials(&fixture),
         rights::trials(&fixture),
         stillness::trials(&fixture),
     ];

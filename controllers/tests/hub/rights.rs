@@ -14,7 +14,7 @@ use crate::fixture::{
     test, wait_gone, wait_secret,
 };
 
-const NAME: &str = "door-cluster-gateway-controllers";
+pub const NAME: &str = "door-cluster-gateway-controllers";
 const RIGHTS: [&str; 5] = ["ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -117,7 +117,7 @@ fn karmada(testbed: &Testbed) -> Result<()> {
 
 /// The objects with the gateway of the testbed in place of the Service, and without the right to
 /// `without` (resource and verb).
-fn narrowed(testbed: &Testbed, objects: &[Value], without: Option<(&str, &str)>) -> Vec<Value> {
+pub fn narrowed(testbed: &Testbed, objects: &[Value], without: Option<(&str, &str)>) -> Vec<Value> {
     let mut objects = objects.to_vec();
     for object in &mut objects {
         for rule in object.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten() {
@@ -189,13 +189,19 @@ fn profiles(testbed: &Testbed) -> Result<()> {
 }
 
 /// Gives the Lease up, so that the next need not wait for its end.
-fn stop(mut running: Running) -> Result<()> {
+pub fn stop(mut running: Running) -> Result<()> {
     running.controllers.take().context("they run")?.stop()
 }
 
 /// Whether the hub's refusal is in the program's log.
 fn is_refused(testbed: &Testbed, verb: &str, resource: &str) -> Result<bool> {
     Ok(testbed.log()?.replace('\\', "").contains(&format!("cannot {verb} resource \"{resource}\"")))
+}
+
+/// Whether the hub has refused that to the controllers of a place.
+pub fn is_refused_to(testbed: &Testbed, place: &str, verb: &str, resource: &str) -> Result<bool> {
+    let refusal = format!("system:serviceaccount:{place}:{NAME}\" cannot {verb} resource \"{resource}\"");
+    Ok(testbed.log()?.replace('\\', "").contains(&refusal))
 }
 
 fn less(testbed: &Testbed) -> Result<()> {

@@ -9,10 +9,12 @@ use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
 use prometheus_client::registry::Registry;
 use register::cluster_profile::MANAGER;
+use register::profile::Way;
 use tokio::time::timeout;
 
 use self::hub::Hub;
 use super::*;
+use crate::args::Config;
 use crate::events::Events;
 use crate::metrics::Metrics;
 

@@ -4,13 +4,18 @@
 mod status;
 mod works;
 
-pub use self::status::{PlacementRollout, PlacementSummary, SetStatus, Summary, invalid_name, not_found, status};
+pub use self::status::{
+    PlacementRollout, PlacementSummary, SetStatus, Summary, invalid_name, not_found, status, unreadable,
+};
 pub use self::works::{Work, differing, patch, work};
+
+use std::sync::Arc;
 
 use serde::Deserialize;
 use serde_json::{Map, Value as Json};
 
-use crate::fields::{is_ending, text};
+use super::kind::PROGRESSING;
+use crate::fields::{is_ending, list, text};
 use crate::rollout::RolloutStrategy;
 
 /// On each work of a set: `<namespace>.<name>` of the set.
@@ -29,8 +34,10 @@ pub struct ReplicaSet {
     pub is_ending: bool,
     pub labels: Map<String, Json>,
     /// The spec of each work, as it is written.
-    pub template: Json,
+    pub template: Arc<Json>,
     pub placements: Vec<PlacementReference>,
+    /// Why its Placements cannot be read, which are none then: nothing is to be concluded of that.
+    pub unreadable: Option<String>,
     /// Its finalizer stays until its works are gone (`cascadeDeletionPolicy: Foreground`).
     pub waits_for_works: bool,
     pub status: SetStatus,
@@ -46,6 +53,14 @@ pub struct PlacementReference {
 // === impl ReplicaSet ===
 
 impl ReplicaSet {
+    /// Whether a rule of its template makes `Progressing` of whatever object: without one, somebody
+    /// else has to say how far a work is.
+    pub fn has_progressing_rule(&self) -> bool {
+        let is_such = |rule: &Json| text(rule, "/type") == "CEL" && text(rule, "/condition") == PROGRESSING;
+        let configs = list(&self.template, "/manifestConfigs").iter();
+        configs.flat_map(|config| list(config, "/conditionRules")).any(is_such)
+    }
+
     /// The value of [`SET_LABEL`] on its works.
     ///
     /// # Errors
@@ -68,14 +83,20 @@ impl ReplicaSet {
 impl From<Json> for ReplicaSet {
     fn from(object: Json) -> Self {
         let at = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+        let read = Option::<Vec<PlacementReference>>::deserialize(at("/spec/placementRefs"));
+        let (placements, unreadable) = match read {
+            Ok(placements) => (placements.unwrap_or_default(), None),
+            Err(error) => (Vec::new(), Some(format!("placementRefs: {error}"))),
+        };
         Self {
             namespace: text(&object, "/metadata/namespace").to_owned(),
             name: text(&object, "/metadata/name").to_owned(),
             generation: at("/metadata/generation").as_i64().unwrap_or(0),
             is_ending: is_ending(&object),
             labels: at("/metadata/labels").as_object().cloned().unwrap_or_default(),
-            template: at("/spec/manifestWorkTemplate"),
-            placements: serde_json::from_value(at("/spec/placementRefs")).unwrap_or_default(),
+            template: Arc::new(at("/spec/manifestWorkTemplate")),
+            placements,
+            unreadable,
             waits_for_works: text(&object, "/spec/cascadeDeletionPolicy") == "Foreground",
             status: serde_json::from_value(at("/status")).unwrap_or_default(),
         }

@@ -181,6 +181,10 @@ fn rights_to_join(objects: &Objects<'_>) -> Result<()> {
 /// What the controllers may do: write clusters' Secrets and their Lease, tell Events, read sources.
 fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Result<Value> {
     Ok(match (role["kind"].as_str(), rule["resources"][0].as_str()) {
+        // In Argo CD's namespace.
+        (Some("Role"), Some("secrets")) if is_of_argocd(role) => json!(["list", "watch", "create", "patch", "delete"]),
+        (Some("Role"), Some("serviceaccounts")) if !rule["resourceNames"].is_null() => json!(["list", "watch"]),
+        (Some("Role"), Some("serviceaccounts/token")) if !rule["resourceNames"].is_null() => json!(["create"]),
         (Some("Role"), Some("secrets")) => {
             ensure!(case != "placement alone", "placement reads no Secret: {rule}");
             json!(["get", "list", "watch", "create", "patch", "delete"])
@@ -188,17 +192,29 @@ fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Result<Value> {
         (Some("Role"), Some("leases")) if rule["resourceNames"].is_null() => json!(["create"]),
         (Some("Role"), Some("leases")) => json!(["get", "patch"]),
         (Some("Role"), Some("clusterprofiles")) => json!(["list", "watch", "create", "patch", "delete"]),
-        (_, Some("clusterprofiles/status" | "managedserviceaccounts/status" | "placements/status")) => json!(["patch"]),
+        (
+            _,
+            Some(
+                "clusterprofiles/status"
+                | "managedserviceaccounts/status"
+                | "manifestworkreplicasets/status"
+                | "placements/status",
+            ),
+        ) => json!(["patch"]),
         (Some("ClusterRole"), Some("events")) => json!(["create", "patch"]),
         // Of placement: decisions and statuses, and the right to own what it writes.
-        (Some("ClusterRole"), Some("placementdecisions")) => {
+        (Some("ClusterRole"), Some("placementdecisions" | "manifestworks")) => {
             json!(["list", "watch", "create", "patch", "delete"])
         }
         (Some("ClusterRole"), Some("placements/finalizers")) => json!(["update"]),
         (Some("ClusterRole"), Some("leases")) => {
-            ensure!(rule["resourceNames"] == json!(["placement-lock"]), "{rule}");
+            let locks = [json!(["placement-lock"]), json!(["work-manager-lock"])];
+            ensure!(locks.contains(&rule["resourceNames"]), "{rule}");
             json!(["list", "watch"])
         }
+        // Its finalizer.
+        (Some("ClusterRole"), Some("manifestworkreplicasets")) => json!(["list", "watch", "patch"]),
+        (Some("ClusterRole"), Some("managedclusters")) if case.contains("Argo CD") => json!(["list", "watch"]),
         (Some("ClusterRole"), Some("managedserviceaccounts")) => json!(["list", "watch", "patch", "delete"]),
         (Some("ClusterRole"), Some("managedclusteraddons" | "placements")) => json!(["list", "watch"]),
         (Some("ClusterRole"), Some("clustergateways/proxy")) if has_accounts(role) => {
@@ -211,6 +227,11 @@ fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Result<Value> {
         (Some("ClusterRole"), Some(_)) => json!(["get", "list", "watch"]),
         _ => bail!("a right that nobody needs: {role}"),
     })
+}
+
+/// Whether it is the role for Argo CD's Secrets.
+fn is_of_argocd(role: &Value) -> bool {
+    role["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("-argocd"))
 }
 
 /// Whether it is the role that writes tokens of `ManagedServiceAccounts`.

@@ -50,6 +50,9 @@ pub(crate) fn cases() -> Vec<Case> {
             "sources": {"kubeconfig": true, "karmada": true, "kubefed": true, "ocm": true, "clusterProfileImport": true}}))),
         case("placement alone", json!({"controllers": {"enabled": true, "parts": {"placement": true}}})),
         case("placement with policies", controllers(&json!({"parts": {"placement": true}, "neverStandBy": ["placement"]}))),
+        case("fleets of works and Argo CD with policies", controllers(&json!({"parts": {"replicaSets": true, "argocd": true},
+            "neverStandBy": ["replica-sets"], "rolloutNeedsRules": true,
+            "argocd": {"namespace": "default", "serviceAccount": "kube-system/deployer"}}))),
         case("profiles with policies", controllers(&json!({"parts": {"clusterProfile": true}}))),
         case("profiles of a gateway elsewhere", json!({
             "controllers": {"enabled": true, "parts": {"clusterProfile": true}, "clusterProfileNamespaces": ["fleet", "default"],

@@ -57,11 +57,11 @@ pub struct PlacementRollout<'a> {
 }
 
 /// The status of `set` after a run in which its Placements came so far.
-pub fn status(set: &ReplicaSet, rollouts: &[PlacementRollout<'_>], works: &[Work], now: OffsetDateTime) -> SetStatus {
+pub fn status(set: &ReplicaSet, rollouts: &[PlacementRollout<'_>], works: &[&Work], now: OffsetDateTime) -> SetStatus {
     let mut found = SetStatus { conditions: set.status.conditions.clone(), ..SetStatus::default() };
     let (mut selected, mut succeeded) = (0, 0);
     for rollout in rollouts.iter().filter(|rollout| rollout.error.is_none()) {
-        let current = works.iter().filter(|work| work.placement() == rollout.name && work.is_current(set));
+        let current = works.iter().copied().filter(|work| work.placement() == rollout.name && work.is_current);
         let current: Vec<&Work> = current.collect();
         selected += rollout.selected;
         succeeded += current.iter().filter(|work| work.has_succeeded()).count();
@@ -94,6 +94,13 @@ pub fn status(set: &ReplicaSet, rollouts: &[PlacementRollout<'_>], works: &[Work
 pub fn not_found(set: &ReplicaSet, now: OffsetDateTime) -> SetStatus {
     let mut found = set.status.clone();
     found.put(VERIFIED, "PlacementDecisionNotFound", "", now);
+    found
+}
+
+/// The status where the set cannot be read: nothing is done.
+pub fn unreadable(set: &ReplicaSet, why: &str, now: OffsetDateTime) -> SetStatus {
+    let mut found = set.status.clone();
+    found.put(VERIFIED, "NotAsExpected", why, now);
     found
 }
 

@@ -24,11 +24,15 @@ fn on_hub(cluster: &str, data: &str, conditions: &[(&str, &str)]) -> Work {
         .iter()
         .map(|(kind, status)| json!({"type": kind, "status": status, "observedGeneration": 2, "lastTransitionTime": "2026-03-01T11:00:00Z"}))
         .collect();
-    Work::from(
+    let spec = template(data);
+    let is_current = !differing(&spec, &set().template);
+    Work::read(
         &json!({"metadata": {"namespace": cluster, "name": format!("app-{cluster}"), "generation": 2, "uid": "u",
         "resourceVersion": "7",
         "labels": {SET_LABEL: "team.app", PLACEMENT_LABEL: "p", "own": "x"}},
-        "spec": template(data), "status": {"conditions": conditions}}),
+        "status": {"conditions": conditions}}),
+        Arc::new(spec),
+        is_current,
     )
 }
 
@@ -74,16 +78,18 @@ fn only_what_differs_is_patched() {
     assert_eq!(patch(&known, &wanted), None);
     known.labels.insert("others".into(), json!("y"));
     assert_eq!(patch(&known, &wanted), None);
-    known.spec["executor"] = json!({"subject": {}});
-    known.spec["workload"]["manifests"][0]["data"]["a"] = json!("0");
+    let spec = Arc::make_mut(&mut known.spec);
+    spec["executor"] = json!({"subject": {}});
+    spec["workload"]["manifests"][0]["data"]["a"] = json!("0");
     let found = patch(&known, &wanted).unwrap();
     assert_eq!(
         found,
         json!({"metadata": {"uid": "u", "resourceVersion": "7", "labels": wanted["metadata"]["labels"]}, "spec": {"executor": null, "workload": template("1")["workload"]}})
     );
     let mut same = on_hub("c1", "1", &[]);
-    same.spec["workload"]["manifests"][0]["metadata"] = json!({"creationTimestamp": null});
-    same.spec["manifestConfigs"] = json!(null);
+    let spec = Arc::make_mut(&mut same.spec);
+    spec["workload"]["manifests"][0]["metadata"] = json!({"creationTimestamp": null});
+    spec["manifestConfigs"] = json!(null);
     assert_eq!(patch(&same, &wanted), None);
     let policy = |selector: Json| json!({"workload": {"manifests": [{"spec": {"namespaceSelector": selector}}]}});
     assert!(differing(&policy(json!({})), &policy(Json::Null)));
@@ -91,9 +97,8 @@ fn only_what_differs_is_patched() {
 
 #[test]
 fn only_works_with_the_template_have_a_state() {
-    let set = set();
     let done = on_hub("c1", "1", &[("Applied", "True"), ("Progressing", "False")]);
-    assert!(done.is_current(&set) && !on_hub("c1", "0", &[]).is_current(&set));
+    assert!(done.is_current && !on_hub("c1", "0", &[]).is_current);
     let existing = done.existing();
     assert_eq!((existing.cluster, existing.state), ("c1", State::Succeeded));
     assert_eq!(existing.since, Some(now() - time::Duration::HOUR));
@@ -105,21 +110,24 @@ fn the_status_counts_works_and_says_how_far_they_are() {
     let set = set();
     let done =
         |cluster: &str| on_hub(cluster, "1", &[("Applied", "True"), ("Available", "True"), ("Progressing", "False")]);
-    let found = status(&set, &[rollout(2, 2)], &[done("c1"), done("c2")], now());
+    let found = status(&set, &[rollout(2, 2)], &[&done("c1"), &done("c2")], now());
     assert_eq!(reasons(&found), ["AsExpected", "Complete", "AsExpected"]);
     let counts = Summary { total: 2, applied: 2, available: 2, ..Summary::default() };
     assert_eq!((found.summary, found.placement_summary[0].summary), (counts, counts));
     assert_eq!(found.placement_summary[0].available_decision_groups, "1 (2 / 2 clusters applied)");
 
     let busy = on_hub("c2", "1", &[("Applied", "True"), ("Progressing", "True")]);
-    let found = status(&set, &[rollout(2, 2)], &[done("c1"), busy.clone()], now());
+    let found = status(&set, &[rollout(2, 2)], &[&done("c1"), &busy], now());
     assert_eq!(reasons(&found), ["AsExpected", "Progressing", "Processing"]);
     let failed = on_hub("c2", "1", &[("Applied", "True"), ("Progressing", "True"), ("Degraded", "True")]);
-    let found = status(&set, &[rollout(2, 2)], &[done("c1"), failed], now());
+    let found = status(&set, &[rollout(2, 2)], &[&done("c1"), &failed], now());
     assert_eq!((reasons(&found)[2].as_str(), found.summary.degraded), ("NotAsExpected", 1));
     // Of another template, of another Placement, and ending: none of these counts.
     let others = [on_hub("c2", "0", &[("Applied", "True")]), Work { is_ending: true, ..busy }];
-    assert_eq!(status(&set, &[rollout(2, 1)], &others, now()).summary, Summary { total: 1, ..Summary::default() });
+    assert_eq!(
+        status(&set, &[rollout(2, 1)], &[&others[0], &others[1]], now()).summary,
+        Summary { total: 1, ..Summary::default() }
+    );
 }
 
 #[test]
@@ -132,4 +140,28 @@ fn nothing_chosen_is_told() {
     let found = status(&set(), &[broken], &[], now());
     assert_eq!(reasons(&found), ["NotAsExpected", "Progressing", "NotAsExpected"]);
     assert_eq!(found.conditions[0].message, "maxConcurrency: x");
+}
+
+#[test]
+fn placements_that_cannot_be_read_are_not_none() {
+    let group = json!({"type": "Progressive", "progressive": {"mandatoryDecisionGroups": [{"groupIndex": -1}]}});
+    let set = ReplicaSet::from(json!({"metadata": {"namespace": "team", "name": "app"},
+        "spec": {"placementRefs": [{"name": "p", "rolloutStrategy": group}]}}));
+    let why = set.unreadable.clone().unwrap_or_default();
+    assert!(set.placements.is_empty() && why.starts_with("placementRefs: "), "{why}");
+    let found = unreadable(&set, &why, now());
+    assert_eq!((reasons(&found)[0].as_str(), found.conditions[0].message.as_str()), ("NotAsExpected", why.as_str()));
+    let none = ReplicaSet::from(json!({"metadata": {"namespace": "team", "name": "app"}, "spec": {}}));
+    assert_eq!((none.placements.len(), none.unreadable), (0, None));
+}
+
+#[test]
+fn a_rule_of_the_template_may_say_how_far_a_work_is() {
+    let with = |kind: &str, condition: &str| {
+        let rule = json!({"type": kind, "condition": condition});
+        let template = json!({"manifestConfigs": [{"conditionRules": [rule]}]});
+        ReplicaSet { template: Arc::new(template), ..set() }.has_progressing_rule()
+    };
+    assert!(with("CEL", "Progressing") && !with("CEL", "Complete") && !with("WellKnownConditions", "Progressing"));
+    assert!(!set().has_progressing_rule());
 }

@@ -1,5 +1,7 @@
 //! The works of a set.
 
+use std::sync::Arc;
+
 use serde_json::{Map, Value as Json, json};
 
 use super::{PLACEMENT_LABEL, ReplicaSet, SET_LABEL};
@@ -19,9 +21,15 @@ pub struct Work {
     pub uid: String,
     pub resource_version: String,
     pub generation: i64,
+    /// When it was created, in RFC 3339 and UTC: texts that sort as the moments do.
+    pub created: String,
     pub is_ending: bool,
     pub labels: Map<String, Json>,
-    pub spec: Json,
+    /// Works of one set may share it.
+    pub spec: Arc<Json>,
+    /// Whether that is its set's template, as far as it counts ([`differing`]). Only then it has a
+    /// state.
+    pub is_current: bool,
     pub conditions: Vec<Condition>,
 }
 
@@ -39,7 +47,7 @@ pub fn work(set: &ReplicaSet, key: &str, placement: &str, cluster: &str, name: O
         "apiVersion": format!("{GROUP}/v1"),
         "kind": "ManifestWork",
         "metadata": metadata,
-        "spec": set.template,
+        "spec": *set.template,
     })
 }
 
@@ -76,7 +84,7 @@ pub fn patch(known: &Work, wanted: &Json) -> Option<Json> {
     if is_labelled && !differing(&known.spec, spec) {
         return None;
     }
-    let mut patch = merge_patch(&json!({"spec": known.spec}), &json!({"spec": spec}));
+    let mut patch = merge_patch(&json!({"spec": *known.spec}), &json!({"spec": spec}));
     if let Some(entries) = patch.as_object_mut() {
         let metadata = json!({"uid": known.uid, "resourceVersion": known.resource_version, "labels": labels});
         entries.insert("metadata".to_owned(), metadata);
@@ -108,14 +116,29 @@ fn merge_patch(before: &Json, after: &Json) -> Json {
 // === impl Work ===
 
 impl Work {
+    /// Reads all but its spec, which its set's other works may have too.
+    pub fn read(object: &Json, spec: Arc<Json>, is_current: bool) -> Self {
+        let at = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
+        Self {
+            cluster: text(object, "/metadata/namespace").to_owned(),
+            name: text(object, "/metadata/name").to_owned(),
+            uid: text(object, "/metadata/uid").to_owned(),
+            resource_version: text(object, "/metadata/resourceVersion").to_owned(),
+            generation: at("/metadata/generation").as_i64().unwrap_or(0),
+            created: text(object, "/metadata/creationTimestamp").to_owned(),
+            is_ending: is_ending(object),
+            labels: fields::texts(object, "/metadata/labels")
+                .map(|(key, value)| (key.to_owned(), value.into()))
+                .collect(),
+            spec,
+            is_current,
+            conditions: serde_json::from_value(at("/status/conditions")).unwrap_or_default(),
+        }
+    }
+
     /// Which of the set's Placements it is for.
     pub fn placement(&self) -> &str {
         self.labels.get(PLACEMENT_LABEL).and_then(Json::as_str).unwrap_or_default()
-    }
-
-    /// Whether it has the set's template. Only then it has a state.
-    pub fn is_current(&self, set: &ReplicaSet) -> bool {
-        !differing(&self.spec, &set.template)
     }
 
     /// How far it is with the template.
@@ -126,24 +149,5 @@ impl Work {
 
     pub(super) fn has_succeeded(&self) -> bool {
         self.existing().state == State::Succeeded
-    }
-}
-
-impl From<&Json> for Work {
-    fn from(object: &Json) -> Self {
-        let at = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
-        Self {
-            cluster: text(object, "/metadata/namespace").to_owned(),
-            name: text(object, "/metadata/name").to_owned(),
-            uid: text(object, "/metadata/uid").to_owned(),
-            resource_version: text(object, "/metadata/resourceVersion").to_owned(),
-            generation: at("/metadata/generation").as_i64().unwrap_or(0),
-            is_ending: is_ending(object),
-            labels: fields::texts(object, "/metadata/labels")
-                .map(|(key, value)| (key.to_owned(), value.into()))
-                .collect(),
-            spec: at("/spec"),
-            conditions: serde_json::from_value(at("/status/conditions")).unwrap_or_default(),
-        }
     }
 }

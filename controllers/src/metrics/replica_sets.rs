@@ -1,0 +1,93 @@
+//! `cluster_gateway_replica_sets_*`: of the `ManifestWorkReplicaSets` that this replica keeps.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::registry::Registry;
+
+use super::Operation;
+use super::tally::Tally;
+use crate::wakes::Key;
+
+const PREFIX: &str = "cluster_gateway_replica_sets";
+
+/// Clones share their values.
+#[derive(Debug, Clone)]
+pub struct ReplicaSets {
+    states: Tally<Key, OfSetState>,
+    writes: Family<OfSetWrite, Counter>,
+}
+
+/// What became of a set.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetState {
+    /// All clusters have succeeded with the template.
+    Complete,
+    Progressing,
+    /// Too many clusters have failed: nobody new gets the template.
+    Stopped,
+    /// Its conditions say what is wrong with it.
+    Invalid,
+}
+
+/// What is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SetObject {
+    Work,
+    /// Its finalizer or status.
+    Set,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfSetState {
+    state: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfSetWrite {
+    object: &'static str,
+    operation: &'static str,
+}
+
+// === impl ReplicaSets ===
+
+impl ReplicaSets {
+    pub fn register(registry: &mut Registry) -> Self {
+        let sets = Self { states: Tally::default(), writes: Family::default() };
+        let name = |name: &str| format!("{PREFIX}_{name}");
+        registry.register(name("sets"), "ManifestWorkReplicaSets, by how far they are", sets.states.family());
+        registry.register(
+            name("writes"),
+            "Writes of ManifestWorks, and of ManifestWorkReplicaSets' finalizers and statuses",
+            sets.writes.clone(),
+        );
+        sets
+    }
+
+    pub fn settle(&self, key: &Key, state: SetState) {
+        let state = match state {
+            SetState::Complete => "complete",
+            SetState::Progressing => "progressing",
+            SetState::Stopped => "stopped",
+            SetState::Invalid => "invalid",
+        };
+        self.states.put(key.clone(), &OfSetState { state });
+    }
+
+    pub fn wrote(&self, object: SetObject, operation: Operation) {
+        let object = match object {
+            SetObject::Work => "work",
+            SetObject::Set => "set",
+        };
+        self.writes.get_or_create(&OfSetWrite { object, operation: operation.as_str() }).inc();
+    }
+
+    pub fn forget(&self, key: &Key) {
+        self.states.forget(key);
+    }
+
+    /// Another replica keeps them, or nobody.
+    pub fn clear(&self) {
+        self.states.clear();
+    }
+}

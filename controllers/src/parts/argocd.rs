@@ -1,0 +1,97 @@
+//! Publishes a cluster Secret for Argo CD of each accepted `ManagedCluster`: its server is the
+//! gateway's path of the cluster, and its credential a token of a `ServiceAccount` of the hub.
+//!
+//! Argo CD has no credential of any member by that: what it may do is for the hub to say. The
+//! format is that of Argo CD's declarative set-up (`docs/operator-manual/declarative-setup.md`).
+
+mod publisher;
+mod removal;
+mod secret;
+mod state;
+mod token;
+mod watches;
+
+use std::sync::Arc;
+
+use kube::Api;
+use kube::runtime::reflector::store::Writer;
+use net::follow::Complaints;
+use register::profile::Way;
+use tokio::sync::watch;
+use tokio::time::sleep;
+
+use self::publisher::Publisher;
+use self::state::State;
+use self::token::Keeper;
+use super::hub::Hub;
+use super::way::{LOOK_AGAIN, changes, way};
+use super::{Context, worker};
+use crate::args::{Argocd, PartName};
+use crate::metrics::Metrics;
+use crate::wakes::Wakes;
+
+/// As `--enable` and metrics name it.
+const NAME: &str = PartName::Argocd.as_str();
+
+/// Runs until it is dropped.
+pub async fn run(context: Context<'_>) {
+    let Some(argocd) = &context.config.argocd else { return };
+    let mut complaints = Complaints::default();
+    loop {
+        match way(context.config).await {
+            Ok(way) => {
+                complaints.clear();
+                tokio::select! {
+                    () = work(&context, argocd, way.clone()) => {}
+                    () = changes(context.config, &way) => {}
+                }
+            }
+            Err(error) => {
+                if let Some(reason) = complaints.new_cause(&error) {
+                    tracing::error!(
+                        reason,
+                        "no Secret for Argo CD is written: nothing says how the gateway is reached"
+                    );
+                }
+                sleep(LOOK_AGAIN).await;
+            }
+        }
+    }
+}
+
+/// Everything that writes. Never ends.
+async fn work(context: &Context<'_>, argocd: &Argocd, way: Way) {
+    let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
+    let wakes = Wakes::default();
+    let state = Arc::new(State::new(context.config.source_removal_limit, argocd));
+    let writer = Writer::new(watches::resource());
+    let store = writer.as_reader();
+    let publisher = Arc::new(Publisher {
+        secrets: Api::namespaced(hub.client.clone(), &argocd.namespace),
+        hub: hub.clone(),
+        way,
+        state: Arc::clone(&state),
+        events: context.events.clone(),
+        metrics: context.metrics.clone(),
+        tries: worker::Tries::default(),
+    });
+    let (uid, account) = watch::channel(None);
+    let keeper = Keeper { hub, argocd, state: &state, metrics: &context.metrics, wakes: &wakes };
+    let queue = async {
+        state.listed().await;
+        let publish = worker::run(Arc::clone(&publisher), wakes.clone(), store, watches::resource());
+        tokio::join!(keeper.keep(account), removal::run(&publisher), publish);
+    };
+    // It ends by being dropped.
+    let _counted = Counted(&context.metrics);
+    tokio::join!(watches::follow(&publisher, &wakes, writer), watches::follow_account(argocd, &publisher, uid), queue);
+}
+
+/// Secrets count while this replica keeps them.
+struct Counted<'a>(&'a Metrics);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.argocd.clear();
+    }
+}

@@ -1,0 +1,152 @@
+//! The watches, and what they put into the queue.
+
+use std::collections::HashSet;
+use std::pin::pin;
+
+use futures_util::StreamExt as _;
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::{ApiResource, DynamicObject};
+use kube::core::PartialObjectMeta;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, ResourceExt as _};
+use serde_json::Value;
+use tokio::sync::watch;
+
+use super::publisher::Publisher;
+use super::secret::{CLUSTER_LABEL, Held};
+use super::state::List;
+use crate::args::Argocd;
+use crate::parts::hub;
+use crate::parts::watched;
+use crate::parts::worker::Worker as _;
+use crate::sources::Kind;
+use crate::wakes::Wakes;
+
+pub const CLUSTERS: Kind = Kind {
+    group: placement::objects::GROUP,
+    name: "ManagedCluster",
+    plural: "managedclusters",
+    versions: &["v1"],
+    is_custom: true,
+};
+
+pub fn resource() -> ApiResource {
+    hub::resource(CLUSTERS.group, CLUSTERS.versions[0], CLUSTERS.name, CLUSTERS.plural)
+}
+
+/// Follows clusters and their Secrets. Never ends.
+pub async fn follow(publisher: &Publisher, wakes: &Wakes, mut writer: Writer<DynamicObject>) {
+    let config = watcher::Config::default().page_size(watched::PAGE);
+    let mut known = HashSet::new();
+    let take = |event: Event<DynamicObject>| take_cluster(publisher, wakes, (&mut writer, &mut known), event);
+    let clusters = watched::follow(&CLUSTERS, publisher.hub.client.clone(), config, take);
+    tokio::join!(clusters, follow_secrets(publisher, wakes));
+}
+
+fn take_cluster(
+    publisher: &Publisher,
+    wakes: &Wakes,
+    (writer, known): (&mut Writer<DynamicObject>, &mut HashSet<String>),
+    event: Event<DynamicObject>,
+) {
+    let state = &publisher.state;
+    let put = |cluster: &DynamicObject| {
+        state.put_cluster(&cluster.name_any(), cluster.data["spec"]["hubAcceptsClient"] == true);
+        cluster.name_any()
+    };
+    let gone = |name: &str| {
+        state.remove_cluster(name);
+        publisher.tries().forget("", name);
+    };
+    let (mut woken, mut is_listed) = (None, false);
+    match &event {
+        Event::Init | Event::InitDone => is_listed = matches!(event, Event::InitDone),
+        Event::InitApply(cluster) | Event::Apply(cluster) => woken = Some(put(cluster)),
+        Event::Delete(cluster) => gone(&cluster.name_any()),
+    }
+    writer.apply_watcher_event(&event.modify(prune));
+    if is_listed {
+        let listed: HashSet<String> = writer.as_reader().state().iter().map(|cluster| cluster.name_any()).collect();
+        known.difference(&listed).for_each(|name| gone(name));
+        *known = listed;
+        state.was_listed(List::Clusters);
+    }
+    if let Some(name) = woken {
+        wakes.push("", &name);
+        known.insert(name);
+    }
+}
+
+async fn follow_secrets(publisher: &Publisher, wakes: &Wakes) {
+    let config = watcher::Config::default().page_size(watched::PAGE).labels(CLUSTER_LABEL);
+    let mut events = pin!(watcher::watcher(publisher.secrets.clone(), config).default_backoff());
+    let state = &publisher.state;
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Init) => state.begin_secrets(),
+            Ok(Event::InitApply(secret) | Event::Apply(secret)) => {
+                if let Some((cluster, held)) = Held::read(&secret) {
+                    wakes.push("", &cluster);
+                    state.put_secret(cluster, held);
+                }
+            }
+            Ok(Event::InitDone) => {
+                state.end_secrets();
+                state.was_listed(List::Secrets);
+                state.clusters().iter().for_each(|cluster| wakes.push("", cluster));
+            }
+            Ok(Event::Delete(secret)) => {
+                if let Some((cluster, _)) = Held::read(&secret) {
+                    state.remove_secret(&cluster);
+                    wakes.push("", &cluster);
+                }
+            }
+            Err(error) => tracing::warn!(%error, "cannot watch the Secrets in Argo CD's namespace"),
+        }
+    }
+}
+
+/// Tells the UID of the ServiceAccount, and none while there is no such. Never ends.
+pub async fn follow_account(argocd: &Argocd, publisher: &Publisher, uid: watch::Sender<Option<String>>) {
+    let (namespace, name) = &argocd.account;
+    let api: Api<PartialObjectMeta<ServiceAccount>> = Api::namespaced(publisher.hub.client.clone(), namespace);
+    let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let mut events = pin!(watcher::watcher(api, only).default_backoff());
+    let mut listed = None;
+    while let Some(event) = events.next().await {
+        let known = match event {
+            Ok(Event::Init) => {
+                listed = None;
+                continue;
+            }
+            Ok(Event::InitApply(account)) => {
+                listed = account.uid();
+                continue;
+            }
+            Ok(Event::InitDone) => listed.take(),
+            Ok(Event::Apply(account)) => account.uid(),
+            Ok(Event::Delete(_)) => None,
+            Err(error) => {
+                tracing::warn!(%error, namespace, name, "cannot watch the ServiceAccount that Argo CD comes as");
+                continue;
+            }
+        };
+        if known.is_none() {
+            tracing::warn!(namespace, name, "the ServiceAccount that Argo CD comes as is not there: create it");
+        }
+        uid.send_if_modified(|before| {
+            let is_news = *before != known;
+            *before = known;
+            is_news
+        });
+    }
+}
+
+/// Of a cluster, the queue needs no more than what it is called.
+fn prune(cluster: &mut DynamicObject) {
+    cluster.managed_fields_mut().clear();
+    cluster.annotations_mut().clear();
+    cluster.data = Value::Null;
+}

@@ -1,0 +1,123 @@
+//! Keeps a `ManifestWork` for each cluster that the Placements of a `ManifestWorkReplicaSet`
+//! choose, as Open Cluster Management's controller does, standing in for it.
+//!
+//! Whose turn it is, and what a set's status says, is decided in the crate `delivery`; here it
+//! meets the hub. Members are not reached: whoever applies works says in their statuses how far
+//! they are. While upstream's controller runs, none of this does.
+
+mod deployer;
+mod kinds;
+mod plan;
+mod told;
+mod watches;
+mod world;
+mod writes;
+
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use k8s_openapi::api::core::v1::ObjectReference;
+use kube::runtime::reflector::store::Writer;
+use parking_lot::RwLock;
+use tokio::sync::watch;
+
+use self::deployer::Deployer;
+use self::kinds::Of;
+use self::world::World;
+use super::hub::Hub;
+use super::rivals::{Rival, Rivals};
+use super::{Context, rivals, watched, worker};
+use crate::args::PartName;
+use crate::events::Reason;
+use crate::metrics::Metrics;
+use crate::wakes::Wakes;
+
+/// In `/readyz`: upstream's controller runs.
+pub const RIVAL: &str = "replica-sets-rival";
+/// In `/readyz`: a kind was not listed yet. The log has which.
+pub const UNLISTED: &str = "replica-sets-unlisted";
+/// As `--enable` and metrics name it.
+const NAME: &str = PartName::ReplicaSets.as_str();
+
+/// Upstream's work manager. An installation may have any namespace, and its Lease is there.
+const THEIRS: Rival = Rival { lease: "work-manager-lock", may_be_theirs: |_| true, reason: RIVAL };
+
+/// What the watches tell the queue.
+struct Shared {
+    hub: Hub,
+    world: Arc<RwLock<World>>,
+    wakes: Wakes,
+    /// Whether each kind was listed, by [`Of::index`].
+    listed: [watch::Sender<bool>; Of::ALL.len()],
+}
+
+/// Runs until it is dropped.
+pub async fn run(context: Context<'_>) {
+    if context.config.never_stand_by.contains(&PartName::ReplicaSets) {
+        context.metrics.stands_by(NAME, false);
+        return work(&context).await;
+    }
+    let told = |rivals: &Rivals| tell(&context, rivals);
+    rivals::while_alone(&context.hub, &THEIRS, &context.readiness, told, || work(&context)).await;
+}
+
+fn tell(context: &Context<'_>, rivals: &Rivals) {
+    context.metrics.stands_by(NAME, *rivals != Rivals::None);
+    match rivals {
+        Rivals::Unknown => {}
+        Rivals::None => tracing::info!("replica-sets keeps the works of ManifestWorkReplicaSets"),
+        Rivals::Alive { namespace, holder } => {
+            let note = format!(
+                "another controller of ManifestWorkReplicaSets runs ({holder}): replica-sets stands by until this \
+                 Lease ends; stop that one, disable this part, or set --never-stand-by={NAME}"
+            );
+            tracing::warn!(namespace, lease = THEIRS.lease, note);
+            let lease = ObjectReference {
+                api_version: Some("coordination.k8s.io/v1".to_owned()),
+                kind: Some("Lease".to_owned()),
+                namespace: Some(namespace.clone()),
+                name: Some(THEIRS.lease.to_owned()),
+                ..ObjectReference::default()
+            };
+            context.events.tell(lease, Reason::StandingBy, note);
+        }
+    }
+}
+
+/// Everything that writes. Never ends.
+async fn work(context: &Context<'_>) {
+    let shared = Shared {
+        hub: Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) },
+        world: Arc::new(RwLock::new(World::new(context.config.rollout_needs_rules))),
+        wakes: Wakes::default(),
+        listed: std::array::from_fn(|_| watch::Sender::new(false)),
+    };
+    let writer = Writer::new(Of::Set.resource());
+    let store = writer.as_reader();
+    let deployer = Arc::new(Deployer {
+        hub: shared.hub.clone(),
+        world: Arc::clone(&shared.world),
+        events: context.events.clone(),
+        metrics: context.metrics.clone(),
+        tries: worker::Tries::default(),
+    });
+    let queue = async {
+        // Without them, works would be taken away that are to stay.
+        let all =
+            Of::ALL.map(|of| watched::listed(&shared.listed[of.index()], of.kind(), &context.readiness, UNLISTED));
+        join_all(all).await;
+        worker::run(Arc::clone(&deployer), shared.wakes.clone(), store, Of::Set.resource()).await;
+    };
+    // It ends by being dropped.
+    let _counted = Counted(&context.metrics);
+    tokio::join!(watches::follow(&shared, &deployer, writer), queue);
+}
+
+/// Sets count while this replica keeps their works.
+struct Counted<'a>(&'a Metrics);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.replica_sets.clear();
+    }
+}

@@ -1,0 +1,242 @@
+//! Works on sets, one by one: removes and writes works, then tells how far it is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::stream::{self, StreamExt as _};
+use kube::Resource as _;
+use kube::api::DynamicObject;
+use kube::runtime::controller::Action;
+use parking_lot::RwLock;
+use time::OffsetDateTime;
+
+use super::NAME;
+use super::kinds::Of;
+use super::plan::{Due, Plan, Refusal, Step, Surplus, step};
+use super::told::{self, Told};
+use super::world::World;
+use crate::events::{Events, Reason};
+use crate::metrics::Metrics;
+use crate::parts::hub::{CallError, Hub};
+use crate::parts::worker::{Failure, Tries, Worker, key};
+use crate::wakes::Key;
+
+/// Works of one set that are written at a time.
+const AT_ONCE: usize = 8;
+/// Between two writes of a set's status: a thousand works may tell of themselves within one.
+const PAUSE: Duration = Duration::from_secs(1);
+/// Works that stay because decisions may be incomplete are told of after this.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// After a moment at which something ends.
+const LATER: Duration = Duration::from_millis(5);
+/// Works that failed, and shared clusters, that an Event tells of.
+const TOLD: usize = 3;
+
+pub struct Deployer {
+    pub hub: Hub,
+    pub world: Arc<RwLock<World>>,
+    pub events: Events,
+    pub metrics: Metrics,
+    pub tries: Tries,
+}
+
+/// What became of several writes.
+#[derive(Default)]
+pub struct Outcome {
+    /// Of what was tried: cluster, and why.
+    pub failed: Vec<(String, CallError)>,
+    pub tried: usize,
+}
+
+// === impl Worker ===
+
+impl Worker for Deployer {
+    const KIND: &'static str = "ManifestWorkReplicaSet";
+
+    async fn work(&self, object: &DynamicObject) -> Result<Action, Failure> {
+        let key = key(object);
+        let done = self.settle(object, &key).await;
+        // One that went meanwhile is not tried again.
+        if done.is_err() && self.world.read().set(&key).is_none() {
+            return Ok(Action::await_change());
+        }
+        if done.as_ref().is_err_and(|failure| !failure.is_conflict() || self.tries.is_contested(&key)) {
+            self.metrics.failed(NAME);
+        }
+        done
+    }
+
+    fn tries(&self) -> &Tries {
+        &self.tries
+    }
+}
+
+// === impl Deployer ===
+
+impl Deployer {
+    /// A set is gone.
+    pub fn forget(&self, key: &Key) {
+        self.tries.forget(&key.0, &key.1);
+        self.metrics.replica_sets.forget(key);
+    }
+
+    async fn settle(&self, object: &DynamicObject, key: &Key) -> Result<Action, Failure> {
+        let mut next = self.step(key);
+        if let Step::Begin(finalizers) = &next {
+            self.write_finalizers(key, finalizers).await?;
+            next = self.step(key);
+        }
+        match next {
+            Step::Rest | Step::Begin(_) => Ok(Action::await_change()),
+            Step::End { surplus, release } => {
+                self.write(object, key, &surplus, &[]).await.into_result()?;
+                if let Some(finalizers) = release {
+                    self.write_finalizers(key, &finalizers).await?;
+                }
+                Ok(Action::await_change())
+            }
+            Step::Refuse(refusal) => self.refuse(key, &refusal).await,
+            Step::Deploy(plan) => self.deploy(object, key, plan).await,
+        }
+    }
+
+    fn step(&self, key: &Key) -> Step {
+        step(&self.world.read(), key, moment())
+    }
+
+    async fn refuse(&self, key: &Key, refusal: &Refusal) -> Result<Action, Failure> {
+        let told = told::of_refusal(&self.world.read(), key, refusal, moment());
+        self.tell(key, told).await.map(at)
+    }
+
+    async fn deploy(&self, object: &DynamicObject, key: &Key, plan: Plan) -> Result<Action, Failure> {
+        self.warn(object, &plan);
+        let held = self.held(object, key, plan.is_held);
+        let outcome = self.write(object, key, &plan.surplus, &plan.due).await;
+        if outcome.failed.iter().any(|(_, error)| error.concerns_all()) {
+            outcome.into_result()?;
+            return Ok(Action::await_change());
+        }
+        let told = told::of_plan(&self.world.read(), key, &plan, moment());
+        let paused = self.tell(key, told).await;
+        outcome.into_result()?;
+        Ok(at([plan.again, held, paused?].into_iter().flatten().min()))
+    }
+
+    /// Writes what differs. One that fails stops no other, unless the hub takes none.
+    async fn write(&self, object: &DynamicObject, key: &Key, surplus: &[Surplus], due: &[Due]) -> Outcome {
+        let mut outcome = Outcome::default();
+        let removals = surplus.iter().map(|one| async move { (one.cluster.clone(), self.remove(key, one).await) });
+        outcome.collect(removals.collect()).await;
+        let writes = due.iter().map(|one| async move { (one.cluster.clone(), self.put(key, one).await) });
+        outcome.collect(writes.collect()).await;
+        self.tell_failures(object, key, &outcome);
+        outcome
+    }
+
+    /// Writes the status, if it says something new: at once, or when it may be written again.
+    async fn tell(&self, key: &Key, told: Option<Told>) -> Result<Option<OffsetDateTime>, Failure> {
+        let Some(told) = told else { return Ok(None) };
+        self.metrics.replica_sets.settle(key, told.state);
+        if !told.is_news {
+            return Ok(None);
+        }
+        let now = moment();
+        let last = self.world.read().set(key).and_then(|known| known.told_at);
+        // A clock that was set back is nothing to wait for.
+        if let Some(end) = last.map(|last| last + PAUSE).filter(|end| (now..now + PAUSE).contains(end)) {
+            return Ok(Some(end));
+        }
+        self.write_status(key, &told).await?;
+        Ok(None)
+    }
+
+    fn warn(&self, object: &DynamicObject, plan: &Plan) {
+        if plan.shared.is_empty() {
+            return;
+        }
+        let names: Vec<&str> = plan.shared.iter().take(TOLD).map(String::as_str).collect();
+        let note = format!(
+            "several of its Placements choose {}{}: each has a work there, with the same objects; let one Placement \
+             choose a cluster",
+            names.join(", "),
+            if plan.shared.len() > TOLD { " and others" } else { "" }
+        );
+        self.event(object, Reason::PlacementsOverlap, note);
+    }
+
+    /// When to look again because works stay; it is told once that lasts.
+    fn held(&self, object: &DynamicObject, key: &Key, is_held: bool) -> Option<OffsetDateTime> {
+        let now = moment();
+        let since = {
+            let mut world = self.world.write();
+            let known = world.set_mut(key)?;
+            known.held_since = is_held.then(|| known.held_since.unwrap_or(now));
+            known.held_since?
+        };
+        if now < since + PATIENCE {
+            return Some(since + PATIENCE);
+        }
+        let note = "decisions name fewer clusters than their Placement counts (status.numberOfSelectedClusters): no \
+                    work is removed before they agree; see why decisions are missing";
+        self.event(object, Reason::RemovalHeld, note.to_owned());
+        None
+    }
+
+    fn tell_failures(&self, object: &DynamicObject, key: &Key, outcome: &Outcome) {
+        let failed = outcome.failed.iter().filter(|(_, error)| !error.is_conflict() && !error.concerns_all());
+        let texts: Vec<String> = failed.map(|(cluster, error)| format!("cluster {cluster}: {error}")).collect();
+        for text in &texts {
+            tracing::warn!(namespace = key.0, set = key.1, "a work was not written: {text}");
+        }
+        if !texts.is_empty() {
+            let told = texts[..texts.len().min(TOLD)].join("; ");
+            let note = format!("{} of {} works could not be written: {told}", texts.len(), outcome.tried);
+            self.event(object, Reason::WorksFailed, note);
+        }
+    }
+
+    fn event(&self, object: &DynamicObject, reason: Reason, note: String) {
+        self.events.tell(object.object_ref(&Of::Set.resource()), reason, note);
+    }
+}
+
+// === impl Outcome ===
+
+impl Outcome {
+    async fn collect<F>(&mut self, calls: Vec<F>)
+    where
+        F: Future<Output = (String, Result<(), CallError>)>,
+    {
+        let mut done = stream::iter(calls).buffer_unordered(AT_ONCE);
+        while let Some((cluster, result)) = done.next().await {
+            self.tried += 1;
+            if let Err(error) = result {
+                let concerns_all = error.concerns_all();
+                self.failed.push((cluster, error));
+                // Each of the rest would wait in vain.
+                if concerns_all {
+                    return;
+                }
+            }
+        }
+    }
+
+    /// The failure that says most: others may be about to be told by the watch.
+    fn into_result(self) -> Result<(), Failure> {
+        let worst = self.failed.into_iter().min_by_key(|(_, error)| error.is_conflict());
+        worst.map_or(Ok(()), |(_, error)| Err(Failure::Call(error)))
+    }
+}
+
+/// The time now. The world has no clock.
+pub fn moment() -> OffsetDateTime {
+    OffsetDateTime::now_utc()
+}
+
+/// Looks again then, if there is such a moment.
+fn at(end: Option<OffsetDateTime>) -> Action {
+    let Some(end) = end else { return Action::await_change() };
+    let wait = Duration::try_from(end - moment()).unwrap_or_default();
+    Action::requeue(wait.saturating_add(LATER))
+}

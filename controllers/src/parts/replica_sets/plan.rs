@@ -1,0 +1,241 @@
+//! What is to be done for a set now. No IO and no clock.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use delivery::rollout::{Existing, Rollout, State, roll_out};
+use delivery::work::replica_set::{PlacementReference, ReplicaSet, Work, patch, work};
+use serde_json::Value;
+use time::OffsetDateTime;
+
+use super::world::{Chosen, Known, World};
+use crate::wakes::Key;
+
+/// Keeps a set until its works are removed.
+pub const FINALIZER: &str = "work.open-cluster-management.io/manifest-work-cleanup";
+
+/// The next step for a set.
+#[derive(Debug)]
+pub enum Step {
+    /// It is not there any more, or only waits for others.
+    Rest,
+    /// It gets its finalizer: these are all.
+    Begin(Finalizers),
+    /// It is being deleted: works go, then its finalizer, if nothing is waited for.
+    End {
+        surplus: Vec<Surplus>,
+        release: Option<Finalizers>,
+    },
+    /// Nothing can be done for it: its status says why.
+    Refuse(Refusal),
+    Deploy(Plan),
+}
+
+/// Finalizers that a set is to have, at the version that was judged.
+#[derive(Debug)]
+pub struct Finalizers {
+    pub version: String,
+    pub all: Vec<String>,
+}
+
+/// Why nothing can be done for a set.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Refusal {
+    /// Its works could have no label.
+    Name(String),
+    Unreadable(String),
+}
+
+#[derive(Debug, Default)]
+pub struct Plan {
+    pub surplus: Vec<Surplus>,
+    pub due: Vec<Due>,
+    pub verdicts: Vec<Verdict>,
+    /// A Placement is not there: those after it are not looked at, as upstream.
+    pub is_missing: bool,
+    /// Works stay because decisions name fewer clusters than their Placement counts.
+    pub is_held: bool,
+    /// Clusters that several Placements of the set choose.
+    pub shared: BTreeSet<String>,
+    pub again: Option<OffsetDateTime>,
+}
+
+/// A work that is to be removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Surplus {
+    pub cluster: String,
+    pub name: String,
+    pub uid: String,
+}
+
+/// A cluster that is to have the template.
+#[derive(Debug, PartialEq)]
+pub struct Due {
+    pub cluster: String,
+    pub change: Change,
+}
+
+#[derive(Debug, PartialEq)]
+pub enum Change {
+    Create(Value),
+    Patch { name: String, patch: Value },
+}
+
+/// How far a Placement is.
+#[derive(Debug)]
+pub struct Verdict {
+    pub placement: String,
+    pub selected: usize,
+    pub groups: usize,
+    pub chosen: BTreeSet<String>,
+    pub is_stopped: bool,
+    pub error: Option<String>,
+}
+
+/// The works of a Placement, by cluster.
+type Kept<'w> = BTreeMap<&'w str, &'w Work>;
+
+pub fn step(world: &World, key: &Key, now: OffsetDateTime) -> Step {
+    let Some(known) = world.set(key) else { return Step::Rest };
+    if known.set.is_ending {
+        return end(world, key, known);
+    }
+    if !known.finalizers.iter().any(|one| one == FINALIZER) {
+        let all = known.finalizers.iter().cloned().chain([FINALIZER.to_owned()]).collect();
+        return Step::Begin(Finalizers { version: known.version.clone(), all });
+    }
+    let label = match (known.set.key(), &known.set.unreadable) {
+        (Err(why), _) => return Step::Refuse(Refusal::Name(why)),
+        (_, Some(why)) => return Step::Refuse(Refusal::Unreadable(why.clone())),
+        (Ok(label), None) => label,
+    };
+    Step::Deploy(Deployment { world, key, set: &known.set, label, now }.plan())
+}
+
+fn end(world: &World, key: &Key, known: &Known) -> Step {
+    if !known.finalizers.iter().any(|one| one == FINALIZER) {
+        return Step::Rest;
+    }
+    let works = || world.works(key);
+    let surplus: Vec<Surplus> = works().filter(|work| !work.is_ending).map(Surplus::of).collect();
+    let is_waiting = known.set.waits_for_works && works().next().is_some();
+    let all = || known.finalizers.iter().filter(|one| *one != FINALIZER).cloned().collect();
+    let release = (!is_waiting).then(|| Finalizers { version: known.version.clone(), all: all() });
+    Step::End { surplus, release }
+}
+
+struct Deployment<'w> {
+    world: &'w World,
+    key: &'w Key,
+    set: &'w ReplicaSet,
+    label: String,
+    now: OffsetDateTime,
+}
+
+// === impl Deployment ===
+
+impl<'w> Deployment<'w> {
+    fn plan(&self) -> Plan {
+        let mut plan = Plan::default();
+        let mut references: Vec<&PlacementReference> = Vec::new();
+        for reference in &self.set.placements {
+            if references.iter().all(|known| known.name != reference.name) {
+                references.push(reference);
+            }
+        }
+        let mut kept: BTreeMap<&str, Kept<'w>> = BTreeMap::new();
+        for work in self.sorted() {
+            let is_named = references.iter().any(|reference| reference.name == work.placement());
+            let of_placement = kept.entry(work.placement()).or_default();
+            if is_named && !of_placement.contains_key(work.cluster.as_str()) {
+                of_placement.insert(&work.cluster, work);
+            } else if !work.is_ending {
+                plan.surplus.push(Surplus::of(work));
+            }
+        }
+        for reference in references {
+            let placement = (self.key.0.clone(), reference.name.clone());
+            let Some(chosen) = self.world.placement(&placement) else {
+                plan.is_missing = true;
+                break;
+            };
+            let kept = kept.remove(reference.name.as_str()).unwrap_or_default();
+            self.follow(&mut plan, reference, chosen, &kept);
+        }
+        plan
+    }
+
+    /// The works, and of several for one cluster that first which stays: not one that is leaving,
+    /// and else the oldest.
+    fn sorted(&self) -> Vec<&'w Work> {
+        let mut works: Vec<&Work> = self.world.works(self.key).collect();
+        works.sort_by_key(|work| (work.is_ending, &work.created, &work.cluster, &work.name));
+        works
+    }
+
+    /// A Placement's turn.
+    fn follow(&self, plan: &mut Plan, reference: &PlacementReference, chosen: &Chosen, kept: &Kept<'w>) {
+        let mut verdict = Verdict {
+            placement: reference.name.clone(),
+            selected: chosen.selected,
+            groups: chosen.groups,
+            chosen: BTreeSet::new(),
+            is_stopped: false,
+            error: None,
+        };
+        let existing: Vec<Existing<'_>> =
+            kept.values().filter(|work| work.is_current).map(|work| work.existing()).collect();
+        let groups = self.world.groups(&(self.key.0.clone(), reference.name.clone()));
+        let groups = groups.unwrap_or_else(|why| {
+            verdict.error = Some(why);
+            Vec::new()
+        });
+        if verdict.error.is_none() {
+            verdict.chosen = groups.iter().flat_map(|group| &group.clusters).map(|name| (*name).to_owned()).collect();
+            match roll_out(&reference.rollout_strategy, &groups, &existing, self.now) {
+                Ok(rollout) => self.take(plan, &mut verdict, &rollout, kept),
+                Err(invalid) => verdict.error = Some(format!("placement {}: {invalid}", reference.name)),
+            }
+        }
+        let before = plan.verdicts.iter().flat_map(|other| other.chosen.intersection(&verdict.chosen));
+        plan.shared.extend(before.cloned().collect::<Vec<_>>());
+        plan.verdicts.push(verdict);
+    }
+
+    fn take(&self, plan: &mut Plan, verdict: &mut Verdict, rollout: &Rollout<'_>, kept: &Kept<'w>) {
+        verdict.is_stopped = rollout.has_too_many_failures;
+        plan.again = [plan.again, rollout.recheck_at].into_iter().flatten().min();
+        let due = rollout.to_roll_out.iter().filter(|due| due.state == State::ToApply);
+        let due = due.filter_map(|due| self.due(due.cluster, &verdict.placement, kept.get(due.cluster).copied()));
+        plan.due.extend(due);
+        // Upstream leaves those that do not have the template yet.
+        let left = kept.values().filter(|work| !work.is_ending && !verdict.chosen.contains(&work.cluster));
+        let left: Vec<Surplus> = left.map(|work| Surplus::of(work)).collect();
+        if verdict.selected > verdict.chosen.len() {
+            plan.is_held |= !left.is_empty();
+        } else {
+            plan.surplus.extend(left);
+        }
+    }
+
+    /// What is to be written for a cluster; none, if it is so, or the work is leaving.
+    fn due(&self, cluster: &str, placement: &str, known: Option<&Work>) -> Option<Due> {
+        let wanted = work(self.set, &self.label, placement, cluster, known.map(|known| known.name.as_str()));
+        let change = match known {
+            None => Change::Create(wanted),
+            Some(known) if known.is_ending => return None,
+            Some(known) => Change::Patch { name: known.name.clone(), patch: patch(known, &wanted)? },
+        };
+        Some(Due { cluster: cluster.to_owned(), change })
+    }
+}
+
+// === impl Surplus ===
+
+impl Surplus {
+    fn of(work: &Work) -> Self {
+        Self { cluster: work.cluster.clone(), name: work.name.clone(), uid: work.uid.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,76 @@
+//! The status of a set after what was done for it.
+
+use std::collections::BTreeSet;
+
+use delivery::work::replica_set::{PlacementRollout, SetStatus, Work, invalid_name, not_found, status, unreadable};
+use time::OffsetDateTime;
+
+use super::plan::{Plan, Refusal, Verdict};
+use super::world::World;
+use crate::metrics::SetState;
+use crate::wakes::Key;
+
+/// What is to be told of a set.
+pub struct Told {
+    /// The version of the set whose status it is.
+    pub version: String,
+    pub status: SetStatus,
+    /// Whether its status says something else.
+    pub is_news: bool,
+    pub state: SetState,
+}
+
+/// Of one for which nothing can be done. None: it is gone.
+pub fn of_refusal(world: &World, key: &Key, refusal: &Refusal, now: OffsetDateTime) -> Option<Told> {
+    let set = &world.set(key)?.set;
+    let status = match refusal {
+        Refusal::Name(why) => invalid_name(set, why, now),
+        Refusal::Unreadable(why) => unreadable(set, why, now),
+    };
+    told(world, key, status, SetState::Invalid)
+}
+
+/// Of one for which `plan` was carried out. None: it is gone.
+pub fn of_plan(world: &World, key: &Key, plan: &Plan, now: OffsetDateTime) -> Option<Told> {
+    let set = &world.set(key)?.set;
+    if plan.is_missing {
+        return told(world, key, not_found(set, now), SetState::Invalid);
+    }
+    let works: Vec<&Work> = world.works(key).collect();
+    let rollouts: Vec<PlacementRollout<'_>> = plan.verdicts.iter().map(|verdict| verdict.rollout(&works)).collect();
+    let found = status(set, &rollouts, &works, now);
+    let is_complete = delivery::condition::is_true(&found.conditions, "PlacementRolledOut");
+    let state = if plan.verdicts.iter().any(|verdict| verdict.error.is_some()) {
+        SetState::Invalid
+    } else if is_complete {
+        SetState::Complete
+    } else if plan.verdicts.iter().any(|verdict| verdict.is_stopped) {
+        SetState::Stopped
+    } else {
+        SetState::Progressing
+    };
+    told(world, key, found, state)
+}
+
+fn told(world: &World, key: &Key, status: SetStatus, state: SetState) -> Option<Told> {
+    let known = world.set(key)?;
+    Some(Told { version: known.version.clone(), is_news: status != known.set.status, status, state })
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    fn rollout(&self, works: &[&Work]) -> PlacementRollout<'_> {
+        let existing = works.iter().filter(|work| {
+            work.is_current && work.placement() == self.placement && self.chosen.contains(&work.cluster)
+        });
+        let existing: BTreeSet<&str> = existing.map(|work| work.cluster.as_str()).collect();
+        PlacementRollout {
+            name: &self.placement,
+            selected: self.selected,
+            groups: self.groups,
+            existing: existing.len(),
+            error: self.error.as_deref(),
+        }
+    }
+}

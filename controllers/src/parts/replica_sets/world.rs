@@ -1,0 +1,259 @@
+//! What of the hub a set of works depends on, and which sets are to be looked at when some of it
+//! changes.
+//!
+//! No IO and no clock: watches put objects in here, and so does whoever writes one, with what the
+//! hub answered.
+
+mod chosen;
+mod works;
+
+pub use self::chosen::Chosen;
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::Arc;
+
+use delivery::rollout::DecisionGroup;
+use delivery::work::replica_set::{ReplicaSet, SET_LABEL, Work};
+use serde_json::Value;
+use time::OffsetDateTime;
+
+use self::chosen::Decisions;
+use self::works::Works;
+use super::kinds::Of;
+use crate::wakes::Key;
+
+#[derive(Default)]
+pub struct World {
+    /// Whether a work without a rule for it has no `Progressing`, as upstream.
+    needs_rules: bool,
+    /// By namespace and name.
+    sets: HashMap<String, BTreeMap<String, Known>>,
+    /// By their set, which may not be there.
+    works: HashMap<Key, Works>,
+    /// The set of each work.
+    owners: HashMap<Key, Key>,
+    placements: HashMap<Key, Chosen>,
+    decisions: Decisions,
+    /// What a list had so far, and what was written since it began, by [`Of::index`].
+    listing: [Option<HashSet<Key>>; Of::ALL.len()],
+}
+
+/// A set as it was seen last.
+pub struct Known {
+    pub set: Arc<ReplicaSet>,
+    pub uid: String,
+    pub version: String,
+    pub finalizers: Vec<String>,
+    /// When its status was written last.
+    pub told_at: Option<OffsetDateTime>,
+    /// Since when works stay because its decisions may be incomplete.
+    pub held_since: Option<OffsetDateTime>,
+}
+
+/// Sets to look at.
+pub type Woken = BTreeSet<Key>;
+
+// === impl World ===
+
+impl World {
+    pub fn new(needs_rules: bool) -> Self {
+        Self { needs_rules, ..Self::default() }
+    }
+
+    /// A list of a kind begins.
+    pub fn begin_list(&mut self, of: Of) {
+        self.listing[of.index()] = Some(HashSet::new());
+    }
+
+    /// An object is in the list that was begun. That counts whatever its version, unless it was
+    /// written since: after a restore of the hub, versions may be lower than before.
+    pub fn put_listed(&mut self, of: Of, object: Value, now: OffsetDateTime) -> Woken {
+        let is_later = self.listing[of.index()].as_ref().is_some_and(|seen| seen.contains(&key(&object)));
+        self.put_at(of, object, now, !is_later)
+    }
+
+    /// What is known and was not in the list is gone.
+    pub fn end_list(&mut self, of: Of) -> Woken {
+        let Some(seen) = self.listing[of.index()].take() else { return Woken::new() };
+        let gone: Vec<Key> = self.keys(of).into_iter().filter(|key| !seen.contains(key)).collect();
+        gone.iter().flat_map(|key| self.remove(of, key, None)).collect()
+    }
+
+    /// An object is there or has changed.
+    pub fn put(&mut self, of: Of, object: Value, now: OffsetDateTime) -> Woken {
+        self.put_at(of, object, now, false)
+    }
+
+    fn put_at(&mut self, of: Of, object: Value, now: OffsetDateTime, is_anew: bool) -> Woken {
+        let key = key(&object);
+        if let Some(seen) = &mut self.listing[of.index()] {
+            seen.insert(key.clone());
+        }
+        let version = text(&object, "resourceVersion");
+        let known = self.version(of, &key);
+        if known.is_some_and(|known| known == version || !is_anew && is_older(&version, known)) {
+            return Woken::new();
+        }
+        match of {
+            Of::Set => self.put_set(key, object, version, now),
+            Of::Work => self.put_work(&key, object, now),
+            Of::Placement => {
+                let chosen = Chosen::read(&object, version);
+                let before = self.placements.insert(key.clone(), chosen.clone());
+                if before.is_some_and(|before| before.says_as(&chosen)) { Woken::new() } else { self.referring(&key) }
+            }
+            Of::Decision => {
+                let placements = self.decisions.put(&key, &object, version);
+                placements.iter().flat_map(|placement| self.referring(placement)).collect()
+            }
+        }
+    }
+
+    /// An object is gone. With a version, at that: what is known may be a later one of its name.
+    pub fn remove(&mut self, of: Of, key: &Key, version: Option<&str>) -> Woken {
+        if version.is_some_and(|version| self.version(of, key).is_some_and(|known| is_older(version, known))) {
+            return Woken::new();
+        }
+        match of {
+            Of::Set => {
+                self.remove_set(key);
+                Woken::new()
+            }
+            Of::Work => self.remove_work(key),
+            Of::Placement => {
+                self.placements.remove(key);
+                self.referring(key)
+            }
+            Of::Decision => self.decisions.remove(key).iter().flat_map(|key| self.referring(key)).collect(),
+        }
+    }
+
+    pub fn set(&self, (namespace, name): &Key) -> Option<&Known> {
+        self.sets.get(namespace)?.get(name)
+    }
+
+    pub fn set_mut(&mut self, (namespace, name): &Key) -> Option<&mut Known> {
+        self.sets.get_mut(namespace)?.get_mut(name)
+    }
+
+    /// Those of a set.
+    pub fn works(&self, set: &Key) -> impl Iterator<Item = &Work> {
+        self.works.get(set).into_iter().flat_map(Works::iter)
+    }
+
+    pub fn placement(&self, key: &Key) -> Option<&Chosen> {
+        self.placements.get(key)
+    }
+
+    /// The decision groups of a Placement.
+    ///
+    /// # Errors
+    ///
+    /// A decision's label is no index of a group.
+    pub fn groups(&self, placement: &Key) -> Result<Vec<DecisionGroup<'_>>, String> {
+        self.decisions.groups(placement)
+    }
+
+    fn version(&self, of: Of, key: &Key) -> Option<&str> {
+        match of {
+            Of::Set => self.set(key).map(|known| known.version.as_str()),
+            Of::Work => {
+                let works = self.works.get(self.owners.get(key)?)?;
+                works.get(key).map(|work| work.resource_version.as_str())
+            }
+            Of::Placement => self.placements.get(key).map(|chosen| chosen.version.as_str()),
+            Of::Decision => self.decisions.version(key),
+        }
+    }
+
+    fn keys(&self, of: Of) -> Vec<Key> {
+        match of {
+            Of::Set => {
+                let within = |(namespace, names): (&String, &BTreeMap<String, Known>)| {
+                    names.keys().map(|name| (namespace.clone(), name.clone())).collect::<Vec<_>>()
+                };
+                self.sets.iter().flat_map(within).collect()
+            }
+            Of::Work => self.owners.keys().cloned().collect(),
+            Of::Placement => self.placements.keys().cloned().collect(),
+            Of::Decision => self.decisions.keys().cloned().collect(),
+        }
+    }
+
+    fn put_set(&mut self, key: Key, object: Value, version: String, now: OffsetDateTime) -> Woken {
+        let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
+        let finalizers = finalizers.filter_map(Value::as_str).map(str::to_owned).collect();
+        let uid = text(&object, "uid");
+        let known = self.set(&key).filter(|known| known.uid == uid);
+        let (told_at, held_since) = known.map_or((None, None), |known| (known.told_at, known.held_since));
+        let set = Arc::new(ReplicaSet::from(object));
+        let works = self.works.entry(key.clone()).or_default();
+        works.follow(Some(&set), self.needs_rules, now);
+        let known = Known { set, uid, version, finalizers, told_at, held_since };
+        self.sets.entry(key.0.clone()).or_default().insert(key.1.clone(), known);
+        Woken::from([key])
+    }
+
+    /// Its works stay until they go themselves: another of its name has them.
+    fn remove_set(&mut self, key: &Key) {
+        if let Some(names) = self.sets.get_mut(&key.0) {
+            names.remove(&key.1);
+        }
+        if self.works.get(key).is_some_and(Works::is_empty) {
+            self.works.remove(key);
+        }
+    }
+
+    fn put_work(&mut self, key: &Key, object: Value, now: OffsetDateTime) -> Woken {
+        // A namespace has no dot.
+        let label = object["metadata"]["labels"][SET_LABEL].as_str().and_then(|label| label.split_once('.'));
+        let owner = label.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
+        let mut woken = Woken::new();
+        if self.owners.get(key) != owner.as_ref() {
+            woken.append(&mut self.remove_work(key));
+        }
+        if let Some(owner) = owner {
+            self.owners.insert(key.clone(), owner.clone());
+            self.works.entry(owner.clone()).or_default().put(key.clone(), object, now);
+            woken.insert(owner);
+        }
+        woken
+    }
+
+    fn remove_work(&mut self, key: &Key) -> Woken {
+        let Some(owner) = self.owners.remove(key) else { return Woken::new() };
+        let is_left = self.set(&owner).is_some();
+        if let Some(works) = self.works.get_mut(&owner) {
+            works.remove(key);
+            if works.is_empty() && !is_left {
+                self.works.remove(&owner);
+            }
+        }
+        Woken::from([owner])
+    }
+
+    /// Sets that name a Placement.
+    fn referring(&self, (namespace, placement): &Key) -> Woken {
+        let sets = self.sets.get(namespace).into_iter().flatten();
+        let names = |known: &Known| known.set.placements.iter().any(|reference| reference.name == *placement);
+        sets.filter(|(_, known)| names(known)).map(|(name, _)| (namespace.clone(), name.clone())).collect()
+    }
+}
+
+/// Namespace and name.
+pub fn key(object: &Value) -> Key {
+    (text(object, "namespace"), text(object, "name"))
+}
+
+fn text(object: &Value, field: &str) -> String {
+    object["metadata"][field].as_str().unwrap_or_default().to_owned()
+}
+
+/// Whether a version comes before one that is known. Where they are no numbers, nobody can tell.
+fn is_older(version: &str, known: &str) -> bool {
+    let number = |text: &str| text.parse::<u64>().ok();
+    number(version).zip(number(known)).is_some_and(|(version, known)| version < known)
+}
+
+#[cfg(test)]
+mod tests;

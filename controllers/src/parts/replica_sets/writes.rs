@@ -1,0 +1,97 @@
+//! Writes of works, and of sets' finalizers and statuses: each only of what was judged.
+
+use kube::Api;
+use kube::api::DynamicObject;
+use serde_json::{Value, json};
+
+use super::deployer::{Deployer, moment};
+use super::kinds::Of;
+use super::plan::{Change, Due, Finalizers, Surplus};
+use super::told::Told;
+use crate::calls::{creating, deleting, value};
+use crate::metrics::{Operation, SetObject};
+use crate::parts::hub::{CallError, found};
+use crate::wakes::Key;
+
+// === impl Deployer ===
+
+impl Deployer {
+    pub(super) async fn put(&self, key: &Key, due: &Due) -> Result<(), CallError> {
+        let api = self.api(Of::Work, &due.cluster);
+        let (written, operation) = match &due.change {
+            Change::Create(work) => {
+                let work: DynamicObject = serde_json::from_value(work.clone()).map_err(unwritable)?;
+                (self.hub.write(api.create(&creating(), &work)).await?, Operation::Create)
+            }
+            Change::Patch { name, patch } => {
+                let patched = found(self.hub.merge(&api, name, patch).await)?.ok_or(CallError::Gone)?;
+                (patched, Operation::Update)
+            }
+        };
+        self.metrics.replica_sets.wrote(SetObject::Work, operation);
+        let name = written.metadata.name.as_deref().unwrap_or_default();
+        let (namespace, set, cluster) = (&key.0, &key.1, &due.cluster);
+        tracing::info!(namespace, set, cluster, work = name, "a work was {}d", operation.as_str());
+        self.know(Of::Work, &written);
+        Ok(())
+    }
+
+    pub(super) async fn remove(&self, key: &Key, surplus: &Surplus) -> Result<(), CallError> {
+        let Surplus { cluster, name, uid } = surplus;
+        let api = self.api(Of::Work, cluster);
+        // Another of its name is not what was judged; nor is it where it should not be.
+        let Some(removed) = found(self.hub.write(api.delete(name, &deleting(uid, None))).await)? else {
+            return Ok(());
+        };
+        self.metrics.replica_sets.wrote(SetObject::Work, Operation::Delete);
+        tracing::info!(namespace = key.0, set = key.1, cluster, work = name, "a work was removed");
+        // It may stay until an agent has removed its objects: then it is told as it is now.
+        match removed.left() {
+            Some(work) => self.know(Of::Work, &work),
+            None => drop(self.world.write().remove(Of::Work, &(cluster.clone(), name.clone()), None)),
+        }
+        Ok(())
+    }
+
+    pub(super) async fn write_finalizers(&self, key: &Key, finalizers: &Finalizers) -> Result<(), CallError> {
+        let metadata = json!({"resourceVersion": finalizers.version, "finalizers": finalizers.all});
+        let api = self.api(Of::Set, &key.0);
+        let Some(written) = found(self.hub.merge(&api, &key.1, &json!({"metadata": metadata})).await)? else {
+            return Ok(());
+        };
+        self.metrics.replica_sets.wrote(SetObject::Set, Operation::Update);
+        // One without finalizers is gone by that, and the watch says so.
+        if !finalizers.all.is_empty() {
+            self.know(Of::Set, &written);
+        }
+        Ok(())
+    }
+
+    /// Of a set that is there still.
+    pub(super) async fn write_status(&self, key: &Key, told: &Told) -> Result<(), CallError> {
+        let status = serde_json::to_value(&told.status).map_err(unwritable)?;
+        let change = json!({"metadata": {"resourceVersion": told.version}, "status": status});
+        let api = self.api(Of::Set, &key.0);
+        let Some(written) = found(self.hub.merge_status(&api, &key.1, &change).await)? else { return Ok(()) };
+        self.metrics.replica_sets.wrote(SetObject::Set, Operation::Update);
+        self.know(Of::Set, &written);
+        if let Some(known) = self.world.write().set_mut(key) {
+            known.told_at = Some(moment());
+        }
+        Ok(())
+    }
+
+    /// What the hub answered is known before the watch tells it.
+    fn know(&self, of: Of, object: &DynamicObject) {
+        let object: Value = value(object);
+        self.world.write().put(of, object, moment());
+    }
+
+    fn api(&self, of: Of, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.hub.client.clone(), namespace, &of.resource())
+    }
+}
+
+fn unwritable(error: serde_json::Error) -> CallError {
+    CallError::Hub(kube::Error::SerdeError(error))
+}

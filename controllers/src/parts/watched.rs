@@ -1,0 +1,67 @@
+//! Objects of a kind, followed for as long as the hub serves it.
+
+use std::pin::pin;
+use std::time::Duration;
+
+use futures_util::StreamExt as _;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, Client};
+use telemetry::readiness::Readiness;
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use crate::feed::crd::{self, Presence};
+use crate::sources::Kind;
+
+/// Objects of one answer of a list.
+pub const PAGE: u32 = 100;
+/// For a list, until it is told that it is waited for.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Hands `take` what happens to objects of `kind` that `config` chooses, in all namespaces. A kind
+/// that goes and comes back is listed anew. Never ends.
+pub async fn follow(kind: &Kind, client: Client, config: watcher::Config, mut take: impl FnMut(Event<DynamicObject>)) {
+    let mut presence = crd::follow(kind, client.clone());
+    loop {
+        // The sender lives as long as this does.
+        let _ = presence.wait_for(|presence| *presence != Presence::Leaving).await;
+        let resource = tokio::select! {
+            resource = crd::served(kind, &client) => resource,
+            () = crd::leaves(&mut presence) => continue,
+        };
+        tokio::select! {
+            () = until_it_ends(&resource, &client, &config, &mut take) => {}
+            () = crd::leaves(&mut presence) => {}
+        }
+    }
+}
+
+async fn until_it_ends(
+    resource: &ApiResource,
+    client: &Client,
+    config: &watcher::Config,
+    take: &mut impl FnMut(Event<DynamicObject>),
+) {
+    let api: Api<DynamicObject> = Api::all_with(client.clone(), resource);
+    let mut events = pin!(watcher::watcher(api, config.clone()).default_backoff());
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => take(event),
+            Err(error) => tracing::warn!(%error, kind = resource.kind, "cannot watch"),
+        }
+    }
+}
+
+/// Completes when `listed` says that `kind` was. `/readyz` has `reason` while that takes long.
+pub async fn listed(listed: &watch::Sender<bool>, kind: &Kind, readiness: &Readiness, reason: &'static str) {
+    let mut listed = listed.subscribe();
+    // The senders live as long as this does.
+    let mut listed = pin!(async { drop(listed.wait_for(|listed| *listed).await) });
+    if timeout(PATIENCE, &mut listed).await.is_err() {
+        tracing::warn!(kind = kind.name, "a kind was not listed yet: nothing is done before");
+        let _not_ready = readiness.block(reason);
+        listed.await;
+    }
+}

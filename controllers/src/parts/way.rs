@@ -1,0 +1,36 @@
+//! How clients reach the gateway, which parts tell them.
+
+use std::time::Duration;
+
+use hub::client::{self, HubClientError};
+use register::profile::Way;
+use tokio::time::sleep;
+
+use crate::args::Config;
+
+/// Between two looks: the gateway's CA may be another one.
+pub const LOOK_AGAIN: Duration = Duration::from_mins(1);
+
+/// As far as flags and files say it now.
+pub async fn way(config: &Config) -> Result<Way, HubClientError> {
+    let hub = client::address(config.kubeconfig.as_deref()).await?;
+    let gateway = &config.gateway;
+    let ca = match &gateway.ca_file {
+        Some(path) => Some(client::ca_file(path)?),
+        None => hub.ca,
+    };
+    let url = gateway.url.as_deref().unwrap_or(&hub.url).trim_end_matches('/').to_owned();
+    Ok(Way { url, ca })
+}
+
+/// Completes when it is another.
+pub async fn changes(config: &Config, known: &Way) {
+    loop {
+        sleep(LOOK_AGAIN).await;
+        // What cannot be read now stays as it was.
+        if way(config).await.is_ok_and(|now| now != *known) {
+            tracing::info!("clients reach the gateway in another way now: all that tells them is rewritten");
+            return;
+        }
+    }
+}

@@ -1,0 +1,278 @@
+//! Argo CD's cluster Secrets, with the rights that the chart grants: kubectl, with what stands in
+//! them, reaches a real member.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hub_tests::kubectl::Kubectl;
+use hub_tests::testbed::{CLUSTER, Testbed};
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use parking_lot::MutexGuard;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use crate::fixture::{Fixture, Running, SOON, apply, event, test};
+use crate::registration::alone;
+use crate::rights::{is_refused_to, narrowed, rendered, started, stop};
+
+const WRITES: &str = "cluster_gateway_argocd_secret_writes_total";
+const ACCOUNT: &str = "cluster-gateway-argocd";
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "argocd: kubectl with a Secret's fields lists pods, and follows its token", reached),
+        test(fixture, "argocd: what is not ours is not touched, and what is ours is put back", ours),
+        test(fixture, "argocd: Secrets of clusters that are gone go, and not of a crowd", gone),
+        test(fixture, "rights: argocd with what the chart grants, and not with any right less", less),
+    ]
+}
+
+/// The part, as the chart installs it, and Argo CD's namespace.
+struct Place<'t> {
+    testbed: &'t Testbed,
+    namespace: String,
+    running: Running,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl<'t> Place<'t> {
+    /// With a ServiceAccount that may read everything of `CLUSTER`.
+    fn start(testbed: &'t Testbed, name: &str, more: &str) -> Result<Self> {
+        let alone = alone();
+        let namespace = format!("{name}-argocd");
+        let rights = json!([{"apiGroups": ["cluster.core.oam.dev"], "resources": ["clustergateways/proxy"],
+            "resourceNames": [CLUSTER], "verbs": ["get"]}]);
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": namespace}, "rules": rights});
+        let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+            "metadata": {"name": namespace},
+            "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": namespace},
+            "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}]});
+        let places = [crate::fixture::namespace(name), crate::fixture::namespace(&namespace)];
+        apply(testbed, &[&places[..], &[role, binding, account(&namespace)]].concat())?;
+        let values = format!("controllers.parts.argocd=true,controllers.argocd.namespace={namespace}{more}");
+        let running = started(testbed, name, &rendered(testbed, name, &values)?)?;
+        Ok(Self { testbed, namespace, running, _alone: alone })
+    }
+
+    fn ok(&self, line: &str) -> Result<String> {
+        self.testbed.hub.server.kubectl().ok(line)
+    }
+
+    fn secret(&self, name: &str) -> Result<Value> {
+        let line = format!("get secret {name} -n {} -o json", self.namespace);
+        serde_json::from_str(&self.ok(&line)?).context("JSON")
+    }
+
+    fn wait_secret(&self, cluster: &str) -> Result<Value> {
+        wait::until(&format!("the Secret of {cluster}"), SOON, || self.secret(&format!("cluster-gateway-{cluster}")))
+    }
+
+    fn wait_gone(&self, cluster: &str) -> Result<()> {
+        crate::fixture::wait_gone(self.testbed, &self.namespace, &format!("cluster-gateway-{cluster}"))
+    }
+
+    fn patch(&self, what: &str, patch: &Value) -> Result<()> {
+        let patch = patch.to_string();
+        let words = ["patch", "-n", &self.namespace].into_iter().chain(what.split(' '));
+        let words = words.chain(["--type=merge", "-p", &patch]);
+        self.testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+    }
+
+    /// kubectl with what Argo CD would take of a Secret.
+    fn kubectl(&self, secret: &Value) -> Result<Kubectl> {
+        let config: Value = serde_json::from_str(&text(secret, "config")?)?;
+        ensure!(config["tlsClientConfig"]["insecure"] == false, "nobody verifies the server");
+        let kubeconfig = json!({"apiVersion": "v1", "kind": "Config", "current-context": "it",
+            "clusters": [{"name": "it", "cluster": {"server": text(secret, "server")?,
+                "certificate-authority-data": config["tlsClientConfig"]["caData"]}}],
+            "users": [{"name": "it", "user": {"token": config["bearerToken"]}}],
+            "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}]});
+        let file: PathBuf = self.testbed.directory("argocd")?.join(format!("{}.json", self.namespace));
+        std::fs::write(&file, kubeconfig.to_string())?;
+        Ok(Kubectl { kubeconfig: file, ..self.testbed.hub.server.kubectl() })
+    }
+
+    fn end(mut self, clusters: &[&str]) -> Result<()> {
+        self.running.controllers.take().context("they run")?.stop()?;
+        self.ok(&format!("delete managedclusters {} --ignore-not-found", clusters.join(" "))).map(drop)
+    }
+}
+
+fn account(namespace: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}})
+}
+
+fn cluster(name: &str, is_accepted: bool) -> Value {
+    json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": name}, "spec": {"hubAcceptsClient": is_accepted}})
+}
+
+fn text(secret: &Value, key: &str) -> Result<String> {
+    let encoded = secret["data"][key].as_str().with_context(|| format!("no {key}"))?;
+    Ok(String::from_utf8(STANDARD.decode(encoded)?)?)
+}
+
+fn token(secret: &Value) -> Result<String> {
+    let config: Value = serde_json::from_str(&text(secret, "config")?)?;
+    Ok(config["bearerToken"].as_str().context("a token")?.to_owned())
+}
+
+fn reached(testbed: &Testbed) -> Result<()> {
+    let mut place = Place::start(testbed, "argo-reached", "")?;
+    apply(testbed, &[cluster(CLUSTER, true), cluster("argo-stranger", false)])?;
+    let secret = place.wait_secret(CLUSTER)?;
+    ensure!(secret["metadata"]["labels"]["argocd.argoproj.io/secret-type"] == "cluster", "{}", secret["metadata"]);
+    ensure!(text(&secret, "name")? == CLUSTER && secret["type"] == "Opaque");
+    let pods = place.kubectl(&secret)?.ok("get pods -A -o name")?;
+    let direct = testbed.member.server.kubectl().ok("get pods -A -o name")?;
+    ensure!(pods == direct, "{pods} instead of {direct}");
+    // No more than the account may: Argo CD has no right of the controllers'.
+    ensure!(place.kubectl(&secret)?.ok("create namespace argo-x").is_err(), "it may write");
+    // Its account is made anew: the token is another one, and works.
+    let (first, name) = (token(&secret)?, format!("cluster-gateway-{CLUSTER}"));
+    place.ok(&format!("delete serviceaccount {ACCOUNT} -n {}", place.namespace))?;
+    apply(testbed, &[account(&place.namespace)])?;
+    wait::until_true("another token", SOON, || Ok(token(&place.secret(&name)?)? != first))?;
+    let secret = place.secret(&name)?;
+    ensure!(place.kubectl(&secret)?.ok("get pods -A -o name")? == direct, "the new token does not work");
+    // A restart takes the token that is there, and writes nothing.
+    place.running.restart()?;
+    let kept = || place.running.metric("cluster_gateway_argocd_secrets", "");
+    wait::until_true("that it is as it should be", SOON, || Ok(kept()? > 0.5))?;
+    ensure!(place.running.metric(WRITES, "")? == 0.0, "a restart writes");
+    ensure!(
+        place.running.metric("cluster_gateway_argocd_tokens_issued_total", "")? == 0.0,
+        "a restart asks for a token"
+    );
+    ensure!(place.secret(&name)?["metadata"]["resourceVersion"] == secret["metadata"]["resourceVersion"]);
+    renewed(&mut place, &name)?;
+    // One that nobody has accepted is none of the fleet.
+    ensure!(place.secret("cluster-gateway-argo-stranger").is_err(), "a stranger has a Secret");
+    place.patch("managedcluster argo-stranger", &json!({"spec": {"hubAcceptsClient": true}}))?;
+    place.wait_secret("argo-stranger")?;
+    place.patch("managedcluster argo-stranger", &json!({"spec": {"hubAcceptsClient": false}}))?;
+    place.wait_gone("argo-stranger")?;
+    place.end(&[CLUSTER, "argo-stranger"])
+}
+
+/// A token that is due in some seconds is kept until then.
+fn renewed(place: &mut Place<'_>, name: &str) -> Result<()> {
+    place.running.controllers.take().context("they run")?.stop()?;
+    let uid =
+        place.ok(&format!("get serviceaccount {ACCOUNT} -n {} -o jsonpath={{.metadata.uid}}", place.namespace))?;
+    // 480 of 600 seconds are four fifths: this one has eight seconds left until then.
+    let now = k8s_openapi::jiff::Timestamp::now().as_second();
+    let claims = json!({"sub": format!("system:serviceaccount:{}:{ACCOUNT}", place.namespace), "iat": now - 472,
+        "exp": now + 128, "kubernetes.io": {"serviceaccount": {"uid": uid}}});
+    let part = |value: &Value| base64::engine::general_purpose::URL_SAFE_NO_PAD.encode(value.to_string());
+    let old = format!("{}.{}.{}", part(&json!({"alg": "none"})), part(&claims), part(&json!("signature")));
+    let mut config: Value = serde_json::from_str(&text(&place.secret(name)?, "config")?)?;
+    config["bearerToken"] = old.as_str().into();
+    place.patch(&format!("secret {name}"), &json!({"stringData": {"config": config.to_string()}}))?;
+    let put = Instant::now();
+    place.running.restart_stopped()?;
+    wait::until_true("its renewal", SOON, || Ok(token(&place.secret(name)?)? != old))?;
+    let took = put.elapsed();
+    ensure!(took > Duration::from_secs(5) && took < Duration::from_secs(15), "renewed after {took:?}");
+    ensure!(place.kubectl(&place.secret(name)?)?.ok("get pods -A -o name").is_ok(), "the new token does not work");
+    Ok(())
+}
+
+fn ours(testbed: &Testbed) -> Result<()> {
+    let place = Place::start(testbed, "argo-ours", "")?;
+    let theirs = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "cluster-gateway-argo-taken", "namespace": place.namespace,
+            "labels": {"argocd.argoproj.io/secret-type": "cluster"}},
+        "stringData": {"name": "argo-taken", "server": "https://theirs", "config": "{}"}});
+    apply(testbed, &[theirs, cluster("argo-taken", true), cluster("argo-free", true)])?;
+    let before = place.secret("cluster-gateway-argo-taken")?;
+    let told = wait::until("an Event", SOON, || event(testbed, "default", "argo-taken", "ArgocdSecretNameTaken"))?;
+    ensure!(told.contains("cluster-gateway-argo-taken"), "{told}");
+    place.wait_secret("argo-free")?;
+    ensure!(place.secret("cluster-gateway-argo-taken")? == before, "a person's Secret is touched");
+    // What others add stays, what is ours is put back.
+    let edit = json!({"stringData": {"project": "blue", "server": "https://elsewhere"}});
+    place.patch("secret cluster-gateway-argo-free", &edit)?;
+    wait::until_true("that it is put back", SOON, || {
+        Ok(text(&place.secret("cluster-gateway-argo-free")?, "server")?.ends_with("/argo-free/proxy"))
+    })?;
+    ensure!(text(&place.secret("cluster-gateway-argo-free")?, "project")? == "blue", "what others add is gone");
+    place.ok(&format!("delete secret cluster-gateway-argo-free -n {}", place.namespace))?;
+    place.wait_secret("argo-free")?;
+    // It is a person's own that is in the way: without it, ours is written.
+    place.ok(&format!("delete secret cluster-gateway-argo-taken -n {}", place.namespace))?;
+    place.patch("managedcluster argo-taken", &json!({"metadata": {"labels": {"a": "b"}}}))?;
+    let ours = || Ok(text(&place.wait_secret("argo-taken")?, "server")?.ends_with("/argo-taken/proxy"));
+    wait::until_true("our Secret", SOON, ours)?;
+    let log = testbed.log()?;
+    let token = token(&place.wait_secret("argo-free")?)?;
+    ensure!(!log.contains(&token), "a token is in the log");
+    place.end(&["argo-taken", "argo-free"])
+}
+
+fn gone(testbed: &Testbed) -> Result<()> {
+    let mut place = Place::start(testbed, "argo-gone", ",controllers.sourceRemovalLimit=2")?;
+    let clusters = ["argo-gone1", "argo-gone2", "argo-gone3", "argo-gone4"];
+    apply(testbed, &clusters.map(|name| cluster(name, true)))?;
+    clusters.iter().try_for_each(|name| place.wait_secret(name).map(drop))?;
+    place.ok("delete managedcluster argo-gone1")?;
+    place.wait_gone("argo-gone1")?;
+    // Also while nobody looks.
+    place.running.controllers.take().context("they run")?.stop()?;
+    place.ok("delete managedcluster argo-gone2")?;
+    place.running.restart_stopped()?;
+    place.wait_gone("argo-gone2")?;
+    place.running.restart()?;
+    apply(testbed, &[cluster("argo-gone1", true)])?;
+    place.wait_secret("argo-gone1")?;
+    place.ok("delete managedclusters argo-gone1 argo-gone3 argo-gone4")?;
+    let held = || place.running.metric("cluster_gateway_argocd_removals_held", "");
+    wait::until_true("that they are held", SOON, || Ok((held()? - 3.0).abs() < 0.1))?;
+    for name in ["argo-gone1", "argo-gone3", "argo-gone4"] {
+        place.secret(&format!("cluster-gateway-{name}"))?;
+    }
+    // One that is back is no part of a crowd.
+    apply(testbed, &[cluster("argo-gone1", true)])?;
+    place.wait_gone("argo-gone3")?;
+    place.wait_gone("argo-gone4")?;
+    place.end(&clusters)
+}
+
+fn less(testbed: &Testbed) -> Result<()> {
+    let mut place = Place::start(testbed, "argo-less", "")?;
+    apply(testbed, &[cluster("argo-less", true)])?;
+    place.wait_secret("argo-less")?;
+    place.running.controllers.take().context("they run")?.stop()?;
+    let values = format!("controllers.parts.argocd=true,controllers.argocd.namespace={}", place.namespace);
+    let objects = rendered(testbed, "argo-less", &values)?;
+    let read = ["managedclusters", "secrets", "serviceaccounts"];
+    let read = read.into_iter().flat_map(|resource| ["list", "watch"].map(|verb| (resource, verb)));
+    let write = ["create", "patch", "delete"].map(|verb| ("secrets", verb));
+    for (resource, verb) in read.chain(write).chain([("serviceaccounts/token", "create")]) {
+        all_to_do(&place)?;
+        let running = started(testbed, "argo-less", &narrowed(testbed, &objects, Some((resource, verb))))?;
+        let what = format!("that {verb} on {resource} is missed");
+        wait::until_true(&what, SOON, || is_refused_to(testbed, "argo-less", verb, resource))?;
+        stop(running)?;
+    }
+    place.running.restart_stopped()?;
+    place.end(&["argo-less", "argo-less-new"])
+}
+
+/// Has a token issued, a Secret created, one patched and one removed.
+fn all_to_do(place: &Place<'_>) -> Result<()> {
+    place.ok(&format!("delete serviceaccount {ACCOUNT} -n {} --ignore-not-found", place.namespace))?;
+    place.ok(&format!("delete secret cluster-gateway-argo-less-new -n {} --ignore-not-found", place.namespace))?;
+    let left = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "cluster-gateway-argo-less-gone", "namespace": place.namespace,
+            "labels": {"cluster.core.oam.dev/argocd-cluster": "argo-less-gone"}}});
+    let edited = json!({"stringData": {"server": "https://elsewhere"}});
+    place.patch("secret cluster-gateway-argo-less", &edited)?;
+    apply(place.testbed, &[account(&place.namespace), cluster("argo-less-new", true), left])
+}

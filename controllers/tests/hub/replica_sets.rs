@@ -1,0 +1,259 @@
+//! `ManifestWorkReplicaSets` get their works, with upstream's kinds and the rights that the chart
+//! grants. No member is there: the tests report of works as an agent would.
+
+mod bad_input;
+mod many;
+mod removal;
+mod rights;
+mod rollout;
+mod stillness;
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use parking_lot::MutexGuard;
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
+use crate::registration::alone;
+use crate::rights::{rendered, started};
+
+const WORK: &str = "work.open-cluster-management.io";
+const CLUSTER: &str = "cluster.open-cluster-management.io";
+const WRITES: &str = "cluster_gateway_replica_sets_writes_total";
+const SETS: &str = "cluster_gateway_replica_sets_sets";
+const PART: &str = "controllers.parts.replicaSets=true";
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "replica-sets: works, labels and status, and a template that changes", rollout::all),
+        test(fixture, "replica-sets: one at a time, and what succeeded goes on doing so", rollout::progressive),
+        test(fixture, "replica-sets: a cluster that fails stops it", rollout::failures),
+        test(fixture, "replica-sets: the canary's group first", rollout::per_group),
+        test(fixture, "replica-sets: works without a rule, with upstream's way", rollout::needs_rules),
+        test(fixture, "replica-sets: a Placement of this program's is followed", rollout::placed),
+        test(fixture, "replica-sets: a cluster that is dropped loses its work", removal::dropped),
+        test(fixture, "replica-sets: decisions that are gone by mistake withdraw nothing", removal::held),
+        test(fixture, "replica-sets: the end, with works that are waited for and not", removal::cascade),
+        test(fixture, "replica-sets: bad input is answered, and nobody else affected", bad_input::answered),
+        test(fixture, "replica-sets: a restart writes nothing", stillness::restart),
+        test(fixture, "replica-sets: beside upstream's work manager it stands by", stillness::stands_by),
+        test(fixture, "replica-sets: 300 clusters at once", many::all),
+        test(fixture, "rights: replica-sets with what the chart grants, and not with any right less", rights::less),
+        test(
+            fixture,
+            "replica-sets: beside ocm-registration, whose policy limits works to those of sets",
+            rights::limited,
+        ),
+    ]
+}
+
+/// The part, as the chart installs it in `place`, which is also where its sets are.
+struct Place<'t> {
+    testbed: &'t Testbed,
+    name: &'static str,
+    running: Running,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl<'t> Place<'t> {
+    fn start(testbed: &'t Testbed, name: &'static str) -> Result<Self> {
+        Self::with(testbed, name, PART)
+    }
+
+    fn with(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
+        let place = Self::install(testbed, name, values)?;
+        wait::until_true("that it works", SOON, || place.stands_by(false))?;
+        Ok(place)
+    }
+
+    fn install(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
+        // Two of these at once would keep each other's works.
+        let alone = alone();
+        apply(testbed, &[namespace(name)])?;
+        let running = started(testbed, name, &rendered(testbed, name, values)?)?;
+        Ok(Self { testbed, name, running, _alone: alone })
+    }
+
+    fn stands_by(&self, expected: bool) -> Result<bool> {
+        let name = "cluster_gateway_controllers_standing_by";
+        let series = format!("{name}{{controller=\"replica-sets\"}} {}", u8::from(expected));
+        Ok(self.running.metrics()?.lines().any(|line| line == series))
+    }
+
+    fn ok(&self, line: &str) -> Result<String> {
+        self.testbed.hub.server.kubectl().ok(line)
+    }
+
+    fn json(&self, line: &str) -> Result<Value> {
+        serde_json::from_str(&self.ok(&format!("{line} -o json"))?).context("JSON")
+    }
+
+    fn patch(&self, what: &str, more: &[&str], patch: &Value) -> Result<()> {
+        let patch = patch.to_string();
+        let mut words: Vec<&str> = vec!["patch"];
+        words.extend(what.split(' '));
+        words.extend(["--type=merge", "-p", &patch]);
+        words.extend(more);
+        self.testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+    }
+
+    /// Namespaces of clusters.
+    fn clusters(&self, names: &[&str]) -> Result<()> {
+        apply(self.testbed, &names.iter().map(|name| namespace(name)).collect::<Vec<_>>())
+    }
+
+    /// A Placement that has chosen these, by group, as a scheduler writes it.
+    fn choose(&self, placement: &str, groups: &[(&str, &[&str])]) -> Result<()> {
+        let object = json!({"apiVersion": format!("{CLUSTER}/v1beta1"), "kind": "Placement",
+            "metadata": {"name": placement, "namespace": self.name}, "spec": {}});
+        let decisions: Vec<Value> =
+            groups.iter().enumerate().map(|(index, (name, _))| self.decision(placement, index, name)).collect();
+        apply(self.testbed, &[&[object][..], &decisions].concat())?;
+        let mut told = Vec::new();
+        for (index, (name, clusters)) in groups.iter().enumerate() {
+            let decision = format!("{placement}-decision-{}", index + 1);
+            let list: Vec<Value> = clusters.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
+            self.status(&format!("placementdecision {decision}"), &json!({"decisions": list}))?;
+            told.push(json!({"decisionGroupIndex": index, "decisionGroupName": name, "decisions": [decision],
+                "clusterCount": clusters.len()}));
+        }
+        let selected: usize = groups.iter().map(|(_, clusters)| clusters.len()).sum();
+        let status = json!({"numberOfSelectedClusters": selected, "decisionGroups": told, "conditions": []});
+        self.status(&format!("placement {placement}"), &status)
+    }
+
+    fn decision(&self, placement: &str, index: usize, group: &str) -> Value {
+        let labels = json!({format!("{CLUSTER}/placement"): placement,
+            format!("{CLUSTER}/decision-group-index"): index.to_string(),
+            format!("{CLUSTER}/decision-group-name"): group});
+        json!({"apiVersion": format!("{CLUSTER}/v1beta1"), "kind": "PlacementDecision",
+            "metadata": {"name": format!("{placement}-decision-{}", index + 1), "namespace": self.name, "labels": labels}})
+    }
+
+    /// Of an object of this namespace.
+    fn status(&self, what: &str, status: &Value) -> Result<()> {
+        self.patch(what, &["-n", self.name, "--subresource=status"], &json!({"status": status}))
+    }
+
+    fn set(&self, name: &str, data: &str, references: &Value) -> Result<()> {
+        apply(self.testbed, &[set(self.name, name, data, references)])
+    }
+
+    /// The works of a set, by cluster.
+    fn works(&self, set: &str) -> Result<Vec<Value>> {
+        let line = format!("get manifestworks -A -l {WORK}/manifestworkreplicaset={}.{set}", self.name);
+        let mut all = self.json(&line)?["items"].as_array().cloned().unwrap_or_default();
+        all.sort_by_key(|work| work["metadata"]["namespace"].to_string());
+        Ok(all)
+    }
+
+    /// Waits until these clusters have a work of a set, and no other.
+    fn wait_works(&self, set: &str, clusters: &[&str]) -> Result<Vec<Value>> {
+        wait::until(&format!("works of {set} for {clusters:?}"), SOON, || {
+            let works = self.works(set)?;
+            let found: Vec<&str> = works.iter().map(of).collect();
+            ensure!(found == clusters, "{found:?}");
+            Ok(works)
+        })
+    }
+
+    /// Waits until these clusters have `data` in their work, and no other.
+    fn wait_data(&self, set: &str, data: &str, clusters: &[&str]) -> Result<()> {
+        wait::until(&format!("{data} of {set} at {clusters:?}"), SOON, || {
+            let found = self.with_data(set, data)?;
+            ensure!(found == clusters, "{found:?}");
+            Ok(())
+        })
+    }
+
+    fn with_data(&self, set: &str, data: &str) -> Result<Vec<String>> {
+        let works = self.works(set)?;
+        let has = |work: &&Value| work["spec"]["workload"]["manifests"][0]["data"]["a"] == data;
+        Ok(works.iter().filter(has).map(|work| of(work).to_owned()).collect())
+    }
+
+    /// Says what an agent would of a cluster's work as it is.
+    fn report(&self, set: &str, cluster: &str, conditions: &[(&str, &str)]) -> Result<()> {
+        let works = self.works(set)?;
+        let work = works.iter().find(|work| of(work) == cluster).context("a work")?;
+        let now = k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%SZ").to_string();
+        let condition = |(kind, status): &(&str, &str)| {
+            json!({"type": kind, "status": status, "reason": "Reported", "message": "", "lastTransitionTime": now,
+                "observedGeneration": work["metadata"]["generation"]})
+        };
+        let conditions: Vec<Value> = conditions.iter().map(condition).collect();
+        let name = work["metadata"]["name"].as_str().context("a name")?;
+        let status = json!({"status": {"conditions": conditions}});
+        self.patch(&format!("manifestwork {name} -n {cluster}"), &["--subresource=status"], &status)
+    }
+
+    fn report_done(&self, set: &str, clusters: &[&str]) -> Result<()> {
+        let done = [("Applied", "True"), ("Available", "True"), ("Progressing", "False")];
+        clusters.iter().try_for_each(|cluster| self.report(set, cluster, &done))
+    }
+
+    fn read(&self, name: &str) -> Result<Value> {
+        self.json(&format!("get manifestworkreplicaset {name} -n {}", self.name))
+    }
+
+    /// Waits for a condition, as `type: status/reason`; returns its message.
+    fn wait_condition(&self, name: &str, expected: &str) -> Result<String> {
+        let (kind, expected) = expected.split_once(": ").context("a type")?;
+        wait::until(&format!("{kind} of {name} to be {expected}"), SOON, || {
+            let set = self.read(name)?;
+            let conditions = set["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let found = conditions.iter().find(|condition| condition["type"] == kind).context("no such condition")?;
+            let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
+            ensure!(format!("{}/{}", text("status"), text("reason")) == expected, "{found}");
+            Ok(text("message"))
+        })
+    }
+
+    fn wait_event(&self, name: &str, reason: &str) -> Result<String> {
+        wait::until(&format!("an Event {reason} on {name}"), SOON, || {
+            crate::fixture::event(self.testbed, self.name, name, reason)
+        })
+    }
+
+    fn metric(&self, name: &str, labels: &str) -> Result<f64> {
+        self.running.metric(name, labels)
+    }
+
+    /// Ends it, and takes away what would have the next one busy.
+    fn end(mut self) -> Result<()> {
+        self.running.controllers.take().context("they run")?.stop()?;
+        let sets = self.json(&format!("get manifestworkreplicasets -n {}", self.name))?;
+        for set in sets["items"].as_array().into_iter().flatten() {
+            let name = set["metadata"]["name"].as_str().unwrap_or_default();
+            self.patch(&format!("manifestworkreplicaset {name} -n {}", self.name), &[], &no_finalizers())?;
+        }
+        self.ok(&format!("delete manifestworkreplicasets,placements,placementdecisions --all -n {}", self.name))?;
+        self.ok(&format!("delete manifestworks -A -l {WORK}/manifestworkreplicaset")).map(drop)
+    }
+}
+
+fn no_finalizers() -> Value {
+    json!({"metadata": {"finalizers": null}})
+}
+
+/// The cluster of a work.
+fn of(work: &Value) -> &str {
+    work["metadata"]["namespace"].as_str().unwrap_or_default()
+}
+
+fn set(namespace: &str, name: &str, data: &str, references: &Value) -> Value {
+    let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "app", "namespace": "default"},
+        "data": {"a": data}});
+    json!({"apiVersion": format!("{WORK}/v1alpha1"), "kind": "ManifestWorkReplicaSet",
+        "metadata": {"name": name, "namespace": namespace, "labels": {"team": "blue"}},
+        "spec": {"manifestWorkTemplate": {"workload": {"manifests": [manifest]}}, "placementRefs": references,
+            "cascadeDeletionPolicy": "Background"}})
+}
+
+fn all_at_once(placement: &str) -> Value {
+    json!([{"name": placement, "rolloutStrategy": {"type": "All"}}])
+}

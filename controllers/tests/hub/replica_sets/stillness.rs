@@ -1,0 +1,84 @@
+//! What is so is not written again; and nothing is written beside upstream's controller.
+
+use anyhow::{Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+
+use super::{PART, Place, WORK, WRITES, all_at_once};
+use crate::fixture::{SOON, apply, event, namespace};
+
+const THEIRS: &str = "sets-theirs";
+
+pub fn restart(testbed: &Testbed) -> Result<()> {
+    let mut place = Place::start(testbed, "sets-still")?;
+    let clusters = ["sets-still1", "sets-still2"];
+    place.clusters(&clusters)?;
+    place.choose("p", &[("", &clusters)])?;
+    let slow = json!([{"name": "p", "rolloutStrategy": {"type": "Progressive", "progressive": {"maxConcurrency": 1}}}]);
+    for (name, references) in [("all", all_at_once("p")), ("slow", slow), ("none", all_at_once("missing"))] {
+        place.set(name, "1", &references)?;
+    }
+    place.wait_works("all", &clusters)?;
+    place.wait_works("slow", &clusters[..1])?;
+    place.report_done("all", &clusters)?;
+    place.wait_condition("all", "PlacementRolledOut: True/Complete")?;
+    place.wait_condition("slow", "ManifestworkApplied: False/Processing")?;
+    place.wait_condition("none", "PlacementVerified: False/PlacementDecisionNotFound")?;
+    let versions = |place: &Place<'_>| -> Result<String> {
+        let line = "-o jsonpath={range.items[*]}{.metadata.name}={.metadata.resourceVersion},{end}";
+        let sets = place.ok(&format!("get manifestworkreplicasets -n sets-still {line}"))?;
+        Ok(sets + &place.ok(&format!("get manifestworks -A -l {WORK}/manifestworkreplicaset {line}"))?)
+    };
+    let before = versions(&place)?;
+    place.running.restart()?;
+    let sets = || place.metric(super::SETS, "");
+    wait::until_true("all to be looked at", SOON, || Ok(sets()? > 2.5))?;
+    // What is written after that is one that is new, and its works.
+    place.set("last", "1", &all_at_once("p"))?;
+    place.wait_works("last", &clusters)?;
+    let (works, deletes) = (place.metric(WRITES, "work")?, place.metric(WRITES, "delete")?);
+    ensure!((works - 2.0).abs() < 0.1 && deletes == 0.0, "{works} works were written");
+    let after = versions(&place)?;
+    let is_same = before.split(',').all(|one| after.split(',').any(|other| other == one));
+    ensure!(is_same, "{before} became {after}");
+    place.end()
+}
+
+/// Upstream's Lease, renewed now.
+fn lease(holder: &str, seconds: i32) -> Value {
+    let now = Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
+    json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+        "metadata": {"name": "work-manager-lock", "namespace": THEIRS},
+        "spec": {"holderIdentity": holder, "leaseDurationSeconds": seconds, "renewTime": now}})
+}
+
+pub fn stands_by(testbed: &Testbed) -> Result<()> {
+    let place = Place::start(testbed, "sets-stands-by")?;
+    let clusters = ["sets-stands-by1"];
+    place.clusters(&clusters)?;
+    place.choose("p", &[("", &clusters)])?;
+    apply(testbed, &[namespace(THEIRS), lease("theirs", 3600)])?;
+    wait::until_true("that it stands by", SOON, || place.stands_by(true))?;
+    ensure!(place.running.get("/readyz?verbose")?.contains("replica-sets-rival"), "it does not say so");
+    let told = wait::until("an Event", SOON, || event(testbed, THEIRS, "work-manager-lock", "StandingBy"))?;
+    ensure!(told.contains("theirs") && told.contains("--never-stand-by=replica-sets"), "{told}");
+    place.set("during", "1", &all_at_once("p"))?;
+    let mut place = place;
+    // A restart finds the Lease as well.
+    place.running.restart()?;
+    wait::until_true("that it stands by again", SOON, || place.stands_by(true))?;
+    ensure!(place.works("during")?.is_empty() && place.metric(WRITES, "")? == 0.0, "it writes beside them");
+    apply(testbed, &[lease("theirs", 2)])?;
+    place.wait_works("during", &clusters)?;
+    place.end()?;
+    let values = format!("{PART},controllers.neverStandBy={{replica-sets}}");
+    let place = Place::install(testbed, "sets-stands-by", &values)?;
+    apply(testbed, &[lease("theirs", 3600)])?;
+    place.choose("p", &[("", &clusters)])?;
+    place.set("beside", "1", &all_at_once("p"))?;
+    place.wait_works("beside", &clusters)?;
+    place.ok("delete lease work-manager-lock -n sets-theirs")?;
+    place.end()
+}
