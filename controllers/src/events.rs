@@ -69,6 +69,10 @@ pub enum Reason {
     Unstable,
     /// Another manager writes the decisions of a Placement.
     SchedulerConflict,
+    /// What a `ManifestWork` applied is kept by an agent on the member.
+    ForeignAgent,
+    /// Somebody changes an object of a `ManifestWork` back each time.
+    ObjectContested,
 }
 
 /// To one hub. Cheap to clone.
@@ -110,6 +114,8 @@ impl Reason {
             Self::ScoreUpdate => "ScoreUpdate",
             Self::Unstable => "Unstable",
             Self::SchedulerConflict => "SchedulerConflict",
+            Self::ForeignAgent => "ForeignAgent",
+            Self::ObjectContested => "ObjectContested",
         }
     }
 
@@ -138,6 +144,7 @@ impl Reason {
             Self::DecisionDelete => "DecisionDeleted",
             Self::ScoreUpdate => "ScoreUpdated",
             Self::Unstable | Self::SchedulerConflict => "Schedule",
+            Self::ForeignAgent | Self::ObjectContested => "Deliver",
             _ => "Register",
         }
     }

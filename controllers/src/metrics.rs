@@ -2,6 +2,7 @@
 //! somebody asks.
 
 mod accounts;
+mod delivery;
 mod joining;
 mod placements;
 mod profiles;
@@ -22,6 +23,7 @@ use register::expiry::Expiry;
 use telemetry::histogram::Histogram;
 
 pub use self::accounts::{AccountState, Accounts};
+pub use self::delivery::{Act, Delivery, Ended, WorkState};
 pub use self::joining::{Decision, Joining};
 pub use self::placements::{Object, Placements};
 pub use self::profiles::{ProfileState, Profiles};
@@ -47,6 +49,7 @@ pub struct Metrics {
     pub events_left_out: Counter,
     pub accounts: Accounts,
     pub placements: Placements,
+    pub delivery: Delivery,
     standing_by: Family<OfController, Gauge>,
 }
 
@@ -118,6 +121,7 @@ impl Metrics {
             events_left_out: Counter::default(),
             accounts: Accounts::register(registry),
             placements: Placements::register(registry),
+            delivery: Delivery::register(registry),
             standing_by: Family::default(),
         };
         let mut add = |name: &str, help: &str, metric: &Family<OfSource, Gauge>| {
@@ -204,6 +208,7 @@ impl Metrics {
         self.profiles.clear();
         self.accounts.clear();
         self.placements.clear();
+        self.delivery.clear();
         self.standing_by.clear();
     }
 

@@ -4,6 +4,7 @@
 mod cluster_profiles;
 mod hub;
 mod managed_service_accounts;
+mod manifestworks;
 mod ocm_registration;
 mod placement;
 mod rivals;
@@ -45,6 +46,7 @@ pub async fn run(context: Context<'_>) {
         match part {
             PartName::Clusterprofile => cluster_profiles::run(context).boxed(),
             PartName::ManagedServiceaccount => managed_service_accounts::run(context).boxed(),
+            PartName::Manifestworks => manifestworks::run(context).boxed(),
             PartName::OcmRegistration => ocm_registration::run(context).boxed(),
             PartName::Placement => placement::run(context).boxed(),
         }

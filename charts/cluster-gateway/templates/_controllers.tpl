@@ -37,13 +37,21 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.controllers.parts.managedServiceAccount -}}
 {{- $parts = append $parts "managed-serviceaccount" -}}
 {{- end -}}
+{{- if .Values.controllers.parts.manifestworks -}}
+{{- $parts = append $parts "manifestworks" -}}
+{{- end -}}
 {{- if .Values.controllers.parts.placement -}}
 {{- $parts = append $parts "placement" -}}
 {{- end -}}
 {{- join "," $parts -}}
 {{- end }}
 
-{{/* Parts that look at clusters' Secrets or reach members: all but placement. */}}
+{{/* Parts that look at clusters' Secrets: all but placement and manifestworks. */}}
+{{- define "cluster-gateway.controllers.secretParts" -}}
+{{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" "manifestworks" | join "," -}}
+{{- end }}
+
+{{/* Parts that reach members, or may: all but placement. */}}
 {{- define "cluster-gateway.controllers.memberParts" -}}
 {{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" | join "," -}}
 {{- end }}
@@ -175,6 +183,33 @@ owner.
   verbs: [list, watch]
 {{- end }}
 
+{{/*
+Rules of the part manifestworks. On members, it may do what the credentials that are registered for them may.
+*/}}
+{{- define "cluster-gateway.controllers.manifestworksRules" -}}
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworks]
+  verbs: [list, watch, patch, delete]
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworks/status]
+  verbs: [patch]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters]
+  verbs: [list, watch]
+# Its UID tells this hub from others.
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [kube-system]
+  verbs: [get]
+# Members, through the gateway.
+- apiGroups: [cluster.core.oam.dev]
+  resources: [clustergateways/proxy]
+  {{- with .Values.controllers.manifestworks.clusters }}
+  resourceNames: {{ toJson . }}
+  {{- end }}
+  verbs: [get, create, update, patch, delete]
+{{- end }}
+
 {{/* Refuses values that contradict each other. */}}
 {{- define "cluster-gateway.controllers.check" -}}
 {{- $values := .Values.controllers -}}
@@ -186,6 +221,10 @@ owner.
 {{- end -}}
 {{- if and (has "placement" $values.neverStandBy) (not $values.parts.placement) -}}
 {{- fail "controllers.neverStandBy: placement has no effect without controllers.parts.placement" -}}
+{{- end -}}
+{{- $works := $values.manifestworks -}}
+{{- if and (or $works.hubURL $works.requireExecutor $works.clusters) (not $values.parts.manifestworks) -}}
+{{- fail "controllers.manifestworks has no effect without controllers.parts.manifestworks" -}}
 {{- end -}}
 {{- if and $values.sources.clusterProfileImport (not $values.clusterProfileProviders) -}}
 {{- fail "controllers.sources.clusterProfileImport needs controllers.clusterProfileProviders: the programs that issue credentials" -}}

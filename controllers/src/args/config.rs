@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::secret::Endpoint;
 use clap::ValueEnum as _;
@@ -15,7 +16,7 @@ use register::ocm::Reach;
 use telemetry::flags::InvalidConfig;
 use telemetry::logs;
 
-use super::{Args, Enabled, Hub, PartName, SourceName, StandsBy};
+use super::{Args, DeliveryFlags, Enabled, Hub, PartName, SourceName, StandsBy};
 
 /// Controllers ready to be started.
 #[derive(Debug)]
@@ -43,6 +44,7 @@ pub struct Config {
     /// Parts that look for no rivals.
     pub never_stand_by: Vec<PartName>,
     pub source_removal_limit: usize,
+    pub delivery: Delivery,
     pub rules: Rules,
     pub leader_elect: bool,
     pub admin_listen: SocketAddr,
@@ -59,6 +61,18 @@ pub struct Gateway {
     pub ca_file: Option<PathBuf>,
     /// None: our own credential for the hub.
     pub token_file: Option<PathBuf>,
+}
+
+/// How `ManifestWorks` are delivered.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// None: what tells this hub from others.
+    pub hub_url: Option<String>,
+    pub requests_per_cluster: usize,
+    pub requests: usize,
+    pub timeout: Duration,
+    pub resync: Duration,
+    pub is_executor_required: bool,
 }
 
 // === impl Config ===
@@ -83,6 +97,7 @@ impl Config {
             }
         }
         let gateway = gateway(hub, &mut wrong);
+        let delivery = delivery(&args.delivery, parts.contains(&PartName::Manifestworks), &mut wrong);
         if !flags.ocm_auto_approve_users.is_empty() && !parts.contains(&PartName::OcmRegistration) {
             wrong.push("--ocm-auto-approve-users has no effect without --enable=ocm-registration".to_owned());
         }
@@ -116,6 +131,7 @@ impl Config {
             clusterprofile_namespaces: published.into_iter().collect(),
             never_stand_by,
             source_removal_limit: flags.source_removal_limit,
+            delivery,
             rules,
             leader_elect: args.process.leader_elect,
             admin_listen: args.process.admin_listen,
@@ -148,6 +164,37 @@ fn never_stand_by(names: &[StandsBy], parts: &BTreeSet<PartName>, wrong: &mut Ve
         wrong.push(format!("--never-stand-by={part} has no effect without --enable={part}"));
     }
     all
+}
+
+/// A hub's connection takes so many streams, and more would only wait there.
+const MOST_REQUESTS: usize = 10_000;
+
+fn delivery(flags: &DeliveryFlags, is_enabled: bool, wrong: &mut Vec<String>) -> Delivery {
+    let numbers = [("--requests-per-cluster", flags.requests_per_cluster), ("--requests", flags.requests)];
+    for (flag, number) in numbers {
+        if !(1..=MOST_REQUESTS).contains(&number) {
+            wrong.push(format!("{flag} must be from 1 to {MOST_REQUESTS}"));
+        }
+    }
+    for (flag, duration) in [("--timeout", flags.timeout), ("--resync", flags.resync)] {
+        if duration < Duration::from_secs(1) {
+            wrong.push(format!("{flag} must be a second at least"));
+        }
+    }
+    if !is_enabled && (flags.hub_url.is_some() || flags.require_executor) {
+        wrong.push("--hub-url and --require-executor have no effect without --enable=manifestworks".to_owned());
+    }
+    if flags.hub_url.as_deref().is_some_and(|url| !url.starts_with("https://")) {
+        wrong.push("--hub-url must begin with https://".to_owned());
+    }
+    Delivery {
+        hub_url: flags.hub_url.clone(),
+        requests_per_cluster: flags.requests_per_cluster,
+        requests: flags.requests,
+        timeout: flags.timeout,
+        resync: flags.resync,
+        is_executor_required: flags.require_executor,
+    }
 }
 
 fn gateway(hub: &Hub, wrong: &mut Vec<String>) -> Gateway {

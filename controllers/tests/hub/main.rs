@@ -15,6 +15,7 @@ mod registration;
 mod removal;
 mod rights;
 mod stillness;
+mod works;
 
 use std::process::ExitCode;
 
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         removal::trials(&fixture),
         rights::trials(&fixture),
         stillness::trials(&fixture),
+        works::trials(&fixture),
     ];
     fixture.run(trials)
 }
