@@ -160,18 +160,24 @@ impl Look<'_> {
         let wanted = Wanted { object, owner, claim, strategy: &self.strategy, known: self.known() };
         let action = plan(&wanted, found.as_ref());
         self.check_contest(&action)?;
-        let is_written = is_repair(&action);
+        let (is_written, is_nothing) = (is_repair(&action), action == Action::Nothing);
         if let Some(answer) = self.carry_out(action, &at).await? {
             *found = Some(answer);
         }
-        let mut remembered = Remembered { contest: self.before.contest, ..Remembered::default() };
+        let mut remembered = Remembered { failures: 0, again: None, ..self.before };
         if is_written && self.was_applied {
             remembered.contest.repaired(Instant::now());
         }
-        if self.strategy != Strategy::ReadOnly {
-            remembered.seen = found.as_ref().map(|answer| seen(self.object, answer));
+        if is_written || (is_nothing && self.strategy == Strategy::Update) {
+            remembered.seen = found.as_ref().filter(|_| self.is_all_compared()).map(|answer| seen(self.object, answer));
         }
         Ok(remembered)
+    }
+
+    /// Whether what an object has beside the manifest is the member's doing, and not let be for
+    /// others.
+    fn is_all_compared(&self) -> bool {
+        !matches!(&self.strategy, Strategy::ServerSideApply(config) if !config.ignore.is_empty())
     }
 
     fn known(&self) -> Known {

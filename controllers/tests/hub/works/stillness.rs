@@ -9,6 +9,8 @@ use super::{Place, WORKS, config_map};
 use crate::fixture::SOON;
 
 const WORKS_HERE: usize = 20;
+/// Of those, so many with pods: nodes take only so many.
+const WITH_PODS: usize = 4;
 
 pub fn restart(testbed: &Testbed) -> Result<()> {
     let cluster = "works-still";
@@ -17,10 +19,11 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
         "feedbackRules": [{"type": "WellKnownStatus"}],
         "updateStrategy": {"type": "ServerSideApply"}});
     let names: Vec<String> = (0..WORKS_HERE).map(|number| format!("still-{number}")).collect();
-    for name in &names {
+    for (number, name) in names.iter().enumerate() {
         let labels = json!({"app": name});
         let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {"name": name, "namespace": cluster}, "spec": {"replicas": 1, "selector": {"matchLabels": labels},
+            "metadata": {"name": name, "namespace": cluster},
+            "spec": {"replicas": usize::from(number < WITH_PODS), "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}}});
         let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": cluster},
             "spec": {"selector": labels, "ports": [{"port": 80}]}});
@@ -29,6 +32,8 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     }
     for name in &names {
         place.wait_applied(name)?;
+    }
+    for name in &names[..WITH_PODS] {
         wait::until(&format!("{name} to be ready"), 2 * SOON, || {
             let values = place.values(name, 0)?;
             ensure!(values["ReadyReplicas"] == 1, "{values}");

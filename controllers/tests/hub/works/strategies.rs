@@ -108,7 +108,7 @@ pub fn ignored(testbed: &Testbed) -> Result<()> {
     place.work("ignoring", &other[..1], &configs("OnSpokeChange"))?;
     wait_data(&place, "present", &json!({"a": "by hand", "b": "2"}))?;
     let broken = json!({"type": "ServerSideApply", "serverSideApply": {
-        "ignoreFields": [{"condition": "OnSpokePresent", "jqPathExpressions": [".data["]}]}});
+        "ignoreFields": [{"condition": "OnSpokePresent", "jsonPaths": [".data["]}]}});
     let configs = json!({"manifestConfigs": [strategy(cluster, "present", &broken)]});
     place.work("ignoring", &other[..1], &configs)?;
     place.wait_manifest("ignoring", 0, "Applied", "False/AppliedManifestSSAIgnoreFieldError")?;
