@@ -37,8 +37,9 @@ pub struct Delivery {
 #[derive(Debug, Clone, Default)]
 struct Known {
     state: WorkState,
-    /// Since when it waits to be applied, at which generation.
-    since: Option<(i64, Instant)>,
+    generation: Option<i64>,
+    /// Since when it waits to be applied.
+    since: Option<Instant>,
 }
 
 /// What a work's objects have come to.
@@ -191,9 +192,9 @@ impl Delivery {
     pub fn begin(&self, key: &Key, generation: i64) {
         let mut works = self.works.lock();
         let known = works.entry(key.clone()).or_default();
-        let is_other = known.since.is_none_or(|(known, _)| known != generation);
-        if is_other && !known.state.is_settled {
-            known.since = Some((generation, Instant::now()));
+        if known.generation != Some(generation) {
+            known.generation = Some(generation);
+            known.since.get_or_insert_with(Instant::now);
         }
     }
 
@@ -202,9 +203,7 @@ impl Delivery {
         let mut works = self.works.lock();
         let known = works.entry(key.clone()).or_default();
         let before = std::mem::replace(&mut known.state, state);
-        if state.is_settled {
-            known.since = None;
-        }
+        known.since = if state.is_settled { None } else { known.since.or_else(|| Some(Instant::now())) };
         self.move_from(before, state);
     }
 
@@ -244,7 +243,7 @@ impl Delivery {
 
     fn oldest(&self) -> f64 {
         let works = self.works.lock();
-        let since = works.values().filter_map(|known| known.since).map(|(_, since)| since).min();
+        let since = works.values().filter_map(|known| known.since).min();
         since.map_or(0.0, |since| since.elapsed().as_secs_f64())
     }
 }
@@ -278,6 +277,10 @@ mod tests {
         assert!(delivery.oldest() > 0.0, "one is not applied");
         delivery.settle(&key("a"), state(4, 0));
         assert!(delivery.oldest() == 0.0);
+        delivery.begin(&key("a"), 1);
+        assert!(delivery.oldest() == 0.0, "it is applied at that generation");
+        delivery.begin(&key("a"), 2);
+        assert!(delivery.oldest() > 0.0);
         delivery.forget(&key("b"));
         assert_eq!((count("applied"), count("failed")), (4, 0));
     }

@@ -205,12 +205,15 @@ impl Part {
         mode: Mode,
         memory: &mut Memory,
     ) -> Result<Action, Failure> {
+        let answers = place.member.answers();
         let done = if work.is_ending {
             self.end(work, place, mode, memory).await
         } else {
             self.keep(work, place, mode, memory).await
         };
-        if done.is_ok() && place.is_back() {
+        let is_away = done.as_ref().is_err_and(|failure| failure.away().is_some());
+        // A pass in which nothing was asked says nothing of the member.
+        if !is_away && place.member.answers() != answers && place.is_back() {
             self.wake_in(work.cluster());
         }
         done
@@ -265,9 +268,10 @@ impl Part {
             let ran = pass.run(memory).await;
             work.status = on_hub;
             ran?;
-            let is_seeing = place.sights.sees(&memory.scopes);
+        }
+        if memory.resync.is_none() && !place.sights.sees(&memory.scopes) {
             let again = Backoff { chance: 0.25, ..Backoff::doubling(self.resync, self.resync) };
-            memory.resync = (!is_seeing).then(|| Instant::now() + again.wait(0));
+            memory.resync = Some(Instant::now() + again.wait(0));
         }
         let told = self.tell_status(work, memory).await?;
         let next = memory.next().map(|next| next.saturating_duration_since(Instant::now()));

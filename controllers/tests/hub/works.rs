@@ -55,6 +55,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "works: values that flap are not written each time", status::flapping),
         test(fixture, "works: a restart writes nothing", stillness::restart),
         test(fixture, "works: an executor may what it may, and gives no more", executor::reviewed),
+        test(fixture, "works: where an executor is required, none is no excuse", executor::required),
         test(fixture, "works: a cluster that does not ask for it is not touched", fences::untouched),
         test(fixture, "works: what an agent keeps is left to it until it is adopted", fences::foreign),
         test(

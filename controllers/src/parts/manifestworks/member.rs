@@ -4,6 +4,7 @@
 mod error;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
@@ -54,6 +55,8 @@ pub struct Member {
     own: Semaphore,
     may_write: MayWrite,
     pub metrics: Delivery,
+    /// That it gave, yes or no.
+    answers: AtomicU64,
 }
 
 // === impl At ===
@@ -86,11 +89,16 @@ fn encoded(text: &str) -> impl std::fmt::Display + '_ {
 impl Member {
     pub fn new(cluster: &ClusterName, client: Client, limits: Limits, may_write: MayWrite, metrics: Delivery) -> Self {
         let own = Semaphore::new(limits.of_one);
-        Self { cluster: cluster.clone(), client, limits, own, may_write, metrics }
+        Self { cluster: cluster.clone(), client, limits, own, may_write, metrics, answers: AtomicU64::new(0) }
     }
 
     pub fn client(&self) -> Client {
         self.client.clone()
+    }
+
+    /// How often it has answered.
+    pub fn answers(&self) -> u64 {
+        self.answers.load(Ordering::Relaxed)
     }
 
     /// The object, if there is one.
@@ -187,7 +195,11 @@ impl Member {
         let answer = timeout(within, fleet::answer(&self.client, request, LARGEST)).await;
         let answer = answer.unwrap_or_else(|_| Err(Failure::late(within)));
         self.metrics.asked(self.cluster.as_str(), answer.as_ref().err().map(|failure| failure.kind));
-        let body = answer.map_err(|failure| MemberError::judged(&self.cluster, failure))?;
+        let body = answer.map_err(|failure| MemberError::judged(&self.cluster, failure));
+        if matches!(body, Ok(_) | Err(MemberError::Refused(_))) {
+            self.answers.fetch_add(1, Ordering::Relaxed);
+        }
+        let body = body?;
         let unreadable = |_| MemberError::judged(&self.cluster, Failure::own("the answer is not JSON"));
         serde_json::from_slice(&body).map_err(unreadable)
     }

@@ -55,12 +55,11 @@ mod tests {
         let (mut pace, begin) = (Pace::default(), Instant::now());
         let mut writes = 0_u32;
         while begin.elapsed() < Duration::from_secs(100) {
-            match pace.wait(Instant::now()) {
-                Some(wait) => tokio::time::advance(wait).await,
-                None => {
-                    pace.wrote(Instant::now());
-                    writes += 1;
-                }
+            if let Some(wait) = pace.wait(Instant::now()) {
+                tokio::time::advance(wait).await;
+            } else {
+                pace.wrote(Instant::now());
+                writes += 1;
             }
         }
         assert!((20..=26).contains(&writes), "{writes}");

@@ -41,6 +41,8 @@ impl Place {
                 tracing::warn!(cluster, ?object, %failure, "an object cannot be taken away");
                 Ok(Removed::Waits(None))
             }
+            // One object may hang. Whether it is the member is soon found out.
+            Err(MemberError::Late(_)) => self.member.is_there().await.map(|()| Removed::Waits(None)),
             removed => removed,
         }
     }

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use super::{Place, config_map, strategy};
 
 /// A refusal is tried again after a minute, and what was answered counts for half of one.
-const AGAIN: Duration = Duration::from_secs(120);
+const AGAIN: Duration = Duration::from_mins(2);
 
 pub fn reviewed(testbed: &Testbed) -> Result<()> {
     let cluster = "works-executor";
@@ -55,6 +55,17 @@ pub fn reviewed(testbed: &Testbed) -> Result<()> {
     wait::until_true("what was refused", AGAIN, || Ok(!place.object("secret", "s")?.is_null()))?;
     place.wait_applied("limited").ok();
     place.end(&["limited", "reading"])
+}
+
+pub fn required(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-required";
+    let place = Place::with(testbed, cluster, ",controllers.manifestworks.requireExecutor=true")?;
+    let map = config_map(cluster, "unsigned", &json!({"a": "b"}));
+    place.work("unsigned", &[map], &json!({}))?;
+    let told = place.wait("unsigned", "Applied", "False/AppliedManifestWorkFailed")?;
+    ensure!(told.contains("executor is required"), "{told}");
+    ensure!(place.object("configmap", "unsigned")?.is_null(), "it was applied with the cluster's own rights");
+    place.end(&["unsigned"])
 }
 
 fn grant(testbed: &Testbed, cluster: &str, name: &str, rules: &Value) -> Result<()> {

@@ -1,11 +1,12 @@
 //! How objects are brought to what is wanted, and kept so.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{Place, config_map, strategy};
 use crate::fixture::{SOON, event};

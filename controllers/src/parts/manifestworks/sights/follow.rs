@@ -1,5 +1,5 @@
-//! Follows the objects of one kind in one namespace of a member, without their contents: by a watch,
-//! or by a list from time to time.
+//! Follows the objects of one kind in one namespace of a member, without their contents: by a
+//! watch, or by a list from time to time.
 
 use std::collections::HashMap;
 use std::pin::pin;
@@ -60,8 +60,8 @@ pub async fn follow(follow: Follow) {
 // === impl Follow ===
 
 impl Follow {
-    /// One that breaks begins anew with a list: kube would go on where it was, and nobody would know
-    /// when it is seeing again.
+    /// One that breaks begins anew with a list: kube would go on where it was, and nobody would
+    /// know when it is seeing again.
     async fn watch(&self, api: Api<Meta>) {
         let mut failures = 0;
         loop {
