@@ -57,6 +57,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "works: an executor may what it may, and gives no more", executor::reviewed),
         test(fixture, "works: where an executor is required, none is no excuse", executor::required),
         test(fixture, "works: a cluster that does not ask for it is not touched", fences::untouched),
+        test(fixture, "works: beside registration, the controllers still write no spec", fences::guarded),
         test(fixture, "works: what an agent keeps is left to it until it is adopted", fences::foreign),
         test(
             fixture,

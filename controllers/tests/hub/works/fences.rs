@@ -6,8 +6,9 @@ use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::json;
 
-use super::{APPLIED, Place, condition, config_map, hash};
-use crate::fixture::{SOON, event};
+use super::{APPLIED, PLACE, Place, condition, config_map, hash};
+use crate::fixture::{SOON, apply, event};
+use crate::rights::rendered;
 
 pub fn untouched(testbed: &Testbed) -> Result<()> {
     let (cluster, other) = ("works-fenced", "works-unfenced");
@@ -33,6 +34,43 @@ pub fn untouched(testbed: &Testbed) -> Result<()> {
     place.hub(&format!("delete {} foreign -n {other}", super::WORKS))?;
     place.hub(&format!("delete managedcluster {other}"))?;
     place.end(&["ours"])
+}
+
+/// The policy that limits the controllers' token where they also stand in for registration.
+pub fn guarded(testbed: &Testbed) -> Result<()> {
+    let (cluster, name) = ("works-guarded", "works-limits");
+    let place = Place::start(testbed, cluster)?;
+    let values = "controllers.parts.manifestworks=true,controllers.ocmRegistration.enabled=true";
+    let mut limits = rendered(testbed, PLACE, values)?;
+    limits.retain(|object| object["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("-limits")));
+    ensure!(limits.len() == 2, "a policy and its binding: {limits:?}");
+    for object in &mut limits {
+        object["metadata"]["name"] = name.into();
+        if object["spec"]["policyName"].is_string() {
+            object["spec"]["policyName"] = name.into();
+        }
+    }
+    apply(testbed, &limits)?;
+    let map = |value: &str| [config_map(cluster, "guarded", &json!({"a": value}))];
+    place.work("guarded", &map("b"), &json!({}))?;
+    let me = format!("system:serviceaccount:{PLACE}:door-cluster-gateway-controllers");
+    let spec = json!({"deleteOption": {"propagationPolicy": "Orphan"}});
+    let other = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": "guarded", "namespace": cluster}, "spec": spec})
+    .to_string();
+    // Which asks for no more than the right to patch.
+    let words = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-", "--as", &me];
+    wait::until("that they may not write it", SOON, || {
+        let refused = testbed.hub.server.kubectl().args(words).stdin(other.clone()).run()?;
+        ensure!(refused.stderr.contains("the controllers write no works"), "{refused:?}");
+        Ok(())
+    })?;
+    place.work("guarded", &map("c"), &json!({}))?;
+    place.wait_applied("guarded")?;
+    place.hub(&format!("delete {} guarded -n {cluster}", super::WORKS))?;
+    let kinds = "validatingadmissionpolicies,validatingadmissionpolicybindings";
+    place.hub(&format!("delete {kinds} {name}"))?;
+    place.end(&[])
 }
 
 pub fn foreign(testbed: &Testbed) -> Result<()> {
