@@ -8,13 +8,14 @@ mod config;
 use std::ffi::OsString;
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::time::Duration;
 
 use api::secret::HARMLESS_VARIABLES;
 use clap::builder::PossibleValue;
 use clap::{Args as Group, CommandFactory as _, FromArgMatches as _, Parser, ValueEnum};
 use register::endpoints::DENIED;
 use register::ocm::Reach;
-use telemetry::flags::{self, LogFlags};
+use telemetry::flags::{self, LogFlags, duration};
 
 pub use self::config::{Argocd, Config};
 use crate::commands::Command;
@@ -32,6 +33,8 @@ pub struct Args {
     pub hub: Hub,
     #[command(flatten, next_help_heading = "Sources and parts")]
     pub sources: Sources,
+    #[command(flatten, next_help_heading = "Delivery (manifestworks)")]
+    pub delivery: DeliveryFlags,
     #[command(flatten, next_help_heading = "Rules for objects")]
     pub rules: RuleFlags,
     #[command(flatten, next_help_heading = "Process")]
@@ -129,6 +132,31 @@ pub struct Sources {
 }
 
 #[derive(Debug, Group)]
+pub struct DeliveryFlags {
+    /// URL of the hub that agents use: its hash names what is on members, so that an agent finds
+    /// what was applied from here, and the other way round (default: what tells this hub from
+    /// others)
+    #[arg(long, value_name = "URL")]
+    pub hub_url: Option<String>,
+    /// Requests to one member at a time
+    #[arg(long, default_value_t = 4, value_name = "NUMBER")]
+    pub requests_per_cluster: usize,
+    /// Requests to all members at a time
+    #[arg(long, default_value_t = 256, value_name = "NUMBER")]
+    pub requests: usize,
+    /// For one request to a member
+    #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
+    pub timeout: Duration,
+    /// Between two looks at objects of a member that cannot be watched, with some of it left to
+    /// chance
+    #[arg(long, value_parser = duration, default_value = "4m", value_name = "DURATION")]
+    pub resync: Duration,
+    /// Deliver no `ManifestWork` that names no executor
+    #[arg(long)]
+    pub require_executor: bool,
+}
+
+#[derive(Debug, Group)]
 pub struct RuleFlags {
     /// Programs that kubeconfigs may name in exec, each with the words that its arguments must
     /// begin with (`aws eks get-token`); repeatable. The gateway runs them, and has its own list
@@ -176,6 +204,7 @@ pub enum PartName {
     Placement,
     ReplicaSets,
     Argocd,
+    Manifestworks,
 }
 
 /// A part that stands by for other controllers, unless it is told not to.
@@ -231,6 +260,7 @@ impl PartName {
             Self::Placement => "placement",
             Self::ReplicaSets => "replica-sets",
             Self::Argocd => "argocd",
+            Self::Manifestworks => "manifestworks",
         }
     }
 }
@@ -263,6 +293,7 @@ impl ValueEnum for Enabled {
             Self::Part(PartName::Placement),
             Self::Part(PartName::ReplicaSets),
             Self::Part(PartName::Argocd),
+            Self::Part(PartName::Manifestworks),
         ]
     }
 

@@ -75,6 +75,10 @@ pub enum Reason {
     PlacementsOverlap,
     /// A Secret that is not ours has the name of a cluster's for Argo CD.
     ArgocdSecretNameTaken,
+    /// What a `ManifestWork` applied is kept by an agent on the member.
+    ForeignAgent,
+    /// Somebody changes an object of a `ManifestWork` back each time.
+    ObjectContested,
 }
 
 /// To one hub. Cheap to clone.
@@ -119,6 +123,8 @@ impl Reason {
             Self::WorksFailed => "WorksFailed",
             Self::PlacementsOverlap => "PlacementsOverlap",
             Self::ArgocdSecretNameTaken => "ArgocdSecretNameTaken",
+            Self::ForeignAgent => "ForeignAgent",
+            Self::ObjectContested => "ObjectContested",
         }
     }
 
@@ -148,6 +154,7 @@ impl Reason {
             Self::ScoreUpdate => "ScoreUpdated",
             Self::Unstable | Self::SchedulerConflict => "Schedule",
             Self::WorksFailed | Self::PlacementsOverlap => "RollOut",
+            Self::ForeignAgent | Self::ObjectContested => "Deliver",
             _ => "Register",
         }
     }

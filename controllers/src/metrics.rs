@@ -3,6 +3,7 @@
 
 mod accounts;
 mod argocd;
+mod delivery;
 mod joining;
 mod placements;
 mod profiles;
@@ -25,6 +26,7 @@ use telemetry::histogram::Histogram;
 
 pub use self::accounts::{AccountState, Accounts};
 pub use self::argocd::Argocd;
+pub use self::delivery::{Act, Delivery, Ended, WorkState};
 pub use self::joining::{Decision, Joining};
 pub use self::placements::{Object, Placements};
 pub use self::profiles::{ProfileState, Profiles};
@@ -53,6 +55,7 @@ pub struct Metrics {
     pub placements: Placements,
     pub replica_sets: ReplicaSets,
     pub argocd: Argocd,
+    pub delivery: Delivery,
     standing_by: Family<OfController, Gauge>,
 }
 
@@ -126,6 +129,7 @@ impl Metrics {
             placements: Placements::register(registry),
             replica_sets: ReplicaSets::register(registry),
             argocd: Argocd::register(registry),
+            delivery: Delivery::register(registry),
             standing_by: Family::default(),
         };
         let mut add = |name: &str, help: &str, metric: &Family<OfSource, Gauge>| {
@@ -214,6 +218,7 @@ impl Metrics {
         self.placements.clear();
         self.replica_sets.clear();
         self.argocd.clear();
+        self.delivery.clear();
         self.standing_by.clear();
     }
 

@@ -5,6 +5,7 @@ mod argocd;
 mod cluster_profiles;
 mod hub;
 mod managed_service_accounts;
+mod manifestworks;
 mod ocm_registration;
 mod placement;
 mod replica_sets;
@@ -50,6 +51,7 @@ pub async fn run(context: Context<'_>) {
         match part {
             PartName::Clusterprofile => cluster_profiles::run(context).boxed(),
             PartName::ManagedServiceaccount => managed_service_accounts::run(context).boxed(),
+            PartName::Manifestworks => manifestworks::run(context).boxed(),
             PartName::OcmRegistration => ocm_registration::run(context).boxed(),
             PartName::Placement => placement::run(context).boxed(),
             PartName::ReplicaSets => replica_sets::run(context).boxed(),

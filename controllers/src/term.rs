@@ -18,5 +18,10 @@ pub struct NotLeading;
 
 /// For how long a call may take that writes, of one who leads for `term`.
 pub fn within(term: Duration) -> Result<Duration, NotLeading> {
-    if term.is_zero() { Err(NotLeading) } else { Ok(term.saturating_add(AFTER_TERM).min(WITHIN)) }
+    within_at_most(term, WITHIN)
+}
+
+/// The same for a call that may take longer, or less, than others.
+pub fn within_at_most(term: Duration, most: Duration) -> Result<Duration, NotLeading> {
+    if term.is_zero() { Err(NotLeading) } else { Ok(term.saturating_add(AFTER_TERM).min(most)) }
 }

@@ -37,6 +37,9 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.controllers.parts.managedServiceAccount -}}
 {{- $parts = append $parts "managed-serviceaccount" -}}
 {{- end -}}
+{{- if .Values.controllers.parts.manifestworks -}}
+{{- $parts = append $parts "manifestworks" -}}
+{{- end -}}
 {{- if .Values.controllers.parts.placement -}}
 {{- $parts = append $parts "placement" -}}
 {{- end -}}
@@ -49,7 +52,12 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- join "," $parts -}}
 {{- end }}
 
-{{/* Parts that look at clusters' Secrets or reach members: all but placement, replica-sets and argocd. */}}
+{{/* Parts that look at clusters' Secrets: all but placement, manifestworks, replica-sets and argocd. */}}
+{{- define "cluster-gateway.controllers.secretParts" -}}
+{{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" "manifestworks" "replica-sets" "argocd" | join "," -}}
+{{- end }}
+
+{{/* Parts that reach members, or may: all but placement, replica-sets and argocd. */}}
 {{- define "cluster-gateway.controllers.memberParts" -}}
 {{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" "replica-sets" "argocd" | join "," -}}
 {{- end }}
@@ -223,6 +231,33 @@ owner.
   verbs: [list, watch]
 {{- end }}
 
+{{/*
+Rules of the part manifestworks. On members, it may do what the credentials that are registered for them may.
+*/}}
+{{- define "cluster-gateway.controllers.manifestworksRules" -}}
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworks]
+  verbs: [list, watch, patch, delete]
+- apiGroups: [work.open-cluster-management.io]
+  resources: [manifestworks/status]
+  verbs: [patch]
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters]
+  verbs: [list, watch]
+# Its UID tells this hub from others.
+- apiGroups: [""]
+  resources: [namespaces]
+  resourceNames: [kube-system]
+  verbs: [get]
+# Members, through the gateway.
+- apiGroups: [cluster.core.oam.dev]
+  resources: [clustergateways/proxy]
+  {{- with .Values.controllers.manifestworks.clusters }}
+  resourceNames: {{ toJson . }}
+  {{- end }}
+  verbs: [get, create, update, patch, delete]
+{{- end }}
+
 {{/* Refuses values that contradict each other. */}}
 {{- define "cluster-gateway.controllers.check" -}}
 {{- $values := .Values.controllers -}}
@@ -240,6 +275,10 @@ owner.
 {{- end -}}
 {{- if and $values.rolloutNeedsRules (not $values.parts.replicaSets) -}}
 {{- fail "controllers.rolloutNeedsRules has no effect without controllers.parts.replicaSets" -}}
+{{- end -}}
+{{- $works := $values.manifestworks -}}
+{{- if and (or $works.hubURL $works.requireExecutor $works.clusters) (not $values.parts.manifestworks) -}}
+{{- fail "controllers.manifestworks has no effect without controllers.parts.manifestworks" -}}
 {{- end -}}
 {{- if and $values.sources.clusterProfileImport (not $values.clusterProfileProviders) -}}
 {{- fail "controllers.sources.clusterProfileImport needs controllers.clusterProfileProviders: the programs that issue credentials" -}}

@@ -4,6 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use api::secret::Endpoint;
 use clap::ValueEnum as _;
@@ -15,7 +16,7 @@ use register::ocm::Reach;
 use telemetry::flags::InvalidConfig;
 use telemetry::logs;
 
-use super::{Args, Enabled, Hub, PartName, SourceName, Sources, StandsBy};
+use super::{Args, DeliveryFlags, Enabled, Hub, PartName, SourceName, Sources, StandsBy};
 
 /// Controllers ready to be started.
 #[derive(Debug)]
@@ -46,6 +47,7 @@ pub struct Config {
     /// None unless argocd is enabled.
     pub argocd: Option<Argocd>,
     pub source_removal_limit: usize,
+    pub delivery: Delivery,
     pub rules: Rules,
     pub leader_elect: bool,
     pub admin_listen: SocketAddr,
@@ -72,6 +74,18 @@ pub struct Gateway {
     pub token_file: Option<PathBuf>,
 }
 
+/// How `ManifestWorks` are delivered.
+#[derive(Debug, Clone)]
+pub struct Delivery {
+    /// None: what tells this hub from others.
+    pub hub_url: Option<String>,
+    pub requests_per_cluster: usize,
+    pub requests: usize,
+    pub timeout: Duration,
+    pub resync: Duration,
+    pub is_executor_required: bool,
+}
+
 // === impl Config ===
 
 impl Config {
@@ -95,6 +109,7 @@ impl Config {
         }
         let gateway = gateway(hub, &mut wrong);
         flags_of_parts(flags, &parts, &mut wrong);
+        let delivery = delivery(&args.delivery, parts.contains(&PartName::Manifestworks), &mut wrong);
         let never_stand_by = never_stand_by(&flags.never_stand_by, &parts, &mut wrong);
         let argocd = argocd(flags, &parts, &mut wrong);
         if !wrong.is_empty() {
@@ -128,6 +143,7 @@ impl Config {
             rollout_needs_rules: flags.rollout_needs_rules,
             argocd,
             source_removal_limit: flags.source_removal_limit,
+            delivery,
             rules,
             leader_elect: args.process.leader_elect,
             admin_listen: args.process.admin_listen,
@@ -195,6 +211,37 @@ fn argocd(flags: &Sources, parts: &BTreeSet<PartName>, wrong: &mut Vec<String>) 
             }
             Some(Argocd { namespace, account })
         }
+    }
+}
+
+/// A hub's connection takes so many streams, and more would only wait there.
+const MOST_REQUESTS: usize = 10_000;
+
+fn delivery(flags: &DeliveryFlags, is_enabled: bool, wrong: &mut Vec<String>) -> Delivery {
+    let numbers = [("--requests-per-cluster", flags.requests_per_cluster), ("--requests", flags.requests)];
+    for (flag, number) in numbers {
+        if !(1..=MOST_REQUESTS).contains(&number) {
+            wrong.push(format!("{flag} must be from 1 to {MOST_REQUESTS}"));
+        }
+    }
+    for (flag, duration) in [("--timeout", flags.timeout), ("--resync", flags.resync)] {
+        if duration < Duration::from_secs(1) {
+            wrong.push(format!("{flag} must be a second at least"));
+        }
+    }
+    if !is_enabled && (flags.hub_url.is_some() || flags.require_executor) {
+        wrong.push("--hub-url and --require-executor have no effect without --enable=manifestworks".to_owned());
+    }
+    if flags.hub_url.as_deref().is_some_and(|url| !url.starts_with("https://")) {
+        wrong.push("--hub-url must begin with https://".to_owned());
+    }
+    Delivery {
+        hub_url: flags.hub_url.clone(),
+        requests_per_cluster: flags.requests_per_cluster,
+        requests: flags.requests,
+        timeout: flags.timeout,
+        resync: flags.resync,
+        is_executor_required: flags.require_executor,
     }
 }
 

@@ -17,6 +17,7 @@ mod removal;
 mod replica_sets;
 mod rights;
 mod stillness;
+mod works;
 
 use std::process::ExitCode;
 
@@ -41,6 +42,7 @@ fn main() -> ExitCode {
         replica_sets::trials(&fixture),
         rights::trials(&fixture),
         stillness::trials(&fixture),
+        works::trials(&fixture),
     ];
     fixture.run(trials)
 }

@@ -1,0 +1,299 @@
+//! `cluster_gateway_delivery_*`: of the `ManifestWorks` that this replica delivers.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use delivery::condition;
+use delivery::work::{ManifestCondition, ManifestWorkStatus, kind};
+use fleet::Kind;
+use parking_lot::Mutex;
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeLabelSet, EncodeMetric as _};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::{ConstGauge, Gauge};
+use prometheus_client::registry::Registry;
+use tokio::time::Instant;
+
+use crate::wakes::Key;
+
+const PREFIX: &str = "cluster_gateway_delivery";
+/// Codes that are told of members, each as it is. Others are told by their class: a member chooses
+/// its answers.
+const CODES: [u16; 12] = [400, 401, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504];
+
+/// Clones share their values.
+#[derive(Debug, Clone, Default)]
+pub struct Delivery {
+    actions: Family<OfAction, Counter>,
+    requests: Family<OfRequest, Counter>,
+    objects: Family<OfState, Gauge>,
+    contested: Gauge,
+    waiting: Gauge,
+    works: Arc<Mutex<HashMap<Key, Known>>>,
+}
+
+#[derive(Debug, Clone, Default)]
+struct Known {
+    state: WorkState,
+    generation: Option<i64>,
+    /// Since when it waits to be applied.
+    since: Option<Instant>,
+}
+
+/// What a work's objects have come to.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct WorkState {
+    applied: i64,
+    failed: i64,
+    contested: i64,
+    /// The work is as it should be, or is left to others.
+    is_settled: bool,
+}
+
+/// What is done with an object.
+#[derive(Debug, Clone, Copy)]
+pub enum Act {
+    Create,
+    Update,
+    Apply,
+    Patch,
+    Delete,
+}
+
+/// How that ended.
+#[derive(Debug, Clone, Copy)]
+pub enum Ended {
+    Done,
+    Conflict,
+    Failed,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfAction {
+    action: &'static str,
+    result: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfRequest {
+    cluster: String,
+    code: String,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfState {
+    state: &'static str,
+}
+
+/// How long the oldest work waits, asked when somebody wants to know.
+#[derive(Debug)]
+struct Oldest(Delivery);
+
+// === impl WorkState ===
+
+impl WorkState {
+    /// `contested`: so many of them are changed back by somebody.
+    pub fn of(status: &ManifestWorkStatus, generation: i64, contested: usize) -> Self {
+        let manifests = &status.resource_status.manifests;
+        let is_applied = |one: &&ManifestCondition| condition::is_true(&one.conditions, kind::APPLIED);
+        let applied = manifests.iter().filter(is_applied).count();
+        let count = |number: usize| i64::try_from(number).unwrap_or(i64::MAX);
+        let told = condition::find(&status.conditions, kind::APPLIED);
+        let is_settled = applied == manifests.len() && told.is_some_and(|one| one.observed_generation == generation);
+        let (failed, contested) = (count(manifests.len() - applied), count(contested));
+        Self { applied: count(applied), failed, contested, is_settled }
+    }
+
+    /// Nothing more is done with it.
+    pub fn complete() -> Self {
+        Self { is_settled: true, ..Self::default() }
+    }
+
+    /// Others look after it.
+    pub fn foreign() -> Self {
+        Self { is_settled: true, ..Self::default() }
+    }
+}
+
+// === impl Act ===
+
+impl Act {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Update => "update",
+            Self::Apply => "apply",
+            Self::Patch => "patch",
+            Self::Delete => "delete",
+        }
+    }
+}
+
+// === impl Ended ===
+
+impl Ended {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Done => "done",
+            Self::Conflict => "conflict",
+            Self::Failed => "failed",
+        }
+    }
+}
+
+// === impl Delivery ===
+
+impl Delivery {
+    pub fn register(registry: &mut Registry) -> Self {
+        let delivery = Self::default();
+        let name = |name: &str| format!("{PREFIX}_{name}");
+        let Self { actions, requests, objects, contested, waiting, .. } = delivery.clone();
+        registry.register(name("actions"), "Writes of objects of ManifestWorks to members", actions);
+        registry.register(name("objects"), "Objects of ManifestWorks, by outcome", objects);
+        registry.register(name("queue_depth"), "ManifestWorks that wait for their turn at their cluster", waiting);
+        registry.register(
+            name("contested_objects"),
+            "Objects of ManifestWorks that somebody changes back each time",
+            contested,
+        );
+        registry.register(name("member_requests"), "Requests to members, by what they answered", requests);
+        registry.register_collector(Box::new(Oldest(delivery.clone())));
+        delivery
+    }
+
+    pub fn acted(&self, act: Act, ended: Ended) {
+        self.actions.get_or_create(&OfAction { action: act.as_str(), result: ended.as_str() }).inc();
+    }
+
+    /// A member was asked. `failure`: what came in place of an answer.
+    pub fn asked(&self, cluster: &str, failure: Option<Kind>) {
+        let code = match failure {
+            None => "2xx".to_owned(),
+            Some(Kind::Answered(code) | Kind::Plain(code)) if CODES.contains(&code) => code.to_string(),
+            Some(Kind::Answered(code) | Kind::Plain(code)) => format!("{}xx", (code / 100).min(9)),
+            Some(Kind::Unanswered | Kind::Own) => "none".to_owned(),
+            Some(Kind::Late) => "late".to_owned(),
+        };
+        self.requests.get_or_create(&OfRequest { cluster: cluster.to_owned(), code }).inc();
+    }
+
+    /// A work waits for its turn, or has it now.
+    pub fn waits(&self, is_waiting: bool) {
+        if is_waiting {
+            self.waiting.inc()
+        } else {
+            self.waiting.dec()
+        };
+    }
+
+    /// A work is to be applied at that generation.
+    pub fn begin(&self, key: &Key, generation: i64) {
+        let mut works = self.works.lock();
+        let known = works.entry(key.clone()).or_default();
+        if known.generation != Some(generation) {
+            known.generation = Some(generation);
+            known.since.get_or_insert_with(Instant::now);
+        }
+    }
+
+    /// What a work has come to.
+    pub fn settle(&self, key: &Key, state: WorkState) {
+        let mut works = self.works.lock();
+        let known = works.entry(key.clone()).or_default();
+        let before = std::mem::replace(&mut known.state, state);
+        known.since = if state.is_settled { None } else { known.since.or_else(|| Some(Instant::now())) };
+        self.move_from(before, state);
+    }
+
+    pub fn forget(&self, key: &Key) {
+        let before = self.works.lock().remove(key).unwrap_or_default();
+        self.move_from(before.state, WorkState::default());
+    }
+
+    /// A cluster is not delivered to any more.
+    pub fn forget_cluster(&self, cluster: &str) {
+        let codes = CODES.iter().map(u16::to_string);
+        let others = ["2xx", "1xx", "3xx", "4xx", "5xx", "6xx", "7xx", "8xx", "9xx", "0xx", "none", "late"];
+        for code in codes.chain(others.map(str::to_owned)) {
+            self.requests.remove(&OfRequest { cluster: cluster.to_owned(), code });
+        }
+    }
+
+    /// Another replica delivers, or nobody.
+    pub fn clear(&self) {
+        self.works.lock().clear();
+        self.objects.clear();
+        self.requests.clear();
+        self.contested.set(0);
+        self.waiting.set(0);
+    }
+
+    fn move_from(&self, before: WorkState, after: WorkState) {
+        let change = |state: &'static str, by: i64| {
+            if by != 0 {
+                self.objects.get_or_create(&OfState { state }).inc_by(by);
+            }
+        };
+        change("applied", after.applied - before.applied);
+        change("failed", after.failed - before.failed);
+        self.contested.inc_by(after.contested - before.contested);
+    }
+
+    fn oldest(&self) -> f64 {
+        let works = self.works.lock();
+        let since = works.values().filter_map(|known| known.since).min();
+        since.map_or(0.0, |since| since.elapsed().as_secs_f64())
+    }
+}
+
+// === impl Oldest ===
+
+impl Collector for Oldest {
+    fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> Result<(), std::fmt::Error> {
+        let (name, help) = (format!("{PREFIX}_oldest_unapplied_seconds"), "How long the oldest ManifestWork waits");
+        let oldest = encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(self.0.oldest()).encode(oldest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_work_counts_as_it_was_settled_last() {
+        let delivery = Delivery::register(&mut Registry::default());
+        let count = |state| delivery.objects.get_or_create(&OfState { state }).get();
+        let key = |name: &str| ("c".to_owned(), name.to_owned());
+        let state = |applied, failed| WorkState { applied, failed, contested: failed, is_settled: failed == 0 };
+        delivery.begin(&key("a"), 1);
+        assert!(delivery.oldest() > 0.0);
+        delivery.settle(&key("a"), state(3, 1));
+        delivery.settle(&key("b"), state(2, 0));
+        assert_eq!((count("applied"), count("failed")), (5, 1));
+        assert_eq!(delivery.contested.get(), 1);
+        assert!(delivery.oldest() > 0.0, "one is not applied");
+        delivery.settle(&key("a"), state(4, 0));
+        assert!(delivery.oldest() == 0.0);
+        delivery.begin(&key("a"), 1);
+        assert!(delivery.oldest() == 0.0, "it is applied at that generation");
+        delivery.begin(&key("a"), 2);
+        assert!(delivery.oldest() > 0.0);
+        delivery.forget(&key("b"));
+        assert_eq!((count("applied"), count("failed")), (4, 0));
+    }
+
+    #[test]
+    fn codes_of_members_are_few() {
+        let delivery = Delivery::default();
+        for code in 100..1000 {
+            delivery.asked("c", Some(Kind::Answered(code)));
+        }
+        delivery.asked("c", None);
+        let count =
+            |code: &str| delivery.requests.get_or_create(&OfRequest { cluster: "c".into(), code: code.into() }).get();
+        assert_eq!((count("404"), count("2xx"), count("4xx")), (1, 101, 92));
+    }
+}

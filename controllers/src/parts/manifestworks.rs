@@ -1,0 +1,370 @@
+//! Delivers `ManifestWorks` through the gateway, without an agent on the member.
+//!
+//! What is done with an object, and what is told of it, is decided in the crate `delivery`; here
+//! the hub and the members are asked, and what comes of it is written. Works are worked on one by
+//! one, so many at a time, and four of one cluster at most.
+
+mod applied;
+mod clusters;
+mod contest;
+mod discovery;
+mod ending;
+mod failure;
+mod kinds;
+mod member;
+mod memory;
+mod object;
+mod pace;
+mod pass;
+mod place;
+mod removal;
+mod reviews;
+mod sights;
+mod statuses;
+mod telling;
+mod watches;
+mod work;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::cluster_name::ClusterName;
+use api::virtual_cluster::LOCAL;
+use delivery::executor::Executor;
+use delivery::work::{AppliedSpec, ManifestWorkExecutor, ManifestWorkSpec, applied_name, hub_hash, is_complete};
+use fleet::Fleet;
+use k8s_openapi::api::core::v1::Namespace;
+use kube::api::DynamicObject;
+use kube::runtime::controller::Action;
+use kube::runtime::reflector::Store;
+use kube::runtime::reflector::store::Writer;
+use kube::{Api, Resource as _};
+use net::backoff::Backoff;
+use tokio::sync::Semaphore;
+use tokio::time::{Instant, sleep};
+
+use self::applied::Agent;
+use self::clusters::{Clusters, Mode};
+use self::failure::Failure;
+use self::member::{Limits, Member};
+use self::memory::{Memories, Memory};
+use self::pass::Pass;
+use self::place::{Place, Places};
+use self::sights::Way;
+use self::work::Work;
+use super::Context;
+use super::hub::Hub;
+use crate::args::PartName;
+use crate::events::{Events, Reason};
+use crate::metrics::{Metrics, WorkState};
+use crate::queue::Queue;
+use crate::wakes::{Key, Wakes};
+
+/// As `--enable` and metrics name it.
+const NAME: &str = PartName::Manifestworks.as_str();
+/// Works that are worked on at a time.
+const AT_ONCE: u16 = 256;
+/// Objects of one work that are looked at at a time.
+const REQUESTS: usize = 4;
+/// Statuses with rules that are worked out at a time, each on a thread of its own.
+const COSTLY: usize = 2;
+/// Until a work that waits for its turn is looked at, should nobody call it.
+const NO_TURN: Duration = Duration::from_mins(1);
+/// Between tries of what fails for no reason that we know.
+const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
+/// Somebody else wrote: the watch is about to say what.
+const AFTER_CONFLICT: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(30));
+/// Between tries to learn which hub this is.
+const LEARNED: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30));
+
+struct Part {
+    hub: Hub,
+    members: Fleet,
+    agent: Agent,
+    clusters: Clusters,
+    places: Places,
+    memories: Memories,
+    store: Store<DynamicObject>,
+    wakes: Wakes,
+    limits: Limits,
+    resync: Duration,
+    is_executor_required: bool,
+    costly: Semaphore,
+    events: Events,
+    metrics: Metrics,
+}
+
+/// Runs until it is dropped.
+pub async fn run(context: Context<'_>) {
+    let writer = Writer::new(kinds::works());
+    let config = &context.config.delivery;
+    let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
+    let part = Arc::new(Part {
+        agent: agent(&hub, config.hub_url.as_deref()).await,
+        hub,
+        members: context.members,
+        clusters: Clusters::default(),
+        places: Places::default(),
+        memories: Memories::default(),
+        store: writer.as_reader(),
+        wakes: Wakes::default(),
+        limits: Limits {
+            all: Arc::new(Semaphore::new(config.requests)),
+            of_one: config.requests_per_cluster,
+            within: config.timeout,
+        },
+        resync: config.resync,
+        is_executor_required: config.is_executor_required,
+        costly: Semaphore::new(COSTLY),
+        events: context.events,
+        metrics: context.metrics,
+    });
+    // It ends by being dropped.
+    let _counted = Counted(part.metrics.clone());
+    tokio::join!(watches::clusters(&part), watches::works(&part, writer), work(Arc::clone(&part)));
+}
+
+/// Works count while this replica delivers them.
+struct Counted(Metrics);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.delivery.clear();
+    }
+}
+
+/// Who we are on members. Two hubs of one URL are still told apart.
+async fn agent(hub: &Hub, url: Option<&str>) -> Agent {
+    let api: Api<Namespace> = Api::all(hub.client.clone());
+    let mut failures = 0;
+    loop {
+        match hub.read(api.get_metadata("kube-system")).await {
+            Ok(found) => {
+                let uid = found.metadata.uid.unwrap_or_default();
+                let hub_hash = hub_hash(url.unwrap_or(&uid));
+                return Agent { hub_hash, id: format!("cluster-gateway-controllers-{uid}") };
+            }
+            Err(error) => tracing::warn!(%error, "namespace kube-system cannot be read: nothing is delivered before"),
+        }
+        sleep(LEARNED.wait(failures)).await;
+        failures = failures.saturating_add(1);
+    }
+}
+
+async fn work(part: Arc<Part>) {
+    let (store, wakes, resource) = (part.store.clone(), part.wakes.clone(), kinds::works());
+    let reconcile = async |object: Arc<DynamicObject>, part: Arc<Part>| Ok(part.reconcile(&object).await);
+    let retry = |_: Arc<DynamicObject>, _: &Failure, _: Arc<Part>| Action::await_change();
+    Queue { wakes, store, resource, at_once: AT_ONCE }.run(part, reconcile, retry).await;
+}
+
+// === impl Agent ===
+
+impl Agent {
+    fn spec(&self, work: &str) -> AppliedSpec {
+        AppliedSpec { hub_hash: self.hub_hash.clone(), agent_id: self.id.clone(), manifest_work_name: work.to_owned() }
+    }
+}
+
+// === impl Part ===
+
+impl Part {
+    async fn reconcile(&self, object: &DynamicObject) -> Action {
+        let mut work = Work::read(object);
+        let Some((place, mode)) = self.place(work.cluster()) else {
+            self.leave(&work.key);
+            return Action::await_change();
+        };
+        let Some(turn) = place.turn(work.name()) else { return Action::requeue(NO_TURN) };
+        let memory = self.memories.of(&work.key);
+        let mut memory = memory.lock().await;
+        memory.recall(&mut work);
+        let done = match place.rest() {
+            Some(rest) if !work.is_ending => Ok(Action::requeue(rest)),
+            Some(rest) => self.tell_waiting(&mut work, &mut memory).await.map(|()| Action::requeue(rest)),
+            None => self.pass(&mut work, &place, mode, &mut memory).await,
+        };
+        let action = match done {
+            Ok(action) => {
+                memory.failures = 0;
+                action
+            }
+            Err(failure) => self.failed(&mut work, &place, &mut memory, failure).await,
+        };
+        drop(turn);
+        if let Some(next) = place.next() {
+            self.wakes.push(work.cluster(), &next);
+        }
+        action
+    }
+
+    async fn pass(
+        &self,
+        work: &mut Work,
+        place: &Arc<Place>,
+        mode: Mode,
+        memory: &mut Memory,
+    ) -> Result<Action, Failure> {
+        let answers = place.member.answers();
+        let done = if work.is_ending {
+            self.end(work, place, mode, memory).await
+        } else {
+            self.keep(work, place, mode, memory).await
+        };
+        let is_away = done.as_ref().is_err_and(|failure| failure.away().is_some());
+        // A pass in which nothing was asked says nothing of the member.
+        if !is_away && place.member.answers() != answers && place.is_back() {
+            self.wake_in(work.cluster());
+        }
+        done
+    }
+
+    /// The place of a cluster that is delivered to from here. The hub itself is none.
+    fn place(&self, cluster: &str) -> Option<(Arc<Place>, Mode)> {
+        let mode = self.clusters.mode(cluster)?;
+        let name = ClusterName::parse(cluster).ok().filter(|_| cluster != LOCAL)?;
+        let member = || {
+            let (limits, may_write) = (self.limits.clone(), Arc::clone(&self.hub.may_write));
+            Member::new(&name, self.members.client(&name), limits, may_write, self.metrics.delivery.clone())
+        };
+        Some((self.places.of(&name, member), mode))
+    }
+
+    fn way(&self, place: &Place) -> Way {
+        Way {
+            cluster: place.member.cluster.as_str().to_owned(),
+            client: place.member.client(),
+            wakes: self.wakes.clone(),
+            resync: self.resync,
+        }
+    }
+
+    async fn keep(
+        &self,
+        work: &mut Work,
+        place: &Arc<Place>,
+        mode: Mode,
+        memory: &mut Memory,
+    ) -> Result<Action, Failure> {
+        if is_complete(&work.status.conditions) {
+            return self.complete(work, place).await;
+        }
+        if !work.is_held() {
+            self.hold(work, memory, true).await?;
+        }
+        let readable = self.readable(work);
+        let (spec, executor, name) = match readable {
+            Ok(readable) => readable,
+            Err(why) => return self.refuse(work, memory, &why).await.map(|()| Action::await_change()),
+        };
+        self.metrics.delivery.begin(&work.key, work.generation);
+        let is_whole = owes(work, place, memory);
+        if is_whole || is_due(memory) {
+            let on_hub = work.status.clone();
+            if let Some(status) = &memory.status {
+                work.status.clone_from(status);
+            }
+            let pass = Pass { part: self, place, work, spec: &spec, executor: executor.as_ref(), mode, name, is_whole };
+            let ran = pass.run(memory).await;
+            work.status = on_hub;
+            ran?;
+        }
+        if memory.resync.is_none() && !place.sights.sees(&memory.scopes) {
+            let again = Backoff { chance: 0.25, ..Backoff::doubling(self.resync, self.resync) };
+            memory.resync = Some(Instant::now() + again.wait(0));
+        }
+        let told = self.tell_status(work, memory).await?;
+        let next = memory.next().map(|next| next.saturating_duration_since(Instant::now()));
+        Ok(told.into_iter().chain(next).min().map_or_else(Action::await_change, Action::requeue))
+    }
+
+    /// What it says, if it says something that can be done.
+    fn readable(&self, work: &Work) -> Result<(Arc<ManifestWorkSpec>, Option<Executor>, String), String> {
+        let spec = work.spec.as_ref().map_err(|why| format!("the spec cannot be read: {why}"))?;
+        let executor = spec.executor.as_ref().map(ManifestWorkExecutor::executor).transpose();
+        let executor = executor.map_err(|why| why.to_string())?;
+        if executor.is_none() && self.is_executor_required {
+            return Err("an executor is required here: name one in spec.executor".to_owned());
+        }
+        let name = applied_name(&self.agent.hub_hash, work.name()).map_err(|why| why.to_string())?;
+        Ok((Arc::clone(spec), executor, name))
+    }
+
+    /// A pass did not come to its end. Returns when it is tried again.
+    async fn failed(&self, work: &mut Work, place: &Place, memory: &mut Memory, failure: Failure) -> Action {
+        if failure.is_over() {
+            return Action::await_change();
+        }
+        let (cluster, name) = (work.cluster().to_owned(), work.name().to_owned());
+        let failures = memory.failures;
+        memory.failures = failures.saturating_add(1);
+        memory.applied = None;
+        if let Some(at_least) = failure.away() {
+            let after = place.is_away(at_least);
+            tracing::debug!(cluster, work = name, ?after, "{failure}");
+            if work.is_ending {
+                let _ = self.tell_waiting(work, memory).await;
+            }
+            return Action::requeue(after);
+        }
+        if failure.is_conflict() {
+            return Action::requeue(AFTER_CONFLICT.wait(failures));
+        }
+        let after = failure.after().unwrap_or_else(|| BACKOFF.wait(failures));
+        if matches!(failure, Failure::Defined) {
+            return Action::requeue(after);
+        }
+        self.metrics.failed(NAME);
+        tracing::warn!(cluster, work = name, ?after, "{failure}");
+        if let Failure::Foreign { .. } = &failure {
+            self.tell(work, Reason::ForeignAgent, failure.to_string());
+            self.metrics.delivery.settle(&work.key, WorkState::foreign());
+        }
+        if let Some(why) = failure.forbidden().filter(|_| !work.is_ending) {
+            let _ = self.refuse(work, memory, &why).await;
+        }
+        Action::requeue(after)
+    }
+
+    fn tell(&self, work: &Work, reason: Reason, note: String) {
+        let object = DynamicObject::new(work.name(), &kinds::works()).within(work.cluster());
+        let mut object = object.object_ref(&kinds::works());
+        object.uid = Some(work.uid.clone());
+        self.events.tell(object, reason, note);
+    }
+
+    /// Its cluster is not ours, or it is gone. What is on the member stays.
+    fn leave(&self, key: &Key) {
+        self.memories.forget(key);
+        self.metrics.delivery.forget(key);
+        if let Some(place) = self.places.known(&key.0) {
+            place.sights.forget(&key.1);
+        }
+    }
+
+    fn wake_in(&self, cluster: &str) {
+        for object in self.store.state() {
+            let key = work::key(&object);
+            if key.0 == cluster {
+                self.wakes.push(&key.0, &key.1);
+            }
+        }
+    }
+}
+
+/// Gathers what is to be looked at. Returns whether that is all.
+fn owes(work: &Work, place: &Place, memory: &mut Memory) -> bool {
+    memory.owed.extend(place.sights.take_changed(work.name()));
+    let is_resync = memory.resync.is_some_and(|at| at <= Instant::now());
+    // Followers that have begun meanwhile have told what is new.
+    let is_blind = is_resync && !place.sights.sees(&memory.scopes);
+    if is_resync {
+        memory.resync = None;
+    }
+    is_blind || memory.settled != Some(work.generation)
+}
+
+fn is_due(memory: &Memory) -> bool {
+    let now = Instant::now();
+    !memory.owed.is_empty() || memory.due(now).next().is_some() || memory.removal.is_some_and(|at| at <= now)
+}

@@ -1,0 +1,195 @@
+//! `AppliedManifestWork` on the member: what it lists, and that nobody else keeps it.
+
+use delivery::identity::{Identity, Tracked};
+use delivery::work::{APPLIED_FINALIZER, AppliedManifestWork, AppliedSpec, GROUP, applied_object, sorted};
+use serde_json::{Map, Value as Json, json};
+
+use super::clusters::Mode;
+use super::failure::Failure;
+use super::member::At;
+use super::place::Place;
+
+/// Its definition, which is installed where it is missing.
+const DEFINITION: &str = include_str!("definition.json");
+pub const RESOURCE: &str = "appliedmanifestworks";
+pub const VERSION: &str = "v1";
+
+/// Who applies what, for whom.
+#[derive(Debug, Clone)]
+pub struct Agent {
+    /// Of the hub's URL.
+    pub hub_hash: String,
+    /// Of this hub's controllers.
+    pub id: String,
+}
+
+/// One as it is on the member.
+#[derive(Debug, Clone)]
+pub struct Held {
+    pub applied: AppliedManifestWork,
+    labels: Map<String, Json>,
+    finalizers: Vec<Json>,
+}
+
+// === impl Held ===
+
+impl Held {
+    fn read(object: Json) -> Result<Self, Failure> {
+        let labels = object.pointer("/metadata/labels").and_then(Json::as_object).cloned().unwrap_or_default();
+        let finalizers = object.pointer("/metadata/finalizers").and_then(Json::as_array).cloned().unwrap_or_default();
+        let applied = serde_json::from_value(object).map_err(|error| Failure::Unreadable(error.to_string()))?;
+        Ok(Self { applied, labels, finalizers })
+    }
+
+    pub fn tracked(&self) -> &[Tracked] {
+        &self.applied.status.applied_resources
+    }
+
+    /// Who else keeps it is not fought over.
+    pub fn check_agent(&self, spec: &AppliedSpec, mode: Mode) -> Result<(), Failure> {
+        let known = &self.applied.spec;
+        if (known.agent_id == spec.agent_id && known.hub_hash == spec.hub_hash) || mode == Mode::Adopt {
+            return Ok(());
+        }
+        Err(Failure::Foreign { name: self.applied.name.clone(), agent: known.agent_id.clone() })
+    }
+
+    fn condition(&self) -> Json {
+        json!({"uid": self.applied.uid, "resourceVersion": self.applied.resource_version})
+    }
+}
+
+/// What is called so on a member.
+pub fn identity(name: &str) -> Identity {
+    Identity { group: GROUP.to_owned(), resource: RESOURCE.to_owned(), name: name.to_owned(), namespace: String::new() }
+}
+
+// === impl Place ===
+
+impl Place {
+    /// The one of that name, if there is one.
+    pub async fn applied(&self, name: &str) -> Result<Option<Held>, Failure> {
+        if !self.kinds.serves(&self.member, GROUP, VERSION).await? {
+            return Ok(None);
+        }
+        let identity = identity(name);
+        match self.member.get(at(&identity)).await? {
+            Some(object) => Held::read(object).map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// The same, made if there is none.
+    pub async fn ensure_applied(
+        &self,
+        name: &str,
+        spec: &AppliedSpec,
+        labels: &Map<String, Json>,
+        mode: Mode,
+    ) -> Result<Held, Failure> {
+        let Some(held) = self.applied(name).await? else { return self.create_applied(name, spec, labels).await };
+        held.check_agent(spec, mode)?;
+        let is_labelled = labels.iter().all(|(key, value)| held.labels.get(key) == Some(value));
+        if (held.applied.spec == *spec && is_labelled) || held.applied.is_ending {
+            return Ok(held);
+        }
+        let mut metadata = held.condition();
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("labels".to_owned(), labels.clone().into());
+        }
+        let change = json!({"metadata": metadata, "spec": spec});
+        Held::read(self.member.merge(at(&identity(name)), &change).await?)
+    }
+
+    async fn create_applied(
+        &self,
+        name: &str,
+        spec: &AppliedSpec,
+        labels: &Map<String, Json>,
+    ) -> Result<Held, Failure> {
+        if !self.kinds.serves(&self.member, GROUP, VERSION).await? {
+            self.define().await?;
+        }
+        let object = applied_object(name, spec, labels);
+        match self.member.create(at(&identity(name)), &object).await {
+            // It was there a moment ago.
+            Err(error) if error.is_kind_missing() => {
+                self.kinds.forget();
+                Err(Failure::Defined)
+            }
+            answer => Held::read(answer?),
+        }
+    }
+
+    /// Installs the definition. It is served a moment later.
+    async fn define(&self) -> Result<(), Failure> {
+        let definition: Json =
+            serde_json::from_str(DEFINITION).map_err(|error| Failure::Unreadable(error.to_string()))?;
+        let identity = Identity {
+            group: "apiextensions.k8s.io".to_owned(),
+            resource: "customresourcedefinitions".to_owned(),
+            ..Identity::default()
+        };
+        match self.member.create(At { identity: &identity, version: "v1" }, &definition).await {
+            Ok(_) => tracing::info!(cluster = %self.member.cluster, "AppliedManifestWork was defined"),
+            Err(error) if error.is_conflict() => {}
+            Err(error) => return Err(error.into()),
+        }
+        self.kinds.forget();
+        Err(Failure::Defined)
+    }
+
+    /// Writes what it lists, if that is news.
+    pub async fn list(&self, held: &mut Held, resources: Vec<Tracked>) -> Result<(), Failure> {
+        let resources = sorted(resources);
+        if resources == held.tracked() {
+            return Ok(());
+        }
+        let change = json!({"metadata": held.condition(), "status": {"appliedResources": resources}});
+        *held = Held::read(self.member.merge_status(at(&identity(&held.applied.name)), &change).await?)?;
+        Ok(())
+    }
+
+    /// Has it end. It stays until its finalizer is off.
+    pub async fn end_applied(&self, held: &Held) -> Result<(), Failure> {
+        if held.applied.is_ending {
+            return Ok(());
+        }
+        let options = json!({"kind": "DeleteOptions", "apiVersion": "v1", "propagationPolicy": "Background",
+            "preconditions": {"uid": held.applied.uid}});
+        match self.member.delete(at(&identity(&held.applied.name)), &options).await {
+            Err(error) if !error.is_missing() => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+
+    /// Lets it go.
+    pub async fn release_applied(&self, name: &str) -> Result<(), Failure> {
+        let Some(held) = self.applied(name).await? else { return Ok(()) };
+        let mut metadata = held.condition();
+        let others: Vec<&Json> = held.finalizers.iter().filter(|one| **one != *APPLIED_FINALIZER).collect();
+        if let Some(metadata) = metadata.as_object_mut() {
+            metadata.insert("finalizers".to_owned(), json!(others));
+        }
+        match self.member.merge(at(&identity(name)), &json!({"metadata": metadata})).await {
+            Err(error) if !error.is_missing() => Err(error.into()),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn at(identity: &Identity) -> At<'_> {
+    At { identity, version: VERSION }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_definition_is_of_that_kind() {
+        let definition: Json = serde_json::from_str(DEFINITION).unwrap();
+        assert_eq!(definition["metadata"]["name"], format!("{RESOURCE}.{GROUP}"));
+        assert_eq!(definition["spec"]["versions"][0]["name"], VERSION);
+    }
+}

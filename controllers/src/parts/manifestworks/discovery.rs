@@ -1,0 +1,176 @@
+//! Which kinds a member has.
+//!
+//! What it has is asked for once, and again after some minutes; what it lacks is asked for again
+//! after seconds, since a definition may come.
+
+use std::collections::{HashMap, HashSet};
+use std::time::Duration;
+
+use delivery::manifests::{Lookup, Resource};
+use parking_lot::Mutex;
+use serde_json::Value as Json;
+use tokio::time::Instant;
+
+use super::member::{Member, MemberError};
+
+/// What is known is asked for again after this.
+const KNOWN: Duration = Duration::from_mins(10);
+/// What is missing.
+const MISSING: Duration = Duration::from_secs(4);
+/// Versions of groups whose kinds are kept. A member that has more is asked more often.
+const MOST: usize = 256;
+
+/// Group, version, kind.
+pub type Gvk = (String, String, String);
+type Version = (String, String);
+/// Their resources, or why these are not known.
+type List = Result<HashMap<String, Resource>, String>;
+
+#[derive(Default)]
+pub struct Kinds(Mutex<Cache>);
+
+#[derive(Default)]
+struct Cache {
+    versions: Option<(Instant, HashSet<Version>)>,
+    lists: HashMap<Version, (Instant, List)>,
+}
+
+/// What the member answered for some kinds.
+pub struct Found(HashMap<Gvk, Lookup>);
+
+// === impl Found ===
+
+impl Found {
+    pub fn lookup(&self, group: &str, version: &str, kind: &str) -> Lookup {
+        let key = (group.to_owned(), version.to_owned(), kind.to_owned());
+        self.0.get(&key).cloned().unwrap_or(Lookup::Missing)
+    }
+}
+
+// === impl Kinds ===
+
+impl Kinds {
+    /// Looks kinds up.
+    pub async fn find(&self, member: &Member, wanted: HashSet<Gvk>) -> Result<Found, MemberError> {
+        let mut found = HashMap::new();
+        for key in wanted {
+            let version = (key.0.clone(), key.1.clone());
+            let lookup = self.one(member, &version, &key.2).await?;
+            found.insert(key, lookup);
+        }
+        Ok(Found(found))
+    }
+
+    /// Whether the member has a version of a group. Paths of one that it has not are answered
+    /// without a Status.
+    pub async fn serves(&self, member: &Member, group: &str, version: &str) -> Result<bool, MemberError> {
+        self.has(member, &(group.to_owned(), version.to_owned())).await
+    }
+
+    /// What was known is asked for anew.
+    pub fn forget(&self) {
+        *self.0.lock() = Cache::default();
+    }
+
+    async fn one(&self, member: &Member, version: &Version, kind: &str) -> Result<Lookup, MemberError> {
+        if let Some(known) = self.known(version, kind) {
+            return Ok(known);
+        }
+        if !self.has(member, version).await? {
+            return Ok(Lookup::Missing);
+        }
+        let list = match member.read(&path(version)).await {
+            Ok(Some(list)) => Ok(resources(&list)),
+            Ok(None) => Ok(HashMap::new()),
+            Err(MemberError::Refused(failure)) => Err(failure.to_string()),
+            Err(error) => return Err(error),
+        };
+        let answer = in_list(&list, kind);
+        let mut cache = self.0.lock();
+        if cache.lists.len() >= MOST {
+            cache.lists.clear();
+        }
+        cache.lists.insert(version.clone(), (Instant::now(), list));
+        Ok(answer)
+    }
+
+    fn known(&self, version: &Version, kind: &str) -> Option<Lookup> {
+        let cache = self.0.lock();
+        let (read, list) = cache.lists.get(version)?;
+        let found = in_list(list, kind);
+        let good = if matches!(found, Lookup::Found(_)) { KNOWN } else { MISSING };
+        (read.elapsed() < good).then_some(found)
+    }
+
+    async fn has(&self, member: &Member, version: &Version) -> Result<bool, MemberError> {
+        if version.0.is_empty() {
+            return Ok(true);
+        }
+        if let Some((read, versions)) = &self.0.lock().versions {
+            let has = versions.contains(version);
+            if read.elapsed() < if has { KNOWN } else { MISSING } {
+                return Ok(has);
+            }
+        }
+        let versions = versions(&member.read("/apis").await?.unwrap_or_default());
+        let has = versions.contains(version);
+        self.0.lock().versions = Some((Instant::now(), versions));
+        Ok(has)
+    }
+}
+
+fn in_list(list: &List, kind: &str) -> Lookup {
+    match list {
+        Ok(resources) => resources.get(kind).cloned().map_or(Lookup::Missing, Lookup::Found),
+        Err(why) => Lookup::Unknown(why.clone()),
+    }
+}
+
+fn path((group, version): &Version) -> String {
+    if group.is_empty() { format!("/api/{version}") } else { format!("/apis/{group}/{version}") }
+}
+
+/// Of `APIGroupList`.
+fn versions(list: &Json) -> HashSet<Version> {
+    let items = |value: &Json, key: &str| value.get(key).and_then(Json::as_array).cloned().unwrap_or_default();
+    let text = |value: &Json, key: &str| value.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
+    let of_group = |group: Json| {
+        let name = text(&group, "name");
+        items(&group, "versions").into_iter().map(move |version| (name.clone(), text(&version, "version")))
+    };
+    items(list, "groups").into_iter().flat_map(of_group).collect()
+}
+
+/// Of `APIResourceList`, without subresources.
+fn resources(list: &Json) -> HashMap<String, Resource> {
+    let items = list.get("resources").and_then(Json::as_array).into_iter().flatten();
+    let read = |one: &Json| {
+        let text = |key: &str| one.get(key).and_then(Json::as_str).map(str::to_owned);
+        let is_namespaced = one.get("namespaced").and_then(Json::as_bool).unwrap_or(false);
+        Some((text("kind")?, Resource { name: text("name")?, is_namespaced }))
+    };
+    items.filter_map(read).filter(|(_, resource)| !resource.name.contains('/')).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn lists_are_read_without_subresources() {
+        let list = json!({"resources": [
+            {"name": "pods", "kind": "Pod", "namespaced": true},
+            {"name": "pods/status", "kind": "Pod", "namespaced": true},
+            {"name": "nodes", "kind": "Node", "namespaced": false}, {"kind": 3}]});
+        let found = resources(&list);
+        assert_eq!(found.len(), 2);
+        assert_eq!(found["Pod"], Resource { name: "pods".into(), is_namespaced: true });
+        assert!(!found["Node"].is_namespaced);
+        let groups = json!({"groups": [{"name": "apps", "versions": [{"version": "v1"}, {"version": "v1beta1"}]}]});
+        assert_eq!(versions(&groups).len(), 2);
+        assert!(versions(&groups).contains(&("apps".into(), "v1".into())));
+        assert_eq!(in_list(&Err("down".into()), "X"), Lookup::Unknown("down".into()));
+    }
+}

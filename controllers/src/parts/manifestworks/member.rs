@@ -1,0 +1,236 @@
+//! Calls to one member, through the gateway: each within a time, so many at a time, and writes only
+//! while this replica leads.
+
+mod error;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use api::cluster_name::ClusterName;
+use delivery::identity::Identity;
+use fleet::{Failure, Kind};
+use http::{Method, Request};
+use kube::Client;
+use kube::client::Body;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde_json::Value as Json;
+use tokio::sync::Semaphore;
+use tokio::time::timeout;
+
+pub use self::error::MemberError;
+use crate::calls::MANAGER;
+use crate::metrics::Delivery;
+use crate::term::{MayWrite, within_at_most};
+
+/// Bytes of an answer: those of the longest request that an API server takes.
+const LARGEST: usize = 3 << 20;
+/// What stands in paths as it is.
+const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
+const MERGE: &str = "application/merge-patch+json";
+const APPLY: &str = "application/apply-patch+yaml";
+const JSON: &str = "application/json";
+
+/// Where an object is, or, without a name, its kind's list.
+#[derive(Debug, Clone, Copy)]
+pub struct At<'a> {
+    pub identity: &'a Identity,
+    pub version: &'a str,
+}
+
+/// How many requests are made at a time, and how long each may take.
+#[derive(Clone)]
+pub struct Limits {
+    /// To all members.
+    pub all: Arc<Semaphore>,
+    /// To one.
+    pub of_one: usize,
+    pub within: Duration,
+}
+
+pub struct Member {
+    pub cluster: ClusterName,
+    client: Client,
+    limits: Limits,
+    own: Semaphore,
+    may_write: MayWrite,
+    pub metrics: Delivery,
+    /// That it gave, yes or no.
+    answers: AtomicU64,
+}
+
+// === impl At ===
+
+impl At<'_> {
+    /// Of the object.
+    fn object(&self) -> String {
+        format!("{}/{}", self.list(), encoded(&self.identity.name))
+    }
+
+    /// Of its kind, in its namespace.
+    fn list(&self) -> String {
+        let Identity { group, resource, namespace, .. } = self.identity;
+        let root =
+            if group.is_empty() { format!("/api/{}", self.version) } else { format!("/apis/{group}/{}", self.version) };
+        if namespace.is_empty() {
+            format!("{root}/{resource}")
+        } else {
+            format!("{root}/namespaces/{namespace}/{resource}")
+        }
+    }
+}
+
+fn encoded(text: &str) -> impl std::fmt::Display + '_ {
+    utf8_percent_encode(text, SEGMENT)
+}
+
+// === impl Member ===
+
+impl Member {
+    pub fn new(cluster: &ClusterName, client: Client, limits: Limits, may_write: MayWrite, metrics: Delivery) -> Self {
+        let own = Semaphore::new(limits.of_one);
+        Self { cluster: cluster.clone(), client, limits, own, may_write, metrics, answers: AtomicU64::new(0) }
+    }
+
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// How often it has answered.
+    pub fn answers(&self) -> u64 {
+        self.answers.load(Ordering::Relaxed)
+    }
+
+    /// The object, if there is one.
+    pub async fn get(&self, at: At<'_>) -> Result<Option<Json>, MemberError> {
+        self.read(&at.object()).await
+    }
+
+    /// What is at a path, if there is something.
+    pub async fn read(&self, path: &str) -> Result<Option<Json>, MemberError> {
+        match self.send(Method::GET, path.to_owned(), None, self.limits.within).await {
+            Ok(found) => Ok(Some(found)),
+            Err(error) if error.is_missing() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    pub async fn create(&self, at: At<'_>, object: &Json) -> Result<Json, MemberError> {
+        let path = format!("{}?fieldManager={MANAGER}", at.list());
+        self.write(Method::POST, path, Some((JSON, object))).await
+    }
+
+    pub async fn replace(&self, at: At<'_>, object: &Json) -> Result<Json, MemberError> {
+        let path = format!("{}?fieldManager={MANAGER}", at.object());
+        self.write(Method::PUT, path, Some((JSON, object))).await
+    }
+
+    /// A JSON merge patch.
+    pub async fn merge(&self, at: At<'_>, change: &Json) -> Result<Json, MemberError> {
+        let path = format!("{}?fieldManager={MANAGER}", at.object());
+        self.write(Method::PATCH, path, Some((MERGE, change))).await
+    }
+
+    pub async fn merge_status(&self, at: At<'_>, change: &Json) -> Result<Json, MemberError> {
+        let path = format!("{}/status?fieldManager={MANAGER}", at.object());
+        self.write(Method::PATCH, path, Some((MERGE, change))).await
+    }
+
+    pub async fn apply(&self, at: At<'_>, object: &Json, manager: &str, force: bool) -> Result<Json, MemberError> {
+        let path = format!("{}?fieldManager={}&force={force}", at.object(), encoded(manager));
+        self.write(Method::PATCH, path, Some((APPLY, object))).await
+    }
+
+    /// What is deleted answers a Status, or the object, if it is not gone yet.
+    pub async fn delete(&self, at: At<'_>, options: &Json) -> Result<Json, MemberError> {
+        self.write(Method::DELETE, at.object(), Some((JSON, options))).await
+    }
+
+    /// A review asks, and changes nothing.
+    pub async fn review(&self, review: &Json) -> Result<bool, MemberError> {
+        let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews".to_owned();
+        let answer = self.send(Method::POST, path, Some((JSON, review)), self.limits.within).await?;
+        Ok(answer.pointer("/status/allowed").and_then(Json::as_bool).unwrap_or(false))
+    }
+
+    async fn write(&self, method: Method, path: String, body: Option<(&str, &Json)>) -> Result<Json, MemberError> {
+        let within = within_at_most((self.may_write)(), self.limits.within)?;
+        self.send(method, path, body, within).await
+    }
+
+    /// A group that a member has not is answered without a Status, as by a hub without a gateway:
+    /// who answers otherwise is the member.
+    async fn send(
+        &self,
+        method: Method,
+        path: String,
+        body: Option<(&str, &Json)>,
+        within: Duration,
+    ) -> Result<Json, MemberError> {
+        match self.once(method, path, body, within).await {
+            Err(MemberError::Away(failure)) if failure.kind == Kind::Plain(404) => {
+                self.is_there().await?;
+                Err(MemberError::Refused(failure))
+            }
+            answer => answer,
+        }
+    }
+
+    /// Asks what any member answers.
+    pub async fn is_there(&self) -> Result<(), MemberError> {
+        self.once(Method::GET, "/version".to_owned(), None, self.limits.within).await.map(drop)
+    }
+
+    async fn once(
+        &self,
+        method: Method,
+        path: String,
+        body: Option<(&str, &Json)>,
+        within: Duration,
+    ) -> Result<Json, MemberError> {
+        let request = request(method, path, body).map_err(|error| MemberError::judged(&self.cluster, error))?;
+        // One that is slow holds no more than its own places among all.
+        let _own = self.own.acquire().await;
+        let _of_all = self.limits.all.acquire().await;
+        let answer = timeout(within, fleet::answer(&self.client, request, LARGEST)).await;
+        let answer = answer.unwrap_or_else(|_| Err(Failure::late(within)));
+        self.metrics.asked(self.cluster.as_str(), answer.as_ref().err().map(|failure| failure.kind));
+        let body = answer.map_err(|failure| MemberError::judged(&self.cluster, failure));
+        if matches!(body, Ok(_) | Err(MemberError::Refused(_))) {
+            self.answers.fetch_add(1, Ordering::Relaxed);
+        }
+        let body = body?;
+        let unreadable = |_| MemberError::judged(&self.cluster, Failure::own("the answer is not JSON"));
+        serde_json::from_slice(&body).map_err(unreadable)
+    }
+}
+
+fn request(method: Method, path: String, body: Option<(&str, &Json)>) -> Result<Request<Body>, Failure> {
+    let mut request = Request::builder().method(method).uri(path).header("accept", JSON);
+    let mut bytes = Vec::new();
+    if let Some((kind, body)) = body {
+        request = request.header("content-type", kind);
+        bytes = serde_json::to_vec(body).map_err(|_| Failure::own("the request cannot be written"))?;
+    }
+    request.body(Body::from(bytes)).map_err(|error| Failure::own(error.to_string()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn paths_lead_to_the_object() {
+        let of = |group: &str, namespace: &str, name: &str| {
+            let identity = Identity {
+                group: group.into(),
+                resource: "things".into(),
+                name: name.into(),
+                namespace: namespace.into(),
+            };
+            At { identity: &identity, version: "v1" }.object()
+        };
+        assert_eq!(of("", "n", "a"), "/api/v1/namespaces/n/things/a");
+        assert_eq!(of("x.io", "", "system:a b"), "/apis/x.io/v1/things/system:a%20b");
+    }
+}

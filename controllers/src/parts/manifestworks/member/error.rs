@@ -1,0 +1,101 @@
+//! Why a call to a member brought nothing, and whom that concerns.
+
+use api::cluster_name::ClusterName;
+use api::side::Side;
+use fleet::{Failure, Kind};
+
+use crate::term::NotLeading;
+
+#[derive(Debug, thiserror::Error)]
+pub enum MemberError {
+    /// Nobody has answered who could judge: it says nothing of the object.
+    #[error("{0}")]
+    Away(Failure),
+    /// The hub lets nobody like us through to that cluster.
+    #[error("{0}")]
+    Closed(Failure),
+    /// No answer in time: of the object or of the member, which one cannot be told.
+    #[error("{0}")]
+    Late(Failure),
+    /// The member itself says no.
+    #[error("{0}")]
+    Refused(Failure),
+    #[error(transparent)]
+    NotLeading(#[from] NotLeading),
+}
+
+// === impl MemberError ===
+
+impl MemberError {
+    pub fn judged(cluster: &ClusterName, failure: Failure) -> Self {
+        let failure = failure.at(cluster);
+        match (failure.side, failure.kind) {
+            (Some(Side::Caller), Kind::Answered(403)) => Self::Closed(failure),
+            (_, Kind::Late) => Self::Late(failure),
+            (None, Kind::Answered(code)) if !matches!(code, 401 | 429) => Self::Refused(failure),
+            // What was sent, or came, is of one object.
+            (None, Kind::Own) => Self::Refused(failure),
+            _ => Self::Away(failure),
+        }
+    }
+
+    /// There is no such object, or no such kind.
+    pub fn is_missing(&self) -> bool {
+        matches!(self, Self::Refused(failure) if matches!(failure.kind, Kind::Answered(404) | Kind::Plain(404)))
+    }
+
+    /// There is no such kind, any more.
+    pub fn is_kind_missing(&self) -> bool {
+        let is_kind = |failure: &Failure| {
+            failure.kind == Kind::Plain(404) || failure.message.contains("could not find the requested resource")
+        };
+        matches!(self, Self::Refused(failure) if self.is_missing() && is_kind(failure))
+    }
+
+    /// Somebody else wrote in between, or created it.
+    pub fn is_conflict(&self) -> bool {
+        matches!(self, Self::Refused(failure) if failure.kind == Kind::Answered(409))
+    }
+
+    /// The registered credential may not do that.
+    pub fn is_forbidden(&self) -> bool {
+        matches!(self, Self::Refused(failure) if failure.kind == Kind::Answered(403))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    fn told(status: Value) -> MemberError {
+        let status: Status = serde_json::from_value(status).unwrap();
+        MemberError::judged(&ClusterName::parse("c1").unwrap(), Failure::from(kube::Error::Api(Box::new(status))))
+    }
+
+    #[test]
+    fn who_says_no_decides_what_it_means() {
+        let ours = json!({"group": "cluster.core.oam.dev", "kind": "clustergateways", "name": "c1"});
+        let member = json!({"causes": [{"reason": "Member", "message": "connection refused"}],
+            "group": "cluster.core.oam.dev", "kind": "clustergateways", "name": "c1"});
+        let none = json!({"name": "a", "kind": "configmaps"});
+        let status = |code: u16, reason: &str, details: &Value| {
+            told(json!({"status": "Failure", "code": code, "reason": reason, "message": "m", "details": details}))
+        };
+        assert!(matches!(status(403, "Forbidden", &ours), MemberError::Closed(_)));
+        assert!(status(403, "Forbidden", &none).is_forbidden() && status(404, "NotFound", &none).is_missing());
+        assert!(status(409, "Conflict", &none).is_conflict());
+        assert!(matches!(status(500, "InternalError", &none), MemberError::Refused(_)), "a webhook, say");
+        for away in [
+            status(404, "NotFound", &ours),
+            status(401, "Unauthorized", &none),
+            status(429, "TooManyRequests", &none),
+            status(502, "BadGateway", &member),
+            status(404, "Failed to parse error data", &none),
+        ] {
+            assert!(matches!(away, MemberError::Away(_)), "{away}");
+        }
+    }
+}

@@ -1,0 +1,124 @@
+//! What is known of works between two passes. Nothing of it is needed to begin: the hub and the
+//! members have it all.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use delivery::identity::Identity;
+use delivery::work::ManifestWorkStatus;
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use super::applied::Held;
+use super::object::Remembered;
+use super::pace::Pace;
+use super::sights::Scope;
+use super::work::Work;
+use crate::wakes::Key;
+
+/// Of one work.
+#[derive(Default)]
+pub struct Memory {
+    uid: String,
+    /// The generation at which all of its objects were looked at; none: they are to be.
+    pub settled: Option<i64>,
+    /// Objects that are to be looked at.
+    pub owed: HashSet<Identity>,
+    pub objects: HashMap<Identity, Remembered>,
+    pub applied: Option<Held>,
+    pub scopes: HashSet<Scope>,
+    /// Some of its objects cannot be followed: all are looked at then.
+    pub resync: Option<Instant>,
+    /// What is no longer wanted, and not gone yet, is looked at then.
+    pub removal: Option<Instant>,
+    pub pace: Pace,
+    /// Passes in a row that did not end well.
+    pub failures: u32,
+    /// What is to be told, where that waits for its time.
+    pub status: Option<ManifestWorkStatus>,
+    written: Option<Written>,
+}
+
+/// The work as this process wrote it last: what the watch says may be older.
+struct Written {
+    version: String,
+    finalizers: Vec<String>,
+    status: ManifestWorkStatus,
+}
+
+#[derive(Default)]
+pub struct Memories(Mutex<HashMap<Key, Arc<tokio::sync::Mutex<Memory>>>>);
+
+// === impl Memory ===
+
+impl Memory {
+    /// Puts into `work` what is newer here. Another work of that name has nothing here.
+    pub fn recall(&mut self, work: &mut Work) {
+        if self.uid != work.uid {
+            *self = Self { uid: work.uid.clone(), ..Self::default() };
+        }
+        let Some(written) = &self.written else { return };
+        if is_newer(&written.version, &work.version) {
+            work.version.clone_from(&written.version);
+            work.finalizers.clone_from(&written.finalizers);
+            work.status.clone_from(&written.status);
+        } else {
+            self.written = None;
+        }
+    }
+
+    /// It was written just now, and is so.
+    pub fn wrote(&mut self, work: &Work) {
+        self.written = Some(Written {
+            version: work.version.clone(),
+            finalizers: work.finalizers.clone(),
+            status: work.status.clone(),
+        });
+    }
+
+    /// The objects whose time has come.
+    pub fn due(&self, now: Instant) -> impl Iterator<Item = &Identity> {
+        let is_due = move |one: &Remembered| one.again.is_some_and(|again| again <= now);
+        self.objects.iter().filter(move |(_, one)| is_due(one)).map(|(identity, _)| identity)
+    }
+
+    /// Of so many objects somebody changes what is repaired.
+    pub fn contested(&self) -> usize {
+        let now = Instant::now();
+        self.objects.values().filter(|one| one.contest.is_contested(now)).count()
+    }
+
+    /// When the next one comes.
+    pub fn next(&self) -> Option<Instant> {
+        let objects = self.objects.values().filter_map(|one| one.again);
+        objects.chain(self.resync).chain(self.removal).min()
+    }
+}
+
+/// Versions of one object grow (KEP-5504). What is no number is not newer.
+fn is_newer(one: &str, other: &str) -> bool {
+    let number = |text: &str| text.parse::<u64>();
+    matches!((number(one), number(other)), (Ok(one), Ok(other)) if one > other)
+}
+
+// === impl Memories ===
+
+impl Memories {
+    pub fn of(&self, key: &Key) -> Arc<tokio::sync::Mutex<Memory>> {
+        Arc::clone(self.0.lock().entry(key.clone()).or_default())
+    }
+
+    pub fn forget(&self, key: &Key) {
+        self.0.lock().remove(key);
+    }
+
+    /// Those that are not there any more.
+    pub fn missing(&self, is_there: impl Fn(&Key) -> bool) -> Vec<Key> {
+        self.0.lock().keys().filter(|key| !is_there(key)).cloned().collect()
+    }
+
+    /// Those of a cluster.
+    pub fn of_cluster(&self, cluster: &str) -> Vec<Key> {
+        self.0.lock().keys().filter(|(namespace, _)| namespace == cluster).cloned().collect()
+    }
+}

@@ -1,0 +1,296 @@
+//! One object of a work, brought to what is wanted of it.
+
+use std::time::Duration;
+
+use delivery::executor::Executor;
+use delivery::manifests::{Fault, Manifest};
+use delivery::ownership::{Claim, Owner};
+use delivery::strategy::{Action, Known, Seen, Strategy, Wanted, plan, seen};
+use delivery::work::{Availability, Failed, ManifestWorkSpec, UpdateStrategy, is_owned, options};
+use net::backoff::Backoff;
+use serde_json::Value as Json;
+use tokio::time::Instant;
+
+use super::contest::{Contest, other_manager};
+use super::member::{At, MemberError};
+use super::place::Place;
+use crate::metrics::{Act, Delivery, Ended};
+
+/// Tries of one pass, where somebody else writes in between.
+const TRIES: usize = 3;
+/// After which such an object is looked at again.
+const AFTER_CONFLICT: Duration = Duration::from_secs(1);
+/// Until a definition may have come.
+const COMES: Duration = Duration::from_secs(5);
+/// Until a right may have been granted.
+const GRANTED: Duration = Duration::from_mins(1);
+/// Between tries of what the member refuses.
+const REFUSED: Backoff = Backoff::doubling(Duration::from_secs(5), Duration::from_mins(4));
+
+/// What is kept of an object between two looks.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Remembered {
+    pub seen: Option<Seen>,
+    pub contest: Contest,
+    /// In a row.
+    pub failures: u32,
+    /// It is looked at again then, whatever is seen.
+    pub again: Option<Instant>,
+}
+
+/// What became of it.
+#[derive(Debug)]
+pub struct Outcome {
+    pub result: Result<(), Failed>,
+    pub availability: Availability,
+    pub observed: Option<Json>,
+    pub is_owned: bool,
+    pub remembered: Remembered,
+    /// Somebody changes it back: who.
+    pub contested_by: Option<String>,
+}
+
+/// What is the same for all objects of a work.
+#[derive(Clone, Copy)]
+pub struct Setting<'a> {
+    pub place: &'a Place,
+    pub spec: &'a ManifestWorkSpec,
+    pub owner: &'a Owner,
+    pub executor: Option<&'a Executor>,
+    pub metrics: &'a Delivery,
+}
+
+/// One object at one time.
+struct Look<'a> {
+    setting: Setting<'a>,
+    manifest: &'a Manifest,
+    object: &'a Json,
+    strategy: Strategy,
+    is_owned: bool,
+    before: Remembered,
+    was_applied: bool,
+}
+
+/// How a look ended, other than well.
+enum Stop {
+    Told(Failed, Option<Duration>),
+    /// The object is left as it is for now.
+    Later(Duration),
+    Again,
+    Member(MemberError),
+}
+
+/// Brings one to what is wanted. `was_applied`: this manifest was, at this generation.
+///
+/// # Errors
+///
+/// The member did not answer: nothing is known of the object.
+pub async fn settle(
+    setting: Setting<'_>,
+    manifest: &Manifest,
+    before: Remembered,
+    was_applied: bool,
+) -> Result<Outcome, MemberError> {
+    let identity = manifest.identity();
+    let object = match &manifest.object {
+        Ok(object) => object,
+        Err(fault) => return Ok(faulty(fault, before)),
+    };
+    let chosen = options(&identity, &setting.spec.manifest_configs).update_strategy;
+    let strategy = match chosen.map_or(Ok(Strategy::Update), UpdateStrategy::strategy) {
+        Ok(strategy) => strategy,
+        Err(invalid) => return Ok(failed(Failed::Other(invalid.to_string()), None, before, Availability::Incomplete)),
+    };
+    let is_owned = is_owned(&identity, setting.spec.delete_option.as_ref(), &strategy);
+    let look = Look { setting, manifest, object, strategy, is_owned, before, was_applied };
+    for _ in 0..TRIES {
+        let mut observed = None;
+        match look.once(&mut observed).await {
+            Ok(remembered) => return Ok(look.outcome(Ok(()), observed, remembered)),
+            Err(Stop::Again) => {}
+            Err(Stop::Later(wait)) => {
+                let remembered = Remembered { again: Some(Instant::now() + wait), ..before };
+                return Ok(look.outcome(Ok(()), observed, remembered));
+            }
+            Err(Stop::Told(why, again)) => return Ok(look.outcome_failed(why, again, observed)),
+            Err(Stop::Member(error)) => return look.judged(error, observed).await,
+        }
+    }
+    let why = Failed::Other("somebody else writes it at the same time".to_owned());
+    Ok(look.outcome_failed(why, Some(AFTER_CONFLICT), None))
+}
+
+fn faulty(fault: &Fault, before: Remembered) -> Outcome {
+    let again = match fault {
+        Fault::UnknownKind(_) => Some(COMES),
+        Fault::Undiscovered(_) => Some(REFUSED.wait(before.failures)),
+        _ => None,
+    };
+    failed(Failed::Other(fault.to_string()), again, before, Availability::Incomplete)
+}
+
+fn failed(why: Failed, again: Option<Duration>, before: Remembered, availability: Availability) -> Outcome {
+    let again = again.map(|wait| Instant::now() + wait);
+    let remembered = Remembered { failures: before.failures.saturating_add(1), again, ..before };
+    Outcome { result: Err(why), availability, observed: None, is_owned: true, remembered, contested_by: None }
+}
+
+// === impl Look ===
+
+impl Look<'_> {
+    fn at(&self, identity: &delivery::identity::Identity) -> AtOwned {
+        AtOwned { identity: identity.clone(), version: self.manifest.version.clone() }
+    }
+
+    /// Looks at it, and does what is to be done. `found` is what is there in the end.
+    async fn once(&self, found: &mut Option<Json>) -> Result<Remembered, Stop> {
+        let (place, at) = (self.setting.place, self.at(&self.manifest.identity()));
+        if let Some(executor) = self.setting.executor {
+            let verdict = place.review(executor, self.manifest, self.is_owned, &self.strategy).await?;
+            verdict.map_err(|why| Stop::Told(Failed::Other(why), Some(GRANTED)))?;
+        }
+        *found = place.member.get(at.get()).await?;
+        if let Some(executor) = self.setting.executor {
+            let verdict =
+                place.review_escalation(executor, self.manifest, self.object, found.as_ref(), &self.strategy).await?;
+            verdict.map_err(|why| Stop::Told(Failed::Other(why), Some(GRANTED)))?;
+        }
+        let claim = if self.is_owned { Claim::Own } else { Claim::Release };
+        let (object, owner) = (self.object, self.setting.owner);
+        let wanted = Wanted { object, owner, claim, strategy: &self.strategy, known: self.known() };
+        let action = plan(&wanted, found.as_ref());
+        self.check_contest(&action)?;
+        let (is_written, is_nothing) = (is_repair(&action), action == Action::Nothing);
+        if let Some(answer) = self.carry_out(action, &at).await? {
+            *found = Some(answer);
+        }
+        let mut remembered = Remembered { failures: 0, again: None, ..self.before };
+        if is_written && self.was_applied {
+            remembered.contest.repaired(Instant::now());
+        }
+        if is_written || (is_nothing && self.strategy == Strategy::Update) {
+            remembered.seen = found.as_ref().filter(|_| self.is_all_compared()).map(|answer| seen(self.object, answer));
+        }
+        Ok(remembered)
+    }
+
+    /// Whether what an object has beside the manifest is the member's doing, and not let be for
+    /// others.
+    fn is_all_compared(&self) -> bool {
+        !matches!(&self.strategy, Strategy::ServerSideApply(config) if !config.ignore.is_empty())
+    }
+
+    fn known(&self) -> Known {
+        match self.before.seen {
+            Some(seen) => Known::Answered(seen),
+            None if self.was_applied => Known::Applied,
+            None => Known::Nothing,
+        }
+    }
+
+    /// Whether it is repaired too often to be repaired now.
+    fn check_contest(&self, action: &Action) -> Result<(), Stop> {
+        let is_repair = self.was_applied && is_repair(action);
+        match self.before.contest.wait(Instant::now()).filter(|_| is_repair) {
+            Some(wait) => Err(Stop::Later(wait)),
+            None => Ok(()),
+        }
+    }
+
+    /// The object as it is then, where something was written.
+    async fn carry_out(&self, action: Action, at: &AtOwned) -> Result<Option<Json>, Stop> {
+        let member = &self.setting.place.member;
+        match action {
+            Action::Nothing | Action::Read => Ok(None),
+            Action::Refused(refusal) => Err(Stop::Told(Failed::from(&refusal), None)),
+            Action::Create(object) => self.counted(Act::Create, member.create(at.get(), &object).await).map(Some),
+            Action::Replace(object) => self.counted(Act::Update, member.replace(at.get(), &object).await).map(Some),
+            Action::PatchOwners(change) => self.counted(Act::Patch, member.merge(at.get(), &change).await).map(Some),
+            Action::Apply { object, manager, force } => {
+                let answer = member.apply(at.get(), &object, &manager, force).await;
+                let conflict = answer.as_ref().err().filter(|error| error.is_conflict()).map(ToString::to_string);
+                let answer = match (self.counted(Act::Apply, answer), conflict) {
+                    // Until something changes: by itself, it would be the same again.
+                    (Err(_), Some(why)) => return Err(Stop::Told(Failed::Other(why), None)),
+                    (answer, _) => answer?,
+                };
+                let claim = if self.is_owned { Claim::Own } else { Claim::Release };
+                let Some(change) = self.setting.owner.patch(&answer, claim) else { return Ok(Some(answer)) };
+                self.counted(Act::Patch, member.merge(at.get(), &change).await).map(Some)
+            }
+        }
+    }
+
+    fn counted(&self, act: Act, answer: Result<Json, MemberError>) -> Result<Json, Stop> {
+        let ended = match &answer {
+            Ok(_) => Ended::Done,
+            Err(error) if error.is_conflict() => Ended::Conflict,
+            Err(_) => Ended::Failed,
+        };
+        self.setting.metrics.acted(act, ended);
+        match answer {
+            Err(error) if error.is_conflict() => Err(Stop::Again),
+            answer => Ok(answer?),
+        }
+    }
+
+    /// What a member's refusal is of the object.
+    async fn judged(&self, error: MemberError, observed: Option<Json>) -> Result<Outcome, MemberError> {
+        match error {
+            MemberError::Refused(_) => {}
+            // One object may hang, by a webhook say. Whether it is the member is soon found out.
+            MemberError::Late(_) => self.setting.place.member.is_there().await?,
+            other => return Err(other),
+        }
+        let again = if error.is_kind_missing() {
+            self.setting.place.kinds.forget();
+            COMES
+        } else if error.is_forbidden() {
+            GRANTED
+        } else {
+            REFUSED.wait(self.before.failures)
+        };
+        Ok(self.outcome_failed(Failed::Other(error.to_string()), Some(again), observed))
+    }
+
+    fn outcome_failed(&self, why: Failed, again: Option<Duration>, observed: Option<Json>) -> Outcome {
+        let availability = match (&observed, &why) {
+            (Some(_), _) => Availability::Available,
+            (None, Failed::Other(why) | Failed::IgnoreFields(why)) => Availability::Unknown(why.clone()),
+        };
+        let one = failed(why, again, self.before, availability);
+        Outcome { observed, is_owned: self.is_owned, ..one }
+    }
+
+    fn outcome(&self, result: Result<(), Failed>, observed: Option<Json>, remembered: Remembered) -> Outcome {
+        let availability = if observed.is_some() { Availability::Available } else { Availability::NotFound };
+        let is_contested = remembered.contest.is_contested(Instant::now());
+        let by = observed.as_ref().filter(|_| is_contested).and_then(other_manager).map(str::to_owned);
+        Outcome { result, availability, observed, is_owned: self.is_owned, remembered, contested_by: by }
+    }
+}
+
+/// Whether the action changes what the object says.
+fn is_repair(action: &Action) -> bool {
+    matches!(action, Action::Create(_) | Action::Replace(_) | Action::Apply { .. })
+}
+
+/// Where an object is.
+struct AtOwned {
+    identity: delivery::identity::Identity,
+    version: String,
+}
+
+// === impl AtOwned ===
+
+impl AtOwned {
+    fn get(&self) -> At<'_> {
+        At { identity: &self.identity, version: &self.version }
+    }
+}
+
+impl From<MemberError> for Stop {
+    fn from(error: MemberError) -> Self {
+        Self::Member(error)
+    }
+}

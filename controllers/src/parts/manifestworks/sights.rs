@@ -1,0 +1,230 @@
+//! What is seen of a member: which of its objects are of which works, and in which version each was
+//! looked at last. What is another one now is looked at again.
+
+mod follow;
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use delivery::identity::Identity;
+use kube::Client;
+use parking_lot::Mutex;
+use tokio_util::task::AbortOnDropHandle;
+
+use self::follow::{Follow, follow};
+use crate::wakes::Wakes;
+
+/// Watches of one member. What is beyond is listed from time to time.
+const MOST_WATCHES: usize = 64;
+/// Lists that are made of one member, beside its watches. What is beyond is read one by one.
+const MOST_LISTS: usize = 192;
+
+/// A `resourceVersion`; none: there is no such object.
+pub type Version = Option<String>;
+
+/// Objects of one kind in one namespace.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct Scope {
+    pub group: String,
+    pub version: String,
+    pub resource: String,
+    /// Empty: of no namespace.
+    pub namespace: String,
+}
+
+/// Clones share.
+#[derive(Clone, Default)]
+pub struct Sights(Arc<Mutex<Seen>>);
+
+#[derive(Default)]
+struct Seen {
+    /// By object, by work.
+    objects: HashMap<Identity, HashMap<String, Version>>,
+    /// By work.
+    changed: HashMap<String, HashSet<Identity>>,
+    followed: HashMap<Scope, Followed>,
+}
+
+struct Followed {
+    works: HashSet<String>,
+    is_seeing: Arc<AtomicBool>,
+    is_watch: bool,
+    /// It ends with this.
+    _task: AbortOnDropHandle<()>,
+}
+
+/// How followers reach the member, and whom they tell.
+#[derive(Clone)]
+pub struct Way {
+    pub cluster: String,
+    pub client: Client,
+    pub wakes: Wakes,
+    pub resync: std::time::Duration,
+}
+
+// === impl Scope ===
+
+impl Scope {
+    /// In which an object of that version is.
+    pub fn of(identity: &Identity, version: &str) -> Self {
+        Self {
+            group: identity.group.clone(),
+            version: version.to_owned(),
+            resource: identity.resource.clone(),
+            namespace: identity.namespace.clone(),
+        }
+    }
+
+    fn has(&self, identity: &Identity) -> bool {
+        self.group == identity.group && self.resource == identity.resource && self.namespace == identity.namespace
+    }
+}
+
+// === impl Sights ===
+
+impl Sights {
+    /// The objects of a work that changed since it was asked last.
+    pub fn take_changed(&self, work: &str) -> HashSet<Identity> {
+        self.0.lock().changed.remove(work).unwrap_or_default()
+    }
+
+    /// An object was looked at for a work, in that version.
+    pub fn looked(&self, work: &str, identity: &Identity, version: Version) {
+        let mut seen = self.0.lock();
+        seen.objects.entry(identity.clone()).or_default().insert(work.to_owned(), version);
+    }
+
+    /// What a work has. What it had beside that is forgotten.
+    pub fn retain(&self, work: &str, is_there: impl Fn(&Identity) -> bool) {
+        self.0.lock().objects.retain(|identity, works| {
+            if !is_there(identity) {
+                works.remove(work);
+            }
+            !works.is_empty()
+        });
+    }
+
+    /// Follows these for a work, and nothing else.
+    pub fn follow(&self, work: &str, scopes: &HashSet<Scope>, way: &Way) {
+        let mut seen = self.0.lock();
+        seen.followed.retain(|scope, followed| {
+            if !scopes.contains(scope) {
+                followed.works.remove(work);
+            }
+            !followed.works.is_empty()
+        });
+        for scope in scopes {
+            if let Some(followed) = seen.followed.get_mut(scope) {
+                followed.works.insert(work.to_owned());
+                continue;
+            }
+            let watches = seen.followed.values().filter(|followed| followed.is_watch).count();
+            if seen.followed.len() >= MOST_WATCHES + MOST_LISTS {
+                continue;
+            }
+            let (is_watch, is_seeing) = (watches < MOST_WATCHES, Arc::new(AtomicBool::new(false)));
+            let task = Follow {
+                way: way.clone(),
+                scope: scope.clone(),
+                is_watch,
+                is_seeing: Arc::clone(&is_seeing),
+                // A follower that kept what keeps it would never end.
+                sights: Arc::downgrade(&self.0),
+            };
+            let task = AbortOnDropHandle::new(tokio::spawn(follow(task)));
+            let works = HashSet::from([work.to_owned()]);
+            seen.followed.insert(scope.clone(), Followed { works, is_seeing, is_watch, _task: task });
+        }
+    }
+
+    /// Whether changes of all these are seen.
+    pub fn sees(&self, scopes: &HashSet<Scope>) -> bool {
+        let seen = self.0.lock();
+        scopes.iter().all(|scope| seen.followed.get(scope).is_some_and(|one| one.is_seeing.load(Ordering::Relaxed)))
+    }
+
+    /// A work is gone.
+    pub fn forget(&self, work: &str) {
+        self.retain(work, |_| false);
+        let mut seen = self.0.lock();
+        seen.changed.remove(work);
+        seen.followed.retain(|_, followed| {
+            followed.works.remove(work);
+            !followed.works.is_empty()
+        });
+    }
+}
+
+// === impl Seen ===
+
+impl Seen {
+    /// An object is in that version now. Returns the works for which that is news.
+    fn saw(&mut self, identity: &Identity, version: &Version) -> Vec<String> {
+        let Some(works) = self.objects.get(identity) else { return Vec::new() };
+        let news: Vec<String> =
+            works.iter().filter(|(_, known)| *known != version).map(|(work, _)| work.clone()).collect();
+        for work in &news {
+            self.changed.entry(work.clone()).or_default().insert(identity.clone());
+        }
+        news
+    }
+
+    /// Of a scope, these were listed, and no others are there.
+    fn listed(&mut self, scope: &Scope, listed: &HashMap<Identity, Version>) -> Vec<String> {
+        let gone: Vec<Identity> =
+            self.objects.keys().filter(|one| scope.has(one) && !listed.contains_key(one)).cloned().collect();
+        let gone = gone.iter().flat_map(|identity| self.saw(identity, &None)).collect::<Vec<_>>();
+        listed.iter().flat_map(|(identity, version)| self.saw(identity, version)).chain(gone).collect()
+    }
+
+    /// Those that a scope is followed for.
+    fn works(&self, scope: &Scope) -> Vec<String> {
+        self.followed.get(scope).into_iter().flat_map(|followed| followed.works.iter().cloned()).collect()
+    }
+
+    /// Whether any work has it. Others' objects are no matter.
+    fn has(&self, identity: &Identity) -> bool {
+        self.objects.contains_key(identity)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn identity(name: &str) -> Identity {
+        Identity { resource: "configmaps".into(), name: name.into(), namespace: "n".into(), ..Identity::default() }
+    }
+
+    #[test]
+    fn only_what_is_another_one_than_was_looked_at_is_news() {
+        let sights = Sights::default();
+        sights.looked("w", &identity("a"), Some("1".into()));
+        sights.looked("v", &identity("a"), Some("2".into()));
+        sights.looked("w", &identity("b"), None);
+        let saw = |name: &str, version: Option<&str>| sights.0.lock().saw(&identity(name), &version.map(str::to_owned));
+        assert_eq!(saw("a", Some("2")), ["w"]);
+        assert!(saw("b", None).is_empty() && saw("c", Some("1")).is_empty());
+        assert_eq!(saw("b", Some("5")), ["w"]);
+        assert_eq!(sights.take_changed("w"), HashSet::from([identity("a"), identity("b")]));
+        assert!(sights.take_changed("w").is_empty() && sights.take_changed("v").is_empty());
+        sights.retain("w", |one| one.name == "a");
+        assert!(saw("b", Some("6")).is_empty(), "not of it any more");
+        sights.forget("w");
+        assert_eq!(saw("a", None), ["v"]);
+    }
+
+    #[test]
+    fn a_list_tells_what_is_gone_in_its_scope_alone() {
+        let sights = Sights::default();
+        let scope = Scope::of(&identity("a"), "v1");
+        sights.looked("w", &identity("a"), Some("1".into()));
+        sights.looked("w", &identity("b"), Some("1".into()));
+        let other = Identity { namespace: "other".into(), ..identity("a") };
+        sights.looked("w", &other, Some("1".into()));
+        let listed = HashMap::from([(identity("a"), Some("1".to_owned()))]);
+        assert_eq!(sights.0.lock().listed(&scope, &listed), ["w"]);
+        assert_eq!(sights.take_changed("w"), HashSet::from([identity("b")]));
+    }
+}

@@ -1,0 +1,118 @@
+//! What is written of works on the hub.
+
+use std::time::Duration;
+
+use delivery::condition::{self, Condition, Status};
+use delivery::work::{ManifestWorkStatus, end, is_complete, kind};
+use kube::Api;
+use kube::api::DynamicObject;
+use kube::runtime::controller::Action;
+use time::OffsetDateTime;
+use tokio::time::Instant;
+
+use super::failure::Failure;
+use super::memory::Memory;
+use super::place::Place;
+use super::work::Work;
+use super::{Part, kinds, telling};
+use crate::calls::deleting;
+use crate::metrics::WorkState;
+use crate::parts::hub::found;
+
+// === impl Part ===
+
+impl Part {
+    /// Nothing more is done with it, but its end may come by itself.
+    pub(super) async fn complete(&self, work: &Work, place: &Place) -> Result<Action, Failure> {
+        place.sights.forget(work.name());
+        self.metrics.delivery.settle(&work.key, WorkState::complete());
+        let labels = work.labels.keys().map(String::as_str);
+        let option = work.spec.as_ref().ok().and_then(|spec| spec.delete_option.as_ref());
+        let Some(end) = end(labels, option, &work.status.conditions) else { return Ok(Action::await_change()) };
+        let rest = Duration::try_from(end - OffsetDateTime::now_utc()).unwrap_or_default();
+        if !rest.is_zero() {
+            return Ok(Action::requeue(rest.saturating_add(Duration::from_millis(5))));
+        }
+        tracing::info!(cluster = work.cluster(), work = work.name(), "a work that is complete is deleted");
+        let deletion = deleting(&work.uid, None);
+        found(self.hub.write(self.works(work).delete(work.name(), &deletion)).await)?;
+        Ok(Action::await_change())
+    }
+
+    /// Tells of the work alone that nothing can be done.
+    pub(super) async fn refuse(&self, work: &mut Work, memory: &mut Memory, why: &str) -> Result<(), Failure> {
+        let mut status = work.status.clone();
+        let message = format!("Failed to apply manifest work: {why}");
+        let told = Condition::new(kind::APPLIED, Status::False, "AppliedManifestWorkFailed", message);
+        condition::set(&mut status.conditions, told.at(work.generation), OffsetDateTime::now_utc());
+        memory.settled = None;
+        self.metrics.delivery.begin(&work.key, work.generation);
+        self.write_status(work, memory, status).await
+    }
+
+    /// Writes what is to be told, when its time has come. Returns when it comes.
+    pub(super) async fn tell_status(&self, work: &mut Work, memory: &mut Memory) -> Result<Option<Duration>, Failure> {
+        let Some(status) = memory.status.take() else { return Ok(None) };
+        self.metrics.delivery.settle(&work.key, WorkState::of(&status, work.generation, memory.contested()));
+        if status == work.status {
+            memory.pace.rest();
+            return Ok(None);
+        }
+        let applied = condition::find(&work.status.conditions, kind::APPLIED);
+        let is_first = applied.is_none_or(|one| one.observed_generation != work.generation);
+        let now = Instant::now();
+        if let Some(wait) = memory.pace.wait(now).filter(|_| !is_first) {
+            memory.status = Some(status);
+            return Ok(Some(wait));
+        }
+        let written = self.write_status(work, memory, status.clone()).await;
+        if written.is_err() {
+            memory.status = Some(status);
+        }
+        written?;
+        memory.pace.wrote(now);
+        // Complete, it is done with.
+        Ok(is_complete(&work.status.conditions).then_some(Duration::ZERO))
+    }
+
+    pub(super) async fn write_status(
+        &self,
+        work: &mut Work,
+        memory: &mut Memory,
+        status: ManifestWorkStatus,
+    ) -> Result<(), Failure> {
+        if status == work.status {
+            return Ok(());
+        }
+        let written = self.hub.merge_status(&self.works(work), work.name(), &work.told(&status)).await?;
+        work.version = written.metadata.resource_version.unwrap_or_default();
+        work.status = status;
+        memory.wrote(work);
+        Ok(())
+    }
+
+    /// Puts our finalizer on, or takes it off.
+    pub(super) async fn hold(&self, work: &mut Work, memory: &mut Memory, is_held: bool) -> Result<(), Failure> {
+        let written = self.hub.merge(&self.works(work), work.name(), &work.hold(is_held)).await;
+        let Some(written) = found(written)? else { return Ok(()) };
+        work.version = written.metadata.resource_version.unwrap_or_default();
+        work.finalizers = written.metadata.finalizers.unwrap_or_default();
+        memory.wrote(work);
+        Ok(())
+    }
+
+    fn works(&self, work: &Work) -> Api<DynamicObject> {
+        Api::namespaced_with(self.hub.client.clone(), work.cluster(), &kinds::works())
+    }
+
+    /// What is told, worked out. Rules may take a second.
+    pub(super) async fn told(&self, telling: telling::Telling) -> ManifestWorkStatus {
+        let now = OffsetDateTime::now_utc();
+        if !telling.is_costly() {
+            return telling.status(now);
+        }
+        let before = telling.before.clone();
+        let _turn = self.costly.acquire().await;
+        tokio::task::spawn_blocking(move || telling.status(now)).await.unwrap_or(before)
+    }
+}

@@ -1,0 +1,127 @@
+//! The watches of the hub: the works, and which clusters are ours.
+
+use std::collections::HashSet;
+use std::pin::pin;
+
+use futures_util::StreamExt as _;
+use kube::api::DynamicObject;
+use kube::core::PartialObjectMeta;
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::reflector::ObjectRef;
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, ResourceExt as _};
+
+use super::Part;
+use super::clusters::{DELIVERY, Mode};
+use super::kinds;
+use super::work::key;
+use crate::feed::crd;
+
+/// Objects of one answer of a list: a work may have half a mebibyte.
+const PAGE: u32 = 100;
+
+type Meta = PartialObjectMeta<DynamicObject>;
+
+/// Follows the works. Never ends.
+pub async fn works(part: &Part, mut writer: Writer<DynamicObject>) {
+    let resource = crd::served(&kinds::WORKS, &part.hub.client).await;
+    let api: Api<DynamicObject> = Api::all_with(part.hub.client.clone(), &resource);
+    let config = watcher::Config::default().page_size(PAGE);
+    let mut events = pin!(watcher::watcher(api, config).default_backoff());
+    let mut listed = HashSet::new();
+    while let Some(event) = events.next().await {
+        let event = match event {
+            Ok(event) => event.modify(|object| object.managed_fields_mut().clear()),
+            Err(error) => {
+                tracing::warn!(%error, "cannot watch ManifestWorks");
+                continue;
+            }
+        };
+        let is_news = is_news(part, &event);
+        writer.apply_watcher_event(&event);
+        match &event {
+            Event::Init => listed.clear(),
+            Event::InitApply(object) => drop(listed.insert(key(object))),
+            Event::InitDone => {
+                for gone in part.memories.missing(|key| listed.contains(key)) {
+                    part.leave(&gone);
+                }
+                for (namespace, name) in std::mem::take(&mut listed) {
+                    part.wakes.push(&namespace, &name);
+                }
+            }
+            Event::Apply(object) if is_news => part.wakes.push(&key(object).0, &key(object).1),
+            Event::Apply(_) => {}
+            Event::Delete(object) => part.leave(&key(object)),
+        }
+    }
+}
+
+/// Whether a work is to be looked at: its status is written by us.
+fn is_news(part: &Part, event: &Event<DynamicObject>) -> bool {
+    let Event::Apply(new) = event else { return false };
+    let reference = ObjectRef::new_with(&new.name_any(), kinds::works()).within(&new.namespace().unwrap_or_default());
+    let Some(old) = part.store.get(&reference) else { return true };
+    let said = |object: &DynamicObject| {
+        let metadata = &object.metadata;
+        let (finalizers, labels) = (metadata.finalizers.clone(), metadata.labels.clone());
+        (metadata.uid.clone(), metadata.generation, metadata.deletion_timestamp.clone(), finalizers, labels)
+    };
+    said(new) != said(&old)
+}
+
+/// Follows which clusters are ours. Never ends.
+pub async fn clusters(part: &Part) {
+    let resource = crd::served(&kinds::CLUSTERS, &part.hub.client).await;
+    let api: Api<Meta> = Api::all_with(part.hub.client.clone(), &resource);
+    let config = watcher::Config::default();
+    let mut events = pin!(watcher::watcher(api, config).default_backoff());
+    let mut listed = HashSet::new();
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(Event::Init) => listed.clear(),
+            Ok(Event::InitApply(cluster)) => {
+                listed.insert(cluster.name_any());
+                put(part, &cluster);
+            }
+            Ok(Event::InitDone) => {
+                for gone in part.clusters.missing(|cluster| listed.contains(cluster)) {
+                    set(part, &gone, None);
+                }
+            }
+            Ok(Event::Apply(cluster)) => put(part, &cluster),
+            Ok(Event::Delete(cluster)) => set(part, &cluster.name_any(), None),
+            Err(error) => tracing::warn!(%error, "cannot watch ManagedClusters"),
+        }
+    }
+}
+
+fn put(part: &Part, cluster: &Meta) {
+    let name = cluster.name_any();
+    let mode = Mode::read(cluster.annotations().get(DELIVERY).map(String::as_str));
+    set(part, &name, mode);
+    // Something is said of one that did not answer: that it is back, maybe.
+    if mode.is_some()
+        && let Some(place) = part.places.known(&name)
+        && place.rest().is_some()
+    {
+        place.try_now();
+        part.wake_in(&name);
+    }
+}
+
+fn set(part: &Part, cluster: &str, mode: Option<Mode>) {
+    if !part.clusters.put(cluster, mode) {
+        return;
+    }
+    tracing::info!(cluster, ?mode, "how a cluster is delivered to");
+    if mode.is_none() {
+        for key in part.memories.of_cluster(cluster) {
+            part.leave(&key);
+        }
+        part.places.forget(cluster);
+        part.metrics.delivery.forget_cluster(cluster);
+    }
+    part.wake_in(cluster);
+}

@@ -1,0 +1,251 @@
+//! `ManifestWorks` are delivered through the gateway, with upstream's kinds and the rights that the
+//! chart grants, to a member that has no agent.
+
+mod applied;
+mod ended;
+mod executor;
+mod fences;
+mod status;
+mod stillness;
+mod strategies;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::hub::MemberSecret;
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use libtest_mimic::Trial;
+use parking_lot::{Mutex, MutexGuard};
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
+use crate::rights::{rendered, started};
+
+const GROUP: &str = "work.open-cluster-management.io";
+const WORKS: &str = "manifestworks.work.open-cluster-management.io";
+const APPLIED: &str = "appliedmanifestworks.work.open-cluster-management.io";
+const DELIVERY: &str = "cluster.core.oam.dev/delivery";
+const FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
+/// Where the controllers are.
+const PLACE: &str = "works-controllers";
+/// What nobody else writes: a hash of its own.
+const HUB: &str = "https://hub.example:6443";
+/// For a change of a member to be told on the hub: gathered for a second, on a machine that does
+/// other things.
+const TOLD: Duration = Duration::from_secs(10);
+
+/// Controllers of one test deliver the works of all: one test at a time.
+static ALONE: Mutex<()> = Mutex::new(());
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        test(fixture, "works: objects of all ranks arrive, owned and listed, and are told of", applied::everything),
+        test(fixture, "works: what is no longer wanted goes, what is shared stays", applied::removed),
+        test(fixture, "works: invalid objects stand beside valid ones", applied::beside),
+        test(fixture, "works: what is left behind, and taken back", applied::orphans),
+        test(fixture, "works: the end of one takes its objects from the member", ended::deleted),
+        test(fixture, "works: the end waits for a member that is away, and says so", ended::away),
+        test(fixture, "works: each strategy against a change by hand", strategies::each),
+        test(fixture, "works: what is ignored is let be", strategies::ignored),
+        test(fixture, "works: what somebody changes back is repaired less and less often", strategies::contested),
+        test(fixture, "works: what the member fills in is not fought over", strategies::filled),
+        test(fixture, "works: values, and rules, and the end of what is complete", status::told),
+        test(fixture, "works: values that flap are not written each time", status::flapping),
+        test(fixture, "works: a restart writes nothing", stillness::restart),
+        test(fixture, "works: an executor may what it may, and gives no more", executor::reviewed),
+        test(fixture, "works: where an executor is required, none is no excuse", executor::required),
+        test(fixture, "works: a cluster that does not ask for it is not touched", fences::untouched),
+        test(fixture, "works: beside registration, the controllers still write no spec", fences::guarded),
+        test(fixture, "works: what an agent keeps is left to it until it is adopted", fences::foreign),
+        test(
+            fixture,
+            "works: who is not let through says so, and a member that is away changes nothing",
+            fences::closed,
+        ),
+    ]
+}
+
+/// The part, as the chart installs it, and a cluster that it delivers to.
+struct Place<'t> {
+    testbed: &'t Testbed,
+    /// Also the namespace of its objects on the member.
+    cluster: &'static str,
+    running: Running,
+    _alone: MutexGuard<'static, ()>,
+}
+
+impl<'t> Place<'t> {
+    fn start(testbed: &'t Testbed, cluster: &'static str) -> Result<Self> {
+        Self::with(testbed, cluster, "")
+    }
+
+    fn with(testbed: &'t Testbed, cluster: &'static str, values: &str) -> Result<Self> {
+        let alone = ALONE.lock();
+        apply(testbed, &[namespace(PLACE)])?;
+        let values = format!("controllers.parts.manifestworks=true,controllers.manifestworks.hubURL={HUB}{values}");
+        let running = started(testbed, PLACE, &rendered(testbed, PLACE, &values)?)?;
+        let place = Self { testbed, cluster, running, _alone: alone };
+        place.register(cluster)?;
+        place.deliver(Some("push"))?;
+        let member = testbed.member.server.kubectl();
+        member.apply(&namespace(cluster).to_string())?;
+        Ok(place)
+    }
+
+    /// The member under another name.
+    fn register(&self, cluster: &str) -> Result<()> {
+        let secret = MemberSecret::with_token(&self.testbed.member.server, &self.testbed.member_token);
+        let managed = json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": {"name": cluster}, "spec": {"hubAcceptsClient": false}});
+        apply(self.testbed, &[namespace(cluster), managed])?;
+        self.testbed.hub.register_member(cluster, &secret)
+    }
+
+    fn deliver(&self, how: Option<&str>) -> Result<()> {
+        self.deliver_to(self.cluster, how)
+    }
+
+    fn deliver_to(&self, cluster: &str, how: Option<&str>) -> Result<()> {
+        let change = how.map_or_else(|| format!("{DELIVERY}-"), |how| format!("{DELIVERY}={how}"));
+        self.hub(&format!("annotate --overwrite managedcluster {cluster} {change}")).map(drop)
+    }
+
+    fn hub(&self, line: &str) -> Result<String> {
+        self.testbed.hub.server.kubectl().ok(line)
+    }
+
+    fn member(&self, line: &str) -> Result<String> {
+        self.testbed.member.server.kubectl().ok(line)
+    }
+
+    /// Applies a work of these manifests, with more in its spec.
+    fn work(&self, name: &str, manifests: &[Value], more: &Value) -> Result<()> {
+        self.work_in(self.cluster, name, manifests, more)
+    }
+
+    fn work_in(&self, cluster: &str, name: &str, manifests: &[Value], more: &Value) -> Result<()> {
+        let mut spec = more.clone();
+        spec["workload"] = json!({"manifests": manifests});
+        let work = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ManifestWork",
+            "metadata": {"name": name, "namespace": cluster}, "spec": spec});
+        // Replaced, not merged: what is left out is gone.
+        let known = self.read_in(cluster, name)?;
+        let words = if known.is_null() { ["create", "-f", "-"] } else { ["replace", "-f", "-"] };
+        self.testbed.hub.server.kubectl().args(words).stdin(work.to_string()).run()?.success().map(drop)
+    }
+
+    /// A work; null: there is none.
+    fn read(&self, name: &str) -> Result<Value> {
+        self.read_in(self.cluster, name)
+    }
+
+    fn read_in(&self, cluster: &str, name: &str) -> Result<Value> {
+        read(&self.hub(&format!("get {WORKS} {name} -n {cluster} --ignore-not-found -o json"))?)
+    }
+
+    /// An object of the member; null: there is none.
+    fn object(&self, kind: &str, name: &str) -> Result<Value> {
+        let line = format!("get {kind} {name} -n {} --ignore-not-found -o json --show-managed-fields", self.cluster);
+        read(&self.member(&line)?)
+    }
+
+    /// Waits for `status/reason` of a condition of a work; returns its message.
+    fn wait(&self, name: &str, kind: &str, expected: &str) -> Result<String> {
+        self.wait_in(self.cluster, name, kind, expected)
+    }
+
+    fn wait_in(&self, cluster: &str, name: &str, kind: &str, expected: &str) -> Result<String> {
+        wait::until(&format!("{kind} of {name} to be {expected}"), SOON, || {
+            let work = self.read_in(cluster, name)?;
+            let found = condition(&work["status"]["conditions"], kind);
+            ensure!(said(found) == expected, "{}", work["status"]);
+            ensure!(found["observedGeneration"] == work["metadata"]["generation"], "another generation: {found}");
+            Ok(found["message"].as_str().unwrap_or_default().to_owned())
+        })
+    }
+
+    /// Waits for a condition of the manifest `ordinal`; returns its message.
+    fn wait_manifest(&self, name: &str, ordinal: usize, kind: &str, expected: &str) -> Result<String> {
+        wait::until(&format!("{kind} of manifest {ordinal} of {name} to be {expected}"), SOON, || {
+            let work = self.read(name)?;
+            let manifest = &work["status"]["resourceStatus"]["manifests"][ordinal];
+            let found = condition(&manifest["conditions"], kind);
+            ensure!(said(found) == expected, "{}", work["status"]);
+            Ok(found["message"].as_str().unwrap_or_default().to_owned())
+        })
+    }
+
+    fn wait_applied(&self, name: &str) -> Result<()> {
+        self.wait(name, "Applied", "True/AppliedManifestWorkComplete").map(drop)
+    }
+
+    /// The values that are fed back of a manifest, by name.
+    fn values(&self, name: &str, ordinal: usize) -> Result<Value> {
+        let work = self.read(name)?;
+        let values = work["status"]["resourceStatus"]["manifests"][ordinal]["statusFeedback"]["values"].clone();
+        let each = values.as_array().into_iter().flatten();
+        let pairs = each.map(|one| {
+            let field = &one["fieldValue"];
+            let value =
+                ["integer", "string", "boolean"].iter().map(|kind| &field[*kind]).find(|value| !value.is_null());
+            (one["name"].as_str().unwrap_or_default().to_owned(), value.cloned().unwrap_or_default())
+        });
+        Ok(Value::Object(pairs.collect()))
+    }
+
+    fn applied(&self, work: &str) -> Result<Value> {
+        read(&self.member(&format!("get {APPLIED} {}-{work} --ignore-not-found -o json", hash()))?)
+    }
+
+    fn wait_gone(&self, name: &str) -> Result<()> {
+        wait::until_true(&format!("the end of work {name}"), SOON, || Ok(self.read(name)?.is_null()))
+    }
+
+    /// Ends it, and takes away what would have the next one busy.
+    fn end(mut self, works: &[&str]) -> Result<()> {
+        for work in works {
+            self.hub(&format!("delete {WORKS} {work} -n {} --wait=false --ignore-not-found", self.cluster))?;
+        }
+        for work in works {
+            self.wait_gone(work)?;
+        }
+        self.hub(&format!("delete managedcluster {}", self.cluster))?;
+        self.running.controllers.take().context("they run")?.stop()
+    }
+}
+
+fn read(text: &str) -> Result<Value> {
+    Ok(if text.trim().is_empty() { Value::Null } else { serde_json::from_str(text)? })
+}
+
+fn condition<'a>(conditions: &'a Value, kind: &str) -> &'a Value {
+    let all = conditions.as_array().into_iter().flatten();
+    all.into_iter().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
+}
+
+fn said(condition: &Value) -> String {
+    let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
+    format!("{}/{}", text("status"), text("reason"))
+}
+
+/// The SHA-256 of [`HUB`].
+fn hash() -> String {
+    use std::fmt::Write as _;
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, HUB.as_bytes());
+    digest.as_ref().iter().fold(String::new(), |mut hash, byte| {
+        let _ = write!(hash, "{byte:02x}");
+        hash
+    })
+}
+
+fn config_map(namespace: &str, name: &str, data: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": namespace}, "data": data})
+}
+
+/// Of a work: how one of its config maps is updated.
+fn strategy(namespace: &str, name: &str, strategy: &Value) -> Value {
+    json!({"resourceIdentifier": {"group": "", "resource": "configmaps", "namespace": namespace, "name": name},
+        "updateStrategy": strategy})
+}

@@ -1,0 +1,80 @@
+//! What a work's executor may not do is not done for it.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use serde_json::{Value, json};
+
+use super::{Place, config_map, strategy};
+
+/// A refusal is tried again after a minute, and what was answered counts for half of one.
+const AGAIN: Duration = Duration::from_mins(2);
+
+pub fn reviewed(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-executor";
+    let place = Place::start(testbed, cluster)?;
+    place.member(&format!("create serviceaccount deployer -n {cluster}"))?;
+    grant(
+        testbed,
+        cluster,
+        "deployer",
+        &json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["*"]},
+        {"apiGroups": ["rbac.authorization.k8s.io"], "resources": ["roles"], "verbs": ["create", "update", "patch", "get", "delete"]}]),
+    )?;
+    let executor = json!({"executor": {"subject": {"type": "ServiceAccount",
+        "serviceAccount": {"namespace": cluster, "name": "deployer"}}}});
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s", "namespace": cluster}});
+    let role = |name: &str, resource: &str| {
+        json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role",
+            "metadata": {"name": name, "namespace": cluster},
+            "rules": [{"apiGroups": [""], "resources": [resource], "verbs": ["get"]}]})
+    };
+    let manifests =
+        [config_map(cluster, "may", &json!({"a": "b"})), secret, role("has", "configmaps"), role("more", "secrets")];
+    place.work("limited", &manifests, &executor)?;
+    place.wait("limited", "Applied", "False/AppliedManifestWorkFailed")?;
+    place.wait_manifest("limited", 0, "Applied", "True/AppliedManifestComplete")?;
+    place.wait_manifest("limited", 2, "Applied", "True/AppliedManifestComplete")?;
+    let told = place.wait_manifest("limited", 1, "Applied", "False/AppliedManifestFailed")?;
+    ensure!(told.contains("not allowed to apply the resource") && told.contains("create"), "{told}");
+    let told = place.wait_manifest("limited", 3, "Applied", "False/AppliedManifestFailed")?;
+    ensure!(told.contains("permission escalation"), "{told}");
+    ensure!(place.object("secret", "s")?.is_null() && place.object("role", "more")?.is_null());
+    ensure!(!place.object("role", "has")?.is_null());
+    // What is only read is read for nobody who may not read it.
+    let read = json!({"resourceIdentifier": {"group": "", "resource": "secrets", "namespace": cluster, "name": "*"},
+        "updateStrategy": {"type": "ReadOnly"}, "feedbackRules": [{"type": "WellKnownStatus"}]});
+    let mut reading = executor.clone();
+    reading["manifestConfigs"] = json!([read, strategy(cluster, "may", &json!({"type": "Update"}))]);
+    place.work("reading", &manifests[1..2], &reading)?;
+    place.wait_manifest("reading", 0, "Applied", "False/AppliedManifestFailed")?;
+    // Granted later, it is applied by itself.
+    grant(testbed, cluster, "later", &json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}]))?;
+    wait::until_true("what was refused", AGAIN, || Ok(!place.object("secret", "s")?.is_null()))?;
+    place.wait_applied("limited").ok();
+    place.end(&["limited", "reading"])
+}
+
+pub fn required(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-required";
+    let place = Place::with(testbed, cluster, ",controllers.manifestworks.requireExecutor=true")?;
+    let map = config_map(cluster, "unsigned", &json!({"a": "b"}));
+    place.work("unsigned", &[map], &json!({}))?;
+    let told = place.wait("unsigned", "Applied", "False/AppliedManifestWorkFailed")?;
+    ensure!(told.contains("executor is required"), "{told}");
+    ensure!(place.object("configmap", "unsigned")?.is_null(), "it was applied with the cluster's own rights");
+    place.end(&["unsigned"])
+}
+
+fn grant(testbed: &Testbed, cluster: &str, name: &str, rules: &Value) -> Result<()> {
+    let group = "rbac.authorization.k8s.io";
+    let metadata = json!({"name": name, "namespace": cluster});
+    let role = json!({"apiVersion": format!("{group}/v1"), "kind": "Role", "metadata": metadata, "rules": rules});
+    let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": metadata,
+        "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
+        "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": cluster}]});
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [role, binding]});
+    testbed.member.server.kubectl().apply(&list.to_string()).map(drop)
+}

@@ -1,0 +1,124 @@
+//! Clusters that are not ours to touch, or that cannot be reached.
+
+use anyhow::{Result, ensure};
+use hub_tests::hub::MemberSecret;
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use serde_json::json;
+
+use super::{APPLIED, PLACE, Place, condition, config_map, hash};
+use crate::fixture::{SOON, apply, event};
+use crate::rights::rendered;
+
+pub fn untouched(testbed: &Testbed) -> Result<()> {
+    let (cluster, other) = ("works-fenced", "works-unfenced");
+    let place = Place::start(testbed, cluster)?;
+    place.register(other)?;
+    place.work_in(other, "foreign", &[config_map(cluster, "foreign-map", &json!({"a": "b"}))], &json!({}))?;
+    place.work("ours", &[config_map(cluster, "ours-map", &json!({"a": "b"}))], &json!({}))?;
+    place.wait_applied("ours")?;
+    ensure!(testbed.member.has_seen("ours-map")?, "the audit log would not say it");
+    ensure!(!testbed.member.has_seen("foreign-map")?, "the member was asked for it");
+    let work = place.read_in(other, "foreign")?;
+    ensure!(work["status"].is_null() && work["metadata"]["finalizers"].is_null(), "{work}");
+    // It says so, and it is ours.
+    place.deliver_to(other, Some("push"))?;
+    place.wait_in(other, "foreign", "Applied", "True/AppliedManifestWorkComplete")?;
+    // And not any more: everything stays, and nothing is followed.
+    place.deliver_to(other, None)?;
+    place.work_in(other, "foreign", &[config_map(cluster, "foreign-map", &json!({"a": "c"}))], &json!({}))?;
+    place.work("ours", &[config_map(cluster, "ours-map", &json!({"a": "c"}))], &json!({}))?;
+    place.wait_applied("ours")?;
+    ensure!(place.object("configmap", "foreign-map")?["data"]["a"] == "b", "it was written");
+    place.deliver_to(other, Some("push"))?;
+    place.hub(&format!("delete {} foreign -n {other}", super::WORKS))?;
+    place.hub(&format!("delete managedcluster {other}"))?;
+    place.end(&["ours"])
+}
+
+/// The policy that limits the controllers' token where they also stand in for registration.
+pub fn guarded(testbed: &Testbed) -> Result<()> {
+    let (cluster, name) = ("works-guarded", "works-limits");
+    let place = Place::start(testbed, cluster)?;
+    let values = "controllers.parts.manifestworks=true,controllers.ocmRegistration.enabled=true";
+    let mut limits = rendered(testbed, PLACE, values)?;
+    limits.retain(|object| object["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("-limits")));
+    ensure!(limits.len() == 2, "a policy and its binding: {limits:?}");
+    for object in &mut limits {
+        object["metadata"]["name"] = name.into();
+        if object["spec"]["policyName"].is_string() {
+            object["spec"]["policyName"] = name.into();
+        }
+    }
+    apply(testbed, &limits)?;
+    let map = |value: &str| [config_map(cluster, "guarded", &json!({"a": value}))];
+    place.work("guarded", &map("b"), &json!({}))?;
+    let me = format!("system:serviceaccount:{PLACE}:door-cluster-gateway-controllers");
+    let spec = json!({"deleteOption": {"propagationPolicy": "Orphan"}});
+    let other = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
+        "metadata": {"name": "guarded", "namespace": cluster}, "spec": spec})
+    .to_string();
+    // Which asks for no more than the right to patch.
+    let words = ["apply", "--server-side", "--force-conflicts", "--dry-run=server", "-f", "-", "--as", &me];
+    wait::until("that they may not write it", SOON, || {
+        let refused = testbed.hub.server.kubectl().args(words).stdin(other.clone()).run()?;
+        ensure!(refused.stderr.contains("the controllers write no works"), "{refused:?}");
+        Ok(())
+    })?;
+    place.work("guarded", &map("c"), &json!({}))?;
+    place.wait_applied("guarded")?;
+    place.hub(&format!("delete {} guarded -n {cluster}", super::WORKS))?;
+    let kinds = "validatingadmissionpolicies,validatingadmissionpolicybindings";
+    place.hub(&format!("delete {kinds} {name}"))?;
+    place.end(&[])
+}
+
+pub fn foreign(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-foreign";
+    let place = Place::start(testbed, cluster)?;
+    place.work("first", &[config_map(cluster, "first", &json!({"a": "b"}))], &json!({}))?;
+    place.wait_applied("first")?;
+    let agents = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "AppliedManifestWork",
+        "metadata": {"name": format!("{}-second", hash())},
+        "spec": {"hubHash": hash(), "agentID": "klusterlet", "manifestWorkName": "second"}});
+    testbed.member.server.kubectl().apply(&agents.to_string())?;
+    place.work("second", &[config_map(cluster, "second", &json!({"a": "b"}))], &json!({}))?;
+    let told = wait::until("an Event", SOON, || event(testbed, cluster, "second", "ForeignAgent"))?;
+    ensure!(told.contains("klusterlet") && told.contains("adopt"), "{told}");
+    ensure!(place.object("configmap", "second")?.is_null(), "it was applied beside the agent");
+    place.deliver(Some("adopt"))?;
+    place.wait_applied("second")?;
+    let line = format!("get {APPLIED} {}-second -o jsonpath={{.spec.agentID}}", hash());
+    ensure!(place.member(&line)?.starts_with("cluster-gateway"), "{}", place.member(&line)?);
+    place.deliver(Some("push"))?;
+    place.end(&["first", "second"])
+}
+
+pub fn closed(testbed: &Testbed) -> Result<()> {
+    let (cluster, other) = ("works-open", "works-closed");
+    let place = Place::with(testbed, cluster, ",controllers.manifestworks.clusters={works-open}")?;
+    place.register(other)?;
+    place.deliver_to(other, Some("push"))?;
+    place.work_in(other, "shut", &[config_map(cluster, "shut", &json!({"a": "b"}))], &json!({}))?;
+    let told = place.wait_in(other, "shut", "Applied", "False/AppliedManifestWorkFailed")?;
+    ensure!(told.contains("forbidden"), "{told}");
+    place.work("open", &[config_map(cluster, "open", &json!({"a": "b"}))], &json!({}))?;
+    place.wait_applied("open")?;
+    place.hub(&format!("delete managedcluster {other}"))?;
+    // Away, it changes no condition, and comes to what is wanted when it is back.
+    let before = place.read("open")?["status"].clone();
+    let nowhere = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).at("https://127.0.0.1:1");
+    testbed.hub.register_member(cluster, &nowhere)?;
+    place.work("open", &[config_map(cluster, "open", &json!({"a": "c"}))], &json!({}))?;
+    let away = || place.running.metric("cluster_gateway_delivery_member_requests_total", "code=\"50");
+    wait::until_true("that it was asked", SOON, || Ok(away()? >= 2.0))?;
+    ensure!(place.read("open")?["status"] == before, "{}", place.read("open")?["status"]);
+    place.register(cluster)?;
+    // Its cluster says something, as it does when it is healthy again.
+    place.hub(&format!("annotate managedcluster {cluster} healthy=again"))?;
+    place.wait_applied("open")?;
+    let applied = place.read("open")?;
+    ensure!(condition(&applied["status"]["conditions"], "Applied")["observedGeneration"] == 2, "{applied}");
+    ensure!(place.object("configmap", "open")?["data"]["a"] == "c");
+    place.end(&["open"])
+}

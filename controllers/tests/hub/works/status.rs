@@ -1,0 +1,111 @@
+//! What is told of objects: values, and conditions by rules.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{Place, WORKS, condition, config_map};
+use crate::fixture::SOON;
+
+pub fn told(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-told";
+    let place = Place::start(testbed, cluster)?;
+    let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job", "namespace": cluster},
+        "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "c:1"}]}}}});
+    let manifests = [job, config_map(cluster, "map", &json!({"text": "t"}))];
+    let paths = json!([{"name": "text", "path": ".data.text"}, {"name": "missing", "path": ".data.none"}]);
+    let bad = json!([{"name": "whole", "path": ".data"}]);
+    let of = |resource: &str, group: &str, more: Value| {
+        let mut config = json!({"resourceIdentifier":
+            {"group": group, "resource": resource, "namespace": cluster, "name": "*"}});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            config[key] = value.clone();
+        }
+        config
+    };
+    let rules = json!([{"condition": "Complete", "type": "WellKnownConditions"}]);
+    let odd = json!([{"condition": "Odd", "type": "CEL", "celExpressions": ["object.nothing.there"]}]);
+    let feedback = |paths: &Value| json!([{"type": "JSONPaths", "jsonPaths": paths}]);
+    let jobs = of("jobs", "batch", json!({"feedbackRules": [{"type": "WellKnownStatus"}], "conditionRules": rules}));
+    let maps = of("configmaps", "", json!({"feedbackRules": feedback(&paths), "conditionRules": odd}));
+    place.work("told", &manifests, &json!({"manifestConfigs": [jobs, maps]}))?;
+    place.wait("told", "Complete", "False/ConditionRulesAggregated")?;
+    place.wait_manifest("told", 1, "Odd", "False/ConditionRuleExpressionError")?;
+    ensure!(place.values("told", 1)? == json!({"text": "t"}), "{}", place.values("told", 1)?);
+    place.wait_manifest("told", 1, "StatusFeedbackSynced", "True/StatusFeedbackSynced")?;
+    // A path at an object is no value, and a rule that goes takes its condition along.
+    let maps = of("configmaps", "", json!({"feedbackRules": feedback(&bad)}));
+    let ttl = json!({"ttlSecondsAfterFinished": 3, "propagationPolicy": "Foreground"});
+    let jobs = of("jobs", "batch", json!({"feedbackRules": [{"type": "WellKnownStatus"}], "conditionRules": rules}));
+    place.work("told", &manifests, &json!({"manifestConfigs": [jobs, maps], "deleteOption": ttl}))?;
+    place.wait_manifest("told", 1, "StatusFeedbackSynced", "False/StatusFeedbackSyncFailed")?;
+    wait::until("that the rule's condition is gone", SOON, || {
+        let status = place.read("told")?["status"].clone();
+        let manifest = &status["resourceStatus"]["manifests"][1]["conditions"];
+        ensure!(condition(manifest, "Odd").is_null() && condition(&status["conditions"], "Odd").is_null(), "{status}");
+        Ok(())
+    })?;
+    finish(&place)?;
+    let complete = wait::until("that it is complete", SOON, || {
+        let work = place.read("told")?;
+        let found = condition(&work["status"]["conditions"], "Complete");
+        ensure!(work.is_null() || found["status"] == "True", "{work}");
+        Ok(Instant::now())
+    })?;
+    ensure!(place.values("told", 0)?["JobComplete"] == "True", "{}", place.values("told", 0)?);
+    // Nothing more is done with it.
+    place.member(&format!("delete configmap map -n {cluster}"))?;
+    place.wait_gone("told")?;
+    ensure!(complete.elapsed() > Duration::from_secs(1), "its time was not waited for");
+    ensure!(place.object("configmap", "map")?.is_null(), "what is complete was repaired");
+    place.end(&[])
+}
+
+/// What the controllers of a cluster would say: this member has none for jobs.
+fn finish(place: &Place<'_>) -> Result<()> {
+    let now = place.member("get namespace default -o jsonpath={.metadata.creationTimestamp}")?;
+    let of = |kind: &str| json!({"type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now});
+    let status = json!({"status": {"startTime": now, "completionTime": now, "succeeded": 1,
+        "conditions": [of("SuccessCriteriaMet"), of("Complete")]}});
+    let patch = status.to_string();
+    let words = ["patch", "job", "job", "-n", place.cluster, "--subresource=status", "--type=merge", "-p", &patch];
+    place.testbed.member.server.kubectl().args(words).run()?.success().map(drop)
+}
+
+pub fn flapping(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-flapping";
+    let place = Place::start(testbed, cluster)?;
+    let config = json!({"resourceIdentifier": {"group": "", "resource": "configmaps", "namespace": cluster, "name": "a"},
+        "updateStrategy": {"type": "CreateOnly"},
+        "feedbackRules": [{"type": "JSONPaths", "jsonPaths": [{"name": "v", "path": ".data.v"}]}]});
+    let map = config_map(cluster, "a", &json!({"v": "0"}));
+    place.work("flapping", &[map], &json!({"manifestConfigs": [config]}))?;
+    place.wait_applied("flapping")?;
+    let version = || place.hub(&format!("get {WORKS} flapping -n {cluster} -o jsonpath={{.metadata.resourceVersion}}"));
+    let put = |value: usize| {
+        let patch = json!({"data": {"v": value.to_string()}}).to_string();
+        let words = ["patch", "configmap", "a", "-n", cluster, "--type=merge", "-p", &patch];
+        testbed.member.server.kubectl().args(words).run()?.success()
+    };
+    let (mut versions, begin, mut value) = (vec![version()?], Instant::now(), 0);
+    while begin.elapsed() < Duration::from_secs(25) {
+        value += 1;
+        put(value)?;
+        let now = version()?;
+        if versions.last() != Some(&now) {
+            versions.push(now);
+        }
+    }
+    // A handful at once, then one in five seconds.
+    ensure!((3..=12).contains(&versions.len()), "{} writes for {value} changes", versions.len());
+    wait::until("the last value", 2 * SOON, || {
+        let told = place.values("flapping", 0)?;
+        ensure!(told["v"].as_str() == Some(value.to_string().as_str()), "{told}");
+        Ok(())
+    })?;
+    place.end(&["flapping"])
+}

@@ -1,0 +1,165 @@
+//! How objects are brought to what is wanted, and kept so.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{Place, config_map, strategy};
+use crate::fixture::{SOON, event};
+
+/// A change by hand, as somebody with kubectl makes it.
+fn change(place: &Place<'_>, name: &str, value: &str) -> Result<()> {
+    let patch = json!({"data": {"a": value}}).to_string();
+    let words = ["patch", "configmap", name, "-n", place.cluster, "--type=merge", "-p", &patch];
+    place.testbed.member.server.kubectl().args(words).run()?.success().map(drop)
+}
+
+fn wait_data(place: &Place<'_>, name: &str, expected: &Value) -> Result<()> {
+    wait::until(&format!("{name} to have {expected}"), SOON, || {
+        let found = place.object("configmap", name)?;
+        ensure!(found["data"] == *expected, "{found}");
+        Ok(())
+    })
+}
+
+pub fn each(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-strategies";
+    let place = Place::start(testbed, cluster)?;
+    let names = ["update", "once", "server", "seen"];
+    let manifests = names.map(|name| config_map(cluster, name, &json!({"a": "wanted"})));
+    let of = |name: &str, kind: &Value| strategy(cluster, name, kind);
+    let configs = json!({"manifestConfigs": [of("once", &json!({"type": "CreateOnly"})),
+        of("server", &json!({"type": "ServerSideApply"})), of("seen", &json!({"type": "ReadOnly"}))]});
+    place.work("each", &manifests, &configs)?;
+    place.wait("each", "Available", "False/ResourcesNotAvailable")?;
+    place.wait_manifest("each", 3, "Available", "False/ResourceNotAvailable")?;
+    ensure!(place.object("configmap", "seen")?.is_null(), "what is only read was made");
+    let seen = config_map(cluster, "seen", &json!({"a": "somebody's"}));
+    testbed.member.server.kubectl().apply(&seen.to_string())?;
+    place.wait("each", "Available", "True/ResourcesAvailable")?;
+    for name in ["update", "once", "server", "seen"] {
+        change(&place, name, "by hand")?;
+    }
+    wait_data(&place, "update", &json!({"a": "wanted"}))?;
+    // The field is kubectl's now: no force, no fight.
+    let told = place.wait_manifest("each", 2, "Applied", "False/AppliedManifestFailed")?;
+    ensure!(told.contains("conflict") && told.contains("kubectl"), "{told}");
+    wait_data(&place, "once", &json!({"a": "by hand"}))?;
+    wait_data(&place, "server", &json!({"a": "by hand"}))?;
+    wait_data(&place, "seen", &json!({"a": "by hand"}))?;
+    ensure!(place.object("configmap", "seen")?["metadata"]["ownerReferences"].is_null(), "what is only read is owned");
+    // With force it is taken back.
+    let forced = json!({"type": "ServerSideApply", "serverSideApply": {"force": true}});
+    place.work(
+        "each",
+        &manifests,
+        &json!({"manifestConfigs": [of("server", &forced), of("seen", &json!({"type": "ReadOnly"}))]}),
+    )?;
+    wait_data(&place, "server", &json!({"a": "wanted"}))?;
+    wait_data(&place, "once", &json!({"a": "wanted"}))?;
+    place.wait_applied("each")?;
+    // Deleted by hand, one comes back; what is only read is told to be missing.
+    place.member(&format!("delete configmap update seen -n {cluster}"))?;
+    wait_data(&place, "update", &json!({"a": "wanted"}))?;
+    place.wait_manifest("each", 3, "Available", "False/ResourceNotAvailable")?;
+    testbed.member.server.kubectl().apply(&seen.to_string())?;
+    place.wait_manifest("each", 3, "Available", "True/ResourceAvailable")?;
+    bad_manager(&place)?;
+    place.hub(&format!("delete {} each -n {cluster}", super::WORKS))?;
+    ensure!(!place.object("configmap", "seen")?.is_null(), "what was only read is deleted");
+    place.end(&["manager"])
+}
+
+fn bad_manager(place: &Place<'_>) -> Result<()> {
+    let foreign =
+        json!({"type": "ServerSideApply", "serverSideApply": {"fieldManager": "work-agent-x", "force": false}});
+    let config = strategy(place.cluster, "managed", &foreign);
+    let map = config_map(place.cluster, "managed", &json!({"a": "b"}));
+    place.work("manager", &[map], &json!({"manifestConfigs": [config]}))?;
+    place.wait_applied("manager")?;
+    let fields = place.object("configmap", "managed")?["metadata"]["managedFields"].clone();
+    ensure!(fields.to_string().contains("work-agent-x"), "{fields}");
+    Ok(())
+}
+
+pub fn ignored(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-ignored";
+    let place = Place::start(testbed, cluster)?;
+    let apply = |condition: &str| {
+        json!({"type": "ServerSideApply", "serverSideApply": {"force": true,
+            "ignoreFields": [{"condition": condition, "jsonPaths": [".data.a"]}]}})
+    };
+    let manifests = ["present", "changed"].map(|name| config_map(cluster, name, &json!({"a": "wanted", "b": "1"})));
+    let configs = |condition: &str| {
+        json!({"manifestConfigs": [strategy(cluster, "present", &apply("OnSpokePresent")),
+            strategy(cluster, "changed", &apply(condition))]})
+    };
+    place.work("ignoring", &manifests, &configs("OnSpokeChange"))?;
+    place.wait_applied("ignoring")?;
+    wait_data(&place, "present", &json!({"a": "wanted", "b": "1"}))?;
+    for name in ["present", "changed"] {
+        change(&place, name, "by hand")?;
+    }
+    // Another change of the work leaves the field alone.
+    let other = ["present", "changed"].map(|name| config_map(cluster, name, &json!({"a": "wanted", "b": "2"})));
+    place.work("ignoring", &other[..1], &configs("OnSpokeChange"))?;
+    wait_data(&place, "present", &json!({"a": "by hand", "b": "2"}))?;
+    let broken = json!({"type": "ServerSideApply", "serverSideApply": {
+        "ignoreFields": [{"condition": "OnSpokePresent", "jsonPaths": [".data["]}]}});
+    let configs = json!({"manifestConfigs": [strategy(cluster, "present", &broken)]});
+    place.work("ignoring", &other[..1], &configs)?;
+    place.wait_manifest("ignoring", 0, "Applied", "False/AppliedManifestSSAIgnoreFieldError")?;
+    place.end(&["ignoring"])
+}
+
+pub fn contested(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-contested";
+    let place = Place::start(testbed, cluster)?;
+    place.work("contested", &[config_map(cluster, "a", &json!({"a": "wanted"}))], &json!({}))?;
+    place.wait_applied("contested")?;
+    let mut waited = Vec::new();
+    for round in 0..3 {
+        change(&place, "a", &format!("by hand {round}"))?;
+        let begin = Instant::now();
+        wait_data(&place, "a", &json!({"a": "wanted"}))?;
+        waited.push(begin.elapsed());
+    }
+    // At once, after a second, after five.
+    ensure!(waited[2] > Duration::from_secs(3) && waited[2] > waited[0], "{waited:?}");
+    place.wait_applied("contested")?;
+    ensure!(event(testbed, cluster, "contested", "ObjectContested").is_err(), "three are no contest");
+    place.end(&["contested"])
+}
+
+pub fn filled(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-filled";
+    let place = Place::start(testbed, cluster)?;
+    let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": "web", "namespace": cluster},
+        "spec": {"selector": {"app": "web"}, "ports": [{"port": 80}]}});
+    place.work("filled", std::slice::from_ref(&service), &json!({}))?;
+    place.wait_applied("filled")?;
+    let before = place.object("service", "web")?;
+    ensure!(before["spec"]["clusterIP"].is_string(), "{before}");
+    // A look at it, and nothing is written.
+    let touch = format!("annotate service web -n {cluster} touched=yes");
+    place.member(&touch)?;
+    let touched = place.object("service", "web")?;
+    let mut labelled = service;
+    labelled["metadata"]["labels"] = json!({"a": "b"});
+    place.work("filled", &[labelled], &json!({}))?;
+    wait::until("the label", SOON, || {
+        let found = place.object("service", "web")?;
+        ensure!(found["metadata"]["labels"]["a"] == "b", "{found}");
+        Ok(())
+    })?;
+    let after = place.object("service", "web")?;
+    ensure!(after["spec"] == before["spec"] && after["metadata"]["annotations"]["touched"] == "yes", "{after}");
+    ensure!(touched["metadata"]["uid"] == after["metadata"]["uid"]);
+    let updates = place.running.metric("cluster_gateway_delivery_actions_total", "action=\"update\"")?;
+    ensure!((updates - 1.0).abs() < 0.1, "{updates} updates for one change");
+    place.end(&["filled"])
+}
