@@ -193,6 +193,25 @@ pub fn account_file(of: &str, path: &str) -> Result<String> {
     std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
 }
 
+/// Upstream's kinds, YAML: the files of a Go module whose paths begin so.
+pub fn kinds(of: &str, beginnings: &[&str]) -> Result<String> {
+    let directory = module(Tool::OcmRegistration, of)?;
+    let mut all = String::new();
+    for beginning in beginnings {
+        let (folder, start) = beginning.rsplit_once('/').context("a folder")?;
+        for entry in std::fs::read_dir(directory.join(folder))? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with(start) && name.ends_with(".crd.yaml") {
+                all.push_str("\n---\n");
+                all.push_str(&std::fs::read_to_string(&path)?);
+            }
+        }
+    }
+    anyhow::ensure!(!all.is_empty(), "no kinds in {}", directory.display());
+    Ok(all)
+}
+
 // === impl Tools ===
 
 impl Tools {
