@@ -14,6 +14,7 @@ mod join;
 mod list;
 mod mistakes;
 mod pictures;
+mod placement;
 mod screens;
 mod terminal;
 mod tunnel;
@@ -37,6 +38,7 @@ fn main() -> ExitCode {
         contexts::trials(&fixture),
         dashboard::trials(&fixture),
         pictures::trials(&fixture),
+        placement::trials(&fixture),
         list::trials(&fixture),
         get::trials(&fixture),
         join::trials(&fixture),

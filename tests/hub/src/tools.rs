@@ -61,6 +61,8 @@ pub enum Tool {
     Policies,
     /// Open Cluster Management's registration: the klusterlet's agent, and the hub's controllers.
     OcmRegistration,
+    /// Open Cluster Management's scheduler of Placements. For the tests of the controllers alone.
+    OcmPlacement,
     /// Does nothing until it is told to end, our own program.
     Pause,
     /// The SIG's example of a client that finds clusters by their `ClusterProfile`. For the tests
@@ -115,6 +117,7 @@ impl Tool {
             Self::CoreDns => "coredns",
             Self::Policies => "policies",
             Self::OcmRegistration => "ocm-registration",
+            Self::OcmPlacement => "ocm-placement",
             Self::Pause => "pause",
             Self::InventoryExample => "controller-example",
             Self::SecretReader => "secretreader",
@@ -137,7 +140,7 @@ impl Tool {
             Self::NodeKubelet | Self::KubeProxy => "node",
             Self::CoreDns => "coredns",
             Self::Policies => "policies",
-            Self::OcmRegistration => "ocm",
+            Self::OcmRegistration | Self::OcmPlacement => "ocm",
             Self::Pause => "pause",
             Self::InventoryExample | Self::SecretReader => "inventory",
             Self::AccountAgent => ACCOUNTS,
@@ -157,6 +160,7 @@ impl Tool {
             Self::SecretReader => format!("{INVENTORY}/plugins/secretreader/cmd/plugin"),
             Self::KubectlOldest => "k8s.io/kubernetes/cmd/kubectl".to_owned(),
             Self::OcmRegistration => "open-cluster-management.io/ocm/cmd/registration".to_owned(),
+            Self::OcmPlacement => "open-cluster-management.io/ocm/cmd/placement".to_owned(),
             Self::Karmadactl => "github.com/karmada-io/karmada/cmd/karmadactl".to_owned(),
             Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),
             Self::AccountAgent => "open-cluster-management.io/managed-serviceaccount/cmd".to_owned(),
