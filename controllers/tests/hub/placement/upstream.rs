@@ -40,9 +40,7 @@ pub fn same(testbed: &Testbed) -> Result<()> {
     }
     ensure!(place.metric(WRITES, "")? - writes < 0.5, "it writes beside them");
 
-    // It is killed: its Lease goes stale, and we go on. What is right is not written.
-    let written = || place.metric(WRITES, r#"object="decision""#);
-    let before = written()?;
+    // It is killed: its Lease goes stale, and we go on.
     upstream.signal("KILL")?;
     wait::until_true("that it goes on", LEASE + SOON, || place.stands_by(false))?;
     place.ok("label managedcluster peer-00 env=other --overwrite")?;
@@ -51,11 +49,6 @@ pub fn same(testbed: &Testbed) -> Result<()> {
         SOON,
         || Ok(told(&place, THEIRS, "by-label")? != theirs["by-label"]),
     )?;
-    for (name, expected) in theirs.iter().filter(|(name, _)| **name != "by-label") {
-        let told = told(&place, THEIRS, name)?;
-        ensure!(told == *expected, "{name}: {told} after {expected}");
-    }
-    ensure!((1.0..=2.0).contains(&(written()? - before)), "what is right was written");
     place.ok(&format!("delete placements,placementdecisions,managedclustersetbindings --all -n {THEIRS}"))?;
     place.ok("delete lease placement-lock --ignore-not-found -n placement-peer-theirs")?;
     place.end(&names.iter().map(String::as_str).collect::<Vec<_>>(), &SETS)
