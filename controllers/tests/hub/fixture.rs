@@ -166,6 +166,12 @@ impl Running {
         Ok(Self { namespace: namespace.to_owned(), controllers, arguments })
     }
 
+    /// Another replica of them.
+    pub fn replica(&self) -> Result<Self> {
+        let controllers = Some(Controllers::start(&self.arguments)?);
+        Ok(Self { namespace: self.namespace.clone(), controllers, arguments: self.arguments.clone() })
+    }
+
     /// Ends them, and starts others.
     pub fn restart(&mut self) -> Result<()> {
         self.controllers.take().context("they run")?.stop()?;

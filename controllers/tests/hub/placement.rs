@@ -3,6 +3,7 @@
 mod bad_input;
 mod choice;
 mod conflicts;
+mod failover;
 mod kinds;
 mod prioritizers;
 mod reasons;
@@ -50,6 +51,11 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "placement: decisions that another scheduler writes are left alone", conflicts::left_alone),
         test(fixture, "placement: one that would choose otherwise for ever is left", conflicts::unstable),
         test(fixture, "placement: many clusters that go at once are kept for a while", removals::crowd),
+        test(
+            fixture,
+            "placement: the next leader finishes what one left, and writes nothing twice",
+            failover::take_over,
+        ),
         test(fixture, "placement: upstream's scheduler decides the same, and is never run beside", upstream::same),
         test(fixture, "placement: bad input is answered, and nobody else affected", bad_input::answered),
     ]
