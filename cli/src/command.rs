@@ -11,6 +11,7 @@ mod join;
 mod kubeconfig;
 mod label;
 mod list;
+mod placement;
 mod probe;
 mod rename;
 mod rotate;
@@ -48,6 +49,7 @@ enum Command {
     Get(get::Get),
     ExecEach(exec_each::ExecEach),
     Kubeconfig(kubeconfig::Contexts),
+    Placement(placement::Placement),
     Probe(probe::Probe),
     Check(check::Check),
     Dashboard(dashboard::Dashboard),
@@ -91,6 +93,7 @@ pub async fn run(cli: Cli) -> Result<ExitCode> {
         Command::Dashboard(dashboard) => dashboard.run(session).await,
         Command::ExecEach(exec) => exec.run(session).await,
         Command::Kubeconfig(contexts) => contexts.run(session).await,
+        Command::Placement(placement) => placement.run(session).await,
         Command::Probe(probe) => probe.run(session).await,
         Command::Rotate(rotate) => rotate.run(session).await,
         Command::List(list) => list.run(session).await,

@@ -126,7 +126,7 @@ pub struct Sources {
     #[arg(long, default_value = "cluster-gateway-argocd", value_name = "NAME")]
     pub argocd_service_account: String,
     /// Removals allowed per source and minute; more wait for 10 minutes. A tenth of the source's
-    /// clusters may always be removed
+    /// clusters may always be removed. For placement, the same of clusters, sets and bindings
     #[arg(long, default_value_t = 20, value_name = "NUMBER")]
     pub source_removal_limit: usize,
 }

@@ -258,6 +258,13 @@ Rules of the part manifestworks. On members, it may do what the credentials that
   verbs: [get, create, update, patch, delete]
 {{- end }}
 
+{{/* Whether works are guarded by an admission policy: where they are delivered, and where somebody asks for it. */}}
+{{- define "cluster-gateway.controllers.admitsWorks" -}}
+{{- $parts := .Values.controllers.parts -}}
+{{- $delivers := or $parts.manifestworks $parts.replicaSets -}}
+{{- if and .Values.controllers.enabled (or $delivers .Values.controllers.workAdmission) -}}true{{- end -}}
+{{- end }}
+
 {{/* Refuses values that contradict each other. */}}
 {{- define "cluster-gateway.controllers.check" -}}
 {{- $values := .Values.controllers -}}
@@ -283,8 +290,12 @@ Rules of the part manifestworks. On members, it may do what the credentials that
 {{- if and $values.sources.clusterProfileImport (not $values.clusterProfileProviders) -}}
 {{- fail "controllers.sources.clusterProfileImport needs controllers.clusterProfileProviders: the programs that issue credentials" -}}
 {{- end -}}
-{{- if and $values.ocmRegistration.enabled (semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version) -}}
+{{- $isOld := semverCompare "<1.30.0-0" .Capabilities.KubeVersion.Version -}}
+{{- if and $isOld $values.ocmRegistration.enabled -}}
 {{- fail (printf "controllers.ocmRegistration.enabled: this hub is Kubernetes %s, and the admission policies without which no cluster is accepted need 1.30" .Capabilities.KubeVersion.Version) -}}
+{{- end -}}
+{{- if and $isOld (include "cluster-gateway.controllers.admitsWorks" .) -}}
+{{- fail (printf "controllers.workAdmission: this hub is Kubernetes %s, and the admission policies that say who may name an executor need 1.30" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 {{- if and $values.ocmRegistration.autoApproveUsers (not $values.ocmRegistration.enabled) -}}
 {{- fail "controllers.ocmRegistration.autoApproveUsers has no effect without controllers.ocmRegistration.enabled" -}}

@@ -15,6 +15,7 @@ mod join;
 mod list;
 mod mistakes;
 mod pictures;
+mod placement;
 mod screens;
 mod steps;
 mod terminal;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         contexts::trials(&fixture),
         dashboard::trials(&fixture),
         pictures::trials(&fixture),
+        placement::trials(&fixture),
         list::trials(&fixture),
         get::trials(&fixture),
         join::trials(&fixture),

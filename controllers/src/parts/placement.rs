@@ -92,7 +92,7 @@ fn tell(context: &Context<'_>, rivals: &Rivals) {
 async fn work(context: &Context<'_>) {
     let shared = Arc::new(Shared {
         hub: Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) },
-        world: Arc::default(),
+        world: Arc::new(RwLock::new(World::limited(context.config.source_removal_limit))),
         wakes: Wakes::default(),
         listed: std::array::from_fn(|_| watch::Sender::new(false)),
     });

@@ -148,7 +148,7 @@ async fn follow(client: Client, rival: &Rival, rivals: watch::Sender<Rivals>) {
         };
         tokio::select! {
             event = next => match event {
-                Some(Ok(event)) => leases.see(event, &mut listed, || Leases::new(rival)),
+                Some(Ok(event)) => leases.see(event, &mut listed),
                 Some(Err(error)) => {
                     tracing::warn!(%error, lease = rival.lease, "cannot watch the Leases of other controllers");
                     failures = if failed.is_none_or(|last| last.elapsed() > FORGIVEN) { 0 } else { failures + 1 };
@@ -188,16 +188,14 @@ impl Rivals {
 // === impl Leases ===
 
 impl Leases {
-    fn new(rival: &Rival) -> Self {
-        Self { may_be_theirs: rival.may_be_theirs, held: BTreeMap::new(), lost: None }
-    }
-
     /// Before the first list.
     fn unlisted(rival: &Rival) -> Self {
-        Self { lost: Some(i64::MIN), ..Self::new(rival) }
+        Self { may_be_theirs: rival.may_be_theirs, held: BTreeMap::new(), lost: Some(i64::MIN) }
     }
 
-    fn see(&mut self, event: Event<Lease>, listed: &mut Option<Self>, new: impl Fn() -> Self) {
+    fn see(&mut self, event: Event<Lease>, listed: &mut Option<Self>) {
+        let may_be_theirs = self.may_be_theirs;
+        let new = move || Self { may_be_theirs, held: BTreeMap::new(), lost: None };
         match event {
             Event::Init => *listed = Some(new()),
             Event::InitApply(lease) => {
@@ -308,9 +306,9 @@ mod tests {
     fn a_hold_runs_out_only_while_the_hub_says_so() {
         let mut leases = Leases::unlisted(&THEIRS);
         assert_eq!(alive(&leases, 0), "unknown", "nothing was listed");
-        leases.see(Event::Init, &mut None, || Leases::new(&THEIRS));
+        leases.see(Event::Init, &mut None);
         assert_eq!(alive(&leases, 0), "unknown", "nor is that all");
-        leases.see(Event::InitDone, &mut None, || Leases::new(&THEIRS));
+        leases.see(Event::InitDone, &mut None);
         assert_eq!(alive(&leases, 0), "none");
         leases.held.insert("b".to_owned(), held("b", 50_000));
         leases.held.insert("a".to_owned(), held("a", 20_000));

@@ -10,7 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use controllers::Controllers;
 pub use hub_tests::fixture::{Fixture, test};
 use hub_tests::testbed::Testbed;
-use hub_tests::tools::{self, Tool};
+use hub_tests::tools;
 use hub_tests::wait;
 use serde_json::{Value, json};
 
@@ -124,25 +124,6 @@ pub fn event(testbed: &Testbed, namespace: &str, name: &str, reason: &str) -> Re
     if notes.is_empty() { Err(anyhow!("no Event {reason} on {namespace}/{name}")) } else { Ok(notes) }
 }
 
-/// Upstream's kinds, YAML: the files of a Go module whose paths begin so.
-pub fn kinds(module: &str, beginnings: &[&str]) -> Result<String> {
-    let directory = tools::module(Tool::OcmRegistration, module)?;
-    let mut all = String::new();
-    for beginning in beginnings {
-        let (folder, start) = beginning.rsplit_once('/').context("a folder")?;
-        for entry in std::fs::read_dir(directory.join(folder))? {
-            let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if name.starts_with(start) && name.ends_with(".crd.yaml") {
-                all.push_str("\n---\n");
-                all.push_str(&std::fs::read_to_string(&path)?);
-            }
-        }
-    }
-    anyhow::ensure!(!all.is_empty(), "no kinds in {}", directory.display());
-    Ok(all)
-}
-
 /// A testbed whose hub has the kinds of the sources.
 pub fn prepared() -> Result<Testbed> {
     let testbed = Testbed::start()?;
@@ -157,7 +138,7 @@ pub fn prepared() -> Result<Testbed> {
         "addon/v1alpha1/0000_0",
     ];
     let kubectl = testbed.hub.server.kubectl();
-    let definitions = kinds("open-cluster-management.io/api", &ocm)?;
+    let definitions = tools::kinds("open-cluster-management.io/api", &ocm)?;
     kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(definitions).run()?.success()?;
     kubectl.ok("wait --for=condition=Established crd --all --timeout=30s")?;
     Ok(testbed)
@@ -184,6 +165,12 @@ impl Running {
         arguments.extend(more.iter().filter(|flag| !given(flag)).map(|flag| (*flag).to_owned()));
         let controllers = Some(Controllers::start(&arguments)?);
         Ok(Self { namespace: namespace.to_owned(), controllers, arguments })
+    }
+
+    /// Another replica of them.
+    pub fn replica(&self) -> Result<Self> {
+        let controllers = Some(Controllers::start(&self.arguments)?);
+        Ok(Self { namespace: self.namespace.clone(), controllers, arguments: self.arguments.clone() })
     }
 
     /// Ends them, and starts others.

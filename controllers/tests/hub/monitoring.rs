@@ -17,7 +17,7 @@ use crate::fixture::{
 
 const PREFIX: &str = "cluster_gateway_controllers_";
 /// There only while their parts run: the tests of these wait for them.
-const OF_PARTS: [&str; 3] = ["ocm_admission", "managed_serviceaccounts", "cluster_profiles"];
+const OF_PARTS: [&str; 4] = ["ocm_admission", "managed_serviceaccounts", "cluster_profiles", "standing_by"];
 const EXPIRY: &str = "cluster_gateway_controllers_credential_expiry_timestamp_seconds";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {

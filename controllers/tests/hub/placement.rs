@@ -3,11 +3,14 @@
 mod bad_input;
 mod choice;
 mod conflicts;
+mod failover;
 mod kinds;
 mod prioritizers;
 mod reasons;
+mod removals;
 mod stillness;
 mod upkeep;
+mod upstream;
 
 use std::sync::Arc;
 
@@ -47,6 +50,13 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "placement: beside another scheduler it stands by", conflicts::stands_by),
         test(fixture, "placement: decisions that another scheduler writes are left alone", conflicts::left_alone),
         test(fixture, "placement: one that would choose otherwise for ever is left", conflicts::unstable),
+        test(fixture, "placement: many clusters that go at once are kept for a while", removals::crowd),
+        test(
+            fixture,
+            "placement: the next leader finishes what one left, and writes nothing twice",
+            failover::take_over,
+        ),
+        test(fixture, "placement: upstream's scheduler decides the same, and is never run beside", upstream::same),
         test(fixture, "placement: bad input is answered, and nobody else affected", bad_input::answered),
     ]
 }
@@ -61,7 +71,11 @@ struct Place<'t> {
 
 impl<'t> Place<'t> {
     fn start(testbed: &'t Testbed, name: &'static str) -> Result<Self> {
-        let place = Self::install(testbed, name, "controllers.parts.placement=true")?;
+        Self::start_with(testbed, name, "controllers.parts.placement=true")
+    }
+
+    fn start_with(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
+        let place = Self::install(testbed, name, values)?;
         wait::until_true("that it schedules", SOON, || place.stands_by(false))?;
         Ok(place)
     }

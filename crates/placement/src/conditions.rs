@@ -1,6 +1,11 @@
 //! Conditions of a Placement, with upstream's reasons and messages to the letter.
 
+use serde_json::Value;
+
 use crate::prepared::Prepared;
+
+/// Type of the condition that tells which clusters were found.
+pub const SATISFIED: &str = "PlacementSatisfied";
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Condition {
@@ -74,7 +79,13 @@ pub fn satisfied(counts: &Counts<'_>) -> Condition {
     } else {
         ("NotAllDecisionsScheduled", format!("{unscheduled} cluster decisions unscheduled"))
     };
-    Condition { kind: "PlacementSatisfied", is_true: reason == "AllDecisionsScheduled", reason, message: cut(message) }
+    Condition { kind: SATISFIED, is_true: reason == "AllDecisionsScheduled", reason, message: cut(message) }
+}
+
+/// The generation that the decisions of a Placement with this status follow, if we wrote them.
+pub fn decided_generation(status: &Value) -> Option<i64> {
+    let mut conditions = status["conditions"].as_array()?.iter();
+    conditions.find(|condition| condition["type"] == SATISFIED)?["observedGeneration"].as_i64()
 }
 
 /// A longer one is refused by the hub, and so the whole status.

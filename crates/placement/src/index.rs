@@ -121,6 +121,13 @@ impl Scores {
         self.of(resource)?.get(cluster)
     }
 
+    /// Cluster and resource of each.
+    pub fn keys(&self) -> impl Iterator<Item = (&str, &str)> {
+        self.resources
+            .iter()
+            .flat_map(|(resource, clusters)| clusters.keys().map(move |cluster| (cluster.as_str(), resource.as_str())))
+    }
+
     /// The scores of one resource, by cluster.
     pub fn of(&self, resource: &str) -> Option<&Names<AddOnPlacementScore>> {
         self.resources.get(resource)
@@ -182,6 +189,9 @@ mod tests {
             serde_json::from_value(object).unwrap()
         };
         let mut index = Scores::from_iter([score("c1"), score("c2")]);
+        let mut keys: Vec<_> = index.keys().collect();
+        keys.sort_unstable();
+        assert_eq!(keys, [("c1", "usage"), ("c2", "usage")]);
         assert!(index.remove("c1", "usage").is_some() && index.get("c2", "usage").is_some());
         assert!(index.remove("c2", "usage").is_some());
         assert!(index.remove("c2", "usage").is_none() && index.resources.is_empty());

@@ -33,6 +33,7 @@ mod candidates;
 pub mod cel;
 pub mod conditions;
 pub mod durations;
+pub mod explain;
 pub mod index;
 mod input;
 pub mod labels;

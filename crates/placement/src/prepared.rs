@@ -12,7 +12,10 @@ pub use self::groups::{DecisionGroup, GroupRule, Size};
 pub use self::predicates::{Predicate, VARIABLES};
 pub use self::weights::{Prioritizer, Weighted};
 
-use crate::objects::{Placement, Toleration};
+use serde::Deserialize as _;
+use serde_json::Value;
+
+use crate::objects::{Metadata, Placement, Toleration};
 
 /// Annotation of a Placement that is not to be scheduled: `true`.
 pub const DISABLE_ANNOTATION: &str = "cluster.open-cluster-management.io/experimental-scheduling-disable";
@@ -60,6 +63,37 @@ impl Prepared {
             ignored: ignored(placement),
         }
     }
+}
+
+/// Of a name, in bytes: decisions have it as a label's value.
+const LONGEST_NAME: usize = 63;
+
+/// Reads an object, and tells why it cannot be scheduled at all. What cannot be read, though the
+/// kind's schema let it pass, asks for nothing.
+pub fn read(object: &Value) -> (Prepared, Option<String>) {
+    match Placement::deserialize(object) {
+        Ok(placement) => {
+            let is_too_long = placement.metadata.name.len() > LONGEST_NAME;
+            let why =
+                || format!("metadata.name has more than {LONGEST_NAME} characters, as decisions' labels may have");
+            (Prepared::new(&placement), is_too_long.then(why))
+        }
+        Err(error) => {
+            let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+            let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
+            let metadata =
+                Metadata { namespace: text("namespace"), name: text("name"), generation, ..Metadata::default() };
+            let mut prepared = Prepared::new(&Placement { metadata, ..Placement::default() });
+            prepared.is_at_rest = is_at_rest(object);
+            (prepared, Some(error.to_string()))
+        }
+    }
+}
+
+/// Whether a Placement is to be left as it is, however it reads.
+pub fn is_at_rest(object: &Value) -> bool {
+    let metadata = &object["metadata"];
+    !metadata["deletionTimestamp"].is_null() || metadata["annotations"][DISABLE_ANNOTATION] == "true"
 }
 
 /// The tolerations, unless one of them says what can mean nothing.

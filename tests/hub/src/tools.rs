@@ -61,6 +61,8 @@ pub enum Tool {
     Policies,
     /// Open Cluster Management's registration: the klusterlet's agent, and the hub's controllers.
     OcmRegistration,
+    /// Open Cluster Management's scheduler of Placements. For the tests of the controllers alone.
+    OcmPlacement,
     /// Does nothing until it is told to end, our own program.
     Pause,
     /// The SIG's example of a client that finds clusters by their `ClusterProfile`. For the tests
@@ -120,6 +122,7 @@ impl Tool {
             Self::CoreDns => "coredns",
             Self::Policies => "policies",
             Self::OcmRegistration => "ocm-registration",
+            Self::OcmPlacement => "ocm-placement",
             Self::Pause => "pause",
             Self::InventoryExample => "controller-example",
             Self::SecretReader => "secretreader",
@@ -144,7 +147,7 @@ impl Tool {
             Self::NodeKubelet | Self::KubeProxy => "node",
             Self::CoreDns => "coredns",
             Self::Policies => "policies",
-            Self::OcmRegistration => "ocm",
+            Self::OcmRegistration | Self::OcmPlacement => "ocm",
             Self::Pause => "pause",
             Self::InventoryExample | Self::SecretReader => "inventory",
             Self::AccountAgent => ACCOUNTS,
@@ -166,6 +169,7 @@ impl Tool {
             Self::SecretReader => format!("{INVENTORY}/plugins/secretreader/cmd/plugin"),
             Self::KubectlOldest => "k8s.io/kubernetes/cmd/kubectl".to_owned(),
             Self::OcmRegistration => "open-cluster-management.io/ocm/cmd/registration".to_owned(),
+            Self::OcmPlacement => "open-cluster-management.io/ocm/cmd/placement".to_owned(),
             Self::Karmadactl => "github.com/karmada-io/karmada/cmd/karmadactl".to_owned(),
             Self::GoGateway => "github.com/oam-dev/cluster-gateway/cmd/apiserver".to_owned(),
             Self::Krew => "sigs.k8s.io/krew/cmd/krew".to_owned(),
@@ -202,6 +206,25 @@ pub fn inventory_file(path: &str) -> Result<String> {
 pub fn account_file(of: &str, path: &str) -> Result<String> {
     let path = module(Tool::AccountAgent, of)?.join(path);
     std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+}
+
+/// Upstream's kinds, YAML: the files of a Go module whose paths begin so.
+pub fn kinds(of: &str, beginnings: &[&str]) -> Result<String> {
+    let directory = module(Tool::OcmRegistration, of)?;
+    let mut all = String::new();
+    for beginning in beginnings {
+        let (folder, start) = beginning.rsplit_once('/').context("a folder")?;
+        for entry in std::fs::read_dir(directory.join(folder))? {
+            let path = entry?.path();
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            if name.starts_with(start) && name.ends_with(".crd.yaml") {
+                all.push_str("\n---\n");
+                all.push_str(&std::fs::read_to_string(&path)?);
+            }
+        }
+    }
+    anyhow::ensure!(!all.is_empty(), "no kinds in {}", directory.display());
+    Ok(all)
 }
 
 // === impl Tools ===

@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
 use parking_lot::RwLock;
-use placement::conditions::{Misconfigured, misconfigured};
+use placement::conditions::decided_generation;
+use placement::explain::of_unreadable;
 use placement::objects::GROUP;
 use placement::slices::{self, DecisionObject};
-use placement::{Group, Input, Outcome, schedule};
+use placement::{Input, Outcome, schedule};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -29,7 +30,7 @@ pub enum Step {
     Wait {
         until: OffsetDateTime,
     },
-    /// Clusters would be lost after a kind was on its way out.
+    /// Clusters would be lost after many went at once, or a kind was on its way out.
     Hold {
         until: OffsetDateTime,
     },
@@ -84,7 +85,7 @@ pub fn step(world: &World, key: &Key, now: OffsetDateTime, now_text: &str) -> St
         return Step::LeaveAlone { manager: manager.to_owned(), until };
     }
     let plan = match &known.unreadable {
-        Some(why) => unreadable(known, why, now_text),
+        Some(why) => unreadable(world, known, why, now_text),
         None => world.with_input(known, now, |input| plan(world, known, &Run::of(input), now_text)),
     };
     judged(world, known, plan, now)
@@ -135,11 +136,16 @@ impl<'r> Run<'r> {
 }
 
 /// It keeps what it has, and says why.
-fn unreadable(known: &Known, why: &str, now: &str) -> Plan {
-    let found = Misconfigured { plugin: "", why: why.to_owned() };
-    let condition = misconfigured(Some(&found), &known.prepared, status::decided_generation(&known.status));
+fn unreadable(world: &World, known: &Known, why: &str, now: &str) -> Plan {
+    let condition = of_unreadable(&known.prepared, why, decided_generation(&known.status));
     let told = Told { generation: known.prepared.generation, conditions: &[condition], decided: None };
-    Plan { status: differing(known, &told, now), is_misconfigured: true, ..Plan::empty(known) }
+    let status = differing(known, &told, now);
+    Plan { status, clusters: kept(world, known), is_misconfigured: true, ..Plan::empty(known) }
+}
+
+/// Clusters that its decisions name now.
+fn kept(world: &World, known: &Known) -> usize {
+    world.labelled(&known.key).filter_map(|name| held(world, known, name)).map(|held| held.clusters.len()).sum()
 }
 
 fn plan(world: &World, known: &Known, run: &Run<'_>, now: &str) -> Plan {
@@ -161,14 +167,10 @@ fn plan(world: &World, known: &Known, run: &Run<'_>, now: &str) -> Plan {
         told.decided = Some((plan.clusters, slices::statuses(groups, &objects)));
         plan.status = differing(known, &told, now);
     } else {
-        plan.clusters = world.labelled(&known.key).filter_map(|name| held(world, known, name)).map(count).sum();
+        plan.clusters = kept(world, known);
         plan.status = differing(known, &told, now);
     }
     plan
-}
-
-fn count(held: &Held) -> usize {
-    held.clusters.len()
 }
 
 fn held<'a>(world: &'a World, known: &Known, name: &str) -> Option<&'a Held> {
@@ -277,11 +279,6 @@ fn owner(known: &Known) -> Value {
         "controller": true,
         "blockOwnerDeletion": true,
     })
-}
-
-/// Names of the groups' clusters, for who asks why.
-pub fn names<'a>(groups: &'a [Group<'a>]) -> impl Iterator<Item = Value> + 'a {
-    groups.iter().map(|group| json!({"name": group.name, "clusters": group.clusters}))
 }
 
 #[cfg(test)]

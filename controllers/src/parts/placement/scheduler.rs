@@ -224,8 +224,8 @@ impl Scheduler {
 
     fn hold(&self, object: &DynamicObject) {
         self.metrics.placements.held();
-        let note = "the definition of clusters, sets or bindings was on its way out: its decisions lose no cluster until \
-             10 minutes after it is back";
+        let note = "many clusters, sets or bindings went at once, or the definition of one was on its way out: its \
+                    decisions lose no cluster until 10 minutes later";
         self.tell(object, Reason::RemovalHeld, note.to_owned());
     }
 

@@ -4,13 +4,12 @@
 //! do not. So is known, by whoever leads next as well, which generation the decisions follow: that
 //! of `PlacementSatisfied`, which stays as it is while the Placement cannot be evaluated.
 
-use placement::conditions::Condition;
+use placement::conditions::{Condition, SATISFIED, decided_generation};
 use placement::slices::GroupStatus;
 use serde_json::{Value, json};
 
 use crate::calls::MANAGER;
 
-const SATISFIED: &str = "PlacementSatisfied";
 const MISCONFIGURED: &str = "PlacementMisconfigured";
 /// Fields that are ours alone.
 const COUNTS: [&str; 2] = ["numberOfSelectedClusters", "decisionGroups"];
@@ -21,11 +20,6 @@ pub struct Told<'a> {
     pub conditions: &'a [Condition],
     /// The clusters that are decided, and their groups; none where the decisions are kept.
     pub decided: Option<(usize, Vec<GroupStatus<'a>>)>,
-}
-
-/// The generation that the decisions of a Placement with this status follow, if we wrote them.
-pub fn decided_generation(status: &Value) -> Option<i64> {
-    find(status, SATISFIED)?["observedGeneration"].as_i64()
 }
 
 /// Whether `status` has what is ours of `other`, in those fields that `other` has. Others may have

@@ -186,16 +186,31 @@ impl Follower<'_> {
         if !matches!(self.of, Of::Decision | Of::Placement) {
             forget_writers(&mut object);
         }
-        let woken = put(&mut self.shared.world.write(), self.of, object, moment());
+        let woken = self.change(|world, now| put(world, self.of, object, now));
         self.wake(woken);
     }
 
     fn remove(&self, key: &Key, version: Option<&str>) {
-        let woken = self.shared.world.write().remove(self.of, key, version, moment());
+        let woken = self.change(|world, now| world.remove(self.of, key, version, now));
         if self.of == Of::Placement && self.shared.world.read().placement(key).is_none() {
             self.scheduler.forget(key);
         }
         self.wake(woken);
+    }
+
+    /// Tells once that so many went that no decision follows.
+    fn change(&self, change: impl FnOnce(&mut World, OffsetDateTime) -> Woken) -> Woken {
+        let now = moment();
+        let mut world = self.shared.world.write();
+        let was_held = world.holds(now).is_some();
+        let woken = change(&mut world, now);
+        let is_held = world.holds(now).is_some();
+        drop(world);
+        if is_held && !was_held {
+            let kind = self.of.kind().name;
+            tracing::error!(kind, "many went at once: for 10 minutes no decision loses a cluster");
+        }
+        woken
     }
 
     fn wake(&self, woken: Woken) {

@@ -7,6 +7,7 @@ mod contest;
 mod decisions;
 mod known;
 mod members;
+mod removals;
 mod snapshot;
 
 pub use self::contest::Contest;
@@ -15,17 +16,18 @@ pub use self::known::Known;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
-use std::time::Duration;
 
 use placement::Input;
+use placement::conditions::decided_generation;
 use placement::index::{Decisions, Scores};
 use placement::objects::{AddOnPlacementScore, ManagedCluster, ManagedClusterSetBinding};
+use register::removals::HELD;
 use serde_json::Value;
 use time::OffsetDateTime;
 
 use self::members::Set;
+use self::removals::Removals;
 use super::kinds::Of;
-use super::status::decided_generation;
 use crate::wakes::Key;
 
 #[derive(Default)]
@@ -39,7 +41,6 @@ pub struct World {
     clusters: BTreeMap<String, Arc<ManagedCluster>>,
     /// Copied when it changes while a snapshot has it.
     scores: Arc<Scores>,
-    score_keys: HashSet<Key>,
     /// Likewise.
     decisions: Arc<Decisions>,
     held: HashMap<Key, Held>,
@@ -47,15 +48,15 @@ pub struct World {
     writing: HashSet<Key>,
     /// How often each kind was listed from its beginning, by [`Of::index`].
     lists: [u32; Of::ALL.len()],
+    /// Of each kind, by [`Of::index`].
+    removals: [Removals; Of::ALL.len()],
+    /// Removals of clusters, sets or bindings within a minute that are followed; none: all are.
+    removal_limit: Option<usize>,
     /// Until then no decision loses a cluster.
     held_until: Option<OffsetDateTime>,
     /// The lists that we sent last, of decisions of Placements that are there.
     sent: HashMap<Key, Vec<String>>,
 }
-
-/// For how long no decision loses a cluster, after a kind was on its way out: for its objects to be
-/// there again.
-const GRACE: Duration = Duration::from_mins(10);
 
 /// Placements to look at.
 pub type Woken = BTreeSet<Key>;
@@ -63,6 +64,12 @@ pub type Woken = BTreeSet<Key>;
 // === impl World ===
 
 impl World {
+    /// One in which so many clusters, sets or bindings may go within a minute; more where they are
+    /// less than a tenth.
+    pub fn limited(removal_limit: usize) -> Self {
+        Self { removal_limit: Some(removal_limit), ..Self::default() }
+    }
+
     /// An object is there or has changed.
     pub fn put(&mut self, of: Of, object: Value, now: OffsetDateTime) -> Woken {
         self.put_seen(of, object, now, false)
@@ -95,7 +102,7 @@ impl World {
         let woken = match of {
             Of::Placement => self.put_placement(key, &object, now, is_listed),
             Of::Decision => self.put_decision(&key, object, now, is_listed),
-            Of::Cluster => self.put_cluster(object),
+            Of::Cluster => self.put_cluster(object, now),
             Of::Set => self.put_set(&object),
             Of::Binding => self.put_binding(object),
             Of::Score => self.put_score(&key, object),
@@ -105,6 +112,16 @@ impl World {
 
     /// An object is gone. With a version, at that: what is known may be a later one of its name.
     pub fn remove(&mut self, of: Of, key: &Key, version: Option<&str>, now: OffsetDateTime) -> Woken {
+        // One that was being deleted was counted then.
+        let is_counted = match of {
+            Of::Cluster => self.clusters.get(&key.1).is_some_and(|cluster| !cluster.is_deleting),
+            Of::Set => self.sets.contains_key(&key.1),
+            Of::Binding => self.bindings.get(&key.0).is_some_and(|names| names.contains_key(&key.1)),
+            _ => false,
+        };
+        if is_counted {
+            self.count_removal(of, now);
+        }
         let woken = match of {
             Of::Placement => self.remove_placement(key, version),
             Of::Decision => self.remove_decision(key, version, now),
@@ -126,7 +143,7 @@ impl World {
             Of::Cluster => self.clusters.keys().map(alone).collect(),
             Of::Set => self.sets.keys().map(alone).collect(),
             Of::Decision => self.held.keys().cloned().collect(),
-            Of::Score => self.score_keys.iter().cloned().collect(),
+            Of::Score => self.scores.keys().map(|(cluster, name)| (cluster.to_owned(), name.to_owned())).collect(),
         }
     }
 
@@ -161,10 +178,22 @@ impl World {
         self.clusters.len().saturating_mul(known.rules)
     }
 
-    /// The definition of clusters, sets or bindings is on its way out, or has come back: that they
-    /// are gone says nothing about where workloads are to be.
+    /// Many clusters, sets or bindings went at once, or their definition is on its way out or has
+    /// come back: that they are gone says nothing about where workloads are to be.
     pub fn hold(&mut self, now: OffsetDateTime) {
-        self.held_until = Some(now + GRACE);
+        self.held_until = Some(now + HELD);
+    }
+
+    fn count_removal(&mut self, of: Of, now: OffsetDateTime) {
+        let Some(limit) = self.removal_limit else { return };
+        let left = match of {
+            Of::Cluster => self.clusters.len(),
+            Of::Set => self.sets.len(),
+            _ => self.bindings.values().map(BTreeMap::len).sum(),
+        };
+        if self.removals[of.index()].more(now, left.saturating_sub(1), limit) {
+            self.hold(now);
+        }
     }
 
     /// Until when no decision loses a cluster.
@@ -242,7 +271,6 @@ impl World {
 
     fn put_score(&mut self, key: &Key, object: Value) -> Woken {
         let score = AddOnPlacementScore::from(object);
-        self.score_keys.insert(key.clone());
         // A run that looks at them still would cost a copy of all.
         if self.scores.get(&score.cluster, &score.resource) == Some(&score) {
             return Woken::new();
@@ -252,7 +280,6 @@ impl World {
     }
 
     fn remove_score(&mut self, key: &Key) -> Woken {
-        self.score_keys.remove(key);
         if self.scores.get(&key.0, &key.1).is_none() {
             return Woken::new();
         }

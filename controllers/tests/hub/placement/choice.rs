@@ -82,7 +82,8 @@ fn told(place: &Place<'_>, name: &str) -> Result<()> {
 }
 
 pub fn slices(testbed: &Testbed) -> Result<()> {
-    let place = Place::start(testbed, "placement-slices")?;
+    let values = "controllers.parts.placement=true,controllers.sourceRemovalLimit=1000";
+    let place = Place::start_with(testbed, "placement-slices", values)?;
     place.sets(&["slices"])?;
     let names: Vec<String> = (0..250).map(|number| format!("slice{number:03}")).collect();
     apply(testbed, &names.iter().map(|name| cluster(name, "slices", &json!({}))).collect::<Vec<_>>())?;

@@ -2,10 +2,11 @@
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
+use hub_tests::tools;
 use serde_json::json;
 
 use super::{GROUP, Place, binding, cluster, prioritizers};
-use crate::fixture::{apply, kinds};
+use crate::fixture::apply;
 
 pub fn late(testbed: &Testbed) -> Result<()> {
     let place = Place::start(testbed, "placement-late-kinds")?;
@@ -51,7 +52,7 @@ pub fn kept(testbed: &Testbed) -> Result<()> {
 
 fn define(place: &Place<'_>, files: &str) -> Result<()> {
     let kubectl = place.testbed.hub.server.kubectl();
-    let definitions = kinds("open-cluster-management.io/api", &[files])?;
+    let definitions = tools::kinds("open-cluster-management.io/api", &[files])?;
     kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(definitions).run()?.success()?;
     kubectl.ok("wait --for=condition=Established crd --all --timeout=30s").map(drop)
 }

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{Registration, accept, condition, exists, get, wait_condition};
-use crate::fixture::{SOON, apply, kinds};
+use crate::fixture::{SOON, apply};
 
 const NAME: &str = "klusterlet1";
 const ACCEPTED: &str = "HubAcceptedManagedCluster";
@@ -95,7 +95,7 @@ fn dies_and_comes_back(testbed: &Testbed, agent: &mut Process) -> Result<()> {
 
 fn start(testbed: &Testbed) -> Result<Process> {
     let member = testbed.member.server.kubectl();
-    let file = kinds("open-cluster-management.io/api", &["cluster/v1alpha1/0000_02_clusters"])?;
+    let file = tools::kinds("open-cluster-management.io/api", &["cluster/v1alpha1/0000_02_clusters"])?;
     member.args(["apply", "--server-side", "-f", "-"]).stdin(file).run()?.success()?;
     member.apply("{apiVersion: v1, kind: Namespace, metadata: {name: open-cluster-management-agent}}")?;
     let directory = testbed.directory("klusterlet")?;

@@ -10,6 +10,7 @@ mod dry_run;
 mod fixture;
 mod installed;
 mod invariants;
+mod kinds;
 mod kubevela;
 mod lifecycle;
 mod matrix;
@@ -18,6 +19,7 @@ mod release;
 mod renewal;
 mod schema;
 mod tunnel;
+mod works;
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -42,8 +44,10 @@ fn main() -> ExitCode {
         renewal::trials(&fixture),
         dry_run::trials(&fixture),
         invariants::trials(&fixture),
+        kinds::trials(&fixture),
         schema::trials(&fixture),
         monitoring::trials(&fixture),
+        works::trials(&fixture),
     ];
     let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
     fixture.close(conclusion.has_failed());

@@ -151,14 +151,16 @@ fn generations(helm: &Helm, _: PathBuf) -> Result<()> {
 
 /// The last version given counts.
 fn old(helm: &Helm) -> Result<()> {
-    let on = |version: &str| {
-        let set = "--set=image.repository=x,controllers.enabled=true,controllers.ocmRegistration.enabled=true";
-        helm.template("door", "vela-system", &[set.to_owned(), format!("--kube-version={version}")])
-    };
-    on("1.30.0")?;
-    on("1.30.2-eks-1234")?;
-    let error = format!("{:#}", on("1.29.7").err().context("a hub without admission policies is accepted")?);
-    ensure!(error.contains("Kubernetes v1.29.7") && error.contains("need 1.30"), "{error}");
+    for value in ["ocmRegistration.enabled=true", "parts.placement=true,controllers.workAdmission=true"] {
+        let on = |version: &str| {
+            let set = format!("--set=image.repository=x,controllers.enabled=true,controllers.{value}");
+            helm.template("door", "vela-system", &[set, format!("--kube-version={version}")])
+        };
+        on("1.30.0")?;
+        on("1.30.2-eks-1234")?;
+        let error = format!("{:#}", on("1.29.7").err().context("a hub without admission policies is accepted")?);
+        ensure!(error.contains("Kubernetes v1.29.7") && error.contains("need 1.30"), "{error}");
+    }
     Ok(())
 }
 

@@ -3,9 +3,7 @@
 use std::sync::Arc;
 
 use placement::Prepared;
-use placement::objects::{Metadata, Placement};
-use placement::prepared::{DISABLE_ANNOTATION, Prioritizer};
-use serde::Deserialize as _;
+use placement::prepared::{Prioritizer, is_at_rest, read};
 use serde_json::Value;
 use time::OffsetDateTime;
 
@@ -42,7 +40,7 @@ pub struct Known {
 
 impl Known {
     pub fn new(object: &Value) -> Self {
-        let (prepared, unreadable) = prepare(object);
+        let (prepared, unreadable) = read(object);
         Self {
             key: key(object),
             uid: text(object, "uid"),
@@ -112,29 +110,6 @@ impl Known {
     }
 }
 
-/// Of a name, in bytes: decisions have it as a label's value.
-const LONGEST_NAME: usize = 63;
-
-/// What cannot be read, though the kind's schema let it pass, asks for nothing.
-fn prepare(object: &Value) -> (Prepared, Option<String>) {
-    match Placement::deserialize(object) {
-        Ok(placement) => {
-            let is_too_long = placement.metadata.name.len() > LONGEST_NAME;
-            let why =
-                || format!("metadata.name has more than {LONGEST_NAME} characters, as decisions' labels may have");
-            (Prepared::new(&placement), is_too_long.then(why))
-        }
-        Err(error) => {
-            let (namespace, name) = key(object);
-            let generation = object["metadata"]["generation"].as_i64().unwrap_or_default();
-            let metadata = Metadata { namespace, name, generation, ..Metadata::default() };
-            let mut prepared = Prepared::new(&Placement { metadata, ..Placement::default() });
-            prepared.is_at_rest = is_at_rest(object);
-            (prepared, Some(error.to_string()))
-        }
-    }
-}
-
 /// However they nest, each is an object or an entry of a list.
 fn rules(spec: &Value) -> usize {
     match spec {
@@ -142,11 +117,6 @@ fn rules(spec: &Value) -> usize {
         Value::Array(items) => items.iter().map(rules).fold(1, usize::saturating_add),
         _ => 1,
     }
-}
-
-fn is_at_rest(object: &Value) -> bool {
-    let metadata = &object["metadata"];
-    !metadata["deletionTimestamp"].is_null() || metadata["annotations"][DISABLE_ANNOTATION] == "true"
 }
 
 fn text(object: &Value, field: &str) -> String {

@@ -4,8 +4,10 @@ use std::sync::Arc;
 
 use placement::objects::{ManagedCluster, ManagedClusterSet};
 use serde_json::{Map, Value};
+use time::OffsetDateTime;
 
 use super::{Known, Woken, World};
+use crate::parts::placement::kinds::Of;
 use crate::wakes::Key;
 
 /// A set, and what it says of its members, to tell when that changes.
@@ -32,9 +34,12 @@ fn is_same_to_see(before: &Value, after: &Value) -> bool {
 // === impl World ===
 
 impl World {
-    pub(super) fn put_cluster(&mut self, object: Value) -> Woken {
+    pub(super) fn put_cluster(&mut self, object: Value, now: OffsetDateTime) -> Woken {
         let cluster = Arc::new(ManagedCluster::from(object));
         let name = cluster.name.clone();
+        if cluster.is_deleting && self.clusters.get(&name).is_some_and(|before| !before.is_deleting) {
+            self.count_removal(Of::Cluster, now);
+        }
         let before = self.clusters.insert(name.clone(), cluster);
         let Some(after) = self.clusters.get(&name) else { return Woken::new() };
         let Some(before) = &before else { return self.seeing(&[after], |_| true) };

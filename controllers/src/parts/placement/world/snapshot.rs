@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use placement::conditions::decided_generation;
 use placement::index::{Decisions, Scores};
 use placement::objects::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding};
 use placement::{Input, Prepared};
 use time::OffsetDateTime;
 
 use super::{Known, World};
-use crate::parts::placement::status::decided_generation;
 
 pub struct Snapshot {
     /// How often something had changed that it depends on.

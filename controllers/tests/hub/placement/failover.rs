@@ -1,0 +1,69 @@
+//! A leader dies amid its work, or stops, and another goes on.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::{Place, cluster, exactly};
+use crate::fixture::{SOON, apply};
+
+/// From the death of a leader: its Lease's 15 s, and a look each 2.4 s.
+const AFTER_A_KILL: Duration = Duration::from_secs(20);
+const AFTER_A_STOP: Duration = Duration::from_secs(5);
+const PLACEMENTS: usize = 40;
+/// Decides when nothing else is to come.
+const LAST: &str = "last-decision-1";
+
+pub fn take_over(testbed: &Testbed) -> Result<()> {
+    let mut place = Place::start(testbed, "placement-over")?;
+    place.sets(&["over"])?;
+    let names: Vec<String> = (0..100).map(|number| format!("over{number:03}")).collect();
+    apply(testbed, &names.iter().map(|name| cluster(name, "over", &json!({}))).collect::<Vec<_>>())?;
+    let second = place.running.replica()?;
+    let columns = "-o custom-columns=N:.metadata.name,V:.metadata.resourceVersion --no-headers";
+    let line = format!("get placementdecisions -n {} -w {columns}", place.name);
+    let mut seen = testbed.hub.server.kubectl().args(line.split(' ')).start()?;
+
+    // What others have is not counted, or a run may lead to another.
+    let spec = json!({"clusterSets": ["over"], "numberOfClusters": 10, "prioritizerPolicy": exactly(&[("Steady", 1)])});
+    let object = |number: usize| super::placement(place.name, &format!("over-{number}"), &spec);
+    apply(testbed, &(0..PLACEMENTS / 2).map(object).collect::<Vec<_>>())?;
+    seen.next_line(SOON).context("the first decision")?;
+    // As SIGKILL does it: the Lease is left to run out.
+    drop(place.running.controllers.take());
+    let died = Instant::now();
+    apply(testbed, &(PLACEMENTS / 2..PLACEMENTS).map(object).collect::<Vec<_>>())?;
+    place.running = second;
+    for number in 0..PLACEMENTS {
+        wait::until_true("each to be decided", AFTER_A_KILL + SOON, || {
+            Ok(place.chosen(&format!("over-{number}"))?.len() == 10)
+        })?;
+    }
+    ensure!(died.elapsed() < AFTER_A_KILL + SOON, "it took {:?}", died.elapsed());
+
+    // One that stops gives its Lease up.
+    let third = place.running.replica()?;
+    place.running.controllers.take().context("it runs")?.stop()?;
+    let stopped = Instant::now();
+    place.place("last", &spec)?;
+    wait::until_true("the third to decide", SOON, || Ok(place.chosen("last")?.len() == 10))?;
+    let took = stopped.elapsed();
+    ensure!(took < AFTER_A_STOP, "it took {took:?}");
+    place.running = third;
+
+    // A create and its list, once each, whoever wrote them.
+    let mut writes: BTreeMap<String, usize> = BTreeMap::new();
+    while writes.get(LAST).is_none_or(|count| *count < 2) {
+        let line = seen.next_line(SOON)?;
+        *writes.entry(line.split_whitespace().next().unwrap_or_default().to_owned()).or_default() += 1;
+    }
+    // The first line was read before.
+    let lines: usize = writes.values().sum();
+    ensure!(lines + 1 == 2 * (PLACEMENTS + 1) && writes.values().all(|count| *count <= 2), "{writes:?}");
+    place.end(&names.iter().map(String::as_str).collect::<Vec<_>>(), &["over"])
+}

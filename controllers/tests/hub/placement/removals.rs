@@ -1,0 +1,44 @@
+//! Clusters that go in a crowd.
+
+use anyhow::{Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use serde_json::json;
+
+use super::{GROUP, Place, cluster};
+use crate::fixture::{SOON, apply};
+
+const HELD: &str = "cluster_gateway_placement_removals_held_total";
+
+pub fn crowd(testbed: &Testbed) -> Result<()> {
+    let place = Place::start(testbed, "placement-crowd")?;
+    place.sets(&["crowd", "crowd-calm"])?;
+    let names: Vec<String> = (0..60).map(|number| format!("crowd{number:02}")).collect();
+    let mut all: Vec<_> = names.iter().map(|name| cluster(name, "crowd", &json!({}))).collect();
+    all.push(cluster("crowd-calm1", "crowd-calm", &json!({})));
+    apply(testbed, &all)?;
+    place.place("many", &json!({"clusterSets": ["crowd"]}))?;
+    let count = |expected: usize| {
+        wait::until_true(&format!("{expected} clusters"), SOON, || Ok(place.chosen("many")?.len() == expected))
+    };
+    count(60)?;
+    // Some go, as clusters do.
+    place.ok(&format!("delete managedclusters {} --wait=false", names[..15].join(" ")))?;
+    count(45)?;
+    ensure!(place.metric(HELD, "")? == 0.0, "a few are held");
+    // Then all, as by mistake.
+    place.ok(&format!("delete managedclusters -l {GROUP}/clusterset=crowd --wait=false"))?;
+    let told = place.wait_event("many", "RemovalHeld")?;
+    ensure!(told.contains("many clusters, sets or bindings went at once"), "{told}");
+    // 20 within a minute are followed.
+    let kept = place.chosen("many")?;
+    ensure!(kept.len() >= 40, "workloads are withdrawn from {} clusters", 60 - kept.len());
+    ensure!(place.metric(HELD, "")? >= 1.0, "it is not counted");
+    // Who loses nothing is placed; who was away by mistake is there again, and nothing was lost.
+    place.place("calm", &json!({"clusterSets": ["crowd-calm"]}))?;
+    place.wait_chosen("calm", &["crowd-calm1"])?;
+    ensure!(place.chosen("many")? == kept, "it is not kept");
+    apply(testbed, &names.iter().map(|name| cluster(name, "crowd", &json!({}))).collect::<Vec<_>>())?;
+    count(60)?;
+    place.end(&names.iter().map(String::as_str).chain(["crowd-calm1"]).collect::<Vec<_>>(), &["crowd", "crowd-calm"])
+}

@@ -1,0 +1,216 @@
+//! Open Cluster Management's kinds, as the chart brings them: they do as upstream's own, are
+//! brought only where there are none, and are never taken away.
+
+mod documents;
+
+use hub_tests::prelude::*;
+use hub_tests::tools;
+use libtest_mimic::Trial;
+use parking_lot::{Mutex, MutexGuard};
+
+use self::documents::{Document, documents};
+use crate::fixture::{Fixture, Planes, on_hub, rendering};
+use crate::installed::{Installed, RELEASE};
+
+/// Upstream's module, and the files of the kinds that are brought.
+const MODULE: &str = "open-cluster-management.io/api";
+const FILES: [&str; 6] = [
+    "cluster/v1/0000_00",
+    "cluster/v1alpha1/0000_05",
+    "cluster/v1beta1/0000_0",
+    "cluster/v1beta2/0000_0",
+    "work/v1/0000_00",
+    "work/v1alpha1/0000_00",
+];
+const KINDS: [&str; 8] = [
+    "addonplacementscores.cluster.open-cluster-management.io",
+    "managedclusters.cluster.open-cluster-management.io",
+    "managedclustersetbindings.cluster.open-cluster-management.io",
+    "managedclustersets.cluster.open-cluster-management.io",
+    "manifestworkreplicasets.work.open-cluster-management.io",
+    "manifestworks.work.open-cluster-management.io",
+    "placementdecisions.cluster.open-cluster-management.io",
+    "placements.cluster.open-cluster-management.io",
+];
+const VALUES: &str = "--set=controllers.enabled=true,controllers.parts.placement=true";
+const ESTABLISHED: &str = "wait --for=condition=Established crd --all --timeout=30s";
+/// What differs between two objects that are the same.
+const OWN: [&str; 4] = ["uid", "resourceVersion", "creationTimestamp", "managedFields"];
+
+/// Tests take turns: there is one hub.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// All kinds on the hub, brought by nobody.
+pub(crate) struct Kinds<'p> {
+    planes: &'p Planes,
+    _turn: MutexGuard<'static, ()>,
+}
+
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![
+        rendering(fixture, "kinds::fields, defaults, rules and columns are upstream's", |helm, _| {
+            let values = ["--set=image.repository=x".to_owned(), VALUES.to_owned()];
+            same_fields(&helm.template("door", "vela-system", &values)?)
+        }),
+        on_hub(fixture, "kinds::they do as upstream's, come where there are none, and stay", |planes| {
+            same_answers(planes).context("the same answers")?;
+            let _turn = TURN.lock();
+            brought(planes).context("where there are none")
+        }),
+    ]
+}
+
+/// Field by field. What people read is our own.
+fn same_fields(objects: &[Value]) -> Result<()> {
+    let upstream: Vec<Value> = serde_saphyr::from_multiple(&tools::kinds(MODULE, &FILES)?)?;
+    let ours = |name: &Value| objects.iter().find(|object| object["metadata"]["name"] == *name);
+    let mut names = Vec::new();
+    for theirs in upstream.iter().filter(|definition| definition["kind"] == "CustomResourceDefinition") {
+        let name = &theirs["metadata"]["name"];
+        let ours = ours(name).with_context(|| format!("{name} is not brought"))?;
+        ensure!(ours["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep", "{name} is taken away");
+        for field in ["group", "scope", "names"] {
+            ensure!(ours["spec"][field] == theirs["spec"][field], "{name}: {field}: {}", ours["spec"][field]);
+        }
+        ensure!(meaning(&ours["spec"]["versions"]) == meaning(&theirs["spec"]["versions"]), "{name} differs");
+        names.push(name.as_str().unwrap_or_default());
+    }
+    names.sort_unstable();
+    ensure!(names == KINDS, "{names:?}");
+    Ok(())
+}
+
+/// Without texts for people, and without the order of what has none.
+fn meaning(schema: &Value) -> Value {
+    match schema {
+        Value::Object(fields) => {
+            let is_text = |name: &str, value: &Value| value.is_string() && ["description", "message"].contains(&name);
+            let kept = fields.iter().filter(|(name, value)| !is_text(name, value));
+            kept.map(|(name, value)| (name.clone(), if name == "required" { sorted(value) } else { meaning(value) }))
+                .collect()
+        }
+        Value::Array(items) => items.iter().map(meaning).collect(),
+        other => other.clone(),
+    }
+}
+
+fn sorted(names: &Value) -> Value {
+    let mut names: Vec<&str> = names.as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+    names.sort_unstable();
+    json!(names)
+}
+
+/// Upstream's kinds are on the member, ours on the hub.
+fn same_answers(planes: &Planes) -> Result<()> {
+    let kinds = Kinds::bring(planes)?;
+    let theirs = planes.member.kubectl();
+    theirs.args(["apply", "--server-side", "-f", "-"]).stdin(tools::kinds(MODULE, &FILES)?).run()?.success()?;
+    theirs.ok(ESTABLISHED)?;
+    for server in [&planes.hub.server, &planes.member] {
+        server.kubectl().ok("create namespace kinds")?;
+    }
+    let (mut refusals, mut wrong) = (0, Vec::new());
+    for (index, document) in documents().iter().enumerate() {
+        let [ours, theirs] =
+            [&planes.hub.server, &planes.member].map(|server| answer(&server.kubectl(), document, index));
+        let (ours, theirs) = (ours?, theirs?);
+        let is_refused = ours["refused"].is_string();
+        refusals += usize::from(is_refused);
+        if ours != theirs || is_refused != document.is_refused {
+            wrong.push(format!("{document:?}: ours {ours}, upstream's {theirs}"));
+        }
+    }
+    ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
+    ensure!(refusals > 20, "{refusals} are refused");
+    theirs.ok(&format!("delete crd {}", KINDS.join(" ")))?;
+    kinds.delete()
+}
+
+/// What a server makes of a document, and prints of it.
+fn answer(kubectl: &hub_tests::kubectl::Kubectl, document: &Document, index: usize) -> Result<Value> {
+    let name = format!("row-{index}");
+    let object = document.object(&name);
+    let created = kubectl.args(["create", "-o", "json", "-f", "-"]).stdin(object.to_string()).run()?;
+    if created.status != 0 {
+        return Ok(json!({"refused": told(&created.stderr)}));
+    }
+    let mut stored: Value = serde_json::from_str(&created.stdout)?;
+    if let Some(status) = &document.status {
+        let patch = json!({"status": status}).to_string();
+        let words = ["patch", document.resource, &name, "-n", "kinds", "--subresource=status", "--type=merge"];
+        let patched = kubectl.args(words.into_iter().chain(["-o", "json", "-p", &patch])).run()?;
+        if patched.status != 0 {
+            return Ok(json!({"refused": told(&patched.stderr)}));
+        }
+        stored = serde_json::from_str(&patched.stdout)?;
+    }
+    if let Some(metadata) = stored["metadata"].as_object_mut() {
+        metadata.retain(|field, _| !OWN.contains(&field.as_str()));
+    }
+    let printed = kubectl.ok(&format!("get {} {name} -n kinds", document.resource))?;
+    Ok(json!({"stored": stored, "printed": hub_tests::mask::mask(&printed, &[])}))
+}
+
+/// The text of the one rule that has one is each's own.
+fn told(refusal: &str) -> String {
+    let texts = ["a rule of type CEL needs the name of its condition", "Condition is required for CEL rules"];
+    texts.iter().fold(refusal.to_owned(), |told, text| told.replace(text, "<rule>"))
+}
+
+/// A release beside a definition of somebody else, and others after it.
+fn brought(planes: &Planes) -> Result<()> {
+    let kubectl = planes.hub.server.kubectl();
+    let foreign = tools::kinds(MODULE, &["cluster/v1/0000_00"])?;
+    kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(foreign).run()?.success()?;
+    let theirs = || kubectl.ok(&format!("get crd {} -o jsonpath={{.metadata.uid}}/{{.metadata.generation}}", KINDS[1]));
+    let before = theirs()?;
+    let release = Installed { planes, namespace: "kinds-first" };
+    release.helm("install", &[VALUES.to_owned()])?;
+    ensure!(theirs()? == before, "somebody else's definition was written");
+    let brought = planes.helm.args(["get", "manifest", RELEASE, "-n", release.namespace]).run()?.success()?;
+    let is_brought = |text: &str, kind: &str| text.contains(&format!("\n  name: {kind}\n"));
+    ensure!(!is_brought(&brought, KINDS[1]) && is_brought(&brought, KINDS[7]), "{brought}");
+    kubectl.ok(ESTABLISHED)?;
+    let kept = json!({"apiVersion": "cluster.open-cluster-management.io/v1beta1", "kind": "Placement",
+        "metadata": {"name": "kept", "namespace": release.namespace}, "spec": {}});
+    planes.hub.apply(&[kept])?;
+    let uid = || kubectl.ok(&format!("get placement kept -n {} -o jsonpath={{.metadata.uid}}", release.namespace));
+    let placement = uid()?;
+
+    // Its own are brought up to date; without the value, or the part, they stay.
+    release.helm("upgrade", &["--reuse-values".to_owned(), "--set=replicas=3".to_owned()])?;
+    let again = planes.helm.args(["get", "manifest", RELEASE, "-n", release.namespace]).run()?.success()?;
+    ensure!(is_brought(&again, KINDS[7]), "it lets go of its own");
+    for value in ["controllers.crds=false", "controllers.enabled=false"] {
+        release.helm("upgrade", &["--reuse-values".to_owned(), format!("--set={value}")])?;
+        ensure!(uid()? == placement, "{value} took it away");
+    }
+    release.helm("upgrade", &["--reuse-values".to_owned(), format!("{VALUES},controllers.crds=true")])?;
+    release.uninstall()?;
+    ensure!(uid()? == placement, "the end of the release took it away");
+    // Another release uses what is there; the same one again has its own back.
+    let other = Installed { planes, namespace: "kinds-second" };
+    other.helm("install", &[VALUES.to_owned()]).context("another release")?;
+    other.uninstall()?;
+    release.helm("install", &[VALUES.to_owned()]).context("the same release again")?;
+    ensure!(uid()? == placement && theirs()? == before);
+    release.uninstall()?;
+    kubectl.ok(&format!("delete crd {}", KINDS.join(" "))).map(drop)
+}
+
+// === impl Kinds ===
+
+impl<'p> Kinds<'p> {
+    pub(crate) fn bring(planes: &'p Planes) -> Result<Self> {
+        let turn = TURN.lock();
+        let mut kinds = planes.helm.template(RELEASE, "vela-system", &[VALUES.to_owned()])?;
+        kinds.retain(|object| object["kind"] == "CustomResourceDefinition");
+        planes.hub.apply(&kinds)?;
+        planes.hub.server.kubectl().ok(ESTABLISHED)?;
+        Ok(Self { planes, _turn: turn })
+    }
+
+    pub(crate) fn delete(self) -> Result<()> {
+        self.planes.hub.server.kubectl().ok(&format!("delete crd {}", KINDS.join(" "))).map(drop)
+    }
+}

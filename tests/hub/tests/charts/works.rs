@@ -1,0 +1,217 @@
+//! `ManifestWorks` that an admission policy guards, written by users of the hub.
+
+use hub_tests::kubectl::Kubectl;
+use hub_tests::prelude::*;
+use libtest_mimic::Trial;
+
+use crate::fixture::{Fixture, Planes, on_hub};
+use crate::installed::{Installed, RELEASE};
+use crate::kinds::Kinds;
+
+const GROUP: &str = "work.open-cluster-management.io";
+/// A cluster's namespace, and another's.
+const CLUSTER: &str = "guarded-cluster";
+const OTHER: &str = "guarded-other";
+const VALUES: &str = "--set=controllers.enabled=true,controllers.parts.placement=true,controllers.workAdmission=true";
+/// For what the hub enforces and grants to be so.
+const SOON: Duration = Duration::from_secs(20);
+
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![on_hub(fixture, "works::what they hold, and who may name an executor", guarded)]
+}
+
+/// Somebody with a token, whom RBAC lets write works and sets of them.
+struct User {
+    kubectl: Kubectl,
+    name: String,
+}
+
+fn guarded(planes: &Planes) -> Result<()> {
+    let kinds = Kinds::bring(planes)?;
+    for namespace in [CLUSTER, OTHER] {
+        planes.hub.server.kubectl().ok(&format!("create namespace {namespace}"))?;
+    }
+    let admin = planes.hub.server.kubectl();
+    planes.hub.apply(&[work("old", &json!({}))]).context("before the policy")?;
+    let release = Installed { planes, namespace: "guarded" };
+    release.helm("install", &[VALUES.to_owned()])?;
+    wait::until_true("the policy", SOON, || {
+        let create = admin.args(["create", "--dry-run=server", "-f", "-"]);
+        Ok(create.stdin(work("none", &json!({})).to_string()).run()?.stderr.contains("at least one"))
+    })?;
+    let writer = User::made(planes, CLUSTER, "writer")?;
+    held(&writer)?;
+    named(planes, &writer)?;
+    controllers(planes, &writer, &release)?;
+    // One from before can be labelled, and can go, but not be changed into another that is wrong.
+    ensure!(writer.patch("old", &json!({"metadata": {"labels": {"a": "b"}}}))?.contains("patched"));
+    ensure!(writer.patch("old", &json!({"spec": {"deleteOption": {}}}))?.contains("at least one"));
+    release.uninstall()?;
+    kinds.delete()
+}
+
+fn work(name: &str, spec: &Value) -> Value {
+    json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ManifestWork",
+        "metadata": {"name": name, "namespace": CLUSTER}, "spec": spec})
+}
+
+fn set(name: &str, template: &Value) -> Value {
+    json!({"apiVersion": format!("{GROUP}/v1alpha1"), "kind": "ManifestWorkReplicaSet",
+        "metadata": {"name": name, "namespace": CLUSTER},
+        "spec": {"placementRefs": [{"name": "p"}], "manifestWorkTemplate": template}})
+}
+
+fn map(name: &str, data: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name, "namespace": "apps"}, "data": {"a": data}})
+}
+
+fn of(manifests: &[Value]) -> Value {
+    json!({"workload": {"manifests": manifests}})
+}
+
+fn by(account: &Value, data: &str) -> Value {
+    json!({"workload": {"manifests": [map("a", data)]},
+        "executor": {"subject": {"type": "ServiceAccount", "serviceAccount": account}}})
+}
+
+/// What works hold, and templates of sets.
+fn held(writer: &User) -> Result<()> {
+    let mut unnamed = map("a", "");
+    unnamed["metadata"] = json!({"namespace": "apps"});
+    let mut generated = map("a", "");
+    generated["metadata"]["generateName"] = "a-".into();
+    let many: Vec<Value> = (0..1200).map(|number| map(&format!("map-{number}"), &"x".repeat(300))).collect();
+    let missing =
+        json!({"workload": {"manifests": [map("a", "")]}, "executor": {"subject": {"type": "ServiceAccount"}}});
+    let rows = [
+        (json!({}), "workload.manifests: at least one"),
+        (of(&[]), "workload.manifests: at least one"),
+        (of(&[map("a", ""), unnamed]), "each needs a metadata.name"),
+        (of(&[generated]), "none may have a metadata.generateName"),
+        (of(&[map("a", &"x".repeat(501 * 1024))]), "more than 500 KiB"),
+        (of(&[map("a", &"x".repeat(250 * 1024)), map("b", &"y".repeat(251 * 1024))]), "more than 500 KiB"),
+        // Bytes, not characters.
+        (of(&[map("a", &"\u{e9}".repeat(251 * 1024))]), "more than 500 KiB"),
+        (missing, "executor.subject.serviceAccount: it is missing"),
+        (of(&[map("a", &"x".repeat(499 * 1024))]), "created"),
+        (of(&many), "created"),
+    ];
+    for (index, (spec, word)) in rows.iter().enumerate() {
+        for object in [work(&format!("held-{index}"), spec), set(&format!("held-{index}"), spec)] {
+            let told = writer.create(&object)?;
+            let begins = if object["kind"] == "ManifestWork" { " spec." } else { " spec.manifestWorkTemplate." };
+            ensure!(told.contains(word) && (*word == "created" || told.contains(begins)), "{index}, {word}: {told}");
+        }
+    }
+    Ok(())
+}
+
+/// Who may name an executor, and change what is done in its name.
+fn named(planes: &Planes, writer: &User) -> Result<()> {
+    let deployer = json!({"namespace": "apps", "name": "deployer"});
+    let told = writer.create(&work("named", &by(&deployer, "1")))?;
+    ensure!(
+        told.contains("Forbidden")
+            && told.contains(&format!(
+                r#"user "{}" may not have works done as "system:serviceaccount:apps:deployer""#,
+                writer.name
+            )),
+        "{told}"
+    );
+    ensure!(told.contains(r#"needs "execute-as" of "manifestworks""#) && told.contains(CLUSTER), "{told}");
+    writer.grant(planes, "Role", "apps:deployer")?;
+    wait::until_true("who may", SOON, || Ok(writer.create(&work("named", &by(&deployer, "1")))?.contains("created")))?;
+    // That name, in that namespace.
+    let other = json!({"namespace": "apps", "name": "other"});
+    ensure!(writer.create(&work("other", &by(&other, "1")))?.contains("may not have works done as"));
+    let mut elsewhere = work("named", &by(&deployer, "1"));
+    elsewhere["metadata"]["namespace"] = OTHER.into();
+    ensure!(writer.create(&elsewhere)?.contains(OTHER), "a right in one namespace is one in another");
+    ensure!(writer.create(&set("named", &by(&deployer, "1")))?.contains("in all namespaces"), "its works go anywhere");
+    ensure!(
+        writer
+            .patch("named", &json!({"spec": {"executor": {"subject": {"serviceAccount": {"name": "root"}}}}}))?
+            .contains("apps:root")
+    );
+
+    // Another, who may not, changes nothing that is done in that name.
+    let meddler = User::made(planes, CLUSTER, "meddler")?;
+    let change = json!({"spec": {"workload": {"manifests": [map("a", "2")]}}});
+    ensure!(meddler.patch("named", &change)?.contains(&meddler.name), "in another's name");
+    ensure!(writer.patch("named", &change)?.contains("patched"));
+    ensure!(meddler.patch("named", &json!({"metadata": {"labels": {"a": "b"}}}))?.contains("patched"));
+    writer.grant(planes, "ClusterRole", "apps:deployer")?;
+    wait::until_true("who may everywhere", SOON, || {
+        Ok(writer.create(&set("named", &by(&deployer, "1")))?.contains("created"))
+    })
+}
+
+/// They write the works of sets, for whose authors this was asked.
+fn controllers(planes: &Planes, writer: &User, release: &Installed<'_>) -> Result<()> {
+    let account = User::of(planes, release.namespace, &format!("{RELEASE}-controllers"))?;
+    let anybody = json!({"namespace": "apps", "name": "anybody"});
+    let told = account.create(&work("of-a-set", &by(&anybody, "1")))?;
+    ensure!(told.contains("created"), "{told}");
+    ensure!(account.create(&set("of-nobody", &by(&anybody, "1")))?.contains("may not have works done as"));
+    ensure!(writer.create(&work("of-a-writer", &by(&anybody, "1")))?.contains("may not have works done as"));
+    Ok(())
+}
+
+// === impl User ===
+
+impl User {
+    /// A new one.
+    fn made(planes: &Planes, namespace: &str, name: &str) -> Result<Self> {
+        planes.hub.server.kubectl().ok(&format!("create serviceaccount {name} -n {namespace}"))?;
+        Self::of(planes, namespace, name)
+    }
+
+    /// With the rights of RBAC, and no word of admission's.
+    fn of(planes: &Planes, namespace: &str, name: &str) -> Result<Self> {
+        let verbs = json!(["get", "create", "update", "patch", "delete"]);
+        let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+            "metadata": {"name": "guarded-writers"}, "rules": [{"apiGroups": [GROUP],
+                "resources": ["manifestworks", "manifestworkreplicasets"], "verbs": verbs}]});
+        planes.hub.apply(&[role, binding("ClusterRole", "guarded-writers", namespace, name)])?;
+        let token = planes.hub.server.service_account_token(namespace, name)?;
+        let kubeconfig = planes.hub.server.kubeconfig(&format!("guarded-{name}"), Credential::Token(token))?;
+        let kubectl = Kubectl { kubeconfig, ..planes.hub.server.kubectl() };
+        Ok(Self { kubectl, name: format!("system:serviceaccount:{namespace}:{name}") })
+    }
+
+    fn create(&self, object: &Value) -> Result<String> {
+        let output = self.kubectl.args(["create", "-f", "-"]).stdin(object.to_string()).run()?;
+        Ok(output.stdout + &output.stderr)
+    }
+
+    fn patch(&self, name: &str, change: &Value) -> Result<String> {
+        let change = change.to_string();
+        let words = ["patch", "manifestwork", name, "-n", CLUSTER, "--type=merge", "-p", &change];
+        let output = self.kubectl.args(words).run()?;
+        Ok(output.stdout + &output.stderr)
+    }
+
+    /// The right to an account's name: in its namespace by a Role, in all by a `ClusterRole`.
+    fn grant(&self, planes: &Planes, kind: &str, account: &str) -> Result<()> {
+        let name = format!("guarded-{}", kind.to_lowercase());
+        let mut role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": kind,
+            "metadata": {"name": name}, "rules": [{"apiGroups": [GROUP], "resources": ["manifestworks"],
+                "resourceNames": [format!("system:serviceaccount:{account}")], "verbs": ["execute-as"]}]});
+        if kind == "Role" {
+            role["metadata"]["namespace"] = CLUSTER.into();
+        }
+        let (_, user) = self.name.rsplit_once(':').context("a name")?;
+        planes.hub.apply(&[role, binding(kind, &name, CLUSTER, user)])
+    }
+}
+
+fn binding(kind: &str, role: &str, namespace: &str, user: &str) -> Value {
+    let mut binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": format!("{kind}Binding"),
+        "metadata": {"name": format!("{role}-{user}")},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": kind, "name": role},
+        "subjects": [{"kind": "ServiceAccount", "name": user, "namespace": namespace}]});
+    if kind == "Role" {
+        binding["metadata"]["namespace"] = namespace.into();
+    }
+    binding
+}
