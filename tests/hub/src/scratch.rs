@@ -93,7 +93,7 @@ fn remove_dead(parent: &Path) -> Result<()> {
         let hidden = entry.file_name().to_string_lossy().starts_with('.');
         let dead = match File::open(entry.path().join(LOCK)) {
             Ok(lock) => lock.try_lock().is_ok(),
-            // What is left of one that could not be removed to its end: something was mounted there.
+            // Left of one that could not be removed to its end: something was mounted there.
             Err(error) => error.kind() == ErrorKind::NotFound,
         };
         if dead && !hidden {
