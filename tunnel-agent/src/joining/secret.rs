@@ -1,6 +1,6 @@
 //! A Secret of the member that outlives the state directory: the files of that, under their names,
-//! as in a klusterlet's `hub-kubeconfig-secret`. Read at the start; written when a file has changed,
-//! and when a look every few minutes finds that it holds something else.
+//! as in a klusterlet's `hub-kubeconfig-secret`. Read at the start; written when a file has
+//! changed, and when a look every few minutes finds that it holds something else.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
@@ -118,9 +118,9 @@ impl StateSecret {
     }
 }
 
-/// Whether a Secret is this cluster's agent's: by its label, or by what is in it and in no other, as
-/// a klusterlet of the same cluster made it. An empty one was made for us. A label alone says that
-/// it is an agent's, and not whose: what names another cluster is never ours.
+/// Whether a Secret is this cluster's agent's: by its label, or by what is in it and in no other,
+/// as a klusterlet of the same cluster made it. An empty one was made for us. A label alone says
+/// that it is an agent's, and not whose: what names another cluster is never ours.
 fn is_own(secret: &Value, cluster: &str) -> bool {
     if secret["type"] != "Opaque" {
         return false;

@@ -12,7 +12,8 @@ use tunnel::ClusterName;
 /// itself, and the pace below for up to some three hundred clusters with links that change at once,
 /// it stays below the five seconds within which a withdrawn right ends links.
 pub(super) const SETTLE: Duration = Duration::from_secs(1);
-/// Between two clusters with links: a hundred a second, less than the regular rechecks of 5,000 agents cost.
+/// Between two clusters with links: a hundred a second, less than the regular rechecks of 5,000
+/// agents cost.
 pub(super) const PACE: Duration = Duration::from_millis(10);
 /// Changes of named clusters that wait. When there are more, all clusters are looked at.
 const MOST: usize = 8_192;
