@@ -26,7 +26,7 @@ use hub::through::{Dial, client_through};
 use hub::{RequestError, Requests};
 use net::backoff::Backoff;
 use net::follow::Complaints;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use self::bootstrap::Bootstrap;
 use self::certificate::{Certificate, Useless};
@@ -45,6 +45,8 @@ pub use self::standing::{Standing, Told};
 const PROGRAM: &str = concat!("tunnel-agent/", env!("CARGO_PKG_VERSION"));
 /// After a failure.
 const AGAIN: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
+/// A certificate that was gone on with for less than this has the next try wait.
+const SHORT: Duration = Duration::from_mins(1);
 
 /// Between two looks at whether the hub knows a certificate again that it did not know.
 const BELIEVED: Duration = Duration::from_secs(30);
@@ -71,6 +73,9 @@ struct Pace {
     unbelieved: Duration,
     /// Between two looks at the `ManagedCluster`, at most.
     look: Duration,
+    /// How long the hub may answer that there is no such cluster before it is announced again: just
+    /// after the first yes, the hub is still writing.
+    unannounced: Duration,
 }
 
 /// The hub as this cluster's agent sees it.
@@ -114,6 +119,8 @@ enum JoinError {
     NotOwn { namespace: String, name: String },
     #[error("the hub's Secret for --credential-service-account: {0}")]
     Credential(String),
+    #[error("the member, for --credential-service-account: {0}")]
+    Issued(String),
     #[error("the member, for --credential-service-account, {what}: {error}")]
     Account { what: &'static str, error: RequestError },
     #[error("the bootstrap kubeconfig names another hub")]
@@ -145,14 +152,15 @@ impl Joining {
 
     /// For ever.
     pub async fn run(mut self) {
-        let member = self.member().await;
+        let member = self.needed_member().await;
         let secret = self.config.state_secret.take();
         let new = |(member, secret)| StateSecret::new(member, secret, self.cluster.clone());
         self.secret = member.clone().zip(secret).map(new);
         self.restored().await;
-        let mut unbelieved = None;
+        let (mut unbelieved, mut short) = (None, 0);
         loop {
             let joined = self.joined(unbelieved.as_ref()).await;
+            let began = Instant::now();
             tracing::info!(
                 hub = joined.way.url(),
                 agent = joined.certificate.agent.agent,
@@ -163,6 +171,10 @@ impl Joining {
             self.metrics.joins_again(over.as_str());
             tracing::warn!(reason = over.as_str(), "joining again, with the bootstrap kubeconfig");
             unbelieved = (over == Over::Unbelieved).then_some(joined);
+            short = if began.elapsed() < SHORT { short + 1 } else { 0 };
+            if short > 0 {
+                sleep(AGAIN.wait(short - 1)).await;
+            }
         }
     }
 
@@ -187,8 +199,24 @@ impl Joining {
         }
     }
 
-    /// The certificate there is, or a new one; `unbelieved` is one that the hub does not know.
+    /// The certificate there is, or a new one; `unbelieved` is one that the hub does not know. That
+    /// stays where it is, and is tried for as long as the way to another fails or waits.
     async fn joined(&self, unbelieved: Option<&Joined>) -> Joined {
+        let Some(old) = unbelieved else { return self.tried(None).await };
+        tokio::select! {
+            joined = self.tried(Some(old)) => joined,
+            joined = self.believed(old) => {
+                tracing::info!("the hub knows the certificate again: going on with it");
+                // A person would have to approve it, and it would stand for the next renewal.
+                if let Err(error) = self.state.forget_request() {
+                    tracing::warn!(reason = %error, "the certificate request that is not needed any more stays");
+                }
+                joined
+            }
+        }
+    }
+
+    async fn tried(&self, unbelieved: Option<&Joined>) -> Joined {
         let (mut failures, mut complaints) = (0, Complaints::default());
         loop {
             let error = match self.join(unbelieved).await {
@@ -204,25 +232,10 @@ impl Joining {
     }
 
     async fn join(&self, unbelieved: Option<&Joined>) -> Result<Joined, JoinError> {
-        let kept = self.kept().await?;
-        let Some(old) = unbelieved else {
-            return match kept {
-                Some(joined) => Ok(joined),
-                None => self.bootstrapped().await,
-            };
-        };
-        if let Some(joined) = kept.filter(|joined| joined.certificate != old.certificate) {
-            return Ok(joined);
-        }
-        // It stays where it is, should the hub know it again before anybody has approved another.
-        tokio::select! {
-            joined = self.bootstrapped() => joined,
-            () = self.believed(old) => {
-                tracing::info!("the hub knows the certificate again: going on with it");
-                // A person would have to approve it, and it would stand for the next renewal.
-                self.state.forget_request()?;
-                Ok(old.clone())
-            }
+        let is_other = |joined: &Joined| unbelieved.is_none_or(|old| joined.certificate != old.certificate);
+        match self.kept().await?.filter(is_other) {
+            Some(joined) => Ok(joined),
+            None => self.bootstrapped().await,
         }
     }
 
@@ -232,12 +245,16 @@ impl Joining {
         self.kept().await?.ok_or(JoinError::Lost)
     }
 
-    /// Completes when the hub knows a certificate again.
-    async fn believed(&self, old: &Joined) {
+    /// Completes when the hub that is meant knows a certificate again that is still the one kept.
+    async fn believed(&self, old: &Joined) -> Joined {
         loop {
             sleep(BELIEVED.min(self.pace.look)).await;
-            match old.hub.get(&cluster::path(&self.cluster)).await {
-                Ok(_) | Err(RequestError::Answer { code: 403 | 404, .. }) => return,
+            let Ok(Some(kept)) = self.kept().await else { continue };
+            if kept.certificate != old.certificate {
+                continue;
+            }
+            match kept.hub.get(&cluster::path(&self.cluster)).await {
+                Ok(_) | Err(RequestError::Answer { code: 403 | 404, .. }) => return kept,
                 Err(_) => {}
             }
         }
@@ -280,9 +297,7 @@ impl Joining {
         let kubeconfig = self.state.path(KUBECONFIG);
         let mut own = HubWay::read(&kubeconfig).await?;
         // Without a bootstrap kubeconfig, what there is goes on.
-        if handed_over(&self.config.bootstrap).is_ok()
-            && let Ok(meant) = HubWay::read(&self.config.bootstrap).await
-        {
+        if let Some(meant) = self.meant().await {
             if meant.url() != own.url() {
                 tracing::warn!(hub = meant.url(), "the bootstrap kubeconfig names another hub: joining that one");
                 return Ok(None);
@@ -299,26 +314,49 @@ impl Joining {
         Ok(Some(Joined { hub, way: own, certificate }))
     }
 
+    /// The hub that the bootstrap kubeconfig means. None: there is none, or not one that may be
+    /// used, and so nothing is known of another hub.
+    async fn meant(&self) -> Option<HubWay> {
+        handed_over(&self.config.bootstrap).ok()?;
+        HubWay::read(&self.config.bootstrap).await.ok()
+    }
+
     async fn requests(&self, kubeconfig: PathBuf) -> Result<Requests, HubClientError> {
         let client = client_through(Some(&kubeconfig), PROGRAM, Arc::clone(&self.dial)).await?;
         Ok(Requests::new(client))
     }
 
+    /// A client of the member. What was wanted of it is not left out because its kubeconfig, or
+    /// the pod's token, is there a moment too late.
+    async fn needed_member(&self) -> Option<Requests> {
+        let is_needed = self.config.state_secret.is_some() || self.config.credential.is_some();
+        let (mut failures, mut complaints) = (0, Complaints::default());
+        loop {
+            let error = match self.member().await {
+                Ok(member) => return member,
+                Err(error) => error,
+            };
+            if !is_needed {
+                tracing::warn!(reason = %error, "the hub is not told of the member's version and resources");
+                return None;
+            }
+            if let Some(reason) = complaints.new_cause(&error) {
+                tracing::warn!(reason, "no client of the member, for the Secrets that were asked for: trying again");
+            }
+            sleep(AGAIN.wait(failures)).await;
+            failures += 1;
+        }
+    }
+
     /// The member's own API server, never through a proxy.
-    async fn member(&self) -> Option<Requests> {
+    async fn member(&self) -> Result<Option<Requests>, HubClientError> {
         let kubeconfig = match &self.config.member {
             Member::Kubeconfig(path) => Some(path.as_path()),
             Member::InCluster => None,
-            Member::Unknown => return None,
+            Member::Unknown => return Ok(None),
         };
         let dial = dial::through(Arc::new(Outbound::direct()));
-        match client_through(kubeconfig, PROGRAM, dial).await {
-            Ok(client) => Some(Requests::new(client)),
-            Err(error) => {
-                tracing::warn!(reason = %error, "the hub is not told of the member's version and resources");
-                None
-            }
-        }
+        Ok(Some(Requests::new(client_through(kubeconfig, PROGRAM, dial).await?)))
     }
 }
 
@@ -326,7 +364,7 @@ impl Joining {
 
 impl Default for Pace {
     fn default() -> Self {
-        Self { unbelieved: Duration::from_mins(5), look: Duration::from_hours(1) }
+        Self { unbelieved: Duration::from_mins(5), look: Duration::from_hours(1), unannounced: Duration::from_mins(5) }
     }
 }
 

@@ -143,7 +143,7 @@ pub fn handed_over(path: &Path) -> Result<(), HubClientError> {
 }
 
 /// Where the hub is, and how its certificate is verified: for clients that are told of it.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Address {
     /// Without a slash at its end.
     pub url: String,

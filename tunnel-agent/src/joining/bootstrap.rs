@@ -5,7 +5,7 @@ use std::time::Duration;
 use api::ocm_agent::OcmAgent;
 use http::StatusCode;
 use hub::Requests;
-use hub::client::{address, handed_over};
+use hub::client::handed_over;
 use net::backoff::Backoff;
 use tokio::time::sleep;
 
@@ -53,7 +53,8 @@ impl<'a> Bootstrap<'a> {
         Ok(())
     }
 
-    async fn announce(&self) -> Result<(), JoinError> {
+    /// Creates the `ManagedCluster`, if it is not there.
+    pub async fn announce(&self) -> Result<(), JoinError> {
         let Joining { cluster, config, .. } = self.joining;
         match self.hub.get(&cluster::path(cluster)).await {
             Ok(_) => return Ok(()),
@@ -80,8 +81,7 @@ impl<'a> Bootstrap<'a> {
             self.tell(pending, &progress).await;
             sleep(LOOK.wait(looks)).await;
             looks += 1;
-            let meant = address(Some(&self.joining.config.bootstrap)).await;
-            if meant.is_ok_and(|meant| meant.url != self.way.address.url) {
+            if self.joining.meant().await.is_some_and(|meant| meant.url() != self.way.url()) {
                 self.joining.state.forget_request()?;
                 return Err(JoinError::OtherHub);
             }

@@ -10,6 +10,9 @@ const DEFAULT_LEASE: u64 = 60;
 /// More often is never renewed, whatever the object says, and more seldom neither.
 const SHORTEST_LEASE: u64 = 1;
 const LONGEST_LEASE: u64 = 3_600;
+/// Between two looks.
+const SHORTEST_LOOK: Duration = Duration::from_secs(5);
+const LONGEST_LOOK: Duration = Duration::from_mins(1);
 
 /// What announces `cluster`, at `url` if clients of the hub can reach it there.
 pub fn document(cluster: &str, url: Option<&str>) -> Value {
@@ -38,7 +41,27 @@ pub fn lease(cluster: &Value) -> Duration {
     Duration::from_secs(seconds.clamp(SHORTEST_LEASE, LONGEST_LEASE))
 }
 
+/// How often the cluster is looked at. That has bounds of its own: each look asks the member, too,
+/// and a hub's no is to be noticed however seldom the Lease is renewed.
+pub fn look(cluster: &Value) -> Duration {
+    lease(cluster).clamp(SHORTEST_LOOK, LONGEST_LOOK)
+}
+
 /// What an administrator types.
 pub fn how_to_accept(cluster: &str) -> String {
     format!("kubectl patch managedcluster {cluster} --type=merge -p '{{\"spec\":{{\"hubAcceptsClient\":true}}}}'")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_sets_the_lease_sets_neither_the_members_load_nor_how_late_a_no_is_noticed() {
+        for (seconds, lease_is, look_is) in [(1, 1, 5), (30, 30, 30), (86_400, 3_600, 60)] {
+            let cluster = json!({"spec": {"leaseDurationSeconds": seconds}});
+            let expected = (Duration::from_secs(lease_is), Duration::from_secs(look_is));
+            assert_eq!((lease(&cluster), look(&cluster)), expected, "{seconds}");
+        }
+    }
 }

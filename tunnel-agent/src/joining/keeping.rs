@@ -2,6 +2,7 @@
 //! and the next certificate before this one ends. Each goes on by itself: a call that hangs holds
 //! up its own kind and no other.
 
+mod announcing;
 mod filling;
 mod lease;
 mod renewal;
@@ -10,7 +11,6 @@ mod telling;
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime};
 
-use hub::client::address;
 use hub::{RequestError, Requests};
 use net::backoff::Backoff;
 use net::follow::Complaints;
@@ -19,9 +19,12 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, timeout};
 
+use self::announcing::Announcing;
 use self::filling::Filling;
 use super::certificate::Certificate;
 use super::standing::Standing;
+use super::state::KUBECONFIG;
+use super::way::HubWay;
 use super::{JoinError, Joined, Joining, cluster};
 
 /// While the hub has not accepted the cluster.
@@ -50,6 +53,9 @@ pub struct Keeping<'a> {
     member: Option<&'a Requests>,
     url: String,
     joined: Mutex<Joined>,
+    /// Held while files of the state and the client that reads them are made: the client of a
+    /// renewal and that of another way to the hub must not take each other's place.
+    changing: tokio::sync::Mutex<()>,
     /// The `ManagedCluster` as it was read last, while it is accepted.
     cluster: watch::Sender<Option<Value>>,
     /// The cluster is to be read again before it is time.
@@ -82,7 +88,8 @@ impl<'a> Keeping<'a> {
     pub fn new(joining: &'a Joining, member: Option<&'a Requests>, joined: Joined) -> Self {
         let url = joined.way.url().to_owned();
         let (joined, cluster) = (Mutex::new(joined), watch::Sender::new(None));
-        Self { joining, member, url, joined, cluster, soon: Notify::new() }
+        let changing = tokio::sync::Mutex::default();
+        Self { joining, member, url, joined, changing, cluster, soon: Notify::new() }
     }
 
     /// Until the cluster has to join anew. Returns with what it had.
@@ -109,25 +116,49 @@ impl<'a> Keeping<'a> {
     }
 
     async fn over(&self) -> Over {
+        let mut troubles = Troubles::default();
         loop {
             if self.certificate().is_over_at(SystemTime::now()) {
                 return Over::Expired;
             }
-            let meant = address(Some(&self.joining.config.bootstrap)).await;
-            if meant.is_ok_and(|meant| meant.url != self.url) {
-                return Over::OtherHub;
+            let mut wait = LOOK;
+            if let Some(meant) = self.joining.meant().await {
+                if meant.url() != self.url {
+                    return Over::OtherHub;
+                }
+                match self.turn(meant).await {
+                    Ok(()) => troubles.over(),
+                    Err(error) => wait = troubles.told(&error),
+                }
             }
-            sleep(LOOK).await;
+            sleep(wait).await;
         }
+    }
+
+    /// Goes to the hub as the bootstrap kubeconfig says: with its CA, name and proxy.
+    async fn turn(&self, meant: HubWay) -> Result<(), JoinError> {
+        let _changing = self.changing.lock().await;
+        if self.joined.lock().way == meant {
+            return Ok(());
+        }
+        self.joining.state.write_kubeconfig(&meant)?;
+        let hub = self.joining.requests(self.joining.state.path(KUBECONFIG)).await?;
+        tracing::info!(hub = meant.url(), "the bootstrap kubeconfig names another way to the hub: going that way");
+        let mut joined = self.joined.lock();
+        (joined.hub, joined.way) = (hub, meant);
+        drop(joined);
+        self.soon.notify_one();
+        Ok(())
     }
 
     /// Looks again and again whether the cluster is accepted. Completes when the hub has not known
     /// the certificate for long: it was restored, or has another CA.
     async fn look(&self) -> Over {
         let path = cluster::path(&self.joining.cluster);
-        let (mut troubles, mut unbelieved) = (Troubles::default(), None);
+        let (mut troubles, mut unbelieved, mut announcing) = (Troubles::default(), None, Announcing::default());
         loop {
             let answer = self.hub().get(&path).await;
+            announcing.heard(self.joining, &answer).await;
             unbelieved = since_when(&answer, unbelieved, Instant::now());
             if unbelieved.is_some_and(|since| since.elapsed() >= self.joining.pace.unbelieved) {
                 return Over::Unbelieved;
@@ -136,7 +167,7 @@ impl<'a> Keeping<'a> {
                 Ok(cluster) if cluster::is_accepted(&cluster) => {
                     troubles.over();
                     self.joining.say(Standing::Accepted);
-                    let wait = cluster::lease(&cluster);
+                    let wait = cluster::look(&cluster);
                     self.cluster.send_replace(Some(cluster));
                     lease::jittered(wait)
                 }

@@ -8,27 +8,38 @@ use hub::{RequestError, Requests};
 use net::words::plain;
 use placement::quantity::Quantity;
 use serde_json::Value;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::status::{Facts, Resources};
 
 /// Nodes of one answer, and answers that are read: a member with more has more than is told.
 const PAGE: usize = 200;
 const MOST_PAGES: usize = 50;
+/// How long version and nodes are believed.
+const SELDOM: Duration = Duration::from_mins(1);
 /// For all of them.
 const NODES_WITHIN: Duration = Duration::from_secs(30);
 /// Resources of nodes that are told, and no others: drivers add theirs, one for each device.
 const RESOURCES: [&str; 5] = ["cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu"];
 
-/// What can be found out now. What may not be read is not told.
-pub async fn facts(member: &Requests) -> Facts {
+/// What changes seldom, and when it was read.
+#[derive(Default)]
+pub struct Known(Option<(Instant, Option<String>, Option<Resources>)>);
+
+/// What can be found out now. What may not be read is not told. Version and nodes are read once a
+/// minute at most, and `known` holds them meanwhile.
+pub async fn facts(member: &Requests, known: &mut Known) -> Facts {
     let unavailable = health(member).await.err().unwrap_or_default();
     if !unavailable.is_empty() {
         return Facts { unavailable: Some(unavailable), ..Facts::default() };
     }
-    let version = member.get("/version").await.ok();
-    let version = version.and_then(|version| version["gitVersion"].as_str().map(str::to_owned));
-    let resources = timeout(NODES_WITHIN, resources(member)).await.ok().and_then(Result::ok);
+    if known.0.as_ref().is_none_or(|(at, ..)| at.elapsed() >= SELDOM) {
+        let version = member.get("/version").await.ok();
+        let version = version.and_then(|version| version["gitVersion"].as_str().map(str::to_owned));
+        let resources = timeout(NODES_WITHIN, resources(member)).await.ok().and_then(Result::ok);
+        known.0 = Some((Instant::now(), version, resources));
+    }
+    let (version, resources) = known.0.clone().map(|(_, version, resources)| (version, resources)).unwrap_or_default();
     Facts { unavailable: Some(String::new()), version, resources }
 }
 

@@ -4,6 +4,7 @@
 use api::ocm_agent::{CLUSTER_LABEL, OcmAgent, SIGNER};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use net::words::tame;
 use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, PublicKeyData as _};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
@@ -16,6 +17,9 @@ pub const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningreque
 /// Requests of a cluster that nobody has decided about. With more, an agent makes no other: it
 /// would bury those that somebody is to look at.
 pub const MOST_OUTSTANDING: usize = 10;
+
+/// Bytes of what somebody wrote on the hub that are told.
+const LONGEST_QUOTE: usize = 1 << 10;
 
 /// A key whose certificate was asked for, or is to be.
 #[derive(Debug, Clone)]
@@ -81,6 +85,11 @@ pub fn is_for(request: &Value, key: &SecretString) -> bool {
     asked.is_some() && asked == public_key(key)
 }
 
+/// What somebody wrote on the hub, as it is told here: on one line, and not without end.
+pub fn quoted(text: &str) -> String {
+    tame(&text[..text.floor_char_boundary(LONGEST_QUOTE)])
+}
+
 /// How many of the requests in a list nobody has decided about.
 pub fn outstanding(list: &Value) -> usize {
     let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
@@ -99,7 +108,7 @@ impl Progress {
         let conditions = status["conditions"].as_array().map_or(&[][..], Vec::as_slice);
         let said = |kind: &str| conditions.iter().find(|condition| condition["type"] == kind);
         if let Some(no) = said("Denied").or_else(|| said("Failed")) {
-            return Self::Refused(no["message"].as_str().unwrap_or_default().to_owned());
+            return Self::Refused(quoted(no["message"].as_str().unwrap_or_default()));
         }
         if said("Approved").is_some() { Self::Approved } else { Self::Waiting }
     }
@@ -140,6 +149,9 @@ mod tests {
         assert_eq!(of(json!({"conditions": [{"type": "Approved"}]})), Progress::Approved);
         let denied = json!({"conditions": [{"type": "Denied", "message": "who is this?"}]});
         assert_eq!(of(denied.clone()), Progress::Refused("who is this?".to_owned()));
+        let (attack, cut) = (format!("a\nb\x1b[2J{}", "ä".repeat(4_096)), format!("a b [2J{}", "ä".repeat(508)));
+        let long = json!({"conditions": [{"type": "Denied", "message": attack}]});
+        assert_eq!(of(long), Progress::Refused(cut));
         let issued = json!({"conditions": [{"type": "Approved"}], "certificate": STANDARD.encode("PEM")});
         assert_eq!(of(issued.clone()), Progress::Issued(b"PEM".to_vec()));
         let list = json!({"items": [{"status": denied}, {"status": issued}, {"metadata": {}}, {"status": {}}]});

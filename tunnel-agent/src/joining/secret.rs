@@ -1,9 +1,10 @@
 //! A Secret of the member that outlives the state directory: the files of that, under their names,
-//! as in a klusterlet's `hub-kubeconfig-secret`. Read once, at the start; written when a file has
-//! changed.
+//! as in a klusterlet's `hub-kubeconfig-secret`. Read at the start; written when a file has
+//! changed, and when a look every few minutes finds that it holds something else.
 
 use std::collections::BTreeMap;
 use std::hash::{BuildHasher as _, RandomState};
+use std::time::{Duration, SystemTime};
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,13 +12,17 @@ use http::StatusCode;
 use hub::{RequestError, Requests};
 use parking_lot::Mutex;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::JoinError;
-use super::state::{AGENT_NAME, CLUSTER_NAME, FILES, State};
+use super::certificate::Certificate;
+use super::state::{AGENT_NAME, CLUSTER_NAME, FILES, State, certificate};
 use crate::args::SecretName;
 
 /// Label of the Secrets that agents make: `true`.
 const LABEL: &str = "cluster.core.oam.dev/agent-state";
+/// For what somebody else deleted or changed.
+const BELIEVED: Duration = Duration::from_mins(5);
 
 /// See the module.
 pub struct StateSecret {
@@ -26,34 +31,46 @@ pub struct StateSecret {
     /// The name of the cluster.
     cluster: String,
     hasher: RandomState,
-    /// A fingerprint of what it is known to hold.
-    known: Mutex<Option<u64>>,
+    /// A fingerprint of what it is known to hold, and since when.
+    known: Mutex<Option<(u64, Instant)>>,
+    /// How long that is believed.
+    believed: Duration,
 }
 
 // === impl StateSecret ===
 
 impl StateSecret {
     pub fn new(member: Requests, secret: SecretName, cluster: String) -> Self {
-        Self { member, secret, cluster, hasher: RandomState::new(), known: Mutex::default() }
+        Self { member, secret, cluster, hasher: RandomState::new(), known: Mutex::default(), believed: BELIEVED }
     }
 
-    /// Fills the state directory with what it holds.
+    /// Fills the state directory with what it holds, unless what is there is as good: a Secret may
+    /// be from a backup, or its last write may have failed.
     pub async fn restore(&self, state: &State) -> Result<(), JoinError> {
         match self.member.get(&self.path()).await {
             Ok(secret) => {
                 self.check(&secret)?;
-                state.replace(&files(&secret))?;
+                let held = files(&secret);
+                let ends = |certificate: Option<Certificate>| certificate.map(|certificate| certificate.not_after);
+                let local = ends(state.certificate(&self.cluster)?).filter(|ends| *ends > SystemTime::now());
+                // One that was made for us is as one that is not there.
+                if !held.is_empty() && (local.is_none() || ends(certificate(&held, &self.cluster)) > local) {
+                    state.replace(&held)?;
+                }
+                self.remember(&held);
+                Ok(())
             }
-            Err(error) if error.is(StatusCode::NOT_FOUND) => return Ok(()),
-            Err(error) => return Err(failed("reading")(error)),
+            Err(error) if error.is(StatusCode::NOT_FOUND) => Ok(()),
+            Err(error) => Err(failed("reading")(error)),
         }
-        self.remember(state)
     }
 
     /// Writes what the state directory holds, unless it holds that.
     pub async fn save(&self, state: &State) -> Result<(), JoinError> {
         let files = state.files()?;
-        if *self.known.lock() == Some(self.hasher.hash_one(&files)) {
+        let is_known =
+            |known: (u64, Instant)| known.0 == self.hasher.hash_one(&files) && known.1.elapsed() < self.believed;
+        if self.known.lock().is_some_and(is_known) {
             return Ok(());
         }
         let data: BTreeMap<_, _> = files.iter().map(|(name, bytes)| (name, STANDARD.encode(bytes))).collect();
@@ -64,15 +81,18 @@ impl StateSecret {
         };
         if let Some(mut secret) = existing {
             self.check(&secret)?;
-            secret["data"] = json!(data);
-            secret["metadata"]["labels"][LABEL] = "true".into();
-            self.member.replace(&self.path(), &secret).await.map_err(failed("writing"))?;
+            let is_labelled = secret["metadata"]["labels"][LABEL] == "true";
+            if !is_labelled || self::files(&secret) != files {
+                secret["data"] = json!(data);
+                secret["metadata"]["labels"][LABEL] = "true".into();
+                self.member.replace(&self.path(), &secret).await.map_err(failed("writing"))?;
+            }
         } else {
             let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": data,
                 "metadata": {"name": self.secret.name, "namespace": self.secret.namespace, "labels": {LABEL: "true"}}});
             self.member.create(&self.collection(), &secret).await.map_err(failed("creating"))?;
         }
-        *self.known.lock() = Some(self.hasher.hash_one(&files));
+        self.remember(&files);
         Ok(())
     }
 
@@ -85,9 +105,8 @@ impl StateSecret {
         Err(JoinError::NotOwn { namespace: namespace.clone(), name: name.clone() })
     }
 
-    fn remember(&self, state: &State) -> Result<(), JoinError> {
-        *self.known.lock() = Some(self.hasher.hash_one(&state.files()?));
-        Ok(())
+    fn remember(&self, held: &BTreeMap<String, Vec<u8>>) {
+        *self.known.lock() = Some((self.hasher.hash_one(held), Instant::now()));
     }
 
     fn collection(&self) -> String {
@@ -99,8 +118,9 @@ impl StateSecret {
     }
 }
 
-/// Whether a Secret is an agent's: by its label, or by what is in it and in no other, as a
-/// klusterlet of the same cluster made it. An empty one was made for us.
+/// Whether a Secret is this cluster's agent's: by its label, or by what is in it and in no other,
+/// as a klusterlet of the same cluster made it. An empty one was made for us. A label alone says
+/// that it is an agent's, and not whose: what names another cluster is never ours.
 fn is_own(secret: &Value, cluster: &str) -> bool {
     if secret["type"] != "Opaque" {
         return false;
@@ -108,8 +128,8 @@ fn is_own(secret: &Value, cluster: &str) -> bool {
     let files = files(secret);
     let is_ours = secret["metadata"]["labels"][LABEL] == "true" || files.is_empty();
     let is_known = files.keys().all(|key| FILES.contains(&key.as_str())) && files.contains_key(AGENT_NAME);
-    let of_cluster = files.get(CLUSTER_NAME).is_some_and(|name| name.trim_ascii() == cluster.as_bytes());
-    is_ours || is_known && of_cluster
+    let of = files.get(CLUSTER_NAME).map(|name| name.trim_ascii() == cluster.as_bytes());
+    is_ours && of.unwrap_or(true) || is_known && of == Some(true)
 }
 
 fn files(secret: &Value) -> BTreeMap<String, Vec<u8>> {
@@ -123,32 +143,4 @@ fn failed(doing: &'static str) -> impl FnOnce(RequestError) -> JoinError {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn secret(kind: &str, label: bool, data: &[(&str, &str)]) -> Value {
-        let data: BTreeMap<_, _> = data.iter().map(|(key, value)| (*key, STANDARD.encode(value))).collect();
-        let labels = if label { json!({LABEL: "true"}) } else { Value::Null };
-        json!({"type": kind, "metadata": {"labels": labels}, "data": data})
-    }
-
-    #[test]
-    fn a_secret_of_somebody_else_is_not_taken() {
-        let klusterlet = [("cluster-name", "c1"), ("agent-name", "a"), ("tls.crt", "x"), ("tls.key", "x")];
-        let others = [("tls.crt", "x"), ("tls.key", "x")];
-        let more = [&klusterlet[..], &[("password", "x")]].concat();
-        for (what, secret, is_taken) in [
-            ("ours", secret("Opaque", true, &more), true),
-            ("one made for us", secret("Opaque", false, &[]), true),
-            ("a klusterlet's", secret("Opaque", false, &klusterlet), true),
-            ("a klusterlet's that has just begun", secret("Opaque", false, &klusterlet[..2]), true),
-            ("another cluster's", secret("Opaque", false, &[("cluster-name", "c2"), ("agent-name", "a")]), false),
-            ("a certificate", secret("Opaque", false, &others), false),
-            ("with more in it", secret("Opaque", false, &more), false),
-            ("a password", secret("Opaque", false, &[("password", "x")]), false),
-            ("a token", secret("kubernetes.io/service-account-token", true, &[]), false),
-        ] {
-            assert_eq!(is_own(&secret, "c1"), is_taken, "{what}");
-        }
-    }
-}
+mod tests;

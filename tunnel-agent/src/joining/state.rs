@@ -1,8 +1,10 @@
 //! What the agent keeps between its runs: the files of a klusterlet's `hub-kubeconfig-secret`, so
 //! that one can go on from the other, and the request that it waits for.
 //!
-//! Each file is replaced as a whole. Key and certificate are two: until both are written, the
-//! request stays there too, and its certificate is fetched again from the hub.
+//! Each file is replaced as a whole. Key and certificate are two: the certificate is written first,
+//! and until the key is written too it stays where it is as its request's. One that fits that is
+//! taken over when it is looked at next: whatever ends the agent in between, one of both pairs is
+//! whole.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -76,11 +78,20 @@ impl State {
     /// The certificate, if there is one with its key and a kubeconfig, for `cluster`. Whether it is
     /// still valid, and for which hub it is, is not looked at.
     pub fn certificate(&self, cluster: &str) -> Result<Option<Certificate>, StateError> {
-        let (Some(pem), Some(key)) = (self.read(CERTIFICATE)?, self.read_text(KEY)?) else { return Ok(None) };
-        let certificate = Certificate::parse(&pem).ok().filter(|certificate| certificate.agent.cluster == cluster);
-        let key = public_key(&SecretString::from(key));
-        let fits = |certificate: &Certificate| key.as_ref() == Some(&certificate.public_key);
-        Ok(certificate.filter(fits).filter(|_| self.path(KUBECONFIG).exists()))
+        let files = self.files()?;
+        let certificate = certificate(&files, cluster);
+        if certificate.is_some() {
+            return Ok(certificate);
+        }
+        let mut taken = files;
+        let Some(key) = taken.get(PENDING_KEY).cloned() else { return Ok(None) };
+        taken.insert(KEY.to_owned(), key.clone());
+        let certificate = self::certificate(&taken, cluster);
+        if certificate.is_some() {
+            self.write(KEY, &key)?;
+            self.forget_request()?;
+        }
+        Ok(certificate)
     }
 
     /// The agent's name, which is made at its first use. Another cluster's agent has another name.
@@ -118,13 +129,19 @@ impl State {
     /// Takes over what was issued for `pending`.
     pub fn take(&self, pending: &Pending, certificate: &[u8], hub: &HubWay) -> Result<(), StateError> {
         self.write_kubeconfig(hub)?;
-        self.write(KEY, pending.key.expose_secret().as_bytes())?;
+        self.remember_request(pending)?;
         self.write(CERTIFICATE, certificate)?;
+        self.write(KEY, pending.key.expose_secret().as_bytes())?;
         self.forget_request()
     }
 
+    /// Writes it, unless it says that.
     pub fn write_kubeconfig(&self, hub: &HubWay) -> Result<(), StateError> {
-        self.write(KUBECONFIG, kubeconfig(hub).to_string().as_bytes())
+        let wanted = kubeconfig(hub).to_string();
+        if self.read(KUBECONFIG)?.is_some_and(|known| known == wanted.as_bytes()) {
+            return Ok(());
+        }
+        self.write(KUBECONFIG, wanted.as_bytes())
     }
 
     /// The files there are, by name.
@@ -170,7 +187,9 @@ impl State {
             let mut file = fs::OpenOptions::new().write(true).create_new(true).mode(MODE).open(&new)?;
             file.write_all(contents)?;
             file.sync_all()?;
-            fs::rename(&new, &path)
+            fs::rename(&new, &path)?;
+            // Or a crash of the machine may undo it after what is written next.
+            fs::File::open(&self.0)?.sync_all()
         };
         written().map_err(|source| StateError { path: path.clone(), source })
     }
@@ -182,6 +201,14 @@ impl State {
             _ => Ok(()),
         }
     }
+}
+
+/// The certificate among the files of a state, as [`State::certificate`].
+pub fn certificate(files: &BTreeMap<String, Vec<u8>>, cluster: &str) -> Option<Certificate> {
+    let certificate = Certificate::parse(files.get(CERTIFICATE)?).ok()?;
+    let key = public_key(&SecretString::from(str::from_utf8(files.get(KEY)?).ok()?));
+    let fits = certificate.agent.cluster == cluster && key.as_ref() == Some(&certificate.public_key);
+    (fits && files.contains_key(KUBECONFIG)).then_some(certificate)
 }
 
 /// In JSON, which is YAML. Key and certificate are the files beside it.

@@ -1,3 +1,4 @@
+mod again;
 mod filling;
 mod stub;
 
@@ -20,7 +21,7 @@ fn hour() -> (Span, Span) {
 }
 
 /// A kubeconfig of a member.
-fn insecure(member: &FakeMember) -> String {
+pub fn insecure(member: &FakeMember) -> String {
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "it",
         "clusters": [{"name": "it", "cluster": {"server": member.url(), "insecure-skip-tls-verify": true}}],

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use hub::client::{Address, HubClientError, address};
 use hub::through::proxy_url;
-use secrecy::SecretString;
+use secrecy::{ExposeSecret as _, SecretString};
 
 /// What a kubeconfig says of its hub, without a credential for it.
 #[derive(Debug, Clone, Default)]
@@ -16,6 +16,13 @@ pub struct HubWay {
 }
 
 // === impl HubWay ===
+
+impl PartialEq for HubWay {
+    fn eq(&self, other: &Self) -> bool {
+        let proxy = |way: &Self| way.proxy.as_ref().map(|proxy| proxy.expose_secret().to_owned());
+        self.address == other.address && proxy(self) == proxy(other)
+    }
+}
 
 impl HubWay {
     pub async fn read(kubeconfig: &Path) -> Result<Self, HubClientError> {

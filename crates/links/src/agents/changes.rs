@@ -84,7 +84,12 @@ impl Changes {
 
     fn look(&mut self) {
         match self.waiting.take() {
-            Some(Due::One(cluster)) => self.doubts.cast(&cluster),
+            Some(Due::One(cluster)) => {
+                let is_followed = self.doubts.cast(&cluster);
+                if is_followed {
+                    self.waiting.paced();
+                }
+            }
             Some(Due::All) => self.waiting.sweep(self.doubts.cast_all()),
             None => {}
         }
@@ -178,4 +183,38 @@ where
     K: Resource<DynamicType = ()> + Clone + Debug + DeserializeOwned + Send + 'static,
 {
     watcher(Api::<K>::all(client), watcher::Config::default().page_size(PAGE)).default_backoff().boxed()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use tokio::time::Instant;
+    use tunnel::ClusterName;
+
+    use super::*;
+
+    fn name(name: &str) -> ClusterName {
+        ClusterName::parse(name).unwrap()
+    }
+
+    /// Whoever may write roles may name as many clusters in them as they like.
+    #[tokio::test(start_paused = true)]
+    async fn changes_of_clusters_without_links_keep_no_link_waiting() {
+        let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());
+        let doubts = Arc::new(Doubts::default());
+        let mut changes = Changes::new(Arc::clone(&doubts), metrics);
+        let (east, west) = (doubts.follow(&name("east")), doubts.follow(&name("west")));
+        let started = Instant::now();
+        (0..5_000).for_each(|number| changes.waiting.add(&name(&format!("c{number}"))));
+        changes.waiting.add(&name("east"));
+        changes.waiting.add(&name("west"));
+        while let Some(due) = changes.waiting.at() {
+            sleep_until(due).await;
+            changes.look();
+        }
+        let told = [east.told().next().await, west.told().next().await].map(|at| at - started);
+        assert!(told[0] < Duration::from_secs(5), "{told:?}");
+        assert!(told[1] >= told[0] + super::super::waiting::PACE, "those the hub is asked about are paced: {told:?}");
+    }
 }

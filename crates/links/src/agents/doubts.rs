@@ -68,8 +68,9 @@ impl Doubts {
         self.0.lock().followed.is_empty()
     }
 
-    /// What the hub said of `cluster` before now does not count.
-    pub fn cast(&self, cluster: &ClusterName) {
+    /// What the hub said of `cluster` before now does not count. True if somebody follows it, who
+    /// has the hub asked.
+    pub fn cast(&self, cluster: &ClusterName) -> bool {
         let (mut state, now) = (self.0.lock(), Instant::now());
         if state.recent.len() >= MOST_REMEMBERED {
             state.recent.retain(|_, at| now - *at < REMEMBERED);
@@ -79,9 +80,11 @@ impl Doubts {
             state.all = Some(now);
         }
         state.recent.insert(cluster.clone(), now);
-        if let Some(followed) = state.followed.get(cluster) {
+        let followed = state.followed.get(cluster);
+        if let Some(followed) = followed {
             followed.told.send_replace(Some(now));
         }
+        followed.is_some()
     }
 
     /// What the hub said of any cluster before now does not count for those who register next.

@@ -4,6 +4,7 @@
 //! the hub's clients reach the member and nobody has typed a credential.
 
 use std::convert::Infallible;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use base64::Engine as _;
@@ -12,10 +13,12 @@ use http::StatusCode;
 use hub::{RequestError, Requests};
 use net::backoff::Backoff;
 use net::tls::keypair::certificates;
+use parking_lot::Mutex;
 use register::managed_service_account::{GROUP, KIND, LABEL, PLURAL, SHORTEST, VERSIONS};
 use register::service_account_token::ServiceAccountToken;
+use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
-use tokio::time::sleep;
+use tokio::time::timeout;
 
 use super::{Keeping, Troubles};
 use crate::args::SecretName;
@@ -32,12 +35,17 @@ const LARGEST_AUTHORITY: usize = 64 << 10;
 const CA: &str = "ca.crt";
 const TOKEN: &str = "token";
 const MANAGER: &str = "tunnel-agent";
+const FOREIGN: &str = "it issued a token that is not this account's";
 
 /// See the module.
 pub struct Filling<'a> {
     keeping: &'a Keeping<'a>,
     member: &'a Requests,
     account: &'a SecretName,
+    /// A token that is not on the hub yet: each try to write one issues no other.
+    unwritten: Mutex<Option<SecretString>>,
+    /// Whether there was a `ManagedServiceAccount`.
+    had_owner: AtomicBool,
 }
 
 /// What is found in the hub's Secret.
@@ -55,7 +63,8 @@ enum Found {
 
 impl<'a> Filling<'a> {
     pub fn new(keeping: &'a Keeping<'a>, member: &'a Requests, account: &'a SecretName) -> Self {
-        Self { keeping, member, account }
+        let (unwritten, had_owner) = (Mutex::default(), AtomicBool::default());
+        Self { keeping, member, account, unwritten, had_owner }
     }
 
     /// While the cluster is accepted.
@@ -75,7 +84,10 @@ impl<'a> Filling<'a> {
                     troubles.told(&error)
                 }
             };
-            sleep(wait).await;
+            // A cluster that is refused is given nothing more.
+            if timeout(wait, cluster.wait_for(Option::is_none)).await.is_ok() {
+                filled.set(0);
+            }
         }
     }
 
@@ -88,14 +100,27 @@ impl<'a> Filling<'a> {
         let path = format!("/api/v1/namespaces/{}/secrets/{}", self.keeping.joining.cluster, self.account.name);
         let held =
             optional(self.keeping.hub().get(&path).await).map_err(JoinError::hub("reading the token's Secret"))?;
-        match self.judge(held.as_ref(), uid, &authority, now()) {
+        let owner = self.owner().await?;
+        self.check_owner(owner.as_ref(), held.as_ref())?;
+        match self.judge(held.as_ref(), owner.as_ref(), uid, &authority, now()) {
             Found::Good(due) => Ok(due),
-            Found::Due => self.fill(&path, uid, &authority).await,
+            Found::Due => self.fill(&path, owner.as_ref(), uid, &authority).await,
             Found::Foreign(why) => Err(JoinError::Credential(why.to_owned())),
         }
     }
 
-    fn judge(&self, held: Option<&Value>, uid: &str, authority: &str, now: i64) -> Found {
+    /// Whoever deletes the `ManagedServiceAccount` wants no token here.
+    fn check_owner(&self, owner: Option<&Value>, held: Option<&Value>) -> Result<(), JoinError> {
+        let had_one = self.had_owner.fetch_or(owner.is_some(), Ordering::Relaxed);
+        if owner.is_none() && (had_one || held.and_then(owner_of).is_some()) {
+            let text = "its ManagedServiceAccount was deleted, and it is filled when there is one again; tokens that \
+                        were given count until the member's ServiceAccount is deleted";
+            return Err(JoinError::Credential(text.into()));
+        }
+        Ok(())
+    }
+
+    fn judge(&self, held: Option<&Value>, owner: Option<&Value>, uid: &str, authority: &str, now: i64) -> Found {
         let Some(held) = held else { return Found::Due };
         if held["type"] != "Opaque" || held["metadata"]["labels"][LABEL] != "true" {
             return Found::Foreign("it exists and is not of a ManagedServiceAccount: delete it");
@@ -109,29 +134,49 @@ impl<'a> Filling<'a> {
             return if token.ends > now { Found::Foreign(foreign) } else { Found::Due };
         }
         let due = due(&token);
-        let is_good = token.uid == uid && due > now && data(CA).is_some_and(|ca| ca == authority.as_bytes());
+        let is_owned = owner.is_none_or(|owner| owner_of(held) == owner["metadata"]["uid"].as_str());
+        let is_good =
+            is_owned && token.uid == uid && due > now && data(CA).is_some_and(|ca| ca == authority.as_bytes());
         if is_good { Found::Good(due) } else { Found::Due }
     }
 
-    async fn fill(&self, path: &str, uid: &str, authority: &str) -> Result<i64, JoinError> {
+    async fn fill(&self, path: &str, owner: Option<&Value>, uid: &str, authority: &str) -> Result<i64, JoinError> {
+        let kept = self.unwritten.lock().clone();
+        let kept = kept.filter(|text| self.read(text, uid).is_some_and(|token| due(&token) > now()));
+        let text = match kept {
+            Some(text) => text,
+            None => self.issued(uid).await?,
+        };
+        let token = self.read(&text, uid).ok_or_else(|| JoinError::Issued(FOREIGN.into()))?;
+        *self.unwritten.lock() = Some(text.clone());
+        let secret = self.secret(owner, authority, text.expose_secret());
+        let written = self.keeping.hub().apply(path, MANAGER, &secret).await;
+        written.map_err(JoinError::hub("writing the token's Secret"))?;
+        *self.unwritten.lock() = None;
+        tracing::info!(account = self.subject(), life = token.life(), "gave the hub a token of this cluster");
+        Ok(due(&token))
+    }
+
+    /// What a token says, if it is this account's.
+    fn read(&self, text: &SecretString, uid: &str) -> Option<ServiceAccountToken> {
+        let token = ServiceAccountToken::read(text.expose_secret().as_bytes());
+        token.filter(|token| token.subject == self.subject() && token.uid == uid)
+    }
+
+    /// A new token, from the member.
+    async fn issued(&self, uid: &str) -> Result<SecretString, JoinError> {
         let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest",
             "spec": {"expirationSeconds": VALIDITY}});
         let token_path = format!("{}/token", self.path("serviceaccounts", &self.account.name));
         let answer = self.ask("asking for a token", self.member.create(&token_path, &request)).await?;
-        let text = answer["status"]["token"].as_str().unwrap_or_default();
-        let token = ServiceAccountToken::read(text.as_bytes())
-            .filter(|token| token.subject == self.subject() && token.uid == uid)
-            .ok_or_else(|| JoinError::Credential("the member issued a token that is not this account's".into()))?;
+        let text = SecretString::from(answer["status"]["token"].as_str().unwrap_or_default());
+        let token = self.read(&text, uid).ok_or_else(|| JoinError::Issued(FOREIGN.into()))?;
         if token.life() < SHORTEST || due(&token) <= now() {
-            let text = "the member issued a token that is to be renewed at once: look at the limits of its API server, and \
-                        compare the clocks";
-            return Err(JoinError::Credential(text.into()));
+            let text = "it issued a token that is to be renewed at once: look at the limits of its API server, and compare \
+                        the clocks";
+            return Err(JoinError::Issued(text.into()));
         }
-        let secret = self.secret(self.owner().await?.as_ref(), authority, text);
-        let written = self.keeping.hub().apply(path, MANAGER, &secret).await;
-        written.map_err(JoinError::hub("writing the token's Secret"))?;
-        tracing::info!(account = self.subject(), life = token.life(), "gave the hub a token of this cluster");
-        Ok(due(&token))
+        Ok(text)
     }
 
     /// The object that the Secret belongs to, if there is one: the Secret goes with it.
@@ -161,7 +206,7 @@ impl<'a> Filling<'a> {
         if pem.len() <= LARGEST_AUTHORITY && certificates(pem.as_bytes()).is_ok() {
             return Ok(pem.to_owned());
         }
-        Err(JoinError::Credential(format!("the member has no CA certificate in ConfigMap {AUTHORITY}")))
+        Err(JoinError::Issued(format!("it has no CA certificate in ConfigMap {AUTHORITY}")))
     }
 
     async fn ask(
@@ -179,6 +224,12 @@ impl<'a> Filling<'a> {
     fn subject(&self) -> String {
         format!("system:serviceaccount:{}:{}", self.account.namespace, self.account.name)
     }
+}
+
+/// The uid of the `ManagedServiceAccount` that a Secret belongs to.
+fn owner_of(secret: &Value) -> Option<&str> {
+    let owners = secret["metadata"]["ownerReferences"].as_array()?;
+    owners.iter().find(|owner| owner["kind"] == KIND)?["uid"].as_str()
 }
 
 fn optional(answer: Result<Value, RequestError>) -> Result<Option<Value>, RequestError> {

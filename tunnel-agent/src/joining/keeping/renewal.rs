@@ -3,11 +3,12 @@
 use std::convert::Infallible;
 use std::time::{Duration, SystemTime};
 
+use hub::RequestError;
 use tokio::time::sleep;
 
 use super::{Keeping, LONGEST_SLEEP, STEP, Troubles};
 use crate::joining::asking::{ask, look, pending, take};
-use crate::joining::request::Progress;
+use crate::joining::request::{Progress, quoted};
 use crate::joining::state::KUBECONFIG;
 use crate::joining::{JoinError, certificate::Certificate};
 
@@ -56,10 +57,22 @@ impl Keeping<'_> {
                 }
                 // Another one is asked for, and may be as useless.
                 Err(error @ JoinError::Useless(_)) => troubles.told(&error).max(LONGEST_SLEEP),
-                Err(error) => troubles.told(&error),
+                Err(error) => {
+                    if let JoinError::Hub { error: RequestError::Answer { code: 403 | 404, .. }, .. } = &error {
+                        self.joining.refused(Some(self.refusal(&error)));
+                    }
+                    troubles.told(&error)
+                }
             };
             sleep(wait).await;
         }
+    }
+
+    /// What is told of a hub that takes no request, or lets none be read.
+    fn refusal(&self, error: &JoinError) -> String {
+        let until = self.certificate().ends();
+        let error = quoted(&error.to_string());
+        format!("{error}: this cluster's certificate is good until {until}; accept the cluster on the hub")
     }
 
     /// One step towards the next certificate.
@@ -68,6 +81,7 @@ impl Keeping<'_> {
         let pending = pending(joining, &agent)?;
         match look(joining, &hub, &pending).await? {
             Some(Progress::Issued(pem)) => {
+                let _changing = self.changing.lock().await;
                 let way = self.joined.lock().way.clone();
                 let certificate = take(joining, &pending, &pem, &agent, &way)?;
                 let hub = joining.requests(joining.state.path(KUBECONFIG)).await?;

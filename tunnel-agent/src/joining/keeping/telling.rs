@@ -11,8 +11,9 @@ use time::format_description::well_known::Rfc3339;
 use tokio::time::{sleep, timeout};
 
 use super::{Keeping, STEP, Troubles};
+use crate::joining::member::{self, Known};
 use crate::joining::status::{self, Facts};
-use crate::joining::{JoinError, cluster, member};
+use crate::joining::{JoinError, cluster};
 
 /// For all that is asked of the member: each call, and each page of nodes, has a time of its own.
 const WITHIN: Duration = Duration::from_mins(1);
@@ -22,12 +23,12 @@ const WITHIN: Duration = Duration::from_mins(1);
 impl Keeping<'_> {
     /// Tells the hub of the member at each look at the cluster.
     pub(super) async fn tell(&self) -> Infallible {
-        let mut troubles = Troubles::default();
+        let (mut troubles, mut known) = (Troubles::default(), Known::default());
         let mut cluster = self.cluster.subscribe();
         loop {
             let accepted = self.accepted(&mut cluster).await;
             cluster.mark_unchanged();
-            let wait = match self.told(&accepted).await {
+            let wait = match self.told(&accepted, &mut known).await {
                 Ok(true) => {
                     troubles.over();
                     None
@@ -46,8 +47,8 @@ impl Keeping<'_> {
     }
 
     /// False if somebody else has written since `cluster` was read.
-    async fn told(&self, cluster: &Value) -> Result<bool, RequestError> {
-        let facts = timeout(WITHIN, self.facts()).await;
+    async fn told(&self, cluster: &Value, known: &mut Known) -> Result<bool, RequestError> {
+        let facts = timeout(WITHIN, self.facts(known)).await;
         let facts = facts.unwrap_or_else(|_| unavailable("the kube-apiserver does not answer in time"));
         let now = OffsetDateTime::from(SystemTime::now()).replace_nanosecond(0).unwrap_or(OffsetDateTime::UNIX_EPOCH);
         let Some(patch) = status::patch(cluster, &facts, &now.format(&Rfc3339).unwrap_or_default()) else {
@@ -61,9 +62,9 @@ impl Keeping<'_> {
         }
     }
 
-    async fn facts(&self) -> Facts {
+    async fn facts(&self, known: &mut Known) -> Facts {
         match self.member {
-            Some(member) => member::facts(member).await,
+            Some(member) => member::facts(member, known).await,
             // Whether it answers at all is known without a credential.
             None if self.joining.metrics.api_server_up.get() == 1 => {
                 Facts { unavailable: Some(String::new()), ..Facts::default() }

@@ -53,17 +53,30 @@ fn it_is_moved_whole() {
     assert!(!directory.path().join("elsewhere").exists());
 }
 
+/// A crash between the two files loses neither the old pair nor the new one.
 #[test]
-fn half_of_what_was_issued_is_nothing() {
+fn half_of_what_was_issued_is_taken_over_the_next_time() {
     let directory = tempfile::tempdir().unwrap();
     let state = State::open(directory.path()).unwrap();
     let (old, old_certificate) = issued("system:open-cluster-management:c1:a");
     state.take(&old, &old_certificate, &hub()).unwrap();
-    let (new, _) = issued("system:open-cluster-management:c1:a");
+    let (new, certificate) = issued("system:open-cluster-management:c1:a");
     state.remember_request(&new).unwrap();
-    state.write(KEY, new.key.expose_secret().as_bytes()).unwrap();
-    assert_eq!(state.certificate("c1").unwrap(), None, "the key is another's");
-    assert!(state.request().unwrap().is_some(), "the certificate is fetched again");
+    let public = |pending: &Pending| public_key(&pending.key).unwrap();
+    let kept = || state.certificate("c1").unwrap().map(|certificate| certificate.public_key);
+    assert_eq!(kept(), Some(public(&old)), "nothing is issued yet");
+    // In the order in which they are written: a key cannot be, and ends it there.
+    fs::remove_file(state.path(KEY)).unwrap();
+    fs::create_dir(state.path(KEY)).unwrap();
+    state.take(&new, &certificate, &hub()).unwrap_err();
+    fs::remove_dir(state.path(KEY)).unwrap();
+    state.write(KEY, old.key.expose_secret().as_bytes()).unwrap();
+    assert_eq!(kept(), Some(public(&new)));
+    assert!(state.request().unwrap().is_none());
+    assert_eq!(kept(), Some(public(&new)), "now by its own key");
+    let (other, _) = issued("system:open-cluster-management:c1:a");
+    state.write(KEY, other.key.expose_secret().as_bytes()).unwrap();
+    assert_eq!(kept(), None, "the key is another's");
 }
 
 #[tokio::test]

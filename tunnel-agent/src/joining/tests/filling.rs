@@ -12,6 +12,8 @@ use serde_json::Value;
 use super::*;
 
 const SECRET: &str = "/api/v1/namespaces/c1/secrets/reader";
+const OWNER: &str =
+    "/apis/authentication.open-cluster-management.io/v1beta1/namespaces/c1/managedserviceaccounts/reader";
 const LABEL: &str = "authentication.open-cluster-management.io/is-managed-serviceaccount";
 
 /// A member whose account `tunnel/reader` gets tokens of five minutes that were issued a while ago.
@@ -130,4 +132,89 @@ async fn a_token_that_does_not_count_any_more_is_replaced_and_a_good_one_stays()
         eventually(SOON, || agent.metric("tunnel_agent_credential_filled") == 1).await;
         assert_eq!(written.lock().len(), 1, "{what}");
     }
+}
+
+/// The kubeconfig of the member, or a pod's token, may be there a moment later than the agent.
+#[tokio::test]
+async fn a_member_whose_kubeconfig_comes_late_is_asked_for_the_token_all_the_same() {
+    let (stub, member) = (Stub::start().await, member(0).await);
+    let _written = holding(&stub, None);
+    let (path, good) = (stub.path("member"), stub.path("member.good"));
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    std::fs::write(&good, insecure(&member)).unwrap();
+    // Opens when the agent reads it.
+    let late = std::thread::spawn({
+        let path = path.clone();
+        move || {
+            let first = std::fs::OpenOptions::new().write(true).open(&path).unwrap();
+            std::fs::rename(good, path).unwrap();
+            std::io::Write::write_all(&mut &first, b"- not yet").unwrap();
+        }
+    });
+    stub.joined_before(hour().0, hour().1).await;
+    let account = SecretName { namespace: "tunnel".to_owned(), name: "reader".to_owned() };
+    let agent = stub.run(Member::Kubeconfig(path), Some(account));
+    eventually(SOON, || agent.metric("tunnel_agent_credential_filled") == 1).await;
+    late.join().unwrap();
+}
+
+#[tokio::test]
+async fn a_token_that_could_not_be_written_is_the_one_that_is_written_next() {
+    let (stub, member) = (Stub::start().await, member(0).await);
+    let tries = Arc::new(Mutex::new(0));
+    let seen = Arc::clone(&tries);
+    stub.fault(move |request| {
+        (request.method == Method::PATCH && request.path() == SECRET).then(|| {
+            let mut seen = seen.lock();
+            *seen += 1;
+            if *seen < 3 { Reply::status(403, "not yet") } else { Reply::json(200, &json!({})) }
+        })
+    });
+    let agent = run(&stub, &member).await;
+    eventually(SOON, || agent.metric("tunnel_agent_credential_filled") == 1).await;
+    let issued = member.requests().iter().filter(|request| request.path().ends_with("/token")).count();
+    assert_eq!((*tries.lock(), issued), (3, 1));
+}
+
+/// It is how the hub's people say that they want no token.
+#[tokio::test]
+async fn a_secret_whose_account_was_deleted_on_the_hub_is_not_filled_again() {
+    let (stub, member) = (Stub::start().await, member(0).await);
+    let mut orphan = held("Opaque", Some("true"), "x");
+    orphan["metadata"]["ownerReferences"] = json!([{"kind": "ManagedServiceAccount", "uid": "m1"}]);
+    let written = holding(&stub, Some(orphan));
+    let agent = run(&stub, &member).await;
+    let asked = || member.requests().iter().filter(|request| request.path().ends_with("kube-root-ca.crt")).count();
+    eventually(SOON, || asked() == 2).await;
+    assert!(written.lock().is_empty());
+    assert_eq!(agent.metric("tunnel_agent_credential_filled"), 0);
+}
+
+#[tokio::test]
+async fn a_secret_that_belongs_to_an_account_of_before_is_given_to_the_one_there_is() {
+    let (stub, member) = (Stub::start().await, member(0).await);
+    let written = Arc::new(Mutex::new(Vec::<Recorded>::new()));
+    let seen = Arc::clone(&written);
+    let secret = |request: &Recorded| serde_json::from_slice::<Value>(&request.body()).unwrap();
+    stub.fault(move |request| match (request.method.as_str(), request.path()) {
+        ("GET", OWNER) => {
+            let uid = if seen.lock().is_empty() { "m1" } else { "m2" };
+            Some(Reply::json(200, &json!({"metadata": {"uid": uid}})))
+        }
+        ("GET", SECRET) => seen.lock().last().map(|held| Reply::json(200, &secret(held))),
+        ("PATCH", SECRET) => {
+            seen.lock().push(request.clone());
+            Some(Reply::json(200, &json!({})))
+        }
+        _ => None,
+    });
+    let filled = |agent: &stub::Running| agent.metric("tunnel_agent_credential_filled") == 1;
+    let agent = run(&stub, &member).await;
+    eventually(SOON, || filled(&agent)).await;
+    agent.kill().await;
+    let agent = run(&stub, &member).await;
+    eventually(SOON, || filled(&agent)).await;
+    let owners: Vec<_> =
+        written.lock().iter().map(|it| secret(it)["metadata"]["ownerReferences"][0]["uid"].clone()).collect();
+    assert_eq!(owners, ["m1", "m2"]);
 }

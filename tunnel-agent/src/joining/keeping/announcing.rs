@@ -1,0 +1,48 @@
+//! A hub that was restored to before the cluster joined: it knows the certificate's signer, and of
+//! no such cluster. An agent's certificate may create none, so the bootstrap kubeconfig does.
+
+use hub::RequestError;
+use net::follow::Complaints;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::joining::bootstrap::Bootstrap;
+use crate::joining::{JoinError, Joining};
+
+/// See the module.
+#[derive(Default)]
+pub struct Announcing {
+    /// Since when, or since the last try.
+    since: Option<Instant>,
+    complaints: Complaints,
+}
+
+// === impl Announcing ===
+
+impl Announcing {
+    /// What the hub answered of the cluster. 403 is said of one that is not there, too.
+    pub async fn heard(&mut self, joining: &Joining, answer: &Result<Value, RequestError>) {
+        match answer {
+            Err(RequestError::Answer { code: 403 | 404, .. }) => {}
+            Ok(_) => return self.since = None,
+            Err(_) => return,
+        }
+        let now = Instant::now();
+        if now - *self.since.get_or_insert(now) < joining.pace.unannounced {
+            return;
+        }
+        self.since = Some(now);
+        match announced(joining).await {
+            Ok(()) => self.complaints.clear(),
+            Err(error) => {
+                if let Some(reason) = self.complaints.new_cause(&error) {
+                    tracing::warn!(reason, "the hub may not know this cluster any more, and it is not announced");
+                }
+            }
+        }
+    }
+}
+
+async fn announced(joining: &Joining) -> Result<(), JoinError> {
+    Bootstrap::new(joining).await?.announce().await
+}
