@@ -189,6 +189,11 @@ impl Delivery {
         }
     }
 
+    #[cfg(test)]
+    pub fn waiting(&self) -> i64 {
+        self.waiting.get()
+    }
+
     /// A work is to be applied at that generation.
     pub fn begin(&self, key: &Key, generation: i64) {
         let mut works = self.works.lock();

@@ -311,6 +311,7 @@ impl Part {
         let told = self.tell_status(work, memory).await?;
         if rest.is_none() {
             memory.failures = 0;
+            memory.said.clear();
         }
         let next = rest.or_else(|| memory.next().map(|next| next.saturating_duration_since(Instant::now())));
         Ok(told.into_iter().chain(next).min().map_or_else(Action::await_change, Action::requeue))

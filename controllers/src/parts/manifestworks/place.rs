@@ -163,3 +163,6 @@ impl Places {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;
