@@ -95,7 +95,7 @@ impl Memory {
     }
 
     /// Nothing is being deleted.
-    pub fn is_gone(&mut self) {
+    pub fn clear_going(&mut self) {
         self.going = (0, 0);
     }
 

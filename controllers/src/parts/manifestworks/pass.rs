@@ -95,7 +95,7 @@ impl Pass<'_> {
         self.see(&done, memory, &held, &waiting);
         memory.applied = Some(held);
         if waiting.is_empty() {
-            memory.is_gone();
+            memory.clear_going();
         }
         memory.removal = (!waiting.is_empty()).then(|| Instant::now() + memory.goes(waiting.len()));
         memory.status = Some(self.status(done));
