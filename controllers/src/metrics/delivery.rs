@@ -182,10 +182,16 @@ impl Delivery {
     /// A work waits for its turn, or has it now.
     pub fn waits(&self, is_waiting: bool) {
         if is_waiting {
-            self.waiting.inc()
-        } else {
-            self.waiting.dec()
-        };
+            self.waiting.inc();
+        } else if self.waiting.get() > 0 {
+            // What waited as all was cleared is not counted any more.
+            self.waiting.dec();
+        }
+    }
+
+    #[cfg(test)]
+    pub fn waiting(&self) -> i64 {
+        self.waiting.get()
     }
 
     /// A work is to be applied at that generation.

@@ -36,12 +36,13 @@ use fleet::Fleet;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::DynamicObject;
 use kube::runtime::controller::Action;
-use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
+use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Resource as _};
 use net::backoff::Backoff;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep};
+use tokio_util::task::AbortOnDropHandle;
 
 use self::applied::Agent;
 use self::clusters::{Clusters, Mode};
@@ -72,6 +73,10 @@ const COSTLY: usize = 2;
 const NO_TURN: Duration = Duration::from_mins(1);
 /// Between tries of what fails for no reason that we know.
 const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
+/// After a definition, until it is served.
+const DEFINED: Backoff = Backoff::doubling(Duration::from_millis(300), Duration::from_mins(1));
+/// Failures of that kind in a row that are nothing to speak of.
+const PATIENCE: u32 = 5;
 /// Somebody else wrote: the watch is about to say what.
 const AFTER_CONFLICT: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(30));
 /// Between tries to learn which hub this is.
@@ -97,6 +102,8 @@ struct Part {
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
     let writer = Writer::new(kinds::works());
+    // It ends by being dropped, after all that counts.
+    let _counted = Counted(context.metrics.clone());
     let config = &context.config.delivery;
     let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
     let part = Arc::new(Part {
@@ -119,8 +126,6 @@ pub async fn run(context: Context<'_>) {
         events: context.events,
         metrics: context.metrics,
     });
-    // It ends by being dropped.
-    let _counted = Counted(part.metrics.clone());
     tokio::join!(watches::clusters(&part), watches::works(&part, writer), work(Arc::clone(&part)));
 }
 
@@ -153,7 +158,14 @@ async fn agent(hub: &Hub, url: Option<&str>) -> Agent {
 
 async fn work(part: Arc<Part>) {
     let (store, wakes, resource) = (part.store.clone(), part.wakes.clone(), kinds::works());
-    let reconcile = async |object: Arc<DynamicObject>, part: Arc<Part>| Ok(part.reconcile(&object).await);
+    // Each on a task of its own: reading a large work holds nobody else up. It ends with the queue.
+    let reconcile = async |object: Arc<DynamicObject>, part: Arc<Part>| {
+        let task = tokio::spawn(async move { part.reconcile(&object).await });
+        Ok(AbortOnDropHandle::new(task).await.unwrap_or_else(|error| {
+            tracing::error!(%error, "a pass over a work broke off");
+            Action::requeue(NO_TURN)
+        }))
+    };
     let retry = |_: Arc<DynamicObject>, _: &Failure, _: Arc<Part>| Action::await_change();
     Queue { wakes, store, resource, at_once: AT_ONCE }.run(part, reconcile, retry).await;
 }
@@ -170,32 +182,49 @@ impl Agent {
 
 impl Part {
     async fn reconcile(&self, object: &DynamicObject) -> Action {
-        let mut work = Work::read(object);
-        let Some((place, mode)) = self.place(work.cluster()) else {
-            self.leave(&work.key);
+        let key = work::key(object);
+        let Some((place, mode)) = self.place(&key.0) else {
+            self.leave(&key);
             return Action::await_change();
         };
-        let Some(turn) = place.turn(work.name()) else { return Action::requeue(NO_TURN) };
+        let Some(turn) = place.turn(&key.1) else { return Action::requeue(NO_TURN) };
+        let action = self.turn(object, &place, mode).await;
+        drop(turn);
+        if let Some(next) = place.next() {
+            self.wakes.push(&key.0, &next);
+        }
+        action
+    }
+
+    /// Its turn has come. What is read of it may be large, and is not read before.
+    async fn turn(&self, object: &DynamicObject, place: &Arc<Place>, mode: Mode) -> Action {
+        let rest = place.rest();
+        if let Some(rest) = rest.filter(|_| object.metadata.deletion_timestamp.is_none()) {
+            return Action::requeue(rest);
+        }
+        let mut work = Work::read(object);
         let memory = self.memories.of(&work.key);
         let mut memory = memory.lock().await;
         memory.recall(&mut work);
-        let done = match place.rest() {
-            Some(rest) if !work.is_ending => Ok(Action::requeue(rest)),
+        let done = match rest {
             Some(rest) => self.tell_waiting(&mut work, &mut memory).await.map(|()| Action::requeue(rest)),
-            None => self.pass(&mut work, &place, mode, &mut memory).await,
+            None => self.pass(&mut work, place, mode, &mut memory).await,
         };
         let action = match done {
-            Ok(action) => {
-                memory.failures = 0;
-                action
-            }
-            Err(failure) => self.failed(&mut work, &place, &mut memory, failure).await,
+            Ok(action) => action,
+            Err(failure) => self.failed(&mut work, place, &mut memory, failure).await,
         };
-        drop(turn);
-        if let Some(next) = place.next() {
-            self.wakes.push(work.cluster(), &next);
+        // What was told to be gone meanwhile has left nothing, but this pass may have.
+        if !self.is_there(&work) {
+            self.leave(&work.key);
         }
         action
+    }
+
+    fn is_there(&self, work: &Work) -> bool {
+        let reference = ObjectRef::new_with(work.name(), kinds::works()).within(work.cluster());
+        let found = self.store.get(&reference);
+        found.is_some_and(|found| found.metadata.uid.as_deref().unwrap_or_default() == work.uid)
     }
 
     async fn pass(
@@ -259,7 +288,10 @@ impl Part {
         };
         self.metrics.delivery.begin(&work.key, work.generation);
         let is_whole = owes(work, place, memory);
-        if is_whole || is_due(memory) {
+        let wants = is_whole || is_due(memory);
+        let rest = memory.heat.wait(Instant::now(), work.generation).filter(|_| wants);
+        if wants && rest.is_none() {
+            memory.heat.passed(Instant::now(), work.generation);
             let on_hub = work.status.clone();
             if let Some(status) = &memory.status {
                 work.status.clone_from(status);
@@ -268,13 +300,20 @@ impl Part {
             let ran = pass.run(memory).await;
             work.status = on_hub;
             ran?;
+            if is_whole {
+                memory.resync = None;
+            }
         }
         if memory.resync.is_none() && !place.sights.sees(&memory.scopes) {
             let again = Backoff { chance: 0.25, ..Backoff::doubling(self.resync, self.resync) };
             memory.resync = Some(Instant::now() + again.wait(0));
         }
         let told = self.tell_status(work, memory).await?;
-        let next = memory.next().map(|next| next.saturating_duration_since(Instant::now()));
+        if rest.is_none() {
+            memory.failures = 0;
+            memory.said.clear();
+        }
+        let next = rest.or_else(|| memory.next().map(|next| next.saturating_duration_since(Instant::now())));
         Ok(told.into_iter().chain(next).min().map_or_else(Action::await_change, Action::requeue))
     }
 
@@ -300,8 +339,12 @@ impl Part {
         memory.failures = failures.saturating_add(1);
         memory.applied = None;
         if let Some(at_least) = failure.away() {
-            let after = place.is_away(at_least);
-            tracing::debug!(cluster, work = name, ?after, "{failure}");
+            let (after, is_news) = place.is_away(at_least, &failure.to_string());
+            if is_news {
+                tracing::warn!(cluster, ?after, "a cluster does not answer: {failure}");
+            } else {
+                tracing::debug!(cluster, work = name, ?after, "{failure}");
+            }
             if work.is_ending {
                 let _ = self.tell_waiting(work, memory).await;
             }
@@ -310,20 +353,36 @@ impl Part {
         if failure.is_conflict() {
             return Action::requeue(AFTER_CONFLICT.wait(failures));
         }
-        let after = failure.after().unwrap_or_else(|| BACKOFF.wait(failures));
-        if matches!(failure, Failure::Defined) {
-            return Action::requeue(after);
+        if matches!(failure, Failure::Defined) && failures < PATIENCE {
+            return Action::requeue(DEFINED.wait(failures));
         }
+        let after = failure.after().unwrap_or_else(|| BACKOFF.wait(failures));
         self.metrics.failed(NAME);
-        tracing::warn!(cluster, work = name, ?after, "{failure}");
-        if let Failure::Foreign { .. } = &failure {
+        let text = failure.to_string();
+        if memory.said == text {
+            tracing::debug!(cluster, work = name, ?after, "{text}");
+        } else {
+            tracing::warn!(cluster, work = name, ?after, "{text}");
+        }
+        memory.said = text;
+        self.tell_failed(work, memory, &failure, failures).await;
+        Action::requeue(after)
+    }
+
+    /// Tells of the work why nothing can be done with it.
+    async fn tell_failed(&self, work: &mut Work, memory: &mut Memory, failure: &Failure, failures: u32) {
+        if let Failure::Foreign { .. } = failure {
             self.tell(work, Reason::ForeignAgent, failure.to_string());
             self.metrics.delivery.settle(&work.key, WorkState::foreign());
         }
-        if let Some(why) = failure.forbidden().filter(|_| !work.is_ending) {
-            let _ = self.refuse(work, memory, &why).await;
-        }
-        Action::requeue(after)
+        // Once may be by chance.
+        let why = failure.forbidden().or_else(|| failure.of_work().filter(|_| failures > 0));
+        // What cannot be told is told the next time.
+        let _ = match why {
+            _ if work.is_ending => self.tell_deleting(work, memory, Some(&failure.to_string())).await,
+            Some(why) => self.refuse(work, memory, &why).await,
+            None => Ok(()),
+        };
     }
 
     fn tell(&self, work: &Work, reason: Reason, note: String) {
@@ -358,7 +417,7 @@ fn owes(work: &Work, place: &Place, memory: &mut Memory) -> bool {
     let is_resync = memory.resync.is_some_and(|at| at <= Instant::now());
     // Followers that have begun meanwhile have told what is new.
     let is_blind = is_resync && !place.sights.sees(&memory.scopes);
-    if is_resync {
+    if is_resync && !is_blind {
         memory.resync = None;
     }
     is_blind || memory.settled != Some(work.generation)

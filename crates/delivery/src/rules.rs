@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 use std::collections::HashMap;
-use std::rc::Rc;
+use std::sync::Arc;
 
 use placement::cel::{Failure, Host, Meter, Program, Purpose, Type, Value, Variable};
 use serde_json::Value as Json;
@@ -65,7 +65,7 @@ const POD_MESSAGE: &str = r#""Pod is in phase " + object.status.phase"#;
 pub struct Evaluator {
     work: u64,
     object: u64,
-    programs: HashMap<(bool, String), Rc<Result<Program, String>>>,
+    programs: HashMap<(bool, String), Arc<Result<Program, String>>>,
 }
 
 /// There are no scores here.
@@ -169,18 +169,18 @@ impl Evaluator {
         }
     }
 
-    fn compiled(&mut self, text: &str, is_message: bool) -> Rc<Result<Program, String>> {
+    fn compiled(&mut self, text: &str, is_message: bool) -> Arc<Result<Program, String>> {
         let key = (is_message, text.to_owned());
         if let Some(known) = self.programs.get(&key) {
-            return Rc::clone(known);
+            return Arc::clone(known);
         }
         if self.programs.len() >= EXPRESSIONS {
-            return Rc::new(Err(format!("there are more than {EXPRESSIONS} expressions")));
+            return Arc::new(Err(format!("there are more than {EXPRESSIONS} expressions")));
         }
         let variables: &[Variable] = if is_message { &MESSAGE_VARIABLES } else { &RULE_VARIABLES };
         let program = Program::compile_for(Purpose::Conditions, text, variables).map_err(|fault| fault.within(text));
-        let program = Rc::new(program);
-        self.programs.insert(key, Rc::clone(&program));
+        let program = Arc::new(program);
+        self.programs.insert(key, Arc::clone(&program));
         program
     }
 

@@ -13,6 +13,8 @@ use super::place::Place;
 const DEFINITION: &str = include_str!("definition.json");
 pub const RESOURCE: &str = "appliedmanifestworks";
 pub const VERSION: &str = "v1";
+/// Characters that are told of another agent's name, which it chooses.
+const AGENT: usize = 200;
 
 /// Who applies what, for whom.
 #[derive(Debug, Clone)]
@@ -46,12 +48,13 @@ impl Held {
     }
 
     /// Who else keeps it is not fought over.
-    pub fn check_agent(&self, spec: &AppliedSpec, mode: Mode) -> Result<(), Failure> {
+    pub fn check_agent(&self, cluster: &str, spec: &AppliedSpec, mode: Mode) -> Result<(), Failure> {
         let known = &self.applied.spec;
         if (known.agent_id == spec.agent_id && known.hub_hash == spec.hub_hash) || mode == Mode::Adopt {
             return Ok(());
         }
-        Err(Failure::Foreign { name: self.applied.name.clone(), agent: known.agent_id.clone() })
+        let agent = known.agent_id.chars().take(AGENT).collect();
+        Err(Failure::Foreign { cluster: cluster.to_owned(), name: self.applied.name.clone(), agent })
     }
 
     fn condition(&self) -> Json {
@@ -79,6 +82,27 @@ impl Place {
         }
     }
 
+    /// The same, whatever is known of kinds. None only if the member says of the object that it is
+    /// not there, or of the definition.
+    pub async fn applied_for_certain(&self, name: &str) -> Result<Option<Held>, Failure> {
+        match self.member.find(at(&identity(name))).await {
+            Ok(object) => Held::read(object).map(Some),
+            Err(error) if error.is_kind_missing() => self.check_undefined().await.map(|()| None),
+            Err(error) if error.is_missing() => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// That it is not served may pass. Without its definition there is none.
+    async fn check_undefined(&self) -> Result<(), Failure> {
+        let identity = Identity { name: format!("{RESOURCE}.{GROUP}"), ..definitions() };
+        match self.member.find(At { identity: &identity, version: "v1" }).await {
+            Ok(_) => Err(Failure::Defined),
+            Err(error) if error.is_missing() && !error.is_kind_missing() => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
     /// The same, made if there is none.
     pub async fn ensure_applied(
         &self,
@@ -88,7 +112,7 @@ impl Place {
         mode: Mode,
     ) -> Result<Held, Failure> {
         let Some(held) = self.applied(name).await? else { return self.create_applied(name, spec, labels).await };
-        held.check_agent(spec, mode)?;
+        held.check_agent(self.member.cluster.as_str(), spec, mode)?;
         let is_labelled = labels.iter().all(|(key, value)| held.labels.get(key) == Some(value));
         if (held.applied.spec == *spec && is_labelled) || held.applied.is_ending {
             return Ok(held);
@@ -125,11 +149,7 @@ impl Place {
     async fn define(&self) -> Result<(), Failure> {
         let definition: Json =
             serde_json::from_str(DEFINITION).map_err(|error| Failure::Unreadable(error.to_string()))?;
-        let identity = Identity {
-            group: "apiextensions.k8s.io".to_owned(),
-            resource: "customresourcedefinitions".to_owned(),
-            ..Identity::default()
-        };
+        let identity = definitions();
         match self.member.create(At { identity: &identity, version: "v1" }, &definition).await {
             Ok(_) => tracing::info!(cluster = %self.member.cluster, "AppliedManifestWork was defined"),
             Err(error) if error.is_conflict() => {}
@@ -166,6 +186,9 @@ impl Place {
     /// Lets it go.
     pub async fn release_applied(&self, name: &str) -> Result<(), Failure> {
         let Some(held) = self.applied(name).await? else { return Ok(()) };
+        if !held.finalizers.iter().any(|one| *one == *APPLIED_FINALIZER) {
+            return Ok(());
+        }
         let mut metadata = held.condition();
         let others: Vec<&Json> = held.finalizers.iter().filter(|one| **one != *APPLIED_FINALIZER).collect();
         if let Some(metadata) = metadata.as_object_mut() {
@@ -175,6 +198,14 @@ impl Place {
             Err(error) if !error.is_missing() => Err(error.into()),
             _ => Ok(()),
         }
+    }
+}
+
+fn definitions() -> Identity {
+    Identity {
+        group: "apiextensions.k8s.io".to_owned(),
+        resource: "customresourcedefinitions".to_owned(),
+        ..Identity::default()
     }
 }
 

@@ -7,6 +7,7 @@ use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
 use delivery::manifests::{Lookup, Resource};
+use fleet::Failure;
 use parking_lot::Mutex;
 use serde_json::Value as Json;
 use tokio::time::Instant;
@@ -19,6 +20,10 @@ const KNOWN: Duration = Duration::from_mins(10);
 const MISSING: Duration = Duration::from_secs(4);
 /// Versions of groups whose kinds are kept. A member that has more is asked more often.
 const MOST: usize = 256;
+/// Kinds of one version of a group that are kept.
+const KINDS: usize = 1024;
+/// Bytes of a name that may be one (RFC 1123).
+const NAME: usize = 253;
 
 /// Group, version, kind.
 pub type Gvk = (String, String, String);
@@ -113,6 +118,10 @@ impl Kinds {
             }
         }
         let versions = versions(&member.read("/apis").await?.unwrap_or_default());
+        if versions.is_empty() {
+            let failure = Failure::own("/apis lists no group at all");
+            return Err(MemberError::judged(&member.cluster, failure));
+        }
         let has = versions.contains(version);
         self.0.lock().versions = Some((Instant::now(), versions));
         Ok(has)
@@ -149,7 +158,10 @@ fn resources(list: &Json) -> HashMap<String, Resource> {
         let is_namespaced = one.get("namespaced").and_then(Json::as_bool).unwrap_or(false);
         Some((text("kind")?, Resource { name: text("name")?, is_namespaced }))
     };
-    items.filter_map(read).filter(|(_, resource)| !resource.name.contains('/')).collect()
+    let is_kind = |(kind, resource): &(String, Resource)| {
+        !resource.name.contains('/') && kind.len() <= NAME && resource.name.len() <= NAME
+    };
+    items.filter_map(read).filter(is_kind).take(KINDS).collect()
 }
 
 #[cfg(test)]

@@ -1,13 +1,14 @@
 //! The end of a work: what it applied goes first.
 
-use std::time::Duration;
+use std::fmt;
 
 use delivery::condition;
-use delivery::identity::Tracked;
+use delivery::identity::{Identity, Tracked};
 use delivery::work::{DeleteOption, applied_name, deleting};
 use futures_util::{StreamExt as _, stream};
 use kube::runtime::controller::Action;
 use time::OffsetDateTime;
+use tokio::time::Instant;
 
 use super::applied::Held;
 use super::clusters::Mode;
@@ -18,8 +19,31 @@ use super::removal::Removed;
 use super::work::Work;
 use super::{Part, REQUESTS};
 
-/// Until what is being deleted is looked at again. Its end is seen, mostly.
-const GOING: Duration = Duration::from_secs(2);
+/// What is being deleted, and not gone.
+#[derive(Debug)]
+pub struct Left {
+    pub count: usize,
+    /// One of them, one that the member refuses to delete before others.
+    first: Identity,
+    why: Option<String>,
+}
+
+// === impl Left ===
+
+impl fmt::Display for Left {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} objects are not gone yet, {} first", self.count, words(&self.first))?;
+        self.why.as_ref().map_or(Ok(()), |why| write!(f, ": {why}"))
+    }
+}
+
+/// An object, as it is told.
+pub fn words(identity: &Identity) -> String {
+    let Identity { group, resource, name, namespace } = identity;
+    let dot = if group.is_empty() { "" } else { "." };
+    let slash = if namespace.is_empty() { "" } else { "/" };
+    format!("{resource}{dot}{group} {namespace}{slash}{name}")
+}
 
 // === impl Part ===
 
@@ -36,19 +60,27 @@ impl Part {
             self.leave(&work.key);
             return Ok(Action::await_change());
         }
-        self.tell_deleting(work, memory, None).await?;
+        if condition::find(&work.status.conditions, &deleting(work.generation).kind).is_none() {
+            self.tell_deleting(work, memory, None).await?;
+        }
+        if let Some(rest) = memory.heat.wait(Instant::now(), work.generation) {
+            return Ok(Action::requeue(rest));
+        }
+        memory.heat.passed(Instant::now(), work.generation);
+        let option = work.delete_option.clone().map_err(Failure::DeleteOption)?;
         // One whose name is too long was never applied.
         if let Ok(name) = applied_name(&self.agent.hub_hash, work.name())
-            && let Some(held) = place.applied(&name).await?
+            && let Some(held) = place.applied_for_certain(&name).await?
         {
-            held.check_agent(&self.agent.spec(work.name()), mode)?;
+            held.check_agent(work.cluster(), &self.agent.spec(work.name()), mode)?;
             place.end_applied(&held).await?;
-            let held = if held.applied.is_ending { Some(held) } else { place.applied(&name).await? };
-            let option = work.spec.as_ref().ok().and_then(|spec| spec.delete_option.as_ref());
+            let held = if held.applied.is_ending { Some(held) } else { place.applied_for_certain(&name).await? };
             if let Some(held) = held
-                && !self.go_away(place, work, &held, option).await?
+                && let Some(left) = self.go_away(place, work, &held, option.as_ref()).await?
             {
-                return Ok(Action::requeue(GOING));
+                self.tell_deleting(work, memory, Some(&left.to_string())).await?;
+                memory.failures = 0;
+                return Ok(Action::requeue(memory.goes(left.count)));
             }
         }
         self.hold(work, memory, false).await?;
@@ -56,14 +88,14 @@ impl Part {
         Ok(Action::await_change())
     }
 
-    /// Takes all away that was applied, and then what lists it. Returns whether that is done.
+    /// Takes all away that was applied, and then what lists it. Returns what is not gone yet.
     pub(super) async fn go_away(
         &self,
         place: &Place,
         work: &Work,
         held: &Held,
         option: Option<&DeleteOption>,
-    ) -> Result<bool, Failure> {
+    ) -> Result<Option<Left>, Failure> {
         let owner = held.applied.owner();
         let removals = held.tracked().iter().map(|one| {
             let (one, owner) = (one.clone(), &owner);
@@ -72,6 +104,7 @@ impl Part {
         let removals: Vec<_> = removals.collect();
         let answers: Vec<_> = stream::iter(removals).buffer_unordered(REQUESTS).collect().await;
         let mut waiting: Vec<Tracked> = Vec::new();
+        let mut why = None;
         for (removed, one) in answers {
             match removed? {
                 Removed::Gone => {}
@@ -79,15 +112,22 @@ impl Part {
                     place.sights.looked(work.name(), &one.identity, version);
                     waiting.push(one);
                 }
+                Removed::Refused(refusal) => {
+                    why.get_or_insert_with(|| (one.identity.clone(), refusal));
+                    waiting.push(one);
+                }
             }
         }
         if waiting.is_empty() {
             place.release_applied(&held.applied.name).await?;
-            return Ok(true);
+            return Ok(None);
         }
+        let least = waiting.iter().map(|one| &one.identity).min_by_key(|one| words(one)).cloned().unwrap_or_default();
+        let (first, why) = why.map_or((least, None), |(first, why)| (first, Some(why)));
+        let left = Left { count: waiting.len(), first, why };
         let mut held = held.clone();
         place.list(&mut held, waiting).await?;
-        Ok(false)
+        Ok(Some(left))
     }
 
     /// Its cluster does not answer: it waits, and says so.
@@ -96,7 +136,12 @@ impl Part {
         self.tell_deleting(work, memory, Some(&why)).await
     }
 
-    async fn tell_deleting(&self, work: &mut Work, memory: &mut Memory, why: Option<&str>) -> Result<(), Failure> {
+    pub(super) async fn tell_deleting(
+        &self,
+        work: &mut Work,
+        memory: &mut Memory,
+        why: Option<&str>,
+    ) -> Result<(), Failure> {
         let mut told = deleting(work.generation);
         if let Some(why) = why {
             told.message = format!("{}: {why}", told.message);
@@ -104,5 +149,22 @@ impl Part {
         let mut status = work.status.clone();
         condition::set(&mut status.conditions, told, OffsetDateTime::now_utc());
         self.write_status(work, memory, status).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_gone_is_named() {
+        let namespaced =
+            Identity { resource: "configmaps".into(), name: "a".into(), namespace: "n".into(), ..Identity::default() };
+        let mut left = Left { count: 2, first: namespaced, why: None };
+        assert_eq!(left.to_string(), "2 objects are not gone yet, configmaps n/a first");
+        left.first =
+            Identity { group: "x.io".into(), resource: "things".into(), name: "b".into(), ..Identity::default() };
+        left.why = Some("no".into());
+        assert_eq!(left.to_string(), "2 objects are not gone yet, things.x.io b first: no");
     }
 }

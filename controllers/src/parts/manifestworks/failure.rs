@@ -12,18 +12,21 @@ pub enum Failure {
     Member(MemberError),
     #[error(transparent)]
     Hub(#[from] CallError),
-    #[error("AppliedManifestWork was defined just now: it is served in a moment")]
+    #[error("AppliedManifestWork is defined, and not served yet: see the conditions of its definition")]
     Defined,
     #[error(
-        "AppliedManifestWork {name} is kept by {agent:?}: annotate the cluster with delivery: adopt to take it over"
+        "cluster {cluster}: AppliedManifestWork {name} is kept by {agent:?}. To take it over, stop that agent, then \
+         `kubectl annotate managedcluster {cluster} cluster.core.oam.dev/delivery=adopt --overwrite`"
     )]
-    Foreign { name: String, agent: String },
+    Foreign { cluster: String, name: String, agent: String },
+    #[error("the work is gone")]
+    Gone,
+    #[error("spec.deleteOption cannot be read, and nothing is taken away before: {0}")]
+    DeleteOption(String),
     #[error("an object of the member cannot be read: {0}")]
     Unreadable(String),
 }
 
-/// After a definition, until it is served.
-const MOMENT: Duration = Duration::from_millis(300);
 /// Until somebody may have granted what is missing.
 const GRANTED: Duration = Duration::from_mins(1);
 
@@ -49,6 +52,14 @@ impl Failure {
         }
     }
 
+    /// What a work is told of that cannot even be begun.
+    pub fn of_work(&self) -> Option<String> {
+        match self {
+            Self::Member(MemberError::Refused(_)) | Self::Unreadable(_) | Self::Defined => Some(self.to_string()),
+            _ => None,
+        }
+    }
+
     pub fn is_conflict(&self) -> bool {
         match self {
             Self::Member(error) => error.is_conflict(),
@@ -57,15 +68,17 @@ impl Failure {
         }
     }
 
-    /// Another replica works on it now.
+    /// Nobody here works on it: another replica does, or it is gone.
     pub fn is_over(&self) -> bool {
-        matches!(self, Self::Member(MemberError::NotLeading(NotLeading)) | Self::Hub(CallError::NotLeading(_)))
+        matches!(
+            self,
+            Self::Gone | Self::Member(MemberError::NotLeading(NotLeading)) | Self::Hub(CallError::NotLeading(_))
+        )
     }
 
     /// When it is tried again, if that is not for the back-off to say.
     pub fn after(&self) -> Option<Duration> {
         match self {
-            Self::Defined => Some(MOMENT),
             Self::Foreign { .. } => Some(GRANTED),
             _ if self.forbidden().is_some() => Some(GRANTED),
             _ => None,

@@ -4,7 +4,7 @@
 mod error;
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
@@ -21,7 +21,7 @@ use tokio::time::timeout;
 pub use self::error::MemberError;
 use crate::calls::MANAGER;
 use crate::metrics::Delivery;
-use crate::term::{MayWrite, within_at_most};
+use crate::term::{MayWrite, NotLeading, within_at_most};
 
 /// Bytes of an answer: those of the longest request that an API server takes.
 const LARGEST: usize = 3 << 20;
@@ -57,6 +57,8 @@ pub struct Member {
     pub metrics: Delivery,
     /// That it gave, yes or no.
     answers: AtomicU64,
+    /// Nothing more is written to it.
+    is_closed: AtomicBool,
 }
 
 // === impl At ===
@@ -89,7 +91,8 @@ fn encoded(text: &str) -> impl std::fmt::Display + '_ {
 impl Member {
     pub fn new(cluster: &ClusterName, client: Client, limits: Limits, may_write: MayWrite, metrics: Delivery) -> Self {
         let own = Semaphore::new(limits.of_one);
-        Self { cluster: cluster.clone(), client, limits, own, may_write, metrics, answers: AtomicU64::new(0) }
+        let (answers, is_closed) = (AtomicU64::new(0), AtomicBool::new(false));
+        Self { cluster: cluster.clone(), client, limits, own, may_write, metrics, answers, is_closed }
     }
 
     pub fn client(&self) -> Client {
@@ -101,6 +104,16 @@ impl Member {
         self.answers.load(Ordering::Relaxed)
     }
 
+    /// The cluster is not delivered to any more: no write begins from now on.
+    pub fn close(&self) {
+        self.is_closed.store(true, Ordering::Relaxed);
+    }
+
+    /// The object. That there is none is an error too.
+    pub async fn find(&self, at: At<'_>) -> Result<Json, MemberError> {
+        self.send(Method::GET, at.object(), None, Use::Read).await
+    }
+
     /// The object, if there is one.
     pub async fn get(&self, at: At<'_>) -> Result<Option<Json>, MemberError> {
         self.read(&at.object()).await
@@ -108,7 +121,7 @@ impl Member {
 
     /// What is at a path, if there is something.
     pub async fn read(&self, path: &str) -> Result<Option<Json>, MemberError> {
-        match self.send(Method::GET, path.to_owned(), None, self.limits.within).await {
+        match self.send(Method::GET, path.to_owned(), None, Use::Read).await {
             Ok(found) => Ok(Some(found)),
             Err(error) if error.is_missing() => Ok(None),
             Err(error) => Err(error),
@@ -149,26 +162,25 @@ impl Member {
     /// A review asks, and changes nothing.
     pub async fn review(&self, review: &Json) -> Result<bool, MemberError> {
         let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews".to_owned();
-        let answer = self.send(Method::POST, path, Some((JSON, review)), self.limits.within).await?;
+        let answer = self.send(Method::POST, path, Some((JSON, review)), Use::Read).await?;
         Ok(answer.pointer("/status/allowed").and_then(Json::as_bool).unwrap_or(false))
     }
 
     async fn write(&self, method: Method, path: String, body: Option<(&str, &Json)>) -> Result<Json, MemberError> {
-        let within = within_at_most((self.may_write)(), self.limits.within)?;
-        self.send(method, path, body, within).await
+        self.send(method, path, body, Use::Write).await
     }
 
-    /// A group that a member has not is answered without a Status, as by a hub without a gateway:
-    /// who answers otherwise is the member.
+    /// A group that a member has not is answered without a Status, as by a hub without a gateway,
+    /// and so is one whose own server is broken: who answers otherwise is the member.
     async fn send(
         &self,
         method: Method,
         path: String,
         body: Option<(&str, &Json)>,
-        within: Duration,
+        what_for: Use,
     ) -> Result<Json, MemberError> {
-        match self.once(method, path, body, within).await {
-            Err(MemberError::Away(failure)) if failure.kind == Kind::Plain(404) => {
+        match self.once(method, path, body, what_for).await {
+            Err(MemberError::Away(failure)) if matches!(failure.kind, Kind::Plain(404 | 500..=599)) => {
                 self.is_there().await?;
                 Err(MemberError::Refused(failure))
             }
@@ -178,7 +190,15 @@ impl Member {
 
     /// Asks what any member answers.
     pub async fn is_there(&self) -> Result<(), MemberError> {
-        self.once(Method::GET, "/version".to_owned(), None, self.limits.within).await.map(drop)
+        self.once(Method::GET, "/version".to_owned(), None, Use::Read).await.map(drop)
+    }
+
+    fn within(&self, what_for: Use) -> Result<Duration, MemberError> {
+        match what_for {
+            Use::Read => Ok(self.limits.within),
+            Use::Write if self.is_closed.load(Ordering::Relaxed) => Err(NotLeading.into()),
+            Use::Write => Ok(within_at_most((self.may_write)(), self.limits.within)?),
+        }
     }
 
     async fn once(
@@ -186,12 +206,14 @@ impl Member {
         method: Method,
         path: String,
         body: Option<(&str, &Json)>,
-        within: Duration,
+        what_for: Use,
     ) -> Result<Json, MemberError> {
         let request = request(method, path, body).map_err(|error| MemberError::judged(&self.cluster, error))?;
         // One that is slow holds no more than its own places among all.
         let _own = self.own.acquire().await;
         let _of_all = self.limits.all.acquire().await;
+        // Now: the term may have ended while others were asked.
+        let within = self.within(what_for)?;
         let answer = timeout(within, fleet::answer(&self.client, request, LARGEST)).await;
         let answer = answer.unwrap_or_else(|_| Err(Failure::late(within)));
         self.metrics.asked(self.cluster.as_str(), answer.as_ref().err().map(|failure| failure.kind));
@@ -203,6 +225,14 @@ impl Member {
         let unreadable = |_| MemberError::judged(&self.cluster, Failure::own("the answer is not JSON"));
         serde_json::from_slice(&body).map_err(unreadable)
     }
+}
+
+/// What a request is for.
+#[derive(Debug, Clone, Copy)]
+enum Use {
+    Read,
+    /// It ends within the term.
+    Write,
 }
 
 fn request(method: Method, path: String, body: Option<(&str, &Json)>) -> Result<Request<Body>, Failure> {

@@ -3,18 +3,23 @@
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use delivery::identity::Identity;
 use delivery::work::ManifestWorkStatus;
+use net::backoff::Backoff;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::applied::Held;
 use super::object::Remembered;
-use super::pace::Pace;
+use super::pace::{Heat, Pace};
 use super::sights::Scope;
 use super::work::Work;
 use crate::wakes::Key;
+
+/// Between looks at what is being deleted.
+const GOING: Backoff = Backoff::doubling(Duration::from_secs(2), Duration::from_mins(1));
 
 /// Of one work.
 #[derive(Default)]
@@ -32,6 +37,11 @@ pub struct Memory {
     /// What is no longer wanted, and not gone yet, is looked at then.
     pub removal: Option<Instant>,
     pub pace: Pace,
+    pub heat: Heat,
+    /// What is being deleted, and how often in a row it was looked at in vain.
+    going: (usize, u32),
+    /// The failure that was logged last.
+    pub said: String,
     /// Passes in a row that did not end well.
     pub failures: u32,
     /// What is to be told, where that waits for its time.
@@ -74,6 +84,19 @@ impl Memory {
             finalizers: work.finalizers.clone(),
             status: work.status.clone(),
         });
+    }
+
+    /// So many are being deleted. Returns until when they are looked at again: their end is seen,
+    /// mostly.
+    pub fn goes(&mut self, left: usize) -> Duration {
+        let times = if self.going.0 == left { self.going.1 } else { 0 };
+        self.going = (left, times.saturating_add(1));
+        GOING.wait(times)
+    }
+
+    /// Nothing is being deleted.
+    pub fn clear_going(&mut self) {
+        self.going = (0, 0);
     }
 
     /// The objects whose time has come.

@@ -1,5 +1,6 @@
 //! One object of a work, brought to what is wanted of it.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use delivery::executor::Executor;
@@ -22,6 +23,10 @@ const TRIES: usize = 3;
 const AFTER_CONFLICT: Duration = Duration::from_secs(1);
 /// Until a definition may have come.
 const COMES: Duration = Duration::from_secs(5);
+/// Looks for a definition in a row before they become rare.
+const EAGER: u32 = 12;
+/// Between them then.
+const RARE: Backoff = Backoff::doubling(Duration::from_secs(10), Duration::from_mins(4));
 /// Until a right may have been granted.
 const GRANTED: Duration = Duration::from_mins(1);
 /// Between tries of what the member refuses.
@@ -34,6 +39,8 @@ pub struct Remembered {
     pub contest: Contest,
     /// In a row.
     pub failures: u32,
+    /// The failure that was logged last, as a number.
+    pub said: Option<u64>,
     /// It is looked at again then, whatever is seen.
     pub again: Option<Instant>,
 }
@@ -69,6 +76,8 @@ struct Look<'a> {
     is_owned: bool,
     before: Remembered,
     was_applied: bool,
+    /// Whether the member has said what is there.
+    is_read: AtomicBool,
 }
 
 /// How a look ended, other than well.
@@ -102,7 +111,8 @@ pub async fn settle(
         Err(invalid) => return Ok(failed(Failed::Other(invalid.to_string()), None, before, Availability::Incomplete)),
     };
     let is_owned = is_owned(&identity, setting.spec.delete_option.as_ref(), &strategy);
-    let look = Look { setting, manifest, object, strategy, is_owned, before, was_applied };
+    let is_read = AtomicBool::new(false);
+    let look = Look { setting, manifest, object, strategy, is_owned, before, was_applied, is_read };
     for _ in 0..TRIES {
         let mut observed = None;
         match look.once(&mut observed).await {
@@ -122,11 +132,16 @@ pub async fn settle(
 
 fn faulty(fault: &Fault, before: Remembered) -> Outcome {
     let again = match fault {
-        Fault::UnknownKind(_) => Some(COMES),
+        Fault::UnknownKind(_) => Some(comes(before.failures)),
         Fault::Undiscovered(_) => Some(REFUSED.wait(before.failures)),
         _ => None,
     };
     failed(Failed::Other(fault.to_string()), again, before, Availability::Incomplete)
+}
+
+/// Until a definition is looked for again.
+fn comes(failures: u32) -> Duration {
+    failures.checked_sub(EAGER).map_or(COMES, |more| RARE.wait(more))
 }
 
 fn failed(why: Failed, again: Option<Duration>, before: Remembered, availability: Availability) -> Outcome {
@@ -144,12 +159,14 @@ impl Look<'_> {
 
     /// Looks at it, and does what is to be done. `found` is what is there in the end.
     async fn once(&self, found: &mut Option<Json>) -> Result<Remembered, Stop> {
+        self.is_read.store(false, Ordering::Relaxed);
         let (place, at) = (self.setting.place, self.at(&self.manifest.identity()));
         if let Some(executor) = self.setting.executor {
             let verdict = place.review(executor, self.manifest, self.is_owned, &self.strategy).await?;
             verdict.map_err(|why| Stop::Told(Failed::Other(why), Some(GRANTED)))?;
         }
         *found = place.member.get(at.get()).await?;
+        self.is_read.store(true, Ordering::Relaxed);
         if let Some(executor) = self.setting.executor {
             let verdict =
                 place.review_escalation(executor, self.manifest, self.object, found.as_ref(), &self.strategy).await?;
@@ -164,7 +181,7 @@ impl Look<'_> {
         if let Some(answer) = self.carry_out(action, &at).await? {
             *found = Some(answer);
         }
-        let mut remembered = Remembered { failures: 0, again: None, ..self.before };
+        let mut remembered = Remembered { failures: 0, again: None, said: None, ..self.before };
         if is_written && self.was_applied {
             remembered.contest.repaired(Instant::now());
         }
@@ -244,7 +261,7 @@ impl Look<'_> {
         }
         let again = if error.is_kind_missing() {
             self.setting.place.kinds.forget();
-            COMES
+            comes(self.before.failures)
         } else if error.is_forbidden() {
             GRANTED
         } else {
@@ -256,6 +273,7 @@ impl Look<'_> {
     fn outcome_failed(&self, why: Failed, again: Option<Duration>, observed: Option<Json>) -> Outcome {
         let availability = match (&observed, &why) {
             (Some(_), _) => Availability::Available,
+            (None, _) if self.is_read.load(Ordering::Relaxed) => Availability::NotFound,
             (None, Failed::Other(why) | Failed::IgnoreFields(why)) => Availability::Unknown(why.clone()),
         };
         let one = failed(why, again, self.before, availability);
@@ -265,7 +283,9 @@ impl Look<'_> {
     fn outcome(&self, result: Result<(), Failed>, observed: Option<Json>, remembered: Remembered) -> Outcome {
         let availability = if observed.is_some() { Availability::Available } else { Availability::NotFound };
         let is_contested = remembered.contest.is_contested(Instant::now());
-        let by = observed.as_ref().filter(|_| is_contested).and_then(other_manager).map(str::to_owned);
+        // Who deletes it each time leaves no name.
+        let by = || observed.as_ref().and_then(other_manager).unwrap_or("somebody").to_owned();
+        let by = is_contested.then(by);
         Outcome { result, availability, observed, is_owned: self.is_owned, remembered, contested_by: by }
     }
 }
@@ -292,5 +312,16 @@ impl AtOwned {
 impl From<MemberError> for Stop {
     fn from(error: MemberError) -> Self {
         Self::Member(error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_definition_that_does_not_come_is_looked_for_less_often() {
+        assert_eq!((comes(0), comes(EAGER - 1)), (COMES, COMES));
+        assert!(comes(EAGER + 10) >= Duration::from_mins(2));
     }
 }

@@ -46,6 +46,47 @@ impl Pace {
     }
 }
 
+/// Between the first passes over a work that follow each other.
+const COOL: Duration = Duration::from_millis(100);
+/// Between passes over a work whose objects change on and on.
+const HOT: Duration = Duration::from_secs(10);
+
+/// How long a work rests between two passes: its objects may change each second.
+#[derive(Debug, Default)]
+pub struct Heat {
+    last: Option<Instant>,
+    /// Passes that followed each other as soon as they might.
+    level: u32,
+    generation: i64,
+}
+
+// === impl Heat ===
+
+impl Heat {
+    /// How long a pass has to wait. One for another generation never does.
+    pub fn wait(&self, now: Instant, generation: i64) -> Option<Duration> {
+        let last = self.last.filter(|_| generation == self.generation)?;
+        (last + self.rest()).checked_duration_since(now).filter(|rest| !rest.is_zero())
+    }
+
+    /// A pass begins.
+    pub fn passed(&mut self, now: Instant, generation: i64) {
+        let since = self.last.map_or(Duration::MAX, |last| now.saturating_duration_since(last));
+        let is_hot = generation == self.generation && since < self.rest() * 2;
+        self.level = if is_hot { self.level.saturating_add(1) } else { self.level / 2 };
+        // Beyond that it would rest no longer.
+        self.level = self.level.min(7);
+        if generation != self.generation || since > HOT * 2 {
+            self.level = 0;
+        }
+        (self.last, self.generation) = (Some(now), generation);
+    }
+
+    fn rest(&self) -> Duration {
+        (COOL * 2_u32.pow(self.level)).min(HOT)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,5 +107,24 @@ mod tests {
         pace.rest();
         tokio::time::advance(Duration::from_mins(1)).await;
         assert_eq!(pace.wait(Instant::now()), Some(GATHERED), "a change after peace is told at once");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn passes_over_what_changes_on_and_on_become_rare_and_a_new_generation_is_never_late() {
+        let (mut heat, begin) = (Heat::default(), Instant::now());
+        let mut passes = 0_u32;
+        while begin.elapsed() < Duration::from_secs(100) {
+            if let Some(wait) = heat.wait(Instant::now(), 1) {
+                tokio::time::advance(wait).await;
+            } else {
+                heat.passed(Instant::now(), 1);
+                passes += 1;
+            }
+        }
+        assert!((10..=20).contains(&passes), "{passes}");
+        assert!(heat.wait(Instant::now(), 2).is_none());
+        tokio::time::advance(HOT * 3).await;
+        heat.passed(Instant::now(), 1);
+        assert_eq!(heat.wait(Instant::now(), 1), Some(COOL), "after peace it begins anew");
     }
 }

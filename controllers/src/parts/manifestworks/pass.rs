@@ -2,39 +2,43 @@
 //! written, on the member and on the hub.
 
 use std::collections::{HashMap, HashSet};
-use std::time::Duration;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::sync::Arc;
 
 use delivery::deletion::untracked;
 use delivery::executor::Executor;
 use delivery::identity::{Identity, Tracked};
-use delivery::manifests::{self, Manifest};
+use delivery::manifests::{self, Fault, Manifest};
 use delivery::ownership::Owner;
-use delivery::work::{Index, ManifestWorkSpec, ResourceMeta, was_applied};
+use delivery::rules::Evaluator;
+use delivery::work::{Availability, Failed, Index, ManifestWorkSpec, ResourceMeta, was_applied};
 use futures_util::{StreamExt as _, stream};
+use parking_lot::Mutex;
+use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::applied::{self, Held};
 use super::clusters::Mode;
 use super::discovery::Gvk;
+use super::ending::words;
 use super::failure::Failure;
+use super::member::MemberError;
 use super::memory::Memory;
-use super::object::{Outcome, Setting, settle};
+use super::object::{Outcome, Remembered, Setting, settle};
 use super::place::Place;
 use super::removal::Removed;
 use super::sights::Scope;
+use super::telling::{Asking, Said};
 use super::work::Work;
 use super::{Part, telling};
 use crate::events::Reason;
-
-/// Until what is being deleted is looked at again. Its end is seen, mostly.
-const GOING: Duration = Duration::from_secs(5);
 
 /// What a pass is for.
 pub struct Pass<'a> {
     pub part: &'a Part,
     pub place: &'a Place,
     pub work: &'a Work,
-    pub spec: &'a ManifestWorkSpec,
+    pub spec: &'a Arc<ManifestWorkSpec>,
     pub executor: Option<&'a Executor>,
     pub mode: Mode,
     /// Of the `AppliedManifestWork`.
@@ -47,7 +51,24 @@ pub struct Pass<'a> {
 struct Done<'m> {
     manifests: &'m [Manifest],
     /// By ordinal; none: it was not looked at.
-    outcomes: Vec<Option<Outcome>>,
+    outcomes: Vec<Option<Kept>>,
+}
+
+/// What is kept of an outcome until the end of a pass: not the object, which may be large.
+struct Kept {
+    result: Result<(), Failed>,
+    availability: Availability,
+    is_owned: bool,
+    uid: Option<String>,
+    version: Option<String>,
+    said: Option<Said>,
+}
+
+/// One look at one object.
+struct Looked {
+    kept: Kept,
+    remembered: Remembered,
+    contested_by: Option<String>,
 }
 
 // === impl Pass ===
@@ -57,22 +78,39 @@ impl Pass<'_> {
     pub async fn run(&self, memory: &mut Memory) -> Result<(), Failure> {
         let mut held = self.held(memory).await?;
         if held.applied.is_ending {
-            memory.applied = None;
-            return self.part.go_away(self.place, self.work, &held, None).await.map(|is_gone| {
-                memory.settled = None;
-                memory.removal = Some(Instant::now() + if is_gone { Duration::ZERO } else { GOING });
-            });
+            return self.go(memory, &held).await;
         }
         let manifests = self.manifests().await?;
         let owner = held.applied.owner();
-        let done = self.settle_all(&manifests, memory, &owner).await?;
+        let (done, failure) = self.settle_all(&manifests, memory, &owner).await;
+        if let Some(error) = failure {
+            // What was made is listed, should it be wanted no longer by the next pass.
+            let made = done.listed(held.tracked());
+            if let Err(error) = self.place.list(&mut held, made).await {
+                tracing::debug!(cluster = self.work.cluster(), work = self.work.name(), %error, "what was made is not listed");
+            }
+            return Err(error.into());
+        }
         let waiting = self.list(&done, &mut held, &owner).await?;
         self.see(&done, memory, &held, &waiting);
         memory.applied = Some(held);
-        memory.removal = (!waiting.is_empty()).then(|| Instant::now() + GOING);
-        memory.status = Some(self.status(done).await);
+        if waiting.is_empty() {
+            memory.clear_going();
+        }
+        memory.removal = (!waiting.is_empty()).then(|| Instant::now() + memory.goes(waiting.len()));
+        memory.status = Some(self.status(done));
         memory.settled = Some(self.work.generation);
         memory.owed.clear();
+        Ok(())
+    }
+
+    /// Somebody deleted the `AppliedManifestWork`: all goes, and comes again.
+    async fn go(&self, memory: &mut Memory, held: &Held) -> Result<(), Failure> {
+        (memory.applied, memory.settled) = (None, None);
+        let own = applied::identity(&self.name);
+        self.place.sights.looked(self.work.name(), &own, Some(held.applied.resource_version.clone()));
+        let left = self.part.go_away(self.place, self.work, held, None).await?;
+        memory.removal = Some(Instant::now() + memory.goes(left.map_or(0, |left| left.count)));
         Ok(())
     }
 
@@ -93,13 +131,13 @@ impl Pass<'_> {
         Ok(manifests::read(all, |group, version, kind| found.lookup(group, version, kind)))
     }
 
-    /// Looks at those whose turn it is, rank by rank.
+    /// Looks at those whose turn it is, rank by rank, until the member does not answer.
     async fn settle_all<'m>(
         &self,
         manifests: &'m [Manifest],
         memory: &mut Memory,
         owner: &Owner,
-    ) -> Result<Done<'m>, Failure> {
+    ) -> (Done<'m>, Option<MemberError>) {
         let setting = Setting {
             place: self.place,
             spec: self.spec,
@@ -109,51 +147,95 @@ impl Pass<'_> {
         };
         let index = Index::new(&self.work.status.resource_status.manifests);
         let mut done = Done { manifests, outcomes: manifests.iter().map(|_| None).collect() };
-        let due: HashSet<Identity> = memory.due(Instant::now()).cloned().collect();
+        let due: Vec<Identity> = memory.due(Instant::now()).cloned().collect();
+        // Until this pass has come to its end, which may be in the middle.
+        memory.owed.extend(due);
+        let evaluator = Arc::new(Mutex::new(Evaluator::default()));
         for (_, rank) in manifests::ranked(manifests) {
             let chosen = rank.into_iter().filter_map(|manifest| {
                 let (identity, known) = (manifest.identity(), index.find(&ResourceMeta::from(manifest)));
-                let is_due = self.is_whole || memory.owed.contains(&identity) || due.contains(&identity);
+                let is_due = self.is_whole || memory.owed.contains(&identity);
                 let was_applied = known.is_some_and(|known| was_applied(known, self.work.generation));
                 let before = memory.objects.get(&identity).copied().unwrap_or_default();
                 (is_due || known.is_none()).then_some((manifest, before, was_applied))
             });
+            let chosen: Vec<_> = chosen.collect();
+            memory.owed.extend(chosen.iter().map(|(manifest, ..)| manifest.identity()));
             let looks: Vec<_> = chosen
-                .map(|(manifest, before, was_applied)| async move {
-                    (manifest, settle(setting, manifest, before, was_applied).await)
+                .into_iter()
+                .map(|(manifest, before, was_applied)| {
+                    let evaluator = Arc::clone(&evaluator);
+                    async move { (manifest, self.look(setting, manifest, before, was_applied, evaluator).await) }
                 })
                 .collect();
             let answers: Vec<_> = stream::iter(looks).buffer_unordered(super::REQUESTS).collect().await;
             let mut failure = None;
             for (manifest, answer) in answers {
                 match answer {
-                    Ok(outcome) => self.keep(manifest, outcome, memory, &mut done),
+                    Ok(looked) => self.keep(manifest, looked, memory, &mut done),
                     Err(error) => failure = Some(error),
                 }
             }
-            if let Some(error) = failure {
-                return Err(error.into());
+            if failure.is_some() {
+                return (done, failure);
             }
         }
-        Ok(done)
+        (done, None)
     }
 
-    fn keep(&self, manifest: &Manifest, outcome: Outcome, memory: &mut Memory, done: &mut Done<'_>) {
+    /// Looks at one, and asks it at once what it says.
+    async fn look(
+        &self,
+        setting: Setting<'_>,
+        manifest: &Manifest,
+        before: Remembered,
+        was_applied: bool,
+        evaluator: Arc<Mutex<Evaluator>>,
+    ) -> Result<Looked, MemberError> {
         let identity = manifest.identity();
-        if let Err(why) = &outcome.result {
-            let (cluster, work) = (self.work.cluster(), self.work.name());
-            tracing::info!(cluster, work, object = ?identity, ?why, "an object is not applied");
+        if manifest.object.is_ok() {
+            self.place.sights.looking(self.work.name(), &identity);
         }
-        if let Some(by) = &outcome.contested_by {
+        let outcome = settle(setting, manifest, before, was_applied).await?;
+        let (uid, version) = (outcome.text("uid"), outcome.text("resourceVersion"));
+        let Outcome { result, availability, observed, is_owned, remembered, contested_by } = outcome;
+        let said = match observed {
+            Some(object) => {
+                let (spec, generation) = (Arc::clone(self.spec), self.work.generation);
+                self.part.said(Asking { spec, identity, object, generation, evaluator }).await
+            }
+            None => None,
+        };
+        let kept = Kept { result, availability, is_owned, uid, version, said };
+        Ok(Looked { kept, remembered, contested_by })
+    }
+
+    fn keep(&self, manifest: &Manifest, looked: Looked, memory: &mut Memory, done: &mut Done<'_>) {
+        let identity = manifest.identity();
+        let Looked { kept, mut remembered, contested_by } = looked;
+        if let Err(Failed::IgnoreFields(why) | Failed::Other(why)) = &kept.result {
+            let number = number(why);
+            if remembered.said != Some(number) {
+                let (cluster, work, object) = (self.work.cluster(), self.work.name(), words(&identity));
+                tracing::info!(cluster, work, object, "an object is not applied: {why}");
+            }
+            remembered.said = Some(number);
+        }
+        if let Some(by) = contested_by {
             let note = format!(
-                "{by} changes {} {}/{} of the cluster back each time: it is repaired each 5 minutes",
-                identity.resource, identity.namespace, identity.name
+                "{by} changes or deletes {} of cluster {} each time: it is repaired each 5 minutes. Stop that, or take \
+                 the object out of the work",
+                words(&identity),
+                self.work.cluster()
             );
             self.part.tell(self.work, Reason::ObjectContested, note);
         }
-        memory.objects.insert(identity, outcome.remembered);
+        // A duplicate is another manifest's object.
+        if !matches!(manifest.object, Err(Fault::Duplicate(_))) {
+            memory.objects.insert(identity, remembered);
+        }
         if let Some(place) = done.outcomes.get_mut(manifest.ordinal) {
-            *place = Some(outcome);
+            *place = Some(kept);
         }
     }
 
@@ -181,6 +263,11 @@ impl Pass<'_> {
             match self.place.remove(&one, owner, option, &self.part.metrics.delivery).await? {
                 Removed::Gone => {}
                 Removed::Waits(version) => waiting.push((one, version)),
+                Removed::Refused(why) => {
+                    let (cluster, object) = (self.work.cluster(), words(&one.identity));
+                    tracing::debug!(cluster, object, "an object cannot be taken away: {why}");
+                    waiting.push((one, None));
+                }
             }
         }
         now.extend(waiting.iter().map(|(one, _)| one.clone()));
@@ -201,7 +288,7 @@ impl Pass<'_> {
             if manifest.object.is_ok() {
                 scopes.insert(Scope::of(&identity, &manifest.version));
                 if let Some(outcome) = outcome {
-                    sights.looked(name, &identity, outcome.version());
+                    sights.looked(name, &identity, outcome.version.clone());
                 }
             }
             all.insert(identity);
@@ -217,12 +304,12 @@ impl Pass<'_> {
         memory.scopes = scopes;
     }
 
-    async fn status(&self, done: Done<'_>) -> delivery::work::ManifestWorkStatus {
-        let entry = |(manifest, outcome): (&Manifest, Option<Outcome>)| {
+    fn status(&self, done: Done<'_>) -> delivery::work::ManifestWorkStatus {
+        let entry = |(manifest, outcome): (&Manifest, Option<Kept>)| {
             let news = outcome.map(|outcome| telling::News {
                 result: outcome.result,
                 availability: outcome.availability,
-                observed: outcome.observed,
+                said: outcome.said,
             });
             telling::Entry::new(manifest, news)
         };
@@ -233,8 +320,14 @@ impl Pass<'_> {
             entries: done.manifests.iter().zip(done.outcomes).map(entry).collect(),
             is_of_set: self.work.labels.contains_key(delivery::work::replica_set::SET_LABEL),
         };
-        self.part.told(telling).await
+        telling.status(OffsetDateTime::now_utc())
     }
+}
+
+fn number(text: &str) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    text.hash(&mut hasher);
+    hasher.finish()
 }
 
 /// Group, version and kind of a manifest, if it says any.
@@ -262,6 +355,14 @@ impl Done<'_> {
         wanted.map(tracked).collect()
     }
 
+    /// What is listed where a pass did not come to its end: nothing is taken off.
+    fn listed(&self, before: &[Tracked]) -> Vec<Tracked> {
+        let mut listed = self.tracked(before);
+        let known: HashSet<Identity> = listed.iter().map(|one| one.identity.clone()).collect();
+        listed.extend(before.iter().filter(|one| !known.contains(&one.identity)).cloned());
+        listed
+    }
+
     /// What of that is tracked: what is owned and there, and, where that is not known, what was.
     fn tracked(&self, before: &[Tracked]) -> Vec<Tracked> {
         let wanted = self.manifests.iter().zip(&self.outcomes).filter(|(manifest, _)| manifest.object.is_ok());
@@ -270,7 +371,7 @@ impl Done<'_> {
             let identity = manifest.identity();
             let known = || before.get(&identity).map(|one| (*one).clone());
             let Some(outcome) = outcome else { return known() };
-            match (&outcome.result, outcome.is_owned, outcome.uid()) {
+            match (&outcome.result, outcome.is_owned, outcome.uid.clone()) {
                 (Ok(()), true, Some(uid)) => Some(Tracked { version: manifest.version.clone(), uid, identity }),
                 (Ok(()), false, _) => None,
                 _ => known(),
@@ -286,13 +387,5 @@ impl Outcome {
     fn text(&self, field: &str) -> Option<String> {
         let object = self.observed.as_ref()?;
         object.pointer("/metadata")?.get(field)?.as_str().map(str::to_owned)
-    }
-
-    fn uid(&self) -> Option<String> {
-        self.text("uid")
-    }
-
-    fn version(&self) -> Option<String> {
-        self.text("resourceVersion")
     }
 }

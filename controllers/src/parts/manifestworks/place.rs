@@ -21,6 +21,9 @@ const MOST: usize = 4;
 /// Between tries of a cluster that does not answer.
 const AWAY: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
 
+/// Between tries for which somebody's word is the reason.
+const BETWEEN_TRIES: Duration = Duration::from_secs(15);
+
 pub struct Place {
     pub member: Member,
     pub kinds: Kinds,
@@ -39,6 +42,10 @@ struct Away {
     failures: u32,
     /// When it is tried again.
     until: Option<Instant>,
+    /// Why it was away last.
+    cause: String,
+    /// When somebody said that it is worth a try.
+    tried: Option<Instant>,
 }
 
 /// Those that are delivered to. None is kept that is not.
@@ -90,13 +97,23 @@ impl Place {
         until.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero())
     }
 
-    /// It did not answer. Returns when it is tried again.
-    pub fn is_away(&self, at_least: Duration) -> Duration {
+    /// It did not answer. Returns when it is tried again, and whether the cause is news. Those that
+    /// were asked at the same time count once.
+    pub fn is_away(&self, at_least: Duration, cause: &str) -> (Duration, bool) {
         let mut away = self.away.lock();
+        let is_news = away.cause != cause;
+        if is_news {
+            cause.clone_into(&mut away.cause);
+        }
+        let now = Instant::now();
+        if let Some(rest) = away.until.and_then(|until| until.checked_duration_since(now)).filter(|one| !one.is_zero())
+        {
+            return (rest, is_news);
+        }
         let wait = AWAY.wait(away.failures).max(at_least.min(AWAY.longest));
         away.failures = away.failures.saturating_add(1);
-        away.until = Some(Instant::now() + wait);
-        wait
+        away.until = Some(now + wait);
+        (wait, is_news)
     }
 
     /// It answered. Returns whether that is news.
@@ -104,9 +121,23 @@ impl Place {
         std::mem::take(&mut *self.away.lock()).failures > 0
     }
 
-    /// It is worth a try: somebody says that it is healthy.
-    pub fn try_now(&self) {
-        self.away.lock().until = None;
+    /// It is worth a try: something is said of it. Returns whether it is tried: what is said each
+    /// second is no reason for a try each second.
+    pub fn try_now(&self) -> bool {
+        let (mut away, now) = (self.away.lock(), Instant::now());
+        if away.tried.is_some_and(|tried| now < tried + BETWEEN_TRIES) {
+            return false;
+        }
+        (away.until, away.tried) = (None, Some(now));
+        true
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        for _ in 0..self.waiting.get_mut().len() {
+            self.member.metrics.waits(false);
+        }
     }
 }
 
@@ -127,6 +158,11 @@ impl Places {
 
     /// The cluster is not delivered to: its watches end.
     pub fn forget(&self, cluster: &str) {
-        self.0.lock().remove(cluster);
+        if let Some(place) = self.0.lock().remove(cluster) {
+            place.member.close();
+        }
     }
 }
+
+#[cfg(test)]
+mod tests;

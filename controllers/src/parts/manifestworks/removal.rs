@@ -18,6 +18,8 @@ pub enum Removed {
     Gone,
     /// It stays tracked until it is gone; its version.
     Waits(Option<String>),
+    /// The same: the member refuses that it goes, and why.
+    Refused(String),
 }
 
 // === impl Place ===
@@ -36,11 +38,7 @@ impl Place {
         metrics: &Delivery,
     ) -> Result<Removed, MemberError> {
         match self.removed(tracked, owner, option, metrics).await {
-            Err(MemberError::Refused(failure)) => {
-                let (cluster, object) = (self.member.cluster.as_str(), &tracked.identity);
-                tracing::warn!(cluster, ?object, %failure, "an object cannot be taken away");
-                Ok(Removed::Waits(None))
-            }
+            Err(MemberError::Refused(failure)) => Ok(Removed::Refused(failure.to_string())),
             // One object may hang. Whether it is the member is soon found out.
             Err(MemberError::Late(_)) => self.member.is_there().await.map(|()| Removed::Waits(None)),
             removed => removed,

@@ -3,6 +3,7 @@
 
 mod follow;
 
+use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -19,6 +20,9 @@ use crate::wakes::Wakes;
 const MOST_WATCHES: usize = 64;
 /// Lists that are made of one member, beside its watches. What is beyond is read one by one.
 const MOST_LISTS: usize = 192;
+
+/// The version of what was not looked at yet. No server gives it.
+const UNREAD: &str = "";
 
 /// A `resourceVersion`; none: there is no such object.
 pub type Version = Option<String>;
@@ -42,7 +46,9 @@ struct Seen {
     /// By object, by work.
     objects: HashMap<Identity, HashMap<String, Version>>,
     /// By work.
-    changed: HashMap<String, HashSet<Identity>>,
+    by_work: HashMap<String, HashSet<Identity>>,
+    /// By work; in which version they were seen.
+    changed: HashMap<String, HashMap<Identity, Version>>,
     followed: HashMap<Scope, Followed>,
 }
 
@@ -86,23 +92,47 @@ impl Scope {
 impl Sights {
     /// The objects of a work that changed since it was asked last.
     pub fn take_changed(&self, work: &str) -> HashSet<Identity> {
-        self.0.lock().changed.remove(work).unwrap_or_default()
+        self.0.lock().changed.remove(work).unwrap_or_default().into_keys().collect()
     }
 
     /// An object was looked at for a work, in that version.
     pub fn looked(&self, work: &str, identity: &Identity, version: Version) {
         let mut seen = self.0.lock();
-        seen.objects.entry(identity.clone()).or_default().insert(work.to_owned(), version);
+        if let Some(changed) = seen.changed.get_mut(work)
+            && changed.get(identity).is_some_and(|known| *known == version)
+        {
+            changed.remove(identity);
+        }
+        seen.put(work, identity, version);
+    }
+
+    /// An object is about to be looked at for a work. Where it was not before, whatever is seen of
+    /// it meanwhile is a change.
+    pub fn looking(&self, work: &str, identity: &Identity) {
+        let mut seen = self.0.lock();
+        if !seen.objects.get(identity).is_some_and(|works| works.contains_key(work)) {
+            seen.put(work, identity, Some(UNREAD.to_owned()));
+        }
     }
 
     /// What a work has. What it had beside that is forgotten.
     pub fn retain(&self, work: &str, is_there: impl Fn(&Identity) -> bool) {
-        self.0.lock().objects.retain(|identity, works| {
-            if !is_there(identity) {
-                works.remove(work);
+        let mut seen = self.0.lock();
+        let Seen { objects, by_work, .. } = &mut *seen;
+        let Some(own) = by_work.get_mut(work) else { return };
+        own.retain(|identity| {
+            let is_there = is_there(identity);
+            if !is_there && let Entry::Occupied(mut works) = objects.entry(identity.clone()) {
+                works.get_mut().remove(work);
+                if works.get().is_empty() {
+                    works.remove();
+                }
             }
-            !works.is_empty()
+            is_there
         });
+        if own.is_empty() {
+            by_work.remove(work);
+        }
     }
 
     /// Follows these for a work, and nothing else.
@@ -159,13 +189,18 @@ impl Sights {
 // === impl Seen ===
 
 impl Seen {
+    fn put(&mut self, work: &str, identity: &Identity, version: Version) {
+        self.objects.entry(identity.clone()).or_default().insert(work.to_owned(), version);
+        self.by_work.entry(work.to_owned()).or_default().insert(identity.clone());
+    }
+
     /// An object is in that version now. Returns the works for which that is news.
     fn saw(&mut self, identity: &Identity, version: &Version) -> Vec<String> {
         let Some(works) = self.objects.get(identity) else { return Vec::new() };
         let news: Vec<String> =
             works.iter().filter(|(_, known)| *known != version).map(|(work, _)| work.clone()).collect();
         for work in &news {
-            self.changed.entry(work.clone()).or_default().insert(identity.clone());
+            self.changed.entry(work.clone()).or_default().insert(identity.clone(), version.clone());
         }
         news
     }
@@ -213,6 +248,21 @@ mod tests {
         assert!(saw("b", Some("6")).is_empty(), "not of it any more");
         sights.forget("w");
         assert_eq!(saw("a", None), ["v"]);
+    }
+
+    #[test]
+    fn what_changes_while_it_is_looked_at_for_the_first_time_is_news() {
+        let sights = Sights::default();
+        let saw = |version: &str| sights.0.lock().saw(&identity("a"), &Some(version.to_owned()));
+        sights.looking("w", &identity("a"));
+        assert_eq!(saw("2"), ["w"]);
+        sights.looked("w", &identity("a"), Some("1".into()));
+        assert_eq!(sights.take_changed("w"), HashSet::from([identity("a")]));
+        sights.forget("w");
+        sights.looking("w", &identity("a"));
+        assert_eq!(saw("2"), ["w"]);
+        sights.looked("w", &identity("a"), Some("2".into()));
+        assert!(sights.take_changed("w").is_empty(), "it was seen as it was looked at");
     }
 
     #[test]

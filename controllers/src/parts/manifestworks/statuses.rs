@@ -94,7 +94,8 @@ impl Part {
     /// Puts our finalizer on, or takes it off.
     pub(super) async fn hold(&self, work: &mut Work, memory: &mut Memory, is_held: bool) -> Result<(), Failure> {
         let written = self.hub.merge(&self.works(work), work.name(), &work.hold(is_held)).await;
-        let Some(written) = found(written)? else { return Ok(()) };
+        // Nothing is applied without it. One that is gone needs none.
+        let Some(written) = found(written)? else { return if is_held { Err(Failure::Gone) } else { Ok(()) } };
         work.version = written.metadata.resource_version.unwrap_or_default();
         work.finalizers = written.metadata.finalizers.unwrap_or_default();
         memory.wrote(work);
@@ -105,14 +106,12 @@ impl Part {
         Api::namespaced_with(self.hub.client.clone(), work.cluster(), &kinds::works())
     }
 
-    /// What is told, worked out. Rules may take a second.
-    pub(super) async fn told(&self, telling: telling::Telling) -> ManifestWorkStatus {
-        let now = OffsetDateTime::now_utc();
-        if !telling.is_costly() {
-            return telling.status(now);
+    /// What an object says. Rules may take a second. None: that could not be worked out.
+    pub(super) async fn said(&self, asking: telling::Asking) -> Option<telling::Said> {
+        if !asking.is_costly() {
+            return Some(asking.said());
         }
-        let before = telling.before.clone();
         let _turn = self.costly.acquire().await;
-        tokio::task::spawn_blocking(move || telling.status(now)).await.unwrap_or(before)
+        tokio::task::spawn_blocking(move || asking.said()).await.ok()
     }
 }

@@ -1,15 +1,18 @@
 //! What is told of a work, from what became of its objects.
 
-use delivery::condition;
+use std::sync::Arc;
+
+use delivery::condition::{self, Condition};
 use delivery::feedback;
 use delivery::identity::Identity;
 use delivery::manifests::Manifest;
 use delivery::rules::{self, Evaluator};
 use delivery::work::{
-    Availability, ConditionRule, Failed, FeedbackRule, Index, ManifestCondition, ManifestConfig, ManifestWorkStatus,
-    ResourceMeta, Room, aggregate, all_applied, applied, available, default_progressing, has_progressing_rule, merged,
-    options, prune,
+    Availability, ConditionRule, Failed, FeedbackRule, Index, ManifestCondition, ManifestConfig, ManifestWorkSpec,
+    ManifestWorkStatus, ResourceMeta, Room, aggregate, all_applied, applied, available, default_progressing,
+    has_progressing_rule, merged, options, prune,
 };
+use parking_lot::Mutex;
 use serde_json::Value as Json;
 use time::OffsetDateTime;
 
@@ -18,7 +21,45 @@ use time::OffsetDateTime;
 pub struct News {
     pub result: Result<(), Failed>,
     pub availability: Availability,
-    pub observed: Option<Json>,
+    /// None: it is not there, or what it says could not be worked out.
+    pub said: Option<Said>,
+}
+
+/// What an object says, by the rules of its work.
+#[derive(Debug, Default)]
+pub struct Said {
+    /// None: there are no rules for it.
+    feedback: Option<feedback::Feedback>,
+    conditions: Vec<Condition>,
+}
+
+/// An object that is asked what it says.
+pub struct Asking {
+    pub spec: Arc<ManifestWorkSpec>,
+    pub identity: Identity,
+    pub object: Json,
+    pub generation: i64,
+    /// That of the pass: what all rules of a work may take is bounded.
+    pub evaluator: Arc<Mutex<Evaluator>>,
+}
+
+// === impl Asking ===
+
+impl Asking {
+    /// Whether that takes a while: rules may count to millions.
+    pub fn is_costly(&self) -> bool {
+        let chosen = options(&self.identity, &self.spec.manifest_configs);
+        !chosen.condition_rules.is_empty() || !chosen.feedback_rules.is_empty()
+    }
+
+    pub fn said(&self) -> Said {
+        let chosen = options(&self.identity, &self.spec.manifest_configs);
+        let asked: Vec<feedback::Rule> = chosen.feedback_rules.iter().filter_map(FeedbackRule::rule).collect();
+        let feedback = (!asked.is_empty()).then(|| feedback::read(&self.object, &asked, None));
+        let asked: Vec<rules::Rule> = chosen.condition_rules.iter().map(ConditionRule::rule).collect();
+        let conditions = self.evaluator.lock().evaluate(&self.object, &asked, self.generation);
+        Said { feedback, conditions }
+    }
 }
 
 /// A manifest, and what is new of it.
@@ -50,20 +91,15 @@ impl Entry {
 // === impl Telling ===
 
 impl Telling {
-    /// Whether that takes a while: rules may count to millions.
-    pub fn is_costly(&self) -> bool {
-        self.configs.iter().any(|config| !config.condition_rules.is_empty() || !config.feedback_rules.is_empty())
-    }
-
     /// The status.
     pub fn status(mut self, now: OffsetDateTime) -> ManifestWorkStatus {
-        let (mut evaluator, mut room) = (Evaluator::default(), Room::default());
+        let mut room = Room::default();
         let entries = std::mem::take(&mut self.entries);
         let identities: Vec<Identity> = entries.iter().map(|entry| entry.identity.clone()).collect();
         let before = std::mem::take(&mut self.before);
         let index = Index::new(&before.resource_status.manifests);
         let mut manifests: Vec<ManifestCondition> =
-            entries.into_iter().map(|entry| self.manifest(&index, entry, &mut evaluator, now)).collect();
+            entries.into_iter().map(|entry| self.manifest(&index, entry, now)).collect();
         for manifest in &mut manifests {
             room.fit(manifest, now);
         }
@@ -81,13 +117,7 @@ impl Telling {
         status
     }
 
-    fn manifest(
-        &self,
-        index: &Index<'_>,
-        entry: Entry,
-        evaluator: &mut Evaluator,
-        now: OffsetDateTime,
-    ) -> ManifestCondition {
+    fn manifest(&self, index: &Index<'_>, entry: Entry, now: OffsetDateTime) -> ManifestCondition {
         let known = index.find(&entry.meta);
         let Some(news) = entry.news else {
             let known = known.cloned().unwrap_or_default();
@@ -99,28 +129,13 @@ impl Telling {
         let Some(mut manifest) = merged(&known, vec![new], now).pop() else { return ManifestCondition::default() };
         condition::set(&mut manifest.conditions, available(&news.availability), now);
         // What is not there says nothing, and what it said stays, as upstream has it.
-        if let Some(object) = &news.observed {
-            self.tell_of(object, &entry.identity, &mut manifest, evaluator, now);
+        if let Some(said) = news.said {
+            delivery::work::feedback(&mut manifest, said.feedback, now);
+            for one in said.conditions {
+                condition::set(&mut manifest.conditions, one, now);
+            }
         }
         prune(&mut manifest.conditions, self.generation);
         manifest
-    }
-
-    fn tell_of(
-        &self,
-        object: &Json,
-        identity: &Identity,
-        manifest: &mut ManifestCondition,
-        evaluator: &mut Evaluator,
-        now: OffsetDateTime,
-    ) {
-        let chosen = options(identity, &self.configs);
-        let asked: Vec<feedback::Rule> = chosen.feedback_rules.iter().filter_map(FeedbackRule::rule).collect();
-        let found = (!asked.is_empty()).then(|| feedback::read(object, &asked, None));
-        delivery::work::feedback(manifest, found, now);
-        let asked: Vec<rules::Rule> = chosen.condition_rules.iter().map(ConditionRule::rule).collect();
-        for one in evaluator.evaluate(object, &asked, self.generation) {
-            condition::set(&mut manifest.conditions, one, now);
-        }
     }
 }

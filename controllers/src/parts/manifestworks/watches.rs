@@ -105,8 +105,8 @@ fn put(part: &Part, cluster: &Meta) {
     if mode.is_some()
         && let Some(place) = part.places.known(&name)
         && place.rest().is_some()
+        && place.try_now()
     {
-        place.try_now();
         part.wake_in(&name);
     }
 }

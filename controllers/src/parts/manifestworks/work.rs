@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use delivery::work::{ManifestWorkSpec, ManifestWorkStatus};
+use delivery::work::{DeleteOption, ManifestWorkSpec, ManifestWorkStatus};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
+use serde::Deserialize as _;
 use serde_json::{Map, Value as Json, json};
 
 use crate::wakes::Key;
@@ -24,6 +25,8 @@ pub struct Work {
     pub labels: Map<String, Json>,
     /// Or why it cannot be read.
     pub spec: Result<Arc<ManifestWorkSpec>, String>,
+    /// What becomes of its objects in the end, also where the rest of the spec cannot be read.
+    pub delete_option: Result<Option<DeleteOption>, String>,
     pub status: ManifestWorkStatus,
 }
 
@@ -43,6 +46,11 @@ impl Work {
             finalizers: object.finalizers().to_vec(),
             labels: labels.collect(),
             spec: serde_json::from_value(part("spec")).map(Arc::new).map_err(|error| error.to_string()),
+            delete_option: object
+                .data
+                .pointer("/spec/deleteOption")
+                .map_or(Ok(None), Option::<DeleteOption>::deserialize)
+                .map_err(|error| error.to_string()),
             // What cannot be read is told anew.
             status: serde_json::from_value(part("status")).unwrap_or_default(),
         }
@@ -91,6 +99,15 @@ mod tests {
         .unwrap();
         let work = Work::read(&object);
         assert!(!work.is_held() && work.spec.is_err() && work.status == ManifestWorkStatus::default());
+        assert_eq!(work.delete_option, Ok(None));
+        let of = |option: Json| {
+            let mut object = object.clone();
+            object.data["spec"]["deleteOption"] = option;
+            Work::read(&object).delete_option
+        };
+        let orphan = of(json!({"propagationPolicy": "Orphan"})).unwrap().unwrap();
+        assert_eq!(orphan.propagation_policy, "Orphan", "though the workload cannot be read");
+        assert!(of(json!({"propagationPolicy": 3})).is_err());
         assert_eq!(work.hold(true)["metadata"]["finalizers"], json!(["other", FINALIZER]));
         assert_eq!(work.hold(false)["metadata"], json!({"uid": "u", "resourceVersion": "7", "finalizers": ["other"]}));
     }

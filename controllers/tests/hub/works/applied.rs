@@ -44,8 +44,6 @@ pub fn everything(testbed: &Testbed) -> Result<()> {
     let kinds = |ordinal: usize| &work["status"]["resourceStatus"]["manifests"][ordinal]["resourceMeta"];
     ensure!(kinds(0)["resource"] == "everythings" && kinds(5)["kind"] == "Namespace", "{}", work["status"]);
     listed(&place, own)?;
-    // What is scaled by somebody else is told within a moment, without any look at all.
-    place.member(&format!("patch pod -n {own} -l none --ignore-not-found")).ok();
     place.end(&["all"])
 }
 

@@ -23,7 +23,13 @@ pub fn deleted(testbed: &Testbed) -> Result<()> {
     for name in ["a", "b"] {
         wait::until_true("the end of its objects", SOON, || Ok(place.object("configmap", name)?.is_null()))?;
     }
-    place.wait("gone", "Deleting", "True/WorkDeleting").ok();
+    wait::until("what is left to be told", SOON, || {
+        let work = place.read("gone")?;
+        let deleting = condition(&work["status"]["conditions"], "Deleting").clone();
+        let left = format!("1 objects are not gone yet, configmaps {cluster}/held first");
+        ensure!(deleting["message"].as_str().is_some_and(|told| told.ends_with(&left)), "{deleting}");
+        Ok(())
+    })?;
     let left = place.applied("gone")?;
     ensure!(!left["metadata"]["deletionTimestamp"].is_null(), "{left}");
     ensure!(!place.read("gone")?.is_null(), "one of its objects is still there");

@@ -53,7 +53,8 @@ pub fn reviewed(testbed: &Testbed) -> Result<()> {
     // Granted later, it is applied by itself.
     grant(testbed, cluster, "later", &json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}]))?;
     wait::until_true("what was refused", AGAIN, || Ok(!place.object("secret", "s")?.is_null()))?;
-    place.wait_applied("limited").ok();
+    wait::until_true("what was an escalation", AGAIN, || Ok(!place.object("role", "more")?.is_null()))?;
+    place.wait_applied("limited")?;
     place.end(&["limited", "reading"])
 }
 

@@ -15,7 +15,7 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
 use net::backoff::Backoff;
 use parking_lot::Mutex;
-use tokio::time::sleep;
+use tokio::time::{Instant, sleep};
 
 use super::{Scope, Seen, Version, Way};
 use crate::parts::hub;
@@ -30,6 +30,8 @@ const MOST: usize = 16 << 20;
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);
 /// Between tries of a watch that breaks.
 const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
+/// A watch that lasts for so long works: lists that never lead to one would go on and on.
+const LIVES: Duration = Duration::from_secs(30);
 /// Of the time between lists, left to chance.
 const CHANCE: f64 = 0.25;
 
@@ -42,6 +44,15 @@ pub struct Follow {
     /// Whether nothing is missed.
     pub is_seeing: Arc<AtomicBool>,
     pub sights: Weak<Mutex<Seen>>,
+}
+
+/// How a watch broke.
+enum Broke {
+    /// It had lived for a while.
+    Late,
+    Early,
+    /// It may be listed, and not watched.
+    Refused,
 }
 
 /// Never ends by itself.
@@ -65,8 +76,10 @@ impl Follow {
     async fn watch(&self, api: Api<Meta>) {
         let mut failures = 0;
         loop {
-            if self.watch_once(api.clone()).await {
-                failures = 0;
+            match self.watch_once(api.clone()).await {
+                Broke::Refused => return self.list(api).await,
+                Broke::Late => failures = 0,
+                Broke::Early => {}
             }
             self.blinded(failures);
             sleep(BACKOFF.wait(failures)).await;
@@ -74,28 +87,31 @@ impl Follow {
         }
     }
 
-    /// Until it breaks. Returns whether it was listed.
-    async fn watch_once(&self, api: Api<Meta>) -> bool {
+    /// Until it breaks.
+    async fn watch_once(&self, api: Api<Meta>) -> Broke {
         let config = watcher::Config::default().page_size(PAGE);
         let mut events = pin!(watcher::watcher(api, config));
-        let (mut listing, mut is_listed) = (HashMap::new(), false);
+        let (mut listing, mut listed) = (HashMap::new(), None);
         while let Some(event) = events.next().await {
             match event {
                 Ok(Event::Init) => listing.clear(),
                 Ok(Event::InitApply(object)) => self.put(&mut listing, &object),
                 Ok(Event::InitDone) => {
                     self.listed(&std::mem::take(&mut listing));
-                    is_listed = true;
+                    listed = Some(Instant::now());
                 }
                 Ok(Event::Apply(object)) => self.saw(&object, &object.resource_version()),
                 Ok(Event::Delete(object)) => self.saw(&object, &None),
                 Err(error) => {
                     self.log(&error);
+                    if is_refused(&error) {
+                        return Broke::Refused;
+                    }
                     break;
                 }
             }
         }
-        is_listed
+        if listed.is_some_and(|listed| listed.elapsed() >= LIVES) { Broke::Late } else { Broke::Early }
     }
 
     /// What changes in between is missed until the next list.
@@ -138,8 +154,8 @@ impl Follow {
 
     /// Changes may be missed. If that lasts, works have to look by themselves.
     fn blinded(&self, failures: u32) {
-        self.is_seeing.store(false, Ordering::Relaxed);
-        if failures == 1 {
+        let was_seeing = self.is_seeing.swap(false, Ordering::Relaxed);
+        if failures == 1 || (was_seeing && failures > 1) {
             let works = self.sights.upgrade().map(|sights| sights.lock().works(&self.scope));
             self.wake(works.unwrap_or_default());
         }
@@ -185,4 +201,9 @@ impl Follow {
             namespace: self.scope.namespace.clone(),
         }
     }
+}
+
+/// Whether who may list may not watch, or nobody can.
+fn is_refused(error: &watcher::Error) -> bool {
+    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if matches!(status.code, 403 | 405))
 }
