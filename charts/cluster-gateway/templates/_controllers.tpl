@@ -178,7 +178,7 @@ owner.
 {{/* Whether works are guarded by an admission policy: where they are delivered, and where somebody asks for it. */}}
 {{- define "cluster-gateway.controllers.admitsWorks" -}}
 {{- $parts := .Values.controllers.parts -}}
-{{- $delivers := or (get $parts "manifestWorks") (get $parts "replicaSets") -}}
+{{- $delivers := or (get $parts "manifestworks") (get $parts "replicaSets") -}}
 {{- if and .Values.controllers.enabled (or $delivers .Values.controllers.workAdmission) -}}true{{- end -}}
 {{- end }}
 
