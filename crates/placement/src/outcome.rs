@@ -79,8 +79,8 @@ impl<'a> Outcome<'a> {
         self.candidates.iter().filter(|candidate| candidate.filtered_by.is_none())
     }
 
-    /// When the first score ends that counts, of clusters that passed all filters: upstream looks at
-    /// it again only when something else changes.
+    /// When the first score ends that counts, of clusters that passed all filters: upstream looks
+    /// at it again only when something else changes.
     pub fn first_expiry(&self, input: &Input<'_>) -> Option<OffsetDateTime> {
         let scores = input.placement.score_resources().filter_map(|resource| input.scores.of(resource));
         let ends = scores.flat_map(|scores| {

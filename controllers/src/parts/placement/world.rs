@@ -209,7 +209,7 @@ impl World {
 
     fn put_binding(&mut self, object: Value) -> Woken {
         let binding = ManagedClusterSetBinding::from(object);
-        self.hold.is_back(Of::Binding, &binding.namespace, &binding.name);
+        self.hold.came_back(Of::Binding, &binding.namespace, &binding.name);
         let (namespace, set) = (binding.namespace.clone(), binding.name.clone());
         self.bound.entry(set.clone()).or_default().insert(namespace.clone());
         let before = self.bindings.entry(namespace.clone()).or_default().insert(set.clone(), binding);

@@ -1,8 +1,8 @@
 //! While many went at once, decisions keep the clusters that left with them.
 //!
 //! A cluster left by a removal if its object is gone or on its way out, or if it would still be
-//! chosen from were the set or the binding there that went. Whatever else takes a cluster away, as a
-//! taint or an edit of the Placement does, is no removal.
+//! chosen from were the set or the binding there that went. Whatever else takes a cluster away, as
+//! a taint or an edit of the Placement does, is no removal.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -41,15 +41,15 @@ impl Hold {
     }
 
     /// It is there, again perhaps.
-    pub fn is_back(&mut self, of: Of, namespace: &str, name: &str) {
+    pub fn came_back(&mut self, of: Of, namespace: &str, name: &str) {
         match of {
             Of::Set => {
-                self.sets.is_back(name);
+                self.sets.came_back(name);
                 self.gone_sets.remove(name);
             }
             Of::Binding => {
                 if let Some(removals) = self.bindings.get_mut(namespace) {
-                    removals.is_back(name);
+                    removals.came_back(name);
                 }
             }
             _ => {}
@@ -83,8 +83,8 @@ impl World {
         self.hold.until.max(self.hold.until_in.get(namespace).copied()).filter(|end| now < *end)
     }
 
-    /// Clusters that decisions name and that are not there, or on their way out, count as if they went now: whoever led
-    /// before may have seen them go. All kinds were listed.
+    /// Clusters that decisions name and that are not there, or on their way out, count as if they
+    /// went now: whoever led before may have seen them go. All kinds were listed.
     pub fn count_missing(&mut self, now: OffsetDateTime) {
         let is_missing = |name: &str| self.clusters.get(name).is_none_or(|cluster| cluster.is_deleting);
         let uses = self.decisions.all_uses().map(|(name, _)| name);

@@ -62,7 +62,7 @@ impl World {
         let set = Arc::new(ManagedClusterSet::from(object.clone()));
         let selector = object["spec"]["clusterSelector"].clone();
         let name = set.name.clone();
-        self.hold.is_back(Of::Set, "", &name);
+        self.hold.came_back(Of::Set, "", &name);
         let before = self.sets.insert(name.clone(), Set { set, selector });
         let after = self.sets.get(&name);
         match (before, after) {

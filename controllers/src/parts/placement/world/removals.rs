@@ -1,5 +1,6 @@
 //! Which objects of a kind went lately, of those whose end takes a decided cluster away: many at
-//! once are rather a mistake than a wish, and the workloads on their clusters need not go with them.
+//! once are rather a mistake than a wish, and the workloads on their clusters need not go with
+//! them.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -49,7 +50,7 @@ impl Removals {
     }
 
     /// It is there again.
-    pub fn is_back(&mut self, name: &str) {
+    pub fn came_back(&mut self, name: &str) {
         self.gone.remove(name);
     }
 
