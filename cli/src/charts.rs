@@ -53,6 +53,7 @@ pub const GATEWAY: Chart = chart!(
     "templates/horizontalpodautoscaler.yaml",
     "templates/kinds-clusters.yaml",
     "templates/kinds-placement.yaml",
+    "templates/kinds-record.yaml",
     "templates/kinds-works.yaml",
     "templates/namespace.yaml",
     "templates/networkpolicy.yaml",

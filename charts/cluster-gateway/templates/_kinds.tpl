@@ -4,16 +4,32 @@ of its API, so that a document is taken, filled in and refused as with its own d
 */}}
 
 {{/*
-Whether the release brings a kind, by its name: where there is none, and where this release brought it. Without a hub
-to ask (`helm template`), there is none.
+Whether the release brings a kind, by its name: where there is none, and where this release brought it and nobody else
+has written what it says since. Without a hub to ask (`helm template`), it brings none unless the value says so.
 */}}
 {{- define "cluster-gateway.kinds.brings" -}}
-{{- $there := lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" .kind -}}
-{{- $annotations := (dig "metadata" "annotations" dict (default dict $there)) | default dict -}}
+{{- if eq (toString .root.Values.controllers.crds) "always" -}}true
+{{- else if lookup "v1" "Namespace" "" "kube-system" -}}
+{{- $there := (lookup "apiextensions.k8s.io/v1" "CustomResourceDefinition" "" .kind) | default dict -}}
+{{- $annotations := (dig "metadata" "annotations" dict $there) | default dict -}}
+{{- $release := .root.Release -}}
 {{- $name := get $annotations "meta.helm.sh/release-name" -}}
-{{- $namespace := get $annotations "meta.helm.sh/release-namespace" -}}
-{{- if or (not $there) (and (eq $name .release.Name) (eq $namespace .release.Namespace)) -}}true{{- end -}}
+{{- $isOurs := and (eq $name $release.Name) (eq (get $annotations "meta.helm.sh/release-namespace") $release.Namespace) -}}
+{{- $isOurs = or $isOurs (include "cluster-gateway.kinds.brought" .) -}}
+{{- range $entry := dig "metadata" "managedFields" list $there -}}
+{{- if and (dig "fieldsV1" "f:spec" dict $entry) (ne $entry.manager "helm") -}}{{- $isOurs = false -}}{{- end -}}
+{{- end -}}
+{{- if or (not $there) $isOurs -}}true{{- end -}}
+{{- end -}}
 {{- end }}
+
+{{/* Whether the release had it before this upgrade, whatever was made of it since: helm would delete what is left out. */}}
+{{- define "cluster-gateway.kinds.brought" -}}
+{{- $record := lookup "v1" "ConfigMap" .root.Release.Namespace (include "cluster-gateway.kinds.record" .root) -}}
+{{- if hasKey ((dig "data" dict ($record | default dict)) | default dict) .kind -}}true{{- end -}}
+{{- end }}
+
+{{- define "cluster-gateway.kinds.record" -}}{{ include "cluster-gateway.controllers.name" . }}-kinds{{- end }}
 
 {{/* Whether a part is on that needs them. */}}
 {{- define "cluster-gateway.kinds.needed" -}}

@@ -100,6 +100,12 @@ impl Explain {
         } else {
             output::print(&text(document))?;
         }
+        if not_in_sets(document) {
+            output::say(
+                "decisions have clusters that are in none of its sets: they go with the scheduler's next run, or at \
+                 the end of the hold that the Event RemovalHeld tells of",
+            );
+        }
         if document["isAtRest"] == true {
             output::say("it is not scheduled: it is being deleted, or an annotation switches its scheduling off");
         }
@@ -116,7 +122,7 @@ impl World {
             all(session, "v1beta2", "ManagedClusterSetBinding", &placement.namespace),
             all(session, "v1", "ManagedCluster", ""),
             decisions(session, placement),
-            scores(session),
+            scores(session, placement),
         )?;
         Ok(Self {
             sets: sets.into_iter().map(ManagedClusterSet::from).collect(),
@@ -152,11 +158,18 @@ async fn decisions(session: &Session, placement: &Prepared) -> Result<Vec<Value>
     }
 }
 
-/// A hub may lack the kind.
-async fn scores(session: &Session) -> Result<Vec<Value>> {
+/// They are asked for only by who sees them. A hub may lack the kind.
+async fn scores(session: &Session, placement: &Prepared) -> Result<Vec<Value>> {
+    if !placement.has_expressions() && placement.score_resources().next().is_none() {
+        return Ok(Vec::new());
+    }
     let listed = list(session, "v1alpha1", "AddOnPlacementScore", "").await;
     match listed {
         Err(failure) if failure.kind == Kind::Plain(404) => Ok(Vec::new()),
+        Err(failure) if failure.kind == Kind::Answered(403) => {
+            output::say("you may not list addonplacementscores: this is computed as if there were none");
+            Ok(Vec::new())
+        }
         answer => answer.map_err(|failure| unlisted(failure, "AddOnPlacementScore")),
     }
 }
@@ -220,6 +233,11 @@ fn no_kind(kind: &str) -> Trouble {
     Trouble::failed(what, remedy)
 }
 
+fn not_in_sets(document: &Value) -> bool {
+    let mut candidates = document["candidates"].as_array().into_iter().flatten();
+    candidates.any(|candidate| candidate["filteredBy"] == "NotInSets")
+}
+
 /// Conditions, then a line for each candidate.
 fn text(document: &Value) -> String {
     let mut lines = String::new();
@@ -232,6 +250,9 @@ fn text(document: &Value) -> String {
         lines.extend(["warning: ", &*text_table::tame(warning), "\n"]);
     }
     let rows: Vec<Vec<String>> = document["candidates"].as_array().into_iter().flatten().map(row).collect();
+    if document["isEvaluated"] == false {
+        lines.push_str("not evaluated: its decisions stay as they are\n");
+    }
     if !rows.is_empty() {
         lines.push('\n');
         lines.push_str(&text_table::lay_out(&HEADS, &rows));
@@ -241,19 +262,25 @@ fn text(document: &Value) -> String {
 
 const HEADS: [&str; 6] = ["CLUSTER", "CHOSEN", "DECIDED", "FILTERED BY", "TOTAL", "SCORE X WEIGHT"];
 
+/// Of one that was not evaluated, nothing is known but what is decided.
 fn row(candidate: &Value) -> Vec<String> {
-    let is = |field: &str| if candidate[field] == true { "yes" } else { "no" }.to_owned();
+    let is = |field: &str| match candidate[field].as_bool() {
+        Some(true) => "yes".to_owned(),
+        Some(false) => "no".to_owned(),
+        None => "-".to_owned(),
+    };
     let filter = candidate["filteredBy"].as_str();
     let scores = candidate["scores"].as_array().into_iter().flatten().map(|score| {
         let name = score["prioritizer"].as_str().unwrap_or_default();
         format!("{name}={}x{}", score["score"], score["weight"])
     });
+    let is_scored = filter.is_none() && candidate["total"].is_number();
     vec![
         text_table::tame(candidate["cluster"].as_str().unwrap_or_default()),
         is("isChosen"),
         is("isDecided"),
         filter.unwrap_or("-").to_owned(),
-        if filter.is_some() { "-".to_owned() } else { candidate["total"].to_string() },
+        if is_scored { candidate["total"].to_string() } else { "-".to_owned() },
         text_table::tame(&scores.collect::<Vec<_>>().join(" ")),
     ]
 }

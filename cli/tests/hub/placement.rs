@@ -61,6 +61,8 @@ fn objects() -> Vec<Value> {
         tainted,
         cluster("cli-tokyo", "asia"),
         json!({"apiVersion": format!("{GROUP}/v1beta1"), "kind": "Placement", "metadata": own("web"), "spec": spec}),
+        json!({"apiVersion": format!("{GROUP}/v1beta1"), "kind": "Placement", "metadata": own("wrong"),
+            "spec": {"tolerations": [{"operator": "Equal", "value": "x"}]}}),
         json!({"apiVersion": format!("{GROUP}/v1beta1"), "kind": "Placement", "metadata": own(&"long".repeat(16)), "spec": {}}),
     ]
 }
@@ -75,6 +77,9 @@ fn mistakes(program: &Kubectl) -> Result<()> {
     ensure!(told.contains(r#""other" not found"#) && told.contains("remedy: `kubectl get placements -A`"), "{told}");
     let told = ended(program, &format!("placement explain cli-placing/{}", "long".repeat(16)), 0)?.stdout;
     ensure!(told.contains("PlacementMisconfigured=True Misconfigured: :metadata.name has more than 63"), "{told}");
+    let told = ended(program, "placement explain cli-placing/wrong", 0)?.stdout;
+    ensure!(told.contains("not evaluated") && !told.contains("PlacementSatisfied"), "{told}");
+    ensure!(told.lines().any(|line| line.split_whitespace().eq(["cli-berlin", "-", "no", "-", "-"])), "{told}");
     Ok(())
 }
 
@@ -100,9 +105,14 @@ fn chosen(testbed: &Testbed, program: &Kubectl, kubectl: &Kubectl) -> Result<()>
     let decision = json!({"apiVersion": format!("{GROUP}/v1beta1"), "kind": "PlacementDecision",
         "metadata": {"name": "web-decision-1", "namespace": "cli-placing", "labels": {format!("{GROUP}/placement"): "web"}}});
     testbed.hub.apply(&[decision])?;
-    let status = json!({"status": {"decisions": [{"clusterName": "cli-munich", "reason": ""}]}}).to_string();
+    let status = json!({"status": {"decisions": [
+        {"clusterName": "cli-munich", "reason": ""}, {"clusterName": "cli-gone", "reason": ""}]}})
+    .to_string();
     let words = ["patch", "placementdecision", "web-decision-1", "-n", "cli-placing", "--subresource=status"];
     kubectl.args(words.into_iter().chain(["--type=merge", "-p", &status])).run()?.success()?;
+    ensure!(line(program, "cli-gone")? == "cli-gone no yes NotInSets -");
+    let told = ended(program, "placement explain cli-placing/web", 0)?.stderr;
+    ensure!(told.contains("in none of its sets") && told.contains("RemovalHeld"), "{told}");
     ensure!(line(program, "cli-munich")? == "cli-munich yes yes - 200 Balance=100x1 Steady=100x1");
     let told = ended(program, "placement explain cli-placing/web -o json", 0)?.stdout;
     let document: Value = serde_json::from_str(&told)?;
@@ -130,7 +140,7 @@ fn rights(testbed: &Testbed, kubectl: &Kubectl) -> Result<()> {
     grant("cli-placing-own", &own, " -n cli-placing", "rolebinding")?;
     let told = ended(&program, "placement explain cli-placing/web", 3)?.stderr;
     ensure!(told.contains("cannot list ") && told.contains("remedy: ask for the verb list on "), "{told}");
-    let wide = format!("managedclusters.{GROUP},managedclustersets.{GROUP},addonplacementscores.{GROUP}");
+    let wide = format!("managedclusters.{GROUP},managedclustersets.{GROUP}");
     grant("cli-placing-wide", &wide, "", "clusterrolebinding")?;
     let output = ended(&program, "placement explain cli-placing/web", 0)?;
     ensure!(output.stdout.contains("cli-munich") && output.stderr.contains("Balance counts those of this one only"));

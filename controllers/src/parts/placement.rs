@@ -113,6 +113,7 @@ async fn work(context: &Context<'_>) {
     let queue = async {
         // Without them, what is there would be judged by half of what it depends on.
         watches::listed(&shared, &context.readiness).await;
+        shared.world.write().count_missing(moment());
         worker::run(Arc::clone(&scheduler), shared.wakes.clone(), store, Of::Placement.resource()).await;
     };
     // It ends by being dropped.

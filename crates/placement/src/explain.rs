@@ -12,29 +12,57 @@ use crate::prepared::Prepared;
 use crate::schedule::schedule;
 
 /// Runs a Placement, and tells of each candidate who filtered it, or each prioritizer's score and
-/// weight; whether it `isChosen` by this run, and whether it `isDecided` by what is there.
+/// weight; whether it `isChosen` by this run, and whether it `isDecided` by what is there. Clusters
+/// that are decided and are no candidates are filtered by `NotInSets`.
+///
+/// Of one that cannot be evaluated, it tells (`isEvaluated`) no more than who the candidates are.
 pub fn explain(input: &Input<'_>) -> Value {
     let outcome = schedule(input);
-    let (chosen, own) = (outcome.chosen.iter().copied().collect::<HashSet<_>>(), Own::of(input));
-    let candidates = outcome.candidates.iter().enumerate().map(|(index, candidate)| {
-        let mut told = of_candidate(&outcome, index, candidate);
-        let name = candidate.cluster.name.as_str();
-        told["isChosen"] = chosen.contains(name).into();
-        told["isDecided"] = own.has(name).into();
-        told
-    });
+    let is_evaluated = outcome.groups.is_some();
+    // What was found until then would say that nothing is chosen, which is not so.
+    let conditions = if is_evaluated { &outcome.conditions[..] } else { &outcome.conditions[..1] };
+    let mut document = document(input.placement, conditions);
+    document["isEvaluated"] = is_evaluated.into();
+    document["candidates"] = candidates(input, &outcome).into();
     let groups = outcome.groups.iter().flatten();
-    let mut document = document(input.placement, &outcome.conditions);
-    document["candidates"] = candidates.collect();
     document["groups"] = groups.map(|group| json!({"name": group.name, "clusters": group.clusters})).collect();
     document["warnings"] = outcome.warnings.iter().map(|warning| warning.message.clone()).collect();
-    document["runsAgainAt"] = outcome.requeue_at.and_then(|moment| moment.format(&Rfc3339).ok()).into();
+    let again = outcome.requeue_at.into_iter().chain(outcome.first_expiry(input)).min();
+    document["runsAgainAt"] = again.and_then(|moment| moment.format(&Rfc3339).ok()).into();
     document
+}
+
+fn candidates(input: &Input<'_>, outcome: &Outcome<'_>) -> Vec<Value> {
+    let own = Own::of(input);
+    let chosen: HashSet<&str> = outcome.chosen.iter().copied().collect();
+    let mut told: Vec<Value> = Vec::new();
+    for (index, candidate) in outcome.candidates.iter().enumerate() {
+        let name = candidate.cluster.name.as_str();
+        let mut row = json!({"cluster": name, "isDecided": own.has(name)});
+        if outcome.groups.is_some() {
+            row = of_candidate(outcome, index, candidate);
+            (row["isChosen"], row["isDecided"]) = (chosen.contains(name).into(), own.has(name).into());
+        }
+        told.push(row);
+    }
+    let known: HashSet<&str> = outcome.candidates.iter().map(|candidate| candidate.cluster.name.as_str()).collect();
+    let mut others: Vec<&str> = own.names().filter(|name| !known.contains(name)).collect();
+    others.sort_unstable();
+    for name in others {
+        let mut row = json!({"cluster": name, "filteredBy": "NotInSets", "scores": [], "total": 0, "isDecided": true});
+        if outcome.groups.is_some() {
+            row["isChosen"] = false.into();
+        }
+        told.push(row);
+    }
+    told
 }
 
 /// The same of one that cannot be read, and why; `decided_generation` is as [`Input`] has it.
 pub fn unreadable(placement: &Prepared, why: &str, decided_generation: Option<i64>) -> Value {
-    document(placement, &[of_unreadable(placement, why, decided_generation)])
+    let mut document = document(placement, &[of_unreadable(placement, why, decided_generation)]);
+    document["isEvaluated"] = false.into();
+    document
 }
 
 /// `PlacementMisconfigured` of one that cannot be read.

@@ -48,6 +48,10 @@ impl<'a> Own<'a> {
         self.counts.contains_key(cluster)
     }
 
+    pub fn names(&self) -> impl Iterator<Item = &'a str> {
+        self.counts.keys().copied()
+    }
+
     pub fn count(&self, cluster: &str) -> u64 {
         self.counts.get(cluster).copied().unwrap_or(0)
     }

@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use time::OffsetDateTime;
 
 use crate::conditions::Condition;
+use crate::input::Input;
 use crate::objects::ManagedCluster;
 
 #[derive(Debug)]
@@ -76,6 +77,16 @@ impl<'a> Outcome<'a> {
     /// Those that passed all filters, in the order of their names.
     pub fn feasible(&self) -> impl Iterator<Item = &Candidate<'a>> {
         self.candidates.iter().filter(|candidate| candidate.filtered_by.is_none())
+    }
+
+    /// When the first score ends that counts, of clusters that passed all filters: upstream looks
+    /// at it again only when something else changes.
+    pub fn first_expiry(&self, input: &Input<'_>) -> Option<OffsetDateTime> {
+        let scores = input.placement.score_resources().filter_map(|resource| input.scores.of(resource));
+        let ends = scores.flat_map(|scores| {
+            self.feasible().filter_map(|candidate| scores.get(&candidate.cluster.name)?.valid_until)
+        });
+        ends.filter(|end| *end >= input.now).min()
     }
 
     /// The message of the event `ScoreUpdate`: `name:score ` of each that passed all filters, at

@@ -63,6 +63,21 @@ impl Prepared {
             ignored: ignored(placement),
         }
     }
+
+    /// Whether it sees whole clusters, and all scores.
+    pub fn has_expressions(&self) -> bool {
+        let predicates = self.predicates.as_deref().unwrap_or_default();
+        predicates.iter().any(|predicate| !predicate.expressions.is_empty())
+    }
+
+    /// Resources of add-ons' scores that it asks for.
+    pub fn score_resources(&self) -> impl Iterator<Item = &str> {
+        let prioritizers = self.prioritizers.as_deref().unwrap_or_default();
+        prioritizers.iter().filter_map(|weighted| match &weighted.prioritizer {
+            Prioritizer::AddOn { resource, .. } => Some(resource.as_str()),
+            _ => None,
+        })
+    }
 }
 
 /// Of a name, in bytes: decisions have it as a label's value.

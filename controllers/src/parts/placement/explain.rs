@@ -5,6 +5,7 @@ use placement::conditions::decided_generation;
 use placement::explain;
 use serde_json::Value;
 use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::world::World;
 use crate::wakes::Key;
@@ -16,8 +17,10 @@ pub fn explain(world: &RwLock<World>, key: &Key, now: OffsetDateTime) -> Option<
     if let Some(why) = &known.unreadable {
         return Some(explain::unreadable(&known.prepared, why, decided_generation(&known.status)));
     }
-    let snapshot = world.snapshot(known);
+    let (snapshot, held) = (world.snapshot(known), world.holds(&key.0, now));
     // It goes on meanwhile.
     drop(world);
-    Some(snapshot.with_input(now, explain::explain))
+    let mut document = snapshot.with_input(now, explain::explain);
+    document["removalsHeldUntil"] = held.and_then(|end| end.format(&Rfc3339).ok()).into();
+    Some(document)
 }

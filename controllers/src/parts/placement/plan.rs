@@ -1,5 +1,7 @@
 //! What is to be written for a Placement: nothing that is so already.
 
+mod kept;
+
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
 
@@ -30,10 +32,6 @@ pub enum Step {
     Wait {
         until: OffsetDateTime,
     },
-    /// Clusters would be lost after many went at once, or a kind was on its way out.
-    Hold {
-        until: OffsetDateTime,
-    },
     Do(Box<Plan>),
 }
 
@@ -42,8 +40,8 @@ pub struct Plan {
     pub inputs: u64,
     pub changes: Vec<Change>,
     pub surplus: Vec<Surplus>,
-    /// Whether a cluster is in no decision then that is in one.
-    pub loses: bool,
+    /// Until when its decisions keep clusters that left when many went at once.
+    pub held: Option<OffsetDateTime>,
     /// What of its status differs, and the version of the object that this was computed from.
     pub status: Option<(String, Value)>,
     /// Clusters that its decisions name then.
@@ -86,9 +84,9 @@ pub fn step(world: &World, key: &Key, now: OffsetDateTime, now_text: &str) -> St
     }
     let plan = match &known.unreadable {
         Some(why) => unreadable(world, known, why, now_text),
-        None => world.with_input(known, now, |input| plan(world, known, &Run::of(input), now_text)),
+        None => world.with_input(known, now, |input| plan(world, known, &Run::of(input, known.inputs), now_text)),
     };
-    judged(world, known, plan, now)
+    judged(known, plan, now)
 }
 
 /// The same of a run that takes long: the world is free meanwhile.
@@ -97,21 +95,18 @@ pub fn step_aside(world: &RwLock<World>, key: &Key, now: OffsetDateTime, now_tex
     let begin = |world: &World| Some(world.snapshot(world.placement(key).filter(is_run)?));
     let Some(snapshot) = begin(&world.read()) else { return step(&world.read(), key, now, now_text) };
     snapshot.with_input(now, |input| {
-        let run = Run::of(input);
+        let run = Run::of(input, snapshot.inputs);
         let world = world.read();
         let Some(known) = world.placement(key).filter(|known| snapshot.is_of(known)) else { return Step::Rest };
         if let Some((manager, until)) = known.contest.other(now) {
             return Step::LeaveAlone { manager: manager.to_owned(), until };
         }
         let plan = plan(&world, known, &run, now_text);
-        judged(&world, known, Plan { inputs: snapshot.inputs, ..plan }, now)
+        judged(known, plan, now)
     })
 }
 
-fn judged(world: &World, known: &Known, plan: Plan, now: OffsetDateTime) -> Step {
-    if let Some(until) = world.holds(now).filter(|_| plan.loses) {
-        return Step::Hold { until };
-    }
+fn judged(known: &Known, plan: Plan, now: OffsetDateTime) -> Step {
     match known.contest.wait(now) {
         Some(until) if plan.writes_decisions() || plan.status.is_some() => Step::Wait { until },
         _ => Step::Do(Box::new(plan)),
@@ -121,6 +116,8 @@ fn judged(world: &World, known: &Known, plan: Plan, now: OffsetDateTime) -> Step
 /// A run, and what it looked at.
 struct Run<'r> {
     input: &'r Input<'r>,
+    /// How often its input had changed.
+    inputs: u64,
     outcome: Outcome<'r>,
     took: Duration,
 }
@@ -128,10 +125,10 @@ struct Run<'r> {
 // === impl Run ===
 
 impl<'r> Run<'r> {
-    fn of(input: &'r Input<'r>) -> Self {
+    fn of(input: &'r Input<'r>, inputs: u64) -> Self {
         let began = Instant::now();
         let outcome = schedule(input);
-        Self { input, outcome, took: began.elapsed() }
+        Self { input, inputs, outcome, took: began.elapsed() }
     }
 }
 
@@ -149,22 +146,33 @@ fn kept(world: &World, known: &Known) -> usize {
 }
 
 fn plan(world: &World, known: &Known, run: &Run<'_>, now: &str) -> Plan {
-    let Run { input, outcome, took } = run;
+    let Run { input, outcome, took, .. } = run;
     let warnings = outcome.warnings.iter().map(|warning| format!("{} in plugin {}", warning.message, warning.plugin));
     let mut plan = Plan {
         is_misconfigured: outcome.groups.is_none(),
         warning: warnings.collect::<Vec<_>>().join("; "),
         scores: outcome.score_message(),
-        again: earliest(outcome.requeue_at, first_expiry(known, input, outcome)),
+        again: earliest(outcome.requeue_at, outcome.first_expiry(input)),
         took: *took,
+        inputs: run.inputs,
         ..Plan::empty(known)
     };
     let mut told = Told { generation: known.prepared.generation, conditions: &outcome.conditions, decided: None };
     if let Some(groups) = &outcome.groups {
-        let objects = slices::objects(&known.key.1, groups);
+        let mut groups = groups.clone();
+        if let Some(until) = world.holds(&known.key.0, input.now)
+            && kept::keep(&mut groups, world, known, |cluster| {
+                // What changed meanwhile may have brought it back: it runs again in any case.
+                known.inputs != run.inputs || world.has_left(known, cluster, input.now)
+            })
+        {
+            plan.held = Some(until);
+            plan.again = earliest(plan.again, plan.held);
+        }
+        let objects = slices::objects(&known.key.1, &groups);
         plan.clusters = groups.iter().map(|group| group.clusters.len()).sum();
         plan.decide(world, known, &objects);
-        told.decided = Some((plan.clusters, slices::statuses(groups, &objects)));
+        told.decided = Some((plan.clusters, slices::statuses(&groups, &objects)));
         plan.status = differing(known, &told, now);
     } else {
         plan.clusters = kept(world, known);
@@ -182,18 +190,6 @@ fn differing(known: &Known, told: &Told<'_>, now: &str) -> Option<(String, Value
     Some((known.version.clone(), difference))
 }
 
-/// When the first score ends that counts, of clusters that passed all filters: upstream looks at it
-/// again only when something else changes.
-fn first_expiry(known: &Known, input: &Input<'_>, outcome: &Outcome<'_>) -> Option<OffsetDateTime> {
-    let mut first = None;
-    for scores in known.score_resources().filter_map(|resource| input.scores.of(resource)) {
-        let asked = outcome.feasible().filter_map(|candidate| scores.get(&candidate.cluster.name));
-        let ends = asked.filter_map(|score| score.valid_until).filter(|end| *end >= input.now);
-        first = earliest(first, ends.min());
-    }
-    first
-}
-
 fn earliest(a: Option<OffsetDateTime>, b: Option<OffsetDateTime>) -> Option<OffsetDateTime> {
     a.into_iter().chain(b).min()
 }
@@ -206,7 +202,7 @@ impl Plan {
             inputs: known.inputs,
             changes: Vec::new(),
             surplus: Vec::new(),
-            loses: false,
+            held: None,
             status: None,
             clusters: 0,
             is_misconfigured: false,
@@ -224,10 +220,6 @@ impl Plan {
     fn decide(&mut self, world: &World, known: &Known, objects: &[DecisionObject<'_>]) {
         self.changes =
             objects.iter().filter_map(|object| change(held(world, known, &object.name), known, object)).collect();
-        let after: HashSet<&str> = objects.iter().flat_map(|object| object.clusters).copied().collect();
-        let is_lost = |cluster: &String| !after.contains(cluster.as_str());
-        let mut labelled = world.labelled(&known.key).filter_map(|name| held(world, known, name));
-        self.loses = labelled.any(|held| held.clusters.iter().any(is_lost));
         let own: HashSet<&str> = objects.iter().map(|object| object.name.as_str()).collect();
         for name in world.labelled(&known.key).filter(|name| !own.contains(name.as_str())) {
             if let Some(Held { uid, version, .. }) = held(world, known, name) {

@@ -96,10 +96,6 @@ impl Scheduler {
                     self.pause(key, inputs.map(|inputs| (inputs, round)));
                     return Ok(at(Some(until)));
                 }
-                Step::Hold { until } => {
-                    self.hold(object);
-                    return Ok(at(Some(until)));
-                }
                 Step::LeaveAlone { manager, until } => {
                     self.leave_alone(object, &manager);
                     return Ok(at(Some(until)));
@@ -117,6 +113,9 @@ impl Scheduler {
             }
             self.carry_out(object, key, &plan).await?;
             if is_settled {
+                if plan.held.is_some() {
+                    self.hold(object);
+                }
                 return Ok(at(plan.again));
             }
         }
@@ -225,7 +224,7 @@ impl Scheduler {
     fn hold(&self, object: &DynamicObject) {
         self.metrics.placements.held();
         let note = "many clusters, sets or bindings went at once, or the definition of one was on its way out: its \
-                    decisions lose no cluster until 10 minutes later";
+                    decisions keep the clusters that left by that until 10 minutes later";
         self.tell(object, Reason::RemovalHeld, note.to_owned());
     }
 

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 
 use super::kinds::Of;
 use super::scheduler::{Scheduler, moment};
-use super::world::{Woken, World};
+use super::world::{Woken, World, key};
 use super::{Shared, UNLISTED, worker};
 use crate::calls::value;
 use crate::feed::crd::{self, Presence};
@@ -144,7 +144,7 @@ impl Follower<'_> {
     fn hold(&self) {
         if self.of.is_guarded() {
             let kind = self.of.kind().name;
-            tracing::error!(kind, "a kind was on its way out: for 10 minutes no decision loses a cluster");
+            tracing::error!(kind, "a kind was on its way out: for 10 minutes decisions keep the clusters that left");
             self.shared.world.write().hold(moment());
         }
     }
@@ -186,29 +186,31 @@ impl Follower<'_> {
         if !matches!(self.of, Of::Decision | Of::Placement) {
             forget_writers(&mut object);
         }
-        let woken = self.change(|world, now| put(world, self.of, object, now));
+        let (namespace, _) = key(&object);
+        let woken = self.change(&namespace, |world, now| put(world, self.of, object, now));
         self.wake(woken);
     }
 
     fn remove(&self, key: &Key, version: Option<&str>) {
-        let woken = self.change(|world, now| world.remove(self.of, key, version, now));
+        let woken = self.change(&key.0, |world, now| world.remove(self.of, key, version, now));
         if self.of == Of::Placement && self.shared.world.read().placement(key).is_none() {
             self.scheduler.forget(key);
         }
         self.wake(woken);
     }
 
-    /// Tells once that so many went that no decision follows.
-    fn change(&self, change: impl FnOnce(&mut World, OffsetDateTime) -> Woken) -> Woken {
+    /// Tells once that so many went that no decision follows, in a namespace or, of what has none,
+    /// everywhere.
+    fn change(&self, namespace: &str, change: impl FnOnce(&mut World, OffsetDateTime) -> Woken) -> Woken {
         let now = moment();
         let mut world = self.shared.world.write();
-        let was_held = world.holds(now).is_some();
+        let was_held = world.holds(namespace, now).is_some();
         let woken = change(&mut world, now);
-        let is_held = world.holds(now).is_some();
+        let is_held = world.holds(namespace, now).is_some();
         drop(world);
         if is_held && !was_held {
             let kind = self.of.kind().name;
-            tracing::error!(kind, "many went at once: for 10 minutes no decision loses a cluster");
+            tracing::error!(kind, namespace, "many went at once: for 10 minutes decisions keep the clusters that left");
         }
         woken
     }

@@ -5,6 +5,7 @@
 
 mod contest;
 mod decisions;
+mod hold;
 mod known;
 mod members;
 mod removals;
@@ -21,12 +22,11 @@ use placement::Input;
 use placement::conditions::decided_generation;
 use placement::index::{Decisions, Scores};
 use placement::objects::{AddOnPlacementScore, ManagedCluster, ManagedClusterSetBinding};
-use register::removals::HELD;
 use serde_json::Value;
 use time::OffsetDateTime;
 
+use self::hold::Hold;
 use self::members::Set;
-use self::removals::Removals;
 use super::kinds::Of;
 use crate::wakes::Key;
 
@@ -48,12 +48,7 @@ pub struct World {
     writing: HashSet<Key>,
     /// How often each kind was listed from its beginning, by [`Of::index`].
     lists: [u32; Of::ALL.len()],
-    /// Of each kind, by [`Of::index`].
-    removals: [Removals; Of::ALL.len()],
-    /// Removals of clusters, sets or bindings within a minute that are followed; none: all are.
-    removal_limit: Option<usize>,
-    /// Until then no decision loses a cluster.
-    held_until: Option<OffsetDateTime>,
+    hold: Hold,
     /// The lists that we sent last, of decisions of Placements that are there.
     sent: HashMap<Key, Vec<String>>,
 }
@@ -64,10 +59,9 @@ pub type Woken = BTreeSet<Key>;
 // === impl World ===
 
 impl World {
-    /// One in which so many clusters, sets or bindings may go within a minute; more where they are
-    /// less than a tenth.
+    /// One in which so many clusters, sets, or bindings of a namespace may go within a minute.
     pub fn limited(removal_limit: usize) -> Self {
-        Self { removal_limit: Some(removal_limit), ..Self::default() }
+        Self { hold: Hold::limited(removal_limit), ..Self::default() }
     }
 
     /// An object is there or has changed.
@@ -112,16 +106,7 @@ impl World {
 
     /// An object is gone. With a version, at that: what is known may be a later one of its name.
     pub fn remove(&mut self, of: Of, key: &Key, version: Option<&str>, now: OffsetDateTime) -> Woken {
-        // One that was being deleted was counted then.
-        let is_counted = match of {
-            Of::Cluster => self.clusters.get(&key.1).is_some_and(|cluster| !cluster.is_deleting),
-            Of::Set => self.sets.contains_key(&key.1),
-            Of::Binding => self.bindings.get(&key.0).is_some_and(|names| names.contains_key(&key.1)),
-            _ => false,
-        };
-        if is_counted {
-            self.count_removal(of, now);
-        }
+        self.count_removal(of, key, now);
         let woken = match of {
             Of::Placement => self.remove_placement(key, version),
             Of::Decision => self.remove_decision(key, version, now),
@@ -178,29 +163,6 @@ impl World {
         self.clusters.len().saturating_mul(known.rules)
     }
 
-    /// Many clusters, sets or bindings went at once, or their definition is on its way out or has
-    /// come back: that they are gone says nothing about where workloads are to be.
-    pub fn hold(&mut self, now: OffsetDateTime) {
-        self.held_until = Some(now + HELD);
-    }
-
-    fn count_removal(&mut self, of: Of, now: OffsetDateTime) {
-        let Some(limit) = self.removal_limit else { return };
-        let left = match of {
-            Of::Cluster => self.clusters.len(),
-            Of::Set => self.sets.len(),
-            _ => self.bindings.values().map(BTreeMap::len).sum(),
-        };
-        if self.removals[of.index()].more(now, left.saturating_sub(1), limit) {
-            self.hold(now);
-        }
-    }
-
-    /// Until when no decision loses a cluster.
-    pub fn holds(&self, now: OffsetDateTime) -> Option<OffsetDateTime> {
-        self.held_until.filter(|end| now < *end)
-    }
-
     /// Names of the decisions that are labelled with a Placement.
     pub fn labelled(&self, (namespace, name): &Key) -> impl Iterator<Item = &String> {
         self.decisions.of(namespace, name).map(|decision| &decision.name)
@@ -247,6 +209,7 @@ impl World {
 
     fn put_binding(&mut self, object: Value) -> Woken {
         let binding = ManagedClusterSetBinding::from(object);
+        self.hold.came_back(Of::Binding, &binding.namespace, &binding.name);
         let (namespace, set) = (binding.namespace.clone(), binding.name.clone());
         self.bound.entry(set.clone()).or_default().insert(namespace.clone());
         let before = self.bindings.entry(namespace.clone()).or_default().insert(set.clone(), binding);

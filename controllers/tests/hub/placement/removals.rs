@@ -1,5 +1,7 @@
 //! Clusters that go in a crowd.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
@@ -38,7 +40,24 @@ pub fn crowd(testbed: &Testbed) -> Result<()> {
     place.place("calm", &json!({"clusterSets": ["crowd-calm"]}))?;
     place.wait_chosen("calm", &["crowd-calm1"])?;
     ensure!(place.chosen("many")? == kept, "it is not kept");
+    // Whatever else changes is followed at once.
+    let with_new: BTreeSet<String> = kept.iter().cloned().chain(["crowd-new".to_owned()]).collect();
+    let is = |expected: &BTreeSet<String>| {
+        wait::until_true("what is not held", SOON, || {
+            Ok(place.chosen("many")?.into_iter().collect::<BTreeSet<_>>() == *expected)
+        })
+    };
+    apply(testbed, &[cluster("crowd-new", "crowd", &json!({}))])?;
+    is(&with_new)?;
+    let taint = json!([{"key": "crowd", "effect": "NoSelect"}]);
+    let mut tainted = cluster("crowd-new", "crowd", &json!({}));
+    tainted["spec"]["taints"] = taint;
+    apply(testbed, &[tainted])?;
+    is(&kept.iter().cloned().collect())?;
     apply(testbed, &names.iter().map(|name| cluster(name, "crowd", &json!({}))).collect::<Vec<_>>())?;
     count(60)?;
-    place.end(&names.iter().map(String::as_str).chain(["crowd-calm1"]).collect::<Vec<_>>(), &["crowd", "crowd-calm"])
+    place.end(
+        &names.iter().map(String::as_str).chain(["crowd-calm1", "crowd-new"]).collect::<Vec<_>>(),
+        &["crowd", "crowd-calm"],
+    )
 }

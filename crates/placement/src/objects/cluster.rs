@@ -46,7 +46,11 @@ impl ManagedCluster {
 }
 
 impl From<Json> for ManagedCluster {
-    fn from(object: Json) -> Self {
+    /// No expression sees who wrote what (`metadata.managedFields`): a caller need not ask for it.
+    fn from(mut object: Json) -> Self {
+        if let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut) {
+            metadata.remove("managedFields");
+        }
         let claim = |claim: &Json| (text(claim, "/name"), text(claim, "/value"));
         Self {
             name: text(&object, "/metadata/name"),

@@ -82,3 +82,9 @@ fn scores_and_decisions_are_read() {
     .unwrap();
     assert_eq!((decision.placement.as_deref(), decision.clusters), (Some("p"), vec!["c2".to_owned(), "c1".to_owned()]));
 }
+
+#[test]
+fn no_expression_sees_who_wrote_a_cluster() {
+    let read = ManagedCluster::from(json!({"metadata": {"name": "c", "managedFields": [{"manager": "m"}]}}));
+    assert_eq!(read.object().pointer("/metadata/managedFields"), None);
+}

@@ -5,6 +5,7 @@
 //! inputs that its controller was run on.
 
 mod bad_input;
+mod explain;
 mod properties;
 mod random;
 mod tables;

@@ -33,6 +33,8 @@ const KINDS: [&str; 8] = [
     "placements.cluster.open-cluster-management.io",
 ];
 const VALUES: &str = "--set=controllers.enabled=true,controllers.parts.placement=true";
+/// Where there is no hub to ask.
+const RENDERED: &str = "--set=controllers.enabled=true,controllers.parts.placement=true,controllers.crds=always";
 const ESTABLISHED: &str = "wait --for=condition=Established crd --all --timeout=30s";
 /// What differs between two objects that are the same.
 const OWN: [&str; 4] = ["uid", "resourceVersion", "creationTimestamp", "managedFields"];
@@ -49,8 +51,11 @@ pub(crate) struct Kinds<'p> {
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         rendering(fixture, "kinds::fields, defaults, rules and columns are upstream's", |helm, _| {
-            let values = ["--set=image.repository=x".to_owned(), VALUES.to_owned()];
-            same_fields(&helm.template("door", "vela-system", &values)?)
+            let values = |values: &str| ["--set=image.repository=x".to_owned(), values.to_owned()];
+            let unasked = helm.template("door", "vela-system", &values(VALUES))?;
+            let is_kind = |object: &Value| object["kind"] == "CustomResourceDefinition";
+            ensure!(!unasked.iter().any(is_kind), "nobody knows what the hub has");
+            same_fields(&helm.template("door", "vela-system", &values(RENDERED))?)
         }),
         on_hub(fixture, "kinds::they do as upstream's, come where there are none, and stay", |planes| {
             same_answers(planes).context("the same answers")?;
@@ -178,9 +183,14 @@ fn brought(planes: &Planes) -> Result<()> {
     let placement = uid()?;
 
     // Its own are brought up to date; without the value, or the part, they stay.
+    let placements = KINDS[7];
+    kubectl.ok(&format!("annotate crd {placements} helm.sh/resource-policy-"))?;
     release.helm("upgrade", &["--reuse-values".to_owned(), "--set=replicas=3".to_owned()])?;
+    let policy = "-o jsonpath={.metadata.annotations.helm\\.sh/resource-policy}";
+    ensure!(kubectl.ok(&format!("get crd {placements} {policy}"))? == "keep", "it is not brought up to date");
     let again = planes.helm.args(["get", "manifest", RELEASE, "-n", release.namespace]).run()?.success()?;
     ensure!(is_brought(&again, KINDS[7]), "it lets go of its own");
+    taken_over(&release, &uid)?;
     for value in ["controllers.crds=false", "controllers.enabled=false"] {
         release.helm("upgrade", &["--reuse-values".to_owned(), format!("--set={value}")])?;
         ensure!(uid()? == placement, "{value} took it away");
@@ -198,12 +208,37 @@ fn brought(planes: &Planes) -> Result<()> {
     kubectl.ok(&format!("delete crd {}", KINDS.join(" "))).map(drop)
 }
 
+/// Definitions that somebody has made his own since, with and without what helm wrote beside.
+fn taken_over(release: &Installed<'_>, uid: &dyn Fn() -> Result<String>) -> Result<()> {
+    let (kubectl, placement, kind) = (release.planes.hub.server.kubectl(), uid()?, KINDS[7]);
+    let upgrade = |more: &str| release.helm("upgrade", &["--reuse-values".to_owned(), format!("--set={more}")]);
+    let names = "meta.helm.sh/release-name- meta.helm.sh/release-namespace-";
+    // Without any annotation, the release has what it had.
+    kubectl.ok(&format!("annotate crd {kind} helm.sh/resource-policy- {names}"))?;
+    let told = format!("{:#}", upgrade("controllers.crds=false").err().context("it would have been deleted")?);
+    ensure!(told.contains(kind) && told.contains("has lost its annotation helm.sh/resource-policy"), "{told}");
+    upgrade("replicas=2")?;
+    ensure!(uid()? == placement, "the definition was deleted");
+    // What another manager wrote of the definition stays.
+    let columns = json!([{"op": "add", "path": "/spec/names/categories", "value": ["theirs"]}]).to_string();
+    let words = ["patch", "crd", kind, "--field-manager=theirs", "--type=json", "-p", &columns];
+    kubectl.args(words).run()?.success()?;
+    kubectl.ok(&format!("annotate crd {kind} helm.sh/resource-policy-"))?;
+    let told = format!("{:#}", upgrade("replicas=3").err().context("somebody else's would have been deleted")?);
+    ensure!(told.contains(&format!("kubectl annotate crd {kind} helm.sh/resource-policy=keep")), "{told}");
+    kubectl.ok(&format!("annotate crd {kind} helm.sh/resource-policy=keep"))?;
+    upgrade("replicas=3")?;
+    let categories = kubectl.ok(&format!("get crd {kind} -o jsonpath={{.spec.names.categories}}"))?;
+    ensure!(uid()? == placement && categories.contains("theirs"), "{categories}");
+    Ok(())
+}
+
 // === impl Kinds ===
 
 impl<'p> Kinds<'p> {
     pub(crate) fn bring(planes: &'p Planes) -> Result<Self> {
         let turn = TURN.lock();
-        let mut kinds = planes.helm.template(RELEASE, "vela-system", &[VALUES.to_owned()])?;
+        let mut kinds = planes.helm.template(RELEASE, "vela-system", &[RENDERED.to_owned()])?;
         kinds.retain(|object| object["kind"] == "CustomResourceDefinition");
         planes.hub.apply(&kinds)?;
         planes.hub.server.kubectl().ok(ESTABLISHED)?;

@@ -143,15 +143,56 @@ fn named(planes: &Planes, writer: &User) -> Result<()> {
     writer.grant(planes, "ClusterRole", "apps:deployer")?;
     wait::until_true("who may everywhere", SOON, || {
         Ok(writer.create(&set("named", &by(&deployer, "1")))?.contains("created"))
-    })
+    })?;
+    changed(planes, writer, &meddler)
+}
+
+fn work_labelled(work: &Value, name: &str) -> Value {
+    let mut other = work.clone();
+    other["metadata"]["name"] = name.into();
+    other
+}
+
+/// What else can be changed of a work with an executor, and of a set.
+fn changed(planes: &Planes, writer: &User, meddler: &User) -> Result<()> {
+    let none = json!({"spec": {"executor": null}});
+    let told = meddler.patch("named", &none)?;
+    ensure!(told.contains("may not take") && told.contains("apps:deployer") && told.contains(&meddler.name), "{told}");
+    let moved = json!({"spec": {"placementRefs": [{"name": "everywhere"}]}});
+    let told = meddler.patch_of("manifestworkreplicaset", "named", &moved)?;
+    ensure!(told.contains("may not have works done as") && told.contains("in all namespaces"), "{told}");
+    let labelled = json!({"metadata": {"labels": {"a": "b"}}});
+    ensure!(meddler.patch_of("manifestworkreplicaset", "named", &labelled)?.contains("patched"));
+    ensure!(writer.patch_of("manifestworkreplicaset", "named", &moved)?.contains("patched"));
+    let template = json!({"spec": {"manifestWorkTemplate": {"executor": null}}});
+    ensure!(meddler.patch_of("manifestworkreplicaset", "named", &template)?.contains("may not take"));
+    // A status says nothing of what is done.
+    let status = json!({"status": {"conditions": []}}).to_string();
+    let words =
+        ["patch", "manifestwork", "named", "-n", CLUSTER, "--subresource=status", "--type=merge", "-p", &status];
+    planes.hub.server.kubectl().args(words).run()?.success()?;
+    // The whole object, as `kubectl replace` sends it.
+    let replaced = meddler.kubectl.args(["replace", "-f", "-"]).stdin(work("named", &of(&[map("a", "3")])).to_string());
+    let told = replaced.run()?.stderr;
+    ensure!(told.contains("may not take"), "{told}");
+    ensure!(writer.patch("named", &none)?.contains("patched"));
+    // Many manifests: both versions are looked at.
+    let many = json!({"metadata": {"labels": {"a": "b"}}, "spec": {"deleteOption": {"propagationPolicy": "Orphan"}}});
+    let told = writer.patch("held-9", &many)?;
+    ensure!(told.contains("patched"), "{told}");
+    Ok(())
 }
 
 /// They write the works of sets, for whose authors this was asked.
 fn controllers(planes: &Planes, writer: &User, release: &Installed<'_>) -> Result<()> {
     let account = User::of(planes, release.namespace, &format!("{RELEASE}-controllers"))?;
     let anybody = json!({"namespace": "apps", "name": "anybody"});
-    let told = account.create(&work("of-a-set", &by(&anybody, "1")))?;
+    let mut own = work("of-a-set", &by(&anybody, "1"));
+    ensure!(account.create(&own)?.contains("may not have works done as"), "a work of no set");
+    own["metadata"]["labels"] = json!({format!("{GROUP}/manifestworkreplicaset"): "a.b"});
+    let told = account.create(&own)?;
     ensure!(told.contains("created"), "{told}");
+    ensure!(writer.create(&work_labelled(&own, "of-a-label"))?.contains("may not have works done as"), "a label");
     ensure!(account.create(&set("of-nobody", &by(&anybody, "1")))?.contains("may not have works done as"));
     ensure!(writer.create(&work("of-a-writer", &by(&anybody, "1")))?.contains("may not have works done as"));
     Ok(())
@@ -185,8 +226,12 @@ impl User {
     }
 
     fn patch(&self, name: &str, change: &Value) -> Result<String> {
+        self.patch_of("manifestwork", name, change)
+    }
+
+    fn patch_of(&self, kind: &str, name: &str, change: &Value) -> Result<String> {
         let change = change.to_string();
-        let words = ["patch", "manifestwork", name, "-n", CLUSTER, "--type=merge", "-p", &change];
+        let words = ["patch", kind, name, "-n", CLUSTER, "--type=merge", "-p", &change];
         let output = self.kubectl.args(words).run()?;
         Ok(output.stdout + &output.stderr)
     }

@@ -137,21 +137,53 @@ fn a_score_that_ends_is_a_timer() {
     assert_eq!(due(&world).again, Some(NOW + Span::seconds(30)));
 }
 
-#[test]
-fn after_a_kind_was_on_its_way_out_nothing_is_withdrawn_for_a_while() {
+/// As decided while `c1` went and `change` was made, and what is written at the end of the hold.
+fn held(change: impl FnOnce(&mut World)) -> [Vec<String>; 2] {
     let mut world = world(&json!({}));
     let right = decision(&world, &["c1", "c2"]);
     put(&mut world, Of::Decision, 5, right);
     world.hold(NOW);
     world.remove(Of::Cluster, &(String::new(), "c1".to_owned()), None, NOW);
-    let at = |world: &World, now| step(world, &("n".into(), "p".into()), now, "now");
-    let Step::Hold { until } = at(&world, NOW) else { panic!("it is written") };
-    assert_eq!(until, NOW + Span::minutes(10));
-    assert!(matches!(at(&world, until), Step::Do(plan) if plan.loses && plan.writes_decisions()));
-    for name in ["c1", "c3"] {
-        put(&mut world, Of::Cluster, 9, json!({"metadata": {"name": name, "labels": {SET: "s"}}}));
-    }
-    assert!(due(&world).writes_decisions(), "what is won is written at once");
+    change(&mut world);
+    [NOW, NOW + Span::minutes(10)].map(|now| {
+        let Step::Do(plan) = step(&world, &("n".into(), "p".into()), now, "now") else { panic!("nothing") };
+        let is_held = now == NOW && plan.held.is_some();
+        assert!(!is_held || plan.again == Some(NOW + Span::minutes(10)), "it looks again then");
+        let list = plan.changes.first().and_then(|change| change.list.clone());
+        list.unwrap_or_else(|| vec!["c1".to_owned(), "c2".to_owned()])
+    })
+}
+
+fn edited(world: &mut World, spec: &Value) {
+    let metadata = json!({"namespace": "n", "name": "p", "uid": "u", "generation": 3});
+    put(world, Of::Placement, 7, json!({"metadata": metadata, "spec": spec}));
+}
+
+#[test]
+fn a_hold_keeps_what_left_by_a_removal_until_it_ends() {
+    assert_eq!(held(|_| {}), [vec!["c1", "c2"], vec!["c2"]]);
+}
+
+#[test]
+fn a_hold_lets_through_whatever_else_changes() {
+    let added = |world: &mut World| {
+        put(world, Of::Cluster, 9, json!({"metadata": {"name": "c3", "labels": {SET: "s"}}}));
+    };
+    assert_eq!(held(added), [vec!["c1", "c2", "c3"], vec!["c2", "c3"]], "who comes");
+    let tainted = |world: &mut World| {
+        let taints = json!([{"key": "k", "effect": "NoSelect"}]);
+        put(
+            world,
+            Of::Cluster,
+            9,
+            json!({"metadata": {"name": "c2", "labels": {SET: "s"}}, "spec": {"taints": taints}}),
+        );
+    };
+    assert_eq!(held(tainted), [vec!["c1"], vec![]], "a taint");
+    let selector = json!({"labelSelector": {"matchLabels": {"a": "b"}}});
+    let spec = json!({"predicates": [{"requiredClusterSelector": selector}]});
+    assert_eq!(held(|world| edited(world, &spec)), [vec!["c1"], vec![]], "other predicates");
+    assert_eq!(held(|world| edited(world, &json!({"numberOfClusters": 0}))), [vec![] as Vec<&str>, vec![]]);
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use placement::Prepared;
-use placement::prepared::{Prioritizer, is_at_rest, read};
+use placement::prepared::{is_at_rest, read};
 use serde_json::Value;
 use time::OffsetDateTime;
 
@@ -92,21 +92,12 @@ impl Known {
 
     /// Whether it sees whole clusters, and all scores.
     pub fn has_expressions(&self) -> bool {
-        let predicates = self.prepared.predicates.as_deref().unwrap_or_default();
-        predicates.iter().any(|predicate| !predicate.expressions.is_empty())
+        self.prepared.has_expressions()
     }
 
     /// Whether it sees an add-on's scores of a resource.
     pub fn asks_for(&self, resource: &str) -> bool {
-        self.score_resources().any(|asked| asked == resource)
-    }
-
-    pub fn score_resources(&self) -> impl Iterator<Item = &str> {
-        let prioritizers = self.prepared.prioritizers.as_deref().unwrap_or_default();
-        prioritizers.iter().filter_map(|weighted| match &weighted.prioritizer {
-            Prioritizer::AddOn { resource, .. } => Some(resource.as_str()),
-            _ => None,
-        })
+        self.prepared.score_resources().any(|asked| asked == resource)
     }
 }
 

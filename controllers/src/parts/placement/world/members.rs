@@ -38,7 +38,7 @@ impl World {
         let cluster = Arc::new(ManagedCluster::from(object));
         let name = cluster.name.clone();
         if cluster.is_deleting && self.clusters.get(&name).is_some_and(|before| !before.is_deleting) {
-            self.count_removal(Of::Cluster, now);
+            self.count_removal(Of::Cluster, &(String::new(), name.clone()), now);
         }
         let before = self.clusters.insert(name.clone(), cluster);
         let Some(after) = self.clusters.get(&name) else { return Woken::new() };
@@ -62,6 +62,7 @@ impl World {
         let set = Arc::new(ManagedClusterSet::from(object.clone()));
         let selector = object["spec"]["clusterSelector"].clone();
         let name = set.name.clone();
+        self.hold.came_back(Of::Set, "", &name);
         let before = self.sets.insert(name.clone(), Set { set, selector });
         let after = self.sets.get(&name);
         match (before, after) {

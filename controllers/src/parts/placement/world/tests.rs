@@ -320,22 +320,4 @@ fn a_placement_is_looked_at_for_what_it_says_and_not_for_its_labels() {
     assert!(hub.world.placement(&("one".into(), "all".into())).is_none());
 }
 
-#[test]
-fn many_that_go_at_once_are_held_whether_they_are_gone_or_on_their_way() {
-    let mut hub = Hub { world: World::limited(2), ..Hub::default() };
-    for number in 0..9 {
-        hub.put(Of::Cluster, cluster(&format!("c{number}"), "a"));
-    }
-    let leave = |hub: &mut Hub, name: &str| {
-        let mut leaving = cluster(name, "a");
-        leaving["metadata"]["deletionTimestamp"] = "1970-01-01T00:00:00Z".into();
-        hub.put(Of::Cluster, leaving);
-    };
-    leave(&mut hub, "c0");
-    hub.remove(Of::Cluster, "", "c0");
-    hub.remove(Of::Cluster, "", "unknown");
-    hub.remove(Of::Cluster, "", "c1");
-    assert_eq!(hub.world.holds(NOW), None, "one is counted once");
-    leave(&mut hub, "c2");
-    assert!(hub.world.holds(NOW).is_some());
-}
+mod hold;

@@ -1,0 +1,187 @@
+//! While many went at once, decisions keep the clusters that left with them.
+//!
+//! A cluster left by a removal if its object is gone or on its way out, or if it would still be
+//! chosen from were the set or the binding there that went. Whatever else takes a cluster away, as
+//! a taint or an edit of the Placement does, is no removal.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use placement::objects::{ManagedCluster, ManagedClusterSet};
+use register::removals::HELD;
+use time::OffsetDateTime;
+
+use super::removals::Removals;
+use super::{Known, World};
+use crate::parts::placement::kinds::Of;
+use crate::wakes::Key;
+
+#[derive(Debug, Default)]
+pub struct Hold {
+    /// Removals within a minute that are followed; none: all are.
+    limit: Option<usize>,
+    clusters: Removals,
+    sets: Removals,
+    /// What the sets said that went.
+    gone_sets: HashMap<String, Arc<ManagedClusterSet>>,
+    /// By namespace: whoever may write in one makes no other wait.
+    bindings: HashMap<String, Removals>,
+    /// Until then it lasts, everywhere and in single namespaces.
+    until: Option<OffsetDateTime>,
+    until_in: HashMap<String, OffsetDateTime>,
+    /// The second in which what is over was forgotten last.
+    forgotten_at: i64,
+}
+
+// === impl Hold ===
+
+impl Hold {
+    pub fn limited(limit: usize) -> Self {
+        Self { limit: Some(limit), ..Self::default() }
+    }
+
+    /// It is there, again perhaps.
+    pub fn came_back(&mut self, of: Of, namespace: &str, name: &str) {
+        match of {
+            Of::Set => {
+                self.sets.came_back(name);
+                self.gone_sets.remove(name);
+            }
+            Of::Binding => {
+                if let Some(removals) = self.bindings.get_mut(namespace) {
+                    removals.came_back(name);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn forget(&mut self, now: OffsetDateTime) {
+        if self.forgotten_at == now.unix_timestamp() {
+            return;
+        }
+        self.forgotten_at = now.unix_timestamp();
+        self.clusters.forget(now);
+        self.sets.forget(now);
+        self.gone_sets.retain(|name, _| self.sets.has(name, now));
+        self.bindings.retain(|_, removals| !removals.forget(now));
+        self.until_in.retain(|_, end| now < *end);
+    }
+}
+
+// === impl World ===
+
+impl World {
+    /// The definition of a kind is on its way out or has come back: that its objects are gone says
+    /// nothing about where workloads are to be.
+    pub fn hold(&mut self, now: OffsetDateTime) {
+        self.hold.until = Some(now + HELD);
+    }
+
+    /// Until when decisions of a namespace keep clusters that left by removals.
+    pub fn holds(&self, namespace: &str, now: OffsetDateTime) -> Option<OffsetDateTime> {
+        self.hold.until.max(self.hold.until_in.get(namespace).copied()).filter(|end| now < *end)
+    }
+
+    /// Clusters that decisions name and that are not there, or on their way out, count as if they
+    /// went now: whoever led before may have seen them go. All kinds were listed.
+    pub fn count_missing(&mut self, now: OffsetDateTime) {
+        let is_missing = |name: &str| self.clusters.get(name).is_none_or(|cluster| cluster.is_deleting);
+        let uses = self.decisions.all_uses().map(|(name, _)| name);
+        let missing: Vec<String> = uses.filter(|name| is_missing(name)).map(str::to_owned).collect();
+        for name in missing {
+            self.count_cluster(&name, self.clusters.len(), now);
+        }
+    }
+
+    /// An object is about to go, or is on its way out.
+    pub(super) fn count_removal(&mut self, of: Of, key: &Key, now: OffsetDateTime) {
+        self.hold.forget(now);
+        match of {
+            Of::Cluster if self.decisions.uses(&key.1) > 0 => {
+                // One that was being deleted was counted then.
+                let is_there = self.clusters.contains_key(&key.1);
+                self.count_cluster(&key.1, self.clusters.len().saturating_sub(usize::from(is_there)), now);
+            }
+            Of::Set => self.count_set(&key.1, now),
+            Of::Binding => self.count_binding(key, now),
+            _ => {}
+        }
+    }
+
+    fn count_cluster(&mut self, name: &str, left: usize, now: OffsetDateTime) {
+        if let Some(limit) = self.hold.limit
+            && self.hold.clusters.more(name, now, left, limit)
+        {
+            self.hold(now);
+        }
+    }
+
+    fn count_set(&mut self, name: &str, now: OffsetDateTime) {
+        let Some(set) = self.sets.get(name).map(|set| Arc::clone(&set.set)) else { return };
+        // Its bindings may have gone before it.
+        let unbound = self.hold.bindings.iter().filter(|(_, gone)| gone.has(name, now));
+        let namespaces = self.bound.get(name).into_iter().flatten();
+        let mut namespaces = namespaces.chain(unbound.map(|(namespace, _)| namespace));
+        if !namespaces.any(|namespace| self.takes_from(namespace, &set)) {
+            return;
+        }
+        self.hold.gone_sets.insert(name.to_owned(), set);
+        let limit = self.hold.limit.unwrap_or(usize::MAX);
+        if self.hold.sets.more(name, now, self.sets.len().saturating_sub(1), limit) && self.hold.limit.is_some() {
+            self.hold(now);
+        }
+    }
+
+    fn count_binding(&mut self, (namespace, name): &Key, now: OffsetDateTime) {
+        let Some(left) = self.bindings.get(namespace).filter(|names| names.contains_key(name)) else { return };
+        let left = left.len().saturating_sub(1);
+        if !self.set(name).is_some_and(|set| self.takes_from(namespace, &set)) {
+            return;
+        }
+        let limit = self.hold.limit.unwrap_or(usize::MAX);
+        let removals = self.hold.bindings.entry(namespace.clone()).or_default();
+        if removals.more(name, now, left, limit) && self.hold.limit.is_some() {
+            self.hold.until_in.insert(namespace.clone(), now + HELD);
+        }
+    }
+
+    /// A set as it is, or was.
+    fn set(&self, name: &str) -> Option<Arc<ManagedClusterSet>> {
+        self.sets.get(name).map(|set| &set.set).or_else(|| self.hold.gone_sets.get(name)).cloned()
+    }
+
+    /// Whether decisions of a namespace name a cluster of a set.
+    fn takes_from(&self, namespace: &str, set: &ManagedClusterSet) -> bool {
+        let placements = self.all_in(namespace);
+        let mut decisions = placements.flat_map(|key| self.decisions.of(namespace, &key.1).collect::<Vec<_>>());
+        decisions.any(|decision| {
+            let mut clusters = decision.clusters.iter().filter_map(|name| self.clusters.get(name));
+            clusters.any(|cluster| set.has(cluster))
+        })
+    }
+
+    /// Whether a cluster that a Placement would lose left by a removal.
+    pub fn has_left(&self, known: &Known, cluster: &str, now: OffsetDateTime) -> bool {
+        let Some(cluster) = self.clusters.get(cluster).filter(|cluster| !cluster.is_deleting) else { return true };
+        if self.is_candidate(known, cluster) {
+            return false;
+        }
+        let gone = self.hold.bindings.get(&known.key.0);
+        let bound = self.bindings.get(&known.key.0);
+        let is_gone = |set: &str| gone.is_some_and(|gone| gone.has(set, now));
+        let is_bound = |set: &str| bound.is_some_and(|names| names.contains_key(set));
+        let would_have = |set: &ManagedClusterSet| known.looks_at(&set.name) && set.has(cluster);
+        let of_sets = self.hold.gone_sets.values().any(|set| {
+            self.hold.sets.has(&set.name, now) && (is_bound(&set.name) || is_gone(&set.name)) && would_have(set)
+        });
+        of_sets || self.sets.values().any(|set| is_gone(&set.set.name) && would_have(&set.set))
+    }
+
+    /// Whether a cluster is in one of a Placement's sets still.
+    fn is_candidate(&self, known: &Known, cluster: &ManagedCluster) -> bool {
+        let names = self.bindings.get(&known.key.0).into_iter().flat_map(|names| names.keys());
+        let mut sets = names.filter(|name| known.looks_at(name)).filter_map(|name| self.sets.get(name));
+        sets.any(|set| set.set.has(cluster))
+    }
+}
