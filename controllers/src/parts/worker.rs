@@ -40,6 +40,9 @@ pub enum Failure {
     /// It was said where people look; here only the time to try again matters.
     #[error("{0}")]
     Told(String),
+    /// A call failed, and something else is due within this.
+    #[error("{error}")]
+    Due { error: CallError, within: Duration },
 }
 
 /// Failures in a row, and those that were conflicts.
@@ -57,7 +60,20 @@ struct Counts {
 impl Failure {
     /// Somebody else wrote in between.
     pub fn is_conflict(&self) -> bool {
-        matches!(self, Self::Call(error) if error.is_conflict())
+        matches!(self, Self::Call(error) | Self::Due { error, .. } if error.is_conflict())
+    }
+
+    /// The same, where something else is due within a time.
+    pub fn by(self, within: Option<Duration>) -> Self {
+        match (self, within) {
+            (Self::Call(error), Some(within)) => Self::Due { error, within },
+            (failure, _) => failure,
+        }
+    }
+
+    /// When to try again, instead of after `backoff`.
+    fn after(&self, backoff: Duration) -> Duration {
+        if let Self::Due { within, .. } = self { backoff.min(*within) } else { backoff }
     }
 }
 
@@ -115,12 +131,13 @@ pub async fn run<W: Worker>(worker: Arc<W>, wakes: Wakes, store: Store<DynamicOb
             let is_contested = tries.is_contested(&own);
             let after = tries.conflicted(own);
             if !is_contested {
-                return Action::requeue(after);
+                return Action::requeue(failure.after(after));
             }
             after
         } else {
             tries.failed(own)
         };
+        let after = failure.after(after);
         tracing::warn!(kind = W::KIND, namespace = object.namespace(), name = object.name_any(), ?after, "{failure}");
         Action::requeue(after)
     };
@@ -130,6 +147,15 @@ pub async fn run<W: Worker>(worker: Arc<W>, wakes: Wakes, store: Store<DynamicOb
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_due_sooner_than_another_try_is_not_late() {
+        let failure = || Failure::Call(CallError::Gone);
+        let (soon, late) = (Duration::from_secs(2), Duration::from_mins(5));
+        assert_eq!((failure().by(Some(soon)).after(late), failure().by(Some(late)).after(soon)), (soon, soon));
+        assert_eq!(failure().by(None).after(late), late);
+        assert!(failure().by(Some(soon)).is_conflict());
+    }
 
     #[test]
     fn conflicts_without_end_are_told_and_come_ever_later() {

@@ -38,6 +38,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "replica-sets: a cluster that is dropped loses its work", removal::dropped),
         test(fixture, "replica-sets: decisions that are gone by mistake withdraw nothing", removal::held),
         test(fixture, "replica-sets: the end, with works that are waited for and not", removal::cascade),
+        test(fixture, "replica-sets: the end, with works that nobody holds", removal::foreground),
         test(fixture, "replica-sets: bad input is answered, and nobody else affected", bad_input::answered),
         test(fixture, "replica-sets: a restart writes nothing", stillness::restart),
         test(fixture, "replica-sets: beside upstream's work manager it stands by", stillness::stands_by),

@@ -1,6 +1,7 @@
 //! Works on sets, one by one: removes and writes works, then tells how far it is.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use futures_util::stream::{self, StreamExt as _};
@@ -22,7 +23,7 @@ use crate::parts::worker::{Failure, Tries, Worker, key};
 use crate::wakes::Key;
 
 /// Works of one set that are written at a time.
-const AT_ONCE: usize = 8;
+pub const AT_ONCE: usize = 8;
 /// Between two writes of a set's status: a thousand works may tell of themselves within one.
 const PAUSE: Duration = Duration::from_secs(1);
 /// Works that stay because decisions may be incomplete are told of after this.
@@ -46,6 +47,8 @@ pub struct Outcome {
     /// Of what was tried: cluster, and why.
     pub failed: Vec<(String, CallError)>,
     pub tried: usize,
+    /// The hub does not take writes: what was not begun by then was not tried.
+    pub is_over: bool,
 }
 
 // === impl Worker ===
@@ -81,6 +84,7 @@ impl Deployer {
     }
 
     async fn settle(&self, object: &DynamicObject, key: &Key) -> Result<Action, Failure> {
+        self.make_sure(key).await?;
         let mut next = self.step(key);
         if let Step::Begin(finalizers) = &next {
             self.write_finalizers(key, finalizers).await?;
@@ -90,6 +94,8 @@ impl Deployer {
             Step::Rest | Step::Begin(_) => Ok(Action::await_change()),
             Step::End { surplus, release } => {
                 self.write(object, key, &surplus, &[]).await.into_result()?;
+                // Works that are gone by that wake nobody.
+                let release = release.or_else(|| self.step(key).release());
                 if let Some(finalizers) = release {
                     self.write_finalizers(key, &finalizers).await?;
                 }
@@ -113,14 +119,15 @@ impl Deployer {
         self.warn(object, &plan);
         let held = self.held(object, key, plan.is_held);
         let outcome = self.write(object, key, &plan.surplus, &plan.due).await;
-        if outcome.failed.iter().any(|(_, error)| error.concerns_all()) {
-            outcome.into_result()?;
-            return Ok(Action::await_change());
-        }
-        let told = told::of_plan(&self.world.read(), key, &plan, moment());
-        let paused = self.tell(key, told).await;
-        outcome.into_result()?;
-        Ok(at([plan.again, held, paused?].into_iter().flatten().min()))
+        let paused = if outcome.is_over {
+            None
+        } else {
+            let told = told::of_plan(&self.world.read(), key, &plan, moment());
+            self.tell(key, told).await?
+        };
+        let again = [plan.again, held, paused].into_iter().flatten().min();
+        outcome.into_result().map_err(|error| error.by(again.map(until)))?;
+        Ok(at(again))
     }
 
     /// Writes what differs. One that fails stops no other, unless the hub takes none.
@@ -128,6 +135,7 @@ impl Deployer {
         let mut outcome = Outcome::default();
         let removals = surplus.iter().map(|one| async move { (one.cluster.clone(), self.remove(key, one).await) });
         outcome.collect(removals.collect()).await;
+        let due = if outcome.is_over { &[] } else { due };
         let writes = due.iter().map(|one| async move { (one.cluster.clone(), self.put(key, one).await) });
         outcome.collect(writes.collect()).await;
         self.tell_failures(object, key, &outcome);
@@ -177,14 +185,14 @@ impl Deployer {
         if now < since + PATIENCE {
             return Some(since + PATIENCE);
         }
-        let note = "decisions name fewer clusters than their Placement counts (status.numberOfSelectedClusters): no \
-                    work is removed before they agree; see why decisions are missing";
+        let note = "decisions name fewer clusters than their Placement counts (status.numberOfSelectedClusters), or it \
+                    counts none yet: no work is removed before they agree; see why decisions are missing";
         self.event(object, Reason::RemovalHeld, note.to_owned());
         None
     }
 
     fn tell_failures(&self, object: &DynamicObject, key: &Key, outcome: &Outcome) {
-        let failed = outcome.failed.iter().filter(|(_, error)| !error.is_conflict() && !error.concerns_all());
+        let failed = outcome.failed.iter().filter(|(_, error)| !error.is_conflict() && !stops_all(error));
         let texts: Vec<String> = failed.map(|(cluster, error)| format!("cluster {cluster}: {error}")).collect();
         for text in &texts {
             tracing::warn!(namespace = key.0, set = key.1, "a work was not written: {text}");
@@ -208,24 +216,43 @@ impl Outcome {
     where
         F: Future<Output = (String, Result<(), CallError>)>,
     {
-        let mut done = stream::iter(calls).buffer_unordered(AT_ONCE);
-        while let Some((cluster, result)) = done.next().await {
-            self.tried += 1;
-            if let Err(error) = result {
-                let concerns_all = error.concerns_all();
-                self.failed.push((cluster, error));
-                // Each of the rest would wait in vain.
-                if concerns_all {
-                    return;
-                }
+        let is_over = AtomicBool::new(false);
+        // Each of the rest would wait in vain. What has begun ends: who drops a call never learns
+        // whether it was carried out.
+        let attempts = calls.into_iter().map(|call| async {
+            if is_over.load(Ordering::Relaxed) {
+                return None;
             }
+            let (cluster, result) = call.await;
+            if result.as_ref().is_err_and(stops_all) {
+                is_over.store(true, Ordering::Relaxed);
+            }
+            Some((cluster, result))
+        });
+        let mut done = stream::iter(attempts).buffer_unordered(AT_ONCE);
+        while let Some(attempt) = done.next().await {
+            let Some((cluster, result)) = attempt else { continue };
+            self.tried += 1;
+            self.failed.extend(result.err().map(|error| (cluster, error)));
         }
+        drop(done);
+        self.is_over |= is_over.into_inner();
     }
 
     /// The failure that says most: others may be about to be told by the watch.
     fn into_result(self) -> Result<(), Failure> {
         let worst = self.failed.into_iter().min_by_key(|(_, error)| error.is_conflict());
         worst.map_or(Ok(()), |(_, error)| Err(Failure::Call(error)))
+    }
+}
+
+/// Whether a work's failure says nothing of its cluster: the hub is not reached, or is overloaded.
+/// Any other may come of what one namespace admits, such as a webhook that does not answer.
+fn stops_all(error: &CallError) -> bool {
+    match error {
+        CallError::Hub(kube::Error::Api(status)) => [429, 503].contains(&status.code),
+        CallError::Gone | CallError::Hub(kube::Error::BuildRequest(_) | kube::Error::SerdeError(_)) => false,
+        CallError::NotLeading(_) | CallError::Timeout | CallError::Hub(_) => true,
     }
 }
 
@@ -237,6 +264,49 @@ pub fn moment() -> OffsetDateTime {
 /// Looks again then, if there is such a moment.
 fn at(end: Option<OffsetDateTime>) -> Action {
     let Some(end) = end else { return Action::await_change() };
-    let wait = Duration::try_from(end - moment()).unwrap_or_default();
-    Action::requeue(wait.saturating_add(LATER))
+    Action::requeue(until(end))
+}
+
+fn until(end: OffsetDateTime) -> Duration {
+    Duration::try_from(end - moment()).unwrap_or_default().saturating_add(LATER)
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+
+    type Done = (String, Result<(), CallError>);
+
+    #[tokio::test(start_paused = true)]
+    async fn what_has_begun_ends_and_nothing_begins_once_the_hub_takes_none() {
+        let mut outcome = Outcome::default();
+        let call = |number: usize| async move {
+            if number == 0 {
+                return ("c0".to_owned(), Err(CallError::Timeout));
+            }
+            tokio::time::sleep(Duration::from_secs(1)).await;
+            (format!("c{number}"), Err(CallError::Gone))
+        };
+        outcome.collect((0..20).map(call).collect()).await;
+        assert!(outcome.is_over);
+        let clusters: Vec<&str> = outcome.failed.iter().map(|(cluster, _)| cluster.as_str()).collect();
+        assert_eq!(clusters, ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"]);
+        assert!(matches!(outcome.into_result(), Err(Failure::Call(CallError::Timeout))));
+    }
+
+    #[tokio::test]
+    async fn what_one_namespace_answers_stops_no_other() {
+        let answered = |code| {
+            let status = Status { code, ..Status::default() };
+            CallError::Hub(kube::Error::Api(Box::new(status)))
+        };
+        let mut outcome = Outcome::default();
+        // That of a webhook that does not answer.
+        let calls = (0..20).map(|number| async move { (format!("c{number}"), Err(answered(500))) as Done });
+        outcome.collect(calls.collect()).await;
+        assert_eq!((outcome.is_over, outcome.tried), (false, 20));
+        assert_eq!([403, 422, 429, 500, 503].map(|code| stops_all(&answered(code))), [false, false, true, false, true]);
+    }
 }

@@ -13,6 +13,10 @@ use crate::wakes::Key;
 /// Keeps a set until its works are removed.
 pub const FINALIZER: &str = "work.open-cluster-management.io/manifest-work-cleanup";
 
+/// Works of clusters that are chosen no more stay so long after the last change of decisions: a
+/// cluster that moves from one decision to another is in neither meanwhile.
+const SETTLING: time::Duration = time::Duration::seconds(2);
+
 /// The next step for a set.
 #[derive(Debug)]
 pub enum Step {
@@ -52,7 +56,8 @@ pub struct Plan {
     pub verdicts: Vec<Verdict>,
     /// A Placement is not there: those after it are not looked at, as upstream.
     pub is_missing: bool,
-    /// Works stay because decisions name fewer clusters than their Placement counts.
+    /// Works stay because decisions name fewer clusters than their Placement counts, or it has not
+    /// counted yet.
     pub is_held: bool,
     /// Clusters that several Placements of the set choose.
     pub shared: BTreeSet<String>,
@@ -84,7 +89,8 @@ pub enum Change {
 #[derive(Debug)]
 pub struct Verdict {
     pub placement: String,
-    pub selected: usize,
+    /// What the Placement counts; none while it does not.
+    pub selected: Option<usize>,
     pub groups: usize,
     pub chosen: BTreeSet<String>,
     pub is_stopped: bool,
@@ -108,7 +114,7 @@ pub fn step(world: &World, key: &Key, now: OffsetDateTime) -> Step {
         (_, Some(why)) => return Step::Refuse(Refusal::Unreadable(why.clone())),
         (Ok(label), None) => label,
     };
-    Step::Deploy(Deployment { world, key, set: &known.set, label, now }.plan())
+    Step::Deploy(Deployment { world, key, set: &known.set, label, now, decided_at: known.decided_at }.plan())
 }
 
 fn end(world: &World, key: &Key, known: &Known) -> Step {
@@ -123,12 +129,22 @@ fn end(world: &World, key: &Key, known: &Known) -> Step {
     Step::End { surplus, release }
 }
 
+// === impl Step ===
+
+impl Step {
+    /// The finalizers that are left of one that is being deleted, if nothing is waited for.
+    pub fn release(self) -> Option<Finalizers> {
+        if let Self::End { release, .. } = self { release } else { None }
+    }
+}
+
 struct Deployment<'w> {
     world: &'w World,
     key: &'w Key,
     set: &'w ReplicaSet,
     label: String,
     now: OffsetDateTime,
+    decided_at: OffsetDateTime,
 }
 
 // === impl Deployment ===
@@ -210,11 +226,27 @@ impl<'w> Deployment<'w> {
         // Upstream leaves those that do not have the template yet.
         let left = kept.values().filter(|work| !work.is_ending && !verdict.chosen.contains(&work.cluster));
         let left: Vec<Surplus> = left.map(|work| Surplus::of(work)).collect();
-        if verdict.selected > verdict.chosen.len() {
-            plan.is_held |= !left.is_empty();
+        if left.is_empty() {
+            return;
+        }
+        // A Placement that was made anew, or restored, counts none until it has been scheduled.
+        if verdict.selected.is_none_or(|selected| selected > verdict.chosen.len()) {
+            plan.is_held = true;
+        } else if let Some(end) = self.unsettled() {
+            plan.again = Some(plan.again.map_or(end, |known| known.min(end)));
         } else {
             plan.surplus.extend(left);
         }
+    }
+
+    /// Until when nothing is concluded of a cluster's absence; none: it is settled.
+    fn unsettled(&self) -> Option<OffsetDateTime> {
+        if self.world.are_decisions_listed() {
+            return Some(self.now + SETTLING);
+        }
+        // A clock that was set back is nothing to wait for.
+        let end = self.decided_at + SETTLING;
+        (self.now..=self.now + SETTLING).contains(&end).then_some(end).filter(|end| *end > self.now)
     }
 
     /// What is to be written for a cluster; none, if it is so, or the work is leaving.

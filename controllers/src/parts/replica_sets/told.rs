@@ -36,7 +36,9 @@ pub fn of_plan(world: &World, key: &Key, plan: &Plan, now: OffsetDateTime) -> Op
     if plan.is_missing {
         return told(world, key, not_found(set, now), SetState::Invalid);
     }
-    let works: Vec<&Work> = world.works(key).collect();
+    // One that is to go, or stays until decisions are complete, is not of the choice.
+    let is_chosen = |work: &&Work| plan.verdicts.iter().any(|verdict| verdict.has(work));
+    let works: Vec<&Work> = world.works(key).filter(is_chosen).collect();
     let rollouts: Vec<PlacementRollout<'_>> = plan.verdicts.iter().map(|verdict| verdict.rollout(&works)).collect();
     let found = status(set, &rollouts, &works, now);
     let is_complete = delivery::condition::is_true(&found.conditions, "PlacementRolledOut");
@@ -60,14 +62,16 @@ fn told(world: &World, key: &Key, status: SetStatus, state: SetState) -> Option<
 // === impl Verdict ===
 
 impl Verdict {
+    fn has(&self, work: &Work) -> bool {
+        work.placement() == self.placement && self.chosen.contains(&work.cluster)
+    }
+
     fn rollout(&self, works: &[&Work]) -> PlacementRollout<'_> {
-        let existing = works.iter().filter(|work| {
-            work.is_current && work.placement() == self.placement && self.chosen.contains(&work.cluster)
-        });
+        let existing = works.iter().filter(|work| !work.is_ending && work.is_current && self.has(work));
         let existing: BTreeSet<&str> = existing.map(|work| work.cluster.as_str()).collect();
         PlacementRollout {
             name: &self.placement,
-            selected: self.selected,
+            selected: self.selected.unwrap_or_default(),
             groups: self.groups,
             existing: existing.len(),
             error: self.error.as_deref(),

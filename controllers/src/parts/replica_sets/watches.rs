@@ -43,9 +43,11 @@ fn take(
                 Woken::new()
             }
             Event::InitApply(object) => world.put_listed(of, pruned(object), moment()),
-            Event::InitDone => world.end_list(of),
+            Event::InitDone => world.end_list(of, moment()),
             Event::Apply(object) => world.put(of, pruned(object), moment()),
-            Event::Delete(object) => world.remove(of, &worker::key(object), object.resource_version().as_deref()),
+            Event::Delete(object) => {
+                world.remove(of, &worker::key(object), object.resource_version().as_deref(), moment())
+            }
         }
     };
     let is_listed = matches!(event, Event::InitDone);

@@ -10,6 +10,7 @@ mod works;
 pub use self::chosen::Chosen;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::mem;
 use std::sync::Arc;
 
 use delivery::rollout::DecisionGroup;
@@ -48,6 +49,10 @@ pub struct Known {
     pub told_at: Option<OffsetDateTime>,
     /// Since when works stay because its decisions may be incomplete.
     pub held_since: Option<OffsetDateTime>,
+    /// When what its Placements say changed last.
+    pub decided_at: OffsetDateTime,
+    /// Clusters where a work may have been created without an answer.
+    pub unsure: BTreeSet<String>,
 }
 
 /// Sets to look at.
@@ -73,10 +78,10 @@ impl World {
     }
 
     /// What is known and was not in the list is gone.
-    pub fn end_list(&mut self, of: Of) -> Woken {
+    pub fn end_list(&mut self, of: Of, now: OffsetDateTime) -> Woken {
         let Some(seen) = self.listing[of.index()].take() else { return Woken::new() };
         let gone: Vec<Key> = self.keys(of).into_iter().filter(|key| !seen.contains(key)).collect();
-        gone.iter().flat_map(|key| self.remove(of, key, None)).collect()
+        gone.iter().flat_map(|key| self.remove(of, key, None, now)).collect()
     }
 
     /// An object is there or has changed.
@@ -100,17 +105,21 @@ impl World {
             Of::Placement => {
                 let chosen = Chosen::read(&object, version);
                 let before = self.placements.insert(key.clone(), chosen.clone());
-                if before.is_some_and(|before| before.says_as(&chosen)) { Woken::new() } else { self.referring(&key) }
+                if before.is_some_and(|before| before.says_as(&chosen)) {
+                    Woken::new()
+                } else {
+                    self.decided(&key, now)
+                }
             }
             Of::Decision => {
                 let placements = self.decisions.put(&key, &object, version);
-                placements.iter().flat_map(|placement| self.referring(placement)).collect()
+                placements.iter().flat_map(|placement| self.decided(placement, now)).collect()
             }
         }
     }
 
     /// An object is gone. With a version, at that: what is known may be a later one of its name.
-    pub fn remove(&mut self, of: Of, key: &Key, version: Option<&str>) -> Woken {
+    pub fn remove(&mut self, of: Of, key: &Key, version: Option<&str>, now: OffsetDateTime) -> Woken {
         if version.is_some_and(|version| self.version(of, key).is_some_and(|known| is_older(version, known))) {
             return Woken::new();
         }
@@ -122,9 +131,12 @@ impl World {
             Of::Work => self.remove_work(key),
             Of::Placement => {
                 self.placements.remove(key);
-                self.referring(key)
+                self.decided(key, now)
             }
-            Of::Decision => self.decisions.remove(key).iter().flat_map(|key| self.referring(key)).collect(),
+            Of::Decision => {
+                let placements = self.decisions.remove(key);
+                placements.iter().flat_map(|placement| self.decided(placement, now)).collect()
+            }
         }
     }
 
@@ -152,6 +164,11 @@ impl World {
     /// A decision's label is no index of a group.
     pub fn groups(&self, placement: &Key) -> Result<Vec<DecisionGroup<'_>>, String> {
         self.decisions.groups(placement)
+    }
+
+    /// Whether decisions are being listed anew: some that are known may be no more.
+    pub fn are_decisions_listed(&self) -> bool {
+        self.listing[Of::Decision.index()].is_some()
     }
 
     fn version(&self, of: Of, key: &Key) -> Option<&str> {
@@ -184,12 +201,14 @@ impl World {
         let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
         let finalizers = finalizers.filter_map(Value::as_str).map(str::to_owned).collect();
         let uid = text(&object, "uid");
-        let known = self.set(&key).filter(|known| known.uid == uid);
-        let (told_at, held_since) = known.map_or((None, None), |known| (known.told_at, known.held_since));
+        let known = self.set_mut(&key).filter(|known| known.uid == uid);
+        let (told_at, held_since, decided_at, unsure) = known.map_or((None, None, now, BTreeSet::new()), |known| {
+            (known.told_at, known.held_since, known.decided_at, mem::take(&mut known.unsure))
+        });
         let set = Arc::new(ReplicaSet::from(object));
         let works = self.works.entry(key.clone()).or_default();
         works.follow(Some(&set), self.needs_rules, now);
-        let known = Known { set, uid, version, finalizers, told_at, held_since };
+        let known = Known { set, uid, version, finalizers, told_at, held_since, decided_at, unsure };
         self.sets.entry(key.0.clone()).or_default().insert(key.1.clone(), known);
         Woken::from([key])
     }
@@ -230,6 +249,17 @@ impl World {
             }
         }
         Woken::from([owner])
+    }
+
+    /// What a Placement says has changed: the sets that name it.
+    fn decided(&mut self, placement: &Key, now: OffsetDateTime) -> Woken {
+        let sets = self.referring(placement);
+        for set in &sets {
+            if let Some(known) = self.set_mut(set) {
+                known.decided_at = now;
+            }
+        }
+        sets
     }
 
     /// Sets that name a Placement.

@@ -1,16 +1,19 @@
 //! Writes of works, and of sets' finalizers and statuses: each only of what was judged.
 
+use delivery::work::replica_set::SET_LABEL;
+use futures_util::stream::{self, StreamExt as _};
 use kube::Api;
-use kube::api::DynamicObject;
+use kube::api::{DynamicObject, ListParams};
 use serde_json::{Value, json};
 
-use super::deployer::{Deployer, moment};
+use super::deployer::{AT_ONCE, Deployer, moment};
 use super::kinds::Of;
 use super::plan::{Change, Due, Finalizers, Surplus};
 use super::told::Told;
 use crate::calls::{creating, deleting, value};
 use crate::metrics::{Operation, SetObject};
 use crate::parts::hub::{CallError, found};
+use crate::parts::watched;
 use crate::wakes::Key;
 
 // === impl Deployer ===
@@ -21,7 +24,11 @@ impl Deployer {
         let (written, operation) = match &due.change {
             Change::Create(work) => {
                 let work: DynamicObject = serde_json::from_value(work.clone()).map_err(unwritable)?;
-                (self.hub.write(api.create(&creating(), &work)).await?, Operation::Create)
+                let created = self.hub.write(api.create(&creating(), &work)).await;
+                if created.as_ref().is_err_and(may_have_succeeded) {
+                    self.doubt(key, &due.cluster);
+                }
+                (created?, Operation::Create)
             }
             Change::Patch { name, patch } => {
                 let patched = found(self.hub.merge(&api, name, patch).await)?.ok_or(CallError::Gone)?;
@@ -33,6 +40,36 @@ impl Deployer {
         let (namespace, set, cluster) = (&key.0, &key.1, &due.cluster);
         tracing::info!(namespace, set, cluster, work = name, "a work was {}d", operation.as_str());
         self.know(Of::Work, &written);
+        Ok(())
+    }
+
+    fn doubt(&self, key: &Key, cluster: &str) {
+        if let Some(known) = self.world.write().set_mut(key) {
+            known.unsure.insert(cluster.to_owned());
+        }
+    }
+
+    /// Looks for works that may have been created without an answer: the hub makes up their names,
+    /// and one that is not known would be created twice, or outlive its set.
+    pub(super) async fn make_sure(&self, key: &Key) -> Result<(), CallError> {
+        let (clusters, label) = {
+            let world = self.world.read();
+            let Some(known) = world.set(key).filter(|known| !known.unsure.is_empty()) else { return Ok(()) };
+            (known.unsure.clone(), known.set.key())
+        };
+        let Ok(label) = label else { return Ok(()) };
+        let chosen = ListParams::default().labels(&format!("{SET_LABEL}={label}")).limit(watched::PAGE);
+        let looks = clusters.into_iter().map(|cluster| self.look(key, cluster, &chosen));
+        let looks: Vec<_> = stream::iter(looks.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).collect().await;
+        looks.into_iter().collect()
+    }
+
+    async fn look(&self, key: &Key, cluster: String, chosen: &ListParams) -> Result<(), CallError> {
+        let found = self.hub.read(self.api(Of::Work, &cluster).list(chosen)).await?;
+        found.items.iter().for_each(|work| self.know(Of::Work, work));
+        if let Some(known) = self.world.write().set_mut(key) {
+            known.unsure.remove(&cluster);
+        }
         Ok(())
     }
 
@@ -48,7 +85,7 @@ impl Deployer {
         // It may stay until an agent has removed its objects: then it is told as it is now.
         match removed.left() {
             Some(work) => self.know(Of::Work, &work),
-            None => drop(self.world.write().remove(Of::Work, &(cluster.clone(), name.clone()), None)),
+            None => drop(self.world.write().remove(Of::Work, &(cluster.clone(), name.clone()), None, moment())),
         }
         Ok(())
     }
@@ -94,4 +131,13 @@ impl Deployer {
 
 fn unwritable(error: serde_json::Error) -> CallError {
     CallError::Hub(kube::Error::SerdeError(error))
+}
+
+/// Whether the hub may have carried out a call that failed.
+fn may_have_succeeded(error: &CallError) -> bool {
+    match error {
+        CallError::Hub(kube::Error::Api(status)) => status.code >= 500,
+        CallError::NotLeading(_) | CallError::Gone | CallError::Hub(kube::Error::BuildRequest(_)) => false,
+        CallError::Timeout | CallError::Hub(_) => true,
+    }
 }

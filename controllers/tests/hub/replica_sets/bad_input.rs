@@ -23,6 +23,7 @@ pub fn answered(testbed: &Testbed) -> Result<()> {
     place.set(&long, "1", &all_at_once("p"))?;
     let told = place.wait_condition(&long, "ManifestworkApplied: False/InvalidManifestWorkName")?;
     ensure!(told.contains("at most 63 characters"), "{told}");
+    ensure!(place.works(&long)?.is_empty(), "it has works");
     let fits = "n".repeat(54);
     place.set(&fits, "1", &all_at_once("p"))?;
     place.wait_works(&fits, &clusters)?;

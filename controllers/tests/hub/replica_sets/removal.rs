@@ -43,7 +43,7 @@ pub fn held(testbed: &Testbed) -> Result<()> {
     place.clusters(&clusters)?;
     place.choose("p", &[("", &clusters)])?;
     place.set("app", "1", &all_at_once("p"))?;
-    place.wait_works("app", &clusters)?;
+    let works = place.wait_works("app", &clusters)?;
     place.ok("delete placementdecisions --all -n sets-held")?;
     // Its status counts two still.
     let told = place.wait_event("app", "RemovalHeld")?;
@@ -52,8 +52,31 @@ pub fn held(testbed: &Testbed) -> Result<()> {
     place.ok("delete placement p -n sets-held")?;
     place.wait_condition("app", "PlacementVerified: False/PlacementDecisionNotFound")?;
     ensure!(place.works("app")?.len() == 2 && place.metric(WRITES, "delete")? == 0.0, "workloads are withdrawn");
+    // Applied again, it counts none until it is scheduled.
     place.choose("p", &[("", &clusters[..1])])?;
-    place.wait_works("app", &clusters[..1])?;
+    let left = place.wait_works("app", &clusters[..1])?;
+    let uid = |work: &Value| work["metadata"]["uid"].clone();
+    ensure!(uid(&left[0]) == uid(&works[0]), "a workload was withdrawn and came back");
+    let deletes = place.metric(WRITES, "delete")?;
+    ensure!((deletes - 1.0).abs() < 0.1, "{deletes} works were removed instead of one");
+    place.end()
+}
+
+/// Works that nobody holds go at once, and the set that waits for them with them.
+pub fn foreground(testbed: &Testbed) -> Result<()> {
+    let place = Place::start(testbed, "sets-front")?;
+    let clusters = ["sets-front1", "sets-front2"];
+    place.clusters(&clusters)?;
+    place.choose("p", &[("", &clusters)])?;
+    place.set("app", "1", &all_at_once("p"))?;
+    let policy = json!({"spec": {"cascadeDeletionPolicy": "Foreground"}});
+    place.patch("manifestworkreplicaset app -n sets-front", &[], &policy)?;
+    place.wait_works("app", &clusters)?;
+    place.ok("delete manifestworkreplicaset app -n sets-front --wait=false")?;
+    wait::until_true("its end", SOON, || {
+        Ok(place.ok("get manifestworkreplicaset app -n sets-front --ignore-not-found -o name")?.is_empty())
+    })?;
+    ensure!(place.works("app")?.is_empty(), "it is gone before its works");
     place.end()
 }
 

@@ -56,7 +56,11 @@ fn world(references: &Value, works: &[Value]) -> World {
 }
 
 fn planned(world: &World) -> Plan {
-    match step(world, &key(), now()) {
+    planned_at(world, now() + SETTLING)
+}
+
+fn planned_at(world: &World, moment: OffsetDateTime) -> Plan {
+    match step(world, &key(), moment) {
         Step::Deploy(plan) => plan,
         other => panic!("{other:?}"),
     }
@@ -94,6 +98,37 @@ fn nothing_goes_while_decisions_name_fewer_than_are_counted() {
     assert!(plan.surplus.is_empty() && plan.is_held, "its decisions may be gone by mistake");
     place_again(&mut world, 0);
     assert_eq!(removed(&planned(&world)), [("c1", "app1")]);
+}
+
+#[test]
+fn nothing_goes_before_its_placement_has_counted() {
+    let mut world = world(&all("p"), &[on_hub("c1", "app1", "p", "1", 1)]);
+    // As it is after a deletion and another apply, or a restore, until it is scheduled.
+    world.put(Of::Placement, json!({"metadata": {"namespace": "team", "name": "p", "resourceVersion": "1"}}), now());
+    let plan = planned(&world);
+    assert!(plan.surplus.is_empty() && plan.is_held, "{plan:?}");
+    place_again(&mut world, 0);
+    assert_eq!(removed(&planned(&world)), [("c1", "app1")]);
+}
+
+#[test]
+fn a_cluster_that_moves_between_two_decisions_keeps_its_work() {
+    let mut world = world(&all("p"), &[on_hub("c1", "a", "p", "1", 1), on_hub("c2", "b", "p", "1", 1)]);
+    // Two are counted and two are named, and c2 is about to follow.
+    place(&mut world, "p", 2, &["c1", "c3"]);
+    let plan = planned_at(&world, now() + SETTLING - time::Duration::MILLISECOND);
+    assert_eq!((removed(&plan), plan.again), (vec![], Some(now() + SETTLING)));
+    assert_eq!(created(&plan), ["c3"], "what is to come does not wait");
+    world.begin_list(Of::Decision);
+    let late = now() + time::Duration::HOUR;
+    let plan = planned_at(&world, late);
+    assert_eq!((removed(&plan), plan.again), (vec![], Some(late + SETTLING)), "decisions are being listed");
+    let decision = json!({"metadata": {"namespace": "team", "name": "p-decision-2", "resourceVersion": "1", "labels":
+            {"cluster.open-cluster-management.io/placement": "p"}}, "status": {"decisions": [{"clusterName": "c9"}]}});
+    world.put(Of::Decision, decision, late);
+    world.end_list(Of::Decision, late);
+    let plan = planned_at(&world, late);
+    assert_eq!((removed(&plan).len(), plan.is_held), (0, true), "a decision is gone");
 }
 
 fn place_again(world: &mut World, selected: usize) {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
+use api::cluster_name::ClusterName;
 use delivery::rollout::DecisionGroup;
 use placement::objects::PLACEMENT_LABEL;
 use placement::slices::{GROUP_INDEX_LABEL, GROUP_NAME_LABEL};
@@ -13,8 +14,8 @@ use crate::wakes::Key;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     pub version: String,
-    /// Clusters.
-    pub selected: usize,
+    /// Clusters; none while nobody has counted them: of that, nothing is to be concluded.
+    pub selected: Option<usize>,
     /// Decision groups.
     pub groups: usize,
 }
@@ -46,10 +47,9 @@ struct Said {
 impl Chosen {
     pub fn read(object: &Value, version: String) -> Self {
         let status = &object["status"];
-        let selected = status["numberOfSelectedClusters"].as_u64().unwrap_or_default();
         Self {
             version,
-            selected: usize::try_from(selected).unwrap_or_default(),
+            selected: status["numberOfSelectedClusters"].as_u64().and_then(|count| usize::try_from(count).ok()),
             groups: status["decisionGroups"].as_array().map_or(0, Vec::len),
         }
     }
@@ -120,6 +120,10 @@ impl Decisions {
     }
 }
 
+fn is_cluster(name: &str) -> bool {
+    ClusterName::parse(name).is_ok()
+}
+
 // === impl Said ===
 
 impl Said {
@@ -127,7 +131,8 @@ impl Said {
         let label = |name: &str| object["metadata"]["labels"][name].as_str().unwrap_or_default().to_owned();
         let placement = Some(label(PLACEMENT_LABEL)).filter(|name| !name.is_empty());
         let decisions = object["status"]["decisions"].as_array().into_iter().flatten();
-        let clusters = decisions.filter_map(|one| one["clusterName"].as_str()).filter(|name| !name.is_empty());
+        // What can be no cluster's name has no namespace either: it stays counted, and is named by none.
+        let clusters = decisions.filter_map(|one| one["clusterName"].as_str()).filter(|name| is_cluster(name));
         Self {
             placement: placement.map(|name| (namespace.clone(), name)),
             index: label(GROUP_INDEX_LABEL),

@@ -47,8 +47,8 @@ fn a_set_is_woken_by_what_it_can_see_and_by_nothing_twice() {
     assert_eq!(woken(world.put(Of::Work, work("a.b", 1), now())), ["a.b"], "its name has a dot");
     assert!(world.put(Of::Work, work("a.b", 1), now()).is_empty(), "the echo of our own write");
     assert_eq!(woken(world.put(Of::Work, work("other", 2), now())), ["a.b", "other"], "it changes hands");
-    assert_eq!(woken(world.remove(Of::Work, &("c1".into(), "w".into()), Some("1"))), Vec::<String>::new());
-    assert_eq!(woken(world.remove(Of::Work, &("c1".into(), "w".into()), Some("2"))), ["other"]);
+    assert_eq!(woken(world.remove(Of::Work, &("c1".into(), "w".into()), Some("1"), now())), Vec::<String>::new());
+    assert_eq!(woken(world.remove(Of::Work, &("c1".into(), "w".into()), Some("2"), now())), ["other"]);
 }
 
 #[test]
@@ -59,7 +59,7 @@ fn what_a_list_lacks_is_gone_unless_it_was_written_since() {
     world.begin_list(Of::Set);
     world.put_listed(Of::Set, set("a", 3, "q", &json!([])), now());
     world.put(Of::Set, set("c", 9, "p", &json!([])), now());
-    world.end_list(Of::Set);
+    world.end_list(Of::Set, now());
     assert_eq!(world.set(&key("a")).unwrap().set.placements[0].name, "q", "the hub was restored");
     assert!(world.set(&key("b")).is_none() && world.set(&key("c")).is_some());
 }
@@ -87,4 +87,14 @@ fn how_far_a_work_is_follows_from_it_where_nobody_says() {
     upstreams.put(Of::Set, set("a", 1, "p", &json!([])), now());
     upstreams.put(Of::Work, work("a", 1), now());
     assert_eq!(progressing(&upstreams), None, "--rollout-needs-rules");
+}
+
+#[test]
+fn what_is_no_clusters_name_is_named_by_no_decision() {
+    let mut world = World::new(false);
+    let decision = json!({"metadata": {"namespace": "team", "name": "p-decision-1", "resourceVersion": "1",
+            "labels": {"cluster.open-cluster-management.io/placement": "p"}},
+        "status": {"decisions": [{"clusterName": "c 1"}, {"clusterName": "../c2"}, {"clusterName": "c3"}]}});
+    world.put(Of::Decision, decision, now());
+    assert_eq!(world.groups(&key("p")).unwrap()[0].clusters, ["c3"]);
 }

@@ -64,7 +64,7 @@ pub fn status(set: &ReplicaSet, rollouts: &[PlacementRollout<'_>], works: &[&Wor
         let current = works.iter().copied().filter(|work| work.placement() == rollout.name && work.is_current);
         let current: Vec<&Work> = current.collect();
         selected += rollout.selected;
-        succeeded += current.iter().filter(|work| work.has_succeeded()).count();
+        succeeded += current.iter().filter(|work| !work.is_ending && work.has_succeeded()).count();
         let summary = Summary::of(rollout.existing, &current);
         found.summary.add(&summary);
         found.placement_summary.push(PlacementSummary {
