@@ -8,6 +8,7 @@ mod ask;
 mod room;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use api::accept::{self, Representation, Shape};
@@ -45,7 +46,7 @@ const ALL_WITHIN: Duration = Duration::from_secs(50);
 const LAST: Duration = Duration::from_secs(10);
 /// Clusters named in warnings; of others, the number.
 const MOST_NAMED: usize = 32;
-/// Longest warning, in bytes of text: a name, and the reason in the gateway's words.
+/// Longest reason that is kept of one cluster, and longest warning, in bytes of text.
 const LONGEST_WARNED: usize = 1024;
 
 /// What came of all members.
@@ -78,16 +79,20 @@ pub async fn serve(
     names.extend(snapshot.unconvertible().cloned());
     drop(snapshot);
     let room = Room::new(names.len(), account);
-    let asking = Asking { connection, route, permit, account, room: &room, head, until };
+    let asking =
+        Asking { connection, route, permit, account, room: &room, head, until, is_given_up: AtomicBool::new(false) };
     let asked = iter(names).map(|name| async { (asking.one(&name).await, name) }).buffer_unordered(AT_ONCE);
     let mut gathered = Gathered::default();
     let mut asked = Box::pin(asked);
     while let Some((outcome, name)) = asked.next().await {
         match outcome {
             Outcome::Found(answer) => gathered.found.push((name, answer)),
-            Outcome::Missing(why) => gathered.missing.push((name, why)),
+            Outcome::Missing(why) => gathered.misses(name, why),
             Outcome::Nothing => {}
-            Outcome::Unreviewed(error) => return Err(error),
+            Outcome::Unreviewed(error) => {
+                asking.is_given_up.store(true, Ordering::Relaxed);
+                return Err(error);
+            }
         }
     }
     drop(asked);
@@ -126,6 +131,13 @@ fn took_too_long() -> Error {
 // === impl Gathered ===
 
 impl Gathered {
+    /// A cluster may choose the words, and there may be thousands.
+    fn misses(&mut self, name: ClusterName, mut why: String) {
+        why.truncate(why.floor_char_boundary(LONGEST_WARNED));
+        why.shrink_to_fit();
+        self.missing.push((name, why));
+    }
+
     async fn answer(mut self, asked: Option<Asked>) -> Result<Response<ResponseBody>, Error> {
         let (body, content_type) = match asked {
             Some(asked) => (self.merged(&asked).await?, json()),
@@ -141,7 +153,7 @@ impl Gathered {
         for (cluster, answer) in std::mem::take(&mut self.found) {
             match Head::read(&answer.body, asked) {
                 Ok(head) => lists.push((cluster, head, answer.body)),
-                Err(why) => self.missing.push((cluster, why.to_string())),
+                Err(why) => self.misses(cluster, why.to_string()),
             }
             // A large answer takes its core for a while: others come in between.
             yield_now().await;
@@ -152,7 +164,7 @@ impl Gathered {
         let mut merged = Merged::new(head, lists.iter().map(|(.., body)| body.len()).sum());
         for (cluster, head, body) in lists {
             if let Err(why) = merged.add(cluster.as_str(), &head, &body) {
-                self.missing.push((cluster, why.to_string()));
+                self.misses(cluster, why.to_string());
             }
             yield_now().await;
         }

@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use api::accept::{MetaVersion, Representation};
 use api::access::{Attributes, ResourceAttributes, Verb};
@@ -46,6 +47,9 @@ pub struct Asking<'a> {
     pub head: Head,
     /// When no member is waited for any more.
     pub until: Instant,
+    /// The gateway gave up the whole request: its members' requests do not end because the client
+    /// went away.
+    pub is_given_up: AtomicBool,
 }
 
 /// What came of one member.
@@ -66,12 +70,12 @@ pub struct Answered {
 }
 
 /// A member's request, counted as one of its own when it has ended, however that was.
-#[derive(Default)]
-struct Sent {
-    /// Absent: no member was asked.
+struct Sent<'a> {
+    /// Absent: there is no such cluster, or its Secret cannot be used.
     started: Option<(Arc<Cluster>, InFlight)>,
-    /// 0 until it is known: the client went away before.
-    code: u16,
+    /// `None` until it is known: the client went away before, or the gateway gave up.
+    code: Option<StatusCode>,
+    is_given_up: &'a AtomicBool,
 }
 
 /// Parameters that mean something for one member only: pages, and versions.
@@ -137,6 +141,13 @@ fn of_all(uri: &Uri, is_table: bool) -> Result<Uri, Error> {
     target.parse().map_err(|_| Error::BadRequest("the query cannot be read"))
 }
 
+/// When a member that is asked now is missing, if none is waited for after `until`. `None`: it
+/// would be asked and not waited for.
+fn deadline(until: Instant) -> Option<Instant> {
+    let now = Instant::now();
+    (now < until).then(|| until.min(now + WITHIN))
+}
+
 // === impl Asking ===
 
 impl Asking<'_> {
@@ -155,26 +166,37 @@ impl Asking<'_> {
             Ok(Err(error)) => return Outcome::Unreviewed(error),
             Err(_) => return Outcome::Unreviewed(took_too_long()),
         };
-        let within = self.until.min(Instant::now() + WITHIN);
-        let mut sent = Sent::default();
+        let Some(within) = deadline(self.until) else {
+            return Outcome::Missing("there was no time left to ask it".to_owned());
+        };
+        let mut sent = Sent { started: None, code: None, is_given_up: &self.is_given_up };
         match timeout_at(within, Box::pin(self.asked(&route, permit, &mut sent))).await {
             Ok(Ok(outcome)) => outcome,
-            Ok(Err(error)) => Outcome::Missing(error.into_status().message().to_owned()),
+            Ok(Err(error)) => {
+                let status = error.into_status();
+                sent.code = Some(status.code());
+                Outcome::Missing(status.message().to_owned())
+            }
             Err(_) => {
-                sent.code = StatusCode::GATEWAY_TIMEOUT.as_u16();
+                sent.code = Some(StatusCode::GATEWAY_TIMEOUT);
                 let is_last = within == self.until;
                 let late = || format!("it did not answer within {} s", WITHIN.as_secs());
-                Outcome::Missing(if is_last { "there was no time left to ask it".to_owned() } else { late() })
+                Outcome::Missing(if is_last {
+                    "it did not answer in the time that was left".to_owned()
+                } else {
+                    late()
+                })
             }
         }
     }
 
-    async fn asked(&self, route: &ProxyRoute<'_>, permit: Permit, sent: &mut Sent) -> Result<Outcome, Error> {
+    async fn asked(&self, route: &ProxyRoute<'_>, permit: Permit, sent: &mut Sent<'_>) -> Result<Outcome, Error> {
         let (gateway, name) = (self.connection.gateway(), &route.cluster);
         let cluster = match gateway.cluster(name).await {
             Ok(cluster) => cluster,
             Err(error) => return Err(Error::lookup(name, error)),
         };
+        sent.to(&cluster);
         let limits = &gateway.limits;
         let _slots = [
             limits.of_user(permit.user(), Kind::Short)?,
@@ -182,16 +204,12 @@ impl Asking<'_> {
         ];
         let acting = gateway.acting(&cluster, permit.user(), route).await;
         let acting = acting.map_err(|reason| Cause::Invalid(reason).at(name))?;
-        sent.to(&cluster);
         let call = Call::new(self.connection, Arc::clone(&cluster), route, permit, acting, self.account);
-        let answered = forward::serve(&call, self.request()).await;
-        let code = answered.as_ref().map_or(StatusCode::BAD_GATEWAY, Response::status);
-        let outcome = match answered {
-            Ok(response) => self.read(response).await,
-            Err(error) => Err(error),
-        };
-        sent.code = code.as_u16();
-        outcome
+        let response = forward::serve(&call, self.request()).await?;
+        let code = response.status();
+        let outcome = self.read(response).await;
+        sent.code = Some(code);
+        Ok(outcome)
     }
 
     /// The caller's permit for this cluster; `None` if it may not.
@@ -231,39 +249,61 @@ impl Asking<'_> {
         request
     }
 
-    async fn read(&self, response: Response<ResponseBody>) -> Result<Outcome, Error> {
+    async fn read(&self, response: Response<ResponseBody>) -> Outcome {
         let (head, mut body) = response.into_parts();
         match head.status {
             StatusCode::OK => {}
-            StatusCode::NOT_FOUND => return Ok(Outcome::Nothing),
-            code => return Ok(Outcome::Missing(format!("it answered {code}"))),
+            StatusCode::NOT_FOUND => return Outcome::Nothing,
+            code => return Outcome::Missing(format!("it answered {code}")),
         }
         let (mut bytes, mut share) = (BytesMut::new(), self.room.share());
         while let Some(frame) = body.frame().await {
-            let Ok(frame) = frame else { return Ok(Outcome::Missing("its answer was cut off".to_owned())) };
+            let Ok(frame) = frame else { return Outcome::Missing("its answer was cut off".to_owned()) };
             let Ok(data) = frame.into_data() else { continue };
             if !share.take(data.len()) {
-                return Ok(Outcome::Missing("its answer is too large beside the others'".to_owned()));
+                return Outcome::Missing("its answer is too large beside the others'".to_owned());
             }
             bytes.extend_from_slice(&data);
         }
         let content_type = head.headers.get(CONTENT_TYPE).cloned().unwrap_or_else(json);
-        Ok(Outcome::Found(Answered { body: bytes.freeze(), content_type }))
+        Outcome::Found(Answered { body: bytes.freeze(), content_type })
     }
 }
 
 // === impl Sent ===
 
-impl Sent {
+impl Sent<'_> {
     fn to(&mut self, cluster: &Arc<Cluster>) {
         self.started = Some((Arc::clone(cluster), cluster.metrics().request()));
     }
 }
 
-impl Drop for Sent {
+impl Drop for Sent<'_> {
     fn drop(&mut self) {
         let Some((cluster, ..)) = &self.started else { return };
-        let (metrics, code) = (cluster.metrics(), if self.code == 0 { CLIENT_CLOSED_REQUEST } else { self.code });
-        metrics.request_done(Dialect::Karmada, (&Method::GET).into(), code);
+        let code = match self.code {
+            Some(code) => code.as_u16(),
+            None if self.is_given_up.load(Ordering::Relaxed) => StatusCode::SERVICE_UNAVAILABLE.as_u16(),
+            None => CLIENT_CLOSED_REQUEST,
+        };
+        cluster.metrics().request_done(Dialect::Karmada, (&Method::GET).into(), code);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::time::advance;
+
+    use super::super::ALL_WITHIN;
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_member_that_comes_too_late_is_not_asked() {
+        let until = Instant::now() + ALL_WITHIN;
+        assert_eq!(deadline(until), Some(Instant::now() + WITHIN));
+        advance(ALL_WITHIN.saturating_sub(WITHIN / 2)).await;
+        assert_eq!(deadline(until), Some(until));
+        advance(WITHIN / 2).await;
+        assert_eq!(deadline(until), None);
     }
 }
