@@ -61,7 +61,13 @@ impl Trouble {
 
     fn of(failure: &Failure) -> Self {
         let unasked = matches!(failure.kind, Kind::Unanswered | Kind::Late | Kind::Answered(401 | 403));
-        let exit = if unasked && failure.cluster.is_none() { Exit::Hub } else { Exit::Failed };
+        let exit = if unasked && failure.cluster.is_none() {
+            Exit::Hub
+        } else if failure.is_unselectable() {
+            Exit::Usage
+        } else {
+            Exit::Failed
+        };
         Self { exit, what: cause(failure), remedy: remedy(failure) }
     }
 
@@ -186,6 +192,13 @@ mod tests {
         let trouble = Trouble::from(missing.at(&berlin));
         assert!(trouble.exit == Exit::Failed && trouble.what.contains("404 page not found"), "{trouble}");
         assert!(trouble.remedy.contains("--context"), "{trouble}");
+    }
+
+    #[test]
+    fn a_selector_that_the_go_gateway_does_not_read_is_a_wrong_command_line() {
+        let failure = Failure { reason: "Unselectable".into(), ..Failure::own("it does not select so") };
+        let trouble = Trouble::from(failure);
+        assert!(trouble.exit == Exit::Usage && trouble.remedy.contains("another label"), "{trouble}");
     }
 
     #[test]

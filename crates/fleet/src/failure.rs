@@ -18,6 +18,8 @@ use net::words::{causes, tame};
 
 /// Longest text kept of an error that is no Status, in bytes.
 const LONGEST: usize = 1024;
+/// The reason of [`Failure::unselectable`].
+const UNSELECTABLE: &str = "Unselectable";
 /// Longest message, and longest cause: a member chooses them, and clients keep one of each cluster.
 const LONGEST_MESSAGE: usize = 4 << 10;
 /// Longest error that is read, in bytes. That of a Status with all it may name of one object.
@@ -67,6 +69,13 @@ impl Failure {
     /// Of the program itself.
     pub fn own(message: impl Into<String>) -> Self {
         Self::new(Kind::Own, message.into())
+    }
+
+    /// Of a selector that the Go cluster-gateway would not read as it is meant; `key` begins the
+    /// requirement.
+    pub(crate) fn unselectable(key: &str) -> Self {
+        let what = "the Go cluster-gateway does not select by labels of";
+        Self { reason: UNSELECTABLE.to_owned(), ..Self::own(format!("{what} {GROUP}, as in {key:?}")) }
     }
 
     /// No answer `within` that time.
@@ -129,6 +138,11 @@ impl Failure {
         matches!(self.kind, Kind::Answered(410) | Kind::Plain(410))
     }
 
+    /// Whether what was asked for must be put otherwise: this gateway cannot select so.
+    pub fn is_unselectable(&self) -> bool {
+        self.kind == Kind::Own && self.reason == UNSELECTABLE
+    }
+
     /// What whoever reads this can do; empty where the message is all there is to say.
     pub fn next_step(&self) -> &'static str {
         match (self.side, self.kind) {
@@ -152,6 +166,7 @@ impl Failure {
             (None, Kind::Plain(502..=504)) => {
                 "see `kubectl get apiservice v1alpha1.cluster.core.oam.dev` on the hub, then the gateway's log"
             }
+            (None, Kind::Own) if self.is_unselectable() => "select by another label, or name the clusters",
             (None, Kind::Late) => "give it more time, or see the gateway's log for what it waits for",
             (Some(Side::Caller) | None, _) => "",
         }

@@ -71,6 +71,9 @@ pub async fn read(hub: &Client, selector: &str, within: Duration) -> Result<Vec<
     };
     let Listed { mut clusters, is_selected } = listed?;
     if !selector.is_empty() && !is_selected {
+        if let Some(key) = keys(selector).find(|key| key.starts_with(GROUP)) {
+            return Err(Failure::unselectable(key));
+        }
         let selected = timeout(within, virtual_clusters(hub, selector)).await;
         let selected = selected.unwrap_or_else(|_| Err(Failure::late(within)))?;
         clusters.retain(|cluster| selected.contains(cluster.name.as_str()));
@@ -79,8 +82,8 @@ pub async fn read(hub: &Client, selector: &str, within: Duration) -> Result<Vec<
 }
 
 /// The names of the `virtualclusters` that `selector` matches. Of the Go cluster-gateway's lists,
-/// this is the one that it narrows (`virtualcluster_client.go`); labels of its own group match
-/// nothing there.
+/// this is the one that it narrows (`virtualcluster_client.go`). It takes the labels of its own
+/// group off before it selects: they cannot be asked for, and whatever excludes them matches all.
 async fn virtual_clusters(hub: &Client, selector: &str) -> Result<HashSet<String>, Failure> {
     let selector = utf8_percent_encode(selector, NON_ALPHANUMERIC);
     let target = format!("/apis/{GROUP}/{VERSION}/virtualclusters?labelSelector={selector}");
@@ -89,6 +92,16 @@ async fn virtual_clusters(hub: &Client, selector: &str) -> Result<HashSet<String
     let names: Names =
         serde_json::from_slice(&body).map_err(|_| Failure::own("the hub's list of virtual clusters cannot be read"))?;
     Ok(names.items.into_iter().map(|item| item.metadata.name).collect())
+}
+
+/// The requirements of `selector`, from their keys on. Commas in parentheses are between values.
+fn keys(selector: &str) -> impl Iterator<Item = &str> {
+    let mut is_inside = false;
+    let is_between = move |character: char| {
+        is_inside = character == '(' || is_inside && character != ')';
+        character == ',' && !is_inside
+    };
+    selector.split(is_between).map(|text| text.trim_start_matches(|it: char| it == '!' || it.is_whitespace()))
 }
 
 async fn all(hub: &Client, selector: &str, within: Duration) -> Result<Listed, Failure> {

@@ -182,12 +182,20 @@ async fn a_list_that_nobody_selected_from_is_narrowed_by_virtual_clusters() {
     server.on(PREFIX, move |_: &Recorded| Reply::json(200, &json!({"metadata": {}, "items": items})));
     let virtual_clusters = PREFIX.replace("clustergateways", "virtualclusters");
     server.on(&virtual_clusters, |request: &Recorded| {
-        assert_eq!(request.query(), Some("labelSelector=env%3Dprod"));
+        let known = ["labelSelector=env%3Dprod", "labelSelector=env%20in%20%28a%2Ccluster%2Ecore%2Eoam%2Edev%29"];
+        assert!(request.query().is_some_and(|query| known.contains(&query)), "{:?}", request.query());
         Reply::json(200, &json!({"items": [{"metadata": {"name": "local"}}, {"metadata": {"name": "b"}}]}))
     });
     let names = |clusters: Vec<Cluster>| clusters.iter().map(|cluster| cluster.name.to_string()).collect::<Vec<_>>();
     assert_eq!(names(fleet.clusters("env=prod").await.unwrap()), ["b"]);
     assert_eq!(names(fleet.clusters("").await.unwrap()), ["a", "b"]);
+    // What it would match all by.
+    for selector in ["env=prod, cluster.core.oam.dev/cluster-alias!=b", "!cluster.core.oam.dev/cluster-alias"] {
+        let refused = fleet.clusters(selector).await.unwrap_err();
+        assert!(refused.is_unselectable() && refused.next_step().contains("name the clusters"), "{refused}");
+    }
+    let value = fleet.clusters("env in (a,cluster.core.oam.dev)").await;
+    assert!(value.is_ok(), "{value:?}");
     // Rather none than all.
     server.on(&virtual_clusters, |_: &Recorded| Reply::status(403, "no"));
     assert_eq!(fleet.clusters("env=prod").await.unwrap_err().kind, Kind::Answered(403));
