@@ -6,8 +6,8 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use hub_tests::hub::MemberSecret;
 use hub_tests::kubectl::Invocation;
+use hub_tests::ports;
 use hub_tests::testbed::{CLUSTER, CLUSTER_X509, Testbed};
-use hub_tests::{ports, wait};
 use kit::member::{FakeMember, MemberOptions, Recorded, Reply};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -96,19 +96,23 @@ fn lying(testbed: &Testbed) -> Result<()> {
     testbed.hub.forget_member("get-liar")
 }
 
-/// Of several runs, the quickest: what else the machine does is not ours.
-fn quickest(run: impl Fn() -> Invocation) -> Result<Duration> {
+/// Of several runs of each, in turn, the quickest: what else the machine does is neither's.
+fn quickest(runs: [&dyn Fn() -> Invocation; 2]) -> Result<[Duration; 2]> {
     const RUNS: usize = 5;
-    let once = || {
-        let began = Instant::now();
-        run().run()?.success()?;
-        anyhow::Ok(began.elapsed())
-    };
-    (0..RUNS).map(|_| once()).try_fold(Duration::MAX, |least, took| Ok(least.min(took?)))
+    let mut least = [Duration::MAX; 2];
+    for _ in 0..RUNS {
+        for (run, least) in runs.iter().zip(&mut least) {
+            let began = Instant::now();
+            run().run()?.success()?;
+            *least = began.elapsed().min(*least);
+        }
+    }
+    Ok(least)
 }
 
 /// Both as the same person, over the same hub, with what kubectl keeps in its cache.
 fn quick(testbed: &Testbed) -> Result<()> {
+    const TRIES: usize = 3;
     let (program, kubectl) = (clusters(testbed), testbed.hub.server.kubectl());
     let member = format!("--server={}{}", testbed.hub.server.url(), Testbed::proxy_path(CLUSTER));
     let resource = "clustergateways.cluster.core.oam.dev";
@@ -116,8 +120,11 @@ fn quick(testbed: &Testbed) -> Result<()> {
         (&["get", "namespaces", CLUSTER][..], &["get", "namespaces", &member][..]),
         (&["list", "--no-probe"], &["get", resource]),
     ] {
-        let kubectls = quickest(|| kubectl.args(theirs))?;
-        wait::timely(&format!("{ours:?}"), kubectls, || quickest(|| program.args(ours)))?;
+        let mut took = Vec::new();
+        while took.last().is_none_or(|[ours, theirs]: &[Duration; 2]| ours >= theirs) {
+            ensure!(took.len() < TRIES, "{ours:?} and kubectl {theirs:?} took {took:?}");
+            took.push(quickest([&|| program.args(ours), &|| kubectl.args(theirs)])?);
+        }
     }
     Ok(())
 }
