@@ -32,7 +32,7 @@ pub const LONGEST: usize = 128 << 10;
 /// has a few thousand.
 const MOST_VALUES: usize = 16 << 10;
 
-/// Operations in a JSON patch. Each may take as long as the object has values.
+/// Operations in a JSON patch. What they move and add in all is bounded where they are applied.
 const MOST_OPERATIONS: usize = 1000;
 
 /// What is written: the object, or its `status` alone.

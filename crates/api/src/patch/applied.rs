@@ -15,20 +15,27 @@ use super::PatchError;
 const MOST_COPIED: usize = 64 << 10;
 /// Levels of an object. `serde_json` reads no more than 128.
 const DEEPEST: usize = 100;
+/// Values that all operations of one patch may bring to their places. Each is walked: a large part
+/// of an object, moved a thousand times, would take its core for seconds.
+const MOST_BROUGHT: usize = 1 << 20;
 
 /// Room for so many bytes more.
 struct Room(usize);
 
 /// `object` after all `operations`.
 pub fn applied(mut object: Value, operations: &[PatchOperation]) -> Result<Value, PatchError> {
-    let mut room = Room(MOST_COPIED);
+    let (mut room, mut left) = (Room(MOST_COPIED), MOST_BROUGHT);
     for operation in operations {
         if let Some(value) = brought(operation, &object) {
             if matches!(operation, PatchOperation::Copy(_)) && serde_json::to_writer(&mut room, value).is_err() {
                 return Err(PatchError::TooLarge("what the patch copies is larger than 64 KiB"));
             }
             let above = operation.path().count();
-            if above > DEEPEST || !fits(value, DEEPEST - above) {
+            let is_flat = above <= DEEPEST && fits(value, DEEPEST - above, &mut left);
+            if left == 0 {
+                return Err(PatchError::TooLarge("what the patch brings to its places is more than 1,048,575 values"));
+            }
+            if !is_flat {
                 return Err(PatchError::TooLarge("the patch makes an object of more than 100 levels"));
             }
         }
@@ -49,13 +56,15 @@ fn brought<'a>(operation: &'a PatchOperation, object: &'a Value) -> Option<&'a V
     }
 }
 
-/// Whether `value` has no more than `levels`.
-fn fits(value: &Value, levels: usize) -> bool {
-    match value {
-        Value::Array(items) => levels > 0 && items.iter().all(|item| fits(item, levels - 1)),
-        Value::Object(fields) => levels > 0 && fields.values().all(|field| fits(field, levels - 1)),
-        _ => true,
-    }
+/// Whether `value` has no more than `levels`, and some of `left` is left after all its values.
+fn fits(value: &Value, levels: usize, left: &mut usize) -> bool {
+    *left = left.saturating_sub(1);
+    *left > 0
+        && match value {
+            Value::Array(items) => levels > 0 && items.iter().all(|item| fits(item, levels - 1, left)),
+            Value::Object(fields) => levels > 0 && fields.values().all(|field| fits(field, levels - 1, left)),
+            _ => true,
+        }
 }
 
 // === impl Room ===
@@ -92,6 +101,21 @@ mod tests {
         assert!(patched(&json!([double(0), {"op": "move", "from": "/large", "path": "/other"}])).is_ok());
         let large = patched(&json!([{"op": "copy", "from": "/large", "path": "/other"}]));
         assert!(matches!(large, Err(PatchError::TooLarge(_))), "{large:?}");
+    }
+
+    #[test]
+    fn what_is_large_is_not_moved_without_end() {
+        let large = json!({"op": "add", "path": "/a", "value": vec![0; 10_000]});
+        let moved = |times: usize| {
+            let turn = |turn| {
+                let [from, to] = if turn % 2 == 0 { ["/a", "/b"] } else { ["/b", "/a"] };
+                json!({"op": "move", "from": from, "path": to})
+            };
+            patched(&std::iter::once(large.clone()).chain((0..times).map(turn)).collect())
+        };
+        assert!(moved(100).is_ok());
+        let refused = moved(110);
+        assert!(matches!(refused, Err(PatchError::TooLarge(text)) if text.contains("values")), "{refused:?}");
     }
 
     #[test]
