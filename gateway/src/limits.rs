@@ -107,6 +107,8 @@ const REASONS: [[&str; 2]; 2] = [["cluster", "cluster_long"], ["user", "user_lon
 /// Of [`Places`]: of all users, and of one.
 const OF_ALL_CLUSTERS: [&str; 2] = ["all_clusters", "all_clusters_user"];
 const OF_WRITES: [&str; 2] = ["cluster_writes", "cluster_writes_user"];
+/// Of [`reports::Permits`].
+const WRITES_BUSY: &str = "cluster_writes_busy";
 
 // === impl Budgets ===
 
@@ -139,7 +141,7 @@ impl Limits {
         let places = |what, most, of_user, reasons: [_; 2]| Places::new(what, most, of_user, reasons.map(counter));
         let every = places("requests for all clusters", MOST_OF_ALL, MOST_OF_ALL_PER_USER, OF_ALL_CLUSTERS);
         let writes = places("writes of clusters", WRITES, WRITES_PER_USER, OF_WRITES);
-        let writers = reports::Permits::default();
+        let writers = reports::Permits::new(counter(WRITES_BUSY));
         Self {
             caps,
             users: Loads::default(),

@@ -4,6 +4,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
@@ -25,32 +26,41 @@ pub const SHORT: usize = 64 << 10;
 pub struct Permits {
     writers: Semaphore,
     long_bodies: Arc<Semaphore>,
+    /// What got none.
+    rejected: Counter,
 }
 
 // === impl Permits ===
 
 impl Permits {
+    /// What gets none counts in `rejected`.
+    pub fn new(rejected: Counter) -> Self {
+        Self { writers: Semaphore::new(WRITERS), long_bodies: Arc::new(Semaphore::new(LONG_BODIES)), rejected }
+    }
+
     /// For a whole report, from parsing to its answer. Waits a little, then refuses.
     pub async fn writer(&self) -> Result<SemaphorePermit<'_>, HubFailure> {
-        timeout(PATIENCE, self.writers.acquire()).await.ok().and_then(Result::ok).ok_or_else(busy)
+        timeout(PATIENCE, self.writers.acquire()).await.ok().and_then(Result::ok).ok_or_else(|| self.busy())
     }
 
     /// For a body that turns out to be long. Refuses at once: whoever sends slowly must not make
     /// others wait.
     pub fn long_body(&self) -> Result<OwnedSemaphorePermit, HubFailure> {
-        Arc::clone(&self.long_bodies).try_acquire_owned().map_err(|_| busy())
+        Arc::clone(&self.long_bodies).try_acquire_owned().map_err(|_| self.busy())
+    }
+
+    /// As if the hub were: it is for its sake that few may write.
+    fn busy(&self) -> HubFailure {
+        self.rejected.inc();
+        HubFailure { verb: Verb::Update, collection: Collection::Secrets, cause: Cause::Busy }
     }
 }
 
 impl Default for Permits {
+    /// What gets none is not counted.
     fn default() -> Self {
-        Self { writers: Semaphore::new(WRITERS), long_bodies: Arc::new(Semaphore::new(LONG_BODIES)) }
+        Self::new(Counter::default())
     }
-}
-
-/// As if the hub were: it is for its sake that few may write.
-fn busy() -> HubFailure {
-    HubFailure { verb: Verb::Update, collection: Collection::Secrets, cause: Cause::Busy }
 }
 
 #[cfg(test)]
@@ -65,7 +75,8 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn a_report_waits_a_little_for_a_place() {
-        let permits = Permits::default();
+        let rejected = Counter::default();
+        let permits = Permits::new(rejected.clone());
         let mut taken = Vec::new();
         for _ in 0..WRITERS {
             taken.push(permits.writer().await);
@@ -73,7 +84,7 @@ mod tests {
         assert!(taken.iter().all(Result::is_ok));
         let started = Instant::now();
         assert!(is_refused(permits.writer().await));
-        assert_eq!(started.elapsed(), PATIENCE);
+        assert_eq!((started.elapsed(), rejected.get()), (PATIENCE, 1));
         taken.pop();
         assert!(permits.writer().await.is_ok());
     }
