@@ -1,7 +1,10 @@
 //! All members at once, in Karmada's spelling: what they have is one answer, and who may not reach
 //! one of them does not learn of it.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use system_tests::prelude::*;
+use tokio::sync::Notify;
 
 use super::ALICE;
 
@@ -22,6 +25,10 @@ struct Fleet {
 
 impl Fleet {
     async fn set(names: &[&str]) -> Self {
+        Self::flagged(names, &[]).await
+    }
+
+    async fn flagged(names: &[&str], more: &[&str]) -> Self {
         let hub = FakeHub::start().await;
         hub.add_token(ALICE, TokenUser::new("alice", &["devs"]));
         hub.on_access(|spec| {
@@ -35,7 +42,12 @@ impl Fleet {
             members.push(member);
         }
         let flags = ["--karmada-dialect=standalone", "--karmada-forward-all-groups"];
-        let testbed = flags.iter().fold(Testbed::builder().hub(&hub), |builder, flag| builder.arg(flag)).start().await;
+        let testbed = flags
+            .iter()
+            .chain(more)
+            .fold(Testbed::builder().hub(&hub), |builder, flag| builder.arg(flag))
+            .start()
+            .await;
         Self { hub, members, testbed }
     }
 
@@ -275,6 +287,67 @@ async fn a_member_that_never_answers_is_missing_and_counted() {
     let mut admin = fleet.testbed.aggregator_as_admin(&fleet.hub, Http::H2).await;
     let text = admin.until(WAIT, "/metrics", |answer| answer.text().lines().any(|line| line == counted)).await.text();
     assert!(text.contains("cluster_gateway_requests_in_flight{cluster=\"berlin\"} 0"), "{text}");
+}
+
+/// In the cluster's metrics too, and as what it was.
+#[tokio::test]
+async fn a_member_at_its_limit_is_missing_and_counted() {
+    let fleet = Fleet::flagged(&["berlin"], &["--max-requests-per-cluster=1"]).await;
+    let gate = Gate::new();
+    let held = gate.clone();
+    fleet.members[0].on(PODS, move |_| Reply::not_found().after(&held));
+    let path = format!("{PREFIX}{PODS}");
+    let mut first = fleet.testbed.anonymous(Http::H2).await.bearer(ALICE);
+    let second = async {
+        fleet.members[0].next_request().await;
+        let refused = fleet.get(PODS).await;
+        gate.open();
+        refused
+    };
+    let (_, refused) = tokio::join!(first.get(&path), second);
+    assert_eq!(refused.status, 503, "{}", refused.text());
+    assert!(refused.text().contains("too many requests in flight for cluster berlin"), "{}", refused.text());
+    let counted = "cluster_gateway_requests_total{cluster=\"berlin\",verb=\"GET\",code=\"429\",dialect=\"karmada\"} 1";
+    let mut admin = fleet.testbed.aggregator_as_admin(&fleet.hub, Http::H2).await;
+    admin.until(WAIT, "/metrics", |answer| answer.text().lines().any(|line| line == counted)).await;
+}
+
+/// 32 are asked at once; when one has answered, the review for the last fails.
+#[tokio::test]
+async fn members_do_not_count_as_left_by_the_client_when_the_gateway_gave_up() {
+    let names: Vec<_> = (0..33).map(|number| format!("c{number}")).collect();
+    let fleet = Fleet::set(&names.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let (asked, all, gate) = (Arc::new(AtomicUsize::new(0)), Arc::new(Notify::new()), Gate::new());
+    for member in &fleet.members {
+        let (asked, all, held) = (Arc::clone(&asked), Arc::clone(&all), gate.clone());
+        member.on(PODS, move |_| match asked.fetch_add(1, Ordering::SeqCst) {
+            0 => Reply::not_found().after(&held),
+            31 => {
+                all.notify_one();
+                Reply::Never
+            }
+            _ => Reply::Never,
+        });
+    }
+    let failing = async {
+        all.notified().await;
+        fleet.hub.fail(Call::AccessReview, Fault::Status(500));
+        gate.open();
+    };
+    let (answer, ()) = tokio::join!(fleet.get(PODS), failing);
+    assert_eq!(answer.status, 500, "{}", answer.text());
+    fleet.hub.heal(Call::AccessReview);
+    let mut admin = fleet.testbed.aggregator_as_admin(&fleet.hub, Http::H2).await;
+    let of = |answer: &Answer, code: u16| {
+        let code = format!("verb=\"GET\",code=\"{code}\",dialect=\"karmada\"}} 1");
+        answer
+            .text()
+            .lines()
+            .filter(|line| line.starts_with("cluster_gateway_requests_total{cluster=\"c") && line.ends_with(&code))
+            .count()
+    };
+    let counted = |answer: &Answer| of(answer, 503) == 31 && of(answer, 404) == 1 && of(answer, 499) == 0;
+    admin.until(WAIT, "/metrics", counted).await;
 }
 
 /// Each takes memory, and a request of every member.

@@ -271,13 +271,14 @@ async fn labels_that_others_trust_stay_and_labels_have_a_limit() {
     let answer = send(&fixture, "PATCH", &path("a"), MERGE, &patch(json!({"argoproj.io/secret-type": null}))).await;
     assert_eq!(answer.status, 422, "{}", answer.text());
     assert!(answer.text().contains("argoproj.io/secret-type cannot be removed here"), "{}", answer.text());
-    for labels in [
-        json!({"app.oam.dev/name": null}),
-        json!({"app.oam.dev/name": "other"}),
-        json!({"cluster.core.oam.dev/cluster-credential-type": "Dynamic"}),
+    for (labels, words) in [
+        (json!({"app.oam.dev/name": null}), "app.oam.dev/name cannot be removed here"),
+        (json!({"app.oam.dev/name": "other"}), "app.oam.dev/name cannot be set here"),
+        (json!({"cluster.core.oam.dev/cluster-credential-type": "Dynamic"}), "say how the cluster is registered"),
     ] {
-        let answer = send(&fixture, "PATCH", &path("a"), MERGE, &patch(labels.clone())).await;
-        assert_eq!(answer.status, 422, "{labels}: {}", answer.text());
+        let answer = send(&fixture, "PATCH", &path("a"), MERGE, &patch(labels)).await;
+        assert_eq!(answer.status, 422, "{words}: {}", answer.text());
+        assert!(answer.text().contains(words), "{words}: {}", answer.text());
     }
     assert_eq!(send(&fixture, "PATCH", &path("a"), MERGE, &patch(json!({"tier": null}))).await.status, 200);
     assert_eq!(secret(&fixture, "a")["metadata"]["labels"]["argoproj.io/secret-type"], "cluster");
@@ -358,6 +359,19 @@ async fn a_delete_takes_a_permit_as_any_write() {
     let refused = last.call("DELETE", &path("c0"), &[], b"").await;
     assert_eq!(refused.status, 429, "{}", refused.text());
     assert!(hub.get(SECRETS, NAMESPACE, "c0").is_some());
+    // Of one user, not even the permit is waited for.
+    let third = connect("user-0".to_owned()).await.call("DELETE", &path("c0"), &[], b"").await;
+    assert_eq!(third.status, 429, "{}", third.text());
+    assert!(third.text().contains("writes of clusters of one user in flight (limit 2)"), "{}", third.text());
+    let counted = |answer: &Answer| {
+        let text = answer.text();
+        let has = |reason| {
+            let line = format!("cluster_gateway_requests_rejected_total{{reason=\"{reason}\"}} 1");
+            text.lines().any(|counted| counted == line)
+        };
+        has("cluster_writes_busy") && has("cluster_writes_user")
+    };
+    testbed.aggregator_as_admin(&hub, Http::H2).await.until(WAIT, "/metrics", counted).await;
     gate.open();
     assert_eq!(writing.join_all().await, [200; 8]);
     assert_eq!(last.call("DELETE", &path("c0"), &[], b"").await.status, 200);
