@@ -18,8 +18,6 @@ use super::place::Place;
 const FRESH: Duration = Duration::from_secs(30);
 /// Answers that are kept of one member.
 const MOST: usize = 4096;
-/// Bytes of a question whose answer is kept: who writes roles chooses them.
-const LONGEST: usize = 2048;
 
 /// By user and review.
 #[derive(Default)]
@@ -129,9 +127,6 @@ impl Verdicts {
     }
 
     fn put(&self, key: (String, Review), verdict: bool) {
-        if key.0.len() + format!("{:?}", key.1).len() > LONGEST {
-            return;
-        }
         let mut known = self.0.lock();
         if known.len() >= MOST {
             known.retain(|_, (asked, _)| asked.elapsed() < FRESH);
@@ -140,19 +135,5 @@ impl Verdicts {
             }
         }
         known.insert(key, (Instant::now(), verdict));
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn answers_to_long_questions_are_not_kept() {
-        let verdicts = Verdicts::default();
-        let key = |verb: &str| ("user".to_owned(), Review::Url { verb: verb.to_owned(), path: "/".to_owned() });
-        verdicts.put(key("get"), true);
-        verdicts.put(key(&"g".repeat(LONGEST)), true);
-        assert_eq!((verdicts.known(&key("get")), verdicts.0.lock().len()), (Some(true), 1));
     }
 }
