@@ -39,6 +39,9 @@ struct Metadata {
     resource_version: String,
 }
 
+/// What a `VirtualCluster` made of a `ManagedCluster` has for the type of its credential.
+const MANAGED_CLUSTER: &str = "ManagedCluster";
+
 /// All pages.
 struct Listed {
     clusters: Vec<Cluster>,
@@ -55,6 +58,14 @@ struct Names {
 #[derive(Deserialize)]
 struct Named {
     metadata: Name,
+    #[serde(default)]
+    spec: Spec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct Spec {
+    credential_type: String,
 }
 
 #[derive(Deserialize)]
@@ -84,6 +95,9 @@ pub async fn read(hub: &Client, selector: &str, within: Duration) -> Result<Vec<
 /// The names of the `virtualclusters` that `selector` matches. Of the Go cluster-gateway's lists,
 /// this is the one that it narrows (`virtualcluster_client.go`). It takes the labels of its own
 /// group off before it selects: they cannot be asked for, and whatever excludes them matches all.
+///
+/// A `ManagedCluster` that matches stands for a Secret of its name that does not: who may label the
+/// one would choose where commands for the other go, so it counts for nothing.
 async fn virtual_clusters(hub: &Client, selector: &str) -> Result<HashSet<String>, Failure> {
     let selector = utf8_percent_encode(selector, NON_ALPHANUMERIC);
     let target = format!("/apis/{GROUP}/{VERSION}/virtualclusters?labelSelector={selector}");
@@ -91,7 +105,8 @@ async fn virtual_clusters(hub: &Client, selector: &str) -> Result<HashSet<String
     let body = answer(hub, request.map_err(kube::Error::HttpError)?, LARGEST).await?;
     let names: Names =
         serde_json::from_slice(&body).map_err(|_| Failure::own("the hub's list of virtual clusters cannot be read"))?;
-    Ok(names.items.into_iter().map(|item| item.metadata.name).collect())
+    let registered = names.items.into_iter().filter(|item| item.spec.credential_type != MANAGED_CLUSTER);
+    Ok(registered.map(|item| item.metadata.name).collect())
 }
 
 /// The requirements of `selector`, from their keys on. Commas in parentheses are between values.

@@ -184,7 +184,9 @@ async fn a_list_that_nobody_selected_from_is_narrowed_by_virtual_clusters() {
     server.on(&virtual_clusters, |request: &Recorded| {
         let known = ["labelSelector=env%3Dprod", "labelSelector=env%20in%20%28a%2Ccluster%2Ecore%2Eoam%2Edev%29"];
         assert!(request.query().is_some_and(|query| known.contains(&query)), "{:?}", request.query());
-        Reply::json(200, &json!({"items": [{"metadata": {"name": "local"}}, {"metadata": {"name": "b"}}]}))
+        let labelled_by_others = json!({"metadata": {"name": "a"}, "spec": {"credentialType": "ManagedCluster"}});
+        let registered = json!({"metadata": {"name": "b"}, "spec": {"credentialType": "X509Certificate"}});
+        Reply::json(200, &json!({"items": [{"metadata": {"name": "local"}}, labelled_by_others, registered]}))
     });
     let names = |clusters: Vec<Cluster>| clusters.iter().map(|cluster| cluster.name.to_string()).collect::<Vec<_>>();
     assert_eq!(names(fleet.clusters("env=prod").await.unwrap()), ["b"]);
