@@ -15,7 +15,8 @@ use crate::fixture::{
     Fixture, Running, SOON, apply, kubeconfig_secret, member_kubeconfig, namespace, test, wait_gone, wait_secret,
 };
 
-const PREFIX: &str = "cluster_gateway_controllers_";
+/// Of all that the program tells.
+const PREFIXES: [&str; 3] = ["cluster_gateway_controllers_", "cluster_gateway_placement_", "cluster_gateway_delivery_"];
 /// There only while their parts run: the tests of these wait for them.
 const OF_PARTS: [&str; 4] = ["ocm_admission", "managed_serviceaccounts", "cluster_profiles", "standing_by"];
 const EXPIRY: &str = "cluster_gateway_controllers_credential_expiry_timestamp_seconds";
@@ -36,12 +37,15 @@ fn ending(testbed: &Testbed, end: Option<u32>) -> String {
 fn alerts(testbed: &Testbed) -> Result<()> {
     let text = std::fs::read_to_string(Chart::Gateway.directory().join("files/alerts.yaml"))?;
     let is_of_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
-    let named: BTreeSet<String> = text
-        .match_indices(PREFIX)
-        .map(|(start, _)| text[start..].chars().take_while(|character| is_of_name(*character)).collect())
-        .collect();
-    ensure!(named.len() >= 5, "{named:?}");
-    let named: BTreeSet<_> = named.into_iter().filter(|name| !OF_PARTS.contains(&&name[PREFIX.len()..])).collect();
+    let mut named: BTreeSet<String> = BTreeSet::new();
+    for prefix in PREFIXES {
+        let starts = text.match_indices(prefix).map(|(start, _)| start);
+        let names = starts.map(|start| text[start..].chars().take_while(|character| is_of_name(*character)).collect());
+        let names: BTreeSet<String> = names.collect();
+        ensure!(!names.is_empty(), "no alert is on {prefix}");
+        named.extend(names.into_iter().filter(|name| !OF_PARTS.contains(&&name[prefix.len()..])));
+    }
+    ensure!(named.len() >= 8, "{named:?}");
     apply(testbed, &[namespace("alerts-fleet")])?;
     apply(testbed, &[kubeconfig_secret("alerts-fleet", "one", &ending(testbed, Some(1_900_000_000)))])?;
     let flags = ["--enable=kubeconfig", "--watch-namespaces=alerts-fleet"];
