@@ -41,7 +41,7 @@ pub fn kept(testbed: &Testbed) -> Result<()> {
     define(&place, "cluster/v1beta2/0000_0")?;
     // The kind is back, without its objects.
     let told = place.wait_event("one", "RemovalHeld")?;
-    ensure!(told.contains("its decisions lose no cluster"), "{told}");
+    ensure!(told.contains("decisions keep the clusters that left"), "{told}");
     ensure!(place.chosen("one")? == clusters, "workloads are withdrawn from all clusters");
     ensure!(place.metric("cluster_gateway_placement_removals_held_total", "")? >= 1.0, "it is not counted");
     // What is won is written at once.

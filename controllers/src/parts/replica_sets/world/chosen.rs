@@ -131,7 +131,7 @@ impl Said {
         let label = |name: &str| object["metadata"]["labels"][name].as_str().unwrap_or_default().to_owned();
         let placement = Some(label(PLACEMENT_LABEL)).filter(|name| !name.is_empty());
         let decisions = object["status"]["decisions"].as_array().into_iter().flatten();
-        // What can be no cluster's name has no namespace either: it stays counted, and is named by none.
+        // What can be no cluster's name has no namespace either: it counts, and is named by none.
         let clusters = decisions.filter_map(|one| one["clusterName"].as_str()).filter(|name| is_cluster(name));
         Self {
             placement: placement.map(|name| (namespace.clone(), name)),
