@@ -10,6 +10,7 @@ mod ocm_registration;
 mod placement;
 mod replica_sets;
 mod rivals;
+mod stand_in;
 mod watched;
 mod way;
 mod worker;

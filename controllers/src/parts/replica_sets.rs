@@ -16,7 +16,6 @@ mod writes;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use k8s_openapi::api::core::v1::ObjectReference;
 use kube::runtime::reflector::store::Writer;
 use parking_lot::RwLock;
 use tokio::sync::watch;
@@ -25,10 +24,10 @@ use self::deployer::Deployer;
 use self::kinds::Of;
 use self::world::World;
 use super::hub::Hub;
-use super::rivals::{Rival, Rivals};
-use super::{Context, rivals, watched, worker};
+use super::rivals::Rival;
+use super::stand_in::StandIn;
+use super::{Context, watched, worker};
 use crate::args::PartName;
-use crate::events::Reason;
 use crate::metrics::Metrics;
 use crate::wakes::Wakes;
 
@@ -40,7 +39,12 @@ pub const UNLISTED: &str = "replica-sets-unlisted";
 const NAME: &str = PartName::ReplicaSets.as_str();
 
 /// Upstream's work manager. An installation may have any namespace, and its Lease is there.
-const THEIRS: Rival = Rival { lease: "work-manager-lock", may_be_theirs: |_| true, reason: RIVAL };
+const THEIRS: StandIn = StandIn {
+    part: PartName::ReplicaSets,
+    rival: Rival { lease: "work-manager-lock", may_be_theirs: |_| true, reason: RIVAL },
+    role: "controller of ManifestWorkReplicaSets",
+    begins: "replica-sets keeps the works of ManifestWorkReplicaSets",
+};
 
 /// What the watches tell the queue.
 struct Shared {
@@ -53,35 +57,7 @@ struct Shared {
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
-    if context.config.never_stand_by.contains(&PartName::ReplicaSets) {
-        context.metrics.stands_by(NAME, false);
-        return work(&context).await;
-    }
-    let told = |rivals: &Rivals| tell(&context, rivals);
-    rivals::while_alone(&context.hub, &THEIRS, &context.readiness, told, || work(&context)).await;
-}
-
-fn tell(context: &Context<'_>, rivals: &Rivals) {
-    context.metrics.stands_by(NAME, *rivals != Rivals::None);
-    match rivals {
-        Rivals::Unknown => {}
-        Rivals::None => tracing::info!("replica-sets keeps the works of ManifestWorkReplicaSets"),
-        Rivals::Alive { namespace, holder } => {
-            let note = format!(
-                "another controller of ManifestWorkReplicaSets runs ({holder}): replica-sets stands by until this \
-                 Lease ends; stop that one, disable this part, or set --never-stand-by={NAME}"
-            );
-            tracing::warn!(namespace, lease = THEIRS.lease, note);
-            let lease = ObjectReference {
-                api_version: Some("coordination.k8s.io/v1".to_owned()),
-                kind: Some("Lease".to_owned()),
-                namespace: Some(namespace.clone()),
-                name: Some(THEIRS.lease.to_owned()),
-                ..ObjectReference::default()
-            };
-            context.events.tell(lease, Reason::StandingBy, note);
-        }
-    }
+    THEIRS.run(&context, || work(&context)).await;
 }
 
 /// Everything that writes. Never ends.

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 use crate::feed::crd::{self, Presence};
 use crate::sources::Kind;
 
-/// Objects of one answer of a list.
+/// Objects of one answer of a list: an agent may make its own `ManagedCluster` large.
 pub const PAGE: u32 = 100;
 /// For a list, until it is told that it is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -64,4 +64,12 @@ pub async fn listed(listed: &watch::Sender<bool>, kind: &Kind, readiness: &Readi
         let _not_ready = readiness.block(reason);
         listed.await;
     }
+}
+
+/// Whether a `resourceVersion` comes before one that is known. Where they are no numbers, nobody
+/// can tell.
+pub fn is_older(version: Option<&str>, known: &str) -> bool {
+    let number = |text: &str| text.parse::<u64>().ok();
+    let older = |version| Some(number(version)? < number(known)?);
+    version.and_then(older).unwrap_or(false)
 }

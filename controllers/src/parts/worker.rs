@@ -111,6 +111,24 @@ impl Tries {
     }
 }
 
+/// What work on an object came to. One that went meanwhile is not tried again; any other failure is
+/// `counted`, a conflict only if there was one after another.
+pub fn judged(
+    done: Result<Action, Failure>,
+    tries: &Tries,
+    key: &Key,
+    is_there: impl FnOnce() -> bool,
+    counted: impl FnOnce(),
+) -> Result<Action, Failure> {
+    if done.is_err() && !is_there() {
+        return Ok(Action::await_change());
+    }
+    if done.as_ref().is_err_and(|failure| !failure.is_conflict() || tries.is_contested(key)) {
+        counted();
+    }
+    done
+}
+
 /// Namespace and name, as [`Wakes`] have them.
 pub fn key(object: &DynamicObject) -> Key {
     (object.namespace().unwrap_or_default(), object.name_any())

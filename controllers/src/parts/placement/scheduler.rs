@@ -18,7 +18,7 @@ use crate::calls::now_text;
 use crate::events::{Events, Reason};
 use crate::metrics::Metrics;
 use crate::parts::hub::Hub;
-use crate::parts::worker::{Failure, Tries, Worker, key};
+use crate::parts::worker::{Failure, Tries, Worker, judged, key};
 use crate::wakes::Key;
 
 /// Runs whose result may change the decisions, with nothing else changing. Upstream goes on for
@@ -61,14 +61,8 @@ impl Worker for Scheduler {
     async fn work(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let key = key(object);
         let done = self.settle(object, &key).await;
-        // One that went meanwhile is not tried again.
-        if done.is_err() && self.world.read().placement(&key).is_none() {
-            return Ok(Action::await_change());
-        }
-        if done.as_ref().is_err_and(|failure| !failure.is_conflict() || self.tries.is_contested(&key)) {
-            self.metrics.failed(NAME);
-        }
-        done
+        let is_there = || self.world.read().placement(&key).is_some();
+        judged(done, &self.tries, &key, is_there, || self.metrics.failed(NAME))
     }
 
     fn tries(&self) -> &Tries {

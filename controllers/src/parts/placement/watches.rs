@@ -19,33 +19,19 @@ use tokio::time::timeout;
 use super::kinds::Of;
 use super::scheduler::{Scheduler, moment};
 use super::world::{Woken, World, key};
-use super::{Shared, UNLISTED, worker};
+use super::{Shared, UNLISTED, watched, worker};
 use crate::calls::value;
 use crate::feed::crd::{self, Presence};
 use crate::wakes::Key;
 
-/// Objects of one answer of a list: an agent may make its own `ManagedCluster` large.
-const PAGE: u32 = 100;
 /// Between two looks whether a kind is served that nobody need have.
 const LOOKS: Duration = Duration::from_secs(2);
-/// For a list, until it is told that it is waited for.
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Completes when everything was listed that has to be there, and scores if there are any.
 pub async fn listed(shared: &Shared, readiness: &Readiness) {
     for of in Of::ALL {
-        let mut listed = shared.listed[of.index()].subscribe();
-        // The senders live as long as this does.
-        let mut listed = pin!(async { drop(listed.wait_for(|listed| *listed).await) });
-        let waited = async {
-            if timeout(PATIENCE, &mut listed).await.is_err() {
-                tracing::warn!(kind = of.kind().name, "a kind was not listed yet: no Placement is scheduled before");
-                let _not_ready = readiness.block(UNLISTED);
-                listed.await;
-            }
-        };
         tokio::select! {
-            () = waited => {}
+            () = watched::listed(&shared.listed[of.index()], of.kind(), readiness, UNLISTED) => {}
             () = absent(shared, of), if of == Of::Score => {}
         }
     }
@@ -117,7 +103,7 @@ impl Follower<'_> {
 
     async fn watch(&mut self, resource: &ApiResource) {
         let api: Api<DynamicObject> = Api::all_with(self.shared.hub.client.clone(), resource);
-        let config = watcher::Config::default().page_size(PAGE);
+        let config = watcher::Config::default().page_size(watched::PAGE);
         let mut events = pin!(watcher::watcher(api, config).default_backoff());
         while let Some(event) = events.next().await {
             match event {

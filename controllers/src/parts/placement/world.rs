@@ -28,6 +28,7 @@ use time::OffsetDateTime;
 use self::hold::Hold;
 use self::members::Set;
 use super::kinds::Of;
+use crate::parts::watched::is_older;
 use crate::wakes::Key;
 
 #[derive(Default)]
@@ -261,13 +262,6 @@ impl World {
 pub fn key(object: &Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     (text("namespace"), text("name"))
-}
-
-/// Whether a version comes before one that is known. Where they are no numbers, nobody can tell.
-fn is_older(version: Option<&str>, known: &str) -> bool {
-    let number = |text: &str| text.parse::<u64>().ok();
-    let older = |version| Some(number(version)? < number(known)?);
-    version.and_then(older).unwrap_or(false)
 }
 
 fn pairs<V>(all: &HashMap<String, BTreeMap<String, V>>) -> impl Iterator<Item = (&String, &String)> {

@@ -19,7 +19,7 @@ use super::world::World;
 use crate::events::{Events, Reason};
 use crate::metrics::Metrics;
 use crate::parts::hub::{CallError, Hub};
-use crate::parts::worker::{Failure, Tries, Worker, key};
+use crate::parts::worker::{Failure, Tries, Worker, judged, key};
 use crate::wakes::Key;
 
 /// Works of one set that are written at a time.
@@ -59,14 +59,8 @@ impl Worker for Deployer {
     async fn work(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let key = key(object);
         let done = self.settle(object, &key).await;
-        // One that went meanwhile is not tried again.
-        if done.is_err() && self.world.read().set(&key).is_none() {
-            return Ok(Action::await_change());
-        }
-        if done.as_ref().is_err_and(|failure| !failure.is_conflict() || self.tries.is_contested(&key)) {
-            self.metrics.failed(NAME);
-        }
-        done
+        let is_there = || self.world.read().set(&key).is_some();
+        judged(done, &self.tries, &key, is_there, || self.metrics.failed(NAME))
     }
 
     fn tries(&self) -> &Tries {

@@ -21,6 +21,7 @@ use time::OffsetDateTime;
 use self::chosen::Decisions;
 use self::works::Works;
 use super::kinds::Of;
+use crate::parts::watched::is_older;
 use crate::wakes::Key;
 
 #[derive(Default)]
@@ -96,7 +97,7 @@ impl World {
         }
         let version = text(&object, "resourceVersion");
         let known = self.version(of, &key);
-        if known.is_some_and(|known| known == version || !is_anew && is_older(&version, known)) {
+        if known.is_some_and(|known| known == version || !is_anew && is_older(Some(&version), known)) {
             return Woken::new();
         }
         match of {
@@ -120,7 +121,7 @@ impl World {
 
     /// An object is gone. With a version, at that: what is known may be a later one of its name.
     pub fn remove(&mut self, of: Of, key: &Key, version: Option<&str>, now: OffsetDateTime) -> Woken {
-        if version.is_some_and(|version| self.version(of, key).is_some_and(|known| is_older(version, known))) {
+        if self.version(of, key).is_some_and(|known| is_older(version, known)) {
             return Woken::new();
         }
         match of {
@@ -277,12 +278,6 @@ pub fn key(object: &Value) -> Key {
 
 fn text(object: &Value, field: &str) -> String {
     object["metadata"][field].as_str().unwrap_or_default().to_owned()
-}
-
-/// Whether a version comes before one that is known. Where they are no numbers, nobody can tell.
-fn is_older(version: &str, known: &str) -> bool {
-    let number = |text: &str| text.parse::<u64>().ok();
-    number(version).zip(number(known)).is_some_and(|(version, known)| version < known)
 }
 
 #[cfg(test)]

@@ -1,0 +1,57 @@
+//! A part that stands in for upstream's controller of the same objects: it stands by while that
+//! one runs, unless it is told never to.
+
+use k8s_openapi::api::core::v1::ObjectReference;
+
+use super::Context;
+use super::rivals::{self, Rival, Rivals};
+use crate::args::PartName;
+use crate::events::Reason;
+
+pub struct StandIn {
+    pub part: PartName,
+    pub rival: Rival,
+    /// Whom it stands in for, in texts: `scheduler of Placements`.
+    pub role: &'static str,
+    /// What is logged when it begins.
+    pub begins: &'static str,
+}
+
+// === impl StandIn ===
+
+impl StandIn {
+    /// Does `work` whenever this part is to. Never ends.
+    pub async fn run<W: Future<Output = ()>>(&self, context: &Context<'_>, work: impl Fn() -> W) {
+        if context.config.never_stand_by.contains(&self.part) {
+            context.metrics.stands_by(self.part.as_str(), false);
+            return work().await;
+        }
+        let told = |rivals: &Rivals| self.tell(context, rivals);
+        rivals::while_alone(&context.hub, &self.rival, &context.readiness, told, work).await;
+    }
+
+    fn tell(&self, context: &Context<'_>, rivals: &Rivals) {
+        let (part, lease) = (self.part.as_str(), self.rival.lease);
+        context.metrics.stands_by(part, *rivals != Rivals::None);
+        match rivals {
+            Rivals::Unknown => {}
+            Rivals::None => tracing::info!("{}", self.begins),
+            Rivals::Alive { namespace, holder } => {
+                let note = format!(
+                    "another {} runs ({holder}): {part} stands by until this Lease ends; stop that one, disable this \
+                     part, or set --never-stand-by={part}",
+                    self.role
+                );
+                tracing::warn!(namespace, lease, note);
+                let lease = ObjectReference {
+                    api_version: Some("coordination.k8s.io/v1".to_owned()),
+                    kind: Some("Lease".to_owned()),
+                    namespace: Some(namespace.clone()),
+                    name: Some(lease.to_owned()),
+                    ..ObjectReference::default()
+                };
+                context.events.tell(lease, Reason::StandingBy, note);
+            }
+        }
+    }
+}
