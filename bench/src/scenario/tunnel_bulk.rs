@@ -37,12 +37,12 @@ const fn rate(figure: &'static str) -> Goal {
 pub const ABOUT: About = About {
     name: "tunnel-bulk",
     title: "Tunnel: bytes, one stream and eight",
-    method: "Our own driver enters each tunnel and moves 16 MiB at a time over one connection (4 MiB over each of eight), \
-         counted when all of it has reached the far end. Tunnels are two processes with mutual TLS between them. The \
-         driver enters ours, konnectivity and the relay (two HAProxies in TCP mode, without any tunnel protocol) \
-         through a Unix socket, and the h2 frontend over mutual TLS, whose cost is in its figures. CPU is that of \
-         both processes together; of the destination on the direct path. A MB is a million bytes. Driver and \
-         destination share the machine, which limits the rates.",
+    method: "Our own driver enters each tunnel and moves 16 MiB at a time over one connection (4 MiB over each of \
+         eight), counted when all of it has reached the far end. Tunnels are two processes with mutual TLS between \
+         them. The driver enters ours, konnectivity and the relay (two HAProxies in TCP mode, without any tunnel \
+         protocol) through a Unix socket, and the h2 frontend over mutual TLS, whose cost is in its figures. CPU is \
+         that of both processes together; of the destination on the direct path. A MB is a million bytes. Driver \
+         and destination share the machine, which limits the rates.",
     figures: &[
         Figure::new("down_cpu", "download, CPU ms per MB", 2),
         Figure::new("down_rate", "download, MB/s", 0),
