@@ -1,12 +1,12 @@
 //! What is logged while a test runs.
 
 use std::fmt::Write as _;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 
 use parking_lot::Mutex;
 use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
-use tracing::subscriber::DefaultGuard;
+use tracing::subscriber::{DefaultGuard, Interest};
 use tracing::{Event, Metadata, Subscriber};
 
 /// Lines of this thread that are no debugging, as `LEVEL text`.
@@ -18,6 +18,10 @@ pub struct Lines(Arc<Mutex<Vec<String>>>);
 impl Lines {
     /// Until the guard is dropped.
     pub fn collect() -> (Self, DefaultGuard) {
+        // Without a subscriber of all threads, a place that logs first while another thread begins
+        // to collect may be taken for one that nobody listens to, for good.
+        static EVERYWHERE: Once = Once::new();
+        EVERYWHERE.call_once(|| drop(tracing::subscriber::set_global_default(Undecided)));
         let lines = Self::default();
         (lines.clone(), tracing::subscriber::set_default(lines))
     }
@@ -25,6 +29,33 @@ impl Lines {
     pub fn take(&self) -> Vec<String> {
         std::mem::take(&mut self.0.lock())
     }
+}
+
+/// Listens to nothing, and has every place that logs ask each time.
+struct Undecided;
+
+impl Subscriber for Undecided {
+    fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
+        Interest::sometimes()
+    }
+
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        false
+    }
+
+    fn event(&self, _: &Event<'_>) {}
+
+    fn new_span(&self, _: &Attributes<'_>) -> Id {
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
 }
 
 impl Subscriber for Lines {

@@ -14,6 +14,7 @@ use parking_lot::Mutex;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::follow::{Follow, follow};
+use crate::parts::watched::is_older;
 use crate::wakes::Wakes;
 
 /// Watches of one member. What is beyond is listed from time to time.
@@ -194,15 +195,30 @@ impl Seen {
         self.by_work.entry(work.to_owned()).or_default().insert(identity.clone());
     }
 
+    /// A watch told of an object that it is in that version since `at`. What is older than what was
+    /// looked at is no news: a watch begins with what came after its list, our own writes among it.
+    fn told(&mut self, identity: &Identity, version: &Version, at: Option<&str>) -> Vec<String> {
+        let Some(works) = self.objects.get(identity) else { return Vec::new() };
+        let is_past = |known: &Version| known.as_deref().is_some_and(|known| is_older(at, known));
+        let news = works.iter().filter(|(_, known)| *known != version && !is_past(known));
+        let news: Vec<String> = news.map(|(work, _)| work.clone()).collect();
+        self.changed(&news, identity, version);
+        news
+    }
+
     /// An object is in that version now. Returns the works for which that is news.
     fn saw(&mut self, identity: &Identity, version: &Version) -> Vec<String> {
         let Some(works) = self.objects.get(identity) else { return Vec::new() };
         let news: Vec<String> =
             works.iter().filter(|(_, known)| *known != version).map(|(work, _)| work.clone()).collect();
-        for work in &news {
+        self.changed(&news, identity, version);
+        news
+    }
+
+    fn changed(&mut self, works: &[String], identity: &Identity, version: &Version) {
+        for work in works {
             self.changed.entry(work.clone()).or_default().insert(identity.clone(), version.clone());
         }
-        news
     }
 
     /// Of a scope, these were listed, and no others are there.
@@ -263,6 +279,21 @@ mod tests {
         assert_eq!(saw("2"), ["w"]);
         sights.looked("w", &identity("a"), Some("2".into()));
         assert!(sights.take_changed("w").is_empty(), "it was seen as it was looked at");
+    }
+
+    #[test]
+    fn a_watch_that_tells_what_was_before_is_no_news() {
+        let sights = Sights::default();
+        let told = |version: Option<&str>, at: &str| {
+            sights.0.lock().told(&identity("a"), &version.map(str::to_owned), Some(at))
+        };
+        sights.looked("w", &identity("a"), Some("10".into()));
+        assert!(told(Some("9"), "9").is_empty() && told(Some("10"), "10").is_empty());
+        assert!(told(None, "8").is_empty(), "it was deleted, and made again");
+        assert_eq!(told(Some("11"), "11"), ["w"]);
+        assert_eq!(told(None, "12"), ["w"]);
+        sights.looking("w", &identity("b"));
+        assert_eq!(sights.0.lock().told(&identity("b"), &Some("3".into()), Some("3")), ["w"]);
     }
 
     #[test]
