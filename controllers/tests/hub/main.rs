@@ -23,9 +23,18 @@ use std::process::ExitCode;
 
 use hub_tests::fixture::Fixture;
 
+/// Tests at a time: many wait for a Lease, a back-off or a quiet while that take a minute.
+const THREADS: usize = 5;
+
 fn main() -> ExitCode {
-    let fixture = Fixture::new(fixture::prepared);
+    let fixture = Fixture::with_threads(fixture::prepared, THREADS);
+    // Those with the longest waits first: the end of the run is short then.
     let trials = [
+        works::trials(&fixture),
+        placement::trials(&fixture),
+        replica_sets::trials(&fixture),
+        rights::trials(&fixture),
+        registration::trials(&fixture),
         accounts::trials(&fixture),
         argocd::trials(&fixture),
         cluster_api::trials(&fixture),
@@ -35,14 +44,9 @@ fn main() -> ExitCode {
         names::trials(&fixture),
         others::trials(&fixture),
         page::trials(&fixture),
-        placement::trials(&fixture),
-        registration::trials(&fixture),
         published::trials(&fixture),
         removal::trials(&fixture),
-        replica_sets::trials(&fixture),
-        rights::trials(&fixture),
         stillness::trials(&fixture),
-        works::trials(&fixture),
     ];
     fixture.run(trials)
 }

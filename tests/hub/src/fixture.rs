@@ -3,19 +3,27 @@
 
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
+use std::time::{Duration, Instant};
 
 use anyhow::{Result, anyhow};
 use libtest_mimic::{Arguments, Failed, Trial};
+use parking_lot::Mutex;
 
 use crate::testbed::Testbed;
 
-/// Everything here waits for the same API servers; more at a time only makes single tests slower.
+/// Tests at a time, unless a binary says otherwise. Everything waits for the same API servers; more
+/// only makes single tests slower.
 const THREADS: usize = 3;
+/// Tests that are named after a run, those that took the longest.
+const SLOWEST: usize = 12;
 
 /// The testbed, once somebody needs it.
 pub struct Fixture {
     start: fn() -> Result<Testbed>,
+    threads: usize,
     testbed: OnceLock<Result<Testbed, String>>,
+    /// How long each test took, the start of the testbed aside.
+    took: Mutex<Vec<(Duration, String)>>,
 }
 
 /// A test.
@@ -24,8 +32,14 @@ pub fn test(
     name: impl Into<String>,
     run: impl FnOnce(&Testbed) -> Result<()> + Send + 'static,
 ) -> Trial {
-    let fixture = Arc::clone(fixture);
-    Trial::test(name, move || fixture.testbed().and_then(run).map_err(|error| Failed::from(format!("{error:#}"))))
+    let (fixture, name) = (Arc::clone(fixture), name.into());
+    Trial::test(name.clone(), move || {
+        let testbed = fixture.testbed().map_err(|error| Failed::from(format!("{error:#}")))?;
+        let begin = Instant::now();
+        let outcome = run(testbed).map_err(|error| Failed::from(format!("{error:#}")));
+        fixture.took.lock().push((begin.elapsed(), name));
+        outcome
+    })
 }
 
 // === impl Fixture ===
@@ -33,14 +47,20 @@ pub fn test(
 impl Fixture {
     /// Of a testbed that `start` prepares.
     pub fn new(start: fn() -> Result<Testbed>) -> Arc<Self> {
-        Arc::new(Self { start, testbed: OnceLock::new() })
+        Self::with_threads(start, THREADS)
+    }
+
+    /// The same, for so many tests at a time: more where most of them wait for a clock.
+    pub fn with_threads(start: fn() -> Result<Testbed>, threads: usize) -> Arc<Self> {
+        Arc::new(Self { start, threads, testbed: OnceLock::new(), took: Mutex::default() })
     }
 
     /// Runs these of its tests that the command line asks for, and stops everything.
     pub fn run(self: Arc<Self>, trials: impl IntoIterator<Item = Vec<Trial>>) -> ExitCode {
         let mut arguments = Arguments::from_args();
-        arguments.test_threads.get_or_insert(THREADS);
+        arguments.test_threads.get_or_insert(self.threads);
         let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
+        self.tell_slowest();
         self.close(conclusion.has_failed());
         conclusion.exit_code()
     }
@@ -48,6 +68,15 @@ impl Fixture {
     fn testbed(&self) -> Result<&Testbed> {
         let testbed = self.testbed.get_or_init(|| (self.start)().map_err(|error| format!("{error:#}")));
         testbed.as_ref().map_err(|error| anyhow!("there is nothing to test on: {error}"))
+    }
+
+    #[allow(clippy::print_stderr, reason = "where the time of a run went")]
+    fn tell_slowest(&self) {
+        let mut took = std::mem::take(&mut *self.took.lock());
+        took.sort_unstable_by(|one, other| other.cmp(one));
+        for (time, name) in took.iter().take(SLOWEST) {
+            eprintln!("{:>7.1} s  {name}", time.as_secs_f64());
+        }
     }
 
     /// Stops everything; after a failure the logs stay.

@@ -9,9 +9,12 @@ use std::time::Duration;
 use anyhow::{Result, anyhow};
 use tokio::time::Instant;
 
-/// The pause between two looks at a condition. Short, because tests measure delays of about a
-/// second with it.
+/// The pause between two looks at a condition. Short at first, because tests measure delays of
+/// about a second with it; then a part of what was waited already, because each look is a program
+/// that starts, and many tests wait at once.
 const PAUSE: Duration = Duration::from_millis(20);
+const LONGEST_PAUSE: Duration = Duration::from_millis(400);
+const PART: u32 = 8;
 
 /// Asks `condition` until it answers `Ok`, for at most `limit`.
 pub fn until<T>(what: &str, limit: Duration, mut condition: impl FnMut() -> Result<T>) -> Result<T> {
@@ -22,7 +25,7 @@ pub fn until<T>(what: &str, limit: Duration, mut condition: impl FnMut() -> Resu
             Err(reason) if start.elapsed() >= limit => {
                 return Err(reason.context(format!("gave up after {limit:?} waiting for {what}")));
             }
-            Err(_) => std::thread::park_timeout(PAUSE),
+            Err(_) => std::thread::park_timeout((start.elapsed() / PART).clamp(PAUSE, LONGEST_PAUSE)),
         }
     }
 }
