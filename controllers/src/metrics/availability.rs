@@ -51,8 +51,9 @@ impl Availability {
         availability
     }
 
-    pub fn put(&self, cluster: &str, state: Judged) {
-        self.0.put(cluster.to_owned(), &OfState { state: state.as_str() });
+    /// True if that is news.
+    pub fn put(&self, cluster: &str, state: Judged) -> bool {
+        self.0.put(cluster.to_owned(), &OfState { state: state.as_str() })
     }
 
     pub fn forget(&self, cluster: &str) {

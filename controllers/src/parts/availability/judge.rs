@@ -27,8 +27,7 @@ use crate::parts::worker::{Failure, Tries, Worker};
 pub const DOUBTFUL: usize = 8;
 /// By how much probes are spread: those of a fleet do not stay together. And how soon a place is
 /// asked for again.
-const SPREAD: Backoff =
-    Backoff { chance: 0.1, ..Backoff::doubling(Duration::from_secs(5), Duration::from_secs(5)) };
+const SPREAD: Backoff = Backoff { chance: 0.1, ..Backoff::doubling(Duration::from_secs(5), Duration::from_secs(5)) };
 
 /// What is known of the clusters that are judged.
 #[derive(Debug, Default)]
@@ -62,11 +61,13 @@ impl Known {
 
     /// A probe ended so: what is known now.
     fn probed(&self, name: &str, outcome: Outcome, cluster: &Value) -> Seen {
-        let before = self.get(name);
-        let answers = before.answers.after(outcome, now());
+        let answers = self.get(name).answers.after(outcome, now());
         let next = Instant::now() + SPREAD.some_of(answers.wait(cluster, now()));
         let seen = Seen { answers, next };
-        self.0.lock().insert(name.to_owned(), seen.clone());
+        // It may be gone meanwhile.
+        if let Some(known) = self.0.lock().get_mut(name) {
+            *known = seen.clone();
+        }
         seen
     }
 
@@ -108,14 +109,15 @@ impl Judge {
         let told = seen.answers.told(&cluster, now());
         let is_loss = told.as_ref().is_some_and(|told| told.status != "True");
         let is_held = is_loss && self.known.is_doubtful();
-        self.count(&name, &cluster, told.as_ref().filter(|_| !is_held), is_held);
-        if is_held {
+        let is_news = self.count(&name, &cluster, told.as_ref().filter(|_| !is_held), is_held);
+        if is_held && is_news {
             tracing::warn!(
                 cluster = name,
                 "the member does not answer, and neither do most others: nothing is said of it, since the way to them \
                  is rather at fault; see the gateway's metrics, or set a taint by hand"
             );
-        } else {
+        }
+        if !is_held {
             let cluster = self.tell(&name, cluster, told.as_slice()).await?;
             self.taint(&name, &cluster).await?;
         }
@@ -142,7 +144,7 @@ impl Judge {
         self.known.probed(name, outcome, cluster)
     }
 
-    fn count(&self, name: &str, cluster: &Value, told: Option<&Condition>, is_held: bool) {
+    fn count(&self, name: &str, cluster: &Value, told: Option<&Condition>, is_held: bool) -> bool {
         let status = told.map(|told| told.status).or_else(|| condition::status(cluster, condition::AVAILABLE));
         let state = match status {
             _ if is_held => Judged::Held,
@@ -150,7 +152,7 @@ impl Judge {
             Some("False") => Judged::NotReady,
             _ => Judged::Unreachable,
         };
-        self.metrics.availability.put(name, state);
+        self.metrics.availability.put(name, state)
     }
 
     async fn tell(&self, name: &str, cluster: Value, told: &[Condition]) -> Result<Value, CallError> {

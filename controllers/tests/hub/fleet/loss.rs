@@ -83,7 +83,8 @@ fn patient(fleet: &Fleet<'_>) -> Result<()> {
         "spec": {"clusterSets": [SET], "numberOfClusters": 2, "tolerations": [toleration],
             "prioritizerPolicy": {"mode": "Exact", "configurations": [
                 {"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}, "weight": 1}]}}});
-    let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "patient", "namespace": "default"}});
+    let manifest =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "patient", "namespace": "default"}});
     let set = json!({"apiVersion": format!("{WORK}/v1alpha1"), "kind": "ManifestWorkReplicaSet",
         "metadata": {"name": "patient", "namespace": "default"},
         "spec": {"placementRefs": [{"name": "patient", "rolloutStrategy": {"type": "All"}}],
