@@ -60,8 +60,8 @@ impl Known {
     }
 
     /// A probe ended so: what is known now.
-    fn probed(&self, name: &str, outcome: Outcome, cluster: &Value) -> Seen {
-        let answers = self.get(name).answers.after(outcome, now());
+    fn probed(&self, name: &str, before: Answers, outcome: Outcome, cluster: &Value) -> Seen {
+        let answers = before.after(outcome, now());
         let next = Instant::now() + SPREAD.some_of(answers.wait(cluster, now()));
         let seen = Seen { answers, next };
         // It may be gone meanwhile.
@@ -141,7 +141,7 @@ impl Judge {
             None
         };
         let outcome = probe::health(&self.members.client(member)).await;
-        self.known.probed(name, outcome, cluster)
+        self.known.probed(name, seen.answers, outcome, cluster)
     }
 
     fn count(&self, name: &str, cluster: &Value, told: Option<&Condition>, is_held: bool) -> bool {
@@ -180,5 +180,114 @@ impl Judge {
         self.known.forget(name);
         self.tries.forget("", name);
         self.metrics.availability.forget(name);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use http::{Method, Request, Response};
+    use http_body_util::BodyExt as _;
+    use kube::Client;
+    use kube::client::Body;
+    use prometheus_client::registry::Registry;
+    use register::ocm::delivery::DELIVERY;
+    use tower::service_fn;
+
+    use super::super::watches::resource;
+    use super::*;
+
+    /// Longer than the grace of the clusters below, in milliseconds.
+    const LONG: i64 = 10_000;
+
+    /// A hub that takes what is written, whose gateway has no answer of the members called `away`.
+    fn judge(away: &'static [&'static str]) -> (Judge, Arc<Mutex<Vec<(String, Value)>>>) {
+        let written = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&written);
+        let answer = move |request: Request<Body>| {
+            let kept = Arc::clone(&kept);
+            async move {
+                let (path, method) = (request.uri().path().to_owned(), request.method().clone());
+                if method == Method::PATCH {
+                    let body = request.into_body().collect().await?.to_bytes();
+                    let change: Value = serde_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
+                    kept.lock().push((path, change.clone()));
+                    let written = json!({"apiVersion": "cluster.open-cluster-management.io/v1",
+                        "kind": "ManagedCluster", "metadata": {"name": "c", "resourceVersion": "2"},
+                        "status": change["status"]});
+                    return Ok::<_, kube::Error>(Response::new(Body::from(written.to_string().into_bytes())));
+                }
+                let is_away = away.iter().any(|name| path.contains(&format!("/clustergateways/{name}/proxy")));
+                let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 502,
+                    "details": {"group": "cluster.core.oam.dev", "kind": "clustergateways",
+                        "causes": [{"reason": "Member", "message": "refused"}]}});
+                let (code, text) = if is_away { (502, status.to_string()) } else { (200, "ok".to_owned()) };
+                let response = Response::builder().status(code).body(Body::from(text.into_bytes()));
+                Ok(response.expect("a response"))
+            }
+        };
+        let client = Client::new(service_fn(answer), "default");
+        let judge = Judge {
+            api: Api::all_with(client.clone(), &resource()),
+            hub: Hub { client: client.clone(), may_write: Arc::new(|| Duration::MAX) },
+            members: Fleet::new(client),
+            metrics: Metrics::register(&mut Registry::default(), Arc::default()),
+            is_tainted_elsewhere: false,
+            known: Known::default(),
+            doubtful: Semaphore::new(DOUBTFUL),
+            tries: Tries::default(),
+        };
+        (judge, written)
+    }
+
+    fn cluster(name: &str) -> DynamicObject {
+        let mut cluster = DynamicObject::new(name, &resource()).data(json!({"spec": {"leaseDurationSeconds": 1},
+            "status": {"conditions": [{"type": condition::AVAILABLE, "status": "True", "reason": "MemberAnswers"}]}}));
+        cluster.annotations_mut().insert(DELIVERY.to_owned(), "push".to_owned());
+        cluster
+    }
+
+    /// Looks at all: those that are away have been so for long.
+    async fn look(judge: &Judge, names: &[&str], away: &[&str]) {
+        for name in names {
+            let answers = Answers::begun(now() - LONG);
+            let is_away = away.contains(name);
+            let answers =
+                if is_away { answers.after(Outcome::Unreachable("x".to_owned()), now() - LONG) } else { answers };
+            let seen = Seen { answers, next: Instant::now() };
+            judge.known.0.lock().insert((*name).to_owned(), seen);
+        }
+        for name in names {
+            judge.reconcile(&cluster(name)).await.expect("it is looked at");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_is_lost_is_told_and_tainted() {
+        let (judge, written) = judge(&["a"]);
+        look(&judge, &["a", "b", "c"], &["a"]).await;
+        let written = written.lock();
+        let paths: Vec<&str> = written.iter().filter_map(|(path, _)| path.rsplit_once("v1/")).map(|it| it.1).collect();
+        assert_eq!(paths, ["managedclusters/a/status", "managedclusters/a"]);
+        let told = &written[0].1["status"]["conditions"][0];
+        assert_eq!((told["status"].as_str(), told["reason"].as_str()), (Some("Unknown"), Some("MemberUnreachable")));
+        assert_eq!(written[1].1["spec"]["taints"][0]["key"], taints::UNREACHABLE);
+    }
+
+    #[tokio::test]
+    async fn of_most_of_a_fleet_nothing_is_told() {
+        let (judge, written) = judge(&["a", "b", "c"]);
+        look(&judge, &["a", "b", "c", "d"], &["a", "b", "c"]).await;
+        assert!(written.lock().is_empty(), "{:?}", written.lock());
+    }
+
+    #[tokio::test]
+    async fn who_has_an_agent_is_not_asked() {
+        let (judge, written) = judge(&["a"]);
+        let mut agents = cluster("a");
+        agents.data["status"]["conditions"][0]["reason"] = "ManagedClusterAvailable".into();
+        judge.reconcile(&agents).await.unwrap();
+        assert!(written.lock().is_empty() && judge.known.0.lock().is_empty());
     }
 }

@@ -49,7 +49,7 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
         Ok(())
     })?;
     let moved = steps.done("it runs there");
-    ensure!(moved < took + 2 * SLACK, "the loss was known after {took:?}, and it ran elsewhere after {moved:?}");
+    ensure!(moved < took + 4 * SLACK, "the loss was known after {took:?}, and it ran elsewhere after {moved:?}");
     tolerated(fleet, added, &mut steps)?;
 
     let version = decision(fleet)?;
@@ -87,26 +87,25 @@ fn patient(fleet: &Fleet<'_>) -> Result<()> {
         json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "patient", "namespace": "default"}});
     let set = json!({"apiVersion": format!("{WORK}/v1alpha1"), "kind": "ManifestWorkReplicaSet",
         "metadata": {"name": "patient", "namespace": "default"},
-        "spec": {"placementRefs": [{"name": "patient", "rolloutStrategy": {"type": "All"}}],
+        "spec": {"cascadeDeletionPolicy": "Background", "placementRefs": [{"name": "patient", "rolloutStrategy": {"type": "All"}}],
             "manifestWorkTemplate": {"workload": {"manifests": [manifest]}}}});
     apply(fleet.testbed, &[placement, set])
 }
 
-/// The patient one goes when what it tolerates has lasted so long, and not before.
+/// The patient one goes when what it tolerates has lasted so long, and not before: by the times
+/// that the hub has of both.
 fn tolerated(fleet: &Fleet<'_>, added: Timestamp, steps: &mut Steps) -> Result<()> {
-    let [lost, stays, spare] = NAMES;
-    let tolerated = Duration::from_secs(TOLERATED);
-    let since = || Duration::try_from(Timestamp::now().duration_since(added)).unwrap_or_default();
-    let left = wait::until("its end", 2 * tolerated + SOON, || {
-        let (chosen, since) = (fleet.chosen("patient")?, since());
-        if chosen == [lost, stays] {
-            ensure!(since > tolerated + SLACK, "it is chosen still");
-        }
-        Ok((chosen, since))
-    })?;
-    ensure!(left.0 == [stays, spare], "{left:?}");
-    ensure!(left.1 >= tolerated && left.1 < tolerated + SLACK, "it left {:?} after the taint", left.1);
+    let [_, stays, spare] = NAMES;
+    fleet.wait_chosen("patient", &[stays, spare])?;
     steps.done("so is one for the patient workload");
+    let line = "get placementdecision patient-decision-1 -n default --show-managed-fields";
+    let decision = fleet.json(line)?;
+    let fields = decision["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let written = fields.filter(|entry| entry["subresource"] == "status").filter_map(|entry| entry["time"].as_str());
+    let written: Timestamp = written.max().context("no time")?.parse()?;
+    let lasted = Duration::try_from(written.duration_since(added))?;
+    let tolerated = Duration::from_secs(TOLERATED);
+    ensure!(lasted >= tolerated && lasted < tolerated + SLACK, "it left {lasted:?} after the taint");
     Ok(())
 }
 

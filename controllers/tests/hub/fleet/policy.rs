@@ -63,7 +63,7 @@ fn policy(strategy: &Value) -> Value {
     let config = json!({"resourceIdentifier": audit, "updateStrategy": strategy, "conditionRules": [rule]});
     json!({"apiVersion": format!("{WORK}/v1alpha1"), "kind": "ManifestWorkReplicaSet",
         "metadata": {"name": "audit", "namespace": "default"},
-        "spec": {"placementRefs": [{"name": "everywhere", "rolloutStrategy": {"type": "All"}}],
+        "spec": {"cascadeDeletionPolicy": "Background", "placementRefs": [{"name": "everywhere", "rolloutStrategy": {"type": "All"}}],
             "manifestWorkTemplate": {"workload": {"manifests": [object()]}, "manifestConfigs": [config]}}})
 }
 
