@@ -66,7 +66,7 @@ fn chosen(clusters: &[(String, bool)], decided: &BTreeSet<String>) -> BTreeSet<S
     decisions.put(PlacementDecision::from(json!({"metadata": {"name": format!("{NAME}-decision-1"),
         "namespace": NAMESPACE, "labels": {"cluster.open-cluster-management.io/placement": NAME}},
         "status": {"decisions": list}})));
-    let outcome = schedule(&Input {
+    let input = Input {
         placement: &placement,
         sets: &[&set],
         bindings: &[&binding],
@@ -75,8 +75,8 @@ fn chosen(clusters: &[(String, bool)], decided: &BTreeSet<String>) -> BTreeSet<S
         decisions: &decisions,
         decided_generation: None,
         now: OffsetDateTime::now_utc(),
-    });
-    outcome.chosen.into_iter().map(str::to_owned).collect()
+    };
+    schedule(&input).chosen.into_iter().map(str::to_owned).collect()
 }
 
 fn cluster(name: &str, answers: bool) -> Value {
