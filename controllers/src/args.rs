@@ -205,6 +205,7 @@ pub enum PartName {
     ReplicaSets,
     Argocd,
     Manifestworks,
+    Availability,
 }
 
 /// A part that stands by for other controllers, unless it is told not to.
@@ -261,6 +262,7 @@ impl PartName {
             Self::ReplicaSets => "replica-sets",
             Self::Argocd => "argocd",
             Self::Manifestworks => "manifestworks",
+            Self::Availability => "availability",
         }
     }
 }
@@ -294,6 +296,7 @@ impl ValueEnum for Enabled {
             Self::Part(PartName::ReplicaSets),
             Self::Part(PartName::Argocd),
             Self::Part(PartName::Manifestworks),
+            Self::Part(PartName::Availability),
         ]
     }
 

@@ -3,6 +3,7 @@
 
 mod accounts;
 mod argocd;
+mod availability;
 mod delivery;
 mod joining;
 mod placements;
@@ -26,6 +27,7 @@ use telemetry::histogram::Histogram;
 
 pub use self::accounts::{AccountState, Accounts};
 pub use self::argocd::Argocd;
+pub use self::availability::{Availability, Judged};
 pub use self::delivery::{Act, Delivery, Ended, WorkState};
 pub use self::joining::{Decision, Joining};
 pub use self::placements::{Object, Placements};
@@ -56,6 +58,7 @@ pub struct Metrics {
     pub replica_sets: ReplicaSets,
     pub argocd: Argocd,
     pub delivery: Delivery,
+    pub availability: Availability,
     standing_by: Family<OfController, Gauge>,
 }
 
@@ -130,6 +133,7 @@ impl Metrics {
             replica_sets: ReplicaSets::register(registry),
             argocd: Argocd::register(registry),
             delivery: Delivery::register(registry),
+            availability: Availability::register(registry),
             standing_by: Family::default(),
         };
         let mut add = |name: &str, help: &str, metric: &Family<OfSource, Gauge>| {
@@ -219,6 +223,7 @@ impl Metrics {
         self.replica_sets.clear();
         self.argocd.clear();
         self.delivery.clear();
+        self.availability.clear();
         self.standing_by.clear();
     }
 

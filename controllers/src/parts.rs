@@ -2,12 +2,14 @@
 //! and writes only then.
 
 mod argocd;
+mod availability;
 mod cluster_profiles;
 mod hub;
 mod managed_service_accounts;
 mod manifestworks;
 mod ocm_registration;
 mod placement;
+mod probe;
 mod replica_sets;
 mod rivals;
 mod stand_in;
@@ -15,6 +17,7 @@ mod watched;
 mod way;
 mod worker;
 
+pub use self::availability::RIVAL as AVAILABILITY_RIVAL;
 pub use self::ocm_registration::{ADMISSION as OCM_ADMISSION, RIVAL as OCM_RIVAL};
 pub use self::placement::{RIVAL as PLACEMENT_RIVAL, UNLISTED as PLACEMENT_UNLISTED};
 pub use self::replica_sets::{RIVAL as REPLICA_SETS_RIVAL, UNLISTED as REPLICA_SETS_UNLISTED};
@@ -57,6 +60,7 @@ pub async fn run(context: Context<'_>) {
             PartName::Placement => placement::run(context).boxed(),
             PartName::ReplicaSets => replica_sets::run(context).boxed(),
             PartName::Argocd => argocd::run(context).boxed(),
+            PartName::Availability => availability::run(context).boxed(),
         }
     });
     join_all(parts).await;

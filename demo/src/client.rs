@@ -6,7 +6,7 @@
 
 use std::{io, net::SocketAddr, time::Duration};
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use kit::{
     client::{self, H2Body, H2Connection, H2Response},
     pki::Trust,
@@ -22,6 +22,8 @@ use tokio_rustls::rustls::{
 /// How long an answer's head, or a whole document, may take. Less than the kit waits, which panics
 /// then.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
+/// Of a patch by server-side apply.
+const APPLY: &str = "application/apply-patch+yaml";
 /// The largest document that is read.
 const MAX_DOCUMENT: usize = 4 << 20;
 /// The longest line of a stream.
@@ -89,6 +91,21 @@ impl Client {
     /// Gets a document. A refusal is an answer, not an error.
     pub async fn get(&self, path: &str, token: &SecretString) -> Result<Answer, ClientError> {
         timeout(ANSWER_TIMEOUT, async { Answer::read(self.send(path, token).await?).await }).await?
+    }
+
+    /// Applies an object server-side, or deletes one: the same with a method and a body.
+    pub async fn send_object(
+        &self,
+        method: Method,
+        path: &str,
+        token: &SecretString,
+        object: &Value,
+    ) -> Result<Answer, ClientError> {
+        let bearer = format!("Bearer {}", token.expose_secret());
+        let headers = [("authorization", bearer.as_str()), ("accept", "application/json"), ("content-type", APPLY)];
+        let body = if object.is_null() { String::new() } else { object.to_string() };
+        let answer = async { Answer::read(self.0.call(method, path, &headers, body).await?).await };
+        timeout(ANSWER_TIMEOUT, answer).await?
     }
 
     /// Opens a stream; any status but 200 is an error that carries the answer.

@@ -27,6 +27,7 @@ use crate::{
     manifests::Manifests,
     member::{BERLIN, LIMA, Member, OSAKA, Pace, Profile},
     steps::{Tour, through},
+    workload::Workload,
 };
 
 /// How long the gateway may take to become ready: it has a handful of small files to read.
@@ -87,6 +88,7 @@ impl Installation {
             lifeline: Arc::new(lifeline),
             guest,
             manifests,
+            workload: Workload::default(),
         };
         let kubeconfig = root.join("kubeconfig");
         contexts(address, &identities, &tour).write(&kubeconfig)?;

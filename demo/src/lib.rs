@@ -4,8 +4,8 @@
 //! describe, watch and follow logs, without a cluster, a container engine or a network behind it.
 //! [`installation`] starts some of them with a gateway in front, which [`manifests`] tells about
 //! them, and an [`agent`] for the one that the gateway cannot dial; [`steps`] shows what works
-//! through it with [`client`], [`report`] puts that into words, and [`kubeconfig`] lets the user go
-//! on with kubectl.
+//! through it with [`client`], also a [`workload`] that leaves a cluster that is lost, [`report`]
+//! puts that into words, and [`kubeconfig`] lets the user go on with kubectl.
 
 pub mod agent;
 pub mod client;
@@ -18,3 +18,4 @@ mod private_file;
 pub mod report;
 pub mod signals;
 pub mod steps;
+pub mod workload;

@@ -3,8 +3,9 @@
 //!
 //! It serves discovery, namespaces, nodes and their leases, pods, (no) events and container logs
 //! over TLS to whoever brings its token; lists come as JSON or as Tables, watches show a pod that
-//! comes and goes every few seconds, logs grow by a line a second. It stores nothing and runs
-//! nothing: there is no exec.
+//! comes and goes every few seconds, logs grow by a line a second. It runs nothing, so
+//! there is no exec, and stores nothing but a few pods that are applied to it: these count as running
+//! at once. It can be killed, and comes back where it was, with what it stored.
 
 mod answer;
 mod cluster;
@@ -15,9 +16,17 @@ mod refusal;
 mod selection;
 mod streams;
 
-use std::{net::SocketAddr, sync::Arc, time::Duration};
+use std::{
+    net::{Ipv4Addr, SocketAddr},
+    sync::Arc,
+    time::Duration,
+};
 
-use kit::member::{FakeMember, MemberOptions};
+use kit::{
+    member::{FakeMember, MemberOptions},
+    pki::Authority,
+};
+use parking_lot::Mutex;
 use secrecy::SecretString;
 use time::OffsetDateTime;
 use tokio::{sync::watch, task::JoinSet, time::MissedTickBehavior};
@@ -41,7 +50,10 @@ pub enum Pace {
 #[derive(Debug)]
 pub struct Member {
     profile: &'static Profile,
-    server: FakeMember,
+    /// None while it is dead.
+    server: Mutex<Option<FakeMember>>,
+    address: SocketAddr,
+    authority: Arc<Authority>,
     answering: Arc<Answering>,
     ca_pem: String,
     /// Seconds that passed. Streams end when it is gone.
@@ -55,25 +67,34 @@ impl Member {
     /// Starts a member on a free port of 127.0.0.1, with a certificate authority of its own. Panics
     /// if there is none.
     pub async fn start(profile: &'static Profile, token: SecretString, pace: Pace) -> Self {
-        let server = FakeMember::start(MemberOptions::default()).await;
+        let authority = Arc::new(Authority::new("member-ca"));
         let seconds = watch::Sender::new(0);
         let cluster = Cluster::new(profile, OffsetDateTime::now_utc());
         let answering = Arc::new(Answering::new(cluster, token, seconds.subscribe()));
-        server.on_any({
-            let answering = answering.clone();
-            move |request| answering.answer(request)
-        });
+        let server = serve((Ipv4Addr::LOCALHOST, 0).into(), &authority, &answering).await;
         let mut heart = JoinSet::new();
         if pace == Pace::Seconds {
             heart.spawn(keep_beating(seconds.clone()));
         }
-        let ca_pem = server.ca_pem();
-        Self { profile, server, answering, ca_pem, seconds, _heart: heart }
+        let (address, ca_pem) = (server.address(), server.ca_pem());
+        let server = Mutex::new(Some(server));
+        Self { profile, server, address, authority, answering, ca_pem, seconds, _heart: heart }
+    }
+
+    /// Ends its API server as a crash does: what is open breaks off, and nothing listens any more.
+    pub fn kill(&self) {
+        drop(self.server.lock().take());
+    }
+
+    /// Starts it again where it was, after [`Member::kill`].
+    pub async fn restore(&self) {
+        let server = serve(self.address, &self.authority, &self.answering).await;
+        *self.server.lock() = Some(server);
     }
 
     /// Where it listens.
     pub fn address(&self) -> SocketAddr {
-        self.server.address()
+        self.address
     }
 
     /// The certificate authority that a client has to trust, PEM.
@@ -100,6 +121,14 @@ impl Member {
     pub fn beat(&self) {
         self.seconds.send_modify(|seconds| *seconds += 1);
     }
+}
+
+async fn serve(address: SocketAddr, authority: &Arc<Authority>, answering: &Arc<Answering>) -> FakeMember {
+    let options = MemberOptions { address, authority: Some(Arc::clone(authority)), ..MemberOptions::default() };
+    let server = FakeMember::start(options).await;
+    let answering = Arc::clone(answering);
+    server.on_any(move |request| answering.answer(request));
+    server
 }
 
 async fn keep_beating(seconds: watch::Sender<u64>) {

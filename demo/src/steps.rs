@@ -6,7 +6,7 @@
 
 use std::{io, sync::Arc, time::Duration};
 
-use http::StatusCode;
+use http::{Method, StatusCode};
 use secrecy::SecretString;
 use serde_json::Value;
 use tokio::{
@@ -19,6 +19,7 @@ use crate::{
     client::{Answer, Client, ClientError},
     manifests::Manifests,
     member::Member,
+    workload::{self, Moves, Workload},
 };
 
 /// Where the gateway serves its clusters.
@@ -35,6 +36,8 @@ const MIN_SPREAD: Duration = Duration::from_secs(1);
 /// How soon a manifest, or an agent's end or start, has to take effect. Usually a quarter of a
 /// second; a busy machine has been seen to take a whole one.
 const ROLLOUT: Duration = Duration::from_secs(2);
+/// How soon a cluster that was lost has to answer again: the gateway pauses between dials that fail.
+const BACK: Duration = Duration::from_secs(10);
 /// How often its effect is looked for.
 const ROLLOUT_POLL: Duration = Duration::from_millis(25);
 
@@ -56,6 +59,8 @@ pub struct Tour {
     pub guest: Member,
     /// The gateway's clusters.
     pub manifests: Manifests,
+    /// What runs on two of them.
+    pub workload: Workload,
 }
 
 /// One thing to show.
@@ -81,6 +86,12 @@ pub enum Step {
     Stranger,
     /// A cluster joins while the gateway runs.
     Join,
+    /// A workload goes to two of three clusters.
+    Place,
+    /// One of them is killed: it goes to the third.
+    Lose,
+    /// The lost one is back.
+    Return,
     /// The cluster leaves again.
     Leave,
 }
@@ -111,7 +122,7 @@ pub fn through(cluster: &str, rest: &str) -> String {
 
 impl Step {
     /// Every step, in order.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 14] = [
         Self::Clusters,
         Self::Pods,
         Self::Unknown,
@@ -122,6 +133,9 @@ impl Step {
         Self::Restored,
         Self::Stranger,
         Self::Join,
+        Self::Place,
+        Self::Lose,
+        Self::Return,
         Self::Leave,
     ];
 
@@ -135,10 +149,13 @@ impl Step {
             Self::Log => "follow a log",
             Self::Tunnel => "reach a cluster through its agent",
             Self::Cut => "kill that agent",
-            Self::Restored => "start it again",
+            Self::Restored => "start the agent again",
             Self::Stranger => "come as somebody without rights",
             Self::Join => "add a cluster while the gateway runs",
-            Self::Leave => "remove it again",
+            Self::Place => "run a workload on two of the three clusters",
+            Self::Lose => "kill one of these two",
+            Self::Return => "start it again",
+            Self::Leave => "remove the cluster that was added",
         }
     }
 
@@ -155,6 +172,9 @@ impl Step {
             Self::Restored => tour.restored().await,
             Self::Stranger => tour.stranger().await,
             Self::Join => tour.join().await,
+            Self::Place => tour.place().await,
+            Self::Lose => tour.lose().await,
+            Self::Return => tour.come_back().await,
             Self::Leave => tour.leave().await,
         }
     }
@@ -264,6 +284,79 @@ impl Tour {
     async fn join(&self) -> Result<String, StepError> {
         self.manifests.add(&self.guest)?;
         self.guest_answers(StatusCode::OK).await
+    }
+
+    async fn place(&self) -> Result<String, StepError> {
+        let moves = self.follow().await?;
+        check(moves.come.len() == 2, || format!("it runs on {:?}", moves.chosen))?;
+        Ok(format!("{} runs on {}", workload::NAME, moves.chosen.join(" and ")))
+    }
+
+    async fn lose(&self) -> Result<String, StepError> {
+        let (name, started) = (self.guest.name(), Instant::now());
+        self.guest.kill();
+        self.until_ready(name, false, ROLLOUT).await?;
+        let moves = self.follow().await?;
+        let [other] = &moves.come[..] else {
+            return Err(StepError::Unexpected(format!("it runs on {:?}", moves.chosen)));
+        };
+        check(moves.go == [name], || format!("it left {:?}", moves.go))?;
+        Ok(format!("{name} is lost: {} runs on {other} after {} ms", workload::NAME, started.elapsed().as_millis()))
+    }
+
+    async fn come_back(&self) -> Result<String, StepError> {
+        let (name, started) = (self.guest.name(), Instant::now());
+        self.guest.restore().await;
+        self.until_ready(name, true, BACK).await?;
+        let moves = self.follow().await?;
+        check(moves.come.is_empty() && !moves.chosen.iter().any(|chosen| chosen == name), || {
+            format!("it moved again, to {:?}", moves.chosen)
+        })?;
+        // What could not be taken away while it was lost.
+        self.unplace(name).await?;
+        let (chosen, took) = (moves.chosen.join(" and "), started.elapsed().as_millis());
+        Ok(format!("{name} is back after {took} ms, its copy is removed, {chosen} keep theirs"))
+    }
+
+    /// Chooses anew, and brings the workload where it is to be.
+    async fn follow(&self) -> Result<Moves, StepError> {
+        let clusters = self.get(CLUSTERS).await?;
+        let names = clusters.items().iter().filter_map(|item| item["metadata"]["name"].as_str());
+        let mut fleet = Vec::new();
+        for name in names {
+            fleet.push((name.to_owned(), self.is_ready(name).await?));
+        }
+        let moves = self.workload.choose(&fleet);
+        for name in &moves.come {
+            let (path, pod) = (through(name, &workload::path()), workload::pod());
+            let answer = self.client.send_object(Method::PATCH, &path, &self.admin, &pod).await?;
+            check(answer.status == StatusCode::OK, || format!("cannot apply it to {name}: {}", answer.message()))?;
+        }
+        for name in &moves.chosen {
+            let pod = self.get(&through(name, &workload::path())).await?;
+            check(pod.body["status"]["phase"] == "Running", || format!("it does not run on {name}: {}", pod.body))?;
+        }
+        Ok(moves)
+    }
+
+    async fn unplace(&self, name: &str) -> Result<(), StepError> {
+        let path = through(name, &workload::path());
+        let answer = self.client.send_object(Method::DELETE, &path, &self.admin, &Value::Null).await?;
+        check(answer.status == StatusCode::OK, || format!("cannot remove it from {name}: {}", answer.message()))
+    }
+
+    async fn is_ready(&self, name: &str) -> Result<bool, StepError> {
+        Ok(self.client.get(&through(name, "/readyz"), &self.admin).await?.status == StatusCode::OK)
+    }
+
+    async fn until_ready(&self, name: &str, expected: bool, limit: Duration) -> Result<(), StepError> {
+        let started = Instant::now();
+        while self.is_ready(name).await? != expected {
+            let waited = started.elapsed();
+            check(waited < limit, || format!("{name} is as before after {} ms", waited.as_millis()))?;
+            sleep(ROLLOUT_POLL).await;
+        }
+        Ok(())
     }
 
     async fn leave(&self) -> Result<String, StepError> {

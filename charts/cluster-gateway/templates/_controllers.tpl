@@ -49,12 +49,15 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- if .Values.controllers.parts.argocd -}}
 {{- $parts = append $parts "argocd" -}}
 {{- end -}}
+{{- if .Values.controllers.parts.availability -}}
+{{- $parts = append $parts "availability" -}}
+{{- end -}}
 {{- join "," $parts -}}
 {{- end }}
 
-{{/* Parts that look at clusters' Secrets: all but placement, manifestworks, replica-sets and argocd. */}}
+{{/* Parts that look at clusters' Secrets: all but placement, manifestworks, replica-sets, argocd and availability. */}}
 {{- define "cluster-gateway.controllers.secretParts" -}}
-{{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" "manifestworks" "replica-sets" "argocd" | join "," -}}
+{{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" "manifestworks" "replica-sets" "argocd" "availability" | join "," -}}
 {{- end }}
 
 {{/* Parts that reach members, or may: all but placement, replica-sets and argocd. */}}
@@ -256,6 +259,28 @@ Rules of the part manifestworks. On members, it may do what the credentials that
   resourceNames: {{ toJson . }}
   {{- end }}
   verbs: [get, create, update, patch, delete]
+{{- end }}
+
+{{/* Rules of the part availability. It asks members for no more than whether they are ready. */}}
+{{- define "cluster-gateway.controllers.availabilityRules" -}}
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters]
+  verbs: [list, watch, patch] # their taints
+- apiGroups: [cluster.open-cluster-management.io]
+  resources: [managedclusters/status]
+  verbs: [patch]
+# What the admission policies ask for of who sets the times of taints.
+- apiGroups: [register.open-cluster-management.io]
+  resources: [managedclusters/taints]
+  verbs: [update]
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [registration-controller-lock]
+  verbs: [list, watch]
+# Members, through the gateway.
+- apiGroups: [cluster.core.oam.dev]
+  resources: [clustergateways/proxy]
+  verbs: [get]
 {{- end }}
 
 {{/* Whether works are guarded by an admission policy: where they are delivered, and where somebody asks for it. */}}

@@ -6,7 +6,6 @@
 //! used, the gateway says when the member is probed through it.
 
 mod books;
-mod probe;
 mod publisher;
 mod watches;
 mod writer;

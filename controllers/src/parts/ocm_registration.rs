@@ -33,7 +33,7 @@ use self::sets::Sets;
 use super::hub::Hub;
 use super::rivals::{Rival, Rivals};
 use super::{Context, hub, rivals, worker};
-use crate::args::{Config, SourceName};
+use crate::args::{Config, PartName, SourceName};
 use crate::wakes::Wakes;
 
 /// In `/readyz`: upstream's controllers run.
@@ -181,6 +181,7 @@ impl Shared {
             admission: Arc::clone(&self.admission),
             metrics: context.metrics.joining.clone(),
             events: context.events.clone(),
+            answers_count: context.config.parts.contains(&PartName::Availability),
             tries: worker::Tries::default(),
         }
     }

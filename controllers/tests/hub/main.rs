@@ -5,6 +5,7 @@ mod argocd;
 mod cluster_api;
 mod contexts;
 mod fixture;
+mod fleet;
 mod leaders;
 mod monitoring;
 mod names;
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         argocd::trials(&fixture),
         cluster_api::trials(&fixture),
         contexts::trials(&fixture),
+        fleet::trials(&fixture),
         leaders::trials(&fixture),
         monitoring::trials(&fixture),
         names::trials(&fixture),

@@ -8,6 +8,7 @@ mod fences;
 mod status;
 mod stillness;
 mod strategies;
+mod tunnelled;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -64,7 +65,13 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
             "works: who is not let through says so, and a member that is away changes nothing",
             fences::closed,
         ),
+        test(fixture, "works: through a tunnel, whose agent is killed and started again", tunnelled::killed),
     ]
+}
+
+/// Until it is dropped, nobody else delivers.
+pub fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock()
 }
 
 /// The part, as the chart installs it, and a cluster that it delivers to.
@@ -82,7 +89,7 @@ impl<'t> Place<'t> {
     }
 
     fn with(testbed: &'t Testbed, cluster: &'static str, values: &str) -> Result<Self> {
-        let alone = ALONE.lock();
+        let alone = alone();
         apply(testbed, &[namespace(PLACE)])?;
         let values = format!("controllers.parts.manifestworks=true,controllers.manifestworks.hubURL={HUB}{values}");
         let running = started(testbed, PLACE, &rendered(testbed, PLACE, &values)?)?;

@@ -6,7 +6,9 @@
 //! and its end ends it. Only then is anything else of it looked at.
 
 pub mod acceptance;
+pub mod availability;
 pub mod condition;
+pub mod delivery;
 pub mod heartbeat;
 pub mod leaving;
 pub mod pace;

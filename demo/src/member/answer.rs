@@ -2,8 +2,8 @@
 //!
 //! Order as in a real API server: identity first, then the path, then the representation; whatever
 //! is refused on the way becomes a Status. Query keys that a sample member does not implement
-//! (`limit`, `pretty`) are ignored, as the API conventions allow. Bodies are not read: nothing it
-//! serves has one.
+//! (`limit`, `pretty`) are ignored, as the API conventions allow. Bodies are read of pods
+//! that are applied, and of nothing else.
 
 use std::sync::Arc;
 
@@ -60,25 +60,48 @@ impl Answering {
         if let Some(stream @ ("exec" | "attach" | "portforward" | "proxy")) = path.split('/').nth(7) {
             return Err(Refusal(501, format!("a sample member runs no containers: {stream} is not served")));
         }
-        if request.method != Method::GET {
-            let message = "the server does not allow this method on the requested resource";
-            return Err(Refusal(405, message.to_owned()));
+        let pod = path.strip_prefix("/api/v1/namespaces/default/pods/").filter(|name| !name.contains('/'));
+        match (&request.method, pod) {
+            (&Method::GET, _) => {}
+            (&Method::PATCH, Some(name)) => return self.place(name, request),
+            (&Method::DELETE, Some(name)) => return self.remove(name),
+            _ => {
+                let message = "the server does not allow this method on the requested resource";
+                return Err(Refusal(405, message.to_owned()));
+            }
         }
         let segments: Vec<&str> = path.split('/').skip(1).collect();
         let query = Query(request.query().unwrap_or_default());
-        match *segments.as_slice() {
+        self.get(path, &segments, request, &query)
+    }
+
+    fn get(&self, path: &str, segments: &[&str], request: &Recorded, query: &Query<'_>) -> Result<Reply, Refusal> {
+        match *segments {
             ["livez" | "readyz" | "healthz"] => Ok(Reply::full(200, &[("content-type", "text/plain")], "ok")),
             ["version"] => Ok(Reply::json(200, &self.version())),
-            ["api", "v1", "namespaces", namespace, "pods", name, "log"] => self.log(namespace, name, &query),
-            _ => match (documents::discovery(path, false), segments.as_slice()) {
+            ["api", "v1", "namespaces", namespace, "pods", name, "log"] => self.log(namespace, name, query),
+            _ => match (documents::discovery(path, false), segments) {
                 (Some(_), _) => discovery(path, negotiate(&request.headers)?),
-                (None, ["api", "v1", rest @ ..]) => self.resource("v1", rest, request, &query),
-                (None, ["apis", group, "v1", rest @ ..]) => {
-                    self.resource(&format!("{group}/v1"), rest, request, &query)
-                }
+                (None, ["api", "v1", rest @ ..]) => self.resource("v1", rest, request, query),
+                (None, ["apis", group, "v1", rest @ ..]) => self.resource(&format!("{group}/v1"), rest, request, query),
                 _ => Err(Refusal::no_such_path()),
             },
         }
+    }
+
+    /// A pod is applied: from now on it runs, or one more than there is room for is refused.
+    fn place(&self, name: &str, request: &Recorded) -> Result<Reply, Refusal> {
+        if !self.cluster.place(name, request) {
+            return Err(Refusal(403, format!("pods {name:?} is forbidden: there is no room for more")));
+        }
+        Ok(Reply::json(200, &json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": name}})))
+    }
+
+    fn remove(&self, name: &str) -> Result<Reply, Refusal> {
+        if !self.cluster.remove(name) {
+            return Err(Refusal(404, format!("pods {name:?} not found")));
+        }
+        Ok(Reply::json(200, &json!({"apiVersion": "v1", "kind": "Status", "status": "Success"})))
     }
 
     fn version(&self) -> Value {

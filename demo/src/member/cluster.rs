@@ -4,8 +4,12 @@
 //! The report is a function of the number of seconds that passed, and so is the resource version. A
 //! watch can therefore start at any version without anything being remembered for it.
 
+use std::collections::BTreeMap;
+
+use kit::member::Recorded;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
-use time::{Duration, OffsetDateTime};
+use time::{Duration, OffsetDateTime, format_description::well_known::Rfc3339};
 
 use super::documents::{Resource, moment, parsed, shift};
 
@@ -17,6 +21,8 @@ const LIFE: u64 = 4;
 const FIRST_VERSION: u64 = 58_200;
 /// Versions from which a watch may start: as many as an hour makes.
 const REMEMBERED: u64 = 1_800;
+/// Pods that may be applied.
+const MOST_PLACED: usize = 16;
 /// Lines of a log before the first second that passes: what a kubelet would still have after
 /// rotating its files.
 const OLD_LINES: u64 = 500;
@@ -43,6 +49,8 @@ pub static LIMA: Profile = Profile { name: "lima", recording: include_str!("docu
 pub(super) struct Cluster {
     recording: Value,
     started: OffsetDateTime,
+    /// Pods that were applied, with the requests that said so: their bodies are read by the end.
+    placed: Mutex<BTreeMap<String, (OffsetDateTime, Recorded)>>,
 }
 
 // === impl Cluster ===
@@ -58,7 +66,7 @@ impl Cluster {
             let rows = recording.get_mut(resource.plural).and_then(Value::as_array_mut);
             rows.into_iter().flatten().for_each(|row| stamp(row, FIRST_VERSION));
         }
-        Self { recording, started }
+        Self { recording, started, placed: Mutex::default() }
     }
 
     /// `gitVersion` of its API server.
@@ -80,12 +88,49 @@ impl Cluster {
     /// The rows of a resource at `version`, ordered by namespace and name.
     pub(super) fn rows(&self, resource: Resource, version: u64) -> Vec<Value> {
         let recorded = self.recording[resource.plural].as_array().into_iter().flatten().cloned();
-        let mut rows: Vec<Value> = recorded.chain(self.report(resource, version)).collect();
+        let placed = self.placed(resource, version);
+        let mut rows: Vec<Value> = recorded.chain(self.report(resource, version)).chain(placed).collect();
         rows.sort_by_key(|row| {
             let metadata = &row["object"]["metadata"];
             ["namespace", "name"].map(|field| metadata[field].as_str().unwrap_or_default().to_owned())
         });
         rows
+    }
+
+    /// Takes a pod of the namespace `default` that a request applies. False: there are enough.
+    pub(super) fn place(&self, name: &str, request: &Recorded) -> bool {
+        let mut placed = self.placed.lock();
+        let has_room = placed.len() < MOST_PLACED || placed.contains_key(name);
+        if has_room {
+            placed.insert(name.to_owned(), (OffsetDateTime::now_utc(), request.clone()));
+        }
+        has_room
+    }
+
+    /// Whether there was one.
+    pub(super) fn remove(&self, name: &str) -> bool {
+        self.placed.lock().remove(name).is_some()
+    }
+
+    /// The rows of the pods that were applied: they run at once, on the first node.
+    fn placed(&self, resource: Resource, version: u64) -> Vec<Value> {
+        let placed = self.placed.lock();
+        let applied = placed.iter().filter(|_| resource.plural == "pods");
+        let node = &self.recording["nodes"][0]["object"]["metadata"]["name"];
+        let row = |(name, (since, request)): (&String, &(OffsetDateTime, Recorded))| {
+            let mut object: Value = serde_json::from_slice(&request.body()).ok()?;
+            let since = since.replace_nanosecond(0).ok()?.format(&Rfc3339).ok()?;
+            object["metadata"]["name"] = name.as_str().into();
+            object["metadata"]["namespace"] = "default".into();
+            object["metadata"]["creationTimestamp"] = since.into();
+            object["spec"]["nodeName"] = node.clone();
+            object["status"] = json!({"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]});
+            let cells = json!([name, "1/1", "Running", "0", "0s", "<none>", node, "<none>", "<none>"]);
+            let mut row = json!({"cells": cells, "object": object});
+            stamp(&mut row, version);
+            Some(row)
+        };
+        applied.filter_map(row).collect()
     }
 
     /// The row of the report's pod at `version`, while there is one.

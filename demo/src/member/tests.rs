@@ -30,7 +30,7 @@ async fn member() -> Member {
 }
 
 fn client(member: &Member) -> Client {
-    Client::new(member.address(), Trust::Authority(member.server.authority()), None)
+    Client::new(member.address(), Trust::Authority(&member.authority), None)
 }
 
 async fn send(member: &Member, version: Version, method: &str, path: &str, accept: &str) -> Result<(u16, Value)> {

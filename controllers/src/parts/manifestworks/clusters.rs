@@ -3,35 +3,11 @@
 use std::collections::HashMap;
 
 use parking_lot::RwLock;
-
-/// The annotation of a `ManagedCluster` that says so.
-pub const DELIVERY: &str = "cluster.core.oam.dev/delivery";
-
-/// How a cluster is delivered to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Mode {
-    /// From here, unless an agent has applied something for this hub.
-    Push,
-    /// The same; what an agent applied is taken over.
-    Adopt,
-}
+pub use register::ocm::delivery::{DELIVERY, Mode};
 
 /// Cheap to read.
 #[derive(Debug, Default)]
 pub struct Clusters(RwLock<HashMap<String, Mode>>);
-
-// === impl Mode ===
-
-impl Mode {
-    /// Anything else than the two values means nothing.
-    pub fn read(value: Option<&str>) -> Option<Self> {
-        match value? {
-            "push" => Some(Self::Push),
-            "adopt" => Some(Self::Adopt),
-            _ => None,
-        }
-    }
-}
 
 // === impl Clusters ===
 

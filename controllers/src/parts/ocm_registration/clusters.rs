@@ -13,6 +13,7 @@ use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt as _};
 use register::csr::CLUSTER_LABEL;
 use register::ocm::acceptance::Cluster;
+use register::ocm::availability;
 use register::ocm::condition::{self, AVAILABLE, CLOCK_SYNCED, Condition};
 use register::ocm::heartbeat::{LEASE, grace};
 use register::ocm::leaving::FINALIZER;
@@ -40,6 +41,8 @@ pub struct Clusters {
     pub admission: Arc<Admission>,
     pub metrics: Joining,
     pub events: Events,
+    /// The part availability judges clusters without an agent by their members' answers.
+    pub answers_count: bool,
     pub tries: Tries,
 }
 
@@ -158,7 +161,9 @@ impl Clusters {
             return Ok(());
         };
         let is_unknown = condition::status(cluster, AVAILABLE) == Some("Unknown");
-        if beat.silent_from(grace) <= now() && !is_unknown && self.confirm_silence(name, cluster, grace).await? {
+        let is_answered = self.answers_count && availability::is_by_answers(cluster);
+        let is_silent = beat.silent_from(grace) <= now();
+        if is_silent && !is_unknown && !is_answered && self.confirm_silence(name, cluster, grace).await? {
             conditions.push(Condition::silent());
         }
         let told = condition::status(cluster, CLOCK_SYNCED);

@@ -9,6 +9,8 @@ pub const HUB_ACCEPTED: &str = "HubAcceptedManagedCluster";
 /// Whether the cluster's API server is there, as its agent says; the hub says when the agent fell
 /// silent.
 pub const AVAILABLE: &str = "ManagedClusterConditionAvailable";
+/// The reason for which that is Unknown while an agent is silent.
+pub const LEASE_UPDATE_STOPPED: &str = "ManagedClusterLeaseUpdateStopped";
 pub const CLOCK_SYNCED: &str = "ManagedClusterConditionClockSynced";
 /// An agent came with the cluster's certificate: the agent says it.
 pub const JOINED: &str = "ManagedClusterJoined";
@@ -90,7 +92,12 @@ impl Condition {
     /// The agent is silent.
     pub fn silent() -> Self {
         let message = "Registration agent stopped updating its lease.".to_owned();
-        Self::new(AVAILABLE, "Unknown", "ManagedClusterLeaseUpdateStopped", message)
+        Self::new(AVAILABLE, "Unknown", LEASE_UPDATE_STOPPED, message)
+    }
+
+    /// Whether the cluster is available, as its member's answers say.
+    pub(super) fn available(status: &'static str, reason: &'static str, message: String) -> Self {
+        Self::new(AVAILABLE, status, reason, message)
     }
 
     pub fn clock(is_synced: bool) -> Self {

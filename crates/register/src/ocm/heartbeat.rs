@@ -14,7 +14,7 @@ pub const LEASE: &str = "managed-cluster-lease";
 /// Renewals that may be missing.
 const TIMES: i64 = 5;
 /// `spec.leaseDurationSeconds` where it says nothing.
-const DEFAULT_SECONDS: i64 = 60;
+pub(super) const DEFAULT_SECONDS: i64 = 60;
 const MILLISECONDS: i64 = 1000;
 
 /// The last sign of life.

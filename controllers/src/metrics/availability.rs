@@ -1,0 +1,67 @@
+//! Of `availability`: the clusters that are judged by their members' answers.
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::registry::Registry;
+
+use super::PREFIX;
+use super::tally::Tally;
+
+/// Clones share their values.
+#[derive(Debug, Clone, Default)]
+pub struct Availability(Tally<String, OfState>);
+
+/// What is said of a cluster.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Judged {
+    Available,
+    NotReady,
+    Unreachable,
+    /// It is away, and so are most others: nothing is said.
+    Held,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfState {
+    state: &'static str,
+}
+
+// === impl Judged ===
+
+impl Judged {
+    fn as_str(self) -> &'static str {
+        match self {
+            Self::Available => "available",
+            Self::NotReady => "not_ready",
+            Self::Unreachable => "unreachable",
+            Self::Held => "held",
+        }
+    }
+}
+
+// === impl Availability ===
+
+impl Availability {
+    pub fn register(registry: &mut Registry) -> Self {
+        let availability = Self::default();
+        registry.register(
+            format!("{PREFIX}_probed_clusters"),
+            "ManagedClusters without an agent, by what their members' answers say of them",
+            availability.0.family(),
+        );
+        availability
+    }
+
+    /// True if that is news.
+    pub fn put(&self, cluster: &str, state: Judged) -> bool {
+        self.0.put(cluster.to_owned(), &OfState { state: state.as_str() })
+    }
+
+    pub fn forget(&self, cluster: &str) {
+        self.0.forget(&cluster.to_owned());
+    }
+
+    /// Nobody judges any more, or another replica.
+    pub fn clear(&self) {
+        self.0.clear();
+    }
+}

@@ -1,0 +1,82 @@
+//! Says whether clusters are available that have no agent to say it: those that are delivered to
+//! from the hub. Their members are probed through the gateway, as often as an agent would renew its
+//! Lease.
+//!
+//! What is decided is in `register::ocm::availability`; here it meets the hub. While upstream's
+//! registration controllers run, this does nothing: they take the missing Lease for silence, and
+//! would take each condition back.
+
+mod judge;
+mod watches;
+
+use std::sync::Arc;
+
+use kube::Api;
+use kube::runtime::reflector::store::Writer;
+use register::ocm;
+use tokio::sync::Semaphore;
+
+use self::judge::{DOUBTFUL, Judge};
+use super::hub::Hub;
+use super::rivals::{self, Rival, Rivals};
+use super::{Context, worker};
+use crate::args::PartName;
+use crate::wakes::Wakes;
+
+/// In `/readyz`: upstream's registration controllers run.
+pub const RIVAL: &str = "availability-rival";
+const NAME: &str = PartName::Availability.as_str();
+/// Upstream's registration controllers.
+const THEIRS: Rival = Rival { lease: ocm::rival::LEASE, may_be_theirs: ocm::rival::may_be_theirs, reason: RIVAL };
+
+/// Runs until it is dropped.
+pub async fn run(context: Context<'_>) {
+    let told = |rivals: &Rivals| tell(&context, rivals);
+    rivals::while_alone(&context.hub, &THEIRS, &context.readiness, told, || work(&context)).await;
+}
+
+fn tell(context: &Context<'_>, rivals: &Rivals) {
+    context.metrics.stands_by(NAME, *rivals != Rivals::None);
+    match rivals {
+        Rivals::Unknown => {}
+        Rivals::None => tracing::info!("availability probes the clusters that are delivered to without an agent"),
+        Rivals::Alive { namespace, holder } => tracing::warn!(
+            holder = format!("{namespace}/{holder}"),
+            "Open Cluster Management's own registration controllers run: availability stands by until their Lease {} \
+             ends; stop them, or disable this part",
+            ocm::rival::LEASE
+        ),
+    }
+}
+
+/// Everything that writes. Never ends.
+async fn work(context: &Context<'_>) {
+    let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
+    let writer = Writer::new(watches::resource());
+    let (store, wakes) = (writer.as_reader(), Wakes::default());
+    let judge = Arc::new(Judge {
+        api: Api::all_with(hub.client.clone(), &watches::resource()),
+        hub,
+        members: context.members.clone(),
+        metrics: context.metrics.clone(),
+        // It sets the taints of all clusters by their condition.
+        is_tainted_elsewhere: context.config.parts.contains(&PartName::OcmRegistration),
+        known: judge::Known::default(),
+        doubtful: Semaphore::new(DOUBTFUL),
+        tries: worker::Tries::default(),
+    });
+    let _counted = Counted(context);
+    tokio::join!(
+        watches::follow(&judge, &wakes, writer),
+        worker::run(Arc::clone(&judge), wakes.clone(), store, watches::resource()),
+    );
+}
+
+/// Clusters count while this replica judges them.
+struct Counted<'a>(&'a Context<'a>);
+
+impl Drop for Counted<'_> {
+    fn drop(&mut self) {
+        self.0.metrics.availability.clear();
+    }
+}

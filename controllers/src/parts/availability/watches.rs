@@ -1,0 +1,91 @@
+//! The watch of clusters, and what it puts into the queue.
+
+use std::collections::HashSet;
+
+use kube::ResourceExt as _;
+use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher::{self, Event};
+use register::ocm::delivery::DELIVERY;
+use serde_json::{Value, json};
+
+use super::judge::Judge;
+use crate::parts::{hub, watched};
+use crate::sources::Kind;
+use crate::wakes::Wakes;
+
+const CLUSTERS: Kind = Kind {
+    group: register::ocm::GROUP,
+    name: register::ocm::KIND,
+    plural: "managedclusters",
+    versions: register::ocm::VERSIONS,
+    is_custom: true,
+};
+
+pub fn resource() -> ApiResource {
+    hub::resource(CLUSTERS.group, CLUSTERS.versions[0], CLUSTERS.name, CLUSTERS.plural)
+}
+
+/// Follows the clusters. Never ends.
+pub async fn follow(judge: &Judge, wakes: &Wakes, mut writer: Writer<DynamicObject>) {
+    let config = watcher::Config::default().page_size(watched::PAGE);
+    let mut known = HashSet::new();
+    let take = |event: Event<DynamicObject>| {
+        let event = event.modify(prune);
+        writer.apply_watcher_event(&event);
+        match event {
+            Event::Init => {}
+            Event::InitApply(cluster) | Event::Apply(cluster) => {
+                wakes.push("", &cluster.name_any());
+                known.insert(cluster.name_any());
+            }
+            Event::InitDone => {
+                let there: HashSet<String> =
+                    writer.as_reader().state().iter().map(|cluster| cluster.name_any()).collect();
+                known.difference(&there).for_each(|name| judge.forget(name));
+                // A list that is under way is in the store when it is complete.
+                there.iter().for_each(|name| wakes.push("", name));
+                known = there;
+            }
+            Event::Delete(cluster) => {
+                judge.forget(&cluster.name_any());
+                known.remove(&cluster.name_any());
+            }
+        }
+    };
+    watched::follow(&CLUSTERS, judge.hub.client.clone(), config, take).await;
+}
+
+/// Leaves out what nobody looks at: an agent may write a mebibyte into its own. Of conditions all
+/// stay, for a list is written as a whole.
+fn prune(cluster: &mut DynamicObject) {
+    cluster.managed_fields_mut().clear();
+    cluster.labels_mut().clear();
+    cluster.annotations_mut().retain(|key, _| key == DELIVERY);
+    let kept = |part: &str, fields: &[&str]| -> Value {
+        let of = |field: &&str| Some(((*field).to_owned(), cluster.data.get(part)?.get(*field)?.clone()));
+        fields.iter().filter_map(of).collect::<serde_json::Map<_, _>>().into()
+    };
+    let (spec, status) = (kept("spec", &["leaseDurationSeconds", "taints"]), kept("status", &["conditions"]));
+    cluster.data = json!({"spec": spec, "status": status});
+}
+
+#[cfg(test)]
+mod tests {
+    use register::ocm::condition::AVAILABLE;
+
+    use super::*;
+
+    #[test]
+    fn what_is_looked_at_and_what_is_written_whole_stays() {
+        let conditions = json!([{"type": AVAILABLE, "status": "True"}, {"type": "Other", "status": "False"}]);
+        let mut cluster = DynamicObject::new("c1", &resource());
+        cluster.annotations_mut().extend([DELIVERY, "other"].map(|key| (key.to_owned(), "push".to_owned())));
+        cluster.data = json!({"spec": {"leaseDurationSeconds": 5, "taints": [{"key": "a"}], "hubAcceptsClient": true},
+            "status": {"conditions": conditions, "capacity": {"cpu": "1"}}});
+        prune(&mut cluster);
+        let kept = json!({"spec": {"leaseDurationSeconds": 5, "taints": [{"key": "a"}]},
+            "status": {"conditions": conditions}});
+        assert_eq!((&cluster.data, cluster.annotations().len()), (&kept, 1));
+    }
+}

@@ -1,0 +1,171 @@
+//! Placement, sets of works, their delivery and the clusters' availability together, as the chart
+//! installs them: a fleet of three members without agents.
+//!
+//! The first two members are API servers and nothing more, of which the first is killed; on the
+//! third, which takes its place, pods run.
+
+mod loss;
+mod page;
+mod policy;
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::control_plane::ApiServer;
+use hub_tests::hub::MemberSecret;
+use hub_tests::kubectl::Kubectl;
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use kit::pki::Leaf;
+use libtest_mimic::Trial;
+use parking_lot::MutexGuard;
+use serde_json::{Value, json};
+
+use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
+use crate::rights::{rendered, started};
+use crate::{registration, works};
+
+/// Where the controllers are.
+const PLACE: &str = "fleet-controllers";
+/// As a choice of equals has them.
+const NAMES: [&str; 3] = ["fleet-a", "fleet-b", "fleet-c"];
+/// The set.
+const SET: &str = "fleet";
+/// Of the Leases that agents would renew, so that no loss takes long.
+const LEASE_SECONDS: u32 = 1;
+const CLUSTER: &str = "cluster.open-cluster-management.io";
+const WORK: &str = "work.open-cluster-management.io";
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![test(fixture, "fleet: six commands, a policy of all clusters, and one of them is lost", everything)]
+}
+
+/// One arrangement for all of it: two more API servers take a while.
+fn everything(testbed: &Testbed) -> Result<()> {
+    let mut fleet = Fleet::start(testbed)?;
+    page::quick_start(&fleet)?;
+    policy::informs_then_enforces(&fleet)?;
+    loss::of_one(&mut fleet)?;
+    fleet.end()
+}
+
+struct Fleet<'t> {
+    testbed: &'t Testbed,
+    running: Running,
+    servers: [ApiServer; 2],
+    _alone: [MutexGuard<'static, ()>; 2],
+}
+
+impl<'t> Fleet<'t> {
+    fn start(testbed: &'t Testbed) -> Result<Self> {
+        let alone = [registration::alone(), works::alone()];
+        let mut servers = [testbed.start_api_server(NAMES[0])?, testbed.start_api_server(NAMES[1])?];
+        apply(testbed, &[namespace(PLACE)])?;
+        let parts = ["placement", "replicaSets", "manifestworks", "availability"];
+        let values: Vec<String> = parts.iter().map(|part| format!("controllers.parts.{part}=true")).collect();
+        let running = started(testbed, PLACE, &rendered(testbed, PLACE, &values.join(","))?)?;
+        for (server, name) in servers.iter_mut().zip(NAMES) {
+            server.wait_ready()?;
+            let identity = server.authority().issue(&Leaf::client("gateway").group("system:masters"));
+            testbed.hub.register_member(name, &MemberSecret::with_certificate(server, &identity))?;
+        }
+        let third = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
+        testbed.hub.register_member(NAMES[2], &third)?;
+        Ok(Self { testbed, running, servers, _alone: alone })
+    }
+
+    fn hub(&self, line: &str) -> Result<String> {
+        self.testbed.hub.server.kubectl().ok(line)
+    }
+
+    fn json(&self, line: &str) -> Result<Value> {
+        serde_json::from_str(&self.hub(&format!("{line} -o json"))?).context("JSON")
+    }
+
+    fn member(&self, name: &str) -> Kubectl {
+        match NAMES.iter().position(|known| *known == name) {
+            Some(index @ 0..=1) => self.servers[index].kubectl(),
+            _ => self.testbed.member.server.kubectl(),
+        }
+    }
+
+    /// An object of a member, in the namespace `default`; null: there is none.
+    fn object(&self, member: &str, what: &str) -> Result<Value> {
+        let text = self.member(member).ok(&format!("get {what} -n default --ignore-not-found -o json"))?;
+        Ok(if text.trim().is_empty() { Value::Null } else { serde_json::from_str(&text)? })
+    }
+
+    fn cluster(&self, name: &str) -> Result<Value> {
+        self.json(&format!("get managedcluster {name}"))
+    }
+
+    fn wait_available(&self, name: &str, expected: &str) -> Result<()> {
+        wait::until(&format!("{name} to be {expected}"), SOON, || {
+            let cluster = self.cluster(name)?;
+            let found = condition(&cluster, "ManagedClusterConditionAvailable");
+            let said = ["status", "reason"].map(|field| found[field].as_str().unwrap_or_default()).join("/");
+            ensure!(said == expected, "{found}");
+            Ok(())
+        })
+    }
+
+    /// The clusters that a Placement chose.
+    fn chosen(&self, placement: &str) -> Result<Vec<String>> {
+        let decision = self.json(&format!("get placementdecision {placement}-decision-1 -n default"))?;
+        let list = decision["status"]["decisions"].as_array().into_iter().flatten();
+        Ok(list.map(|one| one["clusterName"].as_str().unwrap_or_default().to_owned()).collect())
+    }
+
+    fn wait_chosen(&self, placement: &str, expected: &[&str]) -> Result<()> {
+        wait::until(&format!("{placement} to choose {expected:?}"), SOON, || {
+            let chosen = self.chosen(placement)?;
+            ensure!(chosen == expected, "{chosen:?}");
+            Ok(())
+        })
+    }
+
+    /// The work of a set for a cluster.
+    fn work(&self, set: &str, cluster: &str) -> Result<Value> {
+        let line = format!("get manifestworks -n {cluster} -l {WORK}/manifestworkreplicaset=default.{set}");
+        self.json(&line)?["items"].get(0).cloned().context("no work")
+    }
+
+    /// Waits for `status/reason` of a condition of the work of a set.
+    fn wait_work(&self, set: &str, cluster: &str, kind: &str, expected: &str) -> Result<()> {
+        wait::until(&format!("{kind} of {set} at {cluster} to be {expected}"), SOON, || {
+            let work = self.work(set, cluster)?;
+            let found = condition(&work, kind);
+            let said = ["status", "reason"].map(|field| found[field].as_str().unwrap_or_default()).join("/");
+            ensure!(said == expected, "{}", work["status"]);
+            ensure!(found["observedGeneration"] == work["metadata"]["generation"], "another generation: {found}");
+            Ok(())
+        })
+    }
+
+    /// Takes away what would have others busy, and waits until members are without it.
+    fn end(mut self) -> Result<()> {
+        self.hub("delete manifestworkreplicasets,placements --all -n default --wait=false")?;
+        for name in NAMES {
+            wait::until_true("the end of its works", 2 * SOON, || {
+                Ok(self.hub(&format!("get manifestworks -n {name} -o name"))?.is_empty())
+            })?;
+        }
+        self.running.controllers.take().context("they run")?.stop()?;
+        self.hub("delete placementdecisions,managedclustersetbindings --all -n default")?;
+        self.hub(&format!("delete managedclusters {}", NAMES.join(" ")))?;
+        self.hub(&format!("delete managedclusterset {SET}"))?;
+        NAMES.iter().try_for_each(|name| self.testbed.hub.forget_member(name))
+    }
+}
+
+fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
+    let all = object["status"]["conditions"].as_array().into_iter().flatten();
+    all.into_iter().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
+}
+
+/// Clusters of one member each, which say so themselves, as the README has them.
+fn lease(fleet: &Fleet<'_>, name: &str) -> Result<()> {
+    let patch = json!({"spec": {"leaseDurationSeconds": LEASE_SECONDS}}).to_string();
+    let words = ["patch", "managedcluster", name, "--type=merge", "-p", &patch];
+    fleet.testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+}

@@ -1,0 +1,136 @@
+//! A member's API server is killed: its workload runs on another one, and stays there when the
+//! member is back.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::wait;
+use k8s_openapi::jiff::Timestamp;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{CLUSTER, Fleet, LEASE_SECONDS, NAMES, SET, WORK};
+use crate::fixture::{SOON, apply};
+
+const TAINT: &str = "cluster.open-cluster-management.io/unreachable";
+/// For how long the patient one tolerates it.
+const TOLERATED: u64 = 4;
+/// For a step that follows another at once, on a machine that does other things. Times on the hub
+/// have whole seconds.
+const SLACK: Duration = Duration::from_millis(2500);
+
+/// The steps so far, with the time of each since the loss.
+struct Steps {
+    began: Instant,
+    told: Vec<String>,
+}
+
+pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
+    let [lost, stays, spare] = NAMES;
+    patient(fleet)?;
+    fleet.wait_chosen("patient", &[lost, stays])?;
+    fleet.wait_work("patient", lost, "Applied", "True/AppliedManifestWorkComplete")?;
+
+    fleet.servers[0].stop()?;
+    let mut steps = Steps { began: Instant::now(), told: Vec::new() };
+    fleet.wait_available(lost, "Unknown/MemberUnreachable")?;
+    let grace = Duration::from_secs(u64::from(5 * LEASE_SECONDS));
+    let took = steps.done("Available is Unknown");
+    // It answered a moment before it was killed, a period at most.
+    ensure!(took + Duration::from_secs(2) > grace && took < grace + SLACK, "{took:?}");
+    let added = wait::until("its taint", SOON, || time_of_taint(&fleet.cluster(lost)?))?;
+    steps.done("tainted");
+    fleet.wait_chosen("web", &[stays, spare])?;
+    steps.done("another is chosen");
+    fleet.wait_work("web", spare, "Applied", "True/AppliedManifestWorkComplete")?;
+    wait::until("its pods to run", SOON, || {
+        let ready = fleet.object(spare, "deployment web")?["status"]["readyReplicas"].clone();
+        ensure!(ready == 2, "{ready}");
+        Ok(())
+    })?;
+    let moved = steps.done("it runs there");
+    ensure!(moved < took + 4 * SLACK, "the loss was known after {took:?}, and it ran elsewhere after {moved:?}");
+    tolerated(fleet, added, &mut steps)?;
+
+    let version = decision(fleet)?;
+    wait::until("the old work to wait for its member", SOON, || {
+        let work = fleet.work("web", lost)?;
+        let told = super::condition(&work, "Deleting")["message"].clone();
+        ensure!(told.as_str().is_some_and(|told| told.contains("does not answer")), "{work}");
+        Ok(())
+    })?;
+    fleet.servers[0].start_again()?;
+    fleet.servers[0].wait_ready()?;
+    steps.done("the member is back");
+    fleet.wait_available(lost, "True/MemberAnswers")?;
+    wait::until_true("the end of its taint", SOON, || Ok(time_of_taint(&fleet.cluster(lost)?).is_err()))?;
+    steps.done("it is available");
+    wait::until_true("the end of what it ran", SOON, || Ok(fleet.object(lost, "deployment web")?.is_null()))?;
+    wait::until_true("the end of its work", SOON, || Ok(fleet.work("web", lost).is_err()))?;
+    steps.done("the old copy is gone");
+    ensure!(decision(fleet)? == version, "the choice flaps: {:?}", fleet.chosen("web")?);
+    ensure!(fleet.chosen("patient")? == [stays, spare], "the choice flaps: {:?}", fleet.chosen("patient")?);
+    ensure!(fleet.object(spare, "deployment web")?["status"]["readyReplicas"] == 2, "it does not run any more");
+    steps.print();
+    Ok(())
+}
+
+/// A workload that bears the loss of a member for a while.
+fn patient(fleet: &Fleet<'_>) -> Result<()> {
+    let toleration = json!({"key": TAINT, "operator": "Exists", "tolerationSeconds": TOLERATED});
+    let placement = json!({"apiVersion": format!("{CLUSTER}/v1beta1"), "kind": "Placement",
+        "metadata": {"name": "patient", "namespace": "default"},
+        "spec": {"clusterSets": [SET], "numberOfClusters": 2, "tolerations": [toleration],
+            "prioritizerPolicy": {"mode": "Exact", "configurations": [
+                {"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}, "weight": 1}]}}});
+    let manifest =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "patient", "namespace": "default"}});
+    let set = json!({"apiVersion": format!("{WORK}/v1alpha1"), "kind": "ManifestWorkReplicaSet",
+        "metadata": {"name": "patient", "namespace": "default"},
+        "spec": {"cascadeDeletionPolicy": "Background", "placementRefs": [{"name": "patient", "rolloutStrategy": {"type": "All"}}],
+            "manifestWorkTemplate": {"workload": {"manifests": [manifest]}}}});
+    apply(fleet.testbed, &[placement, set])
+}
+
+/// The patient one goes when what it tolerates has lasted so long, and not before: by the times
+/// that the hub has of both.
+fn tolerated(fleet: &Fleet<'_>, added: Timestamp, steps: &mut Steps) -> Result<()> {
+    let [_, stays, spare] = NAMES;
+    fleet.wait_chosen("patient", &[stays, spare])?;
+    steps.done("so is one for the patient workload");
+    let line = "get placementdecision patient-decision-1 -n default --show-managed-fields";
+    let decision = fleet.json(line)?;
+    let fields = decision["metadata"]["managedFields"].as_array().into_iter().flatten();
+    let written = fields.filter(|entry| entry["subresource"] == "status").filter_map(|entry| entry["time"].as_str());
+    let written: Timestamp = written.max().context("no time")?.parse()?;
+    let lasted = Duration::try_from(written.duration_since(added))?;
+    let tolerated = Duration::from_secs(TOLERATED);
+    ensure!(lasted >= tolerated && lasted < tolerated + SLACK, "it left {lasted:?} after the taint");
+    Ok(())
+}
+
+fn time_of_taint(cluster: &Value) -> Result<Timestamp> {
+    let taints = cluster["spec"]["taints"].as_array().into_iter().flatten();
+    let taint = taints.into_iter().find(|taint| taint["key"] == TAINT).context("no such taint")?;
+    Ok(taint["timeAdded"].as_str().context("no time")?.parse()?)
+}
+
+/// The version of what was decided for the workload: another with each write.
+fn decision(fleet: &Fleet<'_>) -> Result<Value> {
+    Ok(fleet.json("get placementdecision web-decision-1 -n default")?["metadata"]["resourceVersion"].clone())
+}
+
+// === impl Steps ===
+
+impl Steps {
+    fn done(&mut self, what: &str) -> Duration {
+        let took = self.began.elapsed();
+        self.told.push(format!("{:6.2} s  {what}", took.as_secs_f64()));
+        took
+    }
+
+    #[allow(clippy::print_stdout, reason = "how long a loss takes belongs to the output of a run")]
+    fn print(&self) {
+        println!("a member's API server was killed:\n{}", self.told.join("\n"));
+    }
+}

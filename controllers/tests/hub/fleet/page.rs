@@ -1,0 +1,72 @@
+//! What the README shows of a workload on a choice of clusters, done as it stands; the
+//! documentation of delivery has the same commands.
+
+use std::process::Command;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::wait;
+
+use super::{Fleet, NAMES, lease};
+use crate::fixture::SOON;
+
+const README: &str = include_str!("../../../../README.md");
+const DELIVERY: &str = include_str!("../../../../docs/delivery.md");
+/// The README's cluster.
+const CLUSTER: &str = "berlin";
+/// Of a workload: what to write, and how to see it.
+const COMMANDS: usize = 6;
+
+pub fn quick_start(fleet: &Fleet<'_>) -> Result<()> {
+    let [cluster, commands] = &blocks(README)[..] else { anyhow::bail!("two blocks that are run") };
+    ensure!(DELIVERY.contains(commands), "docs/delivery.md has other commands");
+    for name in NAMES {
+        run(fleet, &cluster.replace(CLUSTER, name))?;
+        lease(fleet, name)?;
+    }
+    let each: Vec<&str> = commands.split("\n\n").collect();
+    ensure!(each.len() == COMMANDS, "{} commands", each.len());
+    let (writes, looks) = each.split_at(4);
+    for command in writes {
+        run(fleet, command)?;
+    }
+    for name in NAMES {
+        fleet.wait_available(name, "True/MemberAnswers")?;
+    }
+    wait::until("the first two to be chosen", SOON, || {
+        let told = run(fleet, looks[0])?;
+        ensure!(told.trim() == NAMES[..2].join(" "), "{told}");
+        Ok(())
+    })?;
+    for name in &NAMES[..2] {
+        fleet.wait_work("web", name, "Applied", "True/AppliedManifestWorkComplete")?;
+        ensure!(fleet.object(name, "deployment web")?["spec"]["replicas"] == 2);
+    }
+    ensure!(fleet.object(NAMES[2], "deployment web")?.is_null(), "it was not chosen");
+    wait::until("the set to tell", SOON, || {
+        let told = run(fleet, looks[1])?;
+        ensure!(told.matches("AsExpected").count() == 2, "{told}");
+        Ok(())
+    })
+}
+
+/// The commands of the section, those that nobody runs left out.
+fn blocks(page: &str) -> Vec<String> {
+    let section = page.split("## A workload on the best clusters\n").nth(1).unwrap_or_default();
+    let section = section.split("\n## ").next().unwrap_or_default();
+    let run = section.split("<!-- run by:").skip(1);
+    let text = run.filter_map(|rest| rest.split("```sh\n").nth(1)?.split("\n```").next());
+    text.map(str::to_owned).collect()
+}
+
+fn run(fleet: &Fleet<'_>, script: &str) -> Result<String> {
+    let kubectl = fleet.testbed.hub.server.kubectl();
+    let programs = kubectl.binary.parent().context("kubectl is nowhere")?.display();
+    let output = Command::new("sh")
+        .args(["-ec", script])
+        .env("PATH", format!("{programs}:{}", std::env::var("PATH")?))
+        .env("KUBECONFIG", &kubectl.kubeconfig)
+        .env("HOME", &kubectl.cache)
+        .output()?;
+    ensure!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}

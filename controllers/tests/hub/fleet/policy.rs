@@ -1,0 +1,84 @@
+//! Governance: a set of works that only looks tells who lacks something, and the same set makes it
+//! so once it is told to.
+
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use hub_tests::wait;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{CLUSTER, Fleet, NAMES, SET, WORK, condition};
+use crate::fixture::{SOON, apply};
+
+/// For a change by hand to be undone.
+const UNDONE: Duration = Duration::from_secs(5);
+
+pub fn informs_then_enforces(fleet: &Fleet<'_>) -> Result<()> {
+    let [without, with, _] = NAMES;
+    for name in &NAMES[1..] {
+        fleet.member(name).apply(&object().to_string())?;
+    }
+    let before = fleet.object(with, "configmap audit")?;
+    let everywhere = json!({"apiVersion": format!("{CLUSTER}/v1beta1"), "kind": "Placement",
+        "metadata": {"name": "everywhere", "namespace": "default"}, "spec": {"clusterSets": [SET]}});
+    apply(fleet.testbed, &[everywhere, policy(&json!({"type": "ReadOnly"}))])?;
+    fleet.wait_work("audit", without, "Available", "False/ResourcesNotAvailable")?;
+    for name in &NAMES[1..] {
+        fleet.wait_work("audit", name, "Available", "True/ResourcesAvailable")?;
+        fleet.wait_work("audit", name, "Compliant", "True/ConditionRulesAggregated")?;
+    }
+    ensure!(condition(&fleet.work("audit", without)?, "Compliant")["status"] != "True", "it lacks the object");
+    ensure!(fleet.object(without, "configmap audit")?.is_null(), "what is only asked for was made");
+    ensure!(fleet.object(with, "configmap audit")? == before, "what is only read was touched");
+    // A change there is told, and let be.
+    let loose = change(fleet, with, "loose")?;
+    fleet.wait_work("audit", with, "Compliant", "False/ConditionRulesAggregated")?;
+    ensure!(fleet.object(with, "configmap audit")?["metadata"]["resourceVersion"] == loose, "it was touched");
+
+    let force = json!({"type": "ServerSideApply", "serverSideApply": {"force": true}});
+    apply(fleet.testbed, &[policy(&force)])?;
+    for name in NAMES {
+        wait_level(fleet, name)?;
+        fleet.wait_work("audit", name, "Compliant", "True/ConditionRulesAggregated")?;
+    }
+    change(fleet, with, "loose")?;
+    let changed = Instant::now();
+    wait_level(fleet, with)?;
+    let took = changed.elapsed();
+    ensure!(took < UNDONE, "a change by hand was undone after {took:?}");
+    fleet.hub("delete manifestworkreplicaset audit -n default")?;
+    fleet.hub("delete placement everywhere -n default").map(drop)
+}
+
+fn object() -> Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "audit", "namespace": "default"},
+        "data": {"level": "strict"}})
+}
+
+fn policy(strategy: &Value) -> Value {
+    let audit = json!({"group": "", "resource": "configmaps", "namespace": "default", "name": "audit"});
+    let rule = json!({"condition": "Compliant", "type": "CEL",
+        "celExpressions": ["object.data.level == 'strict'"], "message": "the level of audit is strict"});
+    let config = json!({"resourceIdentifier": audit, "updateStrategy": strategy, "conditionRules": [rule]});
+    json!({"apiVersion": format!("{WORK}/v1alpha1"), "kind": "ManifestWorkReplicaSet",
+        "metadata": {"name": "audit", "namespace": "default"},
+        "spec": {"cascadeDeletionPolicy": "Background", "placementRefs": [{"name": "everywhere", "rolloutStrategy": {"type": "All"}}],
+            "manifestWorkTemplate": {"workload": {"manifests": [object()]}, "manifestConfigs": [config]}}})
+}
+
+/// By hand, on a member; returns the version that it has then.
+fn change(fleet: &Fleet<'_>, name: &str, level: &str) -> Result<Value> {
+    let patch = json!({"data": {"level": level}}).to_string();
+    let words = ["patch", "configmap", "audit", "-n", "default", "--type=merge", "-p", &patch, "-o", "json"];
+    let changed: Value = serde_json::from_str(&fleet.member(name).args(words).run()?.success()?)?;
+    Ok(changed["metadata"]["resourceVersion"].clone())
+}
+
+fn wait_level(fleet: &Fleet<'_>, name: &str) -> Result<()> {
+    wait::until(&format!("{name} to have what is wanted"), SOON, || {
+        let found = fleet.object(name, "configmap audit")?;
+        ensure!(found["data"]["level"] == "strict", "{found}");
+        Ok(())
+    })
+}
