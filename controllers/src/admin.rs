@@ -26,6 +26,7 @@ pub const CONDITIONS: &[&str] = &[
     parts::PLACEMENT_UNLISTED,
     parts::REPLICA_SETS_RIVAL,
     parts::REPLICA_SETS_UNLISTED,
+    parts::ARGOCD_UNLISTED,
 ];
 
 const SOURCES: &str = "/debug/sources";
