@@ -101,8 +101,8 @@ impl Publisher {
         }
     }
 
-    /// The name is there, though no Secret of ours is known: somebody took the label from it, or it is
-    /// another's.
+    /// The name is there, though no Secret of ours is known: somebody took the label from it, or it
+    /// is another's.
     async fn take_back(
         &self,
         object: &DynamicObject,

@@ -25,7 +25,8 @@ pub struct State {
     argocd: Argocd,
     /// Who went, or came back.
     pub moved: Notify,
-    /// A Secret whose cluster is not to have one has gone from the watch, perhaps by its label alone.
+    /// A Secret whose cluster is not to have one has gone from the watch, perhaps by its label
+    /// alone.
     pub strayed: Notify,
     /// Whether clusters and Secrets were listed, by [`List`].
     pub listed: [watch::Sender<bool>; 2],

@@ -1,5 +1,5 @@
-//! Secrets of ours that somebody has taken the label from, by which they are watched: they are found
-//! by their name and annotation, and put back, or removed with their cluster.
+//! Secrets of ours that somebody has taken the label from, by which they are watched: they are
+//! found by their name and annotation, and put back, or removed with their cluster.
 
 use std::time::Duration;
 

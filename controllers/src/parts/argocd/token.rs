@@ -1,8 +1,8 @@
 //! The token that Argo CD reaches members with: one for all, issued anew after four fifths of the
 //! life that the hub granted, and when its ServiceAccount is another one.
 //!
-//! One that stands in a Secret was put there by whoever may write Secrets in Argo CD's namespace: it
-//! is taken only if the hub says that it is one of that account.
+//! One that stands in a Secret was put there by whoever may write Secrets in Argo CD's namespace:
+//! it is taken only if the hub says that it is one of that account.
 
 use std::time::Duration;
 
@@ -71,8 +71,8 @@ impl Token {
         self.said.subject == subject(argocd)
     }
 
-    /// Whether it says of itself what one would that was asked for here until `now` (in seconds since
-    /// 1970). Nobody has verified that.
+    /// Whether it says of itself what one would that was asked for here until `now` (in seconds
+    /// since 1970). Nobody has verified that.
     pub fn is_plausible(&self, argocd: &Argocd, now: i64) -> bool {
         self.is_of(argocd) && self.said.issued <= now.saturating_add(AHEAD) && self.said.life() <= LIFE
     }

@@ -279,7 +279,8 @@ fn stops_all(error: &CallError) -> bool {
     }
 }
 
-/// The end of `pause` since `last`, if it is to come. A clock that was set back is nothing to wait for.
+/// The end of `pause` since `last`, if it is to come. A clock that was set back is nothing to wait
+/// for.
 fn not_before(last: Option<OffsetDateTime>, pause: Duration, now: OffsetDateTime) -> Option<OffsetDateTime> {
     last.map(|last| last + pause).filter(|end| *end > now && *end <= now + pause)
 }

@@ -50,8 +50,8 @@ impl Deployer {
         Ok(())
     }
 
-    /// None: it was there, and is known by now. Its name is always the same, so that the hub refuses
-    /// a second one, whatever became of the answer to the first.
+    /// None: it was there, and is known by now. Its name is always the same, so that the hub
+    /// refuses a second one, whatever became of the answer to the first.
     async fn create(
         &self,
         key: &Key,
