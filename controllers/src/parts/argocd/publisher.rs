@@ -113,7 +113,7 @@ impl Publisher {
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
         let found = lists::metadata(&self.hub, &self.secrets, named).await?.pop().ok_or(CallError::Gone)?;
         if let Some((_, held)) = Held::of(&found, None) {
-            return Ok(self.update(cluster, content, (&held.uid, &held.version)).await?);
+            return self.update(cluster, content, (&held.uid, &held.version)).await;
         }
         let note = format!(
             "Secret {}/{name} is not this program's ({} wrote it), and Argo CD gets no other of cluster {}: delete it, \
