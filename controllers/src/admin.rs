@@ -27,6 +27,7 @@ pub const CONDITIONS: &[&str] = &[
     parts::REPLICA_SETS_RIVAL,
     parts::REPLICA_SETS_UNLISTED,
     parts::AVAILABILITY_RIVAL,
+    parts::ARGOCD_UNLISTED,
 ];
 
 const SOURCES: &str = "/debug/sources";

@@ -122,9 +122,9 @@ pub struct Sources {
     #[arg(long, value_name = "NAMESPACE")]
     pub argocd_namespace: Option<String>,
     /// `ServiceAccount` of the hub whose token Argo CD reaches members with, in Argo CD's namespace
-    /// or as NAMESPACE/NAME
-    #[arg(long, default_value = "cluster-gateway-argocd", value_name = "NAME")]
-    pub argocd_service_account: String,
+    /// or as NAMESPACE/NAME (default: cluster-gateway-argocd)
+    #[arg(long, value_name = "NAME")]
+    pub argocd_service_account: Option<String>,
     /// Removals allowed per source and minute; more wait for 10 minutes. A tenth of the source's
     /// clusters may always be removed. For placement, the same of clusters, sets and bindings
     #[arg(long, default_value_t = 20, value_name = "NUMBER")]

@@ -17,6 +17,7 @@ mod watched;
 mod way;
 mod worker;
 
+pub use self::argocd::UNLISTED as ARGOCD_UNLISTED;
 pub use self::availability::RIVAL as AVAILABILITY_RIVAL;
 pub use self::ocm_registration::{ADMISSION as OCM_ADMISSION, RIVAL as OCM_RIVAL};
 pub use self::placement::{RIVAL as PLACEMENT_RIVAL, UNLISTED as PLACEMENT_UNLISTED};

@@ -190,8 +190,14 @@ fn flags_of_parts(flags: &Sources, parts: &BTreeSet<PartName>, wrong: &mut Vec<S
     }
 }
 
+/// The ServiceAccount that Argo CD comes as, in its own namespace.
+const ARGOCD_ACCOUNT: &str = "cluster-gateway-argocd";
+
 fn argocd(flags: &Sources, parts: &BTreeSet<PartName>, wrong: &mut Vec<String>) -> Option<Argocd> {
     let namespace = flags.argocd_namespace.clone().filter(|namespace| !namespace.is_empty());
+    if flags.argocd_service_account.is_some() && !parts.contains(&PartName::Argocd) {
+        wrong.push("--argocd-service-account has no effect without --enable=argocd".to_owned());
+    }
     match (namespace, parts.contains(&PartName::Argocd)) {
         (None, false) => None,
         (Some(_), false) => {
@@ -203,7 +209,7 @@ fn argocd(flags: &Sources, parts: &BTreeSet<PartName>, wrong: &mut Vec<String>) 
             None
         }
         (Some(namespace), true) => {
-            let text = flags.argocd_service_account.as_str();
+            let text = flags.argocd_service_account.as_deref().unwrap_or(ARGOCD_ACCOUNT);
             let account = text.split_once('/').unwrap_or((&namespace, text));
             let account = (account.0.to_owned(), account.1.to_owned());
             if account.0.is_empty() || account.1.is_empty() || account.1.contains('/') {

@@ -125,6 +125,8 @@ fn argo_cd_has_a_namespace_and_an_account() {
         assert!(argocd(wrong).unwrap_err().contains("--argocd-service-account="), "{wrong}");
     }
     assert!(of(&["--enable=argocd"]).unwrap_err().contains("--argocd-namespace is required"));
+    let stray = of(&["--enable=capi", "--argocd-service-account=deployer"]).unwrap_err();
+    assert!(stray.contains("--argocd-service-account has no effect without --enable=argocd"), "{stray}");
     assert!(of(&["--enable=capi", "--argocd-namespace=argocd"]).unwrap_err().contains("--enable=argocd"));
     assert_eq!(of(&["--enable=capi"]).unwrap(), None);
 }

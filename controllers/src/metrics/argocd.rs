@@ -19,6 +19,8 @@ pub struct Argocd {
     pub held: Gauge,
     /// When the token in them ends, in seconds since 1970; 0: there is none.
     pub token_ends: Gauge,
+    /// 1 while another token is due and there is none.
+    pub token_overdue: Gauge,
     writes: Family<OfSecretWrite, Counter>,
     tokens: Counter,
 }
@@ -36,10 +38,11 @@ impl Argocd {
             secrets: Gauge::default(),
             held: Gauge::default(),
             token_ends: Gauge::default(),
+            token_overdue: Gauge::default(),
             writes: Family::default(),
             tokens: Counter::default(),
         };
-        let Self { secrets, held, token_ends, writes, tokens } = argocd.clone();
+        let Self { secrets, held, token_ends, token_overdue, writes, tokens } = argocd.clone();
         let name = |name: &str| format!("{PREFIX}_{name}");
         registry.register(name("secrets"), "Clusters whose Secret for Argo CD is as it should be", secrets);
         registry.register(name("removals_held"), "Secrets kept because too many clusters went at once", held);
@@ -47,6 +50,11 @@ impl Argocd {
             name("token_expiry_timestamp_seconds"),
             "When the token in the Secrets for Argo CD expires; 0 without one",
             token_ends,
+        );
+        registry.register(
+            name("token_overdue"),
+            "1 while another token for Argo CD is due and could not be issued",
+            token_overdue,
         );
         registry.register(name("secret_writes"), "Writes of Secrets for Argo CD", writes);
         registry.register(name("tokens_issued"), "Tokens issued for Argo CD", tokens);
@@ -66,5 +74,6 @@ impl Argocd {
         self.secrets.set(0);
         self.held.set(0);
         self.token_ends.set(0);
+        self.token_overdue.set(0);
     }
 }

@@ -4,10 +4,12 @@
 //! Argo CD has no credential of any member by that: what it may do is for the hub to say. The
 //! format is that of Argo CD's declarative set-up (`docs/operator-manual/declarative-setup.md`).
 
+mod lists;
 mod publisher;
 mod removal;
 mod secret;
 mod state;
+mod strays;
 mod token;
 mod watches;
 
@@ -25,11 +27,13 @@ use self::state::State;
 use self::token::Keeper;
 use super::hub::Hub;
 use super::way::{LOOK_AGAIN, changes, way};
-use super::{Context, worker};
+use super::{Context, watched, worker};
 use crate::args::{Argocd, PartName};
 use crate::metrics::Metrics;
 use crate::wakes::Wakes;
 
+/// In `/readyz`: clusters or Secrets were not listed yet. The log has which.
+pub const UNLISTED: &str = "argocd-unlisted";
 /// As `--enable` and metrics name it.
 const NAME: &str = PartName::Argocd.as_str();
 
@@ -78,9 +82,14 @@ async fn work(context: &Context<'_>, argocd: &Argocd, way: Way) {
     let (uid, account) = watch::channel(None);
     let keeper = Keeper { hub, argocd, state: &state, metrics: &context.metrics, wakes: &wakes };
     let queue = async {
-        state.listed().await;
+        let [clusters, secrets] = &state.listed;
+        tokio::join!(
+            watched::listed(clusters, &watches::CLUSTERS, &context.readiness, UNLISTED),
+            watched::listed(secrets, &watches::SECRETS, &context.readiness, UNLISTED),
+        );
         let publish = worker::run(Arc::clone(&publisher), wakes.clone(), store, watches::resource());
-        tokio::join!(keeper.keep(account), removal::run(&publisher), publish);
+        let strays = strays::run(&publisher, &wakes);
+        tokio::join!(keeper.keep(account), removal::run(&publisher), strays, publish);
     };
     // It ends by being dropped.
     let _counted = Counted(&context.metrics);

@@ -139,6 +139,11 @@ impl Removals {
         self.absent.iter().any(missing)
     }
 
+    /// Whether it is known not to be there, or said so, or was not in a list.
+    pub fn is_absent(&self, object: &Object) -> bool {
+        self.absent.contains_key(object)
+    }
+
     pub fn is_gone(&self, object: &Object) -> bool {
         matches!(self.absent.get(object), Some(Absence::Gone(_) | Absence::Withdrawn { .. }))
     }

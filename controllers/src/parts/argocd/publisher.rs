@@ -5,20 +5,20 @@ use std::time::Duration;
 
 use api::cluster_name::ClusterName;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DynamicObject, Patch};
+use kube::api::{DynamicObject, ListParams, Patch};
 use kube::runtime::controller::Action;
 use kube::{Api, Resource as _, ResourceExt as _};
 use register::profile::Way;
 
-use super::NAME;
-use super::secret::{Content, Held, secret_name};
+use super::secret::{Content, Held, secret_name, writers};
 use super::state::{Difference, State};
 use super::watches::resource;
+use super::{NAME, lists};
 use crate::calls::{CONFLICT, creating, is, merging};
 use crate::events::{Events, Reason};
 use crate::metrics::{Metrics, Operation};
 use crate::parts::hub::{CallError, Hub, found};
-use crate::parts::worker::{Failure, Tries, Worker};
+use crate::parts::worker::{Failure, Tries, Worker, judged, key};
 
 /// Between two writes of one Secret: somebody may change it back.
 const PAUSE: Duration = Duration::from_secs(5);
@@ -42,15 +42,9 @@ impl Worker for Publisher {
     async fn work(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let name = object.name_any();
         let done = self.publish(object, &name).await;
-        let is_over = done.is_err() && !self.state.is_accepted(&name);
         self.count();
-        if is_over {
-            return Ok(Action::await_change());
-        }
-        if done.as_ref().is_err_and(|failure| !failure.is_conflict()) {
-            self.metrics.failed(NAME);
-        }
-        done
+        let is_accepted = || self.state.is_accepted(&name);
+        judged(done, &self.tries, &key(object), is_accepted, || self.metrics.failed(NAME))
     }
 
     fn tries(&self) -> &Tries {
@@ -102,16 +96,34 @@ impl Publisher {
                 tracing::info!(cluster = cluster.as_str(), "its Secret for Argo CD was created");
                 Ok(created)
             }
-            Err(CallError::Hub(error)) if is(&error, CONFLICT) => {
-                let note = format!(
-                    "the Secret {} of Argo CD's namespace was not created by this program: rename or remove it",
-                    secret_name(cluster.as_str())
-                );
-                self.events.tell(object.object_ref(&resource()), Reason::ArgocdSecretNameTaken, note.clone());
-                Err(Failure::Told(note))
-            }
+            Err(CallError::Hub(error)) if is(&error, CONFLICT) => self.take_back(object, cluster, content).await,
             Err(error) => Err(error.into()),
         }
+    }
+
+    /// The name is there, though no Secret of ours is known: somebody took the label from it, or it
+    /// is another's.
+    async fn take_back(
+        &self,
+        object: &DynamicObject,
+        cluster: &ClusterName,
+        content: &Content,
+    ) -> Result<Secret, Failure> {
+        let name = secret_name(cluster.as_str());
+        let named = ListParams::default().fields(&format!("metadata.name={name}"));
+        let found = lists::metadata(&self.hub, &self.secrets, named).await?.pop().ok_or(CallError::Gone)?;
+        if let Some((_, held)) = Held::of(&found, None) {
+            return self.update(cluster, content, (&held.uid, &held.version)).await;
+        }
+        let note = format!(
+            "Secret {}/{name} is not this program's ({} wrote it), and Argo CD gets no other of cluster {}: delete it, \
+             or create it under another name; the cluster's is written within 5 minutes then",
+            found.namespace.as_deref().unwrap_or_default(),
+            writers(&found),
+            cluster.as_str()
+        );
+        self.events.tell(object.object_ref(&resource()), Reason::ArgocdSecretNameTaken, note.clone());
+        Err(Failure::Told(note))
     }
 
     async fn update(&self, cluster: &ClusterName, content: &Content, of: (&str, &str)) -> Result<Secret, Failure> {
@@ -123,3 +135,6 @@ impl Publisher {
         Ok(written)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,14 +1,17 @@
 //! Removes the Secrets of clusters that are gone, or accepted no more: not of a crowd that went at
-//! once, which is rather a mistake, for ten minutes.
+//! once, which is rather a mistake, for ten minutes; nor of what a list lacks, until another does.
 
+use std::collections::HashSet;
 use std::time::Duration;
 
+use kube::Api;
+use kube::api::{DynamicObject, ListParams};
 use tokio::time::{Instant, sleep_until};
 
-use super::NAME;
 use super::publisher::Publisher;
 use super::secret::secret_name;
-use super::watches::CLUSTERS;
+use super::watches::{CLUSTERS, resource};
+use super::{NAME, lists};
 use crate::calls::deleting;
 use crate::feed::crd;
 use crate::metrics::Operation;
@@ -39,18 +42,23 @@ async fn remove_due(publisher: &Publisher) -> Instant {
             "too many clusters went at once: their Secrets for Argo CD stay for 10 minutes"
         );
     }
-    let again = due.again.unwrap_or_else(|| Instant::now() + LONG);
+    let again =
+        if due.is_to_list { list_again(publisher).await } else { due.again.unwrap_or_else(|| Instant::now() + LONG) };
     if due.now.is_empty() {
         return again;
     }
     // The end of each cluster may be told before that of its kind.
     if crd::is_leaving(&CLUSTERS, &publisher.hub.client).await {
+        publisher.state.doubt();
         return again.min(Instant::now() + AGAIN);
     }
     let mut has_failed = false;
     for (cluster, uid, version) in &due.now {
         if let Err(error) = remove(publisher, cluster, uid, version).await {
-            publisher.metrics.failed(NAME);
+            // The watch is about to say what else it is.
+            if !error.is_conflict() {
+                publisher.metrics.failed(NAME);
+            }
             tracing::warn!(%error, cluster, "its Secret for Argo CD is not removed yet");
             has_failed = true;
             if error.concerns_all() {
@@ -60,6 +68,22 @@ async fn remove_due(publisher: &Publisher) -> Instant {
     }
     publisher.count();
     if has_failed { again.min(Instant::now() + AGAIN) } else { again }
+}
+
+/// Lists clusters, of which some are missing. Returns when to look again.
+async fn list_again(publisher: &Publisher) -> Instant {
+    let clusters: Api<DynamicObject> = Api::all_with(publisher.hub.client.clone(), &resource());
+    match lists::metadata(&publisher.hub, &clusters, ListParams::default()).await {
+        Ok(all) => {
+            let names: HashSet<String> = all.into_iter().filter_map(|metadata| metadata.name).collect();
+            publisher.state.confirm(&names);
+            Instant::now()
+        }
+        Err(error) => {
+            tracing::warn!(%error, "clusters that a list lacks were not listed again: their Secrets for Argo CD stay");
+            Instant::now() + AGAIN
+        }
+    }
 }
 
 /// One that is another by now is looked at again.

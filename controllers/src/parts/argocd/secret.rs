@@ -9,17 +9,20 @@ use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use kube::ResourceExt as _;
 use register::profile::Way;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
 /// Label: a Secret is one of Argo CD's, and what of.
 const ARGOCD_LABEL: (&str, &str) = ("argocd.argoproj.io/secret-type", "cluster");
-/// Label: the Secret is ours, and of which cluster.
-pub const CLUSTER_LABEL: &str = "cluster.core.oam.dev/argocd-cluster";
+/// Label and annotation: the Secret is ours, and of which cluster. Watched is the label, and the
+/// annotation says so still when somebody took that away.
+pub const CLUSTER_KEY: &str = "cluster.core.oam.dev/argocd-cluster";
 /// Before a cluster's name in that of its Secret.
 const PREFIX: &str = "cluster-gateway-";
+
+/// Named of those who wrote a Secret.
+const WRITERS: usize = 3;
 
 /// The fields that are ours. What others add, such as `project` or `namespaces`, stays.
 #[derive(Clone)]
@@ -34,7 +37,9 @@ pub struct Content {
 pub struct Held {
     pub uid: String,
     pub version: String,
-    is_labelled: bool,
+    /// Our label is gone from it, or says something else.
+    pub is_stray: bool,
+    is_marked: bool,
     content: Option<Content>,
 }
 
@@ -74,6 +79,7 @@ impl Content {
         let metadata = ObjectMeta {
             name: Some(secret_name(cluster.as_str())),
             labels: Some(labels(cluster.as_str()).map(|(key, value)| (key.to_owned(), value.to_owned())).into()),
+            annotations: Some([(CLUSTER_KEY.to_owned(), cluster.as_str().to_owned())].into()),
             ..ObjectMeta::default()
         };
         let data = self.data().map(|(key, value)| (key.to_owned(), ByteString(value.as_bytes().to_vec())));
@@ -84,7 +90,9 @@ impl Content {
     pub fn patch(&self, cluster: &ClusterName, (uid, version): (&str, &str)) -> Value {
         let labels: BTreeMap<&str, &str> = labels(cluster.as_str()).into();
         let data: BTreeMap<&str, String> = self.data().map(|(key, value)| (key, STANDARD.encode(value))).into();
-        json!({"metadata": {"uid": uid, "resourceVersion": version, "labels": labels}, "data": data})
+        let annotations = json!({CLUSTER_KEY: cluster.as_str()});
+        let metadata = json!({"uid": uid, "resourceVersion": version, "labels": labels, "annotations": annotations});
+        json!({"metadata": metadata, "data": data})
     }
 
     fn data(&self) -> [(&'static str, &str); 3] {
@@ -93,11 +101,26 @@ impl Content {
 }
 
 fn labels(cluster: &str) -> [(&'static str, &str); 2] {
-    [ARGOCD_LABEL, (CLUSTER_LABEL, cluster)]
+    [ARGOCD_LABEL, (CLUSTER_KEY, cluster)]
 }
 
 pub fn secret_name(cluster: &str) -> String {
     format!("{PREFIX}{cluster}")
+}
+
+/// The cluster whose Secret has this name.
+pub fn cluster_of(secret: &str) -> Option<&str> {
+    secret.strip_prefix(PREFIX)
+}
+
+/// Whom a Secret that is not ours is said to be by: who wrote its fields, three at most.
+pub fn writers(metadata: &ObjectMeta) -> String {
+    let entries = metadata.managed_fields.iter().flatten();
+    let mut writers: Vec<&str> = entries.filter_map(|entry| entry.manager.as_deref()).collect();
+    writers.sort_unstable();
+    writers.dedup();
+    writers.truncate(WRITERS);
+    if writers.is_empty() { "somebody".to_owned() } else { writers.join(", ") }
 }
 
 // === impl Held ===
@@ -106,21 +129,33 @@ impl Held {
     /// The cluster of a Secret, and the Secret, if it is one of ours: a copy under another name is
     /// a person's.
     pub fn read(secret: &Secret) -> Option<(String, Self)> {
-        let cluster = secret.labels().get(CLUSTER_LABEL)?.clone();
-        if secret.name_any() != secret_name(&cluster) {
+        Self::of(&secret.metadata, secret.data.as_ref().and_then(Content::read))
+    }
+
+    /// The same, where not all of it was read.
+    pub fn of(metadata: &ObjectMeta, content: Option<Content>) -> Option<(String, Self)> {
+        let cluster = cluster_of(metadata.name.as_deref()?)?;
+        let says = |entries: Option<&BTreeMap<String, String>>, key: &str, value: &str| {
+            entries.and_then(|entries| entries.get(key)).is_some_and(|known| known == value)
+        };
+        let labels = metadata.labels.as_ref();
+        let is_labelled = says(labels, CLUSTER_KEY, cluster);
+        let is_annotated = says(metadata.annotations.as_ref(), CLUSTER_KEY, cluster);
+        if !is_labelled && !is_annotated {
             return None;
         }
         let held = Self {
-            uid: secret.uid().unwrap_or_default(),
-            version: secret.resource_version().unwrap_or_default(),
-            is_labelled: secret.labels().get(ARGOCD_LABEL.0).is_some_and(|value| value == ARGOCD_LABEL.1),
-            content: secret.data.as_ref().and_then(Content::read),
+            uid: metadata.uid.clone().unwrap_or_default(),
+            version: metadata.resource_version.clone().unwrap_or_default(),
+            is_stray: !is_labelled,
+            is_marked: is_labelled && is_annotated && says(labels, ARGOCD_LABEL.0, ARGOCD_LABEL.1),
+            content,
         };
-        Some((cluster, held))
+        Some((cluster.to_owned(), held))
     }
 
     pub fn has(&self, content: &Content) -> bool {
-        self.is_labelled && self.content.as_ref().is_some_and(|held| held.says_as(content))
+        self.is_marked && self.content.as_ref().is_some_and(|held| held.says_as(content))
     }
 
     pub fn token(&self) -> Option<SecretString> {
@@ -130,6 +165,8 @@ impl Held {
 
 #[cfg(test)]
 mod tests {
+    use kube::ResourceExt as _;
+
     use super::*;
 
     fn cluster() -> ClusterName {
@@ -160,14 +197,43 @@ mod tests {
     }
 
     #[test]
-    fn only_what_bears_our_label_and_name_is_ours() {
+    fn only_what_bears_our_mark_and_name_is_ours() {
         let mut secret = content("t").secret(&cluster());
         secret.metadata.name = Some("copy".into());
         assert!(Held::read(&secret).is_none());
         let mut secret = content("t").secret(&cluster());
         secret.labels_mut().remove("argocd.argoproj.io/secret-type");
         assert!(!Held::read(&secret).unwrap().1.has(&content("t")), "it is put back");
-        secret.labels_mut().remove(CLUSTER_LABEL);
+        secret.annotations_mut().clear();
+        assert!(Held::read(&secret).is_some(), "by its label");
+        secret.labels_mut().clear();
         assert!(Held::read(&secret).is_none());
+    }
+
+    #[test]
+    fn what_somebody_relabelled_is_ours_by_its_annotation_and_put_back() {
+        for label in [None, Some("other")] {
+            let mut secret = content("t").secret(&cluster());
+            let labels = secret.labels_mut();
+            labels.remove(CLUSTER_KEY);
+            labels.extend(label.map(|label| (CLUSTER_KEY.to_owned(), label.to_owned())));
+            let (of, held) = Held::read(&secret).unwrap();
+            assert!(of == "berlin" && held.is_stray && !held.has(&content("t")), "{label:?}");
+        }
+        assert!(!Held::read(&content("t").secret(&cluster())).unwrap().1.is_stray);
+        let patch = content("t").patch(&cluster(), ("u", "1"));
+        for marks in ["labels", "annotations"] {
+            assert_eq!(patch["metadata"][marks][CLUSTER_KEY], "berlin");
+        }
+    }
+
+    #[test]
+    fn who_wrote_a_secret_that_is_in_the_way_is_named() {
+        let fields = ["kubectl", "kubectl", "argocd", "a", "b"].map(|manager| json!({"manager": manager}));
+        let metadata: ObjectMeta = serde_json::from_value(json!({"managedFields": fields})).unwrap();
+        assert_eq!(
+            (writers(&metadata).as_str(), writers(&ObjectMeta::default()).as_str()),
+            ("a, argocd, b", "somebody")
+        );
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use register::claims::Object;
-use register::removals::{May, Removals, Withdrawal};
+use register::removals::{BETWEEN_LISTS, May, Moment, Removals, Withdrawal};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -14,14 +14,22 @@ use super::NAME;
 use super::secret::{Content, Held};
 use super::token::Token;
 use crate::args::Argocd;
+use crate::parts::hub;
+
+/// After a list that lacks clusters, until another is made: more than the time after which one is
+/// missing for the second time.
+const LIST_AGAIN: Duration = BETWEEN_LISTS.saturating_add(Duration::from_secs(1));
 
 pub struct State {
     known: Mutex<Known>,
     argocd: Argocd,
     /// Who went, or came back.
     pub moved: Notify,
-    /// Whether clusters and Secrets were listed.
-    listed: [watch::Sender<bool>; 2],
+    /// A Secret whose cluster is not to have one has gone from the watch, perhaps by its label
+    /// alone.
+    pub strayed: Notify,
+    /// Whether clusters and Secrets were listed, by [`List`].
+    pub listed: [watch::Sender<bool>; 2],
     started: Instant,
 }
 
@@ -37,9 +45,11 @@ struct Known {
     /// When each Secret was written last.
     written: HashMap<String, Instant>,
     token: Option<Arc<Token>>,
-    /// The newest that was seen in a Secret of ours, before it was known whether it serves.
+    /// The newest that was seen in a Secret of ours before there was one, and that nobody verified.
     candidate: Option<Token>,
     removals: Removals,
+    /// When to list clusters again, because some are missing.
+    list_again: Option<Moment>,
 }
 
 /// What is listed.
@@ -67,6 +77,8 @@ pub struct Due {
     /// Cluster, UID and version of each.
     pub now: Vec<(String, String, String)>,
     pub held: usize,
+    /// Whether clusters are to be listed for [`State::confirm`].
+    pub is_to_list: bool,
     /// When to look again.
     pub again: Option<Instant>,
 }
@@ -84,11 +96,13 @@ impl State {
             token: None,
             candidate: None,
             removals: Removals::new(limit),
+            list_again: None,
         };
         Self {
             known: Mutex::new(known),
             argocd: argocd.clone(),
             moved: Notify::new(),
+            strayed: Notify::new(),
             listed: std::array::from_fn(|_| watch::Sender::new(false)),
             started: Instant::now(),
         }
@@ -97,14 +111,6 @@ impl State {
     pub fn was_listed(&self, list: List) {
         self.listed[list as usize].send_replace(true);
         self.moved.notify_one();
-    }
-
-    /// Completes when everything was.
-    pub async fn listed(&self) {
-        for listed in &self.listed {
-            // The senders live as long as this does.
-            let _ = listed.subscribe().wait_for(|listed| *listed).await;
-        }
     }
 
     /// A cluster is there.
@@ -120,18 +126,51 @@ impl State {
         self.moved.notify_one();
     }
 
+    /// Its deletion was seen.
     pub fn remove_cluster(&self, name: &str) {
+        let now = self.started.elapsed();
         let mut known = self.known.lock();
-        known.clusters.remove(name);
-        known.settled.remove(name);
-        known.written.remove(name);
-        if known.secrets.contains_key(name) {
-            known.removals.deleted(object(name), self.started.elapsed());
-        } else {
-            // Nothing is to be removed, whatever was said of it.
-            known.removals.present(&object(name));
+        if known.forget_cluster(name) {
+            known.removals.deleted(object(name), now);
         }
         self.moved.notify_one();
+    }
+
+    /// A list has all clusters. What it lacks may be there nevertheless: its end was not seen.
+    pub fn list_clusters(&self, listed: &HashSet<String>) {
+        let now = self.started.elapsed();
+        let mut known = self.known.lock();
+        let lacking: Vec<String> = known.clusters.keys().filter(|name| !listed.contains(*name)).cloned().collect();
+        for name in lacking {
+            if known.forget_cluster(&name) {
+                known.removals.missing(object(&name), now);
+            }
+        }
+        drop(known);
+        self.was_listed(List::Clusters);
+    }
+
+    /// Another list, which was made because clusters are missing.
+    pub fn confirm(&self, listed: &HashSet<String>) {
+        let now = self.started.elapsed();
+        let mut known = self.known.lock();
+        let Known { clusters, secrets, removals, list_again, .. } = &mut *known;
+        *list_again = None;
+        for name in secrets.keys().filter(|name| !clusters.contains_key(*name)) {
+            if listed.contains(name) {
+                removals.present(&object(name));
+            } else {
+                removals.missing(object(name), now);
+            }
+        }
+    }
+
+    /// The kind is on its way out: ends that were seen may have been part of that.
+    pub fn doubt(&self) {
+        let now = self.started.elapsed();
+        let mut known = self.known.lock();
+        known.removals.doubt(NAME, now);
+        known.list_again = Some(now + LIST_AGAIN);
     }
 
     /// A list of all Secrets begins.
@@ -149,7 +188,10 @@ impl State {
 
     pub fn put_secret(&self, cluster: String, held: Held) {
         let mut known = self.known.lock();
-        if let Some(token) = held.token().and_then(Token::read).filter(|token| token.is_of(&self.argocd))
+        let now = hub::now() / 1000;
+        if known.token.is_none()
+            && let Some(token) =
+                held.token().and_then(Token::read).filter(|token| token.is_plausible(&self.argocd, now))
             && known.candidate.as_ref().is_none_or(|candidate| token.is_newer_than(candidate))
         {
             known.candidate = Some(token);
@@ -158,11 +200,11 @@ impl State {
         self.moved.notify_one();
     }
 
-    /// A Secret is gone, or ours no more.
-    pub fn remove_secret(&self, cluster: &str) {
+    /// A Secret is gone, or ours no more. True if it was known.
+    pub fn remove_secret(&self, cluster: &str) -> bool {
         let mut known = self.known.lock();
-        known.secrets.remove(cluster);
         known.settled.remove(cluster);
+        known.secrets.remove(cluster).is_some()
     }
 
     /// Clusters that are to have a Secret.
@@ -214,32 +256,32 @@ impl State {
         self.known.lock().token = Some(Arc::new(token));
     }
 
-    /// Forgets a token that does not serve. True if that of a Secret does, which is the token by
-    /// that.
-    pub fn settle_token(&self, serves: impl Fn(&Token) -> bool) -> bool {
-        let mut known = self.known.lock();
-        if known.token.as_ref().is_some_and(|token| serves(token)) {
-            return false;
-        }
-        known.token = known.candidate.clone().filter(|token| serves(token)).map(Arc::new);
-        known.token.is_some()
+    /// The newest that a Secret had. Nobody has verified it.
+    pub fn take_candidate(&self) -> Option<Token> {
+        self.known.lock().candidate.take()
+    }
+
+    /// True if there was one that is not kept.
+    pub fn forget_token_unless(&self, is_kept: impl Fn(&Token) -> bool) -> bool {
+        self.known.lock().token.take_if(|token| !is_kept(token)).is_some()
     }
 
     /// Secrets that are to go, of clusters that are gone or accepted no more.
     pub fn due(&self) -> Due {
         let now = self.started.elapsed();
         let mut known = self.known.lock();
-        let Known { clusters, secrets, removals, .. } = &mut *known;
+        let Known { clusters, secrets, removals, list_again, .. } = &mut *known;
         let mut due = Due::default();
         let is_left = |name: &String| !clusters.get(name).copied().unwrap_or_default();
         for (name, held) in secrets.iter().filter(|(name, _)| is_left(name)) {
             let object = object(name);
-            // One that was gone before it was known that it has a Secret.
             match clusters.get(name) {
-                None => removals.deleted(object.clone(), now),
+                // It was gone before it was known that it has a Secret: nobody saw its end.
+                None if !removals.is_absent(&object) => removals.missing(object.clone(), now),
+                None => {}
                 Some(_) => removals.withdrawn(object.clone(), Withdrawal::Refusal, now),
             }
-            let mut later = |end: Duration| {
+            let mut later = |end: Moment| {
                 let end = self.started + end;
                 due.again = Some(due.again.map_or(end, |known| known.min(end)));
             };
@@ -254,6 +296,12 @@ impl State {
             }
         }
         removals.forget(now, |object| secrets.contains_key(&object.reference));
+        *list_again = removals.are_missing(NAME).then(|| list_again.unwrap_or(now + LIST_AGAIN));
+        if let Some(moment) = *list_again {
+            due.is_to_list = moment <= now;
+            let moment = self.started + moment;
+            due.again = Some(due.again.map_or(moment, |known| known.min(moment)));
+        }
         due
     }
 }
@@ -261,6 +309,19 @@ impl State {
 // === impl Known ===
 
 impl Known {
+    /// True if it has a Secret.
+    fn forget_cluster(&mut self, name: &str) -> bool {
+        self.clusters.remove(name);
+        self.settled.remove(name);
+        self.written.remove(name);
+        let has_secret = self.secrets.contains_key(name);
+        if !has_secret {
+            // Nothing is to be removed, whatever was said of it.
+            self.removals.present(&object(name));
+        }
+        has_secret
+    }
+
     fn put(&mut self, cluster: String, held: Held) {
         if let Some(listing) = &mut self.listing {
             listing.insert(cluster.clone());
@@ -274,51 +335,4 @@ fn object(cluster: &str) -> Object {
 }
 
 #[cfg(test)]
-mod tests {
-    use api::cluster_name::ClusterName;
-    use register::profile::Way;
-    use secrecy::SecretString;
-
-    use super::*;
-
-    fn state(limit: usize, clusters: usize) -> State {
-        let argocd = Argocd { namespace: "argocd".into(), account: ("argocd".into(), "deployer".into()) };
-        let (state, way) = (State::new(limit, &argocd), Way { url: "https://g".into(), ca: None });
-        for number in 0..clusters {
-            let name = ClusterName::parse(&format!("c{number}")).unwrap();
-            state.put_cluster(name.as_str(), true);
-            let secret = Content::new(&name, &way, &SecretString::from("t")).secret(&name);
-            let (cluster, held) = Held::read(&secret).unwrap();
-            state.put_secret(cluster, held);
-        }
-        state
-    }
-
-    #[tokio::test(start_paused = true)]
-    async fn few_that_go_lose_their_secret_and_a_crowd_keeps_it_for_a_while() {
-        let state = state(2, 5);
-        assert!(state.due().now.is_empty());
-        state.remove_cluster("c0");
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(state.due().now[0].0, "c0");
-        state.remove_secret("c0");
-        for name in ["c1", "c2", "c3"] {
-            state.remove_cluster(name);
-        }
-        tokio::time::advance(Duration::from_secs(1)).await;
-        let due = state.due();
-        assert_eq!((due.now.len(), due.held), (0, 3), "too many at once");
-        // One that is back keeps it.
-        state.put_cluster("c1", true);
-        tokio::time::advance(Duration::from_mins(10)).await;
-        let due = state.due();
-        assert_eq!((due.now.len(), due.held), (2, 0), "they are gone for long enough");
-        // A person's no is no mistake of a crowd's size.
-        let refused = self::state(0, 3);
-        for name in ["c0", "c1", "c2"] {
-            refused.put_cluster(name, false);
-        }
-        tokio::time::advance(Duration::from_secs(1)).await;
-        assert_eq!(refused.due().now.len(), 3);
-    }
-}
+mod tests;

@@ -1,9 +1,12 @@
 //! The token that Argo CD reaches members with: one for all, issued anew after four fifths of the
 //! life that the hub granted, and when its ServiceAccount is another one.
+//!
+//! One that stands in a Secret was put there by whoever may write Secrets in Argo CD's namespace:
+//! it is taken only if the hub says that it is one of that account.
 
 use std::time::Duration;
 
-use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec, TokenReview, TokenReviewSpec};
 use k8s_openapi::api::core::v1::ServiceAccount;
 use kube::Api;
 use net::backoff::Backoff;
@@ -22,6 +25,8 @@ use crate::wakes::Wakes;
 
 /// Seconds that a token is asked for. The hub may grant less, or more.
 const LIFE: i64 = 24 * 60 * 60;
+/// Seconds by which the hub's clock may be ahead of this one.
+const AHEAD: i64 = 60;
 /// After a token that could not be issued.
 const AGAIN: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
 /// Between two tokens of one account, whatever their lives are.
@@ -62,9 +67,14 @@ impl Token {
         Some(Self { text, said })
     }
 
-    pub fn is_of(&self, argocd: &Argocd) -> bool {
-        let (namespace, name) = &argocd.account;
-        self.said.subject == format!("system:serviceaccount:{namespace}:{name}")
+    fn is_of(&self, argocd: &Argocd) -> bool {
+        self.said.subject == subject(argocd)
+    }
+
+    /// Whether it says of itself what one would that was asked for here until `now` (in seconds
+    /// since 1970). Nobody has verified that.
+    pub fn is_plausible(&self, argocd: &Argocd, now: i64) -> bool {
+        self.is_of(argocd) && self.said.issued <= now.saturating_add(AHEAD) && self.said.life() <= LIFE
     }
 
     pub fn is_newer_than(&self, other: &Self) -> bool {
@@ -78,6 +88,21 @@ impl Token {
         let rest = u64::try_from(due.saturating_sub(now)).ok().filter(|rest| *rest > 0);
         rest.filter(|_| self.said.uid == uid)
     }
+
+    /// Whether the hub takes it still, due or not.
+    fn lives(&self, uid: &str, now: i64) -> bool {
+        self.said.uid == uid && self.said.ends > now
+    }
+
+    /// Whether less than a tenth of its life is left.
+    fn is_near_its_end(&self, now: i64) -> bool {
+        self.said.ends.saturating_sub(now) < self.said.life() / 10
+    }
+}
+
+fn subject(argocd: &Argocd) -> String {
+    let (namespace, name) = &argocd.account;
+    format!("system:serviceaccount:{namespace}:{name}")
 }
 
 // === impl Keeper ===
@@ -85,28 +110,21 @@ impl Token {
 impl Keeper<'_> {
     /// Sees to it that there is one. `account` is the UID of the ServiceAccount. Never ends.
     pub async fn keep(&self, mut account: watch::Receiver<Option<String>>) {
-        let mut failures = 0;
+        let (mut failures, mut has_begun) = (0, false);
         loop {
+            if account.borrow().is_none() {
+                // With its account, the token has ended.
+                self.forget_unless(|_| false);
+                self.metrics.argocd.token_overdue.set(1);
+            }
             // The sender lives as long as this does.
             let known = account.wait_for(Option::is_some).await.map(|uid| uid.clone()).unwrap_or_default();
             account.mark_unchanged();
             let uid = known.unwrap_or_default();
-            let wait = if let Some(rest) = self.serves(&uid) {
-                failures = 0;
-                // The clock may be set.
-                rest.min(LOOK)
-            } else {
-                match self.issue(&uid).await {
-                    Ok(()) => BETWEEN,
-                    Err(error) => {
-                        self.metrics.failed(NAME);
-                        let (namespace, name) = &self.argocd.account;
-                        tracing::warn!(%error, namespace, name, "no token was issued for Argo CD");
-                        failures += 1;
-                        AGAIN.wait(failures - 1)
-                    }
-                }
-            };
+            if !std::mem::replace(&mut has_begun, true) {
+                self.adopt(&uid).await;
+            }
+            let wait = self.attend(&uid, &mut failures).await;
             tokio::select! {
                 () = sleep(wait) => {}
                 _ = account.changed() => {}
@@ -114,14 +132,59 @@ impl Keeper<'_> {
         }
     }
 
-    /// For how long the token that Secrets have, or one that was issued, serves still.
-    fn serves(&self, uid: &str) -> Option<Duration> {
+    /// Has one issued if that is due. Returns when to look again.
+    async fn attend(&self, uid: &str, failures: &mut u32) -> Duration {
         let seconds = now() / 1000;
-        let is_news = self.state.settle_token(|token| token.serves(uid, seconds).is_some());
-        if is_news {
-            self.tell();
+        // One that is only due stays until there is another.
+        self.forget_unless(|token| token.lives(uid, seconds));
+        let rest = self.state.token().and_then(|token| token.serves(uid, seconds));
+        let issued = match rest {
+            // The clock may be set.
+            Some(rest) => Ok(Duration::from_secs(rest).min(LOOK)),
+            None => self.issue(uid).await.map(|()| BETWEEN),
+        };
+        self.metrics.argocd.token_overdue.set(i64::from(issued.is_err()));
+        match issued {
+            Ok(wait) => {
+                *failures = 0;
+                wait
+            }
+            Err(error) => {
+                self.failed(&error);
+                *failures = failures.saturating_add(1);
+                AGAIN.wait(failures.saturating_sub(1))
+            }
         }
-        self.state.token()?.serves(uid, seconds).map(Duration::from_secs)
+    }
+
+    /// Takes the token that Secrets have, if the hub says that it is one of the account.
+    async fn adopt(&self, uid: &str) {
+        let Some(token) = self.state.take_candidate().filter(|token| token.lives(uid, now() / 1000)) else { return };
+        match self.review(&token, uid).await {
+            Ok(true) => {
+                self.state.put_token(token);
+                self.tell();
+            }
+            Ok(false) => tracing::warn!(
+                "the hub did not issue the token that stands in Secrets for Argo CD: another \
+                is asked for; see who else writes these Secrets"
+            ),
+            Err(error) => {
+                tracing::warn!(%error, "the token that stands in Secrets for Argo CD was not reviewed: another is \
+                    asked for");
+            }
+        }
+    }
+
+    async fn review(&self, token: &Token, uid: &str) -> Result<bool, CallError> {
+        let reviews: Api<TokenReview> = Api::all(self.hub.client.clone());
+        let spec = TokenReviewSpec { token: Some(token.text.expose_secret().to_owned()), ..TokenReviewSpec::default() };
+        let review = TokenReview { spec, ..TokenReview::default() };
+        // Without audiences, it is judged by those of the hub.
+        let status = self.hub.read(reviews.create(&creating(), &review)).await?.status.unwrap_or_default();
+        let user = status.user.unwrap_or_default();
+        let is_theirs = user.username == Some(subject(self.argocd)) && user.uid.as_deref() == Some(uid);
+        Ok(status.authenticated == Some(true) && is_theirs)
     }
 
     async fn issue(&self, uid: &str) -> Result<(), TokenError> {
@@ -138,6 +201,31 @@ impl Keeper<'_> {
         Ok(())
     }
 
+    fn failed(&self, error: &TokenError) {
+        self.metrics.failed(NAME);
+        let (namespace, name) = &self.argocd.account;
+        let seconds = now() / 1000;
+        let Some(token) = self.state.token() else {
+            tracing::error!(%error, namespace, name, "no token was issued for Argo CD, and there is none: no Secret \
+                is written; let the controllers create serviceaccounts/token of it");
+            return;
+        };
+        let ends_within = token.said.ends.saturating_sub(seconds);
+        if token.is_near_its_end(seconds) {
+            tracing::error!(%error, namespace, name, ends_within, "no token was issued for Argo CD, and the one that \
+                its Secrets have ends soon");
+        } else {
+            tracing::warn!(%error, namespace, name, ends_within, "no token was issued for Argo CD: its Secrets keep \
+                the one that they have");
+        }
+    }
+
+    fn forget_unless(&self, is_kept: impl Fn(&Token) -> bool) {
+        if self.state.forget_token_unless(is_kept) {
+            self.metrics.argocd.token_ends.set(0);
+        }
+    }
+
     /// All Secrets are looked at.
     fn tell(&self) {
         let ends = self.state.token().map_or(0, |token| token.said.ends);
@@ -149,28 +237,6 @@ impl Keeper<'_> {
 }
 
 #[cfg(test)]
-mod tests {
-    use base64::Engine as _;
-    use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-    use serde_json::json;
-
-    use super::*;
-
-    fn token(subject: &str, uid: &str, issued: i64, life: i64) -> Token {
-        let part = |value: serde_json::Value| URL_SAFE_NO_PAD.encode(value.to_string());
-        let claims = json!({"sub": subject, "iat": issued, "exp": issued + life,
-            "kubernetes.io": {"serviceaccount": {"uid": uid}}});
-        let text = format!("{}.{}.{}", part(json!({"alg": "none"})), part(claims), part(json!("signature")));
-        Token::read(SecretString::from(text)).unwrap()
-    }
-
-    #[test]
-    fn a_token_serves_for_four_fifths_of_its_life() {
-        let argocd = Argocd { namespace: "argocd".into(), account: ("argocd".into(), "deployer".into()) };
-        let one = token("system:serviceaccount:argocd:deployer", "u1", 1_000, 500);
-        assert!(one.is_of(&argocd) && !token("system:serviceaccount:argocd:other", "u1", 0, 9).is_of(&argocd));
-        assert_eq!((one.serves("u1", 1_399), one.serves("u1", 1_400)), (Some(1), None), "of 500 s, 400");
-        assert_eq!(one.serves("u2", 1_001), None, "of another account of that name");
-        assert!(token("s", "u1", 1_001, 9).is_newer_than(&one));
-    }
-}
+pub use self::tests::of_account;
+#[cfg(test)]
+mod tests;

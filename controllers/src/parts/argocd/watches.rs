@@ -15,7 +15,7 @@ use serde_json::Value;
 use tokio::sync::watch;
 
 use super::publisher::Publisher;
-use super::secret::{CLUSTER_LABEL, Held};
+use super::secret::{CLUSTER_KEY, Held, cluster_of};
 use super::state::List;
 use crate::args::Argocd;
 use crate::parts::hub;
@@ -31,6 +31,8 @@ pub const CLUSTERS: Kind = Kind {
     versions: &["v1"],
     is_custom: true,
 };
+
+pub const SECRETS: Kind = Kind { group: "", name: "Secret", plural: "secrets", versions: &["v1"], is_custom: false };
 
 pub fn resource() -> ApiResource {
     hub::resource(CLUSTERS.group, CLUSTERS.versions[0], CLUSTERS.name, CLUSTERS.plural)
@@ -56,22 +58,21 @@ fn take_cluster(
         state.put_cluster(&cluster.name_any(), cluster.data["spec"]["hubAcceptsClient"] == true);
         cluster.name_any()
     };
-    let gone = |name: &str| {
-        state.remove_cluster(name);
-        publisher.tries().forget("", name);
-    };
     let (mut woken, mut is_listed) = (None, false);
     match &event {
         Event::Init | Event::InitDone => is_listed = matches!(event, Event::InitDone),
         Event::InitApply(cluster) | Event::Apply(cluster) => woken = Some(put(cluster)),
-        Event::Delete(cluster) => gone(&cluster.name_any()),
+        Event::Delete(cluster) => {
+            state.remove_cluster(&cluster.name_any());
+            publisher.tries().forget("", &cluster.name_any());
+        }
     }
     writer.apply_watcher_event(&event.modify(prune));
     if is_listed {
         let listed: HashSet<String> = writer.as_reader().state().iter().map(|cluster| cluster.name_any()).collect();
-        known.difference(&listed).for_each(|name| gone(name));
+        known.difference(&listed).for_each(|name| publisher.tries().forget("", name));
+        state.list_clusters(&listed);
         *known = listed;
-        state.was_listed(List::Clusters);
     }
     if let Some(name) = woken {
         wakes.push("", &name);
@@ -80,31 +81,38 @@ fn take_cluster(
 }
 
 async fn follow_secrets(publisher: &Publisher, wakes: &Wakes) {
-    let config = watcher::Config::default().page_size(watched::PAGE).labels(CLUSTER_LABEL);
+    let config = watcher::Config::default().page_size(watched::PAGE).labels(CLUSTER_KEY);
     let mut events = pin!(watcher::watcher(publisher.secrets.clone(), config).default_backoff());
     let state = &publisher.state;
     while let Some(event) = events.next().await {
         match event {
             Ok(Event::Init) => state.begin_secrets(),
-            Ok(Event::InitApply(secret) | Event::Apply(secret)) => {
-                if let Some((cluster, held)) = Held::read(&secret) {
+            Ok(Event::InitApply(secret) | Event::Apply(secret)) => match Held::read(&secret) {
+                Some((cluster, held)) => {
                     wakes.push("", &cluster);
                     state.put_secret(cluster, held);
                 }
-            }
+                None => gone(publisher, wakes, &secret.name_any()),
+            },
             Ok(Event::InitDone) => {
                 state.end_secrets();
                 state.was_listed(List::Secrets);
                 state.clusters().iter().for_each(|cluster| wakes.push("", cluster));
             }
-            Ok(Event::Delete(secret)) => {
-                if let Some((cluster, _)) = Held::read(&secret) {
-                    state.remove_secret(&cluster);
-                    wakes.push("", &cluster);
-                }
-            }
+            Ok(Event::Delete(secret)) => gone(publisher, wakes, &secret.name_any()),
             Err(error) => tracing::warn!(%error, "cannot watch the Secrets in Argo CD's namespace"),
         }
+    }
+}
+
+/// A Secret is gone, or bears the label no more.
+fn gone(publisher: &Publisher, wakes: &Wakes, secret: &str) {
+    let Some(cluster) = cluster_of(secret) else { return };
+    let was_known = publisher.state.remove_secret(cluster);
+    wakes.push("", cluster);
+    // Who is to have one finds it by its name.
+    if was_known && !publisher.state.is_accepted(cluster) {
+        publisher.state.strayed.notify_one();
     }
 }
 

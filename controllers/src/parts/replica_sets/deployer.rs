@@ -4,12 +4,14 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use delivery::work::replica_set::ReplicaSet;
 use futures_util::stream::{self, StreamExt as _};
 use kube::Resource as _;
 use kube::api::DynamicObject;
 use kube::runtime::controller::Action;
 use parking_lot::RwLock;
 use time::OffsetDateTime;
+use tokio::time::sleep;
 
 use super::NAME;
 use super::kinds::Of;
@@ -26,6 +28,8 @@ use crate::wakes::Key;
 pub const AT_ONCE: usize = 8;
 /// Between two writes of a set's status: a thousand works may tell of themselves within one.
 const PAUSE: Duration = Duration::from_secs(1);
+/// Between two looks at a set: each looks at all of its works, and each of these wakes it.
+const GATHERING: Duration = Duration::from_millis(200);
 /// Works that stay because decisions may be incomplete are told of after this.
 const PATIENCE: Duration = Duration::from_secs(10);
 /// After a moment at which something ends.
@@ -58,6 +62,7 @@ impl Worker for Deployer {
 
     async fn work(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let key = key(object);
+        self.gather(&key).await;
         let done = self.settle(object, &key).await;
         let is_there = || self.world.read().set(&key).is_some();
         judged(done, &self.tries, &key, is_there, || self.metrics.failed(NAME))
@@ -77,6 +82,17 @@ impl Deployer {
         self.metrics.replica_sets.forget(key);
     }
 
+    /// Waits for others that wake the same set within a moment: they are looked at together.
+    async fn gather(&self, key: &Key) {
+        let last = self.world.read().set(key).and_then(|known| known.worked_at);
+        if let Some(end) = not_before(last, GATHERING, moment()) {
+            sleep(until(end)).await;
+        }
+        if let Some(known) = self.world.write().set_mut(key) {
+            known.worked_at = Some(moment());
+        }
+    }
+
     async fn settle(&self, object: &DynamicObject, key: &Key) -> Result<Action, Failure> {
         self.make_sure(key).await?;
         let mut next = self.step(key);
@@ -87,7 +103,7 @@ impl Deployer {
         match next {
             Step::Rest | Step::Begin(_) => Ok(Action::await_change()),
             Step::End { surplus, release } => {
-                self.write(object, key, &surplus, &[]).await.into_result()?;
+                self.write(object, key, &surplus, None).await.into_result()?;
                 // Works that are gone by that wake nobody.
                 let release = release.or_else(|| self.step(key).release());
                 if let Some(finalizers) = release {
@@ -96,7 +112,7 @@ impl Deployer {
                 Ok(Action::await_change())
             }
             Step::Refuse(refusal) => self.refuse(key, &refusal).await,
-            Step::Deploy(plan) => self.deploy(object, key, plan).await,
+            Step::Deploy(set, plan) => self.deploy(object, key, (&set, plan)).await,
         }
     }
 
@@ -109,10 +125,15 @@ impl Deployer {
         self.tell(key, told).await.map(at)
     }
 
-    async fn deploy(&self, object: &DynamicObject, key: &Key, plan: Plan) -> Result<Action, Failure> {
+    async fn deploy(
+        &self,
+        object: &DynamicObject,
+        key: &Key,
+        (set, plan): (&ReplicaSet, Plan),
+    ) -> Result<Action, Failure> {
         self.warn(object, &plan);
         let held = self.held(object, key, plan.is_held);
-        let outcome = self.write(object, key, &plan.surplus, &plan.due).await;
+        let outcome = self.write(object, key, &plan.surplus, Some((set, &plan.due))).await;
         let paused = if outcome.is_over {
             None
         } else {
@@ -125,13 +146,22 @@ impl Deployer {
     }
 
     /// Writes what differs. One that fails stops no other, unless the hub takes none.
-    async fn write(&self, object: &DynamicObject, key: &Key, surplus: &[Surplus], due: &[Due]) -> Outcome {
+    async fn write(
+        &self,
+        object: &DynamicObject,
+        key: &Key,
+        surplus: &[Surplus],
+        due: Option<(&ReplicaSet, &[Due])>,
+    ) -> Outcome {
         let mut outcome = Outcome::default();
         let removals = surplus.iter().map(|one| async move { (one.cluster.clone(), self.remove(key, one).await) });
         outcome.collect(removals.collect()).await;
-        let due = if outcome.is_over { &[] } else { due };
-        let writes = due.iter().map(|one| async move { (one.cluster.clone(), self.put(key, one).await) });
-        outcome.collect(writes.collect()).await;
+        if let Some((set, due)) = due.filter(|_| !outcome.is_over) {
+            // What a write takes is made when it begins.
+            let writes =
+                due.iter().map(|one| async move { (one.cluster.clone(), Box::pin(self.put(key, set, one)).await) });
+            outcome.collect(writes.collect()).await;
+        }
         self.tell_failures(object, key, &outcome);
         outcome
     }
@@ -145,8 +175,7 @@ impl Deployer {
         }
         let now = moment();
         let last = self.world.read().set(key).and_then(|known| known.told_at);
-        // A clock that was set back is nothing to wait for.
-        if let Some(end) = last.map(|last| last + PAUSE).filter(|end| (now..now + PAUSE).contains(end)) {
+        if let Some(end) = not_before(last, PAUSE, now) {
             return Ok(Some(end));
         }
         self.write_status(key, &told).await?;
@@ -250,6 +279,12 @@ fn stops_all(error: &CallError) -> bool {
     }
 }
 
+/// The end of `pause` since `last`, if it is to come. A clock that was set back is nothing to wait
+/// for.
+fn not_before(last: Option<OffsetDateTime>, pause: Duration, now: OffsetDateTime) -> Option<OffsetDateTime> {
+    last.map(|last| last + pause).filter(|end| *end > now && *end <= now + pause)
+}
+
 /// The time now. The world has no clock.
 pub fn moment() -> OffsetDateTime {
     OffsetDateTime::now_utc()
@@ -277,7 +312,7 @@ mod tests {
     async fn what_has_begun_ends_and_nothing_begins_once_the_hub_takes_none() {
         let mut outcome = Outcome::default();
         let call = |number: usize| async move {
-            tokio::time::sleep(Duration::from_secs(if number == 0 { 1 } else { 2 })).await;
+            sleep(Duration::from_secs(if number == 0 { 1 } else { 2 })).await;
             if number == 0 {
                 return ("c0".to_owned(), Err(CallError::Timeout));
             }
@@ -289,6 +324,16 @@ mod tests {
         clusters.sort_unstable();
         assert_eq!(clusters, ["c0", "c1", "c2", "c3", "c4", "c5", "c6", "c7"]);
         assert!(matches!(outcome.into_result(), Err(Failure::Call(CallError::Timeout))));
+    }
+
+    #[test]
+    fn what_wakes_a_set_within_a_moment_is_gathered() {
+        let now = moment();
+        let (soon, end) = (now + GATHERING / 2, now + GATHERING);
+        assert_eq!(not_before(None, GATHERING, now), None, "the first is not late");
+        assert_eq!(not_before(Some(now), GATHERING, soon), Some(end));
+        assert_eq!(not_before(Some(now), GATHERING, end), None);
+        assert_eq!(not_before(Some(now + GATHERING * 2), GATHERING, now), None, "the clock was set back");
     }
 
     #[tokio::test]

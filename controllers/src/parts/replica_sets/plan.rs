@@ -1,10 +1,10 @@
 //! What is to be done for a set now. No IO and no clock.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use delivery::rollout::{Existing, Rollout, State, roll_out};
-use delivery::work::replica_set::{PlacementReference, ReplicaSet, Work, patch, work};
-use serde_json::Value;
+use delivery::work::replica_set::{PlacementReference, ReplicaSet, Work, is_so};
 use time::OffsetDateTime;
 
 use super::world::{Chosen, Known, World};
@@ -25,13 +25,11 @@ pub enum Step {
     /// It gets its finalizer: these are all.
     Begin(Finalizers),
     /// It is being deleted: works go, then its finalizer, if nothing is waited for.
-    End {
-        surplus: Vec<Surplus>,
-        release: Option<Finalizers>,
-    },
+    End { surplus: Vec<Surplus>, release: Option<Finalizers> },
     /// Nothing can be done for it: its status says why.
     Refuse(Refusal),
-    Deploy(Plan),
+    /// Of this set, and no later one of its name.
+    Deploy(Arc<ReplicaSet>, Plan),
 }
 
 /// Finalizers that a set is to have, at the version that was judged.
@@ -72,17 +70,23 @@ pub struct Surplus {
     pub uid: String,
 }
 
-/// A cluster that is to have the template.
-#[derive(Debug, PartialEq)]
+/// A cluster that is to have the template. What is written is made when it is its turn: a template
+/// may have half a mebibyte, and there may be a thousand of these.
+#[derive(Debug, PartialEq, Eq)]
 pub struct Due {
     pub cluster: String,
+    pub placement: String,
     pub change: Change,
 }
 
-#[derive(Debug, PartialEq)]
+#[derive(Debug, PartialEq, Eq)]
 pub enum Change {
-    Create(Value),
-    Patch { name: String, patch: Value },
+    Create,
+    /// Of the work with this name, at this version.
+    Patch {
+        name: String,
+        version: String,
+    },
 }
 
 /// How far a Placement is.
@@ -114,7 +118,8 @@ pub fn step(world: &World, key: &Key, now: OffsetDateTime) -> Step {
         (_, Some(why)) => return Step::Refuse(Refusal::Unreadable(why.clone())),
         (Ok(label), None) => label,
     };
-    Step::Deploy(Deployment { world, key, set: &known.set, label, now, decided_at: known.decided_at }.plan())
+    let plan = Deployment { world, key, set: &known.set, label, now, decided_at: known.decided_at }.plan();
+    Step::Deploy(Arc::clone(&known.set), plan)
 }
 
 fn end(world: &World, key: &Key, known: &Known) -> Step {
@@ -181,10 +186,10 @@ impl<'w> Deployment<'w> {
     }
 
     /// The works, and of several for one cluster that first which stays: not one that is leaving,
-    /// and else the oldest.
+    /// else the oldest, and of the same second one that was applied.
     fn sorted(&self) -> Vec<&'w Work> {
         let mut works: Vec<&Work> = self.world.works(self.key).collect();
-        works.sort_by_key(|work| (work.is_ending, &work.created, &work.cluster, &work.name));
+        works.sort_by_key(|work| (work.is_ending, &work.created, !work.was_applied(), &work.cluster, &work.name));
         works
     }
 
@@ -251,13 +256,12 @@ impl<'w> Deployment<'w> {
 
     /// What is to be written for a cluster; none, if it is so, or the work is leaving.
     fn due(&self, cluster: &str, placement: &str, known: Option<&Work>) -> Option<Due> {
-        let wanted = work(self.set, &self.label, placement, cluster, known.map(|known| known.name.as_str()));
         let change = match known {
-            None => Change::Create(wanted),
-            Some(known) if known.is_ending => return None,
-            Some(known) => Change::Patch { name: known.name.clone(), patch: patch(known, &wanted)? },
+            None => Change::Create,
+            Some(known) if known.is_ending || is_so(known, self.set, &self.label, placement) => return None,
+            Some(known) => Change::Patch { name: known.name.clone(), version: known.resource_version.clone() },
         };
-        Some(Due { cluster: cluster.to_owned(), change })
+        Some(Due { cluster: cluster.to_owned(), placement: placement.to_owned(), change })
     }
 }
 

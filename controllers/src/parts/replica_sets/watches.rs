@@ -77,12 +77,9 @@ fn forget(shared: &Shared, deployer: &Deployer, writer: &Writer<DynamicObject>, 
     }
 }
 
-/// Of works, neither what their objects are like nor who wrote what is looked at.
+/// Of works, what their objects are like is not looked at.
 fn pruned(object: &DynamicObject) -> Value {
     let mut object = value(object);
-    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        metadata.remove("managedFields");
-    }
     if let Some(status) = object.get_mut("status").and_then(Value::as_object_mut) {
         status.remove("resourceStatus");
     }

@@ -52,6 +52,8 @@ pub struct Known {
     pub held_since: Option<OffsetDateTime>,
     /// When what its Placements say changed last.
     pub decided_at: OffsetDateTime,
+    /// When it was worked on last.
+    pub worked_at: Option<OffsetDateTime>,
     /// Clusters where a work may have been created without an answer.
     pub unsure: BTreeSet<String>,
 }
@@ -154,6 +156,11 @@ impl World {
         self.works.get(set).into_iter().flat_map(Works::iter)
     }
 
+    /// One of a set.
+    pub fn work(&self, set: &Key, key: &Key) -> Option<&Work> {
+        self.works.get(set)?.get(key)
+    }
+
     pub fn placement(&self, key: &Key) -> Option<&Chosen> {
         self.placements.get(key)
     }
@@ -203,13 +210,15 @@ impl World {
         let finalizers = finalizers.filter_map(Value::as_str).map(str::to_owned).collect();
         let uid = text(&object, "uid");
         let known = self.set_mut(&key).filter(|known| known.uid == uid);
-        let (told_at, held_since, decided_at, unsure) = known.map_or((None, None, now, BTreeSet::new()), |known| {
-            (known.told_at, known.held_since, known.decided_at, mem::take(&mut known.unsure))
+        let before = known.map(|known| {
+            (known.told_at, known.held_since, known.decided_at, known.worked_at, mem::take(&mut known.unsure))
         });
+        let (told_at, held_since, decided_at, worked_at, unsure) =
+            before.unwrap_or((None, None, now, None, BTreeSet::new()));
         let set = Arc::new(ReplicaSet::from(object));
         let works = self.works.entry(key.clone()).or_default();
         works.follow(Some(&set), self.needs_rules, now);
-        let known = Known { set, uid, version, finalizers, told_at, held_since, decided_at, unsure };
+        let known = Known { set, uid, version, finalizers, told_at, held_since, decided_at, worked_at, unsure };
         self.sets.entry(key.0.clone()).or_default().insert(key.1.clone(), known);
         Woken::from([key])
     }

@@ -1,6 +1,6 @@
 //! Writes of works, and of sets' finalizers and statuses: each only of what was judged.
 
-use delivery::work::replica_set::SET_LABEL;
+use delivery::work::replica_set::{Name, ReplicaSet, SET_LABEL, patch, work};
 use futures_util::stream::{self, StreamExt as _};
 use kube::Api;
 use kube::api::{DynamicObject, ListParams};
@@ -10,7 +10,7 @@ use super::deployer::{AT_ONCE, Deployer, moment};
 use super::kinds::Of;
 use super::plan::{Change, Due, Finalizers, Surplus};
 use super::told::Told;
-use crate::calls::{creating, deleting, value};
+use crate::calls::{CONFLICT, creating, deleting, is, value};
 use crate::metrics::{Operation, SetObject};
 use crate::parts::hub::{CallError, found};
 use crate::parts::watched;
@@ -19,19 +19,26 @@ use crate::wakes::Key;
 // === impl Deployer ===
 
 impl Deployer {
-    pub(super) async fn put(&self, key: &Key, due: &Due) -> Result<(), CallError> {
-        let api = self.api(Of::Work, &due.cluster);
+    pub(super) async fn put(&self, key: &Key, set: &ReplicaSet, due: &Due) -> Result<(), CallError> {
+        let Ok(label) = set.key() else { return Ok(()) };
         let (written, operation) = match &due.change {
-            Change::Create(work) => {
-                let work: DynamicObject = serde_json::from_value(work.clone()).map_err(unwritable)?;
-                let created = self.hub.write(api.create(&creating(), &work)).await;
-                if created.as_ref().is_err_and(may_have_succeeded) {
-                    self.doubt(key, &due.cluster);
-                }
-                (created?, Operation::Create)
-            }
-            Change::Patch { name, patch } => {
-                let patched = found(self.hub.merge(&api, name, patch).await)?.ok_or(CallError::Gone)?;
+            Change::Create => match self.create(key, (set, &label), due).await? {
+                Some(created) => (created, Operation::Create),
+                None => return Ok(()),
+            },
+            Change::Patch { name, version } => {
+                let wanted = work(set, &label, &due.placement, &due.cluster, Name::Known(name));
+                // One that has changed since is judged anew.
+                let patch = {
+                    let world = self.world.read();
+                    let known = world.work(key, &(due.cluster.clone(), name.clone()));
+                    let known = known.filter(|known| known.resource_version == *version).ok_or(CallError::Gone)?;
+                    patch(known, &wanted)
+                };
+                let Some(patch) = patch else { return Ok(()) };
+                drop(wanted);
+                let api = self.api(Of::Work, &due.cluster);
+                let patched = found(self.hub.merge(&api, name, &patch).await)?.ok_or(CallError::Gone)?;
                 (patched, Operation::Update)
             }
         };
@@ -43,14 +50,53 @@ impl Deployer {
         Ok(())
     }
 
+    /// None: it was there, and is known by now. Its name is always the same, so that the hub
+    /// refuses a second one, whatever became of the answer to the first.
+    async fn create(
+        &self,
+        key: &Key,
+        (set, label): (&ReplicaSet, &str),
+        due: &Due,
+    ) -> Result<Option<DynamicObject>, CallError> {
+        let Due { cluster, placement, .. } = due;
+        match self.create_called(key, (set, label), due, Name::Only).await {
+            Err(CallError::Hub(error)) if is(&error, CONFLICT) => {}
+            answered => return answered.map(Some),
+        }
+        self.look(key, cluster.clone(), &of_set(label)).await?;
+        let is_there =
+            self.world.read().works(key).any(|work| work.cluster == *cluster && work.placement() == placement);
+        if is_there {
+            return Ok(None);
+        }
+        // Something else is called so: somebody took the labels from it.
+        self.create_called(key, (set, label), due, Name::MadeUp).await.map(Some)
+    }
+
+    async fn create_called(
+        &self,
+        key: &Key,
+        (set, label): (&ReplicaSet, &str),
+        due: &Due,
+        called: Name<'_>,
+    ) -> Result<DynamicObject, CallError> {
+        let wanted = work(set, label, &due.placement, &due.cluster, called);
+        let wanted: DynamicObject = serde_json::from_value(wanted).map_err(unwritable)?;
+        let created = self.hub.write(self.api(Of::Work, &due.cluster).create(&creating(), &wanted)).await;
+        if created.as_ref().is_err_and(may_have_succeeded) {
+            self.doubt(key, &due.cluster);
+        }
+        created
+    }
+
     fn doubt(&self, key: &Key, cluster: &str) {
         if let Some(known) = self.world.write().set_mut(key) {
             known.unsure.insert(cluster.to_owned());
         }
     }
 
-    /// Looks for works that may have been created without an answer: the hub makes up their names,
-    /// and one that is not known would be created twice, or outlive its set.
+    /// Looks for works that may have been created without an answer: one that is not known would
+    /// outlive its set.
     pub(super) async fn make_sure(&self, key: &Key) -> Result<(), CallError> {
         let (clusters, label) = {
             let world = self.world.read();
@@ -58,7 +104,7 @@ impl Deployer {
             (known.unsure.clone(), known.set.key())
         };
         let Ok(label) = label else { return Ok(()) };
-        let chosen = ListParams::default().labels(&format!("{SET_LABEL}={label}")).limit(watched::PAGE);
+        let chosen = of_set(&label);
         let looks = clusters.into_iter().map(|cluster| self.look(key, cluster, &chosen));
         let looks: Vec<_> = stream::iter(looks.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).collect().await;
         looks.into_iter().collect()
@@ -129,6 +175,11 @@ impl Deployer {
     }
 }
 
+/// Works of the set with this label. Without a version, the hub answers what it has, and no cache.
+fn of_set(label: &str) -> ListParams {
+    ListParams::default().labels(&format!("{SET_LABEL}={label}")).limit(watched::PAGE)
+}
+
 fn unwritable(error: serde_json::Error) -> CallError {
     CallError::Hub(kube::Error::SerdeError(error))
 }
@@ -141,3 +192,6 @@ fn may_have_succeeded(error: &CallError) -> bool {
         CallError::Timeout | CallError::Hub(_) => true,
     }
 }
+
+#[cfg(test)]
+mod tests;

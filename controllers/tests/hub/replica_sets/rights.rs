@@ -17,7 +17,7 @@ pub fn less(testbed: &Testbed) -> Result<()> {
     place.wait_works("app", &["sets-less1"])?;
     place.running.controllers.take().expect("they run").stop()?;
     let objects = rendered(testbed, place.name, PART)?;
-    let read = ["manifestworkreplicasets", "manifestworks", "placements", "leases"];
+    let read = ["manifestworkreplicasets", "manifestworks", "placements", "placementdecisions", "leases"];
     let read = read.into_iter().flat_map(|resource| ["list", "watch"].map(|verb| (resource, verb)));
     let write = ["create", "patch", "delete"].map(|verb| ("manifestworks", verb));
     let told = ["manifestworkreplicasets", "manifestworkreplicasets/status"].map(|resource| (resource, "patch"));

@@ -7,7 +7,7 @@ mod works;
 pub use self::status::{
     PlacementRollout, PlacementSummary, SetStatus, Summary, invalid_name, not_found, status, unreadable,
 };
-pub use self::works::{Work, differing, patch, work};
+pub use self::works::{Name, Work, differing, is_so, name, patch, work};
 
 use std::sync::Arc;
 

@@ -215,6 +215,7 @@ fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Result<Value> {
         // Its finalizer.
         (Some("ClusterRole"), Some("manifestworkreplicasets")) => json!(["list", "watch", "patch"]),
         (Some("ClusterRole"), Some("managedclusters")) if case.contains("Argo CD") => json!(["list", "watch"]),
+        (Some("ClusterRole"), Some("tokenreviews")) if case.contains("Argo CD") => json!(["create"]),
         (Some("ClusterRole"), Some("managedserviceaccounts")) => json!(["list", "watch", "patch", "delete"]),
         (Some("ClusterRole"), Some("managedclusteraddons" | "placements")) => json!(["list", "watch"]),
         (Some("ClusterRole"), Some("clustergateways/proxy")) if has_accounts(role) => {

@@ -61,13 +61,13 @@ fn planned(world: &World) -> Plan {
 
 fn planned_at(world: &World, moment: OffsetDateTime) -> Plan {
     match step(world, &key(), moment) {
-        Step::Deploy(plan) => plan,
+        Step::Deploy(_, plan) => plan,
         other => panic!("{other:?}"),
     }
 }
 
 fn created(plan: &Plan) -> Vec<&str> {
-    let is_new = |due: &&Due| matches!(due.change, Change::Create(_));
+    let is_new = |due: &&Due| due.change == Change::Create;
     plan.due.iter().filter(is_new).map(|due| due.cluster.as_str()).collect()
 }
 
@@ -145,6 +145,27 @@ fn of_two_works_for_one_cluster_the_older_stays() {
 }
 
 #[test]
+fn of_two_works_of_the_same_second_that_stays_which_was_applied() {
+    let mut applied = on_hub("c1", "b", "p", "1", 1);
+    applied["status"]["conditions"] = json!([{"type": "Applied", "status": "True", "observedGeneration": 1}]);
+    let mut world = world(&all("p"), &[on_hub("c1", "a", "p", "1", 1), applied]);
+    place(&mut world, "p", 1, &["c1"]);
+    assert_eq!(removed(&planned(&world)), [("c1", "a")]);
+}
+
+#[test]
+fn a_plan_has_no_copy_of_the_template() {
+    let mut world = world(&all("p"), &[on_hub("c1", "a", "p", "0", 1)]);
+    place(&mut world, "p", 2, &["c1", "c2"]);
+    let Step::Deploy(set, plan) = step(&world, &key(), now()) else { panic!("no plan") };
+    assert_eq!(plan.due.len(), 2);
+    assert!(!format!("{plan:?}").contains("ConfigMap"), "it is as large as a template for each cluster");
+    // A later template is for a later plan: how many may have it is judged anew.
+    world.put(Of::Set, self::set("2", &all("p")), now());
+    assert_eq!(*set.template, template("1"));
+}
+
+#[test]
 fn placements_that_choose_the_same_cluster_have_a_work_each() {
     let references = json!([{"name": "p", "rolloutStrategy": {"type": "All"}},
         {"name": "q", "rolloutStrategy": {"type": "All"}}, {"name": "p", "rolloutStrategy": {"type": "Odd"}}]);
@@ -217,6 +238,6 @@ fn a_strategy_lets_some_wait_and_says_when_to_look_again() {
     // Nobody tells `Progressing`: it has succeeded since it was seen.
     let plan = planned(&world);
     assert_eq!((created(&plan).len(), plan.again), (0, Some(now() + time::Duration::seconds(30))));
-    let Step::Deploy(later) = step(&world, &key(), now() + time::Duration::seconds(30)) else { panic!("no plan") };
+    let Step::Deploy(_, later) = step(&world, &key(), now() + time::Duration::seconds(30)) else { panic!("no plan") };
     assert_eq!(created(&later), ["c2"]);
 }

@@ -90,6 +90,34 @@ fn how_far_a_work_is_follows_from_it_where_nobody_says() {
 }
 
 #[test]
+fn since_when_a_work_is_as_far_as_it_is_outlives_a_restart() {
+    let since = |work: Value| {
+        let mut world = World::new(false);
+        world.put(Of::Set, set("a", 1, "p", &json!([])), now());
+        world.put(Of::Work, work, now());
+        world.works(&key("a")).next().unwrap().existing().since
+    };
+    let mut told = work("a", 2);
+    let at = |time: &str| json!(format!("2026-03-01T{time}Z"));
+    let condition = |kind: &str, status: &str, time: &str| {
+        let time = at(time);
+        json!({"type": kind, "status": status, "observedGeneration": 1, "lastTransitionTime": time})
+    };
+    let hours = |before: i64| Some(now() - time::Duration::hours(before));
+    told["status"]["conditions"] =
+        json!([condition("Applied", "True", "07:00:00"), condition("Available", "True", "09:00:00")]);
+    assert_eq!(since(told.clone()), hours(3), "it has succeeded since it is available, not since it is seen");
+    told["metadata"]["managedFields"] =
+        json!([{"manager": "m", "time": at("10:00:00"), "fieldsV1": {"f:spec": {"f:workload": {}}}}]);
+    assert_eq!(since(told.clone()), hours(2), "its conditions are older than the template");
+    told["status"]["conditions"] =
+        json!([condition("Applied", "True", "07:00:00"), condition("Available", "False", "11:00:00")]);
+    assert_eq!(since(told.clone()), hours(1), "it is progressing since it is not available");
+    told["status"]["conditions"][1]["lastTransitionTime"] = at("19:00:00");
+    assert_eq!(since(told), hours(0), "a clock that is ahead lengthens no wait");
+}
+
+#[test]
 fn what_is_no_clusters_name_is_named_by_no_decision() {
     let mut world = World::new(false);
     let decision = json!({"metadata": {"namespace": "team", "name": "p-decision-1", "resourceVersion": "1",

@@ -113,7 +113,14 @@ fn tell_anew(since: &mut HashMap<Key, Since>, is_default: bool, (key, work): (&K
     let told = default_progressing(&work.conditions, work.generation);
     let (generation, is_true) = (work.generation, told.status == Status::True);
     let known = since.get(key).filter(|known| (known.0, known.1) == (generation, is_true));
-    let began = known.map_or(now, |known| known.2);
+    let began = known.map_or_else(|| began(work).map_or(now, |began| began.min(now)), |known| known.2);
     since.insert(key.clone(), (generation, is_true, began));
     work.conditions.push(Condition { last_transition_time: Some(began), ..told });
+}
+
+/// Since when a work is as far as it is, by what is on the hub, so that another process reckons
+/// the same: since it was written, or what `Progressing` follows from has changed.
+fn began(work: &Work) -> Option<OffsetDateTime> {
+    let moved = [kind::APPLIED, kind::AVAILABLE].into_iter().filter_map(|kind| find(&work.conditions, kind));
+    moved.filter_map(|one| one.last_transition_time).chain(work.written).max()
 }

@@ -48,13 +48,60 @@ fn rollout(selected: usize, existing: usize) -> PlacementRollout<'static> {
 #[test]
 fn a_work_has_the_labels_of_its_set() {
     let set = set();
-    let made = work(&set, &set.key().unwrap(), "p", "c1", None);
+    let made = work(&set, &set.key().unwrap(), "p", "c1", Name::MadeUp);
     let labels = json!({"own": "x", SET_LABEL: "team.app", PLACEMENT_LABEL: "p"});
     assert_eq!(made["metadata"], json!({"namespace": "c1", "generateName": "app", "labels": labels}));
     assert_eq!(made["spec"], template("1"));
-    let named = work(&set, "team.app", "p", "c1", Some("known"));
+    let named = work(&set, "team.app", "p", "c1", Name::Known("known"));
     assert_eq!((&named["metadata"]["name"], named["metadata"].get("generateName")), (&json!("known"), None));
     assert!(set.waits_for_works && set.placements[0].rollout_strategy.kind == "All");
+}
+
+#[test]
+fn a_work_has_one_name_whoever_creates_it() {
+    let only = |set: &ReplicaSet, placement: &str, cluster: &str| {
+        let made = work(set, "team.app", placement, cluster, Name::Only);
+        assert_eq!(made["metadata"]["generateName"], set.name, "as upstream's have it");
+        made["metadata"]["name"].as_str().unwrap().to_owned()
+    };
+    let set = set();
+    let known = only(&set, "p", "c1");
+    assert_eq!(known, "applzdjl", "another version of this program makes the same");
+    assert_eq!(only(&ReplicaSet { template: Arc::new(template("2")), ..self::set() }, "p", "c1"), known);
+    let others = [
+        only(&set, "q", "c1"),
+        only(&set, "p", "c2"),
+        only(&ReplicaSet { namespace: "blue".into(), ..self::set() }, "p", "c1"),
+    ];
+    assert!(!others.contains(&known), "{others:?}");
+    let long = ReplicaSet { name: "n".repeat(61), ..self::set() };
+    assert_eq!(name(&long, "p", "c1").len(), 63, "what the hub would make of it");
+}
+
+#[test]
+fn what_is_so_needs_no_copy_of_the_template() {
+    let set = set();
+    let mut known = on_hub("c1", "1", &[]);
+    assert!(is_so(&known, &set, "team.app", "p") && !is_so(&known, &set, "team.app", "q"));
+    assert!(!is_so(&on_hub("c1", "0", &[]), &set, "team.app", "p"));
+    known.labels.insert("own".into(), json!("y"));
+    assert!(!is_so(&known, &set, "team.app", "p"));
+}
+
+#[test]
+fn when_a_work_was_written_is_read_from_whoever_has_its_spec() {
+    let entry = |time: &str, fields: Json, subresource: &str| json!({"manager": "m", "time": time, "fieldsV1": fields, "subresource": subresource});
+    let spec = json!({"f:spec": {}});
+    let fields = json!([
+        entry("2026-03-01T10:00:00Z", spec.clone(), ""),
+        entry("2026-03-01T11:00:00Z", spec.clone(), ""),
+        entry("2026-03-01T11:30:00Z", json!({"f:metadata": {}}), ""),
+        entry("2026-03-01T11:40:00Z", spec, "status"),
+        {}
+    ]);
+    let read = |fields: Json| Work::read(&json!({"metadata": {"managedFields": fields}}), Arc::default(), true).written;
+    assert_eq!(read(fields), Some(now() - time::Duration::HOUR));
+    assert_eq!(read(json!(null)), None);
 }
 
 #[test]
@@ -73,7 +120,7 @@ fn a_name_that_makes_no_label_is_told() {
 #[test]
 fn only_what_differs_is_patched() {
     let set = set();
-    let wanted = work(&set, "team.app", "p", "c1", Some("app-c1"));
+    let wanted = work(&set, "team.app", "p", "c1", Name::Known("app-c1"));
     let mut known = on_hub("c1", "1", &[]);
     assert_eq!(patch(&known, &wanted), None);
     known.labels.insert("others".into(), json!("y"));

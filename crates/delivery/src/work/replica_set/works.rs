@@ -2,11 +2,14 @@
 
 use std::sync::Arc;
 
+use aws_lc_rs::digest::{SHA256, digest};
 use serde_json::{Map, Value as Json, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use super::{PLACEMENT_LABEL, ReplicaSet, SET_LABEL};
-use crate::condition::Condition;
-use crate::fields::{self, is_ending, text};
+use crate::condition::{self, Condition, Status};
+use crate::fields::{self, is_ending, list, text};
 use crate::metadata::without_empty_creation;
 use crate::rollout::{self, Existing, State};
 use crate::strategy::alike;
@@ -23,6 +26,9 @@ pub struct Work {
     pub generation: i64,
     /// When it was created, in RFC 3339 and UTC: texts that sort as the moments do.
     pub created: String,
+    /// When its spec was written last, whoever did (`metadata.managedFields`); none: nothing says
+    /// so.
+    pub written: Option<OffsetDateTime>,
     pub is_ending: bool,
     pub labels: Map<String, Json>,
     /// Works of one set may share it.
@@ -33,22 +39,65 @@ pub struct Work {
     pub conditions: Vec<Condition>,
 }
 
-/// The work of `set` for `cluster`, by one of its Placements. Without a name, the hub makes one up.
-pub fn work(set: &ReplicaSet, key: &str, placement: &str, cluster: &str, name: Option<&str>) -> Json {
-    let mut labels = set.labels.clone();
-    labels.insert(SET_LABEL.to_owned(), json!(key));
-    labels.insert(PLACEMENT_LABEL.to_owned(), json!(placement));
-    let mut metadata = json!({"namespace": cluster, "labels": labels});
-    let (field, value) = name.map_or(("generateName", set.name.as_str()), |name| ("name", name));
-    if let Some(entries) = metadata.as_object_mut() {
-        entries.insert(field.to_owned(), json!(value));
-    }
+/// What a work is called.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Name<'n> {
+    /// It is there.
+    Known(&'n str),
+    /// The hub refuses a second one: [`name`].
+    Only,
+    /// The hub makes one up, as it does for upstream.
+    MadeUp,
+}
+
+/// What Kubernetes appends to a `generateName` is so long, of these, and what it appends it to is
+/// so long at most (`k8s.io/apiserver/pkg/storage/names`).
+const SUFFIX: usize = 5;
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+const STEM: usize = 58;
+
+/// The name of the work of a set for a cluster by one of its Placements. It looks like one that the
+/// hub makes up of the set's, and is always the same: of two creates of whichever processes, one is
+/// refused.
+pub fn name(set: &ReplicaSet, placement: &str, cluster: &str) -> String {
+    // None of these holds a slash.
+    let digest = digest(&SHA256, format!("{}/{}/{placement}/{cluster}", set.namespace, set.name).as_bytes());
+    let letter = |byte: &u8| char::from(ALPHABET[usize::from(*byte) % ALPHABET.len()]);
+    let suffix: String = digest.as_ref().iter().take(SUFFIX).map(letter).collect();
+    let stem = &set.name[..set.name.floor_char_boundary(STEM)];
+    format!("{stem}{suffix}")
+}
+
+/// The work of `set` for `cluster`, by one of its Placements.
+pub fn work(set: &ReplicaSet, key: &str, placement: &str, cluster: &str, called: Name<'_>) -> Json {
+    let labels = labels(set, key, placement);
+    let metadata = match called {
+        Name::Known(name) => json!({"namespace": cluster, "labels": labels, "name": name}),
+        Name::Only => {
+            let name = name(set, placement, cluster);
+            json!({"namespace": cluster, "labels": labels, "name": name, "generateName": set.name})
+        }
+        Name::MadeUp => json!({"namespace": cluster, "labels": labels, "generateName": set.name}),
+    };
     json!({
         "apiVersion": format!("{GROUP}/v1"),
         "kind": "ManifestWork",
         "metadata": metadata,
         "spec": *set.template,
     })
+}
+
+fn labels(set: &ReplicaSet, key: &str, placement: &str) -> Map<String, Json> {
+    let mut labels = set.labels.clone();
+    labels.insert(SET_LABEL.to_owned(), json!(key));
+    labels.insert(PLACEMENT_LABEL.to_owned(), json!(placement));
+    labels
+}
+
+/// Whether a work that is there has the template and labels of `set`: then [`patch`] has nothing.
+/// It copies no template.
+pub fn is_so(known: &Work, set: &ReplicaSet, key: &str, placement: &str) -> bool {
+    known.is_current && labels(set, key, placement).iter().all(|(name, value)| known.labels.get(name) == Some(value))
 }
 
 /// Whether two specs of works differ: not by what is null, nor by the times of creation that Go
@@ -113,6 +162,16 @@ fn merge_patch(before: &Json, after: &Json) -> Json {
     Json::Object(patch)
 }
 
+/// The latest time of an entry that holds the spec. Kubernetes moves it when a value of the entry
+/// changes.
+fn written(object: &Json) -> Option<OffsetDateTime> {
+    let entries = list(object, "/metadata/managedFields").iter();
+    let of_spec = entries.filter(|entry| {
+        text(entry, "/subresource").is_empty() && entry.pointer("/fieldsV1/f:spec").is_some_and(Json::is_object)
+    });
+    of_spec.filter_map(|entry| OffsetDateTime::parse(text(entry, "/time"), &Rfc3339).ok()).max()
+}
+
 // === impl Work ===
 
 impl Work {
@@ -126,6 +185,7 @@ impl Work {
             resource_version: text(object, "/metadata/resourceVersion").to_owned(),
             generation: at("/metadata/generation").as_i64().unwrap_or(0),
             created: text(object, "/metadata/creationTimestamp").to_owned(),
+            written: written(object),
             is_ending: is_ending(object),
             labels: fields::texts(object, "/metadata/labels")
                 .map(|(key, value)| (key.to_owned(), value.into()))
@@ -139,6 +199,12 @@ impl Work {
     /// Which of the set's Placements it is for.
     pub fn placement(&self) -> &str {
         self.labels.get(PLACEMENT_LABEL).and_then(Json::as_str).unwrap_or_default()
+    }
+
+    /// Whether its objects were on the member at its generation.
+    pub fn was_applied(&self) -> bool {
+        let applied = condition::find(&self.conditions, "Applied");
+        applied.is_some_and(|one| one.status == Status::True && one.observed_generation == self.generation)
     }
 
     /// How far it is with the template.

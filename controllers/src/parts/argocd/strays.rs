@@ -1,0 +1,42 @@
+//! Secrets of ours that somebody has taken the label from, by which they are watched: they are
+//! found by their name and annotation, and put back, or removed with their cluster.
+
+use std::time::Duration;
+
+use kube::api::ListParams;
+use tokio::time::{Instant, sleep_until, timeout_at};
+
+use super::lists;
+use super::publisher::Publisher;
+use super::secret::Held;
+use crate::parts::hub::CallError;
+use crate::wakes::Wakes;
+
+/// Between two looks through Argo CD's namespace, unless a Secret has gone from the watch.
+const LOOK: Duration = Duration::from_hours(1);
+/// Between two looks, whatever happens.
+const PAUSE: Duration = Duration::from_secs(10);
+
+/// Never ends.
+pub async fn run(publisher: &Publisher, wakes: &Wakes) {
+    loop {
+        if let Err(error) = look(publisher, wakes).await {
+            tracing::warn!(%error, "Secrets for Argo CD that bear no label of ours were not looked for");
+        }
+        let began = Instant::now();
+        // What is told meanwhile is looked for after the pause.
+        let _ = timeout_at(began + LOOK, publisher.state.strayed.notified()).await;
+        sleep_until(began + PAUSE).await;
+    }
+}
+
+pub async fn look(publisher: &Publisher, wakes: &Wakes) -> Result<(), CallError> {
+    let all = lists::metadata(&publisher.hub, &publisher.secrets, ListParams::default()).await?;
+    for (cluster, held) in all.iter().filter_map(|metadata| Held::of(metadata, None)).filter(|(_, held)| held.is_stray)
+    {
+        tracing::warn!(cluster, "somebody took the label from its Secret for Argo CD: it is put back, or removed");
+        publisher.state.put_secret(cluster.clone(), held);
+        wakes.push("", &cluster);
+    }
+    Ok(())
+}
