@@ -54,7 +54,7 @@ impl Testbed {
 
     /// Runs `act` with what a harness stands on.
     pub fn floor<T>(&self, act: impl FnOnce(&Floor<'_>) -> T) -> T {
-        act(&Floor { directory: self.directory(), program: &|program| self.program(program) })
+        act(&Floor { directory: self.directory(), program: &|program| self.program(program), gateway: &[] })
     }
 
     /// A real hub. The first call builds its programs if need be and takes seconds.

@@ -67,7 +67,7 @@ fn learn(tools: &Toolchain, root: &Path, raw: &Path, watched: &Path) -> Result<P
     drop(fs::remove_dir_all(raw)); // of earlier programs, if any
     let scratch = Scratch::create()?;
     let program = |program: Program| Ok(watched.join(program.binary()));
-    train(&Floor { directory: scratch.path(), program: &program }, ROUNDS)?;
+    train(&Floor { directory: scratch.path(), program: &program, gateway: &[] }, ROUNDS)?;
     let merged = root.join("merged");
     tools.merge(raw, &merged)?;
     for (earlier, _) in profiles(root)? {

@@ -10,6 +10,7 @@ mod figure;
 mod operation;
 mod profile;
 mod record;
+mod traced;
 
 use std::fs;
 use std::path::PathBuf;
@@ -23,6 +24,7 @@ use hub_tests::scratch::Scratch;
 
 use crate::callgrind::{Counted, Dump};
 use crate::figure::Figure;
+use crate::traced::Traces;
 
 /// Counts instructions per operation: of our programs, and of single operations of a request's
 /// path. Needs valgrind
@@ -51,6 +53,9 @@ struct Options {
     /// Write these figures to bench/instructions.json
     #[arg(long)]
     write: bool,
+    /// Have the gateway trace every request, to a collector in this process
+    #[arg(long, conflicts_with = "write")]
+    traced: bool,
 }
 
 #[derive(Clone, Debug, Subcommand)]
@@ -91,7 +96,9 @@ fn run(options: &Options) -> Result<()> {
     callgrind::require()?;
     let scratch = Scratch::create()?;
     let program = |program: Program| program.path(&options.given, || Program::build(Profile::Counted));
-    let floor = Floor { directory: scratch.path(), program: &program };
+    let traces = options.traced.then(Traces::start).transpose()?;
+    let arguments = traces.as_ref().map(Traces::arguments).unwrap_or_default();
+    let floor = Floor { directory: scratch.path(), program: &program, gateway: &arguments };
     let mut counting = Counting { options, floor, figures: record::Figures::committed()? };
     let operations = operation::names();
     counting

@@ -73,7 +73,7 @@ pub fn harness<P: Player>(floor: &Floor<'_>) -> Result<Harness<P>> {
     let fakes = Fakes::start()?;
     let kubeconfig = fakes.hub.write_kubeconfig(floor.directory)?;
     let serving = fakes.authority.issue(&Leaf::server("gateway")).write_to(floor.directory, "serving")?;
-    let flags = vec![
+    let mut flags = vec![
         format!("--secure-port={}", fakes.address.port()),
         format!("--bind-address={}", fakes.address.ip()),
         format!("--kubeconfig={}", kubeconfig.display()),
@@ -81,6 +81,7 @@ pub fn harness<P: Player>(floor: &Floor<'_>) -> Result<Harness<P>> {
         format!("--tls-private-key-file={}", serving.key.display()),
         "--serving-threads=1".to_owned(),
     ];
+    flags.extend_from_slice(floor.gateway);
     let mut gateway = P::start("gateway", &program, flags, floor.directory)?;
     fakes.runtime.block_on(fakes.ready(&mut gateway))?;
     let cases = cases(&Rc::new(fakes))?;

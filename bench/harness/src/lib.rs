@@ -19,6 +19,8 @@ pub struct Floor<'a> {
     pub directory: &'a Path,
     /// Where a program is.
     pub program: &'a dyn Fn(Program) -> Result<PathBuf>,
+    /// Further arguments of the gateway.
+    pub gateway: &'a [String],
 }
 
 /// A program of ours that runs; ended on drop.

@@ -246,16 +246,16 @@ fn mistakes(testbed: &Testbed) -> Result<()> {
 
 /// The parts of a cluster's page, as its events leave them.
 #[derive(Default)]
-struct Parts(std::collections::HashMap<String, String>);
+pub struct Parts(std::collections::HashMap<String, String>);
 
 // === impl Parts ===
 
 impl Parts {
-    fn of(&self, id: &str) -> &str {
+    pub fn of(&self, id: &str) -> &str {
         self.0.get(id).map(String::as_str).unwrap_or_default()
     }
 
-    fn until(&mut self, events: &mut Events, id: &str, is: impl Fn(&str) -> bool) -> Result<()> {
+    pub fn until(&mut self, events: &mut Events, id: &str, is: impl Fn(&str) -> bool) -> Result<()> {
         if is(self.of(id)) {
             return Ok(());
         }

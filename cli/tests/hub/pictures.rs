@@ -1,15 +1,17 @@
-//! The page in a real browser: that it works there, and how it looks.
-//!
-//! `SCREENSHOTS=docs/pictures` writes the pictures of `docs/cli.md`.
+//! The page in a real browser: that it works there, and how it looks; and without one, that it is
+//! the page in the pictures of `docs/cli.md`, which `SCREENSHOTS=docs/pictures` writes.
+
+mod shown;
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::MemberSecret;
 use hub_tests::kubeconfig::Credential;
+use hub_tests::kubectl::Running;
 use hub_tests::member::GATEWAY_USER;
 use hub_tests::ports;
 use hub_tests::testbed::{Route, Testbed};
@@ -46,10 +48,25 @@ const REFUSED: &str = "munich";
 
 const WIDE: Window = Window { width: 1280, height: 720, dark: false };
 
-/// Ignored where there is no browser.
+/// The first is ignored where there is no browser, the other where there is one, which looks at
+/// the same clusters.
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
-    let trial = test(fixture, "pictures::the page works in a browser", browsed);
-    vec![trial.with_ignored_flag(chromium::find().is_none())]
+    let browser = chromium::find().is_some();
+    let browsed = test(fixture, "pictures::the page works in a browser, and is the documentation's", browsed);
+    let compared = test(fixture, "pictures::the page is the documentation's", compared);
+    vec![browsed.with_ignored_flag(!browser), compared.with_ignored_flag(browser)]
+}
+
+fn compared(testbed: &Testbed) -> Result<()> {
+    testbed.tunnelled()?;
+    register(testbed)?;
+    let (_running, address) = start(&clusters(testbed), "")?;
+    shown::compare(testbed, &address, false)?;
+    forget(testbed)
+}
+
+fn forget(testbed: &Testbed) -> Result<()> {
+    CITIES.iter().try_for_each(|(city, ..)| testbed.hub.forget_member(city))
 }
 
 fn browsed(testbed: &Testbed) -> Result<()> {
@@ -62,9 +79,21 @@ fn browsed(testbed: &Testbed) -> Result<()> {
     one(&mut browser, &address.url(), testbed)?;
     let complaints = browser.complaints()?;
     ensure!(complaints.is_empty(), "the console complains: {}", complaints.join("\n"));
+    let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(shown::PLACE);
+    shown::compare(testbed, &address, written().is_some_and(|written| same(&written, &place)))?;
     // Of programs that end it complains, and rightly.
     orphaned(&mut browser, testbed)?;
-    CITIES.iter().try_for_each(|(city, ..)| testbed.hub.forget_member(city))
+    forget(testbed)
+}
+
+fn same(one: &Path, other: &Path) -> bool {
+    one.canonicalize().is_ok_and(|one| other.canonicalize().is_ok_and(|other| one == other))
+}
+
+/// Where pictures are to be written, if they are.
+fn written() -> Option<PathBuf> {
+    let place = std::env::var_os("SCREENSHOTS")?;
+    Some(Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(place))
 }
 
 fn register(testbed: &Testbed) -> Result<()> {
@@ -98,14 +127,29 @@ fn status(name: &str, status: &str) -> String {
     format!("document.querySelector('#c-{name} [data-f=status]').textContent === '{status}'")
 }
 
+fn expected(city: &str) -> &'static str {
+    match city {
+        DEAD => "Unreachable",
+        REFUSED => "CredentialRefused",
+        LOST => "TunnelDown",
+        _ => "Ready",
+    }
+}
+
 fn settled() -> String {
-    let each = CITIES.iter().map(|(city, ..)| match *city {
-        DEAD => status(city, "Unreachable"),
-        REFUSED => status(city, "CredentialRefused"),
-        LOST => status(city, "TunnelDown"),
-        _ => status(city, "Ready"),
-    });
-    each.collect::<Vec<_>>().join(" && ")
+    CITIES.iter().map(|(city, ..)| status(city, expected(city))).collect::<Vec<_>>().join(" && ")
+}
+
+/// Uses `berlin`, and watches something there until it is dropped.
+fn used(testbed: &Testbed, name: &str) -> Result<Running> {
+    let credential = Credential::Token(testbed.token.clone());
+    let through = testbed.kubectl_as(Route::Hub, "berlin", name, credential)?;
+    let mut watching = through.args(["get", "--watch", "namespaces"]).start()?;
+    watching.next_line(LIMIT)?;
+    for line in ["get pods berlin -A", "get namespaces berlin", "get configmaps berlin -A"] {
+        ended(&clusters(testbed), line, 0)?;
+    }
+    Ok(watching)
 }
 
 fn overview(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> {
@@ -144,7 +188,6 @@ fn overview(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> 
 }
 
 fn one(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> {
-    let program = clusters(testbed);
     for city in ["berlin", LOST] {
         browser.resize(WIDE)?;
         browser.open(&format!("{url}clusters/{city}"), "document.querySelectorAll('.hops .took').length > 1")?;
@@ -152,13 +195,7 @@ fn one(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> {
             browser.until("document.querySelector('#failures td time') && document.querySelector('.chart .all').getAttribute('d').includes('L')")?;
             picture(browser, "failing", Window { height: 860, ..WIDE })?;
         } else {
-            let credential = Credential::Token(testbed.token.clone());
-            let through = testbed.kubectl_as(Route::Hub, city, "pictures", credential)?;
-            let mut watching = through.args(["get", "--watch", "namespaces"]).start()?;
-            watching.next_line(LIMIT)?;
-            for line in ["get pods berlin -A", "get namespaces berlin", "get configmaps berlin -A"] {
-                ended(&program, line, 0)?;
-            }
+            let _watching = used(testbed, "pictures")?;
             browser.until("document.querySelector('.chart .all').getAttribute('d').split('L').length > 20")?;
             heard(browser)?;
             picture(browser, "cluster", WIDE)?;
@@ -297,8 +334,7 @@ fn picture(browser: &mut Chromium, name: &str, window: Window) -> Result<()> {
     browser.resize(window)?;
     let picture = browser.picture()?;
     ensure!(picture.starts_with(b"\x89PNG") && picture.len() > 10_000, "{name} shows nothing");
-    if let Some(place) = std::env::var_os("SCREENSHOTS") {
-        let place = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(place);
+    if let Some(place) = written() {
         std::fs::create_dir_all(&place)?;
         std::fs::write(place.join(format!("dashboard-{name}.png")), picture).context("cannot write the picture")?;
     }

@@ -85,6 +85,7 @@ fn each(testbed: &Testbed) -> Result<()> {
     wait::until("an Event", SOON, || event(testbed, "rights-fleet", "narrow", "ClusterRegistered"))?;
     kubectl.ok("delete secret narrow -n rights-fleet")?;
     wait_gone(testbed, place, "narrow")?;
+    nothing_refused(testbed, place)?;
     drop(running);
     karmada(testbed)
 }
@@ -112,7 +113,16 @@ fn karmada(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[cluster])?;
     wait_secret(testbed, &running.namespace, "rights")?;
     testbed.hub.server.kubectl().ok("delete clusters.cluster.karmada.io rights")?;
-    wait_gone(testbed, place, "rights")
+    wait_gone(testbed, place, "rights")?;
+    nothing_refused(testbed, place)
+}
+
+/// Nothing that the chart does not grant was asked for.
+fn nothing_refused(testbed: &Testbed, place: &str) -> Result<()> {
+    let log = testbed.log()?.replace('\\', "");
+    let told = log.lines().find(|line| line.contains(&format!("system:serviceaccount:{place}:{NAME}\" cannot ")));
+    ensure!(told.is_none(), "{told:?}");
+    Ok(())
 }
 
 /// The objects with the gateway of the testbed in place of the Service, and without the right to

@@ -1,8 +1,9 @@
 //! Listening sockets, one per core, all on the same port.
 
 use std::io;
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
+use rustix::io::Errno;
 use socket2::{Domain, Protocol, Socket, Type};
 
 /// Connections the kernel holds while a core is busy.
@@ -22,13 +23,14 @@ pub enum Sharing {
 /// each to its own runtime.
 ///
 /// `0.0.0.0` is every address of the machine, IPv6 ones too, as it is for Go's servers
-/// (`favoriteAddrFamily` in `net/ipsock_posix.go`); where the kernel has no IPv6, IPv4 alone.
+/// (`favoriteAddrFamily` in `net/ipsock_posix.go`), and `[::]` is the same. Where the kernel has no
+/// IPv6, both are IPv4 alone.
 ///
 /// `SO_REUSEPORT` would let a second process of the same user listen too, and get half of the
 /// connections without anybody noticing. So unless that is wanted, the port is tried without the
 /// option first; two processes that start in the same instant can still slip through.
 pub fn reuse_port(address: SocketAddr, count: usize, sharing: Sharing) -> io::Result<Vec<std::net::TcpListener>> {
-    let address = of_both_families(address);
+    let address = of_all_families(address, bind_ipv6);
     if sharing == Sharing::Refused {
         drop(socket(address, false)?);
     }
@@ -41,12 +43,31 @@ pub fn reuse_port(address: SocketAddr, count: usize, sharing: Sharing) -> io::Re
     Ok(listeners)
 }
 
-fn of_both_families(address: SocketAddr) -> SocketAddr {
-    let every = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), address.port());
-    // A port of its own shows whether there is IPv6; whether `address`'s is free is another
-    // question.
-    let has_ipv6 = || socket(SocketAddr::new(every.ip(), 0), false).is_ok();
-    if address.ip() == Ipv4Addr::UNSPECIFIED && has_ipv6() { every } else { address }
+/// `address`, or, for every address of the machine, those of the families that it has. `try_ipv6`
+/// shows whether there is IPv6.
+fn of_all_families(address: SocketAddr, try_ipv6: impl FnOnce() -> io::Result<()>) -> SocketAddr {
+    if !address.ip().is_unspecified() {
+        return address;
+    }
+    let every: IpAddr = match try_ipv6() {
+        Ok(()) => Ipv6Addr::UNSPECIFIED.into(),
+        Err(error) if is_without_ipv6(&error) => Ipv4Addr::UNSPECIFIED.into(),
+        // Out of descriptors, say: binding tells of it.
+        Err(_) => address.ip(),
+    };
+    SocketAddr::new(every, address.port())
+}
+
+/// `EAFNOSUPPORT` is what a kernel without IPv6 says (`ipv6.disable=1`), and a filter of system
+/// calls; `EADDRNOTAVAIL` where the family is there and has no address.
+fn is_without_ipv6(error: &io::Error) -> bool {
+    let errors = [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL];
+    errors.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
+}
+
+/// On a port of its own: whether somebody else's is free is another question.
+fn bind_ipv6() -> io::Result<()> {
+    socket((Ipv6Addr::UNSPECIFIED, 0).into(), false).map(drop)
 }
 
 fn bind(address: SocketAddr) -> io::Result<std::net::TcpListener> {
@@ -80,20 +101,60 @@ mod tests {
         assert!(ports[0] != 0 && ports.iter().all(|port| *port == ports[0]), "{ports:?}");
     }
 
-    #[tokio::test]
-    async fn every_address_is_one_of_either_family() {
-        if socket("[::1]:0".parse().unwrap(), false).is_err() {
-            return;
-        }
-        let mut listeners = reuse_port("0.0.0.0:0".parse().unwrap(), 1, Sharing::Refused).unwrap();
+    /// Listens at `every`, and is reached at each of `addresses`.
+    async fn reached(every: &str, addresses: &[&str]) {
+        let mut listeners = reuse_port(every.parse().unwrap(), 1, Sharing::Refused).unwrap();
         let listener = tokio::net::TcpListener::from_std(listeners.remove(0)).unwrap();
         let port = listener.local_addr().unwrap().port();
-        for ip in ["127.0.0.1", "::1"] {
+        for ip in addresses {
             let ip = ip.parse().unwrap();
             let client = tokio::net::TcpStream::connect(SocketAddr::new(ip, port)).await.unwrap();
             let (_, address) = crate::accept::tcp(&listener).await.unwrap();
             assert_eq!(address, client.local_addr().unwrap(), "IPv4 addresses as such");
         }
+    }
+
+    #[tokio::test]
+    async fn every_address_is_one_of_either_family() {
+        if socket("[::1]:0".parse().unwrap(), false).is_err() {
+            return;
+        }
+        for every in ["0.0.0.0:0", "[::]:0"] {
+            reached(every, &["127.0.0.1", "::1"]).await;
+        }
+    }
+
+    #[test]
+    fn every_address_is_one_of_ipv4_where_the_kernel_has_no_ipv6() {
+        let every =
+            |address: &str, errno: Errno| of_all_families(address.parse().unwrap(), || Err(errno.into())).to_string();
+        for errno in [Errno::AFNOSUPPORT, Errno::ADDRNOTAVAIL] {
+            assert_eq!(every("0.0.0.0:8443", errno), "0.0.0.0:8443");
+            assert_eq!(every("[::]:8443", errno), "0.0.0.0:8443");
+            assert_eq!(every("[::1]:8443", errno), "[::1]:8443", "nobody asked for another one");
+        }
+        assert_eq!(every("[::]:8443", Errno::MFILE), "[::]:8443", "that says nothing of IPv6");
+    }
+
+    /// In a network of its own, where that may be made.
+    #[tokio::test]
+    async fn every_address_is_one_of_ipv4_where_ipv6_is_turned_off() {
+        const INSIDE: &str = "NET_TESTS_WITHOUT_IPV6";
+        const SCRIPT: &str = "ip link set lo up && sysctl -qw net.ipv6.conf.all.disable_ipv6=1 && echo off
+            exec \"$0\" --exact listen::tests::every_address_is_one_of_ipv4_where_ipv6_is_turned_off";
+        if std::env::var_os(INSIDE).is_some() {
+            assert!(socket("[::1]:0".parse().unwrap(), false).is_err(), "IPv6 is not off");
+            for every in ["0.0.0.0:0", "[::]:0"] {
+                reached(every, &["127.0.0.1"]).await;
+            }
+            return;
+        }
+        let this = std::env::current_exe().unwrap();
+        let words = ["--map-root-user", "--net", "sh", "-c", SCRIPT];
+        let inside = std::process::Command::new("unshare").args(words).arg(this).env(INSIDE, "1").output();
+        let Ok(inside) = inside else { return };
+        let said = String::from_utf8_lossy(&inside.stdout);
+        assert!(inside.status.success() || !said.starts_with("off"), "{said}");
     }
 
     #[test]

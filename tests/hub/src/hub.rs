@@ -43,9 +43,15 @@ pub struct Hub {
 impl Hub {
     /// Starts it, without waiting.
     pub fn start(launcher: &Launcher, etcd: &Etcd) -> Result<Self> {
+        Self::start_with(launcher, etcd, &[])
+    }
+
+    /// The same with more flags of its API server.
+    pub fn start_with(launcher: &Launcher, etcd: &Etcd, more: &[String]) -> Result<Self> {
         let front_proxy_authority = Authority::new("front-proxy-ca");
         let front_proxy = front_proxy_authority.issue(&Leaf::client(FRONT_PROXY));
-        let flags = front_proxy_flags(launcher, &front_proxy_authority, &front_proxy)?;
+        let mut flags = front_proxy_flags(launcher, &front_proxy_authority, &front_proxy)?;
+        flags.extend_from_slice(more);
         let server = ApiServer::start(launcher, etcd, "hub", "10.96.0.0/16", &flags)?;
         Ok(Self { server, front_proxy_authority, front_proxy, managers: Vec::new(), launcher: launcher.clone() })
     }

@@ -6,6 +6,7 @@
 //! and run as child processes that end with this process, however it ends ([`process`]).
 //! [`testbed::Testbed`] is all of it, up and registered.
 
+pub mod audit;
 pub mod control_plane;
 pub mod egress;
 pub mod fixture;

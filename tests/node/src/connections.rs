@@ -50,6 +50,12 @@ impl Caller {
         bail!("no process of container {id}")
     }
 
+    /// A file as its programs see it, mounts included.
+    pub fn file(self, path: &str) -> Result<Vec<u8>> {
+        let file = format!("/proc/{}/root{path}", self.process);
+        fs::read(&file).with_context(|| format!("{path} of process {}", self.process))
+    }
+
     /// Whether `address` takes its connections.
     pub fn reaches(self, address: SocketAddr) -> Result<bool> {
         let connect = format!("exec 3<>/dev/tcp/{}/{}", address.ip(), address.port());

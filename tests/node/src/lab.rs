@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::thread;
 
 use anyhow::{Context as _, Result, anyhow};
+use hub_tests::audit::Audit;
 use hub_tests::control_plane::{Etcd, Launcher};
 use hub_tests::hub::{FRONT_PROXY, front_proxy_flags};
 use hub_tests::scratch::Scratch;
@@ -50,6 +51,8 @@ fn plans(family: Family) -> [Plan; 2] {
 pub struct Lab {
     pub hub: Cluster,
     pub member: Cluster,
+    /// What accounts ask of the hub.
+    pub audit: Audit,
     launcher: Launcher,
     _etcd: Etcd,
     scratch: Scratch,
@@ -76,7 +79,8 @@ impl Lab {
         let etcd = Etcd::start(&launcher)?;
         let front_proxy = Authority::new("front-proxy-ca");
         let identity = front_proxy.issue(&Leaf::client(FRONT_PROXY));
-        let flags = front_proxy_flags(&launcher, &front_proxy, &identity)?;
+        let (audit, audited) = Audit::prepare(&launcher, "hub")?;
+        let flags = [front_proxy_flags(&launcher, &front_proxy, &identity)?, audited.into()].concat();
         let [hub, member] = plans(family);
         let mut hub = Cluster::start(&launcher, &etcd, (hub, family), &group(&run), &flags)?;
         let mut member = Cluster::start(&launcher, &etcd, (member, family), &group(&run), &[])?;
@@ -91,7 +95,7 @@ impl Lab {
         hub.wait_ready()?;
         member.wait_ready()?;
         cloud::start(hub.kubectl(), family.node(1))?;
-        let lab = Self { hub, member, launcher, _etcd: etcd, scratch };
+        let lab = Self { hub, member, audit, launcher, _etcd: etcd, scratch };
         lab.tool(CLI, &std::env::current_exe()?)?;
         lab.tool("kubectl", lab.launcher.tools.path(Tool::Kubectl))?;
         lab.tool("helm", &provide(Tool::Helm)?)?;

@@ -25,7 +25,7 @@ use self::watcher::Watched;
 use crate::cluster::Cluster;
 
 /// Of the account on the hub, and of what is written to members.
-const NAMESPACE: &str = "load";
+pub const NAMESPACE: &str = "load";
 /// Between two requests of a client: some go on while anything happens, and the machine has time
 /// for it.
 const PACE: Duration = Duration::from_millis(40);
@@ -100,6 +100,11 @@ impl Load {
         let load = Self { runtime, shared, readers, watched };
         load.wait_for_more(4 * targets.len())?;
         Ok(load)
+    }
+
+    /// Reads so far that failed and were repeated.
+    pub fn repeated(&self) -> usize {
+        self.shared.repeated.load(Ordering::Relaxed)
     }
 
     /// Waits until so many more reads were answered.

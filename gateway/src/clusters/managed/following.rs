@@ -51,17 +51,31 @@ pub async fn run(hub: Hub, published: Arc<ManagedClusters>, purpose: Purpose) {
         refusals: 0,
         absence: Absence::default(),
     };
+    let mut seen = false;
     loop {
-        if let Err(failure) = following.read().await {
-            let pause = following.judge(failure).await;
-            let _ = timeout(pause, following.published.seen.notified()).await;
-        }
+        let pause = if !seen && following.is_needless().await {
+            following.absent()
+        } else {
+            match following.read().await {
+                Ok(()) => continue,
+                Err(failure) => following.judge(failure).await,
+            }
+        };
+        seen = timeout(pause, following.published.seen.notified()).await.is_ok();
     }
 }
 
 // === impl Following ===
 
 impl Following {
+    /// Whether there is nothing to display, as everybody may know. A hub without the kind refuses
+    /// whoever lacks the right to it, and has that in its audit log: so does each default install.
+    async fn is_needless(&self) -> bool {
+        matches!(self.purpose, Purpose::Display)
+            && self.managed.kind.is_none()
+            && matches!(absence::names_group(&self.hub).await, Ok(false))
+    }
+
     async fn read(&mut self) -> Result<(), HubFailure> {
         let version = self.list().await?;
         self.watch(version).await

@@ -3,10 +3,11 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, ensure};
+use hub_tests::audit::Audit;
 use hub_tests::control_plane::{ApiServer, Etcd, Launcher};
 use hub_tests::helm::{Chart, Helm};
-use hub_tests::hub::{Hub, MemberSecret};
+use hub_tests::hub::{Hub, MemberSecret, SECRET_NAMESPACE};
 use hub_tests::kubeconfig::{Credential, Kubeconfig};
 use hub_tests::kubectl::Kubectl;
 use hub_tests::scratch::Scratch;
@@ -33,6 +34,8 @@ pub(crate) struct Fixture {
 /// A hub on which nobody serves our API group yet, and a member that it knows.
 pub(crate) struct Planes {
     pub(crate) hub: Hub,
+    /// What accounts ask of it.
+    pub(crate) audit: Audit,
     pub(crate) member: ApiServer,
     pub(crate) helm: Helm,
     pub(crate) directory: PathBuf,
@@ -93,13 +96,22 @@ impl Planes {
     fn start(directory: PathBuf) -> Result<Self> {
         let launcher = Launcher { tools: Tools::only(&TOOLS)?, directory: directory.clone() };
         let etcd = Etcd::start(&launcher)?;
-        let mut hub = Hub::start(&launcher, &etcd)?;
+        let (audit, flags) = Audit::prepare(&launcher, "hub")?;
+        let mut hub = Hub::start_with(&launcher, &etcd, &flags)?;
         let mut member = ApiServer::start(&launcher, &etcd, CLUSTER, "10.97.0.0/16", &[])?;
         hub.wait_ready().context("the hub did not come up")?;
         member.wait_ready().context("the member did not come up")?;
         hub.register_member(CLUSTER, &MemberSecret::with_certificate(&member, member.admin()))?;
         let helm = Helm::prepare(&directory, &hub.server.kubeconfig("helm", admin(&hub, &launcher)?)?)?;
-        Ok(Self { hub, member, helm, directory, launcher, etcd, group: Mutex::new(()) })
+        Ok(Self { hub, audit, member, helm, directory, launcher, etcd, group: Mutex::new(()) })
+    }
+
+    /// Whether the hub has granted all that pods of releases have asked for since `mark`: what the
+    /// chart does not grant by default, nothing asks for by default.
+    pub(crate) fn ensure_nothing_refused(&self, mark: usize) -> Result<()> {
+        let refused = self.audit.refusals(SECRET_NAMESPACE, mark)?;
+        ensure!(refused.is_empty(), "the hub answers 403 to {}", refused.join(", "));
+        Ok(())
     }
 
     /// Waits until no other release serves the API group.

@@ -18,6 +18,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 
 fn lifecycle(planes: &Planes) -> Result<()> {
     let _group = planes.claim_group();
+    let mark = planes.audit.mark()?;
     let release = Release::install(planes, (RELEASE, RELEASE, RELEASE), &[])?;
     let installed = release.workload()?;
     ensure!(installed.deployment["spec"]["replicas"] == 2, "{}", installed.deployment);
@@ -40,6 +41,7 @@ fn lifecycle(planes: &Planes) -> Result<()> {
     use_member(planes, &user, "upgraded")?;
     renew(planes, &release, &user, &before)?;
     drop(gateway);
+    planes.ensure_nothing_refused(mark)?;
 
     release.uninstall()?;
     // Clusters belong to those who registered them.

@@ -47,6 +47,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 
 fn reached(planes: &Planes) -> Result<()> {
     let _group = planes.claim_group();
+    let mark = planes.audit.mark()?;
     let ports = Ports::free()?;
     let certificates = Certificates::create(planes)?;
     let release =
@@ -84,6 +85,7 @@ fn reached(planes: &Planes) -> Result<()> {
     use_member(planes, &user, "embedded")?;
     drop(gateway);
     agent.stop()?;
+    planes.ensure_nothing_refused(mark)?;
     helm.args(["uninstall", "near", &format!("--namespace={MEMBER_NAMESPACE}")]).run()?.success()?;
     planes.hub.forget_member(TUNNELLED)?;
     release.uninstall()

@@ -10,6 +10,7 @@ mod life;
 mod pods;
 mod policy;
 mod readme;
+mod renewal;
 mod six;
 mod started;
 mod walk;
@@ -57,6 +58,7 @@ fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         installed(fixture, "readme::installing, and a cluster that cannot be reached, word for word", |_| Ok(())),
         installed(fixture, "pods::what the charts say of security, the kernel does", pods::confined),
         installed(fixture, "pods::many watches fit into the programs' memory", pods::crowded),
+        installed(fixture, "renewal::clients notice no renewal of a certificate or a CA", renewal::renewed),
         installed(fixture, "life::clients notice no upgrade, rollback, deletion or drain", life::changed),
         installed(fixture, "policy::a pod that may not connect cannot, and what has to works on", policy::enforced),
         installed(fixture, "pods::nobody evicts two of a program at a time", pods::evicted),

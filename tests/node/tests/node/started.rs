@@ -13,13 +13,12 @@ const INSTALL: &str = include_str!("../../../../docs/install.md");
 pub(crate) fn follow(lab: &Lab) -> Result<()> {
     let before = [Inventory::of(&lab.hub)?, Inventory::of(&lab.member)?];
     let operator = Operator::new(lab, &[("berlin", &lab.member)])?;
+    let mark = lab.audit.mark()?;
     for line in part(PAGE, "## 2.", "## 3.", "sh")? {
         let told = operator.run(&line)?;
         ensure!(!told.contains('✗'), "{line}: {told}");
     }
-    // What the chart's defaults do not grant is not asked for in vain, nor told every time.
-    let logs = operator.run("kubectl -n vela-system logs --tail=-1 -l app.kubernetes.io/name=cluster-gateway")?;
-    ensure!(logs.contains("serving") && !logs.to_lowercase().contains("managedclusters"), "{logs}");
+    nothing_refused(lab, &operator, mark)?;
     // Again: an upgrade.
     operator.run(&part(INSTALL, "## With kubectl clusters", "## With helm", "sh")?.join("\n"))?;
     // The other commands there are for a member behind the tunnel.
@@ -32,7 +31,19 @@ pub(crate) fn follow(lab: &Lab) -> Result<()> {
         let told = operator.run(&line)?;
         ensure!(!line.contains("get pods") || told.contains("cart"), "{line}: {told}");
     }
+    nothing_refused(lab, &operator, mark)?;
     remove(lab, &operator, &before)
+}
+
+/// What the chart's defaults do not grant is not asked for in vain, nor told of.
+fn nothing_refused(lab: &Lab, operator: &Operator<'_>, mark: usize) -> Result<()> {
+    let logs = operator.run("kubectl -n vela-system logs --tail=-1 -l app.kubernetes.io/name=cluster-gateway")?;
+    let lower = logs.to_lowercase();
+    let told = ["managedclusters", "forbidden"].iter().find(|word| lower.contains(**word));
+    ensure!(logs.contains("serving") && told.is_none(), "{told:?}: {logs}");
+    let refused = lab.audit.refusals("vela-system", mark)?;
+    ensure!(refused.is_empty(), "the hub answers 403 to {}", refused.join(", "));
+    Ok(())
 }
 
 /// The commands of a part of a page, said of this place.

@@ -68,7 +68,7 @@ impl Absence {
 
 /// Whether discovery knows the group. Its list is asked for, not the group itself: another 404
 /// would be no evidence.
-async fn names_group(hub: &Hub) -> Result<bool, HubFailure> {
+pub async fn names_group(hub: &Hub) -> Result<bool, HubFailure> {
     let list = hub.list(Collection::ApiGroups, "").await?;
     let unreadable = |_| HubFailure::unreadable(Collection::ApiGroups);
     let Groups { groups } = hub_object::parse(&list).map_err(unreadable)?;

@@ -97,7 +97,7 @@ async fn there_are_none_only_where_discovery_says_so_too() {
 #[tokio::test(start_paused = true)]
 async fn who_may_not_look_asks_ever_more_seldom_and_alarms_nobody() {
     let (lines, _guard) = Lines::collect();
-    let followed = Followed::displayed(StatusCode::FORBIDDEN);
+    let followed = Followed::displayed(StatusCode::FORBIDDEN, groups(true));
     followed.managed.known().await;
     sleep(Duration::from_hours(1)).await;
     let asked = followed.asked();
@@ -115,9 +115,33 @@ async fn who_may_not_look_asks_ever_more_seldom_and_alarms_nobody() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_hub_without_the_group_has_nothing_to_refuse() {
+    let followed = Followed::displayed(StatusCode::FORBIDDEN, groups(false));
+    followed.managed.known().await;
+    sleep(Duration::from_hours(1)).await;
+    assert_eq!(followed.asked(), []);
+    // Somebody has seen them before discovery tells of them.
+    followed.managed.look();
+    followed.answering(StatusCode::FORBIDDEN, 1).await;
+    assert_eq!(followed.asked().len(), 1);
+    // Open Cluster Management is installed.
+    *followed.hub.discovery.lock() = groups(true);
+    followed.answering(StatusCode::OK, 31).await;
+    assert!(followed.knows());
+    // Discovery that tells nothing keeps nobody from asking.
+    for discovery in [StatusCode::FORBIDDEN, StatusCode::NOT_FOUND] {
+        let followed = Followed::displayed(StatusCode::OK, (discovery, groups(false).1));
+        followed.managed.known().await;
+        assert!(followed.knows(), "{discovery}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn who_may_list_and_not_watch_does_not_list_without_pause() {
     for code in [StatusCode::FORBIDDEN, StatusCode::NOT_FOUND] {
-        for followed in [Followed::located(StatusCode::OK, groups(true)), Followed::displayed(StatusCode::OK)] {
+        for followed in
+            [Followed::located(StatusCode::OK, groups(true)), Followed::displayed(StatusCode::OK, groups(true))]
+        {
             *followed.hub.watch.lock() = code;
             sleep(Duration::from_mins(10)).await;
             followed.asked();

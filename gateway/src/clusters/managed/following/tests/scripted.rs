@@ -71,8 +71,8 @@ impl Followed {
     }
 
     /// For virtual clusters alone.
-    pub fn displayed(list: StatusCode) -> Self {
-        Self::start(list, groups(true), Purpose::Display, Readiness::default())
+    pub fn displayed(list: StatusCode, discovery: (StatusCode, Value)) -> Self {
+        Self::start(list, discovery, Purpose::Display, Readiness::default())
     }
 
     fn start(list: StatusCode, discovery: (StatusCode, Value), purpose: Purpose, readiness: Readiness) -> Self {

@@ -1,0 +1,277 @@
+//! Certificates that helm generated, and their CAs, are renewed as the chart's page says, while
+//! clients use a cluster behind the tunnel: the API is there all the time, no read fails that its
+//! client would not repeat by itself, no event of a watch and no line of a followed log is lost,
+//! and no link breaks. Pods see new files one after the other, as kubelets have them. The tests
+//! after this one replace pods: hub, gateways and agents then connect anew, to what is new.
+
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use hub_tests::http::{self, Client};
+use hub_tests::kubectl::Running;
+use hub_tests::wait;
+use node_tests::cluster::Cluster;
+use node_tests::connections::Caller;
+use node_tests::image::PAUSE;
+use node_tests::lab::Lab;
+use node_tests::load::{self, Load};
+use node_tests::operator::Operator;
+use serde_json::{Value, json};
+use tokio_rustls::rustls::pki_types::CertificateDer;
+use tokio_rustls::rustls::pki_types::pem::PemObject as _;
+
+use crate::readme;
+
+const LIMIT: Duration = Duration::from_mins(1);
+const NAMESPACE: &str = "vela-system";
+const API: &str = "v1alpha1.cluster.core.oam.dev";
+const SECRETS: [&str; 4] = [
+    "cluster-gateway-tls",
+    "cluster-gateway-tunnel-agents-tls",
+    "cluster-gateway-tunnel-frontends-tls",
+    "cluster-gateway-tunnel-gateway-tls",
+];
+const AUTHORITIES: [&str; 3] = [SECRETS[0], SECRETS[1], SECRETS[2]];
+/// Which program has which Secret where, and on which port it shows the certificate.
+const MOUNTS: [(&str, &str, &str, Option<u16>); 4] = [
+    ("cluster-gateway", SECRETS[0], "/etc/cluster-gateway/tls", Some(9443)),
+    ("cluster-gateway", SECRETS[3], "/etc/cluster-gateway/tunnel", None),
+    ("tunnel-server", SECRETS[1], "/etc/tunnel-server/agents", Some(8091)),
+    ("tunnel-server", SECRETS[2], "/etc/tunnel-server/frontends", Some(8090)),
+];
+const PROGRAMS: [&str; 2] = ["cluster-gateway", "tunnel-server"];
+/// The tunnel-servers' port for metrics.
+const METRICS: u16 = 8095;
+/// Reads between two pods' new files, which one of them answers with the old ones.
+const SOME: usize = 4;
+/// A pod whose log is followed.
+const TICKER: &str = "ticker";
+/// What is annotated, so that a kubelet looks at a pod and a watcher of the API knows the end.
+const MARK: &str = "renewed";
+
+/// Somebody who renews.
+struct Renewal<'a> {
+    lab: &'a Lab,
+    operator: Operator<'a>,
+}
+
+/// What a Secret's files are, by name.
+type Files = BTreeMap<String, Vec<u8>>;
+
+pub(crate) fn renewed(lab: &Lab) -> Result<()> {
+    let renewal = Renewal { lab, operator: readme::operator(lab)? };
+    let load = Load::start(&lab.hub, &[("berlin", &lab.member)])?;
+    let (mut log, mut api) = (renewal.follow()?, renewal.watch()?);
+    let links = renewal.links()?;
+    renewal.authorities(&load).context("the CAs")?;
+    renewal.leaves(&load).context("the certificates")?;
+    let broken = renewal.links()?;
+    ensure!(broken == links, "links were refused or broke: before {links:?}, now {broken:?}");
+    renewal.followed(&mut log)?;
+    ensure!(load.repeated() == 0, "{} reads had to be repeated", load.repeated());
+    renewal.watched(&mut api)?;
+    load.wait_for_more(SOME)?;
+    let tally = load.finish()?;
+    ensure!(tally.reads > 8 * SOME && tally.events > SOME, "no load: {tally:?}");
+    load::clean(&[&lab.hub, &lab.member])
+}
+
+// === impl Renewal ===
+
+impl Renewal<'_> {
+    fn run(&self, line: &str) -> Result<String> {
+        self.operator.run(line)
+    }
+
+    /// Below CAs that everybody has by now: new ones here, the same ones where nothing else is
+    /// renewed.
+    fn leaves(&self, load: &Load) -> Result<()> {
+        let before = self.secrets()?;
+        self.delete(&SECRETS.map(str::to_owned))?;
+        let renewed = self.secrets()?;
+        for (secret, before) in &before {
+            let now = &renewed[secret];
+            ensure!(now["tls.crt"] != before["tls.crt"] && now["ca.crt"] == before["ca.crt"], "{secret}");
+        }
+        self.arrive(&renewed, load)
+    }
+
+    /// New CAs beside the old ones.
+    fn authorities(&self, load: &Load) -> Result<()> {
+        let before = self.secrets()?;
+        self.delete(&AUTHORITIES.map(|secret| format!("{secret}-ca")))?;
+        let between = self.secrets()?;
+        for (secret, before) in &before {
+            let now = &between[secret];
+            ensure!(now["tls.crt"] == before["tls.crt"] && now["ca.crt"] != before["ca.crt"], "{secret}");
+        }
+        self.distribute(&between[SECRETS[1]]["ca.crt"])?;
+        self.arrive(&between, load)
+    }
+
+    /// Deletes Secrets, and has helm make them again.
+    fn delete(&self, secrets: &[String]) -> Result<()> {
+        let secrets = secrets.join(" ");
+        self.run(&format!(
+            "kubectl -n {NAMESPACE} delete secret {secrets}
+             helm upgrade cluster-gateway charts/cluster-gateway -n {NAMESPACE} --reuse-values"
+        ))
+        .map(drop)
+    }
+
+    /// Gives the agents' CAs to the agents, by the command of the notes.
+    fn distribute(&self, authorities: &[u8]) -> Result<()> {
+        let secret = SECRETS[1];
+        self.run(&format!(
+            "kubectl -n {NAMESPACE} get secret {secret} -o jsonpath='{{.data.ca\\.crt}}' | base64 -d > agents-ca.crt
+             helm --kube-context berlin upgrade tunnel-agent charts/tunnel-agent --reuse-values \
+             --set-file serverCA.pem=agents-ca.crt"
+        ))?;
+        let file = "/etc/tunnel-agent/ca/server-ca.crt";
+        for pod in pods(&self.lab.member, "default", "tunnel-agent")? {
+            self.look("--context berlin -n default", &pod)?;
+            let caller = Caller::of(&pod)?;
+            let is_there = || Ok(caller.file(file)?.trim_ascii() == authorities.trim_ascii());
+            wait::until_true("an agent to have the CAs", LIMIT, is_there)?;
+        }
+        Ok(())
+    }
+
+    /// Waits until each pod has and shows these, one after the other.
+    fn arrive(&self, secrets: &BTreeMap<&str, Files>, load: &Load) -> Result<()> {
+        for program in PROGRAMS {
+            for pod in pods(&self.lab.hub, NAMESPACE, program)? {
+                self.look(&format!("-n {NAMESPACE}"), &pod)?;
+                let caller = Caller::of(&pod)?;
+                for (_, secret, directory, port) in MOUNTS.iter().filter(|(of, ..)| *of == program) {
+                    let files = &secrets[secret];
+                    wait::until(secret, LIMIT, || has(caller, directory, files))?;
+                    if let Some(port) = port {
+                        wait::until_true(secret, LIMIT, || shows(&pod, *port, &files["tls.crt"]))?;
+                    }
+                }
+                load.wait_for_more(SOME)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Has a kubelet look at a pod's files now rather than within a minute.
+    fn look(&self, place: &str, pod: &Value) -> Result<()> {
+        let name = pod["metadata"]["name"].as_str().context("no name")?;
+        let mark = format!("kubectl {place} annotate pod {name} --overwrite {MARK}=$(date +%s%N)");
+        self.run(&mark).map(drop)
+    }
+
+    fn secrets(&self) -> Result<BTreeMap<&'static str, Files>> {
+        SECRETS.iter().map(|secret| Ok((*secret, files(&self.lab.hub, secret)?))).collect()
+    }
+
+    /// What went wrong with links, as tunnel-servers count it.
+    fn links(&self) -> Result<Vec<String>> {
+        let mut wrong = Vec::new();
+        for pod in pods(&self.lab.hub, NAMESPACE, "tunnel-server")? {
+            let metrics = http::plain(address(&pod, METRICS)?, "/metrics")?;
+            // Malformed is what comes from here: who looks at a certificate sends nothing.
+            let is_wrong = |line: &&str| {
+                let (series, count) = line.rsplit_once(' ').unwrap_or_default();
+                let is = |family, fine: [&str; 2]| {
+                    series.starts_with(family) && !fine.iter().any(|fine| series.contains(&format!("\"{fine}\"")))
+                };
+                count != "0"
+                    && (is("tunnel_server_registrations_total", ["linked", "malformed"])
+                        || is("tunnel_server_links_ended_total", ["left", "drained"]))
+            };
+            ensure!(metrics.contains("tunnel_server_registrations_total{"), "{metrics}");
+            wrong.extend(metrics.lines().filter(is_wrong).map(str::to_owned));
+        }
+        Ok(wrong)
+    }
+
+    /// Follows the log of a pod of the member, through hub, gateway and tunnel.
+    fn follow(&self) -> Result<Running> {
+        let member = &self.lab.member;
+        let pod = json!({"apiVersion": "v1", "kind": "Pod",
+            "metadata": {"namespace": load::NAMESPACE, "name": TICKER},
+            "spec": {"terminationGracePeriodSeconds": 1, "automountServiceAccountToken": false,
+                "containers": [{"name": TICKER, "image": PAUSE, "args": ["tick"]}]}});
+        // Its namespace is new: the account that it needs comes a moment later.
+        wait::until("a pod", LIMIT, || member.kubectl().apply(&pod.to_string()))?;
+        wait::until("it to run", LIMIT, || Caller::of(&member.get(&format!("pod {TICKER} -n {}", load::NAMESPACE))?))?;
+        let server = format!("{}/apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/proxy", self.lab.hub.url());
+        let words = ["--server", &server, "-n", load::NAMESPACE, "logs", "--follow", TICKER];
+        let mut log = self.lab.hub.kubectl().args(words).start()?;
+        ensure!(log.next_line(LIMIT)? == "0", "not its first line");
+        Ok(log)
+    }
+
+    /// It was followed without a gap until now.
+    fn followed(&self, log: &mut Running) -> Result<()> {
+        let last = self.run(&format!("kubectl --context berlin -n {} logs --tail=1 {TICKER}", load::NAMESPACE))?;
+        let last: u64 = last.trim().parse().with_context(|| last.clone())?;
+        for number in 1..=last {
+            let line = log.next_line(LIMIT).with_context(|| format!("of {last} lines, after {}", number - 1))?;
+            ensure!(line == number.to_string(), "{line} follows {}", number - 1);
+        }
+        Ok(())
+    }
+
+    /// Watches what the hub says of the API.
+    fn watch(&self) -> Result<Running> {
+        let path = "jsonpath={.status.conditions[?(@.type==\"Available\")]['status','message']}";
+        let path = format!("{path} {{.metadata.annotations.{MARK}}}{{\"\\n\"}}");
+        let mut api = self.lab.hub.kubectl().args(["get", "apiservice", API, "--watch", "-o", &path]).start()?;
+        let first = api.next_line(LIMIT)?;
+        ensure!(first.starts_with("True"), "{first}");
+        Ok(api)
+    }
+
+    /// It was there all the time.
+    fn watched(&self, api: &mut Running) -> Result<()> {
+        self.run(&format!("kubectl annotate apiservice {API} --overwrite {MARK}=all"))?;
+        loop {
+            let line = api.next_line(LIMIT)?;
+            ensure!(line.starts_with("True"), "the API was away: {line}");
+            if line.ends_with(" all") {
+                return self.run(&format!("kubectl annotate apiservice {API} {MARK}-")).map(drop);
+            }
+        }
+    }
+}
+
+/// Those of a program that are not ending.
+fn pods(cluster: &Cluster, namespace: &str, program: &str) -> Result<Vec<Value>> {
+    let mut list = cluster.get(&format!("pods -n {namespace} -l app.kubernetes.io/name={program}"))?;
+    let pods = list["items"].as_array_mut().context("no list")?;
+    pods.retain(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+    ensure!(pods.len() == 2, "{} of {program}", pods.len());
+    Ok(std::mem::take(pods))
+}
+
+fn files(cluster: &Cluster, secret: &str) -> Result<Files> {
+    let found = cluster.get(&format!("secret {secret} -n {NAMESPACE}"))?;
+    let data = found["data"].as_object().context("no data")?;
+    let text = |value: &Value| anyhow::Ok(BASE64.decode(value.as_str().context("no text")?)?);
+    data.iter().map(|(name, value)| Ok((name.clone(), text(value)?))).collect()
+}
+
+/// Whether a pod has these in a directory of its.
+fn has(caller: Caller, directory: &str, files: &Files) -> Result<()> {
+    for (name, content) in files {
+        let path = format!("{directory}/{name}");
+        ensure!(caller.file(&path)? == *content, "{path} is the old one");
+    }
+    Ok(())
+}
+
+fn shows(pod: &Value, port: u16, certificate: &[u8]) -> Result<bool> {
+    Ok(Client::probe(address(pod, port)?).peer_certificate()? == CertificateDer::from_pem_slice(certificate)?)
+}
+
+fn address(pod: &Value, port: u16) -> Result<SocketAddr> {
+    Ok(SocketAddr::new(pod["status"]["podIP"].as_str().context("no address")?.parse()?, port))
+}
