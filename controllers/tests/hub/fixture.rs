@@ -9,6 +9,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use controllers::Controllers;
 pub use hub_tests::fixture::{Fixture, test};
+use hub_tests::process::Process;
 use hub_tests::testbed::Testbed;
 use hub_tests::tools;
 use hub_tests::wait;
@@ -165,6 +166,12 @@ impl Running {
         arguments.extend(more.iter().filter(|flag| !given(flag)).map(|flag| (*flag).to_owned()));
         let controllers = Some(Controllers::start(&arguments)?);
         Ok(Self { namespace: namespace.to_owned(), controllers, arguments })
+    }
+
+    /// Another replica of them, as a process of its own: one that can be killed.
+    pub fn process(&self, testbed: &Testbed, name: &str) -> Result<Process> {
+        let program = Path::new(env!("CARGO_BIN_EXE_cluster-gateway-controllers"));
+        Process::start(name, program, &self.arguments[1..], &testbed.directory(name)?)
     }
 
     /// Another replica of them.

@@ -1,10 +1,12 @@
 //! `ManifestWorks` are delivered through the gateway, with upstream's kinds and the rights that the
 //! chart grants, to a member that has no agent.
 
+mod agents;
 mod applied;
 mod ended;
 mod executor;
 mod fences;
+mod leaders;
 mod status;
 mod stillness;
 mod strategies;
@@ -55,10 +57,12 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "works: values, and rules, and the end of what is complete", status::told),
         test(fixture, "works: values that flap are not written each time", status::flapping),
         test(fixture, "works: a restart writes nothing", stillness::restart),
+        test(fixture, "works: a leader is killed amid a hundred, and another ends them", leaders::killed),
         test(fixture, "works: an executor may what it may, and gives no more", executor::reviewed),
         test(fixture, "works: where an executor is required, none is no excuse", executor::required),
         test(fixture, "works: a cluster that does not ask for it is not touched", fences::untouched),
         test(fixture, "works: beside registration, the controllers still write no spec", fences::guarded),
+        test(fixture, "works: a cluster goes from upstream's agent to us and back", agents::handed_over),
         test(fixture, "works: what an agent keeps is left to it until it is adopted", fences::foreign),
         test(
             fixture,
@@ -237,10 +241,15 @@ fn said(condition: &Value) -> String {
     format!("{}/{}", text("status"), text("reason"))
 }
 
-/// The SHA-256 of [`HUB`].
+/// That of [`HUB`].
 fn hash() -> String {
+    hash_of(HUB)
+}
+
+/// The SHA-256 of a hub's URL.
+fn hash_of(url: &str) -> String {
     use std::fmt::Write as _;
-    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, HUB.as_bytes());
+    let digest = aws_lc_rs::digest::digest(&aws_lc_rs::digest::SHA256, url.as_bytes());
     digest.as_ref().iter().fold(String::new(), |mut hash, byte| {
         let _ = write!(hash, "{byte:02x}");
         hash

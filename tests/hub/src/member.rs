@@ -127,6 +127,14 @@ impl Member {
         Ok(std::fs::read_to_string(&self.audit_log)?.contains(marker))
     }
 
+    /// The audit log's entries of requests whose URL contains `marker`, which are at their end.
+    pub fn seen(&self, marker: &str) -> Result<Vec<Value>> {
+        let log = std::fs::read_to_string(&self.audit_log)?;
+        let lines = log.lines().filter(|line| line.contains(marker) && line.contains(r#""stage":"ResponseComplete""#));
+        // Its last line may be half written.
+        Ok(lines.filter_map(|line| serde_json::from_str(line).ok()).collect())
+    }
+
     /// How many long-running requests (watches, followed logs) whose URL contains `marker` have
     /// begun and not ended.
     pub fn open_streams(&self, marker: &str) -> Result<usize> {

@@ -61,8 +61,11 @@ pub enum Tool {
     Policies,
     /// Open Cluster Management's registration: the klusterlet's agent, and the hub's controllers.
     OcmRegistration,
-    /// Open Cluster Management's scheduler of Placements. For the tests of the controllers alone.
+    /// Open Cluster Management's scheduler of Placements. For the tests of the controllers alone,
+    /// like the next.
     OcmPlacement,
+    /// Open Cluster Management's agent that applies `ManifestWorks`.
+    OcmWork,
     /// Does nothing until it is told to end, our own program.
     Pause,
     /// The SIG's example of a client that finds clusters by their `ClusterProfile`. For the tests
@@ -123,6 +126,7 @@ impl Tool {
             Self::Policies => "policies",
             Self::OcmRegistration => "ocm-registration",
             Self::OcmPlacement => "ocm-placement",
+            Self::OcmWork => "ocm-work",
             Self::Pause => "pause",
             Self::InventoryExample => "controller-example",
             Self::SecretReader => "secretreader",
@@ -147,7 +151,7 @@ impl Tool {
             Self::NodeKubelet | Self::KubeProxy => "node",
             Self::CoreDns => "coredns",
             Self::Policies => "policies",
-            Self::OcmRegistration | Self::OcmPlacement => "ocm",
+            Self::OcmRegistration | Self::OcmPlacement | Self::OcmWork => "ocm",
             Self::Pause => "pause",
             Self::InventoryExample | Self::SecretReader => "inventory",
             Self::AccountAgent => ACCOUNTS,
@@ -170,6 +174,7 @@ impl Tool {
             Self::KubectlOldest => "k8s.io/kubernetes/cmd/kubectl".to_owned(),
             Self::OcmRegistration => "open-cluster-management.io/ocm/cmd/registration".to_owned(),
             Self::OcmPlacement => "open-cluster-management.io/ocm/cmd/placement".to_owned(),
+            Self::OcmWork => "open-cluster-management.io/ocm/cmd/work".to_owned(),
             Self::Karmadactl => "github.com/karmada-io/karmada/cmd/karmadactl".to_owned(),
             Self::GoGateway => "github.com/oam-dev/cluster-gateway/cmd/apiserver".to_owned(),
             Self::Krew => "sigs.k8s.io/krew/cmd/krew".to_owned(),

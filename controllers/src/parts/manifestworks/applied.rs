@@ -50,7 +50,7 @@ impl Held {
     /// Who else keeps it is not fought over.
     pub fn check_agent(&self, cluster: &str, spec: &AppliedSpec, mode: Mode) -> Result<(), Failure> {
         let known = &self.applied.spec;
-        if (known.agent_id == spec.agent_id && known.hub_hash == spec.hub_hash) || mode == Mode::Adopt {
+        if (known.agent_id == spec.agent_id && known.hub_hash == spec.hub_hash) || matches!(mode, Mode::Adopt(_)) {
             return Ok(());
         }
         let agent = known.agent_id.chars().take(AGENT).collect();
@@ -114,12 +114,18 @@ impl Place {
         let Some(held) = self.applied(name).await? else { return self.create_applied(name, spec, labels).await };
         held.check_agent(self.member.cluster.as_str(), spec, mode)?;
         let is_labelled = labels.iter().all(|(key, value)| held.labels.get(key) == Some(value));
-        if (held.applied.spec == *spec && is_labelled) || held.applied.is_ending {
+        let is_finalized = held.finalizers.iter().any(|one| *one == *APPLIED_FINALIZER);
+        if (held.applied.spec == *spec && is_labelled && is_finalized) || held.applied.is_ending {
             return Ok(held);
         }
         let mut metadata = held.condition();
         if let Some(metadata) = metadata.as_object_mut() {
             metadata.insert("labels".to_owned(), labels.clone().into());
+            // A klusterlet that is deleted takes it off what its agent applied.
+            if !is_finalized {
+                let finalizers = held.finalizers.iter().cloned().chain([APPLIED_FINALIZER.into()]).collect();
+                metadata.insert("finalizers".to_owned(), finalizers);
+            }
         }
         let change = json!({"metadata": metadata, "spec": spec});
         Held::read(self.member.merge(at(&identity(name)), &change).await?)

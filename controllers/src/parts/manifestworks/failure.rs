@@ -16,7 +16,8 @@ pub enum Failure {
     Defined,
     #[error(
         "cluster {cluster}: AppliedManifestWork {name} is kept by {agent:?}. To take it over, stop that agent, then \
-         `kubectl annotate managedcluster {cluster} cluster.core.oam.dev/delivery=adopt --overwrite`"
+         `kubectl annotate managedcluster {cluster} cluster.core.oam.dev/delivery=adopt --overwrite`, and to `push` \
+         before that if it is `adopt` already: it is taken over once"
     )]
     Foreign { cluster: String, name: String, agent: String },
     #[error("the work is gone")]

@@ -31,6 +31,8 @@ pub struct Memory {
     pub owed: HashSet<Identity>,
     pub objects: HashMap<Identity, Remembered>,
     pub applied: Option<Held>,
+    /// The word of the cluster by which it was taken over from an agent, if one kept it.
+    pub adopted: Option<u64>,
     pub scopes: HashSet<Scope>,
     /// Some of its objects cannot be followed: all are looked at then.
     pub resync: Option<Instant>,

@@ -115,13 +115,19 @@ impl Pass<'_> {
     }
 
     /// The `AppliedManifestWork`, read anew where it may be another one.
-    async fn held(&self, memory: &Memory) -> Result<Held, Failure> {
+    async fn held(&self, memory: &mut Memory) -> Result<Held, Failure> {
         let own = applied::identity(&self.name);
         if let Some(held) = memory.applied.as_ref().filter(|_| !self.is_whole && !memory.owed.contains(&own)) {
             return Ok(held.clone());
         }
         let spec = self.part.agent.spec(self.work.name());
-        self.place.ensure_applied(&self.name, &spec, &self.work.labels, self.mode).await
+        let is_adopted = matches!(self.mode, Mode::Adopt(time) if memory.adopted == Some(time));
+        let mode = if is_adopted { Mode::Push } else { self.mode };
+        let held = self.place.ensure_applied(&self.name, &spec, &self.work.labels, mode).await?;
+        if let Mode::Adopt(time) = self.mode {
+            memory.adopted = Some(time);
+        }
+        Ok(held)
     }
 
     async fn manifests(&self) -> Result<Vec<Manifest>, Failure> {

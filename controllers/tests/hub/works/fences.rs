@@ -90,6 +90,16 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
     place.wait_applied("second")?;
     let line = format!("get {APPLIED} {}-second -o jsonpath={{.spec.agentID}}", hash());
     ensure!(place.member(&line)?.starts_with("cluster-gateway"), "{}", place.member(&line)?);
+    // Once: an agent that runs all the same is not fought over.
+    let back = json!({"spec": {"agentID": "klusterlet"}}).to_string();
+    let words = ["patch", APPLIED, &format!("{}-second", hash()), "--type=merge", "-p", &back];
+    testbed.member.server.kubectl().args(words).run()?.success()?;
+    let is_foreign = || Ok(place.running.metric("cluster_gateway_delivery_objects", "foreign")? >= 1.0);
+    wait::until_true("that it is the agent's again", SOON, is_foreign)?;
+    ensure!(place.member(&line)? == "klusterlet", "it was taken twice");
+    place.deliver(Some("push"))?;
+    place.deliver(Some("adopt"))?;
+    wait::until_true("that it is taken again", SOON, || Ok(place.member(&line)?.starts_with("cluster-gateway")))?;
     place.deliver(Some("push"))?;
     place.end(&["first", "second"])
 }

@@ -8,12 +8,15 @@ use hub_tests::wait;
 use serde_json::json;
 use tokio::time::Instant;
 
-use super::{Place, WORKS, config_map};
+use super::{GROUP, Place, WORKS, config_map};
 use crate::fixture::SOON;
 
-const WORKS_HERE: u32 = 20;
-/// Of those, so many with pods: nodes take only so many.
-const WITH_PODS: u32 = 4;
+/// How many works there are, if a variable says it: 1,000 take too long for each run.
+const MANY: &str = "WORKS_OF_A_RESTART";
+const WORKS_HERE: usize = 100;
+/// Of those, so many with pods, and so many with a Service: nodes and addresses are only so many.
+const WITH_PODS: usize = 4;
+const WITH_SERVICE: usize = 50;
 /// For which nothing is asked.
 const QUIET: Duration = Duration::from_secs(5);
 
@@ -23,22 +26,41 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     let web = json!({"resourceIdentifier": {"group": "apps", "resource": "deployments", "namespace": cluster, "name": "*"},
         "feedbackRules": [{"type": "WellKnownStatus"}],
         "updateStrategy": {"type": "ServerSideApply"}});
-    let names: Vec<String> = (0..WORKS_HERE).map(|number| format!("still-{number}")).collect();
-    for (number, name) in (0..).zip(&names) {
+    let works_here = std::env::var(MANY).ok().and_then(|many| many.parse().ok()).unwrap_or(WORKS_HERE);
+    let limit = SOON * u32::try_from(works_here / WORKS_HERE + 1)?;
+    let names: Vec<String> = (0..works_here).map(|number| format!("still-{number}")).collect();
+    let mut works = Vec::new();
+    for (number, name) in names.iter().enumerate() {
         let labels = json!({"app": name});
         let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
             "metadata": {"name": name, "namespace": cluster},
-            "spec": {"replicas": u32::from(number < WITH_PODS), "selector": {"matchLabels": labels},
+            "spec": {"replicas": usize::from(number < WITH_PODS), "selector": {"matchLabels": labels},
             "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}}});
         let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": cluster},
             "spec": {"selector": labels, "ports": [{"port": 80}]}});
-        let manifests = [deployment, service, config_map(cluster, name, &json!({"a": "b"}))];
-        place.work(name, &manifests, &json!({"manifestConfigs": [web]}))?;
+        let mut manifests = vec![deployment, config_map(cluster, name, &json!({"a": "b"}))];
+        manifests.extend((number < WITH_SERVICE).then_some(service));
+        works.push(json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ManifestWork",
+            "metadata": {"name": name, "namespace": cluster},
+            "spec": {"workload": {"manifests": manifests}, "manifestConfigs": [web]}}));
     }
-    for name in &names {
-        place.wait_applied(name)?;
+    let objects: usize = 2 * works_here + WITH_SERVICE.min(works_here);
+    for some in works.chunks(WORKS_HERE) {
+        let list = json!({"apiVersion": "v1", "kind": "List", "items": some}).to_string();
+        testbed.hub.server.kubectl().args(["create", "-f", "-"]).stdin(list).run()?.success()?;
     }
-    for name in names.iter().take(WITH_PODS as usize) {
+    let counted = |place: &Place<'_>| place.running.metric("cluster_gateway_delivery_objects", "applied");
+    let is_all = |count: f64| (count - f64::from(u32::try_from(objects).unwrap_or_default())).abs() < 0.1;
+    wait::until_true("all to be applied", limit, || Ok(is_all(counted(&place)?)))?;
+    wait::until("all to be told", limit, || {
+        let line = "jsonpath={range.items[*]}{.status.conditions[?(@.type==\"Applied\")].status},{end}";
+        let told =
+            place.testbed.hub.server.kubectl().args(["get", WORKS, "-n", cluster, "-o", line]).run()?.success()?;
+        let count = told.matches("True,").count();
+        ensure!(count == works_here, "{count} of {works_here}");
+        Ok(())
+    })?;
+    for name in names.iter().take(WITH_PODS) {
         wait::until(&format!("{name} to be ready"), 2 * SOON, || {
             let values = place.values(name, 0)?;
             ensure!(values["ReadyReplicas"] == 1, "{values}");
@@ -53,15 +75,13 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
         Ok([hub, member, applied].concat())
     };
     let before = versions(&place)?;
+    let begin = Instant::now();
     place.running.restart()?;
     let asked = |place: &Place<'_>| place.running.metric("cluster_gateway_delivery_member_requests_total", cluster);
-    let expected = 4.0 * f64::from(WORKS_HERE);
-    wait::until_true("all to be looked at", SOON, || Ok(asked(&place)? >= expected))?;
-    wait::until("all to count", SOON, || {
-        let applied = place.running.metric("cluster_gateway_delivery_objects", "applied")?;
-        ensure!((applied - 3.0 * f64::from(WORKS_HERE)).abs() < 0.1, "{applied}");
-        Ok(())
-    })?;
+    let expected = f64::from(u32::try_from(objects + works_here)?);
+    wait::until_true("all to be looked at", limit, || Ok(asked(&place)? >= expected))?;
+    wait::until_true("all to count", limit, || Ok(is_all(counted(&place)?)))?;
+    tracing::info!(took = ?begin.elapsed(), works = works_here, objects, requests = asked(&place)?, "after a restart");
     // One more work ends after all that is to be done for the others.
     place.work("last", &[config_map(cluster, "last", &json!({"a": "b"}))], &json!({}))?;
     place.wait_applied("last")?;
@@ -76,7 +96,9 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
         place
             .hub(&format!("annotate --overwrite {WORKS} last -n {cluster} touched={}", begin.elapsed().as_millis()))?;
     }
-    let mut names: Vec<&str> = names.iter().map(String::as_str).collect();
-    names.push("last");
-    place.end(&names)
+    place.hub(&format!("delete {WORKS} --all -n {cluster} --wait=false"))?;
+    wait::until_true("the end of the works", limit, || {
+        Ok(place.hub(&format!("get {WORKS} -n {cluster} -o name"))?.is_empty())
+    })?;
+    place.end(&[])
 }

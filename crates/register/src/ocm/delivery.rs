@@ -8,8 +8,9 @@ pub const DELIVERY: &str = "cluster.core.oam.dev/delivery";
 pub enum Mode {
     /// From here, unless an agent has applied something for this hub.
     Push,
-    /// The same; what an agent applied is taken over.
-    Adopt,
+    /// The same; what an agent applied is taken over, once each time that somebody says so: the
+    /// number is another one then. Two who write the same, each over the other, serve nobody.
+    Adopt(u64),
 }
 
 // === impl Mode ===
@@ -19,8 +20,13 @@ impl Mode {
     pub fn read(value: Option<&str>) -> Option<Self> {
         match value? {
             "push" => Some(Self::Push),
-            "adopt" => Some(Self::Adopt),
+            "adopt" => Some(Self::Adopt(0)),
             _ => None,
         }
+    }
+
+    /// Whether it says the same, however often.
+    pub fn is_like(self, other: Self) -> bool {
+        matches!((self, other), (Self::Push, Self::Push) | (Self::Adopt(_), Self::Adopt(_)))
     }
 }

@@ -1,0 +1,159 @@
+//! A leader dies amid its works, and another ends what it began.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::net::SocketAddr;
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::process::Process;
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{GROUP, Place, WORKS, condition, config_map, hash, read};
+use crate::fixture::SOON;
+
+const CLUSTER: &str = "works-killed";
+const WORKS_HERE: usize = 100;
+/// Of them, so many have begun when their leader dies.
+const BEGUN: usize = 20;
+/// From the death of a leader.
+const TAKE_OVER: Duration = Duration::from_secs(15);
+
+pub fn killed(testbed: &Testbed) -> Result<()> {
+    let mut place = Place::start(testbed, CLUSTER)?;
+    // Nothing is to be done before all works are there.
+    place.deliver(None)?;
+    place.running.controllers.take().context("they run")?.stop()?;
+    let mut first = place.running.process(testbed, "works-first")?;
+    leads(&mut first)?;
+    place.running.restart_stopped()?;
+    works(&place)?;
+    place.deliver(Some("push"))?;
+    let applied = wait::until("some to be applied", SOON, || {
+        let there = objects(&place)?;
+        ensure!(there.len() >= BEGUN, "{} so far", there.len());
+        Ok(there)
+    })?;
+    // Only the hub is asked, whose gateway asks the member.
+    let (connected, hub) = (connections(&first)?, place.testbed.hub.server.url());
+    let hub: SocketAddr = hub.trim_start_matches("https://").parse()?;
+    first.signal("KILL")?;
+    let died = Instant::now();
+    ensure!(connected == BTreeSet::from([hub]), "connections to {connected:?}, the hub is {hub}");
+    let (begun, told) = (objects(&place)?, statuses(&place)?);
+    ensure!(applied.len() <= begun.len() && begun.len() < WORKS_HERE, "{} were applied in time", begun.len());
+
+    let lead = || Ok(place.running.metric("cluster_gateway_controllers_leader", "")? >= 1.0);
+    wait::until_true("the other to lead", TAKE_OVER, lead)?;
+    let took = died.elapsed();
+    wait::until("all to be applied", 2 * SOON, || {
+        let statuses = statuses(&place)?;
+        ensure!(statuses.values().filter(|(_, applied)| *applied).count() == WORKS_HERE, "{statuses:?}");
+        Ok(())
+    })?;
+    let all = died.elapsed();
+    tracing::info!(?took, ?all, begun = begun.len(), "a leader was killed");
+    once_each(&place)?;
+    let after = objects(&place)?;
+    ensure!(after.len() == WORKS_HERE, "{} objects", after.len());
+    ensure!(begun.iter().all(|(name, version)| after.get(name) == Some(version)), "{begun:?} became {after:?}");
+    let now = statuses(&place)?;
+    let rewritten: Vec<_> = told.iter().filter(|(name, told)| told.1 && now.get(*name) != Some(*told)).collect();
+    ensure!(rewritten.is_empty(), "{rewritten:?} were told already");
+    place.hub(&format!("delete {WORKS} --all -n {CLUSTER} --wait=false"))?;
+    wait::until_true("the end of the works", 2 * SOON, || Ok(statuses(&place)?.is_empty()))?;
+    place.end(&[])
+}
+
+/// That each object, and what lists it, was made once and written no more on the member.
+fn once_each(place: &Place<'_>) -> Result<()> {
+    let objects = format!("/api/v1/namespaces/{CLUSTER}/configmaps");
+    let lists = format!("/apis/{GROUP}/v1/appliedmanifestworks");
+    let mut writes: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for entry in place.testbed.member.seen(&objects)?.into_iter().chain(place.testbed.member.seen(&lists)?) {
+        let text = |pointer: &str| entry.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+        let (verb, name) = (text("/verb"), text("/objectRef/name"));
+        let is_ours = name.starts_with("killed-") || name.starts_with(&format!("{}-killed-", hash()));
+        if is_ours && !["get", "list", "watch"].contains(&verb.as_str()) {
+            let object = format!("{}/{name}", text("/objectRef/resource"));
+            writes.entry(object).or_default().push(format!("{verb} {}", text("/objectRef/subresource")));
+        }
+    }
+    for number in 0..WORKS_HERE {
+        for object in
+            [format!("configmaps/killed-{number}"), format!("appliedmanifestworks/{}-killed-{number}", hash())]
+        {
+            let writes = writes.get(&object).with_context(|| format!("{object} was forgotten"))?;
+            // What lists the objects is made, and then told what it lists.
+            let most = if object.starts_with("configmaps") { 1 } else { 2 };
+            ensure!(writes.len() <= most, "{object}: {writes:?}");
+        }
+    }
+    Ok(())
+}
+
+/// All at once.
+fn works(place: &Place<'_>) -> Result<()> {
+    let work = |number: usize| {
+        let name = format!("killed-{number}");
+        let spec = json!({"workload": {"manifests": [config_map(CLUSTER, &name, &json!({"a": "b"}))]}});
+        json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ManifestWork",
+            "metadata": {"name": name, "namespace": CLUSTER}, "spec": spec})
+    };
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": (0..WORKS_HERE).map(work).collect::<Vec<_>>()});
+    let words = ["create", "-f", "-"];
+    place.testbed.hub.server.kubectl().args(words).stdin(list.to_string()).run()?.success().map(drop)
+}
+
+/// The version of each object that is there.
+fn objects(place: &Place<'_>) -> Result<BTreeMap<String, String>> {
+    let list = read(&place.member(&format!("get configmaps -n {CLUSTER} -o json"))?)?;
+    let all = list["items"].as_array().cloned().unwrap_or_default().into_iter().map(|one| {
+        let text = |field: &str| one["metadata"][field].as_str().unwrap_or_default().to_owned();
+        (text("name"), text("resourceVersion"))
+    });
+    Ok(all.filter(|(name, _)| name.starts_with("killed-")).collect())
+}
+
+/// The version of each work, and whether it is told to be applied and available.
+fn statuses(place: &Place<'_>) -> Result<BTreeMap<String, (String, bool)>> {
+    let list = read(&place.hub(&format!("get {WORKS} -n {CLUSTER} -o json"))?)?;
+    let all = list["items"].as_array().cloned().unwrap_or_default().into_iter().map(|one| {
+        let text = |field: &str| one["metadata"][field].as_str().unwrap_or_default().to_owned();
+        let is = |kind: &str| condition(&one["status"]["conditions"], kind)["status"] == "True";
+        (text("name"), (text("resourceVersion"), is("Applied") && is("Available")))
+    });
+    Ok(all.collect())
+}
+
+fn leads(process: &mut Process) -> Result<()> {
+    wait::until("the process to lead", SOON, || {
+        process.check()?;
+        let log = std::fs::read_to_string(process.log())?;
+        ensure!(log.contains("leading"), "{log}");
+        Ok(())
+    })
+}
+
+/// Where the program's TCP connections go to.
+fn connections(process: &Process) -> Result<BTreeSet<SocketAddr>> {
+    let id = process.program_id()?;
+    let output = Command::new("ls").arg("-l").arg(format!("/proc/{id}/fd")).output()?;
+    let files = String::from_utf8_lossy(&output.stdout).into_owned();
+    let table = std::fs::read_to_string(format!("/proc/{id}/net/tcp"))?;
+    let mut found = BTreeSet::new();
+    for line in table.lines().skip(1) {
+        let fields: Vec<&str> = line.split_whitespace().collect();
+        let (remote, state, inode) = (fields[2], fields[3], fields[9]);
+        // Established: what listens goes nowhere.
+        if state == "01" && files.contains(&format!("socket:[{inode}]")) {
+            let (address, port) = remote.split_once(':').context("an address and a port")?;
+            let address = u32::from_str_radix(address, 16)?.to_le_bytes();
+            found.insert(SocketAddr::from((address, u16::from_str_radix(port, 16)?)));
+        }
+    }
+    Ok(found)
+}
