@@ -11,7 +11,7 @@ use net::backoff::Backoff;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::applied::Held;
+use super::applied::{Held, Writes};
 use super::object::Remembered;
 use super::pace::{Heat, Pace};
 use super::sights::Scope;
@@ -31,6 +31,10 @@ pub struct Memory {
     pub owed: HashSet<Identity>,
     pub objects: HashMap<Identity, Remembered>,
     pub applied: Option<Held>,
+    /// What is written of it.
+    pub writes: Writes,
+    /// It is looked at again then.
+    pub applied_again: Option<Instant>,
     pub scopes: HashSet<Scope>,
     /// Some of its objects cannot be followed: all are looked at then.
     pub resync: Option<Instant>,
@@ -42,6 +46,8 @@ pub struct Memory {
     going: (usize, u32),
     /// The failure that was logged last.
     pub said: String,
+    /// Since when its cluster is seen to be gone, or to go, and not to answer.
+    pub left: Option<Instant>,
     /// Passes in a row that did not end well.
     pub failures: u32,
     /// What is to be told, where that waits for its time.
@@ -113,8 +119,11 @@ impl Memory {
 
     /// When the next one comes.
     pub fn next(&self) -> Option<Instant> {
-        let objects = self.objects.values().filter_map(|one| one.again);
-        objects.chain(self.resync).chain(self.removal).min()
+        let now = Instant::now();
+        // The end of a contest is told, by the metric at least.
+        let ends = self.objects.values().filter_map(|one| one.contest.ends(now));
+        let objects = self.objects.values().filter_map(|one| one.again).chain(ends);
+        objects.chain(self.resync).chain(self.removal).chain(self.applied_again).min()
     }
 }
 
