@@ -281,8 +281,8 @@ impl Part {
     fn place(&self, cluster: &str) -> Option<Arc<Place>> {
         let name = ClusterName::parse(cluster).ok().filter(|_| cluster != LOCAL)?;
         let member = || {
-            let (limits, may_write) = (self.limits.clone(), Arc::clone(&self.hub.may_write));
-            Member::new(&name, self.members.client(&name), limits, may_write, self.metrics.delivery.clone())
+            let may_write = Arc::clone(&self.hub.may_write);
+            Member::new(&name, self.members.client(&name), &self.limits, may_write, self.metrics.delivery.clone())
         };
         Some(self.places.of(&name, member))
     }

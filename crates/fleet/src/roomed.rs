@@ -170,7 +170,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_is_large_waits_for_room_of_its_own_and_what_is_small_does_not() {
         let (room, most) = (two(), Arc::default());
-        let _large = room.large().await;
+        let large = room.large().await;
         let list = |padding| {
             let api = Api::<Namespace>::all(roomed(server(padding, &most), room.clone(), WITHIN));
             async move { api.list(&ListParams::default()).await }
@@ -178,7 +178,7 @@ mod tests {
         list(10).await.unwrap();
         let failure = crate::Failure::from(list(2000).await.unwrap_err());
         assert!(failure.to_string().contains("no room"), "{failure}");
-        drop(_large);
+        drop(large);
         list(2000).await.unwrap();
         assert_eq!(room.0.available_permits() + room.1.available_permits(), 3, "it is given back");
     }

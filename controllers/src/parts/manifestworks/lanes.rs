@@ -128,7 +128,11 @@ mod tests {
 
     fn slow(lanes: &Lanes, count: usize) -> Vec<Lane> {
         let lanes: Vec<Lane> = (0..count).map(|_| lanes.lane()).collect();
-        lanes.iter().for_each(|lane| (0..4).for_each(|_| lane.took(10 * SECOND)));
+        for lane in &lanes {
+            for _ in 0..4 {
+                lane.took(10 * SECOND);
+            }
+        }
         lanes
     }
 
@@ -145,7 +149,9 @@ mod tests {
         for _ in 0..4 {
             timeout(SECOND, once(&quick, Duration::ZERO)).await.expect("a quick one waits for nobody");
         }
-        tasks.iter().for_each(tokio::task::JoinHandle::abort);
+        for task in tasks {
+            task.abort();
+        }
     }
 
     #[tokio::test(start_paused = true)]

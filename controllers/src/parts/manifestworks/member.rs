@@ -85,7 +85,7 @@ fn encoded(text: &str) -> impl std::fmt::Display + '_ {
 // === impl Member ===
 
 impl Member {
-    pub fn new(cluster: &ClusterName, client: Client, limits: Limits, may_write: MayWrite, metrics: Delivery) -> Self {
+    pub fn new(cluster: &ClusterName, client: Client, limits: &Limits, may_write: MayWrite, metrics: Delivery) -> Self {
         let (within, lane) = (limits.within, limits.lanes.lane());
         let (answers, is_closed) = (AtomicU64::new(0), AtomicBool::new(false));
         Self { cluster: cluster.clone(), client, within, lane, may_write, metrics, answers, is_closed }

@@ -145,7 +145,9 @@ impl Place {
         let free = if self.is_slow() { 1 } else { MOST.saturating_sub(self.at_work.load(Ordering::Relaxed)) };
         let mut waiting = self.waiting.lock();
         let next: Vec<String> = std::iter::from_fn(|| waiting.pop_first()).take(free.max(1)).collect();
-        next.iter().for_each(|_| self.member.metrics.waits(false));
+        for _ in &next {
+            self.member.metrics.waits(false);
+        }
         next
     }
 

@@ -35,7 +35,7 @@ fn member(client: Client) -> Member {
     let limits = Limits { lanes: Lanes::new(4, 4, SLOW), within: WITHIN };
     let name = ClusterName::parse("c1").unwrap();
     let metrics = Delivery::register(&mut Registry::default());
-    Member::new(&name, client, limits, Arc::new(|| WITHIN), metrics)
+    Member::new(&name, client, &limits, Arc::new(|| WITHIN), metrics)
 }
 
 fn shared() -> Shared {
@@ -147,7 +147,7 @@ async fn of_the_works_of_a_cluster_that_becomes_slow_one_goes_on() {
     assert!(matches!(turns[1].goes_on(), Err(Failure::Slow)));
 }
 
-fn removed(answers: &'static [(&'static str, u16, &'static str)]) -> Removed {
+async fn removed(answers: &'static [(&'static str, u16, &'static str)]) -> Removed {
     let place = place(answers);
     let owner = Owner { api_version: "v1".into(), kind: "k".into(), name: "o".into(), uid: "o".into() };
     let identity =
@@ -156,11 +156,8 @@ fn removed(answers: &'static [(&'static str, u16, &'static str)]) -> Removed {
     let executor = Executor { namespace: "n".into(), name: "e".into() };
     let (option, executor, metrics) = (None, Some(&executor), &place.member.metrics);
     let leaving = Leaving { work: "w", owner: &owner, option, executor, metrics };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    runtime.block_on(async {
-        let may_delete = place.may_delete(&tracked, leaving).await.unwrap();
-        place.remove(&tracked, leaving, may_delete).await.unwrap()
-    })
+    let may_delete = place.may_delete(&tracked, leaving).await.unwrap();
+    place.remove(&tracked, leaving, may_delete).await.unwrap()
 }
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
@@ -176,21 +173,21 @@ const THING: (&str, u16, &str) = (
         [{"apiVersion": "v1", "kind": "k", "name": "o", "uid": "o"}]}}"#,
 );
 
-#[test]
-fn what_is_served_in_another_version_is_not_gone() {
-    let answer = removed(&[VERSION, GROUPS, YES, THING]);
+#[tokio::test]
+async fn what_is_served_in_another_version_is_not_gone() {
+    let answer = removed(&[VERSION, GROUPS, YES, THING]).await;
     assert!(matches!(&answer, Removed::Waits(Some(version)) if version == "7"), "{answer:?}");
-    let answer = removed(&[VERSION, OTHERS, YES, (DEFINED, 200, "{}")]);
+    let answer = removed(&[VERSION, OTHERS, YES, (DEFINED, 200, "{}")]).await;
     assert!(matches!(&answer, Removed::Refused(why) if why.contains("its definition is there")), "{answer:?}");
-    let answer = removed(&[VERSION, OTHERS, YES, (DEFINED, 403, FORBIDDEN)]);
+    let answer = removed(&[VERSION, OTHERS, YES, (DEFINED, 403, FORBIDDEN)]).await;
     assert!(matches!(&answer, Removed::Refused(why) if why.contains("grant get")), "{answer:?}");
-    let answer = removed(&[VERSION, OTHERS, YES, (DEFINED, 404, MISSING)]);
+    let answer = removed(&[VERSION, OTHERS, YES, (DEFINED, 404, MISSING)]).await;
     assert!(matches!(answer, Removed::Gone), "{answer:?}");
 }
 
-#[test]
-fn what_the_executor_may_not_delete_stays() {
-    let answer = removed(&[VERSION, GROUPS, THING, (REVIEWS, 201, r#"{"status": {"allowed": false}}"#)]);
+#[tokio::test]
+async fn what_the_executor_may_not_delete_stays() {
+    let answer = removed(&[VERSION, GROUPS, THING, (REVIEWS, 201, r#"{"status": {"allowed": false}}"#)]).await;
     let told = "system:serviceaccount:n:e may not delete it";
     assert!(matches!(&answer, Removed::Refused(why) if why.contains(told)), "{answer:?}");
 }
