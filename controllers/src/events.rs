@@ -79,6 +79,8 @@ pub enum Reason {
     ForeignAgent,
     /// Somebody changes an object of a `ManifestWork` back each time.
     ObjectContested,
+    /// A `ManifestWork` ended with its cluster, which was not reached.
+    WorkLeft,
 }
 
 /// To one hub. Cheap to clone.
@@ -125,6 +127,7 @@ impl Reason {
             Self::ArgocdSecretNameTaken => "ArgocdSecretNameTaken",
             Self::ForeignAgent => "ForeignAgent",
             Self::ObjectContested => "ObjectContested",
+            Self::WorkLeft => "WorkLeft",
         }
     }
 
@@ -154,7 +157,7 @@ impl Reason {
             Self::ScoreUpdate => "ScoreUpdated",
             Self::Unstable | Self::SchedulerConflict => "Schedule",
             Self::WorksFailed | Self::PlacementsOverlap => "RollOut",
-            Self::ForeignAgent | Self::ObjectContested => "Deliver",
+            Self::ForeignAgent | Self::ObjectContested | Self::WorkLeft => "Deliver",
             _ => "Register",
         }
     }

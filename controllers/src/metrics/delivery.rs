@@ -30,6 +30,7 @@ pub struct Delivery {
     requests: Family<OfRequest, Counter>,
     objects: Family<OfState, Gauge>,
     contested: Gauge,
+    foreign: Gauge,
     waiting: Gauge,
     works: Arc<Mutex<HashMap<Key, Known>>>,
 }
@@ -48,6 +49,8 @@ pub struct WorkState {
     applied: i64,
     failed: i64,
     contested: i64,
+    /// An agent keeps it.
+    foreign: i64,
     /// The work is as it should be, or is left to others.
     is_settled: bool,
 }
@@ -103,7 +106,7 @@ impl WorkState {
         let told = condition::find(&status.conditions, kind::APPLIED);
         let is_settled = applied == manifests.len() && told.is_some_and(|one| one.observed_generation == generation);
         let (failed, contested) = (count(manifests.len() - applied), count(contested));
-        Self { applied: count(applied), failed, contested, is_settled }
+        Self { applied: count(applied), failed, contested, foreign: 0, is_settled }
     }
 
     /// Nothing more is done with it.
@@ -113,7 +116,7 @@ impl WorkState {
 
     /// Others look after it.
     pub fn foreign() -> Self {
-        Self { is_settled: true, ..Self::default() }
+        Self { is_settled: true, foreign: 1, ..Self::default() }
     }
 }
 
@@ -149,7 +152,7 @@ impl Delivery {
     pub fn register(registry: &mut Registry) -> Self {
         let delivery = Self::default();
         let name = |name: &str| format!("{PREFIX}_{name}");
-        let Self { actions, requests, objects, contested, waiting, .. } = delivery.clone();
+        let Self { actions, requests, objects, contested, foreign, waiting, .. } = delivery.clone();
         registry.register(name("actions"), "Writes of objects of ManifestWorks to members", actions);
         registry.register(name("objects"), "Objects of ManifestWorks, by outcome", objects);
         registry.register(name("queue_depth"), "ManifestWorks that wait for their turn at their cluster", waiting);
@@ -158,6 +161,7 @@ impl Delivery {
             "Objects of ManifestWorks that somebody changes back each time",
             contested,
         );
+        registry.register(name("foreign_works"), "ManifestWorks that agents keep on their members", foreign);
         registry.register(name("member_requests"), "Requests to members, by what they answered", requests);
         registry.register_collector(Box::new(Oldest(delivery.clone())));
         delivery
@@ -213,6 +217,15 @@ impl Delivery {
         self.move_from(before, state);
     }
 
+    /// So many objects of a work are changed back by somebody.
+    pub fn contested(&self, key: &Key, contested: usize) {
+        let mut works = self.works.lock();
+        let Some(known) = works.get_mut(key) else { return };
+        let before = known.state;
+        known.state.contested = i64::try_from(contested).unwrap_or(i64::MAX);
+        self.move_from(before, known.state);
+    }
+
     pub fn forget(&self, key: &Key) {
         let before = self.works.lock().remove(key).unwrap_or_default();
         self.move_from(before.state, WorkState::default());
@@ -233,6 +246,7 @@ impl Delivery {
         self.objects.clear();
         self.requests.clear();
         self.contested.set(0);
+        self.foreign.set(0);
         self.waiting.set(0);
     }
 
@@ -245,6 +259,7 @@ impl Delivery {
         change("applied", after.applied - before.applied);
         change("failed", after.failed - before.failed);
         self.contested.inc_by(after.contested - before.contested);
+        self.foreign.inc_by(after.foreign - before.foreign);
     }
 
     fn oldest(&self) -> f64 {
@@ -273,13 +288,20 @@ mod tests {
         let delivery = Delivery::register(&mut Registry::default());
         let count = |state| delivery.objects.get_or_create(&OfState { state }).get();
         let key = |name: &str| ("c".to_owned(), name.to_owned());
-        let state = |applied, failed| WorkState { applied, failed, contested: failed, is_settled: failed == 0 };
+        let state =
+            |applied, failed| WorkState { applied, failed, contested: failed, foreign: 0, is_settled: failed == 0 };
         delivery.begin(&key("a"), 1);
         assert!(delivery.oldest() > 0.0);
         delivery.settle(&key("a"), state(3, 1));
         delivery.settle(&key("b"), state(2, 0));
         assert_eq!((count("applied"), count("failed")), (5, 1));
         assert_eq!(delivery.contested.get(), 1);
+        delivery.contested(&key("a"), 0);
+        assert_eq!(delivery.contested.get(), 0, "it is over, and nothing else is to be told");
+        delivery.settle(&key("c"), WorkState::foreign());
+        assert_eq!(delivery.foreign.get(), 1);
+        delivery.settle(&key("c"), state(0, 0));
+        assert_eq!(delivery.foreign.get(), 0, "it was adopted");
         assert!(delivery.oldest() > 0.0, "one is not applied");
         delivery.settle(&key("a"), state(4, 0));
         assert!(delivery.oldest() == 0.0);

@@ -11,6 +11,7 @@ mod discovery;
 mod ending;
 mod failure;
 mod kinds;
+mod lanes;
 mod member;
 mod memory;
 mod object;
@@ -40,23 +41,25 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Resource as _};
 use net::backoff::Backoff;
-use tokio::sync::Semaphore;
+use tokio::sync::watch;
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::applied::Agent;
 use self::clusters::{Clusters, Mode};
 use self::failure::Failure;
+use self::lanes::Lanes;
 use self::member::{Limits, Member};
 use self::memory::{Memories, Memory};
 use self::pass::Pass;
-use self::place::{Place, Places};
+use self::place::{Place, Places, Shared, Turn};
 use self::sights::Way;
 use self::work::Work;
 use super::Context;
 use super::hub::Hub;
 use crate::args::PartName;
 use crate::events::{Events, Reason};
+use crate::feed::crd::{self, Presence};
 use crate::metrics::{Metrics, WorkState};
 use crate::queue::Queue;
 use crate::wakes::{Key, Wakes};
@@ -67,8 +70,15 @@ const NAME: &str = PartName::Manifestworks.as_str();
 const AT_ONCE: u16 = 256;
 /// Objects of one work that are looked at at a time.
 const REQUESTS: usize = 4;
-/// Statuses with rules that are worked out at a time, each on a thread of its own.
+/// Statuses with rules that are worked out at a time, each on a thread of its own; of one cluster.
 const COSTLY: usize = 2;
+const COSTLY_OF_ONE: usize = 1;
+/// Of a cluster whose rules take longer, one at a time of all such clusters is.
+const SLOW_RULES: Duration = Duration::from_millis(250);
+/// A cluster whose answers take longer has one request at a time, and all such have a quarter.
+const SLOW_ANSWER: Duration = Duration::from_secs(2);
+/// Until a work asks for its turn again that others went before.
+const TURN_AGAIN: Duration = Duration::from_secs(1);
 /// Until a work that waits for its turn is looked at, should nobody call it.
 const NO_TURN: Duration = Duration::from_mins(1);
 /// Between tries of what fails for no reason that we know.
@@ -87,6 +97,8 @@ struct Part {
     members: Fleet,
     agent: Agent,
     clusters: Clusters,
+    /// Of `ManagedCluster`.
+    definition: watch::Receiver<Presence>,
     places: Places,
     memories: Memories,
     store: Store<DynamicObject>,
@@ -94,7 +106,6 @@ struct Part {
     limits: Limits,
     resync: Duration,
     is_executor_required: bool,
-    costly: Semaphore,
     events: Events,
     metrics: Metrics,
 }
@@ -108,21 +119,20 @@ pub async fn run(context: Context<'_>) {
     let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
     let part = Arc::new(Part {
         agent: agent(&hub, config.hub_url.as_deref()).await,
+        definition: crd::follow(&kinds::CLUSTERS, hub.client.clone()),
         hub,
         members: context.members,
         clusters: Clusters::default(),
-        places: Places::default(),
+        places: Places::new(Shared::new(Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES))),
         memories: Memories::default(),
         store: writer.as_reader(),
         wakes: Wakes::default(),
         limits: Limits {
-            all: Arc::new(Semaphore::new(config.requests)),
-            of_one: config.requests_per_cluster,
+            lanes: Lanes::new(config.requests, config.requests_per_cluster, SLOW_ANSWER),
             within: config.timeout,
         },
         resync: config.resync,
         is_executor_required: config.is_executor_required,
-        costly: Semaphore::new(COSTLY),
         events: context.events,
         metrics: context.metrics,
     });
@@ -183,21 +193,36 @@ impl Agent {
 impl Part {
     async fn reconcile(&self, object: &DynamicObject) -> Action {
         let key = work::key(object);
-        let Some((place, mode)) = self.place(&key.0) else {
+        let mode = self.clusters.mode(&key.0).or_else(|| self.is_left_behind(object).then_some(Mode::Push));
+        let Some((place, mode)) = mode.and_then(|mode| Some((self.place(&key.0)?, mode))) else {
             self.leave(&key);
-            return Action::await_change();
+            // Its cluster may be gone, which is not known before all are listed.
+            let is_ending = object.metadata.deletion_timestamp.is_some();
+            return if is_ending { Action::requeue(NO_TURN) } else { Action::await_change() };
         };
+        // Before: it waits also while it has no turn, or its cluster rests.
+        if object.metadata.deletion_timestamp.is_none() {
+            self.metrics.delivery.begin(&key, object.metadata.generation.unwrap_or_default());
+            // What was told to be gone meanwhile is forgotten already.
+            if !self.is_there(&key, object.metadata.uid.as_deref().unwrap_or_default()) {
+                self.metrics.delivery.forget(&key);
+            }
+        }
         let Some(turn) = place.turn(&key.1) else { return Action::requeue(NO_TURN) };
-        let action = self.turn(object, &place, mode).await;
+        let action = self.turn(object, &place, &turn, mode).await;
         drop(turn);
-        if let Some(next) = place.next() {
+        for next in place.next() {
             self.wakes.push(&key.0, &next);
+        }
+        if self.clusters.mode(&key.0).is_none() && self.memories.of_cluster(&key.0).is_empty() {
+            self.places.forget(&key.0);
+            self.metrics.delivery.forget_cluster(&key.0);
         }
         action
     }
 
     /// Its turn has come. What is read of it may be large, and is not read before.
-    async fn turn(&self, object: &DynamicObject, place: &Arc<Place>, mode: Mode) -> Action {
+    async fn turn(&self, object: &DynamicObject, place: &Arc<Place>, turn: &Turn, mode: Mode) -> Action {
         let rest = place.rest();
         if let Some(rest) = rest.filter(|_| object.metadata.deletion_timestamp.is_none()) {
             return Action::requeue(rest);
@@ -206,39 +231,43 @@ impl Part {
         let memory = self.memories.of(&work.key);
         let mut memory = memory.lock().await;
         memory.recall(&mut work);
+        if !self.clusters.is_leaving(work.cluster()) {
+            memory.left = None;
+        }
         let done = match rest {
             Some(rest) => self.tell_waiting(&mut work, &mut memory).await.map(|()| Action::requeue(rest)),
-            None => self.pass(&mut work, place, mode, &mut memory).await,
+            None => self.pass(&mut work, place, turn, mode, &mut memory).await,
         };
         let action = match done {
             Ok(action) => action,
             Err(failure) => self.failed(&mut work, place, &mut memory, failure).await,
         };
         // What was told to be gone meanwhile has left nothing, but this pass may have.
-        if !self.is_there(&work) {
+        if !self.is_there(&work.key, &work.uid) {
             self.leave(&work.key);
         }
         action
     }
 
-    fn is_there(&self, work: &Work) -> bool {
-        let reference = ObjectRef::new_with(work.name(), kinds::works()).within(work.cluster());
+    fn is_there(&self, key: &Key, uid: &str) -> bool {
+        let reference = ObjectRef::new_with(&key.1, kinds::works()).within(&key.0);
         let found = self.store.get(&reference);
-        found.is_some_and(|found| found.metadata.uid.as_deref().unwrap_or_default() == work.uid)
+        found.is_some_and(|found| found.metadata.uid.as_deref().unwrap_or_default() == uid)
     }
 
     async fn pass(
         &self,
         work: &mut Work,
         place: &Arc<Place>,
+        turn: &Turn,
         mode: Mode,
         memory: &mut Memory,
     ) -> Result<Action, Failure> {
         let answers = place.member.answers();
         let done = if work.is_ending {
-            self.end(work, place, mode, memory).await
+            self.end(work, place, turn, mode, memory).await
         } else {
-            self.keep(work, place, mode, memory).await
+            self.keep(work, place, turn, mode, memory).await
         };
         let is_away = done.as_ref().is_err_and(|failure| failure.away().is_some());
         // A pass in which nothing was asked says nothing of the member.
@@ -248,21 +277,21 @@ impl Part {
         done
     }
 
-    /// The place of a cluster that is delivered to from here. The hub itself is none.
-    fn place(&self, cluster: &str) -> Option<(Arc<Place>, Mode)> {
-        let mode = self.clusters.mode(cluster)?;
+    /// The place of a cluster. The hub itself is none.
+    fn place(&self, cluster: &str) -> Option<Arc<Place>> {
         let name = ClusterName::parse(cluster).ok().filter(|_| cluster != LOCAL)?;
         let member = || {
-            let (limits, may_write) = (self.limits.clone(), Arc::clone(&self.hub.may_write));
-            Member::new(&name, self.members.client(&name), limits, may_write, self.metrics.delivery.clone())
+            let may_write = Arc::clone(&self.hub.may_write);
+            Member::new(&name, self.members.client(&name), &self.limits, may_write, self.metrics.delivery.clone())
         };
-        Some((self.places.of(&name, member), mode))
+        Some(self.places.of(&name, member))
     }
 
     fn way(&self, place: &Place) -> Way {
         Way {
             cluster: place.member.cluster.as_str().to_owned(),
             client: place.member.client(),
+            lists: place.lists.clone(),
             wakes: self.wakes.clone(),
             resync: self.resync,
         }
@@ -272,6 +301,7 @@ impl Part {
         &self,
         work: &mut Work,
         place: &Arc<Place>,
+        turn: &Turn,
         mode: Mode,
         memory: &mut Memory,
     ) -> Result<Action, Failure> {
@@ -286,7 +316,10 @@ impl Part {
             Ok(readable) => readable,
             Err(why) => return self.refuse(work, memory, &why).await.map(|()| Action::await_change()),
         };
-        self.metrics.delivery.begin(&work.key, work.generation);
+        if memory.applied_again.is_some_and(|at| at <= Instant::now()) {
+            memory.applied_again = None;
+            memory.owed.insert(applied::identity(&name));
+        }
         let is_whole = owes(work, place, memory);
         let wants = is_whole || is_due(memory);
         let rest = memory.heat.wait(Instant::now(), work.generation).filter(|_| wants);
@@ -296,7 +329,8 @@ impl Part {
             if let Some(status) = &memory.status {
                 work.status.clone_from(status);
             }
-            let pass = Pass { part: self, place, work, spec: &spec, executor: executor.as_ref(), mode, name, is_whole };
+            let pass =
+                Pass { part: self, place, turn, work, spec: &spec, executor: executor.as_ref(), mode, name, is_whole };
             let ran = pass.run(memory).await;
             work.status = on_hub;
             ran?;
@@ -308,6 +342,7 @@ impl Part {
             let again = Backoff { chance: 0.25, ..Backoff::doubling(self.resync, self.resync) };
             memory.resync = Some(Instant::now() + again.wait(0));
         }
+        self.metrics.delivery.contested(&work.key, memory.contested());
         let told = self.tell_status(work, memory).await?;
         if rest.is_none() {
             memory.failures = 0;
@@ -332,6 +367,14 @@ impl Part {
     /// A pass did not come to its end. Returns when it is tried again.
     async fn failed(&self, work: &mut Work, place: &Place, memory: &mut Memory, failure: Failure) -> Action {
         if failure.is_over() {
+            return Action::await_change();
+        }
+        if matches!(failure, Failure::Slow) {
+            return Action::requeue(TURN_AGAIN);
+        }
+        let is_unreachable = failure.away().is_some() || failure.is_closed();
+        // What the hub refuses is tried again with the rest.
+        if is_unreachable && self.goes_without(work, memory).await.unwrap_or(false) {
             return Action::await_change();
         }
         let (cluster, name) = (work.cluster().to_owned(), work.name().to_owned());
@@ -398,6 +441,7 @@ impl Part {
         self.metrics.delivery.forget(key);
         if let Some(place) = self.places.known(&key.0) {
             place.sights.forget(&key.1);
+            place.verdicts.forget(&key.1);
         }
     }
 

@@ -141,6 +141,11 @@ pub fn reviews(identity: &Identity, version: &str, is_owned: bool, strategy: &St
     verbs.map(|verb| Review::of(verb, identity, version)).collect()
 }
 
+/// What has to be allowed to take an object away.
+pub fn removal(identity: &Identity, version: &str) -> Review {
+    Review::of("delete", identity, version)
+}
+
 /// As upstream tells that something is missing.
 pub fn refusal(identity: &Identity) -> String {
     let Identity { group, resource, namespace, name } = identity;

@@ -12,6 +12,7 @@ mod fleet;
 mod paced;
 mod pages;
 mod retry_after;
+mod roomed;
 mod through;
 
 pub use self::answer::answer;
@@ -21,3 +22,4 @@ pub use self::each::{Each, Event, Limits, Outcome, Progress, each};
 pub use self::failure::{Failure, Kind};
 pub use self::fleet::Fleet;
 pub use self::paced::paced;
+pub use self::roomed::{Room, roomed};

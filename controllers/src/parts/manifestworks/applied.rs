@@ -1,10 +1,15 @@
 //! `AppliedManifestWork` on the member: what it lists, and that nobody else keeps it.
 
+use std::hash::{DefaultHasher, Hash, Hasher as _};
+use std::time::Duration;
+
 use delivery::identity::{Identity, Tracked};
 use delivery::work::{APPLIED_FINALIZER, AppliedManifestWork, AppliedSpec, GROUP, applied_object, sorted};
 use serde_json::{Map, Value as Json, json};
+use tokio::time::Instant;
 
 use super::clusters::Mode;
+use super::contest::Contest;
 use super::failure::Failure;
 use super::member::At;
 use super::place::Place;
@@ -25,12 +30,57 @@ pub struct Agent {
     pub id: String,
 }
 
+/// What is written of one: its making and head, and what it lists. What somebody undoes is written
+/// less and less often.
+#[derive(Debug, Default)]
+pub struct Writes {
+    pub head: Undone,
+    pub list: Undone,
+}
+
+/// Of one kind of write.
+#[derive(Debug, Default)]
+pub struct Undone {
+    contest: Contest,
+    /// What was written last, as a number.
+    wrote: Option<u64>,
+}
+
 /// One as it is on the member.
 #[derive(Debug, Clone)]
 pub struct Held {
     pub applied: AppliedManifestWork,
     labels: Map<String, Json>,
     finalizers: Vec<Json>,
+}
+
+// === impl Writes ===
+
+impl Writes {
+    /// When something is written again.
+    pub fn again(&self, now: Instant) -> Option<Instant> {
+        let waits = [&self.head, &self.list].into_iter().filter_map(|one| one.contest.wait(now));
+        waits.min().map(|wait| now + wait)
+    }
+}
+
+// === impl Undone ===
+
+impl Undone {
+    /// How long a write waits: the same again is a repair. None: it is written now.
+    fn begin(&mut self, what: &impl Hash, now: Instant) -> Option<Duration> {
+        let mut hasher = DefaultHasher::new();
+        what.hash(&mut hasher);
+        let what = Some(hasher.finish());
+        if self.wrote == what {
+            if let Some(wait) = self.contest.wait(now) {
+                return Some(wait);
+            }
+            self.contest.repaired(now);
+        }
+        self.wrote = what;
+        None
+    }
 }
 
 // === impl Held ===
@@ -110,12 +160,24 @@ impl Place {
         spec: &AppliedSpec,
         labels: &Map<String, Json>,
         mode: Mode,
+        writes: &mut Undone,
     ) -> Result<Held, Failure> {
-        let Some(held) = self.applied(name).await? else { return self.create_applied(name, spec, labels).await };
+        let what = json!([spec, labels]).to_string();
+        let Some(held) = self.applied(name).await? else {
+            if let Some(after) = writes.begin(&what, Instant::now()) {
+                let (cluster, name) = (self.member.cluster.to_string(), name.to_owned());
+                return Err(Failure::Contested { cluster, name, after });
+            }
+            return self.create_applied(name, spec, labels).await;
+        };
         held.check_agent(self.member.cluster.as_str(), spec, mode)?;
         let is_labelled = labels.iter().all(|(key, value)| held.labels.get(key) == Some(value));
         let is_finalized = held.finalizers.iter().any(|one| *one == *APPLIED_FINALIZER);
         if (held.applied.spec == *spec && is_labelled && is_finalized) || held.applied.is_ending {
+            return Ok(held);
+        }
+        // It is ours all the same, until it is written again.
+        if writes.begin(&what, Instant::now()).is_some() {
             return Ok(held);
         }
         let mut metadata = held.condition();
@@ -176,6 +238,21 @@ impl Place {
         Ok(())
     }
 
+    /// The same, at a contest's pace. What waits to be listed is known until then.
+    pub async fn list_again(
+        &self,
+        held: &mut Held,
+        resources: Vec<Tracked>,
+        writes: &mut Undone,
+    ) -> Result<(), Failure> {
+        let resources = sorted(resources);
+        if resources != held.tracked() && writes.begin(&json!(resources).to_string(), Instant::now()).is_some() {
+            held.applied.status.applied_resources = resources;
+            return Ok(());
+        }
+        self.list(held, resources).await
+    }
+
     /// Has it end. It stays until its finalizer is off.
     pub async fn end_applied(&self, held: &Held) -> Result<(), Failure> {
         if held.applied.is_ending {
@@ -207,7 +284,8 @@ impl Place {
     }
 }
 
-fn definitions() -> Identity {
+/// Of kinds, on a member.
+pub fn definitions() -> Identity {
     Identity {
         group: "apiextensions.k8s.io".to_owned(),
         resource: "customresourcedefinitions".to_owned(),
@@ -222,6 +300,19 @@ fn at(identity: &Identity) -> At<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn what_somebody_undoes_is_written_less_and_less_often() {
+        let (mut writes, begin, mut count) = (Writes::default(), Instant::now(), 0);
+        // It is undone each second.
+        while begin.elapsed() < Duration::from_mins(10) {
+            count += u32::from(writes.list.begin(&"a", Instant::now()).is_none());
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        assert!((4..=7).contains(&count), "{count}");
+        assert!(writes.again(Instant::now()).is_some_and(|again| again > Instant::now()));
+        assert!(writes.list.begin(&"b", Instant::now()).is_none(), "what is new is written at once");
+    }
 
     #[test]
     fn the_definition_is_of_that_kind() {

@@ -1,6 +1,6 @@
 //! Which clusters are delivered to from here: those whose `ManagedCluster` says so, and no other.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use parking_lot::RwLock;
 pub use register::ocm::delivery::{DELIVERY, Mode};
@@ -14,6 +14,10 @@ struct Known {
     modes: HashMap<String, Mode>,
     /// How often any has become another one.
     changes: u64,
+    /// All of them; none: nobody has said yet which there are.
+    there: Option<HashSet<String>>,
+    /// Those of them that are being deleted.
+    ending: HashSet<String>,
 }
 
 // === impl Clusters ===
@@ -46,6 +50,45 @@ impl Clusters {
         true
     }
 
+    /// All that there are.
+    pub fn listed(&self, there: HashSet<String>) {
+        let mut known = self.0.write();
+        known.ending.retain(|cluster| there.contains(cluster));
+        known.there = Some(there);
+    }
+
+    /// One is there.
+    pub fn saw(&self, cluster: &str, is_ending: bool) {
+        let mut known = self.0.write();
+        if let Some(there) = &mut known.there {
+            there.insert(cluster.to_owned());
+        }
+        if is_ending {
+            known.ending.insert(cluster.to_owned());
+        } else {
+            known.ending.remove(cluster);
+        }
+    }
+
+    /// One is not there any more.
+    pub fn lost(&self, cluster: &str) {
+        let mut known = self.0.write();
+        known.ending.remove(cluster);
+        if let Some(there) = &mut known.there {
+            there.remove(cluster);
+        }
+    }
+
+    /// Whether there is no cluster of that name, for certain.
+    pub fn is_gone(&self, cluster: &str) -> bool {
+        self.0.read().there.as_ref().is_some_and(|there| !there.contains(cluster))
+    }
+
+    /// The same, or it is being deleted.
+    pub fn is_leaving(&self, cluster: &str) -> bool {
+        self.is_gone(cluster) || self.0.read().ending.contains(cluster)
+    }
+
     /// Those that are not among `there`.
     pub fn missing(&self, is_there: impl Fn(&str) -> bool) -> Vec<String> {
         self.0.read().modes.keys().filter(|cluster| !is_there(cluster)).cloned().collect()
@@ -72,5 +115,20 @@ mod tests {
         assert!(matches!(clusters.mode("a"), Some(Mode::Adopt(_))) && clusters.mode("a") != first);
         assert_eq!(clusters.missing(|cluster| cluster != "a"), ["a"]);
         assert!(clusters.put("a", None) && clusters.mode("a").is_none() && !clusters.put("a", None));
+    }
+
+    #[test]
+    fn what_is_gone_is_known_once_all_are_listed() {
+        let clusters = Clusters::default();
+        clusters.saw("a", false);
+        assert!(!clusters.is_gone("a") && !clusters.is_gone("b"), "nobody has said which there are");
+        clusters.listed(HashSet::from(["a".to_owned()]));
+        assert!(!clusters.is_leaving("a") && clusters.is_gone("b"));
+        clusters.saw("a", true);
+        assert!(clusters.is_leaving("a") && !clusters.is_gone("a"));
+        clusters.lost("a");
+        assert!(clusters.is_gone("a"));
+        clusters.saw("a", false);
+        assert!(!clusters.is_leaving("a"), "another one of that name");
     }
 }

@@ -39,6 +39,11 @@ impl Contest {
         self.last = Some(now);
     }
 
+    /// When it is one no more, if nobody goes on.
+    pub fn ends(&self, now: Instant) -> Option<Instant> {
+        self.last.filter(|_| self.is_contested(now)).map(|last| last + PEACE)
+    }
+
     /// Whether it is one, and worth an event.
     pub fn is_contested(&self, now: Instant) -> bool {
         self.repairs > WAITS.len() - 1 && self.last.is_some_and(|last| now < last + PEACE)
@@ -74,6 +79,7 @@ mod tests {
         }
         assert_eq!(waited, [0, 1, 5, 30, 300, 300]);
         assert!(contest.is_contested(Instant::now()));
+        assert_eq!(contest.ends(Instant::now()), Some(Instant::now() + PEACE));
         tokio::time::advance(PEACE).await;
         assert!(!contest.is_contested(Instant::now()) && contest.wait(Instant::now()).is_none());
         contest.repaired(Instant::now());

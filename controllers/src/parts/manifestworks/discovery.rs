@@ -6,6 +6,7 @@
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
 
+use delivery::identity::Identity;
 use delivery::manifests::{Lookup, Resource};
 use fleet::Failure;
 use parking_lot::Mutex;
@@ -22,6 +23,8 @@ const MISSING: Duration = Duration::from_secs(4);
 const MOST: usize = 256;
 /// Kinds of one version of a group that are kept.
 const KINDS: usize = 1024;
+/// The version of the group that has no name.
+const CORE: &str = "v1";
 /// Bytes of a name that may be one (RFC 1123).
 const NAME: usize = 253;
 
@@ -72,6 +75,18 @@ impl Kinds {
         self.has(member, &(group.to_owned(), version.to_owned())).await
     }
 
+    /// The versions of an object's group that the member has, in order.
+    pub async fn versions_of(&self, member: &Member, identity: &Identity) -> Result<Vec<String>, MemberError> {
+        let group = &identity.group;
+        if group.is_empty() {
+            return Ok(vec![CORE.to_owned()]);
+        }
+        let versions = self.versions(member, None).await?;
+        let mut versions: Vec<String> = versions.into_iter().filter(|one| one.0 == *group).map(|one| one.1).collect();
+        versions.sort_unstable();
+        Ok(versions)
+    }
+
     /// What was known is asked for anew.
     pub fn forget(&self) {
         *self.0.lock() = Cache::default();
@@ -111,10 +126,15 @@ impl Kinds {
         if version.0.is_empty() {
             return Ok(true);
         }
+        Ok(self.versions(member, Some(version)).await?.contains(version))
+    }
+
+    /// All that it has, as they were known a few seconds ago; those with `wanted`, minutes ago.
+    async fn versions(&self, member: &Member, wanted: Option<&Version>) -> Result<HashSet<Version>, MemberError> {
         if let Some((read, versions)) = &self.0.lock().versions {
-            let has = versions.contains(version);
+            let has = wanted.is_some_and(|wanted| versions.contains(wanted));
             if read.elapsed() < if has { KNOWN } else { MISSING } {
-                return Ok(has);
+                return Ok(versions.clone());
             }
         }
         let versions = versions(&member.read("/apis").await?.unwrap_or_default());
@@ -122,9 +142,8 @@ impl Kinds {
             let failure = Failure::own("/apis lists no group at all");
             return Err(MemberError::judged(&member.cluster, failure));
         }
-        let has = versions.contains(version);
-        self.0.lock().versions = Some((Instant::now(), versions));
-        Ok(has)
+        self.0.lock().versions = Some((Instant::now(), versions.clone()));
+        Ok(versions)
     }
 }
 

@@ -1,11 +1,14 @@
 //! The end of a work: what it applied goes first.
 
 use std::fmt;
+use std::time::Duration;
 
 use delivery::condition;
+use delivery::executor::Executor;
 use delivery::identity::{Identity, Tracked};
 use delivery::work::{DeleteOption, applied_name, deleting};
-use futures_util::{StreamExt as _, stream};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use kube::api::DynamicObject;
 use kube::runtime::controller::Action;
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -14,10 +17,15 @@ use super::applied::Held;
 use super::clusters::Mode;
 use super::failure::Failure;
 use super::memory::Memory;
-use super::place::Place;
-use super::removal::Removed;
-use super::work::Work;
+use super::place::{Place, Turn};
+use super::removal::{Leaving, Removed};
+use super::work::{self, Work};
 use super::{Part, REQUESTS};
+use crate::events::Reason;
+use crate::feed::crd::Presence;
+
+/// For which a cluster that is gone from the hub, or goes, is tried before works end without it.
+const LEFT: Duration = Duration::from_mins(10);
 
 /// What is being deleted, and not gone.
 #[derive(Debug)]
@@ -26,6 +34,13 @@ pub struct Left {
     /// One of them, one that the member refuses to delete before others.
     first: Identity,
     why: Option<String>,
+}
+
+/// How objects are taken away, and for whom.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct How<'a> {
+    pub option: Option<&'a DeleteOption>,
+    pub executor: Option<&'a Executor>,
 }
 
 // === impl Left ===
@@ -45,6 +60,15 @@ pub fn words(identity: &Identity) -> String {
     format!("{resource}{dot}{group} {namespace}{slash}{name}")
 }
 
+/// Whether a cluster that leaves has been tried for long enough. `since`: when that began.
+fn is_due(since: &mut Option<Instant>, is_leaving: bool, now: Instant) -> bool {
+    if !is_leaving {
+        *since = None;
+        return false;
+    }
+    now.saturating_duration_since(*since.get_or_insert(now)) >= LEFT
+}
+
 // === impl Part ===
 
 impl Part {
@@ -53,6 +77,7 @@ impl Part {
         &self,
         work: &mut Work,
         place: &Place,
+        turn: &Turn,
         mode: Mode,
         memory: &mut Memory,
     ) -> Result<Action, Failure> {
@@ -68,6 +93,8 @@ impl Part {
         }
         memory.heat.passed(Instant::now(), work.generation);
         let option = work.delete_option.clone().map_err(Failure::DeleteOption)?;
+        let executor = work.executor.clone().map_err(Failure::Executor)?;
+        let how = How { option: option.as_ref(), executor: executor.as_ref() };
         // One whose name is too long was never applied.
         if let Ok(name) = applied_name(&self.agent.hub_hash, work.name())
             && let Some(held) = place.applied_for_certain(&name).await?
@@ -76,10 +103,11 @@ impl Part {
             place.end_applied(&held).await?;
             let held = if held.applied.is_ending { Some(held) } else { place.applied_for_certain(&name).await? };
             if let Some(held) = held
-                && let Some(left) = self.go_away(place, work, &held, option.as_ref()).await?
+                && let Some(left) = self.go_away(place, turn, work, &held, how).await?
             {
                 self.tell_deleting(work, memory, Some(&left.to_string())).await?;
-                memory.failures = 0;
+                // It answers.
+                (memory.failures, memory.left) = (0, None);
                 return Ok(Action::requeue(memory.goes(left.count)));
             }
         }
@@ -92,16 +120,34 @@ impl Part {
     pub(super) async fn go_away(
         &self,
         place: &Place,
+        turn: &Turn,
         work: &Work,
         held: &Held,
-        option: Option<&DeleteOption>,
+        how: How<'_>,
     ) -> Result<Option<Left>, Failure> {
         let owner = held.applied.owner();
-        let removals = held.tracked().iter().map(|one| {
-            let (one, owner) = (one.clone(), &owner);
-            async move { (place.remove(&one, owner, option, &self.metrics.delivery).await, one) }
-        });
-        let removals: Vec<_> = removals.collect();
+        let How { option, executor } = how;
+        let metrics = &self.metrics.delivery;
+        let leaving = Leaving { work: work.name(), owner: &owner, option, executor, metrics };
+        let reviews: Vec<_> = held
+            .tracked()
+            .iter()
+            .map(|one| async move {
+                turn.goes_on()?;
+                Ok::<_, Failure>((one.clone(), place.may_delete(one, leaving).await?))
+            })
+            .collect();
+        let reviewed: Vec<_> = stream::iter(reviews).buffered(REQUESTS).try_collect().await?;
+        let removals: Vec<_> = reviewed
+            .into_iter()
+            .map(|(one, may_delete)| async move {
+                let removed = match turn.goes_on() {
+                    Ok(()) => place.remove(&one, leaving, may_delete).await.map_err(Failure::from),
+                    Err(failure) => Err(failure),
+                };
+                (removed, one)
+            })
+            .collect();
         let answers: Vec<_> = stream::iter(removals).buffer_unordered(REQUESTS).collect().await;
         let mut waiting: Vec<Tracked> = Vec::new();
         let mut why = None;
@@ -130,9 +176,50 @@ impl Part {
         Ok(Some(left))
     }
 
+    /// Whether nobody but us keeps a work of a cluster that is gone from the hub. While the
+    /// definition of clusters goes, none is.
+    pub(super) fn is_left_behind(&self, object: &DynamicObject) -> bool {
+        let cluster = object.metadata.namespace.as_deref().unwrap_or_default();
+        object.metadata.deletion_timestamp.is_some()
+            && self.clusters.is_gone(cluster)
+            && self.is_defined()
+            && work::is_held_by_us(object)
+    }
+
+    fn is_defined(&self) -> bool {
+        *self.definition.borrow() == Presence::There
+    }
+
+    fn is_leaving(&self, work: &Work) -> bool {
+        work.is_ending && self.is_defined() && self.clusters.is_leaving(work.cluster())
+    }
+
+    /// Its cluster cannot be reached. Whether the work goes without it: that one is gone for long.
+    pub(super) async fn goes_without(&self, work: &mut Work, memory: &mut Memory) -> Result<bool, Failure> {
+        let is_leaving = self.is_leaving(work);
+        if !is_due(&mut memory.left, is_leaving, Instant::now()) {
+            return Ok(false);
+        }
+        let (cluster, name) = (work.cluster(), work.name());
+        tracing::warn!(cluster, work = name, "a work ends with its cluster: what it applied stays there");
+        let note = format!("cluster {cluster} is gone, and was not reached: what the work applied stays there");
+        self.tell(work, Reason::WorkLeft, note);
+        self.hold(work, memory, false).await?;
+        self.leave(&work.key);
+        Ok(true)
+    }
+
     /// Its cluster does not answer: it waits, and says so.
     pub(super) async fn tell_waiting(&self, work: &mut Work, memory: &mut Memory) -> Result<(), Failure> {
-        let why = format!("cluster {} does not answer, and is waited for", work.cluster());
+        let cluster = work.cluster();
+        let why = if self.is_leaving(work) {
+            let after = LEFT.as_secs() / 60;
+            format!(
+                "cluster {cluster} is gone, or goes, and is not reached: after {after} minutes the work ends without it"
+            )
+        } else {
+            format!("cluster {cluster} does not answer, and is waited for")
+        };
         self.tell_deleting(work, memory, Some(&why)).await
     }
 
@@ -155,6 +242,19 @@ impl Part {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn a_cluster_that_leaves_is_tried_for_a_while_and_one_that_is_back_begins_anew() {
+        let mut since = None;
+        assert!(!is_due(&mut since, true, Instant::now()));
+        tokio::time::advance(LEFT / 2).await;
+        assert!(!is_due(&mut since, false, Instant::now()), "it is there again");
+        assert!(!is_due(&mut since, true, Instant::now()));
+        tokio::time::advance(LEFT - Duration::from_secs(1)).await;
+        assert!(!is_due(&mut since, true, Instant::now()));
+        tokio::time::advance(Duration::from_secs(1)).await;
+        assert!(is_due(&mut since, true, Instant::now()));
+    }
 
     #[test]
     fn what_is_not_gone_is_named() {

@@ -20,10 +20,19 @@ pub enum Failure {
          before that if it is `adopt` already: it is taken over once"
     )]
     Foreign { cluster: String, name: String, agent: String },
+    #[error(
+        "cluster {cluster}: somebody deletes AppliedManifestWork {name} each time: it is made again after {after:?}"
+    )]
+    Contested { cluster: String, name: String, after: Duration },
     #[error("the work is gone")]
     Gone,
+    /// Others go on first.
+    #[error("its cluster is slow, and the work waits for its turn")]
+    Slow,
     #[error("spec.deleteOption cannot be read, and nothing is taken away before: {0}")]
     DeleteOption(String),
+    #[error("spec.executor cannot be read, and nothing is taken away before: {0}")]
+    Executor(String),
     #[error("an object of the member cannot be read: {0}")]
     Unreadable(String),
 }
@@ -51,6 +60,11 @@ impl Failure {
             Self::Member(error) if error.is_forbidden() => Some(format!("forbidden: {error}")),
             _ => None,
         }
+    }
+
+    /// The hub lets nobody like us through.
+    pub fn is_closed(&self) -> bool {
+        matches!(self, Self::Member(MemberError::Closed(_)))
     }
 
     /// What a work is told of that cannot even be begun.
@@ -81,6 +95,7 @@ impl Failure {
     pub fn after(&self) -> Option<Duration> {
         match self {
             Self::Foreign { .. } => Some(GRANTED),
+            Self::Contested { after, .. } => Some(*after),
             _ if self.forbidden().is_some() => Some(GRANTED),
             _ => None,
         }

@@ -3,7 +3,6 @@
 
 mod error;
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
@@ -15,10 +14,10 @@ use kube::Client;
 use kube::client::Body;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value as Json;
-use tokio::sync::Semaphore;
 use tokio::time::timeout;
 
 pub use self::error::MemberError;
+use super::lanes::{Lane, Lanes};
 use crate::calls::MANAGER;
 use crate::metrics::Delivery;
 use crate::term::{MayWrite, NotLeading, within_at_most};
@@ -41,18 +40,15 @@ pub struct At<'a> {
 /// How many requests are made at a time, and how long each may take.
 #[derive(Clone)]
 pub struct Limits {
-    /// To all members.
-    pub all: Arc<Semaphore>,
-    /// To one.
-    pub of_one: usize,
+    pub lanes: Lanes,
     pub within: Duration,
 }
 
 pub struct Member {
     pub cluster: ClusterName,
     client: Client,
-    limits: Limits,
-    own: Semaphore,
+    within: Duration,
+    lane: Lane,
     may_write: MayWrite,
     pub metrics: Delivery,
     /// That it gave, yes or no.
@@ -89,14 +85,19 @@ fn encoded(text: &str) -> impl std::fmt::Display + '_ {
 // === impl Member ===
 
 impl Member {
-    pub fn new(cluster: &ClusterName, client: Client, limits: Limits, may_write: MayWrite, metrics: Delivery) -> Self {
-        let own = Semaphore::new(limits.of_one);
+    pub fn new(cluster: &ClusterName, client: Client, limits: &Limits, may_write: MayWrite, metrics: Delivery) -> Self {
+        let (within, lane) = (limits.within, limits.lanes.lane());
         let (answers, is_closed) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { cluster: cluster.clone(), client, limits, own, may_write, metrics, answers, is_closed }
+        Self { cluster: cluster.clone(), client, within, lane, may_write, metrics, answers, is_closed }
     }
 
     pub fn client(&self) -> Client {
         self.client.clone()
+    }
+
+    /// Whether it takes long to answer, or does not, again and again.
+    pub fn is_slow(&self) -> bool {
+        self.lane.is_slow()
     }
 
     /// How often it has answered.
@@ -195,9 +196,9 @@ impl Member {
 
     fn within(&self, what_for: Use) -> Result<Duration, MemberError> {
         match what_for {
-            Use::Read => Ok(self.limits.within),
+            Use::Read => Ok(self.within),
             Use::Write if self.is_closed.load(Ordering::Relaxed) => Err(NotLeading.into()),
-            Use::Write => Ok(within_at_most((self.may_write)(), self.limits.within)?),
+            Use::Write => Ok(within_at_most((self.may_write)(), self.within)?),
         }
     }
 
@@ -209,9 +210,7 @@ impl Member {
         what_for: Use,
     ) -> Result<Json, MemberError> {
         let request = request(method, path, body).map_err(|error| MemberError::judged(&self.cluster, error))?;
-        // One that is slow holds no more than its own places among all.
-        let _own = self.own.acquire().await;
-        let _of_all = self.limits.all.acquire().await;
+        let _held = self.lane.enter().await;
         // Now: the term may have ended while others were asked.
         let within = self.within(what_for)?;
         let answer = timeout(within, fleet::answer(&self.client, request, LARGEST)).await;

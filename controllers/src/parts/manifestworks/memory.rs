@@ -11,7 +11,7 @@ use net::backoff::Backoff;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::applied::Held;
+use super::applied::{Held, Writes};
 use super::object::Remembered;
 use super::pace::{Heat, Pace};
 use super::sights::Scope;
@@ -33,6 +33,10 @@ pub struct Memory {
     pub applied: Option<Held>,
     /// The word of the cluster by which it was taken over from an agent, if one kept it.
     pub adopted: Option<u64>,
+    /// What is written of it.
+    pub writes: Writes,
+    /// It is looked at again then.
+    pub applied_again: Option<Instant>,
     pub scopes: HashSet<Scope>,
     /// Some of its objects cannot be followed: all are looked at then.
     pub resync: Option<Instant>,
@@ -44,6 +48,8 @@ pub struct Memory {
     going: (usize, u32),
     /// The failure that was logged last.
     pub said: String,
+    /// Since when its cluster is seen to be gone, or to go, and not to answer.
+    pub left: Option<Instant>,
     /// Passes in a row that did not end well.
     pub failures: u32,
     /// What is to be told, where that waits for its time.
@@ -115,8 +121,11 @@ impl Memory {
 
     /// When the next one comes.
     pub fn next(&self) -> Option<Instant> {
-        let objects = self.objects.values().filter_map(|one| one.again);
-        objects.chain(self.resync).chain(self.removal).min()
+        let now = Instant::now();
+        // The end of a contest is told, by the metric at least.
+        let ends = self.objects.values().filter_map(|one| one.contest.ends(now));
+        let objects = self.objects.values().filter_map(|one| one.again).chain(ends);
+        objects.chain(self.resync).chain(self.removal).chain(self.applied_again).min()
     }
 }
 

@@ -37,6 +37,9 @@ const REFUSED: Backoff = Backoff::doubling(Duration::from_secs(5), Duration::fro
 pub struct Remembered {
     pub seen: Option<Seen>,
     pub contest: Contest,
+    /// Server-side applies that others' fields refused, and of which generation of the work.
+    pub conflicts: Contest,
+    pub conflicts_at: Option<i64>,
     /// In a row.
     pub failures: u32,
     /// The failure that was logged last, as a number.
@@ -55,12 +58,16 @@ pub struct Outcome {
     pub remembered: Remembered,
     /// Somebody changes it back: who.
     pub contested_by: Option<String>,
+    /// Fields are others', and server-side apply does not take them.
+    pub is_conflict: bool,
 }
 
 /// What is the same for all objects of a work.
 #[derive(Clone, Copy)]
 pub struct Setting<'a> {
     pub place: &'a Place,
+    /// Its name.
+    pub work: &'a str,
     pub spec: &'a ManifestWorkSpec,
     pub owner: &'a Owner,
     pub executor: Option<&'a Executor>,
@@ -83,6 +90,8 @@ struct Look<'a> {
 /// How a look ended, other than well.
 enum Stop {
     Told(Failed, Option<Duration>),
+    /// By server-side apply, it would be the same again until something changes.
+    Conflict(String),
     /// The object is left as it is for now.
     Later(Duration),
     Again,
@@ -123,6 +132,10 @@ pub async fn settle(
                 return Ok(look.outcome(Ok(()), observed, remembered));
             }
             Err(Stop::Told(why, again)) => return Ok(look.outcome_failed(why, again, observed)),
+            Err(Stop::Conflict(why)) => {
+                let outcome = look.outcome_failed(Failed::Other(why), None, observed);
+                return Ok(Outcome { is_conflict: true, ..outcome });
+            }
             Err(Stop::Member(error)) => return look.judged(error, observed).await,
         }
     }
@@ -147,7 +160,26 @@ fn comes(failures: u32) -> Duration {
 fn failed(why: Failed, again: Option<Duration>, before: Remembered, availability: Availability) -> Outcome {
     let again = again.map(|wait| Instant::now() + wait);
     let remembered = Remembered { failures: before.failures.saturating_add(1), again, ..before };
-    Outcome { result: Err(why), availability, observed: None, is_owned: true, remembered, contested_by: None }
+    let (is_owned, is_conflict) = (true, false);
+    Outcome { result: Err(why), availability, observed: None, is_owned, remembered, contested_by: None, is_conflict }
+}
+
+// === impl Remembered ===
+
+impl Remembered {
+    /// Others' fields refused it just now, for that generation of the work.
+    pub fn conflicted(&mut self, generation: i64, now: Instant) {
+        if self.conflicts_at != Some(generation) {
+            (self.conflicts, self.conflicts_at) = (Contest::default(), Some(generation));
+        }
+        self.conflicts.repaired(now);
+    }
+
+    /// Until it is tried again, where that would be in vain each time that the object changes.
+    pub fn rests(&self, generation: i64, now: Instant) -> Option<Instant> {
+        let wait = self.conflicts.wait(now).filter(|_| self.conflicts_at == Some(generation))?;
+        Some(now + wait)
+    }
 }
 
 // === impl Look ===
@@ -162,14 +194,16 @@ impl Look<'_> {
         self.is_read.store(false, Ordering::Relaxed);
         let (place, at) = (self.setting.place, self.at(&self.manifest.identity()));
         if let Some(executor) = self.setting.executor {
-            let verdict = place.review(executor, self.manifest, self.is_owned, &self.strategy).await?;
+            let verdict =
+                place.review(self.setting.work, executor, self.manifest, self.is_owned, &self.strategy).await?;
             verdict.map_err(|why| Stop::Told(Failed::Other(why), Some(GRANTED)))?;
         }
         *found = place.member.get(at.get()).await?;
         self.is_read.store(true, Ordering::Relaxed);
         if let Some(executor) = self.setting.executor {
-            let verdict =
-                place.review_escalation(executor, self.manifest, self.object, found.as_ref(), &self.strategy).await?;
+            let (work, strategy) = (self.setting.work, &self.strategy);
+            let verdict = place.review_escalation(work, executor, self.manifest, self.object, found.as_ref(), strategy);
+            let verdict = verdict.await?;
             verdict.map_err(|why| Stop::Told(Failed::Other(why), Some(GRANTED)))?;
         }
         let claim = if self.is_owned { Claim::Own } else { Claim::Release };
@@ -177,12 +211,13 @@ impl Look<'_> {
         let wanted = Wanted { object, owner, claim, strategy: &self.strategy, known: self.known() };
         let action = plan(&wanted, found.as_ref());
         self.check_contest(&action)?;
+        let is_change = is_change(&action);
         let (is_written, is_nothing) = (is_repair(&action), action == Action::Nothing);
         if let Some(answer) = self.carry_out(action, &at).await? {
             *found = Some(answer);
         }
         let mut remembered = Remembered { failures: 0, again: None, said: None, ..self.before };
-        if is_written && self.was_applied {
+        if is_change && self.was_applied {
             remembered.contest.repaired(Instant::now());
         }
         if is_written || (is_nothing && self.strategy == Strategy::Update) {
@@ -207,7 +242,7 @@ impl Look<'_> {
 
     /// Whether it is repaired too often to be repaired now.
     fn check_contest(&self, action: &Action) -> Result<(), Stop> {
-        let is_repair = self.was_applied && is_repair(action);
+        let is_repair = self.was_applied && is_change(action);
         match self.before.contest.wait(Instant::now()).filter(|_| is_repair) {
             Some(wait) => Err(Stop::Later(wait)),
             None => Ok(()),
@@ -227,8 +262,7 @@ impl Look<'_> {
                 let answer = member.apply(at.get(), &object, &manager, force).await;
                 let conflict = answer.as_ref().err().filter(|error| error.is_conflict()).map(ToString::to_string);
                 let answer = match (self.counted(Act::Apply, answer), conflict) {
-                    // Until something changes: by itself, it would be the same again.
-                    (Err(_), Some(why)) => return Err(Stop::Told(Failed::Other(why), None)),
+                    (Err(_), Some(why)) => return Err(Stop::Conflict(why)),
                     (answer, _) => answer?,
                 };
                 let claim = if self.is_owned { Claim::Own } else { Claim::Release };
@@ -286,13 +320,26 @@ impl Look<'_> {
         // Who deletes it each time leaves no name.
         let by = || observed.as_ref().and_then(other_manager).unwrap_or("somebody").to_owned();
         let by = is_contested.then(by);
-        Outcome { result, availability, observed, is_owned: self.is_owned, remembered, contested_by: by }
+        Outcome {
+            result,
+            availability,
+            observed,
+            is_owned: self.is_owned,
+            remembered,
+            contested_by: by,
+            is_conflict: false,
+        }
     }
 }
 
 /// Whether the action changes what the object says.
 fn is_repair(action: &Action) -> bool {
     matches!(action, Action::Create(_) | Action::Replace(_) | Action::Apply { .. })
+}
+
+/// The same, or whom it belongs to.
+fn is_change(action: &Action) -> bool {
+    is_repair(action) || matches!(action, Action::PatchOwners(_))
 }
 
 /// Where an object is.
@@ -318,6 +365,27 @@ impl From<MemberError> for Stop {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_that_others_hold_and_change_is_tried_less_and_less_often() {
+        let (mut remembered, begin, mut tries) = (Remembered::default(), Instant::now(), 0);
+        // It changes each second.
+        while begin.elapsed() < Duration::from_mins(10) {
+            if remembered.rests(1, Instant::now()).is_none() {
+                remembered.conflicted(1, Instant::now());
+                tries += 1;
+            }
+            tokio::time::advance(Duration::from_secs(1)).await;
+        }
+        assert!((4..=7).contains(&tries), "{tries}");
+        assert!(remembered.rests(2, Instant::now()).is_none(), "another generation is tried at once");
+    }
+
+    #[test]
+    fn owners_that_somebody_changes_back_are_a_contest_too() {
+        assert!(is_change(&Action::PatchOwners(Json::Null)) && is_change(&Action::Create(Json::Null)));
+        assert!(!is_change(&Action::Nothing) && !is_repair(&Action::PatchOwners(Json::Null)));
+    }
 
     #[test]
     fn a_definition_that_does_not_come_is_looked_for_less_often() {

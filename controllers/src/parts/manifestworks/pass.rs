@@ -20,13 +20,12 @@ use tokio::time::Instant;
 use super::applied::{self, Held};
 use super::clusters::Mode;
 use super::discovery::Gvk;
-use super::ending::words;
+use super::ending::{How, words};
 use super::failure::Failure;
-use super::member::MemberError;
 use super::memory::Memory;
 use super::object::{Outcome, Remembered, Setting, settle};
-use super::place::Place;
-use super::removal::Removed;
+use super::place::{Place, Turn};
+use super::removal::{Leaving, Removed};
 use super::sights::Scope;
 use super::telling::{Asking, Said};
 use super::work::Work;
@@ -37,6 +36,7 @@ use crate::events::Reason;
 pub struct Pass<'a> {
     pub part: &'a Part,
     pub place: &'a Place,
+    pub turn: &'a Turn,
     pub work: &'a Work,
     pub spec: &'a Arc<ManifestWorkSpec>,
     pub executor: Option<&'a Executor>,
@@ -64,11 +64,23 @@ struct Kept {
     said: Option<Said>,
 }
 
+/// What is no longer wanted, and not gone yet.
+#[derive(Default)]
+struct Staying {
+    objects: Vec<(Tracked, Option<String>)>,
+    /// What the member, or the executor's rights, say against it: of the first.
+    why: Option<String>,
+}
+
+/// A manifest, what is known of its object, and whether it was applied at this generation.
+type Chosen<'m> = (&'m Manifest, Remembered, bool);
+
 /// One look at one object.
 struct Looked {
     kept: Kept,
     remembered: Remembered,
     contested_by: Option<String>,
+    is_conflict: bool,
 }
 
 // === impl Pass ===
@@ -89,16 +101,16 @@ impl Pass<'_> {
             if let Err(error) = self.place.list(&mut held, made).await {
                 tracing::debug!(cluster = self.work.cluster(), work = self.work.name(), %error, "what was made is not listed");
             }
-            return Err(error.into());
+            return Err(error);
         }
-        let waiting = self.list(&done, &mut held, &owner).await?;
+        let Staying { objects: waiting, why } = self.list(&done, &mut held, &owner, memory).await?;
         self.see(&done, memory, &held, &waiting);
         memory.applied = Some(held);
         if waiting.is_empty() {
             memory.clear_going();
         }
         memory.removal = (!waiting.is_empty()).then(|| Instant::now() + memory.goes(waiting.len()));
-        memory.status = Some(self.status(done));
+        memory.status = Some(self.status(done, why));
         memory.settled = Some(self.work.generation);
         memory.owed.clear();
         Ok(())
@@ -109,7 +121,8 @@ impl Pass<'_> {
         (memory.applied, memory.settled) = (None, None);
         let own = applied::identity(&self.name);
         self.place.sights.looked(self.work.name(), &own, Some(held.applied.resource_version.clone()));
-        let left = self.part.go_away(self.place, self.work, held, None).await?;
+        let how = How { option: None, executor: self.executor };
+        let left = self.part.go_away(self.place, self.turn, self.work, held, how).await?;
         memory.removal = Some(Instant::now() + memory.goes(left.map_or(0, |left| left.count)));
         Ok(())
     }
@@ -123,7 +136,8 @@ impl Pass<'_> {
         let spec = self.part.agent.spec(self.work.name());
         let is_adopted = matches!(self.mode, Mode::Adopt(time) if memory.adopted == Some(time));
         let mode = if is_adopted { Mode::Push } else { self.mode };
-        let held = self.place.ensure_applied(&self.name, &spec, &self.work.labels, mode).await?;
+        let held =
+            self.place.ensure_applied(&self.name, &spec, &self.work.labels, mode, &mut memory.writes.head).await?;
         if let Mode::Adopt(time) = self.mode {
             memory.adopted = Some(time);
         }
@@ -143,9 +157,10 @@ impl Pass<'_> {
         manifests: &'m [Manifest],
         memory: &mut Memory,
         owner: &Owner,
-    ) -> (Done<'m>, Option<MemberError>) {
+    ) -> (Done<'m>, Option<Failure>) {
         let setting = Setting {
             place: self.place,
+            work: self.work.name(),
             spec: self.spec,
             owner,
             executor: self.executor,
@@ -158,15 +173,7 @@ impl Pass<'_> {
         memory.owed.extend(due);
         let evaluator = Arc::new(Mutex::new(Evaluator::default()));
         for (_, rank) in manifests::ranked(manifests) {
-            let chosen = rank.into_iter().filter_map(|manifest| {
-                let (identity, known) = (manifest.identity(), index.find(&ResourceMeta::from(manifest)));
-                let is_due = self.is_whole || memory.owed.contains(&identity);
-                let was_applied = known.is_some_and(|known| was_applied(known, self.work.generation));
-                let before = memory.objects.get(&identity).copied().unwrap_or_default();
-                (is_due || known.is_none()).then_some((manifest, before, was_applied))
-            });
-            let chosen: Vec<_> = chosen.collect();
-            memory.owed.extend(chosen.iter().map(|(manifest, ..)| manifest.identity()));
+            let chosen = self.choose(rank, &index, memory);
             let looks: Vec<_> = chosen
                 .into_iter()
                 .map(|(manifest, before, was_applied)| {
@@ -189,6 +196,28 @@ impl Pass<'_> {
         (done, None)
     }
 
+    /// Those whose turn it is, with what is known of each, and whether it was applied. What others
+    /// hold, and change, is tried again when it has rested.
+    fn choose<'m>(&self, rank: Vec<&'m Manifest>, index: &Index<'_>, memory: &mut Memory) -> Vec<Chosen<'m>> {
+        let (now, generation) = (Instant::now(), self.work.generation);
+        let mut chosen = Vec::new();
+        for manifest in rank {
+            let (identity, known) = (manifest.identity(), index.find(&ResourceMeta::from(manifest)));
+            let is_due = self.is_whole || memory.owed.contains(&identity);
+            if !is_due && known.is_some() {
+                continue;
+            }
+            let before = memory.objects.get(&identity).copied().unwrap_or_default();
+            if let Some(again) = before.rests(generation, now) {
+                memory.objects.insert(identity, Remembered { again: Some(again), ..before });
+                continue;
+            }
+            memory.owed.insert(identity);
+            chosen.push((manifest, before, known.is_some_and(|known| was_applied(known, generation))));
+        }
+        chosen
+    }
+
     /// Looks at one, and asks it at once what it says.
     async fn look(
         &self,
@@ -197,28 +226,32 @@ impl Pass<'_> {
         before: Remembered,
         was_applied: bool,
         evaluator: Arc<Mutex<Evaluator>>,
-    ) -> Result<Looked, MemberError> {
+    ) -> Result<Looked, Failure> {
+        self.turn.goes_on()?;
         let identity = manifest.identity();
         if manifest.object.is_ok() {
             self.place.sights.looking(self.work.name(), &identity);
         }
         let outcome = settle(setting, manifest, before, was_applied).await?;
         let (uid, version) = (outcome.text("uid"), outcome.text("resourceVersion"));
-        let Outcome { result, availability, observed, is_owned, remembered, contested_by } = outcome;
+        let Outcome { result, availability, observed, is_owned, remembered, contested_by, is_conflict } = outcome;
         let said = match observed {
             Some(object) => {
                 let (spec, generation) = (Arc::clone(self.spec), self.work.generation);
-                self.part.said(Asking { spec, identity, object, generation, evaluator }).await
+                self.place.said(Asking { spec, identity, object, generation, evaluator }).await
             }
             None => None,
         };
         let kept = Kept { result, availability, is_owned, uid, version, said };
-        Ok(Looked { kept, remembered, contested_by })
+        Ok(Looked { kept, remembered, contested_by, is_conflict })
     }
 
     fn keep(&self, manifest: &Manifest, looked: Looked, memory: &mut Memory, done: &mut Done<'_>) {
         let identity = manifest.identity();
-        let Looked { kept, mut remembered, contested_by } = looked;
+        let Looked { kept, mut remembered, contested_by, is_conflict } = looked;
+        if is_conflict {
+            remembered.conflicted(self.work.generation, Instant::now());
+        }
         if let Err(Failed::IgnoreFields(why) | Failed::Other(why)) = &kept.result {
             let number = number(why);
             if remembered.said != Some(number) {
@@ -252,7 +285,8 @@ impl Pass<'_> {
         done: &Done<'_>,
         held: &mut Held,
         owner: &Owner,
-    ) -> Result<Vec<(Tracked, Option<String>)>, Failure> {
+        memory: &mut Memory,
+    ) -> Result<Staying, Failure> {
         let before = held.tracked().to_vec();
         let mut now = done.tracked(&before);
         // Before anything is taken away: what is new is never without an entry for long.
@@ -263,22 +297,35 @@ impl Pass<'_> {
         );
         let kept = before.iter().filter(|one| !leaving.contains(&one.identity) && !wanted.contains(&one.identity));
         now.extend(kept.cloned());
-        let mut waiting = Vec::new();
+        let staying = self.take_away(gone, owner).await?;
+        now.extend(staying.objects.iter().map(|(one, _)| one.clone()));
+        self.place.list_again(held, now, &mut memory.writes.list).await?;
+        memory.applied_again = memory.writes.again(Instant::now());
+        Ok(staying)
+    }
+
+    async fn take_away(&self, gone: Vec<Tracked>, owner: &Owner) -> Result<Staying, Failure> {
+        let (option, metrics) = (self.spec.delete_option.as_ref(), &self.part.metrics.delivery);
+        let leaving = Leaving { work: self.work.name(), owner, option, executor: self.executor, metrics };
+        let mut reviewed = Vec::new();
         for one in gone {
-            let option = self.spec.delete_option.as_ref();
-            match self.place.remove(&one, owner, option, &self.part.metrics.delivery).await? {
+            self.turn.goes_on()?;
+            let may_delete = self.place.may_delete(&one, leaving).await?;
+            reviewed.push((one, may_delete));
+        }
+        let mut staying = Staying::default();
+        for (one, may_delete) in reviewed {
+            self.turn.goes_on()?;
+            match self.place.remove(&one, leaving, may_delete).await? {
                 Removed::Gone => {}
-                Removed::Waits(version) => waiting.push((one, version)),
+                Removed::Waits(version) => staying.objects.push((one, version)),
                 Removed::Refused(why) => {
-                    let (cluster, object) = (self.work.cluster(), words(&one.identity));
-                    tracing::debug!(cluster, object, "an object cannot be taken away: {why}");
-                    waiting.push((one, None));
+                    staying.why.get_or_insert_with(|| format!("{} is not taken away: {why}", words(&one.identity)));
+                    staying.objects.push((one, None));
                 }
             }
         }
-        now.extend(waiting.iter().map(|(one, _)| one.clone()));
-        self.place.list(held, now).await?;
-        Ok(waiting)
+        Ok(staying)
     }
 
     /// What is looked at from now on.
@@ -310,7 +357,7 @@ impl Pass<'_> {
         memory.scopes = scopes;
     }
 
-    fn status(&self, done: Done<'_>) -> delivery::work::ManifestWorkStatus {
+    fn status(&self, done: Done<'_>, stays: Option<String>) -> delivery::work::ManifestWorkStatus {
         let entry = |(manifest, outcome): (&Manifest, Option<Kept>)| {
             let news = outcome.map(|outcome| telling::News {
                 result: outcome.result,
@@ -324,6 +371,7 @@ impl Pass<'_> {
             generation: self.work.generation,
             configs: self.spec.manifest_configs.clone(),
             entries: done.manifests.iter().zip(done.outcomes).map(entry).collect(),
+            stays,
             is_of_set: self.work.labels.contains_key(delivery::work::replica_set::SET_LABEL),
         };
         telling.status(OffsetDateTime::now_utc())

@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
-use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
@@ -12,24 +12,42 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::discovery::Kinds;
+use super::failure::Failure;
+use super::lanes::{Lane, Lanes};
 use super::member::Member;
 use super::reviews::Verdicts;
-use super::sights::Sights;
+use super::sights::{Lists, ListsOfOne, Sights};
 
 /// Works of one cluster that are worked on at a time.
 const MOST: usize = 4;
+/// Works of all clusters that are slow, of each of which one is worked on at a time.
+const SLOW_WORKS: usize = 64;
 /// Between tries of a cluster that does not answer.
 const AWAY: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
 
 /// Between tries for which somebody's word is the reason.
 const BETWEEN_TRIES: Duration = Duration::from_secs(15);
 
+/// What all clusters share.
+#[derive(Clone)]
+pub struct Shared {
+    /// Threads that work out what objects say.
+    pub rules: Lanes,
+    pub lists: Lists,
+    slow_works: Arc<AtomicUsize>,
+}
+
 pub struct Place {
     pub member: Member,
     pub kinds: Kinds,
     pub sights: Sights,
     pub verdicts: Verdicts,
+    pub rules: Lane,
+    pub lists: ListsOfOne,
     at_work: Arc<AtomicUsize>,
+    /// Those of them that may go on while it is slow.
+    slow: Arc<AtomicUsize>,
+    of_all: Shared,
     /// Works that wait for a turn.
     waiting: Mutex<BTreeSet<String>>,
     away: Mutex<Away>,
@@ -48,15 +66,54 @@ struct Away {
     tried: Option<Instant>,
 }
 
+/// The turn of a work.
+pub struct Turn {
+    place: Arc<Place>,
+    _permit: Permit<AtomicUsize>,
+    /// Its place among those of slow clusters.
+    slow: Mutex<Option<[Permit<AtomicUsize>; 2]>>,
+}
+
 /// Those that are delivered to. None is kept that is not.
-#[derive(Default)]
-pub struct Places(Mutex<HashMap<String, Arc<Place>>>);
+pub struct Places {
+    places: Mutex<HashMap<String, Arc<Place>>>,
+    of_all: Shared,
+}
+
+// === impl Shared ===
+
+impl Shared {
+    pub fn new(rules: Lanes) -> Self {
+        Self { rules, lists: Lists::default(), slow_works: Arc::default() }
+    }
+}
+
+// === impl Turn ===
+
+impl Turn {
+    /// Whether it may go on.
+    ///
+    /// # Errors
+    ///
+    /// Its cluster is slow, and others of its works, or works of enough others that are, go before.
+    pub fn goes_on(&self) -> Result<(), Failure> {
+        let mut slow = self.slow.lock();
+        if slow.is_none() && self.place.is_slow() {
+            *slow = Some(self.place.slow_turn().ok_or(Failure::Slow)?);
+        }
+        Ok(())
+    }
+}
 
 // === impl Place ===
 
 impl Place {
-    fn new(member: Member) -> Self {
+    fn new(member: Member, of_all: &Shared) -> Self {
         Self {
+            rules: of_all.rules.lane(),
+            lists: of_all.lists.of_one(),
+            slow: Arc::default(),
+            of_all: of_all.clone(),
             member,
             kinds: Kinds::default(),
             sights: Sights::default(),
@@ -68,7 +125,7 @@ impl Place {
     }
 
     /// A turn for a work; none: it gets one when another's ends.
-    pub fn turn(&self, work: &str) -> Option<Permit<AtomicUsize>> {
+    pub fn turn(self: &Arc<Self>, work: &str) -> Option<Turn> {
         // Before: one that ends meanwhile finds it.
         if self.waiting.lock().insert(work.to_owned()) {
             self.member.metrics.waits(true);
@@ -76,19 +133,31 @@ impl Place {
         // Of one that does not answer, one is enough to find out.
         let most = if self.away.lock().failures > 0 { 1 } else { MOST };
         let permit = Permit::of(&self.at_work, most)?;
+        let slow = if self.is_slow() { Some(self.slow_turn()?) } else { None };
         if self.waiting.lock().remove(work) {
             self.member.metrics.waits(false);
         }
-        Some(permit)
+        Some(Turn { place: Arc::clone(self), _permit: permit, slow: Mutex::new(slow) })
     }
 
-    /// Whose turn is next, now that one has ended.
-    pub fn next(&self) -> Option<String> {
-        let next = self.waiting.lock().pop_first();
-        if next.is_some() {
+    /// Whose turn is next, now that one has ended: as many as there are turns.
+    pub fn next(&self) -> Vec<String> {
+        let free = if self.is_slow() { 1 } else { MOST.saturating_sub(self.at_work.load(Ordering::Relaxed)) };
+        let mut waiting = self.waiting.lock();
+        let next: Vec<String> = std::iter::from_fn(|| waiting.pop_first()).take(free.max(1)).collect();
+        for _ in &next {
             self.member.metrics.waits(false);
         }
         next
+    }
+
+    /// Whether its answers, or what its works ask of them, take long again and again.
+    pub fn is_slow(&self) -> bool {
+        self.member.is_slow() || self.rules.is_slow()
+    }
+
+    fn slow_turn(&self) -> Option<[Permit<AtomicUsize>; 2]> {
+        Some([Permit::of(&self.slow, 1)?, Permit::of(&self.of_all.slow_works, SLOW_WORKS)?])
     }
 
     /// Until it is tried again.
@@ -144,21 +213,25 @@ impl Drop for Place {
 // === impl Places ===
 
 impl Places {
+    pub fn new(of_all: Shared) -> Self {
+        Self { places: Mutex::default(), of_all }
+    }
+
     /// The place of a cluster, made with `member` where there was none.
     pub fn of(&self, cluster: &ClusterName, member: impl FnOnce() -> Member) -> Arc<Place> {
-        let mut places = self.0.lock();
-        let place = places.entry(cluster.as_str().to_owned()).or_insert_with(|| Arc::new(Place::new(member())));
-        Arc::clone(place)
+        let mut places = self.places.lock();
+        let place = || Arc::new(Place::new(member(), &self.of_all));
+        Arc::clone(places.entry(cluster.as_str().to_owned()).or_insert_with(place))
     }
 
     /// That of a cluster that had work.
     pub fn known(&self, cluster: &str) -> Option<Arc<Place>> {
-        self.0.lock().get(cluster).cloned()
+        self.places.lock().get(cluster).cloned()
     }
 
     /// The cluster is not delivered to: its watches end.
     pub fn forget(&self, cluster: &str) {
-        if let Some(place) = self.0.lock().remove(cluster) {
+        if let Some(place) = self.places.lock().remove(cluster) {
             place.member.close();
         }
     }

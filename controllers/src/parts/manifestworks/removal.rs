@@ -1,12 +1,14 @@
 //! Objects that are no longer wanted.
 
 use delivery::deletion::{Removal, removal};
-use delivery::identity::Tracked;
+use delivery::executor::Executor;
+use delivery::identity::{Identity, Tracked};
 use delivery::ownership::{Claim, Owner};
 use delivery::strategy::Strategy;
 use delivery::work::{DeleteOption, is_owned};
 use serde_json::Value as Json;
 
+use super::applied::definitions;
 use super::member::{At, MemberError};
 use super::place::Place;
 use crate::metrics::{Act, Delivery, Ended};
@@ -22,9 +24,41 @@ pub enum Removed {
     Refused(String),
 }
 
+/// Whose objects are taken away, and how.
+#[derive(Clone, Copy)]
+pub struct Leaving<'a> {
+    pub work: &'a str,
+    pub owner: &'a Owner,
+    pub option: Option<&'a DeleteOption>,
+    pub executor: Option<&'a Executor>,
+    pub metrics: &'a Delivery,
+}
+
+/// Whether the executor may delete an object; or what is told.
+pub type MayDelete = Result<(), String>;
+
+/// What is there of an object that is tracked.
+enum Found {
+    /// In a version that is served.
+    There(String, Json),
+    Gone,
+    /// Nobody says that it is gone: why that is not known.
+    Unknown(String),
+}
+
 // === impl Place ===
 
 impl Place {
+    /// Whether an object may be taken away for the work's executor. To be asked of all before any
+    /// is: they may be what allows it.
+    pub async fn may_delete(&self, tracked: &Tracked, leaving: Leaving<'_>) -> Result<MayDelete, MemberError> {
+        let Some(executor) = leaving.executor else { return Ok(Ok(())) };
+        match self.review_removal(leaving.work, executor, tracked).await {
+            Err(MemberError::Refused(failure)) => Ok(Err(failure.to_string())),
+            answer => answer,
+        }
+    }
+
     /// Takes an object away that is tracked, unless it is not ours, or to be left behind.
     ///
     /// # Errors
@@ -33,11 +67,10 @@ impl Place {
     pub async fn remove(
         &self,
         tracked: &Tracked,
-        owner: &Owner,
-        option: Option<&DeleteOption>,
-        metrics: &Delivery,
+        leaving: Leaving<'_>,
+        may_delete: MayDelete,
     ) -> Result<Removed, MemberError> {
-        match self.removed(tracked, owner, option, metrics).await {
+        match self.removed(tracked, leaving, may_delete).await {
             Err(MemberError::Refused(failure)) => Ok(Removed::Refused(failure.to_string())),
             // One object may hang. Whether it is the member is soon found out.
             Err(MemberError::Late(_)) => self.member.is_there().await.map(|()| Removed::Waits(None)),
@@ -48,22 +81,23 @@ impl Place {
     async fn removed(
         &self,
         tracked: &Tracked,
-        owner: &Owner,
-        option: Option<&DeleteOption>,
-        metrics: &Delivery,
+        leaving: Leaving<'_>,
+        may_delete: MayDelete,
     ) -> Result<Removed, MemberError> {
-        let at = At { identity: &tracked.identity, version: &tracked.version };
-        // Its definition may be gone, and then it is.
-        if !self.kinds.serves(&self.member, &tracked.identity.group, &tracked.version).await? {
-            return Ok(Removed::Gone);
-        }
-        let observed = self.member.get(at).await?;
-        let what = match (&observed, is_owned(&tracked.identity, option, &Strategy::Update)) {
-            // It was to be left behind, and there was no time to let go of it.
-            (Some(observed), false) => owner.patch(observed, Claim::Release).map_or(Removal::Forget, Removal::Release),
-            (observed, _) => removal(tracked, observed.as_ref(), owner),
+        let Leaving { owner, option, metrics, .. } = leaving;
+        let (served, observed) = match self.whereabouts(tracked).await? {
+            Found::There(version, object) => (version, object),
+            Found::Gone => return Ok(Removed::Gone),
+            Found::Unknown(why) => return Ok(Removed::Refused(why)),
         };
-        let version = || observed.as_ref().and_then(version);
+        let at = At { identity: &tracked.identity, version: &served };
+        let what = if is_owned(&tracked.identity, option, &Strategy::Update) {
+            removal(tracked, Some(&observed), owner)
+        } else {
+            // It was to be left behind, and there was no time to let go of it.
+            owner.patch(&observed, Claim::Release).map_or(Removal::Forget, Removal::Release)
+        };
+        let version = || version(&observed);
         match what {
             Removal::Forget => Ok(Removed::Gone),
             Removal::Wait => Ok(Removed::Waits(version())),
@@ -72,6 +106,9 @@ impl Place {
                 gone_or(answer.map(|_| Removed::Gone))
             }
             Removal::Delete(options) => {
+                if let Err(why) = may_delete {
+                    return Ok(Removed::Refused(why));
+                }
                 let answer = counted(metrics, Act::Delete, self.member.delete(at, &options).await);
                 // A Status says that it is gone, the object that it is not gone yet.
                 gone_or(answer.map(|answer| match answer.get("kind").and_then(Json::as_str) {
@@ -79,6 +116,43 @@ impl Place {
                     _ => Removed::Waits(self::version(&answer)),
                 }))
             }
+        }
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    /// Looks for an object in the version in which it was applied, and then in the others that the
+    /// member serves of its group: one that is served no more says nothing of objects.
+    async fn whereabouts(&self, tracked: &Tracked) -> Result<Found, MemberError> {
+        let Tracked { identity, version, .. } = tracked;
+        let mut versions = self.kinds.versions_of(&self.member, identity).await?;
+        versions.sort_by_key(|one| one != version);
+        for version in versions {
+            match self.member.find(At { identity, version: &version }).await {
+                Ok(object) => return Ok(Found::There(version, object)),
+                Err(error) if error.is_kind_missing() => {}
+                Err(error) if error.is_missing() => return Ok(Found::Gone),
+                Err(error) => return Err(error),
+            }
+        }
+        self.is_undefined(identity).await
+    }
+
+    /// No version has it. Its definition may be gone, and then it is.
+    async fn is_undefined(&self, identity: &Identity) -> Result<Found, MemberError> {
+        let name = format!("{}.{}", identity.resource, identity.group);
+        let definition = Identity { name: name.clone(), ..definitions() };
+        let unknown = |why: &str| Ok(Found::Unknown(format!("no version of {name} is served, {why}")));
+        match self.member.find(At { identity: &definition, version: "v1" }).await {
+            Ok(_) => unknown("and its definition is there: serve one until its objects are gone"),
+            // What is built in has no definition, and may end with an upgrade.
+            Err(error) if error.is_missing() => Ok(Found::Gone),
+            Err(error) if error.is_forbidden() => {
+                unknown("and whether it is defined may not be read: grant get on customresourcedefinitions there")
+            }
+            Err(error) => Err(error),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! looked at last. What is another one now is looked at again.
 
 mod follow;
+mod lists;
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -14,6 +15,7 @@ use parking_lot::Mutex;
 use tokio_util::task::AbortOnDropHandle;
 
 use self::follow::{Follow, follow};
+pub use self::lists::{Lists, ListsOfOne};
 use crate::parts::watched::is_older;
 use crate::wakes::Wakes;
 
@@ -66,6 +68,7 @@ struct Followed {
 pub struct Way {
     pub cluster: String,
     pub client: Client,
+    pub lists: ListsOfOne,
     pub wakes: Wakes,
     pub resync: std::time::Duration,
 }

@@ -105,13 +105,23 @@ impl Part {
     fn works(&self, work: &Work) -> Api<DynamicObject> {
         Api::namespaced_with(self.hub.client.clone(), work.cluster(), &kinds::works())
     }
+}
 
+// === impl Place ===
+
+impl Place {
     /// What an object says. Rules may take a second. None: that could not be worked out.
     pub(super) async fn said(&self, asking: telling::Asking) -> Option<telling::Said> {
         if !asking.is_costly() {
             return Some(asking.said());
         }
-        let _turn = self.costly.acquire().await;
-        tokio::task::spawn_blocking(move || asking.said()).await.ok()
+        let held = self.rules.enter().await;
+        // The thread keeps its place also if nobody waits for it any more.
+        let said = move || {
+            let said = asking.said();
+            drop(held);
+            said
+        };
+        tokio::task::spawn_blocking(said).await.ok()
     }
 }

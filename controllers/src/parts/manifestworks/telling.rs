@@ -76,6 +76,8 @@ pub struct Telling {
     pub configs: Vec<ManifestConfig>,
     /// In the order of the manifests.
     pub entries: Vec<Entry>,
+    /// Why something that is no longer wanted is not taken away.
+    pub stays: Option<String>,
     /// Whether it is of a `ManifestWorkReplicaSet`.
     pub is_of_set: bool,
 }
@@ -104,7 +106,11 @@ impl Telling {
             room.fit(manifest, now);
         }
         let mut conditions = before.conditions;
-        for one in all_applied(&manifests, self.generation).into_iter().chain(aggregate(&manifests, self.generation)) {
+        let mut applied = all_applied(&manifests, self.generation);
+        if let (Some(applied), Some(stays)) = (&mut applied, &self.stays) {
+            applied.message = format!("{}; {stays}", applied.message);
+        }
+        for one in applied.into_iter().chain(aggregate(&manifests, self.generation)) {
             condition::set(&mut conditions, one, now);
         }
         prune(&mut conditions, self.generation);

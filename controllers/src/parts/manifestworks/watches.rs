@@ -32,7 +32,12 @@ pub async fn works(part: &Part, mut writer: Writer<DynamicObject>) {
     let mut listed = HashSet::new();
     while let Some(event) = events.next().await {
         let event = match event {
-            Ok(event) => event.modify(|object| object.managed_fields_mut().clear()),
+            // Of one that ends, they say who holds it.
+            Ok(event) => event.modify(|object| {
+                if object.metadata.deletion_timestamp.is_none() {
+                    object.managed_fields_mut().clear();
+                }
+            }),
             Err(error) => {
                 tracing::warn!(%error, "cannot watch ManifestWorks");
                 continue;
@@ -86,12 +91,18 @@ pub async fn clusters(part: &Part) {
                 put(part, &cluster);
             }
             Ok(Event::InitDone) => {
-                for gone in part.clusters.missing(|cluster| listed.contains(cluster)) {
+                let there = std::mem::take(&mut listed);
+                let gone = part.clusters.missing(|cluster| there.contains(cluster));
+                part.clusters.listed(there);
+                for gone in gone {
                     set(part, &gone, None);
                 }
             }
             Ok(Event::Apply(cluster)) => put(part, &cluster),
-            Ok(Event::Delete(cluster)) => set(part, &cluster.name_any(), None),
+            Ok(Event::Delete(cluster)) => {
+                part.clusters.lost(&cluster.name_any());
+                set(part, &cluster.name_any(), None);
+            }
             Err(error) => tracing::warn!(%error, "cannot watch ManagedClusters"),
         }
     }
@@ -99,6 +110,7 @@ pub async fn clusters(part: &Part) {
 
 fn put(part: &Part, cluster: &Meta) {
     let name = cluster.name_any();
+    part.clusters.saw(&name, cluster.metadata.deletion_timestamp.is_some());
     let mode = Mode::read(cluster.annotations().get(DELIVERY).map(String::as_str));
     set(part, &name, mode);
     // Something is said of one that did not answer: that it is back, maybe.

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
-use delivery::work::{DeleteOption, ManifestWorkSpec, ManifestWorkStatus};
+use delivery::executor::Executor;
+use delivery::work::{DeleteOption, ManifestWorkExecutor, ManifestWorkSpec, ManifestWorkStatus};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use serde::Deserialize as _;
 use serde_json::{Map, Value as Json, json};
 
+use crate::calls::MANAGER;
 use crate::wakes::Key;
 
 /// On each, before anything of it is on a member, and until nothing is.
@@ -27,6 +29,8 @@ pub struct Work {
     pub spec: Result<Arc<ManifestWorkSpec>, String>,
     /// What becomes of its objects in the end, also where the rest of the spec cannot be read.
     pub delete_option: Result<Option<DeleteOption>, String>,
+    /// For whom they are taken away, likewise.
+    pub executor: Result<Option<Executor>, String>,
     pub status: ManifestWorkStatus,
 }
 
@@ -51,6 +55,7 @@ impl Work {
                 .pointer("/spec/deleteOption")
                 .map_or(Ok(None), Option::<DeleteOption>::deserialize)
                 .map_err(|error| error.to_string()),
+            executor: object.data.pointer("/spec/executor").map_or(Ok(None), executor),
             // What cannot be read is told anew.
             status: serde_json::from_value(part("status")).unwrap_or_default(),
         }
@@ -83,6 +88,19 @@ impl Work {
     }
 }
 
+/// Whether it is by our word that it does not end: an agent's finalizer has the same name.
+pub fn is_held_by_us(object: &DynamicObject) -> bool {
+    let holds = |fields: &Json| fields["f:metadata"]["f:finalizers"].get(format!("v:{}", json!(FINALIZER))).is_some();
+    let entries = object.metadata.managed_fields.iter().flatten();
+    let mut ours = entries.filter(|entry| entry.manager.as_deref() == Some(MANAGER));
+    ours.any(|entry| entry.fields_v1.as_ref().is_some_and(|fields| holds(&fields.0)))
+}
+
+fn executor(value: &Json) -> Result<Option<Executor>, String> {
+    let executor = Option::<ManifestWorkExecutor>::deserialize(value).map_err(|error| error.to_string())?;
+    executor.as_ref().map(ManifestWorkExecutor::executor).transpose().map_err(|why| why.to_string())
+}
+
 pub fn key(object: &DynamicObject) -> Key {
     (object.namespace().unwrap_or_default(), object.name_any())
 }
@@ -90,6 +108,18 @@ pub fn key(object: &DynamicObject) -> Key {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_finalizer_is_ours_if_we_wrote_it() {
+        let by = |manager: &str| {
+            let fields = json!({"f:metadata": {"f:finalizers": {".": {}, format!("v:\"{FINALIZER}\""): {}}}});
+            let entry =
+                json!({"manager": manager, "operation": "Update", "fieldsType": "FieldsV1", "fieldsV1": fields});
+            let object = json!({"apiVersion": "v1", "kind": "x", "metadata": {"name": "w", "managedFields": [entry]}});
+            is_held_by_us(&serde_json::from_value(object).unwrap())
+        };
+        assert!(by(MANAGER) && !by("work-agent"));
+    }
 
     #[test]
     fn others_finalizers_stay_and_a_bad_spec_is_told() {
@@ -108,6 +138,14 @@ mod tests {
         let orphan = of(json!({"propagationPolicy": "Orphan"})).unwrap().unwrap();
         assert_eq!(orphan.propagation_policy, "Orphan", "though the workload cannot be read");
         assert!(of(json!({"propagationPolicy": 3})).is_err());
+        let by = |executor: Json| {
+            let mut object = object.clone();
+            object.data["spec"]["executor"] = executor;
+            Work::read(&object).executor
+        };
+        let account = json!({"type": "ServiceAccount", "serviceAccount": {"namespace": "n", "name": "a"}});
+        assert_eq!(by(json!({"subject": account})).unwrap().unwrap().user(), "system:serviceaccount:n:a");
+        assert!(by(Json::Null) == Ok(None) && by(json!({"subject": {"type": "User"}})).is_err());
         assert_eq!(work.hold(true)["metadata"]["finalizers"], json!(["other", FINALIZER]));
         assert_eq!(work.hold(false)["metadata"], json!({"uid": "u", "resourceVersion": "7", "finalizers": ["other"]}));
     }

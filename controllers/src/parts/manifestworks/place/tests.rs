@@ -1,21 +1,26 @@
 use std::sync::atomic::Ordering;
 
-use delivery::identity::Identity;
+use delivery::executor::Executor;
+use delivery::identity::{Identity, Tracked};
+use delivery::ownership::Owner;
 use http::{Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
 use prometheus_client::registry::Registry;
 use serde_json::json;
-use tokio::sync::Semaphore;
 use tower::service_fn;
 
 use super::*;
 use crate::metrics::Delivery;
 use crate::parts::manifestworks::failure::Failure;
 use crate::parts::manifestworks::member::{At, Limits, MemberError};
+use crate::parts::manifestworks::removal::{Leaving, Removed};
+
+const WITHIN: Duration = Duration::from_secs(5);
+const SLOW: Duration = Duration::from_secs(1);
 
 /// A member that answers by path; anything else is a group that it has not.
-fn place(answers: &'static [(&'static str, u16, &'static str)]) -> Place {
+fn place(answers: &'static [(&'static str, u16, &'static str)]) -> Arc<Place> {
     let answer = move |request: Request<Body>| async move {
         let found = answers.iter().find(|(path, ..)| *path == request.uri().path());
         let (code, body) = found.map_or((404, "404 page not found"), |(_, code, body)| (*code, *body));
@@ -23,11 +28,18 @@ fn place(answers: &'static [(&'static str, u16, &'static str)]) -> Place {
         *response.status_mut() = StatusCode::from_u16(code).unwrap();
         Ok::<_, tower::BoxError>(response)
     };
-    let limits = Limits { all: Arc::new(Semaphore::new(4)), of_one: 4, within: Duration::from_secs(5) };
-    let client = Client::new(service_fn(answer), "default");
+    Arc::new(Place::new(member(Client::new(service_fn(answer), "default")), &shared()))
+}
+
+fn member(client: Client) -> Member {
+    let limits = Limits { lanes: Lanes::new(4, 4, SLOW), within: WITHIN };
     let name = ClusterName::parse("c1").unwrap();
     let metrics = Delivery::register(&mut Registry::default());
-    Place::new(Member::new(&name, client, limits, Arc::new(|| Duration::from_secs(5)), metrics))
+    Member::new(&name, client, &limits, Arc::new(|| WITHIN), metrics)
+}
+
+fn shared() -> Shared {
+    Shared::new(Lanes::new(2, 1, SLOW))
 }
 
 const VERSION: (&str, u16, &str) = ("/version", 200, "{}");
@@ -95,3 +107,90 @@ async fn what_waits_for_a_cluster_that_is_left_waits_no_longer() {
     drop(place);
     assert_eq!(metrics.waiting(), 0);
 }
+
+/// A place whose member never answers, and is known for it.
+async fn hanging(shared: &Shared) -> Arc<Place> {
+    let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
+    let place = Arc::new(Place::new(member(Client::new(service_fn(never), "default")), shared));
+    for _ in 0..2 {
+        let answer = place.member.read("/version").await;
+        assert!(matches!(answer, Err(MemberError::Late(_))), "{answer:?}");
+    }
+    place
+}
+
+#[tokio::test(start_paused = true)]
+async fn works_of_clusters_that_hang_leave_turns_to_others() {
+    let shared = shared();
+    let mut turns = Vec::new();
+    for _ in 0..SLOW_WORKS {
+        let place = hanging(&shared).await;
+        turns.push(place.turn("a").unwrap());
+        assert!(place.turn("b").is_none(), "one of each");
+    }
+    assert!(hanging(&shared).await.turn("a").is_none(), "so many of all");
+    turns.pop();
+    assert!(hanging(&shared).await.turn("a").is_some());
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_the_works_of_a_cluster_that_becomes_slow_one_goes_on() {
+    let quick = place(&[VERSION]);
+    let turns: Vec<Turn> = ["a", "b"].into_iter().filter_map(|work| quick.turn(work)).collect();
+    assert!(turns.iter().all(|turn| turn.goes_on().is_ok()));
+    for _ in 0..4 {
+        let held = quick.rules.enter().await;
+        tokio::time::advance(2 * SLOW).await;
+        drop(held);
+    }
+    assert!(turns[0].goes_on().is_ok() && turns[0].goes_on().is_ok());
+    assert!(matches!(turns[1].goes_on(), Err(Failure::Slow)));
+}
+
+async fn removed(answers: &'static [(&'static str, u16, &'static str)]) -> Removed {
+    let place = place(answers);
+    let owner = Owner { api_version: "v1".into(), kind: "k".into(), name: "o".into(), uid: "o".into() };
+    let identity =
+        Identity { group: "x.io".into(), resource: "things".into(), name: "a".into(), ..Identity::default() };
+    let tracked = Tracked { identity, version: "v1beta1".into(), uid: "u".into() };
+    let executor = Executor { namespace: "n".into(), name: "e".into() };
+    let (option, executor, metrics) = (None, Some(&executor), &place.member.metrics);
+    let leaving = Leaving { work: "w", owner: &owner, option, executor, metrics };
+    let may_delete = place.may_delete(&tracked, leaving).await.unwrap();
+    place.remove(&tracked, leaving, may_delete).await.unwrap()
+}
+
+const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+const YES: (&str, u16, &str) = (REVIEWS, 201, r#"{"status": {"allowed": true}}"#);
+const GROUPS: (&str, u16, &str) = ("/apis", 200, r#"{"groups": [{"name": "x.io", "versions": [{"version": "v1"}]}]}"#);
+const OTHERS: (&str, u16, &str) = ("/apis", 200, r#"{"groups": [{"name": "y.io", "versions": [{"version": "v1"}]}]}"#);
+const DEFINED: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/things.x.io";
+/// As it is there in another version, and as it answers its deletion.
+const THING: (&str, u16, &str) = (
+    "/apis/x.io/v1/things/a",
+    200,
+    r#"{"kind": "Thing", "metadata": {"uid": "u", "resourceVersion": "7", "ownerReferences":
+        [{"apiVersion": "v1", "kind": "k", "name": "o", "uid": "o"}]}}"#,
+);
+
+#[tokio::test]
+async fn what_is_served_in_another_version_is_not_gone() {
+    let answer = removed(&[VERSION, GROUPS, YES, THING]).await;
+    assert!(matches!(&answer, Removed::Waits(Some(version)) if version == "7"), "{answer:?}");
+    let answer = removed(&[VERSION, OTHERS, YES, (DEFINED, 200, "{}")]).await;
+    assert!(matches!(&answer, Removed::Refused(why) if why.contains("its definition is there")), "{answer:?}");
+    let answer = removed(&[VERSION, OTHERS, YES, (DEFINED, 403, FORBIDDEN)]).await;
+    assert!(matches!(&answer, Removed::Refused(why) if why.contains("grant get")), "{answer:?}");
+    let answer = removed(&[VERSION, OTHERS, YES, (DEFINED, 404, MISSING)]).await;
+    assert!(matches!(answer, Removed::Gone), "{answer:?}");
+}
+
+#[tokio::test]
+async fn what_the_executor_may_not_delete_stays() {
+    let answer = removed(&[VERSION, GROUPS, THING, (REVIEWS, 201, r#"{"status": {"allowed": false}}"#)]).await;
+    let told = "system:serviceaccount:n:e may not delete it";
+    assert!(matches!(&answer, Removed::Refused(why) if why.contains(told)), "{answer:?}");
+}
+
+const FORBIDDEN: &str = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,
+    "reason": "Forbidden", "message": "no", "details": {"name": "x", "kind": "y"}}"#;

@@ -26,6 +26,8 @@ const PAGE: u32 = 500;
 const PAGES: usize = 200;
 /// Bytes of one list, or of one watch, which begins again then.
 const MOST: usize = 16 << 20;
+/// For one page of a list.
+const PAGE_WITHIN: Duration = Duration::from_secs(30);
 /// Between requests of one follower.
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);
 /// Between tries of a watch that breaks.
@@ -57,7 +59,9 @@ enum Broke {
 
 /// Never ends by itself.
 pub async fn follow(follow: Follow) {
-    let client = fleet::paced(fleet::bounded(follow.way.client.clone(), MOST), BETWEEN_REQUESTS);
+    let client = fleet::bounded(follow.way.client.clone(), MOST);
+    let client = fleet::roomed(client, follow.way.lists.clone(), PAGE_WITHIN);
+    let client = fleet::paced(client, BETWEEN_REQUESTS);
     let Scope { group, version, resource, namespace } = &follow.scope;
     let kind = hub::resource(group, version, "", resource);
     let api: Api<Meta> = if namespace.is_empty() {

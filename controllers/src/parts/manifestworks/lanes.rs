@@ -1,0 +1,203 @@
+//! What clusters share, so many at a time: of all, of one, and of all that are slow. So whoever is
+//! slow, or hangs, holds up others like it, and nobody else.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::Instant;
+
+/// Of what all share, those that are slow hold one part in so many at most.
+const SLOW_SHARE: usize = 4;
+/// What one that was slow weighs, where one that was quick takes 1 off.
+const WEIGHT: u8 = 2;
+/// From here on a cluster has one at a time: also one of which nothing is known yet.
+const NARROW: u8 = 4;
+/// From here on it is known to be slow.
+const SLOW: u8 = 6;
+/// Quick ones in a row that are enough to be quick again, and some.
+const MOST: u8 = 8;
+
+/// Of all clusters. Clones share.
+#[derive(Clone)]
+pub struct Lanes {
+    all: Arc<Semaphore>,
+    slow: Arc<Semaphore>,
+    of_one: usize,
+    slow_after: Duration,
+}
+
+/// Of one cluster. Clones share.
+#[derive(Clone)]
+pub struct Lane {
+    of_all: Lanes,
+    own: Arc<Semaphore>,
+    /// One, while it is slow.
+    narrow: Arc<Semaphore>,
+    slowness: Arc<AtomicU8>,
+}
+
+/// One of them. How long it was held says whether its cluster is slow.
+pub struct Held {
+    lane: Lane,
+    since: Instant,
+    _permits: Vec<OwnedSemaphorePermit>,
+}
+
+// === impl Lanes ===
+
+impl Lanes {
+    /// `all` at a time, `of_one` of them of one cluster; slow is who takes longer than
+    /// `slow_after`, again and again.
+    pub fn new(all: usize, of_one: usize, slow_after: Duration) -> Self {
+        let slow = (all / SLOW_SHARE).max(1);
+        Self { all: Arc::new(Semaphore::new(all)), slow: Arc::new(Semaphore::new(slow)), of_one, slow_after }
+    }
+
+    /// For one more cluster.
+    pub fn lane(&self) -> Lane {
+        Lane {
+            of_all: self.clone(),
+            own: Arc::new(Semaphore::new(self.of_one)),
+            narrow: Arc::new(Semaphore::new(1)),
+            slowness: Arc::new(AtomicU8::new(NARROW)),
+        }
+    }
+}
+
+// === impl Lane ===
+
+impl Lane {
+    /// Waits for one. Each cluster waits behind its own first: those that wait for what all share
+    /// are few of each, and served in turn.
+    pub async fn enter(&self) -> Held {
+        let mut permits = Vec::new();
+        let mut take = async |of: &Arc<Semaphore>| permits.extend(Arc::clone(of).acquire_owned().await.ok());
+        take(&self.own).await;
+        if self.is_narrow() {
+            take(&self.narrow).await;
+        }
+        // It may have shown meanwhile that it is quick.
+        if self.is_narrow() {
+            take(&self.of_all.slow).await;
+        }
+        take(&self.of_all.all).await;
+        Held { lane: self.clone(), since: Instant::now(), _permits: permits }
+    }
+
+    /// Whether it has been slow again and again.
+    pub fn is_slow(&self) -> bool {
+        self.slowness.load(Ordering::Relaxed) >= SLOW
+    }
+
+    fn is_narrow(&self) -> bool {
+        self.slowness.load(Ordering::Relaxed) >= NARROW
+    }
+
+    fn took(&self, time: Duration) {
+        let is_slow = time > self.of_all.slow_after;
+        let next =
+            |known: u8| Some(if is_slow { known.saturating_add(WEIGHT).min(MOST) } else { known.saturating_sub(1) });
+        let _ = self.slowness.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+    }
+}
+
+// === impl Held ===
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.lane.took(self.since.elapsed());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+    use tokio::time::{advance, sleep, timeout};
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    /// Uses it once, for so long.
+    async fn once(lane: &Lane, time: Duration) {
+        let _held = lane.enter().await;
+        sleep(time).await;
+    }
+
+    fn slow(lanes: &Lanes, count: usize) -> Vec<Lane> {
+        let lanes: Vec<Lane> = (0..count).map(|_| lanes.lane()).collect();
+        for lane in &lanes {
+            for _ in 0..4 {
+                lane.took(10 * SECOND);
+            }
+        }
+        lanes
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_that_hang_leave_most_to_others() {
+        let lanes = Lanes::new(256, 4, SECOND);
+        let quick = lanes.lane();
+        once(&quick, Duration::ZERO).await;
+        let hanging = slow(&lanes, 1000);
+        let tasks = hanging.iter().flat_map(|lane| (0..4).map(|_| lane.clone()));
+        let tasks: Vec<_> = tasks.map(|lane| tokio::spawn(async move { once(&lane, Duration::MAX).await })).collect();
+        sleep(SECOND).await;
+        assert_eq!(lanes.all.available_permits(), 192, "they hold a quarter");
+        for _ in 0..4 {
+            timeout(SECOND, once(&quick, Duration::ZERO)).await.expect("a quick one waits for nobody");
+        }
+        for task in tasks {
+            task.abort();
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_hangs_has_one_until_it_answers_again() {
+        let lanes = Lanes::new(256, 4, SECOND);
+        let lane = lanes.lane();
+        let count = || std::iter::from_fn(|| lane.enter().now_or_never()).collect::<Vec<_>>();
+        assert_eq!(count().len(), 1, "nothing is known of it yet");
+        let held = count();
+        assert!(held.len() == 4 && !lane.is_slow(), "it answered");
+        advance(30 * SECOND).await;
+        drop(held);
+        assert!(lane.is_slow());
+        assert_eq!(count().len(), 1);
+        for _ in 0..5 {
+            once(&lane, Duration::ZERO).await;
+        }
+        assert!(count().len() == 4 && !lane.is_slow());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_takes_long_for_one_cluster_is_not_waited_for_by_another() {
+        let lanes = Lanes::new(2, 1, SECOND);
+        let [endless, other] = [lanes.lane(), lanes.lane()];
+        once(&other, Duration::ZERO).await;
+        let first = endless.enter().await;
+        advance(2 * SECOND).await;
+        drop(first);
+        let _second = endless.enter().await;
+        let (mut third, mut fourth) = (Box::pin(endless.enter()), Box::pin(endless.enter()));
+        assert!((&mut third).now_or_never().is_none() && (&mut fourth).now_or_never().is_none());
+        assert!(other.enter().now_or_never().is_some(), "it waits behind one that waits by itself");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn clusters_take_turns() {
+        let lanes = Lanes::new(1, 1, SECOND);
+        let [many, few] = [lanes.lane(), lanes.lane()];
+        let held = few.enter().await;
+        let mut waiting: Vec<_> = (0..10).map(|_| Box::pin(many.enter())).collect();
+        assert!(waiting.iter_mut().all(|one| one.now_or_never().is_none()));
+        let mut next = Box::pin(few.enter());
+        drop(held);
+        let first = waiting.remove(0).await;
+        assert!((&mut next).now_or_never().is_none());
+        drop(first);
+        assert!(next.now_or_never().is_some(), "before the other nine of the first");
+    }
+}
