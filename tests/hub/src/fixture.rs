@@ -3,11 +3,12 @@
 
 use std::process::ExitCode;
 use std::sync::{Arc, OnceLock};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use anyhow::{Result, anyhow};
 use libtest_mimic::{Arguments, Failed, Trial};
 use parking_lot::Mutex;
+use tokio::time::Instant;
 
 use crate::testbed::Testbed;
 
