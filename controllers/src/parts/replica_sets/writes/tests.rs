@@ -49,7 +49,8 @@ impl Works {
     fn create(&mut self, mut work: Value) -> (u16, Value) {
         let metadata = &mut work["metadata"];
         if metadata["name"].is_null() {
-            metadata["name"] = format!("{}-made-up", metadata["generateName"].as_str().unwrap_or_default()).into();
+            let stem = metadata["generateName"].as_str().unwrap_or_default();
+            metadata["name"] = format!("{stem}-made-up-{}", self.all.len()).into();
         }
         let name = metadata["name"].as_str().unwrap_or_default().to_owned();
         if self.all.contains_key(&name) {
@@ -141,5 +142,5 @@ async fn a_work_of_that_name_that_is_not_the_sets_is_left_alone() {
     put(&deployer(&works)).await.unwrap();
     let works = works.lock();
     assert_eq!((works.all.len(), &works.all[&theirs.0]), (2, &theirs.1));
-    assert!(works.all.contains_key("app-made-up"), "the cluster has no work");
+    assert!(works.all.contains_key("app-made-up-1"), "the cluster has no work");
 }
