@@ -90,6 +90,8 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
     place.wait_applied("second")?;
     let line = format!("get {APPLIED} {}-second -o jsonpath={{.spec.agentID}}", hash());
     ensure!(place.member(&line)?.starts_with("cluster-gateway"), "{}", place.member(&line)?);
+    let finalizers = place.applied("second")?["metadata"]["finalizers"].to_string();
+    ensure!(finalizers.contains("applied-manifest-work-cleanup"), "it has none, as a klusterlet's end leaves it");
     // Once: an agent that runs all the same is not fought over.
     let back = json!({"spec": {"agentID": "klusterlet"}}).to_string();
     let words = ["patch", APPLIED, &format!("{}-second", hash()), "--type=merge", "-p", &back];
