@@ -95,9 +95,10 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
     // Once: an agent that runs all the same is not fought over.
     let back = json!({"spec": {"agentID": "klusterlet"}}).to_string();
     let words = ["patch", APPLIED, &format!("{}-second", hash()), "--type=merge", "-p", &back];
+    let failures = || place.running.metric("cluster_gateway_controllers_failures_total", "manifestworks");
+    let before = failures()?;
     testbed.member.server.kubectl().args(words).run()?.success()?;
-    let is_foreign = || Ok(place.running.metric("cluster_gateway_delivery_objects", "foreign")? >= 1.0);
-    wait::until_true("that it is the agent's again", SOON, is_foreign)?;
+    wait::until_true("that it is the agent's again", SOON, || Ok(failures()? > before + 0.5))?;
     ensure!(place.member(&line)? == "klusterlet", "it was taken twice");
     place.deliver(Some("push"))?;
     place.deliver(Some("adopt"))?;
