@@ -90,12 +90,15 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
     place.wait_applied("second")?;
     let line = format!("get {APPLIED} {}-second -o jsonpath={{.spec.agentID}}", hash());
     ensure!(place.member(&line)?.starts_with("cluster-gateway"), "{}", place.member(&line)?);
+    let finalizers = place.applied("second")?["metadata"]["finalizers"].to_string();
+    ensure!(finalizers.contains("applied-manifest-work-cleanup"), "it has none, as a klusterlet's end leaves it");
     // Once: an agent that runs all the same is not fought over.
     let back = json!({"spec": {"agentID": "klusterlet"}}).to_string();
     let words = ["patch", APPLIED, &format!("{}-second", hash()), "--type=merge", "-p", &back];
+    let failures = || place.running.metric("cluster_gateway_controllers_failures_total", "manifestworks");
+    let before = failures()?;
     testbed.member.server.kubectl().args(words).run()?.success()?;
-    let is_foreign = || Ok(place.running.metric("cluster_gateway_delivery_objects", "foreign")? >= 1.0);
-    wait::until_true("that it is the agent's again", SOON, is_foreign)?;
+    wait::until_true("that it is the agent's again", SOON, || Ok(failures()? > before + 0.5))?;
     ensure!(place.member(&line)? == "klusterlet", "it was taken twice");
     place.deliver(Some("push"))?;
     place.deliver(Some("adopt"))?;

@@ -55,7 +55,7 @@ pub fn killed(testbed: &Testbed) -> Result<()> {
         Ok(())
     })?;
     let all = died.elapsed();
-    tracing::info!(?took, ?all, begun = begun.len(), "a leader was killed");
+    eprintln!("another led {took:.1?} after the kill, and the {WORKS_HERE} works were applied after {all:.1?}");
     once_each(&place)?;
     let after = objects(&place)?;
     ensure!(after.len() == WORKS_HERE, "{} objects", after.len());
