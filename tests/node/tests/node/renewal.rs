@@ -1,8 +1,8 @@
 //! Certificates that helm generated, and their CAs, are renewed as the chart's page says, while
 //! clients use a cluster behind the tunnel: the API is there all the time, no read fails that its
 //! client would not repeat by itself, no event of a watch and no line of a followed log is lost,
-//! and no link breaks. Pods see new files one after the other, as kubelets have them. The tests
-//! after this one replace pods: hub, gateways and agents then connect anew, to what is new.
+//! and no link breaks. Programs see new files one after the other. The tests after this one replace
+//! pods: hub, gateways and agents then connect anew, to what is new.
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -132,8 +132,9 @@ impl Renewal<'_> {
              --set-file serverCA.pem=agents-ca.crt"
         ))?;
         let file = "/etc/tunnel-agent/ca/server-ca.crt";
-        for pod in pods(&self.lab.member, "default", "tunnel-agent")? {
-            self.look("--context berlin -n default", &pod)?;
+        let agents = pods(&self.lab.member, "default", "tunnel-agent")?;
+        self.look("--context berlin -n default", &agents)?;
+        for pod in agents {
             let caller = Caller::of(&pod)?;
             let is_there = || Ok(caller.file(file)?.trim_ascii() == authorities.trim_ascii());
             wait::until_true("an agent to have the CAs", LIMIT, is_there)?;
@@ -141,11 +142,12 @@ impl Renewal<'_> {
         Ok(())
     }
 
-    /// Waits until each pod has and shows these, one after the other.
+    /// Waits until each pod has and shows these, one program after the other.
     fn arrive(&self, secrets: &BTreeMap<&str, Files>, load: &Load) -> Result<()> {
         for program in PROGRAMS {
-            for pod in pods(&self.lab.hub, NAMESPACE, program)? {
-                self.look(&format!("-n {NAMESPACE}"), &pod)?;
+            let replicas = pods(&self.lab.hub, NAMESPACE, program)?;
+            self.look(&format!("-n {NAMESPACE}"), &replicas)?;
+            for pod in replicas {
                 let caller = Caller::of(&pod)?;
                 for (_, secret, directory, port) in MOUNTS.iter().filter(|(of, ..)| *of == program) {
                     let files = &secrets[secret];
@@ -160,11 +162,11 @@ impl Renewal<'_> {
         Ok(())
     }
 
-    /// Has a kubelet look at a pod's files now rather than within a minute.
-    fn look(&self, place: &str, pod: &Value) -> Result<()> {
-        let name = pod["metadata"]["name"].as_str().context("no name")?;
-        let mark = format!("kubectl {place} annotate pod {name} --overwrite {MARK}=$(date +%s%N)");
-        self.run(&mark).map(drop)
+    /// Has kubelets look at pods' files now rather than within a minute.
+    fn look(&self, place: &str, pods: &[Value]) -> Result<()> {
+        let names: Vec<_> = pods.iter().filter_map(|pod| pod["metadata"]["name"].as_str()).collect();
+        let names = names.join(" ");
+        self.run(&format!("kubectl {place} annotate pods {names} --overwrite {MARK}=$(date +%s%N)")).map(drop)
     }
 
     fn secrets(&self) -> Result<BTreeMap<&'static str, Files>> {
