@@ -36,8 +36,8 @@ pub struct Known(Mutex<HashMap<String, Seen>>);
 #[derive(Debug, Clone)]
 struct Seen {
     answers: Answers,
-    /// None: never.
-    probed: Option<Instant>,
+    /// By both clocks. None: never.
+    probed: Option<(Instant, i64)>,
     /// Of the time until the next probe, so much is waited for.
     share: f64,
 }
@@ -65,7 +65,7 @@ impl Known {
     /// A probe ended so: what is known now.
     fn probed(&self, name: &str, before: Answers, outcome: Outcome) -> Seen {
         let share = SPREAD.some_of(Duration::from_secs(1)).as_secs_f64();
-        let seen = Seen { answers: before.after(outcome, now()), probed: Some(Instant::now()), share };
+        let seen = Seen { answers: before.after(outcome, now()), probed: Some((Instant::now(), now())), share };
         // It may be gone meanwhile.
         if let Some(known) = self.0.lock().get_mut(name) {
             *known = seen.clone();
@@ -89,8 +89,8 @@ impl Known {
 impl Seen {
     /// Until the next probe is due, by what the cluster says now: it may have another period since.
     fn left(&self, cluster: &Value) -> Duration {
-        let Some(probed) = self.probed else { return Duration::ZERO };
-        let wait = self.answers.wait(cluster, now()).mul_f64(self.share);
+        let Some((probed, at)) = self.probed else { return Duration::ZERO };
+        let wait = self.answers.wait(cluster, at).mul_f64(self.share);
         (probed + wait).saturating_duration_since(Instant::now())
     }
 }
