@@ -36,7 +36,10 @@ pub struct Known(Mutex<HashMap<String, Seen>>);
 #[derive(Debug, Clone)]
 struct Seen {
     answers: Answers,
-    next: Instant,
+    /// By both clocks. None: never.
+    probed: Option<(Instant, i64)>,
+    /// Of the time until the next probe, so much is waited for.
+    share: f64,
 }
 
 pub struct Judge {
@@ -55,15 +58,14 @@ pub struct Judge {
 
 impl Known {
     fn get(&self, name: &str) -> Seen {
-        let begun = || Seen { answers: Answers::begun(now()), next: Instant::now() };
+        let begun = || Seen { answers: Answers::begun(now()), probed: None, share: 1.0 };
         self.0.lock().entry(name.to_owned()).or_insert_with(begun).clone()
     }
 
     /// A probe ended so: what is known now.
-    fn probed(&self, name: &str, before: Answers, outcome: Outcome, cluster: &Value) -> Seen {
-        let answers = before.after(outcome, now());
-        let next = Instant::now() + SPREAD.some_of(answers.wait(cluster, now()));
-        let seen = Seen { answers, next };
+    fn probed(&self, name: &str, before: Answers, outcome: Outcome) -> Seen {
+        let share = SPREAD.some_of(Duration::from_secs(1)).as_secs_f64();
+        let seen = Seen { answers: before.after(outcome, now()), probed: Some((Instant::now(), now())), share };
         // It may be gone meanwhile.
         if let Some(known) = self.0.lock().get_mut(name) {
             *known = seen.clone();
@@ -79,6 +81,17 @@ impl Known {
     fn is_doubtful(&self) -> bool {
         let known = self.0.lock();
         availability::is_doubtful(known.values().filter(|seen| seen.answers.is_away()).count(), known.len())
+    }
+}
+
+// === impl Seen ===
+
+impl Seen {
+    /// Until the next probe is due, by what the cluster says now: it may have another period since.
+    fn left(&self, cluster: &Value) -> Duration {
+        let Some((probed, at)) = self.probed else { return Duration::ZERO };
+        let wait = self.answers.wait(cluster, at).mul_f64(self.share);
+        (probed + wait).saturating_duration_since(Instant::now())
     }
 }
 
@@ -105,7 +118,7 @@ impl Judge {
             self.forget(&name);
             return Ok(Action::await_change());
         };
-        let seen = self.look(&member, &cluster).await;
+        let (seen, next) = self.look(&member, &cluster).await;
         let told = seen.answers.told(&cluster, now());
         let is_loss = told.as_ref().is_some_and(|told| told.status != "True");
         let is_held = is_loss && self.known.is_doubtful();
@@ -121,27 +134,29 @@ impl Judge {
             let cluster = self.tell(&name, cluster, told.as_slice()).await?;
             self.taint(&name, &cluster).await?;
         }
-        Ok(Action::requeue(seen.next.saturating_duration_since(Instant::now())))
+        Ok(Action::requeue(next))
     }
 
-    /// Probes the member if that is due.
-    async fn look(&self, member: &ClusterName, cluster: &Value) -> Seen {
+    /// Probes the member if that is due. Returns what is known, and when the next is due.
+    async fn look(&self, member: &ClusterName, cluster: &Value) -> (Seen, Duration) {
         let name = member.as_str();
-        let mut seen = self.known.get(name);
-        if seen.next > Instant::now() {
-            return seen;
+        let seen = self.known.get(name);
+        let left = seen.left(cluster);
+        if !left.is_zero() {
+            return (seen, left);
         }
         let _place = if seen.answers.is_away() {
             let Ok(place) = self.doubtful.try_acquire() else {
-                seen.next = Instant::now() + SPREAD.wait(0);
-                return seen;
+                return (seen, SPREAD.wait(0));
             };
             Some(place)
         } else {
             None
         };
         let outcome = probe::health(&self.members.client(member)).await;
-        self.known.probed(name, seen.answers, outcome, cluster)
+        let seen = self.known.probed(name, seen.answers, outcome);
+        let left = seen.left(cluster);
+        (seen, left)
     }
 
     fn count(&self, name: &str, cluster: &Value, told: Option<&Condition>, is_held: bool) -> bool {
@@ -255,7 +270,7 @@ mod tests {
             let is_away = away.contains(name);
             let answers =
                 if is_away { answers.after(Outcome::Unreachable("x".to_owned()), now() - LONG) } else { answers };
-            let seen = Seen { answers, next: Instant::now() };
+            let seen = Seen { answers, probed: None, share: 1.0 };
             judge.known.0.lock().insert((*name).to_owned(), seen);
         }
         for name in names {
@@ -280,6 +295,22 @@ mod tests {
         let (judge, written) = judge(&["a", "b", "c"]);
         look(&judge, &["a", "b", "c", "d"], &["a", "b", "c"]).await;
         assert!(written.lock().is_empty(), "{:?}", written.lock());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_shorter_period_counts_at_once() {
+        let (judge, _) = judge(&[]);
+        let mut cluster = cluster("a");
+        cluster.data["spec"]["leaseDurationSeconds"] = 60.into();
+        let probed = || judge.known.0.lock()["a"].probed;
+        judge.reconcile(&cluster).await.unwrap();
+        let first = probed();
+        tokio::time::advance(Duration::from_secs(5)).await;
+        judge.reconcile(&cluster).await.unwrap();
+        assert_eq!(probed(), first, "it is not due");
+        cluster.data["spec"]["leaseDurationSeconds"] = 2.into();
+        judge.reconcile(&cluster).await.unwrap();
+        assert!(probed() > first, "it is probed after the minute that the cluster had before");
     }
 
     #[tokio::test]
