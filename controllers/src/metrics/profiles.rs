@@ -4,7 +4,7 @@ use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
-use register::profile::Outcome;
+use register::outcome::Outcome;
 
 use super::tally::Tally;
 use super::{Operation, PREFIX};

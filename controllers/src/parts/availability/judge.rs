@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use register::ocm::availability::{self, Answers};
 use register::ocm::condition::{self, Condition};
 use register::ocm::taints;
-use register::profile::Outcome;
+use register::outcome::Outcome;
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 use tokio::time::Instant;
@@ -29,6 +29,12 @@ pub const DOUBTFUL: usize = 8;
 /// asked for again.
 const SPREAD: Backoff = Backoff { chance: 0.1, ..Backoff::doubling(Duration::from_secs(5), Duration::from_secs(5)) };
 
+/// An answer counts for the fleet until so many further probes were due, and this after.
+const LATELY: u32 = 2;
+const LATE: Duration = Duration::from_secs(10);
+/// Until a cluster is looked at again, whatever its period says.
+const LONGEST: Duration = Duration::from_mins(5);
+
 /// What is known of the clusters that are judged.
 #[derive(Debug, Default)]
 pub struct Known(Mutex<HashMap<String, Seen>>);
@@ -40,6 +46,10 @@ struct Seen {
     probed: Option<(Instant, i64)>,
     /// Of the time until the next probe, so much is waited for.
     share: f64,
+    /// It answered: that counts until then.
+    heard: Option<Instant>,
+    /// The hub says that it is available.
+    is_available: bool,
 }
 
 pub struct Judge {
@@ -57,15 +67,27 @@ pub struct Judge {
 // === impl Known ===
 
 impl Known {
-    fn get(&self, name: &str) -> Seen {
-        let begun = || Seen { answers: Answers::begun(now()), probed: None, share: 1.0 };
-        self.0.lock().entry(name.to_owned()).or_insert_with(begun).clone()
+    fn get(&self, name: &str, cluster: &Value) -> Seen {
+        let mut known = self.0.lock();
+        let seen = known.entry(name.to_owned()).or_insert_with(|| Seen::begun(now()));
+        seen.is_available = availability::is_available(cluster);
+        seen.clone()
+    }
+
+    /// Nothing can be said of it.
+    fn hold(&self, name: &str) {
+        if let Some(seen) = self.0.lock().get_mut(name) {
+            seen.answers = seen.answers.clone().held(now());
+        }
     }
 
     /// A probe ended so: what is known now.
-    fn probed(&self, name: &str, before: Answers, outcome: Outcome) -> Seen {
+    fn probed(&self, name: &str, before: Seen, outcome: Outcome, cluster: &Value) -> Seen {
         let share = SPREAD.some_of(Duration::from_secs(1)).as_secs_f64();
-        let seen = Seen { answers: before.after(outcome, now()), probed: Some((Instant::now(), now())), share };
+        let answers = before.answers.after(outcome, now());
+        let counts = LATELY * availability::period(cluster) + LATE;
+        let heard = answers.is_healthy().then(|| Instant::now() + counts);
+        let seen = Seen { answers, probed: Some((Instant::now(), now())), share, heard, ..before };
         // It may be gone meanwhile.
         if let Some(known) = self.0.lock().get_mut(name) {
             *known = seen.clone();
@@ -77,16 +99,22 @@ impl Known {
         self.0.lock().remove(name);
     }
 
-    /// Whether too many are away for it to be they who are at fault.
+    /// Whether too few were heard lately for it to be the others who are at fault.
     fn is_doubtful(&self) -> bool {
-        let known = self.0.lock();
-        availability::is_doubtful(known.values().filter(|seen| seen.answers.is_away()).count(), known.len())
+        let (known, now) = (self.0.lock(), Instant::now());
+        let available = || known.values().filter(|seen| seen.is_available);
+        let heard = available().filter(|seen| seen.heard.is_some_and(|until| until > now)).count();
+        availability::is_doubtful(heard, available().count(), known.len())
     }
 }
 
 // === impl Seen ===
 
 impl Seen {
+    fn begun(now: i64) -> Self {
+        Self { answers: Answers::begun(now), probed: None, share: 1.0, heard: None, is_available: false }
+    }
+
     /// Until the next probe is due, by what the cluster says now: it may have another period since.
     fn left(&self, cluster: &Value) -> Duration {
         let Some((probed, at)) = self.probed else { return Duration::ZERO };
@@ -118,8 +146,9 @@ impl Judge {
             self.forget(&name);
             return Ok(Action::await_change());
         };
-        let (seen, next) = self.look(&member, &cluster).await;
-        let told = seen.answers.told(&cluster, now());
+        let (seen, is_probed, next) = self.look(&member, &cluster).await;
+        // What was true a while ago is no reason to say now that a cluster is lost.
+        let told = seen.answers.told(&cluster, now()).filter(|told| is_probed || told.status == "True");
         let is_loss = told.as_ref().is_some_and(|told| told.status != "True");
         let is_held = is_loss && self.known.is_doubtful();
         let is_news = self.count(&name, &cluster, told.as_ref().filter(|_| !is_held), is_held);
@@ -130,33 +159,39 @@ impl Judge {
                  is rather at fault; see the gateway's metrics, or set a taint by hand"
             );
         }
-        if !is_held {
+        if is_held {
+            self.known.hold(&name);
+        } else {
             let cluster = self.tell(&name, cluster, told.as_slice()).await?;
-            self.taint(&name, &cluster).await?;
+            // One of which nothing is known yet is not tainted for that.
+            if seen.answers.has_spoken() && condition::status(&cluster, condition::AVAILABLE).is_some() {
+                self.taint(&name, &cluster).await?;
+            }
         }
-        Ok(Action::requeue(next))
+        Ok(Action::requeue(next.min(LONGEST)))
     }
 
-    /// Probes the member if that is due. Returns what is known, and when the next is due.
-    async fn look(&self, member: &ClusterName, cluster: &Value) -> (Seen, Duration) {
+    /// Probes the member if that is due. Returns what is known, whether it was probed, and when the
+    /// next is due.
+    async fn look(&self, member: &ClusterName, cluster: &Value) -> (Seen, bool, Duration) {
         let name = member.as_str();
-        let seen = self.known.get(name);
+        let seen = self.known.get(name, cluster);
         let left = seen.left(cluster);
         if !left.is_zero() {
-            return (seen, left);
+            return (seen, false, left);
         }
         let _place = if seen.answers.is_away() {
             let Ok(place) = self.doubtful.try_acquire() else {
-                return (seen, SPREAD.wait(0));
+                return (seen, false, SPREAD.wait(0));
             };
             Some(place)
         } else {
             None
         };
         let outcome = probe::health(&self.members.client(member)).await;
-        let seen = self.known.probed(name, seen.answers, outcome);
+        let seen = self.known.probed(name, seen, outcome, cluster);
         let left = seen.left(cluster);
-        (seen, left)
+        (seen, true, left)
     }
 
     fn count(&self, name: &str, cluster: &Value, told: Option<&Condition>, is_held: bool) -> bool {
@@ -270,7 +305,8 @@ mod tests {
             let is_away = away.contains(name);
             let answers =
                 if is_away { answers.after(Outcome::Unreachable("x".to_owned()), now() - LONG) } else { answers };
-            let seen = Seen { answers, probed: None, share: 1.0 };
+            let heard = (!is_away).then(|| Instant::now() + LATE);
+            let seen = Seen { answers, heard, is_available: true, ..Seen::begun(now()) };
             judge.known.0.lock().insert((*name).to_owned(), seen);
         }
         for name in names {
@@ -294,6 +330,27 @@ mod tests {
     async fn of_most_of_a_fleet_nothing_is_told() {
         let (judge, written) = judge(&["a", "b", "c"]);
         look(&judge, &["a", "b", "c", "d"], &["a", "b", "c"]).await;
+        assert!(written.lock().is_empty(), "{:?}", written.lock());
+    }
+
+    #[tokio::test]
+    async fn one_that_was_held_is_not_lost_when_the_way_to_others_is_back() {
+        let (judge, written) = judge(&["a", "b", "c"]);
+        look(&judge, &["a", "b", "c", "d"], &["a", "b", "c"]).await;
+        for name in ["b", "c"] {
+            judge.known.0.lock().get_mut(name).unwrap().heard = Some(Instant::now() + LATE);
+        }
+        judge.known.0.lock().get_mut("a").unwrap().probed = None;
+        judge.reconcile(&cluster("a")).await.unwrap();
+        assert!(written.lock().is_empty(), "it has all its time anew: {:?}", written.lock());
+    }
+
+    #[tokio::test]
+    async fn one_of_which_nothing_is_known_is_not_tainted() {
+        let (judge, written) = judge(&["a"]);
+        let mut new = cluster("a");
+        new.data["status"] = json!({});
+        judge.reconcile(&new).await.unwrap();
         assert!(written.lock().is_empty(), "{:?}", written.lock());
     }
 

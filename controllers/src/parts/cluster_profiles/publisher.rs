@@ -19,7 +19,8 @@ use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer as StoreWriter;
 use kube::{Api, Client, ResourceExt as _};
 use net::backoff::Backoff;
-use register::profile::{Outcome, Registered, Way};
+use register::outcome::Outcome;
+use register::profile::{Registered, Way};
 use tokio::sync::Semaphore;
 
 use self::known::{Clusters, Due};

@@ -12,7 +12,7 @@ use super::condition::{self, AVAILABLE, Condition};
 use super::delivery::{DELIVERY, Mode};
 use super::heartbeat::{DEFAULT_SECONDS, grace};
 use crate::fields::field;
-use crate::profile::Outcome;
+use crate::outcome::Outcome;
 
 /// Reasons of the condition where answers made it.
 const REASONS: [&str; 3] = [ANSWERS, NOT_READY, UNREACHABLE];
@@ -46,11 +46,17 @@ pub fn is_by_answers(cluster: &Value) -> bool {
     is_delivered(cluster) && reason(cluster).is_some_and(|reason| REASONS.contains(&reason))
 }
 
-/// Whether of `all` clusters that are judged so many are away that the way to them is rather at
-/// fault than they are: more than half, of three or more. (Kubernetes' node lifecycle controller
-/// evicts nothing either when all nodes are lost.)
-pub fn is_doubtful(away: usize, all: usize) -> bool {
-    all >= FEW && away * 2 > all
+/// Whether so few of the `all` clusters that are judged have been heard lately that the way to them
+/// is rather at fault than they are: less than half of those that count as available, where there
+/// are three or more. Those that are lost already count no more. (Kubernetes' node lifecycle
+/// controller evicts nothing either when all nodes are lost.)
+pub fn is_doubtful(heard: usize, available: usize, all: usize) -> bool {
+    all >= FEW && heard * 2 < available
+}
+
+/// Whether the hub says that it is available.
+pub fn is_available(cluster: &Value) -> bool {
+    condition::status(cluster, AVAILABLE) == Some("True")
 }
 
 fn is_delivered(cluster: &Value) -> bool {
@@ -63,7 +69,7 @@ fn reason(cluster: &Value) -> Option<&str> {
 }
 
 /// Between two probes: as often as an agent renews its Lease.
-fn period(cluster: &Value) -> Duration {
+pub fn period(cluster: &Value) -> Duration {
     let seconds = field(cluster, "spec.leaseDurationSeconds").and_then(Value::as_u64);
     seconds.filter(|seconds| *seconds > 0).map_or(Duration::from_secs(DEFAULT_SECONDS.unsigned_abs()), |seconds| {
         Duration::from_secs(seconds.min(u64::from(i32::MAX.unsigned_abs())))
@@ -86,6 +92,23 @@ impl Answers {
         Self { last: if answered { now } else { self.last }, outcome: Some(outcome) }
     }
 
+    /// Nothing can be said of it for now, since the way to it is at fault: it has all its time from
+    /// now on.
+    #[must_use]
+    pub fn held(self, now: i64) -> Self {
+        Self { last: now, ..self }
+    }
+
+    /// Whether a probe has got as far as the member.
+    pub fn has_spoken(&self) -> bool {
+        !matches!(self.outcome, None | Some(Outcome::NotProbed(_)))
+    }
+
+    /// Whether it answered the last probe.
+    pub fn is_healthy(&self) -> bool {
+        self.outcome == Some(Outcome::Healthy)
+    }
+
     /// Whether the last probe failed at the member, or on the way to it.
     pub fn is_away(&self) -> bool {
         matches!(self.outcome, Some(Outcome::NotReady | Outcome::Unreachable(_)))
@@ -106,8 +129,13 @@ impl Answers {
                 Condition::available("Unknown", UNREACHABLE, format!("The member does not answer: {why}."))
             }
         };
-        // Why a member is away may be another at each probe: that is no news of the cluster.
-        (reason(cluster) != Some(condition.reason)).then_some(condition)
+        // Why a member is away may be another at each probe: that is no news of the cluster, and each
+        // other taint would begin its tolerations anew.
+        let is_lost = is_by_answers(cluster) && !is_available(cluster) && reason(cluster) != Some(ANSWERS);
+        let is_known = condition::status(cluster, AVAILABLE) == Some(condition.status)
+            && reason(cluster) == Some(condition.reason);
+        let is_news = !is_known && (condition.status == "True" || !is_lost);
+        is_news.then_some(condition)
     }
 
     /// Until the next probe: as often as an agent renews its Lease, and at the moment at which a
@@ -214,10 +242,31 @@ mod tests {
 
     #[test]
     fn most_of_a_fleet_is_not_lost_at_once() {
-        let doubtful: Vec<(usize, usize)> = [(1, 1), (2, 2), (1, 3), (2, 3), (2, 4), (3, 4), (500, 1000), (501, 1000)]
+        let fleets = [(0, 1, 1), (0, 2, 2), (2, 3, 3), (1, 3, 3), (1, 2, 3), (0, 2, 3), (2, 4, 4), (1, 4, 4)];
+        let doubtful: Vec<(usize, usize, usize)> = fleets
             .into_iter()
-            .filter(|(away, all)| is_doubtful(*away, *all))
+            .chain([(500, 1000, 1000), (499, 1000, 1000)])
+            .filter(|(heard, available, all)| is_doubtful(*heard, *available, *all))
             .collect();
-        assert_eq!(doubtful, [(2, 3), (3, 4), (501, 1000)]);
+        assert_eq!(doubtful, [(1, 3, 3), (0, 2, 3), (1, 4, 4), (499, 1000, 1000)]);
+    }
+
+    #[test]
+    fn what_a_lost_one_was_lost_by_is_kept_and_a_condition_that_fits_no_reason_is_mended() {
+        let answers = Answers::begun(NOW).after(Outcome::NotReady, NOW);
+        let told = |condition| answers.told(&cluster("push", Some(condition)), NOW + GRACE).map(|told| told.status);
+        assert_eq!(told(("Unknown", UNREACHABLE)), None, "another taint would begin all tolerations anew");
+        assert_eq!(told(("True", ANSWERS)), Some("False"));
+        assert_eq!(told(("True", NOT_READY)), Some("False"), "somebody wrote the status alone");
+        let back = answers.clone().after(Outcome::Healthy, NOW);
+        let told = back.told(&cluster("push", Some(("Unknown", ANSWERS))), NOW).map(|told| told.status);
+        assert_eq!(told, Some("True"));
+    }
+
+    #[test]
+    fn one_of_which_nothing_could_be_said_has_all_its_time_anew() {
+        let answers = Answers::begun(NOW).after(away(), NOW).held(NOW + GRACE).after(away(), NOW + GRACE + 1);
+        let known = cluster("push", Some(("True", ANSWERS)));
+        assert!(answers.told(&known, NOW + 2 * GRACE - 1).is_none() && answers.told(&known, NOW + 2 * GRACE).is_some());
     }
 }

@@ -1,4 +1,5 @@
 use super::*;
+use crate::outcome::Outcome;
 use crate::samples::with;
 
 const NOW: &str = "2026-05-01T00:00:00Z";

@@ -5,7 +5,8 @@ use std::time::Duration;
 
 use kube::ResourceExt as _;
 use parking_lot::Mutex;
-use register::profile::{Outcome, Property, Record, Seen};
+use register::outcome::Outcome;
+use register::profile::{Property, Record, Seen};
 use tokio::time::Instant;
 
 use crate::secrets::Meta;
