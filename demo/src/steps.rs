@@ -36,7 +36,8 @@ const MIN_SPREAD: Duration = Duration::from_secs(1);
 /// How soon a manifest, or an agent's end or start, has to take effect. Usually a quarter of a
 /// second; a busy machine has been seen to take a whole one.
 const ROLLOUT: Duration = Duration::from_secs(2);
-/// How soon a cluster that was lost has to answer again: the gateway pauses between dials that fail.
+/// How soon a cluster that was lost has to answer again: the gateway pauses between dials that
+/// fail.
 const BACK: Duration = Duration::from_secs(10);
 /// How often its effect is looked for.
 const ROLLOUT_POLL: Duration = Duration::from_millis(25);

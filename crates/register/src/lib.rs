@@ -21,6 +21,7 @@ pub mod labels;
 pub mod managed_service_account;
 pub mod naming;
 pub mod ocm;
+pub mod outcome;
 mod parts;
 pub mod profile;
 pub mod reading;

@@ -20,13 +20,14 @@ use base64::engine::general_purpose::STANDARD;
 use net::words::tame;
 use serde_json::{Map, Value, json};
 
-pub use self::health::{Health, Outcome, Record, State};
+pub use self::health::{Health, Record, State};
 pub use self::properties::{CLAIMS, MEMBER_PROPERTIES, Property, read as read_properties};
 pub use self::said::is_said;
 use crate::claims::SOURCE_LABEL;
 use crate::cluster_profile::{CONFIG as EXEC_EXTENSION, GROUP, KIND, MANAGER, MANAGER_LABEL, VERSIONS};
 use crate::fields::{list, text, texts};
 use crate::ocm::sets;
+pub use crate::outcome::Outcome;
 
 /// Label of profiles: the set of their cluster.
 pub const SET_LABEL: &str = "multicluster.x-k8s.io/clusterset";

@@ -12,7 +12,7 @@ use super::condition::{self, AVAILABLE, Condition};
 use super::delivery::{DELIVERY, Mode};
 use super::heartbeat::{DEFAULT_SECONDS, grace};
 use crate::fields::field;
-use crate::profile::Outcome;
+use crate::outcome::Outcome;
 
 /// Reasons of the condition where answers made it.
 const REASONS: [&str; 3] = [ANSWERS, NOT_READY, UNREACHABLE];

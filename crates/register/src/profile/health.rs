@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use crate::outcome::Outcome;
+
 /// Between two probes of a member that is well.
 const EVERY: Duration = Duration::from_mins(1);
 /// From a first failure to the probe that confirms it.
@@ -39,17 +41,6 @@ pub struct Health {
     pub state: State,
     /// Of fixed words: members choose none of it, and the same failure is the same text.
     pub message: String,
-}
-
-/// How a probe ended.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome {
-    Healthy,
-    NotReady,
-    /// With where it failed, and what to do.
-    Unreachable(String),
-    /// It did not get as far as the member.
-    NotProbed(String),
 }
 
 /// What is known of one member.
