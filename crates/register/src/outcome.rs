@@ -1,4 +1,4 @@
-//! What a probe of a member says.
+//! What one look at a member's control plane came to.
 
 /// How a probe ended.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -42,7 +42,9 @@ pub async fn follow(judge: &Judge, wakes: &Wakes, mut writer: Writer<DynamicObje
             Event::InitDone => {
                 let there: HashSet<String> =
                     writer.as_reader().state().iter().map(|cluster| cluster.name_any()).collect();
-                known.difference(&there).for_each(|name| judge.forget(name));
+                for name in known.difference(&there) {
+                    judge.forget(name);
+                }
                 // A list that is under way is in the store when it is complete.
                 for name in &there {
                     wakes.push("", name);

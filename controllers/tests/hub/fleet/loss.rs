@@ -27,6 +27,7 @@ struct Steps {
 
 pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
     let [lost, stays, spare] = NAMES;
+    steady(fleet)?;
     patient(fleet)?;
     fleet.wait_chosen("patient", &[lost, stays])?;
     fleet.wait_work("patient", lost, "Applied", "True/AppliedManifestWorkComplete")?;
@@ -73,6 +74,15 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
     ensure!(fleet.object(spare, "deployment web")?["status"]["readyReplicas"] == 2, "it does not run any more");
     steps.print();
     Ok(())
+}
+
+/// The other workload's decisions make the spare cluster the worse one, by Balance: the choice stays
+/// if that counts for more.
+fn steady(fleet: &Fleet<'_>) -> Result<()> {
+    let weight = json!([{"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}, "weight": 3}]);
+    let patch = json!({"spec": {"prioritizerPolicy": {"configurations": weight}}}).to_string();
+    let words = ["patch", "placement", "web", "-n", "default", "--type=merge", "-p", &patch];
+    fleet.testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
 }
 
 /// A workload that bears the loss of a member for a while.
