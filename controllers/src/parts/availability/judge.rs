@@ -50,6 +50,8 @@ struct Seen {
     heard: Option<Instant>,
     /// The hub says that it is available.
     is_available: bool,
+    /// It was silent while the way to it was rather at fault, and has not answered since.
+    is_held: bool,
 }
 
 pub struct Judge {
@@ -78,6 +80,7 @@ impl Known {
     fn hold(&self, name: &str) {
         if let Some(seen) = self.0.lock().get_mut(name) {
             seen.answers = seen.answers.clone().held(now());
+            seen.is_held = true;
         }
     }
 
@@ -87,7 +90,8 @@ impl Known {
         let answers = before.answers.after(outcome, now());
         let counts = LATELY * availability::period(cluster) + LATE;
         let heard = answers.is_healthy().then(|| Instant::now() + counts);
-        let seen = Seen { answers, probed: Some((Instant::now(), now())), share, heard, ..before };
+        let is_held = before.is_held && heard.is_none();
+        let seen = Seen { answers, probed: Some((Instant::now(), now())), share, heard, is_held, ..before };
         // It may be gone meanwhile.
         if let Some(known) = self.0.lock().get_mut(name) {
             *known = seen.clone();
@@ -112,7 +116,7 @@ impl Known {
 
 impl Seen {
     fn begun(now: i64) -> Self {
-        Self { answers: Answers::begun(now), probed: None, share: 1.0, heard: None, is_available: false }
+        Self { answers: Answers::begun(now), probed: None, share: 1.0, heard: None, is_available: false, is_held: false }
     }
 
     /// Until the next probe is due, by what the cluster says now: it may have another period since.
@@ -150,18 +154,21 @@ impl Judge {
         // What was true a while ago is no reason to say now that a cluster is lost.
         let told = seen.answers.told(&cluster, now()).filter(|told| is_probed || told.status == "True");
         let is_loss = told.as_ref().is_some_and(|told| told.status != "True");
-        let is_held = is_loss && self.known.is_doubtful();
+        let is_doubtful = is_loss && self.known.is_doubtful();
+        // Until it answers, or is lost by itself.
+        let is_held = is_doubtful || seen.is_held && !is_loss;
         let is_news = self.count(&name, &cluster, told.as_ref().filter(|_| !is_held), is_held);
         if is_held && is_news {
             tracing::warn!(
                 cluster = name,
                 "the member does not answer, and neither do most others: nothing is said of it, since the way to them \
-                 is rather at fault; see the gateway's metrics, or set a taint by hand"
+                 is rather at fault; see the gateway's metrics, or move its workloads with a taint whose key is your own"
             );
         }
-        if is_held {
+        if is_doubtful {
             self.known.hold(&name);
-        } else {
+        }
+        if !is_held {
             let cluster = self.tell(&name, cluster, told.as_slice()).await?;
             // One of which nothing is known yet is not tainted for that.
             if seen.answers.has_spoken() && condition::status(&cluster, condition::AVAILABLE).is_some() {
@@ -343,6 +350,25 @@ mod tests {
         judge.known.0.lock().get_mut("a").unwrap().probed = None;
         judge.reconcile(&cluster("a")).await.unwrap();
         assert!(written.lock().is_empty(), "it has all its time anew: {:?}", written.lock());
+    }
+
+    #[tokio::test]
+    async fn one_that_is_held_counts_so_until_it_answers_and_keeps_its_taints() {
+        let (judge, written) = judge(&["a", "b", "c"]);
+        look(&judge, &["a", "b", "c", "d"], &["a", "b", "c"]).await;
+        let again = |name: &str| judge.known.0.lock().get_mut(name).unwrap().probed = None;
+        let by_hand = |name: &str| {
+            let mut cluster = cluster(name);
+            cluster.data["spec"]["taints"] = json!([{"key": taints::UNREACHABLE, "effect": "NoSelect"}]);
+            cluster
+        };
+        again("a");
+        judge.reconcile(&by_hand("a")).await.unwrap();
+        assert!(written.lock().is_empty() && !judge.metrics.availability.put("a", Judged::Held), "it is held still");
+        judge.known.0.lock().get_mut("d").unwrap().is_held = true;
+        again("d");
+        judge.reconcile(&by_hand("d")).await.unwrap();
+        assert!(!written.lock().is_empty(), "it answers: no taint is right");
     }
 
     #[tokio::test]
