@@ -116,7 +116,14 @@ impl Known {
 
 impl Seen {
     fn begun(now: i64) -> Self {
-        Self { answers: Answers::begun(now), probed: None, share: 1.0, heard: None, is_available: false, is_held: false }
+        Self {
+            answers: Answers::begun(now),
+            probed: None,
+            share: 1.0,
+            heard: None,
+            is_available: false,
+            is_held: false,
+        }
     }
 
     /// Until the next probe is due, by what the cluster says now: it may have another period since.
