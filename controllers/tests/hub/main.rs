@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         published::trials(&fixture),
         removal::trials(&fixture),
         stillness::trials(&fixture),
+        works::keepers(&fixture),
     ];
     fixture.run(trials)
 }

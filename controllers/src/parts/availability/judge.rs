@@ -265,8 +265,11 @@ mod tests {
     /// Longer than the grace of the clusters below, in milliseconds.
     const LONG: i64 = 10_000;
 
+    /// Path and body of each write.
+    type Written = Arc<Mutex<Vec<(String, Value)>>>;
+
     /// A hub that takes what is written, whose gateway has no answer of the members called `away`.
-    fn judge(away: &'static [&'static str]) -> (Judge, Arc<Mutex<Vec<(String, Value)>>>) {
+    fn judge(away: &'static [&'static str]) -> (Judge, Written) {
         let written = Arc::new(Mutex::new(Vec::new()));
         let kept = Arc::clone(&written);
         let answer = move |request: Request<Body>| {

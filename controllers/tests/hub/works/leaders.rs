@@ -12,6 +12,7 @@ use hub_tests::wait;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::stillness::print;
 use super::{GROUP, Place, WORKS, condition, config_map, hash, read};
 use crate::fixture::SOON;
 
@@ -55,7 +56,7 @@ pub fn killed(testbed: &Testbed) -> Result<()> {
         Ok(())
     })?;
     let all = died.elapsed();
-    eprintln!("another led {took:.1?} after the kill, and the {WORKS_HERE} works were applied after {all:.1?}");
+    print(&format!("another led {took:.1?} after the kill, and the {WORKS_HERE} works were applied after {all:.1?}"));
     once_each(&place)?;
     let after = objects(&place)?;
     ensure!(after.len() == WORKS_HERE, "{} objects", after.len());

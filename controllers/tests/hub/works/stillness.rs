@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{GROUP, Place, WORKS, config_map};
@@ -23,27 +23,10 @@ const QUIET: Duration = Duration::from_secs(5);
 pub fn restart(testbed: &Testbed) -> Result<()> {
     let cluster = "works-still";
     let mut place = Place::start(testbed, cluster)?;
-    let web = json!({"resourceIdentifier": {"group": "apps", "resource": "deployments", "namespace": cluster, "name": "*"},
-        "feedbackRules": [{"type": "WellKnownStatus"}],
-        "updateStrategy": {"type": "ServerSideApply"}});
     let works_here = std::env::var(MANY).ok().and_then(|many| many.parse().ok()).unwrap_or(WORKS_HERE);
     let limit = SOON * u32::try_from(works_here / WORKS_HERE + 1)?;
     let names: Vec<String> = (0..works_here).map(|number| format!("still-{number}")).collect();
-    let mut works = Vec::new();
-    for (number, name) in names.iter().enumerate() {
-        let labels = json!({"app": name});
-        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
-            "metadata": {"name": name, "namespace": cluster},
-            "spec": {"replicas": usize::from(number < WITH_PODS), "selector": {"matchLabels": labels},
-            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}}});
-        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": cluster},
-            "spec": {"selector": labels, "ports": [{"port": 80}]}});
-        let mut manifests = vec![deployment, config_map(cluster, name, &json!({"a": "b"}))];
-        manifests.extend((number < WITH_SERVICE).then_some(service));
-        works.push(json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ManifestWork",
-            "metadata": {"name": name, "namespace": cluster},
-            "spec": {"workload": {"manifests": manifests}, "manifestConfigs": [web]}}));
-    }
+    let works = works(cluster, &names);
     let objects: usize = 2 * works_here + WITH_SERVICE.min(works_here);
     for some in works.chunks(WORKS_HERE) {
         let list = json!({"apiVersion": "v1", "kind": "List", "items": some}).to_string();
@@ -67,38 +50,73 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
             Ok(())
         })?;
     }
-    let versions = |place: &Place<'_>| -> Result<String> {
-        let line = "jsonpath={range.items[*]}{.kind}/{.metadata.name}={.metadata.resourceVersion},{end}";
-        let hub = place.hub(&format!("get {WORKS} -n {cluster} -o {line}"))?;
-        let member = place.member(&format!("get deployments,services,configmaps -n {cluster} -o {line}"))?;
-        let applied = place.member(&format!("get {} -o {line}", super::APPLIED))?;
-        Ok([hub, member, applied].concat())
-    };
-    let before = versions(&place)?;
+    let before = versions(&place, cluster)?;
     let begin = Instant::now();
     place.running.restart()?;
     let asked = |place: &Place<'_>| place.running.metric("cluster_gateway_delivery_member_requests_total", cluster);
     let expected = f64::from(u32::try_from(objects + works_here)?);
     wait::until_true("all to be looked at", limit, || Ok(asked(&place)? >= expected))?;
     wait::until_true("all to count", limit, || Ok(is_all(counted(&place)?)))?;
-    eprintln!("{works_here} works, {objects} objects: looked at {:.1?} after a restart", begin.elapsed());
+    print(&format!("{works_here} works, {objects} objects: looked at {:.1?} after a restart", begin.elapsed()));
     // One more work ends after all that is to be done for the others.
     place.work("last", &[config_map(cluster, "last", &json!({"a": "b"}))], &json!({}))?;
     place.wait_applied("last")?;
-    let after = versions(&place)?;
+    let after = versions(&place, cluster)?;
     let missing: Vec<&str> = before.split(',').filter(|one| !after.split(',').any(|other| other == *one)).collect();
     ensure!(missing.is_empty(), "{missing:?} changed");
-    // Nothing is asked any more, either.
-    let (settled, begin) = (asked(&place)?, Instant::now());
+    quiet(&place, cluster, &asked)?;
+    place.hub(&format!("delete {WORKS} --all -n {cluster} --wait=false"))?;
+    wait::until_true("the end of the works", 3 * limit, || {
+        Ok(place.hub(&format!("get {WORKS} -n {cluster} -o name"))?.is_empty())
+    })?;
+    place.end(&[])
+}
+
+/// So many works, with what is not written again.
+fn works(cluster: &str, names: &[String]) -> Vec<Value> {
+    let web = json!({"resourceIdentifier": {"group": "apps", "resource": "deployments", "namespace": cluster, "name": "*"},
+        "feedbackRules": [{"type": "WellKnownStatus"}],
+        "updateStrategy": {"type": "ServerSideApply"}});
+    let mut works = Vec::new();
+    for (number, name) in names.iter().enumerate() {
+        let labels = json!({"app": name});
+        let deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": name, "namespace": cluster},
+            "spec": {"replicas": usize::from(number < WITH_PODS), "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "web", "image": "web:1"}]}}}});
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": cluster},
+            "spec": {"selector": labels, "ports": [{"port": 80}]}});
+        let mut manifests = vec![deployment, config_map(cluster, name, &json!({"a": "b"}))];
+        manifests.extend((number < WITH_SERVICE).then_some(service));
+        works.push(json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ManifestWork",
+            "metadata": {"name": name, "namespace": cluster},
+            "spec": {"workload": {"manifests": manifests}, "manifestConfigs": [web]}}));
+    }
+    works
+}
+
+/// Every object's, on the hub and on the member.
+fn versions(place: &Place<'_>, cluster: &str) -> Result<String> {
+    let line = "jsonpath={range.items[*]}{.kind}/{.metadata.name}={.metadata.resourceVersion},{end}";
+    let hub = place.hub(&format!("get {WORKS} -n {cluster} -o {line}"))?;
+    let member = place.member(&format!("get deployments,services,configmaps -n {cluster} -o {line}"))?;
+    let applied = place.member(&format!("get {} -o {line}", super::APPLIED))?;
+    Ok([hub, member, applied].concat())
+}
+
+/// Nothing is asked any more, either.
+fn quiet(place: &Place<'_>, cluster: &str, asked: &impl Fn(&Place<'_>) -> Result<f64>) -> Result<()> {
+    let (settled, begin) = (asked(place)?, Instant::now());
     while begin.elapsed() < QUIET {
-        ensure!((asked(&place)? - settled).abs() < 0.1, "{settled} requests became {}", asked(&place)?);
+        ensure!((asked(place)? - settled).abs() < 0.1, "{settled} requests became {}", asked(place)?);
         // Which takes its time, and leads to a look at nothing.
         place
             .hub(&format!("annotate --overwrite {WORKS} last -n {cluster} touched={}", begin.elapsed().as_millis()))?;
     }
-    place.hub(&format!("delete {WORKS} --all -n {cluster} --wait=false"))?;
-    wait::until_true("the end of the works", limit, || {
-        Ok(place.hub(&format!("get {WORKS} -n {cluster} -o name"))?.is_empty())
-    })?;
-    place.end(&[])
+    Ok(())
+}
+
+#[expect(clippy::print_stderr, reason = "what it is run for by hand")]
+pub fn print(figures: &str) {
+    eprintln!("{figures}");
 }
