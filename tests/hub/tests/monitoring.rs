@@ -21,9 +21,10 @@ const LIMIT: Duration = Duration::from_mins(1);
 
 const CONTROLLERS: &str = "controllers/tests/hub looks for them in what the program tells";
 /// What no series is expected of, and why.
-const MAY_BE_EMPTY: [(&str, &str); 4] = [
+const MAY_BE_EMPTY: [(&str, &str); 5] = [
     ("kube_pod_container_status_ready", "kube-state-metrics has it"),
     ("cluster_gateway_controllers_", CONTROLLERS),
+    ("cluster_gateway_argocd_", CONTROLLERS),
     ("cluster_gateway_placement_", CONTROLLERS),
     ("cluster_gateway_delivery_", CONTROLLERS),
 ];

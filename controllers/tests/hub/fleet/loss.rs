@@ -76,7 +76,8 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
     Ok(())
 }
 
-/// The other workload's decisions make the spare cluster the worse one, by Balance: the choice stays
+/// The other workload's decisions make the spare cluster the worse one, by Balance: the choice
+/// stays
 /// if that counts for more.
 fn steady(fleet: &Fleet<'_>) -> Result<()> {
     let weight = json!([{"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}, "weight": 3}]);

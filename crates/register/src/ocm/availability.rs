@@ -129,8 +129,8 @@ impl Answers {
                 Condition::available("Unknown", UNREACHABLE, format!("The member does not answer: {why}."))
             }
         };
-        // Why a member is away may be another at each probe: that is no news of the cluster, and each
-        // other taint would begin its tolerations anew.
+        // Why a member is away may be another at each probe: that is no news of the cluster, and
+        // each other taint would begin its tolerations anew.
         let is_lost = is_by_answers(cluster) && !is_available(cluster) && reason(cluster) != Some(ANSWERS);
         let is_known = condition::status(cluster, AVAILABLE) == Some(condition.status)
             && reason(cluster) == Some(condition.reason);
