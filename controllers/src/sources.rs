@@ -24,6 +24,7 @@ use register::{Refused, Rules};
 use serde_json::Value;
 use tokio::time::timeout;
 
+pub use self::ocm::KIND as MANAGED_CLUSTERS;
 use self::referring::ReferringReader;
 
 use crate::args::{Config, SourceName};

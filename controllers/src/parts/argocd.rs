@@ -25,11 +25,12 @@ use tokio::time::sleep;
 use self::publisher::Publisher;
 use self::state::State;
 use self::token::Keeper;
-use super::hub::Hub;
+use super::hub::{self, Hub};
 use super::way::{LOOK_AGAIN, changes, way};
 use super::{Context, watched, worker};
 use crate::args::{Argocd, PartName};
 use crate::metrics::Metrics;
+use crate::sources::MANAGED_CLUSTERS;
 use crate::wakes::Wakes;
 
 /// In `/readyz`: clusters or Secrets were not listed yet. The log has which.
@@ -68,7 +69,7 @@ async fn work(context: &Context<'_>, argocd: &Argocd, way: Way) {
     let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
     let wakes = Wakes::default();
     let state = Arc::new(State::new(context.config.source_removal_limit, argocd));
-    let writer = Writer::new(watches::resource());
+    let writer = Writer::new(hub::managed_clusters());
     let store = writer.as_reader();
     let publisher = Arc::new(Publisher {
         secrets: Api::namespaced(hub.client.clone(), &argocd.namespace),
@@ -84,10 +85,10 @@ async fn work(context: &Context<'_>, argocd: &Argocd, way: Way) {
     let queue = async {
         let [clusters, secrets] = &state.listed;
         tokio::join!(
-            watched::listed(clusters, &watches::CLUSTERS, &context.readiness, UNLISTED),
+            watched::listed(clusters, &MANAGED_CLUSTERS, &context.readiness, UNLISTED),
             watched::listed(secrets, &watches::SECRETS, &context.readiness, UNLISTED),
         );
-        let publish = worker::run(Arc::clone(&publisher), wakes.clone(), store, watches::resource());
+        let publish = worker::run(Arc::clone(&publisher), wakes.clone(), store, hub::managed_clusters());
         let strays = strays::run(&publisher, &wakes);
         tokio::join!(keeper.keep(account), removal::run(&publisher), strays, publish);
     };

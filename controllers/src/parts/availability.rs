@@ -17,7 +17,7 @@ use register::ocm;
 use tokio::sync::Semaphore;
 
 use self::judge::{DOUBTFUL, Judge};
-use super::hub::Hub;
+use super::hub::{self, Hub};
 use super::rivals::{self, Rival, Rivals};
 use super::{Context, worker};
 use crate::args::PartName;
@@ -52,10 +52,10 @@ fn tell(context: &Context<'_>, rivals: &Rivals) {
 /// Everything that writes. Never ends.
 async fn work(context: &Context<'_>) {
     let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
-    let writer = Writer::new(watches::resource());
+    let writer = Writer::new(hub::managed_clusters());
     let (store, wakes) = (writer.as_reader(), Wakes::default());
     let judge = Arc::new(Judge {
-        api: Api::all_with(hub.client.clone(), &watches::resource()),
+        api: Api::all_with(hub.client.clone(), &hub::managed_clusters()),
         hub,
         members: context.members.clone(),
         metrics: context.metrics.clone(),
@@ -68,7 +68,7 @@ async fn work(context: &Context<'_>) {
     let _counted = Counted(context);
     tokio::join!(
         watches::follow(&judge, &wakes, writer),
-        worker::run(Arc::clone(&judge), wakes.clone(), store, watches::resource()),
+        worker::run(Arc::clone(&judge), wakes.clone(), store, hub::managed_clusters()),
     );
 }
 

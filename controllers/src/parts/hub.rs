@@ -10,6 +10,7 @@ use tokio::time::timeout;
 
 use crate::calls::{CONFLICT, NOT_FOUND, is, merging};
 pub use crate::calls::{now_text, value};
+use crate::sources::{Kind, MANAGED_CLUSTERS};
 use crate::term::{MayWrite, NotLeading, WITHIN, within};
 
 #[derive(Clone)]
@@ -67,6 +68,12 @@ impl Hub {
 /// A kind that is not one of ours.
 pub fn resource(group: &str, version: &str, kind: &str, plural: &str) -> ApiResource {
     ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk(group, version, kind), plural)
+}
+
+/// As this program understands it.
+pub fn managed_clusters() -> ApiResource {
+    let Kind { group, name, plural, versions, .. } = MANAGED_CLUSTERS;
+    resource(group, versions[0], name, plural)
 }
 
 /// Milliseconds since 1970.

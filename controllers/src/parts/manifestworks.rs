@@ -62,6 +62,7 @@ use crate::events::{Events, Reason};
 use crate::feed::crd::{self, Presence};
 use crate::metrics::{Metrics, WorkState};
 use crate::queue::Queue;
+use crate::sources::MANAGED_CLUSTERS;
 use crate::wakes::{Key, Wakes};
 
 /// As `--enable` and metrics name it.
@@ -119,7 +120,7 @@ pub async fn run(context: Context<'_>) {
     let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
     let part = Arc::new(Part {
         agent: agent(&hub, config.hub_url.as_deref()).await,
-        definition: crd::follow(&kinds::CLUSTERS, hub.client.clone()),
+        definition: crd::follow(&MANAGED_CLUSTERS, hub.client.clone()),
         hub,
         members: context.members,
         clusters: Clusters::default(),

@@ -147,7 +147,7 @@ async fn keep_asking(context: &Context<'_>, shared: &Shared) {
 
 impl Shared {
     fn new(hub: &Hub, config: &Config) -> (Self, Sources) {
-        let cluster_resource = hub::resource(ocm::GROUP, "v1", ocm::KIND, "managedclusters");
+        let cluster_resource = hub::managed_clusters();
         let request_resource =
             hub::resource("certificates.k8s.io", "v1", "CertificateSigningRequest", "certificatesigningrequests");
         let [clusters, requests] = [&cluster_resource, &request_resource].map(|resource| Writer::new(resource.clone()));

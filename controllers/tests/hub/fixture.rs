@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use controllers::Controllers;
@@ -84,6 +85,28 @@ pub fn apply(testbed: &Testbed, objects: &[Value]) -> Result<()> {
         .run()?
         .success()?;
     Ok(())
+}
+
+/// Runs the commands of a page as the hub's administrator, with its kubectl; returns what they
+/// print.
+pub fn script(testbed: &Testbed, directory: &Path, script: &str) -> Result<String> {
+    let kubectl = testbed.hub.server.kubectl();
+    let programs = kubectl.binary.parent().context("kubectl is nowhere")?.display();
+    let output = Command::new("sh")
+        .args(["-ec", script])
+        .current_dir(directory)
+        .env("PATH", format!("{programs}:{}", std::env::var("PATH")?))
+        .env("KUBECONFIG", &kubectl.kubeconfig)
+        .env("HOME", &kubectl.cache)
+        .output()?;
+    ensure!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
+    Ok(String::from_utf8(output.stdout)?)
+}
+
+/// Figures that are looked at by whoever runs a test by hand.
+#[expect(clippy::print_stderr, reason = "they are no outcome")]
+pub fn print(figures: &str) {
+    eprintln!("{figures}");
 }
 
 pub fn namespace(name: &str) -> Value {
@@ -227,7 +250,7 @@ impl Running {
     pub fn wait_state(&self, object: &str, state: &str) -> Result<String> {
         wait::until(&format!("{object} to be {state}"), SOON, || {
             let report = self.report(object)?;
-            anyhow::ensure!(report["state"] == state, "{report}");
+            ensure!(report["state"] == state, "{report}");
             Ok(report["reason"].as_str().unwrap_or_default().to_owned())
         })
     }

@@ -163,7 +163,7 @@ fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
     all.into_iter().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
 }
 
-/// Clusters of one member each, which say so themselves, as the README has them.
+/// Shortens the Lease of a cluster, so that its loss takes seconds.
 fn lease(fleet: &Fleet<'_>, name: &str) -> Result<()> {
     let patch = json!({"spec": {"leaseDurationSeconds": LEASE_SECONDS}}).to_string();
     let words = ["patch", "managedcluster", name, "--type=merge", "-p", &patch];

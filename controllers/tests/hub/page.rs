@@ -1,6 +1,5 @@
 //! What docs/registration.md shows, done as it stands.
 
-use std::process::Command;
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
@@ -10,8 +9,8 @@ use libtest_mimic::Trial;
 use serde_json::Value;
 
 use crate::fixture::{
-    Fixture, Running, SOON, apply, definition, kubeconfig_secret, member_kubeconfig, namespace, secret_field, test,
-    wait_secret,
+    Fixture, Running, SOON, apply, definition, kubeconfig_secret, member_kubeconfig, namespace, script, secret_field,
+    test, wait_secret,
 };
 
 const PAGE: &str = include_str!("../../../docs/registration.md");
@@ -37,19 +36,7 @@ fn blocks(title: &str, language: &str) -> Result<Vec<String>> {
 fn kubeconfig(testbed: &Testbed) -> Result<()> {
     let directory = testbed.directory("registration-page")?;
     std::fs::write(directory.join("berlin.kubeconfig"), member_kubeconfig(testbed, "token"))?;
-    let run = |script: &str| -> Result<String> {
-        let kubectl = testbed.hub.server.kubectl();
-        let programs = kubectl.binary.parent().context("kubectl is nowhere")?.display();
-        let output = Command::new("sh")
-            .args(["-ec", script])
-            .current_dir(&directory)
-            .env("PATH", format!("{programs}:{}", std::env::var("PATH")?))
-            .env("KUBECONFIG", &kubectl.kubeconfig)
-            .env("HOME", &kubectl.cache)
-            .output()?;
-        ensure!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
-        Ok(String::from_utf8(output.stdout)?)
-    };
+    let run = |commands: &str| script(testbed, &directory, commands);
     apply(testbed, &[namespace("fleet")])?;
     let flags = ["--enable=kubeconfig", "--watch-namespaces=fleet"];
     let controllers = Running::start(testbed, "page-clusters", &flags)?;

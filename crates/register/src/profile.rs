@@ -27,7 +27,6 @@ use crate::claims::SOURCE_LABEL;
 use crate::cluster_profile::{CONFIG as EXEC_EXTENSION, GROUP, KIND, MANAGER, MANAGER_LABEL, VERSIONS};
 use crate::fields::{list, text, texts};
 use crate::ocm::sets;
-pub use crate::outcome::Outcome;
 
 /// Label of profiles: the set of their cluster.
 pub const SET_LABEL: &str = "multicluster.x-k8s.io/clusterset";

@@ -12,12 +12,11 @@ use register::profile::Way;
 
 use super::secret::{Content, Held, secret_name, writers};
 use super::state::{Difference, State};
-use super::watches::resource;
 use super::{NAME, lists};
 use crate::calls::{CONFLICT, creating, is, merging};
 use crate::events::{Events, Reason};
 use crate::metrics::{Metrics, Operation};
-use crate::parts::hub::{CallError, Hub, found};
+use crate::parts::hub::{CallError, Hub, found, managed_clusters};
 use crate::parts::worker::{Failure, Tries, Worker, judged, key};
 
 /// Between two writes of one Secret: somebody may change it back.
@@ -122,7 +121,7 @@ impl Publisher {
             writers(&found),
             cluster.as_str()
         );
-        self.events.tell(object.object_ref(&resource()), Reason::ArgocdSecretNameTaken, note.clone());
+        self.events.tell(object.object_ref(&managed_clusters()), Reason::ArgocdSecretNameTaken, note.clone());
         Err(Failure::Told(note))
     }
 

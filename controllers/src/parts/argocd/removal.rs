@@ -10,12 +10,12 @@ use tokio::time::{Instant, sleep_until};
 
 use super::publisher::Publisher;
 use super::secret::secret_name;
-use super::watches::{CLUSTERS, resource};
 use super::{NAME, lists};
 use crate::calls::deleting;
 use crate::feed::crd;
 use crate::metrics::Operation;
-use crate::parts::hub::{CallError, found};
+use crate::parts::hub::{CallError, found, managed_clusters};
+use crate::sources::MANAGED_CLUSTERS;
 
 /// After a removal that failed, and while nothing says when to look.
 const AGAIN: Duration = Duration::from_secs(10);
@@ -48,7 +48,7 @@ async fn remove_due(publisher: &Publisher) -> Instant {
         return again;
     }
     // The end of each cluster may be told before that of its kind.
-    if crd::is_leaving(&CLUSTERS, &publisher.hub.client).await {
+    if crd::is_leaving(&MANAGED_CLUSTERS, &publisher.hub.client).await {
         publisher.state.doubt();
         return again.min(Instant::now() + AGAIN);
     }
@@ -72,7 +72,7 @@ async fn remove_due(publisher: &Publisher) -> Instant {
 
 /// Lists clusters, of which some are missing. Returns when to look again.
 async fn list_again(publisher: &Publisher) -> Instant {
-    let clusters: Api<DynamicObject> = Api::all_with(publisher.hub.client.clone(), &resource());
+    let clusters: Api<DynamicObject> = Api::all_with(publisher.hub.client.clone(), &managed_clusters());
     match lists::metadata(&publisher.hub, &clusters, ListParams::default()).await {
         Ok(all) => {
             let names: HashSet<String> = all.into_iter().filter_map(|metadata| metadata.name).collect();

@@ -5,7 +5,7 @@ use std::pin::pin;
 
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::ServiceAccount;
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::DynamicObject;
 use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::Writer;
@@ -18,32 +18,19 @@ use super::publisher::Publisher;
 use super::secret::{CLUSTER_KEY, Held, cluster_of};
 use super::state::List;
 use crate::args::Argocd;
-use crate::parts::hub;
 use crate::parts::watched;
 use crate::parts::worker::Worker as _;
-use crate::sources::Kind;
+use crate::sources::{Kind, MANAGED_CLUSTERS};
 use crate::wakes::Wakes;
 
-pub const CLUSTERS: Kind = Kind {
-    group: placement::objects::GROUP,
-    name: "ManagedCluster",
-    plural: "managedclusters",
-    versions: &["v1"],
-    is_custom: true,
-};
-
 pub const SECRETS: Kind = Kind { group: "", name: "Secret", plural: "secrets", versions: &["v1"], is_custom: false };
-
-pub fn resource() -> ApiResource {
-    hub::resource(CLUSTERS.group, CLUSTERS.versions[0], CLUSTERS.name, CLUSTERS.plural)
-}
 
 /// Follows clusters and their Secrets. Never ends.
 pub async fn follow(publisher: &Publisher, wakes: &Wakes, mut writer: Writer<DynamicObject>) {
     let config = watcher::Config::default().page_size(watched::PAGE);
     let mut known = HashSet::new();
     let take = |event: Event<DynamicObject>| take_cluster(publisher, wakes, (&mut writer, &mut known), event);
-    let clusters = watched::follow(&CLUSTERS, publisher.hub.client.clone(), config, take);
+    let clusters = watched::follow(&MANAGED_CLUSTERS, publisher.hub.client.clone(), config, take);
     tokio::join!(clusters, follow_secrets(publisher, wakes));
 }
 

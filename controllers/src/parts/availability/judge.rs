@@ -164,7 +164,7 @@ impl Judge {
         let is_doubtful = is_loss && self.known.is_doubtful();
         // Until it answers, or is lost by itself.
         let is_held = is_doubtful || seen.is_held && !is_loss;
-        let is_news = self.count(&name, &cluster, told.as_ref().filter(|_| !is_held), is_held);
+        let is_news = self.count(&name, &cluster, told.as_ref(), is_held);
         if is_held && is_news {
             tracing::warn!(
                 cluster = name,
@@ -259,8 +259,8 @@ mod tests {
     use register::ocm::delivery::DELIVERY;
     use tower::service_fn;
 
-    use super::super::watches::resource;
     use super::*;
+    use crate::parts::hub::managed_clusters as resource;
 
     /// Longer than the grace of the clusters below, in milliseconds.
     const LONG: i64 = 10_000;

@@ -3,28 +3,16 @@
 use std::collections::HashSet;
 
 use kube::ResourceExt as _;
-use kube::api::{ApiResource, DynamicObject};
+use kube::api::DynamicObject;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use register::ocm::delivery::DELIVERY;
 use serde_json::{Value, json};
 
 use super::judge::Judge;
-use crate::parts::{hub, watched};
-use crate::sources::Kind;
+use crate::parts::watched;
+use crate::sources::MANAGED_CLUSTERS;
 use crate::wakes::Wakes;
-
-const CLUSTERS: Kind = Kind {
-    group: register::ocm::GROUP,
-    name: register::ocm::KIND,
-    plural: "managedclusters",
-    versions: register::ocm::VERSIONS,
-    is_custom: true,
-};
-
-pub fn resource() -> ApiResource {
-    hub::resource(CLUSTERS.group, CLUSTERS.versions[0], CLUSTERS.name, CLUSTERS.plural)
-}
 
 /// Follows the clusters. Never ends.
 pub async fn follow(judge: &Judge, wakes: &Wakes, mut writer: Writer<DynamicObject>) {
@@ -57,7 +45,7 @@ pub async fn follow(judge: &Judge, wakes: &Wakes, mut writer: Writer<DynamicObje
             }
         }
     };
-    watched::follow(&CLUSTERS, judge.hub.client.clone(), config, take).await;
+    watched::follow(&MANAGED_CLUSTERS, judge.hub.client.clone(), config, take).await;
 }
 
 /// Leaves out what nobody looks at: an agent may write a mebibyte into its own. Of conditions all
@@ -83,7 +71,7 @@ mod tests {
     #[test]
     fn what_is_looked_at_and_what_is_written_whole_stays() {
         let conditions = json!([{"type": AVAILABLE, "status": "True"}, {"type": "Other", "status": "False"}]);
-        let mut cluster = DynamicObject::new("c1", &resource());
+        let mut cluster = DynamicObject::new("c1", &crate::parts::hub::managed_clusters());
         cluster.annotations_mut().extend([DELIVERY, "other"].map(|key| (key.to_owned(), "push".to_owned())));
         cluster.data = json!({"spec": {"leaseDurationSeconds": 5, "taints": [{"key": "a"}], "hubAcceptsClient": true},
             "status": {"conditions": conditions, "capacity": {"cpu": "1"}}});

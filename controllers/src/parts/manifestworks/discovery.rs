@@ -21,6 +21,8 @@ const KNOWN: Duration = Duration::from_mins(10);
 const MISSING: Duration = Duration::from_secs(4);
 /// Versions of groups whose kinds are kept. A member that has more is asked more often.
 const MOST: usize = 256;
+/// Versions of groups that a member may have. One has some dozens.
+const VERSIONS: usize = 4096;
 /// Kinds of one version of a group that are kept.
 const KINDS: usize = 1024;
 /// The version of the group that has no name.
@@ -166,7 +168,9 @@ fn versions(list: &Json) -> HashSet<Version> {
         let name = text(&group, "name");
         items(&group, "versions").into_iter().map(move |version| (name.clone(), text(&version, "version")))
     };
-    items(list, "groups").into_iter().flat_map(of_group).collect()
+    let is_name = |(group, version): &Version| group.len() <= NAME && version.len() <= NAME;
+    let groups = items(list, "groups").into_iter().filter(|group| text(group, "name").len() <= NAME);
+    groups.flat_map(of_group).filter(is_name).take(VERSIONS).collect()
 }
 
 /// Of `APIResourceList`, without subresources.
@@ -202,6 +206,12 @@ mod tests {
         let groups = json!({"groups": [{"name": "apps", "versions": [{"version": "v1"}, {"version": "v1beta1"}]}]});
         assert_eq!(versions(&groups).len(), 2);
         assert!(versions(&groups).contains(&("apps".into(), "v1".into())));
+        let long = json!({"groups": [{"name": "x".repeat(NAME + 1), "versions": [{"version": "v1"}]},
+            {"name": "many", "versions": vec![json!({"version": "v1"}); 3]},
+            {"name": "more", "versions": (0..2 * VERSIONS).map(|it| json!({"version": it.to_string()})).collect::<Vec<_>>()}]});
+        let bounded = versions(&long);
+        assert!(bounded.len() <= VERSIONS && bounded.iter().all(|(group, _)| group.len() <= NAME));
+        assert!(bounded.contains(&("many".into(), "v1".into())));
         assert_eq!(in_list(&Err("down".into()), "X"), Lookup::Unknown("down".into()));
     }
 }

@@ -8,13 +8,6 @@ use crate::sources::Kind;
 
 pub const WORKS: Kind =
     Kind { group: GROUP, name: "ManifestWork", plural: "manifestworks", versions: &["v1"], is_custom: true };
-pub const CLUSTERS: Kind = Kind {
-    group: placement::objects::GROUP,
-    name: "ManagedCluster",
-    plural: "managedclusters",
-    versions: &["v1"],
-    is_custom: true,
-};
 
 pub fn works() -> ApiResource {
     hub::resource(WORKS.group, WORKS.versions[0], WORKS.name, WORKS.plural)

@@ -337,7 +337,7 @@ fn is_repair(action: &Action) -> bool {
     matches!(action, Action::Create(_) | Action::Replace(_) | Action::Apply { .. })
 }
 
-/// The same, or whom it belongs to.
+/// Whether it changes what the object says, or whom it belongs to.
 fn is_change(action: &Action) -> bool {
     is_repair(action) || matches!(action, Action::PatchOwners(_))
 }

@@ -198,38 +198,26 @@ impl Seen {
         self.by_work.entry(work.to_owned()).or_default().insert(identity.clone());
     }
 
-    /// A watch told of an object that it is in that version since `at`. What is older than what was
-    /// looked at is no news: a watch begins with what came after its list, our own writes among it.
-    fn told(&mut self, identity: &Identity, version: &Version, at: Option<&str>) -> Vec<String> {
+    /// An object is in that version now; by a watch, `at` is when. Returns the works for which that
+    /// is news. What a watch says from before what was looked at is none: it begins with what came
+    /// after its list, our own writes among it. A list is right as it is, after a backup too.
+    fn saw(&mut self, identity: &Identity, version: &Version, at: Option<&str>) -> Vec<String> {
         let Some(works) = self.objects.get(identity) else { return Vec::new() };
         let is_past = |known: &Version| known.as_deref().is_some_and(|known| is_older(at, known));
         let news = works.iter().filter(|(_, known)| *known != version && !is_past(known));
         let news: Vec<String> = news.map(|(work, _)| work.clone()).collect();
-        self.changed(&news, identity, version);
-        news
-    }
-
-    /// An object is in that version now. Returns the works for which that is news.
-    fn saw(&mut self, identity: &Identity, version: &Version) -> Vec<String> {
-        let Some(works) = self.objects.get(identity) else { return Vec::new() };
-        let news: Vec<String> =
-            works.iter().filter(|(_, known)| *known != version).map(|(work, _)| work.clone()).collect();
-        self.changed(&news, identity, version);
-        news
-    }
-
-    fn changed(&mut self, works: &[String], identity: &Identity, version: &Version) {
-        for work in works {
+        for work in &news {
             self.changed.entry(work.clone()).or_default().insert(identity.clone(), version.clone());
         }
+        news
     }
 
     /// Of a scope, these were listed, and no others are there.
     fn listed(&mut self, scope: &Scope, listed: &HashMap<Identity, Version>) -> Vec<String> {
         let gone: Vec<Identity> =
             self.objects.keys().filter(|one| scope.has(one) && !listed.contains_key(one)).cloned().collect();
-        let gone = gone.iter().flat_map(|identity| self.saw(identity, &None)).collect::<Vec<_>>();
-        listed.iter().flat_map(|(identity, version)| self.saw(identity, version)).chain(gone).collect()
+        let gone = gone.iter().flat_map(|identity| self.saw(identity, &None, None)).collect::<Vec<_>>();
+        listed.iter().flat_map(|(identity, version)| self.saw(identity, version, None)).chain(gone).collect()
     }
 
     /// Those that a scope is followed for.
@@ -257,7 +245,8 @@ mod tests {
         sights.looked("w", &identity("a"), Some("1".into()));
         sights.looked("v", &identity("a"), Some("2".into()));
         sights.looked("w", &identity("b"), None);
-        let saw = |name: &str, version: Option<&str>| sights.0.lock().saw(&identity(name), &version.map(str::to_owned));
+        let saw =
+            |name: &str, version: Option<&str>| sights.0.lock().saw(&identity(name), &version.map(str::to_owned), None);
         assert_eq!(saw("a", Some("2")), ["w"]);
         assert!(saw("b", None).is_empty() && saw("c", Some("1")).is_empty());
         assert_eq!(saw("b", Some("5")), ["w"]);
@@ -272,7 +261,7 @@ mod tests {
     #[test]
     fn what_changes_while_it_is_looked_at_for_the_first_time_is_news() {
         let sights = Sights::default();
-        let saw = |version: &str| sights.0.lock().saw(&identity("a"), &Some(version.to_owned()));
+        let saw = |version: &str| sights.0.lock().saw(&identity("a"), &Some(version.to_owned()), None);
         sights.looking("w", &identity("a"));
         assert_eq!(saw("2"), ["w"]);
         sights.looked("w", &identity("a"), Some("1".into()));
@@ -288,7 +277,7 @@ mod tests {
     fn a_watch_that_tells_what_was_before_is_no_news() {
         let sights = Sights::default();
         let told = |version: Option<&str>, at: &str| {
-            sights.0.lock().told(&identity("a"), &version.map(str::to_owned), Some(at))
+            sights.0.lock().saw(&identity("a"), &version.map(str::to_owned), Some(at))
         };
         sights.looked("w", &identity("a"), Some("10".into()));
         assert!(told(Some("9"), "9").is_empty() && told(Some("10"), "10").is_empty());
@@ -296,7 +285,7 @@ mod tests {
         assert_eq!(told(Some("11"), "11"), ["w"]);
         assert_eq!(told(None, "12"), ["w"]);
         sights.looking("w", &identity("b"));
-        assert_eq!(sights.0.lock().told(&identity("b"), &Some("3".into()), Some("3")), ["w"]);
+        assert_eq!(sights.0.lock().saw(&identity("b"), &Some("3".into()), Some("3")), ["w"]);
     }
 
     #[test]

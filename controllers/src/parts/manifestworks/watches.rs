@@ -17,6 +17,7 @@ use super::clusters::{DELIVERY, Mode};
 use super::kinds;
 use super::work::key;
 use crate::feed::crd;
+use crate::sources::MANAGED_CLUSTERS;
 
 /// Objects of one answer of a list: a work may have half a mebibyte.
 const PAGE: u32 = 100;
@@ -78,7 +79,7 @@ fn is_news(part: &Part, event: &Event<DynamicObject>) -> bool {
 
 /// Follows which clusters are ours. Never ends.
 pub async fn clusters(part: &Part) {
-    let resource = crd::served(&kinds::CLUSTERS, &part.hub.client).await;
+    let resource = crd::served(&MANAGED_CLUSTERS, &part.hub.client).await;
     let api: Api<Meta> = Api::all_with(part.hub.client.clone(), &resource);
     let config = watcher::Config::default();
     let mut events = pin!(watcher::watcher(api, config).default_backoff());

@@ -77,8 +77,7 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
 }
 
 /// The other workload's decisions make the spare cluster the worse one, by Balance: the choice
-/// stays
-/// if that counts for more.
+/// stays if that counts for more.
 fn steady(fleet: &Fleet<'_>) -> Result<()> {
     let weight = json!([{"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}, "weight": 3}]);
     let patch = json!({"spec": {"prioritizerPolicy": {"configurations": weight}}}).to_string();

@@ -1,13 +1,11 @@
 //! What the README shows of a workload on a choice of clusters, done as it stands; the
 //! documentation of delivery has the same commands.
 
-use std::process::Command;
-
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use hub_tests::wait;
 
 use super::{Fleet, NAMES, lease};
-use crate::fixture::SOON;
+use crate::fixture::{SOON, script};
 
 const README: &str = include_str!("../../../../README.md");
 const DELIVERY: &str = include_str!("../../../../docs/delivery.md");
@@ -58,15 +56,6 @@ fn blocks(page: &str) -> Vec<String> {
     text.map(str::to_owned).collect()
 }
 
-fn run(fleet: &Fleet<'_>, script: &str) -> Result<String> {
-    let kubectl = fleet.testbed.hub.server.kubectl();
-    let programs = kubectl.binary.parent().context("kubectl is nowhere")?.display();
-    let output = Command::new("sh")
-        .args(["-ec", script])
-        .env("PATH", format!("{programs}:{}", std::env::var("PATH")?))
-        .env("KUBECONFIG", &kubectl.kubeconfig)
-        .env("HOME", &kubectl.cache)
-        .output()?;
-    ensure!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout)?)
+fn run(fleet: &Fleet<'_>, commands: &str) -> Result<String> {
+    script(fleet.testbed, &fleet.testbed.directory("fleet-page")?, commands)
 }

@@ -8,11 +8,11 @@ use hub_tests::wait;
 use tokio::time::Instant;
 
 use super::{Place, WRITES, all_at_once};
+use crate::fixture::print;
 
 const CLUSTERS: usize = 300;
 const PATIENCE: Duration = Duration::from_mins(2);
 
-#[allow(clippy::print_stderr, reason = "how long it takes is to be seen")]
 pub fn all(testbed: &Testbed) -> Result<()> {
     let mut place = Place::start(testbed, "sets-many")?;
     let names: Vec<String> = (0..CLUSTERS).map(|number| format!("sets-many-{number:03}")).collect();
@@ -24,7 +24,7 @@ pub fn all(testbed: &Testbed) -> Result<()> {
     let creates = || place.metric(WRITES, "create");
     wait::until_true("all works", PATIENCE, || Ok(creates()? > 299.5))?;
     let took = began.elapsed();
-    eprintln!("{CLUSTERS} works in {took:.1?}");
+    print(&format!("{CLUSTERS} works in {took:.1?}"));
     wait::until_true("its status", PATIENCE, || Ok(place.read("app")?["status"]["summary"]["total"] == CLUSTERS))?;
     // The status of one object, once a second at most, and a finalizer.
     let of_set = place.metric(WRITES, "object=\"set\"")?;
@@ -35,7 +35,7 @@ pub fn all(testbed: &Testbed) -> Result<()> {
     wait::until_true("all with the new template", PATIENCE, || {
         Ok(place.metric(WRITES, "work\",operation=\"update")? > 299.5)
     })?;
-    eprintln!("a template change in {CLUSTERS} works in {:.1?}", changed.elapsed());
+    print(&format!("a template change in {CLUSTERS} works in {:.1?}", changed.elapsed()));
     ensure!(place.with_data("app", "2")?.len() == CLUSTERS);
     // Somebody else leads: nothing is written.
     let failures = place.metric("cluster_gateway_controllers_failures_total", "replica-sets")?;

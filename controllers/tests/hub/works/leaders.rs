@@ -12,9 +12,8 @@ use hub_tests::wait;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::stillness::print;
 use super::{GROUP, Place, WORKS, condition, config_map, hash, read};
-use crate::fixture::SOON;
+use crate::fixture::{SOON, print};
 
 const CLUSTER: &str = "works-killed";
 const WORKS_HERE: usize = 100;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{GROUP, Place, WORKS, config_map};
-use crate::fixture::SOON;
+use crate::fixture::{SOON, print};
 
 /// How many works there are, if a variable says it: 1,000 take too long for each run.
 const MANY: &str = "WORKS_OF_A_RESTART";
@@ -114,9 +114,4 @@ fn quiet(place: &Place<'_>, cluster: &str, asked: &impl Fn(&Place<'_>) -> Result
             .hub(&format!("annotate --overwrite {WORKS} last -n {cluster} touched={}", begin.elapsed().as_millis()))?;
     }
     Ok(())
-}
-
-#[expect(clippy::print_stderr, reason = "what it is run for by hand")]
-pub fn print(figures: &str) {
-    eprintln!("{figures}");
 }

@@ -86,7 +86,7 @@ fn publisher(taken: &Arc<Mutex<Taken>>, registry: &mut Registry) -> Publisher {
 }
 
 fn berlin() -> DynamicObject {
-    DynamicObject::new("berlin", &resource())
+    DynamicObject::new("berlin", &managed_clusters())
 }
 
 #[tokio::test(start_paused = true)]

@@ -174,7 +174,7 @@ impl Follow {
     fn saw(&self, object: &Meta, version: &Version) {
         let Some(sights) = self.sights.upgrade() else { return };
         let identity = self.identity(object);
-        let woken = sights.lock().told(&identity, version, object.metadata.resource_version.as_deref());
+        let woken = sights.lock().saw(&identity, version, object.metadata.resource_version.as_deref());
         self.wake(woken);
     }
 
