@@ -18,35 +18,26 @@ use tokio::sync::Semaphore;
 
 use self::judge::{DOUBTFUL, Judge};
 use super::hub::{self, Hub};
-use super::rivals::{self, Rival, Rivals};
+use super::rivals::Rival;
+use super::stand_in::StandIn;
 use super::{Context, worker};
 use crate::args::PartName;
 use crate::wakes::Wakes;
 
 /// In `/readyz`: upstream's registration controllers run.
 pub const RIVAL: &str = "availability-rival";
-const NAME: &str = PartName::Availability.as_str();
 /// Upstream's registration controllers.
-const THEIRS: Rival = Rival { lease: ocm::rival::LEASE, may_be_theirs: ocm::rival::may_be_theirs, reason: RIVAL };
+const THEIRS: StandIn = StandIn {
+    part: PartName::Availability,
+    rival: Rival { lease: ocm::rival::LEASE, may_be_theirs: ocm::rival::may_be_theirs, reason: RIVAL },
+    role: "registration of ManagedClusters",
+    begins: "availability probes the clusters that are delivered to without an agent",
+    may_run_beside: false,
+};
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
-    let told = |rivals: &Rivals| tell(&context, rivals);
-    rivals::while_alone(&context.hub, &THEIRS, &context.readiness, told, || work(&context)).await;
-}
-
-fn tell(context: &Context<'_>, rivals: &Rivals) {
-    context.metrics.stands_by(NAME, *rivals != Rivals::None);
-    match rivals {
-        Rivals::Unknown => {}
-        Rivals::None => tracing::info!("availability probes the clusters that are delivered to without an agent"),
-        Rivals::Alive { namespace, holder } => tracing::warn!(
-            holder = format!("{namespace}/{holder}"),
-            "Open Cluster Management's own registration controllers run: availability stands by until their Lease {} \
-             ends; stop them, or disable this part",
-            ocm::rival::LEASE
-        ),
-    }
+    THEIRS.run(&context, || work(&context)).await;
 }
 
 /// Everything that writes. Never ends.

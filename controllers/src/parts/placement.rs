@@ -48,6 +48,7 @@ const THEIRS: StandIn = StandIn {
     rival: Rival { lease: "placement-lock", may_be_theirs: |_| true, reason: RIVAL },
     role: "scheduler of Placements",
     begins: "placement schedules Placements",
+    may_run_beside: true,
 };
 
 /// What the watches tell the queue.

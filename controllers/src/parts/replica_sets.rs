@@ -44,6 +44,7 @@ const THEIRS: StandIn = StandIn {
     rival: Rival { lease: "work-manager-lock", may_be_theirs: |_| true, reason: RIVAL },
     role: "controller of ManifestWorkReplicaSets",
     begins: "replica-sets keeps the works of ManifestWorkReplicaSets",
+    may_run_beside: true,
 };
 
 /// What the watches tell the queue.

@@ -15,6 +15,8 @@ pub struct StandIn {
     pub role: &'static str,
     /// What is logged when it begins.
     pub begins: &'static str,
+    /// Whether `--never-stand-by` may name it.
+    pub may_run_beside: bool,
 }
 
 // === impl StandIn ===
@@ -37,9 +39,11 @@ impl StandIn {
             Rivals::Unknown => {}
             Rivals::None => tracing::info!("{}", self.begins),
             Rivals::Alive { namespace, holder } => {
+                let flag =
+                    if self.may_run_beside { format!(", or set --never-stand-by={part}") } else { String::new() };
                 let note = format!(
-                    "another {} runs ({holder}): {part} stands by until this Lease ends; stop that one, disable this \
-                     part, or set --never-stand-by={part}",
+                    "another {} runs ({holder}): {part} stands by until this Lease ends; stop that one, or disable this \
+                     part{flag}",
                     self.role
                 );
                 tracing::warn!(namespace, lease, note);

@@ -13,6 +13,7 @@ mod said;
 use std::collections::BTreeMap;
 
 use api::cluster_name::ClusterName;
+use api::conditions;
 use api::secret::{ALIAS_ANNOTATION, CREDENTIAL_TYPE_LABEL};
 use api::virtual_cluster::LOCAL;
 use base64::Engine as _;
@@ -25,7 +26,7 @@ pub use self::properties::{CLAIMS, MEMBER_PROPERTIES, Property, read as read_pro
 pub use self::said::is_said;
 use crate::claims::SOURCE_LABEL;
 use crate::cluster_profile::{CONFIG as EXEC_EXTENSION, GROUP, KIND, MANAGER, MANAGER_LABEL, VERSIONS};
-use crate::fields::{list, text, texts};
+use crate::fields::{field, text, texts};
 use crate::ocm::sets;
 
 /// Label of profiles: the set of their cluster.
@@ -164,8 +165,7 @@ impl Registered {
 
 /// Of the health that was seen; before anything was seen, what the profile says.
 fn condition(health: Option<&Health>, before: &Value, now: &str) -> Value {
-    let conditions = list(before, "status.conditions").unwrap_or_default();
-    let said = conditions.iter().find(|condition| condition["type"] == HEALTHY);
+    let said = field(before, "status.conditions").and_then(|list| conditions::find(list, HEALTHY));
     let health = match (health, said) {
         (Some(health), _) => health.clone(),
         (None, Some(said)) => return said.clone(),
@@ -173,10 +173,10 @@ fn condition(health: Option<&Health>, before: &Value, now: &str) -> Value {
     };
     let status = health.state.as_str();
     // The time of the change, not of the look.
-    let since = said.filter(|said| said["status"] == status).and_then(|said| said["lastTransitionTime"].as_str());
+    let since = conditions::since(said, &status.into(), now);
     json!({
         "type": HEALTHY, "status": status, "reason": health.reason(), "message": health.message,
-        "lastTransitionTime": since.unwrap_or(now),
+        "lastTransitionTime": since,
     })
 }
 

@@ -9,8 +9,6 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use api::secret::SecretView;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 /// What was given out so far.
 pub struct Stamps {
@@ -76,7 +74,7 @@ impl Stamps {
             digest: None,
             version: String::new(),
             uid: uid(name),
-            created: now(),
+            created: api::time::now(),
         });
         stamp.version = self.version.to_string();
         stamp
@@ -99,11 +97,6 @@ fn uid(name: &str) -> String {
     let version = hash & !(0xf << 76) | 0x8 << 76;
     let hex = format!("{:032x}", version & !(0b11 << 62) | 0b10 << 62);
     [&hex[..8], &hex[8..12], &hex[12..16], &hex[16..20], &hex[20..]].join("-")
-}
-
-fn now() -> String {
-    let now = OffsetDateTime::now_utc().replace_nanosecond(0).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-    now.format(&Rfc3339).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -6,7 +6,7 @@
 mod registration;
 mod written;
 
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use api::accept::Shape;
 use api::cluster_name::ClusterName;
@@ -25,8 +25,6 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use register::claims::FIELD_MANAGER;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use tokio::time::timeout;
 
 use super::clusters::{parsed, read, secret, serve_as};
@@ -137,7 +135,7 @@ impl Write<'_> {
         let read_body = body_kind(false, request.headers())?;
         let body = self.body(request).await?;
         let _permit = self.gateway.limits.writers.writer().await.map_err(hub)?;
-        let wanted = read_body(&body.bytes).and_then(|sent| sent.created(&now())).map_err(status)?;
+        let wanted = read_body(&body.bytes).and_then(|sent| sent.created(&api::time::now())).map_err(status)?;
         self.strictness.check(&wanted)?;
         let name = self.gateway.settings.cluster_names.name(None, &wanted.name);
         name.map_err(|why| status(registration::misnamed(&wanted.name, why)))?;
@@ -186,7 +184,7 @@ impl Write<'_> {
         let seen = read::<KarmadaClusters>(view, cluster, &current)?;
         let shown = KarmadaClusters(view.clone());
         let shown = shown.object(&seen.spec, seen.health);
-        let wanted = sent.changed(&shown, part, &now()).map_err(status)?;
+        let wanted = sent.changed(&shown, part, &api::time::now()).map_err(status)?;
         self.strictness.check(&wanted)?;
         let registered = if part == Part::Whole && wanted.spec.reaches_otherwise(&shown.spec) {
             registration::may_move(&seen.spec, &wanted, &shown).map_err(status)?;
@@ -288,12 +286,6 @@ fn warn(headers: &mut HeaderMap, unknown: &[String]) {
     for field in unknown.iter().take(MOST_WARNINGS) {
         headers::warn(headers, &format!("unknown field \"{field}\""), LONGEST_WARNED);
     }
-}
-
-/// RFC 3339, whole seconds.
-fn now() -> String {
-    let now = OffsetDateTime::from(SystemTime::now());
-    now.replace_nanosecond(0).unwrap_or(now).format(&Rfc3339).unwrap_or_default()
 }
 
 fn hub(failure: crate::hub::HubFailure) -> Error {

@@ -5,8 +5,6 @@ use std::time::{Duration, SystemTime};
 use api::ocm_agent::OcmAgent;
 use net::random::fraction;
 use net::tls::keypair;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use x509_parser::certificate::X509Certificate;
 use x509_parser::parse_x509_certificate;
 
@@ -94,7 +92,7 @@ impl Certificate {
 
     /// Its end (RFC 3339).
     pub fn ends(&self) -> String {
-        OffsetDateTime::from(self.not_after).format(&Rfc3339).unwrap_or_default()
+        api::time::text(self.not_after)
     }
 
     /// When the one after this is to be asked for, which was issued just now.

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use api::conditions;
 use serde_json::{Value, json};
 
 pub const JOINED: &str = "ManagedClusterJoined";
@@ -31,7 +32,7 @@ pub struct Resources {
 pub fn patch(cluster: &Value, facts: &Facts, now: &str) -> Option<Value> {
     let before = &cluster["status"];
     let mut status = json!({});
-    let conditions = conditions(&before["conditions"], facts, now);
+    let conditions = all_conditions(&before["conditions"], facts, now);
     if Value::from(conditions.clone()) != before["conditions"] {
         status["conditions"] = conditions.into();
     }
@@ -54,7 +55,7 @@ pub fn patch(cluster: &Value, facts: &Facts, now: &str) -> Option<Value> {
     Some(json!({"metadata": {"resourceVersion": cluster["metadata"]["resourceVersion"]}, "status": status}))
 }
 
-fn conditions(before: &Value, facts: &Facts, now: &str) -> Vec<Value> {
+fn all_conditions(before: &Value, facts: &Facts, now: &str) -> Vec<Value> {
     let mut all = before.as_array().cloned().unwrap_or_default();
     set(&mut all, JOINED, true, "ManagedClusterJoined", "Managed cluster joined", now);
     match facts.unavailable.as_deref() {
@@ -71,17 +72,9 @@ fn conditions(before: &Value, facts: &Facts, now: &str) -> Vec<Value> {
 /// Time and message change with the status or the reason only: what says the same is no write.
 fn set(all: &mut Vec<Value>, kind: &str, is_true: bool, reason: &str, message: &str, now: &str) {
     let status = if is_true { "True" } else { "False" };
-    let known = all.iter_mut().find(|condition| condition["type"] == kind);
-    if known.as_ref().is_some_and(|known| known["status"] == status && known["reason"] == reason) {
-        return;
-    }
-    let since =
-        known.as_ref().filter(|known| known["status"] == status).map(|known| known["lastTransitionTime"].clone());
-    let told = json!({"type": kind, "status": status, "reason": reason, "message": message,
-        "lastTransitionTime": since.unwrap_or_else(|| now.into())});
-    match known {
-        Some(known) => *known = told,
-        None => all.push(told),
+    let is_told = |known: &Value| known["type"] == kind && known["status"] == status && known["reason"] == reason;
+    if !all.iter().any(is_told) {
+        conditions::set(all, json!({"type": kind, "status": status, "reason": reason, "message": message}), now);
     }
 }
 

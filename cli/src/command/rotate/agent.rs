@@ -9,8 +9,6 @@ use kube::ResourceExt as _;
 use kube::api::{Api, Patch, PatchParams};
 use secrecy::ExposeSecret as _;
 use serde_json::json;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use tokio::time::{Instant, sleep};
 
 use crate::account::Account;
@@ -76,8 +74,7 @@ pub async fn rotate(
 }
 
 async fn restart(member: &Member, deployments: &Api<Deployment>) -> Result<()> {
-    let now = OffsetDateTime::now_utc().format(&Rfc3339).unwrap_or_default();
-    let patch = json!({"spec": {"template": {"metadata": {"annotations": {RESTARTED: now}}}}});
+    let patch = json!({"spec": {"template": {"metadata": {"annotations": {RESTARTED: api::time::now()}}}}});
     let changed = member.ask(deployments.patch(RELEASE, &PatchParams::default(), &Patch::Merge(patch))).await?;
     let generation = changed.metadata.generation.unwrap_or_default();
     let end = Instant::now() + ROLLOUT;

@@ -4,6 +4,7 @@
 //! do not. So is known, by whoever leads next as well, which generation the decisions follow: that
 //! of `PlacementSatisfied`, which stays as it is while the Placement cannot be evaluated.
 
+use api::conditions;
 use placement::conditions::{Condition, SATISFIED, decided_generation};
 use placement::slices::GroupStatus;
 use serde_json::{Value, json};
@@ -45,7 +46,7 @@ pub fn writer(metadata: &Value) -> Option<&str> {
 
 /// The fields of a status that differ from `before`, at `now` (RFC 3339); none if none does.
 pub fn difference(before: &Value, told: &Told<'_>, now: &str) -> Option<Value> {
-    let mut after = json!({"conditions": conditions(before, told, now)});
+    let mut after = json!({"conditions": all_conditions(before, told, now)});
     if let Some((clusters, groups)) = &told.decided {
         after["numberOfSelectedClusters"] = (*clusters).into();
         after["decisionGroups"] = groups.iter().map(group).collect();
@@ -63,7 +64,7 @@ fn group(group: &GroupStatus<'_>) -> Value {
     })
 }
 
-fn conditions(before: &Value, told: &Told<'_>, now: &str) -> Value {
+fn all_conditions(before: &Value, told: &Told<'_>, now: &str) -> Value {
     let mut all = before["conditions"].as_array().cloned().unwrap_or_default();
     for condition in told.conditions {
         let is_kept = told.decided.is_none() && condition.kind == SATISFIED;
@@ -75,26 +76,17 @@ fn conditions(before: &Value, told: &Told<'_>, now: &str) -> Value {
             "status": if condition.is_true { "True" } else { "False" },
             "reason": condition.reason,
             "message": condition.message,
-            "lastTransitionTime": now,
         });
         if !is_kept {
             document["observedGeneration"] = told.generation.into();
         }
-        match all.iter_mut().find(|known| known["type"] == condition.kind) {
-            Some(known) => {
-                if known["status"] == document["status"] && known["lastTransitionTime"].is_string() {
-                    document["lastTransitionTime"] = known["lastTransitionTime"].clone();
-                }
-                *known = document;
-            }
-            None => all.push(document),
-        }
+        conditions::set(&mut all, document, now);
     }
     all.into()
 }
 
 fn find<'a>(status: &'a Value, of: &str) -> Option<&'a Value> {
-    status["conditions"].as_array()?.iter().find(|condition| condition["type"] == of)
+    conditions::find(&status["conditions"], of)
 }
 
 #[cfg(test)]

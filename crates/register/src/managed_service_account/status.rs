@@ -1,6 +1,7 @@
 //! The status, field by field as upstream's agent writes it
 //! (v0.10.0, `setManagedServiceAccountSuccessStatus`).
 
+use api::conditions;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
@@ -57,25 +58,9 @@ fn conditions(status: &Value) -> Vec<Value> {
     status["conditions"].as_array().cloned().unwrap_or_default()
 }
 
-/// As apimachinery's `meta.SetStatusCondition`: in place, with a new time where the status is
-/// another.
 fn set(conditions: &mut Vec<Value>, kind: &str, (status, reason, message): (&str, &str, &str), now: i64) {
-    let known = conditions.iter_mut().find(|condition| condition["type"] == kind);
-    let time = match &known {
-        Some(known) if known["status"] == status => known["lastTransitionTime"].clone(),
-        _ => moment(now).into(),
-    };
-    let condition =
-        json!({"lastTransitionTime": time, "message": message, "reason": reason, "status": status, "type": kind});
-    match known {
-        Some(known) => {
-            // Fields that others have set stay, as apimachinery leaves them.
-            for (field, value) in condition.as_object().into_iter().flatten() {
-                known[field] = value.clone();
-            }
-        }
-        None => conditions.push(condition),
-    }
+    let condition = json!({"message": message, "reason": reason, "status": status, "type": kind});
+    conditions::set(conditions, condition, &moment(now));
 }
 
 /// As `metav1.Time` is written. A moment that no calendar has is the last that one has.

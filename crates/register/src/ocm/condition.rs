@@ -1,5 +1,6 @@
 //! Conditions of a `ManagedCluster`, as upstream's hub controllers write them.
 
+use api::conditions;
 use serde_json::{Value, json};
 
 use crate::fields::field;
@@ -31,7 +32,7 @@ pub struct Condition {
 
 /// The condition called `of`, if the object has it.
 pub fn find<'a>(object: &'a Value, of: &str) -> Option<&'a Value> {
-    conditions(object).iter().find(|condition| condition["type"] == of)
+    conditions::find(field(object, "status.conditions")?, of)
 }
 
 /// Its status: `True`, `False` or `Unknown`; nothing where it is missing.
@@ -39,36 +40,17 @@ pub fn status<'a>(object: &'a Value, of: &str) -> Option<&'a str> {
     find(object, of)?["status"].as_str()
 }
 
-fn conditions(object: &Value) -> &[Value] {
-    field(object, "status.conditions").and_then(Value::as_array).map_or(&[], Vec::as_slice)
-}
-
 /// All conditions of an object after `changes` at `now` (RFC 3339); none if they change nothing.
 ///
 /// A list is replaced as a whole by a merge patch: whoever writes this names the version that it
 /// was computed from.
 pub fn changed(object: &Value, changes: &[Condition], now: &str) -> Option<Vec<Value>> {
-    let before = conditions(object);
+    let before = field(object, "status.conditions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let mut after = before.to_vec();
     for change in changes {
-        let Some(index) = after.iter().position(|condition| condition["type"] == change.of) else {
-            after.push(change.document(now));
-            continue;
-        };
-        let document = change.document(after[index]["lastTransitionTime"].as_str().unwrap_or(now));
-        let is_transition = after[index]["status"] != change.status;
-        after[index] = if is_transition { change.document(now) } else { merged(&after[index], &document) };
+        conditions::set(&mut after, change.document(), now);
     }
     (after != before).then_some(after)
-}
-
-/// Fields that we do not write, such as `observedGeneration`, stay.
-fn merged(existing: &Value, ours: &Value) -> Value {
-    let mut all = existing.clone();
-    for (key, value) in ours.as_object().into_iter().flatten() {
-        all[key.as_str()] = value.clone();
-    }
-    all
 }
 
 // === impl Condition ===
@@ -130,9 +112,9 @@ impl Condition {
         Self { of, status, reason, message }
     }
 
-    fn document(&self, since: &str) -> Value {
+    fn document(&self) -> Value {
         let Self { of, status, reason, message } = self;
-        json!({"type": of, "status": status, "reason": reason, "message": message, "lastTransitionTime": since})
+        json!({"type": of, "status": status, "reason": reason, "message": message})
     }
 }
 

@@ -1,13 +1,11 @@
 //! The status of the `ManagedCluster`: what the hub is told of its member.
 
 use std::convert::Infallible;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::StatusCode;
 use hub::RequestError;
 use serde_json::Value;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 use tokio::time::{sleep, timeout};
 
 use super::{Keeping, STEP, Troubles};
@@ -50,8 +48,7 @@ impl Keeping<'_> {
     async fn told(&self, cluster: &Value, known: &mut Known) -> Result<bool, RequestError> {
         let facts = timeout(WITHIN, self.facts(known)).await;
         let facts = facts.unwrap_or_else(|_| unavailable("the kube-apiserver does not answer in time"));
-        let now = OffsetDateTime::from(SystemTime::now()).replace_nanosecond(0).unwrap_or(OffsetDateTime::UNIX_EPOCH);
-        let Some(patch) = status::patch(cluster, &facts, &now.format(&Rfc3339).unwrap_or_default()) else {
+        let Some(patch) = status::patch(cluster, &facts, &api::time::now()) else {
             return Ok(true);
         };
         let path = cluster::path(&self.joining.cluster);

@@ -1,0 +1,60 @@
+//! Lists of conditions, as status has them (`metav1.Condition`), in JSON.
+
+use serde_json::Value;
+
+/// The condition of this type in a list of them, or in none.
+pub fn find<'a>(list: &'a Value, kind: &str) -> Option<&'a Value> {
+    list.as_array()?.iter().find(|condition| condition["type"] == kind)
+}
+
+/// Since when a condition has `status`: as `known` tells if it is the same there, else `now`.
+pub fn since<'a>(known: Option<&'a Value>, status: &Value, now: &'a str) -> &'a str {
+    let known = known.filter(|known| known["status"] == *status);
+    known.and_then(|known| known["lastTransitionTime"].as_str()).unwrap_or(now)
+}
+
+/// Puts `new` (`type`, `status`, `reason`, `message`, and what else it has) in the place of the
+/// condition of its type, or at the end. `lastTransitionTime` becomes `now` (RFC 3339) where the
+/// status is another one, or there was none; else it stays, and so do fields that `new` lacks:
+/// they are somebody else's. As apimachinery's `meta.SetStatusCondition`.
+pub fn set(list: &mut Vec<Value>, mut new: Value, now: &str) {
+    let known = list.iter_mut().find(|condition| condition["type"] == new["type"]);
+    new["lastTransitionTime"] = since(known.as_deref(), &new["status"], now).into();
+    match known {
+        None => list.push(new),
+        Some(known) if known["status"] != new["status"] || !known.is_object() => *known = new,
+        Some(known) => {
+            for (field, value) in new.as_object().into_iter().flatten() {
+                known[field.as_str()] = value.clone();
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn the_time_is_that_of_the_last_change_of_the_status() {
+        let ready = |status: &str, message: &str| json!({"type": "Ready", "status": status, "message": message});
+        let mut list = vec![json!({"type": "Other", "status": "True"})];
+        set(&mut list, ready("True", "a"), "1");
+        set(&mut list, ready("True", "b"), "2");
+        assert_eq!((&list[1]["message"], &list[1]["lastTransitionTime"]), (&json!("b"), &json!("1")));
+        set(&mut list, ready("False", "b"), "3");
+        assert_eq!(find(&json!(list), "Ready").unwrap()["lastTransitionTime"], "3");
+        assert_eq!((list.len(), &list[0]), (2, &json!({"type": "Other", "status": "True"})), "others stay");
+    }
+
+    #[test]
+    fn what_somebody_else_says_of_the_same_status_stays() {
+        let mut list = vec![json!({"type": "Ready", "status": "True", "observedGeneration": 3})];
+        set(&mut list, json!({"type": "Ready", "status": "True", "reason": "R"}), "1");
+        let told = json!({"type": "Ready", "status": "True", "observedGeneration": 3, "reason": "R",
+            "lastTransitionTime": "1"});
+        assert_eq!(list, [told], "a time that is missing is set");
+    }
+}
