@@ -10,7 +10,7 @@ use tokio::process::Command;
 use tokio::signal::ctrl_c;
 use tokio::time::{sleep, timeout};
 
-use crate::trouble::{Result, Trouble};
+use crate::trouble::{Exit, Result, Trouble};
 use crate::{span, text_table};
 
 /// For helm to render, and to end beyond the time that it has itself.
@@ -92,7 +92,8 @@ fn interrupt(id: Option<u32>) {
 }
 
 fn failed(what: &str) -> Trouble {
-    Trouble::failed(format!("helm: {what}"), remedy(what))
+    let trouble = Trouble::failed(format!("helm: {what}"), remedy(what));
+    if trouble.is_forbidden() { Trouble { exit: Exit::Hub, ..trouble } } else { trouble }
 }
 
 /// What to do about what helm says.
@@ -104,6 +105,9 @@ fn remedy(what: &str) -> &'static str {
     } else if says(&["invalid ownership metadata"]) {
         "something else installed that object: of the Go cluster-gateway, only swap the image (docs/migration.md), or \
          remove it first; of anything else, choose another --namespace"
+    } else if says(&["is forbidden"]) {
+        "ask an administrator of the hub to run this command, or for the right that the message names: the chart makes \
+         ClusterRoles, an APIService and a namespace"
     } else if says(&["reset-then-reuse-values"]) {
         "use helm 3.14 or later"
     } else if says(&["cluster unreachable"]) {
@@ -130,6 +134,8 @@ mod tests {
         assert!(remedy("Error: unknown flag: --reset-then-reuse-values").contains("3.14"));
         assert!(remedy("Error: UPGRADE FAILED: context deadline exceeded").contains("--wait"));
         assert!(remedy("Error: Kubernetes cluster unreachable: dial tcp").contains("--context"));
+        let forbidden = failed("Error: query: failed to query with labels: secrets is forbidden: User \"u\" cannot");
+        assert!(forbidden.exit == Exit::Hub && forbidden.remedy.contains("administrator of the hub"), "{forbidden}");
         assert!(remedy("Error: path \"/no/chart\" not found").contains("--chart"));
     }
 }

@@ -67,8 +67,10 @@ impl Install {
         if self.print {
             return self.print(options, &chart.place).await;
         }
-        // A context that cannot be used is told before anything is made.
+        // A context that cannot be used, and a hub that is away or refuses the credential, are told
+        // before anything is made, and in our words.
         let session = Session::open(options.clone()).await?;
+        session.within(crate::look::version(session.hub())).await?;
         self.refuse_imageless(options, &chart.place).await?;
         output::say(&self.told(&session.context));
         let text = self.helm.output(&self.words(options, &chart.place), "", self.wait + helm::LIMIT).await?;

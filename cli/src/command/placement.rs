@@ -34,7 +34,7 @@ enum Action {
     Explain(Explain),
 }
 
-/// Tell of each candidate who filtered it, or its scores.
+/// Show each candidate's scores, or the step that filtered it.
 ///
 /// CHOSEN is what the Placement chooses now, DECIDED what its decisions say. They differ for the
 /// moment that the scheduler takes, or because it leaves the Placement alone: its Events say why.

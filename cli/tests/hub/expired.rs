@@ -12,6 +12,7 @@ use hub_tests::control_plane::ApiServer;
 use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
 use hub_tests::kubeconfig::Credential;
 use hub_tests::testbed::{ALL_VERBS, CLUSTER, Testbed};
+use hub_tests::tools::{Tool, provide};
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
@@ -62,7 +63,12 @@ fn of_hub(testbed: &Testbed) -> Result<()> {
     let [good, expired] = pair(testbed, &testbed.hub.server, "hub", &token)?;
     let program = clusters_as(testbed, &hub_user(testbed, "expired", &expired)?);
     let join = format!("join bergen {} --rights view", joining(testbed));
-    for line in ["list", "check", "probe member", "get pods --all", "rotate member", "detach member --yes", &join] {
+    let tunnel = format!("join bergen {} --rights view --tunnel", member(testbed));
+    let install = format!("install --set image.repository=r/x --helm {}", provide(Tool::Helm)?.display());
+    let reads = ["list", "check", "probe member", "get pods --all", "exec-each --all -- true"];
+    let writes =
+        ["label member a=b", "alias member A", "rotate member", "rename member member-1", "detach member --yes"];
+    for line in reads.into_iter().chain(writes).chain([&*join, &*tunnel, &*install]) {
         let told = ended(&program, line, 3)?.stderr;
         ensure!(told.contains("Unauthorized"), "`{line}`: {told}");
         ensure!(told.contains("remedy: renew the credential in your kubeconfig"), "`{line}`: {told}");

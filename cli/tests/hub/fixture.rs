@@ -7,6 +7,7 @@ use hub_tests::control_plane::ApiServer;
 pub use hub_tests::fixture::{Fixture, test};
 use hub_tests::kubeconfig::{Credential, Kubeconfig};
 use hub_tests::kubectl::{Kubectl, Output};
+use hub_tests::ports;
 use hub_tests::testbed::Testbed;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
@@ -33,6 +34,16 @@ pub fn hub_user(testbed: &Testbed, name: &str, token: &str) -> Result<PathBuf> {
         credential: Credential::Token(token.to_owned()),
     };
     kubeconfig.write(testbed.launcher().file(&format!("cli-{name}.kubeconfig")))
+}
+
+/// A kubeconfig of a hub or a member that nobody answers for.
+pub fn dead(testbed: &Testbed, name: &str) -> Result<PathBuf> {
+    let dead = Kubeconfig {
+        server: format!("https://127.0.0.1:{}", ports::free()?),
+        authority: testbed.hub.server.authority_file().to_path_buf(),
+        credential: Credential::None,
+    };
+    dead.write(testbed.launcher().file(&format!("cli-{name}-dead.kubeconfig")))
 }
 
 /// The flags for the member, with its administrator's kubeconfig.

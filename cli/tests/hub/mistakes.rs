@@ -1,6 +1,8 @@
 //! What goes wrong when a member is joined: told with its cause and a remedy, and a second try
 //! works.
 
+mod tunnel;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Arc;
@@ -9,7 +11,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use hub_tests::helm::Chart;
 use hub_tests::hub::SECRET_NAMESPACE;
-use hub_tests::kubeconfig::{Credential, Kubeconfig};
+use hub_tests::kubeconfig::Credential;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::{ALL_VERBS, CLUSTER, Testbed};
 use hub_tests::tools::{Tool, provide};
@@ -17,7 +19,7 @@ use hub_tests::{ports, wait};
 use kit::process::LoggedProcess;
 use libtest_mimic::Trial;
 
-use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, test};
+use crate::fixture::{Fixture, clusters, clusters_as, dead, ended, hub_user, test};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -28,6 +30,8 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "mistakes::a credential that is void or a hub that is away, and the second try", unusable),
         test(fixture, "mistakes::Ctrl-C in the middle of a join, and the second try", interrupted),
         test(fixture, "mistakes::a join that fails half way is completed, or taken back", half_done),
+        test(fixture, "mistakes::an agent's join with what is void, away or taken", tunnel::unusable),
+        test(fixture, "mistakes::Ctrl-C in an agent's join and its rotate, and the second try", tunnel::interrupted),
     ]
 }
 
@@ -158,27 +162,26 @@ fn no_rights(testbed: &Testbed) -> Result<()> {
     joining.detached()
 }
 
+/// A kubeconfig of the member with a token that was good once, and is about to be void.
+fn void(testbed: &Testbed, cluster: &str) -> Result<PathBuf> {
+    let (member, account) = (&testbed.member.server, format!("cli-{cluster}-void"));
+    let token = member.service_account_token("default", &account)?;
+    member.kubectl().ok(&format!("delete serviceaccount {account} -n default"))?;
+    member.kubeconfig(&account, Credential::Token(token))
+}
+
 fn unusable(testbed: &Testbed) -> Result<()> {
     let joining = Joining::of(testbed, "kotka");
     let admin = joining.admin();
     let line = joining.line(&admin);
-    // Tokens that were good once.
-    let member = &testbed.member.server;
-    let token = member.service_account_token("default", "cli-kotka-void")?;
-    member.kubectl().ok("delete serviceaccount cli-kotka-void -n default")?;
-    let void = member.kubeconfig("cli-kotka-void", Credential::Token(token))?;
+    let void = void(testbed, "kotka")?;
     wait::until("the token to be void", LIMIT, || {
         let parts = ["member: ", "Unauthorized", "renew the credential for the member"];
         joining.fails(&joining.program, &joining.line(&void), 1, &parts)
     })?;
     let stranger = clusters_as(testbed, &hub_user(testbed, "kotka-void", "no-such-token")?);
     joining.fails(&stranger, &line, 3, &["renew the credential in your kubeconfig"])?;
-    let dead = Kubeconfig {
-        server: format!("https://127.0.0.1:{}", ports::free()?),
-        authority: testbed.hub.server.authority_file().to_path_buf(),
-        credential: Credential::None,
-    };
-    let dead = dead.write(testbed.launcher().file("cli-kotka-dead.kubeconfig"))?;
+    let dead = dead(testbed, "kotka")?;
     joining.fails(&clusters_as(testbed, &dead), &line, 3, &["refused", "the hub's address"])?;
     joining.fails(&joining.program, &joining.line(&dead), 1, &["member: ", "kube-system"])?;
     joining.works()

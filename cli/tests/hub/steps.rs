@@ -8,14 +8,15 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use hub_tests::hub::SECRET_NAMESPACE;
-use hub_tests::kubeconfig::{Credential, Kubeconfig};
+use hub_tests::kubeconfig::Credential;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::{CLUSTER, Testbed};
-use hub_tests::{ports, wait};
+use hub_tests::tools::{Tool, provide};
+use hub_tests::wait;
 use kit::process::LoggedProcess;
 use libtest_mimic::Trial;
 
-use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, joining, member, test};
+use crate::fixture::{Fixture, clusters, clusters_as, dead, ended, hub_user, joining, member, test};
 
 const LIMIT: Duration = Duration::from_secs(30);
 /// Commands for a cluster that is joined already, with how they end when the hub is of no use:
@@ -38,6 +39,12 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "steps::a name that is taken is given to no other cluster", taken),
         test(fixture, "steps::Ctrl-C ends what runs for each cluster, and the second try", interrupted),
     ]
+}
+
+/// The gateway once more, by a helm that reads the hub before it writes.
+fn install() -> Result<String> {
+    let helm = provide(Tool::Helm)?;
+    Ok(format!("install --release cli-never --set image.repository=r/x --helm {}", helm.display()))
 }
 
 /// A cluster that is joined for one test.
@@ -111,14 +118,9 @@ impl<'a> Joined<'a> {
 
 fn hub_away(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "halden")?;
-    let away = Kubeconfig {
-        server: format!("https://127.0.0.1:{}", ports::free()?),
-        authority: testbed.hub.server.authority_file().to_path_buf(),
-        credential: Credential::None,
-    };
-    let away = away.write(testbed.launcher().file("cli-halden-away.kubeconfig"))?;
+    let away = dead(testbed, "halden")?;
     let program = clusters_as(testbed, &away);
-    for step in READS.iter().chain(&WRITES) {
+    for step in READS.iter().chain(&WRITES).copied().chain([&*install()?]) {
         joined.fails(&program, step, 3, &["refused", "the hub's address"])?;
     }
     joined.works(&joined.program)
@@ -133,6 +135,7 @@ fn powerless_on_hub(testbed: &Testbed) -> Result<()> {
         let step = format!("{step} --clusters-namespace {SECRET_NAMESPACE}");
         joined.fails(&program, &step, 3, &["secrets", "forbidden"])?;
     }
+    joined.fails(&program, &install()?, 3, &["helm: ", "secrets is forbidden", "an administrator of the hub"])?;
     hub.ok("create clusterrolebinding cli-moss-all --clusterrole=cluster-admin --serviceaccount=default:cli-moss")?;
     wait::until("the rights", LIMIT, || ended(&program, &joined.line("label CLUSTER a=b"), 0))?;
     joined.works(&program)?;

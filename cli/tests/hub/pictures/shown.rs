@@ -21,6 +21,8 @@ const KEPT: &str = "dashboard.txt";
 /// The pages in them: name and path.
 const PAGES: [(&str, &str); 4] =
     [("table", ""), ("tiles", "?view=tiles"), ("cluster", "clusters/berlin"), ("failing", "clusters/osaka")];
+/// What else the page is made of: how it looks, and what it does in a browser.
+const FILES: [&str; 2] = ["page.css", "page.js"];
 const REMEDY: &str = "make them again, with chromium: \
                       SCREENSHOTS=docs/pictures cargo test -p kubectl-clusters --test hub pictures";
 /// Differences that are told.
@@ -40,8 +42,10 @@ pub fn compare(testbed: &Testbed, address: &Address, written: bool) -> Result<()
         ensure!(page.status == 200, "{page:?}");
         writeln!(now, "=== {name}\n{}", outline(name, &page.body)?)?;
     }
-    let style = address.get("page.css", &[])?.body;
-    writeln!(now, "=== digests\npage.css {}", digest_of(style.as_bytes()))?;
+    writeln!(now, "=== digests")?;
+    for file in FILES {
+        writeln!(now, "{file} {}", digest_of(address.get(file, &[])?.body.as_bytes()))?;
+    }
     for picture in pictures(&place)? {
         let name = picture.file_name().unwrap_or_default().to_string_lossy().into_owned();
         writeln!(now, "{name} {}", digest_of(&std::fs::read(&picture)?))?;
@@ -55,11 +59,17 @@ pub fn compare(testbed: &Testbed, address: &Address, written: bool) -> Result<()
     Ok(())
 }
 
-/// Lines that only one of them has, the first ones.
+/// Lines that only one of them has, the first ones; or else the first of those that moved.
 fn differences(before: &str, now: &str) -> Vec<String> {
-    let (before, now): (BTreeSet<_>, BTreeSet<_>) = (before.lines().collect(), now.lines().collect());
-    let gone = before.difference(&now).map(|line| format!("- {line}"));
-    gone.chain(now.difference(&before).map(|line| format!("+ {line}"))).take(TOLD).collect()
+    let (all, lines): (BTreeSet<_>, BTreeSet<_>) = (before.lines().collect(), now.lines().collect());
+    let gone = all.difference(&lines).map(|line| format!("- {line}"));
+    let differences: Vec<_> = gone.chain(lines.difference(&all).map(|line| format!("+ {line}"))).take(TOLD).collect();
+    if !differences.is_empty() {
+        return differences;
+    }
+    let moved = before.lines().zip(now.lines()).find(|(before, now)| before != now);
+    let ends = (before.lines().count() != now.lines().count()).then(|| "lines come more than once".to_owned());
+    moved.map(|(before, now)| format!("{now} where {before} was")).or(ends).into_iter().collect()
 }
 
 fn pictures(place: &Path) -> Result<Vec<PathBuf>> {

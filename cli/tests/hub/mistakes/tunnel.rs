@@ -1,0 +1,124 @@
+//! The same of a member that is joined by its agent.
+
+use std::path::Path;
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::hub::SECRET_NAMESPACE;
+use hub_tests::kubectl::Kubectl;
+use hub_tests::testbed::{ALL_VERBS, CLUSTER, Testbed};
+use hub_tests::tools::{Tool, provide};
+use hub_tests::tunnel::{AgentCredential, AgentOptions};
+use hub_tests::wait;
+use kit::process::LoggedProcess;
+
+use super::{Joining, void};
+use crate::fixture::{clusters_as, dead, ended, hub_user, is_void};
+
+const LIMIT: Duration = Duration::from_mins(1);
+
+/// How `joining` is joined by an agent, as the person whose kubeconfig of it is at `member`.
+fn line(joining: &Joining<'_>, member: &Path) -> Result<String> {
+    let (testbed, helm) = (joining.testbed, provide(Tool::Helm)?);
+    let (server, authority) = (testbed.tunnelled()?.agent_address, testbed.tunnel.serving_authority_file());
+    let servers = format!("--server {server} --server-ca {}", authority.display());
+    Ok(format!("{} --tunnel {servers} --helm {}", joining.line_anyhow(member), helm.display()))
+}
+
+pub fn unusable(testbed: &Testbed) -> Result<()> {
+    let joining = Joining::of(testbed, "turku");
+    let own = line(&joining, &joining.admin())?;
+    let stranger = clusters_as(testbed, &hub_user(testbed, "turku-void", "no-such-token")?);
+    joining.fails(&stranger, &own, 3, &["Unauthorized", "renew the credential in your kubeconfig"])?;
+    let dead = dead(testbed, "turku")?;
+    joining.fails(&clusters_as(testbed, &dead), &own, 3, &["refused", "the hub's address"])?;
+    joining.fails(&joining.program, &line(&joining, &dead)?, 1, &["member: ", "kube-system"])?;
+    let void = line(&joining, &void(testbed, "turku")?)?;
+    wait::until("the token to be void", LIMIT, || {
+        joining.fails(&joining.program, &void, 1, &["member: ", "Unauthorized", "credential for the member"])
+    })?;
+    // One who may use clusters, and not register any.
+    let token = testbed.hub.create_user("cli-turku-nobody", &[], ALL_VERBS)?;
+    let nobody = clusters_as(testbed, &hub_user(testbed, "turku-nobody", &token)?);
+    let told = format!("{own} --clusters-namespace {SECRET_NAMESPACE}");
+    joining.fails(&nobody, &told, 3, &["forbidden", "ask the hub's administrator"])?;
+    // By a name that another member has.
+    let hub = testbed.hub.server.kubectl().kubeconfig;
+    let taken = line(&joining, &hub)?.replace("join turku", &format!("join {CLUSTER}"));
+    joining.fails(&joining.program, &taken, 2, &["is taken", "another name", "detach"])
+}
+
+/// Of a member whose pods no kubelet runs: the agent is started here, with what its pod would have.
+struct Tunnelled<'a>(Joining<'a>);
+
+// === impl Tunnelled ===
+
+impl Tunnelled<'_> {
+    fn start(&self, line: &str) -> LoggedProcess {
+        let program = &self.0.program;
+        let mut command = Command::new(&program.binary);
+        command.args(line.split_whitespace()).env("KUBECONFIG", &program.kubeconfig);
+        LoggedProcess::start(&mut command)
+    }
+
+    fn interrupt(mut running: LoggedProcess) -> Result<()> {
+        running.signal("INT");
+        let told = running.text_with("interrupted: what was created stays");
+        ensure!(told.contains("run the same command again"), "{told}");
+        ensure!(running.ended().code() == Some(130), "the code of shells for Ctrl-C");
+        Ok(())
+    }
+
+    /// In the agent's Secret.
+    fn token(&self) -> Result<String> {
+        let member: Kubectl = self.0.testbed.member.server.kubectl();
+        let shown = "-o go-template={{.data.token|base64decode}}";
+        member.ok(&format!("get secret tunnel-agent -n cli-{} {shown}", self.0.cluster))
+    }
+
+    /// Does what a kubelet does when the Secret changes.
+    fn mount(&self) -> Result<AgentCredential> {
+        AgentCredential::token(self.0.testbed.launcher(), &format!("cli-{}", self.0.cluster), &self.token()?)
+    }
+
+    fn answers(&self) -> Result<()> {
+        ended(&self.0.program, &format!("get pods {}", self.0.cluster), 0).map(drop)
+    }
+}
+
+pub fn interrupted(testbed: &Testbed) -> Result<()> {
+    let tunnelled = Tunnelled(Joining::of(testbed, "rauma"));
+    let (joining, server) = (&tunnelled.0, testbed.tunnelled()?.agent_address);
+    let (admin, authority) = (joining.admin(), testbed.tunnel.serving_authority_file());
+    let line = format!("{} --wait 1m", line(joining, &admin)?);
+    // After the first thing it made, and while it waits for the agent.
+    for last in ["on the hub: created", "on the hub: registered"] {
+        let running = tunnelled.start(&line);
+        running.text_with(last);
+        Tunnelled::interrupt(running)?;
+        ensure!(joining.is_there()?, "something was made");
+    }
+    let agent = AgentOptions::new("rauma", server, authority, testbed.member.server.address(), tunnelled.mount()?);
+    let agent = agent.start()?;
+    agent.wait_ready(LIMIT).context("the agent")?;
+    ended(&joining.program, &line, 0)?;
+    tunnelled.answers()?;
+    // The agents have another token then, and the first one is good.
+    let (old, rotate) = (tunnelled.token()?, format!("rotate rauma --member-kubeconfig {}", admin.display()));
+    let running = tunnelled.start(&rotate);
+    wait::until_true("the new token", LIMIT, || Ok(tunnelled.token()? != old))?;
+    Tunnelled::interrupt(running)?;
+    tunnelled.answers()?;
+    thread::scope(|scope| -> Result<()> {
+        let again = scope.spawn(|| ended(&joining.program, &rotate, 0));
+        wait::until_true("the second try", LIMIT, || tunnelled.mount().map(|_| again.is_finished()))?;
+        again.join().expect("no panic").map(drop)
+    })?;
+    let hub = testbed.hub.server.kubectl();
+    wait::until_true("the old token to be void", LIMIT, || is_void(&hub, &old))?;
+    tunnelled.answers()?;
+    drop(agent);
+    joining.detached()
+}
