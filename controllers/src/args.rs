@@ -77,8 +77,8 @@ pub struct Sources {
     /// (default: {name})
     #[arg(long, value_name = "SOURCE=TEMPLATE", value_delimiter = ',')]
     pub name_template: Vec<String>,
-    /// Names that no cluster may have, nor one that begins with one of them and a '-', since other
-    /// Secrets of the clusters' namespace have such; repeatable
+    /// Reserved names: no cluster may be called NAME or NAME-…, as other Secrets of the clusters'
+    /// namespace are; repeatable
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "cluster-gateway,tunnel-agent")]
     pub reserved_names: Vec<String>,
     /// Labels of the Secrets that the source kubeconfig reads
@@ -93,7 +93,7 @@ pub struct Sources {
     /// Name of the `ManagedServiceAccount` whose token the gateway uses for a `ManagedCluster`
     #[arg(long, default_value = "cluster-gateway", value_name = "NAME")]
     pub ocm_credential: String,
-    /// Users whose first certificate request for a `ManagedCluster` lets it in without a person;
+    /// Users whose first certificate request for a `ManagedCluster` accepts it automatically;
     /// repeatable. Only for ocm-registration
     #[arg(long, value_name = "USER", value_delimiter = ',')]
     pub ocm_auto_approve_users: Vec<String>,
@@ -109,13 +109,13 @@ pub struct Sources {
     /// (default: --secret-namespace)
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub clusterprofile_namespaces: Vec<String>,
-    /// Parts that work although other controllers hold the Lease of what they do: placement,
-    /// replica-sets; repeatable
+    /// Parts that run even while upstream's controllers hold their Lease: placement, replica-sets;
+    /// repeatable
     #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
     pub never_stand_by: Vec<StandsBy>,
-    /// Rollouts of `ManifestWorkReplicaSets` go on only where a rule of the template makes the
-    /// condition Progressing, as upstream's (default: works without such a rule have finished when
-    /// they are applied and available)
+    /// Require a condition rule for Progressing in a `ManifestWorkReplicaSet` before its rollout
+    /// continues, as upstream does (default: works without such a rule have finished when they are
+    /// applied and available)
     #[arg(long)]
     pub rollout_needs_rules: bool,
     /// Namespace of Argo CD, which argocd writes a Secret of each accepted `ManagedCluster` into
@@ -133,9 +133,9 @@ pub struct Sources {
 
 #[derive(Debug, Group)]
 pub struct DeliveryFlags {
-    /// URL of the hub that agents use: its hash names what is on members, so that an agent finds
-    /// what was applied from here, and the other way round (default: what tells this hub from
-    /// others)
+    /// URL of the hub that agents use. Its hash identifies what this hub applied on members, so that
+    /// agents and these controllers can take over from each other (default: the UID of the hub's
+    /// Namespace kube-system)
     #[arg(long, value_name = "URL")]
     pub hub_url: Option<String>,
     /// Requests to one member at a time
@@ -144,11 +144,10 @@ pub struct DeliveryFlags {
     /// Requests to all members at a time
     #[arg(long, default_value_t = 256, value_name = "NUMBER")]
     pub requests: usize,
-    /// For one request to a member
+    /// Timeout of one request to a member
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
     pub timeout: Duration,
-    /// Between two looks at objects of a member that cannot be watched, with some of it left to
-    /// chance
+    /// Interval, with jitter, at which objects of a member are listed that cannot be watched
     #[arg(long, value_parser = duration, default_value = "4m", value_name = "DURATION")]
     pub resync: Duration,
     /// Deliver no `ManifestWork` that names no executor

@@ -95,22 +95,22 @@ pub struct Join {
     /// Kubeconfig of the hub that may ask to join and nothing else
     #[arg(long, value_name = "FILE", requires = "register")]
     pub bootstrap_kubeconfig: Option<PathBuf>,
-    /// Directory of what joining brings: tls.key, tls.crt, kubeconfig, cluster-name, agent-name
+    /// Directory for the credentials received on joining: tls.key, tls.crt, kubeconfig, cluster-name, agent-name
     #[arg(long, value_name = "DIRECTORY", requires = "register")]
     pub state_dir: Option<PathBuf>,
     /// Secret of this cluster that holds the same, for a directory that does not outlive the agent;
     /// needs --state-dir too. Only one agent may use it
     #[arg(long, value_name = "NAMESPACE/NAME", requires = "register")]
     pub state_secret: Option<String>,
-    /// Kubeconfig of this cluster, whose version, resources and health the hub is told (default in
-    /// a pod: the pod's cluster)
+    /// Kubeconfig of this cluster, whose version, resources and health are reported to the hub
+    /// (default in a pod: the pod's cluster)
     #[arg(long, value_name = "FILE", requires = "register")]
     pub kubeconfig: Option<PathBuf>,
     /// https URL at which clients of the hub can reach this cluster's API server themselves
     #[arg(long, value_name = "URL", requires = "register")]
     pub member_api_url: Option<String>,
-    /// ServiceAccount of this cluster whose tokens the hub is given, so that its clients get here
-    /// with what that account may do: in the Secret of the `ManagedServiceAccount` of that name
+    /// ServiceAccount of this cluster whose token is sent to the hub, into the Secret of the
+    /// `ManagedServiceAccount` of that name: clients of the hub act here with its rights
     #[arg(long, value_name = "NAMESPACE/NAME", requires = "register")]
     pub credential_service_account: Option<String>,
 }

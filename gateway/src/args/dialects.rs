@@ -30,9 +30,8 @@ pub struct Dialects {
     /// or `system:unauthenticated` if the member adds that group itself
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub karmada_forward_all_groups: bool,
-    /// Names that nobody can give a new cluster by Karmada's API, nor one that begins with one of
-    /// them and a '-', since other Secrets of the clusters' namespace have such; repeatable. As the
-    /// flag of the controllers
+    /// Reserved names: Karmada's API creates no cluster called NAME or NAME-…, as other Secrets of
+    /// the clusters' namespace are; repeatable. The controllers have the same flag
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "cluster-gateway,tunnel-agent")]
     pub reserved_names: Vec<String>,
 }
