@@ -1,6 +1,6 @@
 //! What operators are given to watch: the alerts' metrics are there, and say when credentials end.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
@@ -16,7 +16,12 @@ use crate::fixture::{
 };
 
 /// Of all that the program tells.
-const PREFIXES: [&str; 3] = ["cluster_gateway_controllers_", "cluster_gateway_placement_", "cluster_gateway_delivery_"];
+const PREFIXES: [&str; 4] = [
+    "cluster_gateway_controllers_",
+    "cluster_gateway_placement_",
+    "cluster_gateway_delivery_",
+    "cluster_gateway_argocd_",
+];
 /// There only while their parts run: the tests of these wait for them.
 const OF_PARTS: [&str; 4] = ["ocm_admission", "managed_serviceaccounts", "cluster_profiles", "standing_by"];
 const EXPIRY: &str = "cluster_gateway_controllers_credential_expiry_timestamp_seconds";
@@ -34,18 +39,37 @@ fn ending(testbed: &Testbed, end: Option<u32>) -> String {
     member_kubeconfig(testbed, &format!("head.{}.signature", URL_SAFE_NO_PAD.encode(claims)))
 }
 
-fn alerts(testbed: &Testbed) -> Result<()> {
+/// The metrics of the alerts, each with what their queries need of its labels.
+fn named() -> Result<BTreeMap<String, BTreeSet<String>>> {
     let text = std::fs::read_to_string(Chart::Gateway.directory().join("files/alerts.yaml"))?;
-    let is_of_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
-    let mut named: BTreeSet<String> = BTreeSet::new();
-    for prefix in PREFIXES {
-        let starts = text.match_indices(prefix).map(|(start, _)| start);
-        let names = starts.map(|start| text[start..].chars().take_while(|character| is_of_name(*character)).collect());
-        let names: BTreeSet<String> = names.collect();
-        ensure!(!names.is_empty(), "no alert is on {prefix}");
-        named.extend(names.into_iter().filter(|name| !OF_PARTS.contains(&&name[prefix.len()..])));
+    let mut named: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for query in text.lines().filter_map(|line| line.trim().strip_prefix("expr: ")) {
+        let by = query.split(" by (").skip(1).filter_map(|rest| rest.split_once(')')).map(|(labels, _)| labels);
+        let by: Vec<String> = by.flat_map(|labels| labels.split(", ")).map(|label| format!("{label}=\"")).collect();
+        for prefix in PREFIXES {
+            for (start, _) in query.match_indices(prefix) {
+                let is_of_name = |character: char| character.is_ascii_alphanumeric() || character == '_';
+                let (name, rest) = query[start..].split_at(query[start..].find(|c| !is_of_name(c)).unwrap_or_default());
+                if OF_PARTS.contains(&&name[prefix.len()..]) {
+                    continue;
+                }
+                let labels = named.entry(name.to_owned()).or_default();
+                labels.extend(by.iter().cloned());
+                let chosen = rest.strip_prefix('{').and_then(|rest| rest.split_once('}')).map(|(labels, _)| labels);
+                labels.extend(chosen.map(str::to_owned));
+            }
+        }
     }
-    ensure!(named.len() >= 8, "{named:?}");
+    for prefix in PREFIXES {
+        ensure!(named.keys().any(|name| name.starts_with(prefix)), "no alert is on {prefix}");
+    }
+    Ok(named)
+}
+
+fn alerts(testbed: &Testbed) -> Result<()> {
+    let named = named()?;
+    ensure!(named.len() >= 9, "{named:?}");
+    ensure!(named.values().flatten().any(|label| label == "state=\"taken\""), "no labels: {named:?}");
     apply(testbed, &[namespace("alerts-fleet")])?;
     apply(testbed, &[kubeconfig_secret("alerts-fleet", "one", &ending(testbed, Some(1_900_000_000)))])?;
     let flags = ["--enable=kubeconfig", "--watch-namespaces=alerts-fleet"];
@@ -53,12 +77,14 @@ fn alerts(testbed: &Testbed) -> Result<()> {
     wait_secret(testbed, &controllers.namespace, "one")?;
     wait::until("every metric", SOON, || {
         let metrics = controllers.metrics()?;
-        let has = |name: &&String| {
-            let of_name =
-                |line: &str| line.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with(['{', ' ']));
-            metrics.lines().any(of_name)
+        let has = |(name, labels): &(&String, &BTreeSet<String>)| {
+            let is_it = |line: &str| {
+                let of_name = line.strip_prefix(name.as_str()).is_some_and(|rest| rest.starts_with(['{', ' ']));
+                of_name && labels.iter().all(|label| line.contains(label))
+            };
+            metrics.lines().any(is_it)
         };
-        let missing: Vec<_> = named.iter().filter(|name| !has(name)).collect();
+        let missing: Vec<_> = named.iter().filter(|of| !has(of)).collect();
         ensure!(missing.is_empty(), "no series of {missing:?}");
         Ok(())
     })

@@ -1,8 +1,10 @@
 //! What operators are given to look at: every query of the chart's alerts and of its dashboard
-//! finds series of a running system, and each alert fires when it should and only then.
+//! finds series of a running system, each alert fires when it should and only then, and what its
+//! section of the docs has one run, runs.
 
 mod examples;
 mod queries;
+mod runbooks;
 mod scraping;
 
 use std::collections::BTreeSet;
@@ -35,6 +37,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     };
     vec![
         test(fixture, "monitoring::every query of alerts and dashboard finds series", find),
+        test(fixture, "monitoring::the commands of the alerts' sections run", runbooks::run_all),
         alone("monitoring::each alert fires when it should and only then", examples::hold),
         alone("monitoring::each alert has a section in the docs", sections),
         alone("monitoring::the dashboard can be read at a glance", glance),
@@ -44,7 +47,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 fn find(testbed: &Testbed) -> Result<()> {
     let scraping = Scraping::start(testbed)?;
     let mut missing = Vec::new();
-    for Query { of, text } in queries::all()? {
+    for Query { of, text } in queries::all()?.into_iter().chain(runbooks::queries()?) {
         let asked = scraping.count(&text).with_context(|| of.clone())?; // or it is no query at all
         if asked > 0 || MAY_BE_EMPTY.iter().any(|(metric, _)| text.contains(metric)) {
             continue;

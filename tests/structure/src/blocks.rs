@@ -8,6 +8,10 @@
 /// Languages of fenced blocks that are commands. A block that is only indented has none, and is
 /// commands too: everything else is fenced.
 const COMMANDS: [&str; 4] = ["sh", "shell", "bash", "console"];
+/// So many words are a place on a page.
+const WORDS: usize = 3;
+/// A heading is more than its sign.
+const SIGN: usize = 4;
 /// A reason is a phrase, not a word.
 const REASON: usize = 15;
 
@@ -20,6 +24,8 @@ pub struct Block {
     pub language: Option<String>,
     pub text: String,
     pub mark: Option<String>,
+    /// The headings above it, from the outermost, each with the prose below it so far.
+    pub above: String,
 }
 
 /// What a mark says.
@@ -33,11 +39,20 @@ pub enum Mark<'a> {
 #[derive(Default)]
 struct Reader {
     found: Vec<Block>,
-    /// The headings above, from the outermost: their levels and marks.
-    sections: Vec<(usize, Option<String>)>,
+    /// The headings above, from the outermost.
+    sections: Vec<Section>,
     open: Option<Block>,
     mark: Option<String>,
     last: Line,
+}
+
+/// A heading, and what is below it.
+#[derive(Default)]
+struct Section {
+    level: usize,
+    mark: Option<String>,
+    /// Its line, and prose.
+    text: String,
 }
 
 /// The line before, blank ones left out.
@@ -87,19 +102,20 @@ impl Reader {
         } else {
             self.close();
             self.prose(words);
+            self.sections.iter_mut().last().into_iter().for_each(|section| section.add(words));
         }
     }
 
     fn prose(&mut self, words: &str) {
         let mark = words.strip_prefix("<!--").and_then(|rest| rest.strip_suffix("-->")).map(str::trim);
         match (mark, mark.and_then(|mark| mark.strip_prefix("section ")), self.sections.last_mut()) {
-            (Some(_), Some(mark), Some((_, section))) if self.last == Line::Heading => *section = Some(mark.to_owned()),
+            (Some(_), Some(mark), Some(section)) if self.last == Line::Heading => section.mark = Some(mark.to_owned()),
             (mark, ..) => self.mark = mark.map(str::to_owned),
         }
         let level = words.bytes().take_while(|byte| *byte == b'#').count();
         if level > 0 {
-            self.sections.retain(|(above, _)| *above < level);
-            self.sections.push((level, None));
+            self.sections.retain(|above| above.level < level);
+            self.sections.push(Section { level, ..Section::default() });
         }
         self.last = match (level, mark) {
             (0, None) => Line::Prose,
@@ -109,14 +125,24 @@ impl Reader {
     }
 
     fn begin(&mut self, line: usize, language: Option<String>) {
-        let section = || self.sections.iter().rev().find_map(|(_, mark)| mark.clone());
+        let section = || self.sections.iter().rev().find_map(|section| section.mark.clone());
         let mark = self.mark.take().or_else(section);
         self.last = Line::Prose;
-        self.open = Some(Block { line, language, mark, ..Block::default() });
+        let above = self.sections.iter().map(|section| &*section.text).collect();
+        self.open = Some(Block { line, language, mark, above, ..Block::default() });
     }
 
     fn close(&mut self) {
         self.found.extend(self.open.take());
+    }
+}
+
+// === impl Section ===
+
+impl Section {
+    fn add(&mut self, line: &str) {
+        self.text.push_str(line);
+        self.text.push('\n');
     }
 }
 
@@ -155,7 +181,8 @@ impl Block {
 }
 
 /// Why the test `function` of a `source` does not run `block` of `page`, if it does not: it
-/// has to be there, and to read the page or to have each command as the page has it.
+/// has to be there, and to have each command as the page has it, or to read the page and to say
+/// where on it.
 pub fn unrun(source: &str, function: &str, page: &str, block: &Block) -> Option<String> {
     if !source.contains(&format!("fn {function}(")) {
         return Some(format!("there is no test {function}"));
@@ -166,9 +193,19 @@ pub fn unrun(source: &str, function: &str, page: &str, block: &Block) -> Option<
     let commands = block.commands();
     match commands.iter().find(|command| !known(command)) {
         Some(command) if !reads => Some(format!("{function} neither reads {page} nor has: {command}")),
+        Some(_) if !finds(source, block) => Some(format!("{page} is read, but nothing quotes where this is")),
         None if commands.is_empty() => Some("it has no command".to_owned()),
         _ => None,
     }
+}
+
+/// Whether `source` quotes something by which the block is found: of a heading, a bold lead, a
+/// mark, or some words of what is above or in it.
+fn finds(source: &str, block: &Block) -> bool {
+    let quotes = source.split('"').map(|quote| quote.replace("\\n", "\n").trim().to_owned());
+    let begins = |quote: &str| ["#", "**", "<!--"].iter().any(|sign| quote.starts_with(sign)) && quote.len() > SIGN;
+    let mut places = quotes.filter(|quote| begins(quote) || quote.matches(' ').count() + 1 >= WORDS);
+    places.any(|quote| block.above.contains(&quote) || block.text.contains(&quote))
 }
 
 #[cfg(test)]

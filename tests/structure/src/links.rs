@@ -42,6 +42,40 @@ pub fn broken(page: &Path, link: &str, anchors_of: impl Fn(&Path) -> Option<BTre
     }
 }
 
+/// Where a built `page` of the book at `root` leads, and nothing of the book is.
+///
+/// # Panics
+///
+/// `root` is not there.
+pub fn dead(root: &Path, page: &Path, html: &str) -> Vec<String> {
+    let root = root.canonicalize().expect("a book");
+    let targets = html.split(" href=\"").skip(1).filter_map(|rest| rest.split_once('"')).map(|(target, _)| target);
+    let is_dead = |target: &&str| {
+        let file = target.split(['#', '?']).next().unwrap_or_default();
+        let found = page.with_file_name("").join(file).canonicalize();
+        !file.is_empty() && !found.is_ok_and(|found| found.starts_with(&root))
+    };
+    // "/": the base of the page that mdBook has for what is missing.
+    targets.filter(|target| !target.contains(':') && *target != "/").filter(is_dead).map(str::to_owned).collect()
+}
+
+/// What a page says of files of the workspace which it only names, since they are no pages of the
+/// book: the file in backquotes, and a heading in it, if the page quotes one behind it.
+pub fn named(text: &str) -> Vec<(String, Option<String>)> {
+    let prose = prose(text);
+    let quotes: Vec<&str> = prose.split('`').collect();
+    let pairs = quotes.windows(2).skip(1).step_by(2);
+    let files = pairs.filter(|pair| {
+        let is_kind = [".rs", ".md"].iter().any(|kind| pair[0].ends_with(kind));
+        is_kind && pair[0].contains('/') && !pair[0].starts_with("target/") && !pair[0].contains([' ', '…', '<', '*'])
+    });
+    let heading = |behind: &str| {
+        let (quoted, _) = behind.strip_prefix(", \"")?.split_once('"')?;
+        Some(quoted.split_whitespace().collect::<Vec<_>>().join(" "))
+    };
+    files.map(|pair| (pair[0].to_owned(), heading(pair[1]))).collect()
+}
+
 /// Without blocks of code.
 fn prose(text: &str) -> String {
     let mut fenced = false;
@@ -63,6 +97,16 @@ mod tests {
             "# A `b` (c)\n[x](y.md#z) [w](https://a.example)\n```\n[no](no)\n# no\n```\n    [no](no)\n## A b c\n";
         assert_eq!(links(text), ["y.md#z"]);
         assert_eq!(anchors(text), BTreeSet::from(["a-b-c".to_owned(), "a-b-c-1".to_owned()]));
+    }
+
+    #[test]
+    fn files_that_are_named_and_links_out_of_the_book_are_found() {
+        let text = "See `a/b.md`, \"What\nis\", `c.md`, `d d/e.rs` and `f/g.rs`.\n";
+        assert_eq!(named(text), [("a/b.md".to_owned(), Some("What is".to_owned())), ("f/g.rs".to_owned(), None)]);
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
+        let html =
+            "<a href=\"lib.rs#a\"><a href=\"#a\"><a href=\"https://a\"><a href=\"../Cargo.toml\"><a href=\"no\">";
+        assert_eq!(dead(&root, &root.join("links.rs"), html), ["../Cargo.toml", "no"]);
     }
 
     #[test]

@@ -1,5 +1,5 @@
 //! `docs` is a book that mdBook builds without a word of complaint: no page of the summary is
-//! missing, no include leads nowhere, no tag stays open.
+//! missing, no include leads nowhere, no tag stays open, no link leaves the book for a file.
 
 use std::fmt::{self, Write as _};
 use std::fs;
@@ -9,6 +9,8 @@ use std::sync::Arc;
 use mdbook_driver::MDBook;
 use mdbook_driver::config::Config;
 use parking_lot::Mutex;
+use structure_tests::links::dead;
+use structure_tests::widths::files;
 use structure_tests::workspace;
 use tempfile::tempdir;
 use tracing::field::{Field, Visit};
@@ -67,6 +69,12 @@ fn built(root: &Path, settings: &Path) -> Vec<String> {
     if all.is_empty() {
         assert!(into.path().join("index.html").is_file(), "no book came of it");
     }
+    let pages = files(into.path(), &["html"]);
+    for page in pages {
+        let text = fs::read_to_string(&page).expect("a page of the book");
+        let links = dead(into.path(), &page, &text).into_iter();
+        all.extend(links.map(|link| format!("{}: {link}: not in the book", page.display())));
+    }
     all
 }
 
@@ -93,6 +101,9 @@ fn what_is_wrong_with_a_book_is_seen() {
     assert!(complaints().contains("no-such.md"), "{}", complaints());
     write("one.md", "# One\n\nIn <place> of it.\n");
     assert!(complaints().contains("place"), "{}", complaints());
+    write("one.md", "# One\n\n[Read](../README.md#me) [it](#one), [all](https://a.example) of [it](one.md#one).\n");
+    assert!(complaints().contains("one.html: ../README.html#me: not"), "{}", complaints());
+    assert!(!complaints().contains("one.html#one: not"), "{}", complaints());
     write("SUMMARY.md", "# Summary\n\n- [One](one.md)\n- [Two](two.md)\n");
     write("one.md", "# One\n");
     assert!(complaints().contains("two.md"), "{}", complaints());

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use structure_tests::links::{anchors, broken, links};
+use structure_tests::links::{anchors, broken, links, named};
 use structure_tests::widths::files;
 use structure_tests::workspace;
 
@@ -29,6 +29,27 @@ fn every_link_leads_to_a_file_and_a_heading() {
         })
         .collect();
     assert!(wrong.is_empty(), "\n\n{}\n", wrong.join("\n"));
+}
+
+/// Links from the book to files beside it would lead nowhere in the book: it names these files.
+#[test]
+fn files_that_the_book_names_are_there_with_their_headings() {
+    let root = workspace();
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for page in files(&root.join("docs"), &["md"]) {
+        for (file, heading) in named(&read(&page)) {
+            count += 1;
+            let target = root.join(&file);
+            let has =
+                |heading: &String| read(&target).lines().any(|line| line.trim_start_matches('#').trim() == *heading);
+            if !target.is_file() || !heading.as_ref().is_none_or(has) {
+                wrong.push(format!("{}: {file} {heading:?}", page.display()));
+            }
+        }
+    }
+    assert!(wrong.is_empty(), "\n\n{}\n", wrong.join("\n"));
+    assert!(count > 40, "{count} files are named");
 }
 
 #[test]

@@ -4,6 +4,7 @@
 use std::path::Path;
 use std::process::Command;
 
+use hub_tests::helm::{Chart, Helm};
 use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
@@ -21,6 +22,9 @@ const README: &str = include_str!("../../../../README.md");
 const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
 const STARTED: &str = include_str!("../../../../docs/getting-started.md");
 const IDENTITY: &str = include_str!("../../../../docs/identity.md");
+const AGENT: &str = include_str!("../../../../charts/tunnel-agent/README.md");
+/// Of the agent on the member, in place of `tunnel`, which another test has.
+const OF_AGENT: &str = "tunnel-by-hand";
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![on_hub(fixture, "commands::a member is registered and used as the README and the notes say", registered)]
@@ -35,19 +39,21 @@ fn registered(planes: &Planes) -> Result<()> {
     operator.run("kubectl --context berlin create serviceaccount default -n default\nkubectl --context berlin run readme-pod --image=none -n default")?;
     let readme = section(README, "**2. Register a member**", "`kubectl get clustergateways` lists")?;
     operator.follow(&commands(readme)).context("the README")?;
+    // The other token, in place of the first.
+    let lasting = section(OPERATIONS, "## A token that does not expire", "## A cluster that was")?;
+    operator.run(&commands(lasting).join("\n"))?;
     operator.undo()?;
 
     let notes = planes.helm.args(["get", "notes", RELEASE, "-n", NAMESPACE]).run()?.success()?;
     operator.follow(&commands(&notes)).context("the notes")?;
-    // The other token, in place of the first.
-    let lasting = section(OPERATIONS, "## A token that does not expire", "## A cluster that was")?;
-    operator.run(&commands(lasting).join("\n"))?;
     operator.undo()?;
     for (page, from, to) in
         [(STARTED, "## 6. Let others in", "## Next"), (IDENTITY, "## Who may use", "## What may be")]
     {
         operator.grant(section(page, from, to)?)?;
     }
+    release.upgrade("tunnel.server.enabled=true")?;
+    operator.link(&planes.helm.with(Chart::Agent)).context("the agent's page")?;
     drop(gateway);
     release.uninstall()
 }
@@ -128,6 +134,51 @@ impl<'a> Operator<'a> {
         ensure!(self.run(&may.replace("/berlin", "/oslo")).is_err(), "she may use others too");
         self.run("kubectl delete clusterrolebinding,clusterrole berlin")?;
         wait::until_true("the right to be gone", NOTICED, || Ok(self.run(may).is_err()))
+    }
+
+    /// Follows the agent's page on the hub and, as far as that needs no node, on the member, and
+    /// undoes it. The files of the member's credential are there.
+    fn link(&self, helm: &Helm) -> Result<()> {
+        let on_hub = commands(section(AGENT, "**On the hub**, create", "**On the member**")?);
+        ensure!(on_hub.len() == 5, "{on_hub:?}");
+        self.run(&on_hub.join("\n"))?;
+        for (subresource, expected) in [("tunnel", true), ("proxy", false)] {
+            let link = json!({"verb": "create", "group": "cluster.core.oam.dev", "resource": "clustergateways",
+                "subresource": subresource, "name": "berlin"});
+            let may = self.planes.may(NAMESPACE, "tunnel-agent-berlin", &link)?;
+            ensure!(may == expected, "{subresource}: {may}");
+        }
+        let authority = self.run("cat server-ca.crt")?;
+        ensure!(authority.starts_with("-----BEGIN CERTIFICATE-----"), "{authority}");
+
+        let on_member = commands(section(AGENT, "**On the member**", "**On the hub**, register")?);
+        let [namespace, secret, install, _status] = &on_member[..] else { bail!("other commands: {on_member:?}") };
+        for line in [namespace, secret] {
+            let line = line.replace("namespace tunnel", &format!("namespace {OF_AGENT}"));
+            let line = line.replace("-n tunnel ", &format!("-n {OF_AGENT} "));
+            self.run(&line.replace("kubectl ", "kubectl --context berlin "))?;
+        }
+        let values = install.strip_prefix("helm install tunnel-agent charts/tunnel-agent -n tunnel ");
+        let values: Vec<_> = values.with_context(|| install.clone())?.split_whitespace().map(str::to_owned).collect();
+        helm.template("tunnel-agent", "tunnel", &values)?;
+        let (_, service) = install.split_once("serverName=").context("no name of the servers")?;
+        let service = service.split('.').next().context("there is a first")?;
+        self.run(&format!("kubectl -n {NAMESPACE} get service {service}"))?;
+
+        let register = commands(section(AGENT, "**On the hub**, register", "**Or let the agent join")?);
+        // As its comment says: there were clusters before the tunnel.
+        self.run(&register.join("\n").replace("vela-system-clusters", NAMESPACE))?;
+        wait::until("the cluster to be listed", NOTICED, || {
+            let listed = self.run("kubectl get clustergateways berlin")?;
+            ensure!(listed.contains("ClusterProxy"), "{listed}");
+            Ok(())
+        })?;
+        self.run(&format!(
+            "kubectl -n {NAMESPACE} delete secret/berlin serviceaccount/tunnel-agent-berlin
+             kubectl delete clusterrolebinding,clusterrole tunnel-agent-berlin
+             kubectl --context berlin -n {OF_AGENT} delete secret tunnel-agent"
+        ))
+        .map(drop)
     }
 
     fn undo(&self) -> Result<()> {

@@ -273,8 +273,9 @@ fn container(objects: &Objects<'_>) -> Result<()> {
 /// go, the new ones would all find the same node the emptiest after a drain.
 fn spread(pod: &Value) -> Result<()> {
     let Some(constraints) = pod["topologySpreadConstraints"].as_array() else {
-        ensure!(pod["affinity"].is_object(), "pods may all stand on one node");
-        return Ok(());
+        // The agent's values may say where pods go, in place of the chart.
+        let told = pod["containers"][0]["name"] == "tunnel-agent" && pod["affinity"].is_object();
+        return told.then_some(()).context("pods may all stand on one node");
     };
     let by_node = constraints.iter().find(|constraint| constraint["topologyKey"] == "kubernetes.io/hostname");
     let by_node = by_node.context("pods may all stand on one node")?;
@@ -347,6 +348,7 @@ fn references(objects: &Objects<'_>) -> Result<()> {
         let deployment = workloads.iter().find(|deployment| deployment["metadata"]["name"] == *target);
         // An upgrade would undo what the autoscaler did.
         ensure!(deployment.context("it scales nothing")?["spec"]["replicas"].is_null(), "two say how many");
+        scaled(&scaler["spec"])?;
     }
     for api_service in objects.of("APIService") {
         let spec = &api_service["spec"]["service"];
@@ -355,6 +357,14 @@ fn references(objects: &Objects<'_>) -> Result<()> {
         ensure!(spec["port"] == service["spec"]["ports"][0]["port"], "{spec}");
         ensure!(program(selected(&workloads, &service["spec"]["selector"])?) == GATEWAY, "{spec}");
     }
+    Ok(())
+}
+
+/// As `autoscaled` has it in its values.
+fn scaled(spec: &Value) -> Result<()> {
+    ensure!(spec["minReplicas"] == 3 && spec["maxReplicas"] == 5, "{spec}");
+    let cpu = json!({"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 60}});
+    ensure!(spec["metrics"] == json!([{"type": "Resource", "resource": cpu}]), "{spec}");
     Ok(())
 }
 

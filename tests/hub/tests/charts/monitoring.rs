@@ -83,10 +83,12 @@ fn dashboard(helm: &Helm, _: PathBuf) -> Result<()> {
     let text = std::fs::read_to_string(Chart::Gateway.directory().join("files/dashboard.json"))?;
     let values = "metrics.dashboard.enabled=true,metrics.dashboard.namespace=monitoring";
     let objects = helm.template("door", "vela-system", &[format!("--set={values}")])?;
-    let found = objects.iter().find(|object| !object["data"]["cluster-gateway.json"].is_null());
-    let found = found.context("there is none")?;
+    let is_it = |object: &&Value| !object["data"]["cluster-gateway.json"].is_null();
+    let found = objects.iter().find(is_it).context("there is none")?;
     ensure!(found["data"]["cluster-gateway.json"].as_str().map(str::trim) == Some(text.trim()), "another one");
     let metadata = &found["metadata"];
     ensure!(metadata["namespace"] == "monitoring" && metadata["labels"]["grafana_dashboard"] == "1", "{metadata}");
+    let default = helm.template("door", "vela-system", &[])?;
+    ensure!(!default.iter().any(|object| is_it(&object)), "nobody asked for it");
     Ok(())
 }

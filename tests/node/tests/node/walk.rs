@@ -36,12 +36,14 @@ pub(crate) fn walk(lab: &Lab) -> Result<()> {
     lab.hide_member(true)?;
     let walk = Walk { lab, operator: Operator::new(lab, &[("berlin", &lab.hub), ("oslo", &lab.member)])? };
     walk.install()?;
+    let installed = Inventory::of(&lab.hub)?;
     walk.join()?;
     walk.look()?;
     walk.lose()?;
     walk.rotate()?;
-    walk.detach()?;
-    walk.uninstall(&before)?;
+    let [hub, member] = &before;
+    walk.detach(&installed, member)?;
+    walk.uninstall(hub)?;
     lab.hide_member(false)
 }
 
@@ -55,7 +57,8 @@ fn first(number: usize) -> Result<String> {
 // === impl Walk ===
 
 impl Walk<'_> {
-    /// By the README's first commands, of which this is the first; and then for agents too.
+    /// By the README's first commands, of which this is the first; and then for agents too. Then
+    /// nothing more comes on the hub by itself.
     fn install(&self) -> Result<()> {
         self.operator.run(&first(0)?)?;
         let server = repository("tunnel-server");
@@ -67,7 +70,9 @@ impl Walk<'_> {
             let checked = self.operator.run("kubectl clusters check")?;
             ensure!(checked.contains("✓ agents dial 10.244.0.1:8091") && !checked.contains('✗'), "{checked}");
             Ok(())
-        })
+        })?;
+        let status = "kubectl -n vela-system rollout status --timeout=150s deployment cluster-gateway";
+        self.operator.run(&format!("{status}\n{status}-tunnel-server")).map(drop)
     }
 
     fn join(&self) -> Result<()> {
@@ -104,7 +109,14 @@ impl Walk<'_> {
             let is_it = |row: &str| row.starts_with(cluster) && row.contains(pod) && row.contains("1/1");
             ensure!(pods.lines().any(is_it), "no {pod} of {cluster}: {pods}");
         }
-        self.operator.run("kubectl --context oslo delete pod cart").map(drop)
+        self.operator.run("kubectl --context oslo delete pod cart")?;
+        wait::until("the page to count links", LIMIT, || {
+            let page = self.page("clusters/oslo")?;
+            ensure!(page.contains("<dt>Agents ready</dt><dd>2/2</dd>"), "{page}");
+            let links = links(&page)?;
+            ensure!(links.len() == 2 && links.iter().all(|links| *links > 0), "{links:?}: {page}");
+            Ok(())
+        })
     }
 
     /// Its agents end, and everybody says which hop that is.
@@ -131,6 +143,8 @@ impl Walk<'_> {
         wait::until("the page to show it", LIMIT, || {
             let page = self.page("clusters/oslo")?;
             ensure!(page.contains("fails at the tunnel-agent") && page.contains("are linked, and their log"), "{page}");
+            let links = links(&page)?;
+            ensure!(links == [0, 0], "{links:?}: {page}");
             Ok(())
         })?;
         let listed = self.operator.run("kubectl clusters list")?;
@@ -173,28 +187,39 @@ impl Walk<'_> {
         load.wait_for_more(SOME)?;
         let tally = load.finish().context("while credentials are rotated")?;
         ensure!(tally.reads > 4 * SOME && tally.events > SOME, "no load: {tally:?}");
+        ensure!(tally.repeated == 0, "clients had to repeat reads: {tally:?}");
         load::clean(&[&self.lab.hub, &self.lab.member])
     }
 
-    fn detach(&self) -> Result<()> {
+    /// Nothing is left of the clusters: the hub has what it had when it was installed, and the
+    /// member what it had before.
+    fn detach(&self, installed: &Inventory, member: &Inventory) -> Result<()> {
         for cluster in ["berlin", "oslo"] {
             let told = self.operator.ended(&format!("detach {cluster} --member-context {cluster} --yes"), 0)?;
             ensure!(told.stdout.contains(&format!("cluster {cluster} detached")), "{told:?}");
         }
         let listed = self.operator.run("kubectl clusters list -o name")?;
         ensure!(listed.is_empty(), "{listed}");
-        Ok(())
+        member.wait_restored(&self.lab.member, |_| false)?;
+        installed.wait_restored(&self.lab.hub, |_| false).context("of the clusters")
     }
 
-    /// Nothing is left on either side but what the documentation says.
-    fn uninstall(&self, [hub, member]: &[Inventory; 2]) -> Result<()> {
-        member.wait_restored(&self.lab.member, |_| false)?;
+    /// Nothing is left on the hub but what the documentation says.
+    fn uninstall(&self, hub: &Inventory) -> Result<()> {
         self.operator.run("helm uninstall cluster-gateway -n vela-system")?;
         let kept = |object: &str| object.split(' ').any(|word| [KEPT, "vela-system"].contains(&word));
         hub.wait_restored(&self.lab.hub, |object| kept(object) && namespaces_own(object))?;
         self.operator.run(&format!("kubectl delete namespace vela-system {KEPT}"))?;
         hub.wait_restored(&self.lab.hub, |_| false)
     }
+}
+
+/// How many links of agents the page of a cluster tells of each tunnel-server.
+fn links(page: &str) -> Result<Vec<usize>> {
+    let (_, told) = page.split_once("<dt>Links</dt><dd>").with_context(|| format!("no links: {page}"))?;
+    let (told, _) = told.split_once("</dd>").context("no end of the links")?;
+    let of = |one: &str| one.split_once(" at cluster-gateway-tunnel-server-")?.0.parse().ok();
+    told.split(", ").map(|one| of(one).with_context(|| format!("no tunnel-server's: {told}"))).collect()
 }
 
 /// A namespace and what every namespace has.

@@ -34,7 +34,7 @@ fn only_commands_are_blocks() {
 
 fn block(language: Option<&str>, text: &str, mark: Option<&str>) -> Block {
     let owned = |text: &str| text.to_owned();
-    Block { line: 1, language: language.map(owned), text: owned(text), mark: mark.map(owned) }
+    Block { line: 1, language: language.map(owned), text: owned(text), mark: mark.map(owned), ..Block::default() }
 }
 
 #[test]
@@ -53,7 +53,13 @@ fn a_test_reads_the_page_or_has_its_commands() {
     let source = "const A: &str = include_str!(\"../README.md\");\nfn a() { run(\"list -o name\"); }\n";
     let indented = block(None, "    b \\\n      c\n", None);
     assert_eq!(indented.commands(), ["b        c"]);
-    assert_eq!(unrun(source, "a", "README.md", &indented), None);
+    assert!(unrun(source, "a", "README.md", &indented).unwrap().contains("nothing quotes"));
+    let text = "# A\n## Look\nfirst at it\n## Then\nthat one here\n\n    b\n";
+    let below = blocks(text);
+    for (quote, expected) in [("## Then", true), ("that one here", true), ("## Look", false), ("here", false)] {
+        let source = format!("{source} cut(\"\\n{quote}\\n\")");
+        assert_eq!(unrun(&source, "a", "README.md", &below[0]).is_none(), expected, "{quote}");
+    }
     assert!(unrun(source, "z", "README.md", &indented).unwrap().contains("no test z"));
     assert!(unrun(source, "a", "cli.md", &indented).unwrap().contains("cli.md"));
     let screen = |command: &str| block(Some("console"), &format!("$ kubectl clusters {command}\nberlin\n"), None);
