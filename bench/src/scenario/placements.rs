@@ -93,7 +93,7 @@ struct Placements {
 }
 
 pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
-    let size = if testbed.smoke { Size { chosen: 100, others: 40 } } else { Size { chosen: 1000, others: 990 } };
+    let size = if testbed.smoke { Size { chosen: 50, others: 20 } } else { Size { chosen: 1000, others: 990 } };
     let side = testbed.hub()?;
     Ok(vec![Contender::new(OURS, Placements::start(testbed, side, size))])
 }
