@@ -187,8 +187,8 @@ fn decision(at: usize) -> PlacementDecision {
 mod tests {
     use super::*;
 
-    /// Of the names that upstream's scheduler (v1.3.1) chooses of the same objects, best first, each
-    /// with a line feed after it.
+    /// Of the names that upstream's scheduler (v1.3.1) chooses of the same objects, best first,
+    /// each with a line feed after it.
     const UPSTREAM: &str = "48ceb5610c0f7221ee5802e55dab9901";
 
     #[test]
