@@ -14,6 +14,7 @@ mod handshakes;
 mod hub;
 mod latency;
 mod placement;
+mod placements;
 mod tunnel_bulk;
 mod tunnel_dials;
 mod tunnel_echo;
@@ -84,6 +85,7 @@ pub fn all() -> Vec<Scenario> {
         Scenario::new(tunnel_dials::ABOUT, tunnel_dials::contenders),
         Scenario::new(tunnel_idle::ABOUT, tunnel_idle::contenders),
         Scenario::new(placement::ABOUT, |_| Ok(placement::contenders())),
+        Scenario::new(placements::ABOUT, placements::contenders),
     ]);
     all
 }

@@ -48,7 +48,12 @@ impl Testbed {
     /// A program of ours, built from this checkout unless given.
     pub fn program(&self, program: Program) -> Result<PathBuf> {
         // As images have them, unless they are only tried: minutes less to build.
-        let build = || if self.smoke { Program::build(Profile::Release) } else { dist::build() };
+        let build = || match (program, self.smoke) {
+            (Program::Controllers, true) => program.build_alone(Profile::Release),
+            (Program::Controllers, false) => program.build_alone(Profile::Shipped),
+            (_, true) => Program::build(Profile::Release),
+            (_, false) => dist::build(),
+        };
         program.path(&self.given.ours, build)
     }
 

@@ -9,23 +9,19 @@ mod toolchain;
 mod training;
 
 use std::collections::hash_map::DefaultHasher;
+use std::fs;
 use std::hash::Hasher as _;
-use std::path::{self, Path, PathBuf};
-use std::process::Command;
+use std::path::{Path, PathBuf};
 use std::time::SystemTime;
-use std::{env, fs};
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result};
 use harness::Floor;
-use harness::program::{Profile, Program};
+use harness::program::Program;
 use hub_tests::scratch::{self, Scratch};
 
 use self::toolchain::Toolchain;
 pub use self::training::train;
 
-/// The program that no request goes through: it waits for hubs, and a profile would speed up
-/// nothing that anybody waits for.
-pub const CONTROLLERS: &str = "cluster-gateway-controllers";
 /// Below the target directory.
 const DIRECTORY: &str = "trained";
 /// What a profile is called, with its content's hash: cargo looks at a flag, not at the file it
@@ -48,18 +44,6 @@ pub fn build() -> Result<PathBuf> {
         _ => learn(&tools, &root, &raw, &watched)?,
     };
     tools.build(&root.join("programs"), &format!("-Cprofile-use={}", profile.display()))
-}
-
-/// Where [`CONTROLLERS`] is, built as in images, once.
-pub fn plain() -> Result<PathBuf> {
-    let target = path::absolute(scratch::target())?;
-    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    let profile = Profile::Shipped.name();
-    cargo.args(["build", "--quiet", "--profile", profile, "--package", CONTROLLERS]).arg("--target-dir").arg(&target);
-    // There cargo finds the workspace's configuration, too.
-    let built = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().context("cannot run cargo")?;
-    ensure!(built.success(), "{CONTROLLERS} does not build");
-    Ok(target.join(profile))
 }
 
 /// Runs the programs in `watched`, which say in `raw` what they did. Replaces earlier profiles.

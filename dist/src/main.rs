@@ -7,7 +7,7 @@ use std::process::ExitCode;
 
 use anyhow::Result;
 use clap::Parser;
-use harness::program::Program;
+use harness::program::{Profile, Program};
 
 /// Builds the programs as in images: those that requests go through (gateway, tunnel-server,
 /// tunnel-agent) with profile-guided optimization, the controllers without. Takes many minutes
@@ -34,11 +34,12 @@ fn main() -> ExitCode {
 
 fn build(directory: &Path) -> Result<()> {
     let trained = dist::build()?;
-    let plain = dist::plain()?;
+    let controllers = Program::Controllers;
+    let plain = controllers.build_alone(Profile::Shipped)?;
     fs::create_dir_all(directory)?;
     for program in Program::ALL {
         fs::copy(trained.join(program.binary()), directory.join(program.binary()))?;
     }
-    fs::copy(plain.join(dist::CONTROLLERS), directory.join(dist::CONTROLLERS))?;
+    fs::copy(plain.join(controllers.binary()), directory.join(controllers.binary()))?;
     Ok(())
 }

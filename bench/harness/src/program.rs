@@ -12,6 +12,9 @@ pub enum Program {
     Gateway,
     TunnelServer,
     TunnelAgent,
+    /// No request goes through them: they wait for hubs, and a profile would speed up nothing that
+    /// anybody waits for.
+    Controllers,
 }
 
 /// Programs that are given by flag.
@@ -26,6 +29,9 @@ pub struct Given {
     /// The tunnel-agent to measure [default: built from this checkout]
     #[arg(long, global = true, value_name = "PATH")]
     pub tunnel_agent: Option<PathBuf>,
+    /// The controllers to measure [default: built from this checkout]
+    #[arg(long, global = true, value_name = "PATH")]
+    pub controllers: Option<PathBuf>,
 }
 
 /// How they are built: one of the workspace's profiles, with the features a plain build has.
@@ -55,6 +61,7 @@ impl Profile {
 // === impl Program ===
 
 impl Program {
+    /// Those that requests go through, which are trained.
     pub const ALL: [Self; 3] = [Self::Gateway, Self::TunnelServer, Self::TunnelAgent];
 
     /// As given, or in the directory into which `build` has built all of them.
@@ -63,6 +70,7 @@ impl Program {
             Self::Gateway => &given.gateway,
             Self::TunnelServer => &given.tunnel_server,
             Self::TunnelAgent => &given.tunnel_agent,
+            Self::Controllers => &given.controllers,
         };
         match given {
             Some(path) => path.canonicalize().with_context(|| format!("cannot find {}", path.display())),
@@ -75,6 +83,7 @@ impl Program {
             Self::Gateway => "gateway",
             Self::TunnelServer => "tunnel-server",
             Self::TunnelAgent => "tunnel-agent",
+            Self::Controllers => "cluster-gateway-controllers",
         }
     }
 
@@ -82,27 +91,43 @@ impl Program {
     pub fn binary(self) -> &'static str {
         match self {
             Self::Gateway => "cluster-gateway",
-            Self::TunnelServer | Self::TunnelAgent => self.package(),
+            Self::TunnelServer | Self::TunnelAgent | Self::Controllers => self.package(),
         }
     }
 
-    /// Builds all of them here, and says in which directory they are.
+    /// Builds those of [`Program::ALL`] here, and says in which directory they are.
     pub fn build(profile: Profile) -> Result<PathBuf> {
-        let directory = path::absolute(scratch::target())?;
-        let built = Self::building(profile).arg("--target-dir").arg(&directory).status();
-        ensure!(built.context("cannot run cargo")?.success(), "our programs do not build");
-        Ok(directory.join(profile.name()))
+        built(profile, Self::building(profile))
     }
 
-    /// The command that builds all of them.
+    /// Builds this one alone.
+    pub fn build_alone(self, profile: Profile) -> Result<PathBuf> {
+        let mut cargo = building(profile);
+        cargo.args(["--package", self.package()]);
+        built(profile, cargo)
+    }
+
+    /// The command that builds those of [`Program::ALL`].
     pub fn building(profile: Profile) -> Command {
-        let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-        // There cargo finds the workspace's configuration, too.
-        cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
-        cargo.args(["build", "--quiet", "--profile", profile.name()]);
+        let mut cargo = building(profile);
         // All in one call, as images are built: alone each would have what they share built again,
         // with features of its own.
         cargo.args(Self::ALL.iter().flat_map(|program| ["--package", program.package()]));
         cargo
     }
+}
+
+fn building(profile: Profile) -> Command {
+    let mut cargo = Command::new(env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // There cargo finds the workspace's configuration, too.
+    cargo.current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+    cargo.args(["build", "--quiet", "--profile", profile.name()]);
+    cargo
+}
+
+fn built(profile: Profile, mut cargo: Command) -> Result<PathBuf> {
+    let directory = path::absolute(scratch::target())?;
+    let status = cargo.arg("--target-dir").arg(&directory).status();
+    ensure!(status.context("cannot run cargo")?.success(), "our programs do not build");
+    Ok(directory.join(profile.name()))
 }

@@ -4,6 +4,7 @@
 //! Of the vectors, `*-table-*` are the tables of upstream's unit tests; `*-random-*` are random
 //! inputs that its controller was run on.
 
+mod allocations;
 mod bad_input;
 mod explain;
 mod properties;
