@@ -49,12 +49,12 @@ pub struct Answers {
     has_answered: bool,
     /// The last probe that says anything of it, unless there was none.
     outcome: Option<Outcome>,
-    /// That was the last probe of all.
-    is_last: bool,
+    /// Probes since, in a row: those that did not get as far as the member.
+    blind: u32,
     /// Its last answer.
     healthy: Option<Instant>,
-    /// Answers in a row.
-    answers: u32,
+    /// In a row: probes that were answered.
+    well: u32,
     /// Failed probes in a row.
     failures: u32,
     /// The first failed probe of those in a row, while the way to members was not in doubt.
@@ -144,9 +144,9 @@ impl Answers {
             is_lost: false,
             has_answered: false,
             outcome: None,
-            is_last: false,
+            blind: 0,
             healthy: None,
-            answers: 0,
+            well: 0,
             failures: 0,
             since: None,
             was_doubted: false,
@@ -169,10 +169,11 @@ impl Answers {
     /// A probe ended so. `others_answer`: another member did, within the last period.
     ///
     /// One that did not get as far as the member gives it all its time anew: what it did meanwhile,
-    /// nobody knows. But where others answer, the way is not at fault as a whole, and it is nothing.
+    /// nobody knows. But where others answer, the way as a whole is not at fault: it is nothing.
     #[must_use]
     pub fn after(self, outcome: Outcome, now: Instant, others_answer: bool) -> Self {
-        let before = Self { is_last: !matches!(outcome, Outcome::NotProbed(_)), ..self };
+        let is_blind = matches!(outcome, Outcome::NotProbed(_));
+        let before = Self { blind: if is_blind { self.blind.saturating_add(1) } else { 0 }, ..self };
         match &outcome {
             Outcome::NotProbed(_) if others_answer => before,
             Outcome::NotProbed(_) => Self { outcome: Some(outcome), failures: 0, since: None, ..before },
@@ -180,7 +181,7 @@ impl Answers {
                 has_answered: true,
                 outcome: Some(outcome),
                 healthy: Some(now),
-                answers: before.answers.saturating_add(1),
+                well: before.well.saturating_add(1),
                 failures: 0,
                 since: None,
                 was_doubted: false,
@@ -188,7 +189,7 @@ impl Answers {
             },
             Outcome::NotReady | Outcome::Unreachable(_) => Self {
                 outcome: Some(outcome),
-                answers: 0,
+                well: 0,
                 failures: before.failures.saturating_add(1),
                 since: before.since.or(Some(now)),
                 ..before
@@ -235,11 +236,11 @@ impl Answers {
     pub fn told(&self, cluster: &Value, now: Instant, is_new: bool) -> Option<Condition> {
         let condition = match self.outcome.as_ref()? {
             Outcome::NotProbed(_) => return None,
-            Outcome::Healthy if is_told(cluster) && self.answers < RETURNED => return None,
+            Outcome::Healthy if is_told(cluster) && self.well < RETURNED => return None,
             Outcome::Healthy => Condition::available("True", ANSWERS, "The member's API server is ready.".to_owned()),
-            // Why a member is away may be another at each probe: that is no news of the cluster, and
-            // another taint would begin its time anew.
-            _ if !is_new || !self.is_last || !self.is_over(cluster, now) || is_told(cluster) => return None,
+            // Why a member is away may be another at each probe: that is no news of the cluster,
+            // and another taint would begin its time anew.
+            _ if !is_new || self.blind > 0 || !self.is_over(cluster, now) || is_told(cluster) => return None,
             Outcome::NotReady => {
                 let message = "The member's API server says that it is not ready.".to_owned();
                 Condition::available("False", NOT_READY, message)
