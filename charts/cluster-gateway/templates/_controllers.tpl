@@ -277,9 +277,17 @@ Rules of the part manifestworks. On members, it may do what the credentials that
   resources: [leases]
   resourceNames: [registration-controller-lock]
   verbs: [list, watch]
+# Whether the agent of a cluster still renews its own.
+- apiGroups: [coordination.k8s.io]
+  resources: [leases]
+  resourceNames: [managed-cluster-lease]
+  verbs: [get]
 # Members, through the gateway.
 - apiGroups: [cluster.core.oam.dev]
   resources: [clustergateways/proxy]
+  {{- with .Values.controllers.manifestworks.clusters }}
+  resourceNames: {{ toJson . }}
+  {{- end }}
   verbs: [get]
 {{- end }}
 
@@ -309,8 +317,11 @@ Rules of the part manifestworks. On members, it may do what the credentials that
 {{- fail "controllers.rolloutNeedsRules has no effect without controllers.parts.replicaSets" -}}
 {{- end -}}
 {{- $works := $values.manifestworks -}}
-{{- if and (or $works.hubURL $works.requireExecutor $works.clusters) (not $values.parts.manifestworks) -}}
+{{- if and (or $works.hubURL $works.requireExecutor) (not $values.parts.manifestworks) -}}
 {{- fail "controllers.manifestworks has no effect without controllers.parts.manifestworks" -}}
+{{- end -}}
+{{- if and $works.clusters (not (or $values.parts.manifestworks $values.parts.availability)) -}}
+{{- fail "controllers.manifestworks.clusters has no effect without controllers.parts.manifestworks or availability" -}}
 {{- end -}}
 {{- if and $values.sources.clusterProfileImport (not $values.clusterProfileProviders) -}}
 {{- fail "controllers.sources.clusterProfileImport needs controllers.clusterProfileProviders: the programs that issue credentials" -}}

@@ -16,6 +16,8 @@ pub enum Judged {
     Available,
     NotReady,
     Unreachable,
+    /// Nothing yet.
+    Unknown,
     /// It is away, and so are most others: nothing is said.
     Held,
 }
@@ -33,6 +35,7 @@ impl Judged {
             Self::Available => "available",
             Self::NotReady => "not_ready",
             Self::Unreachable => "unreachable",
+            Self::Unknown => "unknown",
             Self::Held => "held",
         }
     }

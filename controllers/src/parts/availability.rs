@@ -6,6 +6,7 @@
 //! registration controllers run, this does nothing: they take the missing Lease for silence, and
 //! would take each condition back.
 
+mod agents;
 mod judge;
 mod watches;
 
@@ -50,8 +51,8 @@ async fn work(context: &Context<'_>) {
         hub,
         members: context.members.clone(),
         metrics: context.metrics.clone(),
-        // It sets the taints of all clusters by their condition.
-        is_tainted_elsewhere: context.config.parts.contains(&PartName::OcmRegistration),
+        is_beside_registration: context.config.parts.contains(&PartName::OcmRegistration),
+        agents: agents::Agents::default(),
         known: judge::Known::default(),
         doubtful: Semaphore::new(DOUBTFUL),
         tries: worker::Tries::default(),

@@ -1,6 +1,7 @@
 //! Calls to the hub: each within a time, and writes only while this replica leads.
 
 use ::hub::Cause;
+use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, Patch};
 use kube::core::GroupVersionKind;
@@ -79,6 +80,11 @@ pub fn managed_clusters() -> ApiResource {
 /// Milliseconds since 1970.
 pub fn now() -> i64 {
     Timestamp::now().as_millisecond()
+}
+
+/// When its holder renewed it, as the holder wrote it: milliseconds since 1970.
+pub fn renewed(lease: &Lease) -> Option<i64> {
+    Some(lease.spec.as_ref()?.renew_time.as_ref()?.0.as_millisecond())
 }
 
 /// What is missing is none.

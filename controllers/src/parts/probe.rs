@@ -2,8 +2,10 @@
 
 use std::time::Duration;
 
+use api::API_VERSION;
+use api::cluster_name::ClusterName;
 use api::side::Side;
-use fleet::{Failure, Kind, answer};
+use fleet::{Failure, Fleet, Kind, answer};
 use http::Request;
 use kube::Client;
 use kube::client::Body;
@@ -27,11 +29,26 @@ struct Version {
     git_version: String,
 }
 
-/// Whether the member's API server is ready.
-pub async fn health(member: &Client) -> Outcome {
-    match get(member, "/readyz").await {
+/// Whether the API server of the member called `name` is ready.
+pub async fn health(members: &Fleet, name: &ClusterName) -> Outcome {
+    match get(&members.client(name), "/readyz").await {
         Ok(_) => Outcome::Healthy,
+        // The gateway's own failures are a Status. So answer a hub that has no gateway to ask, and
+        // a load balancer before a member that is dead.
+        Err(Failure { side: None, kind: Kind::Plain(502..=504), .. }) => nobodys(members.hub()).await,
         Err(failure) => outcome(&failure),
+    }
+}
+
+/// An answer that neither the gateway nor an API server wrote: of what is before the member, if the
+/// hub has a gateway to ask.
+async fn nobodys(hub: &Client) -> Outcome {
+    // The hub passes it on, and anybody may read it.
+    match get(hub, &format!("/apis/{API_VERSION}")).await {
+        Ok(_) => Outcome::Unreachable(
+            "what is before the member's API server has no answer of it: see whether that runs".to_owned(),
+        ),
+        Err(_) => Outcome::NotProbed("the hub has no answer of the gateway".to_owned()),
     }
 }
 
@@ -87,8 +104,6 @@ fn outcome(failure: &Failure) -> Outcome {
             Outcome::Unreachable(told(format!("a request failed at the {}", side.as_str())))
         }
         (Some(side), _) => Outcome::NotProbed(told(format!("a request failed at the {}", side.as_str()))),
-        // The hub has no gateway to ask.
-        (None, Kind::Plain(502..=504)) => Outcome::NotProbed(told("the hub has no answer of the gateway".to_owned())),
         (None, Kind::Answered(500..) | Kind::Plain(500..)) => Outcome::NotReady,
         // An API server that says no is one that answers.
         (None, Kind::Answered(_) | Kind::Plain(_)) => Outcome::Healthy,
@@ -106,13 +121,27 @@ mod tests {
 
     use super::*;
 
-    async fn probed(code: u16, body: Value) -> Outcome {
+    /// By what the hub answers for a member, and for the gateway's own API.
+    async fn probed_where(code: u16, body: Value, gateway: u16) -> Outcome {
         let text = if let Value::String(text) = &body { text.clone() } else { body.to_string() };
-        let answer = move |_: Request<Body>| {
+        let answer = move |request: Request<Body>| {
+            let code = if request.uri().path().ends_with(API_VERSION) { gateway } else { code };
             let response = Response::builder().status(code).body(Body::from(text.clone().into_bytes()));
             async move { Ok::<_, kube::Error>(response.unwrap()) }
         };
-        health(&Client::new(service_fn(answer), "default")).await
+        health(&members(answer), &ClusterName::parse("c1").unwrap()).await
+    }
+
+    async fn probed(code: u16, body: Value) -> Outcome {
+        probed_where(code, body, 200).await
+    }
+
+    fn members<S, F>(answer: S) -> Fleet
+    where
+        S: FnMut(Request<Body>) -> F + Clone + Send + 'static,
+        F: Future<Output = Result<Response<Body>, kube::Error>> + Send + 'static,
+    {
+        Fleet::new(Client::new(service_fn(answer), "default"))
     }
 
     fn status(code: u16, hop: &str) -> Value {
@@ -131,7 +160,6 @@ mod tests {
             assert!(!why.contains("c4n4ry") && why.contains(": "), "{why}");
         }
         for (code, body) in [
-            (503, json!("service unavailable")),
             (503, status(503, "Hub")),
             (503, status(503, "Gateway")),
             (403, status(403, "")),
@@ -141,10 +169,22 @@ mod tests {
         }
     }
 
+    /// A balancer before a dead member answers with text, as a hub without a gateway does.
+    #[tokio::test]
+    async fn what_a_balancer_says_of_a_dead_member_is_no_word_of_a_hub_without_a_gateway() {
+        for code in [502, 503, 504] {
+            let page = json!("<html>no upstream</html>");
+            let outcome = probed_where(code, page.clone(), 200).await;
+            assert!(matches!(outcome, Outcome::Unreachable(_)), "{outcome:?}");
+            let outcome = probed_where(code, page, 503).await;
+            assert!(matches!(outcome, Outcome::NotProbed(_)), "{outcome:?}");
+        }
+    }
+
     #[tokio::test(start_paused = true)]
     async fn one_that_never_answers_is_given_up() {
         let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, kube::Error>>();
-        let outcome = health(&Client::new(service_fn(never), "default")).await;
+        let outcome = health(&members(never), &ClusterName::parse("c1").unwrap()).await;
         assert!(matches!(outcome, Outcome::Unreachable(_)), "{outcome:?}");
     }
 }

@@ -9,6 +9,7 @@ mod page;
 mod policy;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::control_plane::ApiServer;
@@ -100,7 +101,11 @@ impl<'t> Fleet<'t> {
     }
 
     fn wait_available(&self, name: &str, expected: &str) -> Result<()> {
-        wait::until(&format!("{name} to be {expected}"), SOON, || {
+        self.wait_available_within(SOON, name, expected)
+    }
+
+    fn wait_available_within(&self, time: Duration, name: &str, expected: &str) -> Result<()> {
+        wait::until(&format!("{name} to be {expected}"), time, || {
             let cluster = self.cluster(name)?;
             let found = condition(&cluster, "ManagedClusterConditionAvailable");
             let said = ["status", "reason"].map(|field| found[field].as_str().unwrap_or_default()).join("/");

@@ -58,7 +58,8 @@ fn prune(cluster: &mut DynamicObject) {
         let of = |field: &&str| Some(((*field).to_owned(), cluster.data.get(part)?.get(*field)?.clone()));
         fields.iter().filter_map(of).collect::<serde_json::Map<_, _>>().into()
     };
-    let (spec, status) = (kept("spec", &["leaseDurationSeconds", "taints"]), kept("status", &["conditions"]));
+    let (spec, status) =
+        (kept("spec", &["hubAcceptsClient", "leaseDurationSeconds", "taints"]), kept("status", &["conditions"]));
     cluster.data = json!({"spec": spec, "status": status});
 }
 
@@ -73,10 +74,10 @@ mod tests {
         let conditions = json!([{"type": AVAILABLE, "status": "True"}, {"type": "Other", "status": "False"}]);
         let mut cluster = DynamicObject::new("c1", &crate::parts::hub::managed_clusters());
         cluster.annotations_mut().extend([DELIVERY, "other"].map(|key| (key.to_owned(), "push".to_owned())));
-        cluster.data = json!({"spec": {"leaseDurationSeconds": 5, "taints": [{"key": "a"}], "hubAcceptsClient": true},
-            "status": {"conditions": conditions, "capacity": {"cpu": "1"}}});
+        cluster.data = json!({"spec": {"leaseDurationSeconds": 5, "taints": [{"key": "a"}], "hubAcceptsClient": true,
+            "managedClusterClientConfigs": [{"url": "https://c1"}]}, "status": {"conditions": conditions, "capacity": {"cpu": "1"}}});
         prune(&mut cluster);
-        let kept = json!({"spec": {"leaseDurationSeconds": 5, "taints": [{"key": "a"}]},
+        let kept = json!({"spec": {"leaseDurationSeconds": 5, "taints": [{"key": "a"}], "hubAcceptsClient": true},
             "status": {"conditions": conditions}});
         assert_eq!((&cluster.data, cluster.annotations().len()), (&kept, 1));
     }

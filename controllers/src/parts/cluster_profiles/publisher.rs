@@ -205,7 +205,7 @@ impl Publisher {
     /// Returns when the next is due.
     async fn probe(&self, cluster: &Registered) -> Duration {
         let (name, member) = (cluster.name.as_str(), self.members.client(&cluster.name));
-        let outcome = probe::health(&member).await;
+        let outcome = probe::health(&self.members, &cluster.name).await;
         let is_well = outcome == Outcome::Healthy;
         self.metrics.profiles.probed(&outcome);
         if is_well && self.clusters.wants_details(name) {

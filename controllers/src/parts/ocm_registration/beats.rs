@@ -22,7 +22,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
-use super::hub::now;
+use super::hub::{now, renewed};
 use crate::wakes::Wakes;
 
 const PAGE: u32 = 500;
@@ -152,10 +152,6 @@ impl Beats {
             wakes.push("", &name);
         }
     }
-}
-
-pub fn renewed(lease: &Lease) -> Option<i64> {
-    Some(lease.spec.as_ref()?.renew_time.as_ref()?.0.as_millisecond())
 }
 
 // === impl State ===

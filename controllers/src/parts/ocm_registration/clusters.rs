@@ -13,7 +13,7 @@ use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt as _};
 use register::csr::CLUSTER_LABEL;
 use register::ocm::acceptance::Cluster;
-use register::ocm::availability;
+use register::ocm::availability::{Owner, owner};
 use register::ocm::condition::{self, AVAILABLE, CLOCK_SYNCED, Condition};
 use register::ocm::heartbeat::{LEASE, grace};
 use register::ocm::leaving::FINALIZER;
@@ -23,8 +23,8 @@ use register::ocm::taints;
 use serde_json::{Value, json};
 
 use super::admission::Admission;
-use super::beats::{Beats, renewed};
-use super::hub::{CallError, Hub, found, now, now_text, value};
+use super::beats::Beats;
+use super::hub::{CallError, Hub, found, now, now_text, renewed, value};
 use super::rights::{Refused, Rights};
 use super::worker::{Failure, Tries, Worker};
 use crate::events::{Events, Reason};
@@ -161,7 +161,7 @@ impl Clusters {
             return Ok(());
         };
         let is_unknown = condition::status(cluster, AVAILABLE) == Some("Unknown");
-        let is_answered = self.answers_count && availability::is_by_answers(cluster);
+        let is_answered = self.answers_count && owner(cluster, false) == Owner::Answers;
         let is_silent = beat.silent_from(grace) <= now();
         if is_silent && !is_unknown && !is_answered && self.confirm_silence(name, cluster, grace).await? {
             conditions.push(Condition::silent());

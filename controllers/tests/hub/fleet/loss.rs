@@ -9,10 +9,16 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{CLUSTER, Fleet, LEASE_SECONDS, NAMES, SET, WORK};
+use super::{CLUSTER, Fleet, NAMES, SET, WORK};
 use crate::fixture::{SOON, apply};
 
 const TAINT: &str = "cluster.open-cluster-management.io/unreachable";
+/// Between two probes of a member, at least: that of Leases of one second.
+const PERIOD: Duration = Duration::from_secs(10);
+/// From the first probe that failed: two periods, at least.
+const GRACE: Duration = Duration::from_secs(20);
+/// Until a loss is known, and until three answers in a row end it.
+const KNOWN: Duration = Duration::from_secs(45);
 /// For how long the patient one tolerates it.
 const TOLERATED: u64 = 4;
 /// For a step that follows another at once, on a machine that does other things. Times on the hub
@@ -34,12 +40,14 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
 
     fleet.servers[0].stop()?;
     let mut steps = Steps { began: Instant::now(), told: Vec::new() };
-    fleet.wait_available(lost, "Unknown/MemberUnreachable")?;
-    let grace = Duration::from_secs(u64::from(5 * LEASE_SECONDS));
+    fleet.wait_available_within(KNOWN, lost, "Unknown/MemberUnreachable")?;
     let took = steps.done("Available is Unknown");
-    // It answered a moment before it was killed, a period at most.
-    ensure!(took + Duration::from_secs(2) > grace && took < grace + SLACK, "{took:?}");
-    let added = wait::until("its taint", SOON, || time_of_taint(&fleet.cluster(lost)?))?;
+    // A probe may have failed while it was killed; and one answered before that, a period at most.
+    ensure!(took + SLACK > GRACE && took < PERIOD + GRACE + SLACK, "{took:?}");
+    let added = wait::until("its taint", SOON, || {
+        let times = times_of_taint(&fleet.cluster(lost)?)?;
+        times.first().copied().context("no such taint")
+    })?;
     steps.done("tainted");
     fleet.wait_chosen("web", &[stays, spare])?;
     steps.done("another is chosen");
@@ -63,8 +71,8 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
     fleet.servers[0].start_again()?;
     fleet.servers[0].wait_ready()?;
     steps.done("the member is back");
-    fleet.wait_available(lost, "True/MemberAnswers")?;
-    wait::until_true("the end of its taint", SOON, || Ok(time_of_taint(&fleet.cluster(lost)?).is_err()))?;
+    fleet.wait_available_within(KNOWN, lost, "True/MemberAnswers")?;
+    wait::until_true("the end of its taint", SOON, || Ok(times_of_taint(&fleet.cluster(lost)?)?.is_empty()))?;
     steps.done("it is available");
     wait::until_true("the end of what it ran", SOON, || Ok(fleet.object(lost, "deployment web")?.is_null()))?;
     wait::until_true("the end of its work", SOON, || Ok(fleet.work("web", lost).is_err()))?;
@@ -119,10 +127,11 @@ fn tolerated(fleet: &Fleet<'_>, added: Timestamp, steps: &mut Steps) -> Result<(
     Ok(())
 }
 
-fn time_of_taint(cluster: &Value) -> Result<Timestamp> {
+/// Of the taints with that key: when each was added.
+fn times_of_taint(cluster: &Value) -> Result<Vec<Timestamp>> {
     let taints = cluster["spec"]["taints"].as_array().into_iter().flatten();
-    let taint = taints.into_iter().find(|taint| taint["key"] == TAINT).context("no such taint")?;
-    Ok(taint["timeAdded"].as_str().context("no time")?.parse()?)
+    let added = taints.filter(|taint| taint["key"] == TAINT).map(|taint| &taint["timeAdded"]);
+    added.map(|time| Ok(time.as_str().context("no time")?.parse()?)).collect()
 }
 
 /// The version of what was decided for the workload: another with each write.

@@ -1,10 +1,12 @@
 //! Whether a cluster without an agent is available: its member's answers, through the gateway, are
 //! what an agent's renewals of its Lease are elsewhere.
 //!
-//! An agent that speaks is believed, and nobody judges beside it. Times are milliseconds since
-//! 1970.
+//! An agent that speaks is believed, and nobody judges beside it. Times are of a clock that nobody
+//! sets: a step of the machine's time loses nobody.
 
-use std::time::Duration;
+mod pulse;
+
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -14,49 +16,90 @@ use super::heartbeat::{DEFAULT_SECONDS, grace};
 use crate::fields::field;
 use crate::outcome::Outcome;
 
+pub use self::pulse::Pulse;
+
 /// Reasons of the condition where answers made it.
 const REASONS: [&str; 3] = [ANSWERS, NOT_READY, UNREACHABLE];
 const ANSWERS: &str = "MemberAnswers";
 const NOT_READY: &str = "MemberNotReady";
 const UNREACHABLE: &str = "MemberUnreachable";
-/// The least between two probes of one member.
+/// Between two probes of one member, whatever its Lease would be.
+const SHORTEST: Duration = Duration::from_secs(10);
+const LONGEST: Duration = Duration::from_mins(5);
+/// The least until the probe at the end of a grace.
 const LEAST: Duration = Duration::from_secs(1);
+/// Failures in a row that make a loss, if its grace is over.
+const FAILURES: u32 = 2;
+/// Answers in a row that end one: each change moves workloads.
+const RETURNED: u32 = 3;
+/// Periods for which an answer is evidence of health. No grace is shorter: what counts as health at
+/// its end was seen after its beginning.
+const FRESH: u32 = 2;
 /// Of fewer clusters, all may be lost.
 const FEW: usize = 3;
 
 /// What is known of one member by its answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Answers {
-    /// It answered; or nothing was known before.
-    last: i64,
-    /// The last probe, unless it was never probed.
+    /// Between two probes.
+    period: Duration,
+    /// Its condition says that it is not available.
+    is_lost: bool,
+    /// It answered, as we saw or as its condition says.
+    has_answered: bool,
+    /// The last probe that says anything of it, unless there was none.
     outcome: Option<Outcome>,
+    /// Probes since, in a row: those that did not get as far as the member.
+    blind: u32,
+    /// Its last answer.
+    healthy: Option<Instant>,
+    /// In a row: probes that were answered.
+    well: u32,
+    /// Failed probes in a row.
+    failures: u32,
+    /// The first failed probe of those in a row, while the way to members was not in doubt.
+    since: Option<Instant>,
+    /// It was silent while the way was in doubt, and has not answered since.
+    was_doubted: bool,
 }
 
-/// Whether `cluster` (a `ManagedCluster`) is judged by answers: it is delivered to without an
-/// agent, and none says whether it is available, or it fell silent.
-pub fn is_judged(cluster: &Value) -> bool {
-    let reason = reason(cluster);
-    is_delivered(cluster)
-        && reason.is_none_or(|reason| REASONS.contains(&reason) || reason == condition::LEASE_UPDATE_STOPPED)
+/// Who says whether a cluster is available: one at a time, since two would take each other's word
+/// back. Whoever follows Leases asks too, before it says that an agent is silent.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Owner {
+    /// The agent that renews its Lease; and of its silence, whoever follows Leases
+    /// (`ocm-registration`). So too where nothing is delivered, and where nobody accepted.
+    Agent,
+    /// The part `availability`, by the member's answers.
+    Answers,
 }
 
-/// Whether it was answers that made its condition. Then the silence of an agent says nothing new.
+/// How many of the clusters that are judged answer.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Answering {
+    /// Those that are not lost already.
+    untold: usize,
+    /// Of these, those that ever answered.
+    judged: usize,
+    /// Of these, those that answered lately.
+    healthy: usize,
+}
+
+/// Whose word counts for whether `cluster` (a `ManagedCluster`) is available. `is_silent`: its
+/// agent did not renew its Lease for a grace.
+pub fn owner(cluster: &Value, is_silent: bool) -> Owner {
+    let is_free = || reason(cluster).is_none_or(|reason| is_ours(reason) || reason == condition::LEASE_UPDATE_STOPPED);
+    let is_accepted = field(cluster, "spec.hubAcceptsClient").and_then(Value::as_bool) == Some(true);
+    if is_accepted && is_delivered(cluster) && (is_silent || is_free()) { Owner::Answers } else { Owner::Agent }
+}
+
+/// Whether it was answers that made its condition: only then its taints are for answers to set.
 pub fn is_by_answers(cluster: &Value) -> bool {
-    is_delivered(cluster) && reason(cluster).is_some_and(|reason| REASONS.contains(&reason))
+    is_delivered(cluster) && reason(cluster).is_some_and(is_ours)
 }
 
-/// Whether so few of the `all` clusters that are judged have been heard lately that the way to them
-/// is rather at fault than they are: less than half of those that count as available, where there
-/// are three or more. Those that are lost already count no more. (Kubernetes' node lifecycle
-/// controller evicts nothing either when all nodes are lost.)
-pub fn is_doubtful(heard: usize, available: usize, all: usize) -> bool {
-    all >= FEW && heard * 2 < available
-}
-
-/// Whether the hub says that it is available.
-pub fn is_available(cluster: &Value) -> bool {
-    condition::status(cluster, AVAILABLE) == Some("True")
+fn is_ours(reason: &str) -> bool {
+    REASONS.contains(&reason)
 }
 
 fn is_delivered(cluster: &Value) -> bool {
@@ -68,45 +111,97 @@ fn reason(cluster: &Value) -> Option<&str> {
     condition::find(cluster, AVAILABLE)?["reason"].as_str()
 }
 
-/// Between two probes: as often as an agent renews its Lease.
-pub fn period(cluster: &Value) -> Duration {
+/// What its condition says: status and reason.
+fn said(cluster: &Value) -> (Option<&str>, Option<&str>) {
+    (condition::status(cluster, AVAILABLE), reason(cluster))
+}
+
+/// Whether answers lost it, and its condition says so.
+fn is_told(cluster: &Value) -> bool {
+    let said = said(cluster);
+    said == (Some("False"), Some(NOT_READY)) || said == (Some("Unknown"), Some(UNREACHABLE))
+}
+
+/// Between two probes: as often as an agent renews its Lease, within limits.
+fn period(cluster: &Value) -> Duration {
     let seconds = field(cluster, "spec.leaseDurationSeconds").and_then(Value::as_u64);
-    seconds.filter(|seconds| *seconds > 0).map_or(Duration::from_secs(DEFAULT_SECONDS.unsigned_abs()), |seconds| {
-        Duration::from_secs(seconds.min(u64::from(i32::MAX.unsigned_abs())))
-    })
+    let seconds = seconds.filter(|seconds| *seconds > 0).unwrap_or(DEFAULT_SECONDS.unsigned_abs());
+    Duration::from_secs(seconds).clamp(SHORTEST, LONGEST)
+}
+
+/// How long probes fail until it is lost: as long as an agent may be silent, within limits.
+pub fn patience(cluster: &Value) -> Duration {
+    Duration::from_millis(grace(cluster).unsigned_abs()).max(FRESH * period(cluster))
 }
 
 // === impl Answers ===
 
 impl Answers {
-    /// Of a member that was never probed: it has all its time from now on.
-    pub fn begun(now: i64) -> Self {
-        Self { last: now, outcome: None }
+    /// Of a member that was never probed.
+    pub fn begun(cluster: &Value) -> Self {
+        let begun = Self {
+            period: SHORTEST,
+            is_lost: false,
+            has_answered: false,
+            outcome: None,
+            blind: 0,
+            healthy: None,
+            well: 0,
+            failures: 0,
+            since: None,
+            was_doubted: false,
+        };
+        begun.of(cluster)
     }
 
-    /// A probe ended so. One that did not get as far as the member gives it all its time anew: what
-    /// it did meanwhile, nobody knows.
+    /// The same, of `cluster` as it is now.
     #[must_use]
-    pub fn after(self, outcome: Outcome, now: i64) -> Self {
-        let answered = matches!(outcome, Outcome::Healthy | Outcome::NotProbed(_));
-        Self { last: if answered { now } else { self.last }, outcome: Some(outcome) }
+    pub fn of(self, cluster: &Value) -> Self {
+        let status = condition::status(cluster, AVAILABLE);
+        Self {
+            period: period(cluster),
+            is_lost: status.is_some_and(|status| status != "True"),
+            has_answered: self.has_answered || said(cluster) == (Some("True"), Some(ANSWERS)),
+            ..self
+        }
     }
 
-    /// Nothing can be said of it for now, since the way to it is at fault: it has all its time from
-    /// now on.
+    /// A probe ended so. `others_answer`: another member did, within the last period.
+    ///
+    /// One that did not get as far as the member gives it all its time anew: what it did meanwhile,
+    /// nobody knows. But where others answer, the way as a whole is not at fault: it is nothing.
     #[must_use]
-    pub fn held(self, now: i64) -> Self {
-        Self { last: now, ..self }
+    pub fn after(self, outcome: Outcome, now: Instant, others_answer: bool) -> Self {
+        let is_blind = matches!(outcome, Outcome::NotProbed(_));
+        let before = Self { blind: if is_blind { self.blind.saturating_add(1) } else { 0 }, ..self };
+        match &outcome {
+            Outcome::NotProbed(_) if others_answer => before,
+            Outcome::NotProbed(_) => Self { outcome: Some(outcome), failures: 0, since: None, ..before },
+            Outcome::Healthy => Self {
+                has_answered: true,
+                outcome: Some(outcome),
+                healthy: Some(now),
+                well: before.well.saturating_add(1),
+                failures: 0,
+                since: None,
+                was_doubted: false,
+                ..before
+            },
+            Outcome::NotReady | Outcome::Unreachable(_) => Self {
+                outcome: Some(outcome),
+                well: 0,
+                failures: before.failures.saturating_add(1),
+                since: before.since.or(Some(now)),
+                ..before
+            },
+        }
     }
 
-    /// Whether a probe has got as far as the member.
-    pub fn has_spoken(&self) -> bool {
-        !matches!(self.outcome, None | Some(Outcome::NotProbed(_)))
-    }
-
-    /// Whether it answered the last probe.
-    pub fn is_healthy(&self) -> bool {
-        self.outcome == Some(Outcome::Healthy)
+    /// The way to members is in doubt: its time begins with the first failed probe after that.
+    #[must_use]
+    pub fn doubted(self) -> Self {
+        let is_held = self.is_away() && self.failures >= FAILURES;
+        Self { since: None, was_doubted: self.was_doubted || is_held, ..self }
     }
 
     /// Whether the last probe failed at the member, or on the way to it.
@@ -114,13 +209,38 @@ impl Answers {
         matches!(self.outcome, Some(Outcome::NotReady | Outcome::Unreachable(_)))
     }
 
+    /// Whether it is away, or said to be.
+    pub fn is_doubtful(&self) -> bool {
+        self.is_away() || self.is_lost
+    }
+
+    /// Whether nothing is to be said of it, since the way to members was in doubt while it was
+    /// silent: until it answers, or is lost by itself.
+    pub fn is_held(&self) -> bool {
+        self.was_doubted && !self.is_lost
+    }
+
+    /// Whether it answered within `time` before `now`, and did not fail since.
+    fn has_answered_within(&self, time: Duration, now: Instant) -> bool {
+        let within = |at: Instant| now.saturating_duration_since(at) <= time;
+        !self.is_away() && self.healthy.is_some_and(within)
+    }
+
+    /// Whether it answered within the time from one probe of `other` to the next.
+    pub fn answers_beside(&self, other: &Self, now: Instant) -> bool {
+        self.has_answered_within(other.period, now)
+    }
+
     /// The condition `Available` of `cluster` as it is to be at `now`; none if it is so, and while
-    /// nothing is known.
-    pub fn told(&self, cluster: &Value, now: i64) -> Option<Condition> {
+    /// nothing is known. `is_new`: a probe ended just now. Without one, no loss is told.
+    pub fn told(&self, cluster: &Value, now: Instant, is_new: bool) -> Option<Condition> {
         let condition = match self.outcome.as_ref()? {
             Outcome::NotProbed(_) => return None,
+            Outcome::Healthy if is_told(cluster) && self.well < RETURNED => return None,
             Outcome::Healthy => Condition::available("True", ANSWERS, "The member's API server is ready.".to_owned()),
-            _ if now < self.last.saturating_add(grace(cluster)) => return None,
+            // Why a member is away may be another at each probe: that is no news of the cluster,
+            // and another taint would begin its time anew.
+            _ if !is_new || self.blind > 0 || !self.is_over(cluster, now) || is_told(cluster) => return None,
             Outcome::NotReady => {
                 let message = "The member's API server says that it is not ready.".to_owned();
                 Condition::available("False", NOT_READY, message)
@@ -129,144 +249,47 @@ impl Answers {
                 Condition::available("Unknown", UNREACHABLE, format!("The member does not answer: {why}."))
             }
         };
-        // Why a member is away may be another at each probe: that is no news of the cluster, and
-        // each other taint would begin its tolerations anew.
-        let is_lost = is_by_answers(cluster) && !is_available(cluster) && reason(cluster) != Some(ANSWERS);
-        let is_known = condition::status(cluster, AVAILABLE) == Some(condition.status)
-            && reason(cluster) == Some(condition.reason);
-        let is_news = !is_known && (condition.status == "True" || !is_lost);
-        is_news.then_some(condition)
+        (said(cluster) != (Some(condition.status), Some(condition.reason))).then_some(condition)
+    }
+
+    /// Whether it has been away for as long as it may be.
+    fn is_over(&self, cluster: &Value, now: Instant) -> bool {
+        let lasted = self.since.map(|since| now.saturating_duration_since(since));
+        self.failures >= FAILURES && lasted.is_some_and(|lasted| lasted >= patience(cluster))
     }
 
     /// Until the next probe: as often as an agent renews its Lease, and at the moment at which a
     /// member that is away is said to be so.
-    pub fn wait(&self, cluster: &Value, now: i64) -> Duration {
-        let period = period(cluster);
-        let left = self.last.saturating_add(grace(cluster)).saturating_sub(now);
-        match u64::try_from(left) {
-            Ok(left @ 1..) if self.is_away() => period.min(Duration::from_millis(left)).max(LEAST),
-            _ => period.max(LEAST),
+    pub fn wait(&self, cluster: &Value, now: Instant) -> Duration {
+        let lasted = self.since.map(|since| now.saturating_duration_since(since));
+        let left = lasted.map_or(Duration::ZERO, |lasted| patience(cluster).saturating_sub(lasted));
+        if left.is_zero() { self.period } else { self.period.min(left).max(LEAST) }
+    }
+}
+
+// === impl Answering ===
+
+impl Answering {
+    /// Of `members`, at `now`. Those that are lost already count no more, and those that never
+    /// answered not yet.
+    pub fn of<'a>(members: impl Iterator<Item = &'a Answers>, now: Instant) -> Self {
+        let mut fleet = Self::default();
+        for member in members.filter(|member| !member.is_lost) {
+            fleet.untold += 1;
+            fleet.judged += usize::from(member.has_answered);
+            fleet.healthy += usize::from(member.has_answered_within(FRESH * member.period, now));
         }
+        fleet
+    }
+
+    /// Whether the way to members is rather at fault than they are: of three or more less than half
+    /// answered lately, or none. (Kubernetes' node lifecycle controller evicts nothing either when
+    /// all nodes are lost.)
+    pub fn is_doubtful(self) -> bool {
+        let Self { untold, judged, healthy } = self;
+        (judged >= FEW && healthy * 2 < judged) || (untold >= FEW && healthy == 0)
     }
 }
 
 #[cfg(test)]
-mod tests {
-    use serde_json::json;
-
-    use super::*;
-
-    const NOW: i64 = 1_900_000_000_000;
-    const GRACE: i64 = 300_000;
-
-    fn cluster(delivery: &str, condition: Option<(&str, &str)>) -> Value {
-        let conditions: Vec<Value> = condition
-            .iter()
-            .map(|(status, reason)| json!({"type": AVAILABLE, "status": status, "reason": reason}))
-            .collect();
-        json!({"metadata": {"annotations": {DELIVERY: delivery}}, "status": {"conditions": conditions}})
-    }
-
-    fn away() -> Outcome {
-        Outcome::Unreachable("a request failed at the member".to_owned())
-    }
-
-    #[test]
-    fn where_an_agent_speaks_nobody_else_judges() {
-        for (delivery, condition, judged) in [
-            ("push", None, true),
-            ("adopt", None, true),
-            ("pull", None, false),
-            ("push", Some(("True", "ManagedClusterAvailable")), false),
-            ("push", Some(("False", "ManagedClusterKubeAPIServerUnavailable")), false),
-            ("push", Some(("Unknown", "ManagedClusterLeaseUpdateStopped")), true),
-            ("push", Some(("Unknown", UNREACHABLE)), true),
-            ("pull", Some(("True", ANSWERS)), false),
-        ] {
-            assert_eq!(is_judged(&cluster(delivery, condition)), judged, "{delivery} {condition:?}");
-        }
-        assert!(!is_judged(&json!({})));
-        assert!(is_by_answers(&cluster("push", Some(("True", ANSWERS)))));
-        assert!(!is_by_answers(&cluster("push", None)) && !is_by_answers(&cluster("", Some(("True", ANSWERS)))));
-    }
-
-    #[test]
-    fn one_that_answers_is_available_at_once_and_one_that_does_not_after_its_grace() {
-        let new = cluster("push", None);
-        let answers = Answers::begun(NOW);
-        assert_eq!(answers.told(&new, NOW), None, "nothing is known");
-        let answers = answers.after(Outcome::Healthy, NOW);
-        let told = answers.told(&new, NOW).map(|told| (told.status, told.reason));
-        assert_eq!(told, Some(("True", ANSWERS)));
-        let known = cluster("push", Some(("True", ANSWERS)));
-        assert_eq!((answers.told(&known, NOW), answers.wait(&known, NOW)), (None, Duration::from_mins(1)));
-        let answers = answers.after(away(), NOW + 59_000);
-        assert!(answers.is_away() && answers.told(&known, NOW + GRACE - 1).is_none());
-        let told = answers.told(&known, NOW + GRACE).map(|told| (told.status, told.reason, told.message));
-        let message = "The member does not answer: a request failed at the member.".to_owned();
-        assert_eq!(told, Some(("Unknown", UNREACHABLE, message)));
-        let lost = cluster("push", Some(("Unknown", UNREACHABLE)));
-        let other = answers.after(Outcome::Unreachable("no answer in time".to_owned()), NOW + GRACE);
-        assert_eq!(other.told(&lost, NOW + GRACE), None, "another cause is no news");
-        let back = other.after(Outcome::Healthy, NOW + 2 * GRACE);
-        assert!(back.told(&lost, NOW + 2 * GRACE).is_some_and(|told| told.status == "True"));
-    }
-
-    #[test]
-    fn a_gateway_that_is_away_says_nothing_of_members() {
-        let known = cluster("push", Some(("True", ANSWERS)));
-        let answers = Answers::begun(NOW).after(away(), NOW + 200_000);
-        let blind = answers.after(Outcome::NotProbed("the hub has no answer".to_owned()), NOW + GRACE);
-        assert_eq!((blind.is_away(), blind.told(&known, NOW + GRACE)), (false, None));
-        let after = blind.after(away(), NOW + GRACE + 1);
-        assert!(after.told(&known, NOW + 2 * GRACE - 1).is_none() && after.told(&known, NOW + 2 * GRACE).is_some());
-    }
-
-    #[test]
-    fn one_that_says_that_it_is_not_ready_is_not_available() {
-        let answers = Answers::begun(NOW).after(Outcome::NotReady, NOW);
-        let told = answers.told(&cluster("push", None), NOW + GRACE).map(|told| (told.status, told.reason));
-        assert_eq!(told, Some(("False", NOT_READY)));
-    }
-
-    #[test]
-    fn the_last_probe_is_at_the_end_of_its_grace() {
-        let mut short = cluster("push", None);
-        short["spec"] = json!({"leaseDurationSeconds": 2});
-        let answers = Answers::begun(NOW).after(away(), NOW + 1000);
-        let waits = [1000, 9000, 9900, 10_000, 60_000].map(|after| answers.wait(&short, NOW + after).as_millis());
-        assert_eq!(waits, [2000, 1000, 1000, 2000, 2000]);
-        short["spec"] = json!({"leaseDurationSeconds": 0});
-        assert_eq!(answers.wait(&short, NOW + GRACE), Duration::from_mins(1));
-    }
-
-    #[test]
-    fn most_of_a_fleet_is_not_lost_at_once() {
-        let fleets = [(0, 1, 1), (0, 2, 2), (2, 3, 3), (1, 3, 3), (1, 2, 3), (0, 2, 3), (2, 4, 4), (1, 4, 4)];
-        let doubtful: Vec<(usize, usize, usize)> = fleets
-            .into_iter()
-            .chain([(500, 1000, 1000), (499, 1000, 1000)])
-            .filter(|(heard, available, all)| is_doubtful(*heard, *available, *all))
-            .collect();
-        assert_eq!(doubtful, [(1, 3, 3), (0, 2, 3), (1, 4, 4), (499, 1000, 1000)]);
-    }
-
-    #[test]
-    fn what_a_lost_one_was_lost_by_is_kept_and_a_condition_that_fits_no_reason_is_mended() {
-        let answers = Answers::begun(NOW).after(Outcome::NotReady, NOW);
-        let told = |condition| answers.told(&cluster("push", Some(condition)), NOW + GRACE).map(|told| told.status);
-        assert_eq!(told(("Unknown", UNREACHABLE)), None, "another taint would begin all tolerations anew");
-        assert_eq!(told(("True", ANSWERS)), Some("False"));
-        assert_eq!(told(("True", NOT_READY)), Some("False"), "somebody wrote the status alone");
-        let back = answers.clone().after(Outcome::Healthy, NOW);
-        let told = back.told(&cluster("push", Some(("Unknown", ANSWERS))), NOW).map(|told| told.status);
-        assert_eq!(told, Some("True"));
-    }
-
-    #[test]
-    fn one_of_which_nothing_could_be_said_has_all_its_time_anew() {
-        let answers = Answers::begun(NOW).after(away(), NOW).held(NOW + GRACE).after(away(), NOW + GRACE + 1);
-        let known = cluster("push", Some(("True", ANSWERS)));
-        assert!(answers.told(&known, NOW + 2 * GRACE - 1).is_none() && answers.told(&known, NOW + 2 * GRACE).is_some());
-    }
-}
+mod tests;

@@ -1,0 +1,43 @@
+//! Agents' Leases, where nobody else of this program follows them: an agent that is gone has a last
+//! word, and that is not to stand for ever.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use k8s_openapi::api::coordination::v1::Lease;
+use kube::Api;
+use parking_lot::Mutex;
+use register::ocm::availability::{Pulse, patience};
+use register::ocm::heartbeat::LEASE;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::parts::hub::{CallError, Hub, found, renewed};
+
+/// Of clusters that an agent speaks of: the pulse of each.
+#[derive(Default)]
+pub struct Agents(Mutex<HashMap<String, Pulse>>);
+
+// === impl Agents ===
+
+impl Agents {
+    /// Until the agent of `cluster`, called `name`, counts as silent; zero: it does. A Lease is
+    /// read once in a grace. Fails while the hub does not say how it is.
+    pub async fn left(&self, hub: &Hub, name: &str, cluster: &Value) -> Result<Duration, CallError> {
+        let grace = patience(cluster);
+        let left = self.0.lock().get(name).map(|pulse| pulse.left(grace, Instant::now().into_std()));
+        if let Some(left) = left.filter(|left| !left.is_zero()) {
+            return Ok(left);
+        }
+        let api: Api<Lease> = Api::namespaced(hub.client.clone(), name);
+        let renewed = found(hub.read(api.get(LEASE)).await)?.as_ref().and_then(renewed);
+        let (now, mut pulses) = (Instant::now().into_std(), self.0.lock());
+        let pulse = pulses.entry(name.to_owned()).or_insert_with(|| Pulse::found(renewed, now));
+        *pulse = pulse.seen(renewed, now);
+        Ok(pulse.left(grace, now))
+    }
+
+    pub fn forget(&self, name: &str) {
+        self.0.lock().remove(name);
+    }
+}

@@ -1,0 +1,302 @@
+use std::sync::Arc;
+
+use http::{Method, Request, Response};
+use http_body_util::BodyExt as _;
+use kube::Client;
+use kube::client::Body;
+use prometheus_client::registry::Registry;
+use register::ocm::delivery::DELIVERY;
+use tower::service_fn;
+
+use super::*;
+use crate::parts::hub::managed_clusters as resource;
+
+/// Between two probes of the clusters below.
+const PERIOD: Duration = Duration::from_secs(10);
+const ALL: [&str; 4] = ["a", "b", "c", "d"];
+/// More than there are places.
+const MANY: [&str; DOUBTFUL + 2] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
+
+/// What a hub and its members do.
+#[derive(Default)]
+struct World {
+    /// Members that the gateway has no answer of.
+    away: Vec<&'static str>,
+    /// Members that let it wait.
+    hang: Vec<&'static str>,
+    /// When the agent renewed the Lease of each cluster; none: there are no Leases.
+    renewed: Option<&'static str>,
+    /// Path and body of each write.
+    written: Vec<(String, Value)>,
+    /// Paths of reads of Leases.
+    leases: Vec<String>,
+}
+
+type Shared = Arc<Mutex<World>>;
+
+/// With a hub that takes what is written.
+fn judge() -> (Judge, Shared) {
+    let world = Shared::default();
+    let theirs = Arc::clone(&world);
+    let answer = move |request: Request<Body>| answered(Arc::clone(&theirs), request);
+    let client = Client::new(service_fn(answer), "default");
+    let judge = Judge {
+        api: Api::all_with(client.clone(), &resource()),
+        hub: Hub { client: client.clone(), may_write: Arc::new(|| Duration::MAX) },
+        members: Fleet::new(client),
+        metrics: Metrics::register(&mut Registry::default(), Arc::default()),
+        is_beside_registration: false,
+        agents: Agents::default(),
+        known: Known::default(),
+        doubtful: Semaphore::new(DOUBTFUL),
+        tries: Tries::default(),
+    };
+    (judge, world)
+}
+
+async fn answered(world: Shared, request: Request<Body>) -> kube::Result<Response<Body>> {
+    let (path, method) = (request.uri().path().to_owned(), request.method().clone());
+    if method == Method::PATCH {
+        let body = request.into_body().collect().await?.to_bytes();
+        let change: Value = serde_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
+        let written = json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+            "metadata": {"name": "c", "resourceVersion": "2", "annotations": {DELIVERY: "push"}},
+            "status": change["status"]});
+        world.lock().written.push((path, change));
+        return Ok(response(200, &written));
+    }
+    if path.ends_with("/leases/managed-cluster-lease") {
+        let mut world = world.lock();
+        world.leases.push(path);
+        let lease = |renewed| {
+            json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
+            "metadata": {"name": "managed-cluster-lease"}, "spec": {"renewTime": renewed}})
+        };
+        let none = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404});
+        return Ok(world.renewed.map_or_else(|| response(404, &none), |renewed| response(200, &lease(renewed))));
+    }
+    let is_of = |names: &[&str]| names.iter().any(|name| path.contains(&format!("/clustergateways/{name}/proxy")));
+    if is_of(&world.lock().hang) {
+        return std::future::pending().await;
+    }
+    let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 502,
+        "details": {"group": "cluster.core.oam.dev", "kind": "clustergateways",
+            "causes": [{"reason": "Member", "message": "refused"}]}});
+    let is_away = is_of(&world.lock().away);
+    Ok(if is_away { response(502, &status) } else { response(200, &json!({})) })
+}
+
+fn response(code: u16, body: &Value) -> Response<Body> {
+    let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+    response.expect("a response")
+}
+
+/// Of an agent, or of nobody: with another condition than one by answers.
+fn said(name: &str, conditions: &Value) -> DynamicObject {
+    let mut cluster = cluster(name);
+    cluster.data["status"]["conditions"] = conditions.clone();
+    cluster
+}
+
+fn agents(name: &str) -> DynamicObject {
+    said(name, &json!([{"type": condition::AVAILABLE, "status": "True", "reason": "ManagedClusterAvailable"}]))
+}
+
+fn cluster(name: &str) -> DynamicObject {
+    let mut cluster = DynamicObject::new(name, &resource()).data(json!({
+        "spec": {"leaseDurationSeconds": 1, "hubAcceptsClient": true},
+        "status": {"conditions": [{"type": condition::AVAILABLE, "status": "True", "reason": "MemberAnswers"}]}}));
+    cluster.annotations_mut().insert(DELIVERY.to_owned(), "push".to_owned());
+    cluster
+}
+
+/// Looks at all, a period after the time before, and then once more as after an event.
+async fn look(judge: &Judge, names: &[&str]) {
+    tokio::time::advance(PERIOD).await;
+    for name in names.iter().chain(names) {
+        judge.reconcile(&cluster(name)).await.expect("it is looked at");
+    }
+}
+
+fn paths(world: &Shared) -> Vec<String> {
+    let world = world.lock();
+    let parts = world.written.iter().filter_map(|(path, _)| path.rsplit_once("v1/"));
+    parts.map(|(_, end)| end.to_owned()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_lost_is_told_and_tainted() {
+    let (judge, world) = judge();
+    look(&judge, &ALL[..3]).await;
+    world.lock().away.push("a");
+    for _ in 0..2 {
+        look(&judge, &ALL[..3]).await;
+    }
+    assert!(paths(&world).is_empty(), "its grace is two periods: {:?}", paths(&world));
+    look(&judge, &ALL[..3]).await;
+    assert_eq!(paths(&world), ["managedclusters/a/status", "managedclusters/a"]);
+    let written = &world.lock().written;
+    let told = &written[0].1["status"]["conditions"][0];
+    assert_eq!((told["status"].as_str(), told["reason"].as_str()), (Some("Unknown"), Some("MemberUnreachable")));
+    assert_eq!(written[1].1["spec"]["taints"][0]["key"], taints::UNREACHABLE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn after_a_gap_one_failure_is_no_loss() {
+    let (judge, world) = judge();
+    look(&judge, &ALL).await;
+    // The last one: others were heard again by then.
+    world.lock().away.push("d");
+    tokio::time::advance(99 * PERIOD).await;
+    look(&judge, &ALL).await;
+    assert!(paths(&world).is_empty(), "{:?}", paths(&world));
+}
+
+#[tokio::test(start_paused = true)]
+async fn of_most_of_a_fleet_nothing_is_told_and_when_it_returns_each_has_all_its_time() {
+    let (judge, world) = judge();
+    look(&judge, &ALL).await;
+    world.lock().away.extend(["a", "b", "c"]);
+    for _ in 0..9 {
+        look(&judge, &ALL).await;
+    }
+    assert!(paths(&world).is_empty(), "{:?}", paths(&world));
+    // The way is back, and those that were held last are asked after the others.
+    world.lock().away.retain(|name| *name == "c");
+    for _ in 0..3 {
+        assert!(paths(&world).is_empty(), "{:?}", paths(&world));
+        look(&judge, &ALL).await;
+    }
+    assert_eq!(paths(&world).first().map(String::as_str), Some("managedclusters/c/status"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_is_held_counts_so_until_it_answers_and_keeps_its_taints() {
+    let (judge, world) = judge();
+    look(&judge, &ALL).await;
+    world.lock().away.extend(["a", "b", "c"]);
+    for _ in 0..3 {
+        look(&judge, &ALL).await;
+    }
+    let mut by_hand = cluster("a");
+    by_hand.data["spec"]["taints"] = json!([{"key": taints::UNREACHABLE, "effect": "NoSelect"}]);
+    judge.reconcile(&by_hand).await.expect("it is looked at");
+    assert!(paths(&world).is_empty() && !judge.metrics.availability.put("a", Judged::Held), "it is held");
+    world.lock().away.clear();
+    tokio::time::advance(PERIOD).await;
+    judge.reconcile(&by_hand).await.expect("it is looked at");
+    assert_eq!(paths(&world), ["managedclusters/a"], "it answers: no taint is right");
+    assert!(!judge.metrics.availability.put("a", Judged::Available));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_a_condition_of_ours_nothing_is_tainted() {
+    let (judge, world) = judge();
+    world.lock().away.push("a");
+    let reason = condition::LEASE_UPDATE_STOPPED;
+    let silent = json!([{"type": condition::AVAILABLE, "status": "Unknown", "reason": reason}]);
+    for (conditions, counted) in [(json!([]), Judged::Unknown), (silent, Judged::Unreachable)] {
+        judge.reconcile(&said("a", &conditions)).await.expect("it is looked at");
+        assert!(paths(&world).is_empty(), "{:?}", paths(&world));
+        assert!(!judge.metrics.availability.put("a", counted), "it is counted as {counted:?}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn beside_registration_the_condition_alone_is_written_and_no_lease_is_read() {
+    let (mut judge, world) = judge();
+    judge.is_beside_registration = true;
+    judge.reconcile(&agents("a")).await.expect("it is looked at");
+    assert!(judge.known.0.lock().is_empty(), "an agent speaks");
+    look(&judge, &ALL).await;
+    world.lock().away.push("a");
+    for _ in 0..3 {
+        look(&judge, &ALL).await;
+    }
+    assert_eq!(paths(&world), ["managedclusters/a/status"], "its taints are for registration");
+    assert!(world.lock().leases.is_empty(), "{:?}", world.lock().leases);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agents_word_stands_while_it_renews_its_lease_and_no_longer() {
+    let (judge, world) = judge();
+    let renewals = ["2026-11-01T00:00:00.000000Z", "2026-11-01T00:00:01.000000Z"];
+    for renewed in renewals {
+        world.lock().renewed = Some(renewed);
+        tokio::time::advance(2 * PERIOD).await;
+        judge.reconcile(&agents("a")).await.expect("it is looked at");
+    }
+    assert!(judge.known.0.lock().is_empty() && paths(&world).is_empty(), "it renews");
+    tokio::time::advance(PERIOD).await;
+    judge.reconcile(&agents("a")).await.expect("it is looked at");
+    assert_eq!(world.lock().leases.len(), 2, "once in a grace");
+    tokio::time::advance(PERIOD).await;
+    judge.reconcile(&agents("a")).await.expect("it is looked at");
+    assert_eq!(paths(&world), ["managedclusters/a/status"], "it fell silent, and its member answers");
+    assert_eq!(world.lock().written[0].1["status"]["conditions"][0]["reason"], "MemberAnswers");
+}
+
+#[tokio::test(start_paused = true)]
+async fn where_the_agent_and_its_lease_are_gone_a_dead_member_is_lost() {
+    let (judge, world) = judge();
+    world.lock().away.push("a");
+    for _ in 0..6 {
+        judge.reconcile(&agents("a")).await.expect("it is looked at");
+        tokio::time::advance(PERIOD).await;
+    }
+    assert_eq!(world.lock().written[0].1["status"]["conditions"][0]["reason"], "MemberUnreachable");
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_are_away_take_turns() {
+    let (judge, world) = judge();
+    for name in MANY {
+        world.lock().away.push(name);
+        judge.reconcile(&cluster(name)).await.expect("it is looked at");
+        tokio::time::advance(Duration::from_millis(1)).await;
+    }
+    tokio::time::advance(2 * PERIOD).await;
+    let due = |name: &str| judge.known.0.lock()[name].next;
+    let mut order = MANY;
+    order.sort_by_key(|name| due(name));
+    let last = order.last().expect("many");
+    judge.reconcile(&cluster(last)).await.expect("it waits");
+    assert!(due(last) <= Instant::now(), "others have waited longer");
+    for name in order {
+        judge.reconcile(&cluster(name)).await.expect("it is looked at");
+        assert!(due(name) > Instant::now(), "it is its turn");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_that_let_it_wait_hold_a_place_for_a_second_and_then_leave_room_for_the_rest() {
+    let (judge, world) = judge();
+    world.lock().hang.extend(MANY);
+    let judge = &judge;
+    let looked_at = |name: &'static str| async move {
+        let began = Instant::now();
+        judge.reconcile(&cluster(name)).await.expect("it is looked at");
+        began.elapsed()
+    };
+    let first = futures_util::future::join_all(MANY.map(looked_at)).await;
+    assert!(first.iter().all(|took| *took == SLOW), "{first:?}");
+    let again = futures_util::future::join_all(MANY.map(looked_at)).await;
+    let waited = again.iter().filter(|took| **took > SLOW).count();
+    assert_eq!((waited, again.iter().filter(|took| took.is_zero()).count()), (DOUBTFUL, 2), "{again:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_shorter_period_counts_at_once() {
+    let (judge, _) = judge();
+    let mut cluster = cluster("a");
+    cluster.data["spec"]["leaseDurationSeconds"] = 60.into();
+    let asked = || judge.known.0.lock()["a"].asked;
+    judge.reconcile(&cluster).await.expect("it is looked at");
+    let first = asked();
+    tokio::time::advance(2 * PERIOD).await;
+    judge.reconcile(&cluster).await.expect("it is looked at");
+    assert_eq!(asked(), first, "it is not due");
+    cluster.data["spec"]["leaseDurationSeconds"] = 10.into();
+    judge.reconcile(&cluster).await.expect("it is looked at");
+    assert!(asked() > first, "it is probed after the minute that the cluster had before");
+}

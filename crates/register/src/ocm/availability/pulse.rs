@@ -1,0 +1,57 @@
+//! Whether an agent still renews its Lease, where nobody follows Leases: looked at again when a
+//! grace is over. Its last word stands for ever otherwise, although the agent is gone.
+
+use std::time::{Duration, Instant};
+
+/// A Lease as it was last seen to change. What time the agent writes does not matter.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pulse {
+    /// As the agent wrote it, in milliseconds since 1970. None: there is no Lease.
+    renewed: Option<i64>,
+    since: Instant,
+}
+
+// === impl Pulse ===
+
+impl Pulse {
+    /// As it was found: the agent has all its time.
+    pub fn found(renewed: Option<i64>, now: Instant) -> Self {
+        Self { renewed, since: now }
+    }
+
+    /// The Lease as it is now.
+    #[must_use]
+    pub fn seen(self, renewed: Option<i64>, now: Instant) -> Self {
+        if renewed == self.renewed { self } else { Self { renewed, since: now } }
+    }
+
+    /// Until the agent counts as silent: a grace after its last renewal was seen.
+    pub fn left(&self, grace: Duration, now: Instant) -> Duration {
+        grace.saturating_sub(now.saturating_duration_since(self.since))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GRACE: Duration = Duration::from_mins(5);
+
+    #[test]
+    fn an_agent_is_silent_a_grace_after_its_last_renewal_was_seen_whatever_time_it_writes() {
+        let begin = Instant::now();
+        let pulse = Pulse::found(Some(1), begin);
+        assert_eq!([begin, begin + GRACE].map(|at| pulse.left(GRACE, at)), [GRACE, Duration::ZERO]);
+        let later = begin + 2 * GRACE;
+        assert_eq!(pulse.seen(Some(1), later).left(GRACE, later), Duration::ZERO, "the same is no renewal");
+        for other in [Some(2), Some(0), None] {
+            assert_eq!(pulse.seen(other, later).left(GRACE, later), GRACE, "{other:?}");
+        }
+    }
+
+    #[test]
+    fn without_a_lease_it_is_silent_too() {
+        let begin = Instant::now();
+        assert!(Pulse::found(None, begin).seen(None, begin + GRACE).left(GRACE, begin + GRACE).is_zero());
+    }
+}

@@ -1,0 +1,248 @@
+use serde_json::json;
+
+use super::*;
+
+const PERIOD: Duration = Duration::from_mins(1);
+const GRACE: Duration = Duration::from_mins(5);
+
+fn cluster(delivery: &str, condition: Option<(&str, &str)>) -> Value {
+    let conditions: Vec<Value> = condition
+        .iter()
+        .map(|(status, reason)| json!({"type": AVAILABLE, "status": status, "reason": reason}))
+        .collect();
+    json!({"metadata": {"annotations": {DELIVERY: delivery}}, "spec": {"hubAcceptsClient": true},
+        "status": {"conditions": conditions}})
+}
+
+fn known() -> Value {
+    cluster("push", Some(("True", ANSWERS)))
+}
+
+fn lost() -> Value {
+    cluster("push", Some(("Unknown", UNREACHABLE)))
+}
+
+fn away() -> Outcome {
+    Outcome::Unreachable("a request failed at the member".to_owned())
+}
+
+fn blind() -> Outcome {
+    Outcome::NotProbed("the hub does not answer".to_owned())
+}
+
+/// After these outcomes, each a period after the one before, while others answer; and the time of
+/// the last.
+fn after(cluster: &Value, outcomes: &[Outcome], others_answer: bool) -> (Answers, Instant) {
+    let mut at = Instant::now();
+    let mut answers = Answers::begun(cluster);
+    for outcome in outcomes {
+        at += PERIOD;
+        answers = answers.after(outcome.clone(), at, others_answer);
+    }
+    (answers, at)
+}
+
+fn reason_told(answers: &Answers, cluster: &Value, at: Instant) -> Option<&'static str> {
+    answers.told(cluster, at, true).map(|told| told.reason)
+}
+
+#[test]
+fn a_condition_has_one_owner() {
+    for (delivery, condition, heard, silent) in [
+        ("push", None, Owner::Answers, Owner::Answers),
+        ("adopt", None, Owner::Answers, Owner::Answers),
+        ("pull", None, Owner::Agent, Owner::Agent),
+        // An agent's own word stands while it renews its Lease, and no longer.
+        ("push", Some(("True", "ManagedClusterAvailable")), Owner::Agent, Owner::Answers),
+        ("push", Some(("False", "ManagedClusterKubeAPIServerUnavailable")), Owner::Agent, Owner::Answers),
+        ("push", Some(("Unknown", "ManagedClusterLeaseUpdateStopped")), Owner::Answers, Owner::Answers),
+        ("push", Some(("Unknown", UNREACHABLE)), Owner::Answers, Owner::Answers),
+        ("pull", Some(("True", ANSWERS)), Owner::Agent, Owner::Agent),
+    ] {
+        let cluster = cluster(delivery, condition);
+        assert_eq!([false, true].map(|is_silent| owner(&cluster, is_silent)), [heard, silent], "{cluster}");
+    }
+    assert_eq!(owner(&json!({}), true), Owner::Agent);
+}
+
+#[test]
+fn only_what_answers_said_is_tainted_by_them() {
+    assert!(is_by_answers(&known()) && is_by_answers(&lost()));
+    let stopped = cluster("push", Some(("Unknown", "ManagedClusterLeaseUpdateStopped")));
+    assert!(!is_by_answers(&stopped) && !is_by_answers(&cluster("push", None)));
+    assert!(!is_by_answers(&cluster("", Some(("True", ANSWERS)))), "nothing is delivered to it");
+}
+
+#[test]
+fn one_that_nobody_accepted_is_not_judged() {
+    for accepted in [json!(false), json!("true"), Value::Null] {
+        let mut unaccepted = known();
+        unaccepted["spec"]["hubAcceptsClient"] = accepted;
+        assert_eq!(owner(&unaccepted, true), Owner::Agent, "{unaccepted}");
+    }
+}
+
+#[test]
+fn one_that_answers_is_available_at_once_and_one_that_does_not_after_its_grace() {
+    let new = cluster("push", None);
+    let begin = Instant::now();
+    let answers = Answers::begun(&new);
+    assert_eq!(answers.told(&new, begin, true), None, "nothing is known");
+    let answers = answers.after(Outcome::Healthy, begin, true);
+    let told = answers.told(&new, begin, false).map(|told| (told.status, told.reason));
+    assert_eq!(told, Some(("True", ANSWERS)));
+    let known = known();
+    assert_eq!((answers.told(&known, begin, true), answers.wait(&known, begin)), (None, PERIOD));
+    let first = begin + 3 * GRACE;
+    let answers = answers.after(away(), first, true);
+    assert!(answers.is_away() && answers.told(&known, first, true).is_none(), "it has all its time from here");
+    let answers = answers.after(away(), first + PERIOD, true);
+    let end = first + GRACE;
+    assert_eq!(answers.told(&known, end - LEAST, true), None);
+    let told = answers.told(&known, end, true).map(|told| (told.status, told.reason, told.message));
+    let message = "The member does not answer: a request failed at the member.".to_owned();
+    assert_eq!(told, Some(("Unknown", UNREACHABLE, message)));
+    assert_eq!(answers.told(&known, end, false), None, "without a probe, nobody is lost");
+}
+
+#[test]
+fn one_failure_is_no_loss_however_long_ago_it_was() {
+    let (answers, at) = after(&known(), &[away()], true);
+    assert_eq!(answers.told(&known(), at + 9 * GRACE, true), None);
+    let again = answers.clone().after(Outcome::Healthy, at + GRACE, true).after(away(), at + 2 * GRACE, true);
+    assert_eq!(again.told(&known(), at + 2 * GRACE, true), None, "it answered in between");
+    let twice = answers.after(away(), at + GRACE, true);
+    assert_eq!(reason_told(&twice, &known(), at + GRACE), Some(UNREACHABLE));
+}
+
+#[test]
+fn a_loss_keeps_its_reason_and_ends_after_some_answers_in_a_row() {
+    let (other, at) = after(&lost(), &[away(), away(), away(), away(), away(), away(), Outcome::NotReady], true);
+    assert_eq!(other.told(&lost(), at, true), None, "another taint would begin its time anew");
+    let not_ready = cluster("push", Some(("False", NOT_READY)));
+    let (answers, at) = after(&not_ready, &[away(), away(), away(), away(), away(), away()], true);
+    assert_eq!(answers.told(&not_ready, at, true), None);
+    let well = Outcome::Healthy;
+    for (outcomes, back) in [
+        (vec![well.clone(), well.clone()], None),
+        (vec![well.clone(), well.clone(), away(), well.clone()], None),
+        (vec![well.clone(), well.clone(), well.clone()], Some(ANSWERS)),
+        (vec![well.clone(), well.clone(), blind(), well], Some(ANSWERS)),
+    ] {
+        let (answers, at) = after(&lost(), &outcomes, true);
+        assert_eq!(reason_told(&answers, &lost(), at), back, "{outcomes:?}");
+    }
+}
+
+#[test]
+fn a_condition_is_as_it_is_to_be_by_status_and_reason() {
+    let (answers, at) = after(&known(), &[Outcome::Healthy], true);
+    for wrong in [("False", ANSWERS), ("True", UNREACHABLE), ("True", NOT_READY)] {
+        let told = reason_told(&answers, &cluster("push", Some(wrong)), at);
+        assert_eq!(told, Some(ANSWERS), "{wrong:?}");
+    }
+    let (answers, at) = after(&known(), &[away(), away(), away(), away(), away(), away()], true);
+    let wrong = cluster("push", Some(("True", UNREACHABLE)));
+    assert_eq!(reason_told(&answers, &wrong, at), Some(UNREACHABLE));
+}
+
+#[test]
+fn a_gateway_that_is_away_says_nothing_of_members() {
+    let (answers, at) = after(&known(), &[away(), away(), away(), away(), away(), blind(), away()], false);
+    assert_eq!(answers.told(&known(), at + GRACE - LEAST, true), None);
+    let again = answers.after(away(), at + GRACE, false);
+    assert_eq!(reason_told(&again, &known(), at + GRACE), Some(UNREACHABLE));
+}
+
+#[test]
+fn where_others_answer_a_blind_probe_gives_no_time() {
+    let (answers, at) = after(&known(), &[away(), away(), away(), blind(), blind(), away()], true);
+    assert_eq!(reason_told(&answers, &known(), at), Some(UNREACHABLE));
+    let (answers, at) = after(&known(), &[blind(), blind(), blind(), blind(), blind(), blind(), blind()], true);
+    assert_eq!(answers.told(&known(), at, true), None, "and loses nobody");
+    let (answers, at) = after(&known(), &[away(), away(), away(), away(), away(), blind()], true);
+    assert_eq!(answers.told(&known(), at, true), None, "nor does it after failures");
+}
+
+#[test]
+fn one_that_says_that_it_is_not_ready_is_not_available() {
+    let (answers, at) = after(&known(), &[away(), away(), away(), away(), away(), Outcome::NotReady], true);
+    let told = answers.told(&known(), at, true).map(|told| (told.status, told.reason));
+    assert_eq!(told, Some(("False", NOT_READY)));
+}
+
+#[test]
+fn probes_are_as_often_as_leases_within_limits_and_the_last_is_at_the_end_of_the_grace() {
+    let period_of = |seconds: Value| {
+        let mut cluster = known();
+        cluster["spec"]["leaseDurationSeconds"] = seconds;
+        (period(&cluster).as_secs(), patience(&cluster).as_secs())
+    };
+    assert_eq!([json!(0), json!(1), json!(10)].map(period_of), [(60, 300), (10, 20), (10, 50)]);
+    assert_eq!([json!(299), json!(3600)].map(period_of), [(299, 1495), (300, 18_000)]);
+    assert_eq!(period_of(json!(i32::MAX)).0, 300);
+    let (answers, at) = after(&known(), &[away()], true);
+    let waits = [0, 239, 250, 299, 300, 900].map(|after| {
+        let now = at + Duration::from_secs(after);
+        answers.wait(&known(), now).as_secs()
+    });
+    assert_eq!(waits, [60, 60, 50, 1, 60, 60]);
+}
+
+#[test]
+fn what_is_doubted_has_all_its_time_afterwards() {
+    let (answers, at) = after(&known(), &[away(), away(), away(), away(), away(), away(), away()], true);
+    let held = answers.doubted();
+    assert!(held.is_held() && held.told(&known(), at, true).is_none());
+    let first = at + PERIOD;
+    let answers = held.after(away(), first, true);
+    assert_eq!(answers.told(&known(), first + GRACE - LEAST, true), None);
+    let again = answers.after(away(), first + GRACE, true);
+    assert_eq!(reason_told(&again, &known(), first + GRACE), Some(UNREACHABLE));
+}
+
+#[test]
+fn one_that_was_held_counts_so_until_it_answers_or_is_lost() {
+    let (once, at) = after(&known(), &[away()], true);
+    assert!(!once.clone().doubted().is_held(), "one failure may be nothing");
+    let held = once.after(away(), at + PERIOD, true).doubted().after(away(), at + 2 * PERIOD, true);
+    assert!(held.is_held() && held.clone().after(blind(), at + 3 * PERIOD, false).is_held());
+    assert!(!held.clone().after(Outcome::Healthy, at + 3 * PERIOD, true).is_held());
+    assert!(!held.of(&lost()).is_held());
+}
+
+#[test]
+fn most_of_a_fleet_is_not_lost_at_once() {
+    let doubtful: Vec<(usize, usize)> = [(0, 1), (0, 2), (1, 3), (2, 3), (2, 4), (1, 4), (500, 1000), (499, 1000)]
+        .into_iter()
+        .filter(|(healthy, judged)| Answering { untold: *judged, judged: *judged, healthy: *healthy }.is_doubtful())
+        .collect();
+    assert_eq!(doubtful, [(1, 3), (1, 4), (499, 1000)]);
+}
+
+#[test]
+fn health_is_an_answer_of_late_and_nothing_else() {
+    let fleet = |members: &[&Answers], at| Answering::of(members.iter().copied(), at);
+    let (well, at) = after(&known(), &[Outcome::Healthy], true);
+    assert_eq!(fleet(&[&well, &well, &well], at + 2 * PERIOD), Answering { untold: 3, judged: 3, healthy: 3 });
+    let stale = fleet(&[&well, &well, &well], at + 2 * PERIOD + LEAST);
+    assert_eq!((stale, stale.is_doubtful()), (Answering { untold: 3, judged: 3, healthy: 0 }, true));
+    let (blind_since, at) = after(&known(), &[Outcome::Healthy, blind(), blind(), blind()], false);
+    let never = Answers::begun(&known()).after(blind(), at, false);
+    let (failed, _) = after(&known(), &[Outcome::Healthy, away()], true);
+    let none = fleet(&[&blind_since, &never, &failed], at);
+    assert_eq!((none, none.is_doubtful()), (Answering { untold: 3, judged: 3, healthy: 0 }, true));
+}
+
+#[test]
+fn those_lost_long_ago_and_those_that_never_answered_are_left_out() {
+    let (well, at) = after(&known(), &[Outcome::Healthy], true);
+    let (gone, _) = after(&lost(), &[away()], true);
+    let (never, _) = after(&cluster("push", None), &[away()], true);
+    let (dying, _) = after(&known(), &[away()], true);
+    let members = [&gone, &gone, &gone, &gone, &gone, &never, &never, &never, &well, &well, &dying];
+    let fleet = Answering::of(members.into_iter(), at);
+    assert_eq!((fleet, fleet.is_doubtful()), (Answering { untold: 6, judged: 3, healthy: 2 }, false));
+    // Where none of a new fleet answers at all, it is no better known.
+    assert!(Answering::of([&never, &never, &never].into_iter(), at).is_doubtful());
+}
