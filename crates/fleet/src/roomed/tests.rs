@@ -140,14 +140,14 @@ async fn watched(client: Client, room: &Two) -> (usize, Option<String>) {
     let api = Api::<Namespace>::all(roomed(client, room.clone(), WITHIN));
     let mut events = match api.watch(&WatchParams::default(), "1").await {
         Ok(events) => events.boxed(),
-        Err(error) => return (0, Some(net::words::causes(&error).to_string())),
+        Err(error) => return (0, Some(net::words::causes(&error))),
     };
     let mut told = 0;
     let watching = async {
         while let Some(event) = events.next().await {
             match event {
                 Ok(_) => told += 1,
-                Err(error) => return Some(net::words::causes(&error).to_string()),
+                Err(error) => return Some(net::words::causes(&error)),
             }
         }
         None
