@@ -64,7 +64,8 @@ const NO_ROOM: &str = "there was no room for so large an answer";
 ///
 /// All but watches wait for `room`, have an answer `within` that time, and hold their room until
 /// that is read: a large one no longer than `within`, either. A GET for whose answer there is no
-/// large room lets go of all that it has, waits for one, up to ten times as long, and is asked again.
+/// large room lets go of all that it has, waits for one, up to ten times as long, and is asked
+/// again.
 ///
 /// Of a watch, the beginning of the answer comes `within` that time, and so does the rest of each
 /// line of which some has come; a long line waits for room, and ends the watch.

@@ -48,8 +48,8 @@ impl Begun {
         memory.begun = matches!(ended, Err(Failure::Slow)).then_some(self);
     }
 
-    /// What was looked at in a turn before is not looked at again in this pass, but after it: a work
-    /// whose objects change all the time would have no end else.
+    /// What was looked at in a turn before is not looked at again in this pass, but after it: a
+    /// work whose objects change all the time would have no end else.
     pub fn put_off(&mut self, manifests: &[Manifest], owed: &mut HashSet<Identity>) {
         let is_looked_at = |manifest: &&Manifest| self.outcomes.get(manifest.ordinal).is_some_and(Option::is_some);
         let looked_at = manifests.iter().filter(is_looked_at).map(Manifest::identity);

@@ -70,9 +70,9 @@ fn is_due(since: &mut Option<Instant>, is_leaving: bool, now: Instant) -> bool {
 }
 
 /// That of its cluster, as long as that is there, whether it is being deleted or not. Once it is
-/// gone, its works stay as they are, as upstream has it: with their finalizer, and what they applied.
-/// One that is deleted is ended, if nobody but us keeps it. While the definition of clusters goes,
-/// none is.
+/// gone, its works stay as they are, as upstream has it: with their finalizer, and what they
+/// applied. One that is deleted is ended, if nobody but us keeps it. While the definition of
+/// clusters goes, none is.
 fn mode(clusters: &Clusters, is_defined: bool, object: &DynamicObject) -> Option<Mode> {
     let cluster = object.metadata.namespace.as_deref().unwrap_or_default();
     let is_left_behind = || {

@@ -258,8 +258,8 @@ impl Places {
         next.iter().filter_map(|cluster| self.known(cluster)).collect()
     }
 
-    /// The cluster is not delivered to: its watches end. Unless it `is_wanted`, which is asked while
-    /// nobody can be given its place: one that is being worked on is not closed.
+    /// The cluster is not delivered to: its watches end. Unless it `is_wanted`, which is asked
+    /// while nobody can be given its place: one that is being worked on is not closed.
     pub fn forget(&self, cluster: &str, is_wanted: impl FnOnce() -> bool) {
         let mut places = self.places.lock();
         if is_wanted() {

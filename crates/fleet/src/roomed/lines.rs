@@ -29,9 +29,11 @@ struct Lines<R: Room> {
     is_over: bool,
 }
 
-/// The same body. A line of more than [`Room::SHORT`] bytes waits for room, and one of more than
-/// [`Room::LONG`], or whose end does not come `within` that time, breaks the watch off. After a long
-/// one the watch ends, as any does from time to time: its reader would keep a buffer of that length.
+/// The same body.
+///
+/// A line of more than [`Room::SHORT`] bytes waits for room, and one of more than [`Room::LONG`],
+/// or whose end does not come `within` that time, breaks the watch off. After a long one the watch
+/// ends, as any does from time to time: its reader would keep a buffer of that length.
 pub fn lines<R: Room>(body: Body, room: R, within: Duration) -> Watched {
     let lines = Lines { body, room, within, length: 0, until: None, held: None, is_over: false };
     let frames = stream::unfold(lines, |mut lines| async move {

@@ -1,5 +1,5 @@
-//! How many answers of lists, and long lines of watches, there are at a time, and how large they are
-//! together.
+//! How many answers of lists, and long lines of watches, there are at a time, and how large they
+//! are together.
 
 use std::time::Duration;
 
