@@ -31,6 +31,12 @@ pub fn is(error: &kube::Error, code: u16) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == code)
 }
 
+/// Whether an object was not created because another one has its name. Quotas that are written at
+/// the same time answer the same code.
+pub fn is_taken(error: &kube::Error) -> bool {
+    matches!(error, kube::Error::Api(status) if status.code == CONFLICT && status.reason == "AlreadyExists")
+}
+
 /// An object as JSON, for those who read or decide.
 pub fn value(object: &DynamicObject) -> Value {
     // An object that came as JSON is JSON.

@@ -5,6 +5,7 @@
 //! one, so many at a time, and four of one cluster at most.
 
 mod applied;
+mod begun;
 mod clusters;
 mod contest;
 mod discovery;
@@ -12,6 +13,7 @@ mod ending;
 mod failure;
 mod kinds;
 mod lanes;
+mod line;
 mod member;
 mod memory;
 mod object;
@@ -194,8 +196,7 @@ impl Agent {
 impl Part {
     async fn reconcile(&self, object: &DynamicObject) -> Action {
         let key = work::key(object);
-        let mode = self.clusters.mode(&key.0).or_else(|| self.is_left_behind(object).then_some(Mode::Push));
-        let Some((place, mode)) = mode.and_then(|mode| Some((self.place(&key.0)?, mode))) else {
+        let Some((place, mode)) = self.mode(object).and_then(|mode| Some((self.place(&key.0)?, mode))) else {
             self.leave(&key);
             // Its cluster may be gone, which is not known before all are listed.
             let is_ending = object.metadata.deletion_timestamp.is_some();
@@ -212,11 +213,14 @@ impl Part {
         let Some(turn) = place.turn(&key.1) else { return Action::requeue(NO_TURN) };
         let action = self.turn(object, &place, &turn, mode).await;
         drop(turn);
-        for next in place.next() {
-            self.wakes.push(&key.0, &next);
+        for place in std::iter::once(place).chain(self.places.next_slow()) {
+            for next in place.next() {
+                self.wakes.push(place.member.cluster.as_str(), &next);
+            }
         }
-        if self.clusters.mode(&key.0).is_none() && self.memories.of_cluster(&key.0).is_empty() {
-            self.places.forget(&key.0);
+        let is_wanted = || self.clusters.mode(&key.0).is_some() || !self.memories.of_cluster(&key.0).is_empty();
+        if !is_wanted() {
+            self.places.forget(&key.0, is_wanted);
             self.metrics.delivery.forget_cluster(&key.0);
         }
         action
@@ -470,5 +474,8 @@ fn owes(work: &Work, place: &Place, memory: &mut Memory) -> bool {
 
 fn is_due(memory: &Memory) -> bool {
     let now = Instant::now();
-    !memory.owed.is_empty() || memory.due(now).next().is_some() || memory.removal.is_some_and(|at| at <= now)
+    !memory.owed.is_empty()
+        || memory.begun.is_some()
+        || memory.due(now).next().is_some()
+        || memory.removal.is_some_and(|at| at <= now)
 }

@@ -15,6 +15,7 @@ use super::secret::{Content, Held};
 use super::token::Token;
 use crate::args::Argocd;
 use crate::parts::hub;
+use crate::parts::watched::is_older;
 
 /// After a list that lacks clusters, until another is made: more than the time after which one is
 /// missing for the second time.
@@ -198,6 +199,17 @@ impl State {
         }
         known.put(cluster, held);
         self.moved.notify_one();
+    }
+
+    /// A Secret was seen without its label in a list, which says nothing of what was written since.
+    /// True if it is news.
+    pub fn put_stray(&self, cluster: &str, held: Held) -> bool {
+        let is_past = |known: &Held| known.uid == held.uid && is_older(Some(&held.version), &known.version);
+        if self.known.lock().secrets.get(cluster).is_some_and(is_past) {
+            return false;
+        }
+        self.put_secret(cluster.to_owned(), held);
+        true
     }
 
     /// A Secret is gone, or ours no more. True if it was known.

@@ -34,8 +34,10 @@ pub async fn look(publisher: &Publisher, wakes: &Wakes) -> Result<(), CallError>
     let all = lists::metadata(&publisher.hub, &publisher.secrets, ListParams::default()).await?;
     for (cluster, held) in all.iter().filter_map(|metadata| Held::of(metadata, None)).filter(|(_, held)| held.is_stray)
     {
+        if !publisher.state.put_stray(&cluster, held) {
+            continue;
+        }
         tracing::warn!(cluster, "somebody took the label from its Secret for Argo CD: it is put back, or removed");
-        publisher.state.put_secret(cluster.clone(), held);
         wakes.push("", &cluster);
     }
     Ok(())

@@ -29,6 +29,9 @@ const LIFE: i64 = 24 * 60 * 60;
 const AHEAD: i64 = 60;
 /// After a token that could not be issued.
 const AGAIN: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
+/// Tries of a review of the token that stands in Secrets. Another one is asked for then, and all of
+/// them are written.
+const REVIEWS: u32 = 4;
 /// Between two tokens of one account, whatever their lives are.
 const BETWEEN: Duration = Duration::from_mins(1);
 /// Between two looks at the clock.
@@ -160,18 +163,23 @@ impl Keeper<'_> {
     /// Takes the token that Secrets have, if the hub says that it is one of the account.
     async fn adopt(&self, uid: &str) {
         let Some(token) = self.state.take_candidate().filter(|token| token.lives(uid, now() / 1000)) else { return };
-        match self.review(&token, uid).await {
-            Ok(true) => {
-                self.state.put_token(token);
-                self.tell();
-            }
-            Ok(false) => tracing::warn!(
-                "the hub did not issue the token that stands in Secrets for Argo CD: another \
-                is asked for; see who else writes these Secrets"
-            ),
-            Err(error) => {
-                tracing::warn!(%error, "the token that stands in Secrets for Argo CD was not reviewed: another is \
-                    asked for");
+        for failures in 1..=REVIEWS {
+            match self.review(&token, uid).await {
+                Ok(true) => {
+                    self.state.put_token(token);
+                    return self.tell();
+                }
+                Ok(false) => {
+                    return tracing::warn!(
+                        "the hub did not issue the token that stands in Secrets for Argo CD: another \
+                        is asked for; see who else writes these Secrets"
+                    );
+                }
+                Err(error) if failures == REVIEWS => {
+                    tracing::warn!(%error, "the token that stands in Secrets for Argo CD was not reviewed: another is \
+                        asked for");
+                }
+                Err(_) => sleep(AGAIN.wait(failures - 1)).await,
             }
         }
     }

@@ -7,20 +7,20 @@ use delivery::condition;
 use delivery::executor::Executor;
 use delivery::identity::{Identity, Tracked};
 use delivery::work::{DeleteOption, applied_name, deleting};
-use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use kube::api::DynamicObject;
 use kube::runtime::controller::Action;
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
+use super::Part;
 use super::applied::Held;
-use super::clusters::Mode;
+use super::begun::Begun;
+use super::clusters::{Clusters, Mode};
 use super::failure::Failure;
 use super::memory::Memory;
 use super::place::{Place, Turn};
 use super::removal::{Leaving, Removed};
 use super::work::{self, Work};
-use super::{Part, REQUESTS};
 use crate::events::Reason;
 use crate::feed::crd::Presence;
 
@@ -69,6 +69,21 @@ fn is_due(since: &mut Option<Instant>, is_leaving: bool, now: Instant) -> bool {
     now.saturating_duration_since(*since.get_or_insert(now)) >= LEFT
 }
 
+/// That of its cluster, as long as that is there, whether it is being deleted or not. Once it is
+/// gone, its works stay as they are, as upstream has it: with their finalizer, and what they
+/// applied. One that is deleted is ended, if nobody but us keeps it. While the definition of
+/// clusters goes, none is.
+fn mode(clusters: &Clusters, is_defined: bool, object: &DynamicObject) -> Option<Mode> {
+    let cluster = object.metadata.namespace.as_deref().unwrap_or_default();
+    let is_left_behind = || {
+        object.metadata.deletion_timestamp.is_some()
+            && clusters.is_gone(cluster)
+            && is_defined
+            && work::is_held_by_us(object)
+    };
+    clusters.mode(cluster).or_else(|| is_left_behind().then_some(Mode::Push))
+}
+
 // === impl Part ===
 
 impl Part {
@@ -103,7 +118,7 @@ impl Part {
             place.end_applied(&held).await?;
             let held = if held.applied.is_ending { Some(held) } else { place.applied_for_certain(&name).await? };
             if let Some(held) = held
-                && let Some(left) = self.go_away(place, turn, work, &held, how).await?
+                && let Some(left) = self.go_on(place, turn, work, &held, (how, memory)).await?
             {
                 self.tell_deleting(work, memory, Some(&left.to_string())).await?;
                 // It answers.
@@ -116,6 +131,21 @@ impl Part {
         Ok(Action::await_change())
     }
 
+    /// Where the turn before was over.
+    async fn go_on(
+        &self,
+        place: &Place,
+        turn: &Turn,
+        work: &Work,
+        held: &Held,
+        (how, memory): (How<'_>, &mut Memory),
+    ) -> Result<Option<Left>, Failure> {
+        let mut begun = Begun::take(memory, work.generation);
+        let left = self.go_away(place, turn, work, held, (how, &mut begun)).await;
+        begun.keep(memory, &left);
+        left
+    }
+
     /// Takes all away that was applied, and then what lists it. Returns what is not gone yet.
     pub(super) async fn go_away(
         &self,
@@ -123,44 +153,26 @@ impl Part {
         turn: &Turn,
         work: &Work,
         held: &Held,
-        how: How<'_>,
+        (how, begun): (How<'_>, &mut Begun),
     ) -> Result<Option<Left>, Failure> {
         let owner = held.applied.owner();
         let How { option, executor } = how;
-        let metrics = &self.metrics.delivery;
-        let leaving = Leaving { work: work.name(), owner: &owner, option, executor, metrics };
-        let reviews: Vec<_> = held
-            .tracked()
-            .iter()
-            .map(|one| async move {
-                turn.goes_on()?;
-                Ok::<_, Failure>((one.clone(), place.may_delete(one, leaving).await?))
-            })
-            .collect();
-        let reviewed: Vec<_> = stream::iter(reviews).buffered(REQUESTS).try_collect().await?;
-        let removals: Vec<_> = reviewed
-            .into_iter()
-            .map(|(one, may_delete)| async move {
-                let removed = match turn.goes_on() {
-                    Ok(()) => place.remove(&one, leaving, may_delete).await.map_err(Failure::from),
-                    Err(failure) => Err(failure),
-                };
-                (removed, one)
-            })
-            .collect();
-        let answers: Vec<_> = stream::iter(removals).buffer_unordered(REQUESTS).collect().await;
+        let (metrics, is_executor_required) = (&self.metrics.delivery, self.is_executor_required);
+        let leaving = Leaving { work: work.name(), owner: &owner, option, executor, is_executor_required, metrics };
+        place.review_removals(turn, held.tracked(), leaving, begun).await?;
+        place.remove_all(turn, held.tracked(), leaving, begun).await?;
         let mut waiting: Vec<Tracked> = Vec::new();
         let mut why = None;
-        for (removed, one) in answers {
-            match removed? {
-                Removed::Gone => {}
-                Removed::Waits(version) => {
+        for one in held.tracked() {
+            match begun.removed.get(&one.identity).cloned() {
+                Some(Removed::Gone) | None => {}
+                Some(Removed::Waits(version)) => {
                     place.sights.looked(work.name(), &one.identity, version);
-                    waiting.push(one);
+                    waiting.push(one.clone());
                 }
-                Removed::Refused(refusal) => {
+                Some(Removed::Refused(refusal)) => {
                     why.get_or_insert_with(|| (one.identity.clone(), refusal));
-                    waiting.push(one);
+                    waiting.push(one.clone());
                 }
             }
         }
@@ -176,14 +188,9 @@ impl Part {
         Ok(Some(left))
     }
 
-    /// Whether nobody but us keeps a work of a cluster that is gone from the hub. While the
-    /// definition of clusters goes, none is.
-    pub(super) fn is_left_behind(&self, object: &DynamicObject) -> bool {
-        let cluster = object.metadata.namespace.as_deref().unwrap_or_default();
-        object.metadata.deletion_timestamp.is_some()
-            && self.clusters.is_gone(cluster)
-            && self.is_defined()
-            && work::is_held_by_us(object)
+    /// How the cluster of a work is delivered to; none: not from here.
+    pub(super) fn mode(&self, object: &DynamicObject) -> Option<Mode> {
+        mode(&self.clusters, self.is_defined(), object)
     }
 
     fn is_defined(&self) -> bool {
@@ -241,7 +248,38 @@ impl Part {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::HashSet;
+
+    use serde_json::{Value as Json, json};
+
     use super::*;
+
+    fn work(is_ending: bool, manager: &str) -> DynamicObject {
+        let held = json!({format!("v:\"{}\"", work::FINALIZER): {}});
+        let entry = json!({"manager": manager, "operation": "Update", "fieldsType": "FieldsV1",
+            "fieldsV1": {"f:metadata": {"f:finalizers": held}}});
+        let mut metadata = json!({"name": "w", "namespace": "c1", "finalizers": [work::FINALIZER],
+            "managedFields": [entry]});
+        metadata["deletionTimestamp"] = if is_ending { "2026-01-01T00:00:00Z".into() } else { Json::Null };
+        serde_json::from_value(json!({"apiVersion": "v1", "kind": "x", "metadata": metadata})).unwrap()
+    }
+
+    #[test]
+    fn works_of_a_cluster_that_is_deleted_stay_until_they_are_deleted_themselves() {
+        let (clusters, ours) = (Clusters::default(), crate::calls::MANAGER);
+        clusters.listed(HashSet::from(["c1".to_owned()]));
+        clusters.put("c1", Some(Mode::Push));
+        clusters.saw("c1", true);
+        for is_ending in [false, true] {
+            assert_eq!(mode(&clusters, true, &work(is_ending, ours)), Some(Mode::Push), "it can be reached still");
+        }
+        clusters.lost("c1");
+        clusters.put("c1", None);
+        assert_eq!(mode(&clusters, true, &work(false, ours)), None, "nothing is taken away, and the finalizer stays");
+        assert_eq!(mode(&clusters, true, &work(true, ours)), Some(Mode::Push));
+        assert_eq!(mode(&clusters, true, &work(true, "work-agent")), None, "an agent may be waiting for its hub");
+        assert_eq!(mode(&clusters, false, &work(true, ours)), None, "all clusters are gone by their definition");
+    }
 
     #[tokio::test(start_paused = true)]
     async fn a_cluster_that_leaves_is_tried_for_a_while_and_one_that_is_back_begins_anew() {

@@ -27,7 +27,7 @@ pub enum Failure {
     #[error("the work is gone")]
     Gone,
     /// Others go on first.
-    #[error("its cluster is slow, and the work waits for its turn")]
+    #[error("its turn is over, or its cluster is slow, and the work waits for its turn")]
     Slow,
     #[error("spec.deleteOption cannot be read, and nothing is taken away before: {0}")]
     DeleteOption(String),

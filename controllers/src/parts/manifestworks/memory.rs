@@ -12,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::applied::{Held, Writes};
+use super::begun::Begun;
 use super::object::Remembered;
 use super::pace::{Heat, Pace};
 use super::sights::Scope;
@@ -31,6 +32,8 @@ pub struct Memory {
     pub owed: HashSet<Identity>,
     pub objects: HashMap<Identity, Remembered>,
     pub applied: Option<Held>,
+    /// Where a pass goes on whose turn was over.
+    pub begun: Option<Begun>,
     /// The word of the cluster by which it was taken over from an agent, if one kept it.
     pub adopted: Option<u64>,
     /// What is written of it.

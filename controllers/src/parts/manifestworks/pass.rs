@@ -11,13 +11,14 @@ use delivery::identity::{Identity, Tracked};
 use delivery::manifests::{self, Fault, Manifest};
 use delivery::ownership::Owner;
 use delivery::rules::Evaluator;
-use delivery::work::{Availability, Failed, Index, ManifestWorkSpec, ResourceMeta, was_applied};
+use delivery::work::{Failed, Index, ManifestWorkSpec, ResourceMeta, was_applied};
 use futures_util::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::applied::{self, Held};
+use super::begun::{Begun, Kept};
 use super::clusters::Mode;
 use super::discovery::Gvk;
 use super::ending::{How, words};
@@ -27,7 +28,7 @@ use super::object::{Outcome, Remembered, Setting, settle};
 use super::place::{Place, Turn};
 use super::removal::{Leaving, Removed};
 use super::sights::Scope;
-use super::telling::{Asking, Said};
+use super::telling::Asking;
 use super::work::Work;
 use super::{Part, telling};
 use crate::events::Reason;
@@ -54,16 +55,6 @@ struct Done<'m> {
     outcomes: Vec<Option<Kept>>,
 }
 
-/// What is kept of an outcome until the end of a pass: not the object, which may be large.
-struct Kept {
-    result: Result<(), Failed>,
-    availability: Availability,
-    is_owned: bool,
-    uid: Option<String>,
-    version: Option<String>,
-    said: Option<Said>,
-}
-
 /// What is no longer wanted, and not gone yet.
 #[derive(Default)]
 struct Staying {
@@ -88,22 +79,38 @@ struct Looked {
 impl Pass<'_> {
     /// Goes over it. What is to be told of it is in the memory then.
     pub async fn run(&self, memory: &mut Memory) -> Result<(), Failure> {
+        let mut begun = Begun::take(memory, self.work.generation);
+        let ended = self.go_over(memory, &mut begun).await;
+        if ended.is_ok() && !begun.later.is_empty() {
+            memory.owed.extend(std::mem::take(&mut begun.later));
+            self.part.wakes.push(self.work.cluster(), self.work.name());
+        }
+        begun.keep(memory, &ended);
+        ended
+    }
+
+    async fn go_over(&self, memory: &mut Memory, begun: &mut Begun) -> Result<(), Failure> {
         let mut held = self.held(memory).await?;
         if held.applied.is_ending {
-            return self.go(memory, &held).await;
+            return self.go(memory, &held, begun).await;
         }
         let manifests = self.manifests().await?;
         let owner = held.applied.owner();
-        let (done, failure) = self.settle_all(&manifests, memory, &owner).await;
-        if let Some(error) = failure {
-            // What was made is listed, should it be wanted no longer by the next pass.
-            let made = done.listed(held.tracked());
-            if let Err(error) = self.place.list(&mut held, made).await {
-                tracing::debug!(cluster = self.work.cluster(), work = self.work.name(), %error, "what was made is not listed");
+        let (done, failure) = self.settle_all(&manifests, memory, &owner, begun).await;
+        let listed = match failure {
+            None => self.list(&done, (&mut held, &owner), memory, begun).await,
+            Some(failure) => Err(failure),
+        };
+        let Staying { objects: waiting, why } = match listed {
+            Ok(staying) => staying,
+            Err(failure) => {
+                self.list_made(&done, &mut held).await;
+                if matches!(failure, Failure::Slow) {
+                    self.remember(done, memory, begun);
+                }
+                return Err(failure);
             }
-            return Err(error);
-        }
-        let Staying { objects: waiting, why } = self.list(&done, &mut held, &owner, memory).await?;
+        };
         self.see(&done, memory, &held, &waiting);
         memory.applied = Some(held);
         if waiting.is_empty() {
@@ -116,13 +123,34 @@ impl Pass<'_> {
         Ok(())
     }
 
+    /// What was made is listed, should it be wanted no longer by the next pass.
+    async fn list_made(&self, done: &Done<'_>, held: &mut Held) {
+        let made = done.listed(held.tracked());
+        if let Err(error) = self.place.list(held, made).await {
+            tracing::debug!(cluster = self.work.cluster(), work = self.work.name(), %error, "what was made is not listed");
+        }
+    }
+
+    /// For the next turn. What was looked at is owed no more, and what is seen of it is news.
+    fn remember(&self, done: Done<'_>, memory: &mut Memory, begun: &mut Begun) {
+        for (manifest, outcome) in done.manifests.iter().zip(&done.outcomes) {
+            if let Some(outcome) = outcome.as_ref().filter(|_| manifest.object.is_ok()) {
+                let identity = manifest.identity();
+                memory.owed.remove(&identity);
+                self.place.sights.looked(self.work.name(), &identity, outcome.version.clone());
+            }
+        }
+        begun.outcomes = done.outcomes;
+    }
+
     /// Somebody deleted the `AppliedManifestWork`: all goes, and comes again.
-    async fn go(&self, memory: &mut Memory, held: &Held) -> Result<(), Failure> {
+    async fn go(&self, memory: &mut Memory, held: &Held, begun: &mut Begun) -> Result<(), Failure> {
         (memory.applied, memory.settled) = (None, None);
+        begun.outcomes.clear();
         let own = applied::identity(&self.name);
         self.place.sights.looked(self.work.name(), &own, Some(held.applied.resource_version.clone()));
         let how = How { option: None, executor: self.executor };
-        let left = self.part.go_away(self.place, self.turn, self.work, held, how).await?;
+        let left = self.part.go_away(self.place, self.turn, self.work, held, (how, begun)).await?;
         memory.removal = Some(Instant::now() + memory.goes(left.map_or(0, |left| left.count)));
         Ok(())
     }
@@ -157,6 +185,7 @@ impl Pass<'_> {
         manifests: &'m [Manifest],
         memory: &mut Memory,
         owner: &Owner,
+        begun: &mut Begun,
     ) -> (Done<'m>, Option<Failure>) {
         let setting = Setting {
             place: self.place,
@@ -167,13 +196,15 @@ impl Pass<'_> {
             metrics: &self.part.metrics.delivery,
         };
         let index = Index::new(&self.work.status.resource_status.manifests);
-        let mut done = Done { manifests, outcomes: manifests.iter().map(|_| None).collect() };
         let due: Vec<Identity> = memory.due(Instant::now()).cloned().collect();
         // Until this pass has come to its end, which may be in the middle.
         memory.owed.extend(due);
+        begun.put_off(manifests, &mut memory.owed);
+        let mut done = Done { manifests, outcomes: std::mem::take(&mut begun.outcomes) };
+        done.outcomes.resize_with(manifests.len(), || None);
         let evaluator = Arc::new(Mutex::new(Evaluator::default()));
         for (_, rank) in manifests::ranked(manifests) {
-            let chosen = self.choose(rank, &index, memory);
+            let chosen = self.choose(rank, &index, memory, &done);
             let looks: Vec<_> = chosen
                 .into_iter()
                 .map(|(manifest, before, was_applied)| {
@@ -182,11 +213,15 @@ impl Pass<'_> {
                 })
                 .collect();
             let answers: Vec<_> = stream::iter(looks).buffer_unordered(super::REQUESTS).collect().await;
-            let mut failure = None;
+            let mut failure: Option<Failure> = None;
             for (manifest, answer) in answers {
                 match answer {
                     Ok(looked) => self.keep(manifest, looked, memory, &mut done),
-                    Err(error) => failure = Some(error),
+                    // That its turn was over while it was asked says nothing of the member.
+                    Err(error) if failure.as_ref().is_none_or(|known| matches!(known, Failure::Slow)) => {
+                        failure = Some(error);
+                    }
+                    Err(_) => {}
                 }
             }
             if failure.is_some() {
@@ -198,13 +233,20 @@ impl Pass<'_> {
 
     /// Those whose turn it is, with what is known of each, and whether it was applied. What others
     /// hold, and change, is tried again when it has rested.
-    fn choose<'m>(&self, rank: Vec<&'m Manifest>, index: &Index<'_>, memory: &mut Memory) -> Vec<Chosen<'m>> {
+    fn choose<'m>(
+        &self,
+        rank: Vec<&'m Manifest>,
+        index: &Index<'_>,
+        memory: &mut Memory,
+        done: &Done<'_>,
+    ) -> Vec<Chosen<'m>> {
         let (now, generation) = (Instant::now(), self.work.generation);
         let mut chosen = Vec::new();
         for manifest in rank {
             let (identity, known) = (manifest.identity(), index.find(&ResourceMeta::from(manifest)));
             let is_due = self.is_whole || memory.owed.contains(&identity);
-            if !is_due && known.is_some() {
+            let is_done = done.outcomes.get(manifest.ordinal).is_some_and(Option::is_some);
+            if is_done || (!is_due && known.is_some()) {
                 continue;
             }
             let before = memory.objects.get(&identity).copied().unwrap_or_default();
@@ -283,9 +325,9 @@ impl Pass<'_> {
     async fn list(
         &self,
         done: &Done<'_>,
-        held: &mut Held,
-        owner: &Owner,
+        (held, owner): (&mut Held, &Owner),
         memory: &mut Memory,
+        begun: &mut Begun,
     ) -> Result<Staying, Failure> {
         let before = held.tracked().to_vec();
         let mut now = done.tracked(&before);
@@ -297,29 +339,25 @@ impl Pass<'_> {
         );
         let kept = before.iter().filter(|one| !leaving.contains(&one.identity) && !wanted.contains(&one.identity));
         now.extend(kept.cloned());
-        let staying = self.take_away(gone, owner).await?;
+        let staying = self.take_away(gone, owner, begun).await?;
         now.extend(staying.objects.iter().map(|(one, _)| one.clone()));
         self.place.list_again(held, now, &mut memory.writes.list).await?;
         memory.applied_again = memory.writes.again(Instant::now());
         Ok(staying)
     }
 
-    async fn take_away(&self, gone: Vec<Tracked>, owner: &Owner) -> Result<Staying, Failure> {
+    async fn take_away(&self, gone: Vec<Tracked>, owner: &Owner, begun: &mut Begun) -> Result<Staying, Failure> {
         let (option, metrics) = (self.spec.delete_option.as_ref(), &self.part.metrics.delivery);
-        let leaving = Leaving { work: self.work.name(), owner, option, executor: self.executor, metrics };
-        let mut reviewed = Vec::new();
-        for one in gone {
-            self.turn.goes_on()?;
-            let may_delete = self.place.may_delete(&one, leaving).await?;
-            reviewed.push((one, may_delete));
-        }
+        let (executor, is_executor_required) = (self.executor, self.part.is_executor_required);
+        let leaving = Leaving { work: self.work.name(), owner, option, executor, is_executor_required, metrics };
+        self.place.review_removals(self.turn, &gone, leaving, begun).await?;
+        self.place.remove_all(self.turn, &gone, leaving, begun).await?;
         let mut staying = Staying::default();
-        for (one, may_delete) in reviewed {
-            self.turn.goes_on()?;
-            match self.place.remove(&one, leaving, may_delete).await? {
-                Removed::Gone => {}
-                Removed::Waits(version) => staying.objects.push((one, version)),
-                Removed::Refused(why) => {
+        for one in gone {
+            match begun.removed.get(&one.identity).cloned() {
+                Some(Removed::Gone) | None => {}
+                Some(Removed::Waits(version)) => staying.objects.push((one, version)),
+                Some(Removed::Refused(why)) => {
                     staying.why.get_or_insert_with(|| format!("{} is not taken away: {why}", words(&one.identity)));
                     staying.objects.push((one, None));
                 }

@@ -1,6 +1,6 @@
 //! One cluster that is delivered to: how it is reached, what is known of it, and whose turn it is.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
@@ -14,6 +14,7 @@ use tokio::time::Instant;
 use super::discovery::Kinds;
 use super::failure::Failure;
 use super::lanes::{Lane, Lanes};
+use super::line::Line;
 use super::member::Member;
 use super::reviews::Verdicts;
 use super::sights::{Lists, ListsOfOne, Sights};
@@ -22,6 +23,9 @@ use super::sights::{Lists, ListsOfOne, Sights};
 const MOST: usize = 4;
 /// Works of all clusters that are slow, of each of which one is worked on at a time.
 const SLOW_WORKS: usize = 64;
+/// For which a work has its turn, from its first object on, and the requests that it has made by
+/// then: others go before it is its turn again.
+const TURN: Duration = Duration::from_mins(1);
 /// Between tries of a cluster that does not answer.
 const AWAY: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
 
@@ -35,6 +39,8 @@ pub struct Shared {
     pub rules: Lanes,
     pub lists: Lists,
     slow_works: Arc<AtomicUsize>,
+    /// Slow clusters of which none has its turn because enough others have.
+    slow_line: Arc<Mutex<Line>>,
 }
 
 pub struct Place {
@@ -49,7 +55,7 @@ pub struct Place {
     slow: Arc<AtomicUsize>,
     of_all: Shared,
     /// Works that wait for a turn.
-    waiting: Mutex<BTreeSet<String>>,
+    waiting: Mutex<Line>,
     away: Mutex<Away>,
 }
 
@@ -70,6 +76,8 @@ struct Away {
 pub struct Turn {
     place: Arc<Place>,
     _permit: Permit<AtomicUsize>,
+    /// When it is over; none: it has not begun.
+    until: Mutex<Option<Instant>>,
     /// Its place among those of slow clusters.
     slow: Mutex<Option<[Permit<AtomicUsize>; 2]>>,
 }
@@ -84,7 +92,7 @@ pub struct Places {
 
 impl Shared {
     pub fn new(rules: Lanes) -> Self {
-        Self { rules, lists: Lists::default(), slow_works: Arc::default() }
+        Self { rules, lists: Lists::default(), slow_works: Arc::default(), slow_line: Arc::default() }
     }
 }
 
@@ -95,8 +103,13 @@ impl Turn {
     ///
     /// # Errors
     ///
-    /// Its cluster is slow, and others of its works, or works of enough others that are, go before.
+    /// Its cluster is slow, and others of its works, or works of enough others that are, go before;
+    /// or it has lasted for long enough. The first object is always looked at.
     pub fn goes_on(&self) -> Result<(), Failure> {
+        let now = Instant::now();
+        if now >= *self.until.lock().get_or_insert(now + TURN) {
+            return Err(Failure::Slow);
+        }
         let mut slow = self.slow.lock();
         if slow.is_none() && self.place.is_slow() {
             *slow = Some(self.place.slow_turn().ok_or(Failure::Slow)?);
@@ -127,7 +140,7 @@ impl Place {
     /// A turn for a work; none: it gets one when another's ends.
     pub fn turn(self: &Arc<Self>, work: &str) -> Option<Turn> {
         // Before: one that ends meanwhile finds it.
-        if self.waiting.lock().insert(work.to_owned()) {
+        if self.waiting.lock().insert(work) {
             self.member.metrics.waits(true);
         }
         // Of one that does not answer, one is enough to find out.
@@ -137,14 +150,14 @@ impl Place {
         if self.waiting.lock().remove(work) {
             self.member.metrics.waits(false);
         }
-        Some(Turn { place: Arc::clone(self), _permit: permit, slow: Mutex::new(slow) })
+        Some(Turn { place: Arc::clone(self), _permit: permit, until: Mutex::default(), slow: Mutex::new(slow) })
     }
 
     /// Whose turn is next, now that one has ended: as many as there are turns.
     pub fn next(&self) -> Vec<String> {
         let free = if self.is_slow() { 1 } else { MOST.saturating_sub(self.at_work.load(Ordering::Relaxed)) };
         let mut waiting = self.waiting.lock();
-        let next: Vec<String> = std::iter::from_fn(|| waiting.pop_first()).take(free.max(1)).collect();
+        let next: Vec<String> = std::iter::from_fn(|| waiting.pop()).take(free.max(1)).collect();
         for _ in &next {
             self.member.metrics.waits(false);
         }
@@ -157,7 +170,14 @@ impl Place {
     }
 
     fn slow_turn(&self) -> Option<[Permit<AtomicUsize>; 2]> {
-        Some([Permit::of(&self.slow, 1)?, Permit::of(&self.of_all.slow_works, SLOW_WORKS)?])
+        let own = Permit::of(&self.slow, 1)?;
+        let of_all = || Permit::of(&self.of_all.slow_works, SLOW_WORKS);
+        let in_line = || {
+            self.of_all.slow_line.lock().insert(self.member.cluster.as_str());
+            // One may have ended just before.
+            of_all()
+        };
+        Some([own, of_all().or_else(in_line)?])
     }
 
     /// Until it is tried again.
@@ -229,9 +249,23 @@ impl Places {
         self.places.lock().get(cluster).cloned()
     }
 
-    /// The cluster is not delivered to: its watches end.
-    pub fn forget(&self, cluster: &str) {
-        if let Some(place) = self.places.lock().remove(cluster) {
+    /// Whose works may have the turns of slow clusters that are free now.
+    pub fn next_slow(&self) -> Vec<Arc<Place>> {
+        let free = SLOW_WORKS.saturating_sub(self.of_all.slow_works.load(Ordering::Relaxed));
+        let mut line = self.of_all.slow_line.lock();
+        let next: Vec<String> = std::iter::from_fn(|| line.pop()).take(free).collect();
+        drop(line);
+        next.iter().filter_map(|cluster| self.known(cluster)).collect()
+    }
+
+    /// The cluster is not delivered to: its watches end. Unless it `is_wanted`, which is asked
+    /// while nobody can be given its place: one that is being worked on is not closed.
+    pub fn forget(&self, cluster: &str, is_wanted: impl FnOnce() -> bool) {
+        let mut places = self.places.lock();
+        if is_wanted() {
+            return;
+        }
+        if let Some(place) = places.remove(cluster) {
             place.member.close();
         }
     }

@@ -6,15 +6,19 @@ use delivery::identity::{Identity, Tracked};
 use delivery::ownership::{Claim, Owner};
 use delivery::strategy::Strategy;
 use delivery::work::{DeleteOption, is_owned};
+use futures_util::{StreamExt as _, stream};
 use serde_json::Value as Json;
 
+use super::REQUESTS;
 use super::applied::definitions;
+use super::begun::Begun;
+use super::failure::Failure;
 use super::member::{At, MemberError};
-use super::place::Place;
+use super::place::{Place, Turn};
 use crate::metrics::{Act, Delivery, Ended};
 
 /// What became of one.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub enum Removed {
     /// It is tracked no longer.
     Gone,
@@ -24,6 +28,11 @@ pub enum Removed {
     Refused(String),
 }
 
+/// Whoever takes the executor off a work would delete with the rights of the member's credential.
+const NO_EXECUTOR: &str = "an executor is required here: name one in spec.executor, who may delete it there";
+/// Versions of a group in which an object is looked for: each is a request.
+const VERSIONS: usize = 16;
+
 /// Whose objects are taken away, and how.
 #[derive(Clone, Copy)]
 pub struct Leaving<'a> {
@@ -31,6 +40,8 @@ pub struct Leaving<'a> {
     pub owner: &'a Owner,
     pub option: Option<&'a DeleteOption>,
     pub executor: Option<&'a Executor>,
+    /// Whether nothing is taken away without one.
+    pub is_executor_required: bool,
     pub metrics: &'a Delivery,
 }
 
@@ -52,7 +63,9 @@ impl Place {
     /// Whether an object may be taken away for the work's executor. To be asked of all before any
     /// is: they may be what allows it.
     pub async fn may_delete(&self, tracked: &Tracked, leaving: Leaving<'_>) -> Result<MayDelete, MemberError> {
-        let Some(executor) = leaving.executor else { return Ok(Ok(())) };
+        let Some(executor) = leaving.executor else {
+            return Ok(if leaving.is_executor_required { Err(NO_EXECUTOR.to_owned()) } else { Ok(()) });
+        };
         match self.review_removal(leaving.work, executor, tracked).await {
             Err(MemberError::Refused(failure)) => Ok(Err(failure.to_string())),
             answer => answer,
@@ -129,13 +142,19 @@ impl Place {
         let Tracked { identity, version, .. } = tracked;
         let mut versions = self.kinds.versions_of(&self.member, identity).await?;
         versions.sort_by_key(|one| one != version);
-        for version in versions {
+        let is_more = versions.len() > VERSIONS;
+        for version in versions.into_iter().take(VERSIONS) {
             match self.member.find(At { identity, version: &version }).await {
                 Ok(object) => return Ok(Found::There(version, object)),
                 Err(error) if error.is_kind_missing() => {}
                 Err(error) if error.is_missing() => return Ok(Found::Gone),
                 Err(error) => return Err(error),
             }
+        }
+        if is_more {
+            let (resource, group) = (&identity.resource, &identity.group);
+            let why = format!("{VERSIONS} versions of {group} have no {resource}, and it has more: serve fewer");
+            return Ok(Found::Unknown(why));
         }
         self.is_undefined(identity).await
     }
@@ -154,6 +173,71 @@ impl Place {
             }
             Err(error) => Err(error),
         }
+    }
+}
+
+// === impl Place ===
+
+impl Place {
+    /// Asks of all of these whether they may be taken away.
+    ///
+    /// # Errors
+    ///
+    /// The member did not answer, or the turn is over: what is known by then is in `begun`.
+    pub async fn review_removals(
+        &self,
+        turn: &Turn,
+        all: &[Tracked],
+        leaving: Leaving<'_>,
+        begun: &mut Begun,
+    ) -> Result<(), Failure> {
+        let asked: Vec<_> = all.iter().filter(|one| !begun.reviewed.contains_key(&one.identity)).collect();
+        let reviews = asked.into_iter().map(|one| async move {
+            turn.goes_on()?;
+            Ok::<_, Failure>((one.identity.clone(), self.may_delete(one, leaving).await?))
+        });
+        let mut reviews = stream::iter(reviews.collect::<Vec<_>>()).buffered(REQUESTS);
+        while let Some(review) = reviews.next().await {
+            let (identity, may_delete) = review?;
+            begun.reviewed.insert(identity, may_delete);
+        }
+        Ok(())
+    }
+
+    /// Takes all of these away that may be.
+    ///
+    /// # Errors
+    ///
+    /// The same.
+    pub async fn remove_all(
+        &self,
+        turn: &Turn,
+        all: &[Tracked],
+        leaving: Leaving<'_>,
+        begun: &mut Begun,
+    ) -> Result<(), Failure> {
+        let mut rest = Vec::new();
+        for one in all.iter().filter(|one| !begun.removed.contains_key(&one.identity)) {
+            let may_delete = begun.reviewed.get(&one.identity).cloned();
+            rest.push((one, may_delete.unwrap_or_else(|| Err("it was not reviewed".to_owned()))));
+        }
+        let removals = rest.into_iter().map(|(one, may_delete)| async move {
+            let removed = match turn.goes_on() {
+                Ok(()) => self.remove(one, leaving, may_delete).await.map_err(Failure::from),
+                Err(failure) => Err(failure),
+            };
+            (one.identity.clone(), removed)
+        });
+        let mut removals = stream::iter(removals.collect::<Vec<_>>()).buffer_unordered(REQUESTS);
+        let mut ended = Ok(());
+        while let Some((identity, removed)) = removals.next().await {
+            match removed {
+                Ok(removed) => drop(begun.removed.insert(identity, removed)),
+                Err(failure) if ended.is_ok() => ended = Err(failure),
+                Err(_) => {}
+            }
+        }
+        ended
     }
 }
 

@@ -133,7 +133,7 @@ fn set(part: &Part, cluster: &str, mode: Option<Mode>) {
         for key in part.memories.of_cluster(cluster) {
             part.leave(&key);
         }
-        part.places.forget(cluster);
+        part.places.forget(cluster, || part.clusters.mode(cluster).is_some());
         part.metrics.delivery.forget_cluster(cluster);
     }
     part.wake_in(cluster);

@@ -10,7 +10,7 @@ use super::deployer::{AT_ONCE, Deployer, moment};
 use super::kinds::Of;
 use super::plan::{Change, Due, Finalizers, Surplus};
 use super::told::Told;
-use crate::calls::{CONFLICT, creating, deleting, is, value};
+use crate::calls::{creating, deleting, is_taken, value};
 use crate::metrics::{Operation, SetObject};
 use crate::parts::hub::{CallError, found};
 use crate::parts::watched;
@@ -60,7 +60,7 @@ impl Deployer {
     ) -> Result<Option<DynamicObject>, CallError> {
         let Due { cluster, placement, .. } = due;
         match self.create_called(key, (set, label), due, Name::Only).await {
-            Err(CallError::Hub(error)) if is(&error, CONFLICT) => {}
+            Err(CallError::Hub(error)) if is_taken(&error) => {}
             answered => return answered.map(Some),
         }
         self.look(key, cluster.clone(), &of_set(label)).await?;

@@ -56,6 +56,7 @@ fn blocks(page: &str) -> Vec<String> {
     text.map(str::to_owned).collect()
 }
 
-fn run(fleet: &Fleet<'_>, commands: &str) -> Result<String> {
+/// Commands that a page shows; returns what they print.
+pub fn run(fleet: &Fleet<'_>, commands: &str) -> Result<String> {
     script(fleet.testbed, &fleet.testbed.directory("fleet-page")?, commands)
 }

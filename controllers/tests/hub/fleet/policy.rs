@@ -1,16 +1,20 @@
-//! Governance: a set of works that only looks tells who lacks something, and the same set makes it
-//! so once it is told to.
+//! Governance, as the documentation shows it: a set of works that only looks tells who lacks
+//! something, and the same set makes it so once it is told to.
 
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use hub_tests::wait;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{CLUSTER, Fleet, NAMES, SET, WORK, condition};
-use crate::fixture::{SOON, apply};
+use super::page::run;
+use super::{Fleet, NAMES, condition};
+use crate::fixture::SOON;
 
+const DELIVERY: &str = include_str!("../../../../docs/delivery.md");
+/// What it shows, and what it says is to be written to enforce it.
+const STRATEGIES: [&str; 2] = ["{type: ReadOnly}", "{type: ServerSideApply, serverSideApply: {force: true}}"];
 /// For a change by hand to be undone.
 const UNDONE: Duration = Duration::from_secs(5);
 
@@ -20,9 +24,8 @@ pub fn informs_then_enforces(fleet: &Fleet<'_>) -> Result<()> {
         fleet.member(name).apply(&object().to_string())?;
     }
     let before = fleet.object(with, "configmap audit")?;
-    let everywhere = json!({"apiVersion": format!("{CLUSTER}/v1beta1"), "kind": "Placement",
-        "metadata": {"name": "everywhere", "namespace": "default"}, "spec": {"clusterSets": [SET]}});
-    apply(fleet.testbed, &[everywhere, policy(&json!({"type": "ReadOnly"}))])?;
+    let shown = commands()?;
+    run(fleet, shown)?;
     fleet.wait_work("audit", without, "Available", "False/ResourcesNotAvailable")?;
     for name in &NAMES[1..] {
         fleet.wait_work("audit", name, "Available", "True/ResourcesAvailable")?;
@@ -36,8 +39,9 @@ pub fn informs_then_enforces(fleet: &Fleet<'_>) -> Result<()> {
     fleet.wait_work("audit", with, "Compliant", "False/ConditionRulesAggregated")?;
     ensure!(fleet.object(with, "configmap audit")?["metadata"]["resourceVersion"] == loose, "it was touched");
 
-    let force = json!({"type": "ServerSideApply", "serverSideApply": {"force": true}});
-    apply(fleet.testbed, &[policy(&force)])?;
+    let [looks, enforces] = STRATEGIES;
+    ensure!(shown.contains(looks) && shown.contains(enforces), "other strategies are shown: {shown}");
+    run(fleet, &shown.replacen(looks, enforces, 1))?;
     for name in NAMES {
         wait_level(fleet, name)?;
         fleet.wait_work("audit", name, "Compliant", "True/ConditionRulesAggregated")?;
@@ -56,15 +60,10 @@ fn object() -> Value {
         "data": {"level": "strict"}})
 }
 
-fn policy(strategy: &Value) -> Value {
-    let audit = json!({"group": "", "resource": "configmaps", "namespace": "default", "name": "audit"});
-    let rule = json!({"condition": "Compliant", "type": "CEL",
-        "celExpressions": ["object.data.level == 'strict'"], "message": "the level of audit is strict"});
-    let config = json!({"resourceIdentifier": audit, "updateStrategy": strategy, "conditionRules": [rule]});
-    json!({"apiVersion": format!("{WORK}/v1alpha1"), "kind": "ManifestWorkReplicaSet",
-        "metadata": {"name": "audit", "namespace": "default"},
-        "spec": {"cascadeDeletionPolicy": "Background", "placementRefs": [{"name": "everywhere", "rolloutStrategy": {"type": "All"}}],
-            "manifestWorkTemplate": {"workload": {"manifests": [object()]}, "manifestConfigs": [config]}}})
+/// The commands of the section.
+fn commands() -> Result<&'static str> {
+    let section = DELIVERY.split("\n## Governance\n").nth(1).context("the section")?;
+    section.split("```sh\n").nth(1).and_then(|rest| rest.split("\n```").next()).context("a block of commands")
 }
 
 /// By hand, on a member; returns the version that it has then.

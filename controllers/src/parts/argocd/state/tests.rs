@@ -93,3 +93,21 @@ async fn ends_seen_while_the_kind_goes_are_to_be_seen_again() {
     tokio::time::advance(LIST_AGAIN).await;
     assert!(state.due().is_to_list);
 }
+
+#[tokio::test]
+async fn a_list_of_strays_that_is_older_than_what_was_written_is_no_news() {
+    let (state, name) = (state(20, 1), ClusterName::parse("c0").unwrap());
+    let way = Way { url: "https://g".into(), ca: None };
+    let at = |version: &str, token: &str| {
+        let mut secret = Content::new(&name, &way, &SecretString::from(token)).secret(&name);
+        secret.metadata.uid = Some("u".to_owned());
+        secret.metadata.resource_version = Some(version.to_owned());
+        Held::read(&secret).unwrap().1
+    };
+    state.wrote("c0", at("9", "new"));
+    assert!(!state.put_stray("c0", at("8", "old")));
+    let written = Content::new(&name, &way, &SecretString::from("new"));
+    assert!(matches!(state.difference("c0", &written), Difference::None), "what was written is forgotten");
+    assert!(state.put_stray("c0", at("10", "old")), "it was taken off since");
+    assert!(matches!(state.difference("c0", &written), Difference::Other { version, .. } if version == "10"));
+}

@@ -44,6 +44,8 @@ struct Issuer {
     known: HashSet<String>,
     issued: usize,
     fails: bool,
+    /// Reviews that fail from now on.
+    failing_reviews: u32,
 }
 
 // === impl Issuer ===
@@ -51,6 +53,10 @@ struct Issuer {
 impl Issuer {
     fn answer(&mut self, uri: &str, body: &Value) -> (u16, Value) {
         let user = json!({"username": SUBJECT, "uid": "u1"});
+        if uri.contains("/tokenreviews") && self.failing_reviews > 0 {
+            self.failing_reviews -= 1;
+            return (500, json!({"kind": "Status", "apiVersion": "v1", "code": 500, "message": "broken"}));
+        }
         if uri.contains("/tokenreviews") {
             let is_known = body["spec"]["token"].as_str().is_some_and(|text| self.known.contains(text));
             let status = if is_known { json!({"authenticated": true, "user": user}) } else { json!({}) };
@@ -213,4 +219,18 @@ async fn a_token_ends_with_its_account_and_its_life() {
         place.keep(uid, Duration::from_mins(1)).await;
         assert_eq!((place.text(), place.metrics.argocd.token_overdue.get()), (None, 1), "{uid:?}");
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hub_that_stumbles_at_the_start_costs_no_token() {
+    let known = of_account("u1");
+    let place = Place::new(&[&known]);
+    place.issuer.lock().known.insert(text(&known));
+    place.issuer.lock().failing_reviews = REVIEWS - 1;
+    place.keep(Some("u1"), Duration::from_secs(30)).await;
+    assert_eq!((place.text(), place.issuer.lock().issued), (Some(text(&known)), 0));
+    let place = Place::new(&[&known]);
+    place.issuer.lock().failing_reviews = REVIEWS;
+    place.keep(Some("u1"), Duration::from_secs(30)).await;
+    assert_eq!(place.issuer.lock().issued, 1, "it does not wait for ever");
 }

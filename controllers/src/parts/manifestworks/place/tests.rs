@@ -12,6 +12,7 @@ use tower::service_fn;
 
 use super::*;
 use crate::metrics::Delivery;
+use crate::parts::manifestworks::begun::Begun;
 use crate::parts::manifestworks::failure::Failure;
 use crate::parts::manifestworks::member::{At, Limits, MemberError};
 use crate::parts::manifestworks::removal::{Leaving, Removed};
@@ -32,10 +33,13 @@ fn place(answers: &'static [(&'static str, u16, &'static str)]) -> Arc<Place> {
 }
 
 fn member(client: Client) -> Member {
+    named(&ClusterName::parse("c1").unwrap(), client)
+}
+
+fn named(name: &ClusterName, client: Client) -> Member {
     let limits = Limits { lanes: Lanes::new(4, 4, SLOW), within: WITHIN };
-    let name = ClusterName::parse("c1").unwrap();
     let metrics = Delivery::register(&mut Registry::default());
-    Member::new(&name, client, &limits, Arc::new(|| WITHIN), metrics)
+    Member::new(name, client, &limits, Arc::new(|| WITHIN), metrics)
 }
 
 fn shared() -> Shared {
@@ -148,16 +152,29 @@ async fn of_the_works_of_a_cluster_that_becomes_slow_one_goes_on() {
 }
 
 async fn removed(answers: &'static [(&'static str, u16, &'static str)]) -> Removed {
-    let place = place(answers);
-    let owner = Owner { api_version: "v1".into(), kind: "k".into(), name: "o".into(), uid: "o".into() };
-    let identity =
-        Identity { group: "x.io".into(), resource: "things".into(), name: "a".into(), ..Identity::default() };
-    let tracked = Tracked { identity, version: "v1beta1".into(), uid: "u".into() };
-    let executor = Executor { namespace: "n".into(), name: "e".into() };
-    let (option, executor, metrics) = (None, Some(&executor), &place.member.metrics);
-    let leaving = Leaving { work: "w", owner: &owner, option, executor, metrics };
+    removed_for(answers, Some(&Executor { namespace: "n".into(), name: "e".into() }), false).await
+}
+
+async fn removed_for(
+    answers: &'static [(&'static str, u16, &'static str)],
+    executor: Option<&Executor>,
+    is_executor_required: bool,
+) -> Removed {
+    let (place, owner, tracked) = (place(answers), owner(), tracked("a"));
+    let (option, metrics) = (None, &place.member.metrics);
+    let leaving = Leaving { work: "w", owner: &owner, option, executor, is_executor_required, metrics };
     let may_delete = place.may_delete(&tracked, leaving).await.unwrap();
     place.remove(&tracked, leaving, may_delete).await.unwrap()
+}
+
+fn owner() -> Owner {
+    Owner { api_version: "v1".into(), kind: "k".into(), name: "o".into(), uid: "o".into() }
+}
+
+fn tracked(name: &str) -> Tracked {
+    let identity =
+        Identity { group: "x.io".into(), resource: "things".into(), name: name.into(), ..Identity::default() };
+    Tracked { identity, version: "v1beta1".into(), uid: "u".into() }
 }
 
 const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
@@ -190,6 +207,71 @@ async fn what_the_executor_may_not_delete_stays() {
     let answer = removed(&[VERSION, GROUPS, THING, (REVIEWS, 201, r#"{"status": {"allowed": false}}"#)]).await;
     let told = "system:serviceaccount:n:e may not delete it";
     assert!(matches!(&answer, Removed::Refused(why) if why.contains(told)), "{answer:?}");
+}
+
+#[tokio::test]
+async fn where_an_executor_is_required_nothing_is_deleted_for_a_work_whose_executor_was_taken_off() {
+    let answer = removed_for(&[VERSION, GROUPS, THING], None, true).await;
+    let told = "an executor is required here: name one in spec.executor";
+    assert!(matches!(&answer, Removed::Refused(why) if why.contains(told)), "{answer:?}");
+    let answer = removed_for(&[VERSION, GROUPS, THING], None, false).await;
+    assert!(matches!(&answer, Removed::Waits(_)), "{answer:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_turn_ends_and_the_next_goes_on_where_it_was() {
+    let place = place(&[VERSION, GROUPS, YES, THING]);
+    let (owner, all, metrics) = (owner(), [tracked("a"), tracked("b")], &place.member.metrics);
+    let executor = Executor { namespace: "n".into(), name: "e".into() };
+    let (option, executor, is_executor_required) = (None, Some(&executor), false);
+    let leaving = Leaving { work: "w", owner: &owner, option, executor, is_executor_required, metrics };
+    let turn = place.turn("w").unwrap();
+    let mut begun = Begun::default();
+    place.review_removals(&turn, &all, leaving, &mut begun).await.unwrap();
+    tokio::time::advance(TURN).await;
+    let ended = place.remove_all(&turn, &all, leaving, &mut begun).await;
+    assert!(matches!(ended, Err(Failure::Slow)) && begun.removed.is_empty(), "{ended:?}");
+    drop(turn);
+    let (turn, answers) = (place.turn("w").unwrap(), place.member.answers());
+    place.review_removals(&turn, &all, leaving, &mut begun).await.unwrap();
+    assert_eq!(place.member.answers(), answers, "nobody is asked again");
+    place.remove_all(&turn, &all[..1], leaving, &mut begun).await.unwrap();
+    let answers = place.member.answers();
+    place.remove_all(&turn, &all[..1], leaving, &mut begun).await.unwrap();
+    assert_eq!((place.member.answers(), begun.removed.len()), (answers, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_slow_cluster_that_waits_is_called_when_another_ends_its_turn() {
+    let places = Places::new(shared());
+    let mut turns = Vec::new();
+    for number in 0..=SLOW_WORKS {
+        let name = ClusterName::parse(&format!("c{number}")).unwrap();
+        let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
+        let place = places.of(&name, || named(&name, Client::new(service_fn(never), "default")));
+        for _ in 0..2 {
+            place.member.read("/version").await.unwrap_err();
+        }
+        turns.push(place.turn("a"));
+    }
+    assert!(turns.pop().unwrap().is_none() && turns.iter().all(Option::is_some));
+    assert!(places.next_slow().is_empty());
+    turns.pop();
+    let called: Vec<_> =
+        places.next_slow().iter().map(|place| (place.member.cluster.to_string(), place.next())).collect();
+    assert_eq!(called, [(format!("c{SLOW_WORKS}"), vec!["a".to_owned()])]);
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_delivered_to_again_keeps_its_place() {
+    let places = Places::new(shared());
+    let name = ClusterName::parse("c1").unwrap();
+    let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
+    let place = places.of(&name, || member(Client::new(service_fn(never), "default")));
+    places.forget("c1", || true);
+    assert!(places.known("c1").is_some_and(|known| Arc::ptr_eq(&known, &place)));
+    places.forget("c1", || false);
+    assert!(places.known("c1").is_none());
 }
 
 const FORBIDDEN: &str = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,

@@ -26,7 +26,7 @@ const PAGE: u32 = 500;
 const PAGES: usize = 200;
 /// Bytes of one list, or of one watch, which begins again then.
 const MOST: usize = 16 << 20;
-/// For one page of a list.
+/// For one page of a list, the beginning of a watch's answer, and the rest of a line of it.
 const PAGE_WITHIN: Duration = Duration::from_secs(30);
 /// Between requests of one follower.
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);

@@ -1,4 +1,5 @@
-//! How many answers of lists there are at a time, and how large they are together.
+//! How many answers of lists, and long lines of watches, there are at a time, and how large they
+//! are together.
 
 use std::time::Duration;
 
@@ -15,12 +16,16 @@ const SLOW: Duration = Duration::from_secs(5);
 /// Of them, such as are larger than [`Room::SMALL`]. With 16 MiB of each, all hold 128 MiB at most.
 const LARGE: usize = 4;
 const LARGE_OF_ONE: usize = 1;
+/// Long lines of watches at a time: with 3 MiB of each, all hold 24 MiB at most.
+const LINES: usize = 8;
+const LINES_OF_ONE: usize = 1;
 
 /// Of all members.
 #[derive(Clone)]
 pub struct Lists {
     small: Lanes,
     large: Lanes,
+    lines: Lanes,
 }
 
 /// Of one.
@@ -28,25 +33,34 @@ pub struct Lists {
 pub struct ListsOfOne {
     small: Lane,
     large: Lane,
+    lines: Lane,
 }
 
 // === impl Lists ===
 
 impl Lists {
     pub fn of_one(&self) -> ListsOfOne {
-        ListsOfOne { small: self.small.lane(), large: self.large.lane() }
+        ListsOfOne { small: self.small.lane(), large: self.large.lane(), lines: self.lines.lane() }
     }
 }
 
 impl Default for Lists {
     fn default() -> Self {
-        Self { small: Lanes::new(ALL, OF_ONE, SLOW), large: Lanes::new(LARGE, LARGE_OF_ONE, SLOW) }
+        Self {
+            small: Lanes::new(ALL, OF_ONE, SLOW),
+            large: Lanes::new(LARGE, LARGE_OF_ONE, SLOW),
+            lines: Lanes::new(LINES, LINES_OF_ONE, SLOW),
+        }
     }
 }
 
 impl Room for ListsOfOne {
     type Held = Held;
     const SMALL: usize = 1 << 20;
+    /// With twice as much in its buffer, the watches of a member hold 4 MiB at most without room.
+    const SHORT: usize = 32 << 10;
+    /// That of the longest request that an API server takes.
+    const LONG: usize = 3 << 20;
 
     async fn small(&self) -> Held {
         self.small.enter().await
@@ -54,5 +68,9 @@ impl Room for ListsOfOne {
 
     async fn large(&self) -> Held {
         self.large.enter().await
+    }
+
+    async fn line(&self) -> Held {
+        self.lines.enter().await
     }
 }

@@ -26,6 +26,9 @@ struct Works {
     /// Creates that nobody answers from now on, and which are carried out by [`Works::arrive`].
     is_silent: bool,
     late: Vec<Value>,
+    /// Its quota is being written by somebody else, each time.
+    is_contended: bool,
+    creates: usize,
 }
 
 // === impl Works ===
@@ -38,6 +41,10 @@ impl Works {
             let items: Vec<&Value> = self.all.values().filter(of_sets).collect();
             let api = "work.open-cluster-management.io/v1";
             return Some((200, json!({"kind": "ManifestWorkList", "apiVersion": api, "metadata": {}, "items": items})));
+        }
+        self.creates += 1;
+        if self.is_contended {
+            return Some((409, json!({"kind": "Status", "apiVersion": "v1", "code": 409, "reason": "Conflict"})));
         }
         if self.is_silent {
             self.late.push(body);
@@ -143,4 +150,16 @@ async fn a_work_of_that_name_that_is_not_the_sets_is_left_alone() {
     let works = works.lock();
     assert_eq!((works.all.len(), &works.all[&theirs.0]), (2, &theirs.1));
     assert!(works.all.contains_key("app-made-up-1"), "the cluster has no work");
+}
+
+#[tokio::test]
+async fn a_conflict_that_is_not_of_the_name_is_no_reason_for_another_name() {
+    let works = Arc::new(Mutex::new(Works { is_contended: true, ..Works::default() }));
+    let deployer = deployer(&works);
+    let answer = put(&deployer).await;
+    assert!(matches!(&answer, Err(error) if error.is_conflict()), "{answer:?}");
+    assert_eq!(works.lock().creates, 1);
+    works.lock().is_contended = false;
+    put(&deployer).await.unwrap();
+    assert!(!works.lock().all.keys().any(|name| name.contains("made-up")));
 }

@@ -1,0 +1,104 @@
+//! A watch's answer, line by line: whoever reads it keeps what has come of a line until its end.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::stream;
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, StreamBody};
+use hyper::body::Frame;
+use kube::client::Body;
+use tokio::time::{Instant, timeout_at};
+use tower::BoxError;
+
+use super::Room;
+
+/// A watch's body.
+pub type Watched = UnsyncBoxBody<Bytes, BoxError>;
+
+struct Lines<R: Room> {
+    body: Body,
+    room: R,
+    within: Duration,
+    /// Bytes that have come of a line which has not ended.
+    length: usize,
+    /// When it has to have ended.
+    until: Option<Instant>,
+    /// For a long one.
+    held: Option<R::Held>,
+    is_over: bool,
+}
+
+/// The same body.
+///
+/// A line of more than [`Room::SHORT`] bytes waits for room, and one of more than [`Room::LONG`],
+/// or whose end does not come `within` that time, breaks the watch off. After a long one the watch
+/// ends, as any does from time to time: its reader would keep a buffer of that length.
+pub fn lines<R: Room>(body: Body, room: R, within: Duration) -> Watched {
+    let lines = Lines { body, room, within, length: 0, until: None, held: None, is_over: false };
+    let frames = stream::unfold(lines, |mut lines| async move {
+        let frame = lines.next().await?;
+        lines.is_over |= frame.is_err();
+        Some((frame.map(Frame::data), lines))
+    });
+    UnsyncBoxBody::new(StreamBody::new(frames))
+}
+
+// === impl Lines ===
+
+impl<R: Room> Lines<R> {
+    /// None: it has ended.
+    async fn next(&mut self) -> Option<Result<Bytes, BoxError>> {
+        loop {
+            if self.is_over {
+                return None;
+            }
+            let frame = match self.until {
+                None => self.body.frame().await?,
+                Some(until) => match timeout_at(until, self.body.frame()).await {
+                    Ok(frame) => frame?,
+                    Err(_) => return Some(Err(format!("a line has no end within {:?}", self.within).into())),
+                },
+            };
+            match frame.map(Frame::into_data) {
+                Ok(Ok(data)) => return Some(self.keep(data).await),
+                // Trailers.
+                Ok(Err(_)) => {}
+                Err(error) => return Some(Err(error.into())),
+            }
+        }
+    }
+
+    /// Passes on what there is room for.
+    async fn keep(&mut self, mut data: Bytes) -> Result<Bytes, BoxError> {
+        let began = self.until.unwrap_or_else(|| Instant::now() + self.within);
+        let (mut at, mut longest) = (0, self.length);
+        for part in data.split_inclusive(|byte| *byte == b'\n') {
+            self.length += part.len();
+            at += part.len();
+            longest = longest.max(self.length);
+            if part.ends_with(b"\n") {
+                self.is_over = self.length > R::SHORT;
+                self.length = 0;
+            }
+            if self.is_over {
+                break;
+            }
+        }
+        data.truncate(at);
+        if longest > R::LONG {
+            return Err(format!("a line of more than {} bytes", R::LONG).into());
+        }
+        if longest > R::SHORT && self.held.is_none() {
+            let none = |_| "there was no room for so long a line";
+            self.held = Some(timeout_at(began, self.room.line()).await.map_err(none)?);
+        }
+        let is_first = at > self.length;
+        self.until = match self.length {
+            0 => None,
+            _ if is_first => Some(Instant::now() + self.within),
+            _ => Some(began),
+        };
+        Ok(data)
+    }
+}
