@@ -133,9 +133,9 @@ pub struct Sources {
 
 #[derive(Debug, Group)]
 pub struct DeliveryFlags {
-    /// URL of the hub that agents use. Its hash identifies what this hub applied on members, so that
-    /// agents and these controllers can take over from each other (default: the UID of the hub's
-    /// Namespace kube-system)
+    /// URL of the hub that agents use. Its hash identifies what this hub applied on members, so
+    /// that agents and these controllers can take over from each other (default: the UID of the
+    /// hub's Namespace kube-system)
     #[arg(long, value_name = "URL")]
     pub hub_url: Option<String>,
     /// Requests to one member at a time

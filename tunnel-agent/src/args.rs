@@ -95,7 +95,8 @@ pub struct Join {
     /// Kubeconfig of the hub that may ask to join and nothing else
     #[arg(long, value_name = "FILE", requires = "register")]
     pub bootstrap_kubeconfig: Option<PathBuf>,
-    /// Directory for the credentials received on joining: tls.key, tls.crt, kubeconfig, cluster-name, agent-name
+    /// Directory for the credentials received on joining: tls.key, tls.crt, kubeconfig,
+    /// cluster-name, agent-name
     #[arg(long, value_name = "DIRECTORY", requires = "register")]
     pub state_dir: Option<PathBuf>,
     /// Secret of this cluster that holds the same, for a directory that does not outlive the agent;
