@@ -1,14 +1,14 @@
 //! The controllers as a program of their own, beside a real hub.
 
-use std::io::{Read as _, Write as _};
-use std::net::TcpStream;
+use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use harness::program::Program;
 use harness::usage::Tree;
 use hub_tests::process::Process;
-use hub_tests::{ports, wait};
+use hub_tests::tunnel::metric;
+use hub_tests::{http, ports, wait};
 
 use crate::testbed::{HubSide, Testbed};
 
@@ -18,7 +18,7 @@ const START: Duration = Duration::from_secs(30);
 /// Ended on drop.
 pub struct Controllers {
     process: Process,
-    port: u16,
+    admin: SocketAddr,
     /// What it uses.
     pub tree: Tree,
 }
@@ -29,10 +29,10 @@ impl Controllers {
     /// Starts them with one part, as the hub's administrator and the only replica.
     pub fn start(testbed: &Testbed, side: &HubSide, part: &str) -> Result<Self> {
         let program = testbed.program(Program::Controllers)?;
-        let port = ports::free()?;
+        let admin = SocketAddr::from(([127, 0, 0, 1], ports::free()?));
         let arguments = [
             format!("--kubeconfig={}", side.hub.server.kubectl().kubeconfig.display()),
-            format!("--admin-listen=127.0.0.1:{port}"),
+            format!("--admin-listen={admin}"),
             format!("--enable={part}"),
             "--secret-namespace=default".to_owned(),
             "--leader-elect=false".to_owned(),
@@ -42,17 +42,15 @@ impl Controllers {
         let tree = Tree::new([process.id()]);
         wait::until("the controllers to answer", START, || {
             process.check()?;
-            read(port).map(drop)
+            http::plain(admin, "/metrics").map(drop)
         })?;
-        Ok(Self { process, port, tree })
+        Ok(Self { process, admin, tree })
     }
 
-    /// The sum of the series whose lines begin so.
+    /// The sum of the metric's series.
     pub fn metric(&mut self, name: &str) -> Result<f64> {
         self.process.check()?;
-        let text = read(self.port)?;
-        let series = text.lines().filter(|line| line.starts_with(name));
-        Ok(series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
+        metric(self.admin, name, "")
     }
 
     /// What the metric is once it no longer moves for `pause`.
@@ -68,14 +66,4 @@ impl Controllers {
             Ok(now)
         })
     }
-}
-
-fn read(port: u16) -> Result<String> {
-    let mut stream = TcpStream::connect(("127.0.0.1", port))?;
-    stream.write_all(b"GET /metrics HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")?;
-    let mut answer = String::new();
-    stream.read_to_string(&mut answer)?;
-    let (head, body) = answer.split_once("\r\n\r\n").context("a head")?;
-    ensure!(head.starts_with("HTTP/1.1 200"), "{head}");
-    Ok(body.to_owned())
 }

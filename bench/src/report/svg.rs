@@ -89,8 +89,9 @@ impl Picture {
     pub fn finish(self, title: &str) -> String {
         let Self { width, height, body } = self;
         let title = escape(title);
+        let size = format!(r#"viewBox="0 0 {width} {height}" width="{width}" height="{height}""#);
         format!(
-            r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}" height="{height}" role="img" aria-label="{title}">
+            r#"<svg xmlns="http://www.w3.org/2000/svg" {size} role="img" aria-label="{title}">
 <title>{title}</title>
 <style>
 .w {{ font: 13px system-ui, "DejaVu Sans", sans-serif; fill: {WORDS}; }}
