@@ -1,6 +1,7 @@
 //! The program, and what it works on.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::control_plane::ApiServer;
@@ -9,6 +10,7 @@ use hub_tests::kubeconfig::{Credential, Kubeconfig};
 use hub_tests::kubectl::{Kubectl, Output};
 use hub_tests::ports;
 use hub_tests::testbed::Testbed;
+use kit::process::LoggedProcess;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
@@ -86,6 +88,22 @@ pub fn ended(program: &Kubectl, line: &str, code: i32) -> Result<Output> {
         ensure!(!format!("{}{}", output.stdout, output.stderr).contains(secret), "`{line}` tells a credential");
     }
     Ok(output)
+}
+
+/// The program while it runs.
+pub fn started(program: &Kubectl, line: &str) -> LoggedProcess {
+    let mut command = Command::new(&program.binary);
+    command.args(line.split_whitespace()).env("KUBECONFIG", &program.kubeconfig);
+    LoggedProcess::start(&mut command)
+}
+
+/// As a person does it who has seen enough.
+pub fn interrupt(mut running: LoggedProcess) -> Result<()> {
+    running.signal("INT");
+    let told = running.text_with("interrupted: what was created stays");
+    ensure!(told.contains("run the same command again"), "{told}");
+    ensure!(running.ended().code() == Some(130), "the code of shells for Ctrl-C");
+    Ok(())
 }
 
 /// Nobody else has anything for agents on the hub while this is held.

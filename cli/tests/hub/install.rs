@@ -11,10 +11,9 @@ use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::testbed::Testbed;
 use hub_tests::tools::{Tool, provide};
 use hub_tests::wait;
-use kit::process::LoggedProcess;
 use libtest_mimic::Trial;
 
-use crate::fixture::{Fixture, clusters, ended, test};
+use crate::fixture::{Fixture, clusters, ended, started, test};
 use crate::screens::Screens;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -86,10 +85,7 @@ fn interrupted(testbed: &Testbed) -> Result<()> {
             .run()
             .map(|told| told.stdout)
     };
-    let mut command = std::process::Command::new(&program.binary);
-    let first = line("--set number=1 --wait 5m");
-    command.args(first.split(' ')).env("KUBECONFIG", &program.kubeconfig);
-    let mut running = LoggedProcess::start(&mut command);
+    let mut running = started(&program, &line("--set number=1 --wait 5m"));
     wait::until_true("helm's release", LIMIT, || Ok(status()?.contains("pending-install")))?;
     running.signal("INT");
     running.text_with("error: helm: it was interrupted");

@@ -1,7 +1,6 @@
 //! Ctrl-C in the middle of what has more than one step, and a second try that works.
 
 use std::net::TcpListener;
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,11 +9,10 @@ use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
 use hub_tests::{ports, wait};
-use kit::process::LoggedProcess;
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use crate::fixture::{Fixture, clusters, ended, joining, member, test};
+use crate::fixture::{Fixture, clusters, ended, interrupt, joining, member, started, test};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -41,21 +39,6 @@ impl<'a> Joined<'a> {
         let line = format!("join {cluster} {} --rights view --account-namespace cli-{cluster}", joining(testbed));
         ended(&joined.program, &line, 0)?;
         Ok(joined)
-    }
-
-    fn start(&self, line: &str) -> LoggedProcess {
-        let mut command = Command::new(&self.program.binary);
-        command.args(line.split_whitespace()).env("KUBECONFIG", &self.program.kubeconfig);
-        LoggedProcess::start(&mut command)
-    }
-
-    /// As a person does it who has seen enough.
-    fn interrupt(mut running: LoggedProcess) -> Result<()> {
-        running.signal("INT");
-        let told = running.text_with("interrupted: what was created stays");
-        ensure!(told.contains("run the same command again"), "{told}");
-        ensure!(running.ended().code() == Some(130), "the code of shells for Ctrl-C");
-        Ok(())
     }
 
     fn works(&self) -> Result<()> {
@@ -87,9 +70,9 @@ impl<'a> Joined<'a> {
 fn rotate(testbed: &Testbed) -> Result<()> {
     let joined = Joined::new(testbed, "molde")?;
     let line = |grace: &str| format!("rotate molde {} --grace {grace}", member(testbed));
-    let running = joined.start(&line("1m"));
+    let running = started(&joined.program, &line("1m"));
     running.text_with("a new token, registered");
-    Joined::interrupt(running)?;
+    interrupt(running)?;
     joined.works()?;
     ensure!(joined.tokens()? == 2, "{} tokens", joined.tokens()?);
     let rotated = ended(&joined.program, &line("1s"), 0)?.stdout;
@@ -109,10 +92,10 @@ fn rename(testbed: &Testbed) -> Result<()> {
         Ok(())
     };
     lead(&format!("https://127.0.0.1:{}", ports::free()?))?;
-    let running = joined.start("rename narvik narvik-1");
+    let running = started(&joined.program, "rename narvik narvik-1");
     let there = || hub.ok(&format!("get secret narvik-1 -n {SECRET_NAMESPACE} -o name"));
     wait::until("the new name", LIMIT, there)?;
-    Joined::interrupt(running)?;
+    interrupt(running)?;
     hub.ok(&format!("get secret narvik -n {SECRET_NAMESPACE} -o name"))?;
     lead(&testbed.member.server.url())?;
     wait::until("the cluster to answer again", LIMIT, || joined.works())?;
@@ -141,9 +124,9 @@ fn detach(testbed: &Testbed) -> Result<()> {
     let delete = format!("delete secret larvik -n {SECRET_NAMESPACE} --dry-run=server --request-timeout=1s");
     wait::until_true("deletions to be held up", LIMIT, || Ok(hub.args(delete.split(' ')).run()?.status != 0))?;
     let line = format!("detach larvik {} --yes", member(testbed));
-    let running = joined.start(&line);
+    let running = started(&joined.program, &line);
     running.text_with("ClusterRoleBinding cluster-gateway:larvik on the member: removed");
-    Joined::interrupt(running)?;
+    interrupt(running)?;
     hub.ok("delete validatingwebhookconfiguration cli-held")?;
     hub.ok(&format!("get secret larvik -n {SECRET_NAMESPACE} -o name"))?;
     wait::until("deletions to be taken again", LIMIT, || hub.ok(&delete))?;

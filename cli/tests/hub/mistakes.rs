@@ -4,7 +4,6 @@
 mod tunnel;
 
 use std::path::{Path, PathBuf};
-use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -16,10 +15,9 @@ use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::{ALL_VERBS, CLUSTER, Testbed};
 use hub_tests::tools::{Tool, provide};
 use hub_tests::{ports, wait};
-use kit::process::LoggedProcess;
 use libtest_mimic::Trial;
 
-use crate::fixture::{Fixture, clusters, clusters_as, dead, ended, hub_user, test};
+use crate::fixture::{Fixture, clusters, clusters_as, dead, ended, hub_user, interrupt, started, test};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -194,14 +192,9 @@ fn interrupted(testbed: &Testbed) -> Result<()> {
     // After the first thing it made, and while it waits for the member to answer.
     for last in ["on the member: created", "on the hub: registered"] {
         let line = format!("{} --wait 1m --endpoint {nobody}", joining.line_anyhow(&admin));
-        let mut command = Command::new(&joining.program.binary);
-        command.args(line.split(' ')).env("KUBECONFIG", &joining.program.kubeconfig);
-        let mut running = LoggedProcess::start(&mut command);
+        let running = started(&joining.program, &line);
         running.text_with(last);
-        running.signal("INT");
-        let told = running.text_with("interrupted");
-        ensure!(told.contains("run the same command again"), "{told}");
-        ensure!(running.ended().code() == Some(130), "the code of shells for Ctrl-C");
+        interrupt(running)?;
         ensure!(joining.is_there()?, "something was made");
         joining.works()?;
     }

@@ -1,7 +1,6 @@
 //! The same of a member that is joined by its agent.
 
 use std::path::Path;
-use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
@@ -12,10 +11,9 @@ use hub_tests::testbed::{ALL_VERBS, CLUSTER, Testbed};
 use hub_tests::tools::{Tool, provide};
 use hub_tests::tunnel::{AgentCredential, AgentOptions};
 use hub_tests::wait;
-use kit::process::LoggedProcess;
 
 use super::{Joining, void};
-use crate::fixture::{clusters_as, dead, ended, hub_user, is_void};
+use crate::fixture::{clusters_as, dead, ended, hub_user, interrupt, is_void, started};
 
 const LIMIT: Duration = Duration::from_mins(1);
 
@@ -56,21 +54,6 @@ struct Tunnelled<'a>(Joining<'a>);
 // === impl Tunnelled ===
 
 impl Tunnelled<'_> {
-    fn start(&self, line: &str) -> LoggedProcess {
-        let program = &self.0.program;
-        let mut command = Command::new(&program.binary);
-        command.args(line.split_whitespace()).env("KUBECONFIG", &program.kubeconfig);
-        LoggedProcess::start(&mut command)
-    }
-
-    fn interrupt(mut running: LoggedProcess) -> Result<()> {
-        running.signal("INT");
-        let told = running.text_with("interrupted: what was created stays");
-        ensure!(told.contains("run the same command again"), "{told}");
-        ensure!(running.ended().code() == Some(130), "the code of shells for Ctrl-C");
-        Ok(())
-    }
-
     /// In the agent's Secret.
     fn token(&self) -> Result<String> {
         let member: Kubectl = self.0.testbed.member.server.kubectl();
@@ -95,9 +78,9 @@ pub fn interrupted(testbed: &Testbed) -> Result<()> {
     let line = format!("{} --wait 1m", line(joining, &admin)?);
     // After the first thing it made, and while it waits for the agent.
     for last in ["on the hub: created", "on the hub: registered"] {
-        let running = tunnelled.start(&line);
+        let running = started(&joining.program, &line);
         running.text_with(last);
-        Tunnelled::interrupt(running)?;
+        interrupt(running)?;
         ensure!(joining.is_there()?, "something was made");
     }
     let agent = AgentOptions::new("rauma", server, authority, testbed.member.server.address(), tunnelled.mount()?);
@@ -107,9 +90,9 @@ pub fn interrupted(testbed: &Testbed) -> Result<()> {
     tunnelled.answers()?;
     // The agents have another token then, and the first one is good.
     let (old, rotate) = (tunnelled.token()?, format!("rotate rauma --member-kubeconfig {}", admin.display()));
-    let running = tunnelled.start(&rotate);
+    let running = started(&joining.program, &rotate);
     wait::until_true("the new token", LIMIT, || Ok(tunnelled.token()? != old))?;
-    Tunnelled::interrupt(running)?;
+    interrupt(running)?;
     tunnelled.answers()?;
     thread::scope(|scope| -> Result<()> {
         let again = scope.spawn(|| ended(&joining.program, &rotate, 0));
