@@ -101,6 +101,18 @@ struct OfState {
 #[derive(Debug)]
 struct Objects(Arc<Reports>);
 
+/// What a part counts, it counts while it runs: when this is dropped, it is cleared.
+pub struct Counting {
+    metrics: Metrics,
+    clear: fn(&Metrics),
+}
+
+impl Drop for Counting {
+    fn drop(&mut self) {
+        (self.clear)(&self.metrics);
+    }
+}
+
 // === impl Operation ===
 
 impl Operation {
@@ -208,6 +220,11 @@ impl Metrics {
     /// A cluster is no registration of ours any more.
     pub fn ended(&self, cluster: &str) {
         self.expires(cluster, Expiry::Unknown);
+    }
+
+    /// Clears when the part ends that counts.
+    pub fn counting(&self, clear: fn(&Self)) -> Counting {
+        Counting { metrics: self.clone(), clear }
     }
 
     /// Another replica writes: what this one saw is true no longer.

@@ -29,7 +29,6 @@ use super::hub::{self, Hub};
 use super::way::{LOOK_AGAIN, changes, way};
 use super::{Context, watched, worker};
 use crate::args::{Argocd, PartName};
-use crate::metrics::Metrics;
 use crate::sources::MANAGED_CLUSTERS;
 use crate::wakes::Wakes;
 
@@ -93,15 +92,6 @@ async fn work(context: &Context<'_>, argocd: &Argocd, way: Way) {
         tokio::join!(keeper.keep(account), removal::run(&publisher), strays, publish);
     };
     // It ends by being dropped.
-    let _counted = Counted(&context.metrics);
+    let _counting = context.metrics.counting(|metrics| metrics.argocd.clear());
     tokio::join!(watches::follow(&publisher, &wakes, writer), watches::follow_account(argocd, &publisher, uid), queue);
-}
-
-/// Secrets count while this replica keeps them.
-struct Counted<'a>(&'a Metrics);
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.argocd.clear();
-    }
 }

@@ -57,18 +57,9 @@ async fn work(context: &Context<'_>) {
         doubtful: Semaphore::new(DOUBTFUL),
         tries: worker::Tries::default(),
     });
-    let _counted = Counted(context);
+    let _counting = context.metrics.counting(|metrics| metrics.availability.clear());
     tokio::join!(
         watches::follow(&judge, &wakes, writer),
         worker::run(Arc::clone(&judge), wakes.clone(), store, hub::managed_clusters()),
     );
-}
-
-/// Clusters count while this replica judges them.
-struct Counted<'a>(&'a Context<'a>);
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.metrics.availability.clear();
-    }
 }

@@ -117,7 +117,7 @@ struct Part {
 pub async fn run(context: Context<'_>) {
     let writer = Writer::new(kinds::works());
     // It ends by being dropped, after all that counts.
-    let _counted = Counted(context.metrics.clone());
+    let _counting = context.metrics.counting(|metrics| metrics.delivery.clear());
     let config = &context.config.delivery;
     let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
     let part = Arc::new(Part {
@@ -140,15 +140,6 @@ pub async fn run(context: Context<'_>) {
         metrics: context.metrics,
     });
     tokio::join!(watches::clusters(&part), watches::works(&part, writer), work(Arc::clone(&part)));
-}
-
-/// Works count while this replica delivers them.
-struct Counted(Metrics);
-
-impl Drop for Counted {
-    fn drop(&mut self) {
-        self.0.delivery.clear();
-    }
 }
 
 /// Who we are on members. Two hubs of one URL are still told apart.

@@ -32,7 +32,6 @@ use super::rivals::Rival;
 use super::stand_in::StandIn;
 use super::{Context, watched, worker};
 use crate::args::PartName;
-use crate::metrics::Metrics;
 use crate::wakes::Wakes;
 
 /// In `/readyz`: upstream's scheduler runs.
@@ -94,15 +93,6 @@ async fn work(context: &Context<'_>) {
         worker::run(Arc::clone(&scheduler), shared.wakes.clone(), store, Of::Placement.resource()).await;
     };
     // It ends by being dropped.
-    let _counted = Counted(&context.metrics);
+    let _counting = context.metrics.counting(|metrics| metrics.placements.clear());
     tokio::join!(watches::follow(&shared, &scheduler, writer), queue);
-}
-
-/// Placements count while this replica schedules them.
-struct Counted<'a>(&'a Metrics);
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.placements.clear();
-    }
 }

@@ -28,7 +28,6 @@ use super::rivals::Rival;
 use super::stand_in::StandIn;
 use super::{Context, watched, worker};
 use crate::args::PartName;
-use crate::metrics::Metrics;
 use crate::wakes::Wakes;
 
 /// In `/readyz`: upstream's controller runs.
@@ -86,15 +85,6 @@ async fn work(context: &Context<'_>) {
         worker::run(Arc::clone(&deployer), shared.wakes.clone(), store, Of::Set.resource()).await;
     };
     // It ends by being dropped.
-    let _counted = Counted(&context.metrics);
+    let _counting = context.metrics.counting(|metrics| metrics.replica_sets.clear());
     tokio::join!(watches::follow(&shared, &deployer, writer), queue);
-}
-
-/// Sets count while this replica keeps their works.
-struct Counted<'a>(&'a Metrics);
-
-impl Drop for Counted<'_> {
-    fn drop(&mut self) {
-        self.0.replica_sets.clear();
-    }
 }
