@@ -354,7 +354,7 @@ impl Part {
         let executor = spec.executor.as_ref().map(ManifestWorkExecutor::executor).transpose();
         let executor = executor.map_err(|why| why.to_string())?;
         if executor.is_none() && self.is_executor_required {
-            return Err("an executor is required here: name one in spec.executor".to_owned());
+            return Err(removal::NO_EXECUTOR.to_owned());
         }
         let name = applied_name(&self.agent.hub_hash, work.name()).map_err(|why| why.to_string())?;
         Ok((Arc::clone(spec), executor, name))

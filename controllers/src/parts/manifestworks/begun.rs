@@ -15,6 +15,8 @@ use super::telling::Said;
 #[derive(Default)]
 pub struct Begun {
     generation: i64,
+    /// Whether a turn before this one had begun it.
+    is_more: bool,
     /// What became of manifests, by ordinal; none: it was not looked at.
     pub outcomes: Vec<Option<Kept>>,
     /// What has changed since it was looked at: for the pass after this one.
@@ -40,18 +42,29 @@ impl Begun {
     /// Where to begin, in this generation of the work.
     pub fn take(memory: &mut Memory, generation: i64) -> Self {
         let begun = memory.begun.take().filter(|begun| begun.generation == generation);
-        begun.unwrap_or_else(|| Self { generation, ..Self::default() })
+        begun.map_or_else(|| Self { generation, ..Self::default() }, |begun| Self { is_more: true, ..begun })
     }
 
-    /// Keeps it, if it was for its turn that the pass did not come to its end.
+    /// Keeps it, if it was for its turn that the pass did not come to its end. If it was for
+    /// anything else, what turns before looked at is owed to nobody and told nowhere: the next pass
+    /// looks at all.
     pub fn keep<T>(self, memory: &mut Memory, ended: &Result<T, Failure>) {
-        memory.begun = matches!(ended, Err(Failure::Slow)).then_some(self);
+        match ended {
+            Err(Failure::Slow) => memory.begun = Some(self),
+            Err(_) if self.is_more => memory.settled = None,
+            _ => {}
+        }
+    }
+
+    /// Whether a manifest was looked at, by its outcome.
+    pub fn is_looked_at(outcomes: &[Option<Kept>], manifest: &Manifest) -> bool {
+        outcomes.get(manifest.ordinal).is_some_and(Option::is_some)
     }
 
     /// What was looked at in a turn before is not looked at again in this pass, but after it: a
     /// work whose objects change all the time would have no end else.
     pub fn put_off(&mut self, manifests: &[Manifest], owed: &mut HashSet<Identity>) {
-        let is_looked_at = |manifest: &&Manifest| self.outcomes.get(manifest.ordinal).is_some_and(Option::is_some);
+        let is_looked_at = |manifest: &&Manifest| Self::is_looked_at(&self.outcomes, manifest);
         let looked_at = manifests.iter().filter(is_looked_at).map(Manifest::identity);
         self.later.extend(looked_at.filter(|identity| owed.remove(identity)));
     }
@@ -81,6 +94,24 @@ mod tests {
         assert!(memory.begun.is_none());
         begin(&mut memory, Err(Failure::Gone));
         assert!(memory.begun.is_none());
+    }
+
+    #[test]
+    fn what_was_looked_at_and_not_told_is_looked_at_again() {
+        let settled = |before: Option<Failure>, ended: Result<(), Failure>| {
+            let mut memory = Memory::default();
+            memory.settled = Some(1);
+            if let Some(before) = before {
+                Begun::take(&mut memory, 1).keep(&mut memory, &Err::<(), _>(before));
+            }
+            Begun::take(&mut memory, 1).keep(&mut memory, &ended);
+            memory.settled
+        };
+        assert_eq!(settled(Some(Failure::Slow), Err(Failure::Gone)), None);
+        assert_eq!(settled(None, Err(Failure::Gone)), Some(1), "all that changed is owed still");
+        for ended in [Ok(()), Err(Failure::Slow)] {
+            assert_eq!(settled(Some(Failure::Slow), ended), Some(1));
+        }
     }
 
     #[test]

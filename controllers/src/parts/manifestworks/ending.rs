@@ -131,7 +131,7 @@ impl Part {
         Ok(Action::await_change())
     }
 
-    /// Where the turn before was over.
+    /// As [`Part::go_away`], from where the turn before ended.
     async fn go_on(
         &self,
         place: &Place,
@@ -159,20 +159,18 @@ impl Part {
         let How { option, executor } = how;
         let (metrics, is_executor_required) = (&self.metrics.delivery, self.is_executor_required);
         let leaving = Leaving { work: work.name(), owner: &owner, option, executor, is_executor_required, metrics };
-        place.review_removals(turn, held.tracked(), leaving, begun).await?;
-        place.remove_all(turn, held.tracked(), leaving, begun).await?;
         let mut waiting: Vec<Tracked> = Vec::new();
         let mut why = None;
-        for one in held.tracked() {
-            match begun.removed.get(&one.identity).cloned() {
-                Some(Removed::Gone) | None => {}
-                Some(Removed::Waits(version)) => {
+        for (one, removed) in place.take_away(turn, held.tracked(), leaving, begun).await? {
+            match removed {
+                Removed::Gone => {}
+                Removed::Waits(version) => {
                     place.sights.looked(work.name(), &one.identity, version);
-                    waiting.push(one.clone());
+                    waiting.push(one);
                 }
-                Some(Removed::Refused(refusal)) => {
+                Removed::Refused(refusal) => {
                     why.get_or_insert_with(|| (one.identity.clone(), refusal));
-                    waiting.push(one.clone());
+                    waiting.push(one);
                 }
             }
         }

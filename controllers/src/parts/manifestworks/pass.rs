@@ -95,10 +95,9 @@ impl Pass<'_> {
             return self.go(memory, &held, begun).await;
         }
         let manifests = self.manifests().await?;
-        let owner = held.applied.owner();
-        let (done, failure) = self.settle_all(&manifests, memory, &owner, begun).await;
+        let (done, failure) = self.settle_all(&manifests, memory, &held.applied.owner(), begun).await;
         let listed = match failure {
-            None => self.list(&done, (&mut held, &owner), memory, begun).await,
+            None => self.list(&done, &mut held, memory, begun).await,
             Some(failure) => Err(failure),
         };
         let Staying { objects: waiting, why } = match listed {
@@ -107,6 +106,9 @@ impl Pass<'_> {
                 self.list_made(&done, &mut held).await;
                 if matches!(failure, Failure::Slow) {
                     self.remember(done, memory, begun);
+                    let version = Some(held.applied.resource_version.clone());
+                    self.place.sights.looked(self.work.name(), &applied::identity(&self.name), version);
+                    memory.applied = Some(held);
                 }
                 return Err(failure);
             }
@@ -245,8 +247,7 @@ impl Pass<'_> {
         for manifest in rank {
             let (identity, known) = (manifest.identity(), index.find(&ResourceMeta::from(manifest)));
             let is_due = self.is_whole || memory.owed.contains(&identity);
-            let is_done = done.outcomes.get(manifest.ordinal).is_some_and(Option::is_some);
-            if is_done || (!is_due && known.is_some()) {
+            if Begun::is_looked_at(&done.outcomes, manifest) || (!is_due && known.is_some()) {
                 continue;
             }
             let before = memory.objects.get(&identity).copied().unwrap_or_default();
@@ -325,7 +326,7 @@ impl Pass<'_> {
     async fn list(
         &self,
         done: &Done<'_>,
-        (held, owner): (&mut Held, &Owner),
+        held: &mut Held,
         memory: &mut Memory,
         begun: &mut Begun,
     ) -> Result<Staying, Failure> {
@@ -339,25 +340,23 @@ impl Pass<'_> {
         );
         let kept = before.iter().filter(|one| !leaving.contains(&one.identity) && !wanted.contains(&one.identity));
         now.extend(kept.cloned());
-        let staying = self.take_away(gone, owner, begun).await?;
+        let staying = self.take_away(&gone, &held.applied.owner(), begun).await?;
         now.extend(staying.objects.iter().map(|(one, _)| one.clone()));
         self.place.list_again(held, now, &mut memory.writes.list).await?;
         memory.applied_again = memory.writes.again(Instant::now());
         Ok(staying)
     }
 
-    async fn take_away(&self, gone: Vec<Tracked>, owner: &Owner, begun: &mut Begun) -> Result<Staying, Failure> {
+    async fn take_away(&self, gone: &[Tracked], owner: &Owner, begun: &mut Begun) -> Result<Staying, Failure> {
         let (option, metrics) = (self.spec.delete_option.as_ref(), &self.part.metrics.delivery);
         let (executor, is_executor_required) = (self.executor, self.part.is_executor_required);
         let leaving = Leaving { work: self.work.name(), owner, option, executor, is_executor_required, metrics };
-        self.place.review_removals(self.turn, &gone, leaving, begun).await?;
-        self.place.remove_all(self.turn, &gone, leaving, begun).await?;
         let mut staying = Staying::default();
-        for one in gone {
-            match begun.removed.get(&one.identity).cloned() {
-                Some(Removed::Gone) | None => {}
-                Some(Removed::Waits(version)) => staying.objects.push((one, version)),
-                Some(Removed::Refused(why)) => {
+        for (one, removed) in self.place.take_away(self.turn, gone, leaving, begun).await? {
+            match removed {
+                Removed::Gone => {}
+                Removed::Waits(version) => staying.objects.push((one, version)),
+                Removed::Refused(why) => {
                     staying.why.get_or_insert_with(|| format!("{} is not taken away: {why}", words(&one.identity)));
                     staying.objects.push((one, None));
                 }

@@ -1,8 +1,8 @@
 //! One cluster that is delivered to: how it is reached, what is known of it, and whose turn it is.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
@@ -23,8 +23,8 @@ use super::sights::{Lists, ListsOfOne, Sights};
 const MOST: usize = 4;
 /// Works of all clusters that are slow, of each of which one is worked on at a time.
 const SLOW_WORKS: usize = 64;
-/// For which a work has its turn, from its first object on, and the requests that it has made by
-/// then: others go before it is its turn again.
+/// How long a turn lasts, from its first object on; requests under way are finished. Then others go
+/// before the work's next turn.
 const TURN: Duration = Duration::from_mins(1);
 /// Between tries of a cluster that does not answer.
 const AWAY: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
@@ -77,7 +77,7 @@ pub struct Turn {
     place: Arc<Place>,
     _permit: Permit<AtomicUsize>,
     /// When it is over; none: it has not begun.
-    until: Mutex<Option<Instant>>,
+    until: OnceLock<Instant>,
     /// Its place among those of slow clusters.
     slow: Mutex<Option<[Permit<AtomicUsize>; 2]>>,
 }
@@ -104,10 +104,10 @@ impl Turn {
     /// # Errors
     ///
     /// Its cluster is slow, and others of its works, or works of enough others that are, go before;
-    /// or it has lasted for long enough. The first object is always looked at.
+    /// or it has lasted for long enough, which never refuses the first object.
     pub fn goes_on(&self) -> Result<(), Failure> {
         let now = Instant::now();
-        if now >= *self.until.lock().get_or_insert(now + TURN) {
+        if now >= *self.until.get_or_init(|| now + TURN) {
             return Err(Failure::Slow);
         }
         let mut slow = self.slow.lock();
@@ -150,7 +150,7 @@ impl Place {
         if self.waiting.lock().remove(work) {
             self.member.metrics.waits(false);
         }
-        Some(Turn { place: Arc::clone(self), _permit: permit, until: Mutex::default(), slow: Mutex::new(slow) })
+        Some(Turn { place: Arc::clone(self), _permit: permit, until: OnceLock::new(), slow: Mutex::new(slow) })
     }
 
     /// Whose turn is next, now that one has ended: as many as there are turns.

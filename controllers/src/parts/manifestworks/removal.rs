@@ -29,7 +29,7 @@ pub enum Removed {
 }
 
 /// Whoever takes the executor off a work would delete with the rights of the member's credential.
-const NO_EXECUTOR: &str = "an executor is required here: name one in spec.executor, who may delete it there";
+pub const NO_EXECUTOR: &str = "an executor is required here: name one in spec.executor, who may delete it there";
 /// Versions of a group in which an object is looked for: each is a request.
 const VERSIONS: usize = 16;
 
@@ -179,20 +179,34 @@ impl Place {
 // === impl Place ===
 
 impl Place {
-    /// Asks of all of these whether they may be taken away.
+    /// Takes all of these away that may be. Returns what became of each.
     ///
     /// # Errors
     ///
     /// The member did not answer, or the turn is over: what is known by then is in `begun`.
-    pub async fn review_removals(
+    pub async fn take_away(
+        &self,
+        turn: &Turn,
+        all: &[Tracked],
+        leaving: Leaving<'_>,
+        begun: &mut Begun,
+    ) -> Result<Vec<(Tracked, Removed)>, Failure> {
+        self.review_removals(turn, all, leaving, begun).await?;
+        self.remove_all(turn, all, leaving, begun).await?;
+        let ended = |one: &Tracked| begun.removed.get(&one.identity).cloned().unwrap_or(Removed::Waits(None));
+        Ok(all.iter().map(|one| (one.clone(), ended(one))).collect())
+    }
+
+    /// Asks of all of these whether they may be taken away.
+    pub(super) async fn review_removals(
         &self,
         turn: &Turn,
         all: &[Tracked],
         leaving: Leaving<'_>,
         begun: &mut Begun,
     ) -> Result<(), Failure> {
-        let asked: Vec<_> = all.iter().filter(|one| !begun.reviewed.contains_key(&one.identity)).collect();
-        let reviews = asked.into_iter().map(|one| async move {
+        let asked = all.iter().filter(|one| !begun.reviewed.contains_key(&one.identity));
+        let reviews = asked.map(|one| async move {
             turn.goes_on()?;
             Ok::<_, Failure>((one.identity.clone(), self.may_delete(one, leaving).await?))
         });
@@ -204,29 +218,24 @@ impl Place {
         Ok(())
     }
 
-    /// Takes all of these away that may be.
-    ///
-    /// # Errors
-    ///
-    /// The same.
-    pub async fn remove_all(
+    pub(super) async fn remove_all(
         &self,
         turn: &Turn,
         all: &[Tracked],
         leaving: Leaving<'_>,
         begun: &mut Begun,
     ) -> Result<(), Failure> {
-        let mut rest = Vec::new();
-        for one in all.iter().filter(|one| !begun.removed.contains_key(&one.identity)) {
+        let rest = all.iter().filter(|one| !begun.removed.contains_key(&one.identity));
+        let removals = rest.map(|one| {
             let may_delete = begun.reviewed.get(&one.identity).cloned();
-            rest.push((one, may_delete.unwrap_or_else(|| Err("it was not reviewed".to_owned()))));
-        }
-        let removals = rest.into_iter().map(|(one, may_delete)| async move {
-            let removed = match turn.goes_on() {
-                Ok(()) => self.remove(one, leaving, may_delete).await.map_err(Failure::from),
-                Err(failure) => Err(failure),
-            };
-            (one.identity.clone(), removed)
+            let may_delete = may_delete.unwrap_or_else(|| Err("it was not reviewed".to_owned()));
+            async move {
+                let removed = match turn.goes_on() {
+                    Ok(()) => self.remove(one, leaving, may_delete).await.map_err(Failure::from),
+                    Err(failure) => Err(failure),
+                };
+                (one.identity.clone(), removed)
+            }
         });
         let mut removals = stream::iter(removals.collect::<Vec<_>>()).buffer_unordered(REQUESTS);
         let mut ended = Ok(());
