@@ -33,8 +33,8 @@ struct Version {
 pub async fn health(members: &Fleet, name: &ClusterName) -> Outcome {
     match get(&members.client(name), "/readyz").await {
         Ok(_) => Outcome::Healthy,
-        // The gateway's own failures are a Status. So answer a hub that has no gateway to ask, and
-        // a load balancer before a member that is dead.
+        // Plain text: of a hub that has no gateway to ask, or of a load balancer before a dead
+        // member. The gateway's own failures are a Status.
         Err(Failure { side: None, kind: Kind::Plain(502..=504), .. }) => nobodys(members.hub()).await,
         Err(failure) => outcome(&failure),
     }

@@ -80,18 +80,16 @@ impl Known {
     fn probed(&self, name: &str, seen: Seen, outcome: Outcome, took: Duration, cluster: &Value) -> Seen {
         let (at, mut known) = (Instant::now(), self.0.lock());
         let now = at.into_std();
-        let others_answer =
-            known.iter().any(|(other, beside)| other != name && beside.answers.answers_beside(&seen.answers, now));
+        let others = || known.iter().filter(|(other, _)| *other != name).map(|(_, seen)| &seen.answers);
+        let others_answer = others().any(|other| other.answers_beside(&seen.answers, now));
         let answers = seen.answers.after(outcome, now, others_answer);
-        // It may be gone meanwhile.
-        if let Some(own) = known.get_mut(name) {
-            own.answers = answers.clone();
-        }
-        let is_doubtful = Answering::of(known.values().map(|seen| &seen.answers), now).is_doubtful();
+        // To one that answers, no doubt makes a difference.
+        let is_doubtful = answers.is_away() && Answering::of(others().chain([&answers]), now).is_doubtful();
         let answers = if is_doubtful { answers.doubted() } else { answers };
         let share = NO_ROOM.some_of(Duration::from_secs(1)).as_secs_f64();
         let mut seen = Seen { answers, asked: Some(at), share, next: at, is_slow: took > SLOW };
         seen.of(cluster);
+        // It may be gone meanwhile.
         if let Some(own) = known.get_mut(name) {
             *own = seen.clone();
         }
@@ -127,7 +125,7 @@ impl Seen {
 
     /// Of `cluster` as it is now.
     fn of(&mut self, cluster: &Value) {
-        self.answers = self.answers.clone().of(cluster);
+        self.answers.of(cluster);
         if let Some(asked) = self.asked {
             self.next = asked + self.answers.wait(cluster, asked.into_std()).mul_f64(self.share);
         }

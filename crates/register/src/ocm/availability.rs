@@ -129,7 +129,7 @@ fn period(cluster: &Value) -> Duration {
     Duration::from_secs(seconds).clamp(SHORTEST, LONGEST)
 }
 
-/// How long probes fail until it is lost: as long as an agent may be silent, within limits.
+/// How long probes fail until it is lost: as long as an agent may be silent, two periods at least.
 pub fn patience(cluster: &Value) -> Duration {
     Duration::from_millis(grace(cluster).unsigned_abs()).max(FRESH * period(cluster))
 }
@@ -139,7 +139,7 @@ pub fn patience(cluster: &Value) -> Duration {
 impl Answers {
     /// Of a member that was never probed.
     pub fn begun(cluster: &Value) -> Self {
-        let begun = Self {
+        let mut begun = Self {
             period: SHORTEST,
             is_lost: false,
             has_answered: false,
@@ -151,19 +151,15 @@ impl Answers {
             since: None,
             was_doubted: false,
         };
-        begun.of(cluster)
+        begun.of(cluster);
+        begun
     }
 
-    /// The same, of `cluster` as it is now.
-    #[must_use]
-    pub fn of(self, cluster: &Value) -> Self {
-        let status = condition::status(cluster, AVAILABLE);
-        Self {
-            period: period(cluster),
-            is_lost: status.is_some_and(|status| status != "True"),
-            has_answered: self.has_answered || said(cluster) == (Some("True"), Some(ANSWERS)),
-            ..self
-        }
+    /// Of `cluster` as it is now.
+    pub fn of(&mut self, cluster: &Value) {
+        self.period = period(cluster);
+        self.is_lost = condition::status(cluster, AVAILABLE).is_some_and(|status| status != "True");
+        self.has_answered |= said(cluster) == (Some("True"), Some(ANSWERS));
     }
 
     /// A probe ended so. `others_answer`: another member did, within the last period.
