@@ -1,6 +1,5 @@
 //! What calls to hubs and members have in common: their parameters, and how answers are read.
 
-use k8s_openapi::jiff::Timestamp;
 use kube::api::{DeleteParams, DynamicObject, PatchParams, PostParams, Preconditions};
 use serde_json::Value;
 
@@ -45,5 +44,5 @@ pub fn value(object: &DynamicObject) -> Value {
 
 /// The time now as `metav1.Time` is written.
 pub fn now_text() -> String {
-    register::moment(Timestamp::now())
+    api::time::now()
 }

@@ -22,7 +22,7 @@ pub fn set(list: &mut Vec<Value>, mut new: Value, now: &str) {
     new["lastTransitionTime"] = since(known.as_deref(), &new["status"], now).into();
     match known {
         None => list.push(new),
-        Some(known) if known["status"] != new["status"] || !known.is_object() => *known = new,
+        Some(known) if known["status"] != new["status"] => *known = new,
         Some(known) => {
             for (field, value) in new.as_object().into_iter().flatten() {
                 known[field.as_str()] = value.clone();

@@ -106,10 +106,11 @@ impl<R: Room> Roomed<R> {
     }
 
     async fn whole(self, request: Request<Body>) -> Answer {
-        let again = (request.method() == Method::GET).then(|| without_body(&request));
+        let (parts, body) = request.into_parts();
+        let again = (parts.method == Method::GET).then(|| Request::from_parts(parts.clone(), Body::empty()));
         let held = self.room.small().await;
         let until = Instant::now() + self.within;
-        let (head, body) = self.send(request, until).await?.into_parts();
+        let (head, body) = self.send(Request::from_parts(parts, body), until).await?.into_parts();
         if let Some((bytes, more)) = self.read(body, until, None).await? {
             return Ok(kept(head, bytes, (held, more)));
         }
@@ -165,15 +166,6 @@ fn kept<H: Send + 'static>(head: Parts, bytes: Bytes, held: H) -> Response<Eithe
         frame
     });
     Response::from_parts(head, Either::Right(kept.boxed_unsync()))
-}
-
-/// The same request once more, if it has no body.
-fn without_body(request: &Request<Body>) -> Request<Body> {
-    let mut again = Request::new(Body::empty());
-    request.method().clone_into(again.method_mut());
-    request.uri().clone_into(again.uri_mut());
-    request.headers().clone_into(again.headers_mut());
-    again
 }
 
 #[cfg(test)]

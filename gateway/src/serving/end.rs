@@ -4,8 +4,6 @@ use std::time::{Duration, SystemTime};
 
 use net::tls::end;
 use rustls_pki_types::CertificateDer;
-use time::OffsetDateTime;
-use time::format_description::well_known::Rfc3339;
 
 /// A pair that lies where we make pairs is renewed by nobody, so that its end is told this long
 /// before.
@@ -15,7 +13,7 @@ const SOON: Duration = Duration::from_hours(30 * 24);
 /// make some.
 pub(super) fn warning(certificate: &CertificateDer<'_>, made: bool, now: SystemTime) -> Option<String> {
     let at = end::of(certificate)?;
-    let end = OffsetDateTime::from(at).format(&Rfc3339).ok()?;
+    let end = api::time::text(at);
     let left = at.duration_since(now);
     let renew = if made { "delete both files and restart, and the gateway creates a new pair" } else { "renew it" };
     match left {

@@ -71,7 +71,7 @@ impl<R: Room> Lines<R> {
 
     /// Passes on what there is room for.
     async fn keep(&mut self, mut data: Bytes) -> Result<Bytes, BoxError> {
-        let began = self.until.unwrap_or_else(|| Instant::now() + self.within);
+        let mut until = self.until.unwrap_or_else(|| Instant::now() + self.within);
         let (mut at, mut longest) = (0, self.length);
         for part in data.split_inclusive(|byte| *byte == b'\n') {
             self.length += part.len();
@@ -80,9 +80,10 @@ impl<R: Room> Lines<R> {
             if part.ends_with(b"\n") {
                 self.is_over = self.length > R::SHORT;
                 self.length = 0;
-            }
-            if self.is_over {
-                break;
+                if self.is_over {
+                    break;
+                }
+                until = Instant::now() + self.within;
             }
         }
         data.truncate(at);
@@ -91,14 +92,9 @@ impl<R: Room> Lines<R> {
         }
         if longest > R::SHORT && self.held.is_none() {
             let none = |_| "there was no room for so long a line";
-            self.held = Some(timeout_at(began, self.room.line()).await.map_err(none)?);
+            self.held = Some(timeout_at(until, self.room.line()).await.map_err(none)?);
         }
-        let is_first = at > self.length;
-        self.until = match self.length {
-            0 => None,
-            _ if is_first => Some(Instant::now() + self.within),
-            _ => Some(began),
-        };
+        self.until = (self.length > 0).then_some(until);
         Ok(data)
     }
 }
