@@ -17,11 +17,12 @@ use anyhow::{Context as _, Result, bail, ensure};
 use bytes::{Bytes, BytesMut};
 use h2::RecvStream;
 use h2::client::SendRequest;
-use http::header::{HeaderMap, HeaderName, HeaderValue};
+use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response};
 use kit::pki::{self, Authority, Issued, Trust};
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
+use serde_json::Value;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
@@ -109,6 +110,13 @@ impl Caller {
 
     pub fn request(&self, method: Method, path: &str, body: Bytes) -> Result<Request<Bytes>> {
         Ok(self.head(method, path)?.map(|()| body))
+    }
+
+    /// A JSON merge patch (RFC 7386).
+    pub fn merge(&self, path: &str, change: &Value) -> Result<Request<Bytes>> {
+        let mut request = self.request(Method::PATCH, path, serde_json::to_vec(change)?.into())?;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/merge-patch+json"));
+        Ok(request)
     }
 
     fn head(&self, method: Method, path: &str) -> Result<Request<()>> {

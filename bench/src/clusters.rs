@@ -8,8 +8,6 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use api::secret::Endpoint;
 use bytes::Bytes;
-use http::Method;
-use http::header::{CONTENT_TYPE, HeaderValue};
 use kit::pki::Authority;
 use serde_json::json;
 use tokio::time::{Instant, sleep};
@@ -90,9 +88,7 @@ impl Clusters {
     /// Gives the cluster `number` another token on the hub.
     pub async fn rotate(&self, number: usize, token: &str) -> Result<()> {
         let path = format!("/api/v1/namespaces/{}/secrets/{}", self.namespace, name(number));
-        let body = serde_json::to_vec(&json!({"stringData": {"token": token}}))?;
-        let mut request = self.hub.request(Method::PATCH, &path, body.into())?;
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/merge-patch+json"));
+        let request = self.hub.merge(&path, &json!({"stringData": {"token": token}}))?;
         let connection = self.hub.connect().await?;
         self.hub.ask(&connection, request).await.map(drop)
     }

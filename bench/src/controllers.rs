@@ -53,17 +53,17 @@ impl Controllers {
         metric(self.admin, name, "")
     }
 
-    /// What the metric is once it no longer moves for `pause`.
-    pub fn settled(&mut self, name: &str, pause: Duration, limit: Duration) -> Result<f64> {
-        let mut last = f64::NAN;
+    /// Waits until the metric no longer moves for `pause`.
+    pub fn settled(&mut self, name: &str, pause: Duration, limit: Duration) -> Result<()> {
+        let mut last = None;
         let mut since = tokio::time::Instant::now();
         wait::until(&format!("{name} to rest"), limit, || {
             let now = self.metric(name)?;
-            if now.to_bits() != last.to_bits() {
-                (last, since) = (now, tokio::time::Instant::now());
+            if last != Some(now) {
+                (last, since) = (Some(now), tokio::time::Instant::now());
             }
             ensure!(since.elapsed() >= pause, "it is {now}");
-            Ok(now)
+            Ok(())
         })
     }
 }

@@ -7,8 +7,6 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use bytes::Bytes;
 use h2::client::SendRequest;
-use http::Method;
-use http::header::{CONTENT_TYPE, HeaderValue};
 use hub_tests::{tools, wait};
 use serde_json::{Value, json};
 use tokio::runtime::{Builder, Runtime};
@@ -194,8 +192,7 @@ async fn changed(
     is_done: impl Fn(&str) -> bool,
 ) -> Result<Duration> {
     let connection: SendRequest<Bytes> = hub.connect().await?;
-    let mut request = hub.request(Method::PATCH, path, serde_json::to_vec(change)?.into())?;
-    request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/merge-patch+json"));
+    let request = hub.merge(path, change)?;
     let begin = Instant::now();
     hub.ask(&connection, request).await?;
     let list = format!("/apis/{GROUP}/v1beta1/namespaces/{namespace}/placementdecisions");
