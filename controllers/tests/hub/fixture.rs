@@ -2,7 +2,6 @@
 
 use std::net::SocketAddr;
 use std::path::Path;
-use std::process::Command;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, anyhow, ensure};
@@ -87,20 +86,13 @@ pub fn apply(testbed: &Testbed, objects: &[Value]) -> Result<()> {
     Ok(())
 }
 
+/// For the commands of a block, of which some wait.
+const SCRIPT: Duration = Duration::from_mins(5);
+
 /// Runs the commands of a page as the hub's administrator, with its kubectl; returns what they
 /// print.
 pub fn script(testbed: &Testbed, directory: &Path, script: &str) -> Result<String> {
-    let kubectl = testbed.hub.server.kubectl();
-    let programs = kubectl.binary.parent().context("kubectl is nowhere")?.display();
-    let output = Command::new("sh")
-        .args(["-ec", script])
-        .current_dir(directory)
-        .env("PATH", format!("{programs}:{}", std::env::var("PATH")?))
-        .env("KUBECONFIG", &kubectl.kubeconfig)
-        .env("HOME", &kubectl.cache)
-        .output()?;
-    ensure!(output.status.success(), "{script}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout)?)
+    testbed.hub.server.kubectl().shell(script)?.directory(directory).limit(SCRIPT).run()?.success()
 }
 
 /// Figures that are looked at by whoever runs a test by hand.

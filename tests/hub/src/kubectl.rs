@@ -65,6 +65,14 @@ impl Kubectl {
         self.args(line.split_whitespace()).run()?.success()
     }
 
+    /// Commands of a page, as somebody runs them who has kubectl.
+    pub fn shell(&self, commands: &str) -> Result<Invocation> {
+        let programs = self.binary.parent().context("kubectl is nowhere")?.display();
+        let path = format!("{programs}:{}", std::env::var("PATH")?);
+        let words = ["-ec", commands];
+        Ok(Invocation::new("sh", Path::new("sh"), &self.kubeconfig, &self.cache, words).env("PATH", &path))
+    }
+
     /// Applies `manifest`.
     pub fn apply(&self, manifest: &str) -> Result<String> {
         self.args(["apply", "-f", "-"]).stdin(manifest).run()?.success()

@@ -15,7 +15,9 @@ const CLUSTER: &str = "berlin";
 const COMMANDS: usize = 6;
 
 pub fn quick_start(fleet: &Fleet<'_>) -> Result<()> {
-    let [cluster, commands] = &blocks(README)[..] else { anyhow::bail!("two blocks that are run") };
+    let [cluster, commands] = &blocks(README, "## A workload on the best clusters")[..] else {
+        anyhow::bail!("two blocks that are run")
+    };
     ensure!(DELIVERY.contains(commands), "docs/delivery.md has other commands");
     for name in NAMES {
         run(fleet, &cluster.replace(CLUSTER, name))?;
@@ -47,9 +49,9 @@ pub fn quick_start(fleet: &Fleet<'_>) -> Result<()> {
     })
 }
 
-/// The commands of the section, those that nobody runs left out.
-fn blocks(page: &str) -> Vec<String> {
-    let section = page.split("## A workload on the best clusters\n").nth(1).unwrap_or_default();
+/// The commands of a section, those that nobody runs left out.
+pub fn blocks(page: &str, heading: &str) -> Vec<String> {
+    let section = page.split(&format!("{heading}\n")).nth(1).unwrap_or_default();
     let section = section.split("\n## ").next().unwrap_or_default();
     let run = section.split("<!-- run by:").skip(1);
     let text = run.filter_map(|rest| rest.split("```sh\n").nth(1)?.split("\n```").next());

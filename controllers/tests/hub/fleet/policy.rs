@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use hub_tests::wait;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::page::run;
+use super::page::{blocks, run};
 use super::{Fleet, NAMES, condition};
 use crate::fixture::SOON;
 
@@ -24,7 +24,7 @@ pub fn informs_then_enforces(fleet: &Fleet<'_>) -> Result<()> {
         fleet.member(name).apply(&object().to_string())?;
     }
     let before = fleet.object(with, "configmap audit")?;
-    let shown = commands()?;
+    let [shown] = &blocks(DELIVERY, "## Governance")[..] else { anyhow::bail!("one block that is run") };
     run(fleet, shown)?;
     fleet.wait_work("audit", without, "Available", "False/ResourcesNotAvailable")?;
     for name in &NAMES[1..] {
@@ -58,12 +58,6 @@ pub fn informs_then_enforces(fleet: &Fleet<'_>) -> Result<()> {
 fn object() -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "audit", "namespace": "default"},
         "data": {"level": "strict"}})
-}
-
-/// The commands of the section.
-fn commands() -> Result<&'static str> {
-    let section = DELIVERY.split("\n## Governance\n").nth(1).context("the section")?;
-    section.split("```sh\n").nth(1).and_then(|rest| rest.split("\n```").next()).context("a block of commands")
 }
 
 /// By hand, on a member; returns the version that it has then.

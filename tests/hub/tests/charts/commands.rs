@@ -1,11 +1,9 @@
 //! Commands as the README and the notes show them, run as they stand: a member is registered with
 //! them, and used.
 
-use std::path::Path;
-use std::process::Command;
-
 use hub_tests::helm::{Chart, Helm};
 use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
+use hub_tests::kubectl::Kubectl;
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
@@ -109,18 +107,8 @@ impl<'a> Operator<'a> {
     fn run(&self, text: &str) -> Result<String> {
         let (hub, member) = (self.planes.hub.server.url(), self.planes.member.url());
         let text = text.replace("https://10.0.0.7:6443", &member).replace("https://<hub>", &hub);
-        let kubectl = self.planes.hub.server.kubectl();
-        let programs = kubectl.binary.parent().context("kubectl is nowhere")?.display();
-        let mut command = Command::new("sh");
-        command
-            .args(["-ec", &text])
-            .current_dir(self.directory.path())
-            .env("PATH", format!("{programs}:{}", std::env::var("PATH")?))
-            .env("KUBECONFIG", &self.kubeconfig)
-            .env("HOME", Path::new(&kubectl.cache));
-        let output = command.output()?;
-        ensure!(output.status.success(), "{text}: {}", String::from_utf8_lossy(&output.stderr));
-        Ok(String::from_utf8(output.stdout)?)
+        let kubectl = Kubectl { kubeconfig: self.kubeconfig.clone().into(), ..self.planes.hub.server.kubectl() };
+        kubectl.shell(&text)?.directory(self.directory.path()).run()?.success()
     }
 
     /// Follows what lets somebody use a cluster, and undoes it.

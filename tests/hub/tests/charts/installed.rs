@@ -1,7 +1,5 @@
 //! A release in a namespace of its own, beside others.
 
-use std::process::Command;
-
 use hub_tests::prelude::*;
 
 use crate::fixture::Planes;
@@ -18,14 +16,7 @@ pub(crate) struct Installed<'a> {
 
 /// Runs a line as an operator would, who has kubectl.
 pub(crate) fn shell(planes: &Planes, line: &str) -> Result<String> {
-    let kubectl = planes.hub.server.kubectl();
-    let programs = kubectl.binary.parent().context("kubectl is nowhere")?.display();
-    let path = format!("{programs}:{}", std::env::var("PATH")?);
-    let mut command = Command::new("sh");
-    command.args(["-ec", line]).env("PATH", path).env("KUBECONFIG", &kubectl.kubeconfig).env("HOME", &kubectl.cache);
-    let output = command.output()?;
-    ensure!(output.status.success(), "{line}: {}", String::from_utf8_lossy(&output.stderr));
-    Ok(String::from_utf8(output.stdout)?)
+    planes.hub.server.kubectl().shell(line)?.run()?.success()
 }
 
 // === impl Installed ===

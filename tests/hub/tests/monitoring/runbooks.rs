@@ -1,8 +1,6 @@
 //! The commands of the alerts' sections, run as they stand. Where the page says why not, they need
 //! what is not here: pods, controllers, or trouble.
 
-use std::path::Path;
-
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::prelude::*;
@@ -30,7 +28,7 @@ fn lines() -> Result<Vec<Line<'static>>> {
         for block in text.split("\n\n").map(|block| block.trim_matches('\n')) {
             match block.strip_prefix("    ") {
                 Some(block) if is_run => {
-                    let joined = block.replace("|\n      ", "| ").replace("\n    ", "\n");
+                    let joined = block.replace("\n    ", "\n");
                     lines.extend(joined.lines().map(|text| Line { of, text: text.to_owned() }));
                 }
                 _ => is_run = !block.starts_with("<!-- not run:"),
@@ -63,19 +61,17 @@ pub(super) fn run_all(testbed: &Testbed) -> Result<()> {
         // Of pods that are not here there are no lines to look through.
         let line = if filled.contains(" logs ") { filled.split(" | grep ").next().unwrap_or(&filled) } else { &filled };
         let kubectl = if of_member { &member } else { &hub };
-        said(kubectl, line).with_context(|| format!("{of}: {text}"))?;
+        run(kubectl, line).with_context(|| format!("{of}: {text}"))?;
         count += 1;
     }
     ensure!(count > 25, "of all commands, {count} are run");
     Ok(())
 }
 
-/// `can-i` fails when it says no.
-fn said(kubectl: &Kubectl, line: &str) -> Result<()> {
-    let programs = kubectl.binary.parent().context("kubectl is nowhere")?;
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH")?);
-    let shell = Kubectl { binary: Path::new("/bin/sh").to_path_buf(), ..kubectl.clone() };
-    let output = shell.args(["-ec", line]).env("PATH", &path).run()?;
+/// Runs a line.
+fn run(kubectl: &Kubectl, line: &str) -> Result<()> {
+    let output = kubectl.shell(line)?.run()?;
+    // `can-i` fails when it says no.
     ensure!(output.status == 0 || line.contains(" can-i ") && output.stdout == "no\n", "{output:?}");
     Ok(())
 }
