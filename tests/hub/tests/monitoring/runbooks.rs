@@ -28,7 +28,7 @@ fn lines() -> Result<Vec<Line<'static>>> {
         for block in text.split("\n\n").map(|block| block.trim_matches('\n')) {
             match block.strip_prefix("    ") {
                 Some(block) if is_run => {
-                    let joined = block.replace("\n    ", "\n");
+                    let joined = block.replace("|\n      ", "| ").replace("\n    ", "\n");
                     lines.extend(joined.lines().map(|text| Line { of, text: text.to_owned() }));
                 }
                 _ => is_run = !block.starts_with("<!-- not run:"),
