@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, Running, SOON, apply, event, test};
 use crate::registration::alone;
-use crate::rights::{is_refused_to, narrowed, rendered, started, stop};
+use crate::rights::{is_refused_to, rendered, started, started_without, stop};
 
 const WRITES: &str = "cluster_gateway_argocd_secret_writes_total";
 const ACCOUNT: &str = "cluster-gateway-argocd";
@@ -263,7 +263,7 @@ fn less(testbed: &Testbed) -> Result<()> {
     let review = [("tokenreviews", "create")].into_iter();
     for (resource, verb) in review.chain(read).chain(write).chain([("serviceaccounts/token", "create")]) {
         all_to_do(&place, resource)?;
-        let running = started(testbed, "argo-less", &narrowed(testbed, &objects, Some((resource, verb))))?;
+        let running = started_without(testbed, "argo-less", &objects, (resource, verb))?;
         let what = format!("that {verb} on {resource} is missed");
         wait::until_true(&what, SOON, || is_refused_to(testbed, "argo-less", verb, resource))?;
         stop(running)?;

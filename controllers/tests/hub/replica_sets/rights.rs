@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{PART, Place, WORK, all_at_once};
 use crate::fixture::{SOON, apply};
-use crate::rights::{NAME, is_refused_to, narrowed, rendered, started, stop};
+use crate::rights::{NAME, is_refused_to, rendered, started_without, stop};
 
 pub fn less(testbed: &Testbed) -> Result<()> {
     let mut place = Place::start(testbed, "sets-less")?;
@@ -23,7 +23,7 @@ pub fn less(testbed: &Testbed) -> Result<()> {
     let told = ["manifestworkreplicasets", "manifestworkreplicasets/status"].map(|resource| (resource, "patch"));
     for (number, (resource, verb)) in read.chain(write).chain(told).enumerate() {
         all_to_do(&place, number)?;
-        let running = started(testbed, place.name, &narrowed(testbed, &objects, Some((resource, verb))))?;
+        let running = started_without(testbed, place.name, &objects, (resource, verb))?;
         let what = format!("that {verb} on {resource} is missed");
         wait::until_true(&what, SOON, || is_refused_to(testbed, place.name, verb, resource))?;
         stop(running)?;

@@ -132,17 +132,9 @@ impl Planes {
         Ok(self.launcher.kubectl(&kubeconfig.write(file)?))
     }
 
-    /// Whether the hub lets the ServiceAccount `namespace/account` do what `attributes` say. Asked
-    /// as a review: when our API group is not served yet, kubectl does not know it.
+    /// Whether the hub lets the ServiceAccount `namespace/account` do what `attributes` say.
     pub(crate) fn may(&self, namespace: &str, account: &str, attributes: &Value) -> Result<bool> {
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-            "spec": {"user": format!("system:serviceaccount:{namespace}:{account}"), "resourceAttributes": attributes,
-                "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{namespace}"), "system:authenticated"]},
-        });
-        let words = ["create", "-f", "-", "-o", "jsonpath={.status.allowed}"];
-        let answer = self.hub.server.kubectl().args(words).stdin(review.to_string()).run()?.success()?;
-        Ok(answer == "true")
+        self.hub.server.kubectl().may(namespace, account, attributes)
     }
 
     /// helm with the agent's chart for the member.
