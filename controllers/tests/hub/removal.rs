@@ -3,14 +3,18 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::fixture::{
-    Fixture, Running, SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, test, wait_gone,
+    Fixture, Running, SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, secret_field,
+    test, wait_gone, wait_secret,
 };
+use crate::others::is_reachable;
 
 /// More than may go within a minute.
 const FLEET: usize = 24;
@@ -52,6 +56,7 @@ fn kind(testbed: &Testbed) -> Result<()> {
     apply(testbed, &few)?;
     let clusters = || clusters(testbed, &controllers.namespace);
     wait::until_true("all of them", SOON, || Ok(clusters()? == 5))?;
+    member(testbed, &controllers)?;
     kubectl.ok("delete crd kubefedclusters.core.kubefed.io")?;
     let available = || controllers.metric("cluster_gateway_controllers_source_available", "kubefed");
     wait::until_true("the source to be unavailable", SOON, || Ok(available()? < 1.0))?;
@@ -66,6 +71,31 @@ fn kind(testbed: &Testbed) -> Result<()> {
     wait_gone(testbed, &controllers.namespace, "fed-0")?;
     ensure!(clusters()? == 4);
     Ok(())
+}
+
+/// A member of `KubeFed` is reached with its token, and with the next one.
+fn member(testbed: &Testbed, controllers: &Running) -> Result<()> {
+    let mut cluster = kubefed("fed-member");
+    let authority = std::fs::read(testbed.member.server.authority_file())?;
+    cluster["spec"] = json!({"apiEndpoint": testbed.member.server.url(), "caBundle": STANDARD.encode(authority),
+        "secretRef": {"name": "fed-member"}});
+    let token = |token: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "fed-member", "namespace": "removal-kind"},
+            "stringData": {"token": token}})
+    };
+    let [first, second] = ["fed-first", "fed-second"].map(|name| testbed.member.create_admin(name));
+    apply(testbed, &[token(&first?), cluster])?;
+    wait_secret(testbed, &controllers.namespace, "fed-member")?;
+    is_reachable(testbed, &controllers.namespace, "fed-member")?;
+    testbed.member.server.kubectl().ok("delete serviceaccount fed-first -n default")?;
+    let (second, registered) = (second?, "{.data.token}");
+    apply(testbed, &[token(&second)])?;
+    wait::until_true("the new token", SOON, || {
+        Ok(secret_field(testbed, &controllers.namespace, "fed-member", registered)? == STANDARD.encode(&second))
+    })?;
+    is_reachable(testbed, &controllers.namespace, "fed-member")?;
+    testbed.hub.server.kubectl().ok("delete kubefedclusters.core.kubefed.io fed-member -n removal-kind")?;
+    wait_gone(testbed, &controllers.namespace, "fed-member")
 }
 
 fn crowd(testbed: &Testbed) -> Result<()> {
