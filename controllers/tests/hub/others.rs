@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::fixture::{
     Fixture, Running, SOON, apply, definition, namespace, profile_kind, secret_field, test, wait_gone, wait_secret,
 };
+use crate::rights::{installed, nothing_refused};
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
@@ -110,7 +111,7 @@ fn ocm(testbed: &Testbed) -> Result<()> {
             "labels": {"authentication.open-cluster-management.io/is-managed-serviceaccount": "true"}},
         "stringData": {"ca.crt": authority(testbed)?, "token": testbed.member.create_admin("ocm-managed")?},
     });
-    let controllers = Running::start(testbed, "ocm-clusters", &["--enable=ocm"])?;
+    let controllers = installed(testbed, "ocm-clusters", "controllers.sources.ocm=true")?;
     let clusters = controllers.namespace.as_str();
     apply(testbed, &[namespace("managed"), managed(false)?, token])?;
     wait::until_true("that it waits", SOON, || {
@@ -124,7 +125,8 @@ fn ocm(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[managed(false)?])?;
     wait_gone(testbed, clusters, "managed")?;
     apply(testbed, &[managed(true)?])?;
-    wait_secret(testbed, clusters, "managed")
+    wait_secret(testbed, clusters, "managed")?;
+    nothing_refused(testbed, clusters)
 }
 
 fn profiles(testbed: &Testbed) -> Result<()> {

@@ -15,6 +15,7 @@ use crate::fixture::{
     test, wait_gone, wait_secret,
 };
 use crate::others::is_reachable;
+use crate::rights::{installed, nothing_refused};
 
 /// More than may go within a minute.
 const FLEET: usize = 24;
@@ -49,8 +50,8 @@ fn kind(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[namespace("removal-kind"), token, kind.clone()])?;
     let established = "wait --for=condition=Established crd/kubefedclusters.core.kubefed.io --timeout=30s";
     kubectl.ok(established)?;
-    let flags = ["--enable=kubefed", "--kubefed-namespace=removal-kind"];
-    let controllers = Running::start(testbed, "removal-kind-clusters", &flags)?;
+    let values = "controllers.sources.kubefed=true,controllers.kubefedNamespace=removal-kind";
+    let controllers = installed(testbed, "removal-kind-clusters", values)?;
     // Few: the limit is not what keeps them.
     let few: Vec<_> = (0..5).map(|number| kubefed(&format!("fed-{number}"))).collect();
     apply(testbed, &few)?;
@@ -70,7 +71,7 @@ fn kind(testbed: &Testbed) -> Result<()> {
     kubectl.ok("delete kubefedclusters.core.kubefed.io fed-0 -n removal-kind")?;
     wait_gone(testbed, &controllers.namespace, "fed-0")?;
     ensure!(clusters()? == 4);
-    Ok(())
+    nothing_refused(testbed, &controllers.namespace)
 }
 
 /// A member of `KubeFed` is reached with its token, and with the next one.

@@ -37,6 +37,12 @@ pub fn rendered(testbed: &Testbed, place: &str, values: &str) -> Result<Vec<Valu
     Ok(objects)
 }
 
+/// The program with these values of the chart, and with the rights that it grants for them.
+pub fn installed(testbed: &Testbed, place: &str, values: &str) -> Result<Running> {
+    apply(testbed, &[namespace(place)])?;
+    started(testbed, place, &rendered(testbed, place, values)?)
+}
+
 /// The program as its pod would run it, with the rights that it was given.
 pub fn started(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Running> {
     grant(testbed, place, objects)?;
@@ -161,7 +167,7 @@ fn karmada(testbed: &Testbed) -> Result<()> {
 }
 
 /// Nothing that the chart does not grant was asked for.
-fn nothing_refused(testbed: &Testbed, place: &str) -> Result<()> {
+pub fn nothing_refused(testbed: &Testbed, place: &str) -> Result<()> {
     let log = testbed.log()?.replace('\\', "");
     let told = log.lines().find(|line| line.contains(&format!("system:serviceaccount:{place}:{NAME}\" cannot ")));
     ensure!(told.is_none(), "{told:?}");
