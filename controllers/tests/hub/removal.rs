@@ -1,6 +1,7 @@
 //! A source that goes takes no cluster with it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use base64::Engine as _;
@@ -15,8 +16,10 @@ use crate::fixture::{
     test, wait_gone, wait_secret,
 };
 use crate::others::is_reachable;
-use crate::rights::{installed, nothing_refused};
+use crate::rights::{grant, installed, nothing_refused, rendered, started, started_without, stop};
 
+/// Two complete lists are a minute apart.
+const TWO_LISTS: Duration = Duration::from_secs(61);
 /// More than may go within a minute.
 const FLEET: usize = 24;
 
@@ -24,6 +27,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "removal: a kind that goes takes no cluster with it", kind),
         test(fixture, "removal: too many at once wait", crowd),
+        test(fixture, "removal: a list that is forbidden removes nothing, and what ended meanwhile counts", forbidden),
     ]
 }
 
@@ -120,4 +124,38 @@ fn crowd(testbed: &Testbed) -> Result<()> {
     apply(testbed, &all[4..])?;
     wait::until_true("the few to go", SOON, || Ok(clusters()? == FLEET - 4))?;
     Ok(())
+}
+
+fn forbidden(testbed: &Testbed) -> Result<()> {
+    let (place, kubectl) = ("removal-list", testbed.hub.server.kubectl());
+    let kind = definition("cluster.karmada.io", "Cluster", "v1alpha1", "Cluster");
+    let token = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": place, "namespace": "karmada-cluster"},
+        "stringData": {"token": "token"}});
+    apply(testbed, &[namespace(place), namespace("karmada-cluster"), token, kind])?;
+    kubectl.ok("wait --for=condition=Established crd/clusters.cluster.karmada.io --timeout=30s")?;
+    let [kept, ended] = ["removal-kept", "removal-ended"];
+    let cluster = |name: &str| {
+        json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name},
+            "spec": {"syncMode": "Push", "apiEndpoint": "https://10.9.8.7",
+                "secretRef": {"namespace": "karmada-cluster", "name": place}}})
+    };
+    let objects = rendered(testbed, place, "controllers.sources.karmada=true")?;
+    let running = started(testbed, place, &objects)?;
+    apply(testbed, &[cluster(kept), cluster(ended)])?;
+    wait_secret(testbed, place, kept)?;
+    wait_secret(testbed, place, ended)?;
+    stop(running)?;
+    let running = started_without(testbed, place, &objects, ("clusters", "list"))?;
+    let available = || running.metric("cluster_gateway_controllers_source_available", "karmada");
+    wait::until_true("the source to be unavailable", SOON, || Ok(available()? < 1.0))?;
+    kubectl.ok(&format!("delete clusters.cluster.karmada.io {ended}"))?;
+    let are_there = || -> Result<[bool; 2]> {
+        let there = kubectl.ok(&format!("get secrets -n {place} -l cluster.core.oam.dev/source -o name"))?;
+        Ok([kept, ended].map(|name| there.contains(name)))
+    };
+    grant(testbed, place, &objects)?;
+    wait::until_true("the source to be back", 2 * SOON, || Ok(available()? >= 1.0))?;
+    ensure!(are_there()? == [true, true], "one list without it is enough");
+    wait::until_true("the end of what ended", TWO_LISTS + SOON, || Ok(are_there()? == [true, false]))?;
+    kubectl.ok(&format!("delete clusters.cluster.karmada.io {kept}")).map(drop)
 }

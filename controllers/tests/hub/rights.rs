@@ -49,7 +49,8 @@ pub fn started(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Runn
     as_account(testbed, place, objects)
 }
 
-fn grant(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<()> {
+/// Gives the rights alone.
+pub fn grant(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<()> {
     let rights: Vec<Value> = objects
         .iter()
         .filter(|object| RIGHTS.iter().any(|kind| object["kind"] == *kind))
