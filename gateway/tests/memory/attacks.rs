@@ -226,8 +226,8 @@ pub async fn stranger(client: Client, number: usize) {
         }
     };
     let _ = timeout(WAIT, until_closed).await;
-    // Its handshakes are to cost the machine less than everything else.
-    sleep(KEEP).await;
+    // Its handshakes are to cost the machine less than everything else: a thousand of them.
+    sleep(5 * KEEP).await;
 }
 
 /// What the member feeds those who do not read.

@@ -1,5 +1,6 @@
 //! The user who does nothing of the kind.
 
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
@@ -10,6 +11,8 @@ use kit::member::{FakeMember, MemberOptions, Reply, Streams};
 use kit::wait::{WAIT, becomes, within};
 use tokio::sync::oneshot;
 
+/// Of no attacker.
+const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));
 const FIFTH: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/fifth/proxy";
 
 /// With a member of its own, on a thread of its own: how long it waits is not to be how busy the
@@ -47,6 +50,7 @@ impl Fifth {
 
     /// Gets and watches until all is over; whatever is not answered in time fails.
     async fn go_on(client: Client, mut watches: Streams, answers: &AtomicU64, is_over: &AtomicBool) {
+        let client = client.from_address(ADDRESS);
         let connection = client.h2().await.expect("a connection");
         let headers = [("authorization", "Bearer fifth")];
         let (small, watch) = (format!("{FIFTH}/small"), format!("{FIFTH}/api/v1/pods?watch=true"));
@@ -67,8 +71,10 @@ impl Fifth {
                 line.extend_from_slice(&piece);
             }
             assert_eq!(line, event.into_bytes());
+            // Every tenth on a connection of its own: who comes anew gets in as well.
+            let anew = if number % 10 == 9 { Some(client.h2().await.expect("a new connection")) } else { None };
             let answer = async {
-                let answer = connection.get(&small, &headers).await.expect("a head");
+                let answer = anew.as_ref().unwrap_or(&connection).get(&small, &headers).await.expect("a head");
                 (answer.status(), answer.text().await.expect("a body"))
             };
             assert_eq!(within(WAIT, "an answer", answer).await, (200, "small".to_owned()));

@@ -7,6 +7,7 @@
 mod attacks;
 mod fifth;
 
+use std::net::IpAddr;
 use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -30,6 +31,8 @@ use self::fifth::Fifth;
 /// alone (`RLIMIT_DATA`).
 const MEMORY: u64 = 512 << 20;
 const STRANGERS: usize = 1000;
+/// They come from: at each, fewer than may stand there.
+const STRANGERS_ADDRESSES: usize = 20;
 /// Those who say as much as they can have taken in.
 const LOUD: usize = 8;
 /// Of the user who does nothing of the kind, meanwhile, each in time: the attack lasts until they
@@ -230,7 +233,10 @@ async fn siege() {
     attack(&mut attackers, &siege.client);
     becomes(3 * WAIT, "somebody who gives way", async || sheds(&root).await > 0).await;
     for number in 0..STRANGERS {
-        keep_on(&mut attackers, &siege.client, move |client| attacks::stranger(client, number));
+        let from = IpAddr::from([127, 0, 1, u8::try_from(number % STRANGERS_ADDRESSES).expect("few")]);
+        keep_on(&mut attackers, &siege.client.clone().from_address(from), move |client| {
+            attacks::stranger(client, number)
+        });
     }
     let before = answers.load(Ordering::Relaxed);
     sleep(Duration::from_secs(seconds)).await;

@@ -8,13 +8,13 @@ mod h1;
 mod h2;
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
 use tokio_rustls::TlsConnector;
 
 pub use self::h1::{H1Connection, H1Error, H1Head};
@@ -35,6 +35,7 @@ pub type BoxedIo = Box<dyn Io>;
 #[derive(Clone, Debug)]
 pub struct Client {
     address: SocketAddr,
+    source: Option<IpAddr>,
     tls: Option<Arc<ClientConfig>>,
     server_name: ServerName<'static>,
     h2: H2Options,
@@ -51,7 +52,7 @@ impl Client {
     /// Plain TCP to `address`. HTTP/2 is spoken with prior knowledge.
     pub fn plain(address: SocketAddr) -> Self {
         let server_name = ServerName::try_from("localhost").expect("a valid name");
-        Self { address, tls: None, server_name, h2: H2Options::default() }
+        Self { address, source: None, tls: None, server_name, h2: H2Options::default() }
     }
 
     /// Expects (and sends as SNI) another name.
@@ -65,6 +66,13 @@ impl Client {
     #[must_use]
     pub fn h2_options(mut self, options: H2Options) -> Self {
         self.h2 = options;
+        self
+    }
+
+    /// Connects from this address of the machine, of which loopback has many.
+    #[must_use]
+    pub fn from_address(mut self, source: IpAddr) -> Self {
+        self.source = Some(source);
         self
     }
 
@@ -99,7 +107,14 @@ impl Client {
 
     async fn connect(&self, alpn: &[&str]) -> io::Result<(BoxedIo, Option<Vec<u8>>)> {
         let connect = async {
-            let tcp = TcpStream::connect(self.address).await?;
+            let tcp = match self.source {
+                Some(source) => {
+                    let socket = if source.is_ipv4() { TcpSocket::new_v4() } else { TcpSocket::new_v6() }?;
+                    socket.bind((source, 0).into())?;
+                    socket.connect(self.address).await?
+                }
+                None => TcpStream::connect(self.address).await?,
+            };
             tcp.set_nodelay(true)?;
             let Some(config) = &self.tls else {
                 return Ok((Box::new(tcp) as BoxedIo, None));

@@ -2,7 +2,9 @@
 //! holds the most.
 //!
 //! Strangers go first only if that makes room: those that hold next to nothing are mostly callers
-//! who are about to say who they are, and would pay for whoever holds everything.
+//! who are about to say who they are, and would pay for whoever holds everything. So do addresses
+//! that hold next to nothing beside others that hold much: an attack from a few addresses would
+//! keep out whoever comes anew.
 //!
 //! A server's bytes weigh four times what others' do. Without that, one that holds a little less
 //! than the greediest user had others end in its place; before everybody else, it would end, with
@@ -14,6 +16,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Budget, Holder, Owner, Part};
+
+/// A stranger's address that holds less than such a part of the limit is spared beside others: of
+/// 256 MiB, eight connections that have said nothing yet.
+const SMALL: u64 = 1024;
 
 /// The holders of one owner.
 struct Group<H: Holder> {
@@ -41,11 +47,16 @@ impl<H: Holder> Budget<H> {
         }
         let air = self.0.limit / 16;
         let enough = self.0.limit - air;
-        let (mut first, mut others) = self.groups(air);
-        if first.iter().map(|group| group.held).sum::<u64>() < air {
-            others.append(&mut first);
+        let (first, mut others) = self.groups(air);
+        let (mut large, mut small): (Vec<_>, Vec<_>) =
+            first.into_iter().partition(|group| group.held >= self.0.limit / SMALL);
+        let held = |groups: &[Group<H>]| groups.iter().map(|group| group.held).sum::<u64>();
+        if held(&large) + held(&small) < air {
+            others.append(&mut large);
         }
-        for mut groups in [first, others] {
+        let others_or_first = if held(&small) < air { &mut others } else { &mut large };
+        others_or_first.append(&mut small);
+        for mut groups in [large, others] {
             let mut order: BinaryHeap<_> =
                 groups.iter().enumerate().map(|(at, group)| (group.weighs(), Reverse(at))).collect();
             while self.staying() > enough

@@ -73,6 +73,24 @@ fn strangers_that_hold_next_to_nothing_do_not_pay_for_others() {
     assert!(is_told(&greedy[0]) && !is_told(&greedy[1]) && !strangers.iter().any(is_told));
 }
 
+/// Others that hold much make the room.
+#[test]
+fn a_strangers_address_that_holds_next_to_nothing_is_spared_beside_others() {
+    let budget = Budget::new(102_400);
+    let stranger = |number: usize, held| owned(&budget, Owner::Unauthenticated(number.to_string()), held);
+    let attackers: Vec<_> = (1..=4).map(|number| stranger(number, 2000)).collect();
+    let newcomers: Vec<_> = (5..=9).map(|number| stranger(number, 99)).collect();
+    let greedy = owned(&budget, Owner::Named("greedy".into()), 93_000);
+    greedy.take(6000);
+    assert!(attackers.iter().all(is_told) && is_told(&greedy), "none of those is enough");
+    assert!(!newcomers.iter().any(is_told));
+    // Very many that hold next to nothing hold much together.
+    let crowd: Vec<_> = (10..=90).map(|number| stranger(number, 99)).collect();
+    let next = owned(&budget, Owner::Named("next".into()), 90_000);
+    next.take(5000);
+    assert!(crowd.iter().any(is_told) && !is_told(&next));
+}
+
 #[test]
 fn what_one_that_was_told_gives_back_makes_no_room_twice() {
     let budget = Budget::new(1000);
