@@ -4,6 +4,9 @@ use std::time::Duration;
 
 use kit::wait::{WAIT, unless_quiet, within};
 use system_tests::{CLUSTER, Http, proxied};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpStream;
+use tokio::time::{Instant, timeout};
 
 use super::{FAST, Fixture};
 
@@ -11,6 +14,11 @@ use super::{FAST, Fixture};
 const MOST_OF_ONE: usize = 256;
 /// When a connection without a request ends.
 const FIRST_REQUEST: Duration = Duration::from_secs(15);
+/// When one ends that does not begin to speak TLS, or then HTTP/2.
+const TLS_OR_PREFACE: Duration = Duration::from_secs(10);
+/// On a busy machine, and less than between the two.
+const LATE: Duration = Duration::from_millis(4500);
+const PATIENCE: Duration = Duration::from_secs(35);
 
 #[tokio::test]
 async fn the_oldest_of_an_address_give_way_and_those_who_are_known_stay() {
@@ -29,18 +37,52 @@ async fn the_oldest_of_an_address_give_way_and_those_who_are_known_stay() {
     assert_eq!(fixture.connect(Http::H2, "alice").await.get(&proxied(CLUSTER, FAST)).await.status, 200);
 }
 
-/// A probe is nobody's, and a request whose head is not whole is none.
+/// A probe is nobody's, and a request whose head is not whole is none. Each ends when its time is
+/// over: not before, when a slow client would be about to say who it is.
 #[tokio::test]
 async fn a_connection_without_a_request_ends_after_a_while() {
     let fixture = Fixture::with(&[]).await;
     let client = fixture.testbed.client();
     let mut probing = fixture.testbed.anonymous(Http::H1).await;
     assert_eq!(probing.get("/healthz").await.status, 200);
-    let (silent, mut begun) = (client.h2().await.expect("a connection"), client.h1().await.expect("a connection"));
-    begun.send("GET / HTTP/1.1\r\nHost: a\r\n").await.expect("sent");
-    let patience = FIRST_REQUEST + WAIT;
-    let closed = tokio::time::timeout(patience, async { tokio::join!(silent.closed(), begun.read_to_end()) });
-    let (_, begun) = closed.await.expect("both end");
-    assert!(begun.is_err() || begun.is_ok_and(|bytes| bytes.is_empty()));
+    let without_tls = async {
+        let mut tcp = TcpStream::connect(client.address()).await.expect("a connection");
+        ended(&mut tcp).await
+    };
+    // HTTP/2 was agreed on, and is not spoken.
+    let without_preface = async {
+        let mut connection = client.raw(&["h2"]).await.expect("a connection");
+        ended(&mut connection).await
+    };
+    let without_request = async {
+        let began = Instant::now();
+        let connection = client.h2().await.expect("a connection");
+        timeout(PATIENCE, connection.closed()).await.expect("it ends").ok();
+        began.elapsed()
+    };
+    let without_end = async {
+        let mut connection = client.raw(&["http/1.1"]).await.expect("a connection");
+        connection.write_all(b"GET / HTTP/1.1\r\nHost: a\r\n").await.expect("sent");
+        ended(&mut connection).await
+    };
+    let took = tokio::join!(without_tls, without_preface, without_request, without_end);
+    for (what, took, limit) in [
+        ("TLS", took.0, TLS_OR_PREFACE),
+        ("preface", took.1, TLS_OR_PREFACE),
+        ("request", took.2, FIRST_REQUEST),
+        ("end of the head", took.3, FIRST_REQUEST),
+    ] {
+        // The gateway may have begun to count a little before the client.
+        assert!(took + Duration::from_secs(1) > limit && took < limit + LATE, "without {what}: {took:?}");
+    }
     assert_eq!(probing.get("/healthz").await.status, 200, "it had a request");
+}
+
+/// How long it took until nothing more can come, whatever came before that.
+async fn ended(connection: &mut (impl AsyncRead + Unpin)) -> Duration {
+    let began = Instant::now();
+    let mut rest = Vec::new();
+    let _ = timeout(PATIENCE, connection.read_to_end(&mut rest)).await.expect("it ends");
+    assert!(!rest.starts_with(b"HTTP/1.1 2"), "no answer");
+    began.elapsed()
 }
