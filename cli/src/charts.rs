@@ -47,6 +47,7 @@ pub const GATEWAY: Chart = chart!(
     "templates/certificate.yaml",
     "templates/controllers-admission.yaml",
     "templates/controllers-rbac.yaml",
+    "templates/controllers-remove.yaml",
     "templates/controllers.yaml",
     "templates/dashboard.yaml",
     "templates/deployment.yaml",

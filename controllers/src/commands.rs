@@ -1,8 +1,9 @@
-//! What this program does beside controlling: it prints kubeconfigs for members, and the credential
-//! that they ask for.
+//! What this program does beside controlling: it prints kubeconfigs for members and the credential
+//! that they ask for, and removes what sources registered.
 
 mod credential;
 mod kubeconfig;
+mod remove_clusters;
 
 use std::io::{self, Write as _};
 
@@ -11,11 +12,13 @@ use clap::Subcommand;
 
 pub use self::credential::Credential;
 pub use self::kubeconfig::Contexts;
+pub use self::remove_clusters::RemoveClusters;
 
 #[derive(Debug, Subcommand)]
 pub enum Command {
     Credential(Credential),
     Kubeconfig(Contexts),
+    RemoveClusters(RemoveClusters),
 }
 
 // === impl Command ===
@@ -25,6 +28,7 @@ impl Command {
         print(&match self {
             Self::Credential(credential) => credential.text()?,
             Self::Kubeconfig(contexts) => contexts.text()?,
+            Self::RemoveClusters(clusters) => clusters.text()?,
         })
     }
 }

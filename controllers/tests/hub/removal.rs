@@ -1,9 +1,10 @@
 //! A source that goes takes no cluster with it.
 
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hub_tests::testbed::Testbed;
@@ -27,6 +28,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "removal: a kind that goes takes no cluster with it", kind),
         test(fixture, "removal: too many at once wait", crowd),
+        test(fixture, "removal: an uninstallation takes what sources wrote, if it is to", uninstalled),
         test(fixture, "removal: a list that is forbidden removes nothing, and what ended meanwhile counts", forbidden),
     ]
 }
@@ -158,4 +160,40 @@ fn forbidden(testbed: &Testbed) -> Result<()> {
     ensure!(are_there()? == [true, true], "one list without it is enough");
     wait::until_true("the end of what ended", TWO_LISTS + SOON, || Ok(are_there()? == [true, false]))?;
     kubectl.ok(&format!("delete clusters.cluster.karmada.io {kept}")).map(drop)
+}
+
+/// The release's Job, with its rights.
+fn uninstalled(testbed: &Testbed) -> Result<()> {
+    let (place, kubectl) = ("removal-uninstalled", testbed.hub.server.kubectl());
+    let values = "controllers.sources.kubeconfig=true,controllers.watchNamespaces={removal-uninstalled-fleet}";
+    ensure!(job(&rendered(testbed, place, values)?).is_none(), "by default");
+    let fleet = "removal-uninstalled-fleet";
+    apply(testbed, &[namespace(fleet)])?;
+    let running = installed(testbed, place, values)?;
+    let kubeconfig = member_kubeconfig(testbed, "token");
+    apply(testbed, &[kubeconfig_secret(fleet, "sourced", &kubeconfig)])?;
+    wait_secret(testbed, place, "sourced")?;
+    stop(running)?;
+    let persons = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "persons", "namespace": place,
+        "labels": {"cluster.core.oam.dev/source": "kubeconfig"}}});
+    apply(testbed, &[persons])?;
+    let objects = rendered(testbed, place, &format!("{values},controllers.removeClusters=true"))?;
+    grant(testbed, place, &objects)?;
+    let job = job(&objects).context("a Job")?;
+    let pod = &job["spec"]["template"]["spec"];
+    let account = pod["serviceAccountName"].as_str().context("an account")?;
+    let account = hub_tests::helm::account_kubeconfig(&testbed.hub.server, place, account)?;
+    let arguments = pod["containers"][0]["args"].as_array().context("arguments")?;
+    let output = Command::new(env!("CARGO_BIN_EXE_cluster-gateway-controllers"))
+        .args(arguments.iter().filter_map(Value::as_str))
+        .arg(format!("--kubeconfig={}", account.display()))
+        .output()?;
+    ensure!(output.status.success() && output.stdout == b"cluster sourced removed\n", "{output:?}");
+    let left = kubectl.ok(&format!("get secrets -n {place} -l cluster.core.oam.dev/source -o name"))?;
+    ensure!(left.trim() == "secret/persons", "{left}");
+    kubectl.ok(&format!("delete namespace {fleet} --wait=false")).map(drop)
+}
+
+fn job(objects: &[Value]) -> Option<Value> {
+    objects.iter().find(|object| object["kind"] == "Job").cloned()
 }

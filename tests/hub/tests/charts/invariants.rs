@@ -185,6 +185,10 @@ fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Result<Value> {
         (Some("Role"), Some("secrets")) if is_of_argocd(role) => json!(["list", "watch", "create", "patch", "delete"]),
         (Some("Role"), Some("serviceaccounts")) if !rule["resourceNames"].is_null() => json!(["list", "watch"]),
         (Some("Role"), Some("serviceaccounts/token")) if !rule["resourceNames"].is_null() => json!(["create"]),
+        // Of the Job that an uninstallation may leave its end to.
+        (Some("Role"), Some("secrets")) if role["metadata"]["annotations"]["helm.sh/hook"] == "post-delete" => {
+            json!(["list", "delete"])
+        }
         (Some("Role"), Some("secrets")) => {
             ensure!(case != "placement alone", "placement reads no Secret: {rule}");
             json!(["get", "list", "watch", "create", "patch", "delete"])
