@@ -12,6 +12,7 @@ use delivery::manifests::{self, Fault, Manifest};
 use delivery::ownership::Owner;
 use delivery::rules::Evaluator;
 use delivery::work::{Failed, Index, ManifestWorkSpec, ResourceMeta, was_applied};
+use fleet::Sight;
 use futures_util::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use time::OffsetDateTime;
@@ -475,8 +476,9 @@ impl Done<'_> {
 // === impl Outcome ===
 
 impl Outcome {
+    /// Of its metadata: kept for each object, and the member says how long it is.
     fn text(&self, field: &str) -> Option<String> {
         let object = self.observed.as_ref()?;
-        object.pointer("/metadata")?.get(field)?.as_str().map(str::to_owned)
+        object.pointer("/metadata")?.get(field)?.as_str().map(|text| Sight::cut(text).to_owned())
     }
 }

@@ -6,6 +6,7 @@ use delivery::identity::{Identity, Tracked};
 use delivery::ownership::{Claim, Owner};
 use delivery::strategy::Strategy;
 use delivery::work::{DeleteOption, is_owned};
+use fleet::Sight;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value as Json;
 
@@ -251,7 +252,8 @@ impl Place {
 }
 
 fn version(object: &Json) -> Option<String> {
-    object.pointer("/metadata/resourceVersion").and_then(Json::as_str).map(str::to_owned)
+    let version = object.pointer("/metadata/resourceVersion").and_then(Json::as_str);
+    version.map(|version| Sight::cut(version).to_owned())
 }
 
 /// Somebody else was faster, or another one of that name is there.
