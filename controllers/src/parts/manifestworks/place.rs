@@ -181,7 +181,7 @@ impl Place {
     pub fn next(&self) -> Vec<String> {
         let free = if self.is_slow() { 1 } else { MOST.saturating_sub(self.at_work.load(Ordering::Relaxed)) };
         let mut waiting = self.waiting.lock();
-        let next: Vec<String> = std::iter::from_fn(|| waiting.pop()).take(free.max(1)).collect();
+        let next: Vec<String> = std::iter::from_fn(|| waiting.call()).take(free.max(1)).collect();
         for _ in &next {
             self.member.metrics.waits(false);
         }
@@ -277,7 +277,7 @@ impl Places {
     pub fn next_slow(&self) -> Vec<Arc<Place>> {
         let free = SLOW_WORKS.saturating_sub(self.of_all.slow_works.load(Ordering::Relaxed));
         let mut line = self.of_all.slow_line.lock();
-        let next: Vec<String> = std::iter::from_fn(|| line.pop()).take(free).collect();
+        let next: Vec<String> = std::iter::from_fn(|| line.call()).take(free).collect();
         drop(line);
         next.iter().filter_map(|cluster| self.known(cluster)).collect()
     }
