@@ -41,8 +41,8 @@ const ACCOUNT: sources::Kind =
 const PAGE: u32 = 100;
 /// Bytes of an object's fields that are kept, as JSON.
 const LARGEST: usize = 64 << 10;
-/// Bytes of one list of a member, or of one watch, which are held whole. Beyond this it fails and is
-/// begun again.
+/// Bytes of one list of a member, or of one watch, which are held whole. Beyond this it fails, and
+/// is begun again.
 const MOST_WATCHED: usize = 2 << 20;
 /// Between the lists, pages and watches of one member.
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);

@@ -109,13 +109,13 @@ impl Pass<'_> {
                     self.remember(done, memory, begun);
                     let version = Some(held.applied.resource_version.clone());
                     self.place.sights.looked(self.work.name(), &applied::identity(&self.name), version);
-                    memory.applied = Some(held);
+                    memory.applied = held.kept(manifests.len());
                 }
                 return Err(failure);
             }
         };
         self.see(&done, memory, &held, &waiting);
-        memory.applied = Some(held);
+        memory.applied = held.kept(manifests.len() + waiting.len());
         if waiting.is_empty() {
             memory.clear_going();
         }
@@ -222,7 +222,7 @@ impl Pass<'_> {
                 match answer {
                     Ok(looked) => self.keep(manifest, looked, memory, &mut done),
                     // That its turn was over while it was asked says nothing of the member.
-                    Err(error) if failure.as_ref().is_none_or(|known| known.is_for_turn()) => {
+                    Err(error) if failure.as_ref().is_none_or(Failure::is_for_turn) => {
                         failure = Some(error);
                     }
                     Err(_) => {}

@@ -282,8 +282,8 @@ impl Answers {
         self.healthy.zip(other.silent).is_some_and(|(at, silent)| at >= silent)
     }
 
-    /// Whether it was silent already when `other` fell silent: what ails them both would show within
-    /// a period of the other's.
+    /// Whether it was silent already when `other` fell silent: what ails them both would show
+    /// within a period of the other's.
     fn was_silent_before(&self, other: &Self) -> bool {
         let before = self.silent.zip(other.silent).map(|(own, other)| other.saturating_duration_since(own));
         before.is_some_and(|before| before > FRESH * other.period)
