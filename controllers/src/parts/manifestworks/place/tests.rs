@@ -71,6 +71,14 @@ async fn a_broken_server_of_one_group_is_not_the_member() {
 }
 
 #[tokio::test]
+async fn an_answer_that_is_nothing_but_structure_is_not_read() {
+    let heavy = format!("[{}]", vec![r#"{"":0}"#; 100_000].join(",")).leak();
+    let place = place(vec![VERSION, ("/api/v1/heavy", 200, heavy)].leak());
+    let answer = place.member.read("/api/v1/heavy").await;
+    assert!(matches!(&answer, Err(MemberError::Refused(failure)) if failure.message.contains("24 MiB")), "{answer:?}");
+}
+
+#[tokio::test]
 async fn that_nothing_is_listed_is_known_only_for_certain() {
     let none = place(&[VERSION, (DEFINITION, 404, MISSING)]);
     assert!(none.applied_for_certain("x").await.unwrap().is_none());
