@@ -365,7 +365,7 @@ impl Part {
         if failure.is_over() {
             return Action::await_change();
         }
-        if matches!(failure, Failure::Slow) {
+        if failure.is_for_turn() {
             return Action::requeue(TURN_AGAIN);
         }
         let is_unreachable = failure.away().is_some() || failure.is_closed();

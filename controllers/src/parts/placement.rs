@@ -20,19 +20,15 @@ mod world;
 use std::sync::Arc;
 
 use kube::runtime::reflector::store::Writer;
-use parking_lot::RwLock;
-use tokio::sync::watch;
 
 use self::kinds::Of;
-use self::scheduler::{Scheduler, moment};
+use self::scheduler::Scheduler;
 use self::turns::Turns;
 use self::world::World;
-use super::hub::Hub;
 use super::rivals::Rival;
 use super::stand_in::StandIn;
 use super::{Context, watched, worker};
 use crate::args::PartName;
-use crate::wakes::Wakes;
 
 /// In `/readyz`: upstream's scheduler runs.
 pub const RIVAL: &str = "placement-rival";
@@ -50,14 +46,8 @@ const THEIRS: StandIn = StandIn {
     may_run_beside: true,
 };
 
-/// What the watches tell the queue.
-struct Shared {
-    hub: Hub,
-    world: Arc<RwLock<World>>,
-    wakes: Wakes,
-    /// Whether each kind was listed, by [`Of::index`].
-    listed: [watch::Sender<bool>; Of::ALL.len()],
-}
+/// Kinds by [`Of::index`].
+type Shared = watched::Shared<World, { Of::ALL.len() }>;
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
@@ -66,12 +56,7 @@ pub async fn run(context: Context<'_>) {
 
 /// Everything that schedules. Never ends.
 async fn work(context: &Context<'_>) {
-    let shared = Arc::new(Shared {
-        hub: Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) },
-        world: Arc::new(RwLock::new(World::limited(context.config.source_removal_limit))),
-        wakes: Wakes::default(),
-        listed: std::array::from_fn(|_| watch::Sender::new(false)),
-    });
+    let shared = Shared::new(context, World::limited(context.config.source_removal_limit));
     let writer = Writer::new(Of::Placement.resource());
     let store = writer.as_reader();
     let scheduler = Arc::new(Scheduler {
@@ -83,13 +68,13 @@ async fn work(context: &Context<'_>) {
         costly: Turns::new(shared.wakes.clone()),
     });
     let known = Arc::clone(&shared.world);
-    let _answering = context
-        .explained
-        .by(move |namespace, name| explain::explain(&known, &(namespace.to_owned(), name.to_owned()), moment()));
+    let _answering = context.explained.by(move |namespace, name| {
+        explain::explain(&known, &(namespace.to_owned(), name.to_owned()), worker::moment())
+    });
     let queue = async {
         // Without them, what is there would be judged by half of what it depends on.
         watches::listed(&shared, &context.readiness).await;
-        shared.world.write().count_missing(moment());
+        shared.world.write().count_missing(worker::moment());
         worker::run(Arc::clone(&scheduler), shared.wakes.clone(), store, Of::Placement.resource()).await;
     };
     // It ends by being dropped.

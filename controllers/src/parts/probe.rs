@@ -29,6 +29,13 @@ struct Version {
     git_version: String,
 }
 
+/// Of `APIResourceList`.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Served {
+    group_version: String,
+}
+
 /// Whether the API server of the member called `name` is ready.
 pub async fn health(members: &Fleet, name: &ClusterName) -> Outcome {
     match get(&members.client(name), "/readyz").await {
@@ -44,11 +51,15 @@ pub async fn health(members: &Fleet, name: &ClusterName) -> Outcome {
 /// hub has a gateway to ask.
 async fn nobodys(hub: &Client) -> Outcome {
     // The hub passes it on, and anybody may read it.
-    match get(hub, &format!("/apis/{API_VERSION}")).await {
-        Ok(_) => Outcome::Unreachable(
+    let answer = get(hub, &format!("/apis/{API_VERSION}")).await;
+    // What a load balancer before the hub says of everything is no word of the gateway either.
+    let is_gateways =
+        |body: &[u8]| serde_json::from_slice::<Served>(body).is_ok_and(|served| served.group_version == API_VERSION);
+    match answer {
+        Ok(body) if is_gateways(&body) => Outcome::Unreachable(
             "what is before the member's API server has no answer of it: see whether that runs".to_owned(),
         ),
-        Err(_) => Outcome::NotProbed("the hub has no answer of the gateway".to_owned()),
+        _ => Outcome::NotProbed("the hub has no answer of the gateway".to_owned()),
     }
 }
 
@@ -122,18 +133,24 @@ mod tests {
     use super::*;
 
     /// By what the hub answers for a member, and for the gateway's own API.
-    async fn probed_where(code: u16, body: Value, gateway: u16) -> Outcome {
-        let text = if let Value::String(text) = &body { text.clone() } else { body.to_string() };
+    async fn probed_where(code: u16, body: Value, gateway: (u16, Value)) -> Outcome {
+        let text = |body: Value| if let Value::String(text) = body { text } else { body.to_string() };
+        let (of_member, of_gateway) = ((code, text(body)), (gateway.0, text(gateway.1)));
         let answer = move |request: Request<Body>| {
-            let code = if request.uri().path().ends_with(API_VERSION) { gateway } else { code };
-            let response = Response::builder().status(code).body(Body::from(text.clone().into_bytes()));
+            let is_gateways = request.uri().path().ends_with(API_VERSION);
+            let (code, text) = if is_gateways { of_gateway.clone() } else { of_member.clone() };
+            let response = Response::builder().status(code).body(Body::from(text.into_bytes()));
             async move { Ok::<_, kube::Error>(response.unwrap()) }
         };
         health(&members(answer), &ClusterName::parse("c1").unwrap()).await
     }
 
     async fn probed(code: u16, body: Value) -> Outcome {
-        probed_where(code, body, 200).await
+        probed_where(code, body, (200, served())).await
+    }
+
+    fn served() -> Value {
+        json!({"kind": "APIResourceList", "groupVersion": API_VERSION, "resources": []})
     }
 
     fn members<S, F>(answer: S) -> Fleet
@@ -174,10 +191,13 @@ mod tests {
     async fn what_a_balancer_says_of_a_dead_member_is_no_word_of_a_hub_without_a_gateway() {
         for code in [502, 503, 504] {
             let page = json!("<html>no upstream</html>");
-            let outcome = probed_where(code, page.clone(), 200).await;
+            let outcome = probed_where(code, page.clone(), (200, served())).await;
             assert!(matches!(outcome, Outcome::Unreachable(_)), "{outcome:?}");
-            let outcome = probed_where(code, page, 503).await;
-            assert!(matches!(outcome, Outcome::NotProbed(_)), "{outcome:?}");
+            // Nor is it one of the gateway, where the balancer is before the hub.
+            for gateway in [(503, page.clone()), (200, page.clone()), (200, json!({"groupVersion": "v1"}))] {
+                let outcome = probed_where(code, page.clone(), gateway).await;
+                assert!(matches!(outcome, Outcome::NotProbed(_)), "{outcome:?}");
+            }
         }
     }
 

@@ -17,18 +17,14 @@ use std::sync::Arc;
 
 use futures_util::future::join_all;
 use kube::runtime::reflector::store::Writer;
-use parking_lot::RwLock;
-use tokio::sync::watch;
 
 use self::deployer::Deployer;
 use self::kinds::Of;
 use self::world::World;
-use super::hub::Hub;
 use super::rivals::Rival;
 use super::stand_in::StandIn;
 use super::{Context, watched, worker};
 use crate::args::PartName;
-use crate::wakes::Wakes;
 
 /// In `/readyz`: upstream's controller runs.
 pub const RIVAL: &str = "replica-sets-rival";
@@ -46,14 +42,8 @@ const THEIRS: StandIn = StandIn {
     may_run_beside: true,
 };
 
-/// What the watches tell the queue.
-struct Shared {
-    hub: Hub,
-    world: Arc<RwLock<World>>,
-    wakes: Wakes,
-    /// Whether each kind was listed, by [`Of::index`].
-    listed: [watch::Sender<bool>; Of::ALL.len()],
-}
+/// Kinds by [`Of::index`].
+type Shared = watched::Shared<World, { Of::ALL.len() }>;
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
@@ -62,12 +52,7 @@ pub async fn run(context: Context<'_>) {
 
 /// Everything that writes. Never ends.
 async fn work(context: &Context<'_>) {
-    let shared = Shared {
-        hub: Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) },
-        world: Arc::new(RwLock::new(World::new(context.config.rollout_needs_rules))),
-        wakes: Wakes::default(),
-        listed: std::array::from_fn(|_| watch::Sender::new(false)),
-    };
+    let shared = Shared::new(context, World::new(context.config.rollout_needs_rules));
     let writer = Writer::new(Of::Set.resource());
     let store = writer.as_reader();
     let deployer = Arc::new(Deployer {

@@ -1,24 +1,39 @@
 //! Objects of a kind, followed for as long as the hub serves it.
 
 use std::pin::pin;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
-use kube::{Api, Client};
+use kube::{Api, Client, ResourceExt as _};
+use parking_lot::RwLock;
+use serde_json::Value;
 use telemetry::readiness::Readiness;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
+use super::Context;
+use super::hub::Hub;
 use crate::feed::crd::{self, Presence};
 use crate::sources::Kind;
+use crate::wakes::Wakes;
 
 /// Objects of one answer of a list: an agent may make its own `ManagedCluster` large.
 pub const PAGE: u32 = 100;
 /// For a list, until it is told that it is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What the watches of a part tell its queue: of so many kinds.
+pub struct Shared<W, const KINDS: usize> {
+    pub hub: Hub,
+    pub world: Arc<RwLock<W>>,
+    pub wakes: Wakes,
+    /// Whether each kind was listed.
+    pub listed: [watch::Sender<bool>; KINDS],
+}
 
 /// Hands `take` what happens to objects of `kind` that `config` chooses, in all namespaces. A kind
 /// that goes and comes back is listed anew. Never ends.
@@ -54,6 +69,19 @@ async fn until_it_ends(
     }
 }
 
+// === impl Shared ===
+
+impl<W, const KINDS: usize> Shared<W, KINDS> {
+    pub fn new(context: &Context<'_>, world: W) -> Self {
+        Self {
+            hub: Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) },
+            world: Arc::new(RwLock::new(world)),
+            wakes: Wakes::default(),
+            listed: std::array::from_fn(|_| watch::Sender::new(false)),
+        }
+    }
+}
+
 /// Completes when `listed` says that `kind` was. `/readyz` has `reason` while that takes long.
 pub async fn listed(listed: &watch::Sender<bool>, kind: &Kind, readiness: &Readiness, reason: &'static str) {
     let mut listed = listed.subscribe();
@@ -64,6 +92,13 @@ pub async fn listed(listed: &watch::Sender<bool>, kind: &Kind, readiness: &Readi
         let _not_ready = readiness.block(reason);
         listed.await;
     }
+}
+
+/// Of an object, a queue needs no more than what it is called.
+pub fn name_only(object: &mut DynamicObject) {
+    object.managed_fields_mut().clear();
+    object.annotations_mut().clear();
+    object.data = Value::Null;
 }
 
 /// Whether a `resourceVersion` comes before one that is known. Where they are no numbers, nobody

@@ -10,6 +10,7 @@ use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
 use net::backoff::Backoff;
 use parking_lot::Mutex;
+use time::OffsetDateTime;
 
 use super::hub::CallError;
 use crate::queue::Queue;
@@ -21,6 +22,9 @@ const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::fro
 const AFTER_CONFLICT: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(30));
 /// In a row, of which nothing is said.
 const CONFLICTS: u32 = 3;
+
+/// After a moment at which something ends: what counts until then counts until it is over.
+const LATER: Duration = Duration::from_millis(5);
 
 /// What works on the objects of a queue.
 pub trait Worker: Send + Sync + 'static {
@@ -53,6 +57,21 @@ pub struct Tries(Mutex<HashMap<Key, Counts>>);
 struct Counts {
     failures: u32,
     conflicts: u32,
+}
+
+/// The time now, for what has no clock of its own.
+pub fn moment() -> OffsetDateTime {
+    OffsetDateTime::now_utc()
+}
+
+/// Until a moment is over.
+pub fn until(end: OffsetDateTime) -> Duration {
+    Duration::try_from(end - moment()).unwrap_or_default().saturating_add(LATER)
+}
+
+/// Looks again then, if there is such a moment.
+pub fn at(end: Option<OffsetDateTime>) -> Action {
+    end.map_or_else(Action::await_change, |end| Action::requeue(until(end)))
 }
 
 // === impl Failure ===

@@ -1,7 +1,7 @@
 //! One answer, read whole.
 
 use bytes::Bytes;
-use http::{Request, StatusCode};
+use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use kube::Client;
 use kube::client::Body;
@@ -13,18 +13,35 @@ use crate::retry_after;
 /// The body of the answer to `request`, of `most` bytes; anything but a 2xx is a failure, of which
 /// no more than 64 KiB are read. How long it takes is for the caller to bound.
 pub async fn answer(client: &Client, request: Request<Body>, most: usize) -> Result<Bytes, Failure> {
-    let response = client.send(request).await?;
-    let response = retry_after::into_status(response).await?;
-    let code = response.status();
-    let is_error = !code.is_success();
-    let most = if is_error { most.min(LONGEST_ERROR) } else { most };
-    match Limited::new(response.into_body(), most).collect().await {
-        Ok(body) if is_error => Err(refusal(code, &body.to_bytes())),
-        Ok(body) => Ok(body.to_bytes()),
-        // The code says more than how its words ended.
-        Err(_) if is_error => Err(Failure::unread(code.as_u16())),
+    read(client, request, most, Bytes::clone).await
+}
+
+/// What `make` makes of it. Until then the answer holds its room, if it is one of those that do.
+pub async fn read<T>(
+    client: &Client,
+    request: Request<Body>,
+    most: usize,
+    make: impl FnOnce(&Bytes) -> T,
+) -> Result<T, Failure> {
+    let mut body = success(client.send(request).await?).await?.into_body();
+    match Limited::new(&mut body, most).collect().await {
+        Ok(read) => Ok(make(&read.to_bytes())),
         Err(error) => Err(Failure::broken(&*error)),
     }
+}
+
+/// The same answer, if it is a 2xx.
+pub async fn success(response: Response<Body>) -> Result<Response<Body>, Failure> {
+    let response = retry_after::into_status(response).await?;
+    let code = response.status();
+    if code.is_success() {
+        return Ok(response);
+    }
+    Err(match Limited::new(response.into_body(), LONGEST_ERROR).collect().await {
+        Ok(body) => refusal(code, &body.to_bytes()),
+        // The code says more than how its words ended.
+        Err(_) => Failure::unread(code.as_u16()),
+    })
 }
 
 /// As kube reads errors.
@@ -37,7 +54,6 @@ fn refusal(code: StatusCode, body: &Bytes) -> Failure {
 
 #[cfg(test)]
 mod tests {
-    use http::Response;
     use tower::service_fn;
 
     use super::*;

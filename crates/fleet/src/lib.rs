@@ -13,6 +13,7 @@ mod paced;
 mod pages;
 mod retry_after;
 mod roomed;
+mod sight;
 mod through;
 
 pub use self::answer::answer;
@@ -23,3 +24,4 @@ pub use self::failure::{Failure, Kind};
 pub use self::fleet::Fleet;
 pub use self::paced::paced;
 pub use self::roomed::{Room, roomed};
+pub use self::sight::{Change, Sight};

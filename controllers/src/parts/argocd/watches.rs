@@ -11,7 +11,6 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
-use serde_json::Value;
 use tokio::sync::watch;
 
 use super::publisher::Publisher;
@@ -54,7 +53,7 @@ fn take_cluster(
             publisher.tries().forget("", &cluster.name_any());
         }
     }
-    writer.apply_watcher_event(&event.modify(prune));
+    writer.apply_watcher_event(&event.modify(watched::name_only));
     if is_listed {
         let listed: HashSet<String> = writer.as_reader().state().iter().map(|cluster| cluster.name_any()).collect();
         known.difference(&listed).for_each(|name| publisher.tries().forget("", name));
@@ -137,11 +136,4 @@ pub async fn follow_account(argocd: &Argocd, publisher: &Publisher, uid: watch::
             is_news
         });
     }
-}
-
-/// Of a cluster, the queue needs no more than what it is called.
-fn prune(cluster: &mut DynamicObject) {
-    cluster.managed_fields_mut().clear();
-    cluster.annotations_mut().clear();
-    cluster.data = Value::Null;
 }

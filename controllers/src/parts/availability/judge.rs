@@ -34,9 +34,17 @@ const SPREAD: f64 = 0.1;
 const NO_ROOM: Backoff =
     Backoff { chance: SPREAD, ..Backoff::doubling(Duration::from_secs(2), Duration::from_secs(2)) };
 
+/// Between two losses that are told although the way to members is in doubt, each after it was held
+/// for long: where that is our own fault all the same, somebody has time to see it.
+const BETWEEN_HELD: Duration = Duration::from_mins(5);
+
 /// What is known of the clusters that are judged.
 #[derive(Debug, Default)]
-pub struct Known(Mutex<HashMap<String, Seen>>);
+pub struct Known {
+    seen: Mutex<HashMap<String, Seen>>,
+    /// When a loss was told last that had been held.
+    released: Mutex<Option<Instant>>,
+}
 
 #[derive(Debug, Clone)]
 struct Seen {
@@ -70,7 +78,7 @@ pub struct Judge {
 impl Known {
     /// Of `cluster` as it is now.
     fn get(&self, name: &str, cluster: &Value) -> Seen {
-        let mut known = self.0.lock();
+        let mut known = self.seen.lock();
         let seen = known.entry(name.to_owned()).or_insert_with(|| Seen::begun(cluster));
         seen.of(cluster);
         seen.clone()
@@ -78,14 +86,15 @@ impl Known {
 
     /// A probe ended so, after `took`: what is known now.
     fn probed(&self, name: &str, seen: Seen, outcome: Outcome, took: Duration, cluster: &Value) -> Seen {
-        let (at, mut known) = (Instant::now(), self.0.lock());
+        let (at, mut known) = (Instant::now(), self.seen.lock());
         let now = at.into_std();
         let others = || known.iter().filter(|(other, _)| *other != name).map(|(_, seen)| &seen.answers);
         let others_answer = others().any(|other| other.answers_beside(&seen.answers, now));
         let answers = seen.answers.after(outcome, now, others_answer);
         // To one that answers, no doubt makes a difference.
-        let is_doubtful = answers.is_away() && Answering::of(others().chain([&answers]), now).is_doubtful();
-        let answers = if is_doubtful { answers.doubted() } else { answers };
+        let fleet = Answering::of(&answers, others(), now);
+        let is_doubtful = answers.is_away() && fleet.is_doubtful();
+        let answers = if is_doubtful { answers.doubted(fleet, cluster, now, || self.releases()) } else { answers };
         let share = NO_ROOM.some_of(Duration::from_secs(1)).as_secs_f64();
         let mut seen = Seen { answers, asked: Some(at), share, next: at, is_slow: took > SLOW };
         seen.of(cluster);
@@ -96,9 +105,19 @@ impl Known {
         seen
     }
 
+    /// Whether it is time to tell one of the losses that were held for long.
+    fn releases(&self) -> bool {
+        let (now, mut released) = (Instant::now(), self.released.lock());
+        let is_time = released.is_none_or(|last| now >= last + BETWEEN_HELD);
+        if is_time {
+            *released = Some(now);
+        }
+        is_time
+    }
+
     /// It has no answer as soon as others: it is asked again, among those that are slow.
     fn slow(&self, name: &str) {
-        if let Some(own) = self.0.lock().get_mut(name) {
+        if let Some(own) = self.seen.lock().get_mut(name) {
             own.is_slow = true;
         }
     }
@@ -107,11 +126,11 @@ impl Known {
     /// longest, of as many as there are places.
     fn is_next(&self, due: Instant) -> bool {
         let before = |seen: &&Seen| seen.next < due && seen.is_doubtful();
-        self.0.lock().values().filter(before).count() < DOUBTFUL
+        self.seen.lock().values().filter(before).count() < DOUBTFUL
     }
 
     pub fn forget(&self, name: &str) {
-        self.0.lock().remove(name);
+        self.seen.lock().remove(name);
     }
 }
 

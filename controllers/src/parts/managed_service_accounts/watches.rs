@@ -10,24 +10,28 @@ use std::time::Duration;
 
 use api::cluster_name::ClusterName;
 use api::secret::CREDENTIAL_TYPE_LABEL;
+use fleet::{Change, Sight};
 use futures_util::StreamExt as _;
-use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
+use k8s_openapi::api::core::v1::Secret;
 use kube::api::DynamicObject;
 use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
+use net::backoff::Backoff;
 use parking_lot::Mutex;
 use register::managed_service_account::{GROUP, KIND, LABEL, MEMBER_NAMESPACE, PLURAL, VERSIONS};
 use serde_json::Value;
 use tokio::select;
-use tokio::time::{Instant, sleep_until};
+use tokio::sync::Notify;
+use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Part;
 use super::accounts::Accounts;
 use crate::feed::crd;
+use crate::parts::hub;
 use crate::secrets::Secrets;
 use crate::sources;
 
@@ -37,11 +41,14 @@ const ACCOUNT: sources::Kind =
 const PAGE: u32 = 100;
 /// Bytes of an object's fields that are kept, as JSON.
 const LARGEST: usize = 64 << 10;
-/// Bytes of one list of a member, or of one watch: kube buffers a whole answer. Beyond this it
-/// fails and is begun again.
+/// Bytes of one list of a member, or of one watch, which are held whole. Beyond this it fails, and
+/// is begun again.
 const MOST_WATCHED: usize = 2 << 20;
 /// Between the lists, pages and watches of one member.
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);
+/// Between tries of a watch that breaks, and how long one lasts that works.
+const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30));
+const LIVES: Duration = Duration::from_mins(1);
 /// Between the looks that a member's changes lead to.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
 /// Members that are watched. Accounts of others are looked at from time to time.
@@ -177,48 +184,42 @@ impl Members {
 }
 
 async fn follow(cluster: ClusterName, client: Client, accounts: Accounts) {
-    let api: Api<PartialObjectMeta<ServiceAccount>> = Api::namespaced(client, MEMBER_NAMESPACE);
-    let config = watcher::Config::default().labels(&format!("{LABEL}=true"));
-    let mut events = pin!(watcher::watcher(api, config).default_backoff());
+    let resource = hub::resource("", "v1", "ServiceAccount", "serviceaccounts");
+    let sight = Sight::new(client, &resource, MEMBER_NAMESPACE).selecting(format!("{LABEL}=true"));
     // Those that changed, of accounts that there are: a member that never stops changing them has
     // them looked at once a second.
-    let (mut changed, mut woken) = (HashSet::<String>::new(), Instant::now());
-    loop {
-        let event = select! {
-            event = events.next() => event,
-            () = sleep_until(woken), if !changed.is_empty() => {
-                for name in changed.drain() {
-                    accounts.wakes.push(cluster.as_str(), &name);
-                }
-                woken = Instant::now() + BETWEEN_LOOKS;
-                continue;
-            }
-        };
-        match event {
-            None => return,
-            Some(Ok(Event::Apply(account) | Event::Delete(account))) => {
-                let name = account.name_any();
-                if accounts.has(cluster.as_str(), &name) {
-                    changed.insert(name);
-                }
-            }
-            // Whatever happened while nobody watched.
-            Some(Ok(Event::InitDone)) => accounts.wake_in(cluster.as_str()),
-            Some(Ok(Event::Init | Event::InitApply(_))) => {}
-            Some(Err(error)) => {
-                let failure = fleet_failure(error);
-                tracing::debug!(%cluster, failure, "cannot watch the member's ServiceAccounts");
-            }
+    let (changed, news) = (Mutex::<HashSet<String>>::default(), Notify::new());
+    let take = |_: Change, name: &str, _: &str| {
+        if accounts.has(cluster.as_str(), name) {
+            changed.lock().insert(name.to_owned());
+            news.notify_one();
         }
-    }
-}
-
-/// What failed, without what a member may have put into it at length.
-fn fleet_failure(error: watcher::Error) -> String {
-    match error {
-        watcher::Error::InitialListFailed(error)
-        | watcher::Error::WatchStartFailed(error)
-        | watcher::Error::WatchFailed(error) => fleet::Failure::from(error).to_string(),
-        other => other.to_string(),
-    }
+    };
+    let watching = async {
+        let mut failures: u32 = 0;
+        loop {
+            let began = Instant::now();
+            let failure = match sight.list(|_, _| ()).await {
+                Ok(version) => {
+                    // Whatever happened while nobody watched.
+                    accounts.wake_in(cluster.as_str());
+                    sight.watch(version, take).await
+                }
+                Err(failure) => failure,
+            };
+            tracing::debug!(%cluster, %failure, "cannot watch the member's ServiceAccounts");
+            failures = if began.elapsed() < LIVES { failures.saturating_add(1) } else { 0 };
+            sleep(BACKOFF.wait(failures)).await;
+        }
+    };
+    let telling = async {
+        loop {
+            news.notified().await;
+            for name in std::mem::take(&mut *changed.lock()) {
+                accounts.wakes.push(cluster.as_str(), &name);
+            }
+            sleep(BETWEEN_LOOKS).await;
+        }
+    };
+    select! { () = watching => {}, () = telling => {} }
 }

@@ -7,6 +7,7 @@ use delivery::identity::Identity;
 use delivery::manifests::Manifest;
 use delivery::work::{Availability, Failed};
 
+use super::discovery::Found;
 use super::failure::Failure;
 use super::memory::Memory;
 use super::removal::{MayDelete, Removed};
@@ -17,6 +18,8 @@ pub struct Begun {
     generation: i64,
     /// Whether a turn before this one had begun it.
     is_more: bool,
+    /// Which kinds the member has, of those that are wanted.
+    pub kinds: Found,
     /// What became of manifests, by ordinal; none: it was not looked at.
     pub outcomes: Vec<Option<Kept>>,
     /// What has changed since it was looked at: for the pass after this one.
@@ -50,7 +53,7 @@ impl Begun {
     /// looks at all.
     pub fn keep<T>(self, memory: &mut Memory, ended: &Result<T, Failure>) {
         match ended {
-            Err(Failure::Slow) => memory.begun = Some(self),
+            Err(failure) if failure.is_for_turn() => memory.begun = Some(self),
             Err(_) if self.is_more => memory.settled = None,
             _ => {}
         }
@@ -85,7 +88,7 @@ mod tests {
             begun.removed.insert(identity.clone(), Removed::Gone);
             begun.keep(memory, &ended);
         };
-        begin(&mut memory, Err(Failure::Slow));
+        begin(&mut memory, Err(Failure::TurnOver));
         assert!(Begun::take(&mut memory, 1).removed.contains_key(&identity));
         assert!(Begun::take(&mut memory, 1).removed.is_empty(), "it is gone on with once");
         begin(&mut memory, Err(Failure::Slow));
@@ -107,7 +110,7 @@ mod tests {
             Begun::take(&mut memory, 1).keep(&mut memory, &ended);
             memory.settled
         };
-        assert_eq!(settled(Some(Failure::Slow), Err(Failure::Gone)), None);
+        assert_eq!(settled(Some(Failure::TurnOver), Err(Failure::Gone)), None);
         assert_eq!(settled(None, Err(Failure::Gone)), Some(1), "all that changed is owed still");
         for ended in [Ok(()), Err(Failure::Slow)] {
             assert_eq!(settled(Some(Failure::Slow), ended), Some(1));

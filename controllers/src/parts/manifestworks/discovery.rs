@@ -8,12 +8,13 @@ use std::time::Duration;
 
 use delivery::identity::Identity;
 use delivery::manifests::{Lookup, Resource};
-use fleet::Failure;
 use parking_lot::Mutex;
 use serde_json::Value as Json;
 use tokio::time::Instant;
 
+use super::failure::Failure;
 use super::member::{Member, MemberError};
+use super::place::Turn;
 
 /// What is known is asked for again after this.
 const KNOWN: Duration = Duration::from_mins(10);
@@ -46,6 +47,7 @@ struct Cache {
 }
 
 /// What the member answered for some kinds.
+#[derive(Default)]
 pub struct Found(HashMap<Gvk, Lookup>);
 
 // === impl Found ===
@@ -60,15 +62,28 @@ impl Found {
 // === impl Kinds ===
 
 impl Kinds {
-    /// Looks kinds up.
-    pub async fn find(&self, member: &Member, wanted: HashSet<Gvk>) -> Result<Found, MemberError> {
-        let mut found = HashMap::new();
+    /// Looks kinds up that were not `found` yet.
+    ///
+    /// # Errors
+    ///
+    /// The member did not answer, or the turn is over.
+    pub async fn find(
+        &self,
+        member: &Member,
+        turn: &Turn,
+        wanted: HashSet<Gvk>,
+        found: &mut Found,
+    ) -> Result<(), Failure> {
         for key in wanted {
+            if found.0.contains_key(&key) {
+                continue;
+            }
+            let _step = turn.step()?;
             let version = (key.0.clone(), key.1.clone());
             let lookup = self.one(member, &version, &key.2).await?;
-            found.insert(key, lookup);
+            found.0.insert(key, lookup);
         }
-        Ok(Found(found))
+        Ok(())
     }
 
     /// Whether the member has a version of a group. Paths of one that it has not are answered
@@ -141,7 +156,7 @@ impl Kinds {
         }
         let versions = versions(&member.read("/apis").await?.unwrap_or_default());
         if versions.is_empty() {
-            let failure = Failure::own("/apis lists no group at all");
+            let failure = fleet::Failure::own("/apis lists no group at all");
             return Err(MemberError::judged(&member.cluster, failure));
         }
         self.0.lock().versions = Some((Instant::now(), versions.clone()));

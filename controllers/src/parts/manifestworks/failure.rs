@@ -26,8 +26,11 @@ pub enum Failure {
     Contested { cluster: String, name: String, after: Duration },
     #[error("the work is gone")]
     Gone,
+    /// It has lasted for long enough.
+    #[error("its turn is over, and the work waits for its next one")]
+    TurnOver,
     /// Others go on first.
-    #[error("its turn is over, or its cluster is slow, and the work waits for its turn")]
+    #[error("its cluster is slow, and the work waits for its turn among those of slow ones")]
     Slow,
     #[error("spec.deleteOption cannot be read, and nothing is taken away before: {0}")]
     DeleteOption(String),
@@ -43,6 +46,11 @@ const GRANTED: Duration = Duration::from_mins(1);
 // === impl Failure ===
 
 impl Failure {
+    /// Nothing failed: it goes on where it is in its next turn.
+    pub fn is_for_turn(&self) -> bool {
+        matches!(self, Self::TurnOver | Self::Slow)
+    }
+
     /// The cluster did not answer, and how long at least it is to be left alone.
     pub fn away(&self) -> Option<Duration> {
         match self {

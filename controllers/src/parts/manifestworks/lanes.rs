@@ -2,7 +2,7 @@
 //! slow, or hangs, holds up others like it, and nobody else.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU8, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering};
 use std::time::Duration;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -24,6 +24,8 @@ const MOST: u8 = 8;
 pub struct Lanes {
     all: Arc<Semaphore>,
     slow: Arc<Semaphore>,
+    /// As many for those of which nothing is known yet: who is slow does not hold their first up.
+    new: Arc<Semaphore>,
     of_one: usize,
     slow_after: Duration,
 }
@@ -36,6 +38,8 @@ pub struct Lane {
     /// One, while it is slow.
     narrow: Arc<Semaphore>,
     slowness: Arc<AtomicU8>,
+    /// It was slow once, and has not been quick for long since.
+    was_slow: Arc<AtomicBool>,
 }
 
 /// One of them. How long it was held says whether its cluster is slow.
@@ -52,7 +56,8 @@ impl Lanes {
     /// `slow_after`, again and again.
     pub fn new(all: usize, of_one: usize, slow_after: Duration) -> Self {
         let slow = (all / SLOW_SHARE).max(1);
-        Self { all: Arc::new(Semaphore::new(all)), slow: Arc::new(Semaphore::new(slow)), of_one, slow_after }
+        let [all, slow, new] = [all, slow, slow].map(|count| Arc::new(Semaphore::new(count)));
+        Self { all, slow, new, of_one, slow_after }
     }
 
     /// For one more cluster.
@@ -62,6 +67,7 @@ impl Lanes {
             own: Arc::new(Semaphore::new(self.of_one)),
             narrow: Arc::new(Semaphore::new(1)),
             slowness: Arc::new(AtomicU8::new(NARROW)),
+            was_slow: Arc::default(),
         }
     }
 }
@@ -80,7 +86,8 @@ impl Lane {
         }
         // It may have shown meanwhile that it is quick.
         if self.is_narrow() {
-            take(&self.of_all.slow).await;
+            let was_slow = self.was_slow.load(Ordering::Relaxed);
+            take(if was_slow { &self.of_all.slow } else { &self.of_all.new }).await;
         }
         take(&self.of_all.all).await;
         Held { lane: self.clone(), since: Instant::now(), _permits: permits }
@@ -99,7 +106,11 @@ impl Lane {
         let is_slow = time > self.of_all.slow_after;
         let next =
             |known: u8| Some(if is_slow { known.saturating_add(WEIGHT).min(MOST) } else { known.saturating_sub(1) });
-        let _ = self.slowness.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        let before = self.slowness.fetch_update(Ordering::Relaxed, Ordering::Relaxed, next);
+        // One that was quick often enough is as good as new.
+        if is_slow || before.is_ok_and(|before| before <= 1) {
+            self.was_slow.store(is_slow, Ordering::Relaxed);
+        }
     }
 }
 
@@ -184,6 +195,25 @@ mod tests {
         let (mut third, mut fourth) = (Box::pin(endless.enter()), Box::pin(endless.enter()));
         assert!((&mut third).now_or_never().is_none() && (&mut fourth).now_or_never().is_none());
         assert!(other.enter().now_or_never().is_some(), "it waits behind one that waits by itself");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn those_that_hang_do_not_hold_up_the_first_of_one_that_is_new() {
+        let lanes = Lanes::new(8, 1, SECOND);
+        let hanging = slow(&lanes, 2);
+        let held: Vec<_> = hanging.iter().map(|lane| lane.enter().now_or_never().expect("a place")).collect();
+        assert!(slow(&lanes, 1)[0].enter().now_or_never().is_none(), "two places are all that they have");
+        let new = lanes.lane();
+        let first = new.enter().now_or_never().expect("it is not known to be slow");
+        advance(2 * SECOND).await;
+        drop(first);
+        assert!(new.enter().now_or_never().is_none(), "now it is");
+        drop(held);
+        for _ in 0..3 {
+            once(&new, Duration::ZERO).await;
+        }
+        let _held: Vec<_> = hanging.iter().map(|lane| lane.enter().now_or_never().expect("a place")).collect();
+        once(&new, Duration::ZERO).await;
     }
 
     #[tokio::test(start_paused = true)]

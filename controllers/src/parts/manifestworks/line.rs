@@ -8,32 +8,44 @@ pub struct Line {
     places: HashMap<String, u64>,
     names: BTreeMap<u64, String>,
     next: u64,
+    /// Places of those that were called last: who was called, and came too late, is first again.
+    called: HashMap<String, u64>,
 }
+
+/// Places of the called that are kept: some may never come.
+const CALLED: usize = 256;
 
 // === impl Line ===
 
 impl Line {
-    /// Puts a name at the end, unless it waits already. Returns whether it did not.
+    /// Puts a name at the end, or where it was when it was called; unless it waits already. Returns
+    /// whether it did not.
     pub fn insert(&mut self, name: &str) -> bool {
         if self.places.contains_key(name) {
             return false;
         }
-        self.places.insert(name.to_owned(), self.next);
-        self.names.insert(self.next, name.to_owned());
-        self.next += 1;
+        let place = self.called.remove(name).unwrap_or(self.next);
+        self.places.insert(name.to_owned(), place);
+        self.names.insert(place, name.to_owned());
+        self.next = self.next.max(place + 1);
         true
     }
 
-    /// Whether it waited.
+    /// It has got what it waited for. Whether it waited.
     pub fn remove(&mut self, name: &str) -> bool {
+        self.called.remove(name);
         let place = self.places.remove(name);
         place.is_some_and(|place| self.names.remove(&place).is_some())
     }
 
-    /// Who has waited longest.
-    pub fn pop(&mut self) -> Option<String> {
-        let (_, name) = self.names.pop_first()?;
+    /// Calls who has waited longest: it waits no more.
+    pub fn call(&mut self) -> Option<String> {
+        let (place, name) = self.names.pop_first()?;
         self.places.remove(&name);
+        if self.called.len() >= CALLED {
+            self.called.clear();
+        }
+        self.called.insert(name.clone(), place);
         Some(name)
     }
 
@@ -53,9 +65,27 @@ mod tests {
             assert!(line.insert(name));
         }
         assert!(!line.insert("z") && line.remove("b") && !line.remove("b"));
-        assert_eq!(line.pop().as_deref(), Some("z"));
-        assert!(line.insert("z"), "again, and at the end");
-        assert_eq!((line.len(), line.pop().as_deref(), line.pop().as_deref()), (2, Some("a"), Some("z")));
-        assert_eq!(line.pop(), None);
+        assert_eq!(line.call().as_deref(), Some("z"));
+        assert!(!line.remove("z") && line.insert("z"), "it had its turn, and is at the end");
+        assert_eq!((line.len(), line.call().as_deref(), line.call().as_deref()), (2, Some("a"), Some("z")));
+        assert_eq!(line.call(), None);
+    }
+
+    #[test]
+    fn who_was_called_and_came_too_late_is_first_again() {
+        let mut line = Line::default();
+        for name in ["a", "b", "c"] {
+            line.insert(name);
+        }
+        assert_eq!((line.call().as_deref(), line.call().as_deref()), (Some("a"), Some("b")));
+        assert!(line.insert("d") && line.insert("b") && line.insert("a"));
+        let order: Vec<_> = std::iter::from_fn(|| line.call()).collect();
+        assert_eq!(order, ["a", "b", "c", "d"]);
+        // Those that never come are not kept for ever.
+        for number in 0..2 * CALLED {
+            line.insert(&number.to_string());
+            line.call();
+        }
+        assert!(line.called.len() <= CALLED);
     }
 }

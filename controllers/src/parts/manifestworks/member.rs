@@ -2,6 +2,7 @@
 //! while this replica leads.
 
 mod error;
+mod weight;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -24,6 +25,8 @@ use crate::term::{MayWrite, NotLeading, within_at_most};
 
 /// Bytes of an answer: those of the longest request that an API server takes.
 const LARGEST: usize = 3 << 20;
+/// Bytes that its values may take. Those of the largest definitions take half of it.
+const HEAVIEST: usize = 24 << 20;
 /// What stands in paths as it is.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 const MERGE: &str = "application/merge-patch+json";
@@ -221,8 +224,11 @@ impl Member {
             self.answers.fetch_add(1, Ordering::Relaxed);
         }
         let body = body?;
-        let unreadable = |_| MemberError::judged(&self.cluster, Failure::own("the answer is not JSON"));
-        serde_json::from_slice(&body).map_err(unreadable)
+        let unreadable = |why: &str| MemberError::judged(&self.cluster, Failure::own(why));
+        if weight::weight(&body) > HEAVIEST {
+            return Err(unreadable("the answer has more values than any object: they would take more than 24 MiB"));
+        }
+        serde_json::from_slice(&body).map_err(|_| unreadable("the answer is not JSON"))
     }
 }
 

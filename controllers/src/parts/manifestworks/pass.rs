@@ -12,6 +12,7 @@ use delivery::manifests::{self, Fault, Manifest};
 use delivery::ownership::Owner;
 use delivery::rules::Evaluator;
 use delivery::work::{Failed, Index, ManifestWorkSpec, ResourceMeta, was_applied};
+use fleet::Sight;
 use futures_util::{StreamExt as _, stream};
 use parking_lot::Mutex;
 use time::OffsetDateTime;
@@ -94,7 +95,7 @@ impl Pass<'_> {
         if held.applied.is_ending {
             return self.go(memory, &held, begun).await;
         }
-        let manifests = self.manifests().await?;
+        let manifests = self.manifests(begun).await?;
         let (done, failure) = self.settle_all(&manifests, memory, &held.applied.owner(), begun).await;
         let listed = match failure {
             None => self.list(&done, &mut held, memory, begun).await,
@@ -104,17 +105,17 @@ impl Pass<'_> {
             Ok(staying) => staying,
             Err(failure) => {
                 self.list_made(&done, &mut held).await;
-                if matches!(failure, Failure::Slow) {
+                if failure.is_for_turn() {
                     self.remember(done, memory, begun);
                     let version = Some(held.applied.resource_version.clone());
                     self.place.sights.looked(self.work.name(), &applied::identity(&self.name), version);
-                    memory.applied = Some(held);
+                    memory.applied = held.kept(manifests.len());
                 }
                 return Err(failure);
             }
         };
         self.see(&done, memory, &held, &waiting);
-        memory.applied = Some(held);
+        memory.applied = held.kept(manifests.len() + waiting.len());
         if waiting.is_empty() {
             memory.clear_going();
         }
@@ -174,10 +175,11 @@ impl Pass<'_> {
         Ok(held)
     }
 
-    async fn manifests(&self) -> Result<Vec<Manifest>, Failure> {
+    async fn manifests(&self, begun: &mut Begun) -> Result<Vec<Manifest>, Failure> {
         let all = &self.spec.workload.manifests;
         let wanted: HashSet<Gvk> = all.iter().filter_map(gvk).collect();
-        let found = self.place.kinds.find(&self.place.member, wanted).await?;
+        let found = &mut begun.kinds;
+        self.place.kinds.find(&self.place.member, self.turn, wanted, found).await?;
         Ok(manifests::read(all, |group, version, kind| found.lookup(group, version, kind)))
     }
 
@@ -220,7 +222,7 @@ impl Pass<'_> {
                 match answer {
                     Ok(looked) => self.keep(manifest, looked, memory, &mut done),
                     // That its turn was over while it was asked says nothing of the member.
-                    Err(error) if failure.as_ref().is_none_or(|known| matches!(known, Failure::Slow)) => {
+                    Err(error) if failure.as_ref().is_none_or(Failure::is_for_turn) => {
                         failure = Some(error);
                     }
                     Err(_) => {}
@@ -270,7 +272,7 @@ impl Pass<'_> {
         was_applied: bool,
         evaluator: Arc<Mutex<Evaluator>>,
     ) -> Result<Looked, Failure> {
-        self.turn.goes_on()?;
+        let _step = self.turn.step()?;
         let identity = manifest.identity();
         if manifest.object.is_ok() {
             self.place.sights.looking(self.work.name(), &identity);
@@ -475,8 +477,9 @@ impl Done<'_> {
 // === impl Outcome ===
 
 impl Outcome {
+    /// Of its metadata: kept for each object, and the member says how long it is.
     fn text(&self, field: &str) -> Option<String> {
         let object = self.observed.as_ref()?;
-        object.pointer("/metadata")?.get(field)?.as_str().map(str::to_owned)
+        object.pointer("/metadata")?.get(field)?.as_str().map(|text| Sight::cut(text).to_owned())
     }
 }

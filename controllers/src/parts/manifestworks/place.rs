@@ -1,8 +1,8 @@
 //! One cluster that is delivered to: how it is reached, what is known of it, and whose turn it is.
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
@@ -23,8 +23,8 @@ use super::sights::{Lists, ListsOfOne, Sights};
 const MOST: usize = 4;
 /// Works of all clusters that are slow, of each of which one is worked on at a time.
 const SLOW_WORKS: usize = 64;
-/// How long a turn lasts, from its first object on; requests under way are finished. Then others go
-/// before the work's next turn.
+/// How long a turn lasts; requests under way are finished. Then others go before the work's next
+/// turn.
 const TURN: Duration = Duration::from_mins(1);
 /// Between tries of a cluster that does not answer.
 const AWAY: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
@@ -76,10 +76,19 @@ struct Away {
 pub struct Turn {
     place: Arc<Place>,
     _permit: Permit<AtomicUsize>,
-    /// When it is over; none: it has not begun.
-    until: OnceLock<Instant>,
+    /// When it is over.
+    until: Instant,
+    /// Whether its first step was begun.
+    has_begun: AtomicBool,
     /// Its place among those of slow clusters.
     slow: Mutex<Option<[Permit<AtomicUsize>; 2]>>,
+}
+
+/// A step of a turn: one object, or one kind that is looked up.
+pub struct Step<'a> {
+    turn: &'a Turn,
+    /// It is gone through with: a turn without any would be followed by others like it.
+    is_first: bool,
 }
 
 /// Those that are delivered to. None is kept that is not.
@@ -99,20 +108,34 @@ impl Shared {
 // === impl Turn ===
 
 impl Turn {
-    /// Whether it may go on.
+    /// Begins a step.
+    ///
+    /// # Errors
+    ///
+    /// As [`Step::goes_on`].
+    pub fn step(&self) -> Result<Step<'_>, Failure> {
+        let step = Step { turn: self, is_first: !self.has_begun.swap(true, Ordering::Relaxed) };
+        step.goes_on().map(|()| step)
+    }
+}
+
+// === impl Step ===
+
+impl Step<'_> {
+    /// Whether there may be another request.
     ///
     /// # Errors
     ///
     /// Its cluster is slow, and others of its works, or works of enough others that are, go before;
-    /// or it has lasted for long enough, which never refuses the first object.
+    /// or the turn has lasted for long enough, which ends no first step.
     pub fn goes_on(&self) -> Result<(), Failure> {
-        let now = Instant::now();
-        if now >= *self.until.get_or_init(|| now + TURN) {
-            return Err(Failure::Slow);
+        let Self { turn, is_first } = *self;
+        if !is_first && Instant::now() >= turn.until {
+            return Err(Failure::TurnOver);
         }
-        let mut slow = self.slow.lock();
-        if slow.is_none() && self.place.is_slow() {
-            *slow = Some(self.place.slow_turn().ok_or(Failure::Slow)?);
+        let mut slow = turn.slow.lock();
+        if slow.is_none() && turn.place.is_slow() {
+            *slow = Some(turn.place.slow_turn().ok_or(Failure::Slow)?);
         }
         Ok(())
     }
@@ -150,14 +173,15 @@ impl Place {
         if self.waiting.lock().remove(work) {
             self.member.metrics.waits(false);
         }
-        Some(Turn { place: Arc::clone(self), _permit: permit, until: OnceLock::new(), slow: Mutex::new(slow) })
+        let (until, has_begun) = (Instant::now() + TURN, AtomicBool::new(false));
+        Some(Turn { place: Arc::clone(self), _permit: permit, until, has_begun, slow: Mutex::new(slow) })
     }
 
     /// Whose turn is next, now that one has ended: as many as there are turns.
     pub fn next(&self) -> Vec<String> {
         let free = if self.is_slow() { 1 } else { MOST.saturating_sub(self.at_work.load(Ordering::Relaxed)) };
         let mut waiting = self.waiting.lock();
-        let next: Vec<String> = std::iter::from_fn(|| waiting.pop()).take(free.max(1)).collect();
+        let next: Vec<String> = std::iter::from_fn(|| waiting.call()).take(free.max(1)).collect();
         for _ in &next {
             self.member.metrics.waits(false);
         }
@@ -253,7 +277,7 @@ impl Places {
     pub fn next_slow(&self) -> Vec<Arc<Place>> {
         let free = SLOW_WORKS.saturating_sub(self.of_all.slow_works.load(Ordering::Relaxed));
         let mut line = self.of_all.slow_line.lock();
-        let next: Vec<String> = std::iter::from_fn(|| line.pop()).take(free).collect();
+        let next: Vec<String> = std::iter::from_fn(|| line.call()).take(free).collect();
         drop(line);
         next.iter().filter_map(|cluster| self.known(cluster)).collect()
     }

@@ -6,6 +6,7 @@ use delivery::identity::{Identity, Tracked};
 use delivery::ownership::{Claim, Owner};
 use delivery::strategy::Strategy;
 use delivery::work::{DeleteOption, is_owned};
+use fleet::Sight;
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value as Json;
 
@@ -14,7 +15,7 @@ use super::applied::definitions;
 use super::begun::Begun;
 use super::failure::Failure;
 use super::member::{At, MemberError};
-use super::place::{Place, Turn};
+use super::place::{Place, Step, Turn};
 use crate::metrics::{Act, Delivery, Ended};
 
 /// What became of one.
@@ -76,17 +77,20 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// The member did not answer. What it refuses of the object waits.
+    /// The member did not answer, or the turn is over. What the member refuses of the object waits.
     pub async fn remove(
         &self,
         tracked: &Tracked,
         leaving: Leaving<'_>,
         may_delete: MayDelete,
-    ) -> Result<Removed, MemberError> {
-        match self.removed(tracked, leaving, may_delete).await {
-            Err(MemberError::Refused(failure)) => Ok(Removed::Refused(failure.to_string())),
+        step: &Step<'_>,
+    ) -> Result<Removed, Failure> {
+        match self.removed(tracked, leaving, may_delete, step).await {
+            Err(Failure::Member(MemberError::Refused(failure))) => Ok(Removed::Refused(failure.to_string())),
             // One object may hang. Whether it is the member is soon found out.
-            Err(MemberError::Late(_)) => self.member.is_there().await.map(|()| Removed::Waits(None)),
+            Err(Failure::Member(MemberError::Late(_))) => {
+                Ok(self.member.is_there().await.map(|()| Removed::Waits(None))?)
+            }
             removed => removed,
         }
     }
@@ -96,9 +100,10 @@ impl Place {
         tracked: &Tracked,
         leaving: Leaving<'_>,
         may_delete: MayDelete,
-    ) -> Result<Removed, MemberError> {
+        step: &Step<'_>,
+    ) -> Result<Removed, Failure> {
         let Leaving { owner, option, metrics, .. } = leaving;
-        let (served, observed) = match self.whereabouts(tracked).await? {
+        let (served, observed) = match self.whereabouts(tracked, step).await? {
             Found::There(version, object) => (version, object),
             Found::Gone => return Ok(Removed::Gone),
             Found::Unknown(why) => return Ok(Removed::Refused(why)),
@@ -116,7 +121,7 @@ impl Place {
             Removal::Wait => Ok(Removed::Waits(version())),
             Removal::Release(change) => {
                 let answer = counted(metrics, Act::Patch, self.member.merge(at, &change).await);
-                gone_or(answer.map(|_| Removed::Gone))
+                Ok(gone_or(answer.map(|_| Removed::Gone))?)
             }
             Removal::Delete(options) => {
                 if let Err(why) = may_delete {
@@ -124,10 +129,11 @@ impl Place {
                 }
                 let answer = counted(metrics, Act::Delete, self.member.delete(at, &options).await);
                 // A Status says that it is gone, the object that it is not gone yet.
-                gone_or(answer.map(|answer| match answer.get("kind").and_then(Json::as_str) {
+                let removed = gone_or(answer.map(|answer| match answer.get("kind").and_then(Json::as_str) {
                     Some("Status") => Removed::Gone,
                     _ => Removed::Waits(self::version(&answer)),
-                }))
+                }));
+                Ok(removed?)
             }
         }
     }
@@ -138,17 +144,18 @@ impl Place {
 impl Place {
     /// Looks for an object in the version in which it was applied, and then in the others that the
     /// member serves of its group: one that is served no more says nothing of objects.
-    async fn whereabouts(&self, tracked: &Tracked) -> Result<Found, MemberError> {
+    async fn whereabouts(&self, tracked: &Tracked, step: &Step<'_>) -> Result<Found, Failure> {
         let Tracked { identity, version, .. } = tracked;
         let mut versions = self.kinds.versions_of(&self.member, identity).await?;
         versions.sort_by_key(|one| one != version);
         let is_more = versions.len() > VERSIONS;
         for version in versions.into_iter().take(VERSIONS) {
+            step.goes_on()?;
             match self.member.find(At { identity, version: &version }).await {
                 Ok(object) => return Ok(Found::There(version, object)),
                 Err(error) if error.is_kind_missing() => {}
                 Err(error) if error.is_missing() => return Ok(Found::Gone),
-                Err(error) => return Err(error),
+                Err(error) => return Err(error.into()),
             }
         }
         if is_more {
@@ -156,7 +163,8 @@ impl Place {
             let why = format!("{VERSIONS} versions of {group} have no {resource}, and it has more: serve fewer");
             return Ok(Found::Unknown(why));
         }
-        self.is_undefined(identity).await
+        step.goes_on()?;
+        Ok(self.is_undefined(identity).await?)
     }
 
     /// No version has it. Its definition may be gone, and then it is.
@@ -207,7 +215,7 @@ impl Place {
     ) -> Result<(), Failure> {
         let asked = all.iter().filter(|one| !begun.reviewed.contains_key(&one.identity));
         let reviews = asked.map(|one| async move {
-            turn.goes_on()?;
+            let _step = turn.step()?;
             Ok::<_, Failure>((one.identity.clone(), self.may_delete(one, leaving).await?))
         });
         let mut reviews = stream::iter(reviews.collect::<Vec<_>>()).buffered(REQUESTS);
@@ -230,8 +238,8 @@ impl Place {
             let may_delete = begun.reviewed.get(&one.identity).cloned();
             let may_delete = may_delete.unwrap_or_else(|| Err("it was not reviewed".to_owned()));
             async move {
-                let removed = match turn.goes_on() {
-                    Ok(()) => self.remove(one, leaving, may_delete).await.map_err(Failure::from),
+                let removed = match turn.step() {
+                    Ok(step) => self.remove(one, leaving, may_delete, &step).await,
                     Err(failure) => Err(failure),
                 };
                 (one.identity.clone(), removed)
@@ -251,7 +259,8 @@ impl Place {
 }
 
 fn version(object: &Json) -> Option<String> {
-    object.pointer("/metadata/resourceVersion").and_then(Json::as_str).map(str::to_owned)
+    let version = object.pointer("/metadata/resourceVersion").and_then(Json::as_str);
+    version.map(|version| Sight::cut(version).to_owned())
 }
 
 /// Somebody else was faster, or another one of that name is there.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use delivery::identity::Identity;
+use fleet::Sight;
 use kube::Client;
 use parking_lot::Mutex;
 use tokio_util::task::AbortOnDropHandle;
@@ -101,6 +102,8 @@ impl Sights {
 
     /// An object was looked at for a work, in that version.
     pub fn looked(&self, work: &str, identity: &Identity, version: Version) {
+        // As followers tell it.
+        let version = version.map(|version| Sight::cut(&version).to_owned());
         let mut seen = self.0.lock();
         if let Some(changed) = seen.changed.get_mut(work)
             && changed.get(identity).is_some_and(|known| *known == version)

@@ -7,11 +7,12 @@ use serde_json::{Value, json};
 
 use super::kinds::Of;
 use super::plan::{Change, Surplus};
-use super::scheduler::{Scheduler, moment};
+use super::scheduler::Scheduler;
 use crate::calls::{creating, deleting, value};
 use crate::events::Reason;
 use crate::metrics::{Object, Operation};
 use crate::parts::hub::{CallError, found};
+use crate::parts::worker;
 use crate::wakes::Key;
 
 // === impl Scheduler ===
@@ -40,7 +41,7 @@ impl Scheduler {
         let clusters = written["status"]["decisions"].as_array().map_or(0, Vec::len);
         let text = |field: &str| written["metadata"][field].as_str().unwrap_or_default().to_owned();
         let (uid, version) = (text("uid"), text("resourceVersion"));
-        self.world.write().put(Of::Decision, written, moment());
+        self.world.write().put(Of::Decision, written, worker::moment());
         let reason =
             if warning.is_empty() || reason == Reason::DecisionCreate { reason } else { Reason::DecisionWarning };
         self.tell_decision(placement, (&change.name, &uid), reason, (done, clusters), warning);
@@ -101,7 +102,7 @@ impl Scheduler {
         self.world.write().begin(&key, None);
         let removed = found(self.hub.write(api.delete(&surplus.name, &parameters)).await);
         if removed.is_ok() {
-            self.world.write().remove(Of::Decision, &key, None, moment());
+            self.world.write().remove(Of::Decision, &key, None, worker::moment());
         }
         self.world.write().end(&key);
         removed?;
@@ -125,7 +126,7 @@ impl Scheduler {
         let change = json!({"metadata": {"resourceVersion": version}, "status": status});
         let Some(written) = found(self.hub.merge_status(&api, &key.1, &change).await)? else { return Ok(()) };
         self.metrics.placements.wrote(Object::Placement, Operation::Update);
-        self.world.write().put(Of::Placement, value(&written), moment());
+        self.world.write().put(Of::Placement, value(&written), worker::moment());
         Ok(())
     }
 

@@ -18,7 +18,7 @@ use crate::calls::now_text;
 use crate::events::{Events, Reason};
 use crate::metrics::Metrics;
 use crate::parts::hub::Hub;
-use crate::parts::worker::{Failure, Tries, Worker, judged, key};
+use crate::parts::worker::{self, Failure, Tries, Worker, judged, key};
 use crate::wakes::Key;
 
 /// Runs whose result may change the decisions, with nothing else changing. Upstream goes on for
@@ -29,8 +29,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Clusters times rules that they are held against, in a run that needs no thread of its own: a few
 /// milliseconds.
 const LOOKS: usize = 10_000;
-/// After a moment at which something ends: a score counts until that moment is over.
-const LATER: Duration = Duration::from_millis(5);
 
 pub struct Scheduler {
     pub hub: Hub,
@@ -88,11 +86,11 @@ impl Scheduler {
                 Step::Rest => return Ok(Action::await_change()),
                 Step::Wait { until } => {
                     self.pause(key, inputs.map(|inputs| (inputs, round)));
-                    return Ok(at(Some(until)));
+                    return Ok(worker::at(Some(until)));
                 }
                 Step::LeaveAlone { manager, until } => {
                     self.leave_alone(object, &manager);
-                    return Ok(at(Some(until)));
+                    return Ok(worker::at(Some(until)));
                 }
                 Step::Do(plan) => plan,
             };
@@ -103,14 +101,14 @@ impl Scheduler {
             let is_settled = !plan.writes_decisions();
             if round == ROUNDS && !is_settled {
                 self.leave_unstable(object);
-                return Ok(at(plan.again));
+                return Ok(worker::at(plan.again));
             }
             self.carry_out(object, key, &plan).await?;
             if is_settled {
                 if plan.held.is_some() {
                     self.hold(object);
                 }
-                return Ok(at(plan.again));
+                return Ok(worker::at(plan.again));
             }
         }
         Ok(Action::await_change())
@@ -133,14 +131,16 @@ impl Scheduler {
     /// A run. Whether it is the first because of a change, or follows its own writes.
     async fn step(&self, key: &Key, is_first: bool) -> Result<Step, Failure> {
         match self.may(key, is_first) {
-            May::AtOnce => return Ok(self.counted(step(&self.world.read(), key, moment(), &now_text()))),
+            May::AtOnce => return Ok(self.counted(step(&self.world.read(), key, worker::moment(), &now_text()))),
             May::NotBefore(until) => return Ok(Step::Wait { until }),
             May::Aside => return self.aside(key, None).await,
             May::InTurn => {}
         }
-        let Some(turn) = self.costly.take(key) else { return Ok(Step::Wait { until: moment() + AT_THE_LATEST }) };
+        let Some(turn) = self.costly.take(key) else {
+            return Ok(Step::Wait { until: worker::moment() + AT_THE_LATEST });
+        };
         if let Some(known) = self.world.write().placement_mut(key).filter(|_| is_first) {
-            known.ran_at = Some(moment());
+            known.ran_at = Some(worker::moment());
         }
         self.aside(key, Some(turn)).await
     }
@@ -151,7 +151,7 @@ impl Scheduler {
         let run = move || {
             // Also where nobody waits for the result any more, until it is there.
             let _turn = turn;
-            step_aside(&world, &own, moment(), &now_text())
+            step_aside(&world, &own, worker::moment(), &now_text())
         };
         let ended = |error| Failure::Told(format!("its run did not come to an end: {error}"));
         tokio::task::spawn_blocking(run).await.map(|step| self.counted(step)).map_err(ended)
@@ -165,7 +165,7 @@ impl Scheduler {
         }
         match known.ran_at.map(|ran| (ran, ran + PAUSE)) {
             // A clock that was set back is nothing to wait for.
-            Some((ran, end)) if is_first && (ran..end).contains(&moment()) => May::NotBefore(end),
+            Some((ran, end)) if is_first && (ran..end).contains(&worker::moment()) => May::NotBefore(end),
             _ => May::InTurn,
         }
     }
@@ -233,16 +233,4 @@ impl Scheduler {
     pub(super) fn tell(&self, object: &DynamicObject, reason: Reason, note: String) {
         self.events.tell(object.object_ref(&Of::Placement.resource()), reason, note);
     }
-}
-
-/// The time now. The world has no clock.
-pub fn moment() -> OffsetDateTime {
-    OffsetDateTime::now_utc()
-}
-
-/// Looks again then, if there is such a moment.
-fn at(moment_of: Option<OffsetDateTime>) -> Action {
-    let Some(end) = moment_of else { return Action::await_change() };
-    let wait = Duration::try_from(end - moment()).unwrap_or_default();
-    Action::requeue(wait.saturating_add(LATER))
 }

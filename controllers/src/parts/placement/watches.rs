@@ -17,7 +17,7 @@ use time::OffsetDateTime;
 use tokio::time::timeout;
 
 use super::kinds::Of;
-use super::scheduler::{Scheduler, moment};
+use super::scheduler::Scheduler;
 use super::world::{Woken, World, key};
 use super::{Shared, UNLISTED, watched, worker};
 use crate::calls::value;
@@ -131,7 +131,7 @@ impl Follower<'_> {
         if self.of.is_guarded() {
             let kind = self.of.kind().name;
             tracing::error!(kind, "a kind was on its way out: for 10 minutes decisions keep the clusters that left");
-            self.shared.world.write().hold(moment());
+            self.shared.world.write().hold(worker::moment());
         }
     }
 
@@ -160,7 +160,7 @@ impl Follower<'_> {
         }
         let is_listed = matches!(event, Event::InitDone);
         if let Some(writer) = &mut self.placements {
-            writer.apply_watcher_event(&event.modify(prune));
+            writer.apply_watcher_event(&event.modify(watched::name_only));
         }
         if is_listed {
             self.shared.listed[self.of.index()].send_replace(true);
@@ -188,7 +188,7 @@ impl Follower<'_> {
     /// Tells once that so many went that no decision follows, in a namespace or, of what has none,
     /// everywhere.
     fn change(&self, namespace: &str, change: impl FnOnce(&mut World, OffsetDateTime) -> Woken) -> Woken {
-        let now = moment();
+        let now = worker::moment();
         let mut world = self.shared.world.write();
         let was_held = world.holds(namespace, now).is_some();
         let woken = change(&mut world, now);
@@ -214,11 +214,4 @@ fn forget_writers(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
     }
-}
-
-/// Of a Placement, the queue needs no more than what it is called.
-fn prune(object: &mut DynamicObject) {
-    object.managed_fields_mut().clear();
-    object.annotations_mut().clear();
-    object.data = Value::Null;
 }

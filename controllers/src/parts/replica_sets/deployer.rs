@@ -21,7 +21,7 @@ use super::world::World;
 use crate::events::{Events, Reason};
 use crate::metrics::Metrics;
 use crate::parts::hub::{CallError, Hub};
-use crate::parts::worker::{Failure, Tries, Worker, judged, key};
+use crate::parts::worker::{self, Failure, Tries, Worker, judged, key};
 use crate::wakes::Key;
 
 /// Works of one set that are written at a time.
@@ -32,8 +32,6 @@ const PAUSE: Duration = Duration::from_secs(1);
 const GATHERING: Duration = Duration::from_millis(200);
 /// Works that stay because decisions may be incomplete are told of after this.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// After a moment at which something ends.
-const LATER: Duration = Duration::from_millis(5);
 /// Works that failed, and shared clusters, that an Event tells of.
 const TOLD: usize = 3;
 
@@ -85,11 +83,11 @@ impl Deployer {
     /// Waits for others that wake the same set within a moment: they are looked at together.
     async fn gather(&self, key: &Key) {
         let last = self.world.read().set(key).and_then(|known| known.worked_at);
-        if let Some(end) = not_before(last, GATHERING, moment()) {
-            sleep(until(end)).await;
+        if let Some(end) = not_before(last, GATHERING, worker::moment()) {
+            sleep(worker::until(end)).await;
         }
         if let Some(known) = self.world.write().set_mut(key) {
-            known.worked_at = Some(moment());
+            known.worked_at = Some(worker::moment());
         }
     }
 
@@ -117,12 +115,12 @@ impl Deployer {
     }
 
     fn step(&self, key: &Key) -> Step {
-        step(&self.world.read(), key, moment())
+        step(&self.world.read(), key, worker::moment())
     }
 
     async fn refuse(&self, key: &Key, refusal: &Refusal) -> Result<Action, Failure> {
-        let told = told::of_refusal(&self.world.read(), key, refusal, moment());
-        self.tell(key, told).await.map(at)
+        let told = told::of_refusal(&self.world.read(), key, refusal, worker::moment());
+        self.tell(key, told).await.map(worker::at)
     }
 
     async fn deploy(
@@ -137,12 +135,12 @@ impl Deployer {
         let paused = if outcome.is_over {
             None
         } else {
-            let told = told::of_plan(&self.world.read(), key, &plan, moment());
+            let told = told::of_plan(&self.world.read(), key, &plan, worker::moment());
             self.tell(key, told).await?
         };
         let again = [plan.again, held, paused].into_iter().flatten().min();
-        outcome.into_result().map_err(|error| error.by(again.map(until)))?;
-        Ok(at(again))
+        outcome.into_result().map_err(|error| error.by(again.map(worker::until)))?;
+        Ok(worker::at(again))
     }
 
     /// Writes what differs. One that fails stops no other, unless the hub takes none.
@@ -173,7 +171,7 @@ impl Deployer {
         if !told.is_news {
             return Ok(None);
         }
-        let now = moment();
+        let now = worker::moment();
         let last = self.world.read().set(key).and_then(|known| known.told_at);
         if let Some(end) = not_before(last, PAUSE, now) {
             return Ok(Some(end));
@@ -198,7 +196,7 @@ impl Deployer {
 
     /// When to look again because works stay; it is told once that lasts.
     fn held(&self, object: &DynamicObject, key: &Key, is_held: bool) -> Option<OffsetDateTime> {
-        let now = moment();
+        let now = worker::moment();
         let since = {
             let mut world = self.world.write();
             let known = world.set_mut(key)?;
@@ -285,21 +283,6 @@ fn not_before(last: Option<OffsetDateTime>, pause: Duration, now: OffsetDateTime
     last.map(|last| last + pause).filter(|end| *end > now && *end <= now + pause)
 }
 
-/// The time now. The world has no clock.
-pub fn moment() -> OffsetDateTime {
-    OffsetDateTime::now_utc()
-}
-
-/// Looks again then, if there is such a moment.
-fn at(end: Option<OffsetDateTime>) -> Action {
-    let Some(end) = end else { return Action::await_change() };
-    Action::requeue(until(end))
-}
-
-fn until(end: OffsetDateTime) -> Duration {
-    Duration::try_from(end - moment()).unwrap_or_default().saturating_add(LATER)
-}
-
 #[cfg(test)]
 mod tests {
     use kube::core::Status;
@@ -328,7 +311,7 @@ mod tests {
 
     #[test]
     fn what_wakes_a_set_within_a_moment_is_gathered() {
-        let now = moment();
+        let now = worker::moment();
         let (soon, end) = (now + GATHERING / 2, now + GATHERING);
         assert_eq!(not_before(None, GATHERING, now), None, "the first is not late");
         assert_eq!(not_before(Some(now), GATHERING, soon), Some(end));

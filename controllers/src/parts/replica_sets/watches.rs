@@ -8,7 +8,7 @@ use kube::runtime::watcher::{self, Event};
 use serde_json::Value;
 
 use super::Shared;
-use super::deployer::{Deployer, moment};
+use super::deployer::Deployer;
 use super::kinds::Of;
 use super::world::Woken;
 use crate::calls::value;
@@ -42,18 +42,18 @@ fn take(
                 world.begin_list(of);
                 Woken::new()
             }
-            Event::InitApply(object) => world.put_listed(of, pruned(object), moment()),
-            Event::InitDone => world.end_list(of, moment()),
-            Event::Apply(object) => world.put(of, pruned(object), moment()),
+            Event::InitApply(object) => world.put_listed(of, pruned(object), worker::moment()),
+            Event::InitDone => world.end_list(of, worker::moment()),
+            Event::Apply(object) => world.put(of, pruned(object), worker::moment()),
             Event::Delete(object) => {
-                world.remove(of, &worker::key(object), object.resource_version().as_deref(), moment())
+                world.remove(of, &worker::key(object), object.resource_version().as_deref(), worker::moment())
             }
         }
     };
     let is_listed = matches!(event, Event::InitDone);
     if let Some(writer) = sets {
         forget(shared, deployer, writer, &event);
-        writer.apply_watcher_event(&event.modify(prune));
+        writer.apply_watcher_event(&event.modify(watched::name_only));
     }
     for (namespace, name) in woken {
         shared.wakes.push(&namespace, &name);
@@ -84,11 +84,4 @@ fn pruned(object: &DynamicObject) -> Value {
         status.remove("resourceStatus");
     }
     object
-}
-
-/// Of a set, the queue needs no more than what it is called.
-fn prune(object: &mut DynamicObject) {
-    object.managed_fields_mut().clear();
-    object.annotations_mut().clear();
-    object.data = Value::Null;
 }

@@ -6,14 +6,14 @@ use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use serde_json::{Value, json};
 
-use super::deployer::{AT_ONCE, Deployer, moment};
+use super::deployer::{AT_ONCE, Deployer};
 use super::kinds::Of;
 use super::plan::{Change, Due, Finalizers, Surplus};
 use super::told::Told;
 use crate::calls::{creating, deleting, is_taken, value};
 use crate::metrics::{Operation, SetObject};
 use crate::parts::hub::{CallError, found};
-use crate::parts::watched;
+use crate::parts::{watched, worker};
 use crate::wakes::Key;
 
 // === impl Deployer ===
@@ -131,7 +131,7 @@ impl Deployer {
         // It may stay until an agent has removed its objects: then it is told as it is now.
         match removed.left() {
             Some(work) => self.know(Of::Work, &work),
-            None => drop(self.world.write().remove(Of::Work, &(cluster.clone(), name.clone()), None, moment())),
+            None => drop(self.world.write().remove(Of::Work, &(cluster.clone(), name.clone()), None, worker::moment())),
         }
         Ok(())
     }
@@ -159,7 +159,7 @@ impl Deployer {
         self.metrics.replica_sets.wrote(SetObject::Set, Operation::Update);
         self.know(Of::Set, &written);
         if let Some(known) = self.world.write().set_mut(key) {
-            known.told_at = Some(moment());
+            known.told_at = Some(worker::moment());
         }
         Ok(())
     }
@@ -167,7 +167,7 @@ impl Deployer {
     /// What the hub answered is known before the watch tells it.
     fn know(&self, of: Of, object: &DynamicObject) {
         let object: Value = value(object);
-        self.world.write().put(of, object, moment());
+        self.world.write().put(of, object, worker::moment());
     }
 
     fn api(&self, of: Of, namespace: &str) -> Api<DynamicObject> {

@@ -37,6 +37,12 @@ const RETURNED: u32 = 3;
 const FRESH: u32 = 2;
 /// Of fewer clusters, all may be lost.
 const FEW: usize = 3;
+/// The longest grace: a cluster's own agent may write `leaseDurationSeconds`, and one that is never
+/// lost keeps its workloads for ever. That of 3600 s.
+const LONGEST_GRACE: Duration = Duration::from_hours(5);
+/// While any answers, a loss is held for so long, or for its grace, if that is longer. Who goes
+/// silent at the same time as another, and stays so, holds it no longer than that.
+const HELD: Duration = Duration::from_mins(30);
 
 /// What is known of one member by its answers.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -51,6 +57,8 @@ pub struct Answers {
     outcome: Option<Outcome>,
     /// Probes since, in a row: those that did not get as far as the member.
     blind: u32,
+    /// The same, while others were asked: it is this cluster that is not.
+    unasked: u32,
     /// Its last answer.
     healthy: Option<Instant>,
     /// In a row: probes that were answered.
@@ -59,8 +67,12 @@ pub struct Answers {
     failures: u32,
     /// The first failed probe of those in a row, while the way to members was not in doubt.
     since: Option<Instant>,
+    /// The same, in doubt or not.
+    silent: Option<Instant>,
     /// It was silent while the way was in doubt, and has not answered since.
     was_doubted: bool,
+    /// Since when that is so while others answer.
+    held: Option<Instant>,
 }
 
 /// Who says whether a cluster is available: one at a time, since two would take each other's word
@@ -74,15 +86,18 @@ pub enum Owner {
     Answers,
 }
 
-/// How many of the clusters that are judged answer.
+/// What the clusters that are judged say of the way to one of them, which is silent.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Answering {
     /// Those that are not lost already.
     untold: usize,
-    /// Of these, those that ever answered.
-    judged: usize,
     /// Of these, those that answered lately.
     healthy: usize,
+    /// Of the untold, those that ever answered, and whose silence, if they are silent, is not older
+    /// than this one's.
+    judged: usize,
+    /// Of these, those that answered lately, or since this one fell silent.
+    witnesses: usize,
 }
 
 /// Whose word counts for whether `cluster` (a `ManagedCluster`) is available. `is_silent`: its
@@ -129,9 +144,24 @@ fn period(cluster: &Value) -> Duration {
     Duration::from_secs(seconds).clamp(SHORTEST, LONGEST)
 }
 
-/// How long probes fail until it is lost: as long as an agent may be silent, two periods at least.
+/// How long probes fail until it is lost: as long as an agent may be silent, two periods at least,
+/// and five hours at most.
 pub fn patience(cluster: &Value) -> Duration {
-    Duration::from_millis(grace(cluster).unsigned_abs()).max(FRESH * period(cluster))
+    asked(cluster).clamp(FRESH * period(cluster), LONGEST_GRACE)
+}
+
+/// How long an agent of it may be silent, as it says.
+fn asked(cluster: &Value) -> Duration {
+    Duration::from_millis(grace(cluster).unsigned_abs())
+}
+
+/// Told with a loss whose grace was shorter than the cluster says.
+fn capped(cluster: &Value) -> &'static str {
+    if asked(cluster) > LONGEST_GRACE {
+        " Its leaseDurationSeconds counts as 3600: no cluster may be silent for more than five hours."
+    } else {
+        ""
+    }
 }
 
 // === impl Answers ===
@@ -145,11 +175,14 @@ impl Answers {
             has_answered: false,
             outcome: None,
             blind: 0,
+            unasked: 0,
             healthy: None,
             well: 0,
             failures: 0,
             since: None,
+            silent: None,
             was_doubted: false,
+            held: None,
         };
         begun.of(cluster);
         begun
@@ -169,10 +202,17 @@ impl Answers {
     #[must_use]
     pub fn after(self, outcome: Outcome, now: Instant, others_answer: bool) -> Self {
         let is_blind = matches!(outcome, Outcome::NotProbed(_));
-        let before = Self { blind: if is_blind { self.blind.saturating_add(1) } else { 0 }, ..self };
+        let (blind, unasked) = (self.blind.saturating_add(1), self.unasked.saturating_add(1));
+        let before = Self {
+            blind: if is_blind { blind } else { 0 },
+            unasked: if is_blind && others_answer { unasked } else { 0 },
+            ..self
+        };
         match &outcome {
             Outcome::NotProbed(_) if others_answer => before,
-            Outcome::NotProbed(_) => Self { outcome: Some(outcome), failures: 0, since: None, ..before },
+            Outcome::NotProbed(_) => {
+                Self { outcome: Some(outcome), failures: 0, since: None, silent: None, held: None, ..before }
+            }
             Outcome::Healthy => Self {
                 has_answered: true,
                 outcome: Some(outcome),
@@ -180,7 +220,9 @@ impl Answers {
                 well: before.well.saturating_add(1),
                 failures: 0,
                 since: None,
+                silent: None,
                 was_doubted: false,
+                held: None,
                 ..before
             },
             Outcome::NotReady | Outcome::Unreachable(_) => Self {
@@ -188,16 +230,24 @@ impl Answers {
                 well: 0,
                 failures: before.failures.saturating_add(1),
                 since: before.since.or(Some(now)),
+                silent: before.silent.or(Some(now)),
                 ..before
             },
         }
     }
 
-    /// The way to members is in doubt: its time begins with the first failed probe after that.
+    /// The way to members is in doubt, as `fleet` says: its time begins with the first failed probe
+    /// after that. But no longer than half an hour, or its grace, if others answer meanwhile: then
+    /// all that time counts, if it `is_next`, which is asked then.
     #[must_use]
-    pub fn doubted(self) -> Self {
+    pub fn doubted(self, fleet: Answering, cluster: &Value, now: Instant, is_next: impl FnOnce() -> bool) -> Self {
         let is_held = self.is_away() && self.failures >= FAILURES;
-        Self { since: None, was_doubted: self.was_doubted || is_held, ..self }
+        let held = self.held.or(Some(now)).filter(|_| is_held && !fleet.is_blind());
+        let lasted = held.map(|held| now.saturating_duration_since(held));
+        if lasted.is_some_and(|lasted| lasted >= HELD.max(patience(cluster))) && is_next() {
+            return Self { since: held, held, was_doubted: false, ..self };
+        }
+        Self { since: None, held, was_doubted: self.was_doubted || is_held, ..self }
     }
 
     /// Whether the last probe failed at the member, or on the way to it.
@@ -222,6 +272,23 @@ impl Answers {
         !self.is_away() && self.healthy.is_some_and(within)
     }
 
+    /// Whether probes do not get as far as it, again and again, and do elsewhere.
+    fn is_unasked(&self) -> bool {
+        self.unasked > FRESH
+    }
+
+    /// Whether it answered since `other` fell silent.
+    fn has_answered_since(&self, other: &Self) -> bool {
+        self.healthy.zip(other.silent).is_some_and(|(at, silent)| at >= silent)
+    }
+
+    /// Whether it was silent already when `other` fell silent: what ails them both would show
+    /// within a period of the other's.
+    fn was_silent_before(&self, other: &Self) -> bool {
+        let before = self.silent.zip(other.silent).map(|(own, other)| other.saturating_duration_since(own));
+        before.is_some_and(|before| before > FRESH * other.period)
+    }
+
     /// Whether it answered within the time from one probe of `other` to the next.
     pub fn answers_beside(&self, other: &Self, now: Instant) -> bool {
         self.has_answered_within(other.period, now)
@@ -238,11 +305,12 @@ impl Answers {
             // and another taint would begin its time anew.
             _ if !is_new || self.blind > 0 || !self.is_over(cluster, now) || is_told(cluster) => return None,
             Outcome::NotReady => {
-                let message = "The member's API server says that it is not ready.".to_owned();
+                let message = format!("The member's API server says that it is not ready.{}", capped(cluster));
                 Condition::available("False", NOT_READY, message)
             }
             Outcome::Unreachable(why) => {
-                Condition::available("Unknown", UNREACHABLE, format!("The member does not answer: {why}."))
+                let message = format!("The member does not answer: {why}.{}", capped(cluster));
+                Condition::available("Unknown", UNREACHABLE, message)
             }
         };
         (said(cluster) != (Some(condition.status), Some(condition.reason))).then_some(condition)
@@ -266,24 +334,37 @@ impl Answers {
 // === impl Answering ===
 
 impl Answering {
-    /// Of `members`, at `now`. Those that are lost already count no more, and those that never
-    /// answered not yet.
-    pub fn of<'a>(members: impl Iterator<Item = &'a Answers>, now: Instant) -> Self {
+    /// Of `one`, which is silent, and all `others`, at `now`. Those that are lost already count no
+    /// more, and those that never answered not yet; nor do those that nobody may ask, or whose
+    /// registration is broken, while others are asked.
+    ///
+    /// Each cluster decides what it answers, and when. So one that was silent before this one was
+    /// says nothing of the way, and one that answered since says that there is one: who answers now
+    /// and then, or takes hours to be lost, holds nobody else's loss up.
+    pub fn of<'a>(one: &'a Answers, others: impl Iterator<Item = &'a Answers>, now: Instant) -> Self {
         let mut fleet = Self::default();
-        for member in members.filter(|member| !member.is_lost) {
+        for member in others.chain([one]).filter(|member| !member.is_lost && !member.is_unasked()) {
+            let is_healthy = member.has_answered_within(FRESH * member.period, now);
+            let is_witness = is_healthy || member.has_answered_since(one);
             fleet.untold += 1;
-            fleet.judged += usize::from(member.has_answered);
-            fleet.healthy += usize::from(member.has_answered_within(FRESH * member.period, now));
+            fleet.healthy += usize::from(is_healthy);
+            fleet.judged += usize::from(member.has_answered && (is_witness || !member.was_silent_before(one)));
+            fleet.witnesses += usize::from(member.has_answered && is_witness);
         }
         fleet
     }
 
     /// Whether the way to members is rather at fault than they are: of three or more less than half
-    /// answered lately, or none. (Kubernetes' node lifecycle controller evicts nothing either when
-    /// all nodes are lost.)
+    /// have answered, or none answers. (Kubernetes' node lifecycle controller evicts nothing either
+    /// when all nodes are lost.)
     pub fn is_doubtful(self) -> bool {
-        let Self { untold, judged, healthy } = self;
-        (judged >= FEW && healthy * 2 < judged) || (untold >= FEW && healthy == 0)
+        let Self { judged, witnesses, .. } = self;
+        (judged >= FEW && witnesses * 2 < judged) || self.is_blind()
+    }
+
+    /// Whether none answers: then no loss is told, however long that lasts.
+    pub fn is_blind(self) -> bool {
+        self.untold >= FEW && self.healthy == 0
     }
 }
 

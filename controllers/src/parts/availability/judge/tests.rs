@@ -170,6 +170,44 @@ async fn of_most_of_a_fleet_nothing_is_told_and_when_it_returns_each_has_all_its
     assert_eq!(paths(&world).first().map(String::as_str), Some("managedclusters/c/status"));
 }
 
+/// One of three that answers now and then is never lost, and was half of the doubt.
+#[tokio::test(start_paused = true)]
+async fn who_answers_now_and_then_holds_nobody_elses_loss_up() {
+    let (judge, world) = judge();
+    look(&judge, &ALL[..3]).await;
+    world.lock().away.push("b");
+    look(&judge, &ALL[..3]).await;
+    world.lock().away.push("a");
+    for round in 0..6 {
+        look(&judge, &ALL[..3]).await;
+        let mut world = world.lock();
+        world.away.retain(|name| *name != "b");
+        world.away.extend((round % 2 == 1).then_some("b"));
+    }
+    assert_eq!(paths(&world)[..2], ["managedclusters/a/status", "managedclusters/a"]);
+    assert!(paths(&world).iter().all(|path| path.contains("/a")), "{:?}", paths(&world));
+}
+
+/// Whoever falls silent with another, and stays so, can be told from a broken way by nothing.
+#[tokio::test(start_paused = true)]
+async fn who_falls_silent_with_another_holds_its_loss_for_half_an_hour() {
+    let (judge, world) = judge();
+    look(&judge, &ALL[..3]).await;
+    let began = Instant::now();
+    world.lock().away.extend(["a", "b"]);
+    while paths(&world).is_empty() {
+        assert!(began.elapsed() < Duration::from_hours(1), "it is held for ever");
+        look(&judge, &ALL[..3]).await;
+    }
+    assert!(began.elapsed() >= Duration::from_mins(30), "{:?}", began.elapsed());
+    assert_eq!(paths(&world).len(), 2, "one of them: {:?}", paths(&world));
+    world.lock().away.push("c");
+    for _ in 0..500 {
+        look(&judge, &ALL[..3]).await;
+    }
+    assert!(paths(&world).iter().all(|path| !path.contains("/c")), "none answers: {:?}", paths(&world));
+}
+
 #[tokio::test(start_paused = true)]
 async fn one_that_is_held_counts_so_until_it_answers_and_keeps_its_taints() {
     let (judge, world) = judge();
@@ -207,7 +245,7 @@ async fn beside_registration_the_condition_alone_is_written_and_no_lease_is_read
     let (mut judge, world) = judge();
     judge.is_beside_registration = true;
     judge.reconcile(&agents("a")).await.expect("it is looked at");
-    assert!(judge.known.0.lock().is_empty(), "an agent speaks");
+    assert!(judge.known.seen.lock().is_empty(), "an agent speaks");
     look(&judge, &ALL).await;
     world.lock().away.push("a");
     for _ in 0..3 {
@@ -226,7 +264,7 @@ async fn an_agents_word_stands_while_it_renews_its_lease_and_no_longer() {
         tokio::time::advance(2 * PERIOD).await;
         judge.reconcile(&agents("a")).await.expect("it is looked at");
     }
-    assert!(judge.known.0.lock().is_empty() && paths(&world).is_empty(), "it renews");
+    assert!(judge.known.seen.lock().is_empty() && paths(&world).is_empty(), "it renews");
     tokio::time::advance(PERIOD).await;
     judge.reconcile(&agents("a")).await.expect("it is looked at");
     assert_eq!(world.lock().leases.len(), 2, "once in a grace");
@@ -256,7 +294,7 @@ async fn those_that_are_away_take_turns() {
         tokio::time::advance(Duration::from_millis(1)).await;
     }
     tokio::time::advance(2 * PERIOD).await;
-    let due = |name: &str| judge.known.0.lock()[name].next;
+    let due = |name: &str| judge.known.seen.lock()[name].next;
     let mut order = MANY;
     order.sort_by_key(|name| due(name));
     let last = order.last().expect("many");
@@ -290,7 +328,7 @@ async fn a_shorter_period_counts_at_once() {
     let (judge, _) = judge();
     let mut cluster = cluster("a");
     cluster.data["spec"]["leaseDurationSeconds"] = 60.into();
-    let asked = || judge.known.0.lock()["a"].asked;
+    let asked = || judge.known.seen.lock()["a"].asked;
     judge.reconcile(&cluster).await.expect("it is looked at");
     let first = asked();
     tokio::time::advance(2 * PERIOD).await;

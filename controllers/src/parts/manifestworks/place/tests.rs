@@ -1,3 +1,4 @@
+use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
 use delivery::executor::Executor;
@@ -13,6 +14,7 @@ use tower::service_fn;
 use super::*;
 use crate::metrics::Delivery;
 use crate::parts::manifestworks::begun::Begun;
+use crate::parts::manifestworks::discovery::Found;
 use crate::parts::manifestworks::failure::Failure;
 use crate::parts::manifestworks::member::{At, Limits, MemberError};
 use crate::parts::manifestworks::removal::{Leaving, Removed};
@@ -22,7 +24,13 @@ const SLOW: Duration = Duration::from_secs(1);
 
 /// A member that answers by path; anything else is a group that it has not.
 fn place(answers: &'static [(&'static str, u16, &'static str)]) -> Arc<Place> {
+    sluggish(answers, Duration::ZERO)
+}
+
+/// The same, where each answer takes a while.
+fn sluggish(answers: &'static [(&'static str, u16, &'static str)], takes: Duration) -> Arc<Place> {
     let answer = move |request: Request<Body>| async move {
+        tokio::time::sleep(takes).await;
         let found = answers.iter().find(|(path, ..)| *path == request.uri().path());
         let (code, body) = found.map_or((404, "404 page not found"), |(_, code, body)| (*code, *body));
         let mut response = Response::new(Body::from(body.as_bytes().to_vec()));
@@ -60,6 +68,14 @@ async fn a_broken_server_of_one_group_is_not_the_member() {
     let away = place(&[("/version", 503, "down"), ("/apis/broken.io/v1", 503, "down")]);
     let answer = away.member.read("/apis/broken.io/v1").await;
     assert!(matches!(answer, Err(MemberError::Away(_))), "{answer:?}");
+}
+
+#[tokio::test]
+async fn an_answer_that_is_nothing_but_structure_is_not_read() {
+    let heavy = format!("[{}]", vec![r#"{"":0}"#; 100_000].join(",")).leak();
+    let place = place(vec![VERSION, ("/api/v1/heavy", 200, heavy)].leak());
+    let answer = place.member.read("/api/v1/heavy").await;
+    assert!(matches!(&answer, Err(MemberError::Refused(failure)) if failure.message.contains("24 MiB")), "{answer:?}");
 }
 
 #[tokio::test]
@@ -141,14 +157,14 @@ async fn works_of_clusters_that_hang_leave_turns_to_others() {
 async fn of_the_works_of_a_cluster_that_becomes_slow_one_goes_on() {
     let quick = place(&[VERSION]);
     let turns: Vec<Turn> = ["a", "b"].into_iter().filter_map(|work| quick.turn(work)).collect();
-    assert!(turns.iter().all(|turn| turn.goes_on().is_ok()));
+    assert!(turns.iter().all(|turn| turn.step().is_ok()));
     for _ in 0..4 {
         let held = quick.rules.enter().await;
         tokio::time::advance(2 * SLOW).await;
         drop(held);
     }
-    assert!(turns[0].goes_on().is_ok() && turns[0].goes_on().is_ok());
-    assert!(matches!(turns[1].goes_on(), Err(Failure::Slow)));
+    assert!(turns[0].step().is_ok() && turns[0].step().is_ok());
+    assert!(matches!(turns[1].step().err(), Some(Failure::Slow)));
 }
 
 async fn removed(answers: &'static [(&'static str, u16, &'static str)]) -> Removed {
@@ -164,7 +180,8 @@ async fn removed_for(
     let (option, metrics) = (None, &place.member.metrics);
     let leaving = Leaving { work: "w", owner: &owner, option, executor, is_executor_required, metrics };
     let may_delete = place.may_delete(&tracked, leaving).await.unwrap();
-    place.remove(&tracked, leaving, may_delete).await.unwrap()
+    let turn = place.turn("w").unwrap();
+    place.remove(&tracked, leaving, may_delete, &turn.step().unwrap()).await.unwrap()
 }
 
 fn owner() -> Owner {
@@ -230,7 +247,7 @@ async fn a_turn_ends_and_the_next_goes_on_where_it_was() {
     place.review_removals(&turn, &all, leaving, &mut begun).await.unwrap();
     tokio::time::advance(TURN).await;
     let ended = place.remove_all(&turn, &all, leaving, &mut begun).await;
-    assert!(matches!(ended, Err(Failure::Slow)) && begun.removed.is_empty(), "{ended:?}");
+    assert!(matches!(ended, Err(Failure::TurnOver)) && begun.removed.is_empty(), "{ended:?}");
     drop(turn);
     let (turn, answers) = (place.turn("w").unwrap(), place.member.answers());
     place.review_removals(&turn, &all, leaving, &mut begun).await.unwrap();
@@ -239,6 +256,48 @@ async fn a_turn_ends_and_the_next_goes_on_where_it_was() {
     let answers = place.member.answers();
     place.remove_all(&turn, &all[..1], leaving, &mut begun).await.unwrap();
     assert_eq!((place.member.answers(), begun.removed.len()), (answers, 1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn looking_kinds_up_is_of_the_turn_and_the_next_goes_on_there() {
+    let names: Vec<String> = (0..40).map(|number| format!("g{number}")).collect();
+    let groups: Vec<_> = names.iter().map(|name| json!({"name": name, "versions": [{"version": "v1"}]})).collect();
+    let groups = json!({ "groups": groups }).to_string().leak();
+    let place = sluggish(vec![VERSION, ("/apis", 200, groups)].leak(), 4 * SLOW);
+    let wanted: HashSet<_> = names.into_iter().map(|name| (name, "v1".to_owned(), "Kind".to_owned())).collect();
+    let mut found = Found::default();
+    let mut turns = 0;
+    loop {
+        turns += 1;
+        assert!(turns < 40, "it has no end");
+        let (turn, began) = (place.turn("w").unwrap(), Instant::now());
+        let ended = place.kinds.find(&place.member, &turn, wanted.clone(), &mut found).await;
+        assert!(began.elapsed() < TURN + 20 * SLOW, "{:?}", began.elapsed());
+        match ended {
+            Ok(()) => break,
+            Err(Failure::TurnOver) => {}
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(turns > 1, "it was too quick to tell");
+}
+
+#[tokio::test(start_paused = true)]
+async fn looking_for_one_object_ends_with_the_turn_unless_it_is_the_first() {
+    const MANY: &str = r#"{"groups": [{"name": "x.io", "versions": [{"version": "v1"}, {"version": "v2"}, {"version": "v3"},
+        {"version": "v4"}, {"version": "v5"}, {"version": "v6"}, {"version": "v7"}, {"version": "v8"}, {"version": "v9"}]}]}"#;
+    let place = sluggish(&[VERSION, ("/apis", 200, MANY), (DEFINED, 404, MISSING)], 4 * SLOW);
+    let (owner, metrics) = (owner(), &place.member.metrics);
+    let leaving =
+        Leaving { work: "w", owner: &owner, option: None, executor: None, is_executor_required: false, metrics };
+    let turn = place.turn("w").unwrap();
+    let [first, second] = [turn.step().unwrap(), turn.step().unwrap()];
+    let (one, other) = (tracked("a"), tracked("b"));
+    let [first, second] =
+        [(&one, &first), (&other, &second)].map(|(one, step)| place.remove(one, leaving, Ok(()), step));
+    let (first, second) = tokio::join!(first, second);
+    assert!(matches!(first, Ok(Removed::Gone)), "{first:?}");
+    assert!(matches!(second, Err(Failure::TurnOver)), "{second:?}");
 }
 
 #[tokio::test(start_paused = true)]

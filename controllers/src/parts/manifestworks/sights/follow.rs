@@ -2,17 +2,12 @@
 //! watch, or by a list from time to time.
 
 use std::collections::HashMap;
-use std::pin::pin;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use delivery::identity::Identity;
-use futures_util::StreamExt as _;
-use kube::api::{DynamicObject, ListParams};
-use kube::core::PartialObjectMeta;
-use kube::runtime::watcher::{self, Event};
-use kube::{Api, ResourceExt as _};
+use fleet::{Change, Failure, Kind, Sight};
 use net::backoff::Backoff;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep};
@@ -20,12 +15,6 @@ use tokio::time::{Instant, sleep};
 use super::{Scope, Seen, Version, Way};
 use crate::parts::hub;
 
-/// Objects of one answer of a list.
-const PAGE: u32 = 500;
-/// Pages of a list, which has no end otherwise if a member says so.
-const PAGES: usize = 200;
-/// Bytes of one list, or of one watch, which begins again then.
-const MOST: usize = 16 << 20;
 /// For one page of a list, the beginning of a watch's answer, and the rest of a line of it.
 const PAGE_WITHIN: Duration = Duration::from_secs(30);
 /// Between requests of one follower.
@@ -36,8 +25,6 @@ const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::fro
 const LIVES: Duration = Duration::from_secs(30);
 /// Of the time between lists, left to chance.
 const CHANCE: f64 = 0.25;
-
-type Meta = PartialObjectMeta<DynamicObject>;
 
 pub struct Follow {
     pub way: Way,
@@ -57,31 +44,32 @@ enum Broke {
     Refused,
 }
 
+/// What a list has of the objects that are of any work.
+struct Listed {
+    /// Empty: the member tells none.
+    version: String,
+    objects: HashMap<Identity, Version>,
+}
+
 /// Never ends by itself.
 pub async fn follow(follow: Follow) {
-    let client = fleet::bounded(follow.way.client.clone(), MOST);
+    let client = fleet::bounded(follow.way.client.clone(), Sight::MOST);
     let client = fleet::roomed(client, follow.way.lists.clone(), PAGE_WITHIN);
     let client = fleet::paced(client, BETWEEN_REQUESTS);
     let Scope { group, version, resource, namespace } = &follow.scope;
-    let kind = hub::resource(group, version, "", resource);
-    let api: Api<Meta> = if namespace.is_empty() {
-        Api::all_with(client, &kind)
-    } else {
-        Api::namespaced_with(client, namespace, &kind)
-    };
-    if follow.is_watch { follow.watch(api).await } else { follow.list(api).await }
+    let sight = Sight::new(client, &hub::resource(group, version, "", resource), namespace);
+    if follow.is_watch { follow.watch(&sight).await } else { follow.list(&sight).await }
 }
 
 // === impl Follow ===
 
 impl Follow {
-    /// One that breaks begins anew with a list: kube would go on where it was, and nobody would
-    /// know when it is seeing again.
-    async fn watch(&self, api: Api<Meta>) {
+    /// One that breaks begins anew with a list: nobody would know else when it is seeing again.
+    async fn watch(&self, sight: &Sight) {
         let mut failures = 0;
         loop {
-            match self.watch_once(api.clone()).await {
-                Broke::Refused => return self.list(api).await,
+            match self.watch_once(sight).await {
+                Broke::Refused => return self.list(sight).await,
                 Broke::Late => failures = 0,
                 Broke::Early => {}
             }
@@ -92,40 +80,39 @@ impl Follow {
     }
 
     /// Until it breaks.
-    async fn watch_once(&self, api: Api<Meta>) -> Broke {
-        let config = watcher::Config::default().page_size(PAGE);
-        let mut events = pin!(watcher::watcher(api, config));
-        let (mut listing, mut listed) = (HashMap::new(), None);
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(Event::Init) => listing.clear(),
-                Ok(Event::InitApply(object)) => self.put(&mut listing, &object),
-                Ok(Event::InitDone) => {
-                    self.listed(&std::mem::take(&mut listing));
-                    listed = Some(Instant::now());
-                }
-                Ok(Event::Apply(object)) => self.saw(&object, &object.resource_version()),
-                Ok(Event::Delete(object)) => self.saw(&object, &None),
-                Err(error) => {
-                    self.log(&error);
-                    if is_refused(&error) {
-                        return Broke::Refused;
-                    }
-                    break;
-                }
+    async fn watch_once(&self, sight: &Sight) -> Broke {
+        let version = match self.list_once(sight).await {
+            Ok(Listed { version, .. }) if version.is_empty() => {
+                self.log(&Failure::own("a list that tells no resourceVersion"));
+                return Broke::Early;
             }
+            Ok(Listed { version, objects }) => {
+                self.listed(&objects);
+                version
+            }
+            Err(failure) => {
+                self.log(&failure);
+                return Broke::Early;
+            }
+        };
+        let listed = Instant::now();
+        let failure = sight.watch(version, |change, name, at| self.saw(change, name, at)).await;
+        self.log(&failure);
+        // Who may list may not watch, or nobody can.
+        if matches!(failure.kind, Kind::Answered(403 | 405) | Kind::Plain(403 | 405)) {
+            return Broke::Refused;
         }
-        if listed.is_some_and(|listed| listed.elapsed() >= LIVES) { Broke::Late } else { Broke::Early }
+        if listed.elapsed() >= LIVES { Broke::Late } else { Broke::Early }
     }
 
     /// What changes in between is missed until the next list.
-    async fn list(&self, api: Api<Meta>) {
+    async fn list(&self, sight: &Sight) {
         let again = Backoff { chance: CHANCE, ..Backoff::doubling(self.way.resync, self.way.resync) };
         loop {
-            match self.list_once(&api).await {
-                Ok(listed) => self.listed(&listed),
-                Err(error) => {
-                    self.log(&error);
+            match self.list_once(sight).await {
+                Ok(listed) => self.listed(&listed.objects),
+                Err(failure) => {
+                    self.log(&failure);
                     self.blinded(1);
                 }
             }
@@ -133,27 +120,20 @@ impl Follow {
         }
     }
 
-    async fn list_once(&self, api: &Api<Meta>) -> kube::Result<HashMap<Identity, Version>> {
-        let (mut listed, mut next) = (HashMap::new(), None);
-        for _ in 0..PAGES {
-            let page = ListParams { limit: Some(PAGE), continue_token: next.take(), ..ListParams::default() };
-            let page = api.list(&page).await?;
-            for object in &page.items {
-                if let Some(identity) = self.tracked(object) {
-                    listed.insert(identity, object.resource_version());
-                }
+    async fn list_once(&self, sight: &Sight) -> Result<Listed, Failure> {
+        let mut objects = HashMap::new();
+        let take = |name: &str, version: &str| {
+            if let Some(identity) = self.tracked(name) {
+                objects.insert(identity, Some(version.to_owned()).filter(|version| !version.is_empty()));
             }
-            next = page.metadata.continue_.filter(|token| !token.is_empty());
-            if next.is_none() {
-                break;
-            }
-        }
-        Ok(listed)
+        };
+        let version = sight.list(take).await?;
+        Ok(Listed { version, objects })
     }
 
-    fn log(&self, error: &(dyn std::error::Error + 'static)) {
+    fn log(&self, failure: &Failure) {
         let (cluster, scope) = (&self.way.cluster, &self.scope);
-        tracing::debug!(cluster, ?scope, error = net::words::causes(error), "a member cannot be followed");
+        tracing::debug!(cluster, ?scope, %failure, "a member cannot be followed");
     }
 
     /// Changes may be missed. If that lasts, works have to look by themselves.
@@ -165,16 +145,10 @@ impl Follow {
         }
     }
 
-    fn put(&self, listing: &mut HashMap<Identity, Version>, object: &Meta) {
-        if let Some(identity) = self.tracked(object) {
-            listing.insert(identity, object.resource_version());
-        }
-    }
-
-    fn saw(&self, object: &Meta, version: &Version) {
-        let Some(sights) = self.sights.upgrade() else { return };
-        let identity = self.identity(object);
-        let woken = sights.lock().saw(&identity, version, object.metadata.resource_version.as_deref());
+    fn saw(&self, change: Change, name: &str, at: &str) {
+        let (Some(sights), Some(identity)) = (self.sights.upgrade(), self.tracked(name)) else { return };
+        let version = (change == Change::There).then(|| at.to_owned());
+        let woken = sights.lock().saw(&identity, &version, Some(at));
         self.wake(woken);
     }
 
@@ -192,22 +166,16 @@ impl Follow {
     }
 
     /// What an object is, if it is of any work: a namespace may have thousands of others.
-    fn tracked(&self, object: &Meta) -> Option<Identity> {
-        let identity = self.identity(object);
-        self.sights.upgrade()?.lock().has(&identity).then_some(identity)
-    }
-
-    fn identity(&self, object: &Meta) -> Identity {
-        Identity {
+    fn tracked(&self, name: &str) -> Option<Identity> {
+        if name.is_empty() {
+            return None;
+        }
+        let identity = Identity {
             group: self.scope.group.clone(),
             resource: self.scope.resource.clone(),
-            name: object.name_any(),
+            name: name.to_owned(),
             namespace: self.scope.namespace.clone(),
-        }
+        };
+        self.sights.upgrade()?.lock().has(&identity).then_some(identity)
     }
-}
-
-/// Whether who may list may not watch, or nobody can.
-fn is_refused(error: &watcher::Error) -> bool {
-    matches!(error, watcher::Error::WatchStartFailed(kube::Error::Api(status)) if matches!(status.code, 403 | 405))
 }

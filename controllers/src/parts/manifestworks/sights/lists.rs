@@ -13,10 +13,12 @@ const ALL: usize = 64;
 const OF_ONE: usize = 2;
 /// One that takes longer is slow.
 const SLOW: Duration = Duration::from_secs(5);
-/// Of them, such as are larger than [`Room::SMALL`]. With 16 MiB of each, all hold 128 MiB at most.
+/// Of them, such as are larger than [`Room::SMALL`]. With 16 MiB of each, all hold 128 MiB at most,
+/// and each half as much again while it comes. Beside its bytes nothing of an answer is held,
+/// whatever a member has in it ([`fleet::Sight`]).
 const LARGE: usize = 4;
 const LARGE_OF_ONE: usize = 1;
-/// Long lines of watches at a time: with 3 MiB of each, all hold 24 MiB at most.
+/// Long lines of watches at a time: with 3 MiB of each, all hold 24 MiB at most, in the same way.
 const LINES: usize = 8;
 const LINES_OF_ONE: usize = 1;
 

@@ -101,7 +101,7 @@ fn deployer(works: &Arc<Mutex<Works>>) -> Deployer {
     let mut world = World::new(false);
     let set = json!({"metadata": {"namespace": "team", "name": "app", "uid": "s", "resourceVersion": "1"},
         "spec": {"manifestWorkTemplate": {"workload": {"manifests": []}}, "placementRefs": [{"name": "p"}]}});
-    world.put(Of::Set, set, moment());
+    world.put(Of::Set, set, worker::moment());
     Deployer {
         hub: Hub { client: client(works), may_write: Arc::new(|| Duration::from_mins(1)) },
         world: Arc::new(RwLock::new(world)),

@@ -191,10 +191,19 @@ fn probes_are_as_often_as_leases_within_limits_and_the_last_is_at_the_end_of_the
     assert_eq!(waits, [60, 60, 50, 1, 60, 60]);
 }
 
+/// As most of a fleet is silent, and some are not.
+fn most() -> Answering {
+    Answering { untold: 3, healthy: 1, judged: 3, witnesses: 1 }
+}
+
+fn doubted(answers: Answers, at: Instant) -> Answers {
+    answers.doubted(most(), &known(), at, || false)
+}
+
 #[test]
 fn what_is_doubted_has_all_its_time_afterwards() {
     let (answers, at) = after(&known(), &[away(), away(), away(), away(), away(), away(), away()], true);
-    let held = answers.doubted();
+    let held = doubted(answers, at);
     assert!(held.is_held() && held.told(&known(), at, true).is_none());
     let first = at + PERIOD;
     let answers = held.after(away(), first, true);
@@ -206,8 +215,8 @@ fn what_is_doubted_has_all_its_time_afterwards() {
 #[test]
 fn one_that_was_held_counts_so_until_it_answers_or_is_lost() {
     let (once, at) = after(&known(), &[away()], true);
-    assert!(!once.clone().doubted().is_held(), "one failure may be nothing");
-    let held = once.after(away(), at + PERIOD, true).doubted().after(away(), at + 2 * PERIOD, true);
+    assert!(!doubted(once.clone(), at).is_held(), "one failure may be nothing");
+    let held = doubted(once.after(away(), at + PERIOD, true), at + PERIOD).after(away(), at + 2 * PERIOD, true);
     assert!(held.is_held() && held.clone().after(blind(), at + 3 * PERIOD, false).is_held());
     assert!(!held.clone().after(Outcome::Healthy, at + 3 * PERIOD, true).is_held());
     let mut held = held;
@@ -216,26 +225,46 @@ fn one_that_was_held_counts_so_until_it_answers_or_is_lost() {
 }
 
 #[test]
+fn a_loss_is_held_for_half_an_hour_while_some_answer_and_as_long_as_none_does() {
+    let none = Answering { healthy: 0, witnesses: 0, ..most() };
+    let (mut answers, begin) = after(&known(), &[away(), away()], true);
+    let mut hold = |at: Instant, fleet: Answering, is_next: bool| {
+        answers = answers.clone().after(away(), at, true).doubted(fleet, &known(), at, || is_next);
+        reason_told(&answers, &known(), at)
+    };
+    let at = |minutes: u64| begin + Duration::from_mins(minutes);
+    assert_eq!([0, 1, 29].map(|minutes| hold(at(minutes), most(), true)), [None; 3]);
+    assert_eq!(hold(at(60), none, true), None, "none answers");
+    assert_eq!([61, 90].map(|minutes| hold(at(minutes), most(), true)), [None; 2], "it is held anew from here");
+    assert_eq!(hold(at(91), most(), false), None, "others go before");
+    assert_eq!(hold(at(92), most(), true), Some(UNREACHABLE));
+}
+
+#[test]
 fn most_of_a_fleet_is_not_lost_at_once() {
     let doubtful: Vec<(usize, usize)> = [(0, 1), (0, 2), (1, 3), (2, 3), (2, 4), (1, 4), (500, 1000), (499, 1000)]
         .into_iter()
-        .filter(|(healthy, judged)| Answering { untold: *judged, judged: *judged, healthy: *healthy }.is_doubtful())
+        .filter(|(healthy, judged)| {
+            let (healthy, judged) = (*healthy, *judged);
+            Answering { untold: judged, healthy, judged, witnesses: healthy }.is_doubtful()
+        })
         .collect();
     assert_eq!(doubtful, [(1, 3), (1, 4), (499, 1000)]);
 }
 
 #[test]
 fn health_is_an_answer_of_late_and_nothing_else() {
-    let fleet = |members: &[&Answers], at| Answering::of(members.iter().copied(), at);
+    let fleet = |members: &[&Answers], at| Answering::of(members[0], members[1..].iter().copied(), at);
+    let all = |healthy| Answering { untold: 3, healthy, judged: 3, witnesses: healthy };
     let (well, at) = after(&known(), &[Outcome::Healthy], true);
-    assert_eq!(fleet(&[&well, &well, &well], at + 2 * PERIOD), Answering { untold: 3, judged: 3, healthy: 3 });
+    assert_eq!(fleet(&[&well, &well, &well], at + 2 * PERIOD), all(3));
     let stale = fleet(&[&well, &well, &well], at + 2 * PERIOD + LEAST);
-    assert_eq!((stale, stale.is_doubtful()), (Answering { untold: 3, judged: 3, healthy: 0 }, true));
+    assert_eq!((stale, stale.is_doubtful()), (all(0), true));
     let (blind_since, at) = after(&known(), &[Outcome::Healthy, blind(), blind(), blind()], false);
     let never = Answers::begun(&known()).after(blind(), at, false);
     let (failed, _) = after(&known(), &[Outcome::Healthy, away()], true);
-    let none = fleet(&[&blind_since, &never, &failed], at);
-    assert_eq!((none, none.is_doubtful()), (Answering { untold: 3, judged: 3, healthy: 0 }, true));
+    let none = fleet(&[&failed, &blind_since, &never], at);
+    assert_eq!((none, none.is_doubtful()), (all(0), true));
 }
 
 #[test]
@@ -244,9 +273,59 @@ fn those_lost_long_ago_and_those_that_never_answered_are_left_out() {
     let (gone, _) = after(&lost(), &[away()], true);
     let (never, _) = after(&cluster("push", None), &[away()], true);
     let (dying, _) = after(&known(), &[away()], true);
-    let members = [&gone, &gone, &gone, &gone, &gone, &never, &never, &never, &well, &well, &dying];
-    let fleet = Answering::of(members.into_iter(), at);
-    assert_eq!((fleet, fleet.is_doubtful()), (Answering { untold: 6, judged: 3, healthy: 2 }, false));
+    let members = [&gone, &gone, &gone, &gone, &gone, &never, &never, &never, &well, &well];
+    let fleet = Answering::of(&dying, members.into_iter(), at);
+    assert_eq!((fleet, fleet.is_doubtful()), (Answering { untold: 6, healthy: 2, judged: 3, witnesses: 2 }, false));
     // Where none of a new fleet answers at all, it is no better known.
-    assert!(Answering::of([&never, &never, &never].into_iter(), at).is_doubtful());
+    assert!(Answering::of(&never, [&never, &never].into_iter(), at).is_doubtful());
+}
+
+#[test]
+fn who_answers_now_and_then_or_was_silent_before_speaks_for_no_silence_of_the_way() {
+    let start = Instant::now();
+    let of = |outcomes: &[(u64, Outcome)]| {
+        let each = |answers: Answers, (minute, outcome): &(u64, Outcome)| {
+            answers.after(outcome.clone(), start + Duration::from_mins(*minute), true)
+        };
+        outcomes.iter().fold(Answers::begun(&known()), each)
+    };
+    let well = of(&[(19, Outcome::Healthy)]);
+    let dead = of(&[(9, Outcome::Healthy), (10, away()), (19, away())]);
+    let is_doubtful = |others: &[&Answers]| {
+        Answering::of(&dead, others.iter().copied(), start + Duration::from_mins(19)).is_doubtful()
+    };
+    let liar = of(&[(9, away()), (14, Outcome::Healthy), (15, away()), (19, away())]);
+    let sleeper = of(&[(6, Outcome::Healthy), (7, away()), (19, away())]);
+    let with_it = of(&[(8, Outcome::Healthy), (9, away()), (19, away())]);
+    assert!(!is_doubtful(&[&liar, &well]) && !is_doubtful(&[&liar, &liar, &well, &well]));
+    assert!(!is_doubtful(&[&sleeper, &well]) && !is_doubtful(&[&sleeper, &sleeper, &sleeper, &well]));
+    assert!(is_doubtful(&[&with_it, &well]) && is_doubtful(&[&with_it, &with_it, &well, &well]));
+    // None answers any more: what anybody said before is no matter.
+    assert!(is_doubtful(&[&liar, &liar]) && is_doubtful(&[&sleeper, &sleeper]));
+}
+
+/// As where the chart's `manifestworks.clusters` does not name a cluster that is delivered to.
+#[test]
+fn those_that_nobody_may_ask_say_nothing_of_the_way() {
+    let (well, at) = after(&known(), &[Outcome::Healthy], true);
+    let (dying, _) = after(&known(), &[away()], true);
+    let (unasked, _) = after(&known(), &[blind(), blind(), blind()], true);
+    let others = [&unasked, &unasked, &unasked, &unasked, &well, &well];
+    let fleet = Answering::of(&dying, others.into_iter(), at);
+    assert_eq!((fleet, fleet.is_doubtful()), (Answering { untold: 3, healthy: 2, judged: 3, witnesses: 2 }, false));
+    let (once, _) = after(&known(), &[blind()], true);
+    let (together, _) = after(&known(), &[blind(), blind(), blind()], false);
+    for other in [&once, &together] {
+        assert!(Answering::of(&dying, [other, other, &well].into_iter(), at).is_doubtful(), "it may be the way");
+    }
+}
+
+#[test]
+fn no_cluster_chooses_to_be_silent_for_ever() {
+    let mut endless = known();
+    endless["spec"]["leaseDurationSeconds"] = i32::MAX.into();
+    assert_eq!(patience(&endless), LONGEST_GRACE);
+    let (answers, at) = after(&endless, &[away(), away()], true);
+    let told = answers.told(&endless, at + LONGEST_GRACE, true).expect("a loss");
+    assert!(told.message.contains("leaseDurationSeconds counts as 3600"), "{}", told.message);
 }

@@ -1,0 +1,201 @@
+//! Objects of one kind of a member, by name and version alone: listed, and watched.
+//!
+//! A member says what it likes, as long as it likes. kube holds each object of an answer, and what
+//! it does not know of it too: 16 MiB become 2 GiB. Here nothing is held but the answer itself.
+
+mod wire;
+
+use std::time::Duration;
+
+use bytes::{Buf as _, BytesMut};
+use http::header::ACCEPT;
+use http::{HeaderValue, Request};
+use http_body_util::BodyExt as _;
+use kube::api::{ApiResource, DynamicObject, ListParams, WatchParams};
+use kube::client::Body;
+use kube::core::Request as Requests;
+use kube::{Client, Resource as _};
+use tokio::time::timeout;
+
+use self::wire::{Line, Page, Said};
+use crate::answer::{read, success};
+use crate::failure::Failure;
+
+/// Objects of one answer of a list.
+const PAGE: u32 = 500;
+/// Pages of a list, which has no end otherwise if a member says so. Of a longer one, the rest is as
+/// if it was not there.
+const PAGES: usize = 200;
+/// A server ends a watch after 290 s, if it is asked as kube asks. One that says nothing for so
+/// long is gone.
+const SILENCE: Duration = Duration::from_secs(295);
+/// Without contents, where a server can: not each that is behind an API server can.
+const LIST: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json");
+const WATCH: HeaderValue =
+    HeaderValue::from_static("application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json");
+
+/// Objects of one kind, in one namespace or in none.
+pub struct Sight {
+    client: Client,
+    requests: Requests,
+    selector: Option<String>,
+}
+
+/// What a watch tells of an object.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It was made, or changed.
+    There,
+    Gone,
+}
+
+/// A watch's lines.
+struct Lines {
+    body: Body,
+    read: BytesMut,
+    /// Bytes of `read` that have no end of a line.
+    scanned: usize,
+}
+
+// === impl Sight ===
+
+impl Sight {
+    /// Bytes of an answer. Where the client is [`crate::bounded`] by less, less.
+    pub const MOST: usize = 16 << 20;
+
+    /// Of `resource` in `namespace`; empty: in none, or in all.
+    pub fn new(client: Client, resource: &ApiResource, namespace: &str) -> Self {
+        let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
+        let requests = Requests::new(DynamicObject::url_path(resource, namespace));
+        Self { client, requests, selector: None }
+    }
+
+    /// The same; of objects with these labels.
+    #[must_use]
+    pub fn selecting(self, labels: String) -> Self {
+        Self { selector: Some(labels), ..self }
+    }
+
+    /// At most so many bytes as are told of a name or a version.
+    pub fn cut(text: &str) -> &str {
+        wire::cut(text)
+    }
+
+    /// Lists them all, and hands `take` the name and the version of each; both are cut to 253
+    /// bytes. Returns the version of the list; empty: the server tells none.
+    ///
+    /// # Errors
+    ///
+    /// There is no answer, or one that is no list.
+    pub async fn list(&self, mut take: impl FnMut(&str, &str) + Send) -> Result<String, Failure> {
+        let (mut version, mut next) = (String::new(), None);
+        for _ in 0..PAGES {
+            let page = self.page(next.take(), &mut take).await?;
+            version = page.version;
+            next = page.next;
+            if next.is_none() {
+                break;
+            }
+        }
+        Ok(version)
+    }
+
+    async fn page(&self, next: Option<String>, take: &mut (impl FnMut(&str, &str) + Send)) -> Result<Page, Failure> {
+        let label_selector = self.selector.clone();
+        let page = ListParams { limit: Some(PAGE), continue_token: next, label_selector, ..ListParams::default() };
+        let request = request(self.requests.list(&page), LIST)?;
+        let page = read(&self.client, request, Self::MOST, |bytes| wire::page(bytes, take)).await?;
+        page.map_err(|error| Failure::own(format!("a list that cannot be read: {error}")))
+    }
+
+    /// Watches them from `version` on, and hands `take` what changed, with name and version. It
+    /// goes on where the server ends it well, and where it falls silent.
+    ///
+    /// Returns why it broke; a list has to come before another one then.
+    pub async fn watch(&self, mut version: String, mut take: impl FnMut(Change, &str, &str) + Send) -> Failure {
+        loop {
+            match self.watch_once(&mut version, &mut take).await {
+                Ok(()) => {}
+                Err(failure) => return failure,
+            }
+        }
+    }
+
+    /// Until it ends, and the version up to which all is told.
+    async fn watch_once(
+        &self,
+        version: &mut String,
+        take: &mut (impl FnMut(Change, &str, &str) + Send),
+    ) -> Result<(), Failure> {
+        let params = WatchParams { label_selector: self.selector.clone(), ..WatchParams::default() };
+        let request = request(self.requests.watch(&params, version), WATCH)?;
+        let response = success(self.client.send(request).await?).await?;
+        let mut lines = Lines { body: response.into_body(), read: BytesMut::new(), scanned: 0 };
+        while let Some(line) = lines.next().await? {
+            let line =
+                Line::read(&line).map_err(|error| Failure::own(format!("a watch that cannot be read: {error}")))?;
+            let at = match line.said() {
+                Said::There(name, at) => told(take, Change::There, name, at),
+                Said::Gone(name, at) => told(take, Change::Gone, name, at),
+                Said::Bookmark(at) => at,
+                Said::Failed(code) => return Err(Failure::own(format!("the member ended the watch: {code}"))),
+                Said::Other => continue,
+            };
+            if at.is_empty() {
+                return Err(Failure::own("a watch that tells no resourceVersion"));
+            }
+            at.clone_into(version);
+        }
+        Ok(())
+    }
+}
+
+fn told<'a>(take: &mut impl FnMut(Change, &str, &str), change: Change, name: &str, at: &'a str) -> &'a str {
+    if !at.is_empty() {
+        take(change, name, at);
+    }
+    at
+}
+
+fn request(
+    request: Result<Request<Vec<u8>>, kube::core::request::Error>,
+    accept: HeaderValue,
+) -> Result<Request<Body>, Failure> {
+    let mut request = request.map_err(|error| Failure::own(error.to_string()))?;
+    request.headers_mut().insert(ACCEPT, accept);
+    Ok(request.map(Body::from))
+}
+
+// === impl Lines ===
+
+impl Lines {
+    /// None: it has ended, in the middle of a line or not. How long a line may be is for the
+    /// client to say: [`crate::roomed`].
+    async fn next(&mut self) -> Result<Option<BytesMut>, Failure> {
+        loop {
+            if let Some(at) = self.read[self.scanned..].iter().position(|byte| *byte == b'\n') {
+                let line = self.read.split_to(self.scanned + at);
+                self.read.advance(1);
+                self.scanned = 0;
+                if line.iter().all(u8::is_ascii_whitespace) {
+                    continue;
+                }
+                return Ok(Some(line));
+            }
+            self.scanned = self.read.len();
+            match timeout(SILENCE, self.body.frame()).await {
+                Ok(Some(Ok(frame))) => {
+                    if let Ok(data) = frame.into_data() {
+                        self.read.extend_from_slice(&data);
+                    }
+                }
+                Ok(Some(Err(error))) => return Err(Failure::broken(&error)),
+                Ok(None) | Err(_) => return Ok(None),
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
