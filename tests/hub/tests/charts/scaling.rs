@@ -17,7 +17,7 @@ const PODS: [&str; 2] = ["gateway-a", "gateway-b"];
 const REQUESTED: &str = "100m";
 const METRICS: &str = "/apis/metrics.k8s.io/v1beta1";
 /// For the controller to start, and for a few of its rounds.
-const LIMIT: Duration = Duration::from_secs(60);
+const LIMIT: Duration = Duration::from_mins(1);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![on_hub(
@@ -39,7 +39,7 @@ impl Metrics {
     /// The hub sends whoever asks for metrics to it.
     fn start(planes: &Planes) -> Result<Self> {
         let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-        let serving = Leaf::server("metrics").san(&format!("metrics.{NAMESPACE}.svc"));
+        let serving = Leaf::server("metrics").san(format!("metrics.{NAMESPACE}.svc"));
         let server = runtime.block_on(FakeMember::start(MemberOptions { serving, ..MemberOptions::default() }));
         let resource = json!({"name": "pods", "singularName": "", "namespaced": true, "kind": "PodMetrics", "verbs": ["get", "list"]});
         let version = METRICS.trim_start_matches("/apis/");
