@@ -17,6 +17,8 @@ use crate::row::Row;
 
 /// Credentials and certificates that end sooner are warned of, in seconds: two weeks.
 pub const SOON: i64 = 14 * 86_400;
+/// Of what a chart installed: its version.
+pub const VERSION_LABEL: &str = "app.kubernetes.io/version";
 
 /// Something that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -126,7 +128,7 @@ pub fn replicas(deployment: &Deployment) -> Finding {
 
 /// Of the age of a Deployment, against this program's: what it was installed with says its version.
 pub fn age(deployment: &Deployment, own: &str) -> Option<Finding> {
-    let told = deployment.labels().get("app.kubernetes.io/version")?;
+    let told = deployment.labels().get(VERSION_LABEL)?;
     let parts = |text: &str| -> Option<Vec<u64>> {
         let text = text.trim_start_matches('v').split(['-', '+']).next()?;
         text.split('.').map(|part| part.parse().ok()).collect()

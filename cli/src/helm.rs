@@ -108,6 +108,9 @@ fn remedy(what: &str) -> &'static str {
     } else if says(&["is forbidden"]) {
         "ask an administrator of the hub to run this command, or for the right that the message names: the chart makes \
          ClusterRoles, an APIService and a namespace"
+    } else if says(&["don't meet the specifications of the schema"]) {
+        "correct the values that the message names; a chart of another version than this program may not know them: omit \
+         --chart, or --agent-chart of `join --tunnel`, for this program's own"
     } else if says(&["reset-then-reuse-values"]) {
         "use helm 3.14 or later"
     } else if says(&["cluster unreachable"]) {
@@ -132,6 +135,9 @@ mod tests {
                       \"vela-system\" exists and cannot be imported into the current release: invalid ownership metadata";
         assert!(remedy(others).contains("Go cluster-gateway"));
         assert!(remedy("Error: unknown flag: --reset-then-reuse-values").contains("3.14"));
+        let unknown = "Error: values don't meet the specifications of the schema(s) in the following chart(s):\n\
+                       tunnel-agent:\n- (root): Additional property serverCA is not allowed";
+        assert!(remedy(unknown).contains("another version") && remedy(unknown).contains("--agent-chart"));
         assert!(remedy("Error: UPGRADE FAILED: context deadline exceeded").contains("--wait"));
         assert!(remedy("Error: Kubernetes cluster unreachable: dial tcp").contains("--context"));
         let forbidden = failed("Error: query: failed to query with labels: secrets is forbidden: User \"u\" cannot");

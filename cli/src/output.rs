@@ -49,9 +49,10 @@ pub fn to_yaml(document: &Value) -> Result<String> {
 }
 
 /// Says something to the person. Servers choose some of the words: none of them is a command for a
-/// terminal. Nobody is left to hear of a failure.
+/// terminal. Nobody is left to hear of a failure. In one piece: what a pipe prints meanwhile comes
+/// before or after it, not in between.
 pub fn say(line: &str) {
-    drop(writeln!(io::stderr().lock(), "{}", tame(line)));
+    drop(io::stderr().lock().write_all(format!("{}\n", tame(line)).as_bytes()));
 }
 
 /// Tells of the trouble that ends the command.

@@ -1,5 +1,6 @@
 //! `join`: a member becomes a cluster of the hub.
 
+mod age;
 mod direct;
 mod identity;
 mod tunnel;
@@ -99,6 +100,7 @@ impl Join {
         let uid = member.uid().await?;
         refuse_taken(session, &name, existing.as_ref(), &uid).await?;
         registrations.may_write(existing.as_ref()).await?;
+        age::warn_of_hub(session).await;
         // Before anything is made: what can be wrong with these is the command line's.
         let account = Account::of(&name, &self.account_namespace)?;
         if rights.is_some() && member.refuse_foreign(&account).await? {
@@ -145,6 +147,7 @@ impl Join {
         self.tunnel.may_identify(session, name).await?;
         let version = member.version().await?;
         let manifests = self.tunnel.manifests(session, name, &self.account_namespace, &servers, &version).await?;
+        age::warn_of_agent(&manifests);
         let named = agent::named(&account.namespace);
         member.refuse_objects(&member.claim(account), manifests.iter().chain([&named])).await?;
         Ok((servers, manifests))

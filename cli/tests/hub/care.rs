@@ -13,7 +13,9 @@ use kit::pki::{Authority, Leaf};
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, alone_with_agents, beside, clusters, clusters_as, ended, is_void, joining, test};
+use crate::fixture::{
+    Fixture, alone_with_agents, beside, clusters, clusters_as, ended, is_void, joining, member, test,
+};
 use crate::screens::Screens;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -158,9 +160,20 @@ fn deployed(testbed: &Testbed) -> Result<()> {
     ] {
         ensure!(bad.contains(part), "{part}: {bad}");
     }
+    aged(testbed)?;
     hub.ok(&format!("delete deployment gateway tunnel-server -n {SECRET_NAMESPACE}"))?;
     hub.ok(&format!("delete secret cli-serving -n {SECRET_NAMESPACE}"))?;
     screens.finish()
+}
+
+/// `join` says it too, before what it makes is asked for.
+fn aged(testbed: &Testbed) -> Result<()> {
+    let (program, joining) = (clusters(testbed), joining(testbed));
+    let line = format!("join visby {joining} --rights view --account-namespace cli-visby");
+    let told = ended(&program, &line, 0)?.stderr;
+    let warned = "warning: Deployment gateway is of version 0.0.1, older than this program";
+    ensure!(told.starts_with(warned) && told.contains("\nremedy: `helm upgrade` the chart"), "{told}");
+    ended(&program, &format!("detach visby {} --yes", member(testbed)), 0).map(drop)
 }
 
 /// The registered credential may only look: whoever has a context for the member need not name it.

@@ -45,9 +45,11 @@ fn many(testbed: &Testbed) -> Result<()> {
             && some.stderr.contains("remedy: check whether the member"),
         "{some:?}"
     );
-    let named: Value =
-        serde_json::from_str(&ended(&program, &format!("get pods/web {CLUSTER} -n cli-get -o json"), 0)?.stdout)?;
-    ensure!(named["clusters"][0]["items"][0]["metadata"]["name"] == "web", "{named}");
+    let named = format!("get pods/web {CLUSTER} -n cli-get -o");
+    let json: Value = serde_json::from_str(&ended(&program, &format!("{named} json"), 0)?.stdout)?;
+    ensure!(json["clusters"][0]["items"][0]["metadata"]["name"] == "web", "{json}");
+    let yaml = ended(&program, &format!("{named} yaml"), 0)?.stdout;
+    ensure!(yaml.starts_with("clusters:\n") && serde_saphyr::from_str::<Value>(&yaml)? == json, "{yaml}{json:#}");
     let unknown = ended(&program, &format!("get widgets {both}"), 1)?.stderr;
     ensure!(unknown.contains("no cluster has this resource"), "{unknown}");
     let none = ended(&program, "get pods", 2)?.stderr;

@@ -1,6 +1,8 @@
 //! `kubectl clusters` on a real hub whose gateway is the Go one (oam-dev/cluster-gateway), and with
 //! a real member. What it answers where members fail is in `../go_gateway.rs`.
 
+mod failing;
+
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -26,15 +28,20 @@ const AVAILABLE: &str = "wait apiservice v1alpha1.cluster.core.oam.dev --for=con
 const JOIN: &str = "--rights view --account-namespace cli-lund";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
-    vec![test(fixture, "go_gateway::a member is joined, used, rotated, renamed and leaves nothing behind", whole_life)]
+    vec![test(
+        fixture,
+        "go_gateway::a member is joined, used, rotated, renamed and leaves nothing behind; hops fail",
+        whole_life,
+    )]
 }
 
 /// A hub of its own: one can have one gateway.
 struct GoHub<'a> {
     testbed: &'a Testbed,
-    _gateway: Process,
+    gateway: Process,
     hub: Hub,
     _etcd: Etcd,
+    launcher: Launcher,
     _scratch: Scratch,
 }
 
@@ -49,7 +56,7 @@ impl<'a> GoHub<'a> {
         hub.wait_ready()?;
         let gateway = start_gateway(&launcher, &hub)?;
         hub.server.kubectl().ok(AVAILABLE).with_context(|| gateway.log_tail())?;
-        Ok(Self { testbed, _gateway: gateway, hub, _etcd: etcd, _scratch: scratch })
+        Ok(Self { testbed, gateway, hub, _etcd: etcd, launcher, _scratch: scratch })
     }
 
     fn program(&self) -> Kubectl {
@@ -133,7 +140,8 @@ fn whole_life(testbed: &Testbed) -> Result<()> {
     joined(&go)?;
     used(&go)?;
     rotated(&go)?;
-    gone(&go)
+    gone(&go)?;
+    failing::probed(go)
 }
 
 /// It links none, and that is said before anything is made.

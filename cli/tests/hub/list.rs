@@ -52,6 +52,14 @@ fn each(testbed: &Testbed) -> Result<()> {
         dead["status"] == "Unreachable" && dead["reason"].as_str().is_some_and(|why| why.contains("dial tcp")),
         "{dead}"
     );
+    let yaml = ended(&program, "list -o yaml", 0)?.stdout;
+    let same: Value = serde_saphyr::from_str(&yaml)?;
+    let same = same["clusters"].as_array().and_then(|rows| rows.iter().find(|row| row["name"] == CLUSTER_X509));
+    let shown = |row: &Value| ["status", "version", "endpoint", "credentialExpiresAt"].map(|field| row[field].clone());
+    ensure!(
+        yaml.starts_with("clusters:\n") && same.map(shown) == Some(shown(row(CLUSTER_X509)?)),
+        "not what JSON says: {yaml}"
+    );
     let table = ended(&program, "list", 0)?.stdout;
     ensure!(table.starts_with("NAME ") && !table.contains("REASON"), "{table}");
     let rows: Vec<_> = table.lines().skip(1).filter_map(|line| line.split(' ').next()).collect();

@@ -4,6 +4,7 @@ mod care;
 mod chromium;
 mod contexts;
 mod dashboard;
+mod each;
 mod expired;
 mod fixture;
 mod foreign;
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         placement::trials(&fixture),
         list::trials(&fixture),
         get::trials(&fixture),
+        each::trials(&fixture),
         join::trials(&fixture),
         go_gateway::trials(&fixture),
         steps::trials(&fixture),

@@ -1,6 +1,8 @@
 //! The page in a real browser: that it works there, and how it looks; and without one, that it is
 //! the page in the pictures of `docs/cli.md`, which `SCREENSHOTS=docs/pictures` writes.
 
+mod colours;
+mod keyed;
 mod shown;
 
 use std::io::{Read as _, Write as _};
@@ -166,7 +168,8 @@ fn overview(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> 
     fits(browser)?;
     browser.resize(WIDE)?;
     sorted(browser)?;
-    tabbed(browser)?;
+    colours::readable(browser)?;
+    keyed::walk(browser)?;
     // It changes without being loaded again.
     browser.evaluate("window.kept = true")?;
     let member = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
@@ -183,6 +186,7 @@ fn overview(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> 
     )?;
     let first = browser.evaluate("[...document.querySelectorAll('.tiles li')].find((tile) => !tile.hidden).id")?;
     ensure!(first == format!("c-{REFUSED}"), "what fails comes first: {first}");
+    colours::readable(browser)?;
     browser.resize(narrow)?;
     fits(browser)
 }
@@ -194,11 +198,13 @@ fn one(browser: &mut Chromium, url: &str, testbed: &Testbed) -> Result<()> {
         if city == LOST {
             browser.until("document.querySelector('#failures td time') && document.querySelector('.chart .all').getAttribute('d').includes('L')")?;
             picture(browser, "failing", Window { height: 860, ..WIDE })?;
+            colours::readable(browser)?;
         } else {
             let _watching = used(testbed, "pictures")?;
             browser.until("document.querySelector('.chart .all').getAttribute('d').split('L').length > 20")?;
             heard(browser)?;
             picture(browser, "cluster", WIDE)?;
+            colours::readable(browser)?;
             browser.resize(Window { width: 390, height: 780, dark: true })?;
             fits(browser)?;
         }
@@ -309,18 +315,6 @@ fn sorted(browser: &mut Chromium) -> Result<()> {
     let failing = browser.evaluate(names)?;
     ensure!(failing.as_array().map(Vec::len) == Some(3), "those that fail: {failing}");
     browser.evaluate("document.querySelector('[data-show=bad]').click()").map(drop)
-}
-
-/// Whoever has no mouse comes to the clusters at once, and sees where she is.
-fn tabbed(browser: &mut Chromium) -> Result<()> {
-    browser.evaluate("document.activeElement.blur(); window.scrollTo(0, 0)")?;
-    browser.press("Tab", 9)?;
-    let first = browser.evaluate("document.activeElement.className")?;
-    ensure!(first == "skip", "{first}");
-    let outline = browser.evaluate("getComputedStyle(document.activeElement).outlineStyle")?;
-    ensure!(outline == "solid", "{outline}");
-    browser.press("Enter", 13)?;
-    browser.until("document.activeElement.id === 'main'")
 }
 
 /// Nothing leaves the window at its side.

@@ -1,6 +1,8 @@
 //! What only a terminal sees: questions, colours, progress. And how kubectl and shells find the
 //! program.
 
+mod browser;
+
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
@@ -8,7 +10,7 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::MemberSecret;
-use hub_tests::kubectl::{Kubectl, Output};
+use hub_tests::kubectl::{Invocation, Kubectl, Output};
 use hub_tests::ports;
 use hub_tests::testbed::{CLUSTER, Testbed};
 use libtest_mimic::Trial;
@@ -19,16 +21,21 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "terminal::rights and removals are asked for", asked),
         test(fixture, "terminal::colours and progress are for terminals", shown),
+        test(fixture, "terminal::the page opens in the browser, which learns of it by nobody's words", browser::opened),
         test(fixture, "terminal::progress is as the page shows it", progress),
         test(fixture, "terminal::kubectl finds it as a plugin, and shells complete it", found),
     ]
 }
 
-/// What a person at a terminal sees who types `answer`: script(1) of util-linux makes the terminal.
+/// What a person at a terminal sees who types `answer`.
 fn at_terminal(program: &Kubectl, line: &str, answer: &str) -> Result<Output> {
-    let command = format!("{} {line}", program.binary.display());
+    terminal(program, &format!("{} {line}", program.binary.display())).stdin(answer).run()
+}
+
+/// A terminal, made by script(1) of util-linux, and a command of a shell there.
+fn terminal(program: &Kubectl, command: &str) -> Invocation {
     let script = Kubectl { binary: "script".into(), ..program.clone() };
-    script.args(["-qec", &command, "/dev/null"]).stdin(answer).run()
+    script.args(["-qec", command, "/dev/null"])
 }
 
 fn asked(testbed: &Testbed) -> Result<()> {
@@ -71,6 +78,17 @@ fn shown(testbed: &Testbed) -> Result<()> {
     let program = clusters(testbed);
     let seen = at_terminal(&program, &format!("probe {CLUSTER}"), "")?.stdout;
     ensure!(seen.contains("\x1b[32m✓\x1b[0m hub"), "{seen:?}");
+    // Who wants none has none (https://no-color.org), nor has a pipe, whatever is behind it.
+    let command = format!("{} probe {CLUSTER}", program.binary.display());
+    for (coloured, value) in [(false, "1"), (true, "")] {
+        let seen = terminal(&program, &command).env("NO_COLOR", value).run()?.success()?;
+        ensure!(
+            seen.contains("\x1b[32m✓\x1b[0m hub") == coloured && seen.contains("✓"),
+            "NO_COLOR={value:?}: {seen:?}"
+        );
+    }
+    let piped = terminal(&program, &format!("{command} | cat")).run()?.success()?;
+    ensure!(piped.contains("✓ hub") && !piped.contains("\x1b["), "{piped:?}");
     let seen = at_terminal(&program, &format!("get namespaces {CLUSTER}"), "")?.stdout;
     ensure!(seen.contains("1/1 clusters asked") && seen.contains("\r\x1b[K"), "{seen:?}");
     for line in [format!("probe {CLUSTER}"), format!("get namespaces {CLUSTER}")] {

@@ -2,7 +2,8 @@
 
 use std::any::Any;
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -75,6 +76,8 @@ impl Walk<'_> {
     }
 
     fn join_directly(&mut self) -> Result<()> {
+        // Nobody has an old gateway here meanwhile, which would be told of.
+        let _alone = alone_with_agents();
         let joining = joining(self.testbed);
         let joined = self.shown("join berlin --rights view -l env=prod", &joining, 0)?;
         ensure!(joined.stdout.contains("as system:serviceaccount:cluster-gateway:berlin"), "{joined:?}");
@@ -91,7 +94,10 @@ impl Walk<'_> {
     /// Nothing on this hub says where agents link to.
     fn join_without_servers(&mut self) -> Result<()> {
         let (command, line) = ("join oslo --tunnel --rights view -l env=prod", self.line());
-        let lost = self.shown(command, &line, 1)?.stderr;
+        let lost = {
+            let _alone = alone_with_agents();
+            self.shown(command, &line, 1)?.stderr
+        };
         ensure!(lost.contains("accepts no agents") && lost.contains("--server"), "{lost}");
         self.join_by_chart(&format!("{command} {line} --wait 1s"))?;
         let line = format!("{line} {} --wait 1s", self.server());
@@ -99,6 +105,29 @@ impl Walk<'_> {
         ensure!(unlinked.contains("oslo is registered") && unlinked.contains("tunnel-agent"), "{unlinked}");
         let printed = ended(&self.program, &format!("{command} {line} --print"), 1)?.stdout;
         ensure!(printed.contains("kind: Deployment") && printed.contains("--cluster=oslo"), "{printed}");
+        self.join_by_another_chart(&format!("{command} {line} --print"))
+    }
+
+    /// The agent's chart of another version, and one that does not know what it is told.
+    fn join_by_another_chart(&self, line: &str) -> Result<()> {
+        let chart = self.testbed.directory("cli-another-chart")?;
+        let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../charts/tunnel-agent");
+        let copied = Command::new("cp").args(["-r", "-T"]).args([&own, &chart]).status()?;
+        ensure!(copied.success(), "cannot copy {}", own.display());
+        let file = chart.join("Chart.yaml");
+        let text = std::fs::read_to_string(&file)?;
+        std::fs::write(&file, text.replace(env!("CARGO_PKG_VERSION"), "0.0.1"))?;
+        let line = format!("{line} --agent-chart {}", chart.display());
+        let told = ended(&self.program, &line, 1)?.stderr;
+        for part in ["warning: the agent's chart is of version 0.0.1, and this program is of", "omit --agent-chart"] {
+            ensure!(told.contains(part), "{part}: {told}");
+        }
+        let file = chart.join("values.schema.json");
+        let schema = std::fs::read_to_string(&file)?;
+        std::fs::write(&file, schema.replacen("\"servers\"", "\"hubs\"", 1))?;
+        let told = ended(&self.program, &line, 1)?.stderr;
+        ensure!(told.contains("servers") && told.contains("remedy: correct the values"), "{told}");
+        ensure!(told.contains("of another version than this program"), "{told}");
         Ok(())
     }
 
@@ -178,6 +207,7 @@ impl Walk<'_> {
     }
 
     fn join_by_agent(&mut self) -> Result<Agent> {
+        let _alone = alone_with_agents();
         let command = "join oslo --tunnel --rights view -l env=prod --server hub.example.com:8091";
         let line = format!("{} {}", self.line(), self.server());
         let words = format!("{} {line}", command.replace(" --server hub.example.com:8091", ""));

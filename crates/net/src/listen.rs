@@ -92,6 +92,9 @@ fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write as _;
+    use std::process::Command;
+
     use super::*;
 
     #[test]
@@ -116,8 +119,8 @@ mod tests {
 
     #[tokio::test]
     async fn every_address_is_one_of_either_family() {
-        if socket("[::1]:0".parse().unwrap(), false).is_err() {
-            return;
+        if let Err(error) = socket("[::1]:0".parse().unwrap(), false) {
+            return untested("addresses of both families", &error.to_string());
         }
         for every in ["0.0.0.0:0", "[::]:0"] {
             reached(every, &["127.0.0.1", "::1"]).await;
@@ -136,12 +139,20 @@ mod tests {
         assert_eq!(every("[::]:8443", Errno::MFILE), "[::]:8443", "that says nothing of IPv6");
     }
 
+    const WITHOUT_IPV6: &str = "listen::tests::every_address_is_one_of_ipv4_where_ipv6_is_turned_off";
+
+    /// Tells of what passes without having been tried, beside the harness: that keeps to itself
+    /// what passing tests print.
+    fn untested(what: &str, why: &str) {
+        drop(io::stderr().write_all(format!("\nnot tested: {what}: {}\n", why.trim()).as_bytes()));
+    }
+
     /// In a network of its own, where that may be made.
     #[tokio::test]
     async fn every_address_is_one_of_ipv4_where_ipv6_is_turned_off() {
         const INSIDE: &str = "NET_TESTS_WITHOUT_IPV6";
         const SCRIPT: &str = "ip link set lo up && sysctl -qw net.ipv6.conf.all.disable_ipv6=1 && echo off
-            exec \"$0\" --exact listen::tests::every_address_is_one_of_ipv4_where_ipv6_is_turned_off";
+            exec \"$0\" --exact \"$1\"";
         if std::env::var_os(INSIDE).is_some() {
             assert!(socket("[::1]:0".parse().unwrap(), false).is_err(), "IPv6 is not off");
             for every in ["0.0.0.0:0", "[::]:0"] {
@@ -151,10 +162,22 @@ mod tests {
         }
         let this = std::env::current_exe().unwrap();
         let words = ["--map-root-user", "--net", "sh", "-c", SCRIPT];
-        let inside = std::process::Command::new("unshare").args(words).arg(this).env(INSIDE, "1").output();
-        let Ok(inside) = inside else { return };
-        let said = String::from_utf8_lossy(&inside.stdout);
-        assert!(inside.status.success() || !said.starts_with("off"), "{said}");
+        let inside = Command::new("unshare").args(words).arg(this).arg(WITHOUT_IPV6).env(INSIDE, "1").output();
+        match inside {
+            Ok(inside) if inside.stdout.starts_with(b"off") => {
+                assert!(inside.status.success(), "{}", String::from_utf8_lossy(&inside.stdout));
+            }
+            Ok(inside) => untested("IPv6 turned off", &String::from_utf8_lossy(&inside.stderr)),
+            Err(error) => untested("IPv6 turned off", &format!("unshare: {error}")),
+        }
+    }
+
+    #[test]
+    fn where_ipv6_cannot_be_turned_off_that_is_said() {
+        let mut this = Command::new(std::env::current_exe().unwrap());
+        let told = this.args(["--exact", WITHOUT_IPV6]).env("PATH", "/nowhere").output().unwrap();
+        let said = String::from_utf8_lossy(&told.stderr);
+        assert!(told.status.success() && said.contains("not tested: IPv6 turned off: unshare: No such file"), "{said}");
     }
 
     #[test]

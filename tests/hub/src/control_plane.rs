@@ -18,7 +18,7 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use http::StatusCode;
 use kit::pki::{Authority, Issued, Leaf, PemFiles};
 
-pub use self::manager::{start_controller_manager, start_scheduler};
+pub use self::manager::{start_autoscaler, start_controller_manager, start_scheduler};
 use crate::http::Client;
 use crate::kubeconfig::{Credential, Kubeconfig};
 use crate::kubectl::Kubectl;

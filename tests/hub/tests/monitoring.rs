@@ -3,6 +3,7 @@
 //! section of the docs has one run, runs.
 
 mod examples;
+mod flood;
 mod queries;
 mod runbooks;
 mod scraping;
@@ -14,6 +15,7 @@ use hub_tests::helm::Chart;
 use hub_tests::prelude::*;
 use libtest_mimic::{Failed, Trial};
 
+use self::flood::Flood;
 use self::queries::Query;
 use self::scraping::Scraping;
 use crate::fixture::{Fixture, test};
@@ -45,6 +47,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 }
 
 fn find(testbed: &Testbed) -> Result<()> {
+    let flood = Flood::start(testbed)?;
     let scraping = Scraping::start(testbed)?;
     let mut missing = Vec::new();
     for Query { of, text } in queries::all()?.into_iter().chain(runbooks::queries()?) {
@@ -58,6 +61,7 @@ fn find(testbed: &Testbed) -> Result<()> {
         }
     }
     scraping.end()?;
+    flood.told(testbed)?;
     ensure!(missing.is_empty(), "no series:\n{}", missing.join("\n"));
     Ok(())
 }

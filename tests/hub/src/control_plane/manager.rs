@@ -10,6 +10,16 @@ use crate::tools::Tool;
 /// Starts a kube-controller-manager for `server` that runs `controllers`: the fewer, the more of
 /// the machine is left to tests.
 pub fn start_controller_manager(launcher: &Launcher, server: &ApiServer, controllers: &[&str]) -> Result<Process> {
+    start(launcher, server, "controller-manager", controllers, &[])
+}
+
+/// Starts the controller of `HorizontalPodAutoscalers` for `server` alone, at one round a second.
+pub fn start_autoscaler(launcher: &Launcher, server: &ApiServer) -> Result<Process> {
+    let period = "--horizontal-pod-autoscaler-sync-period=1s";
+    start(launcher, server, "autoscaler", &["horizontal-pod-autoscaler-controller"], &[period])
+}
+
+fn start(launcher: &Launcher, server: &ApiServer, name: &str, controllers: &[&str], more: &[&str]) -> Result<Process> {
     let mut args = common_flags(server)?;
     args.extend([
         format!("--controllers={}", controllers.join(",")),
@@ -22,7 +32,8 @@ pub fn start_controller_manager(launcher: &Launcher, server: &ApiServer, control
         "--kube-api-burst=1000".to_owned(),
         "--concurrent-namespace-syncs=4".to_owned(),
     ]);
-    launcher.start(&format!("{}-controller-manager", server.name), Tool::ControllerManager, args)
+    args.extend(more.iter().map(|&flag| flag.to_owned()));
+    launcher.start(&format!("{}-{name}", server.name), Tool::ControllerManager, args)
 }
 
 /// Starts a kube-scheduler for `server`, without which pods stay Pending.

@@ -5,16 +5,17 @@ use std::sync::{Arc, OnceLock};
 
 use anyhow::{Context as _, Result, anyhow, ensure};
 use hub_tests::audit::Audit;
-use hub_tests::control_plane::{ApiServer, Etcd, Launcher};
+use hub_tests::control_plane::{ApiServer, Etcd, Launcher, start_autoscaler};
 use hub_tests::helm::{Chart, Helm};
 use hub_tests::hub::{Hub, MemberSecret, SECRET_NAMESPACE};
 use hub_tests::kubeconfig::{Credential, Kubeconfig};
 use hub_tests::kubectl::Kubectl;
+use hub_tests::process::Process;
 use hub_tests::scratch::Scratch;
 use hub_tests::tools::{Tool, Tools};
 use libtest_mimic::{Failed, Trial};
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Under which the hub knows the member.
 pub(crate) const CLUSTER: &str = "member";
@@ -135,6 +136,11 @@ impl Planes {
     /// Whether the hub lets the ServiceAccount `namespace/account` do what `attributes` say.
     pub(crate) fn may(&self, namespace: &str, account: &str, attributes: &Value) -> Result<bool> {
         self.hub.server.kubectl().may(namespace, account, attributes)
+    }
+
+    /// Starts what scales Deployments on the hub, one round a second.
+    pub(crate) fn start_autoscaler(&self) -> Result<Process> {
+        start_autoscaler(&self.launcher, &self.hub.server)
     }
 
     /// helm with the agent's chart for the member.

@@ -17,6 +17,7 @@ mod matrix;
 mod monitoring;
 mod release;
 mod renewal;
+mod scaling;
 mod schema;
 mod tunnel;
 mod works;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         invariants::trials(&fixture),
         kinds::trials(&fixture),
         schema::trials(&fixture),
+        scaling::trials(&fixture),
         monitoring::trials(&fixture),
         works::trials(&fixture),
     ];

@@ -1,0 +1,77 @@
+//! The page without a mouse.
+
+use anyhow::{Result, ensure};
+use serde_json::Value;
+
+use super::CITIES;
+use crate::chromium::Chromium;
+
+/// Presses of a key until what is awaited: more than there are places to go.
+const MOST: usize = 60;
+/// What has the focus: what it is, and how that is shown.
+const FOCUSED: &str = "(() => { const it = document.activeElement, style = getComputedStyle(it), \
+    box = it.getBoundingClientRect(); return { \
+    row: it.closest('[data-state]')?.id ?? '', skip: it.className === 'skip', home: it.className === 'home', name: it.textContent, \
+    seen: style.outlineStyle === 'solid' && parseFloat(style.outlineWidth) >= 2 && box.width > 0 && \
+          box.bottom > 0 && box.top < innerHeight }; })()";
+/// The clusters that are shown, from the top.
+const SHOWN: &str =
+    "[...document.querySelectorAll('#clusters [data-state]')].filter((row) => !row.hidden).map((row) => row.id)";
+
+fn tab(browser: &mut Chromium) -> Result<Value> {
+    browser.press("Tab", 9)?;
+    let focused = browser.evaluate(FOCUSED)?;
+    ensure!(focused["seen"] == true, "nobody sees where she is: {focused}");
+    Ok(focused)
+}
+
+/// Whoever has no mouse comes to the clusters at once, to each of them, and into one and back; and
+/// sees where she is all the way.
+pub fn walk(browser: &mut Chromium) -> Result<()> {
+    // From where a page begins, whatever was looked at before.
+    browser.evaluate(
+        "{ const begin = document.createElement('i'); begin.tabIndex = -1; document.body.prepend(begin); \
+         begin.focus(); begin.remove(); window.scrollTo(0, 0); }",
+    )?;
+    ensure!(tab(browser)?["skip"] == true, "what is skipped comes first");
+    browser.press("Enter", 13)?;
+    browser.until("document.activeElement.id === 'main'")?;
+    let shown = browser.evaluate(SHOWN)?;
+    let mut reached = Vec::new();
+    for _ in 0..MOST {
+        let row = tab(browser)?["row"].take();
+        if row != "" {
+            reached.push(row);
+        }
+        if reached.len() == CITIES.len() {
+            break;
+        }
+    }
+    ensure!(Value::from(reached.clone()) == shown, "{reached:?} of {shown}");
+    let last = reached.last().and_then(Value::as_str).unwrap_or_default().trim_start_matches("c-").to_owned();
+    browser.press("Enter", 13)?;
+    let live = "document.getElementById('live').textContent === 'live'";
+    browser.until(&format!("location.pathname.endsWith('/clusters/{last}') && {live}"))?;
+    // Back by the page itself, whose first link is home; and by the browser.
+    for back in ["the page", "the browser"] {
+        if back == "the page" {
+            tab(browser)?;
+            let home = tab(browser)?;
+            ensure!(home["home"] == true, "not the way home: {home}");
+            browser.press("Enter", 13)?;
+        } else {
+            browser.evaluate("history.go(-2)")?;
+        }
+        browser.until(&format!("document.getElementById('c-{last}') !== null && {live}"))?;
+    }
+    filtered(browser, &last)
+}
+
+/// Words are typed where they are looked for, and Escape takes them away.
+fn filtered(browser: &mut Chromium, name: &str) -> Result<()> {
+    browser.evaluate("document.getElementById('filter').focus()")?;
+    browser.call("Input.insertText", &serde_json::json!({"text": name}))?;
+    browser.until(&format!("{SHOWN}.join() === 'c-{name}'"))?;
+    browser.press("Escape", 27)?;
+    browser.until(&format!("document.getElementById('filter').value === '' && {SHOWN}.length >= {}", CITIES.len()))
+}

@@ -1,0 +1,97 @@
+//! The browser that the page opens in.
+
+use std::io::Write as _;
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::kubectl::Kubectl;
+use hub_tests::testbed::{CLUSTER, Testbed};
+use hub_tests::wait;
+use kit::process::lines;
+
+use crate::dashboard::Address;
+use crate::fixture::clusters;
+
+const LIMIT: Duration = Duration::from_secs(30);
+/// Notes what it was called with, and what it was led to.
+const BROWSER: &str = "#!/bin/sh\n\
+    cp \"$1\" \"$OPENED.new\" && echo \"<!-- $* -->\" >> \"$OPENED.new\" && mv \"$OPENED.new\" \"$OPENED\"\n";
+
+/// The program at a terminal whose keys are pressed here.
+struct Dashboard {
+    script: Child,
+    /// As the program printed it.
+    address: String,
+    lines: std::sync::mpsc::Receiver<String>,
+}
+
+// === impl Dashboard ===
+
+impl Dashboard {
+    /// Runs `command`, a shell's, where `browser` is found, which leaves what it opened at `file`.
+    fn start(program: &Kubectl, command: &str, browser: &Path, file: &Path) -> Result<Self> {
+        let path = format!("{}:{}", browser.display(), std::env::var("PATH")?);
+        let mut script = Command::new("script")
+            .args(["-qec", command, "/dev/null"])
+            .envs([("PATH", path.as_ref()), ("OPENED", file.as_os_str()), ("KUBECONFIG", program.kubeconfig.as_ref())])
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()?;
+        let lines = lines(script.stdout.take().context("a pipe")?);
+        let mut dashboard = Self { script, address: String::new(), lines };
+        // What a pipe shows may come after what is said.
+        while !dashboard.address.starts_with("http") {
+            dashboard.address = dashboard.lines.recv_timeout(LIMIT).with_context(|| command.to_owned())?;
+        }
+        Ok(dashboard)
+    }
+
+    /// Presses Ctrl-C once the page is there; returns what was said until the end.
+    fn ended(mut self) -> Result<String> {
+        ensure!(Address::parse(&self.address)?.get("", &[])?.body.contains(CLUSTER), "not the page");
+        self.script.stdin.take().context("a pipe")?.write_all(b"\x03")?;
+        let said = self.lines.iter().collect::<Vec<_>>().join("\n");
+        ensure!(self.script.wait()?.code() == Some(130), "the code of shells for Ctrl-C: {said}");
+        Ok(said)
+    }
+}
+
+impl Drop for Dashboard {
+    fn drop(&mut self) {
+        drop(self.script.kill());
+        drop(self.script.wait());
+    }
+}
+
+pub fn opened(testbed: &Testbed) -> Result<()> {
+    let (program, directory) = (clusters(testbed), testbed.directory("cli-browser")?);
+    // Called as the one that the program asks for.
+    let (browser, file) = (directory.join("xdg-open"), directory.join("opened.html"));
+    std::fs::write(&browser, BROWSER)?;
+    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755))?;
+    let command = format!("exec {} dashboard", program.binary.display());
+    let running = Dashboard::start(&program, &command, &directory, &file)?;
+    let page = wait::until("a browser", LIMIT, || Ok(std::fs::read_to_string(&file)?))?;
+    ensure!(page.contains(&format!("url={}\"", running.address.trim())), "{page}");
+    // Other users of the machine see the words of commands.
+    let words = page.rsplit("<!-- ").next().unwrap_or_default();
+    let leading = Path::new(words.split(' ').next().unwrap_or_default());
+    ensure!(leading.is_file() && !words.contains("http"), "{words}");
+    running.ended()?;
+    ensure!(!leading.exists(), "{words} stays");
+    // Without one, its address is all there is; whoever wants none, or reads it from a pipe, is not
+    // told of any.
+    let nowhere = format!("export PATH=/nowhere; {command}");
+    for (command, is_missed) in [
+        (nowhere.clone(), true),
+        (format!("{nowhere} --no-open"), false),
+        (format!("({nowhere}) | while read -r line; do echo \"$line\"; done"), false),
+    ] {
+        let said = Dashboard::start(&program, &command, &directory, &file)?.ended()?;
+        ensure!(said.contains("cannot open a browser") == is_missed, "{command}: {said}");
+    }
+    Ok(())
+}
