@@ -4,6 +4,7 @@
 //! Argo CD has no credential of any member by that: what it may do is for the hub to say. The
 //! format is that of Argo CD's declarative set-up (`docs/operator-manual/declarative-setup.md`).
 
+mod keeper;
 mod lists;
 mod publisher;
 mod removal;
@@ -22,9 +23,9 @@ use register::profile::Way;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use self::keeper::Keeper;
 use self::publisher::Publisher;
 use self::state::State;
-use self::token::Keeper;
 use super::hub::{self, Hub};
 use super::way::{LOOK_AGAIN, changes, way};
 use super::{Context, watched, worker};

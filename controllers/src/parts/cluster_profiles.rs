@@ -12,6 +12,7 @@ mod writer;
 
 use std::sync::Arc;
 
+use kube::runtime::reflector::store::Writer;
 use net::follow::Complaints;
 use register::cluster_profile::{GROUP, KIND, VERSIONS};
 use tokio::time::sleep;
@@ -20,6 +21,7 @@ use self::publisher::Publisher;
 use super::Context;
 use super::way::{LOOK_AGAIN, changes, way};
 use crate::feed::crd::{self, Presence};
+use crate::secrets::Meta;
 use crate::sources::Kind;
 
 const PROFILE: Kind = Kind { group: GROUP, name: KIND, plural: "clusterprofiles", versions: VERSIONS, is_custom: true };
@@ -48,12 +50,19 @@ pub async fn run(context: Context<'_>) {
         let resource = crd::served(&PROFILE, &context.hub).await;
         let publisher = Arc::new(Publisher::new(&context, way.clone(), resource));
         tokio::select! {
-            () = publisher.run() => {}
+            () = work(&publisher) => {}
             () = changes(context.config, &way) => {}
             () = crd::leaves(&mut presence) => {}
         }
         context.metrics.profiles.clear();
     }
+}
+
+/// Runs the watches and the queue. Never ends.
+async fn work(publisher: &Arc<Publisher>) {
+    let writer = Writer::<Meta>::new(());
+    let queue = Arc::clone(publisher).work(writer.as_reader());
+    tokio::join!(watches::follow(publisher, writer), queue, Arc::clone(publisher).sweep());
 }
 
 #[cfg(test)]

@@ -52,7 +52,7 @@ async fn publish_while(hub: &Hub, time: Duration, term: Duration) {
     let resource = ApiResource::from_gvk_with_plural(&gvk, PROFILE.plural);
     let way = Way { url: "https://gateway:9443".to_owned(), ca: None };
     let publisher = Arc::new(Publisher::new(&context, way, resource));
-    let _ = timeout(time, publisher.run()).await;
+    let _ = timeout(time, work(&publisher)).await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -77,7 +77,8 @@ fn once_each(place: &Place<'_>) -> Result<()> {
         let text = |pointer: &str| entry.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (verb, name) = (text("/verb"), text("/objectRef/name"));
         let is_ours = name.starts_with("killed-") || name.starts_with(&format!("{}-killed-", hash()));
-        // What the first had under way when it died, the other may try again: the member refuses that.
+        // What the first had under way when it died, the other may try again: the member
+        // refuses that.
         let is_stored = entry["responseStatus"]["code"].as_u64().is_some_and(|code| code < 300);
         if is_ours && is_stored && !["get", "list", "watch"].contains(&verb.as_str()) {
             let object = format!("{}/{name}", text("/objectRef/resource"));

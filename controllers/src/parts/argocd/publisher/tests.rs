@@ -15,9 +15,9 @@ use tower::service_fn;
 
 use super::*;
 use crate::args::Argocd;
+use crate::parts::argocd::keeper::of_account;
 use crate::parts::argocd::secret::CLUSTER_KEY;
 use crate::parts::argocd::strays;
-use crate::parts::argocd::token::of_account;
 use crate::wakes::Wakes;
 
 /// A hub on which the name is taken.
