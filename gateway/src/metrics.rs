@@ -6,13 +6,13 @@ mod dialect;
 mod held;
 mod ledger;
 mod life;
+mod method;
 pub mod proxied;
 pub mod recent;
 mod second_look;
 mod traffic;
 mod tunnel;
 mod tunnel_open;
-mod verb;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,13 +35,13 @@ use self::dialect::DialectLabel;
 pub use self::held::HeldBytes;
 use self::ledger::Ledger;
 use self::life::Life;
+pub use self::method::HttpMethod;
 use self::proxied::{OfCluster, Proxied, Topic};
 use self::recent::Recent;
 pub use self::second_look::SecondLooks;
 pub use self::tunnel::TunnelMetrics;
 use self::tunnel_open::LastTunnelOpen;
 pub use self::tunnel_open::{TunnelHop, TunnelOpen};
-pub use self::verb::Verb;
 
 /// Seconds. From a cached discovery answer to the 60 s an API server gives ordinary requests.
 const DURATION_BUCKETS: [f64; 14] =
@@ -133,7 +133,7 @@ pub struct ClusterMetrics {
     proxied: Option<OfCluster>,
     /// As [`Dialect::ALL`]: apart, so that a walk through one is as short as if there were no
     /// others.
-    by_outcome: [Ledger<(Verb, u16), Counter>; Dialect::ALL.len()],
+    by_outcome: [Ledger<(HttpMethod, u16), Counter>; Dialect::ALL.len()],
     by_dial_error: Mutex<HashMap<&'static str, Counter>>,
     since: SystemTime,
     streams: Gauge,
@@ -342,7 +342,7 @@ impl Families {
 // === impl ClusterMetrics ===
 
 impl ClusterMetrics {
-    pub fn request_done(&self, dialect: Dialect, verb: Verb, code: u16) {
+    pub fn request_done(&self, dialect: Dialect, verb: HttpMethod, code: u16) {
         if let Some(counter) = self.by_outcome[dialect as usize].get((verb, code)) {
             counter.inc();
         } else if let Some(counter) = self.new_outcome(dialect, verb, code) {
@@ -350,7 +350,7 @@ impl ClusterMetrics {
         }
     }
 
-    fn new_outcome(&self, dialect: Dialect, verb: Verb, code: u16) -> Option<&Counter> {
+    fn new_outcome(&self, dialect: Dialect, verb: HttpMethod, code: u16) -> Option<&Counter> {
         let (held, outcomes) = (self.life.hold(), &self.by_outcome[dialect as usize]);
         let make = |code| {
             let labels = self.labels_of(dialect, verb, code);
@@ -362,7 +362,7 @@ impl ClusterMetrics {
         known.or_else(|| outcomes.get_or_add(MOST_OUTCOMES + CLASSES, (verb, class), || make(class)))
     }
 
-    fn labels_of(&self, dialect: Dialect, verb: Verb, code: u16) -> RequestLabels {
+    fn labels_of(&self, dialect: Dialect, verb: HttpMethod, code: u16) -> RequestLabels {
         let (cluster, dialect) = (self.labels.cluster.clone(), DialectLabel(dialect));
         RequestLabels { cluster, verb: verb.method(), code, dialect }
     }
@@ -373,7 +373,7 @@ impl ClusterMetrics {
     }
 
     /// A request for the member has ended.
-    pub fn proxied_done(&self, topic: &Topic, verb: Verb, code: u16, took: Duration) {
+    pub fn proxied_done(&self, topic: &Topic, verb: HttpMethod, code: u16, took: Duration) {
         if let Some(proxied) = &self.proxied {
             proxied.done(topic, verb, code, took);
         }

@@ -9,7 +9,7 @@ use kube::{Api, Client};
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::calls::{CONFLICT, NOT_FOUND, is, merging};
+use crate::calls::{CONFLICT, NOT_FOUND, merging};
 pub use crate::calls::{now_text, value};
 use crate::sources::{Kind, MANAGED_CLUSTERS};
 use crate::term::{MayWrite, NotLeading, WITHIN, within};
@@ -99,8 +99,17 @@ pub fn found<T>(answer: Result<T, CallError>) -> Result<Option<T>, CallError> {
 // === impl CallError ===
 
 impl CallError {
-    fn is(&self, code: u16) -> bool {
-        matches!(self, Self::Hub(error) if is(error, code))
+    /// Whether the hub answered with this code.
+    pub fn is(&self, code: u16) -> bool {
+        self.code() == Some(code)
+    }
+
+    /// Of the hub's answer, if that is what failed.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Hub(kube::Error::Api(status)) => Some(status.code),
+            _ => None,
+        }
     }
 
     /// Somebody else wrote in between, or what was to be created is there, or what was to be

@@ -4,7 +4,7 @@ use http::Method;
 
 /// A method, as one of few: callers may send any word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
+pub enum HttpMethod {
     Get,
     Head,
     Post,
@@ -15,9 +15,9 @@ pub enum Verb {
     Other,
 }
 
-// === impl Verb ===
+// === impl HttpMethod ===
 
-impl Verb {
+impl HttpMethod {
     /// The method's own name.
     pub fn method(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Verb {
     }
 }
 
-impl From<&Method> for Verb {
+impl From<&Method> for HttpMethod {
     fn from(method: &Method) -> Self {
         match *method {
             Method::GET => Self::Get,
