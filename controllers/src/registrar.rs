@@ -144,7 +144,7 @@ impl Registrar {
             if is_available {
                 state.removals.deleted(object.clone(), now);
             } else {
-                state.removals.missing(object.clone(), now);
+                state.removals.deleted_in_doubt(object.clone());
             }
         }
         self.unclaim(&mut state, object);
@@ -192,8 +192,7 @@ impl Registrar {
     /// A feed cannot be read. Nothing of its source is removed until it can.
     pub fn unavailable(&self, source: &'static str, feed: usize) {
         let mut state = self.state.lock();
-        let now = self.now();
-        state.removals.doubt(source, now);
+        state.removals.doubt(source);
         self.set_feed(&mut state, source, feed, FeedState::Unavailable);
     }
 

@@ -53,11 +53,16 @@ pub fn profile_kind(testbed: &Testbed) -> Result<()> {
 /// A kubeconfig of the member, whose user may do everything there.
 pub fn member_kubeconfig(testbed: &Testbed, token: &str) -> String {
     let authority = std::fs::read(testbed.member.server.authority_file()).expect("a file of this testbed");
+    kubeconfig(&testbed.member.server.url(), &authority, &json!({"token": token}))
+}
+
+/// A kubeconfig of one cluster and one user.
+pub fn kubeconfig(url: &str, authority: &[u8], user: &Value) -> String {
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "it",
         "clusters": [{"name": "it", "cluster": {
-            "server": testbed.member.server.url(), "certificate-authority-data": STANDARD.encode(authority)}}],
-        "users": [{"name": "it", "user": {"token": token}}],
+            "server": url, "certificate-authority-data": STANDARD.encode(authority)}}],
+        "users": [{"name": "it", "user": user}],
         "contexts": [{"name": "it", "context": {"cluster": "it", "user": "it"}}],
     })
     .to_string()

@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::fixture::{
     Fixture, Running, SOON, apply, definition, namespace, profile_kind, secret_field, test, wait_gone, wait_secret,
 };
+use crate::rights::{installed, nothing_refused};
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
@@ -37,6 +38,22 @@ fn establish(testbed: &Testbed, kind: &Value) -> Result<()> {
     let name = kind["metadata"]["name"].as_str().unwrap_or_default();
     testbed.hub.server.kubectl().ok(&format!("wait --for=condition=Established crd/{name} --timeout=30s"))?;
     Ok(())
+}
+
+/// That the gateway reaches the member by what the Secret says. As the Secret of a person: the
+/// testbed's gateway reads another namespace than these controllers write.
+pub fn is_reachable(testbed: &Testbed, namespace: &str, name: &str) -> Result<()> {
+    let kubectl = testbed.hub.server.kubectl();
+    let secret: Value = serde_json::from_str(&kubectl.ok(&format!("get secret {name} -n {namespace} -o json"))?)?;
+    let mut labels = secret["metadata"]["labels"].clone();
+    labels.as_object_mut().and_then(|labels| labels.remove("cluster.core.oam.dev/source"));
+    let copy = format!("{namespace}-{name}");
+    let object = json!({"apiVersion": "v1", "kind": "Secret", "data": secret["data"], "type": secret["type"],
+        "metadata": {"name": copy, "namespace": "vela-system", "labels": labels}});
+    apply(testbed, &[object])?;
+    let path = format!("{}/version", Testbed::proxy_path(&copy));
+    wait::until("an answer of the member", SOON, || kubectl.ok(&format!("get --raw {path}")))?;
+    kubectl.ok(&format!("delete secret {copy} -n vela-system")).map(drop)
 }
 
 fn karmada(testbed: &Testbed) -> Result<()> {
@@ -71,8 +88,10 @@ fn karmada(testbed: &Testbed) -> Result<()> {
         secret_field(testbed, clusters, "pulled", way)? == "ClusterProxy",
         "a cluster without an address has no tunnel"
     );
-    apply(testbed, &[secret("second")?])?;
-    wait::until_true("the new token", SOON, || Ok(value(testbed, clusters, "pushed", "token")? == "second"))?;
+    let second = testbed.member.create_admin("karmada-pushed")?;
+    apply(testbed, &[secret(&second)?])?;
+    wait::until_true("the new token", SOON, || Ok(value(testbed, clusters, "pushed", "token")? == second))?;
+    is_reachable(testbed, clusters, "pushed")?;
     testbed.hub.server.kubectl().ok("delete clusters.cluster.karmada.io pushed")?;
     wait_gone(testbed, clusters, "pushed")
 }
@@ -90,9 +109,9 @@ fn ocm(testbed: &Testbed) -> Result<()> {
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": "cluster-gateway", "namespace": "managed",
             "labels": {"authentication.open-cluster-management.io/is-managed-serviceaccount": "true"}},
-        "stringData": {"ca.crt": authority(testbed)?, "token": "token"},
+        "stringData": {"ca.crt": authority(testbed)?, "token": testbed.member.create_admin("ocm-managed")?},
     });
-    let controllers = Running::start(testbed, "ocm-clusters", &["--enable=ocm"])?;
+    let controllers = installed(testbed, "ocm-clusters", "controllers.sources.ocm=true")?;
     let clusters = controllers.namespace.as_str();
     apply(testbed, &[namespace("managed"), managed(false)?, token])?;
     wait::until_true("that it waits", SOON, || {
@@ -101,11 +120,13 @@ fn ocm(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[managed(true)?])?;
     wait_secret(testbed, clusters, "managed")?;
     ensure!(value(testbed, clusters, "managed", "endpoint")? == testbed.member.server.url());
+    is_reachable(testbed, clusters, "managed")?;
     // A no is a no.
     apply(testbed, &[managed(false)?])?;
     wait_gone(testbed, clusters, "managed")?;
     apply(testbed, &[managed(true)?])?;
-    wait_secret(testbed, clusters, "managed")
+    wait_secret(testbed, clusters, "managed")?;
+    nothing_refused(testbed, clusters)
 }
 
 fn profiles(testbed: &Testbed) -> Result<()> {

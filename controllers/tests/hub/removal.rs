@@ -1,17 +1,25 @@
 //! A source that goes takes no cluster with it.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::fixture::{
-    Fixture, Running, SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, test, wait_gone,
+    Fixture, Running, SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, secret_field,
+    test, wait_gone, wait_secret,
 };
+use crate::others::is_reachable;
+use crate::rights::{grant, installed, nothing_refused, rendered, started, started_without, stop};
 
+/// Two complete lists are a minute apart.
+const TWO_LISTS: Duration = Duration::from_secs(61);
 /// More than may go within a minute.
 const FLEET: usize = 24;
 
@@ -19,6 +27,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "removal: a kind that goes takes no cluster with it", kind),
         test(fixture, "removal: too many at once wait", crowd),
+        test(fixture, "removal: a list that is forbidden removes nothing, and what ended meanwhile counts", forbidden),
     ]
 }
 
@@ -45,13 +54,14 @@ fn kind(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[namespace("removal-kind"), token, kind.clone()])?;
     let established = "wait --for=condition=Established crd/kubefedclusters.core.kubefed.io --timeout=30s";
     kubectl.ok(established)?;
-    let flags = ["--enable=kubefed", "--kubefed-namespace=removal-kind"];
-    let controllers = Running::start(testbed, "removal-kind-clusters", &flags)?;
+    let values = "controllers.sources.kubefed=true,controllers.kubefedNamespace=removal-kind";
+    let controllers = installed(testbed, "removal-kind-clusters", values)?;
     // Few: the limit is not what keeps them.
     let few: Vec<_> = (0..5).map(|number| kubefed(&format!("fed-{number}"))).collect();
     apply(testbed, &few)?;
     let clusters = || clusters(testbed, &controllers.namespace);
     wait::until_true("all of them", SOON, || Ok(clusters()? == 5))?;
+    member(testbed, &controllers)?;
     kubectl.ok("delete crd kubefedclusters.core.kubefed.io")?;
     let available = || controllers.metric("cluster_gateway_controllers_source_available", "kubefed");
     wait::until_true("the source to be unavailable", SOON, || Ok(available()? < 1.0))?;
@@ -65,7 +75,32 @@ fn kind(testbed: &Testbed) -> Result<()> {
     kubectl.ok("delete kubefedclusters.core.kubefed.io fed-0 -n removal-kind")?;
     wait_gone(testbed, &controllers.namespace, "fed-0")?;
     ensure!(clusters()? == 4);
-    Ok(())
+    nothing_refused(testbed, &controllers.namespace)
+}
+
+/// A member of `KubeFed` is reached with its token, and with the next one.
+fn member(testbed: &Testbed, controllers: &Running) -> Result<()> {
+    let mut cluster = kubefed("fed-member");
+    let authority = std::fs::read(testbed.member.server.authority_file())?;
+    cluster["spec"] = json!({"apiEndpoint": testbed.member.server.url(), "caBundle": STANDARD.encode(authority),
+        "secretRef": {"name": "fed-member"}});
+    let token = |token: &str| {
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "fed-member", "namespace": "removal-kind"},
+            "stringData": {"token": token}})
+    };
+    let [first, second] = ["fed-first", "fed-second"].map(|name| testbed.member.create_admin(name));
+    apply(testbed, &[token(&first?), cluster])?;
+    wait_secret(testbed, &controllers.namespace, "fed-member")?;
+    is_reachable(testbed, &controllers.namespace, "fed-member")?;
+    testbed.member.server.kubectl().ok("delete serviceaccount fed-first -n default")?;
+    let (second, registered) = (second?, "{.data.token}");
+    apply(testbed, &[token(&second)])?;
+    wait::until_true("the new token", SOON, || {
+        Ok(secret_field(testbed, &controllers.namespace, "fed-member", registered)? == STANDARD.encode(&second))
+    })?;
+    is_reachable(testbed, &controllers.namespace, "fed-member")?;
+    testbed.hub.server.kubectl().ok("delete kubefedclusters.core.kubefed.io fed-member -n removal-kind")?;
+    wait_gone(testbed, &controllers.namespace, "fed-member")
 }
 
 fn crowd(testbed: &Testbed) -> Result<()> {
@@ -89,4 +124,38 @@ fn crowd(testbed: &Testbed) -> Result<()> {
     apply(testbed, &all[4..])?;
     wait::until_true("the few to go", SOON, || Ok(clusters()? == FLEET - 4))?;
     Ok(())
+}
+
+fn forbidden(testbed: &Testbed) -> Result<()> {
+    let (place, kubectl) = ("removal-list", testbed.hub.server.kubectl());
+    let kind = definition("cluster.karmada.io", "Cluster", "v1alpha1", "Cluster");
+    let token = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": place, "namespace": "karmada-cluster"},
+        "stringData": {"token": "token"}});
+    apply(testbed, &[namespace(place), namespace("karmada-cluster"), token, kind])?;
+    kubectl.ok("wait --for=condition=Established crd/clusters.cluster.karmada.io --timeout=30s")?;
+    let [kept, ended] = ["removal-kept", "removal-ended"];
+    let cluster = |name: &str| {
+        json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name},
+            "spec": {"syncMode": "Push", "apiEndpoint": "https://10.9.8.7",
+                "secretRef": {"namespace": "karmada-cluster", "name": place}}})
+    };
+    let objects = rendered(testbed, place, "controllers.sources.karmada=true")?;
+    let running = started(testbed, place, &objects)?;
+    apply(testbed, &[cluster(kept), cluster(ended)])?;
+    wait_secret(testbed, place, kept)?;
+    wait_secret(testbed, place, ended)?;
+    stop(running)?;
+    let running = started_without(testbed, place, &objects, ("clusters", "list"))?;
+    let available = || running.metric("cluster_gateway_controllers_source_available", "karmada");
+    wait::until_true("the source to be unavailable", SOON, || Ok(available()? < 1.0))?;
+    kubectl.ok(&format!("delete clusters.cluster.karmada.io {ended}"))?;
+    let are_there = || -> Result<[bool; 2]> {
+        let there = kubectl.ok(&format!("get secrets -n {place} -l cluster.core.oam.dev/source -o name"))?;
+        Ok([kept, ended].map(|name| there.contains(name)))
+    };
+    grant(testbed, place, &objects)?;
+    wait::until_true("the source to be back", 2 * SOON, || Ok(available()? >= 1.0))?;
+    ensure!(are_there()? == [true, true], "one list without it is enough");
+    wait::until_true("the end of what ended", TWO_LISTS + SOON, || Ok(are_there()? == [true, false]))?;
+    kubectl.ok(&format!("delete clusters.cluster.karmada.io {kept}")).map(drop)
 }

@@ -37,13 +37,20 @@ pub fn rendered(testbed: &Testbed, place: &str, values: &str) -> Result<Vec<Valu
     Ok(objects)
 }
 
+/// The program with these values of the chart, and with the rights that it grants for them.
+pub fn installed(testbed: &Testbed, place: &str, values: &str) -> Result<Running> {
+    apply(testbed, &[namespace(place)])?;
+    started(testbed, place, &rendered(testbed, place, values)?)
+}
+
 /// The program as its pod would run it, with the rights that it was given.
 pub fn started(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Running> {
     grant(testbed, place, objects)?;
     as_account(testbed, place, objects)
 }
 
-fn grant(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<()> {
+/// Gives the rights alone.
+pub fn grant(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<()> {
     let rights: Vec<Value> = objects
         .iter()
         .filter(|object| RIGHTS.iter().any(|kind| object["kind"] == *kind))
@@ -78,7 +85,7 @@ pub fn started_without(testbed: &Testbed, place: &str, objects: &[Value], withou
 fn attributes(place: &str, objects: &[Value], (resource, verb): (&str, &str)) -> Result<Value> {
     let grants = |rule: &&Value| {
         let verbs = rule["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|granted| *granted == verb));
-        verbs && rule["resources"][0] == resource
+        verbs && names(rule, resource)
     };
     let rules = |object: &Value| object["rules"].as_array().into_iter().flatten().find(grants).cloned();
     let (role, rule) =
@@ -161,11 +168,33 @@ fn karmada(testbed: &Testbed) -> Result<()> {
 }
 
 /// Nothing that the chart does not grant was asked for.
-fn nothing_refused(testbed: &Testbed, place: &str) -> Result<()> {
+pub fn nothing_refused(testbed: &Testbed, place: &str) -> Result<()> {
     let log = testbed.log()?.replace('\\', "");
     let told = log.lines().find(|line| line.contains(&format!("system:serviceaccount:{place}:{NAME}\" cannot ")));
     ensure!(told.is_none(), "{told:?}");
     Ok(())
+}
+
+/// Whether a rule is of `resource`, perhaps among others.
+fn names(rule: &Value, resource: &str) -> bool {
+    rule["resources"].as_array().is_some_and(|names| names.iter().any(|name| name == resource))
+}
+
+/// The rules that grant what `rule` does, but for `verb` on `resource`.
+fn without_right(rule: &Value, (resource, verb): (&str, &str)) -> Vec<Value> {
+    if !names(rule, resource) {
+        return vec![rule.clone()];
+    }
+    let without = |field: &str, value: &str| -> Vec<Value> {
+        rule[field].as_array().into_iter().flatten().filter(|other| **other != *value).cloned().collect()
+    };
+    let (mut narrowed, mut others) = (rule.clone(), rule.clone());
+    narrowed["resources"] = json!([resource]);
+    narrowed["verbs"] = without("verbs", verb).into();
+    others["resources"] = without("resources", resource).into();
+    // An empty list is refused.
+    let is_whole = |rule: &Value| ["resources", "verbs"].iter().all(|field| rule[field] != json!([]));
+    [narrowed, others].into_iter().filter(is_whole).collect()
 }
 
 /// The objects with the gateway of the testbed in place of the Service, and without the right to
@@ -173,11 +202,8 @@ fn nothing_refused(testbed: &Testbed, place: &str) -> Result<()> {
 fn narrowed(testbed: &Testbed, objects: &[Value], without: Option<(&str, &str)>) -> Vec<Value> {
     let mut objects = objects.to_vec();
     for object in &mut objects {
-        for rule in object.get_mut("rules").and_then(Value::as_array_mut).into_iter().flatten() {
-            let Some((_, verb)) = without.filter(|(resource, _)| rule["resources"][0] == *resource) else { continue };
-            // In place of none: an empty list is refused.
-            let left = rule["verbs"].as_array().into_iter().flatten().filter(|other| **other != *verb);
-            rule["verbs"] = left.cloned().chain([json!("none")]).collect();
+        if let (Some(rules), Some(without)) = (object.get_mut("rules").and_then(Value::as_array_mut), without) {
+            *rules = rules.iter().flat_map(|rule| without_right(rule, without)).collect();
         }
         if object["kind"] != "Deployment" {
             continue;

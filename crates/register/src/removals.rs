@@ -35,6 +35,9 @@ pub struct Removals {
 
 #[derive(Debug, Clone, Copy)]
 enum Absence {
+    /// Its end was seen, perhaps as a part of its kind's or its source's. No list is without it
+    /// yet.
+    Doubted,
     /// Not in a list, first at this moment.
     Missing(Moment),
     Gone(Moment),
@@ -82,9 +85,14 @@ impl Removals {
     /// Its deletion was seen.
     pub fn deleted(&mut self, object: Object, now: Moment) {
         let absence = self.absent.entry(object).or_insert(Absence::Gone(now));
-        if let Absence::Missing(_) = absence {
+        if let Absence::Doubted | Absence::Missing(_) = absence {
             *absence = Absence::Gone(now);
         }
+    }
+
+    /// Its deletion was seen while its source could not be read.
+    pub fn deleted_in_doubt(&mut self, object: Object) {
+        self.absent.entry(object).or_insert(Absence::Doubted);
     }
 
     /// It says itself that it registers nothing any more. Said again, that is no later.
@@ -113,29 +121,29 @@ impl Removals {
 
     /// It is not in a complete list.
     pub fn missing(&mut self, object: Object, now: Moment) {
-        let absence = self.absent.entry(object).or_insert(Absence::Missing(now));
-        if let Absence::Missing(first) = *absence
-            && now >= first + BETWEEN_LISTS
-        {
-            *absence = Absence::Gone(now);
-        }
+        let absence = self.absent.entry(object).or_insert(Absence::Doubted);
+        *absence = match *absence {
+            Absence::Doubted => Absence::Missing(now),
+            Absence::Missing(first) if now >= first + BETWEEN_LISTS => Absence::Gone(now),
+            other => other,
+        };
     }
 
     /// Its source cannot be read any more, or is on its way out: what was seen of ends may have
-    /// been part of that, and has to be seen again.
-    pub fn doubt(&mut self, source: &str, now: Moment) {
+    /// been part of that, and has to be seen again: in two complete lists, both made afterwards.
+    pub fn doubt(&mut self, source: &str) {
         for (_, absence) in self.absent.iter_mut().filter(|(object, _)| object.source == source) {
             if !matches!(absence, Absence::Withdrawn { by: Withdrawal::Refusal, .. }) {
-                *absence = Absence::Missing(now);
+                *absence = Absence::Doubted;
             }
         }
     }
 
-    /// Whether objects of a source are not listed, and must be missing from another list to be
-    /// gone.
+    /// Whether objects of a source must be missing from another list to be gone.
     pub fn are_missing(&self, source: &str) -> bool {
-        let missing =
-            |(object, absence): (&Object, &Absence)| object.source == source && matches!(absence, Absence::Missing(_));
+        let missing = |(object, absence): (&Object, &Absence)| {
+            object.source == source && matches!(absence, Absence::Doubted | Absence::Missing(_))
+        };
         self.absent.iter().any(missing)
     }
 
@@ -153,7 +161,7 @@ impl Removals {
         let since = match self.absent.get(object).copied() {
             Some(Absence::Withdrawn { since, by: Withdrawal::Refusal }) if now >= since + MOMENT => return May::Now,
             Some(Absence::Gone(since) | Absence::Withdrawn { since, .. }) => since,
-            Some(Absence::Missing(_)) | None => return May::No,
+            Some(Absence::Doubted | Absence::Missing(_)) | None => return May::No,
         };
         if now < since + MOMENT {
             return May::At(since + MOMENT);
@@ -174,7 +182,7 @@ impl Removals {
     pub fn forget(&mut self, now: Moment, is_registered: impl Fn(&Object) -> bool) {
         let counts = |moment: &Moment| now < *moment + WINDOW;
         self.absent.retain(|object, absence| match absence {
-            Absence::Missing(_) => is_registered(object),
+            Absence::Doubted | Absence::Missing(_) => is_registered(object),
             // It is there: whether it registers anything is for it to say.
             Absence::Withdrawn { .. } => true,
             Absence::Gone(moment) => counts(moment) || is_registered(object),
@@ -189,7 +197,7 @@ impl Absence {
     fn of_a_crowd(self) -> Option<Moment> {
         match self {
             Self::Gone(since) | Self::Withdrawn { since, by: Withdrawal::Deletion } => Some(since),
-            Self::Missing(_) | Self::Withdrawn { by: Withdrawal::Refusal, .. } => None,
+            Self::Doubted | Self::Missing(_) | Self::Withdrawn { by: Withdrawal::Refusal, .. } => None,
         }
     }
 }
@@ -239,7 +247,7 @@ mod tests {
             removals.withdrawn(object(number), Withdrawal::Refusal, SECOND);
         }
         removals.withdrawn(object(0), Withdrawal::Refusal, 2 * SECOND);
-        removals.doubt("capi", 2 * SECOND);
+        removals.doubt("capi");
         assert_eq!(removals.may(&object(0), SECOND, 21), May::At(SECOND + MOMENT));
         assert_eq!(removals.may(&object(0), SECOND + MOMENT, 21), May::Now, "said again, it is no later");
         removals.deleted(object(30), 3 * SECOND);
@@ -258,7 +266,7 @@ mod tests {
         removals.withdrawn(object(0), Withdrawal::Refusal, 3 * SECOND);
         assert_eq!(removals.may(&object(0), 3 * SECOND, 0), May::Now, "a person says no to this one");
         removals.withdrawn(object(2), Withdrawal::Deletion, SECOND);
-        removals.doubt("capi", 2 * SECOND);
+        removals.doubt("capi");
         assert_eq!(removals.may(&object(2), 600 * SECOND, 0), May::No, "its kind was being deleted");
         assert!(removals.is_gone(&object(0)), "a no stays one");
     }
@@ -282,11 +290,30 @@ mod tests {
     fn ends_seen_while_a_source_goes_have_to_be_seen_again() {
         let mut removals = Removals::new(20);
         removals.deleted(object(1), SECOND);
-        removals.doubt("capi", SECOND);
+        removals.doubt("capi");
         assert!(removals.are_missing("capi") && !removals.are_missing("karmada"));
         assert_eq!(removals.may(&object(1), 600 * SECOND, 100), May::No);
-        removals.missing(object(1), 61 * SECOND);
+        removals.missing(object(1), 600 * SECOND);
+        assert!(!removals.is_gone(&object(1)), "its kind was away for long: this list is the first");
+        removals.missing(object(1), 660 * SECOND);
         assert!(removals.is_gone(&object(1)) && !removals.are_missing("capi"));
+    }
+
+    #[test]
+    fn ends_of_a_source_that_cannot_be_read_are_doubted() {
+        let mut removals = Removals::new(20);
+        removals.deleted_in_doubt(object(1));
+        removals.missing(object(1), 600 * SECOND);
+        assert!(!removals.is_gone(&object(1)) && removals.are_missing("capi"));
+        removals.deleted_in_doubt(object(1));
+        removals.missing(object(1), 660 * SECOND);
+        assert!(removals.is_gone(&object(1)), "said again, it is missing for no less");
+        removals.missing(object(2), SECOND);
+        removals.doubt("capi");
+        removals.missing(object(2), 600 * SECOND);
+        assert!(!removals.is_gone(&object(2)), "the list before the doubt is none");
+        removals.deleted(object(2), 601 * SECOND);
+        assert!(removals.is_gone(&object(2)));
     }
 
     #[test]

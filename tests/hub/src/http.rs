@@ -181,6 +181,11 @@ impl Client {
 // === impl Kept ===
 
 impl Kept {
+    /// GET.
+    pub fn get(&mut self, path: &str) -> Result<Response> {
+        self.send(&Method::GET, path, &[], Bytes::new())
+    }
+
     /// As [`Client::send`].
     pub fn send(&mut self, method: &Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Response> {
         let request = self.client.request(method, path, headers)?.body(Full::new(body))?;

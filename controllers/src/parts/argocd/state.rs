@@ -170,7 +170,7 @@ impl State {
     pub fn doubt(&self) {
         let now = self.started.elapsed();
         let mut known = self.known.lock();
-        known.removals.doubt(NAME, now);
+        known.removals.doubt(NAME);
         known.list_again = Some(now + LIST_AGAIN);
     }
 

@@ -10,7 +10,7 @@ use super::{
     KIND, LABEL, PLACE, account, condition, failed_one, filled_one, gone, on_member, read, register, start, version,
 };
 use crate::fixture::{Running, SOON, apply, event, namespace};
-use crate::rights::{rendered, started};
+use crate::rights::{nothing_refused, rendered, started};
 
 pub fn others(testbed: &Testbed) -> Result<()> {
     let cluster = "accounts-others";
@@ -139,5 +139,5 @@ pub fn rights(testbed: &Testbed) -> Result<()> {
         ensure!(kubectl.args(words).run()?.stdout.trim() == "no", "it may {verb} {resource}");
     }
     drop(controllers);
-    Ok(())
+    nothing_refused(testbed, place)
 }

@@ -10,6 +10,7 @@ use tokio::time::Instant;
 
 use super::{Registration, accept, condition, exists, get, managed, may, wait_condition};
 use crate::fixture::{SOON, apply, event, namespace};
+use crate::rights::nothing_refused;
 
 const ACCEPTED: &str = "HubAcceptedManagedCluster";
 const RIGHTS: &[&str] = &[
@@ -51,7 +52,8 @@ pub fn yes_and_no(testbed: &Testbed) -> Result<()> {
     deny(testbed)?;
     accept(testbed, "yes1", true)?;
     wait::until_true("the rights again", SOON, || Ok(!rights(testbed)?.contains(&false)))?;
-    delete(testbed)
+    delete(testbed)?;
+    nothing_refused(testbed, "yes-place")
 }
 
 fn rights(testbed: &Testbed) -> Result<Vec<bool>> {

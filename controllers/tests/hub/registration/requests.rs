@@ -8,6 +8,7 @@ use hub_tests::wait;
 use super::agent::{Subject, ask};
 use super::{Registration, accept, bootstrap, exists, get, managed, may, wait_condition};
 use crate::fixture::{SOON, apply, event};
+use crate::rights::nothing_refused;
 
 const REASON: &str = "AutoApprovedByHubCSRApprovingController";
 const CSR: &str = "cluster_gateway_controllers_csr_total";
@@ -78,7 +79,8 @@ pub fn renewals(testbed: &Testbed) -> Result<()> {
     ensure!(registration.running.metric(CSR, "decision=\"unrecognized\"")? >= 4.0);
     reaches_nothing_of_another(&agent)?;
     after_a_no(testbed, &registration, &agent)?;
-    hub.ok("delete managedclusters r1 r10").map(drop)
+    hub.ok("delete managedclusters r1 r10")?;
+    nothing_refused(testbed, place)
 }
 
 fn after_a_no(testbed: &Testbed, registration: &Registration, agent: &Kubectl) -> Result<()> {
