@@ -133,9 +133,9 @@ impl Failure {
         self.retry_after.is_some()
     }
 
-    /// Whether the member itself said no to this very request. It may be a webhook of the member
-    /// that is broken, which is of this request as well. A credential that it rejects (401), and too
-    /// many requests (429), concern all requests.
+    /// Whether the member itself said no to this very request, be it that a webhook of the member
+    /// is broken. A credential that it rejects (401), and too many requests (429), concern all
+    /// requests.
     pub fn is_of_request(&self) -> bool {
         let code = if let Kind::Answered(code) = self.kind { Some(code) } else { None };
         self.side.is_none() && code.is_some_and(|code| !matches!(code, 401 | 429))

@@ -5,8 +5,8 @@ use register::managed_service_account::{Judgement, Refusal};
 use super::member::MemberError;
 use super::objects::HubError;
 
-/// Tries after which what a member's controllers should have published is missed, and after which an
-/// error of a member is no passing one.
+/// Tries after which what a member's controllers should have published is missed, and an error of
+/// a member is no passing one.
 const PATIENCE: u32 = 5;
 
 /// It is tried again.

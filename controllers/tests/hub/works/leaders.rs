@@ -26,7 +26,7 @@ pub fn killed(testbed: &Testbed) -> Result<()> {
     let mut place = Place::start(testbed, CLUSTER)?;
     // Nothing is to be done before all works are there.
     place.deliver(None)?;
-    place.running.controllers.take().context("they run")?.stop()?;
+    place.running.stop()?;
     let mut first = place.running.process(testbed, "works-first")?;
     leads(&mut first)?;
     place.running.restart_stopped()?;
@@ -126,7 +126,7 @@ fn statuses(place: &Place<'_>) -> Result<BTreeMap<String, (String, bool)>> {
     let list = read(&place.hub(&format!("get {WORKS} -n {CLUSTER} -o json"))?)?;
     let all = list["items"].as_array().cloned().unwrap_or_default().into_iter().map(|one| {
         let text = |field: &str| one["metadata"][field].as_str().unwrap_or_default().to_owned();
-        let is = |kind: &str| condition(&one["status"]["conditions"], kind)["status"] == "True";
+        let is = |kind: &str| condition(&one["status"], kind)["status"] == "True";
         (text("name"), (text("resourceVersion"), is("Applied") && is("Available")))
     });
     Ok(all.collect())

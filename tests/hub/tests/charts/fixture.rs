@@ -14,7 +14,7 @@ use hub_tests::scratch::Scratch;
 use hub_tests::tools::{Tool, Tools};
 use libtest_mimic::{Failed, Trial};
 use parking_lot::{Mutex, MutexGuard};
-use serde_json::{Value, json};
+use serde_json::Value;
 
 /// Under which the hub knows the member.
 pub(crate) const CLUSTER: &str = "member";
