@@ -19,7 +19,7 @@ use tokio::time::sleep;
 
 use self::publisher::Publisher;
 use super::Context;
-use super::way::{LOOK_AGAIN, changes, way};
+use super::gateway::{self, LOOK_AGAIN};
 use crate::feed::crd::{self, Presence};
 use crate::secrets::Meta;
 use crate::sources::Kind;
@@ -31,8 +31,8 @@ pub async fn run(context: Context<'_>) {
     let mut presence = crd::follow(&PROFILE, context.hub.clone());
     let mut complaints = Complaints::default();
     loop {
-        let way = match way(context.config).await {
-            Ok(way) => way,
+        let gateway = match gateway::address(context.config).await {
+            Ok(gateway) => gateway,
             Err(error) => {
                 if let Some(reason) = complaints.new_cause(&error) {
                     tracing::error!(
@@ -48,10 +48,10 @@ pub async fn run(context: Context<'_>) {
         // The sender lives as long as this does.
         let _ = presence.wait_for(|presence| *presence != Presence::Leaving).await;
         let resource = crd::served(&PROFILE, &context.hub).await;
-        let publisher = Arc::new(Publisher::new(&context, way.clone(), resource));
+        let publisher = Arc::new(Publisher::new(&context, gateway.clone(), resource));
         tokio::select! {
             () = work(&publisher) => {}
-            () = changes(context.config, &way) => {}
+            () = gateway::changed(context.config, &gateway) => {}
             () = crd::leaves(&mut presence) => {}
         }
         context.metrics.profiles.clear();

@@ -32,7 +32,7 @@ use self::accounts::{Accounts, resource};
 use self::addons::Addons;
 use self::failure::Failure;
 use self::member::{Member, MemberError};
-use self::objects::{Held, HubError, Objects};
+use self::objects::{HeldSecret, HubError, Objects};
 use self::places::{COMES_AGAIN, Places};
 use self::states::States;
 use super::Context;
@@ -126,7 +126,7 @@ impl Part {
                 if let Err(failure) = &kept
                     && failure.is_told(self.states.failures(&key))
                 {
-                    self.tell(&account, failure).await?;
+                    self.report_failure(&account, failure).await?;
                 }
                 return kept.map(|due| next(&account, due));
             }
@@ -163,7 +163,7 @@ impl Part {
     async fn fill(
         &self,
         account: &mut Account,
-        held: Option<&Held>,
+        held: Option<&HeldSecret>,
         (member, on_member): (&Member, Option<MemberAccount>),
         why: Why,
     ) -> Result<i64, Failure> {
@@ -231,7 +231,7 @@ impl Part {
         ClusterName::parse(&account.namespace).map_err(|_| Failure::NoCluster)
     }
 
-    async fn tell(&self, account: &Account, failure: &Failure) -> Result<(), HubError> {
+    async fn report_failure(&self, account: &Account, failure: &Failure) -> Result<(), HubError> {
         match account.failed(&failure.to_string(), now()) {
             Some(status) => self.objects.put_status(account, &status).await,
             None => Ok(()),
@@ -250,13 +250,13 @@ impl Part {
             tracing::warn!(cluster = key.0, account = key.1, ?after, "{failure}");
         }
         if is_told {
-            self.events.tell(
+            self.events.publish(
                 object.object_ref(&self.accounts.resource),
                 Reason::TokenReportFailed,
                 failure.to_string(),
             );
         } else if let Failure::Member(MemberError::Away(_) | MemberError::Broken(_)) = failure {
-            self.events.tell(object.object_ref(&self.accounts.resource), Reason::ClusterAway, failure.to_string());
+            self.events.publish(object.object_ref(&self.accounts.resource), Reason::ClusterAway, failure.to_string());
         }
         Action::requeue(after)
     }

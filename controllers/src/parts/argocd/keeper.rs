@@ -15,7 +15,7 @@ use tokio::sync::watch;
 use tokio::time::sleep;
 
 use super::NAME;
-use super::state::State;
+use super::inventory::Inventory;
 use super::token::{LIFE, Token, subject};
 use crate::args::Argocd;
 use crate::calls::creating;
@@ -36,7 +36,7 @@ const LOOK: Duration = Duration::from_mins(1);
 pub struct Keeper<'a> {
     pub hub: Hub,
     pub argocd: &'a Argocd,
-    pub state: &'a State,
+    pub inventory: &'a Inventory,
     pub metrics: &'a Metrics,
     pub wakes: &'a Wakes,
 }
@@ -82,7 +82,7 @@ impl Keeper<'_> {
         let seconds = now() / 1000;
         // One that is only due stays until there is another.
         self.forget_unless(|token| token.lives(uid, seconds));
-        let rest = self.state.token().and_then(|token| token.serves(uid, seconds));
+        let rest = self.inventory.token().and_then(|token| token.serves(uid, seconds));
         let issued = match rest {
             // The clock may be set.
             Some(rest) => Ok(Duration::from_secs(rest).min(LOOK)),
@@ -104,12 +104,14 @@ impl Keeper<'_> {
 
     /// Takes the token that Secrets have, if the hub says that it is one of the account.
     async fn adopt(&self, uid: &str) {
-        let Some(token) = self.state.take_candidate().filter(|token| token.lives(uid, now() / 1000)) else { return };
+        let Some(token) = self.inventory.take_candidate().filter(|token| token.lives(uid, now() / 1000)) else {
+            return;
+        };
         for failures in 1..=REVIEWS {
             match self.review(&token, uid).await {
                 Ok(true) => {
-                    self.state.put_token(token);
-                    return self.tell();
+                    self.inventory.put_token(token);
+                    return self.publish();
                 }
                 Ok(false) => {
                     return tracing::warn!(
@@ -145,9 +147,9 @@ impl Keeper<'_> {
         let answer = self.hub.write(accounts.create_token_request(name, &creating(), &request)).await?;
         let text = SecretString::from(answer.status.map(|status| status.token).unwrap_or_default());
         let token = Token::read(text).filter(|token| token.is_of(self.argocd) && token.said.uid == uid);
-        self.state.put_token(token.ok_or(TokenError::Unreadable)?);
+        self.inventory.put_token(token.ok_or(TokenError::Unreadable)?);
         self.metrics.argocd.issued();
-        self.tell();
+        self.publish();
         Ok(())
     }
 
@@ -155,7 +157,7 @@ impl Keeper<'_> {
         self.metrics.failed(NAME);
         let (namespace, name) = &self.argocd.account;
         let seconds = now() / 1000;
-        let Some(token) = self.state.token() else {
+        let Some(token) = self.inventory.token() else {
             tracing::error!(%error, namespace, name, "no token was issued for Argo CD, and there is none: no Secret \
                 is written; let the controllers create serviceaccounts/token of it");
             return;
@@ -171,16 +173,16 @@ impl Keeper<'_> {
     }
 
     fn forget_unless(&self, is_kept: impl Fn(&Token) -> bool) {
-        if self.state.forget_token_unless(is_kept) {
+        if self.inventory.forget_token_unless(is_kept) {
             self.metrics.argocd.token_ends.set(0);
         }
     }
 
     /// All Secrets are looked at.
-    fn tell(&self) {
-        let ends = self.state.token().map_or(0, |token| token.said.ends);
+    fn publish(&self) {
+        let ends = self.inventory.token().map_or(0, |token| token.said.ends);
         self.metrics.argocd.token_ends.set(ends);
-        for cluster in self.state.clusters() {
+        for cluster in self.inventory.clusters() {
             self.wakes.push("", &cluster);
         }
     }

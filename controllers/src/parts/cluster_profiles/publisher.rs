@@ -18,7 +18,7 @@ use kube::runtime::reflector::Store;
 use kube::{Api, Client, ResourceExt as _};
 use net::backoff::Backoff;
 use register::outcome::Outcome;
-use register::profile::{Registered, Way};
+use register::profile::{GatewayAddress, Registered};
 use tokio::sync::Semaphore;
 
 use self::known::{Clusters, Due};
@@ -48,7 +48,7 @@ const SPREAD: f64 = 0.2;
 const REMOVALS: usize = 16;
 
 pub struct Publisher {
-    way: Way,
+    gateway: GatewayAddress,
     hub: Client,
     members: Fleet,
     events: Events,
@@ -68,10 +68,10 @@ pub struct Publisher {
 // === impl Publisher ===
 
 impl Publisher {
-    pub fn new(context: &Context<'_>, way: Way, resource: ApiResource) -> Self {
+    pub fn new(context: &Context<'_>, gateway: GatewayAddress, resource: ApiResource) -> Self {
         let config = context.config;
         Self {
-            way,
+            gateway,
             hub: context.hub.clone(),
             members: context.members.clone(),
             events: context.events.clone(),

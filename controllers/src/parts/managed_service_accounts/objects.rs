@@ -23,7 +23,7 @@ pub struct Objects {
 }
 
 /// A Secret that is there.
-pub struct Held {
+pub struct HeldSecret {
     pub secret: SecretObject,
     uid: String,
     version: String,
@@ -54,7 +54,7 @@ impl Objects {
     }
 
     /// The Secret of its name. It is read anew each time: no token is kept.
-    pub async fn secret(&self, account: &Account) -> Result<Option<Held>, HubError> {
+    pub async fn secret(&self, account: &Account) -> Result<Option<HeldSecret>, HubError> {
         const WHAT: &str = "read the token's Secret";
         let resource = ApiResource::erase::<Secret>(&());
         let api: Api<DynamicObject> = Api::namespaced_with(self.hub.client.clone(), &account.namespace, &resource);
@@ -64,14 +64,14 @@ impl Objects {
         let keys = value["data"].as_object().into_iter().flat_map(|data| data.keys().cloned()).collect();
         let secret = SecretObject::read(&value).map_err(|refused| HubError::Unreadable(WHAT, refused))?;
         let (uid, version) = (object.metadata.uid, object.metadata.resource_version);
-        Ok(Some(Held { secret, uid: uid.unwrap_or_default(), version: version.unwrap_or_default(), keys }))
+        Ok(Some(HeldSecret { secret, uid: uid.unwrap_or_default(), version: version.unwrap_or_default(), keys }))
     }
 
     /// Writes the Secret in place of `held`, or where there is none, as upstream's agent writes it.
     pub async fn put_secret(
         &self,
         account: &Account,
-        held: Option<&Held>,
+        held: Option<&HeldSecret>,
         (authority, token): (&str, &SecretString),
     ) -> Result<(), HubError> {
         const WHAT: &str = "write the token's Secret";

@@ -231,7 +231,7 @@ impl Scheduler {
     }
 
     pub(super) fn tell(&self, object: &DynamicObject, reason: Reason, note: String) {
-        self.events.tell(object.object_ref(&Of::Placement.resource()), reason, note);
+        self.events.publish(object.object_ref(&Of::Placement.resource()), reason, note);
     }
 }
 
