@@ -160,7 +160,8 @@ impl Block {
     /// Its commands, without what they print, notes behind them, and empty lines. One goes on in
     /// the next line behind a backslash or a pipe.
     pub fn commands(&self) -> Vec<String> {
-        let text = self.text.replace("\\\n", " ").replace(" |\n", " | ");
+        let piped: Vec<&str> = self.text.split(" |\n").map(str::trim_start).collect();
+        let text = piped.join(" | ").replace("\\\n", " ");
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         match self.language.as_deref() {
             Some("console") => lines.filter_map(|line| line.strip_prefix("$ ")).map(str::to_owned).collect(),
