@@ -2,11 +2,10 @@
 
 mod circuit;
 mod credential;
-mod dialect;
 mod held;
+mod labels;
 mod ledger;
 mod life;
-mod method;
 pub mod proxied;
 pub mod recent;
 mod second_look;
@@ -31,11 +30,11 @@ use telemetry::histogram::Histogram;
 pub use telemetry::metrics::InFlight;
 
 pub use self::circuit::CircuitGauge;
-use self::dialect::DialectLabel;
 pub use self::held::HeldBytes;
+use self::labels::DialectLabel;
+pub use self::labels::HttpMethod;
 use self::ledger::Ledger;
 use self::life::Life;
-pub use self::method::HttpMethod;
 use self::proxied::{OfCluster, Proxied, Topic};
 use self::recent::Recent;
 pub use self::second_look::SecondLooks;

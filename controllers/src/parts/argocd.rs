@@ -6,7 +6,6 @@
 
 mod inventory;
 mod keeper;
-mod lists;
 mod publisher;
 mod removal;
 mod secret;

@@ -22,9 +22,9 @@ use prometheus_client::registry::Registry;
 use telemetry::histogram::Histogram;
 
 use self::labels::{Labels, OTHER};
+use super::labels::HttpMethod;
 use super::ledger::Ledger;
 use super::life::Life;
-use super::method::HttpMethod;
 
 /// Seconds.
 const BUCKETS: [f64; 12] = [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0];

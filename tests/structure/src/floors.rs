@@ -69,7 +69,7 @@ pub const ROOMS: &[Rooms] = &[Rooms {
         &["limits"],
         &["inbound"],
         &["headers", "hub"],
-        &["serving", "unread", "yaml"],
+        &["serving", "unread"],
         &["holding"],
     ],
 }];

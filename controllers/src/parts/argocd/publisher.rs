@@ -10,9 +10,9 @@ use kube::runtime::controller::Action;
 use kube::{Api, Resource as _, ResourceExt as _};
 use register::profile::GatewayAddress;
 
+use super::NAME;
 use super::inventory::{Difference, Inventory};
 use super::secret::{Content, HeldSecret, secret_name, writers};
-use super::{NAME, lists};
 use crate::calls::{CONFLICT, creating, is, merging};
 use crate::events::{Events, Reason};
 use crate::metrics::{Metrics, Operation};
@@ -110,7 +110,7 @@ impl Publisher {
     ) -> Result<Secret, Failure> {
         let name = secret_name(cluster.as_str());
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
-        let found = lists::metadata(&self.hub, &self.secrets, named).await?.pop().ok_or(CallError::Gone)?;
+        let found = self.hub.list_metadata(&self.secrets, named).await?.pop().ok_or(CallError::Gone)?;
         if let Some((_, held)) = HeldSecret::of(&found, None) {
             return self.update(cluster, content, (&held.uid, &held.version)).await;
         }

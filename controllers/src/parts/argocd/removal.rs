@@ -8,9 +8,9 @@ use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use tokio::time::{Instant, sleep_until};
 
+use super::NAME;
 use super::publisher::Publisher;
 use super::secret::secret_name;
-use super::{NAME, lists};
 use crate::calls::deleting;
 use crate::feed::crd;
 use crate::metrics::Operation;
@@ -73,7 +73,7 @@ async fn remove_due(publisher: &Publisher) -> Instant {
 /// Lists clusters, of which some are missing. Returns when to look again.
 async fn list_again(publisher: &Publisher) -> Instant {
     let clusters: Api<DynamicObject> = Api::all_with(publisher.hub.client.clone(), &managed_clusters());
-    match lists::metadata(&publisher.hub, &clusters, ListParams::default()).await {
+    match publisher.hub.list_metadata(&clusters, ListParams::default()).await {
         Ok(all) => {
             let names: HashSet<String> = all.into_iter().filter_map(|metadata| metadata.name).collect();
             publisher.inventory.confirm(&names);

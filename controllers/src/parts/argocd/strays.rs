@@ -6,7 +6,6 @@ use std::time::Duration;
 use kube::api::ListParams;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::lists;
 use super::publisher::Publisher;
 use super::secret::HeldSecret;
 use crate::parts::hub::CallError;
@@ -31,7 +30,7 @@ pub async fn run(publisher: &Publisher, wakes: &Wakes) {
 }
 
 pub async fn look(publisher: &Publisher, wakes: &Wakes) -> Result<(), CallError> {
-    let all = lists::metadata(&publisher.hub, &publisher.secrets, ListParams::default()).await?;
+    let all = publisher.hub.list_metadata(&publisher.secrets, ListParams::default()).await?;
     for (cluster, held) in
         all.iter().filter_map(|metadata| HeldSecret::of(metadata, None)).filter(|(_, held)| held.is_stray)
     {
