@@ -16,6 +16,7 @@ mod inspection;
 mod links;
 mod one;
 mod overview;
+mod response;
 mod server;
 mod survey;
 mod traffic;

@@ -40,20 +40,20 @@ const HELP: &str = "there are:
 ";
 
 /// What is told of objects to who is near.
-pub struct Told {
+pub struct Reported {
     pub reports: Arc<Reports>,
     pub explained: Explained,
 }
 
 /// Binds `listen` and answers on `runtime` from now on.
-pub fn start(listen: SocketAddr, probes: Probes, told: Told, runtime: &Handle) -> anyhow::Result<Endpoint> {
+pub fn start(listen: SocketAddr, probes: Probes, told: Reported, runtime: &Handle) -> anyhow::Result<Endpoint> {
     let asked = Arc::new((probes, told));
     let handler = move |request: Request<Incoming>| respond_aside(request, Arc::clone(&asked));
     admin::serve(listen, runtime, handler).with_context(|| format!("cannot listen on --admin-listen={listen}"))
 }
 
 /// One run of a Placement may take a third of a second, and probes are not to wait for it.
-async fn respond_aside(request: Request<Incoming>, asked: Arc<(Probes, Told)>) -> Answer {
+async fn respond_aside(request: Request<Incoming>, asked: Arc<(Probes, Reported)>) -> Answer {
     if request.uri().path() != PLACEMENT {
         return respond(&request, &asked.0, &asked.1);
     }
@@ -61,7 +61,7 @@ async fn respond_aside(request: Request<Incoming>, asked: Arc<(Probes, Told)>) -
     answered.unwrap_or_else(|error| text(StatusCode::INTERNAL_SERVER_ERROR, error.to_string()))
 }
 
-fn respond<B>(request: &Request<B>, probes: &Probes, told: &Told) -> Answer {
+fn respond<B>(request: &Request<B>, probes: &Probes, told: &Reported) -> Answer {
     if let Some(answer) = probes.answer(request, || String::from("[i]sources: see /debug/sources\n")) {
         return answer;
     }
@@ -170,7 +170,7 @@ mod tests {
         if let Some((name, value)) = header {
             request.headers_mut().insert(name, HeaderValue::from_static(value));
         }
-        respond(&request, &probes, &Told { reports: Arc::new(reports), explained })
+        respond(&request, &probes, &Reported { reports: Arc::new(reports), explained })
     }
 
     async fn body(answer: Answer) -> String {

@@ -73,7 +73,7 @@ impl Controllers {
             metrics: telemetry::metrics::Metrics::new(registry),
         };
         let explained = Explained::default();
-        let told = admin::Told { reports: Arc::clone(&reports), explained: explained.clone() };
+        let told = admin::Reported { reports: Arc::clone(&reports), explained: explained.clone() };
         let admin = admin::start(config.admin_listen, probes, told, handle)?;
         let (hub, karmada, members) = clients(&config, &runtime)?;
         tracing::info!(

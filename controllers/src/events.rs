@@ -86,11 +86,11 @@ pub enum Reason {
 /// To one hub. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Events {
-    waiting: mpsc::Sender<Telling>,
+    waiting: mpsc::Sender<Pending>,
     left_out: Counter,
 }
 
-struct Telling {
+struct Pending {
     object: ObjectReference,
     related: Option<ObjectReference>,
     reason: Reason,
@@ -173,14 +173,14 @@ impl Events {
         Self { waiting, left_out }
     }
 
-    /// Tells `note` about an object, soon.
-    pub fn tell(&self, object: ObjectReference, reason: Reason, note: String) {
-        self.tell_with(object, None, reason, note);
+    /// Publishes an Event with `note` on an object, soon.
+    pub fn publish(&self, object: ObjectReference, reason: Reason, note: String) {
+        self.publish_with(object, None, reason, note);
     }
 
     /// The same, of another object too. Events that differ in nothing but their notes are one
-    /// Event, with the first note, for some minutes: what is told of several is told with each.
-    pub fn tell_with(
+    /// Event, with the first note, for some minutes: what is said of several names each.
+    pub fn publish_with(
         &self,
         object: ObjectReference,
         related: Option<ObjectReference>,
@@ -189,18 +189,18 @@ impl Events {
     ) {
         let end = note.floor_char_boundary(LONGEST_NOTE);
         note.truncate(end);
-        if self.waiting.try_send(Telling { object, related, reason, note }).is_err() {
+        if self.waiting.try_send(Pending { object, related, reason, note }).is_err() {
             self.left_out.inc();
         }
     }
 }
 
-async fn send_all(client: Client, mut queue: mpsc::Receiver<Telling>) {
+async fn send_all(client: Client, mut queue: mpsc::Receiver<Pending>) {
     let instance = std::env::var("POD_NAME").ok();
     let recorder = Recorder::new(client, Reporter { controller: MANAGER.to_owned(), instance });
-    let mut told = Told::default();
-    while let Some(Telling { object, related, reason, note }) = queue.recv().await {
-        if !told.remember(&object, reason, &note, Instant::now()) {
+    let mut recent = Recent::default();
+    while let Some(Pending { object, related, reason, note }) = queue.recv().await {
+        if !recent.remember(&object, reason, &note, Instant::now()) {
             continue;
         }
         let event = Event {
@@ -219,14 +219,14 @@ async fn send_all(client: Client, mut queue: mpsc::Receiver<Telling>) {
     }
 }
 
-/// What was told, and when.
+/// What was published of late, and when.
 #[derive(Default)]
-struct Told(HashMap<(String, Reason, String), Instant>);
+struct Recent(HashMap<(String, Reason, String), Instant>);
 
-// === impl Told ===
+// === impl Recent ===
 
-impl Told {
-    /// Remembers that it is told now. Returns whether it is news.
+impl Recent {
+    /// Remembers that it is published now. Returns whether it is news.
     fn remember(&mut self, object: &ObjectReference, reason: Reason, note: &str, now: Instant) -> bool {
         if self.0.len() >= MOST_REMEMBERED {
             self.0.retain(|_, told| now < *told + AGAIN_AFTER);
@@ -251,16 +251,16 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn the_same_is_told_again_after_a_while_only() {
-        let (mut told, object) = (Told::default(), ObjectReference { uid: Some("1".into()), ..Default::default() });
+        let (mut recent, object) = (Recent::default(), ObjectReference { uid: Some("1".into()), ..Default::default() });
         let start = Instant::now();
-        assert!(told.remember(&object, Reason::ClusterRefused, "no token", start));
-        assert!(!told.remember(&object, Reason::ClusterRefused, "no token", start + AGAIN_AFTER / 2));
-        assert!(told.remember(&object, Reason::ClusterRefused, "no CA", start), "another mistake");
-        assert!(told.remember(&object, Reason::ClusterRefused, "no token", start + AGAIN_AFTER));
+        assert!(recent.remember(&object, Reason::ClusterRefused, "no token", start));
+        assert!(!recent.remember(&object, Reason::ClusterRefused, "no token", start + AGAIN_AFTER / 2));
+        assert!(recent.remember(&object, Reason::ClusterRefused, "no CA", start), "another mistake");
+        assert!(recent.remember(&object, Reason::ClusterRefused, "no token", start + AGAIN_AFTER));
         for number in 0..2 * MOST_REMEMBERED {
-            told.remember(&object, Reason::ClusterRefused, &number.to_string(), start);
+            recent.remember(&object, Reason::ClusterRefused, &number.to_string(), start);
         }
-        assert!(told.0.len() <= MOST_REMEMBERED);
+        assert!(recent.0.len() <= MOST_REMEMBERED);
     }
 
     #[tokio::test]
@@ -268,10 +268,10 @@ mod tests {
         let (waiting, mut queue) = mpsc::channel(1);
         let events = Events { waiting, left_out: Counter::default() };
         for _ in 0..3 {
-            events.tell(ObjectReference::default(), Reason::ClusterRefused, "é".repeat(LONGEST_NOTE));
+            events.publish(ObjectReference::default(), Reason::ClusterRefused, "é".repeat(LONGEST_NOTE));
         }
         assert_eq!(events.left_out.get(), 2);
-        let Telling { note, .. } = queue.try_recv().unwrap();
+        let Pending { note, .. } = queue.try_recv().unwrap();
         assert_eq!(note.len(), LONGEST_NOTE, "what an Event holds");
     }
 }

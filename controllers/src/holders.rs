@@ -20,8 +20,8 @@ pub async fn follow(secrets: Secrets, registrar: Arc<Registrar>) {
             Ok(Event::Init) => listed.clear(),
             Ok(Event::InitApply(secret)) => listed.push(secret),
             Ok(Event::InitDone) => registrar.secrets_listed(&std::mem::take(&mut listed)),
-            Ok(Event::Apply(secret)) => tell(&registrar, &secret, Some(&secret)),
-            Ok(Event::Delete(secret)) => tell(&registrar, &secret, None),
+            Ok(Event::Apply(secret)) => pass_on(&registrar, &secret, Some(&secret)),
+            Ok(Event::Delete(secret)) => pass_on(&registrar, &secret, None),
             Err(error) => {
                 tracing::warn!(%error, namespace = secrets.namespace(), "cannot watch the Secrets of clusters");
             }
@@ -29,7 +29,7 @@ pub async fn follow(secrets: Secrets, registrar: Arc<Registrar>) {
     }
 }
 
-fn tell(registrar: &Registrar, secret: &Meta, now: Option<&Meta>) {
+fn pass_on(registrar: &Registrar, secret: &Meta, now: Option<&Meta>) {
     if let Some(name) = &secret.metadata.name {
         registrar.secret_changed(name, now);
     }

@@ -280,7 +280,7 @@ mod tests {
     fn a_replica_that_leads_no_more_says_nothing_of_sources_and_clusters() {
         let mut registry = Registry::default();
         let metrics = Metrics::register(&mut registry, Arc::default());
-        let told = || {
+        let encoded = || {
             let mut text = String::new();
             prometheus_client::encoding::text::encode(&mut text, &registry).unwrap();
             text
@@ -289,12 +289,12 @@ mod tests {
         metrics.source_available("capi", false);
         metrics.expires("c1", Expiry::At(1_900_000_000));
         metrics.expires("c2", Expiry::Never);
-        let text = told();
+        let text = encoded();
         assert!(text.contains("source_available{source=\"capi\"} 0"), "{text}");
         assert!(text.contains("expiry_timestamp_seconds{cluster=\"c1\"} 1900000000"), "{text}");
         assert!(!text.contains("c2") && text.contains("leader 1"), "{text}");
         metrics.retire();
-        let text = told();
+        let text = encoded();
         assert!(!text.contains("capi") && !text.contains("c1") && text.contains("leader 0"), "{text}");
     }
 }

@@ -4,6 +4,7 @@
 mod argocd;
 mod availability;
 mod cluster_profiles;
+mod gateway;
 mod hub;
 mod managed_service_accounts;
 mod manifestworks;
@@ -14,7 +15,6 @@ mod replica_sets;
 mod rivals;
 mod stand_in;
 mod watched;
-mod way;
 mod worker;
 
 pub use self::argocd::UNLISTED as ARGOCD_UNLISTED;

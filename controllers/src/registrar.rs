@@ -23,7 +23,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 pub use self::source::{Feed, FeedState, Source};
-use self::state::{Held, State};
+use self::state::{HeldSecret, State};
 use crate::events::{Events, Reason};
 use crate::metrics::{Metrics, Operation};
 use crate::reports::{Reports, Stage};
@@ -212,8 +212,8 @@ impl Registrar {
     /// All Secrets of the namespace.
     pub fn secrets_listed(&self, secrets: &[Meta]) {
         let mut state = self.state.lock();
-        let read = |meta: &Meta| Some((meta.metadata.name.clone()?, Held::read(meta, &self.names)));
-        let held: HashMap<String, Held> = secrets.iter().filter_map(read).collect();
+        let read = |meta: &Meta| Some((meta.metadata.name.clone()?, HeldSecret::read(meta, &self.names)));
+        let held: HashMap<String, HeldSecret> = secrets.iter().filter_map(read).collect();
         let before = std::mem::replace(&mut state.held, held);
         let changed = |name: &&String| before.get(*name) != state.held.get(*name);
         let names: HashSet<String> = before.keys().chain(state.held.keys()).filter(changed).cloned().collect();
@@ -233,8 +233,8 @@ impl Registrar {
     /// A Secret of the namespace came, changed, or went.
     pub fn secret_changed(&self, name: &str, secret: Option<&Meta>) {
         let mut state = self.state.lock();
-        let new = secret.map(|meta| Held::read(meta, &self.names));
-        let origin = |held: Option<&Held>| held.map(|held| (held.uid.clone(), held.origin.clone()));
+        let new = secret.map(|meta| HeldSecret::read(meta, &self.names));
+        let origin = |held: Option<&HeldSecret>| held.map(|held| (held.uid.clone(), held.origin.clone()));
         let is_same = origin(state.held.get(name)) == origin(new.as_ref());
         self.forget_foreign(name, new.as_ref());
         match new {
@@ -247,7 +247,7 @@ impl Registrar {
     }
 
     /// What is told of a cluster ends when its name has no Secret of ours.
-    fn forget_foreign(&self, name: &str, held: Option<&Held>) {
+    fn forget_foreign(&self, name: &str, held: Option<&HeldSecret>) {
         if held.is_none_or(|held| held.origin.is_none()) {
             self.metrics.ended(name);
         }
@@ -296,7 +296,7 @@ impl Registrar {
         }
         match outcome {
             Ok(meta) => {
-                state.held.insert(name.clone(), Held::read(&meta, &self.names));
+                state.held.insert(name.clone(), HeldSecret::read(&meta, &self.names));
                 self.reports.settle(object, Stage::Registered, "");
                 self.metrics.expires(&name, Expiry::of(&secret.credential));
                 // The object may have gone meanwhile.
@@ -393,20 +393,20 @@ impl Registrar {
     fn stand_back(&self, state: &State, object: &Object, note: &str) {
         if self.reports.settle(object, Stage::Taken, note) {
             tracing::warn!(source = object.source, object = object.reference, "{note}");
-            self.tell(state, object, Reason::ClusterNameTaken, note);
+            self.publish(state, object, Reason::ClusterNameTaken, note);
         }
     }
 
     fn refuse(&self, state: &State, object: &Object, reason: Reason, why: &str) {
         if self.reports.settle(object, Stage::Refused, why) {
             tracing::warn!(source = object.source, object = object.reference, "the object registers no cluster: {why}");
-            self.tell(state, object, reason, why);
+            self.publish(state, object, reason, why);
         }
     }
 
-    fn tell(&self, state: &State, object: &Object, reason: Reason, note: &str) {
+    fn publish(&self, state: &State, object: &Object, reason: Reason, note: &str) {
         if let (Some(source), Some(reference)) = (state.sources.get(object.source), self.reports.reference(object)) {
-            source.events.tell(reference, reason, note.to_owned());
+            source.events.publish(reference, reason, note.to_owned());
         }
     }
 
@@ -434,7 +434,7 @@ impl Registrar {
         tracing::info!(source, object, cluster, operation = operation.as_str(), "the cluster's Secret is written");
         if uid.is_none() {
             let note = format!("cluster {cluster} is registered");
-            self.tell(&self.state.lock(), wanted.object, Reason::ClusterRegistered, &note);
+            self.publish(&self.state.lock(), wanted.object, Reason::ClusterRegistered, &note);
         }
         Ok(meta)
     }
@@ -442,7 +442,7 @@ impl Registrar {
     fn failed(&self, state: &State, object: &Object, error: &WriteError) -> Retry {
         let why = error.to_string();
         let stage = matches!(error, WriteError::Conflict(_)).then(|| {
-            self.tell(state, object, Reason::SecretConflict, &why);
+            self.publish(state, object, Reason::SecretConflict, &why);
             Stage::Refused
         });
         Retry { after: self.reports.failed(object, stage, &why), why }

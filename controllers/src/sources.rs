@@ -2,9 +2,7 @@
 
 mod cluster_api;
 mod cluster_profile;
-mod karmada;
 mod kubeconfig;
-mod kubefed;
 mod ocm;
 mod references;
 mod referring;
@@ -143,11 +141,11 @@ fn source(name: SourceName, config: &Config, rules: &Arc<Rules>, hub: &Client, k
         SourceName::Karmada => Source {
             client: karmada.clone(),
             namespaces: Vec::new(),
-            ..on_hub(karmada::KIND, Arc::new(ReferringReader::new(karmada::REFERRING, rules)))
+            ..on_hub(referring::KARMADA_KIND, Arc::new(ReferringReader::new(referring::KARMADA, rules)))
         },
         SourceName::Kubefed => Source {
             namespaces: vec![config.kubefed_namespace.clone()],
-            ..on_hub(kubefed::KIND, Arc::new(ReferringReader::new(kubefed::REFERRING, rules)))
+            ..on_hub(referring::KUBEFED_KIND, Arc::new(ReferringReader::new(referring::KUBEFED, rules)))
         },
         SourceName::Ocm => Source {
             namespaces: Vec::new(),

@@ -37,7 +37,7 @@ fn build(directory: &Path) -> Result<()> {
     let controllers = Program::Controllers;
     let plain = controllers.build_alone(Profile::Shipped)?;
     fs::create_dir_all(directory)?;
-    for program in Program::ALL {
+    for program in Program::TRAINED {
         fs::copy(trained.join(program.binary()), directory.join(program.binary()))?;
     }
     fs::copy(plain.join(controllers.binary()), directory.join(controllers.binary()))?;

@@ -9,7 +9,6 @@ mod config;
 mod dialects;
 mod dynamic;
 mod gates;
-mod help;
 mod identity;
 mod inherited;
 mod limits;
@@ -18,17 +17,17 @@ mod spelling;
 mod tracing;
 mod tunnel;
 
+use std::ffi::OsString;
 use std::net::IpAddr;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Args as Group, Parser, ValueEnum};
-use telemetry::flags::{LogFormat, duration};
+use clap::{Args as Group, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use telemetry::flags::{self, LogFormat, duration, with_environment};
 
 use self::audit::Audit;
 use self::dialects::Dialects;
 use self::dynamic::Dynamic;
-pub use self::help::{parse, parse_from};
 use self::identity::Identity;
 use self::limits::Limits;
 use self::serving::ServingTls;
@@ -273,4 +272,22 @@ pub enum UpgradeVerb {
 pub enum MissingCa {
     System,
     Insecure,
+}
+
+/// Parses the process's arguments; prints help or a usage error and ends the process where clap
+/// does. Each flag gets its environment variable here, so that none can be forgotten.
+pub fn parse() -> Args {
+    flags::of_process(parse_from)
+}
+
+/// Parses `arguments`, the first being the program's name.
+pub fn parse_from(arguments: impl IntoIterator<Item: Into<OsString> + Clone>) -> Result<Args, clap::Error> {
+    let command = spelling::of_go(with_environment(Args::command(), "CLUSTER_GATEWAY_"));
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let mut command = command.after_help(format!("{after}\n\n{}", inherited::HELP).trim_start().to_owned());
+    let taken = inherited::take(arguments, &mut command)?;
+    spelling::no_detached_values(&taken.arguments, &mut command)?;
+    let mut args = Args::from_arg_matches(&command.try_get_matches_from(taken.arguments)?)?;
+    args.inherited = taken.without_effect;
+    Ok(args)
 }

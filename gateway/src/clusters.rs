@@ -17,6 +17,7 @@ pub mod managed;
 mod ocm;
 mod registry;
 pub mod rights;
+pub mod rules_review;
 pub mod second_look;
 mod stamps;
 mod target;

@@ -39,7 +39,6 @@ mod spans;
 mod tunnel;
 mod unread;
 mod upstream;
-mod yaml;
 
 use std::ffi::OsString;
 

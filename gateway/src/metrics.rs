@@ -2,8 +2,8 @@
 
 mod circuit;
 mod credential;
-mod dialect;
 mod held;
+mod labels;
 mod ledger;
 mod life;
 pub mod proxied;
@@ -12,7 +12,6 @@ mod second_look;
 mod traffic;
 mod tunnel;
 mod tunnel_open;
-mod verb;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -31,8 +30,9 @@ use telemetry::histogram::Histogram;
 pub use telemetry::metrics::InFlight;
 
 pub use self::circuit::CircuitGauge;
-use self::dialect::DialectLabel;
 pub use self::held::HeldBytes;
+use self::labels::DialectLabel;
+pub use self::labels::HttpMethod;
 use self::ledger::Ledger;
 use self::life::Life;
 use self::proxied::{OfCluster, Proxied, Topic};
@@ -41,7 +41,6 @@ pub use self::second_look::SecondLooks;
 pub use self::tunnel::TunnelMetrics;
 use self::tunnel_open::LastTunnelOpen;
 pub use self::tunnel_open::{TunnelHop, TunnelOpen};
-pub use self::verb::Verb;
 
 /// Seconds. From a cached discovery answer to the 60 s an API server gives ordinary requests.
 const DURATION_BUCKETS: [f64; 14] =
@@ -133,7 +132,7 @@ pub struct ClusterMetrics {
     proxied: Option<OfCluster>,
     /// As [`Dialect::ALL`]: apart, so that a walk through one is as short as if there were no
     /// others.
-    by_outcome: [Ledger<(Verb, u16), Counter>; Dialect::ALL.len()],
+    by_outcome: [Ledger<(HttpMethod, u16), Counter>; Dialect::ALL.len()],
     by_dial_error: Mutex<HashMap<&'static str, Counter>>,
     since: SystemTime,
     streams: Gauge,
@@ -342,7 +341,7 @@ impl Families {
 // === impl ClusterMetrics ===
 
 impl ClusterMetrics {
-    pub fn request_done(&self, dialect: Dialect, verb: Verb, code: u16) {
+    pub fn request_done(&self, dialect: Dialect, verb: HttpMethod, code: u16) {
         if let Some(counter) = self.by_outcome[dialect as usize].get((verb, code)) {
             counter.inc();
         } else if let Some(counter) = self.new_outcome(dialect, verb, code) {
@@ -350,7 +349,7 @@ impl ClusterMetrics {
         }
     }
 
-    fn new_outcome(&self, dialect: Dialect, verb: Verb, code: u16) -> Option<&Counter> {
+    fn new_outcome(&self, dialect: Dialect, verb: HttpMethod, code: u16) -> Option<&Counter> {
         let (held, outcomes) = (self.life.hold(), &self.by_outcome[dialect as usize]);
         let make = |code| {
             let labels = self.labels_of(dialect, verb, code);
@@ -362,7 +361,7 @@ impl ClusterMetrics {
         known.or_else(|| outcomes.get_or_add(MOST_OUTCOMES + CLASSES, (verb, class), || make(class)))
     }
 
-    fn labels_of(&self, dialect: Dialect, verb: Verb, code: u16) -> RequestLabels {
+    fn labels_of(&self, dialect: Dialect, verb: HttpMethod, code: u16) -> RequestLabels {
         let (cluster, dialect) = (self.labels.cluster.clone(), DialectLabel(dialect));
         RequestLabels { cluster, verb: verb.method(), code, dialect }
     }
@@ -373,7 +372,7 @@ impl ClusterMetrics {
     }
 
     /// A request for the member has ended.
-    pub fn proxied_done(&self, topic: &Topic, verb: Verb, code: u16, took: Duration) {
+    pub fn proxied_done(&self, topic: &Topic, verb: HttpMethod, code: u16, took: Duration) {
         if let Some(proxied) = &self.proxied {
             proxied.done(topic, verb, code, took);
         }

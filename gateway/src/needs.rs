@@ -15,8 +15,8 @@ use tokio::runtime::Handle;
 use traces::Traces;
 
 use crate::clusters::managed::ManagedClusters;
-use crate::clusters::rights;
 use crate::clusters::{Cluster, Clusters, LookupError, SecondLook, View};
+use crate::clusters::{rights, rules_review};
 use crate::exchange::{ActingAs, Exchange};
 use crate::failures::FailureLog;
 use crate::holding::Budget;
@@ -104,6 +104,10 @@ impl RequestNeeds {
 
     async fn as_caller(&self, cluster: &Arc<Cluster>) -> ActingAs {
         let asks = self.exchange.asks_members();
-        self.exchange.as_caller(if asks { rights::of(cluster, &self.control).await } else { rights::everything() })
+        self.exchange.as_caller(if asks {
+            rules_review::impersonable(cluster, &self.control).await
+        } else {
+            rights::everything()
+        })
     }
 }

@@ -25,7 +25,7 @@ use crate::clusters::Cluster;
 use crate::error::{Refusal, Side};
 use crate::limits::{Kind, Limits, Slot, TooMany};
 use crate::metrics::proxied::Topic;
-use crate::metrics::{ClusterMetrics, InFlight, Verb};
+use crate::metrics::{ClusterMetrics, HttpMethod, InFlight};
 use crate::needs::RequestNeeds;
 use crate::request::Head;
 use crate::spans;
@@ -63,7 +63,7 @@ struct Open {
     access: Option<Box<AccessLine>>,
     /// Absent if it is not traced.
     span: Option<Span>,
-    verb: Verb,
+    verb: HttpMethod,
     dialect: Dialect,
     kind: Option<Kind>,
     /// 0 until a response head was made: the client went away before.

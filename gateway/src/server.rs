@@ -5,7 +5,6 @@ mod http1;
 mod http2;
 pub mod lengths;
 pub mod limits;
-mod received;
 
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};

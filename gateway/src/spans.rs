@@ -13,7 +13,7 @@ use http::uri::Authority;
 use http::{Method, Request, Response};
 use traces::{Kind, Span, Trace, Traces};
 
-use crate::metrics::Verb;
+use crate::metrics::HttpMethod;
 
 /// Finding out who calls.
 pub const AUTHENTICATION: &str = "authentication";
@@ -147,8 +147,8 @@ fn address(span: &mut Span, of: &Authority) {
 
 /// Methods are callers' choice, names of spans are few.
 fn method(method: &Method) -> &'static str {
-    match Verb::from(method) {
-        Verb::Other => "_OTHER",
+    match HttpMethod::from(method) {
+        HttpMethod::Other => "_OTHER",
         known => known.method(),
     }
 }

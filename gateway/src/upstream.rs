@@ -13,6 +13,7 @@ pub mod connect;
 mod error;
 pub mod h1;
 pub mod h2;
+mod lost;
 pub mod pool;
 mod shed;
 
@@ -24,8 +25,9 @@ use traces::{Span, Trace};
 
 pub use self::body::UpstreamBody;
 pub use self::connect::{ConnectError, Dialer, MAX_DIALS, Target};
-pub use self::error::{Lost, SendError, Truncated};
+pub use self::error::SendError;
 pub use self::h1::Reading;
+pub use self::lost::{Lost, Truncated};
 use self::pool::{Lease, Pool};
 pub use self::shed::Counted;
 use crate::headers::size;

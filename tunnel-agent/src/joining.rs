@@ -6,7 +6,6 @@ mod asking;
 mod bootstrap;
 mod certificate;
 mod cluster;
-mod dial;
 mod keeping;
 mod member;
 mod request;
@@ -33,7 +32,7 @@ use self::certificate::{Certificate, Useless};
 use self::keeping::{Keeping, Over};
 use self::secret::StateSecret;
 use self::state::{KUBECONFIG, State, StateError};
-use self::way::HubWay;
+use self::way::{HubWay, through};
 use crate::args::{JoinConfig, Member};
 use crate::credentials::Credentials;
 use crate::metrics::Metrics;
@@ -139,7 +138,7 @@ impl Joining {
         metrics: Metrics,
     ) -> anyhow::Result<Self> {
         let state = State::open(&config.state_dir).context("--state-dir")?;
-        let dial = dial::through(Arc::clone(outbound));
+        let dial = through(Arc::clone(outbound));
         let (cluster, told) = (cluster.to_owned(), Told::default());
         let pace = Pace::default();
         Ok(Self { cluster, config, state, dial, credentials, metrics, told, secret: None, pace })
@@ -355,7 +354,7 @@ impl Joining {
             Member::InCluster => None,
             Member::Unknown => return Ok(None),
         };
-        let dial = dial::through(Arc::new(Outbound::direct()));
+        let dial = through(Arc::new(Outbound::direct()));
         Ok(Some(Requests::new(client_through(kubeconfig, PROGRAM, dial).await?)))
     }
 }

@@ -62,7 +62,7 @@ impl Profile {
 
 impl Program {
     /// Those that requests go through, which are trained.
-    pub const ALL: [Self; 3] = [Self::Gateway, Self::TunnelServer, Self::TunnelAgent];
+    pub const TRAINED: [Self; 3] = [Self::Gateway, Self::TunnelServer, Self::TunnelAgent];
 
     /// As given, or in the directory into which `build` has built all of them.
     pub fn path(self, given: &Given, build: impl FnOnce() -> Result<PathBuf>) -> Result<PathBuf> {
@@ -95,7 +95,7 @@ impl Program {
         }
     }
 
-    /// Builds those of [`Program::ALL`] here, and says in which directory they are.
+    /// Builds those of [`Program::TRAINED`] here, and says in which directory they are.
     pub fn build(profile: Profile) -> Result<PathBuf> {
         built(profile, Self::building(profile))
     }
@@ -107,12 +107,12 @@ impl Program {
         built(profile, cargo)
     }
 
-    /// The command that builds those of [`Program::ALL`].
+    /// The command that builds those of [`Program::TRAINED`].
     pub fn building(profile: Profile) -> Command {
         let mut cargo = building(profile);
         // All in one call, as images are built: alone each would have what they share built again,
         // with features of its own.
-        cargo.args(Self::ALL.iter().flat_map(|program| ["--package", program.package()]));
+        cargo.args(Self::TRAINED.iter().flat_map(|program| ["--package", program.package()]));
         cargo
     }
 }

@@ -1,20 +1,17 @@
 //! What is answered to a browser.
 
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
-use bytes::Bytes;
-use http::header::{self, HeaderName, HeaderValue};
+use http::header::{self, HeaderValue};
 use http::{Response, StatusCode};
-use http_body_util::combinators::UnsyncBoxBody;
-use http_body_util::{BodyExt as _, Full};
 use tokio::time::timeout;
 
 use super::access::Refused;
 use super::one::Known;
 use super::overview::{self, View};
+use super::response::{Body, finished, full, text};
 use super::{Dashboard, events, one};
 
 /// A page waits so long for what the hub says of its clusters: longer, and it begins empty.
@@ -25,24 +22,6 @@ const STYLE: (&str, &str) = ("text/css; charset=utf-8", include_str!("page.css")
 const SCRIPT: (&str, &str) = ("text/javascript; charset=utf-8", include_str!("page.js"));
 const ICON: (&str, &str) = ("image/svg+xml", include_str!("icon.svg"));
 
-/// With every answer. Nothing is loaded from elsewhere, nothing inline runs, nobody frames it, and
-/// the address, which is the key to it, is told to nobody.
-const HEADERS: [(HeaderName, &str); 7] = [
-    (
-        header::CONTENT_SECURITY_POLICY,
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; base-uri 'none'; \
-         form-action 'none'; frame-ancestors 'none'",
-    ),
-    (header::REFERRER_POLICY, "no-referrer"),
-    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
-    (header::X_FRAME_OPTIONS, "DENY"),
-    (header::CACHE_CONTROL, "no-store"),
-    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
-];
-
-pub type Body = UnsyncBoxBody<Bytes, Infallible>;
-
 /// What is at `path`, behind the token.
 pub async fn to(dashboard: &Arc<Dashboard>, path: &str, query: Option<&str>) -> Response<Body> {
     finished(at(dashboard, path, query.unwrap_or_default()).await)
@@ -52,13 +31,6 @@ pub async fn to(dashboard: &Arc<Dashboard>, path: &str, query: Option<&str>) -> 
 pub fn refusal(Refused(status, words): Refused) -> Response<Body> {
     let mut response = finished(text(status, words));
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));
-    response
-}
-
-fn finished(mut response: Response<Body>) -> Response<Body> {
-    for (name, value) in HEADERS {
-        response.headers_mut().insert(name, HeaderValue::from_static(value));
-    }
     response
 }
 
@@ -115,20 +87,4 @@ fn view(query: &str) -> View {
 /// The snapshot that a page shows.
 fn version(query: &str) -> u64 {
     query.split('&').find_map(|pair| pair.strip_prefix("v=")?.parse().ok()).unwrap_or(0)
-}
-
-fn text(status: StatusCode, words: &'static str) -> Response<Body> {
-    let mut response = full("text/plain; charset=utf-8", words);
-    *response.status_mut() = status;
-    response
-}
-
-fn full(content_type: &'static str, body: impl Into<Bytes>) -> Response<Body> {
-    of_type(content_type, Full::new(body.into()).boxed_unsync())
-}
-
-pub fn of_type(content_type: &'static str, body: Body) -> Response<Body> {
-    let mut response = Response::new(body);
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    response
 }

@@ -12,18 +12,18 @@ use api::cluster_name::ClusterName;
 use bytes::Bytes;
 use futures_util::stream::{self, Stream};
 use http::{Response, StatusCode};
-use http_body_util::{BodyExt as _, Full, StreamBody};
+use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
 use tokio::sync::{OwnedSemaphorePermit, watch};
 use tokio::time::{Instant, sleep_until};
 
 use super::Dashboard;
-use super::answer::{Body, of_type};
 use super::board::{Patch, Snapshot};
 use super::html::Html;
 use super::inspection::{Inspection, inspect};
 use super::one::{Known, Parts};
 use super::overview::{patch, whole};
+use super::response::{Body, of_type, text};
 
 /// A stream is never silent for longer, but for the time that a look takes: so both ends see when
 /// the other is gone.
@@ -155,8 +155,5 @@ fn permit(dashboard: &Dashboard) -> Option<OwnedSemaphorePermit> {
 }
 
 fn full() -> Response<Body> {
-    let body = Full::new(Bytes::from_static(b"Too many pages are open: close some.")).boxed_unsync();
-    let mut response = of_type("text/plain; charset=utf-8", body);
-    *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
-    response
+    text(StatusCode::SERVICE_UNAVAILABLE, "Too many pages are open: close some.")
 }

@@ -132,7 +132,7 @@ impl Contexts {
             match self.dialect.dialect().path(&cluster) {
                 Some(path) => spelled.push((cluster, path)),
                 None if self.clusters.is_empty() => {
-                    tell(&format!(
+                    print(&format!(
                         "cluster {cluster} is left out: {dialect} has no name with a part of over 63 characters"
                     ));
                 }
@@ -189,7 +189,7 @@ impl Contexts {
 
 /// Beside the result.
 #[allow(clippy::print_stderr, reason = "standard output is the kubeconfig")]
-fn tell(line: &str) {
+fn print(line: &str) {
     eprintln!("{line}");
 }
 

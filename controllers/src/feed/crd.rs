@@ -95,7 +95,7 @@ pub fn follow(kind: &Kind, client: Client) -> watch::Receiver<Presence> {
         let name = format!("{}.{}", kind.plural, kind.group);
         tokio::spawn(async move {
             tokio::select! {
-                () = tell(&presence, client, &name) => {}
+                () = send(&presence, client, &name) => {}
                 () = presence.closed() => {}
             }
         });
@@ -103,7 +103,7 @@ pub fn follow(kind: &Kind, client: Client) -> watch::Receiver<Presence> {
     followed
 }
 
-async fn tell(presence: &watch::Sender<Presence>, client: Client, name: &str) {
+async fn send(presence: &watch::Sender<Presence>, client: Client, name: &str) {
     let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
     let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let mut events = pin!(watcher::watcher(api, only).default_backoff());

@@ -4,11 +4,11 @@
 //! Argo CD has no credential of any member by that: what it may do is for the hub to say. The
 //! format is that of Argo CD's declarative set-up (`docs/operator-manual/declarative-setup.md`).
 
-mod lists;
+mod inventory;
+mod keeper;
 mod publisher;
 mod removal;
 mod secret;
-mod state;
 mod strays;
 mod token;
 mod watches;
@@ -18,15 +18,15 @@ use std::sync::Arc;
 use kube::Api;
 use kube::runtime::reflector::store::Writer;
 use net::follow::Complaints;
-use register::profile::Way;
+use register::profile::GatewayAddress;
 use tokio::sync::watch;
 use tokio::time::sleep;
 
+use self::inventory::Inventory;
+use self::keeper::Keeper;
 use self::publisher::Publisher;
-use self::state::State;
-use self::token::Keeper;
+use super::gateway::{self, LOOK_AGAIN};
 use super::hub::{self, Hub};
-use super::way::{LOOK_AGAIN, changes, way};
 use super::{Context, watched, worker};
 use crate::args::{Argocd, PartName};
 use crate::sources::MANAGED_CLUSTERS;
@@ -42,12 +42,12 @@ pub async fn run(context: Context<'_>) {
     let Some(argocd) = &context.config.argocd else { return };
     let mut complaints = Complaints::default();
     loop {
-        match way(context.config).await {
-            Ok(way) => {
+        match gateway::address(context.config).await {
+            Ok(gateway) => {
                 complaints.clear();
                 tokio::select! {
-                    () = work(&context, argocd, way.clone()) => {}
-                    () = changes(context.config, &way) => {}
+                    () = work(&context, argocd, gateway.clone()) => {}
+                    () = gateway::changed(context.config, &gateway) => {}
                 }
             }
             Err(error) => {
@@ -64,25 +64,25 @@ pub async fn run(context: Context<'_>) {
 }
 
 /// Everything that writes. Never ends.
-async fn work(context: &Context<'_>, argocd: &Argocd, way: Way) {
+async fn work(context: &Context<'_>, argocd: &Argocd, gateway: GatewayAddress) {
     let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
     let wakes = Wakes::default();
-    let state = Arc::new(State::new(context.config.source_removal_limit, argocd));
+    let inventory = Arc::new(Inventory::new(context.config.source_removal_limit, argocd));
     let writer = Writer::new(hub::managed_clusters());
     let store = writer.as_reader();
     let publisher = Arc::new(Publisher {
         secrets: Api::namespaced(hub.client.clone(), &argocd.namespace),
         hub: hub.clone(),
-        way,
-        state: Arc::clone(&state),
+        gateway,
+        inventory: Arc::clone(&inventory),
         events: context.events.clone(),
         metrics: context.metrics.clone(),
         tries: worker::Tries::default(),
     });
     let (uid, account) = watch::channel(None);
-    let keeper = Keeper { hub, argocd, state: &state, metrics: &context.metrics, wakes: &wakes };
+    let keeper = Keeper { hub, argocd, inventory: &inventory, metrics: &context.metrics, wakes: &wakes };
     let queue = async {
-        let [clusters, secrets] = &state.listed;
+        let [clusters, secrets] = &inventory.listed;
         tokio::join!(
             watched::listed(clusters, &MANAGED_CLUSTERS, &context.readiness, UNLISTED),
             watched::listed(secrets, &watches::SECRETS, &context.readiness, UNLISTED),

@@ -12,14 +12,16 @@ mod writer;
 
 use std::sync::Arc;
 
+use kube::runtime::reflector::store::Writer;
 use net::follow::Complaints;
 use register::cluster_profile::{GROUP, KIND, VERSIONS};
 use tokio::time::sleep;
 
 use self::publisher::Publisher;
 use super::Context;
-use super::way::{LOOK_AGAIN, changes, way};
+use super::gateway::{self, LOOK_AGAIN};
 use crate::feed::crd::{self, Presence};
+use crate::secrets::Meta;
 use crate::sources::Kind;
 
 const PROFILE: Kind = Kind { group: GROUP, name: KIND, plural: "clusterprofiles", versions: VERSIONS, is_custom: true };
@@ -29,8 +31,8 @@ pub async fn run(context: Context<'_>) {
     let mut presence = crd::follow(&PROFILE, context.hub.clone());
     let mut complaints = Complaints::default();
     loop {
-        let way = match way(context.config).await {
-            Ok(way) => way,
+        let gateway = match gateway::address(context.config).await {
+            Ok(gateway) => gateway,
             Err(error) => {
                 if let Some(reason) = complaints.new_cause(&error) {
                     tracing::error!(
@@ -46,14 +48,21 @@ pub async fn run(context: Context<'_>) {
         // The sender lives as long as this does.
         let _ = presence.wait_for(|presence| *presence != Presence::Leaving).await;
         let resource = crd::served(&PROFILE, &context.hub).await;
-        let publisher = Arc::new(Publisher::new(&context, way.clone(), resource));
+        let publisher = Arc::new(Publisher::new(&context, gateway.clone(), resource));
         tokio::select! {
-            () = publisher.run() => {}
-            () = changes(context.config, &way) => {}
+            () = work(&publisher) => {}
+            () = gateway::changed(context.config, &gateway) => {}
             () = crd::leaves(&mut presence) => {}
         }
         context.metrics.profiles.clear();
     }
+}
+
+/// Runs the watches and the queue. Never ends.
+async fn work(publisher: &Arc<Publisher>) {
+    let writer = Writer::<Meta>::new(());
+    let queue = Arc::clone(publisher).work(writer.as_reader());
+    tokio::join!(watches::follow(publisher, writer), queue, Arc::clone(publisher).sweep());
 }
 
 #[cfg(test)]

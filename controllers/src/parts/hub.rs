@@ -2,17 +2,22 @@
 
 use ::hub::Cause;
 use k8s_openapi::api::coordination::v1::Lease;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{ApiResource, DynamicObject, Patch};
+use kube::api::{ApiResource, DynamicObject, ListParams, Patch};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use crate::calls::{CONFLICT, NOT_FOUND, is, merging};
+use crate::calls::{CONFLICT, NOT_FOUND, merging};
 pub use crate::calls::{now_text, value};
 use crate::sources::{Kind, MANAGED_CLUSTERS};
 use crate::term::{MayWrite, NotLeading, WITHIN, within};
+
+/// Objects of one answer of a list.
+const PAGE: u32 = 500;
 
 #[derive(Clone)]
 pub struct Hub {
@@ -64,6 +69,24 @@ impl Hub {
     ) -> Result<DynamicObject, CallError> {
         self.write(api.patch_status(name, &merging(), &Patch::Merge(change))).await
     }
+
+    /// The metadata of all objects that `chosen` chooses, page by page, as the hub has it and not a
+    /// cache of it.
+    pub async fn list_metadata<K>(&self, api: &Api<K>, chosen: ListParams) -> Result<Vec<ObjectMeta>, CallError>
+    where
+        K: Clone + DeserializeOwned + std::fmt::Debug,
+    {
+        let (mut all, mut parameters) = (Vec::new(), chosen.limit(PAGE));
+        loop {
+            let page = self.read(api.list_metadata(&parameters)).await?;
+            let next = page.metadata.continue_.filter(|token| !token.is_empty());
+            all.extend(page.items.into_iter().map(|object| object.metadata));
+            match next {
+                Some(token) => parameters = parameters.continue_token(&token),
+                None => return Ok(all),
+            }
+        }
+    }
 }
 
 /// A kind that is not one of ours.
@@ -99,8 +122,17 @@ pub fn found<T>(answer: Result<T, CallError>) -> Result<Option<T>, CallError> {
 // === impl CallError ===
 
 impl CallError {
-    fn is(&self, code: u16) -> bool {
-        matches!(self, Self::Hub(error) if is(error, code))
+    /// Whether the hub answered with this code.
+    pub fn is(&self, code: u16) -> bool {
+        self.code() == Some(code)
+    }
+
+    /// Of the hub's answer, if that is what failed.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Hub(kube::Error::Api(status)) => Some(status.code),
+            _ => None,
+        }
     }
 
     /// Somebody else wrote in between, or what was to be created is there, or what was to be

@@ -6,8 +6,8 @@
 mod accounts;
 mod addons;
 mod failure;
-mod hub;
 mod member;
+mod objects;
 mod places;
 mod states;
 mod watches;
@@ -31,8 +31,8 @@ use secrecy::ExposeSecret as _;
 use self::accounts::{Accounts, resource};
 use self::addons::Addons;
 use self::failure::Failure;
-use self::hub::{Held, Hub, HubError};
 use self::member::{Member, MemberError};
+use self::objects::{HeldSecret, HubError, Objects};
 use self::places::{COMES_AGAIN, Places};
 use self::states::States;
 use super::Context;
@@ -53,7 +53,7 @@ const NAME: &str = "managed-serviceaccount";
 
 struct Part {
     client: Client,
-    hub: Hub,
+    objects: Objects,
     members: Fleet,
     accounts: Accounts,
     addons: Addons,
@@ -73,7 +73,7 @@ pub async fn run(context: Context<'_>) {
     let accounts = Accounts { store: writer.as_reader(), wakes: Wakes::default(), resource: resource() };
     let secrets = Secrets::new(context.hub.clone(), &context.config.secret_namespace);
     let part = Arc::new(Part {
-        hub: Hub::new(context.hub.clone(), resource(), Arc::clone(&context.may_write)),
+        objects: Objects::new(context.hub.clone(), resource(), Arc::clone(&context.may_write)),
         client: context.hub,
         members: context.members,
         addons: Addons::new(),
@@ -116,17 +116,17 @@ impl Part {
         match account.step(self.addons.is_in(&key.0), now()) {
             Step::Leave => self.states.forget(&key),
             Step::HandOver => {
-                self.hub.hold(&mut account, false).await?;
+                self.objects.hold(&mut account, false).await?;
                 self.states.forget(&key);
             }
             Step::Clean => self.clean(&mut account).await?,
-            Step::End => self.hub.delete(&account).await?,
+            Step::End => self.objects.delete(&account).await?,
             Step::Keep => {
                 let kept = self.keep(&mut account).await;
                 if let Err(failure) = &kept
                     && failure.is_told(self.states.failures(&key))
                 {
-                    self.tell(&account, failure).await?;
+                    self.report_failure(&account, failure).await?;
                 }
                 return kept.map(|due| next(&account, due));
             }
@@ -137,7 +137,7 @@ impl Part {
     /// Sees to it that it has a token. Returns when the next is due.
     async fn keep(&self, account: &mut Account) -> Result<i64, Failure> {
         let cluster = self.cluster(account)?;
-        let held = self.hub.secret(account).await?;
+        let held = self.objects.secret(account).await?;
         let secret = held.as_ref().map(|held| &held.secret);
         if let Some(judgement) = account.judge_secret(secret) {
             return Err(judgement.into());
@@ -149,7 +149,7 @@ impl Part {
             Judgement::Good { token, due } => {
                 // Upstream's agent may have filled it.
                 if !account.is_held() {
-                    self.hub.hold(account, true).await?;
+                    self.objects.hold(account, true).await?;
                 }
                 self.report(account, &token, false).await?;
                 self.states.filled(&key_of(account));
@@ -163,7 +163,7 @@ impl Part {
     async fn fill(
         &self,
         account: &mut Account,
-        held: Option<&Held>,
+        held: Option<&HeldSecret>,
         (member, on_member): (&Member, Option<MemberAccount>),
         why: Why,
     ) -> Result<i64, Failure> {
@@ -174,7 +174,7 @@ impl Part {
         let validity = account.validity()?;
         // Before there is anything on the member that it would leave behind.
         if !account.is_held() {
-            self.hub.hold(account, true).await?;
+            self.objects.hold(account, true).await?;
         }
         let on_member = match on_member {
             Some(on_member) => on_member,
@@ -184,7 +184,7 @@ impl Part {
         let authority = member.authority().await?;
         let token = member.token(&account.name, validity).await?;
         let (told, due) = account.check_issued(token.expose_secret().as_bytes(), &on_member, now())?;
-        self.hub.put_secret(account, held, (&authority, &token)).await?;
+        self.objects.put_secret(account, held, (&authority, &token)).await?;
         self.states.issued(&key);
         tracing::info!(cluster = key.0, account = key.1, ?why, life = told.life(), "a token was issued");
         self.report(account, &told, true).await?;
@@ -193,7 +193,7 @@ impl Part {
 
     async fn report(&self, account: &Account, token: &ServiceAccountToken, is_new: bool) -> Result<(), HubError> {
         match account.reported(token, is_new, now()) {
-            Some(status) => self.hub.put_status(account, &status).await,
+            Some(status) => self.objects.put_status(account, &status).await,
             None => Ok(()),
         }
     }
@@ -205,7 +205,7 @@ impl Part {
         if let Ok(cluster) = self.cluster(account) {
             self.take_away(&cluster, &account.name).await?;
         }
-        self.hub.hold(account, false).await?;
+        self.objects.hold(account, false).await?;
         Ok(())
     }
 
@@ -231,9 +231,9 @@ impl Part {
         ClusterName::parse(&account.namespace).map_err(|_| Failure::NoCluster)
     }
 
-    async fn tell(&self, account: &Account, failure: &Failure) -> Result<(), HubError> {
+    async fn report_failure(&self, account: &Account, failure: &Failure) -> Result<(), HubError> {
         match account.failed(&failure.to_string(), now()) {
-            Some(status) => self.hub.put_status(account, &status).await,
+            Some(status) => self.objects.put_status(account, &status).await,
             None => Ok(()),
         }
     }
@@ -250,13 +250,13 @@ impl Part {
             tracing::warn!(cluster = key.0, account = key.1, ?after, "{failure}");
         }
         if is_told {
-            self.events.tell(
+            self.events.publish(
                 object.object_ref(&self.accounts.resource),
                 Reason::TokenReportFailed,
                 failure.to_string(),
             );
-        } else if let Failure::Member(MemberError::Away(_)) = failure {
-            self.events.tell(object.object_ref(&self.accounts.resource), Reason::ClusterAway, failure.to_string());
+        } else if let Failure::Member(MemberError::Away(_) | MemberError::Broken(_)) = failure {
+            self.events.publish(object.object_ref(&self.accounts.resource), Reason::ClusterAway, failure.to_string());
         }
         Action::requeue(after)
     }

@@ -428,7 +428,7 @@ impl Part {
         let object = DynamicObject::new(work.name(), &kinds::works()).within(work.cluster());
         let mut object = object.object_ref(&kinds::works());
         object.uid = Some(work.uid.clone());
-        self.events.tell(object, reason, note);
+        self.events.publish(object, reason, note);
     }
 
     /// Its cluster is not ours, or it is gone. What is on the member stays.

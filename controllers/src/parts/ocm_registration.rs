@@ -72,11 +72,11 @@ const THEIRS: Rival = Rival { lease: ocm::rival::LEASE, may_be_theirs: ocm::riva
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
-    let told = |rivals: &Rivals| tell(&context, rivals);
-    rivals::while_alone(&context.hub, &THEIRS, &context.readiness, told, || work(&context)).await;
+    let report = |rivals: &Rivals| report(&context, rivals);
+    rivals::while_alone(&context.hub, &THEIRS, &context.readiness, report, || work(&context)).await;
 }
 
-fn tell(context: &Context<'_>, rivals: &Rivals) {
+fn report(context: &Context<'_>, rivals: &Rivals) {
     if *rivals == Rivals::None {
         context.metrics.joining.begin();
         tracing::info!("ocm-registration stands in for Open Cluster Management's registration controllers");

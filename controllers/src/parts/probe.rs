@@ -103,23 +103,23 @@ async fn get(member: &Client, target: &str) -> Result<Vec<u8>, Failure> {
 
 /// What a failure says of the member. Its text is of fixed words, whatever the member wrote.
 fn outcome(failure: &Failure) -> Outcome {
-    let told = |what: String| match failure.next_step() {
+    let with_next_step = |what: String| match failure.next_step() {
         "" => what,
         next => format!("{what}: {next}"),
     };
     match (failure.side, failure.kind) {
         (Some(Side::Caller), Kind::Answered(404)) => {
-            Outcome::Unreachable(told("the gateway does not serve this cluster".to_owned()))
+            Outcome::Unreachable(with_next_step("the gateway does not serve this cluster".to_owned()))
         }
         (Some(side @ (Side::Tunnel | Side::Member)), _) => {
-            Outcome::Unreachable(told(format!("a request failed at the {}", side.as_str())))
+            Outcome::Unreachable(with_next_step(format!("a request failed at the {}", side.as_str())))
         }
-        (Some(side), _) => Outcome::NotProbed(told(format!("a request failed at the {}", side.as_str()))),
+        (Some(side), _) => Outcome::NotProbed(with_next_step(format!("a request failed at the {}", side.as_str()))),
         (None, Kind::Answered(500..) | Kind::Plain(500..)) => Outcome::NotReady,
         // An API server that says no is one that answers.
         (None, Kind::Answered(_) | Kind::Plain(_)) => Outcome::Healthy,
         (None, Kind::Late | Kind::Unanswered | Kind::Own) => {
-            Outcome::Unreachable(told("the member gives no answer in time".to_owned()))
+            Outcome::Unreachable(with_next_step("the member gives no answer in time".to_owned()))
         }
     }
 }

@@ -48,13 +48,13 @@ pub struct Rival {
 struct Leases {
     may_be_theirs: fn(&str) -> bool,
     /// By namespace.
-    held: BTreeMap<String, Held>,
+    held: BTreeMap<String, Holder>,
     /// When the watch of them failed, in milliseconds since 1970, unless a list succeeded since.
     lost: Option<i64>,
 }
 
-struct Held {
-    holder: String,
+struct Holder {
+    identity: String,
     until: Option<i64>,
     version: Option<String>,
 }
@@ -72,21 +72,21 @@ pub enum Rivals {
     },
 }
 
-/// Does `work` while no rival runs, and begins it anew after each. `told` hears what is known,
+/// Does `work` while no rival runs, and begins it anew after each. `report` gets what is known,
 /// each time that it is something else. Never ends.
 pub async fn while_alone<W: Future<Output = ()>>(
     client: &Client,
     rival: &Rival,
     readiness: &Readiness,
-    told: impl Fn(&Rivals),
+    report: impl Fn(&Rivals),
     work: impl Fn() -> W,
 ) {
-    let (tell, mut rivals) = watch::channel(Rivals::Unknown);
+    let (sender, mut rivals) = watch::channel(Rivals::Unknown);
     let stand_in = async {
         let mut quiet = Quiet::default();
         loop {
             let not_ready = readiness.block(rival.reason);
-            wait_alone(&told, &mut rivals, &mut quiet).await;
+            wait_alone(&report, &mut rivals, &mut quiet).await;
             drop(not_ready);
             let is_alone = |rivals: &Rivals| *rivals == Rivals::None;
             tokio::select! {
@@ -100,12 +100,12 @@ pub async fn while_alone<W: Future<Output = ()>>(
             }
         }
     };
-    tokio::join!(follow(client.clone(), rival, tell), stand_in);
+    tokio::join!(follow(client.clone(), rival, sender), stand_in);
 }
 
 /// Completes when none runs, and none has for a while.
-async fn wait_alone(told: impl Fn(&Rivals), rivals: &mut watch::Receiver<Rivals>, quiet: &mut Quiet) {
-    let mut last_told = None;
+async fn wait_alone(report: impl Fn(&Rivals), rivals: &mut watch::Receiver<Rivals>, quiet: &mut Quiet) {
+    let mut last_reported = None;
     loop {
         let known = rivals.borrow_and_update().clone();
         let is_alone = known == Rivals::None;
@@ -113,13 +113,13 @@ async fn wait_alone(told: impl Fn(&Rivals), rivals: &mut watch::Receiver<Rivals>
             quiet.came();
         }
         quiet.began(is_alone);
-        if !is_alone && last_told.as_ref().is_none_or(|last| known.is_news_after(last)) {
-            told(&known);
-            last_told = Some(known);
+        if !is_alone && last_reported.as_ref().is_none_or(|last| known.is_news_after(last)) {
+            report(&known);
+            last_reported = Some(known);
         }
         tokio::select! {
             () = sleep_until(quiet.until), if is_alone => {
-                told(&Rivals::None);
+                report(&Rivals::None);
                 return;
             }
             changed = rivals.changed() => if changed.is_err() {
@@ -212,7 +212,7 @@ impl Leases {
         }
     }
 
-    fn take(&mut self, lease: &Lease, known: Option<&Held>) {
+    fn take(&mut self, lease: &Lease, known: Option<&Holder>) {
         if !(self.may_be_theirs)(&namespace(lease)) {
             return;
         }
@@ -223,8 +223,8 @@ impl Leases {
         let hold = Hold { holder: &holder, renewed, seconds: spec.and_then(|spec| spec.lease_duration_seconds) };
         let changed = known.is_some_and(|known| known.version != version).then(now);
         let until = hold.until(changed, now());
-        let holder = holder[..holder.floor_char_boundary(LONGEST_HOLDER)].to_owned();
-        self.held.insert(namespace(lease), Held { holder, until, version });
+        let identity = holder[..holder.floor_char_boundary(LONGEST_HOLDER)].to_owned();
+        self.held.insert(namespace(lease), Holder { identity, until, version });
     }
 
     /// While the hub says nothing, nobody gives up what he has.
@@ -232,7 +232,7 @@ impl Leases {
         let heard = self.lost.map_or(now, |lost| lost.min(now));
         let alive = self.held.iter().find(|(_, held)| held.until.is_some_and(|until| until > heard));
         if let Some((namespace, held)) = alive {
-            return Rivals::Alive { namespace: namespace.clone(), holder: held.holder.clone() };
+            return Rivals::Alive { namespace: namespace.clone(), holder: held.identity.clone() };
         }
         if now.saturating_sub(heard) < SILENCE { Rivals::None } else { Rivals::Unknown }
     }
@@ -290,8 +290,8 @@ mod tests {
 
     const THEIRS: Rival = Rival { lease: "theirs", may_be_theirs: |_| true, reason: "" };
 
-    fn held(holder: &str, until: i64) -> Held {
-        Held { holder: holder.to_owned(), until: Some(until), version: None }
+    fn held(holder: &str, until: i64) -> Holder {
+        Holder { identity: holder.to_owned(), until: Some(until), version: None }
     }
 
     fn alive(leases: &Leases, now: i64) -> String {
@@ -323,17 +323,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn one_that_comes_and_goes_is_waited_for_ever_longer() {
-        let (tell, mut rivals) = watch::channel(Rivals::None);
+        let (sender, mut rivals) = watch::channel(Rivals::None);
         let mut quiet = Quiet::default();
         let mut waits = Vec::new();
         for _ in 0..6 {
             let began = Instant::now();
             wait_alone(|_| {}, &mut rivals, &mut quiet).await;
             waits.push(began.elapsed());
-            tell.send_replace(Rivals::Alive { namespace: "n".into(), holder: "h".into() });
+            sender.send_replace(Rivals::Alive { namespace: "n".into(), holder: "h".into() });
             let gone = async {
                 tokio::task::yield_now().await;
-                tell.send_replace(Rivals::None);
+                sender.send_replace(Rivals::None);
             };
             // Who comes is seen while it is waited for its end.
             tokio::select! {

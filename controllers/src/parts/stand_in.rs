@@ -28,11 +28,11 @@ impl StandIn {
             context.metrics.stands_by(self.part.as_str(), false);
             return work().await;
         }
-        let told = |rivals: &Rivals| self.tell(context, rivals);
-        rivals::while_alone(&context.hub, &self.rival, &context.readiness, told, work).await;
+        let report = |rivals: &Rivals| self.report(context, rivals);
+        rivals::while_alone(&context.hub, &self.rival, &context.readiness, report, work).await;
     }
 
-    fn tell(&self, context: &Context<'_>, rivals: &Rivals) {
+    fn report(&self, context: &Context<'_>, rivals: &Rivals) {
         let (part, lease) = (self.part.as_str(), self.rival.lease);
         context.metrics.stands_by(part, *rivals != Rivals::None);
         match rivals {
@@ -54,7 +54,7 @@ impl StandIn {
                     name: Some(lease.to_owned()),
                     ..ObjectReference::default()
                 };
-                context.events.tell(lease, Reason::StandingBy, note);
+                context.events.publish(lease, Reason::StandingBy, note);
             }
         }
     }

@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use register::claims::{Object, Step};
 use tokio::time::sleep;
 
-use super::state::{Held, State};
+use super::state::{HeldSecret, State};
 use super::{Registrar, wake};
 use crate::events::Reason;
 use crate::metrics::Operation;
@@ -62,7 +62,7 @@ impl Registrar {
             uid: state.held.get(name).map(|held| held.uid.clone()),
             ..ObjectReference::default()
         };
-        self.events.tell(secret, Reason::RemovalHeld, note.to_owned());
+        self.events.publish(secret, Reason::RemovalHeld, note.to_owned());
     }
 
     /// Removes what nobody registers any more. Never ends.
@@ -110,7 +110,7 @@ impl Registrar {
     }
 
     /// Judges once more: the object may have come back. The name is busy from then on.
-    fn begin_removal(&self, name: &str) -> Option<(Held, Object)> {
+    fn begin_removal(&self, name: &str) -> Option<(HeldSecret, Object)> {
         let mut state = self.state.lock();
         if state.busy.contains_key(name) || state.judge(name, self.now()).step != Step::Remove {
             return None;

@@ -14,7 +14,7 @@ const RECOUNT_AFTER: Duration = Duration::from_secs(1);
 
 /// A Secret of the namespace that holds clusters.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Held {
+pub(super) struct HeldSecret {
     /// Of the Secret.
     pub(super) uid: String,
     pub(super) version: String,
@@ -33,7 +33,7 @@ pub(super) struct State {
     pub(super) claims: Claims,
     pub(super) removals: Removals,
     /// By name.
-    pub(super) held: HashMap<String, Held>,
+    pub(super) held: HashMap<String, HeldSecret>,
     pub(super) is_held_known: bool,
     pub(super) sources: HashMap<&'static str, Source>,
     /// Names whose Secret is being written or removed, and who waits for that.
@@ -158,9 +158,9 @@ impl State {
     }
 }
 
-// === impl Held ===
+// === impl HeldSecret ===
 
-impl Held {
+impl HeldSecret {
     /// Reads who made a Secret; a source that this version does not know is somebody else.
     pub(super) fn read(meta: &Meta, sources: &[&'static str]) -> Self {
         let (labels, annotations) = (meta.metadata.labels.as_ref(), meta.metadata.annotations.as_ref());

@@ -5,12 +5,12 @@ use std::sync::Arc;
 use futures_util::FutureExt as _;
 use kube::api::DynamicObject;
 use kube::{Client, ResourceExt as _};
-use register::Rules;
 use register::reading::{Reading, SecretObject, SecretReference};
+use register::{Rules, karmada, kubefed};
 use serde_json::Value;
 
 use super::references::References;
-use super::{Read, ReadError, Reader, Related, keep, secret};
+use super::{Kind, Read, ReadError, Reader, Related, keep, secret};
 use crate::calls::value;
 use crate::secrets::Meta;
 use crate::wakes::Key;
@@ -25,6 +25,52 @@ pub struct Referring {
     pub references: fn(&Value) -> Vec<SecretReference>,
     pub read: fn(&Value, &[&SecretObject], &Rules) -> Reading,
 }
+
+/// A `Cluster` of Karmada. Its API server has it by aggregation, without a definition.
+pub const KARMADA_KIND: Kind = Kind {
+    group: karmada::GROUP,
+    name: karmada::KIND,
+    plural: "clusters",
+    versions: karmada::VERSIONS,
+    is_custom: false,
+};
+
+/// Its Secrets are those of its token and its impersonator.
+pub const KARMADA: Referring = Referring {
+    fields: &[
+        "syncMode",
+        "apiEndpoint",
+        "secretRef",
+        "impersonatorSecretRef",
+        "insecureSkipTLSVerification",
+        "proxyURL",
+        "proxyHeader",
+        "region",
+        "zone",
+        "zones",
+        "provider",
+    ],
+    namespace: Some(karmada::NAMESPACE),
+    references: karmada::references,
+    read: karmada::read,
+};
+
+/// A `KubeFedCluster` of `KubeFed`.
+pub const KUBEFED_KIND: Kind = Kind {
+    group: kubefed::GROUP,
+    name: kubefed::KIND,
+    plural: "kubefedclusters",
+    versions: kubefed::VERSIONS,
+    is_custom: true,
+};
+
+/// Its Secret is that of its token.
+pub const KUBEFED: Referring = Referring {
+    fields: &["apiEndpoint", "caBundle", "secretRef", "proxyURL", "disabledTLSValidations"],
+    namespace: None,
+    references: kubefed::references,
+    read: kubefed::read,
+};
 
 pub struct ReferringReader {
     kind: Referring,

@@ -18,7 +18,7 @@ use libtest_mimic::Trial;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
+use crate::fixture::{Fixture, Running, SOON, apply, condition, namespace, test};
 
 /// Where the gateway of the testbed has its clusters.
 const CLUSTERS: &str = "vela-system";
@@ -100,16 +100,11 @@ fn read(testbed: &Testbed, kind: &str, cluster: &str, name: &str) -> Result<Valu
     Ok(if text.trim().is_empty() { Value::Null } else { serde_json::from_str(&text)? })
 }
 
-fn condition<'a>(account: &'a Value, kind: &str) -> &'a Value {
-    let conditions = account["status"]["conditions"].as_array();
-    conditions.into_iter().flatten().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
-}
-
 /// Waits until a `ManagedServiceAccount` says that it has its token; returns it and its Secret.
 fn filled_one(testbed: &Testbed, cluster: &str, name: &str) -> Result<(Value, Value)> {
     wait::until(&format!("{cluster}/{name} to be filled"), SOON, || {
         let account = read(testbed, KIND, cluster, name)?;
-        ensure!(condition(&account, "TokenReported")["status"] == "True", "{}", account["status"]);
+        ensure!(condition(&account["status"], "TokenReported")["status"] == "True", "{}", account["status"]);
         let secret = read(testbed, "secret", cluster, name)?;
         ensure!(!secret.is_null(), "no Secret");
         Ok((account, secret))
@@ -120,7 +115,7 @@ fn filled_one(testbed: &Testbed, cluster: &str, name: &str) -> Result<(Value, Va
 fn failed_one(testbed: &Testbed, cluster: &str, name: &str) -> Result<String> {
     wait::until(&format!("{cluster}/{name} to fail"), SOON, || {
         let account = read(testbed, KIND, cluster, name)?;
-        let condition = condition(&account, "TokenReported");
+        let condition = condition(&account["status"], "TokenReported");
         ensure!(condition["status"] == "False" && condition["reason"] == "TokenReportFailed", "{}", account["status"]);
         Ok(condition["message"].as_str().unwrap_or_default().to_owned())
     })

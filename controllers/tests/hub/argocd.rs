@@ -11,12 +11,12 @@ use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::{CLUSTER, Testbed};
 use hub_tests::wait;
 use libtest_mimic::Trial;
-use parking_lot::MutexGuard;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, Running, SOON, apply, event, test};
+use crate::fixture::{Fixture, SOON, apply, event, test};
+use crate::part::{Part, has_part};
 use crate::registration::alone;
-use crate::rights::{is_refused_to, rendered, started, started_without, stop};
+use crate::rights::{is_refused_to, rendered, started_without};
 
 const WRITES: &str = "cluster_gateway_argocd_secret_writes_total";
 const ACCOUNT: &str = "cluster-gateway-argocd";
@@ -32,15 +32,15 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 
 /// The part, as the chart installs it, and Argo CD's namespace.
 struct Place<'t> {
-    testbed: &'t Testbed,
+    part: Part<'t>,
     namespace: String,
-    running: Running,
-    _alone: MutexGuard<'static, ()>,
 }
+
+has_part!(Place);
 
 impl<'t> Place<'t> {
     /// With a ServiceAccount that may read everything of `CLUSTER`.
-    fn start(testbed: &'t Testbed, name: &str, more: &str) -> Result<Self> {
+    fn start(testbed: &'t Testbed, name: &'static str, more: &str) -> Result<Self> {
         let alone = alone();
         let namespace = format!("{name}-argocd");
         let rights = json!([{"apiGroups": ["cluster.core.oam.dev"], "resources": ["clustergateways/proxy"],
@@ -51,20 +51,13 @@ impl<'t> Place<'t> {
             "metadata": {"name": namespace},
             "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": namespace},
             "subjects": [{"kind": "ServiceAccount", "name": ACCOUNT, "namespace": namespace}]});
-        let places = [crate::fixture::namespace(name), crate::fixture::namespace(&namespace)];
-        apply(testbed, &[&places[..], &[role, binding, account(&namespace)]].concat())?;
+        apply(testbed, &[crate::fixture::namespace(&namespace), role, binding, account(&namespace)])?;
         let values = format!("controllers.parts.argocd=true,controllers.argocd.namespace={namespace}{more}");
-        let running = started(testbed, name, &rendered(testbed, name, &values)?)?;
-        Ok(Self { testbed, namespace, running, _alone: alone })
-    }
-
-    fn ok(&self, line: &str) -> Result<String> {
-        self.testbed.hub.server.kubectl().ok(line)
+        Ok(Self { part: Part::install(testbed, name, &values, vec![alone])?, namespace })
     }
 
     fn secret(&self, name: &str) -> Result<Value> {
-        let line = format!("get secret {name} -n {} -o json", self.namespace);
-        serde_json::from_str(&self.ok(&line)?).context("JSON")
+        self.json(&format!("get secret {name} -n {}", self.namespace))
     }
 
     fn wait_secret(&self, cluster: &str) -> Result<Value> {
@@ -75,11 +68,9 @@ impl<'t> Place<'t> {
         crate::fixture::wait_gone(self.testbed, &self.namespace, &format!("cluster-gateway-{cluster}"))
     }
 
+    /// Of what is in Argo CD's namespace.
     fn patch(&self, what: &str, patch: &Value) -> Result<()> {
-        let patch = patch.to_string();
-        let words = ["patch", "-n", &self.namespace].into_iter().chain(what.split(' '));
-        let words = words.chain(["--type=merge", "-p", &patch]);
-        self.testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+        self.part.patch(&format!("{what} -n {}", self.namespace), &[], patch)
     }
 
     /// kubectl with what Argo CD would take of a Secret.
@@ -97,8 +88,8 @@ impl<'t> Place<'t> {
     }
 
     fn end(mut self, clusters: &[&str]) -> Result<()> {
-        self.running.controllers.take().context("they run")?.stop()?;
-        self.ok(&format!("delete managedclusters {} --ignore-not-found", clusters.join(" "))).map(drop)
+        self.running.stop()?;
+        self.hub(&format!("delete managedclusters {} --ignore-not-found", clusters.join(" "))).map(drop)
     }
 }
 
@@ -134,7 +125,7 @@ fn reached(testbed: &Testbed) -> Result<()> {
     ensure!(place.kubectl(&secret)?.ok("create namespace argo-x").is_err(), "it may write");
     // Its account is made anew: the token is another one, and works.
     let (first, name) = (token(&secret)?, format!("cluster-gateway-{CLUSTER}"));
-    place.ok(&format!("delete serviceaccount {ACCOUNT} -n {}", place.namespace))?;
+    place.hub(&format!("delete serviceaccount {ACCOUNT} -n {}", place.namespace))?;
     apply(testbed, &[account(&place.namespace)])?;
     wait::until_true("another token", SOON, || Ok(token(&place.secret(&name)?)? != first))?;
     let secret = place.secret(&name)?;
@@ -161,9 +152,9 @@ fn reached(testbed: &Testbed) -> Result<()> {
 
 /// A token that nobody issued is replaced, however young it says that it is.
 fn forged(place: &mut Place<'_>, name: &str) -> Result<()> {
-    place.running.controllers.take().context("they run")?.stop()?;
+    place.running.stop()?;
     let uid =
-        place.ok(&format!("get serviceaccount {ACCOUNT} -n {} -o jsonpath={{.metadata.uid}}", place.namespace))?;
+        place.hub(&format!("get serviceaccount {ACCOUNT} -n {} -o jsonpath={{.metadata.uid}}", place.namespace))?;
     let now = k8s_openapi::jiff::Timestamp::now().as_second();
     let claims = json!({"sub": format!("system:serviceaccount:{}:{ACCOUNT}", place.namespace), "iat": now,
         "exp": now + 86_400, "kubernetes.io": {"serviceaccount": {"uid": uid}}});
@@ -208,10 +199,10 @@ fn ours(testbed: &Testbed) -> Result<()> {
         Ok(labels["cluster.core.oam.dev/argocd-cluster"] == "argo-free")
     };
     wait::until_true("that its label is put back", SOON, is_labelled)?;
-    place.ok(&format!("delete secret cluster-gateway-argo-free -n {}", place.namespace))?;
+    place.hub(&format!("delete secret cluster-gateway-argo-free -n {}", place.namespace))?;
     place.wait_secret("argo-free")?;
     // It is a person's own that is in the way: without it, ours is written.
-    place.ok(&format!("delete secret cluster-gateway-argo-taken -n {}", place.namespace))?;
+    place.hub(&format!("delete secret cluster-gateway-argo-taken -n {}", place.namespace))?;
     place.patch("managedcluster argo-taken", &json!({"metadata": {"labels": {"a": "b"}}}))?;
     let ours = || Ok(text(&place.wait_secret("argo-taken")?, "server")?.ends_with("/argo-taken/proxy"));
     wait::until_true("our Secret", SOON, ours)?;
@@ -226,17 +217,17 @@ fn gone(testbed: &Testbed) -> Result<()> {
     let clusters = ["argo-gone1", "argo-gone2", "argo-gone3", "argo-gone4"];
     apply(testbed, &clusters.map(|name| cluster(name, true)))?;
     clusters.iter().try_for_each(|name| place.wait_secret(name).map(drop))?;
-    place.ok("delete managedcluster argo-gone1")?;
+    place.hub("delete managedcluster argo-gone1")?;
     place.wait_gone("argo-gone1")?;
     // Not by one list that lacks it: nobody saw its end.
-    place.running.controllers.take().context("they run")?.stop()?;
-    place.ok("delete managedcluster argo-gone2")?;
+    place.running.stop()?;
+    place.hub("delete managedcluster argo-gone2")?;
     place.running.restart_stopped()?;
     apply(testbed, &[cluster("argo-gone1", true)])?;
     place.wait_secret("argo-gone1")?;
     place.secret("cluster-gateway-argo-gone2")?;
-    place.ok(&format!("delete secret cluster-gateway-argo-gone2 -n {}", place.namespace))?;
-    place.ok("delete managedclusters argo-gone1 argo-gone3 argo-gone4")?;
+    place.hub(&format!("delete secret cluster-gateway-argo-gone2 -n {}", place.namespace))?;
+    place.hub("delete managedclusters argo-gone1 argo-gone3 argo-gone4")?;
     let held = || place.running.metric("cluster_gateway_argocd_removals_held", "");
     wait::until_true("that they are held", SOON, || Ok((held()? - 3.0).abs() < 0.1))?;
     for name in ["argo-gone1", "argo-gone3", "argo-gone4"] {
@@ -253,7 +244,7 @@ fn less(testbed: &Testbed) -> Result<()> {
     let mut place = Place::start(testbed, "argo-less", "")?;
     apply(testbed, &[cluster("argo-less", true)])?;
     place.wait_secret("argo-less")?;
-    place.running.controllers.take().context("they run")?.stop()?;
+    place.running.stop()?;
     let values = format!("controllers.parts.argocd=true,controllers.argocd.namespace={}", place.namespace);
     let objects = rendered(testbed, "argo-less", &values)?;
     let read = ["managedclusters", "secrets", "serviceaccounts"];
@@ -263,10 +254,10 @@ fn less(testbed: &Testbed) -> Result<()> {
     let review = [("tokenreviews", "create")].into_iter();
     for (resource, verb) in review.chain(read).chain(write).chain([("serviceaccounts/token", "create")]) {
         all_to_do(&place, resource)?;
-        let running = started_without(testbed, "argo-less", &objects, (resource, verb))?;
+        let mut running = started_without(testbed, "argo-less", &objects, (resource, verb))?;
         let what = format!("that {verb} on {resource} is missed");
         wait::until_true(&what, SOON, || is_refused_to(testbed, "argo-less", verb, resource))?;
-        stop(running)?;
+        running.stop()?;
     }
     place.running.restart_stopped()?;
     place.end(&["argo-less", "argo-less-new", "argo-less-gone"])
@@ -276,9 +267,9 @@ fn less(testbed: &Testbed) -> Result<()> {
 fn all_to_do(place: &Place<'_>, resource: &str) -> Result<()> {
     // With another account, there is nothing to review.
     if resource != "tokenreviews" {
-        place.ok(&format!("delete serviceaccount {ACCOUNT} -n {} --ignore-not-found", place.namespace))?;
+        place.hub(&format!("delete serviceaccount {ACCOUNT} -n {} --ignore-not-found", place.namespace))?;
     }
-    place.ok(&format!("delete secret cluster-gateway-argo-less-new -n {} --ignore-not-found", place.namespace))?;
+    place.hub(&format!("delete secret cluster-gateway-argo-less-new -n {} --ignore-not-found", place.namespace))?;
     let left = json!({"apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": "cluster-gateway-argo-less-gone", "namespace": place.namespace,
             "labels": {"cluster.core.oam.dev/argocd-cluster": "argo-less-gone"}}});

@@ -145,6 +145,17 @@ pub fn event(testbed: &Testbed, namespace: &str, name: &str, reason: &str) -> Re
     if notes.is_empty() { Err(anyhow!("no Event {reason} on {namespace}/{name}")) } else { Ok(notes) }
 }
 
+/// The condition of this type; null: there is none.
+pub fn condition<'a>(status: &'a Value, kind: &str) -> &'a Value {
+    let all = status["conditions"].as_array().into_iter().flatten();
+    all.into_iter().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
+}
+
+/// `status/reason` of a condition.
+pub fn said(condition: &Value) -> String {
+    ["status", "reason"].map(|field| condition[field].as_str().unwrap_or_default()).join("/")
+}
+
 /// A testbed whose hub has the kinds of the sources.
 pub fn prepared() -> Result<Testbed> {
     let testbed = Testbed::start()?;
@@ -200,9 +211,14 @@ impl Running {
         Ok(Self { namespace: self.namespace.clone(), controllers, arguments: self.arguments.clone() })
     }
 
+    /// Ends them.
+    pub fn stop(&mut self) -> Result<()> {
+        self.controllers.take().context("they run")?.stop()
+    }
+
     /// Ends them, and starts others.
     pub fn restart(&mut self) -> Result<()> {
-        self.controllers.take().context("they run")?.stop()?;
+        self.stop()?;
         self.controllers = Some(Controllers::start(&self.arguments)?);
         Ok(())
     }

@@ -19,11 +19,10 @@ use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use kit::pki::Leaf;
 use libtest_mimic::Trial;
-use parking_lot::MutexGuard;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
-use crate::rights::{rendered, started};
+use crate::fixture::{Fixture, SOON, condition, said, test};
+use crate::part::{Part, has_part};
 use crate::{registration, works};
 
 /// Where the controllers are.
@@ -51,20 +50,19 @@ fn everything(testbed: &Testbed) -> Result<()> {
 }
 
 struct Fleet<'t> {
-    testbed: &'t Testbed,
-    running: Running,
+    part: Part<'t>,
     servers: [ApiServer; 2],
-    _alone: [MutexGuard<'static, ()>; 2],
 }
+
+has_part!(Fleet);
 
 impl<'t> Fleet<'t> {
     fn start(testbed: &'t Testbed) -> Result<Self> {
-        let alone = [registration::alone(), works::alone()];
+        let alone = vec![registration::alone(), works::alone()];
         let mut servers = [testbed.start_api_server(NAMES[0])?, testbed.start_api_server(NAMES[1])?];
-        apply(testbed, &[namespace(PLACE)])?;
         let parts = ["placement", "replicaSets", "manifestworks", "availability"];
         let values: Vec<String> = parts.iter().map(|part| format!("controllers.parts.{part}=true")).collect();
-        let running = started(testbed, PLACE, &rendered(testbed, PLACE, &values.join(","))?)?;
+        let part = Part::install(testbed, PLACE, &values.join(","), alone)?;
         for (server, name) in servers.iter_mut().zip(NAMES) {
             server.wait_ready()?;
             let identity = server.authority().issue(&Leaf::client("gateway").group("system:masters"));
@@ -72,15 +70,7 @@ impl<'t> Fleet<'t> {
         }
         let third = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
         testbed.hub.register_member(NAMES[2], &third)?;
-        Ok(Self { testbed, running, servers, _alone: alone })
-    }
-
-    fn hub(&self, line: &str) -> Result<String> {
-        self.testbed.hub.server.kubectl().ok(line)
-    }
-
-    fn json(&self, line: &str) -> Result<Value> {
-        serde_json::from_str(&self.hub(&format!("{line} -o json"))?).context("JSON")
+        Ok(Self { part, servers })
     }
 
     fn member(&self, name: &str) -> Kubectl {
@@ -107,9 +97,8 @@ impl<'t> Fleet<'t> {
     fn wait_available_within(&self, time: Duration, name: &str, expected: &str) -> Result<()> {
         wait::until(&format!("{name} to be {expected}"), time, || {
             let cluster = self.cluster(name)?;
-            let found = condition(&cluster, "ManagedClusterConditionAvailable");
-            let said = ["status", "reason"].map(|field| found[field].as_str().unwrap_or_default()).join("/");
-            ensure!(said == expected, "{found}");
+            let found = condition(&cluster["status"], "ManagedClusterConditionAvailable");
+            ensure!(said(found) == expected, "{found}");
             Ok(())
         })
     }
@@ -139,9 +128,8 @@ impl<'t> Fleet<'t> {
     fn wait_work(&self, set: &str, cluster: &str, kind: &str, expected: &str) -> Result<()> {
         wait::until(&format!("{kind} of {set} at {cluster} to be {expected}"), SOON, || {
             let work = self.work(set, cluster)?;
-            let found = condition(&work, kind);
-            let said = ["status", "reason"].map(|field| found[field].as_str().unwrap_or_default()).join("/");
-            ensure!(said == expected, "{}", work["status"]);
+            let found = condition(&work["status"], kind);
+            ensure!(said(found) == expected, "{}", work["status"]);
             ensure!(found["observedGeneration"] == work["metadata"]["generation"], "another generation: {found}");
             Ok(())
         })
@@ -155,17 +143,12 @@ impl<'t> Fleet<'t> {
                 Ok(self.hub(&format!("get manifestworks -n {name} -o name"))?.is_empty())
             })?;
         }
-        self.running.controllers.take().context("they run")?.stop()?;
+        self.running.stop()?;
         self.hub("delete placementdecisions,managedclustersetbindings --all -n default")?;
         self.hub(&format!("delete managedclusters {}", NAMES.join(" ")))?;
         self.hub(&format!("delete managedclusterset {SET}"))?;
         NAMES.iter().try_for_each(|name| self.testbed.hub.forget_member(name))
     }
-}
-
-fn condition<'a>(object: &'a Value, kind: &str) -> &'a Value {
-    let all = object["status"]["conditions"].as_array().into_iter().flatten();
-    all.into_iter().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
 }
 
 /// Shortens the Lease of a cluster, so that its loss takes seconds.

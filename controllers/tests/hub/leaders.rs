@@ -53,6 +53,6 @@ fn take_over(testbed: &Testbed) -> Result<()> {
     // One that is stopped gives the Lease up: the next need not wait.
     let mut second = second;
     let third = Running::start(testbed, clusters, &flags)?;
-    second.controllers.take().context("it runs")?.stop()?;
+    second.stop()?;
     wait::until_true("the third to lead", HANDED_ON, || leads(&third))
 }

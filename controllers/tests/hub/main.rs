@@ -11,6 +11,7 @@ mod monitoring;
 mod names;
 mod others;
 mod page;
+mod part;
 mod placement;
 mod published;
 mod registration;

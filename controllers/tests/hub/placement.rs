@@ -14,19 +14,19 @@ mod upstream;
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use libtest_mimic::Trial;
-use parking_lot::MutexGuard;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
+use crate::fixture::{Fixture, SOON, apply, condition, said, test};
+use crate::part::{Part, has_part};
 use crate::registration::alone;
-use crate::rights::{rendered, started};
 
 const GROUP: &str = "cluster.open-cluster-management.io";
-const STANDING_BY: &str = "cluster_gateway_controllers_standing_by";
+/// As metrics name the controller.
+const NAME: &str = "placement";
 const WRITES: &str = "cluster_gateway_placement_writes_total";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -61,13 +61,12 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// The part, as the chart installs it in `place`, which is also where its Placements are.
+/// The part, and its Placements in the same namespace.
 struct Place<'t> {
-    testbed: &'t Testbed,
-    name: &'static str,
-    running: Running,
-    _alone: MutexGuard<'static, ()>,
+    part: Part<'t>,
 }
+
+has_part!(Place);
 
 impl<'t> Place<'t> {
     fn start(testbed: &'t Testbed, name: &'static str) -> Result<Self> {
@@ -76,21 +75,13 @@ impl<'t> Place<'t> {
 
     fn start_with(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
         let place = Self::install(testbed, name, values)?;
-        wait::until_true("that it schedules", SOON, || place.stands_by(false))?;
+        place.wait_to_work(NAME)?;
         Ok(place)
     }
 
     fn install(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
         // Two of these at once would schedule each other's Placements.
-        let alone = alone();
-        apply(testbed, &[namespace(name)])?;
-        let running = started(testbed, name, &rendered(testbed, name, values)?)?;
-        Ok(Self { testbed, name, running, _alone: alone })
-    }
-
-    fn stands_by(&self, expected: bool) -> Result<bool> {
-        let series = format!("{STANDING_BY}{{controller=\"placement\"}} {}", u8::from(expected));
-        Ok(self.running.metrics()?.lines().any(|line| line == series))
+        Ok(Self { part: Part::install(testbed, name, values, vec![alone()])? })
     }
 
     /// Sets of these names, each with the clusters that say so, bound here.
@@ -101,28 +92,6 @@ impl<'t> Place<'t> {
 
     fn place(&self, name: &str, spec: &Value) -> Result<()> {
         apply(self.testbed, &[placement(self.name, name, spec)])
-    }
-
-    fn ok(&self, line: &str) -> Result<String> {
-        self.testbed.hub.server.kubectl().ok(line)
-    }
-
-    fn json(&self, line: &str) -> Result<Value> {
-        serde_json::from_str(&self.ok(&format!("{line} -o json"))?).context("JSON")
-    }
-
-    /// A merge patch of an object of no namespace, or of this one.
-    fn patch(&self, what: &str, more: &[&str], patch: &Value) -> Result<()> {
-        let patch = patch.to_string();
-        let mut words = vec!["patch", "-n", self.name];
-        words.extend(what.split(' '));
-        words.extend(["--type=merge", "-p", &patch]);
-        words.extend(more);
-        self.testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
-    }
-
-    fn status(&self, what: &str, status: &Value) -> Result<()> {
-        self.patch(what, &["--subresource=status"], &json!({"status": status}))
     }
 
     /// The decisions of a Placement, in the order of their numbers.
@@ -153,37 +122,25 @@ impl<'t> Place<'t> {
     }
 
     fn condition(&self, name: &str, of: &str) -> Result<Value> {
-        let conditions = self.placement(name)?["status"]["conditions"].as_array().cloned().unwrap_or_default();
-        conditions.into_iter().find(|condition| condition["type"] == of).context("no such condition")
+        Ok(condition(&self.placement(name)?["status"], of).clone())
     }
 
     /// Waits for `status/reason` of a condition; returns its message.
     fn wait_condition(&self, name: &str, of: &str, expected: &str) -> Result<String> {
         wait::until(&format!("{of} of {name} to be {expected}"), SOON, || {
             let found = self.condition(name, of)?;
-            let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
-            ensure!(format!("{}/{}", text("status"), text("reason")) == expected, "{found}");
-            Ok(text("message"))
+            ensure!(said(&found) == expected, "{found}");
+            Ok(found["message"].as_str().unwrap_or_default().to_owned())
         })
-    }
-
-    fn wait_event(&self, name: &str, reason: &str) -> Result<String> {
-        wait::until(&format!("an Event {reason} on {name}"), SOON, || {
-            crate::fixture::event(self.testbed, self.name, name, reason)
-        })
-    }
-
-    fn metric(&self, name: &str, labels: &str) -> Result<f64> {
-        self.running.metric(name, labels)
     }
 
     /// Ends it, and takes away what would have the next one busy.
     fn end(mut self, clusters: &[&str], sets: &[&str]) -> Result<()> {
-        self.running.controllers.take().context("they run")?.stop()?;
-        self.ok(&format!("delete placements,placementdecisions,managedclustersetbindings --all -n {}", self.name))?;
+        self.running.stop()?;
+        self.hub(&format!("delete placements,placementdecisions,managedclustersetbindings --all -n {}", self.name))?;
         for (kind, names) in [("managedclusters", clusters), ("managedclustersets", sets)] {
             if !names.is_empty() {
-                self.ok(&format!("delete {kind} {} --ignore-not-found", names.join(" ")))?;
+                self.hub(&format!("delete {kind} {} --ignore-not-found", names.join(" ")))?;
             }
         }
         Ok(())

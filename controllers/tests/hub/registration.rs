@@ -167,9 +167,9 @@ fn exists(testbed: &Testbed, line: &str) -> Result<bool> {
 /// `status/reason` of a condition of a `ManagedCluster`.
 fn condition(testbed: &Testbed, name: &str, of: &str) -> Result<String> {
     let cluster = get(testbed, &format!("managedcluster {name}"))?;
-    let conditions = cluster["status"]["conditions"].as_array().cloned().unwrap_or_default();
-    let found = conditions.into_iter().find(|condition| condition["type"] == of).context("no such condition")?;
-    Ok(format!("{}/{}", found["status"].as_str().unwrap_or_default(), found["reason"].as_str().unwrap_or_default()))
+    let found = crate::fixture::condition(&cluster["status"], of);
+    anyhow::ensure!(!found.is_null(), "no such condition");
+    Ok(crate::fixture::said(found))
 }
 
 fn wait_condition(testbed: &Testbed, name: &str, of: &str, expected: &str) -> Result<()> {

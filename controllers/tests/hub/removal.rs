@@ -17,7 +17,7 @@ use crate::fixture::{
     test, wait_gone, wait_secret,
 };
 use crate::others::is_reachable;
-use crate::rights::{grant, installed, nothing_refused, rendered, started, started_without, stop};
+use crate::rights::{grant, installed, nothing_refused, rendered, started, started_without};
 
 /// Two complete lists are a minute apart.
 const TWO_LISTS: Duration = Duration::from_secs(61);
@@ -142,11 +142,11 @@ fn forbidden(testbed: &Testbed) -> Result<()> {
                 "secretRef": {"namespace": "karmada-cluster", "name": place}}})
     };
     let objects = rendered(testbed, place, "controllers.sources.karmada=true")?;
-    let running = started(testbed, place, &objects)?;
+    let mut running = started(testbed, place, &objects)?;
     apply(testbed, &[cluster(kept), cluster(ended)])?;
     wait_secret(testbed, place, kept)?;
     wait_secret(testbed, place, ended)?;
-    stop(running)?;
+    running.stop()?;
     let running = started_without(testbed, place, &objects, ("clusters", "list"))?;
     let available = || running.metric("cluster_gateway_controllers_source_available", "karmada");
     wait::until_true("the source to be unavailable", SOON, || Ok(available()? < 1.0))?;

@@ -14,17 +14,18 @@ use anyhow::{Context as _, Result, ensure};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use libtest_mimic::Trial;
-use parking_lot::MutexGuard;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
+use crate::fixture::{Fixture, SOON, apply, condition, namespace, said, test};
+use crate::part::{Part, has_part};
 use crate::registration::alone;
-use crate::rights::{rendered, started};
 
 const WORK: &str = "work.open-cluster-management.io";
 const CLUSTER: &str = "cluster.open-cluster-management.io";
 const WRITES: &str = "cluster_gateway_replica_sets_writes_total";
 const SETS: &str = "cluster_gateway_replica_sets_sets";
+/// As metrics name the controller.
+const NAME: &str = "replica-sets";
 const PART: &str = "controllers.parts.replicaSets=true";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -52,13 +53,12 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// The part, as the chart installs it in `place`, which is also where its sets are.
+/// The part, and its sets in the same namespace.
 struct Place<'t> {
-    testbed: &'t Testbed,
-    name: &'static str,
-    running: Running,
-    _alone: MutexGuard<'static, ()>,
+    part: Part<'t>,
 }
+
+has_part!(Place);
 
 impl<'t> Place<'t> {
     fn start(testbed: &'t Testbed, name: &'static str) -> Result<Self> {
@@ -67,39 +67,13 @@ impl<'t> Place<'t> {
 
     fn with(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
         let place = Self::install(testbed, name, values)?;
-        wait::until_true("that it works", SOON, || place.stands_by(false))?;
+        place.wait_to_work(NAME)?;
         Ok(place)
     }
 
     fn install(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
         // Two of these at once would keep each other's works.
-        let alone = alone();
-        apply(testbed, &[namespace(name)])?;
-        let running = started(testbed, name, &rendered(testbed, name, values)?)?;
-        Ok(Self { testbed, name, running, _alone: alone })
-    }
-
-    fn stands_by(&self, expected: bool) -> Result<bool> {
-        let name = "cluster_gateway_controllers_standing_by";
-        let series = format!("{name}{{controller=\"replica-sets\"}} {}", u8::from(expected));
-        Ok(self.running.metrics()?.lines().any(|line| line == series))
-    }
-
-    fn ok(&self, line: &str) -> Result<String> {
-        self.testbed.hub.server.kubectl().ok(line)
-    }
-
-    fn json(&self, line: &str) -> Result<Value> {
-        serde_json::from_str(&self.ok(&format!("{line} -o json"))?).context("JSON")
-    }
-
-    fn patch(&self, what: &str, more: &[&str], patch: &Value) -> Result<()> {
-        let patch = patch.to_string();
-        let mut words: Vec<&str> = vec!["patch"];
-        words.extend(what.split(' '));
-        words.extend(["--type=merge", "-p", &patch]);
-        words.extend(more);
-        self.testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+        Ok(Self { part: Part::install(testbed, name, values, vec![alone()])? })
     }
 
     /// Namespaces of clusters.
@@ -133,11 +107,6 @@ impl<'t> Place<'t> {
             format!("{CLUSTER}/decision-group-name"): group});
         json!({"apiVersion": format!("{CLUSTER}/v1beta1"), "kind": "PlacementDecision",
             "metadata": {"name": format!("{placement}-decision-{}", index + 1), "namespace": self.name, "labels": labels}})
-    }
-
-    /// Of an object of this namespace.
-    fn status(&self, what: &str, status: &Value) -> Result<()> {
-        self.patch(what, &["-n", self.name, "--subresource=status"], &json!({"status": status}))
     }
 
     fn set(&self, name: &str, data: &str, references: &Value) -> Result<()> {
@@ -206,34 +175,22 @@ impl<'t> Place<'t> {
         let (kind, expected) = expected.split_once(": ").context("a type")?;
         wait::until(&format!("{kind} of {name} to be {expected}"), SOON, || {
             let set = self.read(name)?;
-            let conditions = set["status"]["conditions"].as_array().cloned().unwrap_or_default();
-            let found = conditions.iter().find(|condition| condition["type"] == kind).context("no such condition")?;
-            let text = |field: &str| found[field].as_str().unwrap_or_default().to_owned();
-            ensure!(format!("{}/{}", text("status"), text("reason")) == expected, "{found}");
-            Ok(text("message"))
+            let found = condition(&set["status"], kind);
+            ensure!(said(found) == expected, "{found}");
+            Ok(found["message"].as_str().unwrap_or_default().to_owned())
         })
-    }
-
-    fn wait_event(&self, name: &str, reason: &str) -> Result<String> {
-        wait::until(&format!("an Event {reason} on {name}"), SOON, || {
-            crate::fixture::event(self.testbed, self.name, name, reason)
-        })
-    }
-
-    fn metric(&self, name: &str, labels: &str) -> Result<f64> {
-        self.running.metric(name, labels)
     }
 
     /// Ends it, and takes away what would have the next one busy.
     fn end(mut self) -> Result<()> {
-        self.running.controllers.take().context("they run")?.stop()?;
+        self.running.stop()?;
         let sets = self.json(&format!("get manifestworkreplicasets -n {}", self.name))?;
         for set in sets["items"].as_array().into_iter().flatten() {
             let name = set["metadata"]["name"].as_str().unwrap_or_default();
             self.patch(&format!("manifestworkreplicaset {name} -n {}", self.name), &[], &no_finalizers())?;
         }
-        self.ok(&format!("delete manifestworkreplicasets,placements,placementdecisions --all -n {}", self.name))?;
-        self.ok(&format!("delete manifestworks -A -l {WORK}/manifestworkreplicaset")).map(drop)
+        self.hub(&format!("delete manifestworkreplicasets,placements,placementdecisions --all -n {}", self.name))?;
+        self.hub(&format!("delete manifestworks -A -l {WORK}/manifestworkreplicaset")).map(drop)
     }
 }
 

@@ -238,16 +238,16 @@ fn profiles(testbed: &Testbed) -> Result<()> {
     });
     let told = || kubectl.ok(&format!("get clusterprofile seen -n {fleet} --ignore-not-found -o jsonpath={{.status}}"));
     let gone = || Ok(kubectl.ok(&format!("get clusterprofile seen -n {fleet} --ignore-not-found -o name"))?.is_empty());
-    let running = started(testbed, place, &narrowed(testbed, &objects, None))?;
+    let mut running = started(testbed, place, &narrowed(testbed, &objects, None))?;
     apply(testbed, std::slice::from_ref(&cluster))?;
     wait::until_true("the probe's outcome", SOON, || Ok(told()?.contains("\"reason\":\"Unreachable\"")))?;
     kubectl.ok(&format!("delete secret seen -n {place}"))?;
     wait::until_true("the end of the profile", SOON, gone)?;
-    stop(running)?;
+    running.stop()?;
     let (profiles, status) = ("clusterprofiles", "clusterprofiles/status");
     let needed = ["list", "watch", "create", "patch", "delete"].map(|verb| (profiles, verb));
     for (resource, verb) in needed.into_iter().chain([(status, "patch")]) {
-        let running = started_without(testbed, place, &objects, (resource, verb))?;
+        let mut running = started_without(testbed, place, &objects, (resource, verb))?;
         apply(testbed, std::slice::from_ref(&cluster))?;
         if verb == "delete" {
             wait::until_true("a profile", SOON, || Ok(told()?.contains("conditions")))?;
@@ -255,7 +255,7 @@ fn profiles(testbed: &Testbed) -> Result<()> {
         }
         let what = format!("that {verb} on {resource} is missed");
         wait::until_true(&what, SOON, || is_refused(testbed, verb, resource))?;
-        stop(running)?;
+        running.stop()?;
         kubectl.ok(&format!("delete secret seen -n {place} --ignore-not-found"))?;
         kubectl.ok(&format!("delete clusterprofiles --all -n {fleet}"))?;
     }
@@ -265,11 +265,6 @@ fn profiles(testbed: &Testbed) -> Result<()> {
     wait::until_true("that get on clustergateways/proxy is missed", SOON, || Ok(probes("not_probed")? >= 1.0))?;
     ensure!(probes("unreachable")? == 0.0 && told()?.contains("NotProbed"), "a member is judged without a look");
     Ok(())
-}
-
-/// Gives the Lease up, so that the next need not wait for its end.
-pub fn stop(mut running: Running) -> Result<()> {
-    running.controllers.take().context("they run")?.stop()
 }
 
 /// Whether the hub's refusal is in the program's log.

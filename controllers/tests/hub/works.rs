@@ -15,7 +15,7 @@ mod tunnelled;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Result, ensure};
 use hub_tests::hub::MemberSecret;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
@@ -23,8 +23,8 @@ use libtest_mimic::Trial;
 use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
-use crate::rights::{rendered, started};
+use crate::fixture::{Fixture, SOON, apply, condition, namespace, said, test};
+use crate::part::{Part, has_part};
 
 const GROUP: &str = "work.open-cluster-management.io";
 const WORKS: &str = "manifestworks.work.open-cluster-management.io";
@@ -84,12 +84,12 @@ pub fn alone() -> MutexGuard<'static, ()> {
 
 /// The part, as the chart installs it, and a cluster that it delivers to.
 struct Place<'t> {
-    testbed: &'t Testbed,
+    part: Part<'t>,
     /// Also the namespace of its objects on the member.
     cluster: &'static str,
-    running: Running,
-    _alone: MutexGuard<'static, ()>,
 }
+
+has_part!(Place);
 
 impl<'t> Place<'t> {
     fn start(testbed: &'t Testbed, cluster: &'static str) -> Result<Self> {
@@ -97,11 +97,8 @@ impl<'t> Place<'t> {
     }
 
     fn with(testbed: &'t Testbed, cluster: &'static str, values: &str) -> Result<Self> {
-        let alone = alone();
-        apply(testbed, &[namespace(PLACE)])?;
         let values = format!("controllers.parts.manifestworks=true,controllers.manifestworks.hubURL={HUB}{values}");
-        let running = started(testbed, PLACE, &rendered(testbed, PLACE, &values)?)?;
-        let place = Self { testbed, cluster, running, _alone: alone };
+        let place = Self { part: Part::install(testbed, PLACE, &values, vec![alone()])?, cluster };
         place.register(cluster)?;
         place.deliver(Some("push"))?;
         let member = testbed.member.server.kubectl();
@@ -125,10 +122,6 @@ impl<'t> Place<'t> {
     fn deliver_to(&self, cluster: &str, how: Option<&str>) -> Result<()> {
         let change = how.map_or_else(|| format!("{DELIVERY}-"), |how| format!("{DELIVERY}={how}"));
         self.hub(&format!("annotate --overwrite managedcluster {cluster} {change}")).map(drop)
-    }
-
-    fn hub(&self, line: &str) -> Result<String> {
-        self.testbed.hub.server.kubectl().ok(line)
     }
 
     fn member(&self, line: &str) -> Result<String> {
@@ -174,7 +167,7 @@ impl<'t> Place<'t> {
     fn wait_in(&self, cluster: &str, name: &str, kind: &str, expected: &str) -> Result<String> {
         wait::until(&format!("{kind} of {name} to be {expected}"), SOON, || {
             let work = self.read_in(cluster, name)?;
-            let found = condition(&work["status"]["conditions"], kind);
+            let found = condition(&work["status"], kind);
             ensure!(said(found) == expected, "{}", work["status"]);
             ensure!(found["observedGeneration"] == work["metadata"]["generation"], "another generation: {found}");
             Ok(found["message"].as_str().unwrap_or_default().to_owned())
@@ -186,7 +179,7 @@ impl<'t> Place<'t> {
         wait::until(&format!("{kind} of manifest {ordinal} of {name} to be {expected}"), SOON, || {
             let work = self.read(name)?;
             let manifest = &work["status"]["resourceStatus"]["manifests"][ordinal];
-            let found = condition(&manifest["conditions"], kind);
+            let found = condition(manifest, kind);
             ensure!(said(found) == expected, "{}", work["status"]);
             Ok(found["message"].as_str().unwrap_or_default().to_owned())
         })
@@ -227,22 +220,12 @@ impl<'t> Place<'t> {
             self.wait_gone(work)?;
         }
         self.hub(&format!("delete managedcluster {}", self.cluster))?;
-        self.running.controllers.take().context("they run")?.stop()
+        self.running.stop()
     }
 }
 
 fn read(text: &str) -> Result<Value> {
     Ok(if text.trim().is_empty() { Value::Null } else { serde_json::from_str(text)? })
-}
-
-fn condition<'a>(conditions: &'a Value, kind: &str) -> &'a Value {
-    let all = conditions.as_array().into_iter().flatten();
-    all.into_iter().find(|condition| condition["type"] == kind).unwrap_or(&Value::Null)
-}
-
-fn said(condition: &Value) -> String {
-    let text = |field: &str| condition[field].as_str().unwrap_or_default().to_owned();
-    format!("{}/{}", text("status"), text("reason"))
 }
 
 /// That of [`HUB`].

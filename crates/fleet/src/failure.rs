@@ -133,6 +133,14 @@ impl Failure {
         self.retry_after.is_some()
     }
 
+    /// Whether the member itself said no to this very request, be it that a webhook of the member
+    /// is broken. A credential that it rejects (401), and too many requests (429), concern all
+    /// requests.
+    pub fn is_of_request(&self) -> bool {
+        let code = if let Kind::Answered(code) = self.kind { Some(code) } else { None };
+        self.side.is_none() && code.is_some_and(|code| !matches!(code, 401 | 429))
+    }
+
     /// A resourceVersion or continue token that is too old.
     pub fn is_expired(&self) -> bool {
         matches!(self.kind, Kind::Answered(410) | Kind::Plain(410))

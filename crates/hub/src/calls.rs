@@ -6,6 +6,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::access::Verb;
 use api::hub_status::HubStatus;
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE};
@@ -17,7 +18,7 @@ use net::words::causes;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-use super::failure::{Cause, Collection, HubFailure, Verb};
+use super::failure::{Cause, Collection, HubFailure};
 use super::lines::Lines;
 use super::watches::{Permit, Watches};
 

@@ -23,7 +23,6 @@ mod leading;
 mod lock;
 mod observed;
 mod proof;
-mod record;
 mod tenure;
 mod timing;
 

@@ -1,21 +1,11 @@
 //! Requests to the hub, and why one brought nothing: facts, for the log and for whoever answers a
 //! caller.
 
+use api::access::Verb;
 use api::hub_status::HubStatus;
 use net::words::causes;
 
 use super::watches::{Full, MOST_OF_ONE};
-
-/// What was asked of the hub, as RBAC calls it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
-    Get,
-    List,
-    Watch,
-    Create,
-    Update,
-    Delete,
-}
 
 /// Objects of the hub.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -116,21 +106,6 @@ impl From<&kube::Error> for Cause {
             }
             kube::Error::SerdeError(_) => Self::Unreadable,
             other => Self::Unreachable(causes(other)),
-        }
-    }
-}
-
-// === impl Verb ===
-
-impl Verb {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Get => "get",
-            Self::List => "list",
-            Self::Watch => "watch",
-            Self::Create => "create",
-            Self::Update => "update",
-            Self::Delete => "delete",
         }
     }
 }

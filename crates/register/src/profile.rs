@@ -43,7 +43,7 @@ const LONGEST_TOLD: usize = 63;
 
 /// How clients reach the gateway.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Way {
+pub struct GatewayAddress {
     /// URL without a slash at its end.
     pub url: String,
     /// PEM; none: clients use their system's roots.
@@ -119,7 +119,7 @@ impl Registered {
 
     /// The profile's status, for server-side apply. `before` is the profile that is there, which
     /// knows what this program has not seen since it started; `now` is RFC 3339.
-    pub fn status(&self, namespace: &str, way: &Way, seen: &Seen, before: &Value, now: &str) -> Value {
+    pub fn status(&self, namespace: &str, gateway: &GatewayAddress, seen: &Seen, before: &Value, now: &str) -> Value {
         let mut status = Map::new();
         status.insert("conditions".into(), json!([condition(seen.health.as_ref(), before, now)]));
         let version = seen.version.as_deref().or_else(|| text(before, "status.version.kubernetes").ok());
@@ -132,7 +132,7 @@ impl Registered {
         };
         let properties = properties::all(self.name.as_str(), &self.labels, told);
         status.insert("properties".into(), properties.iter().map(Property::document).collect());
-        status.insert("accessProviders".into(), json!([{"name": MANAGER, "cluster": self.cluster(way)}]));
+        status.insert("accessProviders".into(), json!([{"name": MANAGER, "cluster": self.cluster(gateway)}]));
         let uid = text(before, "metadata.uid").ok().filter(|uid| !uid.is_empty());
         let mut profile = self.frame(namespace, uid);
         profile["status"] = Value::Object(status);
@@ -141,14 +141,14 @@ impl Registered {
 
     /// What the SIG's library makes a client of. It reads server, CA, proxy and extensions, and no
     /// `tls-server-name`.
-    fn cluster(&self, way: &Way) -> Value {
+    fn cluster(&self, gateway: &GatewayAddress) -> Value {
         let path = format!("/apis/{}/{}/clustergateways/{}/proxy", api::GROUP, api::VERSION, self.name);
         let mut cluster = json!({
-            "server": format!("{}{path}", way.url),
+            "server": format!("{}{path}", gateway.url),
             // Plugins choose the credential by it.
             "extensions": [{"name": EXEC_EXTENSION, "extension": {"clusterName": self.name.as_str()}}],
         });
-        if let Some(ca) = &way.ca {
+        if let Some(ca) = &gateway.ca {
             cluster["certificate-authority-data"] = STANDARD.encode(ca).into();
         }
         cluster

@@ -13,7 +13,6 @@ use net::words;
 use serde::Deserialize;
 
 use super::Registry;
-use crate::yaml;
 
 /// Manifests larger than this are not read: a Secret is limited to 1 MiB by Kubernetes.
 const LARGEST: u64 = 2 * 1024 * 1024;
@@ -101,7 +100,7 @@ fn read(path: &Path) -> Result<Vec<Manifest>, String> {
         // An editor or a copy that truncated the file and has not written it yet.
         return Err("empty: remove the file to remove its clusters".into());
     }
-    serde_saphyr::from_multiple(&text).map_err(|error| format!("the manifest is {}", yaml::place(&error)))
+    serde_saphyr::from_multiple(&text).map_err(|error| format!("the manifest is {}", place(&error)))
 }
 
 // === impl Manifest ===
@@ -129,6 +128,15 @@ impl Manifest {
             annotations: &self.metadata.annotations,
             data,
         }
+    }
+}
+
+/// Where the mistake is, and nothing else: parsers quote the lines around it, and these files hold
+/// credentials.
+fn place(error: &serde_saphyr::Error) -> String {
+    match error.location() {
+        Some(location) => format!("not valid near line {}, column {}", location.line(), location.column()),
+        None => "not valid".to_owned(),
     }
 }
 

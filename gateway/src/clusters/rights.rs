@@ -1,5 +1,5 @@
-//! Whom a cluster's credential may impersonate there: asked of the member when somebody needs it,
-//! and kept for a while.
+//! Whom a cluster's credential may impersonate there, kept for a while. `rules_review` asks the
+//! member when somebody needs it.
 //!
 //! It decides nothing, the member does. A group that the credential may not impersonate makes a
 //! member refuse the whole request, so what is known to be refused is better left out. Where it
@@ -8,17 +8,11 @@
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use api::impersonable::{self, Impersonable};
-use http::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, USER_AGENT};
-use http::{HeaderValue, Request, StatusCode};
+use api::impersonable::Impersonable;
 use net::flight::{Flight, FlightWaiter};
-use net::words::causes;
 use parking_lot::Mutex;
 use tokio::runtime::Handle;
-use tokio::time::{Instant, timeout};
-
-use super::cluster::Cluster;
-use crate::upstream::aside;
+use tokio::time::Instant;
 
 /// For how long an answer holds.
 const KEPT: Duration = Duration::from_mins(5);
@@ -27,11 +21,6 @@ const AGED: Duration = Duration::from_mins(4);
 /// So long it is not asked again after nothing was learnt, nor because a member refused what was
 /// known to be allowed.
 const PAUSE: Duration = Duration::from_secs(10);
-/// For one question, dialling included.
-const PATIENCE: Duration = Duration::from_secs(5);
-/// Of an answer. A role with a rule for each of a thousand users has 200 KB.
-const MOST_BYTES: usize = 1024 * 1024;
-
 static EVERYTHING: LazyLock<Arc<Impersonable>> = LazyLock::new(|| Arc::new(Impersonable::everything()));
 
 /// Of one credential. One that takes its place, in another generation of the Secret, is asked about
@@ -53,12 +42,6 @@ struct Known {
     until: Instant,
 }
 
-/// Whom `cluster`'s credential may impersonate. Asks on `runtime`, once for all who wait.
-pub async fn of(cluster: &Arc<Cluster>, runtime: &Handle) -> Arc<Impersonable> {
-    let asked = Arc::clone(cluster);
-    cluster.rights().get(runtime, async move || told(&asked).await).await
-}
-
 /// Nothing is left out.
 pub fn everything() -> Arc<Impersonable> {
     Arc::clone(&EVERYTHING)
@@ -68,7 +51,7 @@ pub fn everything() -> Arc<Impersonable> {
 
 impl Rights {
     /// What is known; otherwise what is told by `ask`, which says nothing if it learns nothing.
-    async fn get<A, F>(self: &Arc<Self>, runtime: &Handle, ask: A) -> Arc<Impersonable>
+    pub async fn get<A, F>(self: &Arc<Self>, runtime: &Handle, ask: A) -> Arc<Impersonable>
     where
         A: FnOnce() -> F + Send + 'static,
         F: Future<Output = Option<Impersonable>> + Send + 'static,
@@ -135,39 +118,6 @@ impl Known {
     fn held(&self) -> Arc<Impersonable> {
         if self.is_doubted { everything() } else { Arc::clone(&self.told) }
     }
-}
-
-async fn told(cluster: &Cluster) -> Option<Impersonable> {
-    let answer = timeout(PATIENCE, ask(cluster)).await.unwrap_or_else(|_| Err(format!("not within {PATIENCE:?}")));
-    let untold = |reason: &String| {
-        tracing::debug!(
-            cluster = cluster.name().as_str(),
-            reason,
-            "whom its credential may impersonate is not known: callers are passed on with all their groups"
-        );
-    };
-    answer.inspect_err(untold).ok()
-}
-
-async fn ask(cluster: &Cluster) -> Result<Impersonable, String> {
-    const JSON: HeaderValue = HeaderValue::from_static("application/json");
-    let lease = cluster.acquire().await.map_err(|error| error.to_string())?;
-    let mut request = Request::post(format!("{}{}", cluster.endpoint().base_path, impersonable::PATH))
-        .header(USER_AGENT, "cluster-gateway")
-        .header(ACCEPT, JSON)
-        .header(CONTENT_TYPE, JSON)
-        .body(impersonable::QUESTION.into())
-        .map_err(|error| error.to_string())?;
-    if let Some(authorization) = lease.authorization() {
-        request.headers_mut().insert(AUTHORIZATION, authorization.clone());
-    }
-    let answer = aside::exchange(lease.upstream().target(), request, MOST_BYTES).await;
-    let answer = answer.map_err(|error| causes(&error))?;
-    if !matches!(answer.status(), StatusCode::OK | StatusCode::CREATED) {
-        return Err(format!("the answer is {}", answer.status()));
-    }
-    let body = answer.into_body().map_err(|error| causes(&*error))?;
-    Impersonable::parse(&body).map_err(|error| error.to_string())
 }
 
 #[cfg(test)]

@@ -4,12 +4,10 @@
 use std::fmt;
 use std::sync::Arc;
 
-use api::GROUP;
 use api::cluster_name::ClusterName;
-use api::status::{Details, Status};
 use http::StatusCode;
 
-use super::{Error, verdict};
+use super::Error;
 use crate::clusters::{CredentialLease, LookupError, NotIssued};
 use crate::headers::size::Unfit;
 use crate::upstream::{ConnectError, Lost, SendError};
@@ -105,18 +103,6 @@ impl Failure {
             Cause::Invalid(reason) | Cause::Unconvertible(reason) => reason.to_string(),
             cause => cause.source().map(ToString::to_string).unwrap_or_default(),
         }
-    }
-}
-
-impl From<Failure> for Status {
-    fn from(failure: Failure) -> Self {
-        let (code, reason, _) = verdict::of_cluster(&failure.cause);
-        Self::new(code, reason, failure.to_string()).with_details(Details {
-            name: failure.cluster.to_string().into(),
-            group: GROUP.into(),
-            kind: "clustergateways".into(),
-            ..Details::default()
-        })
     }
 }
 

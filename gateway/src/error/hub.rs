@@ -4,10 +4,11 @@
 //! operator has to do. What the hub says about *our* rights is never told as if it were about the
 //! caller's.
 
+use api::access::Verb;
 use api::status::{Details, Reason, Status};
 use http::StatusCode;
 
-use crate::hub::{Cause, HubFailure, Verb};
+use crate::hub::{Cause, HubFailure};
 
 /// Told to whoever asked for `resource`.
 pub fn status(failure: HubFailure, resource: &'static str) -> Status {

@@ -1,13 +1,14 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use api::access::Verb;
 use exec_credential::ExecError;
 use http_body_util::BodyExt;
 
 use super::*;
 use crate::clusters::NotIssued;
 use crate::headers::size::Unfit;
-use crate::hub::{self, Collection, Verb};
+use crate::hub::{self, Collection};
 use crate::limits::{Kind, Whose};
 use crate::upstream::{ConnectError, SendError};
 

@@ -5,13 +5,14 @@
 
 use std::sync::Arc;
 
+use api::GROUP;
 pub use api::side::Side;
-use api::status::Reason;
+use api::status::{Details, Reason, Status};
 use auth::{AuthenticationError, AuthorizationError, User};
 use http::StatusCode;
 use tracing::Level;
 
-use super::{Cause, Error};
+use super::{Cause, Error, Failure};
 use crate::headers::size::Unfit;
 use crate::hub::HubFailure;
 use crate::upstream::{ConnectError, SendError};
@@ -61,6 +62,20 @@ impl Verdict {
     const fn again(mut self) -> Self {
         self.retry_after = Some(Self::SHORTLY);
         self
+    }
+}
+
+// === impl Failure ===
+
+impl From<Failure> for Status {
+    fn from(failure: Failure) -> Self {
+        let (code, reason, _) = of_cluster(&failure.cause);
+        Self::new(code, reason, failure.to_string()).with_details(Details {
+            name: failure.cluster.to_string().into(),
+            group: GROUP.into(),
+            kind: "clustergateways".into(),
+            ..Details::default()
+        })
     }
 }
 

@@ -4,11 +4,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use api::access::Verb;
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 use tokio::time::timeout;
 
-use crate::hub::{Cause, Collection, HubFailure, Verb};
+use crate::hub::{Cause, Collection, HubFailure};
 
 /// Reports written at once. Each takes two short calls to the hub, and memory for a few copies of a
 /// Secret.

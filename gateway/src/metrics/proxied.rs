@@ -22,9 +22,9 @@ use prometheus_client::registry::Registry;
 use telemetry::histogram::Histogram;
 
 use self::labels::{Labels, OTHER};
+use super::labels::HttpMethod;
 use super::ledger::Ledger;
 use super::life::Life;
-use super::verb::Verb;
 
 /// Seconds.
 const BUCKETS: [f64; 12] = [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0];
@@ -99,7 +99,7 @@ pub enum Topic {
 #[derive(Debug)]
 pub struct Resource {
     label: Arc<str>,
-    outcomes: Ledger<(Verb, u16), Outcome>,
+    outcomes: Ledger<(HttpMethod, u16), Outcome>,
 }
 
 #[derive(Debug)]
@@ -167,7 +167,7 @@ impl OfCluster {
     }
 
     /// A request has ended.
-    pub fn done(&self, topic: &Topic, verb: Verb, code: u16, took: Duration) {
+    pub fn done(&self, topic: &Topic, verb: HttpMethod, code: u16, took: Duration) {
         let added;
         let resource = match topic {
             Topic::Known(resource) => resource,
@@ -213,7 +213,7 @@ impl OfCluster {
         resource
     }
 
-    fn outcome<'a>(&self, resource: &'a Resource, verb: Verb, code: u16) -> Option<&'a Outcome> {
+    fn outcome<'a>(&self, resource: &'a Resource, verb: HttpMethod, code: u16) -> Option<&'a Outcome> {
         let outcomes = &resource.outcomes;
         if let Some(known) = outcomes.get((verb, code)) {
             return Some(known);
@@ -225,7 +225,7 @@ impl OfCluster {
         known.or_else(|| outcomes.get_or_add(MOST_OUTCOMES + CLASSES, (verb, class), || make(class)))
     }
 
-    fn series(&self, resource: &Arc<str>, verb: Verb, code: u16) -> Outcome {
+    fn series(&self, resource: &Arc<str>, verb: HttpMethod, code: u16) -> Outcome {
         let (resource, cluster, verb) = (Arc::clone(resource), Arc::clone(&self.cluster), verb.authorized());
         let Proxied { by_resource, by_cluster, duration, .. } = &self.families;
         Outcome {

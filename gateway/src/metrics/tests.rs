@@ -11,7 +11,7 @@ fn samples(registry: &Registry) -> Vec<String> {
 
 /// Everything that requests and dials count.
 fn count(cluster: &ClusterMetrics) {
-    for (verb, code) in [(Verb::Get, 200), (Verb::Post, 500)] {
+    for (verb, code) in [(HttpMethod::Get, 200), (HttpMethod::Post, 500)] {
         cluster.request_done(Dialect::Native, verb, code);
         let topic = cluster.topic("pods").expect("they are wanted");
         cluster.proxied_done(&topic, verb, code, Duration::from_secs(1));

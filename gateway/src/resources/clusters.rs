@@ -6,6 +6,7 @@
 
 use std::collections::HashSet;
 
+use api::access::Verb;
 use api::cluster_name::ClusterName;
 use api::hub_object::{HubList, SecretObject};
 use api::list_options::{ListOptions, WatchOptions};
@@ -25,7 +26,7 @@ use super::{asked, memory, ok};
 use crate::body::ResponseBody;
 use crate::clusters::{Seen, View};
 use crate::error::{self, Error};
-use crate::hub::{Cause, Collection, Hub, HubFailure, Verb};
+use crate::hub::{Cause, Collection, Hub, HubFailure};
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 

@@ -5,6 +5,7 @@
 //! that no other change of it is ever undone.
 
 use api::accept::Shape;
+use api::access::Verb;
 use api::cluster_gateway::RESOURCE;
 use api::cluster_name::ClusterName;
 use api::health_change::{self as change, Change, Refused};
@@ -20,7 +21,7 @@ use super::sent::{self, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH};
 use super::{asked, ok};
 use crate::body::ResponseBody;
 use crate::error::Error;
-use crate::hub::{Hub, Verb};
+use crate::hub::Hub;
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 

@@ -9,6 +9,7 @@ mod written;
 use std::time::Duration;
 
 use api::accept::Shape;
+use api::access::Verb;
 use api::cluster_name::ClusterName;
 use api::health_change::unsupported;
 use api::hub_object::SecretObject;
@@ -34,7 +35,7 @@ use super::{asked, ok};
 use crate::body::ResponseBody;
 use crate::error::Error;
 use crate::headers;
-use crate::hub::{Hub, Verb};
+use crate::hub::Hub;
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 

@@ -7,11 +7,12 @@ use api::cluster_name::ClusterName;
 use api::health::Health;
 use api::karmada::CLUSTERS;
 use api::karmada_cluster::cluster::Cluster;
+use api::list_options::Selectors;
 use api::secret::ClusterSpec;
 use api::served::{ObjectMeta, Served};
 use api::status::Status;
+use api::virtual_cluster::{LOCAL, VirtualCluster};
 
-use super::memory_watch::Subject;
 use crate::clusters::View;
 use crate::error::Error;
 
@@ -43,6 +44,13 @@ pub struct Gateways(pub View);
 #[derive(Clone)]
 pub struct KarmadaClusters(pub View);
 
+/// What a watch without a hub is of.
+pub enum Subject {
+    ClusterGateways(Gateways),
+    KarmadaClusters(KarmadaClusters),
+    VirtualClusters,
+}
+
 impl Kind for Gateways {
     const RESOURCE: &'static str = cluster_gateway::RESOURCE;
 
@@ -65,7 +73,7 @@ impl Kind for Gateways {
     }
 
     fn subject(&self) -> Subject {
-        Subject::ClusterGateways(self.0.clone())
+        Subject::ClusterGateways(self.clone())
     }
 }
 
@@ -91,6 +99,18 @@ impl Kind for KarmadaClusters {
     }
 
     fn subject(&self) -> Subject {
-        Subject::KarmadaClusters(self.0.clone())
+        Subject::KarmadaClusters(self.clone())
+    }
+}
+
+// === impl Subject ===
+
+impl Subject {
+    pub fn selects(&self, selectors: &Selectors, spec: &ClusterSpec) -> bool {
+        match self {
+            Self::ClusterGateways(_) | Self::KarmadaClusters(_) => selectors.matches(spec.name.as_str(), &spec.labels),
+            Self::VirtualClusters if spec.name.as_str() == LOCAL => false,
+            Self::VirtualClusters => selectors.matches(spec.name.as_str(), &VirtualCluster::of_spec(spec).labels),
+        }
     }
 }

@@ -9,8 +9,8 @@ use api::served::{Form, ListMeta};
 use api::virtual_cluster::{LOCAL, VirtualCluster};
 use http::{Request, Response};
 
-use super::kinds::Kind;
-use super::memory_watch::{MemoryWatch, Subject};
+use super::kinds::{Kind, Subject};
+use super::memory_watch::MemoryWatch;
 use super::virtual_sources::{not_found, sorted};
 use super::weight::Weight;
 use super::{ok, watch};

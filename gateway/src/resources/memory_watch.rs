@@ -14,29 +14,22 @@ use api::karmada_cluster::cluster::Cluster;
 use api::list_options::{InvalidListOptions, Selectors, WatchOptions};
 use api::secret::ClusterSpec;
 use api::served::Form;
-use api::virtual_cluster::{LOCAL, VirtualCluster};
+use api::virtual_cluster::VirtualCluster;
 use api::watch_event::{Change, EventWriter};
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use super::kinds::{KarmadaClusters, Kind as _};
+use super::kinds::{Kind as _, Subject};
 use super::watch::{self, Events, Queued};
 use super::weight::Weight;
-use crate::clusters::{Cluster as Registered, Clusters, Snapshot, View};
+use crate::clusters::{Cluster as Registered, Clusters, Snapshot};
 use crate::error::Error;
 use crate::needs::RequestNeeds;
 
 /// How often a watcher that asked for bookmarks gets one.
 const BOOKMARKS: Duration = Duration::from_mins(1);
-
-/// What is watched.
-pub enum Subject {
-    ClusterGateways(View),
-    KarmadaClusters(View),
-    VirtualClusters,
-}
 
 /// A watch of the snapshots.
 pub struct MemoryWatch {
@@ -191,10 +184,11 @@ impl MemoryWatch {
 
     fn tell(&mut self, change: Change, spec: &ClusterSpec) {
         let line = match &self.subject {
-            Subject::ClusterGateways(view) => self.writer.change(change, &view.show(spec, view.health_of(spec))),
-            Subject::KarmadaClusters(view) => {
-                let kind = KarmadaClusters(view.clone());
-                self.writer.change(change, &kind.object(spec, view.health_of(spec)))
+            Subject::ClusterGateways(kind) => {
+                self.writer.change(change, &kind.object(spec, kind.view().health_of(spec)))
+            }
+            Subject::KarmadaClusters(kind) => {
+                self.writer.change(change, &kind.object(spec, kind.view().health_of(spec)))
             }
             Subject::VirtualClusters => self.writer.change(change, &VirtualCluster::of_spec(spec)),
         };
@@ -209,18 +203,6 @@ impl MemoryWatch {
             Subject::VirtualClusters => self.writer.bookmark::<VirtualCluster>(&version, initial_events_end),
         };
         self.lines.push(line);
-    }
-}
-
-// === impl Subject ===
-
-impl Subject {
-    fn selects(&self, selectors: &Selectors, spec: &ClusterSpec) -> bool {
-        match self {
-            Self::ClusterGateways(_) | Self::KarmadaClusters(_) => selectors.matches(spec.name.as_str(), &spec.labels),
-            Self::VirtualClusters if spec.name.as_str() == LOCAL => false,
-            Self::VirtualClusters => selectors.matches(spec.name.as_str(), &VirtualCluster::of_spec(spec).labels),
-        }
     }
 }
 

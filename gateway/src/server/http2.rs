@@ -20,10 +20,9 @@ use net::gather::{Gathered, gather};
 use net::linger::Linger;
 use net::observed::Observed;
 
-use self::liveness::Liveness;
+use self::liveness::{Liveness, ReceivedBytes};
 use self::responding::Responding;
 use super::limits::{self, Limits};
-use super::received::ReceivedBytes;
 use super::{Ended, Stream};
 use crate::connection::Connection;
 use crate::handler::handle;

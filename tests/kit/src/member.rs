@@ -20,9 +20,10 @@ use rustls::ServerConfig;
 use tokio::sync::mpsc;
 
 pub use self::black_hole::BlackHole;
+pub use self::body::Piece;
 pub use self::record::{BodyEnd, Ending, Recorded};
 pub(crate) use self::reply::header_map;
-pub use self::reply::{Piece, Reply, StreamSender, Streams};
+pub use self::reply::{Reply, StreamSender, Streams};
 pub use crate::server::Peer;
 
 use self::body::RecordedBody;

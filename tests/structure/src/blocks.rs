@@ -87,22 +87,28 @@ impl Reader {
             if words.starts_with("```") {
                 self.close();
             } else {
-                open.add(line);
+                add(&mut open.text, line);
             }
         } else if let Some(language) = words.strip_prefix("```") {
             self.close();
             self.begin(number, Some(language.to_owned()));
         } else if words.is_empty() {
-            self.open.iter_mut().for_each(|open| open.add(line));
+            if let Some(open) = &mut self.open {
+                add(&mut open.text, "");
+            }
         } else if line.starts_with("    ") && (is_free || self.open.is_some()) {
             if self.open.is_none() {
                 self.begin(number, None);
             }
-            self.open.iter_mut().for_each(|open| open.add(line));
+            if let Some(open) = &mut self.open {
+                add(&mut open.text, line);
+            }
         } else {
             self.close();
             self.prose(words);
-            self.sections.iter_mut().last().into_iter().for_each(|section| section.add(words));
+            if let Some(section) = self.sections.last_mut() {
+                add(&mut section.text, words);
+            }
         }
     }
 
@@ -137,26 +143,25 @@ impl Reader {
     }
 }
 
-// === impl Section ===
-
-impl Section {
-    fn add(&mut self, line: &str) {
-        self.text.push_str(line);
-        self.text.push('\n');
-    }
+fn add(text: &mut String, line: &str) {
+    text.push_str(line);
+    text.push('\n');
 }
 
 // === impl Block ===
 
 impl Block {
-    fn add(&mut self, line: &str) {
-        self.text.push_str(line);
-        self.text.push('\n');
+    /// The heading right above it, without its sign; empty: there is none.
+    pub fn heading(&self) -> &str {
+        let heading = self.above.lines().rfind(|line| line.starts_with('#')).unwrap_or_default();
+        heading.trim_start_matches('#').trim_start()
     }
 
-    /// Its commands, without what they print, notes behind them, and empty lines.
+    /// Its commands, without what they print, notes behind them, and empty lines. One goes on in
+    /// the next line behind a backslash or a pipe.
     pub fn commands(&self) -> Vec<String> {
-        let text = self.text.replace("\\\n", " ");
+        let piped: Vec<&str> = self.text.split(" |\n").map(str::trim_start).collect();
+        let text = piped.join(" | ").replace("\\\n", " ");
         let lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
         match self.language.as_deref() {
             Some("console") => lines.filter_map(|line| line.strip_prefix("$ ")).map(str::to_owned).collect(),

@@ -1,9 +1,9 @@
-//! Reads the workspace's own text: which crate stands on which ([`manifests`]), and which top-level
-//! module of a crate takes from which ([`modules`]). What is allowed is data, in [`floors`].
+//! Reads the workspace's own text: which crate stands on which ([`manifests`]), and which module
+//! takes from which of those beside it ([`modules`]). What is allowed is data, in [`floors`].
 //!
 //! The reading is lexical: comments, strings and what is compiled for tests only are left out, and
-//! every path that starts at the crate's root or climbs to it is an arrow. A macro that builds
-//! paths is not seen through.
+//! every path that starts at the crate's root or climbs is an arrow. A macro that builds paths is
+//! not seen through.
 
 pub mod arrow;
 pub mod blocks;

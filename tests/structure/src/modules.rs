@@ -1,15 +1,19 @@
-//! The arrows between the top-level modules of one crate.
+//! The arrows between the modules of one crate, level by level.
 
+use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::arrow::Arrow;
-use crate::paths::{Read, brought, read, taken_by_root};
+use crate::paths::{Read, read, taken_by_root};
 use crate::tests_out::tests_out;
 use crate::tokens::{Token, tokens};
 
 /// How arrows name the root: what `lib.rs` or `main.rs` itself says.
 pub const ROOT: &str = "the root";
+
+/// So often a name is brought up from one module to another, at the most.
+const BROUGHT_AT_MOST: usize = 8;
 
 /// A library or a program: what one root file declares.
 #[derive(Debug)]
@@ -20,6 +24,8 @@ pub struct Tree {
     pub modules: Vec<String>,
     /// In the order they are written, file by file. None leads from a module to itself.
     pub arrows: Vec<Arrow>,
+    /// Arrows between the modules of one module, by its path from the root.
+    pub below: BTreeMap<String, Vec<Arrow>>,
 }
 
 /// The library and the program in `package`, a directory below `workspace`.
@@ -33,48 +39,72 @@ pub fn trees(workspace: &Path, package: &Path) -> Vec<Tree> {
 }
 
 fn tree(workspace: &Path, root: PathBuf) -> Tree {
+    let mut files = Files { workspace, found: BTreeMap::new(), order: Vec::new() };
+    files.walk(&root.with_file_name(""), root.clone(), &[]);
     let said = text(workspace, &root);
-    let modules = read(&said, 0).modules;
-    let mut files = Files { workspace, found: Vec::new() };
-    let folder = root.with_file_name("");
-    for module in &modules {
-        files.walk(&folder, module, 1, module);
-    }
-    let brought = brought(&said);
-    let mut arrows: Vec<Arrow> = Vec::new();
-    let arrow = |from: &str, to: &str, file: &Path, line| Arrow {
-        from: from.to_owned(),
-        to: to.to_owned(),
-        file: file.to_owned(),
-        line,
-    };
-    arrows.extend(taken_by_root(&said, &modules).iter().map(|(name, line)| arrow(ROOT, name, &root, *line)));
-    for (top, file, read) in &files.found {
-        for (name, line) in &read.names {
-            let to = if modules.contains(name) { name } else { brought.get(name).map_or(ROOT, String::as_str) };
-            arrows.push(arrow(top, to, file, *line));
+    let modules = files.found[&[][..]].1.modules.clone();
+    let to_root = |(name, line): (String, usize)| Arrow { from: ROOT.to_owned(), to: name, file: root.clone(), line };
+    let mut arrows: Vec<Arrow> = taken_by_root(&said, &modules).into_iter().map(to_root).collect();
+    let mut below: BTreeMap<String, Vec<Arrow>> = BTreeMap::new();
+    for module in &files.order {
+        let (file, read) = &files.found[module];
+        for named in &read.names {
+            let Some((parent, from, to)) = files.between(module, &named.path) else { continue };
+            let arrow = Arrow { from, to, file: file.clone(), line: named.line };
+            match parent {
+                [] => arrows.push(arrow),
+                parent => below.entry(parent.join("::")).or_default().push(arrow),
+            }
         }
     }
-    arrows.retain(|arrow| arrow.from != arrow.to);
-    Tree { root, modules, arrows }
+    Tree { root, modules, arrows, below }
 }
 
+/// The files of a tree.
 struct Files<'a> {
     workspace: &'a Path,
-    /// Top-level module, file, what it says.
-    found: Vec<(String, PathBuf, Read)>,
+    /// By the module's path from the root, which itself has none.
+    found: BTreeMap<Vec<String>, (PathBuf, Read)>,
+    order: Vec<Vec<String>>,
 }
 
 impl Files<'_> {
-    fn walk(&mut self, folder: &Path, name: &str, depth: usize, top: &str) {
-        let beside = folder.join(format!("{name}.rs"));
-        let file = if self.workspace.join(&beside).exists() { beside } else { folder.join(name).join("mod.rs") };
-        let read = read(&text(self.workspace, &file), depth);
+    /// Reads the file of `module`; those of its modules are in `folder`.
+    fn walk(&mut self, folder: &Path, file: PathBuf, module: &[String]) {
+        let read = read(&text(self.workspace, &file), module);
         let children = read.modules.clone();
-        self.found.push((top.to_owned(), file, read));
+        self.order.push(module.to_vec());
+        self.found.insert(module.to_vec(), (file, read));
         for child in children {
-            self.walk(&folder.join(name), &child, depth + 1, top);
+            let below = folder.join(&child);
+            let beside = folder.join(format!("{child}.rs"));
+            let file = if self.workspace.join(&beside).exists() { beside } else { below.join("mod.rs") };
+            self.walk(&below, file, &[module, &[child]].concat());
         }
+    }
+
+    /// The innermost module that both `module` and what it names are in, and which of its modules
+    /// each is in. An item of the innermost module itself is the root's, or no arrow further down:
+    /// a module and those in it are one thing.
+    fn between<'m>(&self, module: &'m [String], path: &[String]) -> Option<(&'m [String], String, String)> {
+        let path = self.resolved(path);
+        let common = module.iter().zip(&path).take_while(|(one, other)| one == other).count();
+        let (parent, from) = (&module[..common], module.get(common)?);
+        let child = path.get(common).filter(|name| self.found[parent].1.modules.contains(*name));
+        let to = child.map(String::as_str).or_else(|| (parent.is_empty() && !path.is_empty()).then_some(ROOT))?;
+        Some((parent, from.clone(), to.to_owned()))
+    }
+
+    /// `path` with what modules bring up from others replaced by its place.
+    fn resolved(&self, path: &[String]) -> Vec<String> {
+        let mut path = path.to_vec();
+        for _ in 0..BROUGHT_AT_MOST {
+            let known = (0..path.len()).rev().find_map(|at| Some((at, self.found.get(&path[..at])?)));
+            let Some((at, (_, read))) = known else { break };
+            let Some(place) = read.brought.get(&path[at]).filter(|place| **place != path[..=at]) else { break };
+            path = place.iter().chain(&path[at + 1..]).cloned().collect();
+        }
+        path
     }
 }
 

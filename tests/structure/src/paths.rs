@@ -9,14 +9,25 @@ use crate::tokens::Token;
 pub struct Read {
     /// Modules that have a file of their own: `mod name;`.
     pub modules: Vec<String>,
-    /// Names taken at the root, each with its line.
-    pub names: Vec<(String, usize)>,
+    /// What is named in this crate from its root (`crate::`) or from a module above (`super::`).
+    pub names: Vec<Named>,
+    /// What `use` brings here, by the name it has here.
+    pub brought: BTreeMap<String, Vec<String>>,
 }
 
-/// Reads the file of a module `depth` levels below the root, which itself is at 0.
-pub fn read(tokens: &[Token], depth: usize) -> Read {
+/// Something that a file names.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Named {
+    /// From the root down: `super::b::C` in the module `a::d` is `a`, `b`, `C`.
+    pub path: Vec<String>,
+    pub line: usize,
+}
+
+/// Reads the file of `module`, a path from the root down, which itself has none.
+pub fn read(tokens: &[Token], module: &[String]) -> Read {
     let mut read = Read::default();
     let mut inline: Vec<usize> = Vec::new(); // the braces around each `mod name {` we are in
+    let mut stands = module.to_vec();
     let mut braces = 0;
     for (here, token) in tokens.iter().enumerate() {
         match token.text.as_str() {
@@ -25,32 +36,25 @@ pub fn read(tokens: &[Token], depth: usize) -> Read {
                 braces -= 1;
                 if inline.last() == Some(&braces) {
                     inline.pop();
+                    stands.pop();
                 }
             }
             "mod" if word(tokens, here + 2) == ";" => read.modules.push(word(tokens, here + 1).to_owned()),
-            "mod" if word(tokens, here + 2) == "{" => inline.push(braces),
-            "crate" if !in_visibility(tokens, here) => named(tokens, here, &mut read.names),
-            "super" if climbs(tokens, here) == depth + inline.len() => named(tokens, here, &mut read.names),
+            "mod" if word(tokens, here + 2) == "{" => {
+                inline.push(braces);
+                stands.push(word(tokens, here + 1).to_owned());
+            }
+            "use" if inline.is_empty() => {
+                let found = leaves(tokens, here + 1, module);
+                read.brought.extend(found.into_iter().map(|leaf| (leaf.name, leaf.named.path)));
+            }
+            "crate" | "super" if begins(tokens, here) && !in_visibility(tokens, here) => {
+                read.names.extend(leaves(tokens, here, &stands).into_iter().map(|leaf| leaf.named));
+            }
             _ => {}
         }
     }
     read
-}
-
-/// The root's own names, as `pub use` or `use` there brings them from its modules: name to module.
-pub fn brought(tokens: &[Token]) -> BTreeMap<String, String> {
-    let mut brought = BTreeMap::new();
-    for (here, _) in tokens.iter().enumerate().filter(|(_, token)| token.text == "use") {
-        let path = here + 1;
-        let at = if word(tokens, path) == "self" || word(tokens, path) == "crate" { path + 3 } else { path };
-        let end = tokens[at..].iter().position(|token| token.text == ";").map_or(tokens.len(), |offset| at + offset);
-        for here in at + 1..end {
-            if matches!(word(tokens, here + 1), "," | "}" | ";") && word(tokens, here) != "}" {
-                brought.insert(word(tokens, here).to_owned(), word(tokens, at).to_owned());
-            }
-        }
-    }
-    brought
 }
 
 /// What the root takes from its modules: `module::…` outside of a `pub use`.
@@ -84,46 +88,57 @@ fn in_visibility(tokens: &[Token], here: usize) -> bool {
     here > 0 && word(tokens, here - 1) == "in" && here > 1 && word(tokens, here - 2) == "("
 }
 
-/// How many `super` a path has up to the one at `here`.
-fn climbs(tokens: &[Token], mut here: usize) -> usize {
-    let mut count = 1;
-    while here >= 3 && follows(tokens, here - 2) && word(tokens, here - 3) == "super" {
-        here -= 3;
-        count += 1;
-    }
-    count
+/// Whether a path begins at `here`, and goes on.
+fn begins(tokens: &[Token], here: usize) -> bool {
+    follows(tokens, here + 1) && !(here >= 2 && follows(tokens, here - 2))
 }
 
-/// The names right after the `crate` or `super` at `here`.
-fn named(tokens: &[Token], here: usize, names: &mut Vec<(String, usize)>) {
-    if !follows(tokens, here + 1) {
-        return;
-    }
-    let first = here + 3;
-    if word(tokens, first) != "{" {
-        return push(tokens, first, names);
-    }
-    let mut depth = 0;
-    for at in first..tokens.len() {
-        match word(tokens, at) {
-            "{" => depth += 1,
-            "}" => depth -= 1,
-            _ => {}
-        }
-        if depth == 0 {
-            return;
-        }
-        if depth == 1 && matches!(word(tokens, at), "{" | ",") {
-            push(tokens, at + 1, names);
-        }
-    }
+/// One end of a path, which braces may split.
+struct Leaf {
+    /// What it is called where it is named: its last name, or the one behind `as`.
+    name: String,
+    named: Named,
 }
 
-fn push(tokens: &[Token], here: usize, names: &mut Vec<(String, usize)>) {
-    let Some(token) = tokens.get(here) else { return };
-    if !matches!(token.text.as_str(), "super" | "self" | "*" | "{" | "}") {
-        names.push((token.text.clone(), token.line));
+/// Every end of the path that begins at `here`, said in `module`.
+fn leaves(tokens: &[Token], here: usize, module: &[String]) -> Vec<Leaf> {
+    let mut found = Vec::new();
+    leaves_below(tokens, here, module.to_vec(), &mut found);
+    found
+}
+
+/// Reads on at `here`, below `path`, and returns where it ends.
+fn leaves_below(tokens: &[Token], mut here: usize, mut path: Vec<String>, found: &mut Vec<Leaf>) -> usize {
+    let line = tokens.get(here).map_or(0, |token| token.line);
+    loop {
+        match word(tokens, here) {
+            "{" => return split(tokens, here, &path, found),
+            "crate" => path.clear(),
+            "super" => drop(path.pop()),
+            "self" | "*" => {}
+            name => path.push(name.to_owned()),
+        }
+        if !follows(tokens, here + 1) || word(tokens, here + 3) == "<" {
+            break;
+        }
+        here += 3;
     }
+    let renamed = word(tokens, here + 1) == "as";
+    let name = if renamed { word(tokens, here + 2) } else { path.last().map_or("", String::as_str) };
+    found.push(Leaf { name: name.to_owned(), named: Named { path, line } });
+    if renamed { here + 3 } else { here + 1 }
+}
+
+/// The branches within the brace at `here`; returns where it is closed.
+fn split(tokens: &[Token], here: usize, path: &[String], found: &mut Vec<Leaf>) -> usize {
+    let mut at = here + 1;
+    while !matches!(word(tokens, at), "}" | "") {
+        at = leaves_below(tokens, at, path.to_vec(), found);
+        if word(tokens, at) == "," {
+            at += 1;
+        }
+    }
+    at + 1
 }
 
 #[cfg(test)]
@@ -131,45 +146,60 @@ mod tests {
     use super::*;
     use crate::tokens::tokens;
 
-    fn names(source: &str, depth: usize) -> Vec<String> {
-        read(&tokens(source), depth).names.into_iter().map(|(name, _)| name).collect()
+    fn read_in(module: &[&str], source: &str) -> Read {
+        let module: Vec<String> = module.iter().map(|name| (*name).to_owned()).collect();
+        read(&tokens(source), &module)
+    }
+
+    fn names(module: &[&str], source: &str) -> Vec<String> {
+        read_in(module, source).names.into_iter().map(|named| named.path.join("::")).collect()
     }
 
     #[test]
     fn imports_and_paths_in_code_are_read() {
-        assert_eq!(names("use crate::a::B; fn f() -> crate::c::D { crate::e::f() }", 1), ["a", "c", "e"]);
-        assert_eq!(names("use crate::{a::{B, C}, d, e::F as G, };", 1), ["a", "d", "e"]);
-        assert_eq!(names("$crate::a::b!()", 1), ["a"]);
+        let code = "use crate::a::B; fn f() -> crate::c::D { crate::e::f::<X>() }";
+        assert_eq!(names(&["m"], code), ["a::B", "c::D", "e::f"]);
+        let split = "use crate::{a::{B, C}, d, e::F as G, };";
+        assert_eq!(names(&["m"], split), ["a::B", "a::C", "d", "e::F"]);
+        assert_eq!(names(&["m"], "$crate::a::b!()"), ["a::b"]);
     }
 
     #[test]
-    fn a_path_that_climbs_to_the_root_is_read() {
-        assert_eq!(names("use super::a::B;", 1), ["a"]);
-        assert_eq!(names("use super::a::B; use super::super::{c, d::E};", 2), ["c", "d"]);
-        assert_eq!(names("mod inner { use super::a; use super::super::b; }", 1), ["b"]);
-        assert_eq!(names("mod inner { } use super::b;", 1), ["b"]);
+    fn a_path_that_climbs_is_read_from_the_root() {
+        assert_eq!(names(&["m"], "use super::a::B;"), ["a::B"]);
+        let deeper = "use super::a::B; use super::super::{c, d::{self, E}}; super::X { y }";
+        assert_eq!(names(&["m", "n"], deeper), ["m::a::B", "c", "d", "d::E", "m::X"]);
+        assert_eq!(names(&["m"], "mod inner { use super::a; use super::super::b; }"), ["m::a", "b"]);
+        assert_eq!(names(&["m"], "mod inner { } use super::b;"), ["b"]);
     }
 
     #[test]
     fn visibility_is_no_arrow() {
-        assert_eq!(names("pub(in crate::a) fn f(); pub(crate) fn g(); pub(in super::b) h: H", 2), [""; 0]);
+        let source = "pub(in crate::a) fn f(); pub(crate) fn g(); pub(in super::b) h: H";
+        assert_eq!(names(&["m", "n"], source), [""; 0]);
     }
 
     #[test]
     fn modules_with_a_file_are_children() {
-        assert_eq!(read(&tokens("mod a; pub mod b; mod c { mod d {} }"), 0).modules, ["a", "b"]);
+        assert_eq!(read_in(&[], "mod a; pub mod b; mod c { mod d {} }").modules, ["a", "b"]);
     }
 
     #[test]
     fn names_carry_their_lines() {
-        assert_eq!(read(&tokens("\nuse crate::{\n a,\n b};"), 1).names, [("a".to_owned(), 3), ("b".to_owned(), 4)]);
+        let lines: Vec<usize> =
+            read_in(&["m"], "\nuse crate::{\n a,\n b};").names.iter().map(|named| named.line).collect();
+        assert_eq!(lines, [3, 4]);
     }
 
     #[test]
-    fn what_the_root_brings_up_is_known_by_its_module() {
-        let brought = brought(&tokens("pub use self::a::{B, C as D}; pub use e::F; use crate::g::h::I; use J;"));
-        let expected = [("B", "a"), ("D", "a"), ("F", "e"), ("I", "g")].map(|(n, m)| (n.to_owned(), m.to_owned()));
-        assert_eq!(brought, BTreeMap::from(expected));
+    fn what_a_module_brings_is_known_by_its_place() {
+        let brought = |module: &[&str], source| {
+            let brought = read_in(module, source).brought;
+            brought.into_iter().map(|(name, path)| format!("{name}={}", path.join("::"))).collect::<Vec<_>>()
+        };
+        let root = "pub use self::a::{B, C as D}; pub use e::F; use crate::g::h::I; use J;";
+        assert_eq!(brought(&[], root), ["B=a::B", "D=a::C", "F=e::F", "I=g::h::I", "J=J"]);
+        assert_eq!(brought(&["m"], "pub use self::a::B; use crate::c::D;"), ["B=m::a::B", "D=c::D"]);
     }
 
     #[test]

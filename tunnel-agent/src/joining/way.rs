@@ -1,10 +1,22 @@
-//! Where the hub is, as a kubeconfig says, and the proxy on the way there.
+//! Where the hub is, as a kubeconfig says, and how it is dialled: by the agent's own ways out of
+//! its network, or by the kubeconfig's proxy.
 
+use std::io;
 use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
 
 use hub::client::{Address, HubClientError, address};
-use hub::through::proxy_url;
+use hub::through::{Dial, Way, proxy_url};
+use net::dial;
+use net::opened::Opened;
 use secrecy::{ExposeSecret as _, SecretString};
+use tokio::time::Instant;
+
+use crate::outbound::Outbound;
+
+/// For a dial, proxy included.
+const TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What a kubeconfig says of its hub, without a credential for it.
 #[derive(Debug, Clone, Default)]
@@ -32,5 +44,23 @@ impl HubWay {
 
     pub fn url(&self) -> &str {
         &self.address.url
+    }
+}
+
+/// By `outbound`, unless a kubeconfig names a proxy of its own.
+pub fn through(outbound: Arc<Outbound>) -> Dial {
+    Arc::new(move |way| {
+        let outbound = Arc::clone(&outbound);
+        Box::pin(async move { connect(&outbound, way).await })
+    })
+}
+
+async fn connect(outbound: &Outbound, Way { host, port, proxy }: Way) -> io::Result<Opened> {
+    let deadline = Instant::now() + TIMEOUT;
+    let own = proxy.map(|url| Outbound::through(&url, None)).transpose().map_err(io::Error::other)?;
+    let proxy = own.as_ref().unwrap_or(outbound).proxy(&host, port).map_err(io::Error::other)?;
+    match proxy {
+        Some(proxy) => proxy.connect(&host, port, deadline).await.map_err(io::Error::other),
+        None => dial::connect(&host, port, deadline).await.map(Opened::Tcp).map_err(io::Error::other),
     }
 }

@@ -8,11 +8,11 @@ use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DynamicObject, ListParams, Patch};
 use kube::runtime::controller::Action;
 use kube::{Api, Resource as _, ResourceExt as _};
-use register::profile::Way;
+use register::profile::GatewayAddress;
 
-use super::secret::{Content, Held, secret_name, writers};
-use super::state::{Difference, State};
-use super::{NAME, lists};
+use super::NAME;
+use super::inventory::{Difference, Inventory};
+use super::secret::{Content, HeldSecret, secret_name, writers};
 use crate::calls::{CONFLICT, creating, is, merging};
 use crate::events::{Events, Reason};
 use crate::metrics::{Metrics, Operation};
@@ -26,8 +26,8 @@ pub struct Publisher {
     /// In Argo CD's namespace.
     pub secrets: Api<Secret>,
     pub hub: Hub,
-    pub way: Way,
-    pub state: Arc<State>,
+    pub gateway: GatewayAddress,
+    pub inventory: Arc<Inventory>,
     pub events: Events,
     pub metrics: Metrics,
     pub tries: Tries,
@@ -42,7 +42,7 @@ impl Worker for Publisher {
         let name = object.name_any();
         let done = self.publish(object, &name).await;
         self.count();
-        let is_accepted = || self.state.is_accepted(&name);
+        let is_accepted = || self.inventory.is_accepted(&name);
         judged(done, &self.tries, &key(object), is_accepted, || self.metrics.failed(NAME))
     }
 
@@ -55,29 +55,29 @@ impl Worker for Publisher {
 
 impl Publisher {
     pub fn count(&self) {
-        self.metrics.argocd.secrets.set(i64::try_from(self.state.settled()).unwrap_or(i64::MAX));
+        self.metrics.argocd.secrets.set(i64::try_from(self.inventory.settled()).unwrap_or(i64::MAX));
     }
 
     async fn publish(&self, object: &DynamicObject, name: &str) -> Result<Action, Failure> {
         // Whose Secret is to go, the removals see to. Without a token, all wait for one.
-        let Some(token) = self.state.token().filter(|_| self.state.is_accepted(name)) else {
+        let Some(token) = self.inventory.token().filter(|_| self.inventory.is_accepted(name)) else {
             return Ok(Action::await_change());
         };
         let cluster = ClusterName::parse(name).map_err(|error| Failure::Told(format!("no Secret has it: {error}")))?;
-        let content = Content::new(&cluster, &self.way, &token.text);
-        let written = match self.state.difference(name, &content) {
+        let content = Content::new(&cluster, &self.gateway, &token.text);
+        let written = match self.inventory.difference(name, &content) {
             Difference::None => return Ok(Action::await_change()),
             Difference::Missing => self.create(object, &cluster, &content).await?,
             Difference::Other { uid, version } => {
-                let last = self.state.written_at(name);
+                let last = self.inventory.written_at(name);
                 if let Some(rest) = last.and_then(|last| PAUSE.checked_sub(last.elapsed())) {
                     return Ok(Action::requeue(rest));
                 }
                 self.update(&cluster, &content, (&uid, &version)).await?
             }
         };
-        if let Some((cluster, held)) = Held::read(&written) {
-            self.state.wrote(&cluster, held);
+        if let Some((cluster, held)) = HeldSecret::read(&written) {
+            self.inventory.wrote(&cluster, held);
         }
         Ok(Action::await_change())
     }
@@ -110,8 +110,8 @@ impl Publisher {
     ) -> Result<Secret, Failure> {
         let name = secret_name(cluster.as_str());
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
-        let found = lists::metadata(&self.hub, &self.secrets, named).await?.pop().ok_or(CallError::Gone)?;
-        if let Some((_, held)) = Held::of(&found, None) {
+        let found = self.hub.list_metadata(&self.secrets, named).await?.pop().ok_or(CallError::Gone)?;
+        if let Some((_, held)) = HeldSecret::of(&found, None) {
             return self.update(cluster, content, (&held.uid, &held.version)).await;
         }
         let note = format!(
@@ -121,7 +121,7 @@ impl Publisher {
             writers(&found),
             cluster.as_str()
         );
-        self.events.tell(object.object_ref(&managed_clusters()), Reason::ArgocdSecretNameTaken, note.clone());
+        self.events.publish(object.object_ref(&managed_clusters()), Reason::ArgocdSecretNameTaken, note.clone());
         Err(Failure::Told(note))
     }
 

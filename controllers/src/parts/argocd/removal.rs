@@ -8,9 +8,9 @@ use kube::Api;
 use kube::api::{DynamicObject, ListParams};
 use tokio::time::{Instant, sleep_until};
 
+use super::NAME;
 use super::publisher::Publisher;
 use super::secret::secret_name;
-use super::{NAME, lists};
 use crate::calls::deleting;
 use crate::feed::crd;
 use crate::metrics::Operation;
@@ -27,14 +27,14 @@ pub async fn run(publisher: &Publisher) {
         let again = remove_due(publisher).await;
         tokio::select! {
             () = sleep_until(again) => {}
-            () = publisher.state.moved.notified() => {}
+            () = publisher.inventory.moved.notified() => {}
         }
     }
 }
 
 /// Returns when to look again.
 async fn remove_due(publisher: &Publisher) -> Instant {
-    let due = publisher.state.due();
+    let due = publisher.inventory.due();
     publisher.metrics.argocd.held.set(i64::try_from(due.held).unwrap_or(i64::MAX));
     if due.held > 0 {
         tracing::warn!(
@@ -49,7 +49,7 @@ async fn remove_due(publisher: &Publisher) -> Instant {
     }
     // The end of each cluster may be told before that of its kind.
     if crd::is_leaving(&MANAGED_CLUSTERS, &publisher.hub.client).await {
-        publisher.state.doubt();
+        publisher.inventory.doubt();
         return again.min(Instant::now() + AGAIN);
     }
     let mut has_failed = false;
@@ -73,10 +73,10 @@ async fn remove_due(publisher: &Publisher) -> Instant {
 /// Lists clusters, of which some are missing. Returns when to look again.
 async fn list_again(publisher: &Publisher) -> Instant {
     let clusters: Api<DynamicObject> = Api::all_with(publisher.hub.client.clone(), &managed_clusters());
-    match lists::metadata(&publisher.hub, &clusters, ListParams::default()).await {
+    match publisher.hub.list_metadata(&clusters, ListParams::default()).await {
         Ok(all) => {
             let names: HashSet<String> = all.into_iter().filter_map(|metadata| metadata.name).collect();
-            publisher.state.confirm(&names);
+            publisher.inventory.confirm(&names);
             Instant::now()
         }
         Err(error) => {
@@ -91,7 +91,7 @@ async fn remove(publisher: &Publisher, cluster: &str, uid: &str, version: &str) 
     let (name, parameters) = (secret_name(cluster), deleting(uid, Some(version)));
     let call = publisher.secrets.delete(&name, &parameters);
     found(publisher.hub.write(call).await)?;
-    publisher.state.remove_secret(cluster);
+    publisher.inventory.remove_secret(cluster);
     publisher.metrics.argocd.wrote(Operation::Delete);
     tracing::info!(cluster, "its Secret for Argo CD was removed, because the cluster is gone or accepted no more");
     Ok(())

@@ -9,7 +9,7 @@ use base64::engine::general_purpose::STANDARD;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
-use register::profile::Way;
+use register::profile::GatewayAddress;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
@@ -34,7 +34,7 @@ pub struct Content {
 }
 
 /// A Secret of ours as it is on the hub.
-pub struct Held {
+pub struct HeldSecret {
     pub uid: String,
     pub version: String,
     /// Our label is gone from it, or says something else.
@@ -46,15 +46,15 @@ pub struct Held {
 // === impl Content ===
 
 impl Content {
-    pub fn new(cluster: &ClusterName, way: &Way, token: &SecretString) -> Self {
+    pub fn new(cluster: &ClusterName, gateway: &GatewayAddress, token: &SecretString) -> Self {
         let path = Dialect::Native.path(cluster).unwrap_or_default();
         let mut tls = json!({"insecure": false});
-        if let Some(ca) = &way.ca {
+        if let Some(ca) = &gateway.ca {
             tls["caData"] = STANDARD.encode(ca).into();
         }
         let config = json!({"bearerToken": token.expose_secret(), "tlsClientConfig": tls});
         let config = SecretString::from(config.to_string());
-        Self { name: cluster.as_str().to_owned(), server: format!("{}{path}", way.url), config }
+        Self { name: cluster.as_str().to_owned(), server: format!("{}{path}", gateway.url), config }
     }
 
     fn read(data: &BTreeMap<String, ByteString>) -> Option<Self> {
@@ -123,9 +123,9 @@ pub fn writers(metadata: &ObjectMeta) -> String {
     if writers.is_empty() { "somebody".to_owned() } else { writers.join(", ") }
 }
 
-// === impl Held ===
+// === impl HeldSecret ===
 
-impl Held {
+impl HeldSecret {
     /// The cluster of a Secret, and the Secret, if it is one of ours: a copy under another name is
     /// a person's.
     pub fn read(secret: &Secret) -> Option<(String, Self)> {
@@ -174,8 +174,8 @@ mod tests {
     }
 
     fn content(token: &str) -> Content {
-        let way = Way { url: "https://gateway:9443".into(), ca: Some(b"pem".to_vec()) };
-        Content::new(&cluster(), &way, &SecretString::from(token))
+        let gateway = GatewayAddress { url: "https://gateway:9443".into(), ca: Some(b"pem".to_vec()) };
+        Content::new(&cluster(), &gateway, &SecretString::from(token))
     }
 
     #[test]
@@ -191,7 +191,7 @@ mod tests {
         let config: Value = serde_json::from_str(&text("config")).unwrap();
         let tls = json!({"insecure": false, "caData": "cGVt"});
         assert_eq!(config, json!({"bearerToken": "t", "tlsClientConfig": tls}));
-        let (of, held) = Held::read(&secret).unwrap();
+        let (of, held) = HeldSecret::read(&secret).unwrap();
         assert!(of == "berlin" && held.has(&content("t")) && !held.has(&content("u")));
         assert_eq!(held.token().unwrap().expose_secret(), "t");
     }
@@ -200,14 +200,14 @@ mod tests {
     fn only_what_bears_our_mark_and_name_is_ours() {
         let mut secret = content("t").secret(&cluster());
         secret.metadata.name = Some("copy".into());
-        assert!(Held::read(&secret).is_none());
+        assert!(HeldSecret::read(&secret).is_none());
         let mut secret = content("t").secret(&cluster());
         secret.labels_mut().remove("argocd.argoproj.io/secret-type");
-        assert!(!Held::read(&secret).unwrap().1.has(&content("t")), "it is put back");
+        assert!(!HeldSecret::read(&secret).unwrap().1.has(&content("t")), "it is put back");
         secret.annotations_mut().clear();
-        assert!(Held::read(&secret).is_some(), "by its label");
+        assert!(HeldSecret::read(&secret).is_some(), "by its label");
         secret.labels_mut().clear();
-        assert!(Held::read(&secret).is_none());
+        assert!(HeldSecret::read(&secret).is_none());
     }
 
     #[test]
@@ -217,10 +217,10 @@ mod tests {
             let labels = secret.labels_mut();
             labels.remove(CLUSTER_KEY);
             labels.extend(label.map(|label| (CLUSTER_KEY.to_owned(), label.to_owned())));
-            let (of, held) = Held::read(&secret).unwrap();
+            let (of, held) = HeldSecret::read(&secret).unwrap();
             assert!(of == "berlin" && held.is_stray && !held.has(&content("t")), "{label:?}");
         }
-        assert!(!Held::read(&content("t").secret(&cluster())).unwrap().1.is_stray);
+        assert!(!HeldSecret::read(&content("t").secret(&cluster())).unwrap().1.is_stray);
         let patch = content("t").patch(&cluster(), ("u", "1"));
         for marks in ["labels", "annotations"] {
             assert_eq!(patch["metadata"][marks][CLUSTER_KEY], "berlin");

@@ -6,9 +6,8 @@ use std::time::Duration;
 use kube::api::ListParams;
 use tokio::time::{Instant, sleep_until, timeout_at};
 
-use super::lists;
 use super::publisher::Publisher;
-use super::secret::Held;
+use super::secret::HeldSecret;
 use crate::parts::hub::CallError;
 use crate::wakes::Wakes;
 
@@ -25,16 +24,17 @@ pub async fn run(publisher: &Publisher, wakes: &Wakes) {
         }
         let began = Instant::now();
         // What is told meanwhile is looked for after the pause.
-        let _ = timeout_at(began + LOOK, publisher.state.strayed.notified()).await;
+        let _ = timeout_at(began + LOOK, publisher.inventory.strayed.notified()).await;
         sleep_until(began + PAUSE).await;
     }
 }
 
 pub async fn look(publisher: &Publisher, wakes: &Wakes) -> Result<(), CallError> {
-    let all = lists::metadata(&publisher.hub, &publisher.secrets, ListParams::default()).await?;
-    for (cluster, held) in all.iter().filter_map(|metadata| Held::of(metadata, None)).filter(|(_, held)| held.is_stray)
+    let all = publisher.hub.list_metadata(&publisher.secrets, ListParams::default()).await?;
+    for (cluster, held) in
+        all.iter().filter_map(|metadata| HeldSecret::of(metadata, None)).filter(|(_, held)| held.is_stray)
     {
-        if !publisher.state.put_stray(&cluster, held) {
+        if !publisher.inventory.put_stray(&cluster, held) {
             continue;
         }
         tracing::warn!(cluster, "somebody took the label from its Secret for Argo CD: it is put back, or removed");

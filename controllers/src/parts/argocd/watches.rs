@@ -13,9 +13,9 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
 use tokio::sync::watch;
 
+use super::inventory::List;
 use super::publisher::Publisher;
-use super::secret::{CLUSTER_KEY, Held, cluster_of};
-use super::state::List;
+use super::secret::{CLUSTER_KEY, HeldSecret, cluster_of};
 use crate::args::Argocd;
 use crate::parts::watched;
 use crate::parts::worker::Worker as _;
@@ -39,9 +39,9 @@ fn take_cluster(
     (writer, known): (&mut Writer<DynamicObject>, &mut HashSet<String>),
     event: Event<DynamicObject>,
 ) {
-    let state = &publisher.state;
+    let inventory = &publisher.inventory;
     let put = |cluster: &DynamicObject| {
-        state.put_cluster(&cluster.name_any(), cluster.data["spec"]["hubAcceptsClient"] == true);
+        inventory.put_cluster(&cluster.name_any(), cluster.data["spec"]["hubAcceptsClient"] == true);
         cluster.name_any()
     };
     let (mut woken, mut is_listed) = (None, false);
@@ -49,7 +49,7 @@ fn take_cluster(
         Event::Init | Event::InitDone => is_listed = matches!(event, Event::InitDone),
         Event::InitApply(cluster) | Event::Apply(cluster) => woken = Some(put(cluster)),
         Event::Delete(cluster) => {
-            state.remove_cluster(&cluster.name_any());
+            inventory.remove_cluster(&cluster.name_any());
             publisher.tries().forget("", &cluster.name_any());
         }
     }
@@ -57,7 +57,7 @@ fn take_cluster(
     if is_listed {
         let listed: HashSet<String> = writer.as_reader().state().iter().map(|cluster| cluster.name_any()).collect();
         known.difference(&listed).for_each(|name| publisher.tries().forget("", name));
-        state.list_clusters(&listed);
+        inventory.list_clusters(&listed);
         *known = listed;
     }
     if let Some(name) = woken {
@@ -69,21 +69,21 @@ fn take_cluster(
 async fn follow_secrets(publisher: &Publisher, wakes: &Wakes) {
     let config = watcher::Config::default().page_size(watched::PAGE).labels(CLUSTER_KEY);
     let mut events = pin!(watcher::watcher(publisher.secrets.clone(), config).default_backoff());
-    let state = &publisher.state;
+    let inventory = &publisher.inventory;
     while let Some(event) = events.next().await {
         match event {
-            Ok(Event::Init) => state.begin_secrets(),
-            Ok(Event::InitApply(secret) | Event::Apply(secret)) => match Held::read(&secret) {
+            Ok(Event::Init) => inventory.begin_secrets(),
+            Ok(Event::InitApply(secret) | Event::Apply(secret)) => match HeldSecret::read(&secret) {
                 Some((cluster, held)) => {
                     wakes.push("", &cluster);
-                    state.put_secret(cluster, held);
+                    inventory.put_secret(cluster, held);
                 }
                 None => gone(publisher, wakes, &secret.name_any()),
             },
             Ok(Event::InitDone) => {
-                state.end_secrets();
-                state.was_listed(List::Secrets);
-                state.clusters().iter().for_each(|cluster| wakes.push("", cluster));
+                inventory.end_secrets();
+                inventory.was_listed(List::Secrets);
+                inventory.clusters().iter().for_each(|cluster| wakes.push("", cluster));
             }
             Ok(Event::Delete(secret)) => gone(publisher, wakes, &secret.name_any()),
             Err(error) => tracing::warn!(%error, "cannot watch the Secrets in Argo CD's namespace"),
@@ -94,11 +94,11 @@ async fn follow_secrets(publisher: &Publisher, wakes: &Wakes) {
 /// A Secret is gone, or bears the label no more.
 fn gone(publisher: &Publisher, wakes: &Wakes, secret: &str) {
     let Some(cluster) = cluster_of(secret) else { return };
-    let was_known = publisher.state.remove_secret(cluster);
+    let was_known = publisher.inventory.remove_secret(cluster);
     wakes.push("", cluster);
     // Who is to have one finds it by its name.
-    if was_known && !publisher.state.is_accepted(cluster) {
-        publisher.state.strayed.notify_one();
+    if was_known && !publisher.inventory.is_accepted(cluster) {
+        publisher.inventory.strayed.notify_one();
     }
 }
 

@@ -12,22 +12,20 @@ use std::time::Duration;
 
 use fleet::Fleet;
 use futures_util::StreamExt as _;
-use futures_util::future::join_all;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
-use kube::runtime::reflector::store::Writer as StoreWriter;
 use kube::{Api, Client, ResourceExt as _};
 use net::backoff::Backoff;
 use register::outcome::Outcome;
-use register::profile::{Registered, Way};
+use register::profile::{GatewayAddress, Registered};
 use tokio::sync::Semaphore;
 
 use self::known::{Clusters, Due};
 use self::publication::Unwritten;
+use super::Context;
 use super::books::Books;
 use super::writer::Writer;
-use super::{Context, watches};
 use crate::events::Events;
 use crate::metrics::Metrics;
 use crate::parts::probe;
@@ -50,7 +48,7 @@ const SPREAD: f64 = 0.2;
 const REMOVALS: usize = 16;
 
 pub struct Publisher {
-    way: Way,
+    gateway: GatewayAddress,
     hub: Client,
     members: Fleet,
     events: Events,
@@ -70,10 +68,10 @@ pub struct Publisher {
 // === impl Publisher ===
 
 impl Publisher {
-    pub fn new(context: &Context<'_>, way: Way, resource: ApiResource) -> Self {
+    pub fn new(context: &Context<'_>, gateway: GatewayAddress, resource: ApiResource) -> Self {
         let config = context.config;
         Self {
-            way,
+            gateway,
             hub: context.hub.clone(),
             members: context.members.clone(),
             events: context.events.clone(),
@@ -89,24 +87,27 @@ impl Publisher {
         }
     }
 
-    /// Runs the watches and the queue. Never ends.
-    pub async fn run(self: &Arc<Self>) {
-        let store = StoreWriter::<Meta>::new(());
-        let queue = Arc::clone(self).work(store.as_reader());
-        let secrets = Api::<Meta>::namespaced(self.hub.clone(), &self.place);
-        let profiles = self.namespaces.iter().map(|name| {
-            let api = self.writer.api(name);
-            watches::profiles(Arc::clone(self), name.clone(), api)
-        });
-        let removals = self.orphans.clone().stream().for_each_concurrent(REMOVALS, |(namespace, name)| {
-            let publisher = Arc::clone(self);
-            async move { publisher.remove(namespace, name).await }
-        });
-        let secrets = watches::secrets(Arc::clone(self), secrets, store);
-        tokio::join!(secrets, join_all(profiles.collect::<Vec<_>>()), queue, removals);
+    /// The Secrets that register clusters.
+    pub fn secrets(&self) -> Api<Meta> {
+        Api::namespaced(self.hub.clone(), &self.place)
     }
 
-    async fn work(self: Arc<Self>, store: Store<Meta>) {
+    /// The profiles of each namespace that is published into.
+    pub fn profiles(&self) -> impl Iterator<Item = (&String, Api<DynamicObject>)> {
+        self.namespaces.iter().map(|name| (name, self.writer.api(name)))
+    }
+
+    /// Removes profiles of clusters that are gone. Never ends.
+    pub async fn sweep(self: Arc<Self>) {
+        let removals = self.orphans.clone().stream().for_each_concurrent(REMOVALS, |(namespace, name)| {
+            let publisher = Arc::clone(&self);
+            async move { publisher.remove(namespace, name).await }
+        });
+        removals.await;
+    }
+
+    /// Publishes what is to be published of each Secret in `store`. Never ends.
+    pub async fn work(self: Arc<Self>, store: Store<Meta>) {
         let queue = Queue { wakes: self.wakes.clone(), store, resource: (), at_once: AT_ONCE };
         let look = async |secret: Arc<Meta>, publisher: Arc<Self>| publisher.look(&secret).await;
         let retry = |secret: Arc<Meta>, failure: &Unwritten, publisher: Arc<Self>| publisher.retry(&secret, failure);

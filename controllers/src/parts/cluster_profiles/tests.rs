@@ -9,7 +9,7 @@ use kube::api::ApiResource;
 use kube::core::GroupVersionKind;
 use prometheus_client::registry::Registry;
 use register::cluster_profile::MANAGER;
-use register::profile::Way;
+use register::profile::GatewayAddress;
 use tokio::time::timeout;
 
 use self::hub::Hub;
@@ -50,9 +50,9 @@ async fn publish_while(hub: &Hub, time: Duration, term: Duration) {
     let context = context(&config, hub, term);
     let gvk = GroupVersionKind::gvk(PROFILE.group, PROFILE.versions[0], PROFILE.name);
     let resource = ApiResource::from_gvk_with_plural(&gvk, PROFILE.plural);
-    let way = Way { url: "https://gateway:9443".to_owned(), ca: None };
-    let publisher = Arc::new(Publisher::new(&context, way, resource));
-    let _ = timeout(time, publisher.run()).await;
+    let gateway = GatewayAddress { url: "https://gateway:9443".to_owned(), ca: None };
+    let publisher = Arc::new(Publisher::new(&context, gateway, resource));
+    let _ = timeout(time, work(&publisher)).await;
 }
 
 #[tokio::test(start_paused = true)]

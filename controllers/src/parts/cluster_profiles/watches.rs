@@ -5,6 +5,7 @@ use std::pin::pin;
 use std::sync::Arc;
 
 use futures_util::StreamExt as _;
+use futures_util::future::join_all;
 use kube::api::DynamicObject;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::Writer as StoreWriter;
@@ -17,8 +18,14 @@ use crate::secrets::Meta;
 /// Profiles of one answer of a list.
 const PAGE: u32 = 100;
 
+/// Follows all of it for `publisher`; `store` gets the Secrets. Never ends.
+pub async fn follow(publisher: &Arc<Publisher>, store: StoreWriter<Meta>) {
+    let profiles = publisher.profiles().map(|(name, api)| profiles(Arc::clone(publisher), name.clone(), api));
+    tokio::join!(secrets(publisher, publisher.secrets(), store), join_all(profiles));
+}
+
 /// Follows the clusters' Secrets. Never ends.
-pub async fn secrets(publisher: Arc<Publisher>, api: Api<Meta>, mut store: StoreWriter<Meta>) {
+async fn secrets(publisher: &Publisher, api: Api<Meta>, mut store: StoreWriter<Meta>) {
     let labelled = Config::default().labels(api::secret::CREDENTIAL_TYPE_LABEL);
     let mut events = pin!(watcher::watcher(api, labelled).default_backoff());
     let mut listed = Vec::new();
@@ -48,7 +55,7 @@ fn prune(secret: &mut Meta) {
 }
 
 /// Follows the profiles of a namespace. Never ends.
-pub async fn profiles(publisher: Arc<Publisher>, namespace: String, api: Api<DynamicObject>) {
+async fn profiles(publisher: Arc<Publisher>, namespace: String, api: Api<DynamicObject>) {
     let mut events = pin!(watcher::watcher(api, Config::default().page_size(PAGE)).default_backoff());
     let mut listed = Vec::new();
     while let Some(event) = events.next().await {

@@ -1,25 +1,23 @@
 //! Writes of profiles: server-side apply without force, and deletion of exactly the profile that
 //! was judged.
 
-use hub::Cause;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
 use kube::{Api, Client};
 use serde_json::Value;
 use tokio::sync::Semaphore;
-use tokio::time::timeout;
 
 use super::books::Profile;
-use crate::calls::{CONFLICT, MANAGER, NOT_FOUND, deleting, is};
+use crate::calls::{CONFLICT, MANAGER, NOT_FOUND, deleting};
+use crate::parts::hub::{CallError, Hub};
 use crate::secrets::is_of_fields;
-use crate::term::{MayWrite, NotLeading, within};
+use crate::term::MayWrite;
 
 /// Writes at a time.
 const AT_ONCE: usize = 16;
 
 pub struct Writer {
-    client: Client,
+    hub: Hub,
     resource: ApiResource,
-    may_write: MayWrite,
     permits: Semaphore,
 }
 
@@ -37,11 +35,7 @@ pub enum WriteError {
     #[error("{0}")]
     Conflict(String),
     #[error(transparent)]
-    NotLeading(#[from] NotLeading),
-    #[error("the hub did not answer in time")]
-    Timeout,
-    #[error("{}", Cause::from(.0))]
-    Hub(#[source] kube::Error),
+    Call(CallError),
 }
 
 // === impl Of ===
@@ -60,12 +54,12 @@ impl Of {
 
 impl Writer {
     pub fn new(client: Client, resource: ApiResource, may_write: MayWrite) -> Self {
-        Self { client, resource, may_write, permits: Semaphore::new(AT_ONCE) }
+        Self { hub: Hub { client, may_write }, resource, permits: Semaphore::new(AT_ONCE) }
     }
 
     /// The profiles of a namespace.
     pub fn api(&self, namespace: &str) -> Api<DynamicObject> {
-        Api::namespaced_with(self.client.clone(), namespace, &self.resource)
+        Api::namespaced_with(self.hub.client.clone(), namespace, &self.resource)
     }
 
     /// Returns the profile as it is now.
@@ -92,7 +86,7 @@ impl Writer {
         let parameters = deleting(&profile.uid, Some(&profile.version));
         let api = self.api(namespace);
         match self.call(api.delete(name, &parameters)).await {
-            Err(WriteError::Hub(error)) if is(&error, NOT_FOUND) => Ok(()),
+            Err(WriteError::Call(error)) if error.is(NOT_FOUND) => Ok(()),
             outcome => outcome.map(drop),
         }
     }
@@ -100,20 +94,20 @@ impl Writer {
     async fn call<T>(&self, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, WriteError> {
         // Nobody closes it.
         let _permit = self.permits.acquire().await;
-        timeout(within((self.may_write)())?, call).await.map_err(|_| WriteError::Timeout)?.map_err(WriteError::from)
+        self.hub.write(call).await.map_err(WriteError::from)
     }
 }
 
 // === impl WriteError ===
 
-impl From<kube::Error> for WriteError {
-    fn from(error: kube::Error) -> Self {
+impl From<CallError> for WriteError {
+    fn from(error: CallError) -> Self {
         match error {
             // Its message names managers and fields, never values.
-            kube::Error::Api(status) if status.code == CONFLICT && is_of_fields(&status) => {
+            CallError::Hub(kube::Error::Api(status)) if status.code == CONFLICT && is_of_fields(&status) => {
                 Self::Conflict(status.message.clone())
             }
-            other => Self::Hub(other),
+            other => Self::Call(other),
         }
     }
 }

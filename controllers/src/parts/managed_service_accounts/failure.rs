@@ -1,12 +1,12 @@
 //! Why a look at a `ManagedServiceAccount` brought nothing.
 
-use hub::Cause;
 use register::managed_service_account::{Judgement, Refusal};
 
-use super::hub::HubError;
 use super::member::MemberError;
+use super::objects::HubError;
 
-/// Tries after which what a member's controllers should have published is missed.
+/// Tries after which what a member's controllers should have published is missed, and an error of
+/// a member is no passing one.
 const PATIENCE: u32 = 5;
 
 /// It is tried again.
@@ -36,11 +36,11 @@ impl Failure {
             Self::Refused(_) => true,
             Self::Member(error) => match error {
                 MemberError::Refused(_) | MemberError::Forbidden(_) | MemberError::NotFound(_) => true,
-                MemberError::NoAuthority(_) => failures >= PATIENCE,
+                MemberError::NoAuthority(_) | MemberError::Broken(_) => failures >= PATIENCE,
                 MemberError::NotRegistered(_) | MemberError::Away(_) | MemberError::NotLeading(_) => false,
             },
             // A quota, say, or a policy.
-            Self::Hub(HubError::Hub(_, Cause::Status(status))) => matches!(status.code, 400 | 403 | 422),
+            Self::Hub(HubError::Call(_, error)) => matches!(error.code(), Some(400 | 403 | 422)),
             Self::Unreadable(_) | Self::NoCluster | Self::Predecessor | Self::Hub(_) => false,
         }
     }

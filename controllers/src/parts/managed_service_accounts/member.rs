@@ -43,6 +43,9 @@ pub enum MemberError {
     Forbidden(Failure),
     #[error("{0}")]
     Refused(Failure),
+    /// The same of a member, or of a webhook there, that has an error of its own.
+    #[error("{0}")]
+    Broken(Failure),
     #[error("{0}")]
     NotFound(Failure),
     /// Its controllers publish it within a moment.
@@ -168,7 +171,8 @@ fn judged(cluster: &ClusterName, failure: Failure) -> MemberError {
         (Some(Side::Caller), Kind::Answered(404)) => MemberError::NotRegistered(cluster.clone()),
         (None, Kind::Answered(404)) if failure.reason == "NotFound" => MemberError::NotFound(failure),
         (None, Kind::Answered(403)) => MemberError::Forbidden(failure),
-        (None, Kind::Answered(400 | 405 | 409 | 422)) => MemberError::Refused(failure),
+        (None, Kind::Answered(500..)) => MemberError::Broken(failure),
+        _ if failure.is_of_request() => MemberError::Refused(failure),
         _ => MemberError::Away(failure),
     }
 }
@@ -208,11 +212,12 @@ mod tests {
         assert!(matches!(status(404, "NotFound", &none), MemberError::NotFound(_)));
         assert!(matches!(status(403, "Forbidden", &none), MemberError::Forbidden(_)));
         assert!(matches!(status(422, "Invalid", &none), MemberError::Refused(_)));
+        assert!(matches!(status(413, "RequestEntityTooLarge", &none), MemberError::Refused(_)));
+        assert!(matches!(status(500, "InternalError", &none), MemberError::Broken(_)), "a webhook, say");
         for away in [
             status(403, "Forbidden", &ours),
             status(401, "Unauthorized", &none),
             status(429, "TooManyRequests", &none),
-            status(500, "InternalError", &none),
             status(502, "BadGateway", &at_member),
             // A hub without the gateway's API: nobody has said anything of the account.
             status(404, "Failed to parse error data", &none),

@@ -94,12 +94,12 @@ impl Clusters {
         if was_judged {
             self.heartbeat(&name, &cluster, standing, &mut conditions).await?;
         }
-        self.tell(&name, &cluster, &conditions).await?;
+        self.put_conditions(&name, &cluster, &conditions).await?;
         match refused {
             None => Ok(Action::await_change()),
             Some(why) => {
                 let note = why.to_string();
-                self.events.tell(reference(object), Reason::AcceptanceFailed, note.clone());
+                self.events.publish(reference(object), Reason::AcceptanceFailed, note.clone());
                 Err(Failure::Told(note))
             }
         }
@@ -206,7 +206,7 @@ impl Clusters {
         }
     }
 
-    async fn tell(&self, name: &str, cluster: &Value, conditions: &[Condition]) -> Result<(), CallError> {
+    async fn put_conditions(&self, name: &str, cluster: &Value, conditions: &[Condition]) -> Result<(), CallError> {
         let Some(all) = condition::changed(cluster, conditions, &now_text()) else { return Ok(()) };
         let version = &cluster["metadata"]["resourceVersion"];
         let change = json!({"metadata": {"resourceVersion": version}, "status": {"conditions": all}});

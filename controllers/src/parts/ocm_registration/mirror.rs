@@ -90,9 +90,9 @@ fn resource(kind: Kind) -> ApiResource {
 impl Writers {
     /// Follows all kinds, and tells which cluster an object is of that came, changed or went: none
     /// (an empty name) of a role that all clusters have. Never ends.
-    pub async fn follow(self, client: Client, tell: impl Fn(&str) + Sync) {
-        let tell = &tell;
-        join_all(self.0.into_iter().map(|(resource, writer)| follow(client.clone(), resource, writer, tell))).await;
+    pub async fn follow(self, client: Client, notify: impl Fn(&str) + Sync) {
+        let notify = &notify;
+        join_all(self.0.into_iter().map(|(resource, writer)| follow(client.clone(), resource, writer, notify))).await;
     }
 }
 
@@ -100,7 +100,7 @@ async fn follow(
     client: Client,
     resource: ApiResource,
     mut writer: Writer<DynamicObject>,
-    tell: &(dyn Fn(&str) + Sync),
+    notify: &(dyn Fn(&str) + Sync),
 ) {
     let only = watcher::Config::default().labels(CLUSTER_LABEL).page_size(PAGE);
     let api = Api::<DynamicObject>::all_with(client, &resource);
@@ -122,7 +122,7 @@ async fn follow(
             // Anybody may leave the label empty on what is theirs; these roles are everybody's
             && (!cluster.is_empty() || acceptance::is_common(&object.name_any()))
         {
-            tell(cluster);
+            notify(cluster);
         }
     }
 }

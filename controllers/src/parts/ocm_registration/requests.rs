@@ -98,7 +98,7 @@ impl Requests {
             self.metrics.judged(decision);
             tracing::info!(request = name, decision = decision.as_str(), why, "a certificate request");
             if let Some(reason) = event(decision) {
-                self.events.tell(reference(object), reason, why);
+                self.events.publish(reference(object), reason, why);
             }
         }
         Ok(action)

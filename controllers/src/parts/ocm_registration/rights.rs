@@ -142,38 +142,38 @@ impl Rights {
     }
 
     async fn write(&self, wanted: &Wanted) -> Result<(), Refused> {
-        let told = |error| Refused::Write { key: wanted.key.clone(), error };
+        let unwritten = |error| Refused::Write { key: wanted.key.clone(), error };
         if wanted.key.kind == Kind::Namespace {
             return self.create_namespace(wanted).await;
         }
         if self.mirror.difference(wanted) == Some(Difference::Whole) {
-            self.delete(&wanted.key).await.map_err(told)?;
+            self.delete(&wanted.key).await.map_err(unwritten)?;
         }
-        self.apply(wanted).await.map_err(told)
+        self.apply(wanted).await.map_err(unwritten)
     }
 
     /// Created, never changed: one that is there and does not say that it is the cluster's belongs
     /// to somebody else.
     async fn create_namespace(&self, wanted: &Wanted) -> Result<(), Refused> {
-        let told = |error| Refused::Write { key: wanted.key.clone(), error };
+        let unwritten = |error| Refused::Write { key: wanted.key.clone(), error };
         if self.mirror.get(&wanted.key).is_some() {
             return Ok(());
         }
         let object: DynamicObject = serde_json::from_value(wanted.document.clone())
-            .map_err(|error| told(CallError::Hub(kube::Error::SerdeError(error))))?;
+            .map_err(|error| unwritten(CallError::Hub(kube::Error::SerdeError(error))))?;
         let api = self.mirror.api(&wanted.key);
         match self.hub.write(api.create(&creating(), &object)).await {
             Ok(_) => Ok(()),
             // The mirror may not have seen ours yet.
             Err(error) if error.is_conflict() => self.check_namespace(wanted).await,
-            Err(error) => Err(told(error)),
+            Err(error) => Err(unwritten(error)),
         }
     }
 
     async fn check_namespace(&self, wanted: &Wanted) -> Result<(), Refused> {
         let api = self.mirror.api(&wanted.key);
-        let told = |error| Refused::Write { key: wanted.key.clone(), error };
-        let existing = self.hub.read(api.get(&wanted.key.name)).await.map_err(told)?;
+        let unwritten = |error| Refused::Write { key: wanted.key.clone(), error };
+        let existing = self.hub.read(api.get(&wanted.key.name)).await.map_err(unwritten)?;
         if acceptance::is_clusters(&super::hub::value(&existing), &wanted.key.name) {
             Ok(())
         } else {

@@ -111,11 +111,11 @@ impl Sets {
         let clusters = self.clusters.state();
         for set in &sets {
             let count = clusters.iter().filter(|cluster| sets::has(set, cluster.labels())).count();
-            self.tell(&self.set_resource, set, &Condition::empty(count)).await?;
+            self.put_condition(&self.set_resource, set, &Condition::empty(count)).await?;
         }
         for binding in self.bindings.state().iter().map(|binding| value(binding)) {
             let is_there = sets.iter().any(|set| set["metadata"]["name"] == binding["spec"]["clusterSet"]);
-            self.tell(&self.binding_resource, &binding, &Condition::bound(is_there)).await?;
+            self.put_condition(&self.binding_resource, &binding, &Condition::bound(is_there)).await?;
         }
         Ok(())
     }
@@ -139,10 +139,15 @@ impl Sets {
         self.hub.merge(&api, name, &change).await.map(drop)
     }
 
-    async fn tell(&self, resource: &ApiResource, object: &Value, says: &Condition) -> Result<(), CallError> {
+    async fn put_condition(
+        &self,
+        resource: &ApiResource,
+        object: &Value,
+        condition: &Condition,
+    ) -> Result<(), CallError> {
         let metadata = &object["metadata"];
         let is_leaving = !metadata["deletionTimestamp"].is_null();
-        let Some(all) = condition::changed(object, std::slice::from_ref(says), &now_text()) else { return Ok(()) };
+        let Some(all) = condition::changed(object, std::slice::from_ref(condition), &now_text()) else { return Ok(()) };
         if is_leaving {
             return Ok(());
         }

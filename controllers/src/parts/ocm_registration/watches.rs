@@ -33,7 +33,7 @@ const SPEC: [&str; 3] = ["hubAcceptsClient", "leaseDurationSeconds", "taints"];
 
 /// Follows everything. Never ends.
 pub async fn follow(shared: &Shared, sources: Sources, clusters: &Clusters, client: Client) {
-    let tell = |cluster: &str| {
+    let notify = |cluster: &str| {
         if cluster.is_empty() {
             // A role that all have: whoever is accepted writes it again.
             let all = shared.clusters.state();
@@ -47,7 +47,7 @@ pub async fn follow(shared: &Shared, sources: Sources, clusters: &Clusters, clie
     tokio::join!(
         follow_clusters(shared, sources.clusters, clusters, client.clone()),
         follow_requests(shared, sources.requests, client.clone()),
-        sources.mirror.follow(client.clone(), tell),
+        sources.mirror.follow(client.clone(), notify),
         shared.sets.keep(sources.sets),
         shared.beats.follow(client, (&shared.clusters, &shared.cluster_resource), &shared.wakes),
     );

@@ -148,7 +148,7 @@ impl Scheduler {
         let mut decision = DynamicObject::new(name, &Of::Decision.resource());
         (decision.metadata.namespace, decision.metadata.uid) = (Some(namespace), Some(uid.to_owned()));
         let related = decision.object_ref(&Of::Decision.resource());
-        self.events.tell_with(placement.object_ref(&Of::Placement.resource()), Some(related), reason, note);
+        self.events.publish_with(placement.object_ref(&Of::Placement.resource()), Some(related), reason, note);
     }
 
     fn api(&self, placement: &DynamicObject, of: Of) -> Api<DynamicObject> {

@@ -231,6 +231,6 @@ impl Scheduler {
     }
 
     pub(super) fn tell(&self, object: &DynamicObject, reason: Reason, note: String) {
-        self.events.tell(object.object_ref(&Of::Placement.resource()), reason, note);
+        self.events.publish(object.object_ref(&Of::Placement.resource()), reason, note);
     }
 }

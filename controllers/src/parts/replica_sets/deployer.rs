@@ -226,7 +226,7 @@ impl Deployer {
     }
 
     fn event(&self, object: &DynamicObject, reason: Reason, note: String) {
-        self.events.tell(object.object_ref(&Of::Set.resource()), reason, note);
+        self.events.publish(object.object_ref(&Of::Set.resource()), reason, note);
     }
 }
 

@@ -99,7 +99,7 @@ pub fn forbidden(testbed: &Testbed) -> Result<()> {
     ensure!(granted.contains("serviceaccounts/token"), "no such block");
     member.apply(&granted)?;
     let (account, secret) = filled_one(testbed, cluster, name)?;
-    ensure!(condition(&account, "TokenReported")["message"] == "", "{account}");
+    ensure!(condition(&account["status"], "TokenReported")["message"] == "", "{account}");
     ensure!(!secret.is_null());
     // Also for the end.
     testbed.hub.server.kubectl().ok(&format!("delete {KIND} {name} -n {cluster} --wait=false"))?;

@@ -41,7 +41,7 @@ pub fn under_load(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[namespace(FLEET)])?;
     rewrite(&first, &json!({"token": "one"}))?;
     let load = Load { testbed, stop: AtomicBool::new(false), answers: AtomicUsize::new(0) };
-    wait::until("the first answer", SOON, || load.caller()?.get(&load.path())?.expect(http::StatusCode::OK))?;
+    wait::until("the first answer", SOON, || load.caller()?.get(&path())?.expect(http::StatusCode::OK))?;
     let with = |member: &FakeMember, credential: Option<&str>| {
         let expected = credential.map(|token| format!("Bearer {token}"));
         member.requests().iter().filter(|request| request.header("authorization") == expected.as_deref()).count()
@@ -82,10 +82,6 @@ pub fn under_load(testbed: &Testbed) -> Result<()> {
 // === impl Load ===
 
 impl Load<'_> {
-    fn path(&self) -> String {
-        format!("{}/api/v1/namespaces", Testbed::proxy_path(NAME))
-    }
-
     /// The hub's administrator, on one connection.
     fn caller(&self) -> Result<hub_tests::http::Kept> {
         let server = &self.testbed.hub.server;
@@ -93,7 +89,7 @@ impl Load<'_> {
     }
 
     fn run(&self) -> Result<()> {
-        let (mut caller, path) = (self.caller()?, self.path());
+        let (mut caller, path) = (self.caller()?, path());
         while !self.stop.load(Ordering::Relaxed) {
             let response = caller.get(&path).context("a request while the kubeconfig is rewritten")?;
             response.expect(http::StatusCode::OK).context("while the kubeconfig is rewritten")?;
@@ -101,4 +97,9 @@ impl Load<'_> {
         }
         Ok(())
     }
+}
+
+/// Of a list on the member.
+fn path() -> String {
+    format!("{}/api/v1/namespaces", Testbed::proxy_path(NAME))
 }

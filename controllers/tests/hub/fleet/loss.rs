@@ -64,7 +64,7 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
     let version = decision(fleet)?;
     wait::until("the old work to wait for its member", SOON, || {
         let work = fleet.work("web", lost)?;
-        let told = super::condition(&work, "Deleting")["message"].clone();
+        let told = super::condition(&work["status"], "Deleting")["message"].clone();
         ensure!(told.as_str().is_some_and(|told| told.contains("does not answer")), "{work}");
         Ok(())
     })?;

@@ -31,7 +31,10 @@ pub fn informs_then_enforces(fleet: &Fleet<'_>) -> Result<()> {
         fleet.wait_work("audit", name, "Available", "True/ResourcesAvailable")?;
         fleet.wait_work("audit", name, "Compliant", "True/ConditionRulesAggregated")?;
     }
-    ensure!(condition(&fleet.work("audit", without)?, "Compliant")["status"] != "True", "it lacks the object");
+    ensure!(
+        condition(&fleet.work("audit", without)?["status"], "Compliant")["status"] != "True",
+        "it lacks the object"
+    );
     ensure!(fleet.object(without, "configmap audit")?.is_null(), "what is only asked for was made");
     ensure!(fleet.object(with, "configmap audit")? == before, "what is only read was touched");
     // A change there is told, and let be.

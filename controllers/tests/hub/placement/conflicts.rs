@@ -27,7 +27,7 @@ pub fn stands_by(testbed: &Testbed) -> Result<()> {
     place.wait_chosen("before", &["stands-by1"])?;
     // In any namespace.
     apply(testbed, &[lease("theirs", 3600)])?;
-    wait::until_true("that it stands by", SOON, || place.stands_by(true))?;
+    wait::until_true("that it stands by", SOON, || place.stands_by(super::NAME, true))?;
     ensure!(place.running.get("/readyz?verbose")?.contains("placement-rival"), "it does not say so");
     let told = wait::until("an Event", SOON, || event(testbed, THEIRS, "placement-lock", "StandingBy"))?;
     ensure!(told.contains("theirs") && told.contains("--never-stand-by=placement"), "{told}");
@@ -37,7 +37,7 @@ pub fn stands_by(testbed: &Testbed) -> Result<()> {
     let writes = place.metric(WRITES, "")?;
     // A restart finds the Lease as well.
     place.running.restart()?;
-    wait::until_true("that it stands by again", SOON, || place.stands_by(true))?;
+    wait::until_true("that it stands by again", SOON, || place.stands_by(super::NAME, true))?;
     ensure!(
         place.decisions("during")?.is_empty() && place.metric(WRITES, "")? == 0.0,
         "it writes beside them ({writes})"
@@ -54,7 +54,7 @@ pub fn stands_by(testbed: &Testbed) -> Result<()> {
     place.sets(&["stands-by"])?;
     place.place("beside", &json!({"clusterSets": ["stands-by"]}))?;
     place.wait_chosen("beside", &["stands-by1"])?;
-    place.ok("delete lease placement-lock -n placement-theirs")?;
+    place.hub("delete lease placement-lock -n placement-theirs")?;
     place.end(&["stands-by1"], &["stands-by"])
 }
 
@@ -73,7 +73,7 @@ pub fn left_alone(testbed: &Testbed) -> Result<()> {
     let told = place.wait_event("theirs", "SchedulerConflict")?;
     ensure!(told.starts_with("placement writes the decisions"), "{told}");
     // What would be written otherwise is not; others are followed.
-    place.ok("delete managedcluster left-alone2")?;
+    place.hub("delete managedcluster left-alone2")?;
     place.wait_chosen("ours", &["left-alone1"])?;
     ensure!(place.chosen("theirs")? == ["left-alone2"], "it is fought over");
     // Somebody cares: it is ours again.

@@ -31,7 +31,8 @@ pub fn take_over(testbed: &Testbed) -> Result<()> {
 
     // What others have is not counted, or a run may lead to another.
     let spec = json!({"clusterSets": ["over"], "numberOfClusters": 10, "prioritizerPolicy": exactly(&[("Steady", 1)])});
-    let object = |number: usize| super::placement(place.name, &format!("over-{number}"), &spec);
+    let name = place.name;
+    let object = |number: usize| super::placement(name, &format!("over-{number}"), &spec);
     apply(testbed, &(0..PLACEMENTS / 2).map(object).collect::<Vec<_>>())?;
     seen.next_line(SOON).context("the first decision")?;
     // As SIGKILL does it: the Lease is left to run out.
@@ -48,7 +49,7 @@ pub fn take_over(testbed: &Testbed) -> Result<()> {
 
     // One that stops gives its Lease up.
     let third = place.running.replica()?;
-    place.running.controllers.take().context("it runs")?.stop()?;
+    place.running.stop()?;
     let stopped = Instant::now();
     place.place("last", &spec)?;
     wait::until_true("the third to decide", SOON, || Ok(place.chosen("last")?.len() == 10))?;

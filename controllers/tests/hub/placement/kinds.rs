@@ -13,7 +13,7 @@ pub fn late(testbed: &Testbed) -> Result<()> {
     place.sets(&["late-kinds"])?;
     apply(testbed, &["late-kind1", "late-kind2"].map(|name| cluster(name, "late-kinds", &json!({}))))?;
     let scores = format!("addonplacementscores.{GROUP}");
-    place.ok(&format!("delete crd placements.{GROUP} placementdecisions.{GROUP} {scores}"))?;
+    place.hub(&format!("delete crd placements.{GROUP} placementdecisions.{GROUP} {scores}"))?;
     // While it runs, and for one that starts then.
     let mut place = place;
     place.running.restart()?;
@@ -37,7 +37,7 @@ pub fn kept(testbed: &Testbed) -> Result<()> {
     apply(testbed, &clusters.map(|name| cluster(name, "kept-kinds", &json!({}))))?;
     place.place("one", &json!({"clusterSets": ["kept-kinds"]}))?;
     place.wait_chosen("one", &clusters)?;
-    place.ok(&format!("delete crd managedclustersetbindings.{GROUP}"))?;
+    place.hub(&format!("delete crd managedclustersetbindings.{GROUP}"))?;
     define(&place, "cluster/v1beta2/0000_0")?;
     // The kind is back, without its objects.
     let told = place.wait_event("one", "RemovalHeld")?;

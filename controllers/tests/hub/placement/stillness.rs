@@ -25,8 +25,10 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     }
     place.wait_condition("still-0", "PlacementSatisfied", "False/NoManagedClusterMatched")?;
     let versions = |place: &Place<'_>| {
-        place.ok("get placements,placementdecisions -n placement-still -o \
-             jsonpath={range.items[*]}{.metadata.name}={.metadata.resourceVersion},{end}")
+        place.hub(
+            "get placements,placementdecisions -n placement-still -o \
+             jsonpath={range.items[*]}{.metadata.name}={.metadata.resourceVersion},{end}",
+        )
     };
     let before = versions(&place)?;
     place.running.restart()?;

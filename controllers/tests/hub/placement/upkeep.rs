@@ -58,7 +58,7 @@ pub fn put_back(testbed: &Testbed) -> Result<()> {
         ensure!(metadata["ownerReferences"][0]["controller"] == true, "{metadata}");
         Ok(())
     })?;
-    place.ok("delete placementdecision one-decision-1 -n placement-put-back")?;
+    place.hub("delete placementdecision one-decision-1 -n placement-put-back")?;
     place.wait_chosen("one", &both)?;
     // A list that nobody owns any more, by one who calls himself as we do.
     let removed =
@@ -73,7 +73,7 @@ pub fn put_back(testbed: &Testbed) -> Result<()> {
         "metadata": {"name": "foreign", "namespace": place.name, "labels": {format!("{GROUP}/placement"): "one"}}});
     apply(testbed, &[foreign])?;
     wait::until_true("the end of the foreign one", SOON, || {
-        Ok(place.ok("get placementdecision foreign -n placement-put-back --ignore-not-found -o name")?.is_empty())
+        Ok(place.hub("get placementdecision foreign -n placement-put-back --ignore-not-found -o name")?.is_empty())
     })?;
     // A status that somebody wrote.
     place.status("placement one", &json!({"numberOfSelectedClusters": 9}))?;
@@ -107,7 +107,7 @@ pub fn misconfigured(testbed: &Testbed) -> Result<()> {
     // It stays so, also for whoever leads next, and with another mistake.
     let mut place = place;
     place.running.restart()?;
-    wait::until_true("that it schedules", SOON, || place.stands_by(false))?;
+    wait::until_true("that it schedules", SOON, || place.stands_by(super::NAME, false))?;
     place.place("one", &with(&json!({"tolerations": [{"operator": "Equal", "value": "x"}]})))?;
     wait::until("the other mistake", SOON, || {
         let message = place.wait_condition("one", MISCONFIGURED, "True/Misconfigured")?;
@@ -131,7 +131,7 @@ pub fn recreated(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[cluster("recreated1", "recreated", &json!({}))])?;
     place.place("one", &json!({"clusterSets": ["recreated"]}))?;
     place.wait_chosen("one", &["recreated1"])?;
-    place.ok("delete placement one -n placement-recreated")?;
+    place.hub("delete placement one -n placement-recreated")?;
     place.place("one", &json!({"clusterSets": ["recreated"]}))?;
     place.wait_chosen("one", &["recreated1"])?;
     wait::until("its owner", SOON, || {
@@ -173,9 +173,9 @@ pub fn followed(testbed: &Testbed) -> Result<()> {
     ensure!((1.0..=2.0).contains(&ran) && version()? == before, "{ran} runs");
     place.patch("managedcluster followed1", &[], &json!({"metadata": {"labels": {&label: "followed-a"}}}))?;
     soon("both", &["followed1", "followed2"])?;
-    place.ok("delete managedclusterset followed-a")?;
+    place.hub("delete managedclusterset followed-a")?;
     soon("both", &["followed2"])?;
-    place.ok("delete managedclustersetbinding followed-b -n placement-followed")?;
+    place.hub("delete managedclustersetbinding followed-b -n placement-followed")?;
     soon("both", &[])?;
     soon("only-b", &[])?;
     apply(testbed, &[binding(place.name, "followed-b")])?;
@@ -191,7 +191,7 @@ fn switched_off(place: &Place<'_>) -> Result<()> {
         place.patch("placement only-b", &[], &json!({"metadata": {"annotations": annotations}}))
     };
     annotated(json!("true"))?;
-    place.ok("delete managedcluster followed2")?;
+    place.hub("delete managedcluster followed2")?;
     wait::until_true("the other to follow", SOON, || Ok(place.chosen("both")?.is_empty()))?;
     ensure!(place.chosen("only-b")? == ["followed2"], "it is scheduled");
     annotated(Value::Null)?;

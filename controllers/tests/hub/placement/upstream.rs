@@ -25,13 +25,14 @@ pub fn same(testbed: &Testbed) -> Result<()> {
     let place = Place::start(testbed, "placement-peer-ours")?;
     let names = fleet(&place)?;
     let ours = outcome(&place, place.name)?;
-    place.ok(&format!("delete placements,placementdecisions --all -n {}", place.name))?;
+    place.hub(&format!("delete placements,placementdecisions --all -n {}", place.name))?;
 
     // It runs: we stand by.
     apply(testbed, &[namespace(THEIRS)])?;
     apply(testbed, &SETS.map(|set| binding(THEIRS, set)))?;
     let mut upstream = start(testbed)?;
-    wait::until_true("that it stands by", PEER, || place.stands_by(true)).with_context(|| upstream.log_tail())?;
+    wait::until_true("that it stands by", PEER, || place.stands_by(super::NAME, true))
+        .with_context(|| upstream.log_tail())?;
     let writes = place.metric(WRITES, "")?;
     let theirs = outcome(&place, THEIRS).with_context(|| upstream.log_tail())?;
     for (name, expected) in &theirs {
@@ -42,15 +43,15 @@ pub fn same(testbed: &Testbed) -> Result<()> {
 
     // It is killed: its Lease goes stale, and we go on.
     upstream.signal("KILL")?;
-    wait::until_true("that it goes on", LEASE + SOON, || place.stands_by(false))?;
-    place.ok("label managedcluster peer-00 env=other --overwrite")?;
+    wait::until_true("that it goes on", LEASE + SOON, || place.stands_by(super::NAME, false))?;
+    place.hub("label managedcluster peer-00 env=other --overwrite")?;
     wait::until_true(
         "that a change is followed",
         SOON,
         || Ok(told(&place, THEIRS, "by-label")? != theirs["by-label"]),
     )?;
-    place.ok(&format!("delete placements,placementdecisions,managedclustersetbindings --all -n {THEIRS}"))?;
-    place.ok("delete lease placement-lock --ignore-not-found -n placement-peer-theirs")?;
+    place.hub(&format!("delete placements,placementdecisions,managedclustersetbindings --all -n {THEIRS}"))?;
+    place.hub("delete lease placement-lock --ignore-not-found -n placement-peer-theirs")?;
     place.end(&names.iter().map(String::as_str).collect::<Vec<_>>(), &SETS)
 }
 

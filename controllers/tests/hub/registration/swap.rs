@@ -42,7 +42,7 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     wait_condition(testbed, NAME, ACCEPTED, "True/HubClusterAdminAccepted")?;
     ensure!(identities(testbed)? == before, "written again: {before} {}", identities(testbed)?);
     // And back.
-    registration.running.controllers.take().context("it runs")?.stop()?;
+    registration.running.stop()?;
     theirs.start_again()?;
     // They take a no, by the objects that ours has kept.
     accept(testbed, NAME, false)?;

@@ -44,12 +44,12 @@ pub fn held(testbed: &Testbed) -> Result<()> {
     place.choose("p", &[("", &clusters)])?;
     place.set("app", "1", &all_at_once("p"))?;
     let works = place.wait_works("app", &clusters)?;
-    place.ok("delete placementdecisions --all -n sets-held")?;
+    place.hub("delete placementdecisions --all -n sets-held")?;
     // Its status counts two still.
     let told = place.wait_event("app", "RemovalHeld")?;
     ensure!(told.contains("no work is removed before they agree"), "{told}");
     ensure!(place.works("app")?.len() == 2, "workloads are withdrawn");
-    place.ok("delete placement p -n sets-held")?;
+    place.hub("delete placement p -n sets-held")?;
     place.wait_condition("app", "PlacementVerified: False/PlacementDecisionNotFound")?;
     ensure!(place.works("app")?.len() == 2 && place.metric(WRITES, "delete")? == 0.0, "workloads are withdrawn");
     // Applied again, it counts none until it is scheduled.
@@ -72,9 +72,9 @@ pub fn foreground(testbed: &Testbed) -> Result<()> {
     let policy = json!({"spec": {"cascadeDeletionPolicy": "Foreground"}});
     place.patch("manifestworkreplicaset app -n sets-front", &[], &policy)?;
     place.wait_works("app", &clusters)?;
-    place.ok("delete manifestworkreplicaset app -n sets-front --wait=false")?;
+    place.hub("delete manifestworkreplicaset app -n sets-front --wait=false")?;
     wait::until_true("its end", SOON, || {
-        Ok(place.ok("get manifestworkreplicaset app -n sets-front --ignore-not-found -o name")?.is_empty())
+        Ok(place.hub("get manifestworkreplicaset app -n sets-front --ignore-not-found -o name")?.is_empty())
     })?;
     ensure!(place.works("app")?.is_empty(), "it is gone before its works");
     place.end()
@@ -92,10 +92,10 @@ pub fn cascade(testbed: &Testbed) -> Result<()> {
         for work in place.wait_works(name, &clusters)? {
             finalize(&place, &work, &json!({"metadata": {"finalizers": [FINALIZER]}}))?;
         }
-        place.ok(&format!("delete manifestworkreplicaset {name} -n sets-end --wait=false"))?;
+        place.hub(&format!("delete manifestworkreplicaset {name} -n sets-end --wait=false"))?;
     }
     wait::until_true("the end of one", SOON, || {
-        Ok(place.ok("get manifestworkreplicaset behind -n sets-end --ignore-not-found -o name")?.is_empty())
+        Ok(place.hub("get manifestworkreplicaset behind -n sets-end --ignore-not-found -o name")?.is_empty())
     })?;
     // The other one is there as long as one of its works is.
     for set in ["behind", "before"] {
@@ -111,7 +111,7 @@ pub fn cascade(testbed: &Testbed) -> Result<()> {
     ensure!(!place.read("before")?["metadata"]["deletionTimestamp"].is_null(), "it is gone before its works");
     finalize(&place, &works[1], &no_finalizers())?;
     wait::until_true("the end of the other", SOON, || {
-        Ok(place.ok("get manifestworkreplicaset before -n sets-end --ignore-not-found -o name")?.is_empty())
+        Ok(place.hub("get manifestworkreplicaset before -n sets-end --ignore-not-found -o name")?.is_empty())
     })?;
     for work in place.works("behind")? {
         finalize(&place, &work, &no_finalizers())?;

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{PART, Place, WORK, all_at_once};
 use crate::fixture::{SOON, apply};
-use crate::rights::{NAME, is_refused_to, rendered, started_without, stop};
+use crate::rights::{NAME, is_refused_to, rendered, started_without};
 
 pub fn less(testbed: &Testbed) -> Result<()> {
     let mut place = Place::start(testbed, "sets-less")?;
@@ -15,7 +15,7 @@ pub fn less(testbed: &Testbed) -> Result<()> {
     place.choose("p", &[("", &["sets-less1"])])?;
     place.set("app", "0", &all_at_once("p"))?;
     place.wait_works("app", &["sets-less1"])?;
-    place.running.controllers.take().expect("they run").stop()?;
+    place.running.stop()?;
     let objects = rendered(testbed, place.name, PART)?;
     let read = ["manifestworkreplicasets", "manifestworks", "placements", "placementdecisions", "leases"];
     let read = read.into_iter().flat_map(|resource| ["list", "watch"].map(|verb| (resource, verb)));
@@ -23,10 +23,10 @@ pub fn less(testbed: &Testbed) -> Result<()> {
     let told = ["manifestworkreplicasets", "manifestworkreplicasets/status"].map(|resource| (resource, "patch"));
     for (number, (resource, verb)) in read.chain(write).chain(told).enumerate() {
         all_to_do(&place, number)?;
-        let running = started_without(testbed, place.name, &objects, (resource, verb))?;
+        let mut running = started_without(testbed, place.name, &objects, (resource, verb))?;
         let what = format!("that {verb} on {resource} is missed");
         wait::until_true(&what, SOON, || is_refused_to(testbed, place.name, verb, resource))?;
-        stop(running)?;
+        running.stop()?;
     }
     place.running.restart_stopped()?;
     place.end()
@@ -71,7 +71,7 @@ pub fn limited(testbed: &Testbed) -> Result<()> {
     place.wait_data("app", "2", &["sets-limited1"])?;
     for policy in &policies {
         let text = |pointer: &str| policy.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        place.ok(&format!("delete {} {}", text("/kind"), text("/metadata/name")))?;
+        place.hub(&format!("delete {} {}", text("/kind"), text("/metadata/name")))?;
     }
     place.end()
 }

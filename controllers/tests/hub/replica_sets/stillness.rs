@@ -28,8 +28,8 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     place.wait_condition("none", "PlacementVerified: False/PlacementDecisionNotFound")?;
     let versions = |place: &Place<'_>| -> Result<String> {
         let line = "-o jsonpath={range.items[*]}{.metadata.name}={.metadata.resourceVersion},{end}";
-        let sets = place.ok(&format!("get manifestworkreplicasets -n sets-still {line}"))?;
-        Ok(sets + &place.ok(&format!("get manifestworks -A -l {WORK}/manifestworkreplicaset {line}"))?)
+        let sets = place.hub(&format!("get manifestworkreplicasets -n sets-still {line}"))?;
+        Ok(sets + &place.hub(&format!("get manifestworks -A -l {WORK}/manifestworkreplicaset {line}"))?)
     };
     let before = versions(&place)?;
     place.running.restart()?;
@@ -60,7 +60,7 @@ pub fn stands_by(testbed: &Testbed) -> Result<()> {
     place.clusters(&clusters)?;
     place.choose("p", &[("", &clusters)])?;
     apply(testbed, &[namespace(THEIRS), lease("theirs", 3600)])?;
-    wait::until_true("that it stands by", SOON, || place.stands_by(true))?;
+    wait::until_true("that it stands by", SOON, || place.stands_by(super::NAME, true))?;
     ensure!(place.running.get("/readyz?verbose")?.contains("replica-sets-rival"), "it does not say so");
     let told = wait::until("an Event", SOON, || event(testbed, THEIRS, "work-manager-lock", "StandingBy"))?;
     ensure!(told.contains("theirs") && told.contains("--never-stand-by=replica-sets"), "{told}");
@@ -68,7 +68,7 @@ pub fn stands_by(testbed: &Testbed) -> Result<()> {
     let mut place = place;
     // A restart finds the Lease as well.
     place.running.restart()?;
-    wait::until_true("that it stands by again", SOON, || place.stands_by(true))?;
+    wait::until_true("that it stands by again", SOON, || place.stands_by(super::NAME, true))?;
     ensure!(place.works("during")?.is_empty() && place.metric(WRITES, "")? == 0.0, "it writes beside them");
     apply(testbed, &[lease("theirs", 2)])?;
     place.wait_works("during", &clusters)?;
@@ -79,6 +79,6 @@ pub fn stands_by(testbed: &Testbed) -> Result<()> {
     place.choose("p", &[("", &clusters)])?;
     place.set("beside", "1", &all_at_once("p"))?;
     place.wait_works("beside", &clusters)?;
-    place.ok("delete lease work-manager-lock -n sets-theirs")?;
+    place.hub("delete lease work-manager-lock -n sets-theirs")?;
     place.end()
 }

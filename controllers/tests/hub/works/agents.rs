@@ -160,7 +160,7 @@ fn settled(place: &Place<'_>, name: &str) -> Result<()> {
     let work = place.read(name)?;
     let status = &work["status"];
     for kind in ["Applied", "Available"] {
-        let found = condition(&status["conditions"], kind);
+        let found = condition(status, kind);
         ensure!(found["status"] == "True", "{status}");
         ensure!(found["observedGeneration"] == work["metadata"]["generation"], "another generation: {status}");
     }
@@ -169,7 +169,7 @@ fn settled(place: &Place<'_>, name: &str) -> Result<()> {
     ensure!(manifests == all, "{status}");
     if name == "many" {
         ensure!(place.values(name, 9)?["ReadyReplicas"] == 1, "{status}");
-        ensure!(said(condition(&status["conditions"], "Checked")).starts_with("True"), "{status}");
+        ensure!(said(condition(status, "Checked")).starts_with("True"), "{status}");
     }
     Ok(())
 }

@@ -141,7 +141,7 @@ pub fn beside(testbed: &Testbed) -> Result<()> {
     place.member("delete crd lates.late.example")?;
     wait::until("that it is missed", 2 * SOON, || {
         let work = place.read("mixed")?;
-        let found = condition(&work["status"]["resourceStatus"]["manifests"][1]["conditions"], "Available");
+        let found = condition(&work["status"]["resourceStatus"]["manifests"][1], "Available");
         ensure!(said(found) != "True/ResourceAvailable", "{found}");
         Ok(())
     })?;

@@ -25,7 +25,7 @@ pub fn deleted(testbed: &Testbed) -> Result<()> {
     }
     wait::until("what is left to be told", SOON, || {
         let work = place.read("gone")?;
-        let deleting = condition(&work["status"]["conditions"], "Deleting").clone();
+        let deleting = condition(&work["status"], "Deleting").clone();
         let left = format!("1 objects are not gone yet, configmaps {cluster}/held first");
         ensure!(deleting["message"].as_str().is_some_and(|told| told.ends_with(&left)), "{deleting}");
         Ok(())
@@ -57,11 +57,11 @@ pub fn away(testbed: &Testbed) -> Result<()> {
     place.hub(&format!("delete {WORKS} waits -n {cluster} --wait=false"))?;
     let told = wait::until("that it says so", SOON, || {
         let work = place.read("waits")?;
-        let deleting = condition(&work["status"]["conditions"], "Deleting").clone();
+        let deleting = condition(&work["status"], "Deleting").clone();
         ensure!(deleting["message"].as_str().is_some_and(|told| told.contains("does not answer")), "{work}");
         Ok(work)
     })?;
-    let applied = condition(&told["status"]["conditions"], "Applied");
+    let applied = condition(&told["status"], "Applied");
     ensure!(applied["status"] == "True", "what was applied is applied: {applied}");
     ensure!(!place.object("configmap", "a")?.is_null());
     // Back again.

@@ -131,7 +131,7 @@ pub fn closed(testbed: &Testbed) -> Result<()> {
     place.hub(&format!("annotate managedcluster {cluster} healthy=again"))?;
     place.wait_applied("open")?;
     let applied = place.read("open")?;
-    ensure!(condition(&applied["status"]["conditions"], "Applied")["observedGeneration"] == 2, "{applied}");
+    ensure!(condition(&applied["status"], "Applied")["observedGeneration"] == 2, "{applied}");
     ensure!(place.object("configmap", "open")?["data"]["a"] == "c");
     place.end(&["open"])
 }

@@ -26,7 +26,7 @@ pub fn killed(testbed: &Testbed) -> Result<()> {
     let mut place = Place::start(testbed, CLUSTER)?;
     // Nothing is to be done before all works are there.
     place.deliver(None)?;
-    place.running.controllers.take().context("they run")?.stop()?;
+    place.running.stop()?;
     let mut first = place.running.process(testbed, "works-first")?;
     leads(&mut first)?;
     place.running.restart_stopped()?;
@@ -77,8 +77,8 @@ fn once_each(place: &Place<'_>) -> Result<()> {
         let text = |pointer: &str| entry.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
         let (verb, name) = (text("/verb"), text("/objectRef/name"));
         let is_ours = name.starts_with("killed-") || name.starts_with(&format!("{}-killed-", hash()));
-        // What the first had under way when it died, the other may try again: the member refuses
-        // that.
+        // What the first had under way when it died, the other may try again: the member
+        // refuses that.
         let is_stored = entry["responseStatus"]["code"].as_u64().is_some_and(|code| code < 300);
         if is_ours && is_stored && !["get", "list", "watch"].contains(&verb.as_str()) {
             let object = format!("{}/{name}", text("/objectRef/resource"));
@@ -126,7 +126,7 @@ fn statuses(place: &Place<'_>) -> Result<BTreeMap<String, (String, bool)>> {
     let list = read(&place.hub(&format!("get {WORKS} -n {CLUSTER} -o json"))?)?;
     let all = list["items"].as_array().cloned().unwrap_or_default().into_iter().map(|one| {
         let text = |field: &str| one["metadata"][field].as_str().unwrap_or_default().to_owned();
-        let is = |kind: &str| condition(&one["status"]["conditions"], kind)["status"] == "True";
+        let is = |kind: &str| condition(&one["status"], kind)["status"] == "True";
         (text("name"), (text("resourceVersion"), is("Applied") && is("Available")))
     });
     Ok(all.collect())

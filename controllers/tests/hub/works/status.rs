@@ -45,14 +45,14 @@ pub fn told(testbed: &Testbed) -> Result<()> {
     place.wait_manifest("told", 1, "StatusFeedbackSynced", "False/StatusFeedbackSyncFailed")?;
     wait::until("that the rule's condition is gone", SOON, || {
         let status = place.read("told")?["status"].clone();
-        let manifest = &status["resourceStatus"]["manifests"][1]["conditions"];
-        ensure!(condition(manifest, "Odd").is_null() && condition(&status["conditions"], "Odd").is_null(), "{status}");
+        let manifest = &status["resourceStatus"]["manifests"][1];
+        ensure!(condition(manifest, "Odd").is_null() && condition(&status, "Odd").is_null(), "{status}");
         Ok(())
     })?;
     finish(&place)?;
     let complete = wait::until("that it is complete", SOON, || {
         let work = place.read("told")?;
-        let found = condition(&work["status"]["conditions"], "Complete");
+        let found = condition(&work["status"], "Complete");
         ensure!(work.is_null() || found["status"] == "True", "{work}");
         Ok(Instant::now())
     })?;

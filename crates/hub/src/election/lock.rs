@@ -2,6 +2,7 @@
 
 use std::fmt;
 use std::future::Future;
+use std::time::Duration;
 
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, TestOperation};
@@ -14,7 +15,6 @@ use serde_json::{Value, json};
 use tokio::time::timeout;
 
 use super::identity::Identity;
-use super::record::Record;
 use super::timing::Timing;
 use crate::failure::Cause;
 
@@ -168,6 +168,34 @@ impl Write {
 /// With the six digits that kube-apiserver takes (`metav1.RFC3339Micro`), no more and no fewer.
 fn text(time: Timestamp) -> Value {
     Value::String(format!("{time:.6}"))
+}
+
+/// The part of a Lease that an election is about. Its times are the holder's: they are compared for
+/// being the same or not, and never with our clock.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Record {
+    /// An empty name is nobody's, as after a release.
+    pub(super) holder: Option<String>,
+    /// A Lease that people made may not say.
+    pub(super) lasts: Option<Duration>,
+    pub(super) acquired: Option<MicroTime>,
+    pub(super) renewed: Option<MicroTime>,
+    /// How often the holder changed.
+    pub(super) transitions: i32,
+}
+
+// === impl Record ===
+
+impl From<LeaseSpec> for Record {
+    fn from(spec: LeaseSpec) -> Self {
+        Self {
+            holder: spec.holder_identity.filter(|name| !name.is_empty()),
+            lasts: spec.lease_duration_seconds.and_then(|seconds| u64::try_from(seconds).ok()).map(Duration::from_secs),
+            acquired: spec.acquire_time,
+            renewed: spec.renew_time,
+            transitions: spec.lease_transitions.unwrap_or_default(),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 
 use super::identity::Identity;
-use super::record::Record;
+use super::lock::Record;
 
 /// Decides when the Lease may be claimed. Pure: time is an argument.
 #[derive(Debug)]

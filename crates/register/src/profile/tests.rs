@@ -4,8 +4,8 @@ use crate::samples::with;
 
 const NOW: &str = "2026-05-01T00:00:00Z";
 
-fn way() -> Way {
-    Way { url: "https://gateway:9443".to_owned(), ca: Some(b"-----BEGIN CERTIFICATE-----\n".to_vec()) }
+fn gateway() -> GatewayAddress {
+    GatewayAddress { url: "https://gateway:9443".to_owned(), ca: Some(b"-----BEGIN CERTIFICATE-----\n".to_vec()) }
 }
 
 fn registered(labels: &[(&str, &str)], alias: Option<&str>) -> Registered {
@@ -52,7 +52,7 @@ fn its_status_leads_through_the_gateway() {
     seen.properties = Some(vec![property("clusterset.k8s.io", "eu")]);
     let before = json!({"metadata": {"uid": "u-1"}});
     assert_eq!(
-        cluster.status("fleet", &way(), &seen, &before, NOW),
+        cluster.status("fleet", &gateway(), &seen, &before, NOW),
         json!({
             "apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile",
             "metadata": {"name": "berlin", "namespace": "fleet", "uid": "u-1"},
@@ -71,7 +71,7 @@ fn its_status_leads_through_the_gateway() {
             },
         })
     );
-    let bare = Way { ca: None, ..way() };
+    let bare = GatewayAddress { ca: None, ..gateway() };
     let status = cluster.status("fleet", &bare, &Seen::default(), &Value::Null, NOW);
     let told = &status["status"]["accessProviders"][0]["cluster"];
     assert_eq!(told.get("certificate-authority-data"), None);
@@ -86,22 +86,22 @@ fn what_is_not_news_is_the_same_document() {
     let cluster = registered(&[], None);
     let mut seen = well();
     seen.properties = Some(vec![property("a", "1")]);
-    let first = cluster.status("fleet", &way(), &seen, &Value::Null, NOW);
+    let first = cluster.status("fleet", &gateway(), &seen, &Value::Null, NOW);
     let later = "2026-05-01T01:00:00Z";
-    assert_eq!(cluster.status("fleet", &way(), &seen, &first, later), first, "another look");
-    assert_eq!(cluster.status("fleet", &way(), &Seen::default(), &first, later), first, "a restart");
+    assert_eq!(cluster.status("fleet", &gateway(), &seen, &first, later), first, "another look");
+    assert_eq!(cluster.status("fleet", &gateway(), &Seen::default(), &first, later), first, "a restart");
     let mut record = Record::default();
     for _ in 0..2 {
         record.take(Outcome::Unreachable("away".to_owned()));
     }
     let away = Seen { health: record.health().cloned(), ..Seen::default() };
-    let status = cluster.status("fleet", &way(), &away, &first, later);
+    let status = cluster.status("fleet", &gateway(), &away, &first, later);
     let condition = &status["status"]["conditions"][0];
     assert_eq!((&condition["status"], &condition["lastTransitionTime"]), (&"False".into(), &later.into()));
     assert_eq!(status["status"]["version"], first["status"]["version"], "what was known of it is known still");
     assert_eq!(status["status"]["properties"], first["status"]["properties"]);
     let forgotten = Seen { properties: Some(Vec::new()), ..well() };
-    let status = cluster.status("fleet", &way(), &forgotten, &first, later);
+    let status = cluster.status("fleet", &gateway(), &forgotten, &first, later);
     assert_eq!(status["status"]["properties"].as_array().unwrap().len(), 1, "the member says it no more");
 }
 
@@ -126,7 +126,7 @@ fn a_members_properties_count_after_its_secrets_and_only_as_the_kind_takes_them(
         ("team", "x"),
     ];
     let seen = Seen { properties: Some(read_properties(&claims)), ..well() };
-    let status = registered(&labels, None).status("fleet", &way(), &seen, &Value::Null, NOW);
+    let status = registered(&labels, None).status("fleet", &gateway(), &seen, &Value::Null, NOW);
     let told: Vec<_> = status["status"]["properties"]
         .as_array()
         .unwrap()
@@ -149,7 +149,7 @@ fn a_members_properties_count_after_its_secrets_and_only_as_the_kind_takes_them(
     assert_eq!(told, expected.map(|(name, value)| (name, value.to_owned())));
     let crowd: Vec<_> = (0..1000).map(|number| property(&format!("p{number}"), "1")).collect();
     let seen = Seen { properties: Some(crowd), ..well() };
-    let status = registered(&labels, None).status("fleet", &way(), &seen, &Value::Null, NOW);
+    let status = registered(&labels, None).status("fleet", &gateway(), &seen, &Value::Null, NOW);
     assert_eq!(status["status"]["properties"].as_array().unwrap().len(), 128);
 }
 

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::access::Verb;
 use api::cluster_name::ClusterName;
 use api::hub_object::{self, HubMeta};
 use api::secret::CREDENTIAL_TYPE_LABEL;
@@ -12,7 +13,7 @@ use serde::Deserialize;
 use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
-use crate::hub::{Cause, Collection, Hub, HubFailure, Verb};
+use crate::hub::{Cause, Collection, Hub, HubFailure};
 use crate::metrics::SecondLooks;
 
 /// For one question, waiting for its turn included.

@@ -3,7 +3,7 @@ use super::*;
 const BY_RESOURCE: &str = "ocm_proxy_proxied_resource_requests_by_resource";
 
 /// A request for `resource` has ended.
-fn count(cluster: &OfCluster, resource: &str, verb: Verb, code: u16) {
+fn count(cluster: &OfCluster, resource: &str, verb: HttpMethod, code: u16) {
     cluster.done(&cluster.topic(resource), verb, code, Duration::ZERO);
 }
 
@@ -34,7 +34,7 @@ fn samples(registry: &Registry, family: &str) -> Vec<String> {
 fn the_exposition_is_the_one_dashboards_read() {
     let (registry, proxied) = registered();
     let cluster = of(&proxied, "c1");
-    cluster.done(&cluster.topic(PODS), Verb::Get, 200, Duration::from_millis(30));
+    cluster.done(&cluster.topic(PODS), HttpMethod::Get, 200, Duration::from_millis(30));
     proxied.escalation_reviewed(true, Duration::from_millis(3));
     // Series of one family come in any order.
     let text = text(&registry);
@@ -47,11 +47,11 @@ fn each_outcome_counts_for_itself() {
     let (registry, proxied) = registered();
     let (one, other) = (of(&proxied, "c1"), of(&proxied, "c2"));
     for (cluster, path, verb, code) in [
-        (&one, PODS, Verb::Get, 200),
-        (&one, PODS, Verb::Head, 200),
-        (&one, PODS, Verb::Post, 101),
-        (&other, PODS, Verb::Get, 503),
-        (&other, "", Verb::Get, 200),
+        (&one, PODS, HttpMethod::Get, 200),
+        (&one, PODS, HttpMethod::Head, 200),
+        (&one, PODS, HttpMethod::Post, 101),
+        (&other, PODS, HttpMethod::Get, 503),
+        (&other, "", HttpMethod::Get, 200),
     ] {
         count(cluster, path, verb, code);
     }
@@ -86,12 +86,12 @@ fn a_cluster_that_goes_takes_its_series_along() {
     let (registry, proxied) = registered();
     for cluster in ["c1", "c2"] {
         let cluster = of(&proxied, cluster);
-        count(&cluster, PODS, Verb::Get, 200);
-        count(&cluster, "", Verb::Get, 200);
+        count(&cluster, PODS, HttpMethod::Get, 200);
+        count(&cluster, "", HttpMethod::Get, 200);
     }
     let gone = of(&proxied, "c1");
-    count(&gone, PODS, Verb::Get, 200);
-    count(&gone, "", Verb::Get, 200);
+    count(&gone, PODS, HttpMethod::Get, 200);
+    count(&gone, "", HttpMethod::Get, 200);
     gone.life.hold().end();
     gone.remove();
     let text = text(&registry);
@@ -104,7 +104,7 @@ fn callers_make_no_labels_of_words_that_no_member_knows() {
     let (registry, proxied) = registered();
     let cluster = of(&proxied, "c1");
     for number in 0..5000 {
-        count(&cluster, &format!("made-up-{number}"), Verb::Get, if number % 2 == 0 { 404 } else { 429 });
+        count(&cluster, &format!("made-up-{number}"), HttpMethod::Get, if number % 2 == 0 { 404 } else { 429 });
     }
     let mut by_resource = samples(&registry, BY_RESOURCE);
     by_resource.sort();
@@ -112,8 +112,8 @@ fn callers_make_no_labels_of_words_that_no_member_knows() {
     assert_eq!(by_resource, [line(404), line(429)]);
     // Hence there is room for what exists, and its failures are told apart from then on, of any
     // cluster.
-    count(&cluster, PODS, Verb::Get, 200);
-    count(&of(&proxied, "c2"), PODS, Verb::Get, 403);
+    count(&cluster, PODS, HttpMethod::Get, 200);
+    count(&of(&proxied, "c2"), PODS, HttpMethod::Get, 403);
     let text = text(&registry);
     for code in [200, 403] {
         assert!(
@@ -128,14 +128,14 @@ fn a_member_that_knows_every_word_leaves_room_for_others() {
     let (registry, proxied) = registered();
     let cluster = of(&proxied, "c1");
     for number in 0..5000 {
-        count(&cluster, &format!("made-up-{number}"), Verb::Get, 200);
+        count(&cluster, &format!("made-up-{number}"), HttpMethod::Get, 200);
     }
     let by_resource = samples(&registry, BY_RESOURCE);
     assert_eq!(by_resource.len(), MOST_RESOURCES);
     let other = by_resource.iter().find(|line| line.contains("\"other\"")).expect("the rest");
     assert!(other.ends_with(&format!(" {}", 5001 - MOST_RESOURCES)), "{other}");
     assert_eq!(samples(&registry, "ocm_proxy_proxied_requests_by_cluster_total").len(), 1);
-    count(&of(&proxied, "c2"), PODS, Verb::Get, 200);
+    count(&of(&proxied, "c2"), PODS, HttpMethod::Get, 200);
     assert!(text(&registry).contains("resource=\"pods\""));
 }
 
@@ -143,9 +143,9 @@ fn a_member_that_knows_every_word_leaves_room_for_others() {
 fn members_cannot_make_codes_without_end() {
     let (registry, proxied) = registered();
     let cluster = of(&proxied, "c1");
-    count(&cluster, PODS, Verb::Get, 200);
+    count(&cluster, PODS, HttpMethod::Get, 200);
     for code in 201..=999 {
-        count(&cluster, PODS, Verb::Get, code);
+        count(&cluster, PODS, HttpMethod::Get, code);
     }
     let by_resource = samples(&registry, BY_RESOURCE);
     assert!(by_resource.len() <= MOST_OUTCOMES + 10, "{}", by_resource.len());

@@ -1,13 +1,14 @@
 //! Whether a client is still there: after silence a PING asks (RFC 9113 §6.7).
 
 use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, ready};
 
 use h2::{Ping, PingPong};
 use tokio::time::{Instant, Sleep, sleep};
 
 use crate::server::limits::Limits;
-use crate::server::received::ReceivedBytes;
 
 /// Polled beside its connection.
 pub struct Liveness {
@@ -43,6 +44,32 @@ impl Liveness {
             let wait = if self.asked { Limits::PONG_WITHIN } else { Limits::PING_AFTER };
             self.timer.as_mut().reset(Instant::now() + wait);
         }
+    }
+}
+
+/// How many bytes a client has sent.
+#[derive(Clone, Default)]
+pub struct ReceivedBytes(Arc<AtomicU64>);
+
+// === impl ReceivedBytes ===
+
+impl ReceivedBytes {
+    /// RFC 9113 §3.4.
+    const PREFACE: u64 = 24;
+
+    pub fn bytes(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    pub fn has_preface(&self) -> bool {
+        self.bytes() >= Self::PREFACE
+    }
+}
+
+impl net::observed::ActivityObserver for ReceivedBytes {
+    fn on_read(&mut self, bytes: &[u8]) {
+        // The connection's task alone writes.
+        self.0.store(self.bytes() + bytes.len() as u64, Ordering::Relaxed);
     }
 }
 

@@ -5,14 +5,25 @@ use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
 use tokio::sync::mpsc;
 
 use super::record::{BodyEnd, Ending, Exchange, Recorded};
-use super::reply::Piece;
 use crate::server::Aborted;
+
+/// One piece of a streamed answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Piece {
+    /// Body bytes, sent as one frame or chunk where they fit.
+    Data(Bytes),
+    /// Trailers; the stream ends after them.
+    Trailers(HeaderMap),
+    /// Ends the stream abnormally: `RST_STREAM` on HTTP/2, a closed connection on HTTP/1.1.
+    Abort,
+}
 
 /// A request body that remembers what is read of it.
 #[derive(Debug)]

@@ -10,7 +10,7 @@ use hyper_util::rt::TokioIo;
 use serde_json::{Value, json};
 use tokio::sync::mpsc;
 
-use super::body::{RecordedBody, ReplyBody};
+use super::body::{Piece, RecordedBody, ReplyBody};
 use super::record::{Ending, Exchange, Recorded};
 use crate::server::Body;
 use crate::status::status;
@@ -39,17 +39,6 @@ pub enum Reply {
     Upgrade(HeaderMap, Upgrader),
     /// Does nothing until the gate opens, then the other.
     Gated(Gate, Box<Reply>),
-}
-
-/// One piece of a streamed answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Piece {
-    /// Body bytes, sent as one frame or chunk where they fit.
-    Data(Bytes),
-    /// Trailers; the stream ends after them.
-    Trailers(HeaderMap),
-    /// Ends the stream abnormally: `RST_STREAM` on HTTP/2, a closed connection on HTTP/1.1.
-    Abort,
 }
 
 /// The test's end of a [`Reply::Stream`]. Dropping it ends the stream properly.

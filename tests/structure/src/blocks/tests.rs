@@ -53,9 +53,11 @@ fn a_test_reads_the_page_or_has_its_commands() {
     let source = "const A: &str = include_str!(\"../README.md\");\nfn a() { run(\"list -o name\"); }\n";
     let indented = block(None, "    b \\\n      c\n", None);
     assert_eq!(indented.commands(), ["b        c"]);
+    assert_eq!(block(None, "    b |\n      c\n    d\n", None).commands(), ["b | c", "d"]);
     assert!(unrun(source, "a", "README.md", &indented).unwrap().contains("nothing quotes"));
     let text = "# A\n## Look\nfirst at it\n## Then\nthat one here\n\n    b\n";
     let below = blocks(text);
+    assert_eq!((below[0].heading(), indented.heading()), ("Then", ""));
     for (quote, expected) in [("## Then", true), ("that one here", true), ("## Look", false), ("here", false)] {
         let source = format!("{source} cut(\"\\n{quote}\\n\")");
         assert_eq!(unrun(&source, "a", "README.md", &below[0]).is_none(), expected, "{quote}");

@@ -81,7 +81,7 @@ impl Member {
     async fn secret(&self) -> StateSecret {
         let kubeconfig = self.directory.path().join("member");
         std::fs::write(&kubeconfig, super::super::tests::insecure(&self.fake)).unwrap();
-        let dial = super::super::dial::through(Arc::new(crate::outbound::Outbound::direct()));
+        let dial = super::super::way::through(Arc::new(crate::outbound::Outbound::direct()));
         let client = client_through(Some(&kubeconfig), "test", dial).await.unwrap();
         let name = SecretName { namespace: "tunnel".to_owned(), name: "state".to_owned() };
         StateSecret::new(Requests::new(client), name, "c1".to_owned())

@@ -15,9 +15,9 @@ use tower::service_fn;
 
 use super::*;
 use crate::args::Argocd;
+use crate::parts::argocd::keeper::of_account;
 use crate::parts::argocd::secret::CLUSTER_KEY;
 use crate::parts::argocd::strays;
-use crate::parts::argocd::token::of_account;
 use crate::wakes::Wakes;
 
 /// A hub on which the name is taken.
@@ -70,15 +70,15 @@ fn client(taken: &Arc<Mutex<Taken>>) -> Client {
 
 fn publisher(taken: &Arc<Mutex<Taken>>, registry: &mut Registry) -> Publisher {
     let argocd = Argocd { namespace: "argocd".into(), account: ("argocd".into(), "deployer".into()) };
-    let state = State::new(20, &argocd);
-    state.put_cluster("berlin", true);
-    state.put_token(of_account("u1"));
+    let inventory = Inventory::new(20, &argocd);
+    inventory.put_cluster("berlin", true);
+    inventory.put_token(of_account("u1"));
     let metrics = Metrics::register(registry, Arc::default());
     Publisher {
         secrets: Api::namespaced(client(taken), &argocd.namespace),
         hub: Hub { client: client(taken), may_write: Arc::new(|| Duration::from_mins(1)) },
-        way: Way { url: "https://gateway:9443".into(), ca: None },
-        state: Arc::new(state),
+        gateway: GatewayAddress { url: "https://gateway:9443".into(), ca: None },
+        inventory: Arc::new(inventory),
         events: Events::start(client(taken), metrics.events_left_out.clone()),
         metrics,
         tries: Tries::default(),
@@ -99,7 +99,7 @@ async fn a_label_that_somebody_took_away_is_put_back() {
     let patched = taken.lock().patches.pop().expect("a patch");
     let wanted = (&json!("5"), &json!("berlin"));
     assert_eq!((&patched["metadata"]["resourceVersion"], &patched["metadata"]["labels"][CLUSTER_KEY]), wanted);
-    assert_eq!(publisher.state.settled(), 1);
+    assert_eq!(publisher.inventory.settled(), 1);
 }
 
 #[tokio::test(start_paused = true)]
@@ -126,7 +126,7 @@ async fn a_conflict_alone_is_no_failure() {
     let failure = publisher.work(&berlin()).await.unwrap_err();
     assert!(failure.is_conflict() && failures(&registry).is_empty(), "{}", failures(&registry));
     // Of one that is accepted no more, nothing is told.
-    publisher.state.put_cluster("berlin", false);
+    publisher.inventory.put_cluster("berlin", false);
     publisher.work(&berlin()).await.unwrap();
 }
 
@@ -135,12 +135,12 @@ async fn a_secret_without_our_label_goes_with_its_cluster() {
     let metadata = json!({"name": "cluster-gateway-berlin", "annotations": {CLUSTER_KEY: "berlin"}});
     let taken = Arc::new(Mutex::new(Taken { metadata, ..Taken::default() }));
     let publisher = publisher(&taken, &mut Registry::default());
-    publisher.state.put_cluster("berlin", false);
-    assert!(publisher.state.due().again.is_none(), "it is not watched");
+    publisher.inventory.put_cluster("berlin", false);
+    assert!(publisher.inventory.due().again.is_none(), "it is not watched");
     strays::look(&publisher, &Wakes::default()).await.unwrap();
-    let again = publisher.state.due().again.expect("it is due");
+    let again = publisher.inventory.due().again.expect("it is due");
     tokio::time::advance(again - Instant::now()).await;
-    assert_eq!(publisher.state.due().now.len(), 1);
+    assert_eq!(publisher.inventory.due().now.len(), 1);
 }
 
 /// The series of failures; empty: there were none.

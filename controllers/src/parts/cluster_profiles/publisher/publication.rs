@@ -64,7 +64,7 @@ impl Publisher {
             before = self.write(namespace, cluster, secret, &object, (Of::Object, operation)).await?;
         }
         let now = now_text();
-        let status = cluster.status(namespace, &self.way, &self.clusters.seen(name), &before, &now);
+        let status = cluster.status(namespace, &self.gateway, &self.clusters.seen(name), &before, &now);
         if !is_said(&before, &status, MANAGER, Of::Status.subresource()) {
             self.write(namespace, cluster, secret, &status, (Of::Status, Operation::Update)).await?;
         }
@@ -93,7 +93,7 @@ impl Publisher {
                     && let WriteError::Conflict(why) = &cause
                 {
                     let note = format!("ClusterProfile {namespace}/{name} is not written: {why}; remove these fields");
-                    self.events.tell(secret.object_ref(&()), Reason::ProfileConflict, note);
+                    self.events.publish(secret.object_ref(&()), Reason::ProfileConflict, note);
                 }
                 Err(Unwritten { cluster: name.to_owned(), namespace: namespace.to_owned(), cause })
             }
@@ -108,7 +108,7 @@ impl Publisher {
                  (--clusterprofile-namespaces)"
             );
             tracing::warn!(cluster = name, "{note}");
-            self.events.tell(secret.object_ref(&()), Reason::ProfileNameTaken, note);
+            self.events.publish(secret.object_ref(&()), Reason::ProfileNameTaken, note);
         }
     }
 

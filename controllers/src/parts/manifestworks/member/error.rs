@@ -32,7 +32,7 @@ impl MemberError {
         match (failure.side, failure.kind) {
             (Some(Side::Caller), Kind::Answered(403)) => Self::Closed(failure),
             (_, Kind::Late) => Self::Late(failure),
-            (None, Kind::Answered(code)) if !matches!(code, 401 | 429) => Self::Refused(failure),
+            _ if failure.is_of_request() => Self::Refused(failure),
             // What was sent, or came, is of one object.
             (None, Kind::Own) => Self::Refused(failure),
             _ => Self::Away(failure),

@@ -11,7 +11,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 use super::NAME;
-use super::secret::{Content, Held};
+use super::secret::{Content, HeldSecret};
 use super::token::Token;
 use crate::args::Argocd;
 use crate::parts::hub;
@@ -21,7 +21,7 @@ use crate::parts::watched::is_older;
 /// missing for the second time.
 const LIST_AGAIN: Duration = BETWEEN_LISTS.saturating_add(Duration::from_secs(1));
 
-pub struct State {
+pub struct Inventory {
     known: Mutex<Known>,
     argocd: Argocd,
     /// Who went, or came back.
@@ -38,7 +38,7 @@ struct Known {
     /// Whether each is accepted.
     clusters: BTreeMap<String, bool>,
     /// By cluster.
-    secrets: HashMap<String, Held>,
+    secrets: HashMap<String, HeldSecret>,
     /// What a list of Secrets had so far, and what was written since it began.
     listing: Option<HashSet<String>>,
     /// Clusters whose Secret is as it should be.
@@ -78,15 +78,15 @@ pub struct Due {
     /// Cluster, UID and version of each.
     pub now: Vec<(String, String, String)>,
     pub held: usize,
-    /// Whether clusters are to be listed for [`State::confirm`].
+    /// Whether clusters are to be listed for [`Inventory::confirm`].
     pub is_to_list: bool,
     /// When to look again.
     pub again: Option<Instant>,
 }
 
-// === impl State ===
+// === impl Inventory ===
 
-impl State {
+impl Inventory {
     pub fn new(limit: usize, argocd: &Argocd) -> Self {
         let known = Known {
             clusters: BTreeMap::new(),
@@ -187,7 +187,7 @@ impl State {
         known.settled.retain(|cluster| listing.contains(cluster));
     }
 
-    pub fn put_secret(&self, cluster: String, held: Held) {
+    pub fn put_secret(&self, cluster: String, held: HeldSecret) {
         let mut known = self.known.lock();
         let now = hub::now() / 1000;
         if known.token.is_none()
@@ -203,8 +203,8 @@ impl State {
 
     /// A Secret was seen without its label in a list, which says nothing of what was written since.
     /// True if it is news.
-    pub fn put_stray(&self, cluster: &str, held: Held) -> bool {
-        let is_past = |known: &Held| known.uid == held.uid && is_older(Some(&held.version), &known.version);
+    pub fn put_stray(&self, cluster: &str, held: HeldSecret) -> bool {
+        let is_past = |known: &HeldSecret| known.uid == held.uid && is_older(Some(&held.version), &known.version);
         if self.known.lock().secrets.get(cluster).is_some_and(is_past) {
             return false;
         }
@@ -243,7 +243,7 @@ impl State {
     }
 
     /// A Secret was written just now.
-    pub fn wrote(&self, cluster: &str, held: Held) {
+    pub fn wrote(&self, cluster: &str, held: HeldSecret) {
         let mut known = self.known.lock();
         known.settled.insert(cluster.to_owned());
         known.written.insert(cluster.to_owned(), Instant::now());
@@ -334,7 +334,7 @@ impl Known {
         has_secret
     }
 
-    fn put(&mut self, cluster: String, held: Held) {
+    fn put(&mut self, cluster: String, held: HeldSecret) {
         if let Some(listing) = &mut self.listing {
             listing.insert(cluster.clone());
         }

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use hub::client::{self, HubClientError};
-use register::profile::Way;
+use register::profile::GatewayAddress;
 use tokio::time::sleep;
 
 use crate::args::Config;
@@ -12,7 +12,7 @@ use crate::args::Config;
 pub const LOOK_AGAIN: Duration = Duration::from_mins(1);
 
 /// As far as flags and files say it now.
-pub async fn way(config: &Config) -> Result<Way, HubClientError> {
+pub async fn address(config: &Config) -> Result<GatewayAddress, HubClientError> {
     let hub = client::address(config.kubeconfig.as_deref()).await?;
     let gateway = &config.gateway;
     let ca = match &gateway.ca_file {
@@ -20,15 +20,15 @@ pub async fn way(config: &Config) -> Result<Way, HubClientError> {
         None => hub.ca,
     };
     let url = gateway.url.as_deref().unwrap_or(&hub.url).trim_end_matches('/').to_owned();
-    Ok(Way { url, ca })
+    Ok(GatewayAddress { url, ca })
 }
 
 /// Completes when it is another.
-pub async fn changes(config: &Config, known: &Way) {
+pub async fn changed(config: &Config, known: &GatewayAddress) {
     loop {
         sleep(LOOK_AGAIN).await;
         // What cannot be read now stays as it was.
-        if way(config).await.is_ok_and(|now| now != *known) {
+        if address(config).await.is_ok_and(|now| now != *known) {
             tracing::info!("clients reach the gateway in another way now: all that tells them is rewritten");
             return;
         }

@@ -12,13 +12,13 @@ use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
 use prometheus_client::registry::Registry;
-use register::profile::Way;
+use register::profile::GatewayAddress;
 use serde_json::{Value, json};
 use tokio::time::{Instant, timeout};
 use tower::service_fn;
 
 use super::*;
-use crate::parts::argocd::secret::{Content, Held};
+use crate::parts::argocd::secret::{Content, HeldSecret};
 
 const SUBJECT: &str = "system:serviceaccount:argocd:deployer";
 
@@ -97,7 +97,7 @@ fn client(issuer: &Arc<Mutex<Issuer>>) -> Client {
 struct Place {
     issuer: Arc<Mutex<Issuer>>,
     argocd: Argocd,
-    state: State,
+    inventory: Inventory,
     metrics: Metrics,
     wakes: Wakes,
 }
@@ -106,14 +106,14 @@ struct Place {
 
 impl Place {
     fn new(held: &[&Token]) -> Self {
-        let state = State::new(20, &argocd());
+        let inventory = Inventory::new(20, &argocd());
         for (number, token) in held.iter().enumerate() {
-            put(&state, number, token);
+            put(&inventory, number, token);
         }
         Self {
             issuer: Arc::default(),
             argocd: argocd(),
-            state,
+            inventory,
             metrics: Metrics::register(&mut Registry::default(), Arc::default()),
             wakes: Wakes::default(),
         }
@@ -121,7 +121,7 @@ impl Place {
 
     fn keeper(&self) -> Keeper<'_> {
         let hub = Hub { client: client(&self.issuer), may_write: Arc::new(|| Duration::from_mins(1)) };
-        Keeper { hub, argocd: &self.argocd, state: &self.state, metrics: &self.metrics, wakes: &self.wakes }
+        Keeper { hub, argocd: &self.argocd, inventory: &self.inventory, metrics: &self.metrics, wakes: &self.wakes }
     }
 
     /// Keeps the token for `time`, while the account has this UID.
@@ -131,16 +131,16 @@ impl Place {
     }
 
     fn text(&self) -> Option<String> {
-        self.state.token().map(|token| token.text.expose_secret().to_owned())
+        self.inventory.token().map(|token| token.text.expose_secret().to_owned())
     }
 }
 
-fn put(state: &State, number: usize, token: &Token) {
+fn put(inventory: &Inventory, number: usize, token: &Token) {
     let cluster = ClusterName::parse(&format!("c{number}")).unwrap();
-    let way = Way { url: "https://g".into(), ca: None };
-    let (name, held) = Held::read(&Content::new(&cluster, &way, &token.text).secret(&cluster)).unwrap();
-    state.put_cluster(&name, true);
-    state.put_secret(name, held);
+    let gateway = GatewayAddress { url: "https://g".into(), ca: None };
+    let (name, held) = HeldSecret::read(&Content::new(&cluster, &gateway, &token.text).secret(&cluster)).unwrap();
+    inventory.put_cluster(&name, true);
+    inventory.put_secret(name, held);
 }
 
 fn text(token: &Token) -> String {
@@ -182,7 +182,7 @@ async fn a_token_of_the_hubs_is_taken_from_secrets_and_a_forged_one_is_not() {
     assert!(place.text().is_some() && place.text() != Some(text(&forged)), "what nobody issued is used");
     assert_eq!(place.issuer.lock().issued, 1);
     // One that comes later is nothing.
-    put(&place.state, 1, &token(SUBJECT, "u1", seconds + 30, LIFE));
+    put(&place.inventory, 1, &token(SUBJECT, "u1", seconds + 30, LIFE));
     let before = place.text();
     place.keep(Some("u1"), Duration::from_mins(5)).await;
     assert_eq!((place.text(), place.issuer.lock().issued), (before, 1));
@@ -215,7 +215,7 @@ async fn a_token_ends_with_its_account_and_its_life() {
     ] {
         let place = Place::new(&[]);
         place.issuer.lock().fails = true;
-        place.state.put_token(old);
+        place.inventory.put_token(old);
         place.keep(uid, Duration::from_mins(1)).await;
         assert_eq!((place.text(), place.metrics.argocd.token_overdue.get()), (None, 1), "{uid:?}");
     }

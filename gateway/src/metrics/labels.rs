@@ -1,10 +1,14 @@
-//! The word by which a request's method appears in metrics.
+//! Labels of requests: the method, and the spelling in which a member was asked for.
 
+use std::fmt;
+
+use api::route::Dialect;
 use http::Method;
+use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
 
 /// A method, as one of few: callers may send any word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Verb {
+pub enum HttpMethod {
     Get,
     Head,
     Post,
@@ -15,9 +19,9 @@ pub enum Verb {
     Other,
 }
 
-// === impl Verb ===
+// === impl HttpMethod ===
 
-impl Verb {
+impl HttpMethod {
     /// The method's own name.
     pub fn method(self) -> &'static str {
         match self {
@@ -46,7 +50,7 @@ impl Verb {
     }
 }
 
-impl From<&Method> for Verb {
+impl From<&Method> for HttpMethod {
     fn from(method: &Method) -> Self {
         match *method {
             Method::GET => Self::Get,
@@ -58,5 +62,16 @@ impl From<&Method> for Verb {
             Method::OPTIONS => Self::Options,
             _ => Self::Other,
         }
+    }
+}
+
+/// `dialect`, and nothing for the native one: the series that were there before there were others
+/// are the same still.
+#[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
+pub struct DialectLabel(pub Dialect);
+
+impl EncodeLabelSet for DialectLabel {
+    fn encode(&self, encoder: &mut LabelSetEncoder<'_>) -> Result<(), fmt::Error> {
+        self.0.word().map_or(Ok(()), |word| ("dialect", word).encode(encoder.encode_label()))
     }
 }

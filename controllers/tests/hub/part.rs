@@ -1,0 +1,95 @@
+//! A part of the controllers, as the chart installs it on the hub of the testbed.
+
+use anyhow::{Context as _, Result};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use parking_lot::MutexGuard;
+use serde_json::{Value, json};
+
+use crate::fixture::{Running, SOON, apply, event, namespace};
+use crate::rights::{rendered, started};
+
+/// Until it is dropped, no other test runs what would work on the same objects.
+pub type Alone = Vec<MutexGuard<'static, ()>>;
+
+/// Controllers with the values and the rights of the chart, in a namespace of their own.
+pub struct Part<'t> {
+    pub testbed: &'t Testbed,
+    /// The namespace.
+    pub name: &'static str,
+    pub running: Running,
+    _alone: Alone,
+}
+
+// === impl Part ===
+
+impl<'t> Part<'t> {
+    /// `values` are those of the chart, separated by commas.
+    pub fn install(testbed: &'t Testbed, name: &'static str, values: &str, alone: Alone) -> Result<Self> {
+        apply(testbed, &[namespace(name)])?;
+        let running = started(testbed, name, &rendered(testbed, name, values)?)?;
+        Ok(Self { testbed, name, running, _alone: alone })
+    }
+
+    /// Whether `controller` stands by because upstream's runs.
+    pub fn stands_by(&self, controller: &str, expected: bool) -> Result<bool> {
+        let name = "cluster_gateway_controllers_standing_by";
+        let series = format!("{name}{{controller={controller:?}}} {}", u8::from(expected));
+        Ok(self.running.metrics()?.lines().any(|line| line == series))
+    }
+
+    pub fn wait_to_work(&self, controller: &str) -> Result<()> {
+        wait::until_true(&format!("that {controller} works"), SOON, || self.stands_by(controller, false))
+    }
+
+    /// Runs kubectl on the hub.
+    pub fn hub(&self, line: &str) -> Result<String> {
+        self.testbed.hub.server.kubectl().ok(line)
+    }
+
+    pub fn json(&self, line: &str) -> Result<Value> {
+        serde_json::from_str(&self.hub(&format!("{line} -o json"))?).context("JSON")
+    }
+
+    /// A merge patch of an object of this namespace, unless `what` names another.
+    pub fn patch(&self, what: &str, more: &[&str], patch: &Value) -> Result<()> {
+        let patch = patch.to_string();
+        let words = ["patch", "-n", self.name].into_iter().chain(what.split(' '));
+        let words = words.chain(["--type=merge", "-p", &patch]).chain(more.iter().copied());
+        self.testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+    }
+
+    pub fn status(&self, what: &str, status: &Value) -> Result<()> {
+        self.patch(what, &["--subresource=status"], &json!({"status": status}))
+    }
+
+    /// Returns the note of an Event on an object of this namespace.
+    pub fn wait_event(&self, name: &str, reason: &str) -> Result<String> {
+        wait::until(&format!("an Event {reason} on {name}"), SOON, || event(self.testbed, self.name, name, reason))
+    }
+
+    pub fn metric(&self, name: &str, labels: &str) -> Result<f64> {
+        self.running.metric(name, labels)
+    }
+}
+
+/// Lets a set-up that has a part do whatever a part does.
+macro_rules! has_part {
+    ($of:ident) => {
+        impl<'t> std::ops::Deref for $of<'t> {
+            type Target = $crate::part::Part<'t>;
+
+            fn deref(&self) -> &Self::Target {
+                &self.part
+            }
+        }
+
+        impl std::ops::DerefMut for $of<'_> {
+            fn deref_mut(&mut self) -> &mut Self::Target {
+                &mut self.part
+            }
+        }
+    };
+}
+
+pub(crate) use has_part;

@@ -1,0 +1,37 @@
+//! What ended an exchange with a member, or a connection to it.
+
+use std::borrow::Cow;
+
+use net::words::causes;
+
+/// The member or the network broke off in mid-body. Passed on as an aborted stream, never as a
+/// clean end: a list cut short must not look complete.
+#[derive(Debug, thiserror::Error)]
+#[error("the member's response was cut off: {0}")]
+pub struct Truncated(#[source] pub Lost);
+
+/// What ended an exchange, or a connection.
+#[derive(Debug, thiserror::Error)]
+pub enum Lost {
+    #[error("{}", causes(.0))]
+    Http2(#[from] h2::Error),
+    #[error("{}", causes(.0))]
+    Http1(#[from] hyper::Error),
+    /// We did, or what was sent has no meaning to us.
+    #[error("{0}")]
+    Ours(Cow<'static, str>),
+}
+
+// === impl Lost ===
+
+impl From<&'static str> for Lost {
+    fn from(why: &'static str) -> Self {
+        Self::Ours(why.into())
+    }
+}
+
+impl From<String> for Lost {
+    fn from(why: String) -> Self {
+        Self::Ours(why.into())
+    }
+}
