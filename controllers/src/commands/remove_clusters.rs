@@ -55,7 +55,7 @@ impl RemoveClusters {
 }
 
 async fn remove(secrets: &Api<Secret>) -> anyhow::Result<String> {
-    let (mut told, mut next) = (String::new(), None::<String>);
+    let (mut removed, mut next) = (Vec::new(), None::<String>);
     loop {
         let mut page = ListParams::default().labels(SOURCE_LABEL).limit(PAGE);
         page.continue_token = next;
@@ -67,14 +67,14 @@ async fn remove(secrets: &Api<Secret>) -> anyhow::Result<String> {
             let seen = Preconditions { uid: secret.metadata.uid.clone(), resource_version: None };
             let only = DeleteParams { preconditions: Some(seen), ..DeleteParams::default() };
             match timeout(WITHIN, secrets.delete(&name, &only)).await.context("the hub does not answer")? {
-                Ok(_) => told += &format!("cluster {name} removed\n"),
+                Ok(_) => removed.push(format!("cluster {name} removed\n")),
                 Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
                 Err(error) => bail!("cluster {name} is still registered: {error}"),
             }
         }
         next = listed.metadata.continue_.filter(|token| !token.is_empty());
         if next.is_none() {
-            return Ok(told);
+            return Ok(removed.concat());
         }
     }
 }

@@ -95,9 +95,7 @@ fn start(testbed: &Testbed) -> Result<Running> {
 
 /// An object of the hub; null: there is none.
 fn read(testbed: &Testbed, kind: &str, cluster: &str, name: &str) -> Result<Value> {
-    let line = format!("get {kind} {name} -n {cluster} --ignore-not-found -o json --show-managed-fields");
-    let text = testbed.hub.server.kubectl().ok(&line)?;
-    Ok(if text.trim().is_empty() { Value::Null } else { serde_json::from_str(&text)? })
+    testbed.hub.server.read(&format!("{kind} {name} -n {cluster}"))
 }
 
 /// Waits until a `ManagedServiceAccount` says that it has its token; returns it and its Secret.

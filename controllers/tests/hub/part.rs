@@ -1,6 +1,6 @@
 //! A part of the controllers, as the chart installs it on the hub of the testbed.
 
-use anyhow::{Context as _, Result};
+use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use parking_lot::MutexGuard;
@@ -47,8 +47,11 @@ impl<'t> Part<'t> {
         self.testbed.hub.server.kubectl().ok(line)
     }
 
+    /// What the hub has of it; an error if it has none.
     pub fn json(&self, line: &str) -> Result<Value> {
-        serde_json::from_str(&self.hub(&format!("{line} -o json"))?).context("JSON")
+        let found = self.testbed.hub.server.read(line.trim_start_matches("get "))?;
+        ensure!(!found.is_null(), "{line}: there is none");
+        Ok(found)
     }
 
     /// A merge patch of an object of this namespace, unless `what` names another.

@@ -14,7 +14,7 @@ mod swap;
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result};
+use anyhow::Result;
 use hub_tests::kubeconfig::Credential;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
@@ -155,13 +155,14 @@ fn accept(testbed: &Testbed, name: &str, is_yes: bool) -> Result<()> {
 }
 
 fn get(testbed: &Testbed, line: &str) -> Result<Value> {
-    let text = testbed.hub.server.kubectl().ok(&format!("get {line} -o json"))?;
-    serde_json::from_str(&text).context("JSON")
+    let found = testbed.hub.server.read(line)?;
+    anyhow::ensure!(!found.is_null(), "{line}: there is none");
+    Ok(found)
 }
 
 /// Whether there is such an object.
 fn exists(testbed: &Testbed, line: &str) -> Result<bool> {
-    Ok(!testbed.hub.server.kubectl().ok(&format!("get {line} --ignore-not-found -o name"))?.is_empty())
+    Ok(!testbed.hub.server.read(line)?.is_null())
 }
 
 /// `status/reason` of a condition of a `ManagedCluster`.

@@ -169,11 +169,11 @@ fn uninstalled(testbed: &Testbed) -> Result<()> {
     ensure!(job(&rendered(testbed, place, values)?).is_none(), "by default");
     let fleet = "removal-uninstalled-fleet";
     apply(testbed, &[namespace(fleet)])?;
-    let running = installed(testbed, place, values)?;
+    let mut running = installed(testbed, place, values)?;
     let kubeconfig = member_kubeconfig(testbed, "token");
     apply(testbed, &[kubeconfig_secret(fleet, "sourced", &kubeconfig)])?;
     wait_secret(testbed, place, "sourced")?;
-    stop(running)?;
+    running.stop()?;
     let persons = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "persons", "namespace": place,
         "labels": {"cluster.core.oam.dev/source": "kubeconfig"}}});
     apply(testbed, &[persons])?;

@@ -150,7 +150,7 @@ impl<'t> Place<'t> {
     }
 
     fn read_in(&self, cluster: &str, name: &str) -> Result<Value> {
-        read(&self.hub(&format!("get {WORKS} {name} -n {cluster} --ignore-not-found -o json"))?)
+        self.testbed.hub.server.read(&format!("{WORKS} {name} -n {cluster}"))
     }
 
     /// An object of the member; null: there is none.

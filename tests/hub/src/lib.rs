@@ -20,6 +20,7 @@ pub mod kubeconfig;
 pub mod kubectl;
 pub mod mask;
 pub mod member;
+mod objects;
 pub mod ports;
 pub mod prelude;
 pub mod process;

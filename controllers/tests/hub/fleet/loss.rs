@@ -116,7 +116,7 @@ fn tolerated(fleet: &Fleet<'_>, added: Timestamp, steps: &mut Steps) -> Result<(
     let [_, stays, spare] = NAMES;
     fleet.wait_chosen("patient", &[stays, spare])?;
     steps.done("so is one for the patient workload");
-    let line = "get placementdecision patient-decision-1 -n default --show-managed-fields";
+    let line = "get placementdecision patient-decision-1 -n default";
     let decision = fleet.json(line)?;
     let fields = decision["metadata"]["managedFields"].as_array().into_iter().flatten();
     let written = fields.filter(|entry| entry["subresource"] == "status").filter_map(|entry| entry["time"].as_str());

@@ -78,10 +78,8 @@ pub fn scores(testbed: &Testbed) -> Result<()> {
     // With no other event, it counts no more when it ends.
     place.wait_chosen("scored", &["score1"])?;
     let warned = wait::until("a Warning", SOON, || {
-        let line = format!(
-            "get events.v1.events.k8s.io -n {} --field-selector regarding.name=scored,type=Warning",
-            place.name
-        );
+        let line =
+            format!("get events.events.k8s.io -n {} --field-selector regarding.name=scored,type=Warning", place.name);
         let events = place.json(&line)?["items"].as_array().cloned().unwrap_or_default();
         let event: Option<Value> = events.into_iter().find(|event| event["reason"] == "DecisionUpdate");
         event.ok_or_else(|| anyhow::anyhow!("none yet"))
