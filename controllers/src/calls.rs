@@ -1,13 +1,36 @@
 //! What calls to hubs and members have in common: their parameters, and how answers are read.
 
-use kube::api::{DeleteParams, DynamicObject, PatchParams, PostParams, Preconditions};
+use hub::Cause;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::{DeleteParams, DynamicObject, ListParams, PatchParams, PostParams, Preconditions};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
+use tokio::time::timeout;
+
+use crate::term::{NotLeading, WITHIN};
 
 /// Whose the fields are that this program writes.
 pub use register::claims::FIELD_MANAGER as MANAGER;
 
 pub const NOT_FOUND: u16 = 404;
 pub const CONFLICT: u16 = 409;
+/// Objects of one answer of a list.
+const PAGE: u32 = 500;
+
+/// Why a call did not succeed.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    #[error(transparent)]
+    NotLeading(#[from] NotLeading),
+    #[error("the hub did not answer within {} s", WITHIN.as_secs())]
+    Timeout,
+    /// What was to be changed is not there: the watch is about to say so.
+    #[error("it is gone meanwhile")]
+    Gone,
+    #[error("{}", Cause::from(.0))]
+    Hub(#[source] kube::Error),
+}
 
 pub fn creating() -> PostParams {
     PostParams { field_manager: Some(MANAGER.to_owned()), ..PostParams::default() }
@@ -45,4 +68,78 @@ pub fn value(object: &DynamicObject) -> Value {
 /// The time now as `metav1.Time` is written.
 pub fn now_text() -> String {
     api::time::now()
+}
+
+/// The answer of the hub, unless that takes too long.
+pub async fn bounded<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
+    timeout(WITHIN, call).await.map_err(|_| CallError::Timeout)?.map_err(CallError::Hub)
+}
+
+/// The metadata of all objects that `chosen` chooses, page by page, as the hub has it and not a
+/// cache of it.
+pub async fn list_metadata<K>(api: &Api<K>, chosen: ListParams) -> Result<Vec<ObjectMeta>, CallError>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let (mut all, mut parameters) = (Vec::new(), chosen.limit(PAGE));
+    loop {
+        let page = bounded(api.list_metadata(&parameters)).await?;
+        let next = page.metadata.continue_.filter(|token| !token.is_empty());
+        all.extend(page.items.into_iter().map(|object| object.metadata));
+        match next {
+            Some(token) => parameters = parameters.continue_token(&token),
+            None => return Ok(all),
+        }
+    }
+}
+
+// === impl CallError ===
+
+impl CallError {
+    /// Whether the hub answered with this code.
+    pub fn is(&self, code: u16) -> bool {
+        self.code() == Some(code)
+    }
+
+    /// Of the hub's answer, if that is what failed.
+    pub fn code(&self) -> Option<u16> {
+        match self {
+            Self::Hub(kube::Error::Api(status)) => Some(status.code),
+            _ => None,
+        }
+    }
+
+    /// Somebody else wrote in between, or what was to be created is there, or what was to be
+    /// changed is not.
+    pub fn is_conflict(&self) -> bool {
+        self.is(CONFLICT) || matches!(self, Self::Gone)
+    }
+
+    /// It says nothing about the object: other writes would fail as well, each after its time.
+    pub fn concerns_all(&self) -> bool {
+        match self {
+            Self::Gone => false,
+            Self::Hub(kube::Error::Api(status)) => status.code >= 500 || status.code == 429,
+            Self::NotLeading(_) | Self::Timeout | Self::Hub(_) => true,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::Status;
+
+    use super::*;
+    use crate::term::NotLeading;
+
+    #[test]
+    fn what_is_wrong_with_the_hub_and_what_with_an_object() {
+        let answered = |code| {
+            let status = Status { code, ..Status::default() };
+            CallError::Hub(kube::Error::Api(Box::new(status))).concerns_all()
+        };
+        assert_eq!([403, 404, 409, 422, 429, 500, 503].map(answered), [false, false, false, false, true, true, true]);
+        assert!(CallError::Timeout.concerns_all() && CallError::from(NotLeading).concerns_all());
+        assert!(!CallError::Gone.concerns_all() && CallError::Gone.is_conflict());
+    }
 }

@@ -25,11 +25,11 @@ pub enum Command {
 
 impl Command {
     pub fn run(&self) -> anyhow::Result<()> {
-        print(&match self {
-            Self::Credential(credential) => credential.text()?,
-            Self::Kubeconfig(contexts) => contexts.text()?,
-            Self::RemoveClusters(clusters) => clusters.text()?,
-        })
+        match self {
+            Self::Credential(credential) => print(&credential.text()?),
+            Self::Kubeconfig(contexts) => print(&contexts.text()?),
+            Self::RemoveClusters(clusters) => clusters.run(),
+        }
     }
 }
 

@@ -3,25 +3,22 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use hub::client;
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{DeleteParams, ListParams, PartialObjectMeta, Preconditions};
-use kube::{Api, ResourceExt as _};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
+use kube::Api;
+use kube::api::{DeleteParams, ListParams, Preconditions};
 use net::runtime::{BackgroundRuntime, block_on, builder};
 use register::claims::SOURCE_LABEL;
-use tokio::time::timeout;
 
+use crate::calls::{self, CONFLICT, CallError, NOT_FOUND};
 use crate::secrets::OBJECT_ANNOTATION;
 
 /// How we call ourselves to the hub.
 const PROGRAM: &str = concat!("cluster-gateway-controllers/", env!("CARGO_PKG_VERSION"));
 /// For name look-ups that cannot be interrupted.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
-/// Secrets of one answer.
-const PAGE: u32 = 500;
-/// For one call.
-const WITHIN: Duration = Duration::from_secs(30);
 
 /// Delete the cluster Secrets that sources wrote, and no other
 ///
@@ -40,11 +37,11 @@ pub struct RemoveClusters {
 // === impl RemoveClusters ===
 
 impl RemoveClusters {
-    /// A line for each cluster that was removed.
+    /// Prints a line for each cluster that was removed.
     ///
     /// # Errors
     /// The hub cannot be asked, or refuses; what was removed until then stays removed.
-    pub fn text(&self) -> anyhow::Result<String> {
+    pub fn run(&self) -> anyhow::Result<()> {
         let runtime = BackgroundRuntime::start(builder(1), "remove-clusters", LAST_MOMENT)?;
         let (kubeconfig, namespace) = (self.kubeconfig.clone(), self.secret_namespace.clone());
         block_on(runtime.handle(), async move {
@@ -54,32 +51,23 @@ impl RemoveClusters {
     }
 }
 
-async fn remove(secrets: &Api<Secret>) -> anyhow::Result<String> {
-    let (mut removed, mut next) = (Vec::new(), None::<String>);
-    loop {
-        let mut page = ListParams::default().labels(SOURCE_LABEL).limit(PAGE);
-        page.continue_token = next;
-        let listed = timeout(WITHIN, secrets.list_metadata(&page)).await.context("the hub does not answer")?;
-        let listed = listed.context("cannot list the clusters' Secrets")?;
-        for secret in listed.items.iter().filter(|secret| is_of_a_source(secret)) {
-            let name = secret.name_any();
-            // A person who registers the name meanwhile keeps the cluster.
-            let seen = Preconditions { uid: secret.metadata.uid.clone(), resource_version: None };
-            let only = DeleteParams { preconditions: Some(seen), ..DeleteParams::default() };
-            match timeout(WITHIN, secrets.delete(&name, &only)).await.context("the hub does not answer")? {
-                Ok(_) => removed.push(format!("cluster {name} removed\n")),
-                Err(kube::Error::Api(status)) if [404, 409].contains(&status.code) => {}
-                Err(error) => bail!("cluster {name} is still registered: {error}"),
-            }
-        }
-        next = listed.metadata.continue_.filter(|token| !token.is_empty());
-        if next.is_none() {
-            return Ok(removed.concat());
+async fn remove(secrets: &Api<Secret>) -> anyhow::Result<()> {
+    let listed = calls::list_metadata(secrets, ListParams::default().labels(SOURCE_LABEL)).await;
+    for secret in listed.context("cannot list the clusters' Secrets")?.into_iter().filter(is_of_a_source) {
+        let name = secret.name.unwrap_or_default();
+        // A person who registers the name meanwhile keeps the cluster.
+        let seen = Preconditions { uid: secret.uid, resource_version: None };
+        let only = DeleteParams { preconditions: Some(seen), ..DeleteParams::default() };
+        match calls::bounded(secrets.delete(&name, &only)).await {
+            Ok(_) => super::print(&format!("cluster {name} removed\n"))?,
+            Err(CallError::Hub(kube::Error::Api(status))) if [NOT_FOUND, CONFLICT].contains(&status.code) => {}
+            Err(error) => return Err(error).with_context(|| format!("cluster {name} is still registered")),
         }
     }
+    Ok(())
 }
 
 /// The label alone may be a person's.
-fn is_of_a_source(secret: &PartialObjectMeta<Secret>) -> bool {
-    secret.annotations().contains_key(OBJECT_ANNOTATION)
+fn is_of_a_source(secret: &ObjectMeta) -> bool {
+    secret.annotations.as_ref().is_some_and(|annotations| annotations.contains_key(OBJECT_ANNOTATION))
 }

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
+use http::Method;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use libtest_mimic::Trial;
@@ -19,6 +20,8 @@ use crate::fixture::{Fixture, Running, SOON, apply, member_kubeconfig, namespace
 const CLUSTERS: &str = "vela-system";
 /// A machine that does nothing else takes a tenth of this.
 const AT_ONCE: Duration = Duration::from_secs(1);
+/// A removal waits for others of the same moment first (`register::removals`).
+const ENDED: Duration = AT_ONCE.saturating_add(Duration::from_millis(700));
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![test(fixture, "capi: a cluster's life, and a kubeconfig that changes under load", life)]
@@ -49,11 +52,15 @@ fn kubeconfig(testbed: &Testbed, namespace: &str, name: &str, token: &str) -> Re
 
 fn through_hub(testbed: &Testbed, cluster: &str, path: &str) -> Result<String> {
     let path = format!("{}{path}", Testbed::proxy_path(cluster));
-    testbed.hub.server.kubectl().args(["get", "--raw", &path]).run()?.success()
+    let server = &testbed.hub.server;
+    let answer = server.client(Some(server.admin())).get(&path, &[])?;
+    ensure!(answer.status == 200, "{}", answer.text());
+    Ok(answer.text())
 }
 
 fn life(testbed: &Testbed) -> Result<()> {
-    let controllers = Running::start(testbed, CLUSTERS, &["--enable=capi,kubeconfig"])?;
+    let controllers =
+        Running::start(testbed, CLUSTERS, &["--enable=capi,kubeconfig", "--watch-namespaces=fleet-load,fleet-life"])?;
     rotations::under_load(testbed)?;
     let fleet = "fleet-life";
     apply(testbed, &[namespace(fleet)])?;
@@ -72,7 +79,7 @@ fn life(testbed: &Testbed) -> Result<()> {
         rotation(testbed, fleet, &name, &seconds.next().expect("there are endless"))
     })?;
     let mut is_first = true;
-    wait::timely("from the end of the cluster to that of its streams", AT_ONCE, || {
+    wait::timely("from the end of the cluster to that of its streams", ENDED, || {
         if !std::mem::take(&mut is_first) {
             begin(&mut name)?;
         }
@@ -114,10 +121,10 @@ fn rotation(testbed: &Testbed, fleet: &str, name: &str, second: &str) -> Result<
     let me = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let path = format!("{}{me}", Testbed::proxy_path(name));
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"}).to_string();
+    let (server, headers) = (&testbed.hub.server, [("content-type", "application/json")]);
+    let caller = server.client(Some(server.admin()));
     wait::until_true("the new credential", SOON, || {
-        let words = ["create", "--raw", &path, "-f", "-"];
-        let answer = testbed.hub.server.kubectl().args(words).stdin(review.clone()).run()?.success()?;
-        Ok(answer.contains(second))
+        Ok(caller.send(&Method::POST, &path, &headers, review.clone().into())?.text().contains(second))
     })?;
     let took = written.elapsed();
     mark("after")?;

@@ -11,6 +11,7 @@ use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use crate::fixture::{
     Fixture, Running, SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, secret_field,
@@ -157,8 +158,11 @@ fn forbidden(testbed: &Testbed) -> Result<()> {
     };
     grant(testbed, place, &objects)?;
     wait::until_true("the source to be back", 2 * SOON, || Ok(available()? >= 1.0))?;
-    ensure!(are_there()? == [true, true], "one list without it is enough");
+    let back = Instant::now();
+    ensure!(are_there()? == [true, true], "nothing was listed without it yet");
     wait::until_true("the end of what ended", TWO_LISTS + SOON, || Ok(are_there()? == [true, false]))?;
+    // The first list was made a little before it was seen that the source is back.
+    ensure!(back.elapsed() + SOON > TWO_LISTS, "one list without it was enough: {:?}", back.elapsed());
     kubectl.ok(&format!("delete clusters.cluster.karmada.io {kept}")).map(drop)
 }
 

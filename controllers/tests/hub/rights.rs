@@ -74,33 +74,39 @@ pub fn started_without(testbed: &Testbed, place: &str, objects: &[Value], withou
     grant(testbed, place, &narrowed)?;
     // The hub authorizes by what its informers have seen: started at once, the program would have
     // listed before it lost the right, and would not list again.
-    let attributes = attributes(place, objects, without)?;
-    wait::until_true("that the hub takes the right away", SOON, || {
-        Ok(!testbed.hub.server.kubectl().may(place, NAME, &attributes)?)
-    })?;
+    for review in reviews(place, objects, without)? {
+        wait::until_true("that the hub takes the right away", SOON, || {
+            Ok(!testbed.hub.server.kubectl().may(place, NAME, &review)?)
+        })?;
+    }
     as_account(testbed, place, &narrowed)
 }
 
-/// The review of a right that a rule of `objects` grants, where the rule is bound.
-fn attributes(place: &str, objects: &[Value], (resource, verb): (&str, &str)) -> Result<Value> {
+/// The reviews of a right, one for each rule of `objects` that grants it, where the rule is bound.
+fn reviews(place: &str, objects: &[Value], (resource, verb): (&str, &str)) -> Result<Vec<Value>> {
     let grants = |rule: &&Value| {
         let verbs = rule["verbs"].as_array().is_some_and(|verbs| verbs.iter().any(|granted| *granted == verb));
         verbs && names(rule, resource)
     };
-    let rules = |object: &Value| object["rules"].as_array().into_iter().flatten().find(grants).cloned();
-    let (role, rule) =
-        objects.iter().find_map(|role| Some((role, rules(role)?))).context("no rule grants what is to be missed")?;
-    let is_its = |binding: &&Value| {
-        binding["roleRef"]["name"] == role["metadata"]["name"] && binding["roleRef"]["kind"] == role["kind"]
-    };
-    let binding = objects.iter().find(is_its).context("the role is not bound")?;
-    let namespace = match binding["metadata"]["namespace"].as_str() {
-        _ if binding["kind"] == "ClusterRoleBinding" => "",
-        namespace => namespace.unwrap_or(place),
-    };
-    let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
-    Ok(json!({"verb": verb, "group": rule["apiGroups"][0], "resource": resource, "subresource": subresource,
-        "name": rule["resourceNames"][0].as_str().unwrap_or_default(), "namespace": namespace}))
+    let mut reviews = Vec::new();
+    for role in objects {
+        for rule in role["rules"].as_array().into_iter().flatten().filter(grants) {
+            let is_its = |binding: &&Value| {
+                binding["roleRef"]["name"] == role["metadata"]["name"] && binding["roleRef"]["kind"] == role["kind"]
+            };
+            let binding = objects.iter().find(is_its).context("the role is not bound")?;
+            let namespace = match binding["metadata"]["namespace"].as_str() {
+                _ if binding["kind"] == "ClusterRoleBinding" => "",
+                namespace => namespace.unwrap_or(place),
+            };
+            let (resource, subresource) = resource.split_once('/').unwrap_or((resource, ""));
+            reviews.push(json!({"verb": verb, "group": rule["apiGroups"][0], "resource": resource,
+                "subresource": subresource, "name": rule["resourceNames"][0].as_str().unwrap_or_default(),
+                "namespace": namespace}));
+        }
+    }
+    ensure!(!reviews.is_empty(), "no rule grants what is to be missed");
+    Ok(reviews)
 }
 
 fn as_account(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Running> {

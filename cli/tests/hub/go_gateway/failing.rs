@@ -17,11 +17,12 @@ pub fn probed(go: GoHub<'_>) -> Result<()> {
         let expected: Vec<_> = good.iter().map(|hop| format!("✓ {hop}")).chain([format!("✗ {hop}")]).collect();
         ensure!(signs.iter().map(|sign| sign.trim()).eq(expected.iter()), "{expected:?}: {told:?}");
         let lines: Vec<_> = told.stderr.lines().collect();
+        ensure!(lines.len() == 2, "{told:?}");
         ensure!(
             lines[0].starts_with(&format!("error: the path to lund fails at the {hop}: ")) && lines[0].contains(cause),
             "{told:?}"
         );
-        ensure!(lines[1].starts_with("remedy: ") && lines[1].contains(remedy) && lines.len() == 2, "{told:?}");
+        ensure!(lines[1].starts_with("remedy: ") && lines[1].contains(remedy), "{told:?}");
         Ok(())
     };
     drop(go.gateway);

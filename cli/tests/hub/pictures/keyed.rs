@@ -60,7 +60,11 @@ pub fn walk(browser: &mut Chromium) -> Result<()> {
             ensure!(home["home"] == true, "not the way home: {home}");
             browser.press("Enter", 13)?;
         } else {
-            browser.evaluate("history.go(-2)")?;
+            // To the cluster, and from there to where it was opened.
+            browser.evaluate("history.back()")?;
+            browser.until(&format!("location.pathname.endsWith('/clusters/{last}') && {live}"))?;
+            browser.evaluate("history.back()")?;
+            browser.until(&format!("!location.pathname.endsWith('/clusters/{last}')"))?;
         }
         browser.until(&format!("document.getElementById('c-{last}') !== null && {live}"))?;
     }

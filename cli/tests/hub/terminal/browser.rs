@@ -4,9 +4,10 @@ use std::io::Write as _;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::RecvTimeoutError;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::{CLUSTER, Testbed};
 use hub_tests::wait;
@@ -53,7 +54,15 @@ impl Dashboard {
     fn ended(mut self) -> Result<String> {
         ensure!(Address::parse(&self.address)?.get("", &[])?.body.contains(CLUSTER), "not the page");
         self.script.stdin.take().context("a pipe")?.write_all(b"\x03")?;
-        let said = self.lines.iter().collect::<Vec<_>>().join("\n");
+        let mut said = Vec::new();
+        loop {
+            match self.lines.recv_timeout(LIMIT) {
+                Ok(line) => said.push(line),
+                Err(RecvTimeoutError::Disconnected) => break,
+                Err(RecvTimeoutError::Timeout) => bail!("Ctrl-C does not end it: {said:?}"),
+            }
+        }
+        let said = said.join("\n");
         ensure!(self.script.wait()?.code() == Some(130), "the code of shells for Ctrl-C: {said}");
         Ok(said)
     }

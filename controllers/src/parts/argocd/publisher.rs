@@ -16,7 +16,7 @@ use super::secret::{Content, HeldSecret, secret_name, writers};
 use crate::calls::{CONFLICT, creating, is, merging};
 use crate::events::{Events, Reason};
 use crate::metrics::{Metrics, Operation};
-use crate::parts::hub::{CallError, Hub, found, managed_clusters};
+use crate::parts::hub::{self, CallError, Hub, found, managed_clusters};
 use crate::parts::worker::{Failure, Tries, Worker, judged, key};
 
 /// Between two writes of one Secret: somebody may change it back.
@@ -110,7 +110,7 @@ impl Publisher {
     ) -> Result<Secret, Failure> {
         let name = secret_name(cluster.as_str());
         let named = ListParams::default().fields(&format!("metadata.name={name}"));
-        let found = self.hub.list_metadata(&self.secrets, named).await?.pop().ok_or(CallError::Gone)?;
+        let found = hub::list_metadata(&self.secrets, named).await?.pop().ok_or(CallError::Gone)?;
         if let Some((_, held)) = HeldSecret::of(&found, None) {
             return self.update(cluster, content, (&held.uid, &held.version)).await;
         }

@@ -14,7 +14,7 @@ use super::secret::secret_name;
 use crate::calls::deleting;
 use crate::feed::crd;
 use crate::metrics::Operation;
-use crate::parts::hub::{CallError, found, managed_clusters};
+use crate::parts::hub::{self, CallError, found, managed_clusters};
 use crate::sources::MANAGED_CLUSTERS;
 
 /// After a removal that failed, and while nothing says when to look.
@@ -73,7 +73,7 @@ async fn remove_due(publisher: &Publisher) -> Instant {
 /// Lists clusters, of which some are missing. Returns when to look again.
 async fn list_again(publisher: &Publisher) -> Instant {
     let clusters: Api<DynamicObject> = Api::all_with(publisher.hub.client.clone(), &managed_clusters());
-    match publisher.hub.list_metadata(&clusters, ListParams::default()).await {
+    match hub::list_metadata(&clusters, ListParams::default()).await {
         Ok(all) => {
             let names: HashSet<String> = all.into_iter().filter_map(|metadata| metadata.name).collect();
             publisher.inventory.confirm(&names);

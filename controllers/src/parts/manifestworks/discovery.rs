@@ -14,7 +14,6 @@ use tokio::time::Instant;
 
 use super::failure::Failure;
 use super::member::{Member, MemberError};
-use super::place::Turn;
 
 /// What is known is asked for again after this.
 const KNOWN: Duration = Duration::from_mins(10);
@@ -62,15 +61,15 @@ impl Found {
 // === impl Kinds ===
 
 impl Kinds {
-    /// Looks kinds up that were not `found` yet.
+    /// Looks kinds up that were not `found` yet, each as a `step` of its caller's.
     ///
     /// # Errors
     ///
     /// The member did not answer, or the turn is over.
-    pub async fn find(
+    pub async fn find<S>(
         &self,
         member: &Member,
-        turn: &Turn,
+        step: impl Fn() -> Result<S, Failure>,
         wanted: HashSet<Gvk>,
         found: &mut Found,
     ) -> Result<(), Failure> {
@@ -78,7 +77,7 @@ impl Kinds {
             if found.0.contains_key(&key) {
                 continue;
             }
-            let _step = turn.step()?;
+            let _step = step()?;
             let version = (key.0.clone(), key.1.clone());
             let lookup = self.one(member, &version, &key.2).await?;
             found.0.insert(key, lookup);

@@ -179,7 +179,7 @@ impl Pass<'_> {
         let all = &self.spec.workload.manifests;
         let wanted: HashSet<Gvk> = all.iter().filter_map(gvk).collect();
         let found = &mut begun.kinds;
-        self.place.kinds.find(&self.place.member, self.turn, wanted, found).await?;
+        self.place.kinds.find(&self.place.member, || self.turn.step(), wanted, found).await?;
         Ok(manifests::read(all, |group, version, kind| found.lookup(group, version, kind)))
     }
 

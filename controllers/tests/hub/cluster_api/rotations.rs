@@ -11,7 +11,8 @@ use hub_tests::wait;
 use kit::member::{FakeMember, MemberOptions, Reply};
 use serde_json::{Value, json};
 
-use crate::fixture::{SOON, apply, kubeconfig, kubeconfig_secret, namespace};
+use super::CLUSTERS;
+use crate::fixture::{SOON, apply, kubeconfig, kubeconfig_secret, namespace, wait_gone};
 
 const FLEET: &str = "fleet-load";
 const NAME: &str = "load";
@@ -76,7 +77,8 @@ pub fn under_load(testbed: &Testbed) -> Result<()> {
     let all = second.request_count();
     ensure!(with(&second, Some("three")) == all, "an old credential went to the new endpoint");
     ensure!(load.answers.load(Ordering::Relaxed) >= 4 * REQUESTS, "no load");
-    Ok(())
+    testbed.hub.server.kubectl().ok(&format!("delete secret {NAME} -n {FLEET}"))?;
+    wait_gone(testbed, CLUSTERS, NAME)
 }
 
 // === impl Load ===

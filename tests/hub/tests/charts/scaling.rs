@@ -3,6 +3,7 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
+use hub_tests::kubectl::Kubectl;
 use hub_tests::prelude::*;
 use kit::member::{FakeMember, MemberOptions, Reply};
 use libtest_mimic::Trial;
@@ -30,6 +31,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 /// What tells of the pods' use. Ended on drop.
 struct Metrics {
     server: FakeMember,
+    _registered: Registered,
     _runtime: Runtime,
 }
 
@@ -55,7 +57,7 @@ impl Metrics {
         let registered = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
             "metadata": {"name": "v1beta1.metrics.k8s.io"}, "spec": spec});
         planes.hub.apply(&[service, registered])?;
-        Ok(Self { server, _runtime: runtime })
+        Ok(Self { server, _registered: Registered(planes.hub.server.kubectl()), _runtime: runtime })
     }
 
     /// From now on each pod uses so much.
@@ -68,6 +70,15 @@ impl Metrics {
         let list = json!({"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {},
             "items": PODS.map(of)});
         self.server.on(&format!("{METRICS}/namespaces/{NAMESPACE}/pods"), move |_| Reply::json(200, &list));
+    }
+}
+
+/// An API without a server is in the way of everybody who asks the hub what it serves.
+struct Registered(Kubectl);
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        drop(self.0.ok("delete apiservice v1beta1.metrics.k8s.io --ignore-not-found"));
     }
 }
 
@@ -107,8 +118,7 @@ fn scaled(planes: &Planes) -> Result<()> {
             kubectl.ok(&format!("describe hpa -n {NAMESPACE}")).unwrap_or_else(|error| error.to_string())
         })?;
     }
-    drop(autoscaler);
-    kubectl.ok("delete apiservice v1beta1.metrics.k8s.io")?;
+    drop((autoscaler, metrics));
     kubectl.ok(&format!("delete pods --all -n {NAMESPACE} --force --grace-period=0"))?;
     release.uninstall()
 }

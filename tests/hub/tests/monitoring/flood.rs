@@ -2,6 +2,9 @@
 
 use std::cell::Cell;
 
+use bytes::Bytes;
+use http::Method;
+use hub_tests::http::Response;
 use hub_tests::ports;
 use hub_tests::prelude::*;
 
@@ -26,14 +29,26 @@ impl Flood {
         let member = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).at(&nobody);
         testbed.hub.register_member(CLUSTER, &member)?;
         let flood = Self(Cell::new(0));
-        (0..FLOOD).try_for_each(|_| flood.ask(testbed))?;
+        let authorization = bearer(&testbed.token);
+        let mut caller = client(testbed, Route::Gateway).keep()?;
+        for _ in 0..FLOOD {
+            flood.answered(caller.send(
+                &Method::GET,
+                &path(),
+                &[("authorization", &authorization)],
+                Bytes::new(),
+            )?)?;
+        }
         ensure!(lines(testbed)?.len() as u64 == WRITTEN, "{:?}", lines(testbed)?);
         Ok(flood)
     }
 
     fn ask(&self, testbed: &Testbed) -> Result<()> {
-        let path = format!("{}/version", Testbed::proxy_path(CLUSTER));
-        let answer = client(testbed, Route::Gateway).get(&path, &[("authorization", &bearer(&testbed.token))])?;
+        let authorization = bearer(&testbed.token);
+        self.answered(client(testbed, Route::Gateway).get(&path(), &[("authorization", &authorization)])?)
+    }
+
+    fn answered(&self, answer: Response) -> Result<()> {
         self.0.set(self.0.get() + 1);
         answer.expect(StatusCode::SERVICE_UNAVAILABLE).map(drop)
     }
@@ -48,6 +63,10 @@ impl Flood {
         ensure!(left_out > 0 && line.contains(&format!("suppressed={left_out}")), "{left_out} are left out: {line}");
         testbed.hub.forget_member(CLUSTER)
     }
+}
+
+fn path() -> String {
+    format!("{}/version", Testbed::proxy_path(CLUSTER))
 }
 
 /// Of requests that it failed.

@@ -271,7 +271,7 @@ async fn looking_kinds_up_is_of_the_turn_and_the_next_goes_on_there() {
         turns += 1;
         assert!(turns < 40, "it has no end");
         let (turn, began) = (place.turn("w").unwrap(), Instant::now());
-        let ended = place.kinds.find(&place.member, &turn, wanted.clone(), &mut found).await;
+        let ended = place.kinds.find(&place.member, || turn.step(), wanted.clone(), &mut found).await;
         assert!(began.elapsed() < TURN + 20 * SLOW, "{:?}", began.elapsed());
         match ended {
             Ok(()) => break,

@@ -64,9 +64,9 @@ fn is_told(wire: &Wire, stream: u32) -> bool {
 /// Asks as somebody whom the hub was never asked about; the answer has to name the hub.
 async fn assert_told(wire: &mut Wire, row: &str, target: &str) {
     // A review that is not answered is tried for half a minute.
-    const PATIENCE: usize = 4;
+    const LOOKS: usize = 4;
     let stream = wire.request("GET", target, &[], true).await;
-    for _ in 0..PATIENCE {
+    for _ in 0..LOOKS {
         if wire.outcome(stream).await.is_over() {
             break;
         }
