@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use hub::client;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
@@ -12,13 +12,16 @@ use kube::api::{DeleteParams, ListParams, Preconditions};
 use net::runtime::{BackgroundRuntime, block_on, builder};
 use register::claims::SOURCE_LABEL;
 
-use crate::calls::{self, CONFLICT, CallError, NOT_FOUND};
+use crate::calls::{self, CONFLICT, NOT_FOUND};
 use crate::secrets::OBJECT_ANNOTATION;
 
 /// How we call ourselves to the hub.
 const PROGRAM: &str = concat!("cluster-gateway-controllers/", env!("CARGO_PKG_VERSION"));
 /// For name look-ups that cannot be interrupted.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
+
+/// Of what is changed while it is deleted.
+const TRIES: usize = 5;
 
 /// Delete the cluster Secrets that sources wrote, and no other
 ///
@@ -52,19 +55,31 @@ impl RemoveClusters {
 }
 
 async fn remove(secrets: &Api<Secret>) -> anyhow::Result<()> {
+    for _ in 0..TRIES {
+        if pass(secrets).await? == 0 {
+            return Ok(());
+        }
+    }
+    bail!("somebody changes the clusters' Secrets again and again: run this again")
+}
+
+/// Returns how many were changed meanwhile.
+async fn pass(secrets: &Api<Secret>) -> anyhow::Result<usize> {
+    let mut changed = 0;
     let listed = calls::list_metadata(secrets, ListParams::default().labels(SOURCE_LABEL)).await;
     for secret in listed.context("cannot list the clusters' Secrets")?.into_iter().filter(is_of_a_source) {
         let name = secret.name.unwrap_or_default();
-        // A person who registers the name meanwhile keeps the cluster.
-        let seen = Preconditions { uid: secret.uid, resource_version: None };
+        // A person who registers the name meanwhile, or takes the Secret over, keeps the cluster.
+        let seen = Preconditions { uid: secret.uid, resource_version: secret.resource_version };
         let only = DeleteParams { preconditions: Some(seen), ..DeleteParams::default() };
         match calls::bounded(secrets.delete(&name, &only)).await {
             Ok(_) => super::print(&format!("cluster {name} removed\n"))?,
-            Err(CallError::Hub(kube::Error::Api(status))) if [NOT_FOUND, CONFLICT].contains(&status.code) => {}
+            Err(error) if error.is(NOT_FOUND) => {}
+            Err(error) if error.is(CONFLICT) => changed += 1,
             Err(error) => return Err(error).with_context(|| format!("cluster {name} is still registered")),
         }
     }
-    Ok(())
+    Ok(changed)
 }
 
 /// The label alone may be a person's.

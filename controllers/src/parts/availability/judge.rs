@@ -92,9 +92,12 @@ impl Known {
         let others_answer = others().any(|other| other.answers_beside(&seen.answers, now));
         let answers = seen.answers.after(outcome, now, others_answer);
         // To one that answers, no doubt makes a difference.
-        let fleet = Answering::of(&answers, others(), now);
-        let is_doubtful = answers.is_away() && fleet.is_doubtful();
-        let answers = if is_doubtful { answers.doubted(fleet, cluster, now, || self.releases()) } else { answers };
+        let answers = if answers.is_away() {
+            let fleet = Answering::of(&answers, others(), now);
+            answers.weighed(fleet, cluster, now, || self.releases())
+        } else {
+            answers
+        };
         let share = NO_ROOM.some_of(Duration::from_secs(1)).as_secs_f64();
         let mut seen = Seen { answers, asked: Some(at), share, next: at, is_slow: took > SLOW };
         seen.of(cluster);

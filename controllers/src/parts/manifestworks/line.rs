@@ -81,6 +81,10 @@ mod tests {
         assert!(line.insert("d") && line.insert("b") && line.insert("a"));
         let order: Vec<_> = std::iter::from_fn(|| line.call()).collect();
         assert_eq!(order, ["a", "b", "c", "d"]);
+        // Who got what it was called for is at the end, next time.
+        line.remove("a");
+        assert!(line.insert("e") && line.insert("a"));
+        assert_eq!((line.call().as_deref(), line.call().as_deref()), (Some("e"), Some("a")));
         // Those that never come are not kept for ever.
         for number in 0..2 * CALLED {
             line.insert(&number.to_string());

@@ -201,7 +201,10 @@ impl Place {
             // One may have ended just before.
             of_all()
         };
-        Some([own, of_all().or_else(in_line)?])
+        let one = of_all().or_else(in_line)?;
+        // It has what it waited for: next time, it waits behind those who wait by now.
+        self.of_all.slow_line.lock().remove(self.member.cluster.as_str());
+        Some([own, one])
     }
 
     /// Until it is tried again.

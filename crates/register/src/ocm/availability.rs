@@ -73,6 +73,10 @@ pub struct Answers {
     was_doubted: bool,
     /// Since when that is so while others answer.
     held: Option<Instant>,
+    /// It was its turn to be told, among many that are silent: until it answers.
+    is_released: bool,
+    /// It is to be told, and others go before.
+    is_in_line: bool,
 }
 
 /// Who says whether a cluster is available: one at a time, since two would take each other's word
@@ -93,7 +97,9 @@ pub struct Answering {
     untold: usize,
     /// Of these, those that answered lately.
     healthy: usize,
-    /// Of the untold, those that ever answered, and whose silence, if they are silent, is not older
+    /// Of the untold, those that ever answered.
+    known: usize,
+    /// Of these, those whose silence, if they are silent, is not older
     /// than this one's.
     judged: usize,
     /// Of these, those that answered lately, or since this one fell silent.
@@ -158,7 +164,7 @@ fn asked(cluster: &Value) -> Duration {
 /// Told with a loss whose grace was shorter than the cluster says.
 fn capped(cluster: &Value) -> &'static str {
     if asked(cluster) > LONGEST_GRACE {
-        " Its leaseDurationSeconds counts as 3600: no cluster may be silent for more than five hours."
+        " Its leaseDurationSeconds counts as 3600: no cluster may be silent to probes for more than five hours."
     } else {
         ""
     }
@@ -183,6 +189,8 @@ impl Answers {
             silent: None,
             was_doubted: false,
             held: None,
+            is_released: false,
+            is_in_line: false,
         };
         begun.of(cluster);
         begun
@@ -223,6 +231,8 @@ impl Answers {
                 silent: None,
                 was_doubted: false,
                 held: None,
+                is_released: false,
+                is_in_line: false,
                 ..before
             },
             Outcome::NotReady | Outcome::Unreachable(_) => Self {
@@ -236,16 +246,33 @@ impl Answers {
         }
     }
 
+    /// What `fleet` says of its silence. While less than half of those that ever answered do, its
+    /// loss is told when it `is_next`, which is asked once it is over: others that answered since
+    /// show that there was a way, and a way that goes bit by bit would take nearly all with it.
+    #[must_use]
+    pub fn weighed(self, fleet: Answering, cluster: &Value, now: Instant, is_next: impl FnOnce() -> bool) -> Self {
+        // Nothing is left to tell: what is next is somebody else's.
+        if is_told(cluster) {
+            return self;
+        }
+        if fleet.is_doubtful() {
+            return self.doubted(fleet, cluster, now, is_next);
+        }
+        let is_one_of_many = fleet.is_strained() && self.is_over(cluster, now);
+        let is_released = self.is_released || is_one_of_many && is_next();
+        Self { is_released, is_in_line: is_one_of_many && !is_released, ..self }
+    }
+
     /// The way to members is in doubt, as `fleet` says: its time begins with the first failed probe
     /// after that. But no longer than half an hour, or its grace, if others answer meanwhile: then
     /// all that time counts, if it `is_next`, which is asked then.
     #[must_use]
-    pub fn doubted(self, fleet: Answering, cluster: &Value, now: Instant, is_next: impl FnOnce() -> bool) -> Self {
+    fn doubted(self, fleet: Answering, cluster: &Value, now: Instant, is_next: impl FnOnce() -> bool) -> Self {
         let is_held = self.is_away() && self.failures >= FAILURES;
         let held = self.held.or(Some(now)).filter(|_| is_held && !fleet.is_blind());
         let lasted = held.map(|held| now.saturating_duration_since(held));
-        if lasted.is_some_and(|lasted| lasted >= HELD.max(patience(cluster))) && is_next() {
-            return Self { since: held, held, was_doubted: false, ..self };
+        if lasted.is_some_and(|lasted| lasted >= HELD.max(patience(cluster))) && (self.is_released || is_next()) {
+            return Self { since: held, held, was_doubted: false, is_released: true, is_in_line: false, ..self };
         }
         Self { since: None, held, was_doubted: self.was_doubted || is_held, ..self }
     }
@@ -303,7 +330,9 @@ impl Answers {
             Outcome::Healthy => Condition::available("True", ANSWERS, "The member's API server is ready.".to_owned()),
             // Why a member is away may be another at each probe: that is no news of the cluster,
             // and another taint would begin its time anew.
-            _ if !is_new || self.blind > 0 || !self.is_over(cluster, now) || is_told(cluster) => return None,
+            _ if !is_new || self.is_in_line || self.blind > 0 || !self.is_over(cluster, now) || is_told(cluster) => {
+                return None;
+            }
             Outcome::NotReady => {
                 let message = format!("The member's API server says that it is not ready.{}", capped(cluster));
                 Condition::available("False", NOT_READY, message)
@@ -348,6 +377,7 @@ impl Answering {
             let is_witness = is_healthy || member.has_answered_since(one);
             fleet.untold += 1;
             fleet.healthy += usize::from(is_healthy);
+            fleet.known += usize::from(member.has_answered);
             fleet.judged += usize::from(member.has_answered && (is_witness || !member.was_silent_before(one)));
             fleet.witnesses += usize::from(member.has_answered && is_witness);
         }
@@ -360,6 +390,11 @@ impl Answering {
     pub fn is_doubtful(self) -> bool {
         let Self { judged, witnesses, .. } = self;
         (judged >= FEW && witnesses * 2 < judged) || self.is_blind()
+    }
+
+    /// Whether, of three or more that ever answered, less than half do now.
+    fn is_strained(self) -> bool {
+        self.known >= FEW && self.healthy * 2 < self.known
     }
 
     /// Whether none answers: then no loss is told, however long that lasts.

@@ -303,7 +303,7 @@ async fn looking_for_one_object_ends_with_the_turn_unless_it_is_the_first() {
 #[tokio::test(start_paused = true)]
 async fn a_slow_cluster_that_waits_is_called_when_another_ends_its_turn() {
     let places = Places::new(shared());
-    let mut turns = Vec::new();
+    let (mut turns, mut slow) = (Vec::new(), Vec::new());
     for number in 0..=SLOW_WORKS {
         let name = ClusterName::parse(&format!("c{number}")).unwrap();
         let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
@@ -312,6 +312,7 @@ async fn a_slow_cluster_that_waits_is_called_when_another_ends_its_turn() {
             place.member.read("/version").await.unwrap_err();
         }
         turns.push(place.turn("a"));
+        slow.push(place);
     }
     assert!(turns.pop().unwrap().is_none() && turns.iter().all(Option::is_some));
     assert!(places.next_slow().is_empty());
@@ -319,6 +320,25 @@ async fn a_slow_cluster_that_waits_is_called_when_another_ends_its_turn() {
     let called: Vec<_> =
         places.next_slow().iter().map(|place| (place.member.cluster.to_string(), place.next())).collect();
     assert_eq!(called, [(format!("c{SLOW_WORKS}"), vec!["a".to_owned()])]);
+    // It has its turn: next time, who waits by then goes before it.
+    let (last, other) = (&slow[SLOW_WORKS], &slow[SLOW_WORKS - 1]);
+    let turn = last.turn("a");
+    assert!(turn.is_some() && other.turn("a").is_none());
+    drop(turn);
+    let taken = slow[SLOW_WORKS - 2].of_all.slow_line.lock().len();
+    assert_eq!(taken, 1);
+    // Another takes the place that is free.
+    let name = ClusterName::parse("another").unwrap();
+    let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
+    let another = places.of(&name, || named(&name, Client::new(service_fn(never), "default")));
+    for _ in 0..2 {
+        another.member.read("/version").await.unwrap_err();
+    }
+    let _its = another.turn("a").unwrap();
+    assert!(last.turn("a").is_none());
+    turns.clear();
+    let called: Vec<_> = places.next_slow().iter().map(|place| place.member.cluster.to_string()).collect();
+    assert_eq!(called, [format!("c{}", SLOW_WORKS - 1), format!("c{SLOW_WORKS}")]);
 }
 
 #[tokio::test]

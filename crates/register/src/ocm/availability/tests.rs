@@ -193,7 +193,7 @@ fn probes_are_as_often_as_leases_within_limits_and_the_last_is_at_the_end_of_the
 
 /// As most of a fleet is silent, and some are not.
 fn most() -> Answering {
-    Answering { untold: 3, healthy: 1, judged: 3, witnesses: 1 }
+    Answering { untold: 3, healthy: 1, known: 3, judged: 3, witnesses: 1 }
 }
 
 fn doubted(answers: Answers, at: Instant) -> Answers {
@@ -240,13 +240,54 @@ fn a_loss_is_held_for_half_an_hour_while_some_answer_and_as_long_as_none_does() 
     assert_eq!(hold(at(92), most(), true), Some(UNREACHABLE));
 }
 
+/// A way that goes within ten minutes, bit by bit: who was cut off later answered since.
+#[test]
+fn a_way_that_goes_bit_by_bit_takes_one_after_the_other() {
+    const MEMBERS: usize = 40;
+    const BETWEEN: Duration = Duration::from_mins(5);
+    let (start, step) = (Instant::now(), Duration::from_secs(15));
+    let mut members: Vec<(Value, Answers)> = (0..MEMBERS).map(|_| (known(), Answers::begun(&known()))).collect();
+    let (mut released, mut told_at) = (None::<Instant>, Vec::new());
+    for tick in 0..4 * 60_u32 {
+        let at = start + tick * step;
+        // Each once a minute, in four groups.
+        for one in (0..MEMBERS).filter(|one| one % 4 == tick as usize % 4) {
+            let is_cut = one > 0 && tick as usize >= 8 + one;
+            let others: Vec<Answers> =
+                members.iter().enumerate().filter(|(other, _)| *other != one).map(|(_, it)| it.1.clone()).collect();
+            let (cluster, answers) = &mut members[one];
+            let outcome = if is_cut { away() } else { Outcome::Healthy };
+            *answers = answers.clone().after(outcome, at, true);
+            if answers.is_away() {
+                let fleet = Answering::of(answers, others.iter(), at);
+                let next = || {
+                    let is_time = released.is_none_or(|last| at >= last + BETWEEN);
+                    released = if is_time { Some(at) } else { released };
+                    is_time
+                };
+                *answers = answers.clone().weighed(fleet, cluster, at, next);
+            }
+            if answers.told(cluster, at, true).is_some() {
+                told_at.push(at);
+                *cluster = lost();
+                answers.of(cluster);
+            }
+        }
+    }
+    // Those before half are silent are lost by themselves.
+    assert!((10..=30).contains(&told_at.len()), "{} are lost in an hour", told_at.len());
+    let late: Vec<_> = told_at.iter().filter(|at| **at > start + Duration::from_mins(12)).collect();
+    assert!(late.windows(2).all(|pair| *pair[1] - *pair[0] >= BETWEEN), "{} late ones", late.len());
+    assert!(!late.is_empty(), "no hostile cluster holds them for ever");
+}
+
 #[test]
 fn most_of_a_fleet_is_not_lost_at_once() {
     let doubtful: Vec<(usize, usize)> = [(0, 1), (0, 2), (1, 3), (2, 3), (2, 4), (1, 4), (500, 1000), (499, 1000)]
         .into_iter()
         .filter(|(healthy, judged)| {
             let (healthy, judged) = (*healthy, *judged);
-            Answering { untold: judged, healthy, judged, witnesses: healthy }.is_doubtful()
+            Answering { untold: judged, healthy, known: judged, judged, witnesses: healthy }.is_doubtful()
         })
         .collect();
     assert_eq!(doubtful, [(1, 3), (1, 4), (499, 1000)]);
@@ -255,7 +296,7 @@ fn most_of_a_fleet_is_not_lost_at_once() {
 #[test]
 fn health_is_an_answer_of_late_and_nothing_else() {
     let fleet = |members: &[&Answers], at| Answering::of(members[0], members[1..].iter().copied(), at);
-    let all = |healthy| Answering { untold: 3, healthy, judged: 3, witnesses: healthy };
+    let all = |healthy| Answering { untold: 3, healthy, known: 3, judged: 3, witnesses: healthy };
     let (well, at) = after(&known(), &[Outcome::Healthy], true);
     assert_eq!(fleet(&[&well, &well, &well], at + 2 * PERIOD), all(3));
     let stale = fleet(&[&well, &well, &well], at + 2 * PERIOD + LEAST);
@@ -275,7 +316,10 @@ fn those_lost_long_ago_and_those_that_never_answered_are_left_out() {
     let (dying, _) = after(&known(), &[away()], true);
     let members = [&gone, &gone, &gone, &gone, &gone, &never, &never, &never, &well, &well];
     let fleet = Answering::of(&dying, members.into_iter(), at);
-    assert_eq!((fleet, fleet.is_doubtful()), (Answering { untold: 6, healthy: 2, judged: 3, witnesses: 2 }, false));
+    assert_eq!(
+        (fleet, fleet.is_doubtful()),
+        (Answering { untold: 6, healthy: 2, known: 3, judged: 3, witnesses: 2 }, false)
+    );
     // Where none of a new fleet answers at all, it is no better known.
     assert!(Answering::of(&never, [&never, &never].into_iter(), at).is_doubtful());
 }
@@ -312,7 +356,10 @@ fn those_that_nobody_may_ask_say_nothing_of_the_way() {
     let (unasked, _) = after(&known(), &[blind(), blind(), blind()], true);
     let others = [&unasked, &unasked, &unasked, &unasked, &well, &well];
     let fleet = Answering::of(&dying, others.into_iter(), at);
-    assert_eq!((fleet, fleet.is_doubtful()), (Answering { untold: 3, healthy: 2, judged: 3, witnesses: 2 }, false));
+    assert_eq!(
+        (fleet, fleet.is_doubtful()),
+        (Answering { untold: 3, healthy: 2, known: 3, judged: 3, witnesses: 2 }, false)
+    );
     let (once, _) = after(&known(), &[blind()], true);
     let (together, _) = after(&known(), &[blind(), blind(), blind()], false);
     for other in [&once, &together] {
