@@ -28,13 +28,15 @@ struct Resource {
     is_namespaced: bool,
 }
 
-/// `KIND [NAME] [-n NAMESPACE] [-l SELECTOR] [--field-selector SELECTOR]`, as kubectl's `get` takes
+/// `KIND [NAME] [-n NAMESPACE | -A] [-l SELECTOR] [--field-selector SELECTOR]`, as kubectl's `get` takes
 /// them.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Wanted<'a> {
     kind: &'a str,
     name: Option<&'a str>,
     namespace: Option<&'a str>,
+    /// Of all namespaces.
+    is_of_all: bool,
     selector: Option<&'a str>,
     fields: Option<&'a str>,
 }
@@ -107,6 +109,7 @@ impl<'a> Wanted<'a> {
         while let Some(word) = words.next() {
             match word {
                 "-n" => wanted.namespace = words.next(),
+                "-A" => wanted.is_of_all = true,
                 "-l" => wanted.selector = words.next(),
                 "--field-selector" => wanted.fields = words.next(),
                 name => {
@@ -120,7 +123,8 @@ impl<'a> Wanted<'a> {
 
     fn path(&self, resource: &Resource) -> String {
         // Without one, kubectl's is the kubeconfig's, which names none here.
-        let namespace = resource.is_namespaced.then(|| format!("/namespaces/{}", self.namespace.unwrap_or("default")));
+        let is_in_one = resource.is_namespaced && !self.is_of_all;
+        let namespace = is_in_one.then(|| format!("/namespaces/{}", self.namespace.unwrap_or("default")));
         let name = self.name.map(|name| format!("/{name}")).unwrap_or_default();
         let selectors = [("labelSelector", self.selector), ("fieldSelector", self.fields)];
         let given = selectors.iter().filter_map(|(name, selector)| Some(format!("{name}={}", escaped((*selector)?))));
@@ -148,7 +152,7 @@ mod tests {
     fn lines_are_read_as_kubectl_reads_them() {
         let wanted = Wanted::parse("things.g a -n b").unwrap();
         assert_eq!(wanted, Wanted { kind: "things.g", name: Some("a"), namespace: Some("b"), ..Wanted::default() });
-        for line in ["", "things a b", "things -A", "things --watch"] {
+        for line in ["", "things a b", "things --watch"] {
             assert!(Wanted::parse(line).is_err(), "{line}");
         }
         let groups = json!({"items": [{"metadata": {"name": "g"}, "versions": [{"version": "v1", "resources": [
@@ -157,6 +161,8 @@ mod tests {
             let found = find(&groups, "/apis", kind).unwrap();
             assert_eq!(wanted.path(&found), "/apis/g/v1/namespaces/b/things/a");
         }
+        let all = Wanted::parse("things -A").unwrap();
+        assert_eq!(all.path(&find(&groups, "/apis", "things").unwrap()), "/apis/g/v1/things");
         assert!(find(&groups, "/apis", "things.h").is_none() && find(&groups, "/apis", "others").is_none());
         let core = json!({"items": [{"metadata": {}, "versions": [{"version": "v1", "resources": [
             {"resource": "nodes", "singularResource": "node", "scope": "Cluster"}]}]}]});
