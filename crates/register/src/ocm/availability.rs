@@ -73,10 +73,18 @@ pub struct Answers {
     was_doubted: bool,
     /// Since when that is so while others answer.
     held: Option<Instant>,
-    /// It was its turn to be told, among many that are silent: until it answers.
-    is_released: bool,
-    /// It is to be told, and others go before.
-    is_in_line: bool,
+    /// Among many that are silent, until it answers.
+    turn: Turn,
+}
+
+/// Whether a loss may be told, where one is told after the other.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turn {
+    /// Nobody asks.
+    None,
+    /// Others go before.
+    Waits,
+    Has,
 }
 
 /// Who says whether a cluster is available: one at a time, since two would take each other's word
@@ -189,8 +197,7 @@ impl Answers {
             silent: None,
             was_doubted: false,
             held: None,
-            is_released: false,
-            is_in_line: false,
+            turn: Turn::None,
         };
         begun.of(cluster);
         begun
@@ -231,8 +238,7 @@ impl Answers {
                 silent: None,
                 was_doubted: false,
                 held: None,
-                is_released: false,
-                is_in_line: false,
+                turn: Turn::None,
                 ..before
             },
             Outcome::NotReady | Outcome::Unreachable(_) => Self {
@@ -259,8 +265,13 @@ impl Answers {
             return self.doubted(fleet, cluster, now, is_next);
         }
         let is_one_of_many = fleet.is_strained() && self.is_over(cluster, now);
-        let is_released = self.is_released || is_one_of_many && is_next();
-        Self { is_released, is_in_line: is_one_of_many && !is_released, ..self }
+        let turn = match self.turn {
+            Turn::Has => Turn::Has,
+            _ if !is_one_of_many => Turn::None,
+            _ if is_next() => Turn::Has,
+            _ => Turn::Waits,
+        };
+        Self { turn, ..self }
     }
 
     /// The way to members is in doubt, as `fleet` says: its time begins with the first failed probe
@@ -271,8 +282,8 @@ impl Answers {
         let is_held = self.is_away() && self.failures >= FAILURES;
         let held = self.held.or(Some(now)).filter(|_| is_held && !fleet.is_blind());
         let lasted = held.map(|held| now.saturating_duration_since(held));
-        if lasted.is_some_and(|lasted| lasted >= HELD.max(patience(cluster))) && (self.is_released || is_next()) {
-            return Self { since: held, held, was_doubted: false, is_released: true, is_in_line: false, ..self };
+        if lasted.is_some_and(|lasted| lasted >= HELD.max(patience(cluster))) && (self.turn == Turn::Has || is_next()) {
+            return Self { since: held, held, was_doubted: false, turn: Turn::Has, ..self };
         }
         Self { since: None, held, was_doubted: self.was_doubted || is_held, ..self }
     }
@@ -330,7 +341,12 @@ impl Answers {
             Outcome::Healthy => Condition::available("True", ANSWERS, "The member's API server is ready.".to_owned()),
             // Why a member is away may be another at each probe: that is no news of the cluster,
             // and another taint would begin its time anew.
-            _ if !is_new || self.is_in_line || self.blind > 0 || !self.is_over(cluster, now) || is_told(cluster) => {
+            _ if !is_new
+                || self.turn == Turn::Waits
+                || self.blind > 0
+                || !self.is_over(cluster, now)
+                || is_told(cluster) =>
+            {
                 return None;
             }
             Outcome::NotReady => {
