@@ -28,7 +28,7 @@ struct Resource {
     is_namespaced: bool,
 }
 
-/// `KIND [NAME] [-n NAMESPACE | -A] [-l SELECTOR] [--field-selector SELECTOR]`, as kubectl's `get` takes
+/// `KIND [NAME] [-n NAMESPACE | -A] [-l SELECTOR] [--field-selector SELECTOR]`, as kubectl takes
 /// them.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Wanted<'a> {
