@@ -111,7 +111,11 @@ fn configuration(address: SocketAddr, directory: &Path) -> String {
 fn small() -> String {
     let object = |data: &str| {
         format!(
-            r#"{{"kind":"ConfigMap","apiVersion":"v1","metadata":{{"name":"small","namespace":"default"}},"data":{{"data":"{data}"}}}}"#
+            concat!(
+                r#"{{"kind":"ConfigMap","apiVersion":"v1","#,
+                r#""metadata":{{"name":"small","namespace":"default"}},"data":{{"data":"{data}"}}}}"#
+            ),
+            data = data
         )
     };
     object(&"x".repeat(SMALL_LENGTH - object("").len()))

@@ -12,7 +12,7 @@ use fleet::Fleet;
 use hub::client::{HubClientError, Server};
 use kube::Client;
 use net::process;
-use net::runtime::{BackgroundRuntime, block_on, builder};
+use net::runtime::{BackgroundRuntime, block_on};
 use prometheus_client::registry::Registry;
 use telemetry::admin::{Endpoint, Probes};
 use telemetry::readiness::Readiness;
@@ -20,16 +20,13 @@ use tokio_util::sync::CancellationToken;
 
 use crate::admin::{self, CONDITIONS};
 use crate::args::{self, Config};
+use crate::calls::{LAST_MOMENT, PROGRAM, runtime};
 use crate::explained::Explained;
 use crate::metrics::Metrics;
 use crate::reports::Reports;
 
-/// How we call ourselves to hubs.
-const PROGRAM: &str = concat!("cluster-gateway-controllers/", env!("CARGO_PKG_VERSION"));
 /// For a write that is on its way when we are asked to end, and to give up the Lease.
 const LAST_CALLS: Duration = Duration::from_secs(6);
-/// What cannot be interrupted: name look-ups.
-const LAST_MOMENT: Duration = Duration::from_millis(500);
 
 /// Running controllers. Dropping them stops them at once: the Lease is left to run out.
 pub struct Controllers {
@@ -51,13 +48,13 @@ impl Controllers {
         I: IntoIterator<Item = T>,
         T: Into<OsString> + Clone,
     {
-        Self::assemble(Config::new(&args::parse_from(arguments)?)?, runtime()?)
+        Self::assemble(Config::new(&args::parse_from(arguments)?)?, runtime("controllers")?)
     }
 
     /// Runs as the process's only purpose: until SIGTERM or SIGINT. A second signal ends the
     /// process at once.
     pub fn run(config: Config) -> anyhow::Result<()> {
-        let runtime = runtime()?;
+        let runtime = runtime("controllers")?;
         process::run(&runtime.handle().clone(), || Self::assemble(config, runtime), Self::stop, || ())
     }
 
@@ -102,10 +99,6 @@ impl Controllers {
         drop((admin, not_ready));
         ended?.context("the controllers ended unexpectedly")
     }
-}
-
-fn runtime() -> anyhow::Result<BackgroundRuntime> {
-    BackgroundRuntime::start(builder(1), "controllers", LAST_MOMENT).context("cannot start a runtime")
 }
 
 /// Of the hub, of Karmada's control plane, and of the members through the gateway.

@@ -1,9 +1,13 @@
 //! What calls to hubs and members have in common: their parameters, and how answers are read.
 
+use std::time::Duration;
+
+use anyhow::Context as _;
 use hub::Cause;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams, PatchParams, PostParams, Preconditions};
+use net::runtime::{BackgroundRuntime, builder};
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 use tokio::time::timeout;
@@ -13,6 +17,10 @@ use crate::term::{NotLeading, WITHIN};
 /// Whose the fields are that this program writes.
 pub use register::claims::FIELD_MANAGER as MANAGER;
 
+/// How we call ourselves to hubs.
+pub const PROGRAM: &str = concat!("cluster-gateway-controllers/", env!("CARGO_PKG_VERSION"));
+/// What cannot be interrupted: name look-ups.
+pub const LAST_MOMENT: Duration = Duration::from_millis(500);
 pub const NOT_FOUND: u16 = 404;
 pub const CONFLICT: u16 = 409;
 /// Objects of one answer of a list.
@@ -30,6 +38,11 @@ pub enum CallError {
     Gone,
     #[error("{}", Cause::from(.0))]
     Hub(#[source] kube::Error),
+}
+
+/// A runtime for calls, `named` so.
+pub fn runtime(named: &'static str) -> anyhow::Result<BackgroundRuntime> {
+    BackgroundRuntime::start(builder(1), named, LAST_MOMENT).context("cannot start a runtime")
 }
 
 pub fn creating() -> PostParams {
@@ -70,9 +83,9 @@ pub fn now_text() -> String {
     api::time::now()
 }
 
-/// The answer of the hub, unless that takes too long.
-pub async fn bounded<T>(call: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
-    timeout(WITHIN, call).await.map_err(|_| CallError::Timeout)?.map_err(CallError::Hub)
+/// The answer of the hub, unless it takes longer than that.
+pub async fn bounded<T>(within: Duration, call: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
+    timeout(within, call).await.map_err(|_| CallError::Timeout)?.map_err(CallError::Hub)
 }
 
 /// The metadata of all objects that `chosen` chooses, page by page, as the hub has it and not a
@@ -83,7 +96,7 @@ where
 {
     let (mut all, mut parameters) = (Vec::new(), chosen.limit(PAGE));
     loop {
-        let page = bounded(api.list_metadata(&parameters)).await?;
+        let page = bounded(WITHIN, api.list_metadata(&parameters)).await?;
         let next = page.metadata.continue_.filter(|token| !token.is_empty());
         all.extend(page.items.into_iter().map(|object| object.metadata));
         match next {

@@ -7,7 +7,6 @@ mod document;
 mod server;
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use api::cluster_name::ClusterName;
@@ -16,15 +15,11 @@ use clap::ValueEnum;
 use fleet::Fleet;
 use hub::client;
 use kube::config::Kubeconfig;
-use net::runtime::{BackgroundRuntime, block_on, builder};
+use net::runtime::block_on;
 
 use self::document::{User, document};
 use self::server::Server;
-
-/// How we call ourselves to the hub.
-const PROGRAM: &str = concat!("cluster-gateway-controllers/", env!("CARGO_PKG_VERSION"));
-/// For name look-ups that cannot be interrupted.
-const LAST_MOMENT: Duration = Duration::from_millis(500);
+use crate::calls::{PROGRAM, runtime};
 
 /// Print a kubeconfig with a context for each cluster
 ///
@@ -104,8 +99,7 @@ impl Spelling {
 impl Contexts {
     pub fn text(&self) -> anyhow::Result<String> {
         let user = self.user()?;
-        let runtime =
-            BackgroundRuntime::start(builder(1), "kubeconfig", LAST_MOMENT).context("cannot start a runtime")?;
+        let runtime = runtime("kubeconfig")?;
         let (kubeconfig, selector, named) = (self.hub(), self.selector()?, self.named()?);
         let (spelling, url, ca_file) = (self.dialect, self.gateway_url.clone(), self.gateway_ca_file.clone());
         let found = block_on(runtime.handle(), async move {

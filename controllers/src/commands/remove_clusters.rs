@@ -1,24 +1,19 @@
 //! `remove-clusters`: takes away what sources have registered, for who uninstalls everything.
 
 use std::path::PathBuf;
-use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use hub::client;
 use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use kube::api::{DeleteParams, ListParams, Preconditions};
-use net::runtime::{BackgroundRuntime, block_on, builder};
+use kube::api::ListParams;
+use net::runtime::block_on;
 use register::claims::SOURCE_LABEL;
 
-use crate::calls::{self, CONFLICT, NOT_FOUND};
+use crate::calls::{self, CONFLICT, NOT_FOUND, PROGRAM, runtime};
 use crate::secrets::OBJECT_ANNOTATION;
-
-/// How we call ourselves to the hub.
-const PROGRAM: &str = concat!("cluster-gateway-controllers/", env!("CARGO_PKG_VERSION"));
-/// For name look-ups that cannot be interrupted.
-const LAST_MOMENT: Duration = Duration::from_millis(500);
+use crate::term::WITHIN;
 
 /// Of what is changed while it is deleted.
 const TRIES: usize = 5;
@@ -45,7 +40,7 @@ impl RemoveClusters {
     /// # Errors
     /// The hub cannot be asked, or refuses; what was removed until then stays removed.
     pub fn run(&self) -> anyhow::Result<()> {
-        let runtime = BackgroundRuntime::start(builder(1), "remove-clusters", LAST_MOMENT)?;
+        let runtime = runtime("remove-clusters")?;
         let (kubeconfig, namespace) = (self.kubeconfig.clone(), self.secret_namespace.clone());
         block_on(runtime.handle(), async move {
             let client = client::client(kubeconfig.as_deref(), PROGRAM).await.context("the hub")?;
@@ -70,9 +65,8 @@ async fn pass(secrets: &Api<Secret>) -> anyhow::Result<usize> {
     for secret in listed.context("cannot list the clusters' Secrets")?.into_iter().filter(is_of_a_source) {
         let name = secret.name.unwrap_or_default();
         // A person who registers the name meanwhile, or takes the Secret over, keeps the cluster.
-        let seen = Preconditions { uid: secret.uid, resource_version: secret.resource_version };
-        let only = DeleteParams { preconditions: Some(seen), ..DeleteParams::default() };
-        match calls::bounded(secrets.delete(&name, &only)).await {
+        let only = calls::deleting(&secret.uid.unwrap_or_default(), secret.resource_version.as_deref());
+        match calls::bounded(WITHIN, secrets.delete(&name, &only)).await {
             Ok(_) => super::print(&format!("cluster {name} removed\n"))?,
             Err(error) if error.is(NOT_FOUND) => {}
             Err(error) if error.is(CONFLICT) => changed += 1,

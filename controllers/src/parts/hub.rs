@@ -6,12 +6,11 @@ use kube::api::{ApiResource, DynamicObject, Patch};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::Value;
-use tokio::time::timeout;
 
 pub use crate::calls::{CallError, list_metadata, now_text, value};
 use crate::calls::{NOT_FOUND, bounded, merging};
 use crate::sources::{Kind, MANAGED_CLUSTERS};
-use crate::term::{MayWrite, within};
+use crate::term::{MayWrite, WITHIN, within};
 
 #[derive(Clone)]
 pub struct Hub {
@@ -23,12 +22,12 @@ pub struct Hub {
 
 impl Hub {
     pub async fn read<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
-        bounded(call).await
+        bounded(WITHIN, call).await
     }
 
     /// The same for a call that changes something.
     pub async fn write<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
-        timeout(within((self.may_write)())?, call).await.map_err(|_| CallError::Timeout)?.map_err(CallError::Hub)
+        bounded(within((self.may_write)())?, call).await
     }
 
     /// A merge patch. One that replaces a list has the version in it that it was computed from.

@@ -7,17 +7,15 @@ mod wire;
 
 use std::time::Duration;
 
-use bytes::{Buf as _, BytesMut};
 use http::header::ACCEPT;
 use http::{HeaderValue, Request};
-use http_body_util::BodyExt as _;
+use hub::{Line, Lines};
 use kube::api::{ApiResource, DynamicObject, ListParams, WatchParams};
 use kube::client::Body;
 use kube::core::Request as Requests;
 use kube::{Client, Resource as _};
-use tokio::time::timeout;
 
-use self::wire::{Line, Page, Said};
+use self::wire::{Event, Page, Said};
 use crate::answer::{read, success};
 use crate::failure::Failure;
 
@@ -48,14 +46,6 @@ pub enum Change {
     /// It was made, or changed.
     There,
     Gone,
-}
-
-/// A watch's lines.
-struct Lines {
-    body: Body,
-    read: BytesMut,
-    /// Bytes of `read` that have no end of a line.
-    scanned: usize,
 }
 
 // === impl Sight ===
@@ -131,10 +121,15 @@ impl Sight {
         let params = WatchParams { label_selector: self.selector.clone(), ..WatchParams::default() };
         let request = request(self.requests.watch(&params, version), WATCH)?;
         let response = success(self.client.send(request).await?).await?;
-        let mut lines = Lines { body: response.into_body(), read: BytesMut::new(), scanned: 0 };
-        while let Some(line) = lines.next().await? {
+        // How long a line may be is for the client to say: `crate::roomed`. One that the watch ends in
+        // the middle of is none.
+        let mut lines = Lines::within(response.into_body(), usize::MAX, SILENCE);
+        while let Line::Whole(line) = lines.try_next().await.map_err(|error| Failure::broken(&*error))? {
+            if line.iter().all(u8::is_ascii_whitespace) {
+                continue;
+            }
             let line =
-                Line::read(&line).map_err(|error| Failure::own(format!("a watch that cannot be read: {error}")))?;
+                Event::read(&line).map_err(|error| Failure::own(format!("a watch that cannot be read: {error}")))?;
             let at = match line.said() {
                 Said::There(name, at) => told(take, Change::There, name, at),
                 Said::Gone(name, at) => told(take, Change::Gone, name, at),
@@ -165,36 +160,6 @@ fn request(
     let mut request = request.map_err(|error| Failure::own(error.to_string()))?;
     request.headers_mut().insert(ACCEPT, accept);
     Ok(request.map(Body::from))
-}
-
-// === impl Lines ===
-
-impl Lines {
-    /// None: it has ended, in the middle of a line or not. How long a line may be is for the
-    /// client to say: [`crate::roomed`].
-    async fn next(&mut self) -> Result<Option<BytesMut>, Failure> {
-        loop {
-            if let Some(at) = self.read[self.scanned..].iter().position(|byte| *byte == b'\n') {
-                let line = self.read.split_to(self.scanned + at);
-                self.read.advance(1);
-                self.scanned = 0;
-                if line.iter().all(u8::is_ascii_whitespace) {
-                    continue;
-                }
-                return Ok(Some(line));
-            }
-            self.scanned = self.read.len();
-            match timeout(SILENCE, self.body.frame()).await {
-                Ok(Some(Ok(frame))) => {
-                    if let Ok(data) = frame.into_data() {
-                        self.read.extend_from_slice(&data);
-                    }
-                }
-                Ok(Some(Err(error))) => return Err(Failure::broken(&error)),
-                Ok(None) | Err(_) => return Ok(None),
-            }
-        }
-    }
 }
 
 #[cfg(test)]

@@ -14,5 +14,5 @@ mod watches;
 pub use self::calls::{Hub, Meter, Watching};
 pub use self::certificate::ClientCertificate;
 pub use self::failure::{Cause, Collection, HubFailure};
-pub use self::lines::Line;
+pub use self::lines::{Line, Lines};
 pub use self::requests::{RequestError, Requests};

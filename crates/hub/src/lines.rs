@@ -1,9 +1,9 @@
-//! The lines of a watch, as they come from the hub.
+//! The lines of a watch, as they come.
 //!
-//! A line is an object of at most 1 MiB (the limit of Secrets) and little else; what is longer is
-//! nothing we asked for. A hub that breaks off or falls silent ends the watch like one that ends it
-//! properly: the watcher goes on from the last version it has seen, as it does every few minutes
-//! anyway.
+//! A hub's line is an object of at most 1 MiB (the limit of Secrets) and little else; what is
+//! longer is nothing we asked for. A hub that breaks off or falls silent ends the watch like one
+//! that ends it properly: the watcher goes on from the last version it has seen, as it does every
+//! few minutes anyway.
 
 use std::time::Duration;
 
@@ -24,7 +24,12 @@ pub struct Lines {
     read: BytesMut,
     /// Bytes of `read` known to hold no newline.
     scanned: usize,
+    longest: usize,
+    silence: Duration,
 }
+
+/// Why a body cannot be read on.
+type Broken = Box<dyn std::error::Error + Send + Sync>;
 
 /// What came next.
 #[derive(Debug, PartialEq, Eq)]
@@ -49,8 +54,14 @@ impl Line {
 // === impl Lines ===
 
 impl Lines {
+    /// Of a hub.
     pub fn new(body: Body) -> Self {
-        Self { body, read: BytesMut::new(), scanned: 0 }
+        Self::within(body, LONGEST, SILENCE)
+    }
+
+    /// Of at most `longest` bytes, from a server that says something each `silence`.
+    pub fn within(body: Body, longest: usize, silence: Duration) -> Self {
+        Self { body, read: BytesMut::new(), scanned: 0, longest, silence }
     }
 
     /// Bytes of lines that are not whole, or not taken yet.
@@ -60,30 +71,37 @@ impl Lines {
 
     /// The next line. Nothing is lost when the future is dropped before it is done.
     pub async fn next(&mut self) -> Line {
+        self.try_next().await.unwrap_or_else(|error| {
+            tracing::debug!(error = causes(&*error), "a watch of the hub was cut off");
+            Line::End
+        })
+    }
+
+    /// The same, which tells a watch that was cut off from one that has ended, or fell silent.
+    ///
+    /// # Errors
+    /// The body cannot be read on.
+    pub async fn try_next(&mut self) -> Result<Line, Broken> {
         loop {
             if let Some(line) = self.take() {
                 if line.is_empty() {
                     continue;
                 }
-                return Line::Whole(line);
+                return Ok(Line::Whole(line));
             }
-            if self.read.len() > LONGEST {
-                return Line::TooLong;
+            if self.read.len() > self.longest {
+                return Ok(Line::TooLong);
             }
-            match timeout(SILENCE, self.body.frame()).await {
-                Ok(Some(Ok(frame))) => {
-                    if let Ok(data) = frame.into_data() {
+            match timeout(self.silence, self.body.frame()).await {
+                Ok(Some(frame)) => {
+                    if let Ok(data) = frame.map_err(Broken::from)?.into_data() {
                         self.read.extend_from_slice(&data);
                     }
                 }
-                Ok(None) => return Line::End,
-                Ok(Some(Err(error))) => {
-                    tracing::debug!(error = causes(&error), "a watch of the hub was cut off");
-                    return Line::End;
-                }
+                Ok(None) => return Ok(Line::End),
                 Err(_) => {
-                    tracing::debug!("a watch of the hub fell silent");
-                    return Line::End;
+                    tracing::debug!("a watch fell silent");
+                    return Ok(Line::End);
                 }
             }
         }

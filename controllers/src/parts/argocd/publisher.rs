@@ -13,7 +13,7 @@ use register::profile::GatewayAddress;
 use super::NAME;
 use super::inventory::{Difference, Inventory};
 use super::secret::{Content, HeldSecret, secret_name, writers};
-use crate::calls::{CONFLICT, creating, is, merging};
+use crate::calls::{CONFLICT, creating, merging};
 use crate::events::{Events, Reason};
 use crate::metrics::{Metrics, Operation};
 use crate::parts::hub::{self, CallError, Hub, found, managed_clusters};
@@ -95,7 +95,7 @@ impl Publisher {
                 tracing::info!(cluster = cluster.as_str(), "its Secret for Argo CD was created");
                 Ok(created)
             }
-            Err(CallError::Hub(error)) if is(&error, CONFLICT) => self.take_back(object, cluster, content).await,
+            Err(error) if error.is(CONFLICT) => self.take_back(object, cluster, content).await,
             Err(error) => Err(error.into()),
         }
     }

@@ -11,7 +11,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
 use crate::calls::{CONFLICT, NOT_FOUND, creating, deleting, merging, value};
-use crate::parts::hub::{CallError, Hub};
+use crate::parts::hub::{CallError, Hub, found};
 use crate::term::MayWrite;
 
 const TOKEN: &str = "token";
@@ -126,10 +126,8 @@ impl Objects {
     pub async fn delete(&self, account: &Account) -> Result<(), HubError> {
         let parameters = deleting(&account.uid, None);
         let api = self.accounts(account);
-        match self.hub.write(api.delete(&account.name, &parameters)).await {
-            Err(error) if error.is(NOT_FOUND) => Ok(()),
-            other => other.map(drop).map_err(|error| failed("delete it", error)),
-        }
+        let deleted = found(self.hub.write(api.delete(&account.name, &parameters)).await);
+        deleted.map(drop).map_err(|error| failed("delete it", error))
     }
 }
 

@@ -18,6 +18,7 @@ use super::{Part, kinds, telling};
 use crate::calls::deleting;
 use crate::metrics::WorkState;
 use crate::parts::hub::found;
+use crate::parts::worker;
 
 // === impl Part ===
 
@@ -29,9 +30,8 @@ impl Part {
         let labels = work.labels.keys().map(String::as_str);
         let option = work.spec.as_ref().ok().and_then(|spec| spec.delete_option.as_ref());
         let Some(end) = end(labels, option, &work.status.conditions) else { return Ok(Action::await_change()) };
-        let rest = Duration::try_from(end - OffsetDateTime::now_utc()).unwrap_or_default();
-        if !rest.is_zero() {
-            return Ok(Action::requeue(rest.saturating_add(Duration::from_millis(5))));
+        if end > worker::moment() {
+            return Ok(worker::at(Some(end)));
         }
         tracing::info!(cluster = work.cluster(), work = work.name(), "a work that is complete is deleted");
         let deletion = deleting(&work.uid, None);

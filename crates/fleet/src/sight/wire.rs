@@ -58,7 +58,7 @@ struct Object<'a> {
 
 /// A line of a watch.
 #[derive(Deserialize)]
-pub struct Line<'a> {
+pub struct Event<'a> {
     #[serde(borrow, rename = "type")]
     kind: Cow<'a, str>,
     #[serde(borrow, default)]
@@ -94,9 +94,9 @@ pub fn cut(text: &str) -> &str {
     &text[..text.floor_char_boundary(LONGEST.min(text.len()))]
 }
 
-// === impl Line ===
+// === impl Event ===
 
-impl<'a> Line<'a> {
+impl<'a> Event<'a> {
     pub fn read(line: &'a [u8]) -> serde_json::Result<Self> {
         serde_json::from_slice(line)
     }
@@ -237,7 +237,7 @@ mod tests {
         let (_, all) = read(&format!(r#"{{"items":[{item}],"metadata":{{}}}}"#)).unwrap();
         assert!(all[0].0.len() <= LONGEST && all[0].1.len() <= LONGEST);
         let text = format!(r#"{{"object":{item},"type":"ADDED"}}"#);
-        let line = Line::read(text.as_bytes()).unwrap();
+        let line = Event::read(text.as_bytes()).unwrap();
         assert!(matches!(line.said(), Said::There(name, version) if name.len() <= LONGEST && version.len() <= LONGEST));
     }
 
@@ -246,13 +246,13 @@ mod tests {
         let said = |kind: &str| {
             let object = r#"{"metadata":{"name":"a","resourceVersion":"7"},"code":410,"data":{"x":"y"}}"#;
             let text = format!(r#"{{"object":{object},"type":"{kind}"}}"#);
-            format!("{:?}", Line::read(text.as_bytes()).unwrap().said())
+            format!("{:?}", Event::read(text.as_bytes()).unwrap().said())
         };
         assert_eq!(said("MODIFIED"), r#"There("a", "7")"#);
         assert_eq!(said("DELETED"), r#"Gone("a", "7")"#);
         assert_eq!(said("BOOKMARK"), r#"Bookmark("7")"#);
         assert_eq!(said("ERROR"), "Failed(410)");
         assert_eq!(said("NEW"), "Other");
-        assert!(Line::read(b"{\"kind\":\"Status\"}").is_err());
+        assert!(Event::read(b"{\"kind\":\"Status\"}").is_err());
     }
 }

@@ -394,8 +394,8 @@ impl Answering {
             fleet.untold += 1;
             fleet.healthy += usize::from(is_healthy);
             fleet.known += usize::from(member.has_answered);
-            fleet.judged += usize::from(member.has_answered && (is_witness || !member.was_silent_before(one)));
-            fleet.witnesses += usize::from(member.has_answered && is_witness);
+            fleet.judged += usize::from(is_witness || member.has_answered && !member.was_silent_before(one));
+            fleet.witnesses += usize::from(is_witness);
         }
         fleet
     }
