@@ -204,7 +204,8 @@ impl Part {
         let Some(turn) = place.turn(&key.1) else { return Action::requeue(NO_TURN) };
         let action = self.turn(object, &place, &turn, mode).await;
         drop(turn);
-        for place in std::iter::once(place).chain(self.places.next_slow()) {
+        // Those that waited for a slow one's turn before its own works.
+        for place in self.places.next_slow().into_iter().chain([place]) {
             for next in place.next() {
                 self.wakes.push(place.member.cluster.as_str(), &next);
             }

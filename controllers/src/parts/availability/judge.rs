@@ -93,8 +93,9 @@ impl Known {
         let answers = seen.answers.after(outcome, now, others_answer);
         // To one that answers, no doubt makes a difference.
         let answers = if answers.is_away() {
-            let fleet = Answering::of(&answers, others(), now);
-            answers.weighed(fleet, cluster, now, || self.releases())
+            let own = answers.clone();
+            let fleet = Answering::of(&own, others(), now);
+            answers.weighed(fleet, cluster, now, || !others().any(|one| one.waits_before(&own)) && self.releases())
         } else {
             answers
         };

@@ -285,7 +285,9 @@ impl Answers {
         if lasted.is_some_and(|lasted| lasted >= HELD.max(patience(cluster))) && (self.turn == Turn::Has || is_next()) {
             return Self { since: held, held, was_doubted: false, turn: Turn::Has, ..self };
         }
-        Self { since: None, held, was_doubted: self.was_doubted || is_held, ..self }
+        // What is doubted has its own time: it goes before nobody meanwhile.
+        let turn = if self.turn == Turn::Waits { Turn::None } else { self.turn };
+        Self { since: None, held, was_doubted: self.was_doubted || is_held, turn, ..self }
     }
 
     /// Whether the last probe failed at the member, or on the way to it.
@@ -301,7 +303,14 @@ impl Answers {
     /// Whether nothing is to be said of it, since the way to members was in doubt while it was
     /// silent: until it answers, or is lost by itself.
     pub fn is_held(&self) -> bool {
-        self.was_doubted && !self.is_lost
+        (self.was_doubted || self.turn == Turn::Waits) && !self.is_lost
+    }
+
+    /// Whether its loss waits to be told, and it has been silent for longer than `other`: where one
+    /// is told after the other, who fell silent again and again is not first each time.
+    pub fn waits_before(&self, other: &Self) -> bool {
+        let is_before = self.silent.zip(other.silent).is_some_and(|(own, other)| own < other);
+        self.turn == Turn::Waits && !self.is_lost && self.blind == 0 && is_before
     }
 
     /// Whether it answered within `time` before `now`, and did not fail since.

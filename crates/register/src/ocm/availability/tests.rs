@@ -279,6 +279,25 @@ fn a_way_that_goes_bit_by_bit_takes_one_after_the_other() {
     let late: Vec<_> = told_at.iter().filter(|at| **at > start + Duration::from_mins(12)).collect();
     assert!(late.windows(2).all(|pair| *pair[1] - *pair[0] >= BETWEEN), "{} late ones", late.len());
     assert!(!late.is_empty(), "no hostile cluster holds them for ever");
+    assert!(members.iter().any(|(_, answers)| answers.is_held()), "those that wait are counted");
+}
+
+/// It is back after three answers, and silent again: it waits behind who is silent all the time.
+#[test]
+fn who_falls_silent_again_and_again_is_not_told_before_others() {
+    let fleet = Answering { untold: 5, healthy: 2, known: 5, judged: 5, witnesses: 5 };
+    assert!(fleet.is_strained() && !fleet.is_doubtful());
+    let outcomes = vec![away(); 7];
+    let (honest, at) = after(&known(), &outcomes, true);
+    let waits = honest.weighed(fleet, &known(), at, || false);
+    assert!(waits.is_held() && waits.told(&known(), at, true).is_none());
+    let late = at + PERIOD;
+    let flapper = Answers::begun(&known()).after(away(), late, true);
+    assert!(waits.waits_before(&flapper) && !flapper.waits_before(&waits));
+    let next = waits.clone().weighed(fleet, &known(), at, || true);
+    assert_eq!(reason_told(&next, &known(), at), Some(UNREACHABLE));
+    assert!(!next.waits_before(&flapper), "it has its turn");
+    assert!(!doubted(waits, at).waits_before(&flapper), "what is doubted has its own time");
 }
 
 #[test]
