@@ -17,7 +17,7 @@ use crate::review::{Decision, ReviewError};
 use crate::standalone::Standalone;
 use crate::user::{MASTERS, User};
 
-pub(crate) use self::hub::{HubAuthorizer, Lifetimes};
+pub(crate) use self::hub::{HubAuthorizer, Lifetimes, decision};
 pub(crate) use self::paths::AlwaysAllowed;
 pub use self::paths::PathError;
 

@@ -1,12 +1,16 @@
-//! What a front proxy writes, as it is read, for tests on generated headers. No interface of the
-//! library: it follows the code.
+//! What a front proxy writes and what a hub answers, as they are read, for tests on generated
+//! input. No interface of the library: it follows the code.
 
 use std::sync::Arc;
 
-use http::HeaderMap;
+use http::{HeaderMap, StatusCode};
+use k8s_openapi::api::authentication::v1::TokenReview;
+use k8s_openapi::api::authorization::v1::SubjectAccessReview;
 
+use crate::authorize::decision;
 use crate::identity_headers::{IdentityCache, IdentityHeaders};
-use crate::review::Opinion;
+use crate::review::{Decision, Opinion, ReviewError, no_status, read};
+use crate::token;
 use crate::user::User;
 
 /// What is known on one connection of a front proxy with the usual names of headers.
@@ -14,6 +18,24 @@ use crate::user::User;
 pub struct FrontProxied {
     names: IdentityHeaders,
     known: IdentityCache,
+}
+
+/// Whose a token is that a hub answered about with `code` and `body`.
+///
+/// # Errors
+/// It is no answer to a review.
+pub fn reviewed(code: StatusCode, body: &[u8]) -> Result<Option<User>, ReviewError> {
+    let review: TokenReview = read(code, body)?;
+    review.status.map(token::user).ok_or_else(no_status)
+}
+
+/// Whether a hub that answered so allows what it was asked about.
+///
+/// # Errors
+/// It is no answer to a review.
+pub fn allowed(code: StatusCode, body: &[u8]) -> Result<bool, ReviewError> {
+    let review: SubjectAccessReview = read(code, body)?;
+    Ok(decision(review.status.ok_or_else(no_status)?) == Decision::Allowed)
 }
 
 // === impl FrontProxied ===

@@ -21,7 +21,7 @@ use crate::user::User;
 use self::permits::ReviewPermits;
 
 pub use self::hub::Hub;
-pub(crate) use self::hub::HubReviews;
+pub(crate) use self::hub::{HubReviews, no_status, read};
 pub(crate) use self::permits::Line;
 pub use self::permits::{AtHubGuard, ReviewProgress};
 

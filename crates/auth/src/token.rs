@@ -150,7 +150,7 @@ async fn review(
 
 /// `authenticated` decides, not the 201 nor the presence of a user: a hub that refuses a token may
 /// still describe one.
-fn user(status: TokenReviewStatus) -> Option<User> {
+pub(crate) fn user(status: TokenReviewStatus) -> Option<User> {
     if status.authenticated != Some(true) {
         return None;
     }

@@ -11,6 +11,9 @@
 mod absent;
 mod config;
 #[cfg(feature = "otlp")]
+#[doc(hidden)]
+pub mod edges;
+#[cfg(feature = "otlp")]
 mod export;
 #[cfg(feature = "otlp")]
 mod metrics;

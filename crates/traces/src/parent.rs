@@ -25,12 +25,22 @@ pub fn is_in(headers: &HeaderMap) -> bool {
 
 /// The caller's span. `None`: it names none, or not in the only way that there is.
 pub fn read(headers: &HeaderMap) -> Option<SpanContext> {
-    if !is_in(headers) {
+    // The propagator pads ids that are too short, and takes "+0" for a version.
+    if !headers.get(TRACEPARENT).is_some_and(|value| has_ids(value.as_bytes())) {
         return None;
     }
     let context = TraceContextPropagator::new().extract_with_context(&Context::new(), &Sent(headers));
     let span = context.span().span_context().clone();
     span.is_valid().then_some(span)
+}
+
+/// Whether the ids are where they are in every version, and as long; version 0 has nothing after
+/// them (Trace Context §3.2.2).
+fn has_ids(parent: &[u8]) -> bool {
+    let is_hex = |part: &[u8]| part.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    let mut parts = parent.split(|byte| *byte == b'-');
+    let mut is_next = |length| parts.next().is_some_and(|part| part.len() == length && is_hex(part));
+    [2, 32, 16, 2].into_iter().all(&mut is_next) && (parts.next().is_none() || !parent.starts_with(b"00"))
 }
 
 /// Makes `span` the parent of what the receiver records.
@@ -104,6 +114,9 @@ mod tests {
             &[("tracestate", "a=1")],
             &[("traceparent", PARENT), ("traceparent", PARENT)],
             &[("traceparent", "00-00000000000000000000000000000000-0000000000000000-01")],
+            &[("traceparent", "00-4bf92f35-00f067aa0ba902b7-01")],
+            &[("traceparent", "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01-x")],
+            &[("traceparent", "+0-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01")],
             &[("traceparent", "garbage")],
             &[("traceparent", "")],
         ] {

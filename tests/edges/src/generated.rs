@@ -6,8 +6,8 @@ use std::path::Path;
 
 use crate::Target;
 
-/// Bytes of an input: long enough for two heads.
-const LONGEST: usize = 600;
+/// Bytes of an input: long enough for a certificate.
+const LONGEST: usize = 4096;
 /// Changes to a seed.
 const MOST_CHANGES: u64 = 6;
 

@@ -125,7 +125,6 @@ impl HubAuthorizer {
     }
 }
 
-/// Only a plain "allowed" allows: an evaluation error beside it changes nothing, a "denied" does.
 async fn review(
     reviewer: Arc<Reviewer>,
     line: Line,
@@ -137,10 +136,18 @@ async fn review(
     if let Some(error) = status.evaluation_error.as_deref().filter(|error| !error.is_empty()) {
         tracing::debug!(error, "the hub could not evaluate every rule of an access review");
     }
+    Ok(match decision(status) {
+        Decision::Allowed => (Decision::Allowed, lifetimes.allowed),
+        denied @ Decision::Denied { .. } => (denied, lifetimes.denied),
+    })
+}
+
+/// Only a plain "allowed" allows: an evaluation error beside it changes nothing, a "denied" does.
+pub(crate) fn decision(status: k8s::SubjectAccessReviewStatus) -> Decision {
     if status.allowed && status.denied != Some(true) {
-        return Ok((Decision::Allowed, lifetimes.allowed));
+        return Decision::Allowed;
     }
-    Ok((Decision::Denied { reason: status.reason.unwrap_or_default().into() }, lifetimes.denied))
+    Decision::Denied { reason: status.reason.unwrap_or_default().into() }
 }
 
 fn spec(subject: &Subject) -> k8s::SubjectAccessReviewSpec {

@@ -58,8 +58,7 @@ impl Reviews for HubReviews {
     fn token_review(&self, spec: TokenReviewSpec) -> BoxFuture<'_, Result<TokenReviewStatus, ReviewError>> {
         Box::pin(async move {
             let review = TokenReview { spec, ..TokenReview::default() };
-            let answer = post(&self.0.authentication, TOKEN_REVIEWS, &review).await?;
-            answer.status.ok_or_else(no_status)
+            post(&self.0.authentication, TOKEN_REVIEWS, &review).await?.status.ok_or_else(no_status)
         })
     }
 
@@ -69,8 +68,7 @@ impl Reviews for HubReviews {
     ) -> BoxFuture<'_, Result<SubjectAccessReviewStatus, ReviewError>> {
         Box::pin(async move {
             let review = SubjectAccessReview { spec, ..SubjectAccessReview::default() };
-            let answer = post(&self.0.authorization, ACCESS_REVIEWS, &review).await?;
-            answer.status.ok_or_else(no_status)
+            post(&self.0.authorization, ACCESS_REVIEWS, &review).await?.status.ok_or_else(no_status)
         })
     }
 }
@@ -87,13 +85,18 @@ async fn post<R: Serialize + DeserializeOwned>(client: &Client, path: &str, revi
         Err(error) if error.is::<LengthLimitError>() => return Err(not_understood(&*error)),
         Err(error) => return Err(no_answer(&*error)),
     };
-    if code.is_client_error() || code.is_server_error() {
-        return Err(refused(code, serde_json::from_slice(&body).ok()));
-    }
-    serde_json::from_slice(&body).map_err(|error| not_understood(&error))
+    read(code, &body)
 }
 
-fn no_status() -> ReviewError {
+/// The review that a hub answered.
+pub(crate) fn read<R: DeserializeOwned>(code: StatusCode, body: &[u8]) -> Result<R, ReviewError> {
+    if code.is_client_error() || code.is_server_error() {
+        return Err(refused(code, serde_json::from_slice(body).ok()));
+    }
+    serde_json::from_slice(body).map_err(|error| not_understood(&error))
+}
+
+pub(crate) fn no_status() -> ReviewError {
     ReviewError::Hub { message: Arc::from("the answer has no status"), retry: Retry::Never }
 }
 

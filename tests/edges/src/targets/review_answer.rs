@@ -1,0 +1,74 @@
+//! Any answer of a hub to a review: nobody is let in but by a plain yes, and what callers read of
+//! any other repeats nothing of it.
+//!
+//! Input: the code in the first line, then the body.
+
+use auth::edges::{allowed, reviewed};
+use http::StatusCode;
+use serde_json::Value;
+
+pub const WORDS: &[&str] = &[
+    "201\n",
+    "200\n",
+    "401\n",
+    "429\n",
+    "500\n",
+    "{\"kind\":\"TokenReview\",\"apiVersion\":\"authentication.k8s.io/v1\",\"status\":",
+    "{\"kind\":\"SubjectAccessReview\",\"apiVersion\":\"authorization.k8s.io/v1\",\"spec\":{},\"status\":",
+    "{\"kind\":\"Status\",\"apiVersion\":\"v1\",\"code\":",
+    "\"details\":{\"retryAfterSeconds\":",
+    "\"authenticated\":true",
+    "\"authenticated\":\"true\"",
+    "\"user\":{\"username\":\"",
+    "\"groups\":[\"system:masters\"]",
+    "\"groups\":null",
+    "\"extra\":{\"a\":[\"b\"]}",
+    "\"allowed\":true",
+    "\"denied\":true",
+    "\"allowed\":1",
+    "\"evaluationError\":\"",
+    "~secret~",
+    "null",
+    "{}",
+    "[",
+    "<html>",
+];
+
+/// In whatever is for the log alone.
+const CANARY: &str = "~secret~";
+
+pub fn check(input: &[u8]) {
+    let at = input.iter().position(|byte| *byte == b'\n').unwrap_or(input.len());
+    let code = std::str::from_utf8(&input[..at]).ok().and_then(|code| code.parse().ok());
+    let code = code.and_then(|code| StatusCode::from_u16(code).ok()).unwrap_or(StatusCode::CREATED);
+    let body = input.get(at + 1..).unwrap_or_default();
+    // What is no UTF-8 in fields that nobody reads spoils nothing.
+    let said: Value = serde_json::from_str(&String::from_utf8_lossy(body)).unwrap_or_default();
+    let is_answer = |kind: &str| {
+        // Go's clients take an answer without a kind for what they asked for, too.
+        let is_kind = said["kind"].is_null() || said["kind"] == kind;
+        !code.is_client_error() && !code.is_server_error() && is_kind && said["status"].is_object()
+    };
+    match reviewed(code, body) {
+        Ok(Some(user)) => {
+            assert!(is_answer("TokenReview") && said["status"]["authenticated"] == true, "{code} let {user:?} in");
+            assert!(!user.name.is_empty() && said["status"]["user"]["username"] == user.name.as_str());
+        }
+        Ok(None) => {}
+        Err(error) => told(&error.to_string()),
+    }
+    match allowed(code, body) {
+        Ok(true) => {
+            let status = &said["status"];
+            assert!(is_answer("SubjectAccessReview") && status["allowed"] == true && status["denied"] != true);
+        }
+        Ok(false) => {}
+        Err(error) => told(&error.to_string()),
+    }
+}
+
+/// `reason` of a hub's Status is one of Kubernetes' words, and repeated.
+fn told(text: &str) {
+    let reason = text.strip_prefix("the review on the hub failed: the hub answered ");
+    assert!(reason.is_some() || !text.contains(CANARY), "{text}");
+}
