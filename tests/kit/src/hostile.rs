@@ -24,8 +24,10 @@ pub enum Expected {
     Told(u16, &'static str),
     /// The end of its own stream alone.
     Reset,
-    /// The end of its own connection.
+    /// The end of its own connection, by a GOAWAY whose code says why.
     Ended,
+    /// The same without a word: nothing more is read of it, so that no answer waits for it to read.
+    Dropped,
     /// No answer: its connection goes on.
     Nothing,
 }
@@ -72,7 +74,8 @@ impl Outcome {
             (Expected::Passed, Self::Answered { status, text }) => is_served(*status, text),
             (Expected::Told(code, words), Self::Answered { status, text }) => code == status && text.contains(words),
             (Expected::Reset, Self::Reset(_))
-            | (Expected::Ended, Self::Ended(_))
+            | (Expected::Ended, Self::Ended(Some(_)))
+            | (Expected::Dropped, Self::Ended(None))
             | (Expected::Nothing, Self::Nothing) => true,
             _ => false,
         })
