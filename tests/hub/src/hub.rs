@@ -85,5 +85,7 @@ pub fn front_proxy_flags(launcher: &Launcher, authority: &Authority, identity: &
         "--requestheader-extra-headers-prefix=X-Remote-Extra-".to_owned(),
         format!("--proxy-client-cert-file={}", files.certificate.display()),
         format!("--proxy-client-key-file={}", files.key.display()),
+        // Tells when it has read another certificate.
+        "--vmodule=dynamic_serving_content=2".to_owned(),
     ])
 }

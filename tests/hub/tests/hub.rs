@@ -82,6 +82,7 @@ fn main() -> ExitCode {
         traces::trials(&fixture),
         request_info::trials(),
         versions::trials(&fixture),
+        identity::last_trial(&fixture),
         aggregation::last_trial(&fixture),
     ];
     fixture.run(trials)

@@ -1,6 +1,8 @@
 //! Who one is to the gateway when one comes to it directly: identity headers count only with the
 //! hub's own certificate.
 
+mod replaced;
+
 use hub_tests::prelude::*;
 use kit::pki::{Authority, Issued, Usage};
 use libtest_mimic::Trial;
@@ -19,6 +21,11 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "identity::headers do not change who a token is", headers_and_token),
         test(fixture, "identity::nobody and wrong tokens are told what the hub tells them", anonymous),
     ]
+}
+
+/// After all that show the hub's first certificate.
+pub(crate) fn last_trial(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![test(fixture, "identity::the hub's own authority is replaced amid requests", replaced::replaced)]
 }
 
 fn front_proxy_leaf() -> Leaf {
