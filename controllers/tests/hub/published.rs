@@ -103,7 +103,8 @@ fn life(testbed: &Testbed) -> Result<()> {
             == json!({"clusterManager": {"name": "cluster-gateway"}, "displayName": format!("alias of {name}")})
     );
     ensure!(told["metadata"]["labels"]["multicluster.x-k8s.io/clusterset"] == "eu", "{told}");
-    let version = testbed.member.server.client(None).get("/version", &[])?.json()?;
+    let member = &testbed.member.server;
+    let version = member.client(Some(member.admin())).get("/version", &[])?.json()?;
     ensure!(told["status"]["version"]["kubernetes"] == version["gitVersion"], "{told}");
     let region = json!({"name": "region", "value": "north"});
     ensure!(told["status"]["properties"].as_array().is_some_and(|all| all.contains(&region)), "{told}");
