@@ -126,6 +126,12 @@ pub fn replicas(deployment: &Deployment) -> Finding {
     }
 }
 
+/// Whether a Deployment has a container of one of these names, as our charts call them.
+pub fn has_container(deployment: &Deployment, names: &[&str]) -> bool {
+    let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
+    pod.is_some_and(|pod| pod.containers.iter().any(|container| names.contains(&container.name.as_str())))
+}
+
 /// Of the age of a Deployment, against this program's: what it was installed with says its version.
 pub fn age(deployment: &Deployment, own: &str) -> Option<Finding> {
     let told = deployment.labels().get(VERSION_LABEL)?;

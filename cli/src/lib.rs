@@ -16,7 +16,6 @@ mod expiry;
 mod findings;
 mod helm;
 mod hops;
-mod labels;
 mod look;
 mod mark;
 mod member;

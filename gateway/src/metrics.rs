@@ -1,6 +1,6 @@
 //! What the gateway counts. Handles are resolved once per cluster; a request only adds to them.
 
-mod circuit;
+mod clusters;
 mod credential;
 mod held;
 mod labels;
@@ -8,7 +8,6 @@ mod ledger;
 mod life;
 pub mod proxied;
 pub mod recent;
-mod second_look;
 mod traffic;
 mod tunnel;
 mod tunnel_open;
@@ -29,7 +28,7 @@ use prometheus_client::registry::Registry;
 use telemetry::histogram::Histogram;
 pub use telemetry::metrics::InFlight;
 
-pub use self::circuit::CircuitGauge;
+pub use self::clusters::{CircuitGauge, SecondLooks};
 pub use self::held::HeldBytes;
 use self::labels::DialectLabel;
 pub use self::labels::HttpMethod;
@@ -37,7 +36,6 @@ use self::ledger::Ledger;
 use self::life::Life;
 use self::proxied::{OfCluster, Proxied, Topic};
 use self::recent::Recent;
-pub use self::second_look::SecondLooks;
 pub use self::tunnel::TunnelMetrics;
 use self::tunnel_open::LastTunnelOpen;
 pub use self::tunnel_open::{TunnelHop, TunnelOpen};

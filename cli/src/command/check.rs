@@ -133,10 +133,7 @@ async fn hub_findings(session: &Session, found: &mut Vec<Finding>) -> Option<Gat
 
 /// The Deployments of tunnel-servers, and what agents dial, if there are any.
 async fn tunnel(session: &Session, gateway: &Gateway) -> Vec<Finding> {
-    let serves = |deployment: &&Deployment| {
-        let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
-        pod.is_some_and(|pod| pod.containers.iter().any(|container| container.name == "tunnel-server"))
-    };
+    let serves = |deployment: &&Deployment| findings::has_container(deployment, &["tunnel-server"]);
     let deployments = gateway.deployments.as_deref().unwrap_or_default();
     let mut found: Vec<_> = deployments.iter().filter(serves).map(findings::replicas).collect();
     match servers::service(session, &gateway.namespace).await {

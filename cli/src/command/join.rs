@@ -17,6 +17,7 @@ use serde_json::Value;
 
 use self::direct::Direct;
 use self::identity::Identity;
+use super::label;
 use crate::account::Account;
 use crate::agent::{self, Servers};
 use crate::member::{self, Member};
@@ -25,7 +26,7 @@ use crate::registration::{Registrations, Standing, another, standing};
 use crate::rights::{ROLES, Rights};
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
-use crate::{labels, output, selection, span};
+use crate::{output, selection, span};
 
 /// Register a member.
 ///
@@ -62,7 +63,7 @@ pub struct Join {
     #[arg(long, conflicts_with_all = ["rights", "account_namespace", "tunnel"])]
     use_own_credential: bool,
     /// Label of the cluster, for selectors; may be given more than once
-    #[arg(short = 'l', long = "label", value_name = "KEY=VALUE", value_parser = labels::parse)]
+    #[arg(short = 'l', long = "label", value_name = "KEY=VALUE", value_parser = label::pair)]
     labels: Vec<(String, String)>,
     /// Display name of the cluster
     #[arg(long, value_name = "TEXT")]

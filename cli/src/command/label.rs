@@ -3,12 +3,13 @@
 use std::process::ExitCode;
 
 use api::secret::ALIAS_ANNOTATION;
+use api::selector::label::{is_key, is_value};
 use serde_json::{Map, Value, json};
 
 use crate::registration::Registrations;
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
-use crate::{labels, output, selection};
+use crate::{output, selection};
 
 /// Set or remove labels of a cluster.
 ///
@@ -76,6 +77,21 @@ async fn patch(session: &Session, name: &str, patch: &Value) -> Result<()> {
     registrations.patch(&name, patch).await.map(drop)
 }
 
+/// Reads `KEY=VALUE`.
+pub fn pair(text: &str) -> std::result::Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE")?;
+    if key.starts_with(api::GROUP) {
+        return Err(format!("labels of {} are reserved for the gateway", api::GROUP));
+    }
+    if !is_key(key) {
+        return Err(format!("{key:?} is not a label key: write NAME or example.com/NAME"));
+    }
+    if !is_value(value) {
+        return Err(format!("{value:?} is not a label value: at most 63 letters, digits, '-', '_' or '.'"));
+    }
+    Ok((key.to_owned(), value.to_owned()))
+}
+
 /// A merge patch of labels: null removes.
 fn changes(words: &[String]) -> Result<Map<String, Value>> {
     let wrong = |word: &str, why: &str| {
@@ -84,10 +100,8 @@ fn changes(words: &[String]) -> Result<Map<String, Value>> {
     words
         .iter()
         .map(|word| match word.strip_suffix('-').filter(|key| !key.contains('=')) {
-            Some(key) => {
-                labels::parse(&format!("{key}=")).map(|(key, _)| (key, Value::Null)).map_err(|why| wrong(word, &why))
-            }
-            None => labels::parse(word).map(|(key, value)| (key, Value::from(value))).map_err(|why| wrong(word, &why)),
+            Some(key) => pair(&format!("{key}=")).map(|(key, _)| (key, Value::Null)).map_err(|why| wrong(word, &why)),
+            None => pair(word).map(|(key, value)| (key, Value::from(value))).map_err(|why| wrong(word, &why)),
         })
         .collect()
 }

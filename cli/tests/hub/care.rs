@@ -115,7 +115,7 @@ fn deployed(testbed: &Testbed) -> Result<()> {
     let serving = |leaf: &Leaf| -> Result<()> {
         let pair = Authority::new("cli-serving").issue(leaf).write_to(&testbed.launcher().directory, "cli-serving")?;
         let (certificate, key) = (pair.certificate.display(), pair.key.display());
-        hub.ok(&format!("delete secret cli-serving -n {SECRET_NAMESPACE} --ignore-not-found"))?;
+        testbed.hub.server.delete(&format!("secret cli-serving -n {SECRET_NAMESPACE} --ignore-not-found"))?;
         hub.ok(&format!("create secret tls cli-serving -n {SECRET_NAMESPACE} --cert={certificate} --key={key}"))
             .map(drop)
     };
@@ -161,8 +161,8 @@ fn deployed(testbed: &Testbed) -> Result<()> {
         ensure!(bad.contains(part), "{part}: {bad}");
     }
     aged(testbed)?;
-    hub.ok(&format!("delete deployment gateway tunnel-server -n {SECRET_NAMESPACE}"))?;
-    hub.ok(&format!("delete secret cli-serving -n {SECRET_NAMESPACE}"))?;
+    testbed.hub.server.delete(&format!("deployment gateway tunnel-server -n {SECRET_NAMESPACE}"))?;
+    testbed.hub.server.delete(&format!("secret cli-serving -n {SECRET_NAMESPACE}"))?;
     screens.finish()
 }
 
@@ -178,7 +178,6 @@ fn aged(testbed: &Testbed) -> Result<()> {
 
 /// The registered credential may only look: whoever has a context for the member need not name it.
 fn by_context(testbed: &Testbed) -> Result<()> {
-    let admin = testbed.member.server.kubectl();
     let own = clusters_as(testbed, &beside(testbed, "tartu", &testbed.member.server)?);
     let url = testbed.member.server.url();
     ended(&own, &format!("join tartu --rights view --account-namespace cli-tartu --endpoint {url}"), 0)?;
@@ -199,7 +198,8 @@ fn by_context(testbed: &Testbed) -> Result<()> {
     }
     ended(&own, "detach tartu --yes", 0)?;
     wait::until_true("the member to be as it was", LIMIT, || {
-        Ok(!admin.ok("get namespaces,clusterrolebindings -o name")?.contains("tartu"))
+        let left = testbed.member.server.names("namespaces,clusterrolebindings")?;
+        Ok(!left.iter().any(|name| name.contains("tartu")))
     })
 }
 
@@ -248,6 +248,7 @@ fn rotated(testbed: &Testbed) -> Result<()> {
     // All rights: also that to end itself.
     ended(&program, "detach bern --yes", 0)?;
     wait::until_true("the member to be as it was", LIMIT, || {
-        Ok(!admin.ok("get namespaces,clusterrolebindings -o name")?.contains("bern"))
+        let left = testbed.member.server.names("namespaces,clusterrolebindings")?;
+        Ok(!left.iter().any(|name| name.contains("bern")))
     })
 }

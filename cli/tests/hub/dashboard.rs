@@ -97,8 +97,10 @@ fn live(testbed: &Testbed) -> Result<()> {
     ensure!(whole["clusters"][CLUSTER]["status"].is_string() && whole["parts"]["count-bad"].is_string(), "{whole}");
     let mut events = address.events(&format!("events?v={version}"))?;
     testbed.hub.register_member("page-live", &member)?;
-    let hub = testbed.hub.server.kubectl();
-    hub.ok(&format!("annotate secret page-live -n {SECRET_NAMESPACE} cluster.core.oam.dev/cluster-alias=<b>Live</b>"))?;
+    testbed
+        .hub
+        .server
+        .annotate(&format!("secret page-live -n {SECRET_NAMESPACE} cluster.core.oam.dev/cluster-alias=<b>Live</b>"))?;
     let born = events.until(LIMIT, |patch| patch["clusters"]["page-live"]["status"].is_string())?;
     ensure!(born["clusters"]["page-live"].as_object().is_some_and(|fields| fields.len() == 11), "all of it: {born}");
     let ready = if born["clusters"]["page-live"]["status"] == "Ready" {

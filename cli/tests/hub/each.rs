@@ -1,6 +1,5 @@
 //! `exec-each`.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
@@ -9,7 +8,7 @@ use hub_tests::testbed::Testbed;
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use crate::fixture::{Fixture, clusters, test};
+use crate::fixture::{Fixture, clusters, script, test};
 
 /// That may run at a time, as the page says.
 const AT_ONCE: usize = 16;
@@ -39,13 +38,12 @@ fn bounded(testbed: &Testbed) -> Result<()> {
     testbed.hub.apply(&documents.collect::<Vec<_>>())?;
     let directory = testbed.directory("cli-each")?;
     let (kubectl, runs) = (directory.join("kubectl"), testbed.directory("cli-each/runs")?);
-    std::fs::write(&kubectl, KUBECTL)?;
-    std::fs::set_permissions(&kubectl, std::fs::Permissions::from_mode(0o755))?;
+    script(&kubectl, KUBECTL)?;
     let path = format!("{}:{}", directory.display(), std::env::var("PATH")?);
     let line = "exec-each -l cli-each=yes --timeout 20s --prefix -- kubectl";
     let each = clusters(testbed).args(line.split(' ')).env("PATH", &path).env("AT_ONCE", &AT_ONCE.to_string());
     let told = each.env("RUNS", &runs.to_string_lossy()).run()?.success()?;
     let counts: Vec<usize> = told.lines().filter_map(|line| line.rsplit(": ").next()?.trim().parse().ok()).collect();
     ensure!(counts.len() == CLUSTERS && counts.iter().max() == Some(&AT_ONCE), "{told}");
-    testbed.hub.server.kubectl().ok(&format!("delete secrets -n {SECRET_NAMESPACE} -l cli-each=yes")).map(drop)
+    testbed.hub.server.delete(&format!("secrets -n {SECRET_NAMESPACE} -l cli-each=yes"))
 }

@@ -121,7 +121,7 @@ fn registered(testbed: &Testbed) -> Result<()> {
     ended(&program, &join, 0)?;
     ended(&clusters_as(testbed, &beside(testbed, "drammen", server)?), "detach drammen --yes", 0)?;
     wait::until_true("its Secret to be gone", LIMIT, || {
-        let hub = testbed.hub.server.kubectl();
-        Ok(!hub.ok(&format!("get secrets -n {SECRET_NAMESPACE} -o name"))?.contains("drammen"))
+        let left = testbed.hub.server.names(&format!("secrets -n {SECRET_NAMESPACE}"))?;
+        Ok(!left.iter().any(|name| name.contains("drammen")))
     })
 }

@@ -1,5 +1,7 @@
 //! The program, and what it works on.
 
+use std::fs::Permissions;
+use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -46,6 +48,12 @@ pub fn dead(testbed: &Testbed, name: &str) -> Result<PathBuf> {
         credential: Credential::None,
     };
     dead.write(testbed.launcher().file(&format!("cli-{name}-dead.kubeconfig")))
+}
+
+/// An executable file with this text.
+pub fn script(path: &Path, text: &str) -> Result<()> {
+    std::fs::write(path, text)?;
+    Ok(std::fs::set_permissions(path, Permissions::from_mode(0o755))?)
 }
 
 /// The flags for the member, with its administrator's kubeconfig.

@@ -80,15 +80,14 @@ impl<'a> Joined<'a> {
     }
 
     fn annotate(&self, key: &str, value: &str) -> Result<()> {
-        let hub = self.testbed.hub.server.kubectl();
-        hub.ok(&format!("annotate secret {} -n {SECRET_NAMESPACE} --overwrite {key}={value}", self.cluster)).map(drop)
+        self.testbed.hub.server.annotate(&format!("secret {} -n {SECRET_NAMESPACE} {key}={value}", self.cluster))
     }
 
     fn detached(&self) -> Result<()> {
         ended(&self.program, &format!("detach {} {} --yes", self.cluster, self.member()), 0)?;
         wait::until_true("the member to be as it was", LIMIT, || {
-            let left = self.admin.ok("get clusterrolebindings,namespaces -o name")?;
-            Ok(!left.lines().any(|name| name.ends_with(self.cluster)))
+            let left = self.testbed.member.server.names("clusterrolebindings,namespaces")?;
+            Ok(!left.iter().any(|name| name.ends_with(self.cluster)))
         })
     }
 }
@@ -119,9 +118,12 @@ fn agents_of_another(testbed: &Testbed) -> Result<()> {
     ensure!(!secrets.contains("raisio"), "a token was made: {secrets}");
     hub.ok("get clusterrolebinding cluster-gateway:auth-delegator cluster-gateway:tunnel-agent-raisio")?;
     joined.works()?;
-    hub.ok("delete clusterrolebinding cluster-gateway:auth-delegator cluster-gateway:tunnel-agent-raisio")?;
-    hub.ok(&format!("delete serviceaccount tunnel-agent-raisio other -n {SECRET_NAMESPACE}"))?;
-    hub.ok(&format!("annotate secret turku -n {SECRET_NAMESPACE} {key}-"))?;
+    testbed
+        .hub
+        .server
+        .delete("clusterrolebinding cluster-gateway:auth-delegator cluster-gateway:tunnel-agent-raisio")?;
+    testbed.hub.server.delete(&format!("serviceaccount tunnel-agent-raisio other -n {SECRET_NAMESPACE}"))?;
+    testbed.hub.server.annotate(&format!("secret turku -n {SECRET_NAMESPACE} {key}-"))?;
     joined.admin.ok("delete secret/tunnel-agent deployment/tunnel-agent -n cli-turku")?;
     joined.detached()
 }
@@ -179,7 +181,7 @@ fn another_member(testbed: &Testbed) -> Result<()> {
     for line in ["rotate vantaa", "detach vantaa --yes"] {
         joined.refused(&format!("{line} {elsewhere}"), 2, &["another member", "--member-context"])?;
     }
-    hub.ok("delete clusterrolebinding cluster-gateway:vantaa")?;
+    testbed.hub.server.delete("clusterrolebinding cluster-gateway:vantaa")?;
     joined.works()?;
     joined.detached()
 }

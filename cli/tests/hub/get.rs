@@ -94,7 +94,7 @@ fn lying(testbed: &Testbed) -> Result<()> {
         let control = |character: char| character.is_control() && character != '\n';
         ensure!(!output.stdout.contains(control) && !output.stderr.contains(control), "{output:?}");
     }
-    testbed.member.server.kubectl().ok("delete secret cli-get-lied -n default")?;
+    testbed.member.server.delete("secret cli-get-lied -n default")?;
     testbed.hub.forget_member("get-liar")
 }
 

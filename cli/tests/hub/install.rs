@@ -1,6 +1,5 @@
 //! `install`: by helm, and for people without it.
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use hub_tests::tools::{Tool, provide};
 use hub_tests::wait;
 use libtest_mimic::Trial;
 
-use crate::fixture::{Fixture, clusters, ended, started, test};
+use crate::fixture::{Fixture, clusters, ended, script, started, test};
 use crate::screens::Screens;
 
 const LIMIT: Duration = Duration::from_secs(30);
@@ -137,11 +136,10 @@ fn by_helm(testbed: &Testbed) -> Result<()> {
     screens.finish()
 }
 
-/// A helm that does what `script` says.
-fn telling(testbed: &Testbed, name: &str, script: &str) -> Result<PathBuf> {
+/// A helm that does what `words` say.
+fn telling(testbed: &Testbed, name: &str, words: &str) -> Result<PathBuf> {
     let told = testbed.launcher().file(name);
-    std::fs::write(&told, format!("#!/bin/sh\n{script}\n"))?;
-    std::fs::set_permissions(&told, std::fs::Permissions::from_mode(0o755))?;
+    script(&told, &format!("#!/bin/sh\n{words}\n"))?;
     Ok(told)
 }
 

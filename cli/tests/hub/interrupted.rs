@@ -57,11 +57,10 @@ impl<'a> Joined<'a> {
     }
 
     fn nothing_left(&self) -> Result<()> {
-        let (hub, admin) = (self.testbed.hub.server.kubectl(), self.testbed.member.server.kubectl());
         wait::until_true("hub and member to be as they were", LIMIT, || {
-            let hub = hub.ok(&format!("get secrets -n {SECRET_NAMESPACE} -o name"))?;
-            let member = admin.ok("get clusterrolebindings,namespaces -o name")?;
-            Ok(!hub.contains(self.cluster) && !member.contains(self.cluster))
+            let hub = self.testbed.hub.server.names(&format!("secrets -n {SECRET_NAMESPACE}"))?;
+            let member = self.testbed.member.server.names("clusterrolebindings,namespaces")?;
+            Ok(![hub, member].concat().iter().any(|name| name.contains(self.cluster)))
         })
     }
 }
@@ -127,7 +126,7 @@ fn detach(testbed: &Testbed) -> Result<()> {
     let running = started(&joined.program, &line);
     running.text_with("ClusterRoleBinding cluster-gateway:larvik on the member: removed");
     interrupt(running)?;
-    hub.ok("delete validatingwebhookconfiguration cli-held")?;
+    testbed.hub.server.delete("validatingwebhookconfiguration cli-held")?;
     hub.ok(&format!("get secret larvik -n {SECRET_NAMESPACE} -o name"))?;
     wait::until("deletions to be taken again", LIMIT, || hub.ok(&delete))?;
     ended(&joined.program, &line, 0)?;

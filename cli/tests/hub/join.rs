@@ -79,12 +79,9 @@ fn whole_life(testbed: &Testbed) -> Result<()> {
 
 fn nothing_left(testbed: &Testbed, cluster: &str, namespace: &str, account: &str) -> Result<()> {
     ensure!(secret(testbed, cluster).is_err(), "the Secret of {cluster} stays");
-    let kubectl = testbed.member.server.kubectl();
     wait::until_true("the member to be as it was", LIMIT, || {
-        let left = kubectl.ok("get clusterrolebinding,clusterrole,namespace -o name")?;
-        Ok(!left.lines().any(|name| {
-            name.ends_with(&format!("/cluster-gateway:{account}")) || name.ends_with(&format!("/{namespace}"))
-        }))
+        let left = testbed.member.server.names("clusterrolebinding,clusterrole,namespace")?;
+        Ok(!left.iter().any(|name| *name == format!("cluster-gateway:{account}") || name == namespace))
     })
 }
 

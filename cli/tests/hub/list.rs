@@ -81,8 +81,7 @@ fn watched(testbed: &Testbed) -> Result<()> {
     let words = "list -w --interval 100ms -l cli-watch=yes";
     let mut watching = program.args(words.split(' ')).start()?;
     testbed.hub.register_member("list-watched", &member)?;
-    let hub = testbed.hub.server.kubectl();
-    hub.ok(&format!("label secret list-watched -n {SECRET_NAMESPACE} cli-watch=yes"))?;
+    testbed.hub.server.label(&format!("secret list-watched -n {SECRET_NAMESPACE} cli-watch=yes"))?;
     ensure!(watching.next_line(LIMIT)?.starts_with("NAME "), "a table");
     let row = watching.next_line(LIMIT)?;
     ensure!(row.starts_with("list-watched ") && row.contains(" Ready "), "{row}");
@@ -180,9 +179,8 @@ fn endless(testbed: &Testbed) -> Result<()> {
             MemberSecret::with_token(&testbed.member.server, "t").at(&member.url()).trusting(member.authority());
         testbed.hub.register_member(name, &secret)?;
     }
-    let hub = testbed.hub.server.kubectl();
     let alias = format!("cluster.core.oam.dev/cluster-alias={long}");
-    hub.ok(&format!("annotate secret list-talker -n {SECRET_NAMESPACE} {alias}"))?;
+    testbed.hub.server.annotate(&format!("secret list-talker -n {SECRET_NAMESPACE} {alias}"))?;
     let program = clusters(testbed);
     let document: Value = serde_json::from_str(&ended(&program, "list -o json", 0)?.stdout)?;
     let row = |name: &str| document["clusters"].as_array()?.iter().find(|row| row["name"] == name);

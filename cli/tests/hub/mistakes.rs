@@ -91,10 +91,10 @@ impl<'a> Joining<'a> {
     }
 
     fn is_there(&self) -> Result<bool> {
-        let hub = self.testbed.hub.server.kubectl();
-        let hub = hub.ok(&format!("get secrets,serviceaccounts,clusterrolebindings -n {SECRET_NAMESPACE} -o name"))?;
-        let member = self.testbed.member.server.kubectl().ok("get clusterrolebindings,namespaces -o name")?;
-        Ok(format!("{hub}{member}").lines().any(|name| name.ends_with(self.cluster)))
+        let line = format!("secrets,serviceaccounts,clusterrolebindings -n {SECRET_NAMESPACE}");
+        let (hub, member) = (self.testbed.hub.server.names(&line)?, &self.testbed.member.server);
+        let all = [hub, member.names("clusterrolebindings,namespaces")?].concat();
+        Ok(all.iter().any(|name| name.ends_with(self.cluster)))
     }
 
     /// The try that works, and the end of it.
@@ -130,7 +130,7 @@ fn wrong_words(testbed: &Testbed) -> Result<()> {
     let foreign = line.replace("cli-vaasa", "default");
     let told = ["ServiceAccount default/vaasa exists", "--account-namespace"];
     joining.fails(program, &foreign, 2, &told)?;
-    member.ok("delete serviceaccount vaasa -n default")?;
+    testbed.member.server.delete("serviceaccount vaasa -n default")?;
     ended(program, &foreign, 0)?;
     joining.detached()?;
     ensure!(member.ok("get namespace default -o name").is_ok(), "a namespace that was there before stays");
@@ -229,7 +229,7 @@ fn half_done(testbed: &Testbed) -> Result<()> {
     hub.ok(&format!("create serviceaccount {identity}"))?;
     let foreign = ended(program, &line(&good, &helm), 2)?.stderr;
     ensure!(foreign.contains("hub: the ServiceAccount") && foreign.contains("tunnel.agents"), "{foreign}");
-    hub.ok(&format!("delete serviceaccount {identity}"))?;
+    testbed.hub.server.delete(&format!("serviceaccount {identity}"))?;
     ensure!(!joining.is_there()?, "something was made beside another's");
     let told = ended(program, &line(&chart, &helm), 1)?.stderr;
     ensure!(told.contains("no.such/v1") && told.contains("remedy: "), "{told}");

@@ -110,8 +110,8 @@ impl<'a> Joined<'a> {
 
     fn gone(&self) -> Result<()> {
         wait::until_true("the member to be as it was", LIMIT, || {
-            let left = self.testbed.member.server.kubectl().ok("get clusterrolebindings,namespaces -o name")?;
-            Ok(!left.contains(self.cluster))
+            let left = self.testbed.member.server.names("clusterrolebindings,namespaces")?;
+            Ok(!left.iter().any(|name| name.contains(self.cluster)))
         })
     }
 }
@@ -139,7 +139,7 @@ fn powerless_on_hub(testbed: &Testbed) -> Result<()> {
     hub.ok("create clusterrolebinding cli-moss-all --clusterrole=cluster-admin --serviceaccount=default:cli-moss")?;
     wait::until("the rights", LIMIT, || ended(&program, &joined.line("label CLUSTER a=b"), 0))?;
     joined.works(&program)?;
-    hub.ok("delete clusterrolebinding cli-moss-all").map(drop)
+    testbed.hub.server.delete("clusterrolebinding cli-moss-all")
 }
 
 fn powerless_on_member(testbed: &Testbed) -> Result<()> {

@@ -3,7 +3,6 @@
 
 mod browser;
 
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;
@@ -15,7 +14,7 @@ use hub_tests::ports;
 use hub_tests::testbed::{CLUSTER, Testbed};
 use libtest_mimic::Trial;
 
-use crate::fixture::{Fixture, clusters, ended, joining, member, test};
+use crate::fixture::{Fixture, clusters, ended, joining, member, script, test};
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
@@ -102,8 +101,7 @@ fn shown(testbed: &Testbed) -> Result<()> {
 fn completed(testbed: &Testbed, kubectl: &Kubectl, path: &str) -> Result<()> {
     let directory = testbed.directory("cli-completion")?;
     let file = directory.join("kubectl_complete-clusters");
-    std::fs::write(&file, ended(&clusters(testbed), "completion kubectl", 0)?.stdout)?;
-    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o755))?;
+    script(&file, &ended(&clusters(testbed), "completion kubectl", 0)?.stdout)?;
     let path = format!("{}:{path}:/usr/bin:/bin", directory.display());
     let offered = |line: &[&str]| -> Result<Vec<String>> {
         let words = ["__complete", "clusters"].iter().chain(line);

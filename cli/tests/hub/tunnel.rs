@@ -170,7 +170,8 @@ impl Walk<'_> {
         let given = self.admin.ok(&format!("get secret tunnel-agent -n {NAMESPACE} -o {authority}"))?;
         let made = installed.iter().find_map(|document| document["data"]["ca.crt"].as_str());
         ensure!(made == Some(&given), "another CA");
-        hub.ok(&format!("delete service/{service} secret/{service}-tls -n {SECRET_NAMESPACE}")).map(drop)
+        self.testbed.hub.server.delete(&format!("service {service} -n {SECRET_NAMESPACE}"))?;
+        self.testbed.hub.server.delete(&format!("secret {service}-tls -n {SECRET_NAMESPACE}"))
     }
 
     /// What the agents' pods are started with.

@@ -65,7 +65,7 @@ pub async fn run(context: Context<'_>) {
 
 /// Everything that writes. Never ends.
 async fn work(context: &Context<'_>, argocd: &Argocd, gateway: GatewayAddress) {
-    let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
+    let hub = Hub::of(context);
     let wakes = Wakes::default();
     let inventory = Arc::new(Inventory::new(context.config.source_removal_limit, argocd));
     let writer = Writer::new(hub::managed_clusters());

@@ -43,7 +43,7 @@ pub async fn run(context: Context<'_>) {
 
 /// Everything that writes. Never ends.
 async fn work(context: &Context<'_>) {
-    let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
+    let hub = Hub::of(context);
     let writer = Writer::new(hub::managed_clusters());
     let (store, wakes) = (writer.as_reader(), Wakes::default());
     let judge = Arc::new(Judge {

@@ -1,5 +1,7 @@
 //! Calls to the hub: each within a time, and writes only while this replica leads.
 
+use std::sync::Arc;
+
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
 use kube::api::{ApiResource, DynamicObject, Patch};
@@ -7,6 +9,7 @@ use kube::core::GroupVersionKind;
 use kube::{Api, Client};
 use serde_json::Value;
 
+use super::Context;
 pub use crate::calls::{CallError, list_metadata, now_text, value};
 use crate::calls::{NOT_FOUND, bounded, merging};
 use crate::sources::{Kind, MANAGED_CLUSTERS};
@@ -21,6 +24,11 @@ pub struct Hub {
 // === impl Hub ===
 
 impl Hub {
+    /// As a part calls it.
+    pub fn of(context: &Context<'_>) -> Self {
+        Self { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) }
+    }
+
     pub async fn read<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {
         bounded(WITHIN, call).await
     }

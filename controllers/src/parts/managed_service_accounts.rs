@@ -36,6 +36,7 @@ use self::objects::{HeldSecret, HubError, Objects};
 use self::places::{COMES_AGAIN, Places};
 use self::states::States;
 use super::Context;
+use super::hub::Hub;
 use crate::calls::value;
 use crate::events::{Events, Reason};
 use crate::metrics::{AccountState, Metrics};
@@ -73,7 +74,7 @@ pub async fn run(context: Context<'_>) {
     let accounts = Accounts { store: writer.as_reader(), wakes: Wakes::default(), resource: resource() };
     let secrets = Secrets::new(context.hub.clone(), &context.config.secret_namespace);
     let part = Arc::new(Part {
-        objects: Objects::new(context.hub.clone(), resource(), Arc::clone(&context.may_write)),
+        objects: Objects::new(Hub::of(&context), resource()),
         client: context.hub,
         members: context.members,
         addons: Addons::new(),

@@ -11,7 +11,6 @@ mod contest;
 mod discovery;
 mod ending;
 mod failure;
-mod kinds;
 mod lanes;
 mod line;
 mod member;
@@ -25,6 +24,7 @@ mod reviews;
 mod sights;
 mod statuses;
 mod telling;
+mod verdicts;
 mod watches;
 mod work;
 
@@ -56,7 +56,7 @@ use self::memory::{Memories, Memory};
 use self::pass::Pass;
 use self::place::{Place, Places, Shared, Turn};
 use self::sights::Way;
-use self::work::Work;
+use self::work::{Work, works};
 use super::Context;
 use super::hub::Hub;
 use crate::args::PartName;
@@ -115,11 +115,11 @@ struct Part {
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
-    let writer = Writer::new(kinds::works());
+    let writer = Writer::new(works());
     // It ends by being dropped, after all that counts.
     let _counting = context.metrics.counting(|metrics| metrics.delivery.clear());
     let config = &context.config.delivery;
-    let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
+    let hub = Hub::of(&context);
     let part = Arc::new(Part {
         agent: agent(&hub, config.hub_url.as_deref()).await,
         definition: crd::follow(&MANAGED_CLUSTERS, hub.client.clone()),
@@ -161,7 +161,7 @@ async fn agent(hub: &Hub, url: Option<&str>) -> Agent {
 }
 
 async fn work(part: Arc<Part>) {
-    let (store, wakes, resource) = (part.store.clone(), part.wakes.clone(), kinds::works());
+    let (store, wakes, resource) = (part.store.clone(), part.wakes.clone(), works());
     // Each on a task of its own: reading a large work holds nobody else up. It ends with the queue.
     let reconcile = async |object: Arc<DynamicObject>, part: Arc<Part>| {
         let task = tokio::spawn(async move { part.reconcile(&object).await });
@@ -247,7 +247,7 @@ impl Part {
     }
 
     fn is_there(&self, key: &Key, uid: &str) -> bool {
-        let reference = ObjectRef::new_with(&key.1, kinds::works()).within(&key.0);
+        let reference = ObjectRef::new_with(&key.1, works()).within(&key.0);
         let found = self.store.get(&reference);
         found.is_some_and(|found| found.metadata.uid.as_deref().unwrap_or_default() == uid)
     }
@@ -426,8 +426,8 @@ impl Part {
     }
 
     fn tell(&self, work: &Work, reason: Reason, note: String) {
-        let object = DynamicObject::new(work.name(), &kinds::works()).within(work.cluster());
-        let mut object = object.object_ref(&kinds::works());
+        let object = DynamicObject::new(work.name(), &works()).within(work.cluster());
+        let mut object = object.object_ref(&works());
         object.uid = Some(work.uid.clone());
         self.events.publish(object, reason, note);
     }
@@ -467,7 +467,7 @@ fn owes(work: &Work, place: &Place, memory: &mut Memory) -> bool {
 fn is_due(memory: &Memory) -> bool {
     let now = Instant::now();
     !memory.owed.is_empty()
-        || memory.begun.is_some()
+        || memory.has_begun()
         || memory.due(now).next().is_some()
         || memory.removal.is_some_and(|at| at <= now)
 }

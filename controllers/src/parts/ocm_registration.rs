@@ -95,7 +95,7 @@ fn report(context: &Context<'_>, rivals: &Rivals) {
 
 /// Everything that stands in. Never ends.
 async fn work(context: &Context<'_>) {
-    let hub = Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) };
+    let hub = Hub::of(context);
     let (shared, sources) = Shared::new(&hub, context.config);
     let clusters = Arc::new(shared.cluster_worker(context, &hub));
     let requests = Arc::new(shared.request_worker(context, &hub));

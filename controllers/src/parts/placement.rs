@@ -6,7 +6,6 @@
 //! differs then is written. While upstream's scheduler runs, none of this does.
 
 mod batch;
-mod explain;
 mod hub_writes;
 mod kinds;
 mod order;
@@ -20,6 +19,12 @@ mod world;
 use std::sync::Arc;
 
 use kube::runtime::reflector::store::Writer;
+use parking_lot::RwLock;
+use placement::conditions::decided_generation;
+use placement::explain;
+use serde_json::Value;
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
 use self::kinds::Of;
 use self::scheduler::Scheduler;
@@ -29,6 +34,7 @@ use super::rivals::Rival;
 use super::stand_in::StandIn;
 use super::{Context, watched, worker};
 use crate::args::PartName;
+use crate::wakes::Key;
 
 /// In `/readyz`: upstream's scheduler runs.
 pub const RIVAL: &str = "placement-rival";
@@ -68,9 +74,9 @@ async fn work(context: &Context<'_>) {
         costly: Turns::new(shared.wakes.clone()),
     });
     let known = Arc::clone(&shared.world);
-    let _answering = context.explained.by(move |namespace, name| {
-        explain::explain(&known, &(namespace.to_owned(), name.to_owned()), worker::moment())
-    });
+    let _answering = context
+        .explained
+        .by(move |namespace, name| explained(&known, &(namespace.to_owned(), name.to_owned()), worker::moment()));
     let queue = async {
         // Without them, what is there would be judged by half of what it depends on.
         watches::listed(&shared, &context.readiness).await;
@@ -80,4 +86,20 @@ async fn work(context: &Context<'_>) {
     // It ends by being dropped.
     let _counting = context.metrics.counting(|metrics| metrics.placements.clear());
     tokio::join!(watches::follow(&shared, &scheduler, writer), queue);
+}
+
+/// Why a Placement has the clusters that it has, for `/debug/placement`: a run of its own, of which
+/// nothing is written. None if there is no such Placement.
+fn explained(world: &RwLock<World>, key: &Key, now: OffsetDateTime) -> Option<Value> {
+    let world = world.read();
+    let known = world.placement(key)?;
+    if let Some(why) = &known.unreadable {
+        return Some(explain::unreadable(&known.prepared, why, decided_generation(&known.status)));
+    }
+    let (snapshot, held) = (world.snapshot(known), world.holds(&key.0, now));
+    // It goes on meanwhile.
+    drop(world);
+    let mut document = snapshot.with_input(now, explain::explain);
+    document["removalsHeldUntil"] = held.and_then(|end| end.format(&Rfc3339).ok()).into();
+    Some(document)
 }

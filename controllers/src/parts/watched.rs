@@ -74,7 +74,7 @@ async fn until_it_ends(
 impl<W, const KINDS: usize> Shared<W, KINDS> {
     pub fn new(context: &Context<'_>, world: W) -> Self {
         Self {
-            hub: Hub { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) },
+            hub: Hub::of(context),
             world: Arc::new(RwLock::new(world)),
             wakes: Wakes::default(),
             listed: std::array::from_fn(|_| watch::Sender::new(false)),

@@ -68,11 +68,8 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 
 /// Upstream's own definition.
 fn prepare(testbed: &Testbed) -> Result<()> {
-    let kubectl = testbed.hub.server.kubectl();
     let [module, path] = DEFINITION;
-    let kind = tools::account_file(module, path)?;
-    kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(kind).run()?.success()?;
-    kubectl.ok(&format!("wait --for=condition=Established crd/{KIND} --timeout=30s")).map(drop)
+    testbed.hub.server.apply_text(&tools::account_file(module, path)?)
 }
 
 /// Registers the member as `cluster` by hand.
@@ -127,9 +124,7 @@ fn gone(testbed: &Testbed, kind: &str, cluster: &str, name: &str) -> Result<()> 
 
 /// The ServiceAccount on the member; null: there is none.
 fn on_member(testbed: &Testbed, name: &str) -> Result<Value> {
-    let line = format!("get serviceaccount {name} -n {PLACE} --ignore-not-found -o json");
-    let text = testbed.member.server.kubectl().ok(&line)?;
-    Ok(if text.trim().is_empty() { Value::Null } else { serde_json::from_str(&text)? })
+    testbed.member.server.read(&format!("serviceaccount {name} -n {PLACE}"))
 }
 
 fn value(secret: &Value, key: &str) -> Result<String> {
@@ -151,9 +146,8 @@ fn forged(name: &str, uid: &Value, ago: i64, life: i64) -> String {
 
 /// Puts another token into a Secret, as somebody would who may.
 fn put_token(testbed: &Testbed, cluster: &str, name: &str, token: &str) -> Result<()> {
-    let patch = json!({"data": {"token": STANDARD.encode(token)}}).to_string();
-    let words = ["patch", "secret", name, "-n", cluster, "--type=merge", "-p", &patch];
-    testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+    let patch = json!({"data": {"token": STANDARD.encode(token)}});
+    testbed.hub.server.patch(&format!("secret {name} -n {cluster}"), &patch).map(drop)
 }
 
 fn version(object: &Value) -> &Value {

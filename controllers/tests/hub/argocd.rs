@@ -57,7 +57,7 @@ impl<'t> Place<'t> {
     }
 
     fn secret(&self, name: &str) -> Result<Value> {
-        self.json(&format!("get secret {name} -n {}", self.namespace))
+        self.json(&format!("secret {name} -n {}", self.namespace))
     }
 
     fn wait_secret(&self, cluster: &str) -> Result<Value> {
@@ -70,7 +70,7 @@ impl<'t> Place<'t> {
 
     /// Of what is in Argo CD's namespace.
     fn patch(&self, what: &str, patch: &Value) -> Result<()> {
-        self.part.patch(&format!("{what} -n {}", self.namespace), &[], patch)
+        self.part.patch(&format!("{what} -n {}", self.namespace), patch)
     }
 
     /// kubectl with what Argo CD would take of a Secret.
@@ -89,7 +89,7 @@ impl<'t> Place<'t> {
 
     fn end(mut self, clusters: &[&str]) -> Result<()> {
         self.running.stop()?;
-        self.hub(&format!("delete managedclusters {} --ignore-not-found", clusters.join(" "))).map(drop)
+        self.delete(&format!("managedclusters {} --ignore-not-found", clusters.join(" ")))
     }
 }
 
@@ -125,7 +125,7 @@ fn reached(testbed: &Testbed) -> Result<()> {
     ensure!(place.kubectl(&secret)?.ok("create namespace argo-x").is_err(), "it may write");
     // Its account is made anew: the token is another one, and works.
     let (first, name) = (token(&secret)?, format!("cluster-gateway-{CLUSTER}"));
-    place.hub(&format!("delete serviceaccount {ACCOUNT} -n {}", place.namespace))?;
+    place.delete(&format!("serviceaccount {ACCOUNT} -n {}", place.namespace))?;
     apply(testbed, &[account(&place.namespace)])?;
     wait::until_true("another token", SOON, || Ok(token(&place.secret(&name)?)? != first))?;
     let secret = place.secret(&name)?;
@@ -153,8 +153,8 @@ fn reached(testbed: &Testbed) -> Result<()> {
 /// A token that nobody issued is replaced, however young it says that it is.
 fn forged(place: &mut Place<'_>, name: &str) -> Result<()> {
     place.running.stop()?;
-    let uid =
-        place.hub(&format!("get serviceaccount {ACCOUNT} -n {} -o jsonpath={{.metadata.uid}}", place.namespace))?;
+    let account = place.json(&format!("serviceaccount {ACCOUNT} -n {}", place.namespace))?;
+    let uid = &account["metadata"]["uid"];
     let now = k8s_openapi::jiff::Timestamp::now().as_second();
     let claims = json!({"sub": format!("system:serviceaccount:{}:{ACCOUNT}", place.namespace), "iat": now,
         "exp": now + 86_400, "kubernetes.io": {"serviceaccount": {"uid": uid}}});
@@ -199,10 +199,10 @@ fn ours(testbed: &Testbed) -> Result<()> {
         Ok(labels["cluster.core.oam.dev/argocd-cluster"] == "argo-free")
     };
     wait::until_true("that its label is put back", SOON, is_labelled)?;
-    place.hub(&format!("delete secret cluster-gateway-argo-free -n {}", place.namespace))?;
+    place.delete(&format!("secret cluster-gateway-argo-free -n {}", place.namespace))?;
     place.wait_secret("argo-free")?;
     // It is a person's own that is in the way: without it, ours is written.
-    place.hub(&format!("delete secret cluster-gateway-argo-taken -n {}", place.namespace))?;
+    place.delete(&format!("secret cluster-gateway-argo-taken -n {}", place.namespace))?;
     place.patch("managedcluster argo-taken", &json!({"metadata": {"labels": {"a": "b"}}}))?;
     let ours = || Ok(text(&place.wait_secret("argo-taken")?, "server")?.ends_with("/argo-taken/proxy"));
     wait::until_true("our Secret", SOON, ours)?;
@@ -217,17 +217,17 @@ fn gone(testbed: &Testbed) -> Result<()> {
     let clusters = ["argo-gone1", "argo-gone2", "argo-gone3", "argo-gone4"];
     apply(testbed, &clusters.map(|name| cluster(name, true)))?;
     clusters.iter().try_for_each(|name| place.wait_secret(name).map(drop))?;
-    place.hub("delete managedcluster argo-gone1")?;
+    place.delete("managedcluster argo-gone1")?;
     place.wait_gone("argo-gone1")?;
     // Not by one list that lacks it: nobody saw its end.
     place.running.stop()?;
-    place.hub("delete managedcluster argo-gone2")?;
+    place.delete("managedcluster argo-gone2")?;
     place.running.restart_stopped()?;
     apply(testbed, &[cluster("argo-gone1", true)])?;
     place.wait_secret("argo-gone1")?;
     place.secret("cluster-gateway-argo-gone2")?;
-    place.hub(&format!("delete secret cluster-gateway-argo-gone2 -n {}", place.namespace))?;
-    place.hub("delete managedclusters argo-gone1 argo-gone3 argo-gone4")?;
+    place.delete(&format!("secret cluster-gateway-argo-gone2 -n {}", place.namespace))?;
+    place.delete("managedclusters argo-gone1 argo-gone3 argo-gone4")?;
     let held = || place.running.metric("cluster_gateway_argocd_removals_held", "");
     wait::until_true("that they are held", SOON, || Ok((held()? - 3.0).abs() < 0.1))?;
     for name in ["argo-gone1", "argo-gone3", "argo-gone4"] {
@@ -267,9 +267,9 @@ fn less(testbed: &Testbed) -> Result<()> {
 fn all_to_do(place: &Place<'_>, resource: &str) -> Result<()> {
     // With another account, there is nothing to review.
     if resource != "tokenreviews" {
-        place.hub(&format!("delete serviceaccount {ACCOUNT} -n {} --ignore-not-found", place.namespace))?;
+        place.delete(&format!("serviceaccount {ACCOUNT} -n {} --ignore-not-found", place.namespace))?;
     }
-    place.hub(&format!("delete secret cluster-gateway-argo-less-new -n {} --ignore-not-found", place.namespace))?;
+    place.delete(&format!("secret cluster-gateway-argo-less-new -n {} --ignore-not-found", place.namespace))?;
     let left = json!({"apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": "cluster-gateway-argo-less-gone", "namespace": place.namespace,
             "labels": {"cluster.core.oam.dev/argocd-cluster": "argo-less-gone"}}});

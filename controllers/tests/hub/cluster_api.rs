@@ -37,8 +37,8 @@ fn cluster(namespace: &str, name: &str) -> Value {
 
 /// As `KubeadmControlPlane` writes it.
 fn kubeconfig(testbed: &Testbed, namespace: &str, name: &str, token: &str) -> Result<Value> {
-    let line = format!("get clusters.cluster.x-k8s.io {name} -n {namespace} -o jsonpath={{.metadata.uid}}");
-    let uid = testbed.hub.server.kubectl().ok(&line)?;
+    let cluster = testbed.hub.server.read(&format!("clusters.cluster.x-k8s.io {name} -n {namespace}"))?;
+    let uid = &cluster["metadata"]["uid"];
     Ok(json!({
         "apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret",
         "metadata": {
@@ -72,7 +72,7 @@ fn life(testbed: &Testbed) -> Result<()> {
     };
     wait::timely("from the kubeconfig to the first answer", AT_ONCE, || begin(&mut name))?;
     controllers.wait_state(&format!("{fleet}/{name}"), "registered")?;
-    let labels = secret_field(testbed, CLUSTERS, &name, "{.metadata.labels}")?;
+    let labels = secret_field(testbed, CLUSTERS, &name, "/metadata/labels")?;
     ensure!(labels.contains("\"region\":\"north\"") && !labels.contains("cluster.core.oam.dev/x"), "{labels}");
     let mut seconds = (0..).map(|number| format!("capi-second{number}"));
     wait::timely("from the new kubeconfig to its use", AT_ONCE, || {
@@ -107,14 +107,13 @@ fn rotation(testbed: &Testbed, fleet: &str, name: &str, second: &str) -> Result<
         format!("{}/api/v1/namespaces/default/configmaps?watch=true&labelSelector={second}", Testbed::proxy_path(name));
     let mut watch = testbed.hub.server.kubectl().args(["get", "--raw", &path]).start()?;
     let mark = |name: &str| {
-        testbed.member.server.kubectl().apply(&format!(
-            "{{apiVersion: v1, kind: ConfigMap, metadata: {{name: {name}, namespace: default, labels: {{{second}: \"\"}}}}}}"
-        ))
+        let metadata = json!({"name": name, "namespace": "default", "labels": {second: ""}});
+        testbed.member.server.apply(&[json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})])
     };
     mark("before")?;
     ensure!(watch.next_line(SOON)?.contains("before"));
     let token = testbed.member.create_admin(second)?;
-    testbed.hub.server.kubectl().ok(&format!("delete secret {name}-kubeconfig -n {fleet}"))?;
+    testbed.hub.server.delete(&format!("secret {name}-kubeconfig -n {fleet}"))?;
     ensure!(through_hub(testbed, name, "/version").is_ok(), "a Secret that is being replaced ended the registration");
     apply(testbed, &[kubeconfig(testbed, fleet, name, &token)?])?;
     let written = Instant::now();
@@ -137,7 +136,7 @@ fn deletion(testbed: &Testbed, controllers: &Running, fleet: &str, name: &str) -
     let path = format!("{}/api/v1/namespaces/default/configmaps?watch=true", Testbed::proxy_path(name));
     let mut watch = testbed.hub.server.kubectl().args(["get", "--raw", &path]).start()?;
     watch.next_line(SOON).context("a ConfigMap of the member")?;
-    testbed.hub.server.kubectl().ok(&format!("delete clusters.cluster.x-k8s.io {name} -n {fleet}"))?;
+    testbed.hub.server.delete(&format!("clusters.cluster.x-k8s.io {name} -n {fleet}"))?;
     let gone = Instant::now();
     watch.wait(SOON)?;
     let took = gone.elapsed();

@@ -60,7 +60,7 @@ fn dialects(testbed: &Testbed) -> Result<()> {
     let gateway = testbed.start_gateway("contexts-gateway", &testbed.hub.gateway_kubeconfig(), &flags)?;
     let nobody = testbed.hub.server.kubeconfig("contexts-nobody", Credential::None)?;
     let ca = format!("--gateway-ca-file={}", gateway.authority_file().display());
-    let name = testbed.member.server.kubectl().ok("get namespaces default -o jsonpath={.metadata.uid}")?;
+    let name = testbed.member.server.read("namespace default")?["metadata"]["uid"].clone();
     for (dialect, address) in
         [("native", gateway.address()), ("kcp", gateway.address()), ("ocm-user-server", user_server)]
     {
@@ -90,11 +90,11 @@ fn karmada(testbed: &Testbed, nobody: &Path, flags: &[&str]) -> Result<()> {
     let denied = kubectl(testbed, &file, &version).expect_err("no right on clusters/proxy");
     ensure!(format!("{denied:#}").contains("clusters/proxy"), "{denied:#}");
     let name = "contexts-karmada";
-    let hub = testbed.hub.server.kubectl();
+    let hub = &testbed.hub.server;
     let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": name},
         "rules": [{"apiGroups": ["cluster.karmada.io"], "resources": ["clusters/proxy"], "verbs": ["get"]}]});
-    hub.apply(&role.to_string())?;
-    hub.ok(&format!("create clusterrolebinding {name} --clusterrole={name} --serviceaccount=default:tester"))?;
+    hub.apply(&[role])?;
+    hub.bind(name, name, ("default", "tester"))?;
     wait::until("the right", SOON, || kubectl(testbed, &file, &version))?;
     let denied = kubectl(testbed, &file, &["get", "--raw", "/api/v1/secrets"]).expect_err("no right on the member");
     ensure!(format!("{denied:#}").contains("system:serviceaccount:default:tester"), "{denied:#}");

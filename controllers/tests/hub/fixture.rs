@@ -8,6 +8,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use controllers::Controllers;
+use hub_tests::control_plane::ApiServer;
 pub use hub_tests::fixture::{Fixture, test};
 use hub_tests::process::Process;
 use hub_tests::testbed::Testbed;
@@ -43,11 +44,10 @@ pub fn definition(group: &str, kind: &str, version: &str, scope: &str) -> Value 
 
 /// Upstream's `ClusterProfile`, for whoever needs it.
 pub fn profile_kind(testbed: &Testbed) -> Result<()> {
-    let kubectl = testbed.hub.server.kubectl();
-    let kind = tools::inventory_file("config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml")?;
-    kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(kind).run()?.success()?;
-    let established = "wait --for=condition=Established crd/clusterprofiles.multicluster.x-k8s.io --timeout=30s";
-    kubectl.ok(established).map(drop)
+    testbed
+        .hub
+        .server
+        .apply_text(&tools::inventory_file("config/crd/bases/multicluster.x-k8s.io_clusterprofiles.yaml")?)
 }
 
 /// A kubeconfig of the member, whose user may do everything there.
@@ -79,16 +79,7 @@ pub fn kubeconfig_secret(namespace: &str, name: &str, kubeconfig: &str) -> Value
 
 /// Applies objects to the hub.
 pub fn apply(testbed: &Testbed, objects: &[Value]) -> Result<()> {
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": objects});
-    testbed
-        .hub
-        .server
-        .kubectl()
-        .args(["apply", "--server-side", "-f", "-"])
-        .stdin(list.to_string())
-        .run()?
-        .success()?;
-    Ok(())
+    testbed.hub.server.apply(objects)
 }
 
 /// For the commands of a block, of which some wait.
@@ -110,38 +101,49 @@ pub fn namespace(name: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}})
 }
 
-/// A field of a Secret's metadata, or an error if there is no such Secret.
-pub fn secret_field(testbed: &Testbed, namespace: &str, name: &str, path: &str) -> Result<String> {
-    let words = ["get", "secret", name, "-n", namespace, "-o", &format!("jsonpath={path}")].map(str::to_owned);
-    testbed.hub.server.kubectl().args(words).run()?.success()
+/// A field of a Secret by its JSON pointer, empty if it has none, or an error if there is no such
+/// Secret.
+pub fn secret_field(testbed: &Testbed, namespace: &str, name: &str, pointer: &str) -> Result<String> {
+    let secret = testbed.hub.server.read(&format!("secret {name} -n {namespace}"))?;
+    ensure!(!secret.is_null(), "no Secret {namespace}/{name}");
+    let field = secret.pointer(pointer).unwrap_or_default();
+    Ok(field.as_str().map_or_else(|| if field.is_null() { String::new() } else { field.to_string() }, str::to_owned))
 }
 
 pub fn wait_secret(testbed: &Testbed, namespace: &str, name: &str) -> Result<()> {
-    wait::until(&format!("Secret {name}"), SOON, || secret_field(testbed, namespace, name, "{.metadata.name}"))
-        .map(drop)
+    wait::until(&format!("Secret {name}"), SOON, || secret_field(testbed, namespace, name, "/metadata/name")).map(drop)
 }
 
 pub fn wait_gone(testbed: &Testbed, namespace: &str, name: &str) -> Result<()> {
-    let line = format!("get secret {name} -n {namespace} --ignore-not-found -o name");
-    wait::until_true(&format!("the end of Secret {name}"), SOON, || {
-        Ok(testbed.hub.server.kubectl().ok(&line)?.is_empty())
-    })
+    wait_end(&testbed.hub.server, &format!("secret {name} -n {namespace}"))
+}
+
+/// Waits until there is no such object, or none that the line chooses.
+pub fn wait_end(server: &ApiServer, line: &str) -> Result<()> {
+    wait_end_within(server, line, SOON)
+}
+
+pub fn wait_end_within(server: &ApiServer, line: &str, limit: Duration) -> Result<()> {
+    wait::until_true(&format!("the end of {line}"), limit, || Ok(server.names(line)?.is_empty()))
+}
+
+/// Kind, name and version of all that the line chooses: another version with each write.
+pub fn versions(server: &ApiServer, line: &str) -> Result<Vec<String>> {
+    let version = |object: &Value| {
+        let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
+        format!("{}/{}={}", object["kind"].as_str().unwrap_or_default(), text("name"), text("resourceVersion"))
+    };
+    let found = server.read(line)?;
+    Ok(found["items"].as_array().with_context(|| format!("no list: {line}"))?.iter().map(version).collect())
 }
 
 /// The notes of Events with `reason` on objects called `name` in `namespace`.
 pub fn event(testbed: &Testbed, namespace: &str, name: &str, reason: &str) -> Result<String> {
     let selector = format!("regarding.name={name},reason={reason}");
-    let line = [
-        "get",
-        "events.v1.events.k8s.io",
-        "-n",
-        namespace,
-        "--field-selector",
-        &selector,
-        "-o",
-        "jsonpath={.items[*].note}",
-    ];
-    let notes = testbed.hub.server.kubectl().args(line).run()?.success()?;
+    let line = format!("events.events.k8s.io -n {namespace} --field-selector {selector}");
+    let events = testbed.hub.server.read(&line)?;
+    let notes = events["items"].as_array().into_iter().flatten().filter_map(|event| event["note"].as_str());
+    let notes = notes.collect::<Vec<_>>().join(" ");
     if notes.is_empty() { Err(anyhow!("no Event {reason} on {namespace}/{name}")) } else { Ok(notes) }
 }
 
@@ -169,10 +171,7 @@ pub fn prepared() -> Result<Testbed> {
         "work/v1alpha1/0000_00",
         "addon/v1alpha1/0000_0",
     ];
-    let kubectl = testbed.hub.server.kubectl();
-    let definitions = tools::kinds("open-cluster-management.io/api", &ocm)?;
-    kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(definitions).run()?.success()?;
-    kubectl.ok("wait --for=condition=Established crd --all --timeout=30s")?;
+    testbed.hub.server.apply_text(&tools::kinds("open-cluster-management.io/api", &ocm)?)?;
     Ok(testbed)
 }
 

@@ -14,14 +14,13 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::control_plane::ApiServer;
 use hub_tests::hub::MemberSecret;
-use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use kit::pki::Leaf;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, SOON, condition, said, test};
+use crate::fixture::{Fixture, SOON, condition, said, test, wait_end_within};
 use crate::part::{Part, has_part};
 use crate::{registration, works};
 
@@ -73,21 +72,20 @@ impl<'t> Fleet<'t> {
         Ok(Self { part, servers })
     }
 
-    fn member(&self, name: &str) -> Kubectl {
+    fn member(&self, name: &str) -> &ApiServer {
         match NAMES.iter().position(|known| *known == name) {
-            Some(index @ 0..=1) => self.servers[index].kubectl(),
-            _ => self.testbed.member.server.kubectl(),
+            Some(index @ 0..=1) => &self.servers[index],
+            _ => &self.testbed.member.server,
         }
     }
 
     /// An object of a member, in the namespace `default`; null: there is none.
     fn object(&self, member: &str, what: &str) -> Result<Value> {
-        let text = self.member(member).ok(&format!("get {what} -n default --ignore-not-found -o json"))?;
-        Ok(if text.trim().is_empty() { Value::Null } else { serde_json::from_str(&text)? })
+        self.member(member).read(&format!("{what} -n default"))
     }
 
     fn cluster(&self, name: &str) -> Result<Value> {
-        self.json(&format!("get managedcluster {name}"))
+        self.json(&format!("managedcluster {name}"))
     }
 
     fn wait_available(&self, name: &str, expected: &str) -> Result<()> {
@@ -105,7 +103,7 @@ impl<'t> Fleet<'t> {
 
     /// The clusters that a Placement chose.
     fn chosen(&self, placement: &str) -> Result<Vec<String>> {
-        let decision = self.json(&format!("get placementdecision {placement}-decision-1 -n default"))?;
+        let decision = self.json(&format!("placementdecision {placement}-decision-1 -n default"))?;
         let list = decision["status"]["decisions"].as_array().into_iter().flatten();
         Ok(list.map(|one| one["clusterName"].as_str().unwrap_or_default().to_owned()).collect())
     }
@@ -120,7 +118,7 @@ impl<'t> Fleet<'t> {
 
     /// The work of a set for a cluster.
     fn work(&self, set: &str, cluster: &str) -> Result<Value> {
-        let line = format!("get manifestworks -n {cluster} -l {WORK}/manifestworkreplicaset=default.{set}");
+        let line = format!("manifestworks -n {cluster} -l {WORK}/manifestworkreplicaset=default.{set}");
         self.json(&line)?["items"].get(0).cloned().context("no work")
     }
 
@@ -137,23 +135,19 @@ impl<'t> Fleet<'t> {
 
     /// Takes away what would have others busy, and waits until members are without it.
     fn end(mut self) -> Result<()> {
-        self.hub("delete manifestworkreplicasets,placements --all -n default --wait=false")?;
+        self.delete("manifestworkreplicasets,placements --all -n default --wait=false")?;
         for name in NAMES {
-            wait::until_true("the end of its works", 2 * SOON, || {
-                Ok(self.hub(&format!("get manifestworks -n {name} -o name"))?.is_empty())
-            })?;
+            wait_end_within(&self.testbed.hub.server, &format!("manifestworks -n {name}"), 2 * SOON)?;
         }
         self.running.stop()?;
-        self.hub("delete placementdecisions,managedclustersetbindings --all -n default")?;
-        self.hub(&format!("delete managedclusters {}", NAMES.join(" ")))?;
-        self.hub(&format!("delete managedclusterset {SET}"))?;
+        self.delete("placementdecisions,managedclustersetbindings --all -n default")?;
+        self.delete(&format!("managedclusters {}", NAMES.join(" ")))?;
+        self.delete(&format!("managedclusterset {SET}"))?;
         NAMES.iter().try_for_each(|name| self.testbed.hub.forget_member(name))
     }
 }
 
 /// Shortens the Lease of a cluster, so that its loss takes seconds.
 fn lease(fleet: &Fleet<'_>, name: &str) -> Result<()> {
-    let patch = json!({"spec": {"leaseDurationSeconds": LEASE_SECONDS}}).to_string();
-    let words = ["patch", "managedcluster", name, "--type=merge", "-p", &patch];
-    fleet.testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+    fleet.patch(&format!("managedcluster {name}"), &json!({"spec": {"leaseDurationSeconds": LEASE_SECONDS}}))
 }

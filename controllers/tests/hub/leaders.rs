@@ -36,7 +36,7 @@ fn take_over(testbed: &Testbed) -> Result<()> {
     wait::until_true("the first to lead", SOON, || leads(&first))?;
     wait_secret(testbed, clusters, "one")?;
     let second = Running::start(testbed, clusters, &flags)?;
-    let version = secret_field(testbed, clusters, "one", "{.metadata.resourceVersion}")?;
+    let version = secret_field(testbed, clusters, "one", "/metadata/resourceVersion")?;
     ensure!(!leads(&second)?, "two lead");
     // As SIGKILL does it: the Lease is left to run out.
     drop(first.controllers.take());
@@ -44,12 +44,12 @@ fn take_over(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[kubeconfig_secret(fleet, "two", &kubeconfig)])?;
     wait::until_true("the second to lead", TAKE_OVER, || leads(&second))?;
     wait::until("the second to register", SOON, || {
-        secret_field(testbed, clusters, "two", "{.metadata.name}").context("not yet")
+        secret_field(testbed, clusters, "two", "/metadata/name").context("not yet")
     })?;
     let took = died.elapsed();
     ensure!(took > Duration::from_secs(5), "it wrote while the first had the Lease: {took:?}");
     second.wait_state("leaders-fleet/one", "registered")?;
-    ensure!(secret_field(testbed, clusters, "one", "{.metadata.resourceVersion}")? == version, "written again");
+    ensure!(secret_field(testbed, clusters, "one", "/metadata/resourceVersion")? == version, "written again");
     // One that is stopped gives the Lease up: the next need not wait.
     let mut second = second;
     let third = Running::start(testbed, clusters, &flags)?;

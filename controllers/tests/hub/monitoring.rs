@@ -110,7 +110,7 @@ fn expiry(testbed: &Testbed) -> Result<()> {
     told(&controllers, 0.0)?;
     apply(testbed, &[kubeconfig_secret(fleet, "one", &ending(testbed, Some(1_950_000_000)))])?;
     told(&controllers, 1_950_000_000.0)?;
-    testbed.hub.server.kubectl().ok(&format!("delete secret one -n {fleet}"))?;
+    testbed.hub.server.delete(&format!("secret one -n {fleet}"))?;
     wait_gone(testbed, &controllers.namespace, "one")?;
     told(&controllers, 0.0)
 }

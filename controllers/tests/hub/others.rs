@@ -5,6 +5,7 @@ use std::sync::Arc;
 use anyhow::{Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::StatusCode;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use libtest_mimic::Trial;
@@ -25,7 +26,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 
 /// A key of a cluster's Secret.
 fn value(testbed: &Testbed, namespace: &str, name: &str, key: &str) -> Result<String> {
-    let path = format!("{{.data.{}}}", key.replace('.', "\\."));
+    let path = format!("/data/{key}");
     Ok(String::from_utf8(STANDARD.decode(secret_field(testbed, namespace, name, &path)?)?)?)
 }
 
@@ -34,17 +35,14 @@ fn authority(testbed: &Testbed) -> Result<String> {
 }
 
 fn establish(testbed: &Testbed, kind: &Value) -> Result<()> {
-    apply(testbed, std::slice::from_ref(kind))?;
-    let name = kind["metadata"]["name"].as_str().unwrap_or_default();
-    testbed.hub.server.kubectl().ok(&format!("wait --for=condition=Established crd/{name} --timeout=30s"))?;
-    Ok(())
+    apply(testbed, std::slice::from_ref(kind))
 }
 
 /// That the gateway reaches the member by what the Secret says. As the Secret of a person: the
 /// testbed's gateway reads another namespace than these controllers write.
 pub fn is_reachable(testbed: &Testbed, namespace: &str, name: &str) -> Result<()> {
-    let kubectl = testbed.hub.server.kubectl();
-    let secret: Value = serde_json::from_str(&kubectl.ok(&format!("get secret {name} -n {namespace} -o json"))?)?;
+    let hub = &testbed.hub.server;
+    let secret = hub.read(&format!("secret {name} -n {namespace}"))?;
     let mut labels = secret["metadata"]["labels"].clone();
     labels.as_object_mut().and_then(|labels| labels.remove("cluster.core.oam.dev/source"));
     let copy = format!("{namespace}-{name}");
@@ -52,8 +50,10 @@ pub fn is_reachable(testbed: &Testbed, namespace: &str, name: &str) -> Result<()
         "metadata": {"name": copy, "namespace": "vela-system", "labels": labels}});
     apply(testbed, &[object])?;
     let path = format!("{}/version", Testbed::proxy_path(&copy));
-    wait::until("an answer of the member", SOON, || kubectl.ok(&format!("get --raw {path}")))?;
-    kubectl.ok(&format!("delete secret {copy} -n vela-system")).map(drop)
+    wait::until("an answer of the member", SOON, || {
+        hub.client(Some(hub.admin())).get(&path, &[])?.expect(StatusCode::OK)
+    })?;
+    testbed.hub.server.delete(&format!("secret {copy} -n vela-system"))
 }
 
 fn karmada(testbed: &Testbed) -> Result<()> {
@@ -83,7 +83,7 @@ fn karmada(testbed: &Testbed) -> Result<()> {
     ensure!(value(testbed, clusters, "pushed", "endpoint")? == testbed.member.server.url());
     ensure!(value(testbed, clusters, "pushed", "token")? == "first");
     wait_secret(testbed, clusters, "pulled")?;
-    let way = "{.metadata.labels.cluster\\.core\\.oam\\.dev/cluster-endpoint-type}";
+    let way = "/metadata/labels/cluster.core.oam.dev~1cluster-endpoint-type";
     ensure!(
         secret_field(testbed, clusters, "pulled", way)? == "ClusterProxy",
         "a cluster without an address has no tunnel"
@@ -92,7 +92,7 @@ fn karmada(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[secret(&second)?])?;
     wait::until_true("the new token", SOON, || Ok(value(testbed, clusters, "pushed", "token")? == second))?;
     is_reachable(testbed, clusters, "pushed")?;
-    testbed.hub.server.kubectl().ok("delete clusters.cluster.karmada.io pushed")?;
+    testbed.hub.server.delete("clusters.cluster.karmada.io pushed")?;
     wait_gone(testbed, clusters, "pushed")
 }
 
@@ -157,12 +157,10 @@ fn profiles(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[namespace("profiles")])?;
     apply(testbed, &all)?;
     for profile in all {
-        let status = testbed.hub.server.kubectl();
-        let words = ["apply", "--server-side", "--subresource=status", "-f", "-"];
-        status.args(words).stdin(profile.to_string()).run()?.success()?;
+        testbed.hub.server.apply_status(&profile)?;
     }
     wait_secret(testbed, &controllers.namespace, "cloudy")?;
-    let kind = "{.metadata.labels.cluster\\.core\\.oam\\.dev/cluster-credential-type}";
+    let kind = "/metadata/labels/cluster.core.oam.dev~1cluster-credential-type";
     ensure!(secret_field(testbed, &controllers.namespace, "cloudy", kind)? == "Dynamic");
     controllers.wait_state("profiles/loops", "refused")?;
     ensure!(controllers.report("profiles/own").is_err(), "a profile of our own is read");

@@ -57,15 +57,13 @@ fn kubeconfig(testbed: &Testbed) -> Result<()> {
 fn karmada(testbed: &Testbed) -> Result<()> {
     let kind = definition("cluster.karmada.io", "Cluster", "v1alpha1", "Cluster");
     apply(testbed, &[kind, namespace("karmada-cluster")])?;
-    let kubectl = || testbed.hub.server.kubectl();
-    kubectl().ok("wait --for=condition=Established crd/clusters.cluster.karmada.io --timeout=30s")?;
     let authority = Value::from(std::fs::read_to_string(testbed.member.server.authority_file())?);
     let objects = blocks("Karmada", "yaml")?.concat();
     let objects = objects.replace("<token>", "token-of-paris").replace("<CA>", &authority.to_string());
-    kubectl().apply(&objects)?;
+    testbed.hub.server.kubectl().apply(&objects)?;
     let controllers = Running::start(testbed, "page-karmada-clusters", &["--enable=karmada"])?;
     wait_secret(testbed, &controllers.namespace, "paris")?;
-    let region = "{.metadata.labels.topology\\.kubernetes\\.io/region}";
+    let region = "/metadata/labels/topology.kubernetes.io~1region";
     ensure!(secret_field(testbed, &controllers.namespace, "paris", region)? == "north");
     Ok(())
 }

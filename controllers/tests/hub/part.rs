@@ -1,12 +1,12 @@
 //! A part of the controllers, as the chart installs it on the hub of the testbed.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use parking_lot::MutexGuard;
 use serde_json::{Value, json};
 
-use crate::fixture::{Running, SOON, apply, event, namespace};
+use crate::fixture::{Running, SOON, apply, event, namespace, wait_end};
 use crate::rights::{rendered, started};
 
 /// Until it is dropped, no other test runs what would work on the same objects.
@@ -42,28 +42,33 @@ impl<'t> Part<'t> {
         wait::until_true(&format!("that {controller} works"), SOON, || self.stands_by(controller, false))
     }
 
-    /// Runs kubectl on the hub.
-    pub fn hub(&self, line: &str) -> Result<String> {
-        self.testbed.hub.server.kubectl().ok(line)
+    pub fn delete(&self, line: &str) -> Result<()> {
+        self.testbed.hub.server.delete(line)
+    }
+
+    pub fn annotate(&self, line: &str) -> Result<()> {
+        self.testbed.hub.server.annotate(line)
+    }
+
+    pub fn wait_end(&self, line: &str) -> Result<()> {
+        wait_end(&self.testbed.hub.server, line)
     }
 
     /// What the hub has of it; an error if it has none.
     pub fn json(&self, line: &str) -> Result<Value> {
-        let found = self.testbed.hub.server.read(line.trim_start_matches("get "))?;
+        let found = self.testbed.hub.server.read(line)?;
         ensure!(!found.is_null(), "{line}: there is none");
         Ok(found)
     }
 
     /// A merge patch of an object of this namespace, unless `what` names another.
-    pub fn patch(&self, what: &str, more: &[&str], patch: &Value) -> Result<()> {
-        let patch = patch.to_string();
-        let words = ["patch", "-n", self.name].into_iter().chain(what.split(' '));
-        let words = words.chain(["--type=merge", "-p", &patch]).chain(more.iter().copied());
-        self.testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+    pub fn patch(&self, what: &str, patch: &Value) -> Result<()> {
+        let (kind, rest) = what.split_once(' ').context("a kind and a name")?;
+        self.testbed.hub.server.patch(&format!("{kind} -n {} {rest}", self.name), patch).map(drop)
     }
 
     pub fn status(&self, what: &str, status: &Value) -> Result<()> {
-        self.patch(what, &["--subresource=status"], &json!({"status": status}))
+        self.patch(&format!("{what} --subresource=status"), &json!({"status": status}))
     }
 
     /// Returns the note of an Event on an object of this namespace.

@@ -96,7 +96,7 @@ impl<'t> Place<'t> {
 
     /// The decisions of a Placement, in the order of their numbers.
     fn decisions(&self, name: &str) -> Result<Vec<Value>> {
-        let line = format!("get placementdecisions -n {} -l {GROUP}/placement={name}", self.name);
+        let line = format!("placementdecisions -n {} -l {GROUP}/placement={name}", self.name);
         let mut all = self.json(&line)?["items"].as_array().cloned().unwrap_or_default();
         all.sort_by_key(number);
         Ok(all)
@@ -118,7 +118,7 @@ impl<'t> Place<'t> {
     }
 
     fn placement(&self, name: &str) -> Result<Value> {
-        self.json(&format!("get placement {name} -n {}", self.name))
+        self.json(&format!("placement {name} -n {}", self.name))
     }
 
     fn condition(&self, name: &str, of: &str) -> Result<Value> {
@@ -137,10 +137,10 @@ impl<'t> Place<'t> {
     /// Ends it, and takes away what would have the next one busy.
     fn end(mut self, clusters: &[&str], sets: &[&str]) -> Result<()> {
         self.running.stop()?;
-        self.hub(&format!("delete placements,placementdecisions,managedclustersetbindings --all -n {}", self.name))?;
+        self.delete(&format!("placements,placementdecisions,managedclustersetbindings --all -n {}", self.name))?;
         for (kind, names) in [("managedclusters", clusters), ("managedclustersets", sets)] {
             if !names.is_empty() {
-                self.hub(&format!("delete {kind} {} --ignore-not-found", names.join(" ")))?;
+                self.delete(&format!("{kind} {} --ignore-not-found", names.join(" ")))?;
             }
         }
         Ok(())

@@ -11,7 +11,7 @@ use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
-use crate::fixture::{Fixture, Running, SOON, apply, event, namespace, profile_kind, test};
+use crate::fixture::{Fixture, Running, SOON, apply, event, namespace, profile_kind, test, versions, wait_end};
 
 /// Where the testbed's gateway reads clusters.
 const CLUSTERS: &str = "vela-system";
@@ -48,8 +48,9 @@ fn publishing(testbed: &Testbed, place: &str, clusters: &str) -> Result<Running>
 }
 
 fn profile(testbed: &Testbed, place: &str, name: &str) -> Result<Value> {
-    let line = format!("get clusterprofiles.multicluster.x-k8s.io {name} -n {place} -o json");
-    Ok(serde_json::from_str(&testbed.hub.server.kubectl().ok(&line)?)?)
+    let profile = testbed.hub.server.read(&format!("clusterprofiles.multicluster.x-k8s.io {name} -n {place}"))?;
+    ensure!(!profile.is_null(), "no profile {place}/{name}");
+    Ok(profile)
 }
 
 fn condition(testbed: &Testbed, place: &str, name: &str, status: &str) -> Result<Value> {
@@ -76,7 +77,6 @@ fn registered(testbed: &Testbed, name: &str, labels: &Value) -> Result<()> {
 
 fn life(testbed: &Testbed) -> Result<()> {
     let (place, name) = ("published-life", "published-one");
-    let kubectl = testbed.hub.server.kubectl();
     profile_kind(testbed)?;
     apply(testbed, &[namespace(place)])?;
     let other = |name: &str| {
@@ -103,8 +103,8 @@ fn life(testbed: &Testbed) -> Result<()> {
             == json!({"clusterManager": {"name": "cluster-gateway"}, "displayName": format!("alias of {name}")})
     );
     ensure!(told["metadata"]["labels"]["multicluster.x-k8s.io/clusterset"] == "eu", "{told}");
-    let version = testbed.member.server.kubectl().ok("get --raw /version")?;
-    let version: Value = serde_json::from_str(&version)?;
+    let member = &testbed.member.server;
+    let version = member.client(Some(member.admin())).get("/version", &[])?.json()?;
     ensure!(told["status"]["version"]["kubernetes"] == version["gitVersion"], "{told}");
     let region = json!({"name": "region", "value": "north"});
     ensure!(told["status"]["properties"].as_array().is_some_and(|all| all.contains(&region)), "{told}");
@@ -120,16 +120,14 @@ fn life(testbed: &Testbed) -> Result<()> {
     ensure!(controllers.metric("cluster_gateway_controllers_cluster_profiles", "taken")? >= 1.0);
     still(testbed, place, &mut controllers)?;
     // The name is free: it is ours then. A new alias is told at once.
-    kubectl.ok(&format!("delete clusterprofile published-taken -n {place}"))?;
+    testbed.hub.server.delete(&format!("clusterprofile published-taken -n {place}"))?;
     condition(testbed, place, "published-taken", "True")?;
-    kubectl.ok(&format!("annotate secret {name} -n {CLUSTERS} --overwrite cluster.core.oam.dev/cluster-alias=new"))?;
+    testbed.hub.server.annotate(&format!("secret {name} -n {CLUSTERS} cluster.core.oam.dev/cluster-alias=new"))?;
     wait::until_true("the new alias", SOON, || Ok(profile(testbed, place, name)?["spec"]["displayName"] == "new"))?;
     // Gone with their clusters, and no other.
-    kubectl.ok(&format!("delete secret {name} published-taken published-away -n {CLUSTERS}"))?;
+    testbed.hub.server.delete(&format!("secret {name} published-taken published-away -n {CLUSTERS}"))?;
     for name in [name, "published-taken", "published-away"] {
-        wait::until_true("its end", SOON, || {
-            Ok(kubectl.ok(&format!("get clusterprofile {name} -n {place} --ignore-not-found -o name"))?.is_empty())
-        })?;
+        wait_end(&testbed.hub.server, &format!("clusterprofile {name} -n {place}"))?;
     }
     ensure!(profile(testbed, place, "published-stranger")?["spec"]["displayName"] == "theirs");
     Ok(())
@@ -137,15 +135,10 @@ fn life(testbed: &Testbed) -> Result<()> {
 
 /// A restart says nothing that was said.
 fn still(testbed: &Testbed, place: &str, controllers: &mut Running) -> Result<()> {
-    let versions = || {
-        let line = format!(
-            "get clusterprofiles -n {place} -l x-k8s.io/cluster-manager=cluster-gateway -o \
-             jsonpath={{range.items[*]}}{{.metadata.name}}={{.metadata.resourceVersion}},{{end}}"
-        );
-        testbed.hub.server.kubectl().ok(&line)
-    };
+    let line = format!("clusterprofiles -n {place} -l x-k8s.io/cluster-manager=cluster-gateway");
+    let versions = || versions(&testbed.hub.server, &line);
     let before = versions()?;
-    ensure!(before.contains("published-one="), "{before}");
+    ensure!(before.iter().any(|one| one.contains("/published-one=")), "{before:?}");
     controllers.restart()?;
     let probes = |outcome: &str| controllers.metric("cluster_gateway_controllers_cluster_probes_total", outcome);
     wait::until_true("the members to be probed again", SOON, || {
@@ -153,8 +146,8 @@ fn still(testbed: &Testbed, place: &str, controllers: &mut Running) -> Result<()
     })?;
     let (writes, after) = (controllers.metric(WRITES, "")?, versions()?);
     // Other tests register clusters meanwhile, which are published here too.
-    let is_same = before.split(',').all(|one| after.split(',').any(|other| other == one));
-    ensure!(is_same, "{writes} writes: {before} became {after}");
+    let is_same = before.iter().all(|one| after.contains(one));
+    ensure!(is_same, "{writes} writes: {before:?} became {after:?}");
     Ok(())
 }
 
@@ -192,7 +185,7 @@ fn client(testbed: &Testbed) -> Result<()> {
     let _controllers = publishing(testbed, FLEET, CLUSTERS)?;
     let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "published", "namespace": "default"},
         "spec": {"containers": [{"name": "c", "image": "none"}]}});
-    testbed.member.server.kubectl().apply(&pod.to_string())?;
+    testbed.member.server.apply(&[pod])?;
     apply(testbed, &[namespace(CONSUMER)])?;
     condition(testbed, FLEET, CLUSTER, "True")?;
     let directory = testbed.directory("published")?;

@@ -149,9 +149,11 @@ fn managed(name: &str) -> Value {
 
 /// As an administrator does it.
 fn accept(testbed: &Testbed, name: &str, is_yes: bool) -> Result<()> {
-    let patch = json!({"spec": {"hubAcceptsClient": is_yes}}).to_string();
-    let words = ["patch", "managedcluster", name, "--type=merge", "-p", &patch];
-    testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+    testbed
+        .hub
+        .server
+        .patch(&format!("managedcluster {name}"), &json!({"spec": {"hubAcceptsClient": is_yes}}))
+        .map(drop)
 }
 
 fn get(testbed: &Testbed, line: &str) -> Result<Value> {
@@ -181,11 +183,15 @@ fn wait_condition(testbed: &Testbed, name: &str, of: &str, expected: &str) -> Re
     })
 }
 
-/// Whether `user` of the group of cluster `name` may do `what` on the hub.
+/// Whether an agent of cluster `name` may do `what` on the hub: `VERB RESOURCE.GROUP[/NAME]
+/// [SUBRESOURCE] [-n NAMESPACE]`.
 fn may(testbed: &Testbed, name: &str, what: &str) -> Result<bool> {
+    let (what, namespace) = what.split_once(" -n ").unwrap_or((what, "default"));
+    let words: Vec<&str> = what.split(' ').collect();
+    let (resource, of) = words[1].split_once('/').unwrap_or((words[1], ""));
+    let (resource, group) = resource.split_once('.').unwrap_or((resource, ""));
+    let attributes = json!({"verb": words[0], "group": group, "resource": resource, "name": of,
+        "subresource": words.get(2), "namespace": namespace});
     let group = format!("system:open-cluster-management:{name}");
-    let mut words: Vec<&str> = vec!["auth", "can-i"];
-    words.extend(what.split(' '));
-    words.extend(["--as", "agent", "--as-group", &group]);
-    Ok(testbed.hub.server.kubectl().args(words).run()?.stdout.trim() == "yes")
+    testbed.hub.server.may_user("agent", &[&group], &attributes)
 }

@@ -42,21 +42,22 @@ fn kubefed(name: &str) -> Value {
     })
 }
 
+/// The Secrets that sources wrote.
+fn sourced(testbed: &Testbed, namespace: &str) -> Result<Vec<String>> {
+    testbed.hub.server.names(&format!("secrets -n {namespace} -l cluster.core.oam.dev/source"))
+}
+
 fn clusters(testbed: &Testbed, namespace: &str) -> Result<usize> {
-    let line = format!("get secrets -n {namespace} -l cluster.core.oam.dev/source -o name");
-    Ok(testbed.hub.server.kubectl().ok(&line)?.lines().count())
+    Ok(sourced(testbed, namespace)?.len())
 }
 
 fn kind(testbed: &Testbed) -> Result<()> {
-    let kubectl = testbed.hub.server.kubectl();
     let kind = definition("core.kubefed.io", "KubeFedCluster", "v1beta1", "Namespaced");
     let token = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": "removal-kind"},
         "stringData": {"token": "token"},
     });
     apply(testbed, &[namespace("removal-kind"), token, kind.clone()])?;
-    let established = "wait --for=condition=Established crd/kubefedclusters.core.kubefed.io --timeout=30s";
-    kubectl.ok(established)?;
     let values = "controllers.sources.kubefed=true,controllers.kubefedNamespace=removal-kind";
     let controllers = installed(testbed, "removal-kind-clusters", values)?;
     // Few: the limit is not what keeps them.
@@ -65,17 +66,16 @@ fn kind(testbed: &Testbed) -> Result<()> {
     let clusters = || clusters(testbed, &controllers.namespace);
     wait::until_true("all of them", SOON, || Ok(clusters()? == 5))?;
     member(testbed, &controllers)?;
-    kubectl.ok("delete crd kubefedclusters.core.kubefed.io")?;
+    testbed.hub.server.delete("crd kubefedclusters.core.kubefed.io")?;
     let available = || controllers.metric("cluster_gateway_controllers_source_available", "kubefed");
     wait::until_true("the source to be unavailable", SOON, || Ok(available()? < 1.0))?;
     apply(testbed, &[kind])?;
-    kubectl.ok(established)?;
     wait::until_true("the source to be back", SOON, || Ok(available()? >= 1.0))?;
     ensure!(clusters()? == 5, "the end of a kind was the end of its clusters");
     // One comes back, is deleted by itself, and that counts.
     apply(testbed, &few[..1])?;
     controllers.wait_state("removal-kind/fed-0", "registered")?;
-    kubectl.ok("delete kubefedclusters.core.kubefed.io fed-0 -n removal-kind")?;
+    testbed.hub.server.delete("kubefedclusters.core.kubefed.io fed-0 -n removal-kind")?;
     wait_gone(testbed, &controllers.namespace, "fed-0")?;
     ensure!(clusters()? == 4);
     nothing_refused(testbed, &controllers.namespace)
@@ -95,14 +95,14 @@ fn member(testbed: &Testbed, controllers: &Running) -> Result<()> {
     apply(testbed, &[token(&first?), cluster])?;
     wait_secret(testbed, &controllers.namespace, "fed-member")?;
     is_reachable(testbed, &controllers.namespace, "fed-member")?;
-    testbed.member.server.kubectl().ok("delete serviceaccount fed-first -n default")?;
-    let (second, registered) = (second?, "{.data.token}");
+    testbed.member.server.delete("serviceaccount fed-first -n default")?;
+    let (second, registered) = (second?, "/data/token");
     apply(testbed, &[token(&second)])?;
     wait::until_true("the new token", SOON, || {
         Ok(secret_field(testbed, &controllers.namespace, "fed-member", registered)? == STANDARD.encode(&second))
     })?;
     is_reachable(testbed, &controllers.namespace, "fed-member")?;
-    testbed.hub.server.kubectl().ok("delete kubefedclusters.core.kubefed.io fed-member -n removal-kind")?;
+    testbed.hub.server.delete("kubefedclusters.core.kubefed.io fed-member -n removal-kind")?;
     wait_gone(testbed, &controllers.namespace, "fed-member")
 }
 
@@ -117,7 +117,7 @@ fn crowd(testbed: &Testbed) -> Result<()> {
         Running::start(testbed, "crowd-clusters", &["--enable=kubeconfig", "--watch-namespaces=removal-crowd"])?;
     let clusters = || clusters(testbed, &controllers.namespace);
     wait::until_true("all of them", SOON, || Ok(clusters()? == FLEET))?;
-    testbed.hub.server.kubectl().ok(&format!("delete secrets -n {fleet} --all --wait=false"))?;
+    testbed.hub.server.delete(&format!("secrets -n {fleet} --all --wait=false"))?;
     let held = || controllers.metric("cluster_gateway_controllers_removals_held", "kubeconfig");
     wait::until_true("their removal to be held", SOON, || Ok(held()? >= f64::from(u32::try_from(FLEET)?)))?;
     ensure!(clusters()? == FLEET, "a fleet went at once");
@@ -130,12 +130,11 @@ fn crowd(testbed: &Testbed) -> Result<()> {
 }
 
 fn forbidden(testbed: &Testbed) -> Result<()> {
-    let (place, kubectl) = ("removal-list", testbed.hub.server.kubectl());
+    let place = "removal-list";
     let kind = definition("cluster.karmada.io", "Cluster", "v1alpha1", "Cluster");
     let token = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": place, "namespace": "karmada-cluster"},
         "stringData": {"token": "token"}});
     apply(testbed, &[namespace(place), namespace("karmada-cluster"), token, kind])?;
-    kubectl.ok("wait --for=condition=Established crd/clusters.cluster.karmada.io --timeout=30s")?;
     let [kept, ended] = ["removal-kept", "removal-ended"];
     let cluster = |name: &str| {
         json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name},
@@ -151,10 +150,10 @@ fn forbidden(testbed: &Testbed) -> Result<()> {
     let running = started_without(testbed, place, &objects, ("clusters", "list"))?;
     let available = || running.metric("cluster_gateway_controllers_source_available", "karmada");
     wait::until_true("the source to be unavailable", SOON, || Ok(available()? < 1.0))?;
-    kubectl.ok(&format!("delete clusters.cluster.karmada.io {ended}"))?;
+    testbed.hub.server.delete(&format!("clusters.cluster.karmada.io {ended}"))?;
     let are_there = || -> Result<[bool; 2]> {
-        let there = kubectl.ok(&format!("get secrets -n {place} -l cluster.core.oam.dev/source -o name"))?;
-        Ok([kept, ended].map(|name| there.contains(name)))
+        let there = sourced(testbed, place)?;
+        Ok([kept, ended].map(|name| there.iter().any(|other| other == name)))
     };
     grant(testbed, place, &objects)?;
     wait::until_true("the source to be back", 2 * SOON, || Ok(available()? >= 1.0))?;
@@ -163,12 +162,12 @@ fn forbidden(testbed: &Testbed) -> Result<()> {
     wait::until_true("the end of what ended", TWO_LISTS + SOON, || Ok(are_there()? == [true, false]))?;
     // The first list was made a little before it was seen that the source is back.
     ensure!(back.elapsed() + SOON > TWO_LISTS, "one list without it was enough: {:?}", back.elapsed());
-    kubectl.ok(&format!("delete clusters.cluster.karmada.io {kept}")).map(drop)
+    testbed.hub.server.delete(&format!("clusters.cluster.karmada.io {kept}"))
 }
 
 /// The release's Job, with its rights.
 fn uninstalled(testbed: &Testbed) -> Result<()> {
-    let (place, kubectl) = ("removal-uninstalled", testbed.hub.server.kubectl());
+    let place = "removal-uninstalled";
     let values = "controllers.sources.kubeconfig=true,controllers.watchNamespaces={removal-uninstalled-fleet}";
     ensure!(job(&rendered(testbed, place, values)?).is_none(), "by default");
     let fleet = "removal-uninstalled-fleet";
@@ -193,9 +192,9 @@ fn uninstalled(testbed: &Testbed) -> Result<()> {
         .arg(format!("--kubeconfig={}", account.display()))
         .output()?;
     ensure!(output.status.success() && output.stdout == b"cluster sourced removed\n", "{output:?}");
-    let left = kubectl.ok(&format!("get secrets -n {place} -l cluster.core.oam.dev/source -o name"))?;
-    ensure!(left.trim() == "secret/persons", "{left}");
-    kubectl.ok(&format!("delete namespace {fleet} --wait=false")).map(drop)
+    let left = sourced(testbed, place)?;
+    ensure!(left == ["persons"], "{left:?}");
+    testbed.hub.server.delete(&format!("namespace {fleet} --wait=false"))
 }
 
 fn job(objects: &[Value]) -> Option<Value> {

@@ -115,7 +115,7 @@ impl<'t> Place<'t> {
 
     /// The works of a set, by cluster.
     fn works(&self, set: &str) -> Result<Vec<Value>> {
-        let line = format!("get manifestworks -A -l {WORK}/manifestworkreplicaset={}.{set}", self.name);
+        let line = format!("manifestworks -A -l {WORK}/manifestworkreplicaset={}.{set}", self.name);
         let mut all = self.json(&line)?["items"].as_array().cloned().unwrap_or_default();
         all.sort_by_key(|work| work["metadata"]["namespace"].to_string());
         Ok(all)
@@ -158,7 +158,7 @@ impl<'t> Place<'t> {
         let conditions: Vec<Value> = conditions.iter().map(condition).collect();
         let name = work["metadata"]["name"].as_str().context("a name")?;
         let status = json!({"status": {"conditions": conditions}});
-        self.patch(&format!("manifestwork {name} -n {cluster}"), &["--subresource=status"], &status)
+        self.patch(&format!("manifestwork {name} -n {cluster} --subresource=status"), &status)
     }
 
     fn report_done(&self, set: &str, clusters: &[&str]) -> Result<()> {
@@ -167,7 +167,7 @@ impl<'t> Place<'t> {
     }
 
     fn read(&self, name: &str) -> Result<Value> {
-        self.json(&format!("get manifestworkreplicaset {name} -n {}", self.name))
+        self.json(&format!("manifestworkreplicaset {name} -n {}", self.name))
     }
 
     /// Waits for a condition, as `type: status/reason`; returns its message.
@@ -184,13 +184,13 @@ impl<'t> Place<'t> {
     /// Ends it, and takes away what would have the next one busy.
     fn end(mut self) -> Result<()> {
         self.running.stop()?;
-        let sets = self.json(&format!("get manifestworkreplicasets -n {}", self.name))?;
+        let sets = self.json(&format!("manifestworkreplicasets -n {}", self.name))?;
         for set in sets["items"].as_array().into_iter().flatten() {
             let name = set["metadata"]["name"].as_str().unwrap_or_default();
-            self.patch(&format!("manifestworkreplicaset {name} -n {}", self.name), &[], &no_finalizers())?;
+            self.patch(&format!("manifestworkreplicaset {name} -n {}", self.name), &no_finalizers())?;
         }
-        self.hub(&format!("delete manifestworkreplicasets,placements,placementdecisions --all -n {}", self.name))?;
-        self.hub(&format!("delete manifestworks -A -l {WORK}/manifestworkreplicaset")).map(drop)
+        self.delete(&format!("manifestworkreplicasets,placements,placementdecisions --all -n {}", self.name))?;
+        self.delete(&format!("manifestworks -A -l {WORK}/manifestworkreplicaset"))
     }
 }
 

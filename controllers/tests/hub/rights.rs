@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{
     Fixture, Running, SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, profile_kind,
-    test, wait_gone, wait_secret,
+    test, wait_end, wait_gone, wait_secret,
 };
 
 pub const NAME: &str = "door-cluster-gateway-controllers";
@@ -76,7 +76,7 @@ pub fn started_without(testbed: &Testbed, place: &str, objects: &[Value], withou
     // listed before it lost the right, and would not list again.
     for review in reviews(place, objects, without)? {
         wait::until_true("that the hub takes the right away", SOON, || {
-            Ok(!testbed.hub.server.kubectl().may(place, NAME, &review)?)
+            Ok(!testbed.hub.server.may(place, NAME, &review)?)
         })?;
     }
     as_account(testbed, place, &narrowed)
@@ -121,7 +121,6 @@ fn as_account(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Runni
 
 fn each(testbed: &Testbed) -> Result<()> {
     let kubeconfig = member_kubeconfig(testbed, "token");
-    let kubectl = testbed.hub.server.kubectl();
     // Two namespaces of one: only there.
     let place = "rights-narrow";
     apply(testbed, &[namespace(place), namespace("rights-fleet")])?;
@@ -130,16 +129,15 @@ fn each(testbed: &Testbed) -> Result<()> {
     let running = started(testbed, place, &rendered(testbed, place, values)?)?;
     apply(testbed, &[kubeconfig_secret("rights-fleet", "narrow", &kubeconfig)])?;
     wait_secret(testbed, place, "narrow")?;
-    let me = format!("system:serviceaccount:{place}:{NAME}");
     let may = |verb: &str, resource: &str, namespace: &str| -> Result<bool> {
-        let words = ["auth", "can-i", verb, resource, "-n", namespace, "--as", &me];
-        Ok(kubectl.args(words).run()?.stdout.trim() == "yes")
+        let attributes = json!({"verb": verb, "resource": resource, "namespace": namespace});
+        testbed.hub.server.may(place, NAME, &attributes)
     };
     ensure!(may("get", "secrets", "rights-fleet")? && !may("patch", "secrets", "rights-fleet")?);
     ensure!(!may("get", "secrets", "kube-system")? && !may("update", "secrets", place)?, "more than it needs");
     ensure!(!may("create", "pods", place)? && !may("impersonate", "users", place)?);
     wait::until("an Event", SOON, || event(testbed, "rights-fleet", "narrow", "ClusterRegistered"))?;
-    kubectl.ok("delete secret narrow -n rights-fleet")?;
+    testbed.hub.server.delete("secret narrow -n rights-fleet")?;
     wait_gone(testbed, place, "narrow")?;
     nothing_refused(testbed, place)?;
     drop(running);
@@ -155,11 +153,6 @@ fn karmada(testbed: &Testbed) -> Result<()> {
         "stringData": {"token": "token"},
     });
     apply(testbed, &[namespace(place), namespace("karmada-cluster"), kind, token])?;
-    testbed
-        .hub
-        .server
-        .kubectl()
-        .ok("wait --for=condition=Established crd/clusters.cluster.karmada.io --timeout=30s")?;
     let running = started(testbed, place, &rendered(testbed, place, "controllers.sources.karmada=true")?)?;
     let cluster = json!({
         "apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": "rights"},
@@ -168,7 +161,7 @@ fn karmada(testbed: &Testbed) -> Result<()> {
     });
     apply(testbed, &[cluster])?;
     wait_secret(testbed, &running.namespace, "rights")?;
-    testbed.hub.server.kubectl().ok("delete clusters.cluster.karmada.io rights")?;
+    testbed.hub.server.delete("clusters.cluster.karmada.io rights")?;
     wait_gone(testbed, place, "rights")?;
     nothing_refused(testbed, place)
 }
@@ -231,7 +224,6 @@ fn narrowed(testbed: &Testbed, objects: &[Value], without: Option<(&str, &str)>)
 /// probe is told once it may ask.
 fn profiles(testbed: &Testbed) -> Result<()> {
     let (place, fleet) = ("rights-profiles", "rights-profiles-fleet");
-    let kubectl = testbed.hub.server.kubectl();
     profile_kind(testbed)?;
     apply(testbed, &[namespace(place), namespace(fleet)])?;
     let values = "controllers.parts.clusterProfile=true,controllers.clusterProfileNamespaces={rights-profiles-fleet}";
@@ -242,13 +234,13 @@ fn profiles(testbed: &Testbed) -> Result<()> {
             "labels": {"cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken"}},
         "stringData": {"endpoint": "https://10.9.8.7", "token": "t", "ca.crt": "c"},
     });
-    let told = || kubectl.ok(&format!("get clusterprofile seen -n {fleet} --ignore-not-found -o jsonpath={{.status}}"));
-    let gone = || Ok(kubectl.ok(&format!("get clusterprofile seen -n {fleet} --ignore-not-found -o name"))?.is_empty());
+    let profile = format!("clusterprofile seen -n {fleet}");
+    let told = || Ok::<_, anyhow::Error>(testbed.hub.server.read(&profile)?["status"].to_string());
     let mut running = started(testbed, place, &narrowed(testbed, &objects, None))?;
     apply(testbed, std::slice::from_ref(&cluster))?;
     wait::until_true("the probe's outcome", SOON, || Ok(told()?.contains("\"reason\":\"Unreachable\"")))?;
-    kubectl.ok(&format!("delete secret seen -n {place}"))?;
-    wait::until_true("the end of the profile", SOON, gone)?;
+    testbed.hub.server.delete(&format!("secret seen -n {place}"))?;
+    wait_end(&testbed.hub.server, &profile)?;
     running.stop()?;
     let (profiles, status) = ("clusterprofiles", "clusterprofiles/status");
     let needed = ["list", "watch", "create", "patch", "delete"].map(|verb| (profiles, verb));
@@ -257,13 +249,13 @@ fn profiles(testbed: &Testbed) -> Result<()> {
         apply(testbed, std::slice::from_ref(&cluster))?;
         if verb == "delete" {
             wait::until_true("a profile", SOON, || Ok(told()?.contains("conditions")))?;
-            kubectl.ok(&format!("delete secret seen -n {place}"))?;
+            testbed.hub.server.delete(&format!("secret seen -n {place}"))?;
         }
         let what = format!("that {verb} on {resource} is missed");
         wait::until_true(&what, SOON, || is_refused(testbed, verb, resource))?;
         running.stop()?;
-        kubectl.ok(&format!("delete secret seen -n {place} --ignore-not-found"))?;
-        kubectl.ok(&format!("delete clusterprofiles --all -n {fleet}"))?;
+        testbed.hub.server.delete(&format!("secret seen -n {place} --ignore-not-found"))?;
+        testbed.hub.server.delete(&format!("clusterprofiles --all -n {fleet}"))?;
     }
     let running = started_without(testbed, place, &objects, ("clustergateways/proxy", "get"))?;
     let probes = |outcome: &str| running.metric("cluster_gateway_controllers_cluster_probes_total", outcome);

@@ -17,17 +17,16 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 
 fn stillness(testbed: &Testbed) -> Result<()> {
     let fleet = "still-fleet";
-    let kubectl = testbed.hub.server.kubectl();
     let kubeconfig = member_kubeconfig(testbed, "token");
     let source = kubeconfig_secret(fleet, "still", &kubeconfig);
     apply(testbed, &[namespace(fleet), source.clone()])?;
     let flags = ["--enable=kubeconfig", "--watch-namespaces=still-fleet"];
     let mut controllers = Running::start(testbed, "still-clusters", &flags)?;
     wait_secret(testbed, &controllers.namespace, "still")?;
-    kubectl.ok("label secret still -n still-clusters owner=somebody")?;
-    let version = || secret_field(testbed, "still-clusters", "still", "{.metadata.resourceVersion}");
+    testbed.hub.server.label("secret still -n still-clusters owner=somebody")?;
+    let version = || secret_field(testbed, "still-clusters", "still", "/metadata/resourceVersion");
     let before = version()?;
-    kubectl.ok("annotate secret still -n still-fleet touched=yes")?;
+    testbed.hub.server.annotate("secret still -n still-fleet touched=yes")?;
     controllers.restart()?;
     controllers.wait_state("still-fleet/still", "registered")?;
     let writes = controllers.metric("cluster_gateway_controllers_secret_writes_total", "")?;
@@ -35,9 +34,9 @@ fn stillness(testbed: &Testbed) -> Result<()> {
     // A change of the credential is written, and the person's label stays.
     apply(testbed, &[kubeconfig_secret(fleet, "still", &member_kubeconfig(testbed, "other"))])?;
     wait::until_true("the change", SOON, || Ok(version()? != before))?;
-    let label = secret_field(testbed, "still-clusters", "still", "{.metadata.labels.owner}")?;
+    let label = secret_field(testbed, "still-clusters", "still", "/metadata/labels/owner")?;
     ensure!(label == "somebody", "a person's label is gone");
     // Deleted by hand, it comes back: its object is there.
-    kubectl.ok("delete secret still -n still-clusters")?;
+    testbed.hub.server.delete("secret still -n still-clusters")?;
     wait_secret(testbed, "still-clusters", "still")
 }

@@ -16,6 +16,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
+use hub_tests::control_plane::ApiServer;
 use hub_tests::hub::MemberSecret;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
@@ -101,8 +102,7 @@ impl<'t> Place<'t> {
         let place = Self { part: Part::install(testbed, PLACE, &values, vec![alone()])?, cluster };
         place.register(cluster)?;
         place.deliver(Some("push"))?;
-        let member = testbed.member.server.kubectl();
-        member.apply(&namespace(cluster).to_string())?;
+        testbed.member.server.apply(&[namespace(cluster)])?;
         Ok(place)
     }
 
@@ -121,11 +121,11 @@ impl<'t> Place<'t> {
 
     fn deliver_to(&self, cluster: &str, how: Option<&str>) -> Result<()> {
         let change = how.map_or_else(|| format!("{DELIVERY}-"), |how| format!("{DELIVERY}={how}"));
-        self.hub(&format!("annotate --overwrite managedcluster {cluster} {change}")).map(drop)
+        self.annotate(&format!("managedcluster {cluster} {change}"))
     }
 
-    fn member(&self, line: &str) -> Result<String> {
-        self.testbed.member.server.kubectl().ok(line)
+    fn member(&self) -> &'t ApiServer {
+        &self.testbed.member.server
     }
 
     /// Applies a work of these manifests, with more in its spec.
@@ -139,9 +139,7 @@ impl<'t> Place<'t> {
         let work = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ManifestWork",
             "metadata": {"name": name, "namespace": cluster}, "spec": spec});
         // Replaced, not merged: what is left out is gone.
-        let known = self.read_in(cluster, name)?;
-        let words = if known.is_null() { ["create", "-f", "-"] } else { ["replace", "-f", "-"] };
-        self.testbed.hub.server.kubectl().args(words).stdin(work.to_string()).run()?.success().map(drop)
+        self.testbed.hub.server.put(&work)
     }
 
     /// A work; null: there is none.
@@ -155,8 +153,7 @@ impl<'t> Place<'t> {
 
     /// An object of the member; null: there is none.
     fn object(&self, kind: &str, name: &str) -> Result<Value> {
-        let line = format!("get {kind} {name} -n {} --ignore-not-found -o json --show-managed-fields", self.cluster);
-        read(&self.member(&line)?)
+        self.member().read(&format!("{kind} {name} -n {}", self.cluster))
     }
 
     /// Waits for `status/reason` of a condition of a work; returns its message.
@@ -204,28 +201,24 @@ impl<'t> Place<'t> {
     }
 
     fn applied(&self, work: &str) -> Result<Value> {
-        read(&self.member(&format!("get {APPLIED} {}-{work} --ignore-not-found -o json", hash()))?)
+        self.member().read(&format!("{APPLIED} {}-{work}", hash()))
     }
 
     fn wait_gone(&self, name: &str) -> Result<()> {
-        wait::until_true(&format!("the end of work {name}"), SOON, || Ok(self.read(name)?.is_null()))
+        self.wait_end(&format!("{WORKS} {name} -n {}", self.cluster))
     }
 
     /// Ends it, and takes away what would have the next one busy.
     fn end(mut self, works: &[&str]) -> Result<()> {
         for work in works {
-            self.hub(&format!("delete {WORKS} {work} -n {} --wait=false --ignore-not-found", self.cluster))?;
+            self.delete(&format!("{WORKS} {work} -n {} --wait=false --ignore-not-found", self.cluster))?;
         }
         for work in works {
             self.wait_gone(work)?;
         }
-        self.hub(&format!("delete managedcluster {}", self.cluster))?;
+        self.delete(&format!("managedcluster {}", self.cluster))?;
         self.running.stop()
     }
-}
-
-fn read(text: &str) -> Result<Value> {
-    Ok(if text.trim().is_empty() { Value::Null } else { serde_json::from_str(text)? })
 }
 
 /// That of [`HUB`].

@@ -6,12 +6,12 @@
 //!
 //! Bounded: the text, brackets within each other, and what is visited.
 
+mod comparison;
 mod evaluation;
-mod filter;
 mod parser;
 
+pub use self::comparison::Basic;
 pub use self::evaluation::Found;
-pub use self::filter::Basic;
 
 use serde_json::Value as Json;
 

@@ -6,12 +6,10 @@ mod applied;
 mod bound;
 mod conditions;
 mod index;
-mod merge;
 mod options;
 pub mod replica_set;
 mod spec;
 mod status;
-mod ttl;
 
 pub use self::aggregate::{aggregate, default_progressing, has_progressing_rule, prune};
 pub use self::applied::{
@@ -22,9 +20,8 @@ pub use self::bound::{Room, TOLD};
 pub use self::conditions::{
     Availability, Failed, all_applied, applied, available, deleting, feedback, is_complete, synced, was_applied,
 };
-pub use self::index::Index;
-pub use self::merge::merged;
-pub use self::options::{Options, is_owned, options};
+pub use self::index::{Index, merged};
+pub use self::options::{Options, end, is_owned, options};
 pub use self::spec::{
     ConditionRule, DeleteOption, FeedbackRule, IgnoreField, InvalidSpec, JsonPath, ManifestConfig,
     ManifestWorkExecutor, ManifestWorkSpec, ManifestsTemplate, SelectivelyOrphan, ServerSideApply, ServiceAccount,
@@ -33,7 +30,6 @@ pub use self::spec::{
 pub use self::status::{
     FeedbackValue, FieldValue, ManifestCondition, ManifestWorkStatus, ResourceMeta, ResourceStatus, StatusFeedback,
 };
-pub use self::ttl::end;
 
 /// API group of everything here.
 pub const GROUP: &str = "work.open-cluster-management.io";

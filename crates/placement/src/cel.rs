@@ -30,17 +30,18 @@
 
 mod check;
 mod eval;
+mod function;
 mod lexer;
 mod library;
-mod literals;
 mod meter;
 mod parser;
 mod patterns;
 mod syntax;
+mod token;
 mod types;
 mod value;
 
-pub use self::eval::Host;
+pub use self::function::Host;
 pub use self::library::Purpose;
 pub use self::meter::{Failure, Meter};
 pub use self::parser::Variable;
@@ -48,7 +49,7 @@ pub use self::syntax::{Fault, Limits};
 pub use self::types::Type;
 pub use self::value::Value;
 
-use self::eval::Run;
+use self::function::Run;
 use self::syntax::Expr;
 
 /// An expression that was read.

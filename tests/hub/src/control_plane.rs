@@ -10,13 +10,14 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Result, anyhow};
 use aws_lc_rs::encoding::{AsDer, Pkcs8V1Der};
 use aws_lc_rs::rsa::{KeyPair, KeySize};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
 use http::StatusCode;
 use kit::pki::{Authority, Issued, Leaf, PemFiles};
+use serde_json::json;
 
 pub use self::manager::{start_autoscaler, start_controller_manager, start_scheduler};
 use crate::http::Client;
@@ -29,8 +30,6 @@ use crate::wait;
 
 /// For a control plane to be ready on a busy machine; 5 s is usual on an idle one.
 const START_LIMIT: Duration = Duration::from_mins(2);
-/// For a token that was asked for: longer than any run.
-const TOKEN_LIFETIME: &str = "24h";
 
 /// What every program of a run needs to know.
 #[derive(Clone, Debug)]
@@ -295,23 +294,10 @@ impl ApiServer {
     /// Creates `namespace`; with a controller manager around, also waits until pods can be created
     /// in it.
     pub fn create_namespace(&self, namespace: &str) -> Result<()> {
-        let kubectl = self.kubectl();
-        kubectl.ok(&format!("create namespace {namespace}"))?;
-        wait::until("the namespace's default ServiceAccount", START_LIMIT, || {
-            kubectl.ok(&format!("get serviceaccount default -n {namespace} -o name"))
-        })?;
-        Ok(())
-    }
-
-    /// A token for a ServiceAccount, which is created if it is not there.
-    pub fn service_account_token(&self, namespace: &str, name: &str) -> Result<String> {
-        let kubectl = self.kubectl();
-        kubectl.apply(&format!(
-            "{{apiVersion: v1, kind: ServiceAccount, metadata: {{name: {name}, namespace: {namespace}}}}}"
-        ))?;
-        let token = kubectl.ok(&format!("create token {name} -n {namespace} --duration={TOKEN_LIFETIME}"))?;
-        ensure!(!token.trim().is_empty(), "an empty token");
-        Ok(token.trim().to_owned())
+        self.create(&[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace}})])?;
+        wait::until_true("the namespace's default ServiceAccount", START_LIMIT, || {
+            Ok(!self.read(&format!("serviceaccount default -n {namespace}"))?.is_null())
+        })
     }
 
     /// Kills it and waits until its port refuses connections.

@@ -10,7 +10,6 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail};
-use serde_json::{Value, json};
 
 pub use self::running::Running;
 use crate::process::PROXY_VARIABLES;
@@ -72,18 +71,6 @@ impl Kubectl {
         let path = format!("{programs}:{}", std::env::var("PATH")?);
         let words = ["-ec", commands];
         Ok(Invocation::new("sh", Path::new("sh"), &self.kubeconfig, &self.cache, words).env("PATH", &path))
-    }
-
-    /// Whether the hub lets the ServiceAccount `namespace/account` do what `attributes` (a review's
-    /// `resourceAttributes`) say. As a review: what is not served, `auth can-i` does not know.
-    pub fn may(&self, namespace: &str, account: &str, attributes: &Value) -> Result<bool> {
-        let review = json!({
-            "apiVersion": "authorization.k8s.io/v1", "kind": "SubjectAccessReview",
-            "spec": {"user": format!("system:serviceaccount:{namespace}:{account}"), "resourceAttributes": attributes,
-                "groups": ["system:serviceaccounts", format!("system:serviceaccounts:{namespace}"), "system:authenticated"]},
-        });
-        let words = ["create", "-f", "-", "-o", "jsonpath={.status.allowed}"];
-        Ok(self.args(words).stdin(review.to_string()).run()?.success()? == "true")
     }
 
     /// Applies `manifest`.

@@ -78,11 +78,11 @@ impl Member {
         self.managers.push(self.start_kwok()?);
         self.managers.push(start_controller_manager(&self.launcher, &self.server, &CONTROLLERS)?);
         self.managers.push(start_scheduler(&self.launcher, &self.server)?);
-        let kubectl = self.server.kubectl();
-        kubectl.apply(NODES)?;
-        kubectl.ok("wait node --all --for=condition=Ready --timeout=60s").with_context(|| self.logs())?;
-        wait::until("the default ServiceAccount", LIMIT, || kubectl.ok("get serviceaccount default -o name"))?;
-        Ok(())
+        self.server.create(&serde_saphyr::from_multiple::<Value>(NODES)?)?;
+        self.server.wait_for("nodes", "Ready", LIMIT).with_context(|| self.logs())?;
+        wait::until_true("the default ServiceAccount", LIMIT, || {
+            Ok(!self.server.read("serviceaccount default")?.is_null())
+        })
     }
 
     /// Runs a pod with one container called `main` and waits until it runs and its log holds `log`.
@@ -96,10 +96,8 @@ impl Member {
             "metadata": {"name": name, "namespace": namespace, "labels": {"app": name}},
             "spec": {"terminationGracePeriodSeconds": 0, "containers": [{"name": "main", "image": "none"}]},
         });
-        let kubectl = self.server.kubectl();
-        kubectl.apply(&pod.to_string())?;
-        kubectl.ok(&format!("wait pod {name} -n {namespace} --for=condition=Ready --timeout=60s"))?;
-        Ok(())
+        self.server.apply(&[pod])?;
+        self.server.wait_for(&format!("pod {name} -n {namespace}"), "Ready", LIMIT)
     }
 
     /// The directory that stands for the pod's containers.
@@ -115,9 +113,7 @@ impl Member {
     /// Binds the ServiceAccount `default/<name>` to cluster-admin and returns a token for it.
     pub fn create_admin(&self, name: &str) -> Result<String> {
         let token = self.server.service_account_token("default", name)?;
-        self.server.kubectl().ok(&format!(
-            "create clusterrolebinding {name} --clusterrole cluster-admin --serviceaccount default:{name}"
-        ))?;
+        self.server.bind(name, "cluster-admin", ("default", name))?;
         Ok(token)
     }
 

@@ -1,26 +1,36 @@
-//! Objects read without kubectl, for tests that look again and again: a kubectl that starts costs
-//! thirty times what its request does, which was more than half of what these tests took of a
-//! machine. What users type is tried with kubectl.
+//! Objects read and written without kubectl, for tests to which it is only a means: a kubectl that
+//! starts costs thirty times what its request does, which was more than half of what these tests
+//! took of a machine. What users type is tried with kubectl.
+
+mod accounts;
+mod changes;
+mod line;
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
 use std::sync::LazyLock;
+use std::time::Duration;
 
-use anyhow::{Context as _, Result, bail, ensure};
-use http::StatusCode;
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
+use bytes::Bytes;
+use http::{Method, StatusCode};
 use parking_lot::Mutex;
-use serde_json::Value;
+use serde_json::{Value, json};
 
+use self::line::Line;
 use crate::control_plane::ApiServer;
-use crate::http::Client;
+use crate::http::{Client, Response};
+use crate::wait;
 
 /// Of aggregated discovery, what all servers of these tests have.
 const DISCOVERY: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
+const JSON: &str = "application/json";
+
 /// Paths of resources and whether they are in namespaces, by server and what they are called.
 static RESOURCES: LazyLock<Mutex<HashMap<(SocketAddr, String), Resource>>> = LazyLock::new(Mutex::default);
 
-#[derive(Clone)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Resource {
     /// Group and version.
     prefix: String,
@@ -28,17 +38,10 @@ struct Resource {
     is_namespaced: bool,
 }
 
-/// `KIND [NAME] [-n NAMESPACE | -A] [-l SELECTOR] [--field-selector SELECTOR]`, as kubectl takes
-/// them.
-#[derive(Debug, Default, PartialEq, Eq)]
-struct Wanted<'a> {
-    kind: &'a str,
-    name: Option<&'a str>,
-    namespace: Option<&'a str>,
-    /// Of all namespaces.
-    is_of_all: bool,
-    selector: Option<&'a str>,
-    fields: Option<&'a str>,
+/// Requests of a member of `system:masters` to one server.
+struct Objects<'a> {
+    server: &'a ApiServer,
+    client: Client,
 }
 
 // === impl ApiServer ===
@@ -50,48 +53,143 @@ impl ApiServer {
     /// # Errors
     /// The server does not have the kind, or answers otherwise than 200 and 404.
     pub fn read(&self, line: &str) -> Result<Value> {
-        let wanted = Wanted::parse(line)?;
-        let client = self.client(Some(self.admin()));
-        let path = wanted.path(&resource(self.address(), &client, wanted.kind)?);
-        let response = client.get(&path, &[("accept", "application/json")])?;
-        if response.status == StatusCode::NOT_FOUND && wanted.name.is_some() {
-            return Ok(Value::Null);
+        let (objects, line) = (Objects::of(self), Line::parse(line)?);
+        match (line.kinds.as_slice(), line.names.as_slice()) {
+            ([kind], [name]) => objects.get(&line.path(&objects.called(kind)?, Some(name))),
+            ([kind], []) => objects.list(&line.path(&objects.called(kind)?, None)),
+            _ => Ok(json!({"kind": "List", "items": objects.found(&line)?})),
         }
-        response.expect(StatusCode::OK).with_context(|| line.to_owned())?.json()
+    }
+
+    /// The names of what [`ApiServer::read`] finds: none if it finds nothing.
+    pub fn names(&self, line: &str) -> Result<Vec<String>> {
+        let found = Objects::of(self).found(&Line::parse(line)?)?;
+        let name = |object: &Value| object["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+        Ok(found.iter().map(name).collect())
+    }
+
+    /// As `kubectl wait LINE --for=condition=CONDITION`.
+    pub fn wait_for(&self, line: &str, condition: &str, limit: Duration) -> Result<()> {
+        wait::until(&format!("{line} to be {condition}"), limit, || {
+            let found = Objects::of(self).found(&Line::parse(line)?)?;
+            ensure!(!found.is_empty(), "there is none");
+            let without = found.iter().find(|object| !has(object, condition));
+            without.map_or(Ok(()), |object| Err(anyhow!("{}", object["status"])))
+        })
     }
 }
 
-fn resource(address: SocketAddr, client: &Client, kind: &str) -> Result<Resource> {
-    let key = (address, kind.to_owned());
-    if let Some(known) = RESOURCES.lock().get(&key) {
-        return Ok(known.clone());
+// === impl Objects ===
+
+impl<'a> Objects<'a> {
+    fn of(server: &'a ApiServer) -> Self {
+        Self { server, client: server.client(Some(server.admin())) }
     }
-    for root in ["/api", "/apis"] {
-        let groups = client.get(root, &[("accept", DISCOVERY)])?.expect(StatusCode::OK)?.json()?;
-        if let Some(found) = find(&groups, root, kind) {
-            RESOURCES.lock().insert(key, found.clone());
-            return Ok(found);
+
+    /// What is at this path; null: nothing.
+    fn get(&self, path: &str) -> Result<Value> {
+        let response = self.client.get(path, &[("accept", JSON)])?;
+        match response.status {
+            StatusCode::NOT_FOUND => Ok(Value::Null),
+            _ => response.expect(StatusCode::OK).with_context(|| path.to_owned())?.json(),
         }
     }
-    bail!("the server has no resource {kind:?}")
+
+    /// All that are at this path: that there is no such path is no empty list.
+    fn list(&self, path: &str) -> Result<Value> {
+        let mut list = self.get(path)?;
+        ensure!(!list.is_null(), "{path}: not found");
+        let [kind, version] = ["kind", "apiVersion"].map(|field| list[field].clone());
+        // What all have in common is said once.
+        let kind = kind.as_str().and_then(|kind| kind.strip_suffix("List")).unwrap_or_default();
+        for object in list["items"].as_array_mut().into_iter().flatten() {
+            (object["kind"], object["apiVersion"]) = (kind.into(), version.clone());
+        }
+        Ok(list)
+    }
+
+    /// All that a line is about.
+    fn found(&self, line: &Line<'_>) -> Result<Vec<Value>> {
+        let mut all = Vec::new();
+        for kind in &line.kinds {
+            let resource = self.called(kind)?;
+            for name in &line.names {
+                all.push(self.get(&line.path(&resource, Some(name)))?);
+            }
+            if line.names.is_empty() {
+                let mut list = self.list(&line.path(&resource, None))?;
+                all.extend(list["items"].as_array_mut().map(std::mem::take).unwrap_or_default());
+            }
+        }
+        all.retain(|object| !object.is_null());
+        Ok(all)
+    }
+
+    /// A request with a body of this kind.
+    fn send(&self, method: &Method, path: &str, kind: &str, body: &Value) -> Result<Response> {
+        self.client.send(method, path, &[("content-type", kind)], Bytes::from(body.to_string()))
+    }
+
+    /// As somebody types it: `RESOURCE` or `RESOURCE.GROUP`.
+    fn called(&self, kind: &str) -> Result<Resource> {
+        let (name, of_group) = kind.split_once('.').map_or((kind, None), |(name, group)| (name, Some(group)));
+        self.resource(kind, &|group, _, resource| {
+            let mut short = resource["shortNames"].as_array().into_iter().flatten();
+            let is_called = resource["resource"] == name
+                || resource["singularResource"] == name
+                || short.any(|short| short == name);
+            is_called && of_group.is_none_or(|wanted| wanted == group)
+        })
+    }
+
+    /// That of an object.
+    fn resource_of(&self, object: &Value) -> Result<Resource> {
+        let of = |field: &str| object[field].as_str().with_context(|| format!("{field}: {object}"));
+        let (version, kind) = (of("apiVersion")?, of("kind")?);
+        self.resource(&format!("{version} {kind}"), &|_, prefix, resource| {
+            resource["responseKind"]["kind"] == kind && prefix.split_once('/').is_some_and(|(_, it)| it == version)
+        })
+    }
+
+    /// The first that is meant, by its group, its prefix and what discovery says of it: kubectl
+    /// prefers in the same order.
+    fn resource(&self, what: &str, is_meant: &dyn Fn(&str, &str, &Value) -> bool) -> Result<Resource> {
+        let key = (self.server.address(), what.to_owned());
+        if let Some(known) = RESOURCES.lock().get(&key) {
+            return Ok(known.clone());
+        }
+        for root in ["api", "apis"] {
+            let groups = self.client.get(&format!("/{root}"), &[("accept", DISCOVERY)])?;
+            if let Some(found) = find(&groups.expect(StatusCode::OK)?.json()?, root, is_meant) {
+                RESOURCES.lock().insert(key, found.clone());
+                return Ok(found);
+            }
+        }
+        bail!("the server has no resource {what:?}")
+    }
+
+    /// Forgets what is known of a group, whose kinds were defined anew.
+    fn forget(&self, group: &str) {
+        let (address, prefix) = (self.server.address(), format!("apis/{group}/"));
+        RESOURCES.lock().retain(|(of, _), known| *of != address || !known.prefix.starts_with(&prefix));
+    }
 }
 
-/// The first that is called so: kubectl prefers in the same order.
-fn find(groups: &Value, root: &str, kind: &str) -> Option<Resource> {
-    let (kind, of_group) = kind.split_once('.').map_or((kind, None), |(kind, group)| (kind, Some(group)));
+/// Whether a condition of it is true.
+fn has(object: &Value, condition: &str) -> bool {
+    let mut all = object["status"]["conditions"].as_array().into_iter().flatten();
+    all.any(|one| one["type"] == condition && one["status"] == "True")
+}
+
+fn find(groups: &Value, root: &str, is_meant: &dyn Fn(&str, &str, &Value) -> bool) -> Option<Resource> {
     let list = |value: &Value| value.as_array().cloned().unwrap_or_default();
     for group in list(&groups["items"]) {
         let name = group["metadata"]["name"].as_str().unwrap_or_default();
-        for version in list(&group["versions"]).iter().filter(|_| of_group.is_none_or(|wanted| wanted == name)) {
+        for version in list(&group["versions"]) {
             let prefix = [root, name, version["version"].as_str()?];
             let prefix = prefix.into_iter().filter(|part| !part.is_empty()).collect::<Vec<_>>().join("/");
-            let is_called = |resource: &Value| {
-                let short = list(&resource["shortNames"]);
-                resource["resource"] == kind
-                    || resource["singularResource"] == kind
-                    || short.iter().any(|it| it == kind)
-            };
-            if let Some(resource) = list(&version["resources"]).iter().find(|resource| is_called(resource)) {
+            let resources = list(&version["resources"]);
+            if let Some(resource) = resources.iter().find(|resource| is_meant(name, &prefix, resource)) {
                 let plural = resource["resource"].as_str()?.to_owned();
                 return Some(Resource { prefix, plural, is_namespaced: resource["scope"] == "Namespaced" });
             }
@@ -100,73 +198,22 @@ fn find(groups: &Value, root: &str, kind: &str) -> Option<Resource> {
     None
 }
 
-// === impl Wanted ===
-
-impl<'a> Wanted<'a> {
-    fn parse(line: &'a str) -> Result<Self> {
-        let mut words = line.split_whitespace();
-        let mut wanted = Self { kind: words.next().context("a kind")?, ..Self::default() };
-        while let Some(word) = words.next() {
-            match word {
-                "-n" => wanted.namespace = words.next(),
-                "-A" => wanted.is_of_all = true,
-                "-l" => wanted.selector = words.next(),
-                "--field-selector" => wanted.fields = words.next(),
-                name => {
-                    ensure!(!name.starts_with('-') && wanted.name.is_none(), "not understood: {line}");
-                    wanted.name = Some(name);
-                }
-            }
-        }
-        Ok(wanted)
-    }
-
-    fn path(&self, resource: &Resource) -> String {
-        // Without one, kubectl's is the kubeconfig's, which names none here.
-        let is_in_one = resource.is_namespaced && !self.is_of_all;
-        let namespace = is_in_one.then(|| format!("/namespaces/{}", self.namespace.unwrap_or("default")));
-        let name = self.name.map(|name| format!("/{name}")).unwrap_or_default();
-        let selectors = [("labelSelector", self.selector), ("fieldSelector", self.fields)];
-        let given = selectors.iter().filter_map(|(name, selector)| Some(format!("{name}={}", escaped((*selector)?))));
-        let query = given.collect::<Vec<_>>().join("&");
-        let mark = if query.is_empty() { "" } else { "?" };
-        format!("{}{}/{}{name}{mark}{query}", resource.prefix, namespace.unwrap_or_default(), resource.plural)
-    }
-}
-
-fn escaped(text: &str) -> String {
-    let escape = |character: char| match character {
-        'a'..='z' | 'A'..='Z' | '0'..='9' | '.' | '-' | '_' | '/' => character.to_string(),
-        other => format!("%{:02X}", u32::from(other)),
-    };
-    text.chars().map(escape).collect()
-}
-
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
 
     #[test]
-    fn lines_are_read_as_kubectl_reads_them() {
-        let wanted = Wanted::parse("things.g a -n b").unwrap();
-        assert_eq!(wanted, Wanted { kind: "things.g", name: Some("a"), namespace: Some("b"), ..Wanted::default() });
-        for line in ["", "things a b", "things --watch"] {
-            assert!(Wanted::parse(line).is_err(), "{line}");
-        }
-        let groups = json!({"items": [{"metadata": {"name": "g"}, "versions": [{"version": "v1", "resources": [
-            {"resource": "things", "singularResource": "thing", "shortNames": ["th"], "scope": "Namespaced"}]}]}]});
-        for kind in ["things", "thing", "th", "things.g"] {
-            let found = find(&groups, "/apis", kind).unwrap();
-            assert_eq!(wanted.path(&found), "/apis/g/v1/namespaces/b/things/a");
-        }
-        let all = Wanted::parse("things -A").unwrap();
-        assert_eq!(all.path(&find(&groups, "/apis", "things").unwrap()), "/apis/g/v1/things");
-        assert!(find(&groups, "/apis", "things.h").is_none() && find(&groups, "/apis", "others").is_none());
+    fn the_first_resource_that_is_meant_is_found() {
+        let groups = json!({"items": [{"metadata": {"name": "g"}, "versions": [
+            {"version": "v1", "resources": [{"resource": "things", "scope": "Namespaced"}]},
+            {"version": "v2", "resources": [{"resource": "things", "scope": "Cluster"}]}]}]});
+        let found = |root: &str, wanted: &str| find(&groups, root, &|_, prefix, _| prefix.ends_with(wanted));
+        let first = Resource { prefix: "apis/g/v1".to_owned(), plural: "things".to_owned(), is_namespaced: true };
+        assert_eq!(found("apis", ""), Some(first));
+        assert!(found("apis", "v2").is_some_and(|second| !second.is_namespaced));
+        assert_eq!(found("apis", "v3"), None);
         let core = json!({"items": [{"metadata": {}, "versions": [{"version": "v1", "resources": [
-            {"resource": "nodes", "singularResource": "node", "scope": "Cluster"}]}]}]});
-        let all = Wanted::parse("node -l a=b,c!=d").unwrap();
-        assert_eq!(all.path(&find(&core, "/api", "node").unwrap()), "/api/v1/nodes?labelSelector=a%3Db%2Cc%21%3Dd");
+            {"resource": "nodes", "scope": "Cluster"}]}]}]});
+        assert_eq!(find(&core, "api", &|_, _, _| true).map(|found| found.prefix).as_deref(), Some("api/v1"));
     }
 }

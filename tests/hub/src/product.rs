@@ -22,7 +22,7 @@ pub const LOG: &str = "product.log";
 /// For the gateway to read the hub's Secrets and ConfigMap and say that it is ready.
 const START_LIMIT: Duration = Duration::from_secs(30);
 /// For the hub to find it available: it looks every few seconds at an API that failed.
-const AVAILABLE: &str = "wait apiservice v1alpha1.cluster.core.oam.dev --for=condition=Available --timeout=60s";
+const AVAILABLE_LIMIT: Duration = Duration::from_mins(1);
 
 /// A gateway that tests may also stop and start.
 pub struct Product {
@@ -49,7 +49,9 @@ impl Product {
         let gate = Gate::start(product.address)?;
         hub.register_gateway(gate.port(), &product.authority)?;
         product.gate = Some(gate);
-        hub.server.kubectl().ok(AVAILABLE).context("the APIService did not become available")?;
+        hub.server
+            .wait_for("apiservice v1alpha1.cluster.core.oam.dev", "Available", AVAILABLE_LIMIT)
+            .context("the APIService did not become available")?;
         Ok(product)
     }
 

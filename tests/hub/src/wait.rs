@@ -10,8 +10,8 @@ use anyhow::{Result, anyhow};
 use tokio::time::Instant;
 
 /// The pause between two looks at a condition. Short at first, because tests measure delays of
-/// about a second with it; then a part of what was waited already, because each look is a program
-/// that starts, and many tests wait at once.
+/// about a second with it; then a part of what was waited already, because each look costs a
+/// request, or a program that starts, and many tests wait at once.
 const PAUSE: Duration = Duration::from_millis(20);
 const LONGEST_PAUSE: Duration = Duration::from_millis(400);
 const PART: u32 = 8;

@@ -67,7 +67,7 @@ fn namespace_deletion(testbed: &Testbed) -> Result<()> {
     let kubectl = testbed.hub.server.kubectl();
     testbed.hub.server.create_namespace("short-lived")?;
     kubectl.ok("create configmap inside --from-literal=a=b -n short-lived")?;
-    kubectl.ok("delete namespace short-lived --timeout=50s")?;
+    testbed.hub.server.delete("namespace short-lived")?;
     let gone = kubectl.args(["get", "namespace", "short-lived"]).run()?;
     ensure!(gone.stderr.contains("(NotFound)"), "{gone:?}");
     Ok(())

@@ -60,8 +60,7 @@ impl<'a> Victims<'a> {
 
     /// An event of now on each watch, and each log whole, with a line of now.
     async fn go_on(&mut self, number: usize, after: &str) -> Result<()> {
-        let kubectl = self.testbed.member.server.kubectl();
-        kubectl.ok(&format!("annotate configmap seen row={number} --overwrite -n {}", self.namespace))?;
+        self.testbed.member.server.annotate(&format!("configmap seen row={number} -n {}", self.namespace))?;
         let (event, line) = (format!(r#""row":"{number}""#), format!("line {number}\n"));
         let log = self.testbed.member.container(&self.namespace, "talker").join("main.log");
         write!(std::fs::OpenOptions::new().append(true).open(log)?, "{line}")?;

@@ -20,7 +20,7 @@ const NAME: &str = "karmada-user";
 const BERLIN: &str = "berlin";
 /// The member, by a credential that may impersonate that user, and one of his groups.
 const NARROW: &str = "karmada-narrow";
-const API_SERVICE: &str = "apiservice/v1alpha1.cluster.karmada.io";
+const API_SERVICE: &str = "apiservice v1alpha1.cluster.karmada.io";
 const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -46,7 +46,7 @@ fn through_the_hub(testbed: &Testbed) -> Result<()> {
         strictly(testbed, &strict)
     });
     // Before the gateway: the hub's discovery asks whoever is there.
-    hub.server.kubectl().ok(&format!("delete {API_SERVICE}"))?;
+    hub.server.delete(API_SERVICE)?;
     tried
 }
 

@@ -84,8 +84,7 @@ impl<'a> Victim<'a> {
 
     /// What is written now is seen by all of them.
     fn goes_on(mut self) -> Result<()> {
-        let kubectl = self.testbed.member.server.kubectl();
-        kubectl.ok(&format!("annotate configmap seen attack=over -n {}", self.namespace))?;
+        self.testbed.member.server.annotate(&format!("configmap seen attack=over -n {}", self.namespace))?;
         self.sees("configmap/seen")?;
         let log = self.testbed.member.container(&self.namespace, "talker").join("main.log");
         writeln!(std::fs::OpenOptions::new().append(true).open(log)?, "after")?;

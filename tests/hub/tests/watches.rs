@@ -60,7 +60,7 @@ fn watch_table(testbed: &Testbed, ways: Ways) -> Result<()> {
         ensure!(line.starts_with("first") && line.contains("Running"), "via {}: {line}", route.name());
         watches.push((route, watch));
     }
-    testbed.member.server.kubectl().ok(&format!("label pod first -n {namespace} changed=yes"))?;
+    testbed.member.server.label(&format!("pod first -n {namespace} changed=yes"))?;
     for (route, watch) in &mut watches {
         let line = watch.next_line(LIMIT)?;
         ensure!(line.starts_with("first") && line.contains("Running"), "via {}: {line}", route.name());

@@ -20,20 +20,6 @@ pub const CRATES: &[&[&str]] = &[
 /// Arrows between crates that [`CRATES`] forbids: from, to, why they are there.
 pub const CRATE_EXCEPTIONS: &[(&str, &str, &str)] = &[];
 
-/// Modules that know each other although both are in one module: that module, and the two.
-pub const CIRCLE_EXCEPTIONS: &[(&str, &str, &str)] = &[
-    ("cluster-gateway-controllers::parts::manifestworks", "begun", "memory"),
-    ("cluster-gateway-controllers::parts::manifestworks", "begun", "removal"),
-    ("cluster-gateway-controllers::parts::manifestworks", "place", "reviews"),
-    ("delivery::json_path", "evaluation", "filter"),
-    ("delivery::json_path", "filter", "parser"),
-    ("delivery::work", "bound", "conditions"),
-    ("placement::cel", "eval", "library"),
-    ("placement::cel", "lexer", "literals"),
-    ("placement::cel", "library", "syntax"),
-    ("placement::cel", "library", "value"),
-];
-
 /// Crates whose top-level modules may still point up or in circles.
 pub const EXEMPT: &[&str] = &[];
 

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use structure_tests::arrow::Arrow;
 use structure_tests::circles::circles;
-use structure_tests::floors::{CIRCLE_EXCEPTIONS, CRATE_EXCEPTIONS, CRATES, EXEMPT, ROOMS};
+use structure_tests::floors::{CRATE_EXCEPTIONS, CRATES, EXEMPT, ROOMS};
 use structure_tests::manifests::{Package, packages};
 use structure_tests::modules::{Tree, trees};
 use structure_tests::rooms::climbs;
@@ -67,13 +67,7 @@ fn modules_of_a_module_point_in_no_circle() {
     let mut wrong = Vec::new();
     for package in &all() {
         for (module, arrows) in modules(package).iter().flat_map(|tree| &tree.below) {
-            let name = format!("{}::{module}", package.name);
-            let excepted = |arrow: &&Arrow| {
-                let pair = (arrow.from.as_str(), arrow.to.as_str());
-                CIRCLE_EXCEPTIONS.iter().any(|(of, a, b)| *of == name && (pair == (*a, *b) || pair == (*b, *a)))
-            };
-            let arrows: Vec<Arrow> = arrows.iter().filter(|arrow| !excepted(arrow)).cloned().collect();
-            wrong.extend(told_circles(&name, &arrows));
+            wrong.extend(told_circles(&format!("{}::{module}", package.name), arrows));
         }
     }
     none(&wrong);
@@ -130,25 +124,12 @@ fn no_exception_outlives_its_reason() {
                 .push(format!("`{from}` no longer depends on `{to}`: take the pair out of `floors::CRATE_EXCEPTIONS`"));
         }
     }
-    wrong.extend(CIRCLE_EXCEPTIONS.iter().filter(|pair| !is_circle(&packages, pair)).map(|(module, a, b)| {
-        format!("`{a}` and `{b}` of `{module}` are in no circle: take them out of `floors::CIRCLE_EXCEPTIONS`")
-    }));
     for name in EXEMPT {
         if packages.iter().filter(|package| package.name == *name).all(straight) {
             wrong.push(format!("the modules of `{name}` point one way: take it out of `floors::EXEMPT`"));
         }
     }
     none(&wrong);
-}
-
-/// Whether the two modules of this one know each other.
-fn is_circle(packages: &[Package], (module, a, b): &(&str, &str, &str)) -> bool {
-    let (crate_name, module) = module.split_once("::").unwrap_or_default();
-    let package = packages.iter().filter(|package| package.name == crate_name);
-    let arrows: Vec<Arrow> =
-        package.flat_map(modules).filter_map(|mut tree| tree.below.remove(module)).flatten().collect();
-    let knows = |from: &str, to: &str| arrows.iter().any(|arrow| arrow.from == from && arrow.to == to);
-    knows(a, b) && knows(b, a)
 }
 
 fn straight(package: &Package) -> bool {

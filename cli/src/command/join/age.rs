@@ -30,10 +30,7 @@ pub fn warn_of_agent(manifests: &[Value]) {
 }
 
 fn older(deployments: &[Deployment], own: &str) -> Vec<Finding> {
-    let ours = deployments.iter().filter(|deployment| {
-        let pod = deployment.spec.as_ref().and_then(|spec| spec.template.spec.as_ref());
-        pod.is_some_and(|pod| pod.containers.iter().any(|container| PROGRAMS.contains(&container.name.as_str())))
-    });
+    let ours = deployments.iter().filter(|deployment| findings::has_container(deployment, &PROGRAMS));
     ours.filter_map(|deployment| findings::age(deployment, own)).collect()
 }
 

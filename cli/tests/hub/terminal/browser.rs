@@ -1,7 +1,6 @@
 //! The browser that the page opens in.
 
 use std::io::Write as _;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::RecvTimeoutError;
@@ -14,7 +13,7 @@ use hub_tests::wait;
 use kit::process::lines;
 
 use crate::dashboard::Address;
-use crate::fixture::clusters;
+use crate::fixture::{clusters, script};
 
 const LIMIT: Duration = Duration::from_secs(30);
 /// Notes what it was called with, and what it was led to.
@@ -79,8 +78,7 @@ pub fn opened(testbed: &Testbed) -> Result<()> {
     let (program, directory) = (clusters(testbed), testbed.directory("cli-browser")?);
     // Called as the one that the program asks for.
     let (browser, file) = (directory.join("xdg-open"), directory.join("opened.html"));
-    std::fs::write(&browser, BROWSER)?;
-    std::fs::set_permissions(&browser, std::fs::Permissions::from_mode(0o755))?;
+    script(&browser, BROWSER)?;
     let command = format!("exec {} dashboard", program.binary.display());
     let running = Dashboard::start(&program, &command, &directory, &file)?;
     let page = wait::until("a browser", LIMIT, || Ok(std::fs::read_to_string(&file)?))?;

@@ -28,6 +28,7 @@ use super::books::Books;
 use super::writer::Writer;
 use crate::events::Events;
 use crate::metrics::Metrics;
+use crate::parts::hub::Hub;
 use crate::parts::probe;
 use crate::queue::Queue;
 use crate::secrets::Meta;
@@ -80,7 +81,7 @@ impl Publisher {
             namespaces: config.clusterprofile_namespaces.clone(),
             clusters: Clusters::default(),
             books: Books::new(&config.secret_namespace, &config.clusterprofile_namespaces),
-            writer: Writer::new(context.hub.clone(), resource, Arc::clone(&context.may_write)),
+            writer: Writer::new(Hub::of(context), resource),
             wakes: Wakes::default(),
             orphans: Wakes::default(),
             doubtful: Semaphore::new(DOUBTFUL),

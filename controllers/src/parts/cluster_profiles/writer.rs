@@ -1,8 +1,8 @@
 //! Writes of profiles: server-side apply without force, and deletion of exactly the profile that
 //! was judged.
 
+use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
-use kube::{Api, Client};
 use serde_json::Value;
 use tokio::sync::Semaphore;
 
@@ -10,7 +10,6 @@ use super::books::Profile;
 use crate::calls::{CONFLICT, MANAGER, NOT_FOUND, deleting};
 use crate::parts::hub::{CallError, Hub};
 use crate::secrets::is_of_fields;
-use crate::term::MayWrite;
 
 /// Writes at a time.
 const AT_ONCE: usize = 16;
@@ -53,8 +52,8 @@ impl Of {
 // === impl Writer ===
 
 impl Writer {
-    pub fn new(client: Client, resource: ApiResource, may_write: MayWrite) -> Self {
-        Self { hub: Hub { client, may_write }, resource, permits: Semaphore::new(AT_ONCE) }
+    pub fn new(hub: Hub, resource: ApiResource) -> Self {
+        Self { hub, resource, permits: Semaphore::new(AT_ONCE) }
     }
 
     /// The profiles of a namespace.

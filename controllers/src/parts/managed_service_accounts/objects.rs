@@ -3,7 +3,6 @@
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
-use kube::Client;
 use kube::api::{Api, ApiResource, DynamicObject, Patch};
 use register::managed_service_account::{Account, KIND, LABEL};
 use register::reading::SecretObject;
@@ -12,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::calls::{CONFLICT, NOT_FOUND, creating, deleting, merging, value};
 use crate::parts::hub::{CallError, Hub, found};
-use crate::term::MayWrite;
 
 const TOKEN: &str = "token";
 const CA: &str = "ca.crt";
@@ -45,8 +43,8 @@ pub enum HubError {
 // === impl Objects ===
 
 impl Objects {
-    pub fn new(client: Client, accounts: ApiResource, may_write: MayWrite) -> Self {
-        Self { hub: Hub { client, may_write }, accounts }
+    pub fn new(hub: Hub, accounts: ApiResource) -> Self {
+        Self { hub, accounts }
     }
 
     fn accounts(&self, account: &Account) -> Api<DynamicObject> {

@@ -8,15 +8,11 @@ use delivery::manifests::Manifest;
 use delivery::work::{Availability, Failed};
 
 use super::discovery::Found;
-use super::failure::Failure;
-use super::memory::Memory;
-use super::removal::{MayDelete, Removed};
 use super::telling::Said;
 
 #[derive(Default)]
 pub struct Begun {
     generation: i64,
-    /// Whether a turn before this one had begun it.
     is_more: bool,
     /// Which kinds the member has, of those that are wanted.
     pub kinds: Found,
@@ -28,6 +24,20 @@ pub struct Begun {
     pub reviewed: HashMap<Identity, MayDelete>,
     pub removed: HashMap<Identity, Removed>,
 }
+
+/// What became of an object that is no longer wanted.
+#[derive(Debug, Clone)]
+pub enum Removed {
+    /// It is tracked no longer.
+    Gone,
+    /// It stays tracked until it is gone; its version.
+    Waits(Option<String>),
+    /// The same: the member refuses that it goes, and why.
+    Refused(String),
+}
+
+/// Whether the executor may delete an object; or what is told.
+pub type MayDelete = Result<(), String>;
 
 /// What is kept of an outcome until the end of a pass: not the object, which may be large.
 pub struct Kept {
@@ -42,21 +52,15 @@ pub struct Kept {
 // === impl Begun ===
 
 impl Begun {
-    /// Where to begin, in this generation of the work.
-    pub fn take(memory: &mut Memory, generation: i64) -> Self {
-        let begun = memory.begun.take().filter(|begun| begun.generation == generation);
+    /// What follows what a turn had `before`, in this generation of the work.
+    pub fn after(before: Option<Self>, generation: i64) -> Self {
+        let begun = before.filter(|begun| begun.generation == generation);
         begun.map_or_else(|| Self { generation, ..Self::default() }, |begun| Self { is_more: true, ..begun })
     }
 
-    /// Keeps it, if it was for its turn that the pass did not come to its end. If it was for
-    /// anything else, what turns before looked at is owed to nobody and told nowhere: the next pass
-    /// looks at all.
-    pub fn keep<T>(self, memory: &mut Memory, ended: &Result<T, Failure>) {
-        match ended {
-            Err(failure) if failure.is_for_turn() => memory.begun = Some(self),
-            Err(_) if self.is_more => memory.settled = None,
-            _ => {}
-        }
+    /// Whether a turn before this one had begun it.
+    pub fn is_more(&self) -> bool {
+        self.is_more
     }
 
     /// Whether a manifest was looked at, by its outcome.
@@ -78,44 +82,6 @@ mod tests {
     use delivery::manifests::{self, Lookup, Resource};
 
     use super::*;
-
-    #[test]
-    fn it_is_of_one_generation_and_only_where_a_turn_was_over() {
-        let mut memory = Memory::default();
-        let identity = Identity { name: "a".into(), ..Identity::default() };
-        let begin = |memory: &mut Memory, ended: Result<(), Failure>| {
-            let mut begun = Begun::take(memory, 1);
-            begun.removed.insert(identity.clone(), Removed::Gone);
-            begun.keep(memory, &ended);
-        };
-        begin(&mut memory, Err(Failure::TurnOver));
-        assert!(Begun::take(&mut memory, 1).removed.contains_key(&identity));
-        assert!(Begun::take(&mut memory, 1).removed.is_empty(), "it is gone on with once");
-        begin(&mut memory, Err(Failure::Slow));
-        assert!(Begun::take(&mut memory, 2).removed.is_empty());
-        begin(&mut memory, Ok(()));
-        assert!(memory.begun.is_none());
-        begin(&mut memory, Err(Failure::Gone));
-        assert!(memory.begun.is_none());
-    }
-
-    #[test]
-    fn what_was_looked_at_and_not_told_is_looked_at_again() {
-        let settled = |before: Option<Failure>, ended: Result<(), Failure>| {
-            let mut memory = Memory::default();
-            memory.settled = Some(1);
-            if let Some(before) = before {
-                Begun::take(&mut memory, 1).keep(&mut memory, &Err::<(), _>(before));
-            }
-            Begun::take(&mut memory, 1).keep(&mut memory, &ended);
-            memory.settled
-        };
-        assert_eq!(settled(Some(Failure::TurnOver), Err(Failure::Gone)), None);
-        assert_eq!(settled(None, Err(Failure::Gone)), Some(1), "all that changed is owed still");
-        for ended in [Ok(()), Err(Failure::Slow)] {
-            assert_eq!(settled(Some(Failure::Slow), ended), Some(1));
-        }
-    }
 
     #[test]
     fn what_changed_since_it_was_looked_at_is_for_the_next_pass() {

@@ -14,12 +14,12 @@ use tokio::time::Instant;
 
 use super::Part;
 use super::applied::Held;
-use super::begun::Begun;
+use super::begun::{Begun, Removed};
 use super::clusters::{Clusters, Mode};
 use super::failure::Failure;
 use super::memory::Memory;
 use super::place::{Place, Turn};
-use super::removal::{Leaving, Removed};
+use super::removal::Leaving;
 use super::work::{self, Work};
 use crate::events::Reason;
 use crate::feed::crd::Presence;
@@ -140,9 +140,9 @@ impl Part {
         held: &Held,
         (how, memory): (How<'_>, &mut Memory),
     ) -> Result<Option<Left>, Failure> {
-        let mut begun = Begun::take(memory, work.generation);
+        let mut begun = memory.begin(work.generation);
         let left = self.go_away(place, turn, work, held, (how, &mut begun)).await;
-        begun.keep(memory, &left);
+        memory.keep(begun, &left);
         left
     }
 

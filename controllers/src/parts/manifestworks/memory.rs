@@ -13,6 +13,7 @@ use tokio::time::Instant;
 
 use super::applied::{Held, Writes};
 use super::begun::Begun;
+use super::failure::Failure;
 use super::object::Remembered;
 use super::pace::{Heat, Pace};
 use super::sights::Scope;
@@ -33,7 +34,7 @@ pub struct Memory {
     pub objects: HashMap<Identity, Remembered>,
     pub applied: Option<Held>,
     /// Where a pass goes on whose turn was over.
-    pub begun: Option<Begun>,
+    begun: Option<Begun>,
     /// The word of the cluster by which it was taken over from an agent, if one kept it.
     pub adopted: Option<u64>,
     /// What is written of it.
@@ -97,6 +98,27 @@ impl Memory {
         });
     }
 
+    /// Where to begin, in this generation of the work.
+    pub fn begin(&mut self, generation: i64) -> Begun {
+        Begun::after(self.begun.take(), generation)
+    }
+
+    /// Whether a pass goes on where a turn was over.
+    pub fn has_begun(&self) -> bool {
+        self.begun.is_some()
+    }
+
+    /// Keeps what was begun, if it was for its turn that the pass did not come to its end. If it
+    /// was for anything else, what turns before looked at is owed to nobody and told nowhere: the
+    /// next pass looks at all.
+    pub fn keep<T>(&mut self, begun: Begun, ended: &Result<T, Failure>) {
+        match ended {
+            Err(failure) if failure.is_for_turn() => self.begun = Some(begun),
+            Err(_) if begun.is_more() => self.settled = None,
+            _ => {}
+        }
+    }
+
     /// So many are being deleted. Returns until when they are looked at again: their end is seen,
     /// mostly.
     pub fn goes(&mut self, left: usize) -> Duration {
@@ -157,5 +179,50 @@ impl Memories {
     /// Those of a cluster.
     pub fn of_cluster(&self, cluster: &str) -> Vec<Key> {
         self.0.lock().keys().filter(|(namespace, _)| namespace == cluster).cloned().collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parts::manifestworks::begun::Removed;
+
+    #[test]
+    fn it_is_of_one_generation_and_only_where_a_turn_was_over() {
+        let mut memory = Memory::default();
+        let identity = Identity { name: "a".into(), ..Identity::default() };
+        let begin = |memory: &mut Memory, ended: Result<(), Failure>| {
+            let mut begun = memory.begin(1);
+            begun.removed.insert(identity.clone(), Removed::Gone);
+            memory.keep(begun, &ended);
+        };
+        begin(&mut memory, Err(Failure::TurnOver));
+        assert!(memory.begin(1).removed.contains_key(&identity));
+        assert!(memory.begin(1).removed.is_empty(), "it is gone on with once");
+        begin(&mut memory, Err(Failure::Slow));
+        assert!(memory.begin(2).removed.is_empty());
+        begin(&mut memory, Ok(()));
+        assert!(memory.begun.is_none());
+        begin(&mut memory, Err(Failure::Gone));
+        assert!(memory.begun.is_none());
+    }
+
+    #[test]
+    fn what_was_looked_at_and_not_told_is_looked_at_again() {
+        let settled = |before: Option<Failure>, ended: Result<(), Failure>| {
+            let mut memory = Memory { settled: Some(1), ..Memory::default() };
+            if let Some(before) = before {
+                let begun = memory.begin(1);
+                memory.keep(begun, &Err::<(), _>(before));
+            }
+            let begun = memory.begin(1);
+            memory.keep(begun, &ended);
+            memory.settled
+        };
+        assert_eq!(settled(Some(Failure::TurnOver), Err(Failure::Gone)), None);
+        assert_eq!(settled(None, Err(Failure::Gone)), Some(1), "all that changed is owed still");
+        for ended in [Ok(()), Err(Failure::Slow)] {
+            assert_eq!(settled(Some(Failure::Slow), ended), Some(1));
+        }
     }
 }

@@ -19,7 +19,7 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::applied::{self, Held};
-use super::begun::{Begun, Kept};
+use super::begun::{Begun, Kept, Removed};
 use super::clusters::Mode;
 use super::discovery::Gvk;
 use super::ending::{How, words};
@@ -27,7 +27,7 @@ use super::failure::Failure;
 use super::memory::Memory;
 use super::object::{Outcome, Remembered, Setting, settle};
 use super::place::{Place, Turn};
-use super::removal::{Leaving, Removed};
+use super::removal::Leaving;
 use super::sights::Scope;
 use super::telling::Asking;
 use super::work::Work;
@@ -80,13 +80,13 @@ struct Looked {
 impl Pass<'_> {
     /// Goes over it. What is to be told of it is in the memory then.
     pub async fn run(&self, memory: &mut Memory) -> Result<(), Failure> {
-        let mut begun = Begun::take(memory, self.work.generation);
+        let mut begun = memory.begin(self.work.generation);
         let ended = self.go_over(memory, &mut begun).await;
         if ended.is_ok() && !begun.later.is_empty() {
             memory.owed.extend(std::mem::take(&mut begun.later));
             self.part.wakes.push(self.work.cluster(), self.work.name());
         }
-        begun.keep(memory, &ended);
+        memory.keep(begun, &ended);
         ended
     }
 

@@ -16,8 +16,8 @@ use super::failure::Failure;
 use super::lanes::{Lane, Lanes};
 use super::line::Line;
 use super::member::Member;
-use super::reviews::Verdicts;
 use super::sights::{Lists, ListsOfOne, Sights};
+use super::verdicts::Verdicts;
 
 /// Works of one cluster that are worked on at a time.
 const MOST: usize = 4;

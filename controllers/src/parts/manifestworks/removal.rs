@@ -12,22 +12,11 @@ use serde_json::Value as Json;
 
 use super::REQUESTS;
 use super::applied::definitions;
-use super::begun::Begun;
+use super::begun::{Begun, MayDelete, Removed};
 use super::failure::Failure;
 use super::member::{At, MemberError};
 use super::place::{Place, Step, Turn};
 use crate::metrics::{Act, Delivery, Ended};
-
-/// What became of one.
-#[derive(Debug, Clone)]
-pub enum Removed {
-    /// It is tracked no longer.
-    Gone,
-    /// It stays tracked until it is gone; its version.
-    Waits(Option<String>),
-    /// The same: the member refuses that it goes, and why.
-    Refused(String),
-}
 
 /// Whoever takes the executor off a work would delete with the rights of the member's credential.
 pub const NO_EXECUTOR: &str = "an executor is required here: name one in spec.executor, who may delete it there";
@@ -45,9 +34,6 @@ pub struct Leaving<'a> {
     pub is_executor_required: bool,
     pub metrics: &'a Delivery,
 }
-
-/// Whether the executor may delete an object; or what is told.
-pub type MayDelete = Result<(), String>;
 
 /// What is there of an object that is tracked.
 enum Found {

@@ -101,9 +101,11 @@ impl Sights {
     }
 
     /// An object was looked at for a work, in that version.
-    pub fn looked(&self, work: &str, identity: &Identity, version: Version) {
-        // As followers tell it.
-        let version = version.map(|version| Sight::cut(&version).to_owned());
+    pub fn looked(&self, work: &str, identity: &Identity, mut version: Version) {
+        if let Some(version) = &mut version {
+            // As followers tell it.
+            version.truncate(Sight::cut(version).len());
+        }
         let mut seen = self.0.lock();
         if let Some(changed) = seen.changed.get_mut(work)
             && changed.get(identity).is_some_and(|known| *known == version)

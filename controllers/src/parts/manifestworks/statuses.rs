@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use super::failure::Failure;
 use super::memory::Memory;
 use super::place::Place;
-use super::work::Work;
-use super::{Part, kinds, telling};
+use super::work::{Work, works};
+use super::{Part, telling};
 use crate::calls::deleting;
 use crate::metrics::WorkState;
 use crate::parts::hub::found;
@@ -103,7 +103,7 @@ impl Part {
     }
 
     fn works(&self, work: &Work) -> Api<DynamicObject> {
-        Api::namespaced_with(self.hub.client.clone(), work.cluster(), &kinds::works())
+        Api::namespaced_with(self.hub.client.clone(), work.cluster(), &works())
     }
 }
 

@@ -14,8 +14,7 @@ use kube::{Api, ResourceExt as _};
 
 use super::Part;
 use super::clusters::{DELIVERY, Mode};
-use super::kinds;
-use super::work::key;
+use super::work::{self, WORKS, key};
 use crate::feed::crd;
 use crate::sources::MANAGED_CLUSTERS;
 
@@ -26,7 +25,7 @@ type Meta = PartialObjectMeta<DynamicObject>;
 
 /// Follows the works. Never ends.
 pub async fn works(part: &Part, mut writer: Writer<DynamicObject>) {
-    let resource = crd::served(&kinds::WORKS, &part.hub.client).await;
+    let resource = crd::served(&WORKS, &part.hub.client).await;
     let api: Api<DynamicObject> = Api::all_with(part.hub.client.clone(), &resource);
     let config = watcher::Config::default().page_size(PAGE);
     let mut events = pin!(watcher::watcher(api, config).default_backoff());
@@ -67,7 +66,7 @@ pub async fn works(part: &Part, mut writer: Writer<DynamicObject>) {
 /// Whether a work is to be looked at: its status is written by us.
 fn is_news(part: &Part, event: &Event<DynamicObject>) -> bool {
     let Event::Apply(new) = event else { return false };
-    let reference = ObjectRef::new_with(&new.name_any(), kinds::works()).within(&new.namespace().unwrap_or_default());
+    let reference = ObjectRef::new_with(&new.name_any(), work::works()).within(&new.namespace().unwrap_or_default());
     let Some(old) = part.store.get(&reference) else { return true };
     let said = |object: &DynamicObject| {
         let metadata = &object.metadata;

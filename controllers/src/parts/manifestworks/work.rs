@@ -3,17 +3,25 @@
 use std::sync::Arc;
 
 use delivery::executor::Executor;
-use delivery::work::{DeleteOption, ManifestWorkExecutor, ManifestWorkSpec, ManifestWorkStatus};
+use delivery::work::{DeleteOption, GROUP, ManifestWorkExecutor, ManifestWorkSpec, ManifestWorkStatus};
 use kube::ResourceExt as _;
-use kube::api::DynamicObject;
+use kube::api::{ApiResource, DynamicObject};
 use serde::Deserialize as _;
 use serde_json::{Map, Value as Json, json};
 
 use crate::calls::MANAGER;
+use crate::parts::hub;
+use crate::sources::Kind;
 use crate::wakes::Key;
 
+pub const WORKS: Kind =
+    Kind { group: GROUP, name: "ManifestWork", plural: "manifestworks", versions: &["v1"], is_custom: true };
 /// On each, before anything of it is on a member, and until nothing is.
 pub const FINALIZER: &str = "cluster.open-cluster-management.io/manifest-work-cleanup";
+
+pub fn works() -> ApiResource {
+    hub::resource(WORKS.group, WORKS.versions[0], WORKS.name, WORKS.plural)
+}
 
 #[derive(Debug)]
 pub struct Work {

@@ -10,7 +10,7 @@ use super::{FINALIZER, KIND, PLACE, account, filled_one, gone, on_member, read, 
 use crate::fixture::{SOON, apply, event};
 
 fn delete(testbed: &Testbed, cluster: &str, name: &str) -> Result<()> {
-    testbed.hub.server.kubectl().ok(&format!("delete {KIND} {name} -n {cluster} --wait=false")).map(drop)
+    testbed.hub.server.delete(&format!("{KIND} {name} -n {cluster} --wait=false"))
 }
 
 pub fn deleted(testbed: &Testbed) -> Result<()> {
@@ -22,8 +22,7 @@ pub fn deleted(testbed: &Testbed) -> Result<()> {
     ensure!(held["metadata"]["finalizers"] == json!([FINALIZER]), "{held}");
     filled_one(testbed, cluster, "unlabelled")?;
     filled_one(testbed, cluster, "stays")?;
-    let label = format!("label serviceaccount unlabelled -n {PLACE} {}-", super::LABEL);
-    testbed.member.server.kubectl().ok(&label)?;
+    testbed.member.server.label(&format!("serviceaccount unlabelled -n {PLACE} {}-", super::LABEL))?;
     delete(testbed, cluster, "gone")?;
     delete(testbed, cluster, "unlabelled")?;
     gone(testbed, KIND, cluster, "gone")?;
@@ -42,9 +41,8 @@ pub fn by_itself(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[account(cluster, "soon"), account(cluster, "late")])?;
     let _controllers = start(testbed)?;
     let end = |name: &str, seconds: u32| {
-        let patch = json!({"spec": {"ttlSecondsAfterCreation": seconds}}).to_string();
-        let words = ["patch", KIND, name, "-n", cluster, "--type=merge", "-p", &patch];
-        testbed.hub.server.kubectl().args(words).run()?.success()
+        let patch = json!({"spec": {"ttlSecondsAfterCreation": seconds}});
+        testbed.hub.server.patch(&format!("{KIND} {name} -n {cluster}"), &patch).map(drop)
     };
     for name in ["soon", "late"] {
         filled_one(testbed, cluster, name)?;

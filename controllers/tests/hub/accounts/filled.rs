@@ -17,7 +17,7 @@ use super::{
     ALONE_HERE, CLUSTERS, FINALIZER, KIND, LABEL, PLACE, account, claims, filled_one, on_member, read, register, start,
     value,
 };
-use crate::fixture::{Running, SOON, apply, secret_field, wait_secret};
+use crate::fixture::{Running, SOON, apply, namespace, secret_field, wait_secret};
 
 const MANAGER: &str = "cluster-gateway-controllers";
 /// The life that upstream's definition asks for.
@@ -91,11 +91,7 @@ pub fn upstream(testbed: &Testbed) -> Result<()> {
         "metadata": {"name": "managed-serviceaccount", "namespace": theirs}, "spec": {},
     });
     apply(testbed, &[addon, account(theirs, "equal"), account(ours, "equal")])?;
-    testbed.member.server.kubectl().apply(
-        &json!({"apiVersion": "v1", "kind": "Namespace",
-        "metadata": {"name": PLACE}})
-        .to_string(),
-    )?;
+    testbed.member.server.apply(&[namespace(PLACE)])?;
     let controllers = start(testbed)?;
     let (our_account, our_secret) = filled_one(testbed, ours, "equal")?;
     // Ours has had its turn by now, and nobody has written anything there.
@@ -130,7 +126,7 @@ pub fn upstream(testbed: &Testbed) -> Result<()> {
     })?;
     // And goes: ours goes on with what it left behind.
     let addons = "managedclusteraddons.addon.open-cluster-management.io managed-serviceaccount";
-    testbed.hub.server.kubectl().ok(&format!("delete {addons} -n {theirs}"))?;
+    testbed.hub.server.delete(&format!("{addons} -n {theirs}"))?;
     wait::until_true("our finalizer", SOON, || {
         Ok(read(testbed, KIND, theirs, "equal")?["metadata"]["finalizers"] == json!([FINALIZER]))
     })?;
@@ -142,7 +138,6 @@ pub fn upstream(testbed: &Testbed) -> Result<()> {
 
 pub fn ocm(testbed: &Testbed) -> Result<()> {
     let cluster = "accounts-ocm";
-    let kubectl = testbed.hub.server.kubectl();
     register(testbed, cluster)?;
     let authority = std::fs::read(testbed.member.server.authority_file())?;
     let managed = json!({
@@ -157,13 +152,10 @@ pub fn ocm(testbed: &Testbed) -> Result<()> {
     // One name has one owner: a person, for now.
     controllers.wait_state(&format!("ManagedCluster//{cluster}"), "taken")?;
     // The account may do on the member what its RBAC says.
-    let grant = format!(
-        "create clusterrolebinding {cluster} --clusterrole=cluster-admin --serviceaccount={PLACE}:cluster-gateway"
-    );
-    testbed.member.server.kubectl().ok(&grant)?;
+    testbed.member.server.bind(cluster, "cluster-admin", (PLACE, "cluster-gateway"))?;
     testbed.hub.forget_member(cluster)?;
     wait_secret(testbed, CLUSTERS, cluster)?;
-    let source = "{.metadata.labels.cluster\\.core\\.oam\\.dev/source}";
+    let source = "/metadata/labels/cluster.core.oam.dev~1source";
     ensure!(secret_field(testbed, CLUSTERS, cluster, source)? == "ocm");
     let registered = read(testbed, "secret", CLUSTERS, cluster)?;
     ensure!(registered["data"]["token"] == secret["data"]["token"], "another token than the account's");
@@ -174,12 +166,12 @@ pub fn ocm(testbed: &Testbed) -> Result<()> {
     // It fills others, and itself.
     apply(testbed, &[account(cluster, "reader")])?;
     filled_one(testbed, cluster, "reader")?;
-    kubectl.ok(&format!("delete secret cluster-gateway -n {cluster}"))?;
+    testbed.hub.server.delete(&format!("secret cluster-gateway -n {cluster}"))?;
     let (_, renewed) = filled_one(testbed, cluster, "cluster-gateway")?;
     ensure!(renewed["metadata"]["uid"] != secret["metadata"]["uid"], "the same Secret");
     wait::until_true("the new token to be registered", SOON, || {
         Ok(read(testbed, "secret", CLUSTERS, cluster)?["data"]["token"] == renewed["data"]["token"])
     })?;
     ensure!(who()? == name);
-    kubectl.ok(&format!("delete managedcluster {cluster}")).map(drop)
+    testbed.hub.server.delete(&format!("managedcluster {cluster}"))
 }

@@ -26,8 +26,7 @@ pub fn still(testbed: &Testbed) -> Result<()> {
     controllers.restart()?;
     // Others of other tests may be there too: all are looked at.
     wait::until_true("a look at both", SOON, || Ok(controllers.metric(FILLED, "filled")? >= 2.0))?;
-    let kubectl = testbed.hub.server.kubectl();
-    kubectl.ok(&format!("annotate {KIND} one -n {cluster} touched=yes"))?;
+    testbed.hub.server.annotate(&format!("{KIND} one -n {cluster} touched=yes"))?;
     apply(testbed, &[account(cluster, "three")])?;
     filled_one(testbed, cluster, "three")?;
     for (name, (account, secret)) in ["one", "two"].into_iter().zip(&before) {
@@ -49,7 +48,7 @@ pub fn healed(testbed: &Testbed) -> Result<()> {
     let (_, before) = filled_one(testbed, cluster, name)?;
     let issued = controllers.metric(TOKENS, "")?;
     let deleted = Instant::now();
-    testbed.member.server.kubectl().ok(&format!("delete serviceaccount {name} -n {PLACE}"))?;
+    testbed.member.server.delete(&format!("serviceaccount {name} -n {PLACE}"))?;
     let secret = wait::until("a token of another account", SOON, || {
         let secret = read(testbed, "secret", cluster, name)?;
         ensure!(secret["data"]["token"] != before["data"]["token"], "the old token");
@@ -67,7 +66,7 @@ pub fn healed(testbed: &Testbed) -> Result<()> {
     put_token(testbed, cluster, name, &other)?;
     wait::until_true("its own token", SOON, || Ok(value(&read(testbed, "secret", cluster, name)?, "token")? != other))?;
     // A Secret that is gone comes back, with its account's condition as it was.
-    testbed.hub.server.kubectl().ok(&format!("delete secret {name} -n {cluster}"))?;
+    testbed.hub.server.delete(&format!("secret {name} -n {cluster}"))?;
     wait::until_true("another Secret", SOON, || {
         let secret = read(testbed, "secret", cluster, name)?;
         Ok(!secret.is_null() && secret["metadata"]["uid"] != before["metadata"]["uid"])

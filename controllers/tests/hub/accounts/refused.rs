@@ -10,7 +10,7 @@ use super::{
     KIND, LABEL, PLACE, account, condition, failed_one, filled_one, gone, on_member, read, register, start, version,
 };
 use crate::fixture::{Running, SOON, apply, event, namespace};
-use crate::rights::{nothing_refused, rendered, started};
+use crate::rights::{NAME, nothing_refused, rendered, started};
 
 pub fn others(testbed: &Testbed) -> Result<()> {
     let cluster = "accounts-others";
@@ -21,10 +21,9 @@ pub fn others(testbed: &Testbed) -> Result<()> {
     };
     apply(testbed, &[secret("persons", json!({})), secret("labelled", json!({LABEL: "true"}))])?;
     let before = read(testbed, "secret", cluster, "labelled")?;
-    let member = testbed.member.server.kubectl();
-    let account_of_another = json!({"apiVersion": "v1", "kind": "List", "items": [namespace(PLACE),
-        {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": "strong", "namespace": PLACE}}]});
-    member.apply(&account_of_another.to_string())?;
+    let strong = json!({"name": "strong", "namespace": PLACE});
+    let strong = json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": strong});
+    testbed.member.server.apply(&[namespace(PLACE), strong])?;
     let names = ["persons", "labelled", "strong", "own"];
     apply(testbed, &names.map(|name| account(cluster, name)))?;
     let _controllers = start(testbed)?;
@@ -43,12 +42,12 @@ pub fn others(testbed: &Testbed) -> Result<()> {
     ensure!(read(testbed, "secret", cluster, "strong")?.is_null(), "a token of an account of somebody else");
     filled_one(testbed, cluster, "own")?;
     // What was in the way goes.
-    testbed.hub.server.kubectl().ok(&format!("delete secret labelled -n {cluster}"))?;
+    testbed.hub.server.delete(&format!("secret labelled -n {cluster}"))?;
     filled_one(testbed, cluster, "labelled")?;
-    testbed.hub.server.kubectl().ok(&format!("delete {KIND} strong -n {cluster} --wait=false"))?;
+    testbed.hub.server.delete(&format!("{KIND} strong -n {cluster} --wait=false"))?;
     gone(testbed, KIND, cluster, "strong")?;
     ensure!(!on_member(testbed, "strong")?.is_null(), "an account of somebody else is gone");
-    member.ok(&format!("delete serviceaccount strong -n {PLACE}")).map(drop)
+    testbed.member.server.delete(&format!("serviceaccount strong -n {PLACE}"))
 }
 
 pub fn waiting(testbed: &Testbed) -> Result<()> {
@@ -80,7 +79,6 @@ pub fn waiting(testbed: &Testbed) -> Result<()> {
 pub fn forbidden(testbed: &Testbed) -> Result<()> {
     let (cluster, name) = ("accounts-forbidden", "forbidden");
     apply(testbed, &[namespace(cluster)])?;
-    let member = testbed.member.server.kubectl();
     let token = testbed.member.server.service_account_token("default", "accounts-poor")?;
     testbed.hub.register_member(cluster, &MemberSecret::with_token(&testbed.member.server, &token))?;
     apply(testbed, &[account(cluster, name)])?;
@@ -97,12 +95,12 @@ pub fn forbidden(testbed: &Testbed) -> Result<()> {
     let granted = granted.split("```").nth(1).unwrap_or_default().trim_start_matches("yaml");
     let granted = granted.replace("<namespace>", "default").replace("<name>", "accounts-poor");
     ensure!(granted.contains("serviceaccounts/token"), "no such block");
-    member.apply(&granted)?;
+    testbed.member.server.apply_text(&granted)?;
     let (account, secret) = filled_one(testbed, cluster, name)?;
     ensure!(condition(&account["status"], "TokenReported")["message"] == "", "{account}");
     ensure!(!secret.is_null());
     // Also for the end.
-    testbed.hub.server.kubectl().ok(&format!("delete {KIND} {name} -n {cluster} --wait=false"))?;
+    testbed.hub.server.delete(&format!("{KIND} {name} -n {cluster} --wait=false"))?;
     gone(testbed, KIND, cluster, name)?;
     ensure!(on_member(testbed, name)?.is_null());
     Ok(())
@@ -119,14 +117,12 @@ pub fn rights(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[account(cluster, "one"), account(cluster, "persons"), ending])?;
     let (_, before) = filled_one(testbed, cluster, "one")?;
     gone(testbed, KIND, cluster, "ending")?;
-    testbed.member.server.kubectl().ok(&format!("delete serviceaccount one -n {PLACE}"))?;
+    testbed.member.server.delete(&format!("serviceaccount one -n {PLACE}"))?;
     wait::until_true("another token", SOON, || {
         Ok(read(testbed, "secret", cluster, "one")?["data"]["token"] != before["data"]["token"])
     })?;
-    testbed.hub.server.kubectl().ok(&format!("delete {KIND} one -n {cluster} --wait=false"))?;
+    testbed.hub.server.delete(&format!("{KIND} one -n {cluster} --wait=false"))?;
     gone(testbed, KIND, cluster, "one")?;
-    let me = format!("system:serviceaccount:{place}:door-cluster-gateway-controllers");
-    let kubectl = testbed.hub.server.kubectl();
     for (verb, resource) in [
         ("delete", "secrets"),
         ("update", "secrets"),
@@ -135,8 +131,9 @@ pub fn rights(testbed: &Testbed) -> Result<()> {
         ("create", "serviceaccounts"),
         ("create", "pods"),
     ] {
-        let words = ["auth", "can-i", verb, resource, "-n", cluster, "--as", &me];
-        ensure!(kubectl.args(words).run()?.stdout.trim() == "no", "it may {verb} {resource}");
+        let (name, group) = resource.split_once('.').unwrap_or((resource, ""));
+        let attributes = json!({"verb": verb, "group": group, "resource": name, "namespace": cluster});
+        ensure!(!testbed.hub.server.may(place, NAME, &attributes)?, "it may {verb} {resource}");
     }
     drop(controllers);
     nothing_refused(testbed, place)

@@ -77,7 +77,7 @@ pub fn under_load(testbed: &Testbed) -> Result<()> {
     let all = second.request_count();
     ensure!(with(&second, Some("three")) == all, "an old credential went to the new endpoint");
     ensure!(load.answers.load(Ordering::Relaxed) >= 4 * REQUESTS, "no load");
-    testbed.hub.server.kubectl().ok(&format!("delete secret {NAME} -n {FLEET}"))?;
+    testbed.hub.server.delete(&format!("secret {NAME} -n {FLEET}"))?;
     wait_gone(testbed, CLUSTERS, NAME)
 }
 

@@ -88,9 +88,8 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
 /// stays if that counts for more.
 fn steady(fleet: &Fleet<'_>) -> Result<()> {
     let weight = json!([{"scoreCoordinate": {"type": "BuiltIn", "builtIn": "Steady"}, "weight": 3}]);
-    let patch = json!({"spec": {"prioritizerPolicy": {"configurations": weight}}}).to_string();
-    let words = ["patch", "placement", "web", "-n", "default", "--type=merge", "-p", &patch];
-    fleet.testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+    let policy = json!({"spec": {"prioritizerPolicy": {"configurations": weight}}});
+    fleet.patch("placement web -n default", &policy)
 }
 
 /// A workload that bears the loss of a member for a while.
@@ -116,7 +115,7 @@ fn tolerated(fleet: &Fleet<'_>, added: Timestamp, steps: &mut Steps) -> Result<(
     let [_, stays, spare] = NAMES;
     fleet.wait_chosen("patient", &[stays, spare])?;
     steps.done("so is one for the patient workload");
-    let line = "get placementdecision patient-decision-1 -n default";
+    let line = "placementdecision patient-decision-1 -n default";
     let decision = fleet.json(line)?;
     let fields = decision["metadata"]["managedFields"].as_array().into_iter().flatten();
     let written = fields.filter(|entry| entry["subresource"] == "status").filter_map(|entry| entry["time"].as_str());
@@ -136,7 +135,7 @@ fn times_of_taint(cluster: &Value) -> Result<Vec<Timestamp>> {
 
 /// The version of what was decided for the workload: another with each write.
 fn decision(fleet: &Fleet<'_>) -> Result<Value> {
-    Ok(fleet.json("get placementdecision web-decision-1 -n default")?["metadata"]["resourceVersion"].clone())
+    Ok(fleet.json("placementdecision web-decision-1 -n default")?["metadata"]["resourceVersion"].clone())
 }
 
 // === impl Steps ===

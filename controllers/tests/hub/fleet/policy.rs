@@ -21,7 +21,7 @@ const UNDONE: Duration = Duration::from_secs(5);
 pub fn informs_then_enforces(fleet: &Fleet<'_>) -> Result<()> {
     let [without, with, _] = NAMES;
     for name in &NAMES[1..] {
-        fleet.member(name).apply(&object().to_string())?;
+        fleet.member(name).apply(&[object()])?;
     }
     let before = fleet.object(with, "configmap audit")?;
     let [shown] = &blocks(DELIVERY, "## Governance")[..] else { anyhow::bail!("one block that is run") };
@@ -54,8 +54,8 @@ pub fn informs_then_enforces(fleet: &Fleet<'_>) -> Result<()> {
     wait_level(fleet, with)?;
     let took = changed.elapsed();
     ensure!(took < UNDONE, "a change by hand was undone after {took:?}");
-    fleet.hub("delete manifestworkreplicaset audit -n default")?;
-    fleet.hub("delete placement everywhere -n default").map(drop)
+    fleet.delete("manifestworkreplicaset audit -n default")?;
+    fleet.delete("placement everywhere -n default")
 }
 
 fn object() -> Value {
@@ -65,9 +65,7 @@ fn object() -> Value {
 
 /// By hand, on a member; returns the version that it has then.
 fn change(fleet: &Fleet<'_>, name: &str, level: &str) -> Result<Value> {
-    let patch = json!({"data": {"level": level}}).to_string();
-    let words = ["patch", "configmap", "audit", "-n", "default", "--type=merge", "-p", &patch, "-o", "json"];
-    let changed: Value = serde_json::from_str(&fleet.member(name).args(words).run()?.success()?)?;
+    let changed = fleet.member(name).patch("configmap audit -n default", &json!({"data": {"level": level}}))?;
     Ok(changed["metadata"]["resourceVersion"].clone())
 }
 

@@ -98,11 +98,9 @@ fn outside(place: &Place<'_>) -> Result<()> {
     let score = json!({"apiVersion": format!("{GROUP}/v1alpha1"), "kind": "AddOnPlacementScore",
         "metadata": {"name": "loud", "namespace": "bad1"}});
     apply(place.testbed, &[namespace("bad1"), score])?;
-    let patch = json!({"status": {"scores": [{"name": "s", "value": 1000}]}}).to_string();
-    let words = ["patch", "addonplacementscore", "loud", "-n", "bad1", "--subresource=status", "--type=merge", "-p"];
-    let output = place.testbed.hub.server.kubectl().args(words.into_iter().chain([patch.as_str()])).run()?;
-    if output.status != 0 {
-        ensure!(output.stderr.contains("less than or equal to 100"), "{output:?}");
+    let loud = json!({"scores": [{"name": "s", "value": 1000}]});
+    if let Err(error) = place.status("addonplacementscore loud -n bad1", &loud) {
+        ensure!(format!("{error:#}").contains("less than or equal to 100"), "{error:#}");
         return Ok(());
     }
     let add_on = json!({"type": "AddOn", "addOn": {"resourceName": "loud", "scoreName": "s"}});

@@ -75,7 +75,8 @@ fn told(place: &Place<'_>, name: &str) -> Result<()> {
     let line = |cluster: &str| why.lines().find(|line| line.starts_with(cluster)).unwrap_or_default().to_owned();
     ensure!(line("golden1").contains("\tyes\t-\t") && line("golden1").contains("Steady=100x1"), "{why}");
     ensure!(line("golden4").contains("\tno\tPredicate\t") && line("golden5").is_empty(), "{why}");
-    let printed = place.hub(&format!("get placement {name} -n {} --no-headers", place.name))?;
+    let printed =
+        place.testbed.hub.server.kubectl().ok(&format!("get placement {name} -n {} --no-headers", place.name))?;
     let words: Vec<&str> = printed.split_whitespace().collect();
     ensure!(words[1..] == ["True", "AllDecisionsScheduled", "3"], "{printed}");
     Ok(())
@@ -106,7 +107,7 @@ pub fn slices(testbed: &Testbed) -> Result<()> {
         ensure!(notes.contains(expected), "{notes}");
         Ok(())
     })?;
-    place.hub(&format!("delete managedclusters -l {GROUP}/clusterset=slices --wait=false"))?;
+    place.delete(&format!("managedclusters -l {GROUP}/clusterset=slices --wait=false"))?;
     sizes(&[0])?;
     let name = place.decisions("many")?[0]["metadata"]["name"].clone();
     ensure!(name == "many-decision-1", "{name}");

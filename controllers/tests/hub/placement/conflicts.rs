@@ -54,7 +54,7 @@ pub fn stands_by(testbed: &Testbed) -> Result<()> {
     place.sets(&["stands-by"])?;
     place.place("beside", &json!({"clusterSets": ["stands-by"]}))?;
     place.wait_chosen("beside", &["stands-by1"])?;
-    place.hub("delete lease placement-lock -n placement-theirs")?;
+    place.delete("lease placement-lock -n placement-theirs")?;
     place.end(&["stands-by1"], &["stands-by"])
 }
 
@@ -67,20 +67,21 @@ pub fn left_alone(testbed: &Testbed) -> Result<()> {
     place.place("ours", &one)?;
     place.wait_chosen("theirs", &["left-alone1"])?;
     place.wait_chosen("ours", &["left-alone2"])?;
-    let scheduler = ["--subresource=status", "--field-manager=placement"];
+    let scheduler = "--subresource=status --field-manager=placement";
     let other = json!({"status": {"decisions": [{"clusterName": "left-alone2", "reason": ""}]}});
-    place.patch("placementdecision theirs-decision-1", &scheduler, &other)?;
+    place.patch(&format!("placementdecision theirs-decision-1 {scheduler}"), &other)?;
     let told = place.wait_event("theirs", "SchedulerConflict")?;
     ensure!(told.starts_with("placement writes the decisions"), "{told}");
     // What would be written otherwise is not; others are followed.
-    place.hub("delete managedcluster left-alone2")?;
+    place.delete("managedcluster left-alone2")?;
     place.wait_chosen("ours", &["left-alone1"])?;
     ensure!(place.chosen("theirs")? == ["left-alone2"], "it is fought over");
     // Somebody cares: it is ours again.
     place.place("theirs", &json!({"clusterSets": ["left-alone"], "numberOfClusters": 2}))?;
     place.wait_chosen("theirs", &["left-alone1"])?;
     // What another scheduler has left is taken over, and not written where it is right.
-    place.patch("placementdecision ours-decision-1", &scheduler, &json!({"status": {"decisions": []}}))?;
+    let none = json!({"status": {"decisions": []}});
+    place.patch(&format!("placementdecision ours-decision-1 {scheduler}"), &none)?;
     place.wait_event("ours", "SchedulerConflict")?;
     place.running.restart()?;
     place.wait_chosen("ours", &["left-alone1"])?;

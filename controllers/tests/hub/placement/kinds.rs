@@ -13,7 +13,7 @@ pub fn late(testbed: &Testbed) -> Result<()> {
     place.sets(&["late-kinds"])?;
     apply(testbed, &["late-kind1", "late-kind2"].map(|name| cluster(name, "late-kinds", &json!({}))))?;
     let scores = format!("addonplacementscores.{GROUP}");
-    place.hub(&format!("delete crd placements.{GROUP} placementdecisions.{GROUP} {scores}"))?;
+    place.delete(&format!("crd placements.{GROUP} placementdecisions.{GROUP} {scores}"))?;
     // While it runs, and for one that starts then.
     let mut place = place;
     place.running.restart()?;
@@ -37,7 +37,7 @@ pub fn kept(testbed: &Testbed) -> Result<()> {
     apply(testbed, &clusters.map(|name| cluster(name, "kept-kinds", &json!({}))))?;
     place.place("one", &json!({"clusterSets": ["kept-kinds"]}))?;
     place.wait_chosen("one", &clusters)?;
-    place.hub(&format!("delete crd managedclustersetbindings.{GROUP}"))?;
+    place.delete(&format!("crd managedclustersetbindings.{GROUP}"))?;
     define(&place, "cluster/v1beta2/0000_0")?;
     // The kind is back, without its objects.
     let told = place.wait_event("one", "RemovalHeld")?;
@@ -51,8 +51,5 @@ pub fn kept(testbed: &Testbed) -> Result<()> {
 }
 
 fn define(place: &Place<'_>, files: &str) -> Result<()> {
-    let kubectl = place.testbed.hub.server.kubectl();
-    let definitions = tools::kinds("open-cluster-management.io/api", &[files])?;
-    kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(definitions).run()?.success()?;
-    kubectl.ok("wait --for=condition=Established crd --all --timeout=30s").map(drop)
+    place.testbed.hub.server.apply_text(&tools::kinds("open-cluster-management.io/api", &[files])?)
 }

@@ -54,10 +54,7 @@ pub fn score(place: &Place<'_>, cluster: &str, value: i32, until: Option<Timesta
     if let Some(until) = until {
         status["validUntil"] = until.strftime("%Y-%m-%dT%H:%M:%SZ").to_string().into();
     }
-    let patch = json!({"status": status}).to_string();
-    let kubectl = place.testbed.hub.server.kubectl();
-    let words = ["patch", "addonplacementscore", "load", "-n", cluster, "--subresource=status", "--type=merge", "-p"];
-    kubectl.args(words.into_iter().chain([patch.as_str()])).run()?.success().map(drop)
+    place.status(&format!("addonplacementscore load -n {cluster}"), &status)
 }
 
 /// By the add-on's score alone.
@@ -79,7 +76,7 @@ pub fn scores(testbed: &Testbed) -> Result<()> {
     place.wait_chosen("scored", &["score1"])?;
     let warned = wait::until("a Warning", SOON, || {
         let line =
-            format!("get events.events.k8s.io -n {} --field-selector regarding.name=scored,type=Warning", place.name);
+            format!("events.events.k8s.io -n {} --field-selector regarding.name=scored,type=Warning", place.name);
         let events = place.json(&line)?["items"].as_array().cloned().unwrap_or_default();
         let event: Option<Value> = events.into_iter().find(|event| event["reason"] == "DecisionUpdate");
         event.ok_or_else(|| anyhow::anyhow!("none yet"))

@@ -25,11 +25,11 @@ pub fn crowd(testbed: &Testbed) -> Result<()> {
     };
     count(60)?;
     // Some go, as clusters do.
-    place.hub(&format!("delete managedclusters {} --wait=false", names[..15].join(" ")))?;
+    place.delete(&format!("managedclusters {} --wait=false", names[..15].join(" ")))?;
     count(45)?;
     ensure!(place.metric(HELD, "")? == 0.0, "a few are held");
     // Then all, as by mistake.
-    place.hub(&format!("delete managedclusters -l {GROUP}/clusterset=crowd --wait=false"))?;
+    place.delete(&format!("managedclusters -l {GROUP}/clusterset=crowd --wait=false"))?;
     let told = place.wait_event("many", "RemovalHeld")?;
     ensure!(told.contains("many clusters, sets or bindings went at once"), "{told}");
     // 20 within a minute are followed.

@@ -23,7 +23,7 @@ pub fn toleration(testbed: &Testbed) -> Result<()> {
     let added = k8s_openapi::jiff::Timestamp::now();
     let taint =
         json!({"key": "down", "effect": "NoSelect", "timeAdded": added.strftime("%Y-%m-%dT%H:%M:%SZ").to_string()});
-    place.patch("managedcluster toleration1", &[], &json!({"spec": {"taints": [taint]}}))?;
+    place.patch("managedcluster toleration1", &json!({"spec": {"taints": [taint]}}))?;
     // Its time is told in whole seconds.
     let end = added.as_second() + 5;
     wait::until("its end", SOON, || {
@@ -49,7 +49,7 @@ pub fn put_back(testbed: &Testbed) -> Result<()> {
     // Its labels, its owner, and the object itself.
     let labels = json!({"metadata": {"labels": {"mine": "x", format!("{GROUP}/decision-group-index"): "7"},
         "ownerReferences": null}});
-    place.patch("placementdecision one-decision-1", &[], &labels)?;
+    place.patch("placementdecision one-decision-1", &labels)?;
     wait::until("labels and owner", SOON, || {
         let decision = place.decisions("one")?.pop().context("no decision")?;
         let metadata = &decision["metadata"];
@@ -58,7 +58,7 @@ pub fn put_back(testbed: &Testbed) -> Result<()> {
         ensure!(metadata["ownerReferences"][0]["controller"] == true, "{metadata}");
         Ok(())
     })?;
-    place.hub("delete placementdecision one-decision-1 -n placement-put-back")?;
+    place.delete("placementdecision one-decision-1 -n placement-put-back")?;
     place.wait_chosen("one", &both)?;
     // A list that nobody owns any more, by one who calls himself as we do.
     let removed =
@@ -72,9 +72,7 @@ pub fn put_back(testbed: &Testbed) -> Result<()> {
     let foreign = json!({"apiVersion": format!("{GROUP}/v1beta1"), "kind": "PlacementDecision",
         "metadata": {"name": "foreign", "namespace": place.name, "labels": {format!("{GROUP}/placement"): "one"}}});
     apply(testbed, &[foreign])?;
-    wait::until_true("the end of the foreign one", SOON, || {
-        Ok(place.hub("get placementdecision foreign -n placement-put-back --ignore-not-found -o name")?.is_empty())
-    })?;
+    place.wait_end("placementdecision foreign -n placement-put-back")?;
     // A status that somebody wrote.
     place.status("placement one", &json!({"numberOfSelectedClusters": 9}))?;
     place.wait_chosen("one", &both)?;
@@ -131,7 +129,7 @@ pub fn recreated(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[cluster("recreated1", "recreated", &json!({}))])?;
     place.place("one", &json!({"clusterSets": ["recreated"]}))?;
     place.wait_chosen("one", &["recreated1"])?;
-    place.hub("delete placement one -n placement-recreated")?;
+    place.delete("placement one -n placement-recreated")?;
     place.place("one", &json!({"clusterSets": ["recreated"]}))?;
     place.wait_chosen("one", &["recreated1"])?;
     wait::until("its owner", SOON, || {
@@ -162,20 +160,20 @@ pub fn followed(testbed: &Testbed) -> Result<()> {
             Ok(())
         })?;
         let took = began.elapsed();
-        ensure!(took < Duration::from_secs(3), "a second, and what kubectl takes: {took:?}");
+        ensure!(took < Duration::from_secs(3), "a second, and a look: {took:?}");
         Ok(())
     };
     let label = format!("{GROUP}/clusterset");
-    place.patch("managedcluster followed1", &[], &json!({"metadata": {"labels": {&label: "elsewhere"}}}))?;
+    place.patch("managedcluster followed1", &json!({"metadata": {"labels": {&label: "elsewhere"}}}))?;
     soon("both", &["followed2"])?;
     // Only the one that could see it ran: once for that, and once for its own decision.
     let ran = self::runs(&place)? - runs;
     ensure!((1.0..=2.0).contains(&ran) && version()? == before, "{ran} runs");
-    place.patch("managedcluster followed1", &[], &json!({"metadata": {"labels": {&label: "followed-a"}}}))?;
+    place.patch("managedcluster followed1", &json!({"metadata": {"labels": {&label: "followed-a"}}}))?;
     soon("both", &["followed1", "followed2"])?;
-    place.hub("delete managedclusterset followed-a")?;
+    place.delete("managedclusterset followed-a")?;
     soon("both", &["followed2"])?;
-    place.hub("delete managedclustersetbinding followed-b -n placement-followed")?;
+    place.delete("managedclustersetbinding followed-b -n placement-followed")?;
     soon("both", &[])?;
     soon("only-b", &[])?;
     apply(testbed, &[binding(place.name, "followed-b")])?;
@@ -188,10 +186,10 @@ pub fn followed(testbed: &Testbed) -> Result<()> {
 fn switched_off(place: &Place<'_>) -> Result<()> {
     let annotated = |value: Value| {
         let annotations = json!({format!("{GROUP}/experimental-scheduling-disable"): value});
-        place.patch("placement only-b", &[], &json!({"metadata": {"annotations": annotations}}))
+        place.patch("placement only-b", &json!({"metadata": {"annotations": annotations}}))
     };
     annotated(json!("true"))?;
-    place.hub("delete managedcluster followed2")?;
+    place.delete("managedcluster followed2")?;
     wait::until_true("the other to follow", SOON, || Ok(place.chosen("both")?.is_empty()))?;
     ensure!(place.chosen("only-b")? == ["followed2"], "it is scheduled");
     annotated(Value::Null)?;

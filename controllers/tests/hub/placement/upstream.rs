@@ -25,7 +25,7 @@ pub fn same(testbed: &Testbed) -> Result<()> {
     let place = Place::start(testbed, "placement-peer-ours")?;
     let names = fleet(&place)?;
     let ours = outcome(&place, place.name)?;
-    place.hub(&format!("delete placements,placementdecisions --all -n {}", place.name))?;
+    place.delete(&format!("placements,placementdecisions --all -n {}", place.name))?;
 
     // It runs: we stand by.
     apply(testbed, &[namespace(THEIRS)])?;
@@ -44,14 +44,14 @@ pub fn same(testbed: &Testbed) -> Result<()> {
     // It is killed: its Lease goes stale, and we go on.
     upstream.signal("KILL")?;
     wait::until_true("that it goes on", LEASE + SOON, || place.stands_by(super::NAME, false))?;
-    place.hub("label managedcluster peer-00 env=other --overwrite")?;
+    testbed.hub.server.label("managedcluster peer-00 env=other")?;
     wait::until_true(
         "that a change is followed",
         SOON,
         || Ok(told(&place, THEIRS, "by-label")? != theirs["by-label"]),
     )?;
-    place.hub(&format!("delete placements,placementdecisions,managedclustersetbindings --all -n {THEIRS}"))?;
-    place.hub("delete lease placement-lock --ignore-not-found -n placement-peer-theirs")?;
+    place.delete(&format!("placements,placementdecisions,managedclustersetbindings --all -n {THEIRS}"))?;
+    place.delete("lease placement-lock --ignore-not-found -n placement-peer-theirs")?;
     place.end(&names.iter().map(String::as_str).collect::<Vec<_>>(), &SETS)
 }
 
@@ -163,7 +163,7 @@ fn outcome(place: &Place<'_>, namespace: &str) -> Result<BTreeMap<&'static str, 
 
 /// Decisions with their labels and owner, and the status, but for what only we say in it.
 fn told(place: &Place<'_>, namespace: &str, name: &str) -> Result<Value> {
-    let decisions = place.json(&format!("get placementdecisions -n {namespace} -l {GROUP}/placement={name}"))?;
+    let decisions = place.json(&format!("placementdecisions -n {namespace} -l {GROUP}/placement={name}"))?;
     let mut decisions: Vec<Value> = decisions["items"].as_array().cloned().unwrap_or_default();
     decisions.sort_by_key(super::number);
     let decisions = decisions.iter().map(|one| {
@@ -171,7 +171,7 @@ fn told(place: &Place<'_>, namespace: &str, name: &str) -> Result<Value> {
         json!({"name": one["metadata"]["name"], "labels": one["metadata"]["labels"], "clusters": clusters(one),
             "owner": [owner["kind"], owner["name"], owner["controller"], owner["blockOwnerDeletion"]]})
     });
-    let status = place.json(&format!("get placement {name} -n {namespace}"))?["status"].clone();
+    let status = place.json(&format!("placement {name} -n {namespace}"))?["status"].clone();
     let conditions = status["conditions"].as_array().into_iter().flatten();
     let mut conditions: Vec<Value> =
         conditions.map(|one| json!([one["type"], one["status"], one["reason"], one["message"]])).collect();

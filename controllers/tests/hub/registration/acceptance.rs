@@ -14,7 +14,7 @@ use crate::rights::nothing_refused;
 
 const ACCEPTED: &str = "HubAcceptedManagedCluster";
 const RIGHTS: &[&str] = &[
-    "create clustergateways.cluster.core.oam.dev/yes1 --subresource=tunnel",
+    "create clustergateways.cluster.core.oam.dev/yes1 tunnel",
     "update leases.coordination.k8s.io -n yes1",
     "update manifestworks.work.open-cluster-management.io -n yes1",
     "update managedclusters.cluster.open-cluster-management.io/yes1",
@@ -32,10 +32,7 @@ pub fn yes_and_no(testbed: &Testbed) -> Result<()> {
     accept(testbed, "yes1", true)?;
     wait_condition(testbed, "yes1", ACCEPTED, "True/HubClusterAdminAccepted")?;
     wait::until_true("the rights", SOON, || Ok(!rights(testbed)?.contains(&false)))?;
-    ensure!(
-        !may(testbed, "yes1", "create clustergateways.cluster.core.oam.dev/yes2 --subresource=tunnel")?,
-        "another's tunnel"
-    );
+    ensure!(!may(testbed, "yes1", "create clustergateways.cluster.core.oam.dev/yes2 tunnel")?, "another's tunnel");
     ensure!(!may(testbed, "yes1", "get leases.coordination.k8s.io -n kube-system")?, "another's namespace");
     let taints = &cluster()?["spec"]["taints"];
     ensure!(taints[0]["key"] == "cluster.open-cluster-management.io/unreachable", "{taints}");
@@ -77,21 +74,19 @@ fn work(namespace: &str) -> Value {
 }
 
 fn delete(testbed: &Testbed) -> Result<()> {
-    let kubectl = testbed.hub.server.kubectl();
-    kubectl.ok("delete managedcluster yes1 --wait=false")?;
+    testbed.hub.server.delete("managedcluster yes1 --wait=false")?;
     wait::until_true("the tunnel right to go first", SOON, || Ok(!may(testbed, "yes1", RIGHTS[0])?))?;
     wait::until_true("its work to be asked to go", SOON, || {
         Ok(get(testbed, "manifestwork w -n yes1")?["metadata"]["deletionTimestamp"].is_string())
     })?;
     ensure!(exists(testbed, "managedcluster yes1")?, "it went before its work");
     ensure!(may(testbed, "yes1", RIGHTS[2])?, "the agent can end its works");
-    let finish = json!({"metadata": {"finalizers": null}}).to_string();
-    kubectl.args(["patch", "manifestwork", "w", "-n", "yes1", "--type=merge", "-p", &finish]).run()?.success()?;
+    testbed.hub.server.patch("manifestwork w -n yes1", &json!({"metadata": {"finalizers": null}}))?;
     wait::until_true("its end", SOON, || Ok(!exists(testbed, "managedcluster yes1")?))?;
     ensure!(!rights(testbed)?.contains(&true), "rights are left");
     let left =
-        kubectl.ok("get clusterroles,clusterrolebindings -l open-cluster-management.io/cluster-name=yes1 -o name")?;
-    ensure!(left.is_empty(), "{left}");
+        testbed.hub.server.names("clusterroles,clusterrolebindings -l open-cluster-management.io/cluster-name=yes1")?;
+    ensure!(left.is_empty(), "{left:?}");
     ensure!(exists(testbed, "namespace yes1")?, "the namespace stays");
     Ok(())
 }
@@ -119,10 +114,10 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
         )?);
     }
     // Its owner gives it to the cluster.
-    testbed.hub.server.kubectl().ok("label namespace theirs open-cluster-management.io/cluster-name=theirs")?;
+    testbed.hub.server.label("namespace theirs open-cluster-management.io/cluster-name=theirs")?;
     wait_condition(testbed, "theirs", ACCEPTED, "True/HubClusterAdminAccepted")?;
     ensure!(exists(testbed, "clusterrole open-cluster-management:managedcluster:work")?, "all agents lost a role");
-    testbed.hub.server.kubectl().ok("delete managedclusters kube-system foreign-place theirs").map(drop)
+    testbed.hub.server.delete("managedclusters kube-system foreign-place theirs")
 }
 
 /// Somebody's, which says that it is of a cluster called as the role of all clusters would be.
@@ -145,7 +140,7 @@ pub fn stillness(testbed: &Testbed) -> Result<()> {
     }
     // A right that somebody takes away comes back, with the others untouched.
     let binding = "rolebinding open-cluster-management:managedcluster:still1:registration -n still1";
-    testbed.hub.server.kubectl().ok(&format!("delete {binding}"))?;
+    testbed.hub.server.delete(binding)?;
     wait::until_true("the right again", SOON, || exists(testbed, binding))?;
     let before = versions(testbed, &names)?;
     registration.running.restart()?;
@@ -156,26 +151,23 @@ pub fn stillness(testbed: &Testbed) -> Result<()> {
             registration.running.metric("cluster_gateway_controllers_managed_clusters", "accepted=\"true\"")?;
         Ok(counted >= 3.0)
     })?;
-    testbed.hub.server.kubectl().ok("annotate managedcluster still3 touched=yes")?;
+    testbed.hub.server.annotate("managedcluster still3 touched=yes")?;
     accept(testbed, "still3", false)?;
     wait_condition(testbed, "still3", ACCEPTED, "False/HubClusterAdminDenied")?;
     let after = versions(testbed, &names[..2])?;
     ensure!(before[..after.len()] == after[..], "written again: {before:?} {after:?}");
     ensure!(condition(testbed, "still1", ACCEPTED)?.starts_with("True"));
-    testbed.hub.server.kubectl().ok("delete managedclusters still1 still2 still3").map(drop)
+    testbed.hub.server.delete("managedclusters still1 still2 still3")
 }
 
 /// Of everything that clusters have.
-fn versions(testbed: &Testbed, names: &[&str]) -> Result<Vec<String>> {
+fn versions(testbed: &Testbed, names: &[&str]) -> Result<Vec<Vec<String>>> {
     let kinds = "namespaces,clusterroles,clusterrolebindings,rolebindings,leases.coordination.k8s.io";
     let of = |name: &&str| {
-        let line = format!(
-            "get {kinds},managedclusters -A -l open-cluster-management.io/cluster-name={name} -o \
-             jsonpath={{.items[*].metadata.resourceVersion}}"
-        );
-        let own = format!("get managedcluster {name} -o jsonpath={{.metadata.resourceVersion}}");
-        let kubectl = testbed.hub.server.kubectl();
-        Ok(kubectl.ok(&line)? + " " + &kubectl.ok(&own)?)
+        let line = format!("{kinds},managedclusters -A -l open-cluster-management.io/cluster-name={name}");
+        let all = crate::fixture::versions(&testbed.hub.server, &line)?;
+        let own = get(testbed, &format!("managedcluster {name}"))?["metadata"]["resourceVersion"].to_string();
+        Ok([all, vec![own]].concat())
     };
     names.iter().map(of).collect()
 }

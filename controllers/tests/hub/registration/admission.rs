@@ -61,7 +61,7 @@ pub fn refused(testbed: &Testbed) -> Result<()> {
     created(&writer)?;
     changed(&writer)?;
     allowed(testbed, &writer)?;
-    testbed.hub.server.kubectl().ok("delete managedcluster guarded").map(drop)
+    testbed.hub.server.delete("managedcluster guarded")
 }
 
 /// So many taints, without times.
@@ -142,8 +142,7 @@ pub fn removed(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[managed("open1"), managed("open2")])?;
     accept(testbed, "open1", true)?;
     wait_condition(testbed, "open1", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
-    let kubectl = testbed.hub.server.kubectl();
-    kubectl.ok("delete validatingadmissionpolicybinding door-cluster-gateway-controllers-managedclusters")?;
+    testbed.hub.server.delete("validatingadmissionpolicybinding door-cluster-gateway-controllers-managedclusters")?;
     // The hub takes a moment to let go of it, and so does what we know.
     registration.wait_metric("cluster_gateway_controllers_ocm_admission", 0.0)?;
     ensure!(registration.running.get("/readyz")?.contains("ocm-admission"), "it is ready");
@@ -154,7 +153,7 @@ pub fn removed(testbed: &Testbed) -> Result<()> {
     apply(testbed, &registration.policies)?;
     wait_condition(testbed, "open2", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
     registration.wait_metric("cluster_gateway_controllers_ocm_admission", 1.0)?;
-    kubectl.ok("delete managedclusters open1 open2").map(drop)
+    testbed.hub.server.delete("managedclusters open1 open2")
 }
 
 /// What a thief of the controllers' token may not, although RBAC lets the controllers.
@@ -193,5 +192,5 @@ pub fn limits(testbed: &Testbed) -> Result<()> {
         "metadata": {"name": "limits-theirs", "namespace": place}});
     let output = kubectl.args(["replace", "-f", "-", me.as_str()]).stdin(lease.to_string()).run()?;
     ensure!(output.stderr.contains("their own Lease"), "{}{}", output.stdout, output.stderr);
-    kubectl.ok("delete clusterrole limits-theirs").map(drop)
+    testbed.hub.server.delete("clusterrole limits-theirs")
 }

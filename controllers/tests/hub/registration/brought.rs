@@ -56,12 +56,12 @@ pub fn works(testbed: &Testbed) -> Result<()> {
     answers(&caller)?;
     ensure!(token(testbed)? == before, "a good token was replaced");
     agent.stop()?;
-    testbed.hub.server.kubectl().ok(&format!("delete secret {ACCOUNT} -n {NAME}"))?;
+    testbed.hub.server.delete(&format!("secret {ACCOUNT} -n {NAME}"))?;
     let agent = member.options.start()?;
     wait::until_true("another token", AGAIN, || Ok(token(testbed).is_ok_and(|token| token != before)))?;
     answers(&caller)?;
     agent.stop()?;
-    testbed.hub.server.kubectl().ok(&format!("delete managedcluster {NAME}")).map(drop)
+    testbed.hub.server.delete(&format!("managedcluster {NAME}"))
 }
 
 /// kubectl on the hub, through the gateway, the tunnel-server and the agent.

@@ -16,16 +16,14 @@ const SECONDS: u64 = 2;
 
 pub fn silence(testbed: &Testbed) -> Result<()> {
     let _registration = Registration::start(testbed, "beat-place")?;
-    let kubectl = testbed.hub.server.kubectl();
     let mut cluster = managed("beat1");
     cluster["spec"]["leaseDurationSeconds"] = json!(SECONDS);
     apply(testbed, &[cluster])?;
     accept(testbed, "beat1", true)?;
     wait_condition(testbed, "beat1", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
     let renew = |time: k8s_openapi::jiff::Timestamp| -> Result<()> {
-        let patch = json!({"spec": {"renewTime": time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()}}).to_string();
-        let words = ["patch", "lease", "managed-cluster-lease", "-n", "beat1", "--type=merge", "-p", &patch];
-        kubectl.args(words).run()?.success().map(drop)
+        let patch = json!({"spec": {"renewTime": time.strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string()}});
+        testbed.hub.server.patch("lease managed-cluster-lease -n beat1", &patch).map(drop)
     };
     let now = k8s_openapi::jiff::Timestamp::now;
     wait::until("its Lease", SOON, || renew(now()))?;
@@ -44,7 +42,7 @@ pub fn silence(testbed: &Testbed) -> Result<()> {
     wait_condition(testbed, "beat1", "ManagedClusterConditionClockSynced", "False/ManagedClusterClockOutOfSync")?;
     wait_taint(testbed, None)?;
     ensure!(condition(testbed, "beat1", AVAILABLE)?.starts_with("True"));
-    kubectl.ok("delete managedcluster beat1").map(drop)
+    testbed.hub.server.delete("managedcluster beat1")
 }
 
 /// As an agent says it.
@@ -54,9 +52,8 @@ fn available(testbed: &Testbed) -> Result<()> {
     conditions.retain(|condition| condition["type"] != AVAILABLE);
     conditions.push(json!({"type": AVAILABLE, "status": "True", "reason": "ManagedClusterAvailable", "message": "m",
         "lastTransitionTime": "2026-01-01T00:00:00Z"}));
-    let patch = json!({"status": {"conditions": conditions}}).to_string();
-    let words = ["patch", "managedcluster", "beat1", "--subresource=status", "--type=merge", "-p", &patch];
-    testbed.hub.server.kubectl().args(words).run()?.success().map(drop)
+    let status = json!({"status": {"conditions": conditions}});
+    testbed.hub.server.patch("managedcluster beat1 --subresource=status", &status).map(drop)
 }
 
 fn wait_taint(testbed: &Testbed, key: Option<&str>) -> Result<()> {

@@ -47,8 +47,7 @@ pub fn joins(testbed: &Testbed) -> Result<()> {
     let agent = member.starts_again(agent)?;
     let agent = member.renews(agent)?;
     member.joins_again(agent)?;
-    let hub = testbed.hub.server.kubectl();
-    hub.ok(&format!("delete managedcluster {NAME}"))?;
+    testbed.hub.server.delete(&format!("managedcluster {NAME}"))?;
     testbed.hub.forget_member(NAME)
 }
 
@@ -136,8 +135,9 @@ impl<'a> Member<'a> {
     fn wait_answer(&self) -> Result<()> {
         let name = self.name;
         let path = format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{name}/proxy/api/v1/namespaces");
+        let server = &self.testbed.hub.server;
         wait::until("the member's answer", SOON, || {
-            let answer = self.testbed.hub.server.kubectl().args(["get", "--raw", &path]).run()?.success()?;
+            let answer = server.client(Some(server.admin())).get(&path, &[])?.text();
             ensure!(answer.contains("kube-system"), "{answer}");
             Ok(())
         })
@@ -172,9 +172,10 @@ impl<'a> Member<'a> {
         agent.stop()?;
         let agent = self.options.start()?;
         agent.wait_ready(AGAIN)?;
-        let member = self.testbed.member.server.kubectl();
-        let keys = || member.ok("get secret hub-kubeconfig-secret -n default -o jsonpath={.data}");
-        wait::until_true("the Secret", SOON, || Ok(keys().is_ok_and(|keys| keys.contains("tls.crt"))))?;
+        wait::until_true("the Secret", SOON, || {
+            let secret = self.testbed.member.server.read("secret hub-kubeconfig-secret -n default")?;
+            Ok(secret["data"]["tls.crt"].is_string())
+        })?;
         agent.stop()?;
         std::fs::remove_dir_all(&self.state)?;
         let agent = self.options.start()?;
@@ -182,7 +183,7 @@ impl<'a> Member<'a> {
         ensure!(self.requests()? == requests, "it asked again: {:?}", self.requests()?);
         agent.stop()?;
         // What follows puts files into the directory.
-        member.ok("delete secret hub-kubeconfig-secret -n default")?;
+        self.testbed.member.server.delete("secret hub-kubeconfig-secret -n default")?;
         let agent = self.options.start()?;
         agent.wait_ready(AGAIN)?;
         Ok(agent)
@@ -191,7 +192,7 @@ impl<'a> Member<'a> {
     /// Puts a certificate of the hub for the same agent in the place of its own.
     fn replace(&self, not_before: i64, not_after: i64) -> Result<String> {
         let name = self.name;
-        self.testbed.member.server.kubectl().ok("delete secret hub-kubeconfig-secret -n default --ignore-not-found")?;
+        self.testbed.member.server.delete("secret hub-kubeconfig-secret -n default --ignore-not-found")?;
         let agent = std::fs::read_to_string(self.state.join("agent-name"))?;
         let group = format!("system:open-cluster-management:{name}");
         let minutes = time::Duration::minutes;

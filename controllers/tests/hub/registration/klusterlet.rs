@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{Registration, accept, condition, exists, get, wait_condition};
-use crate::fixture::{SOON, apply};
+use crate::fixture::{SOON, apply, namespace};
 
 const NAME: &str = "klusterlet1";
 const ACCEPTED: &str = "HubAcceptedManagedCluster";
@@ -55,7 +55,7 @@ pub fn joins(testbed: &Testbed) -> Result<()> {
     wait_available(testbed, &agent)?;
     beats(testbed)?;
     dies_and_comes_back(testbed, &mut agent)?;
-    hub.ok(&format!("delete managedcluster {NAME}")).map(drop)
+    testbed.hub.server.delete(&format!("managedcluster {NAME}"))
 }
 
 fn wait_available(testbed: &Testbed, agent: &Process) -> Result<()> {
@@ -70,9 +70,8 @@ fn wait_available(testbed: &Testbed, agent: &Process) -> Result<()> {
 }
 
 fn beats(testbed: &Testbed) -> Result<()> {
-    let patch = json!({"spec": {"leaseDurationSeconds": SECONDS}}).to_string();
-    let words = ["patch", "managedcluster", NAME, "--type=merge", "-p", &patch];
-    testbed.hub.server.kubectl().args(words).run()?.success()?;
+    let patch = json!({"spec": {"leaseDurationSeconds": SECONDS}});
+    testbed.hub.server.patch(&format!("managedcluster {NAME}"), &patch)?;
     let renewed = || Ok(get(testbed, &format!("lease managed-cluster-lease -n {NAME}"))?["spec"]["renewTime"].clone());
     let before: Result<Value> = renewed();
     let before = before?;
@@ -94,17 +93,17 @@ fn dies_and_comes_back(testbed: &Testbed, agent: &mut Process) -> Result<()> {
 }
 
 fn start(testbed: &Testbed) -> Result<Process> {
-    let member = testbed.member.server.kubectl();
+    let member = &testbed.member.server;
     let file = tools::kinds("open-cluster-management.io/api", &["cluster/v1alpha1/0000_02_clusters"])?;
-    member.args(["apply", "--server-side", "-f", "-"]).stdin(file).run()?.success()?;
-    member.apply("{apiVersion: v1, kind: Namespace, metadata: {name: open-cluster-management-agent}}")?;
+    member.apply_text(&file)?;
+    member.apply(&[namespace("open-cluster-management-agent")])?;
     let directory = testbed.directory("klusterlet")?;
     let hub_directory = directory.join("hub");
     std::fs::create_dir_all(&hub_directory)?;
     let bootstrap = bootstrap(testbed, "klusterlet-place", directory.join("bootstrap.kubeconfig"))?;
     let arguments = [
         "agent".to_owned(),
-        format!("--kubeconfig={}", member.kubeconfig.display()),
+        format!("--kubeconfig={}", member.kubectl().kubeconfig.display()),
         format!("--spoke-cluster-name={NAME}"),
         format!("--bootstrap-kubeconfig={}", bootstrap.display()),
         format!("--hub-kubeconfig-dir={}", hub_directory.display()),

@@ -4,6 +4,7 @@ use anyhow::{Result, ensure};
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
+use serde_json::json;
 
 use super::agent::{Subject, ask};
 use super::{Registration, accept, bootstrap, exists, get, managed, may, wait_condition};
@@ -79,7 +80,7 @@ pub fn renewals(testbed: &Testbed) -> Result<()> {
     ensure!(registration.running.metric(CSR, "decision=\"unrecognized\"")? >= 4.0);
     reaches_nothing_of_another(&agent)?;
     after_a_no(testbed, &registration, &agent)?;
-    hub.ok("delete managedclusters r1 r10")?;
+    testbed.hub.server.delete("managedclusters r1 r10")?;
     nothing_refused(testbed, place)
 }
 
@@ -142,7 +143,7 @@ fn reaches_nothing_of_another(agent: &Kubectl) -> Result<()> {
 pub fn first_join(testbed: &Testbed) -> Result<()> {
     let place = "join-place";
     let registration = Registration::start(testbed, place)?;
-    let (hub, user) = (testbed.hub.server.kubectl(), bootstrap(testbed, place)?);
+    let user = bootstrap(testbed, place)?;
     // The request may come before the ManagedCluster.
     let asked = ask(&user, "j1", "j1-first")?;
     user.args(["create", "-f", "-"]).stdin(managed("j1").to_string()).run()?.success()?;
@@ -153,11 +154,10 @@ pub fn first_join(testbed: &Testbed) -> Result<()> {
     let agent = asked.kubectl(testbed)?;
     wait::until_true("what it got", SOON, || Ok(agent.ok("get managedcluster j1").is_ok()))?;
     // It has joined: from now on a bootstrap credential is not enough to be it.
-    let joined = r#"{"status":{"conditions":[{"type":"ManagedClusterJoined","status":"True","reason":"Joined",
-        "message":"m","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}"#;
-    hub.args(["patch", "managedcluster", "j1", "--subresource=status", "--type=merge", "-p", joined])
-        .run()?
-        .success()?;
+    let joined = json!({"type": "ManagedClusterJoined", "status": "True", "reason": "Joined", "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let joined = json!({"status": {"conditions": [joined]}});
+    testbed.hub.server.patch("managedcluster j1 --subresource=status", &joined)?;
     let thief = ask(&user, "j1", "j1-thief")?;
     wait::until("an Event", SOON, || event(testbed, "default", "j1-thief", "RequestNotApproved"))?;
     ensure!(!thief.is_approved(testbed)?);
@@ -175,27 +175,25 @@ pub fn first_join(testbed: &Testbed) -> Result<()> {
     ensure!(!exists(testbed, rights)?);
     judged_by_a_person(testbed, &user)?;
     // Nor is a cluster that joined otherwise.
-    hub.ok(&format!("create secret generic j3 -n {place}"))?;
+    let secret = json!({"name": "j3", "namespace": place});
+    apply(testbed, &[json!({"apiVersion": "v1", "kind": "Secret", "metadata": secret})])?;
     user.args(["create", "-f", "-"]).stdin(managed("j3").to_string()).run()?.success()?;
     left_to_a_person(testbed, &user, "j3")?;
-    hub.ok("delete managedclusters j2 j3")?;
+    testbed.hub.server.delete("managedclusters j2 j3")?;
     ensure!(registration.running.metric(CSR, "decision=\"joined\"")? >= 1.0);
-    hub.ok("delete managedclusters j1 kube-public").map(drop)
+    testbed.hub.server.delete("managedclusters j1 kube-public")
 }
 
 /// A cluster that a person accepted and denied, whose agent takes out of its status that it was
 /// ever judged.
 fn judged_by_a_person(testbed: &Testbed, user: &Kubectl) -> Result<()> {
-    let hub = testbed.hub.server.kubectl();
     apply(testbed, &[managed("j2")])?;
     accept(testbed, "j2", true)?;
     wait_condition(testbed, "j2", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
     accept(testbed, "j2", false)?;
     wait_condition(testbed, "j2", "HubAcceptedManagedCluster", "False/HubClusterAdminDenied")?;
-    let never = r#"{"status":{"conditions":[]}}"#;
-    hub.args(["patch", "managedcluster", "j2", "--subresource=status", "--type=merge", "-p", never])
-        .run()?
-        .success()?;
+    let never = json!({"status": {"conditions": []}});
+    testbed.hub.server.patch("managedcluster j2 --subresource=status", &never)?;
     left_to_a_person(testbed, user, "j2")?;
     wait_condition(testbed, "j2", "HubAcceptedManagedCluster", "False/HubClusterAdminDenied")
 }
@@ -215,13 +213,13 @@ const MANY: usize = 500;
 pub fn crowd(testbed: &Testbed) -> Result<()> {
     let place = "crowd-place";
     let registration = Registration::start(testbed, place)?;
-    let (hub, user) = (testbed.hub.server.kubectl(), bootstrap(testbed, place)?);
+    let user = bootstrap(testbed, place)?;
     let key = rcgen::KeyPair::generate()?;
     let organization = "system:open-cluster-management:crowd1";
     let common_name = "system:open-cluster-management:crowd10:agent";
     let subject = Subject { label: "crowd1", organization, common_name };
     let items: Vec<_> = (0..MANY).map(|it| subject.document(&format!("crowd-{it}"), &key)).collect::<Result<_>>()?;
-    let list = serde_json::json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
     user.args(["create", "-f", "-"]).stdin(list).run()?.success()?;
     // Whoever comes after them does not wait for them.
     user.args(["create", "-f", "-"]).stdin(managed("after").to_string()).run()?.success()?;
@@ -229,12 +227,12 @@ pub fn crowd(testbed: &Testbed) -> Result<()> {
     wait::until_true("all to be judged", SOON, || {
         Ok(registration.running.metric(CSR, "decision=\"unrecognized\"")? >= 500.0)
     })?;
-    let told = "jsonpath={.items[*].status.conditions[*].type}";
     let label = "open-cluster-management.io/cluster-name=crowd1";
-    let approved = hub.args(["get", "csr", "-l", label, "-o", told]).run()?.success()?;
-    ensure!(approved.is_empty(), "{approved}");
+    let all = get(testbed, &format!("csr -l {label}"))?;
+    let judged = all["items"].as_array().into_iter().flatten().find(|one| !one["status"]["conditions"].is_null());
+    ensure!(judged.is_none(), "{judged:?}");
     // At once: whoever leads next would tell of each again.
     let all = format!("/apis/certificates.k8s.io/v1/certificatesigningrequests?labelSelector={label}");
-    hub.args(["delete", "--raw", &all]).run()?.success()?;
-    hub.ok("delete managedcluster after").map(drop)
+    testbed.hub.server.kubectl().args(["delete", "--raw", &all]).run()?.success()?;
+    testbed.hub.server.delete("managedcluster after")
 }

@@ -20,7 +20,6 @@ fn lease(namespace: &str, holder: &str) -> Value {
 
 pub fn keeps_out(testbed: &Testbed) -> Result<()> {
     let registration = Registration::start(testbed, "rival-place")?;
-    let kubectl = testbed.hub.server.kubectl();
     // One that anybody may create keeps nobody out.
     apply(testbed, &[namespace("rival-team"), lease("rival-team", "anybody"), managed("rival0")])?;
     accept(testbed, "rival0", true)?;
@@ -39,7 +38,7 @@ pub fn keeps_out(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[lease(THEIRS, "")])?;
     registration.wait_metric(STANDS_IN, 1.0)?;
     wait_condition(testbed, "rival1", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
-    kubectl.ok("delete lease registration-controller-lock -n open-cluster-management-hub")?;
-    kubectl.ok("delete lease registration-controller-lock -n rival-team")?;
-    kubectl.ok("delete managedclusters rival0 rival1").map(drop)
+    testbed.hub.server.delete("lease registration-controller-lock -n open-cluster-management-hub")?;
+    testbed.hub.server.delete("lease registration-controller-lock -n rival-team")?;
+    testbed.hub.server.delete("managedclusters rival0 rival1")
 }

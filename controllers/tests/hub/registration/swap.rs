@@ -8,6 +8,7 @@ use hub_tests::process::Process;
 use hub_tests::testbed::Testbed;
 use hub_tests::tools::{self, Tool};
 use hub_tests::wait;
+use serde_json::Value;
 
 use super::{Registration, accept, condition, exists, managed, wait_condition};
 use crate::fixture::{SOON, apply, namespace};
@@ -32,7 +33,7 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     })
     .with_context(|| theirs.log_tail())?;
     let before = identities(testbed)?;
-    ensure!(before.lines().count() >= 5, "{before}");
+    ensure!(before.len() >= 5, "{before:?}");
     let mut registration = Registration::install(testbed, PLACE, "", alone)?;
     registration.wait_metric(STANDS_IN, 0.0)?;
     ensure!(!exists(testbed, tunnel().as_str())?, "ours works beside theirs");
@@ -40,7 +41,7 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     wait::until_true("ours to stand in", PATIENCE, || Ok(registration.running.metric(STANDS_IN, "")? >= 1.0))?;
     wait::until_true("the tunnel right", SOON, || exists(testbed, &tunnel()))?;
     wait_condition(testbed, NAME, ACCEPTED, "True/HubClusterAdminAccepted")?;
-    ensure!(identities(testbed)? == before, "written again: {before} {}", identities(testbed)?);
+    ensure!(identities(testbed)? == before, "written again: {before:?} {:?}", identities(testbed)?);
     // And back.
     registration.running.stop()?;
     theirs.start_again()?;
@@ -53,11 +54,10 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     })
     .with_context(|| theirs.log_tail())?;
     theirs.stop()?;
-    let kubectl = testbed.hub.server.kubectl();
-    kubectl.ok("delete lease registration-controller-lock -n open-cluster-management-hub")?;
+    testbed.hub.server.delete("lease registration-controller-lock -n open-cluster-management-hub")?;
     registration.running.restart_stopped()?;
     registration.wait_metric(STANDS_IN, 1.0)?;
-    kubectl.ok(&format!("delete managedcluster {NAME}")).map(drop)
+    testbed.hub.server.delete(&format!("managedcluster {NAME}"))
 }
 
 fn tunnel() -> String {
@@ -65,21 +65,18 @@ fn tunnel() -> String {
 }
 
 /// Uid and version of everything that upstream made for the cluster, but its object.
-fn identities(testbed: &Testbed) -> Result<String> {
-    let kubectl = testbed.hub.server.kubectl();
-    let path =
-        "jsonpath={range .items[*]}{.kind} {.metadata.name} {.metadata.uid} {.metadata.resourceVersion}{\"\\n\"}{end}";
-    let mut all = String::new();
-    for kinds in ["namespaces,clusterroles,clusterrolebindings", "rolebindings,leases.coordination.k8s.io"] {
-        let mut words = vec!["get", kinds, "-l", "open-cluster-management.io/cluster-name=swap1", "-o", path];
-        if kinds.starts_with("role") {
-            words.push("-A");
-        }
-        all += &kubectl.args(words).run()?.success()?;
-    }
-    let mut lines: Vec<&str> = all.lines().filter(|line| !line.contains(":tunnel")).collect();
-    lines.sort_unstable();
-    Ok(lines.join("\n"))
+fn identities(testbed: &Testbed) -> Result<Vec<String>> {
+    let kinds = "namespaces,clusterroles,clusterrolebindings,rolebindings,leases.coordination.k8s.io";
+    let line = format!("{kinds} -A -l open-cluster-management.io/cluster-name=swap1");
+    let found = testbed.hub.server.read(&line)?;
+    let identity = |object: &Value| {
+        let metadata = &object["metadata"];
+        format!("{} {} {} {}", object["kind"], metadata["name"], metadata["uid"], metadata["resourceVersion"])
+    };
+    let mut all: Vec<String> = found["items"].as_array().into_iter().flatten().map(identity).collect();
+    all.retain(|one| !one.contains(":tunnel"));
+    all.sort_unstable();
+    Ok(all)
 }
 
 fn upstream(testbed: &Testbed) -> Result<Process> {

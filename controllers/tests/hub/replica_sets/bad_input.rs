@@ -24,7 +24,7 @@ pub fn answered(testbed: &Testbed) -> Result<()> {
     let told = place.wait_condition(&long, "ManifestworkApplied: False/InvalidManifestWorkName")?;
     ensure!(told.contains("at most 63 characters"), "{told}");
     // No label can name it, but its works would have its name before theirs.
-    let all = place.json("get manifestworks -n sets-bad1")?;
+    let all = place.json("manifestworks -n sets-bad1")?;
     let works = all["items"].as_array().context("no list")?;
     let is_of_it = |work: &Value| work["metadata"]["generateName"] == long;
     ensure!(!works.is_empty() && !works.iter().any(is_of_it), "it has works: {all}");

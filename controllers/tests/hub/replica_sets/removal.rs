@@ -44,12 +44,12 @@ pub fn held(testbed: &Testbed) -> Result<()> {
     place.choose("p", &[("", &clusters)])?;
     place.set("app", "1", &all_at_once("p"))?;
     let works = place.wait_works("app", &clusters)?;
-    place.hub("delete placementdecisions --all -n sets-held")?;
+    place.delete("placementdecisions --all -n sets-held")?;
     // Its status counts two still.
     let told = place.wait_event("app", "RemovalHeld")?;
     ensure!(told.contains("no work is removed before they agree"), "{told}");
     ensure!(place.works("app")?.len() == 2, "workloads are withdrawn");
-    place.hub("delete placement p -n sets-held")?;
+    place.delete("placement p -n sets-held")?;
     place.wait_condition("app", "PlacementVerified: False/PlacementDecisionNotFound")?;
     ensure!(place.works("app")?.len() == 2 && place.metric(WRITES, "delete")? == 0.0, "workloads are withdrawn");
     // Applied again, it counts none until it is scheduled.
@@ -70,12 +70,10 @@ pub fn foreground(testbed: &Testbed) -> Result<()> {
     place.choose("p", &[("", &clusters)])?;
     place.set("app", "1", &all_at_once("p"))?;
     let policy = json!({"spec": {"cascadeDeletionPolicy": "Foreground"}});
-    place.patch("manifestworkreplicaset app -n sets-front", &[], &policy)?;
+    place.patch("manifestworkreplicaset app -n sets-front", &policy)?;
     place.wait_works("app", &clusters)?;
-    place.hub("delete manifestworkreplicaset app -n sets-front --wait=false")?;
-    wait::until_true("its end", SOON, || {
-        Ok(place.hub("get manifestworkreplicaset app -n sets-front --ignore-not-found -o name")?.is_empty())
-    })?;
+    place.delete("manifestworkreplicaset app -n sets-front --wait=false")?;
+    place.wait_end("manifestworkreplicaset app -n sets-front")?;
     ensure!(place.works("app")?.is_empty(), "it is gone before its works");
     place.end()
 }
@@ -88,15 +86,13 @@ pub fn cascade(testbed: &Testbed) -> Result<()> {
     for (name, policy) in [("behind", "Background"), ("before", "Foreground")] {
         place.set(name, "1", &all_at_once("p"))?;
         let policy = json!({"spec": {"cascadeDeletionPolicy": policy}});
-        place.patch(&format!("manifestworkreplicaset {name} -n sets-end"), &[], &policy)?;
+        place.patch(&format!("manifestworkreplicaset {name} -n sets-end"), &policy)?;
         for work in place.wait_works(name, &clusters)? {
             finalize(&place, &work, &json!({"metadata": {"finalizers": [FINALIZER]}}))?;
         }
-        place.hub(&format!("delete manifestworkreplicaset {name} -n sets-end --wait=false"))?;
+        place.delete(&format!("manifestworkreplicaset {name} -n sets-end --wait=false"))?;
     }
-    wait::until_true("the end of one", SOON, || {
-        Ok(place.hub("get manifestworkreplicaset behind -n sets-end --ignore-not-found -o name")?.is_empty())
-    })?;
+    place.wait_end("manifestworkreplicaset behind -n sets-end")?;
     // The other one is there as long as one of its works is.
     for set in ["behind", "before"] {
         let all_leave = || {
@@ -110,9 +106,7 @@ pub fn cascade(testbed: &Testbed) -> Result<()> {
     place.wait_works("before", &clusters[1..])?;
     ensure!(!place.read("before")?["metadata"]["deletionTimestamp"].is_null(), "it is gone before its works");
     finalize(&place, &works[1], &no_finalizers())?;
-    wait::until_true("the end of the other", SOON, || {
-        Ok(place.hub("get manifestworkreplicaset before -n sets-end --ignore-not-found -o name")?.is_empty())
-    })?;
+    place.wait_end("manifestworkreplicaset before -n sets-end")?;
     for work in place.works("behind")? {
         finalize(&place, &work, &no_finalizers())?;
     }
@@ -121,5 +115,5 @@ pub fn cascade(testbed: &Testbed) -> Result<()> {
 
 fn finalize(place: &Place<'_>, work: &Value, patch: &Value) -> Result<()> {
     let text = |field: &str| work["metadata"][field].as_str().unwrap_or_default();
-    place.patch(&format!("manifestwork {} -n {}", text("name"), text("namespace")), &[], patch)
+    place.patch(&format!("manifestwork {} -n {}", text("name"), text("namespace")), patch)
 }

@@ -71,7 +71,7 @@ pub fn limited(testbed: &Testbed) -> Result<()> {
     place.wait_data("app", "2", &["sets-limited1"])?;
     for policy in &policies {
         let text = |pointer: &str| policy.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
-        place.hub(&format!("delete {} {}", text("/kind"), text("/metadata/name")))?;
+        place.delete(&format!("{} {}", text("/kind"), text("/metadata/name")))?;
     }
     place.end()
 }

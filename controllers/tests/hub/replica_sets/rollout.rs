@@ -50,7 +50,7 @@ pub fn all(testbed: &Testbed) -> Result<()> {
     // A hand's edit of a work is put back.
     let name = works[0]["metadata"]["name"].as_str().unwrap_or_default();
     let edit = json!({"spec": {"workload": {"manifests": []}}});
-    place.patch(&format!("manifestwork {name} -n sets-all1"), &[], &edit)?;
+    place.patch(&format!("manifestwork {name} -n sets-all1"), &edit)?;
     place.wait_data("app", "2", &clusters)?;
     place.end()
 }
@@ -179,8 +179,7 @@ pub fn placed(testbed: &Testbed) -> Result<()> {
     place.wait_works("app", &[one, two])?;
     apply(testbed, &[cluster(one, "out")])?;
     place.wait_works("app", &[two])?;
-    let kubectl = testbed.hub.server.kubectl();
     place.end()?;
-    kubectl.ok(&format!("delete managedclusters {one} {two}"))?;
-    kubectl.ok("delete managedclusterset sets-placed").map(drop)
+    testbed.hub.server.delete(&format!("managedclusters {one} {two}"))?;
+    testbed.hub.server.delete("managedclusterset sets-placed")
 }

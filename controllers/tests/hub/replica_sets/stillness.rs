@@ -7,7 +7,7 @@ use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
 use super::{PART, Place, WORK, WRITES, all_at_once};
-use crate::fixture::{SOON, apply, event, namespace};
+use crate::fixture::{SOON, apply, event, namespace, versions};
 
 const THEIRS: &str = "sets-theirs";
 
@@ -26,12 +26,12 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     place.wait_condition("all", "PlacementRolledOut: True/Complete")?;
     place.wait_condition("slow", "ManifestworkApplied: False/Processing")?;
     place.wait_condition("none", "PlacementVerified: False/PlacementDecisionNotFound")?;
-    let versions = |place: &Place<'_>| -> Result<String> {
-        let line = "-o jsonpath={range.items[*]}{.metadata.name}={.metadata.resourceVersion},{end}";
-        let sets = place.hub(&format!("get manifestworkreplicasets -n sets-still {line}"))?;
-        Ok(sets + &place.hub(&format!("get manifestworks -A -l {WORK}/manifestworkreplicaset {line}"))?)
+    let versions = || -> Result<Vec<String>> {
+        let sets = versions(&testbed.hub.server, "manifestworkreplicasets -n sets-still")?;
+        let works = versions(&testbed.hub.server, &format!("manifestworks -A -l {WORK}/manifestworkreplicaset"))?;
+        Ok([sets, works].concat())
     };
-    let before = versions(&place)?;
+    let before = versions()?;
     place.running.restart()?;
     let sets = || place.metric(super::SETS, "");
     wait::until_true("all to be looked at", SOON, || Ok(sets()? > 2.5))?;
@@ -40,9 +40,8 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     place.wait_works("last", &clusters)?;
     let (works, deletes) = (place.metric(WRITES, "work")?, place.metric(WRITES, "delete")?);
     ensure!((works - 2.0).abs() < 0.1 && deletes == 0.0, "{works} works were written");
-    let after = versions(&place)?;
-    let is_same = before.split(',').all(|one| after.split(',').any(|other| other == one));
-    ensure!(is_same, "{before} became {after}");
+    let after = versions()?;
+    ensure!(before.iter().all(|one| after.contains(one)), "{before:?} became {after:?}");
     place.end()
 }
 
@@ -79,6 +78,6 @@ pub fn stands_by(testbed: &Testbed) -> Result<()> {
     place.choose("p", &[("", &clusters)])?;
     place.set("beside", "1", &all_at_once("p"))?;
     place.wait_works("beside", &clusters)?;
-    place.hub("delete lease work-manager-lock -n sets-theirs")?;
+    place.delete("lease work-manager-lock -n sets-theirs")?;
     place.end()
 }

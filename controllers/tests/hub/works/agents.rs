@@ -11,7 +11,7 @@ use hub_tests::tools::{self, Tool};
 use hub_tests::wait;
 use serde_json::{Value, json};
 
-use super::{APPLIED, Place, WORKS, condition, config_map, hash_of, read, said, strategy};
+use super::{APPLIED, Place, WORKS, condition, config_map, hash_of, said, strategy};
 use crate::fixture::{SOON, definition, event};
 
 const CLUSTER: &str = "works-agent";
@@ -70,7 +70,7 @@ pub fn handed_over(testbed: &Testbed) -> Result<()> {
     ensure!(words(&place, "many")? == told, "we said {told}, the agent says {}", words(&place, "many")?);
 
     // What we listed is the agent's to end.
-    place.hub(&format!("delete {WORKS} --all -n {CLUSTER} --wait=false"))?;
+    place.delete(&format!("{WORKS} --all -n {CLUSTER} --wait=false"))?;
     for work in WORKS_HERE {
         wait::until_true("the end of a work", AGENT, || Ok(place.read(work)?.is_null()))
             .with_context(|| agent.log_tail())?;
@@ -85,13 +85,12 @@ pub fn handed_over(testbed: &Testbed) -> Result<()> {
 fn start(testbed: &Testbed) -> Result<Process> {
     // Unless it is there already: so does the klusterlet's operator.
     let definition = tools::kinds("open-cluster-management.io/api", &["work/v1/0000_01"])?;
-    let member = testbed.member.server.kubectl();
-    if member.ok(&format!("get crd {APPLIED} --ignore-not-found -o name"))?.is_empty() {
-        member.args(["create", "-f", "-"]).stdin(definition).run()?.success()?;
+    if testbed.member.server.read(&format!("crd {APPLIED}"))?.is_null() {
+        testbed.member.server.apply_text(&definition)?;
     }
     let arguments = [
         "agent".to_owned(),
-        format!("--kubeconfig={}", member.kubeconfig.display()),
+        format!("--kubeconfig={}", testbed.member.server.kubectl().kubeconfig.display()),
         format!("--spoke-cluster-name={CLUSTER}"),
         // As the klusterlet's UID.
         "--agent-id=1f2e3d4c-0000-4000-8000-000000000001".to_owned(),
@@ -195,7 +194,7 @@ fn words(place: &Place<'_>, name: &str) -> Result<Value> {
 /// What lists the objects of a work on the member.
 fn list(place: &Place<'_>, work: &str) -> Result<Value> {
     let name = format!("{}-{work}", hash_of(&place.testbed.hub.server.url()));
-    read(&place.member(&format!("get {APPLIED} {name} --ignore-not-found -o json"))?)
+    place.member().read(&format!("{APPLIED} {name}"))
 }
 
 /// Who applies a work.
@@ -217,8 +216,8 @@ fn wait_keeper(place: &Place<'_>, is_it: impl Fn(&str) -> bool) -> Result<()> {
 
 /// UID and version of each object, and of each work.
 fn versions(place: &Place<'_>) -> Result<BTreeMap<String, [String; 2]>> {
-    let objects = read(&place.member(&format!("get {KINDS} -A -l {LABEL}=yes -o json"))?)?;
-    let works = read(&place.hub(&format!("get {WORKS} -n {CLUSTER} -o json"))?)?;
+    let objects = place.member().read(&format!("{KINDS} -A -l {LABEL}=yes"))?;
+    let works = place.testbed.hub.server.read(&format!("{WORKS} -n {CLUSTER}"))?;
     let all = [objects, works].into_iter().flat_map(|list| list["items"].as_array().cloned().unwrap_or_default());
     let of = |object: Value| {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();

@@ -66,8 +66,7 @@ fn listed(place: &Place<'_>, own: &str) -> Result<()> {
     for one in &resources {
         let (resource, name) = (one["resource"].as_str().unwrap_or_default(), one["name"].as_str().unwrap_or_default());
         let group = one["group"].as_str().map_or(String::new(), |group| format!(".{group}"));
-        let object: Value =
-            serde_json::from_str(&place.member(&format!("get {resource}{group} {name} -n {own} -o json"))?)?;
+        let object = place.member().read(&format!("{resource}{group} {name} -n {own}"))?;
         ensure!(object["metadata"]["uid"] == one["uid"], "{one} is another one than {object}");
         let owner = &object["metadata"]["ownerReferences"][0];
         ensure!(owner["uid"] == applied["metadata"]["uid"] && owner["controller"].is_null(), "{object}");
@@ -133,12 +132,11 @@ pub fn beside(testbed: &Testbed) -> Result<()> {
     }
     // A definition that comes later counts within ten seconds, with no edit.
     let kind = definition("late.example", "Late", "v1", "Cluster");
-    testbed.member.server.kubectl().apply(&kind.to_string())?;
-    place.member("wait --for=condition=Established crd/lates.late.example --timeout=30s")?;
+    testbed.member.server.apply(&[kind])?;
     wait::until_true("the late one", TOLD, || Ok(!place.object("lates.late.example", "late")?.is_null()))?;
     place.wait_manifest("mixed", 1, "Applied", "True/AppliedManifestComplete")?;
     // And one that goes takes nothing with it that was not its own.
-    place.member("delete crd lates.late.example")?;
+    place.member().delete("crd lates.late.example")?;
     wait::until("that it is missed", 2 * SOON, || {
         let work = place.read("mixed")?;
         let found = condition(&work["status"]["resourceStatus"]["manifests"][1], "Available");
@@ -164,7 +162,7 @@ pub fn orphans(testbed: &Testbed) -> Result<()> {
     wait::until_true("that it is taken back", SOON, || Ok(!owners("left")?.is_null()))?;
     place.work("some", &manifests, &json!({"deleteOption": {"propagationPolicy": "Orphan"}}))?;
     wait::until_true("that all is let go", SOON, || Ok(owners("left")?.is_null() && owners("owned")?.is_null()))?;
-    place.hub(&format!("delete {} some -n {cluster}", super::WORKS))?;
+    place.delete(&format!("{} some -n {cluster}", super::WORKS))?;
     ensure!(!place.object("configmap", "left")?.is_null() && !place.object("configmap", "owned")?.is_null());
     place.end(&[])
 }

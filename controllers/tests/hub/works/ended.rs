@@ -19,7 +19,7 @@ pub fn deleted(testbed: &Testbed) -> Result<()> {
     place.work("stays", &[map("c")], &json!({}))?;
     place.wait_applied("gone")?;
     place.wait_applied("stays")?;
-    place.hub(&format!("delete {WORKS} gone -n {cluster} --wait=false"))?;
+    place.delete(&format!("{WORKS} gone -n {cluster} --wait=false"))?;
     for name in ["a", "b"] {
         wait::until_true("the end of its objects", SOON, || Ok(place.object("configmap", name)?.is_null()))?;
     }
@@ -38,9 +38,8 @@ pub fn deleted(testbed: &Testbed) -> Result<()> {
         ensure!(resources.as_array().is_some_and(|all| all.len() == 1 && all[0]["name"] == "held"), "{resources}");
         Ok(())
     })?;
-    let free = r#"[{"op":"remove","path":"/metadata/finalizers"}]"#;
-    let words = ["patch", "configmap", "held", "-n", cluster, "--type=json", "-p", free];
-    testbed.member.server.kubectl().args(words).run()?.success()?;
+    let free = json!({"metadata": {"finalizers": null}});
+    place.member().patch(&format!("configmap held -n {cluster}"), &free)?;
     place.wait_gone("gone")?;
     ensure!(place.applied("gone")?.is_null(), "what listed them is still there");
     ensure!(!place.object("configmap", "c")?.is_null(), "another work's object is gone");
@@ -54,7 +53,7 @@ pub fn away(testbed: &Testbed) -> Result<()> {
     place.wait_applied("waits")?;
     let nowhere = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).at("https://127.0.0.1:1");
     testbed.hub.register_member(cluster, &nowhere)?;
-    place.hub(&format!("delete {WORKS} waits -n {cluster} --wait=false"))?;
+    place.delete(&format!("{WORKS} waits -n {cluster} --wait=false"))?;
     let told = wait::until("that it says so", SOON, || {
         let work = place.read("waits")?;
         let deleting = condition(&work["status"], "Deleting").clone();

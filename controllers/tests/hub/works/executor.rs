@@ -15,7 +15,8 @@ const AGAIN: Duration = Duration::from_mins(2);
 pub fn reviewed(testbed: &Testbed) -> Result<()> {
     let cluster = "works-executor";
     let place = Place::start(testbed, cluster)?;
-    place.member(&format!("create serviceaccount deployer -n {cluster}"))?;
+    let account = json!({"name": "deployer", "namespace": cluster});
+    place.member().create(&[json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": account})])?;
     grant(
         testbed,
         cluster,
@@ -76,6 +77,5 @@ fn grant(testbed: &Testbed, cluster: &str, name: &str, rules: &Value) -> Result<
     let binding = json!({"apiVersion": format!("{group}/v1"), "kind": "RoleBinding", "metadata": metadata,
         "roleRef": {"apiGroup": group, "kind": "Role", "name": name},
         "subjects": [{"kind": "ServiceAccount", "name": "deployer", "namespace": cluster}]});
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": [role, binding]});
-    testbed.member.server.kubectl().apply(&list.to_string()).map(drop)
+    testbed.member.server.apply(&[role, binding])
 }

@@ -1,6 +1,6 @@
 //! Clusters that are not ours to touch, or that cannot be reached.
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::MemberSecret;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
@@ -31,8 +31,8 @@ pub fn untouched(testbed: &Testbed) -> Result<()> {
     place.wait_applied("ours")?;
     ensure!(place.object("configmap", "foreign-map")?["data"]["a"] == "b", "it was written");
     place.deliver_to(other, Some("push"))?;
-    place.hub(&format!("delete {} foreign -n {other}", super::WORKS))?;
-    place.hub(&format!("delete managedcluster {other}"))?;
+    place.delete(&format!("{} foreign -n {other}", super::WORKS))?;
+    place.delete(&format!("managedcluster {other}"))?;
     place.end(&["ours"])
 }
 
@@ -67,9 +67,9 @@ pub fn guarded(testbed: &Testbed) -> Result<()> {
     })?;
     place.work("guarded", &map("c"), &json!({}))?;
     place.wait_applied("guarded")?;
-    place.hub(&format!("delete {} guarded -n {cluster}", super::WORKS))?;
+    place.delete(&format!("{} guarded -n {cluster}", super::WORKS))?;
     let kinds = "validatingadmissionpolicies,validatingadmissionpolicybindings";
-    place.hub(&format!("delete {kinds} {name}"))?;
+    place.delete(&format!("{kinds} {name}"))?;
     place.end(&[])
 }
 
@@ -81,28 +81,30 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
     let agents = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "AppliedManifestWork",
         "metadata": {"name": format!("{}-second", hash())},
         "spec": {"hubHash": hash(), "agentID": "klusterlet", "manifestWorkName": "second"}});
-    testbed.member.server.kubectl().apply(&agents.to_string())?;
+    testbed.member.server.apply(&[agents])?;
     place.work("second", &[config_map(cluster, "second", &json!({"a": "b"}))], &json!({}))?;
     let told = wait::until("an Event", SOON, || event(testbed, cluster, "second", "ForeignAgent"))?;
     ensure!(told.contains("klusterlet") && told.contains("adopt"), "{told}");
     ensure!(place.object("configmap", "second")?.is_null(), "it was applied beside the agent");
     place.deliver(Some("adopt"))?;
     place.wait_applied("second")?;
-    let line = format!("get {APPLIED} {}-second -o jsonpath={{.spec.agentID}}", hash());
-    ensure!(place.member(&line)?.starts_with("cluster-gateway"), "{}", place.member(&line)?);
+    let agent = || {
+        let applied = place.applied("second")?;
+        applied["spec"]["agentID"].as_str().map(str::to_owned).with_context(|| applied.to_string())
+    };
+    ensure!(agent()?.starts_with("cluster-gateway"), "{}", agent()?);
     let finalizers = place.applied("second")?["metadata"]["finalizers"].to_string();
     ensure!(finalizers.contains("applied-manifest-work-cleanup"), "it has none, as a klusterlet's end leaves it");
     // Once: an agent that runs all the same is not fought over.
-    let back = json!({"spec": {"agentID": "klusterlet"}}).to_string();
-    let words = ["patch", APPLIED, &format!("{}-second", hash()), "--type=merge", "-p", &back];
+    let back = json!({"spec": {"agentID": "klusterlet"}});
     let failures = || place.running.metric("cluster_gateway_controllers_failures_total", "manifestworks");
     let before = failures()?;
-    testbed.member.server.kubectl().args(words).run()?.success()?;
+    place.member().patch(&format!("{APPLIED} {}-second", hash()), &back)?;
     wait::until_true("that it is the agent's again", SOON, || Ok(failures()? > before + 0.5))?;
-    ensure!(place.member(&line)? == "klusterlet", "it was taken twice");
+    ensure!(agent()? == "klusterlet", "it was taken twice");
     place.deliver(Some("push"))?;
     place.deliver(Some("adopt"))?;
-    wait::until_true("that it is taken again", SOON, || Ok(place.member(&line)?.starts_with("cluster-gateway")))?;
+    wait::until_true("that it is taken again", SOON, || Ok(agent()?.starts_with("cluster-gateway")))?;
     place.deliver(Some("push"))?;
     place.end(&["first", "second"])
 }
@@ -117,7 +119,7 @@ pub fn closed(testbed: &Testbed) -> Result<()> {
     ensure!(told.contains("forbidden"), "{told}");
     place.work("open", &[config_map(cluster, "open", &json!({"a": "b"}))], &json!({}))?;
     place.wait_applied("open")?;
-    place.hub(&format!("delete managedcluster {other}"))?;
+    place.delete(&format!("managedcluster {other}"))?;
     // Away, it changes no condition, and comes to what is wanted when it is back.
     let before = place.read("open")?["status"].clone();
     let nowhere = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).at("https://127.0.0.1:1");
@@ -128,7 +130,7 @@ pub fn closed(testbed: &Testbed) -> Result<()> {
     ensure!(place.read("open")?["status"] == before, "{}", place.read("open")?["status"]);
     place.register(cluster)?;
     // Its cluster says something, as it does when it is healthy again.
-    place.hub(&format!("annotate managedcluster {cluster} healthy=again"))?;
+    place.annotate(&format!("managedcluster {cluster} healthy=again"))?;
     place.wait_applied("open")?;
     let applied = place.read("open")?;
     ensure!(condition(&applied["status"], "Applied")["observedGeneration"] == 2, "{applied}");

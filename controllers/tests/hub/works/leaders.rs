@@ -12,7 +12,7 @@ use hub_tests::wait;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{GROUP, Place, WORKS, condition, config_map, hash, read};
+use super::{GROUP, Place, WORKS, condition, config_map, hash};
 use crate::fixture::{SOON, print};
 
 const CLUSTER: &str = "works-killed";
@@ -63,7 +63,7 @@ pub fn killed(testbed: &Testbed) -> Result<()> {
     let now = statuses(&place)?;
     let rewritten: Vec<_> = told.iter().filter(|(name, told)| told.1 && now.get(*name) != Some(*told)).collect();
     ensure!(rewritten.is_empty(), "{rewritten:?} were told already");
-    place.hub(&format!("delete {WORKS} --all -n {CLUSTER} --wait=false"))?;
+    place.delete(&format!("{WORKS} --all -n {CLUSTER} --wait=false"))?;
     wait::until_true("the end of the works", 2 * SOON, || Ok(statuses(&place)?.is_empty()))?;
     place.end(&[])
 }
@@ -106,14 +106,12 @@ fn works(place: &Place<'_>) -> Result<()> {
         json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ManifestWork",
             "metadata": {"name": name, "namespace": CLUSTER}, "spec": spec})
     };
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": (0..WORKS_HERE).map(work).collect::<Vec<_>>()});
-    let words = ["create", "-f", "-"];
-    place.testbed.hub.server.kubectl().args(words).stdin(list.to_string()).run()?.success().map(drop)
+    place.testbed.hub.server.create(&(0..WORKS_HERE).map(work).collect::<Vec<_>>())
 }
 
 /// The version of each object that is there.
 fn objects(place: &Place<'_>) -> Result<BTreeMap<String, String>> {
-    let list = read(&place.member(&format!("get configmaps -n {CLUSTER} -o json"))?)?;
+    let list = place.member().read(&format!("configmaps -n {CLUSTER}"))?;
     let all = list["items"].as_array().cloned().unwrap_or_default().into_iter().map(|one| {
         let text = |field: &str| one["metadata"][field].as_str().unwrap_or_default().to_owned();
         (text("name"), text("resourceVersion"))
@@ -123,7 +121,7 @@ fn objects(place: &Place<'_>) -> Result<BTreeMap<String, String>> {
 
 /// The version of each work, and whether it is told to be applied and available.
 fn statuses(place: &Place<'_>) -> Result<BTreeMap<String, (String, bool)>> {
-    let list = read(&place.hub(&format!("get {WORKS} -n {CLUSTER} -o json"))?)?;
+    let list = place.testbed.hub.server.read(&format!("{WORKS} -n {CLUSTER}"))?;
     let all = list["items"].as_array().cloned().unwrap_or_default().into_iter().map(|one| {
         let text = |field: &str| one["metadata"][field].as_str().unwrap_or_default().to_owned();
         let is = |kind: &str| condition(&one["status"], kind)["status"] == "True";

@@ -8,7 +8,7 @@ use hub_tests::wait;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{Place, WORKS, condition, config_map};
+use super::{Place, condition, config_map};
 use crate::fixture::SOON;
 
 pub fn told(testbed: &Testbed) -> Result<()> {
@@ -58,7 +58,7 @@ pub fn told(testbed: &Testbed) -> Result<()> {
     })?;
     ensure!(place.values("told", 0)?["JobComplete"] == "True", "{}", place.values("told", 0)?);
     // Nothing more is done with it.
-    place.member(&format!("delete configmap map -n {cluster}"))?;
+    place.member().delete(&format!("configmap map -n {cluster}"))?;
     place.wait_gone("told")?;
     ensure!(complete.elapsed() > Duration::from_secs(1), "its time was not waited for");
     ensure!(place.object("configmap", "map")?.is_null(), "what is complete was repaired");
@@ -67,13 +67,11 @@ pub fn told(testbed: &Testbed) -> Result<()> {
 
 /// What the controllers of a cluster would say: this member has none for jobs.
 fn finish(place: &Place<'_>) -> Result<()> {
-    let now = place.member("get namespace default -o jsonpath={.metadata.creationTimestamp}")?;
+    let now = place.member().read("namespace default")?["metadata"]["creationTimestamp"].clone();
     let of = |kind: &str| json!({"type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now});
     let status = json!({"status": {"startTime": now, "completionTime": now, "succeeded": 1,
         "conditions": [of("SuccessCriteriaMet"), of("Complete")]}});
-    let patch = status.to_string();
-    let words = ["patch", "job", "job", "-n", place.cluster, "--subresource=status", "--type=merge", "-p", &patch];
-    place.testbed.member.server.kubectl().args(words).run()?.success().map(drop)
+    place.member().patch(&format!("job job -n {} --subresource=status", place.cluster), &status).map(drop)
 }
 
 pub fn flapping(testbed: &Testbed) -> Result<()> {
@@ -85,11 +83,9 @@ pub fn flapping(testbed: &Testbed) -> Result<()> {
     let map = config_map(cluster, "a", &json!({"v": "0"}));
     place.work("flapping", &[map], &json!({"manifestConfigs": [config]}))?;
     place.wait_applied("flapping")?;
-    let version = || place.hub(&format!("get {WORKS} flapping -n {cluster} -o jsonpath={{.metadata.resourceVersion}}"));
+    let version = || Ok::<_, anyhow::Error>(place.read("flapping")?["metadata"]["resourceVersion"].clone());
     let put = |value: usize| {
-        let patch = json!({"data": {"v": value.to_string()}}).to_string();
-        let words = ["patch", "configmap", "a", "-n", cluster, "--type=merge", "-p", &patch];
-        testbed.member.server.kubectl().args(words).run()?.success()
+        place.member().patch(&format!("configmap a -n {cluster}"), &json!({"data": {"v": value.to_string()}})).map(drop)
     };
     let (mut versions, begin, mut value) = (vec![version()?], Instant::now(), 0);
     while begin.elapsed() < Duration::from_secs(25) {

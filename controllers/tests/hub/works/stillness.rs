@@ -8,8 +8,8 @@ use hub_tests::wait;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{GROUP, Place, WORKS, config_map};
-use crate::fixture::{SOON, print};
+use super::{GROUP, Place, WORKS, condition, config_map};
+use crate::fixture::{SOON, print, wait_end_within};
 
 /// How many works there are, if a variable says it: 1,000 take too long for each run.
 const MANY: &str = "WORKS_OF_A_RESTART";
@@ -29,17 +29,15 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     let works = works(cluster, &names);
     let objects: usize = 2 * works_here + WITH_SERVICE.min(works_here);
     for some in works.chunks(WORKS_HERE) {
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": some}).to_string();
-        testbed.hub.server.kubectl().args(["create", "-f", "-"]).stdin(list).run()?.success()?;
+        testbed.hub.server.create(some)?;
     }
     let counted = |place: &Place<'_>| place.running.metric("cluster_gateway_delivery_objects", "applied");
     let is_all = |count: f64| (count - f64::from(u32::try_from(objects).unwrap_or_default())).abs() < 0.1;
     wait::until_true("all to be applied", limit, || Ok(is_all(counted(&place)?)))?;
     wait::until("all to be told", limit, || {
-        let line = "jsonpath={range.items[*]}{.status.conditions[?(@.type==\"Applied\")].status},{end}";
-        let told =
-            place.testbed.hub.server.kubectl().args(["get", WORKS, "-n", cluster, "-o", line]).run()?.success()?;
-        let count = told.matches("True,").count();
+        let told = testbed.hub.server.read(&format!("{WORKS} -n {cluster}"))?;
+        let is_applied = |work: &&Value| condition(&work["status"], "Applied")["status"] == "True";
+        let count = told["items"].as_array().into_iter().flatten().filter(is_applied).count();
         ensure!(count == works_here, "{count} of {works_here}");
         Ok(())
     })?;
@@ -62,13 +60,11 @@ pub fn restart(testbed: &Testbed) -> Result<()> {
     place.work("last", &[config_map(cluster, "last", &json!({"a": "b"}))], &json!({}))?;
     place.wait_applied("last")?;
     let after = versions(&place, cluster)?;
-    let missing: Vec<&str> = before.split(',').filter(|one| !after.split(',').any(|other| other == *one)).collect();
+    let missing: Vec<&String> = before.iter().filter(|one| !after.contains(one)).collect();
     ensure!(missing.is_empty(), "{missing:?} changed");
     quiet(&place, cluster, &asked)?;
-    place.hub(&format!("delete {WORKS} --all -n {cluster} --wait=false"))?;
-    wait::until_true("the end of the works", 3 * limit, || {
-        Ok(place.hub(&format!("get {WORKS} -n {cluster} -o name"))?.is_empty())
-    })?;
+    place.delete(&format!("{WORKS} --all -n {cluster} --wait=false"))?;
+    wait_end_within(&testbed.hub.server, &format!("{WORKS} -n {cluster}"), 3 * limit)?;
     place.end(&[])
 }
 
@@ -96,12 +92,11 @@ fn works(cluster: &str, names: &[String]) -> Vec<Value> {
 }
 
 /// Every object's, on the hub and on the member.
-fn versions(place: &Place<'_>, cluster: &str) -> Result<String> {
-    let line = "jsonpath={range.items[*]}{.kind}/{.metadata.name}={.metadata.resourceVersion},{end}";
-    let hub = place.hub(&format!("get {WORKS} -n {cluster} -o {line}"))?;
-    let member = place.member(&format!("get deployments,services,configmaps -n {cluster} -o {line}"))?;
-    let applied = place.member(&format!("get {} -o {line}", super::APPLIED))?;
-    Ok([hub, member, applied].concat())
+fn versions(place: &Place<'_>, cluster: &str) -> Result<Vec<String>> {
+    let of = crate::fixture::versions;
+    let hub = of(&place.testbed.hub.server, &format!("{WORKS} -n {cluster}"))?;
+    let member = of(place.member(), &format!("deployments,services,configmaps -n {cluster}"))?;
+    Ok([hub, member, of(place.member(), super::APPLIED)?].concat())
 }
 
 /// Nothing is asked any more, either.
@@ -110,8 +105,7 @@ fn quiet(place: &Place<'_>, cluster: &str, asked: &impl Fn(&Place<'_>) -> Result
     while begin.elapsed() < QUIET {
         ensure!((asked(place)? - settled).abs() < 0.1, "{settled} requests became {}", asked(place)?);
         // Which takes its time, and leads to a look at nothing.
-        place
-            .hub(&format!("annotate --overwrite {WORKS} last -n {cluster} touched={}", begin.elapsed().as_millis()))?;
+        place.annotate(&format!("{WORKS} last -n {cluster} touched={}", begin.elapsed().as_millis()))?;
     }
     Ok(())
 }

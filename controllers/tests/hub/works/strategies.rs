@@ -13,9 +13,7 @@ use crate::fixture::{SOON, event};
 
 /// A change by hand, as somebody with kubectl makes it.
 fn change(place: &Place<'_>, name: &str, value: &str) -> Result<()> {
-    let patch = json!({"data": {"a": value}}).to_string();
-    let words = ["patch", "configmap", name, "-n", place.cluster, "--type=merge", "-p", &patch];
-    place.testbed.member.server.kubectl().args(words).run()?.success().map(drop)
+    place.member().patch(&format!("configmap {name} -n {}", place.cluster), &json!({"data": {"a": value}})).map(drop)
 }
 
 fn wait_data(place: &Place<'_>, name: &str, expected: &Value) -> Result<()> {
@@ -39,7 +37,7 @@ pub fn each(testbed: &Testbed) -> Result<()> {
     place.wait_manifest("each", 3, "Available", "False/ResourceNotAvailable")?;
     ensure!(place.object("configmap", "seen")?.is_null(), "what is only read was made");
     let seen = config_map(cluster, "seen", &json!({"a": "somebody's"}));
-    testbed.member.server.kubectl().apply(&seen.to_string())?;
+    testbed.member.server.apply(std::slice::from_ref(&seen))?;
     place.wait("each", "Available", "True/ResourcesAvailable")?;
     for name in ["update", "once", "server", "seen"] {
         change(&place, name, "by hand")?;
@@ -63,13 +61,13 @@ pub fn each(testbed: &Testbed) -> Result<()> {
     wait_data(&place, "once", &json!({"a": "wanted"}))?;
     place.wait_applied("each")?;
     // Deleted by hand, one comes back; what is only read is told to be missing.
-    place.member(&format!("delete configmap update seen -n {cluster}"))?;
+    place.member().delete(&format!("configmap update seen -n {cluster}"))?;
     wait_data(&place, "update", &json!({"a": "wanted"}))?;
     place.wait_manifest("each", 3, "Available", "False/ResourceNotAvailable")?;
-    testbed.member.server.kubectl().apply(&seen.to_string())?;
+    testbed.member.server.apply(&[seen])?;
     place.wait_manifest("each", 3, "Available", "True/ResourceAvailable")?;
     bad_manager(&place)?;
-    place.hub(&format!("delete {} each -n {cluster}", super::WORKS))?;
+    place.delete(&format!("{} each -n {cluster}", super::WORKS))?;
     ensure!(!place.object("configmap", "seen")?.is_null(), "what was only read is deleted");
     place.end(&["manager"])
 }
@@ -145,8 +143,7 @@ pub fn filled(testbed: &Testbed) -> Result<()> {
     let before = place.object("service", "web")?;
     ensure!(before["spec"]["clusterIP"].is_string(), "{before}");
     // A look at it, and nothing is written.
-    let touch = format!("annotate service web -n {cluster} touched=yes");
-    place.member(&touch)?;
+    place.member().annotate(&format!("service web -n {cluster} touched=yes"))?;
     let touched = place.object("service", "web")?;
     let mut labelled = service;
     labelled["metadata"]["labels"] = json!({"a": "b"});

@@ -31,9 +31,7 @@ pub fn killed(testbed: &Testbed) -> Result<()> {
     place.wait_applied("far")?;
     // What is seen comes through the tunnel as well.
     let change = |value: &str| {
-        let patch = json!({"data": {"a": value}}).to_string();
-        let words = ["patch", "configmap", "far", "-n", cluster, "--type=merge", "-p", &patch];
-        testbed.member.server.kubectl().args(words).run()?.success().map(drop)
+        place.member().patch(&format!("configmap far -n {cluster}"), &json!({"data": {"a": value}})).map(drop)
     };
     let wait_data = |value: &str| {
         wait::until(&format!("far to have {value}"), SOON, || {

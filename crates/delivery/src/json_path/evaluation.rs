@@ -2,7 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::filter::{Basic, holds};
+use super::comparison::{Basic, holds};
 use super::parser::{Filter, Node, Slice};
 use super::{Error, VISITS};
 use crate::fields::weight;
@@ -192,7 +192,7 @@ impl Walk {
         let Some(left) = one(lefts?)? else { return Ok(false) };
         let Some(right) = one(self.list(vec![item], right)?)? else { return Ok(false) };
         self.charge(left.weight() + right.weight())?;
-        holds(*comparison, &left, &right)
+        holds(*comparison, left.basic(), right.basic())
     }
 }
 

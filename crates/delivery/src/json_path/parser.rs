@@ -43,6 +43,15 @@ pub enum Comparison {
     Unequal,
 }
 
+const COMPARISONS: [(&str, Comparison); 6] = [
+    ("<", Comparison::Less),
+    ("<=", Comparison::LessOrEqual),
+    (">", Comparison::Greater),
+    (">=", Comparison::GreaterOrEqual),
+    ("==", Comparison::Equal),
+    ("!=", Comparison::Unequal),
+];
+
 struct Parser<'t> {
     text: &'t str,
     at: usize,
@@ -62,6 +71,31 @@ pub fn read(text: &str, depth: usize) -> Read<Vec<Node>> {
         parser.node(c, &mut nodes)?;
     }
     Ok(nodes)
+}
+
+/// `left == right`, or `left` for whether it is there. The first marks of a comparison part it,
+/// wherever they stand, as in client-go.
+fn filter(text: &str, depth: usize) -> Read<Node> {
+    if depth > NESTING {
+        return Err(Error::TooDeep);
+    }
+    let is_mark = |c: char| matches!(c, '!' | '<' | '>' | '=');
+    let parted = text.find(is_mark).filter(|at| *at > 0).and_then(|at| {
+        let (left, rest) = text.split_at_checked(at)?;
+        let end = rest.find(|c| !is_mark(c))?;
+        let (marks, right) = rest.split_at_checked(end)?;
+        Some((left, marks, right))
+    });
+    let (left, comparison) = match parted {
+        None => (text, None),
+        Some((left, marks, right)) => {
+            let known = COMPARISONS.iter().find(|(known, _)| *known == marks);
+            let (_, comparison) =
+                known.ok_or_else(|| Error::Syntax(format!("unrecognized filter operator {marks}")))?;
+            (left, Some((*comparison, read(right, depth)?)))
+        }
+    };
+    Ok(Node::Filter(Box::new(Filter { left: read(left, depth)?, comparison })))
 }
 
 fn wrong<T>(why: impl Into<String>) -> Read<T> {
@@ -86,7 +120,7 @@ impl<'t> Parser<'t> {
     fn node(&mut self, c: char, nodes: &mut Vec<Node>) -> Read<()> {
         let rest = self.rest();
         if rest.starts_with("[?(") {
-            nodes.push(super::filter::read(self.bracketed_filter()?, self.depth + 1)?);
+            nodes.push(filter(self.bracketed_filter()?, self.depth + 1)?);
             return Ok(());
         }
         if rest.starts_with("..") {

@@ -2,9 +2,10 @@
 
 use time::OffsetDateTime;
 
-use super::conditions::too_much;
+use super::conditions::synced;
 use super::status::{FeedbackValue, FieldValue, ManifestCondition};
-use crate::condition;
+use crate::condition::{self, Condition};
+use crate::feedback::Feedback;
 
 /// Bytes of all values and of all messages of a work, each: a status is one object, and an object
 /// has a size that the hub takes.
@@ -42,6 +43,12 @@ impl Room {
             self.messages -= one.message.len();
         }
     }
+}
+
+/// `StatusFeedbackSynced` of a manifest whose values find no room.
+fn too_much() -> Condition {
+    let errors = vec![format!("the values of the work have more than {TOLD} bytes")];
+    synced(Some(&Feedback { values: Vec::new(), errors }))
 }
 
 fn size(value: &FeedbackValue) -> usize {

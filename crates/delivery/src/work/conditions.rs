@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use time::OffsetDateTime;
 
-use super::bound::TOLD;
 use super::kind;
 use super::status::{FeedbackValue, ManifestCondition};
 use crate::condition::{self, Condition, Status};
@@ -116,12 +115,6 @@ pub fn synced(found: Option<&Feedback>) -> Condition {
     }
     let message = format!("Sync status feedback failed with error {}", together(&found.errors));
     Condition::new(kind::FEEDBACK, Status::False, "StatusFeedbackSyncFailed", message)
-}
-
-/// `StatusFeedbackSynced` of a manifest whose values find no room.
-pub(super) fn too_much() -> Condition {
-    let errors = vec![format!("the values of the work have more than {TOLD} bytes")];
-    synced(Some(&Feedback { values: Vec::new(), errors }))
 }
 
 /// `Deleting` of a work.

@@ -1,8 +1,11 @@
-//! Entries of a status, found by their manifest.
+//! Entries of a status, found by their manifest; and what is new of manifests, put over them.
 
 use std::collections::HashMap;
 
+use time::OffsetDateTime;
+
 use super::status::{ManifestCondition, ResourceMeta};
+use crate::condition::{self, Condition};
 
 /// What is told of manifests, to be found in its place, or by its identity in another place, if
 /// that is there once.
@@ -41,4 +44,32 @@ impl<'m> Index<'m> {
 fn key(meta: &ResourceMeta) -> Key<'_> {
     let ResourceMeta { ordinal: _, group, version, kind, resource, name, namespace } = meta;
     [group, version, kind, resource, namespace, name]
+}
+
+/// The entries `new`, each with the conditions and values that its manifest had before.
+pub fn merged(old: &[ManifestCondition], new: Vec<ManifestCondition>, now: OffsetDateTime) -> Vec<ManifestCondition> {
+    let index = Index::new(old);
+    new.into_iter().map(|new| one(index.find(&new.resource_meta), new, now)).collect()
+}
+
+fn one(known: Option<&ManifestCondition>, new: ManifestCondition, now: OffsetDateTime) -> ManifestCondition {
+    let conditions = known.map(|known| known.conditions.clone()).unwrap_or_default();
+    ManifestCondition {
+        resource_meta: new.resource_meta,
+        status_feedback: known.map(|known| known.status_feedback.clone()).unwrap_or_default(),
+        conditions: conditions_merged(conditions, new.conditions, now),
+    }
+}
+
+/// A condition of another generation is another one: it goes to the end, with the time now.
+fn conditions_merged(old: Vec<Condition>, new: Vec<Condition>, now: OffsetDateTime) -> Vec<Condition> {
+    let mut all = old;
+    for one in new {
+        let is_of_before = |known: &Condition| known.observed_generation != one.observed_generation;
+        if condition::find(&all, &one.kind).is_some_and(is_of_before) {
+            condition::remove(&mut all, &one.kind);
+        }
+        condition::set(&mut all, one, now);
+    }
+    all
 }

@@ -1,6 +1,11 @@
-//! Which settings an object has, and whether the work owns it.
+//! Which settings an object has, whether the work owns it, and when the work ends by itself.
 
+use time::{Duration, OffsetDateTime};
+
+use super::kind;
+use super::replica_set::SET_LABEL;
 use super::spec::{ConditionRule, DeleteOption, FeedbackRule, ManifestConfig, UpdateStrategy};
+use crate::condition::{Condition, Status, find};
 use crate::identity::Identity;
 use crate::strategy::Strategy;
 
@@ -38,6 +43,21 @@ pub fn is_owned(object: &Identity, option: Option<&DeleteOption>, strategy: &Str
         "Orphan" => false,
         _ => option.selectively_orphan.as_ref().is_none_or(|orphans| !orphans.orphaning_rules.contains(object)),
     }
+}
+
+/// When the work is deleted; none: not at all, as where nobody can read since when it is complete.
+/// Works of a `ReplicaSet` are its own to delete.
+pub fn end<'l>(
+    labels: impl IntoIterator<Item = &'l str>,
+    option: Option<&DeleteOption>,
+    conditions: &[Condition],
+) -> Option<OffsetDateTime> {
+    let seconds = option?.ttl_seconds_after_finished?;
+    let complete = find(conditions, kind::COMPLETE).filter(|one| one.status == Status::True)?;
+    if labels.into_iter().any(|label| label == SET_LABEL) {
+        return None;
+    }
+    Some(complete.last_transition_time?.saturating_add(Duration::seconds(seconds.max(0))))
 }
 
 fn means(pattern: &Identity, object: &Identity) -> bool {

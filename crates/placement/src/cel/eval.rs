@@ -5,31 +5,12 @@ mod folds;
 
 pub use self::arithmetic::result as arithmetic;
 
-use super::library::Overload;
-use super::meter::{Failure, Meter};
+use super::function::{Answer, Overload, Run};
+use super::meter::Failure;
 use super::patterns::Pattern;
 use super::syntax::{Constant, Element, Expr, Node, Operator};
 use super::types::Type;
 use super::value::Value;
-
-pub type Answer<'a> = Result<Value<'a>, Failure>;
-
-/// What expressions may ask of their surroundings.
-pub trait Host<'a> {
-    /// Names and values of the `AddOnPlacementScore` `resource` of `cluster`, if there is one.
-    fn scores(&self, cluster: &str, resource: &str) -> Option<Vec<(&'a str, i64)>>;
-}
-
-/// One evaluation.
-pub struct Run<'m, 'a> {
-    pub variables: &'m [Value<'a>],
-    pub host: &'m dyn Host<'a>,
-    pub meter: &'m mut Meter,
-    /// Variables of the comprehensions around, from the outermost.
-    pub locals: Vec<Value<'a>>,
-    /// The pattern of the call that is made, if it was a constant.
-    pub regex: Option<&'a Pattern>,
-}
 
 /// Levels of a value, see [`Value::depth`]: more than any object of Kubernetes has.
 const DEEPEST: usize = 200;

@@ -1,34 +1,7 @@
 //! Text of an expression to tokens.
 
 use super::syntax::{Fault, Limits};
-
-/// A token and where it begins.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Token {
-    /// In bytes of the text.
-    pub at: usize,
-    pub kind: Kind,
-}
-
-#[derive(Debug, Clone, PartialEq)]
-pub enum Kind {
-    Name(Box<str>),
-    /// Without a sign, so that the least integer can be written.
-    Int(u64),
-    Uint(u64),
-    Double(f64),
-    Text(Box<str>),
-    Bytes(Box<[u8]>),
-    /// An operator or a bracket.
-    Mark(&'static str),
-    End,
-}
-
-/// Longer ones first: the first that fits is taken.
-const MARKS: [&str; 27] = [
-    "&&", "||", "==", "!=", "<=", ">=", "[?", ".?", "{?", "(", ")", "[", "]", "{", "}", "<", ">", "!", "?", ":", ",",
-    ".", "+", "-", "*", "/", "%",
-];
+use super::token::{Kind, MARKS, Token, number, quoted};
 
 /// All tokens of `text`, the last of which is [`Kind::End`].
 pub fn tokens(text: &str) -> Result<Vec<Token>, Fault> {
@@ -59,7 +32,7 @@ fn skipped(text: &str, mut at: usize) -> usize {
 
 fn token(text: &str, at: usize) -> Result<(Kind, usize), Fault> {
     let rest = text.get(at..).unwrap_or_default();
-    if let Some(read) = super::literals::quoted(rest, at)? {
+    if let Some(read) = quoted(rest, at)? {
         return Ok(read);
     }
     let first = rest.chars().next().unwrap_or_default();
@@ -69,7 +42,7 @@ fn token(text: &str, at: usize) -> Result<(Kind, usize), Fault> {
     }
     let is_fraction = rest.strip_prefix('.').is_some_and(|rest| rest.starts_with(|c: char| c.is_ascii_digit()));
     if first.is_ascii_digit() || is_fraction {
-        return super::literals::number(rest, at);
+        return number(rest, at);
     }
     let mark = MARKS.iter().find(|mark| rest.starts_with(**mark));
     let mark = mark.ok_or_else(|| Fault::syntax(at, format!("token recognition error at: '{first}'")))?;

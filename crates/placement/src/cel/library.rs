@@ -15,26 +15,9 @@ mod strings_format;
 mod time;
 mod url;
 
-pub use self::format::Format;
-pub use self::url::Url;
-
 use super::check::no_overload;
-use super::eval::{Answer, Run};
+use super::function::Overload;
 use super::types::Type;
-use super::value::Value;
-
-type Function = for<'m, 'a> fn(&mut Run<'m, 'a>, &[Value<'a>]) -> Answer<'a>;
-
-/// A function for arguments of certain types.
-#[derive(Debug)]
-pub struct Overload {
-    name: &'static str,
-    /// The first parameter stands before the name: `a.f(b)`.
-    is_member: bool,
-    parameters: &'static [Type],
-    pub result: Type,
-    pub call: Function,
-}
 
 /// What an expression is for: each has functions of its own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -60,14 +43,6 @@ const LIBRARIES: [&[Overload]; 13] = [
     url::OVERLOADS,
     format::OVERLOADS,
 ];
-
-const fn function(name: &'static str, parameters: &'static [Type], result: Type, call: Function) -> Overload {
-    Overload { name, is_member: false, parameters, result, call }
-}
-
-const fn method(name: &'static str, parameters: &'static [Type], result: Type, call: Function) -> Overload {
-    Overload { name, is_member: true, parameters, result, call }
-}
 
 fn all(purpose: Purpose) -> impl Iterator<Item = &'static Overload> {
     let own = match purpose {
@@ -99,13 +74,4 @@ pub fn overloads(
     }
     let fitting: Vec<_> = named.into_iter().filter(|known| known.takes(kinds.iter().copied())).collect();
     if fitting.is_empty() { Err(no_overload(name, kinds)) } else { Ok(fitting) }
-}
-
-// === impl Overload ===
-
-impl Overload {
-    pub fn takes(&self, kinds: impl ExactSizeIterator<Item = Type>) -> bool {
-        kinds.len() == self.parameters.len()
-            && self.parameters.iter().zip(kinds).all(|(parameter, kind)| parameter.accepts(kind))
-    }
 }

@@ -4,9 +4,10 @@ mod calls;
 mod primary;
 
 use super::check;
-use super::lexer::{Kind, Token, tokens};
+use super::lexer::tokens;
 use super::library::Purpose;
 use super::syntax::{Element, Expr, Fault, Limits, Node, Operator};
+use super::token::{Kind, Token};
 use super::types::Type;
 
 /// A variable that the caller gives, and its type.

@@ -1,10 +1,12 @@
 //! What an expression is made of once it is read, and how reading fails.
 
 use std::fmt;
+use std::rc::Rc;
 
-use super::library::Overload;
+use super::function::Overload;
 use super::patterns::Pattern;
 use super::types::Type;
+use super::value::Value;
 
 /// Bounds on an expression before anything of it is evaluated.
 pub struct Limits;
@@ -162,6 +164,23 @@ impl Fault {
         let source = text.lines().nth(line - 1).unwrap_or_default();
         let dots = ".".repeat(column);
         format!("ERROR: <input>:{line}:{}: {}\n | {source}\n | {dots}^", column + 1, self.why)
+    }
+}
+
+// === impl Value ===
+
+impl<'a> From<&'a Constant> for Value<'a> {
+    fn from(constant: &'a Constant) -> Self {
+        match constant {
+            Constant::Null => Self::Null,
+            Constant::Bool(is_true) => Self::Bool(*is_true),
+            Constant::Int(value) => Self::Int(*value),
+            Constant::Uint(value) => Self::Uint(*value),
+            Constant::Double(value) => Self::Double(*value),
+            Constant::Text(text) => Self::from(&**text),
+            Constant::Bytes(bytes) => Self::Bytes(Rc::from(&**bytes)),
+            Constant::Type(kind) => Self::Type(*kind),
+        }
     }
 }
 

@@ -1,6 +1,9 @@
 //! Values while an expression is evaluated. What comes from the input is borrowed from it.
 
 mod compare;
+mod url;
+
+pub use self::url::Url;
 
 use std::ops::Deref;
 use std::rc::Rc;
@@ -9,9 +12,7 @@ use ipnet::IpNet;
 use serde_json::Value as Json;
 use time::{Duration, OffsetDateTime};
 
-use super::library::{Format, Url};
 use super::meter::{Failure, Meter};
-use super::syntax::Constant;
 use super::types::Type;
 use crate::quantity::Quantity;
 
@@ -35,7 +36,16 @@ pub enum Value<'a> {
     Ip(std::net::IpAddr),
     Cidr(IpNet),
     Url(Rc<Url>),
-    Format(Format),
+    Format(&'static Format),
+}
+
+/// A named format of strings.
+#[derive(Debug)]
+pub struct Format {
+    pub name: &'static str,
+    pub is_valid: fn(&str) -> bool,
+    /// What to say of others.
+    pub why: &'static str,
 }
 
 #[derive(Debug, Clone)]
@@ -142,21 +152,6 @@ impl<'a> From<&'a Json> for Value<'a> {
 impl<'a> From<&'a str> for Value<'a> {
     fn from(text: &'a str) -> Self {
         Self::Text(Text::Borrowed(text))
-    }
-}
-
-impl<'a> From<&'a Constant> for Value<'a> {
-    fn from(constant: &'a Constant) -> Self {
-        match constant {
-            Constant::Null => Self::Null,
-            Constant::Bool(is_true) => Self::Bool(*is_true),
-            Constant::Int(value) => Self::Int(*value),
-            Constant::Uint(value) => Self::Uint(*value),
-            Constant::Double(value) => Self::Double(*value),
-            Constant::Text(text) => Self::from(&**text),
-            Constant::Bytes(bytes) => Self::Bytes(Rc::from(&**bytes)),
-            Constant::Type(kind) => Self::Type(*kind),
-        }
     }
 }
 

@@ -15,10 +15,6 @@ use serde_json::Value;
 
 use crate::control_plane::ApiServer;
 use crate::kubeconfig::Credential;
-use crate::kubectl::Kubectl;
-
-/// For tokens: longer than any run.
-const TOKEN_LIFETIME: &str = "24h";
 
 /// A Deployment with one container that is a program of ours, ready to be started.
 #[derive(Clone, Debug)]
@@ -35,8 +31,8 @@ impl Workload {
     /// Reads the Deployment `namespace/name` from `hub`, with its volumes written below
     /// `directory`.
     pub fn read(hub: &ApiServer, namespace: &str, name: &str, directory: &Path) -> Result<Self> {
-        let kubectl = hub.kubectl();
-        let deployment = get(&kubectl, namespace, "deployment", name)?;
+        let deployment = hub.read(&format!("deployment {name} -n {namespace}"))?;
+        ensure!(!deployment.is_null(), "no Deployment {namespace}/{name}");
         let pod = &deployment["spec"]["template"]["spec"];
         let container = &pod["containers"][0];
         let mounts = mounts(pod, container)?;
@@ -46,7 +42,7 @@ impl Workload {
         }
         for (path, volume) in &mounts {
             let place = directory.join(path.trim_start_matches('/'));
-            write(&kubectl, namespace, volume, &place)?;
+            write(hub, namespace, volume, &place)?;
             let place = place.to_string_lossy();
             for arg in &mut args {
                 *arg = arg.replace(&format!("={path}/"), &format!("={place}/"));
@@ -67,12 +63,7 @@ impl Workload {
 
 /// A kubeconfig for the ServiceAccount `namespace/name` of `hub`, which must be there.
 pub fn account_kubeconfig(hub: &ApiServer, namespace: &str, name: &str) -> Result<PathBuf> {
-    let token = hub.kubectl().ok(&format!("create token {name} -n {namespace} --duration={TOKEN_LIFETIME}"))?;
-    hub.kubeconfig(&format!("{namespace}-{name}"), Credential::Token(token.trim().to_owned()))
-}
-
-fn get(kubectl: &Kubectl, namespace: &str, kind: &str, name: &str) -> Result<Value> {
-    Ok(serde_json::from_str(&kubectl.ok(&format!("get {kind} {name} -n {namespace} -o json"))?)?)
+    hub.kubeconfig(&format!("{namespace}-{name}"), Credential::Token(hub.token(namespace, name)?))
 }
 
 /// Each mount path with the volume that is there.
@@ -87,16 +78,16 @@ fn mounts<'a>(pod: &'a Value, container: &Value) -> Result<Vec<(String, &'a Valu
 }
 
 /// Writes the files of `volume` into `place`, as the kubelet would.
-fn write(kubectl: &Kubectl, namespace: &str, volume: &Value, place: &Path) -> Result<()> {
+fn write(hub: &ApiServer, namespace: &str, volume: &Value, place: &Path) -> Result<()> {
     let (kind, name) = match (volume["secret"]["secretName"].as_str(), volume["configMap"]["name"].as_str()) {
         (Some(name), None) => ("secret", name),
         (None, Some(name)) => ("configmap", name),
         _ => anyhow::bail!("another kind of volume: {volume}"),
     };
-    let object = match get(kubectl, namespace, kind, name) {
-        Err(_) if volume[kind_of_source(kind)]["optional"] == true => return Ok(()),
-        object => object?,
-    };
+    let object = hub.read(&format!("{kind} {name} -n {namespace}"))?;
+    if object.is_null() && volume[kind_of_source(kind)]["optional"] == true {
+        return Ok(());
+    }
     let data = object["data"].as_object().context("no data")?;
     ensure!(!data.is_empty(), "{kind} {name} is empty");
     std::fs::create_dir_all(place)?;

@@ -246,13 +246,12 @@ impl Hub {
 
     /// Deletes the Secret of the cluster `name`.
     pub fn forget_member(&self, name: &str) -> Result<()> {
-        self.server.kubectl().ok(&format!("delete secret {name} -n {SECRET_NAMESPACE}")).map(drop)
+        self.server.delete(&format!("secret {name} -n {SECRET_NAMESPACE}"))
     }
 
-    /// Creates or changes objects.
+    /// Creates or changes objects, whoever changed them.
     pub fn apply(&self, documents: &[Value]) -> Result<()> {
-        let list = json!({"apiVersion": "v1", "kind": "List", "items": documents});
-        self.server.kubectl().apply(&list.to_string()).map(drop)
+        self.server.force(documents)
     }
 }
 

@@ -135,7 +135,7 @@ impl Planes {
 
     /// Whether the hub lets the ServiceAccount `namespace/account` do what `attributes` say.
     pub(crate) fn may(&self, namespace: &str, account: &str, attributes: &Value) -> Result<bool> {
-        self.hub.server.kubectl().may(namespace, account, attributes)
+        self.hub.server.may(namespace, account, attributes)
     }
 
     /// Starts what scales Deployments on the hub, one round a second.

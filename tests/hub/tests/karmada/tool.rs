@@ -53,7 +53,7 @@ pub(super) fn karmadactl(testbed: &Testbed) -> Result<()> {
         .and_then(|()| documents(&admin))
         .and_then(|()| refusals(testbed));
     // Before the gateway: the hub's discovery asks whoever is there.
-    admin.ok(&format!("delete {}", super::API_SERVICE))?;
+    hub.server.delete(super::API_SERVICE)?;
     tried
 }
 
@@ -121,7 +121,7 @@ fn members(testbed: &Testbed, tool: &Kubectl) -> Result<()> {
     let output = tool.args(words).run()?;
     ensure!(output.stdout == "typed\n", "{output:?}");
     every(&testbed.hub.server.kubectl())?;
-    member.ok(&format!("delete configmap {POD} -n default")).map(drop)
+    testbed.member.server.delete(&format!("configmap {POD} -n default"))
 }
 
 /// All members at once: one member has two names here, or more, so that the object is in each.
@@ -161,7 +161,7 @@ fn joins_and_leaves(testbed: &Testbed, tool: &Kubectl, admin: &Kubectl) -> Resul
     ensure!(gone.stderr.contains("NotFound"), "{left}: {gone:?}");
     let secret = admin.args(["get", "secret", "-n", SECRET_NAMESPACE, JOINED]).run()?;
     ensure!(secret.stderr.contains("NotFound"), "{secret:?}");
-    admin.ok(&format!("delete secrets --all -n {NAMESPACE}")).map(drop)
+    testbed.hub.server.delete(&format!("secrets --all -n {NAMESPACE}"))
 }
 
 /// The hub merges what is said of the group with everybody else's.

@@ -7,49 +7,63 @@ use http::Method;
 use hub_tests::http::Response;
 use hub_tests::ports;
 use hub_tests::prelude::*;
+use tokio::time::Instant;
 
 use crate::access::{bearer, client};
 
-const CLUSTER: &str = "flooded";
 /// Lines that are written in one period, as docs/operations.md says.
 const WRITTEN: u64 = 20;
 const FLOOD: u64 = 25;
+/// At the end of a period, how many were left out is told, and lines are written again.
+const PERIOD: Duration = Duration::from_secs(10);
 /// Longer than a period.
 const LIMIT: Duration = Duration::from_secs(30);
 
-/// Requests that failed so far.
-pub struct Flood(Cell<u64>);
+/// A cluster, and how many requests for it failed so far.
+pub struct Flood {
+    cluster: String,
+    failed: Cell<u64>,
+}
 
 // === impl Flood ===
 
 impl Flood {
-    /// A member that nobody answers for, and who asks it nevertheless.
+    /// A member that nobody answers for, and who asks it nevertheless, within one period.
     pub fn start(testbed: &Testbed) -> Result<Self> {
+        let mut floods: Vec<Self> = Vec::new();
+        wait::timely("a flood", PERIOD, || {
+            let begin = Instant::now();
+            floods.push(Self::of(testbed, format!("flooded-{}", floods.len()))?);
+            Ok(begin.elapsed())
+        })?;
+        let flood = floods.pop().context("a flood")?;
+        floods.iter().try_for_each(|slow| testbed.hub.forget_member(&slow.cluster))?;
+        let lines = flood.lines(testbed)?;
+        ensure!(lines.len() as u64 == WRITTEN, "{lines:?}");
+        Ok(flood)
+    }
+
+    fn of(testbed: &Testbed, cluster: String) -> Result<Self> {
         let nobody = format!("https://127.0.0.1:{}", ports::free()?);
         let member = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).at(&nobody);
-        testbed.hub.register_member(CLUSTER, &member)?;
-        let flood = Self(Cell::new(0));
+        testbed.hub.register_member(&cluster, &member)?;
+        let flood = Self { cluster, failed: Cell::new(0) };
         let authorization = bearer(&testbed.token);
         let mut caller = client(testbed, Route::Gateway).keep()?;
         for _ in 0..FLOOD {
-            flood.answered(caller.send(
-                &Method::GET,
-                &path(),
-                &[("authorization", &authorization)],
-                Bytes::new(),
-            )?)?;
+            let headers = [("authorization", authorization.as_str())];
+            flood.answered(caller.send(&Method::GET, &flood.path(), &headers, Bytes::new())?)?;
         }
-        ensure!(lines(testbed)?.len() as u64 == WRITTEN, "{:?}", lines(testbed)?);
         Ok(flood)
     }
 
     fn ask(&self, testbed: &Testbed) -> Result<()> {
         let authorization = bearer(&testbed.token);
-        self.answered(client(testbed, Route::Gateway).get(&path(), &[("authorization", &authorization)])?)
+        self.answered(client(testbed, Route::Gateway).get(&self.path(), &[("authorization", &authorization)])?)
     }
 
     fn answered(&self, answer: Response) -> Result<()> {
-        self.0.set(self.0.get() + 1);
+        self.failed.set(self.failed.get() + 1);
         answer.expect(StatusCode::SERVICE_UNAVAILABLE).map(drop)
     }
 
@@ -57,20 +71,21 @@ impl Flood {
     pub fn told(self, testbed: &Testbed) -> Result<()> {
         let line = wait::until("the line after the flood", LIMIT, || {
             self.ask(testbed)?;
-            lines(testbed)?.into_iter().nth(usize::try_from(WRITTEN)?).context("it goes on")
+            self.lines(testbed)?.into_iter().nth(usize::try_from(WRITTEN)?).context("it goes on")
         })?;
-        let left_out = self.0.get() - WRITTEN - 1;
+        let left_out = self.failed.get() - WRITTEN - 1;
         ensure!(left_out > 0 && line.contains(&format!("suppressed={left_out}")), "{left_out} are left out: {line}");
-        testbed.hub.forget_member(CLUSTER)
+        testbed.hub.forget_member(&self.cluster)
     }
-}
 
-fn path() -> String {
-    format!("{}/version", Testbed::proxy_path(CLUSTER))
-}
+    fn path(&self) -> String {
+        format!("{}/version", Testbed::proxy_path(&self.cluster))
+    }
 
-/// Of requests that it failed.
-fn lines(testbed: &Testbed) -> Result<Vec<String>> {
-    let is_its = |line: &&str| line.contains("request failed") && line.contains(&format!("cluster=\"{CLUSTER}\""));
-    Ok(testbed.log()?.lines().filter(is_its).map(str::to_owned).collect())
+    /// Of requests that it failed.
+    fn lines(&self, testbed: &Testbed) -> Result<Vec<String>> {
+        let cluster = format!("cluster=\"{}\"", self.cluster);
+        let is_its = |line: &&str| line.contains("request failed") && line.contains(&cluster);
+        Ok(testbed.log()?.lines().filter(is_its).map(str::to_owned).collect())
+    }
 }

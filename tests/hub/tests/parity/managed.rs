@@ -107,7 +107,7 @@ fn managed(testbed: &Testbed) -> Result<()> {
     is_of(testbed, BOTH, "ServiceAccountToken")?;
     event(&mut watch, "MODIFIED", "ServiceAccountToken")?;
     // Of no concern to anybody who watches, as long as there is the Secret.
-    kubectl.ok(&format!("label managedcluster {BOTH} unseen=yes"))?;
+    testbed.hub.server.label(&format!("managedcluster {BOTH} unseen=yes"))?;
     let list = viewer::get(testbed, Route::Gateway, "/virtualclusters")?.expect(StatusCode::OK)?.json()?;
     let names: Vec<&Value> =
         list["items"].as_array().into_iter().flatten().map(|item| &item["metadata"]["name"]).collect();
@@ -116,11 +116,11 @@ fn managed(testbed: &Testbed) -> Result<()> {
     testbed.hub.forget_member(BOTH)?;
     is_of(testbed, BOTH, "ManagedCluster")?;
     event(&mut watch, "MODIFIED", "ManagedCluster")?;
-    kubectl.ok(&format!("delete managedcluster {BOTH}"))?;
+    testbed.hub.server.delete(&format!("managedcluster {BOTH}"))?;
     event(&mut watch, "DELETED", "ManagedCluster")?; // so nothing else was told in between
 
     override_endpoint(testbed, &authority)?;
-    kubectl.ok(&format!("delete crd {KIND} --timeout=30s"))?;
+    testbed.hub.server.delete(&format!("crd {KIND}"))?;
     wait::until("the managed clusters to be forgotten", FOUND, || is_gone(testbed, SPOKE))?;
     virtual_cluster(testbed, "local").map(drop)
 }

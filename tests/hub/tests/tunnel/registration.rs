@@ -38,7 +38,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "tunnel::an agent whose permission is taken away is cut off", |testbed| {
             cut_off(testbed, "revoked", RECHECK, REVOKED, |name| {
-                testbed.hub.server.kubectl().ok(&format!("delete clusterrolebinding {name}")).map(drop)
+                testbed.hub.server.delete(&format!("clusterrolebinding {name}"))
             })
         }),
         test(fixture, "tunnel::an agent whose ServiceAccount is deleted is cut off", |testbed| {
@@ -58,7 +58,7 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
                 // Of `Listener::start`.
                 testbed.hub.allow_following("listener-at-once")?;
                 cut_off(testbed, "at-once", AgentsConfig::RECHECK, AT_ONCE, |name| {
-                    testbed.hub.server.kubectl().ok(&format!("delete clusterrolebinding {name}")).map(drop)
+                    testbed.hub.server.delete(&format!("clusterrolebinding {name}"))
                 })
             },
         ),

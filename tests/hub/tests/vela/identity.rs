@@ -58,7 +58,7 @@ fn create(testbed: &Testbed) -> Result<String> {
     let rules = json!([{"apiGroups": [""], "resources": ["configmaps"], "verbs": ["get", "list", "create"]}]);
     let [tenant, binding] = role("tenants", Some(NAMESPACE), &rules, &json!([{"kind": "Group", "name": GROUP}]));
     let list = json!({"apiVersion": "v1", "kind": "List", "items": [tenant, binding]});
-    testbed.member.server.kubectl().apply(&list.to_string())?;
+    testbed.member.server.apply(&[list])?;
     Ok(token)
 }
 

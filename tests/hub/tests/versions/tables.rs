@@ -90,7 +90,7 @@ fn selectors(testbed: &Testbed, kubectl: &Kubectl, cluster: &str) -> Result<()> 
         ensure!(others.contains(&format!("/{CLUSTER}\n")) && !others.contains(&format!("/{cluster}\n")), "{others}");
     }
     let label = format!("suite={cluster}");
-    testbed.hub.server.kubectl().ok(&format!("label secret {cluster} -n vela-system {label}"))?;
+    testbed.hub.server.label(&format!("secret {cluster} -n vela-system {label}"))?;
     for resource in ["clustergateways", "virtualclusters"] {
         wait::until(&format!("{resource} with the label"), super::LIMIT, || {
             let found = kubectl.ok(&format!("get {resource} -l {label} -o name"))?;

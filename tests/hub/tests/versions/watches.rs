@@ -31,7 +31,7 @@ pub(super) fn watches(testbed: &Testbed, version: Version, route: Route) -> Resu
     let mut marks = 0;
     hub_tests::wait::until("the watch of what comes", LIMIT, || {
         marks += 1;
-        operator.ok(&format!("annotate {secret} mark={marks} --overwrite"))?;
+        testbed.hub.server.annotate(&format!("{secret} mark={marks}"))?;
         future.next_line(std::time::Duration::from_millis(500)).map(drop)
     })?;
     for (change, expected) in [
@@ -48,7 +48,7 @@ pub(super) fn watches(testbed: &Testbed, version: Version, route: Route) -> Resu
     event(&mut table, "ADDED", cluster)?;
     let waiting =
         start(&format!("wait clustergateway/{cluster} --for=jsonpath={{.status.healthy}}=true --timeout=30s"))?;
-    operator.ok(&format!("annotate {secret} status.cluster.core.oam.dev/healthy=true"))?;
+    testbed.hub.server.annotate(&format!("{secret} status.cluster.core.oam.dev/healthy=true"))?;
     ensure!(waiting.wait(LIMIT)? == 0, "kubectl wait does not see that the cluster is healthy");
     let waiting = start(&format!("wait clustergateway/{cluster} --for=delete --timeout=30s"))?;
     testbed.hub.forget_member(cluster)?;

@@ -13,11 +13,11 @@ use tower::service_fn;
 
 use super::*;
 use crate::metrics::Delivery;
-use crate::parts::manifestworks::begun::Begun;
+use crate::parts::manifestworks::begun::{Begun, Removed};
 use crate::parts::manifestworks::discovery::Found;
 use crate::parts::manifestworks::failure::Failure;
 use crate::parts::manifestworks::member::{At, Limits, MemberError};
-use crate::parts::manifestworks::removal::{Leaving, Removed};
+use crate::parts::manifestworks::removal::Leaving;
 
 const WITHIN: Duration = Duration::from_secs(5);
 const SLOW: Duration = Duration::from_secs(1);

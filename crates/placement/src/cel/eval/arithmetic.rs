@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use super::Answer;
+use crate::cel::function::Answer;
 use crate::cel::meter::{Failure, Meter};
 use crate::cel::syntax::Operator;
 use crate::cel::value::Value;
@@ -33,29 +33,25 @@ pub fn negated<'a>(value: &Value<'a>) -> Answer<'a> {
     }
 }
 
-fn ints<'a>(operator: Operator, a: i64, b: i64) -> Answer<'a> {
-    let found = match operator {
-        Operator::Add => a.checked_add(b),
-        Operator::Subtract => a.checked_sub(b),
-        Operator::Multiply => a.checked_mul(b),
-        Operator::Divide | Operator::Remainder if b == 0 => return Err(by_zero(operator)),
-        Operator::Divide => a.checked_div(b),
-        _ => a.checked_rem(b),
+/// Of integers of one kind: the types have no trait for it.
+macro_rules! integers {
+    ($name:ident, $integer:ty, $value:path) => {
+        fn $name<'a>(operator: Operator, a: $integer, b: $integer) -> Answer<'a> {
+            let found = match operator {
+                Operator::Add => a.checked_add(b),
+                Operator::Subtract => a.checked_sub(b),
+                Operator::Multiply => a.checked_mul(b),
+                Operator::Divide | Operator::Remainder if b == 0 => return Err(by_zero(operator)),
+                Operator::Divide => a.checked_div(b),
+                _ => a.checked_rem(b),
+            };
+            found.map($value).ok_or_else(overflow)
+        }
     };
-    found.map(Value::Int).ok_or_else(overflow)
 }
 
-fn uints<'a>(operator: Operator, a: u64, b: u64) -> Answer<'a> {
-    let found = match operator {
-        Operator::Add => a.checked_add(b),
-        Operator::Subtract => a.checked_sub(b),
-        Operator::Multiply => a.checked_mul(b),
-        Operator::Divide | Operator::Remainder if b == 0 => return Err(by_zero(operator)),
-        Operator::Divide => a.checked_div(b),
-        _ => a.checked_rem(b),
-    };
-    found.map(Value::Uint).ok_or_else(overflow)
-}
+integers!(ints, i64, Value::Int);
+integers!(uints, u64, Value::Uint);
 
 fn sum<'a>(left: &Value<'a>, right: &Value<'a>, meter: &mut Meter) -> Answer<'a> {
     match (left, right) {

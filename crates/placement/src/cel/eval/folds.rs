@@ -1,6 +1,6 @@
 //! Macros with a variable.
 
-use super::{Answer, Run};
+use crate::cel::function::{Answer, Run};
 use crate::cel::meter::Failure;
 use crate::cel::syntax::{Expr, Fold, Rule};
 use crate::cel::value::{List, Value};

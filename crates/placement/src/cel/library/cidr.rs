@@ -5,8 +5,7 @@ use std::net::IpAddr;
 use ipnet::IpNet;
 
 use super::ip::address;
-use super::{Overload, function, method};
-use crate::cel::eval::Answer;
+use crate::cel::function::{Answer, Overload, Run, function, method};
 use crate::cel::meter::Failure;
 use crate::cel::types::Type::{Bool, Cidr, Int, Ip, Text};
 use crate::cel::value::Value;
@@ -41,7 +40,7 @@ pub const OVERLOADS: &[Overload] = &[
     method("prefixLength", &[Cidr], Int, |_, arguments| of(arguments, |net| Value::Int(i64::from(net.prefix_len())))),
 ];
 
-fn contains_ip_text<'a>(_: &mut crate::cel::eval::Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
+fn contains_ip_text<'a>(_: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     let [Value::Cidr(net), Value::Text(text)] = arguments else { return Err(Failure::no_overload()) };
     let ip = address(text).ok_or_else(|| Failure::error("no IP address"))?;
     Ok(Value::Bool(contains(net, ip)))

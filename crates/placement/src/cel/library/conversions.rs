@@ -2,8 +2,7 @@
 
 use std::rc::Rc;
 
-use super::{Overload, function, method};
-use crate::cel::eval::{Answer, Run};
+use crate::cel::function::{Answer, Overload, Run, function, method};
 use crate::cel::meter::Failure;
 use crate::cel::types::Type::{self, Bool, Bytes, Double, Duration, Dyn, Int, List, Map, Text, Timestamp, Uint};
 use crate::cel::value::Value;

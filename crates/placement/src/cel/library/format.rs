@@ -1,24 +1,12 @@
 //! Kubernetes' named formats of strings: `format.dns1123Label().validate("a")`.
 
-use super::{Overload, function, method};
-use crate::cel::eval::{Answer, Run};
+use crate::cel::function::{Answer, Overload, Run, function, method};
 use crate::cel::meter::Failure;
 use crate::cel::types::Type::{Format as Kind, Optional, Text};
-use crate::cel::value::Value;
+use crate::cel::value::{Format, Url, Value};
 use crate::names;
 
-/// A format, by its position in [`FORMATS`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Format(usize);
-
-struct Known {
-    name: &'static str,
-    is_valid: fn(&str) -> bool,
-    /// What to say of others.
-    why: &'static str,
-}
-
-const FORMATS: [Known; 13] = [
+static FORMATS: [Format; 13] = [
     known(
         "dns1123Label",
         |text| names::is_label(text, 63),
@@ -39,7 +27,7 @@ const FORMATS: [Known; 13] = [
         "must begin a RFC 1035 label",
     ),
     known("labelValue", names::is_label_value, "must be empty, or letters, digits, '-', '_' and '.'"),
-    known("uri", super::url::is_url, "must be an absolute URI or an absolute path"),
+    known("uri", |text| Url::read(text).is_some(), "must be an absolute URI or an absolute path"),
     known("uuid", is_uuid, "must be a UUID"),
     known("byte", is_base64, "must be base64"),
     known("date", is_date, "must be a date (RFC 3339)"),
@@ -48,38 +36,36 @@ const FORMATS: [Known; 13] = [
 
 pub const OVERLOADS: &[Overload] = &[
     function("format.named", &[Text], Optional, named),
-    function("format.dns1123Label", &[], Kind, |_, _| Ok(Value::Format(Format(0)))),
-    function("format.dns1123Subdomain", &[], Kind, |_, _| Ok(Value::Format(Format(1)))),
-    function("format.dns1035Label", &[], Kind, |_, _| Ok(Value::Format(Format(2)))),
-    function("format.qualifiedName", &[], Kind, |_, _| Ok(Value::Format(Format(3)))),
-    function("format.dns1123LabelPrefix", &[], Kind, |_, _| Ok(Value::Format(Format(4)))),
-    function("format.dns1123SubdomainPrefix", &[], Kind, |_, _| Ok(Value::Format(Format(5)))),
-    function("format.dns1035LabelPrefix", &[], Kind, |_, _| Ok(Value::Format(Format(6)))),
-    function("format.labelValue", &[], Kind, |_, _| Ok(Value::Format(Format(7)))),
-    function("format.uri", &[], Kind, |_, _| Ok(Value::Format(Format(8)))),
-    function("format.uuid", &[], Kind, |_, _| Ok(Value::Format(Format(9)))),
-    function("format.byte", &[], Kind, |_, _| Ok(Value::Format(Format(10)))),
-    function("format.date", &[], Kind, |_, _| Ok(Value::Format(Format(11)))),
-    function("format.datetime", &[], Kind, |_, _| Ok(Value::Format(Format(12)))),
+    function("format.dns1123Label", &[], Kind, |_, _| Ok(Value::Format(&FORMATS[0]))),
+    function("format.dns1123Subdomain", &[], Kind, |_, _| Ok(Value::Format(&FORMATS[1]))),
+    function("format.dns1035Label", &[], Kind, |_, _| Ok(Value::Format(&FORMATS[2]))),
+    function("format.qualifiedName", &[], Kind, |_, _| Ok(Value::Format(&FORMATS[3]))),
+    function("format.dns1123LabelPrefix", &[], Kind, |_, _| Ok(Value::Format(&FORMATS[4]))),
+    function("format.dns1123SubdomainPrefix", &[], Kind, |_, _| Ok(Value::Format(&FORMATS[5]))),
+    function("format.dns1035LabelPrefix", &[], Kind, |_, _| Ok(Value::Format(&FORMATS[6]))),
+    function("format.labelValue", &[], Kind, |_, _| Ok(Value::Format(&FORMATS[7]))),
+    function("format.uri", &[], Kind, |_, _| Ok(Value::Format(&FORMATS[8]))),
+    function("format.uuid", &[], Kind, |_, _| Ok(Value::Format(&FORMATS[9]))),
+    function("format.byte", &[], Kind, |_, _| Ok(Value::Format(&FORMATS[10]))),
+    function("format.date", &[], Kind, |_, _| Ok(Value::Format(&FORMATS[11]))),
+    function("format.datetime", &[], Kind, |_, _| Ok(Value::Format(&FORMATS[12]))),
     method("validate", &[Kind, Text], Optional, validate),
 ];
 
-const fn known(name: &'static str, is_valid: fn(&str) -> bool, why: &'static str) -> Known {
-    Known { name, is_valid, why }
+const fn known(name: &'static str, is_valid: fn(&str) -> bool, why: &'static str) -> Format {
+    Format { name, is_valid, why }
 }
 
 fn named<'a>(_: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     let [Value::Text(name)] = arguments else { return Err(Failure::no_overload()) };
-    let at = FORMATS.iter().position(|known| *known.name == **name);
-    Ok(Value::optional(at.map(|at| Value::Format(Format(at)))))
+    Ok(Value::optional(FORMATS.iter().find(|known| *known.name == **name).map(Value::Format)))
 }
 
 /// Nothing if the text is of the format, else a list of what is wrong.
 fn validate<'a>(run: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
     let [Value::Format(format), Value::Text(text)] = arguments else { return Err(Failure::no_overload()) };
     run.meter.charge(text.len())?;
-    let known = FORMATS.get(format.0).ok_or_else(Failure::no_overload)?;
-    let wrong = (!(known.is_valid)(text)).then(|| Value::list(vec![Value::from(known.why)]));
+    let wrong = (!(format.is_valid)(text)).then(|| Value::list(vec![Value::from(format.why)]));
     Ok(Value::optional(wrong))
 }
 

@@ -2,8 +2,7 @@
 
 use std::net::{IpAddr, Ipv6Addr};
 
-use super::{Overload, function, method};
-use crate::cel::eval::Answer;
+use crate::cel::function::{Answer, Overload, function, method};
 use crate::cel::meter::Failure;
 use crate::cel::types::Type::{Bool, Int, Ip, Text};
 use crate::cel::value::Value;

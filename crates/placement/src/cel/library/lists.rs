@@ -2,8 +2,8 @@
 
 use std::cmp::Ordering;
 
-use super::{Overload, method};
-use crate::cel::eval::{Answer, Run, arithmetic};
+use crate::cel::eval::arithmetic;
+use crate::cel::function::{Answer, Overload, Run, method};
 use crate::cel::meter::Failure;
 use crate::cel::syntax::Operator;
 use crate::cel::types::Type::{Bool, Dyn, Int, List};

@@ -2,8 +2,7 @@
 
 use serde_json::Value as Json;
 
-use super::{Overload, function, method};
-use crate::cel::eval::{Answer, Run};
+use crate::cel::function::{Answer, Overload, Run, function, method};
 use crate::cel::meter::Failure;
 use crate::cel::types::Type::{Bool, Dyn, List, Text};
 use crate::cel::value::Value;

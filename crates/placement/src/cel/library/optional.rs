@@ -1,7 +1,6 @@
 //! Optional values: there is one, or there is none.
 
-use super::{Overload, function, method};
-use crate::cel::eval::{Answer, Run};
+use crate::cel::function::{Answer, Overload, Run, function, method};
 use crate::cel::meter::Failure;
 use crate::cel::types::Type::{Bool, Dyn, Optional};
 use crate::cel::value::Value;

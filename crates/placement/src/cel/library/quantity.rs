@@ -3,8 +3,7 @@
 use std::cmp::Ordering;
 use std::rc::Rc;
 
-use super::{Overload, function, method};
-use crate::cel::eval::Answer;
+use crate::cel::function::{Answer, Overload, function, method};
 use crate::cel::meter::Failure;
 use crate::cel::types::Type::{Bool, Double, Int, Quantity as Kind, Text};
 use crate::cel::value::Value;

@@ -4,8 +4,7 @@ use std::ops::Deref;
 
 use ::regex::Regex;
 
-use super::{Overload, function, method};
-use crate::cel::eval::{Answer, Run};
+use crate::cel::function::{Answer, Overload, Run, function, method};
 use crate::cel::meter::Failure;
 use crate::cel::patterns::{self, Pattern};
 use crate::cel::types::Type::{Bool, Int, List, Text};

@@ -5,8 +5,7 @@ use std::rc::Rc;
 
 use ::semver::Version;
 
-use super::{Overload, function, method};
-use crate::cel::eval::Answer;
+use crate::cel::function::{Answer, Overload, function, method};
 use crate::cel::meter::Failure;
 use crate::cel::types::Type::{Bool, Int, Semver, Text};
 use crate::cel::value::Value;

@@ -1,7 +1,6 @@
 //! Strings: CEL's own functions and cel-go's extension. Positions count code points.
 
-use super::{Overload, function, method};
-use crate::cel::eval::{Answer, Run};
+use crate::cel::function::{Answer, Overload, Run, function, method};
 use crate::cel::meter::Failure;
 use crate::cel::types::Type::{Bool, Int, List, Text};
 use crate::cel::value::Value;

@@ -2,8 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Overload, method};
-use crate::cel::eval::{Answer, Run};
+use crate::cel::function::{Answer, Overload, Run, method};
 use crate::cel::meter::Failure;
 use crate::cel::types::Type::{List, Text};
 use crate::cel::value::Value;

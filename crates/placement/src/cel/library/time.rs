@@ -3,8 +3,7 @@
 use ::time::format_description::well_known::Rfc3339;
 use ::time::{Duration as Span, OffsetDateTime, UtcOffset};
 
-use super::{Overload, function, method};
-use crate::cel::eval::{Answer, Run};
+use crate::cel::function::{Answer, Overload, Run, function, method};
 use crate::cel::meter::Failure;
 use crate::cel::types::Type::{Duration, Int, Text, Timestamp};
 use crate::cel::value::Value;

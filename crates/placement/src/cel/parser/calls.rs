@@ -1,10 +1,10 @@
 //! Calls: macros with a variable of their own, and functions.
 
 use super::{Parsed, Parser};
-use crate::cel::lexer::Kind;
 use crate::cel::library;
 use crate::cel::patterns;
 use crate::cel::syntax::{Constant, Expr, Fault, Fold, Limits, Node, Rule};
+use crate::cel::token::Kind;
 use crate::cel::types::Type;
 
 /// Functions whose second argument is a regular expression.

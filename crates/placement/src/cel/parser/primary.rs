@@ -1,10 +1,11 @@
 //! What an expression begins with: literals, names, brackets.
 
 use super::{Parsed, Parser};
-use crate::cel::lexer::Kind;
 use crate::cel::library;
 use crate::cel::syntax::{Constant, Element, Expr, Fault, Node};
+use crate::cel::token::Kind;
 use crate::cel::types::Type;
+use crate::cel::value::Value;
 
 /// Words that are kept for languages around CEL.
 const RESERVED: [&str; 16] = [
@@ -46,7 +47,7 @@ impl Parser<'_> {
             Kind::End => return Err(self.unexpected("an expression")),
         };
         self.next += 1;
-        let kind = constant.kind();
+        let kind = Value::from(&constant).kind();
         self.built(Node::Constant(constant), kind)
     }
 
@@ -104,7 +105,7 @@ impl Parser<'_> {
         }
         self.next += 1;
         if let Some(value) = word(name) {
-            let kind = value.kind();
+            let kind = Value::from(&value).kind();
             return self.built(Node::Constant(value), kind);
         }
         if self.takes("(") {
@@ -160,22 +161,5 @@ fn word(name: &str) -> Option<Constant> {
         "false" => Some(Constant::Bool(false)),
         "null" => Some(Constant::Null),
         _ => None,
-    }
-}
-
-// === impl Constant ===
-
-impl Constant {
-    fn kind(&self) -> Type {
-        match self {
-            Self::Null => Type::Null,
-            Self::Bool(_) => Type::Bool,
-            Self::Int(_) => Type::Int,
-            Self::Uint(_) => Type::Uint,
-            Self::Double(_) => Type::Double,
-            Self::Text(_) => Type::Text,
-            Self::Bytes(_) => Type::Bytes,
-            Self::Type(_) => Type::Type,
-        }
     }
 }

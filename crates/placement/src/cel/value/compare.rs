@@ -37,7 +37,7 @@ impl Value<'_> {
                 meter.traverse(a.len().min(b.len()))?;
                 a == b
             }
-            (Self::Format(a), Self::Format(b)) => a == b,
+            (Self::Format(a), Self::Format(b)) => a.name == b.name,
             _ => numbers_of(self, other) == Some(Ordering::Equal),
         })
     }

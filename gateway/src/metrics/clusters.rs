@@ -1,9 +1,22 @@
-//! What came of asking the hub about clusters that were not known.
+//! Of clusters: whether the circuit of one is open, as told by the newest of its circuits; and what
+//! came of asking the hub about those that were not known.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+
+/// One circuit's hold on its cluster's series. When a Secret changes, a new circuit takes over, and
+/// what dials of the old one come to later is no longer told.
+pub struct CircuitGauge {
+    gauge: Gauge,
+    newest: Arc<AtomicU64>,
+    own: u64,
+}
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct Labels {
@@ -13,6 +26,23 @@ struct Labels {
 /// Cheap to clone.
 #[derive(Clone)]
 pub struct SecondLooks(Family<Labels, Counter>);
+
+// === impl CircuitGauge ===
+
+impl CircuitGauge {
+    /// Takes the series over from whoever had it.
+    pub(super) fn newest(gauge: &Gauge, newest: &Arc<AtomicU64>) -> Self {
+        let own = newest.fetch_add(1, Ordering::Relaxed) + 1;
+        gauge.set(0);
+        Self { gauge: gauge.clone(), newest: Arc::clone(newest), own }
+    }
+
+    pub fn set(&self, open: bool) {
+        if self.newest.load(Ordering::Relaxed) == self.own {
+            self.gauge.set(i64::from(open));
+        }
+    }
+}
 
 // === impl SecondLooks ===
 

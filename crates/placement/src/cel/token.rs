@@ -1,7 +1,35 @@
-//! Literals: numbers, strings, bytes (CEL's language definition, "Lexical analysis").
+//! What the text of an expression is read as first: tokens, of which literals (numbers, strings,
+//! bytes) have a syntax of their own (CEL's language definition, "Lexical analysis").
 
-use super::lexer::Kind;
 use super::syntax::Fault;
+
+/// A token and where it begins.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Token {
+    /// In bytes of the text.
+    pub at: usize,
+    pub kind: Kind,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub enum Kind {
+    Name(Box<str>),
+    /// Without a sign, so that the least integer can be written.
+    Int(u64),
+    Uint(u64),
+    Double(f64),
+    Text(Box<str>),
+    Bytes(Box<[u8]>),
+    /// An operator or a bracket.
+    Mark(&'static str),
+    End,
+}
+
+/// Longer ones first: the first that fits is taken.
+pub const MARKS: [&str; 27] = [
+    "&&", "||", "==", "!=", "<=", ">=", "[?", ".?", "{?", "(", ")", "[", "]", "{", "}", "<", ">", "!", "?", ":", ",",
+    ".", "+", "-", "*", "/", "%",
+];
 
 type Read = Result<(Kind, usize), Fault>;
 
