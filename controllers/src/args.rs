@@ -51,11 +51,11 @@ pub struct Hub {
     /// Namespace of the cluster Secrets
     #[arg(long, default_value = "vela-system", value_name = "NAMESPACE")]
     pub secret_namespace: String,
-    /// URL of the gateway, to reach members through it and so that no cluster is registered that
-    /// points back to it (default: the hub's aggregated API)
+    /// URL of the gateway. Members are reached through it, and a cluster at that URL is never
+    /// registered (default: the hub's aggregated API)
     #[arg(long, value_name = "URL")]
     pub gateway_url: Option<String>,
-    /// PEM file of the CA that --gateway-url's certificate is verified with (default: the hub's)
+    /// PEM file of the CA that verifies --gateway-url's certificate (default: the hub's)
     #[arg(long, value_name = "FILE")]
     pub gateway_ca_file: Option<PathBuf>,
     /// File of the token to send to --gateway-url (default: the credential for the hub)
@@ -77,8 +77,8 @@ pub struct Sources {
     /// (default: {name})
     #[arg(long, value_name = "SOURCE=TEMPLATE", value_delimiter = ',')]
     pub name_template: Vec<String>,
-    /// Reserved names: no cluster may be called NAME or NAME-…, as other Secrets of the clusters'
-    /// namespace are; repeatable
+    /// Reserved names: no cluster may be called NAME or NAME-…, because other Secrets in the
+    /// clusters' namespace have such names; repeatable
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "cluster-gateway,tunnel-agent")]
     pub reserved_names: Vec<String>,
     /// Labels of the Secrets that the source kubeconfig reads
@@ -118,15 +118,15 @@ pub struct Sources {
     /// applied and available)
     #[arg(long)]
     pub rollout_needs_rules: bool,
-    /// Namespace of Argo CD, which argocd writes a Secret of each accepted `ManagedCluster` into
+    /// Namespace of Argo CD, where argocd writes a Secret for each accepted `ManagedCluster`
     #[arg(long, value_name = "NAMESPACE")]
     pub argocd_namespace: Option<String>,
-    /// `ServiceAccount` of the hub whose token Argo CD reaches members with, in Argo CD's namespace
+    /// `ServiceAccount` of the hub whose token Argo CD uses to reach members, in Argo CD's namespace
     /// or as NAMESPACE/NAME (default: cluster-gateway-argocd)
     #[arg(long, value_name = "NAME")]
     pub argocd_service_account: Option<String>,
     /// Removals allowed per source and minute; more wait for 10 minutes. A tenth of the source's
-    /// clusters may always be removed. For placement, the same of clusters, sets and bindings
+    /// clusters may always be removed. placement applies the limit to clusters, sets and bindings
     #[arg(long, default_value_t = 20, value_name = "NUMBER")]
     pub source_removal_limit: usize,
 }
@@ -147,7 +147,7 @@ pub struct DeliveryFlags {
     /// Timeout of one request to a member
     #[arg(long, value_parser = duration, default_value = "30s", value_name = "DURATION")]
     pub timeout: Duration,
-    /// Interval, with jitter, at which objects of a member are listed that cannot be watched
+    /// Interval, with jitter, at which a member's objects that cannot be watched are listed
     #[arg(long, value_parser = duration, default_value = "4m", value_name = "DURATION")]
     pub resync: Duration,
     /// Deliver no `ManifestWork` that names no executor

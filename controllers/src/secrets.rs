@@ -47,7 +47,7 @@ pub enum WriteError {
     )]
     Conflict(String),
     /// By the time of the write, the Secret was not the one that was judged.
-    #[error("the Secret changed meanwhile")]
+    #[error("the Secret changed in the meantime")]
     Taken,
     #[error(transparent)]
     NotLeading(#[from] NotLeading),

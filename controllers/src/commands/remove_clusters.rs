@@ -55,7 +55,7 @@ async fn remove(secrets: &Api<Secret>) -> anyhow::Result<()> {
             return Ok(());
         }
     }
-    bail!("somebody changes the clusters' Secrets again and again: run this again")
+    bail!("the clusters' Secrets keep changing: run this command again")
 }
 
 /// Returns how many were changed meanwhile.

@@ -29,7 +29,7 @@ pub async fn changed(config: &Config, known: &GatewayAddress) {
         sleep(LOOK_AGAIN).await;
         // What cannot be read now stays as it was.
         if address(config).await.is_ok_and(|now| now != *known) {
-            tracing::info!("clients reach the gateway in another way now: all that tells them is rewritten");
+            tracing::info!("the gateway's address or CA for clients changed: all objects that name it are rewritten");
             return;
         }
     }

@@ -62,7 +62,7 @@ pub enum Refused {
     IgnoreFields,
     #[error("roleRef names no Role or ClusterRole")]
     NoRole,
-    #[error("roleRef is not the one of the object that is there")]
+    #[error("roleRef differs from that of the existing object")]
     OtherRole,
 }
 

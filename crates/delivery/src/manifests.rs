@@ -48,7 +48,7 @@ pub enum Lookup {
 /// Why a manifest cannot be used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    #[error("the manifest is no object")]
+    #[error("the manifest is not an object")]
     NoObject,
     #[error("the manifest is nested more than {LEVELS} levels deep")]
     TooDeep,
@@ -68,7 +68,7 @@ pub enum Fault {
     #[error("the server doesn't have a resource type \"{0}\"")]
     UnknownKind(String),
     /// Whether there is such a kind cannot be told.
-    #[error("the kinds of the member are not known: {0}")]
+    #[error("discovery of the member's kinds failed: {0}")]
     Undiscovered(String),
     #[error("a duplicate of manifest {0}")]
     Duplicate(usize),

@@ -32,9 +32,9 @@ enum Part {
 /// Why a text is no template. The texts follow the flag.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidTemplate {
-    #[error("the template has a brace without its counterpart: write {{name}} or {{namespace}}")]
+    #[error("the template has an unmatched brace: write {{name}} or {{namespace}}")]
     Brace,
-    #[error("the template has another placeholder than {{namespace}} and {{name}}")]
+    #[error("the template has a placeholder other than {{namespace}} and {{name}}")]
     Placeholder,
     #[error("the template has neither {{name}} nor {{namespace}}: all clusters would have one name")]
     Constant,

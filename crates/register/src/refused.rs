@@ -62,7 +62,7 @@ pub enum Refused {
     Loop(&'static str),
     #[error("{0}")]
     Secret(#[from] SecretError),
-    #[error("it is of another kind than this source reads")]
+    #[error("its kind is not the one that this source reads")]
     Kind,
     #[error("its apiVersion is not supported ({}): serve one of these", .0.join(", "))]
     Version(&'static [&'static str]),
@@ -76,7 +76,7 @@ pub enum Refused {
     NoKey(&'static str),
     #[error("the Secret's type is neither {0} nor Opaque: store the credential in one of these")]
     Type(&'static str),
-    #[error("the Secret already is a cluster: exclude its label from the selector")]
+    #[error("the Secret itself registers a cluster: exclude its label from the selector")]
     IsCluster,
     #[error("the Secret's label {0} does not name this cluster: set it")]
     Label(&'static str),

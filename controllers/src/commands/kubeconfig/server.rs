@@ -52,7 +52,7 @@ impl Server {
         );
         let ca = match ca_file {
             Some(path) => Some(client::ca_file(path)?),
-            None => client::address(kubeconfig).await.context("the hub, whose CA is to be used")?.ca,
+            None => client::address(kubeconfig).await.context("the hub, whose CA --gateway-url needs")?.ca,
         };
         Ok(Self { url: url.to_owned(), fields: authority(ca) })
     }

@@ -46,7 +46,7 @@ pub struct Keeper<'a> {
 enum TokenError {
     #[error(transparent)]
     Call(#[from] CallError),
-    #[error("what the hub issued is no token of this ServiceAccount that ends")]
+    #[error("the hub issued a token that is not of this ServiceAccount, or does not expire")]
     Unreadable,
 }
 

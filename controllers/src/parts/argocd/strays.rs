@@ -37,7 +37,7 @@ pub async fn look(publisher: &Publisher, wakes: &Wakes) -> Result<(), CallError>
         if !publisher.inventory.put_stray(&cluster, held) {
             continue;
         }
-        tracing::warn!(cluster, "somebody took the label from its Secret for Argo CD: it is put back, or removed");
+        tracing::warn!(cluster, "the Secret for Argo CD lost its label: the label is restored, or the Secret removed");
         wakes.push("", &cluster);
     }
     Ok(())

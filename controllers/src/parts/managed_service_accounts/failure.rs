@@ -14,9 +14,9 @@ const PATIENCE: u32 = 5;
 pub enum Failure {
     #[error("{0}")]
     Unreadable(register::Refused),
-    #[error("its namespace is no cluster's")]
+    #[error("its namespace is not named after a cluster")]
     NoCluster,
-    #[error("the Secret is of an earlier one of that name, until the hub has removed it")]
+    #[error("the Secret belongs to an earlier ManagedServiceAccount of that name: the hub has yet to delete it")]
     Predecessor,
     #[error(transparent)]
     Refused(#[from] Refusal),

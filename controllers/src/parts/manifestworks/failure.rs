@@ -12,7 +12,7 @@ pub enum Failure {
     Member(MemberError),
     #[error(transparent)]
     Hub(#[from] CallError),
-    #[error("AppliedManifestWork is defined, and not served yet: see the conditions of its definition")]
+    #[error("AppliedManifestWork is defined but not served yet: see the conditions of its CustomResourceDefinition")]
     Defined,
     #[error(
         "cluster {cluster}: AppliedManifestWork {name} is kept by {agent:?}. To take it over, stop that agent, then \
@@ -21,7 +21,7 @@ pub enum Failure {
     )]
     Foreign { cluster: String, name: String, agent: String },
     #[error(
-        "cluster {cluster}: somebody deletes AppliedManifestWork {name} each time: it is made again after {after:?}"
+        "cluster {cluster}: another client keeps deleting AppliedManifestWork {name}: it is recreated after {after:?}"
     )]
     Contested { cluster: String, name: String, after: Duration },
     #[error("the work is gone")]
@@ -32,9 +32,9 @@ pub enum Failure {
     /// Others go on first.
     #[error("its cluster is slow, and the work waits for its turn among those of slow ones")]
     Slow,
-    #[error("spec.deleteOption cannot be read, and nothing is taken away before: {0}")]
+    #[error("spec.deleteOption cannot be read, and no object is deleted until it can: {0}")]
     DeleteOption(String),
-    #[error("spec.executor cannot be read, and nothing is taken away before: {0}")]
+    #[error("spec.executor cannot be read, and no object is deleted until it can: {0}")]
     Executor(String),
     #[error("an object of the member cannot be read: {0}")]
     Unreadable(String),

@@ -139,7 +139,7 @@ pub async fn settle(
             Err(Stop::Member(error)) => return look.judged(error, observed).await,
         }
     }
-    let why = Failed::Other("somebody else writes it at the same time".to_owned());
+    let why = Failed::Other("another client writes the object at the same time".to_owned());
     Ok(look.outcome_failed(why, Some(AFTER_CONFLICT), None))
 }
 

@@ -30,7 +30,7 @@ pub enum Refused {
          open-cluster-management.io/cluster-name with the cluster's name; or create the ManagedCluster with another name"
     )]
     Foreign,
-    #[error("the cluster's namespace is being deleted: the cluster is accepted when it is gone")]
+    #[error("the cluster's namespace is being deleted: the cluster is accepted once the namespace is gone")]
     Terminating,
     #[error("{0}")]
     Admission(String),

@@ -36,7 +36,7 @@ pub enum IgnoreError {
     Pointer(String),
     #[error("JQ expression error in '{expression}': {why}")]
     Jq { expression: String, why: JqError },
-    #[error("ignoreFields take apiVersion, kind or metadata.name away")]
+    #[error("ignoreFields remove apiVersion, kind or metadata.name")]
     Identity,
     #[error("ignoreFields have more than {SELECTORS} paths")]
     TooMany,

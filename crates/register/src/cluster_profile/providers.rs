@@ -50,7 +50,7 @@ pub enum InvalidProviders {
     Empty,
     #[error("providers[{0}]: name is empty")]
     NoName(usize),
-    #[error("providers[{0}]: another one before it has the same name")]
+    #[error("providers[{0}]: an earlier provider has the same name")]
     SameName(usize),
     #[error("providers[{0}]: execConfig is missing")]
     NoExecConfig(usize),

@@ -83,7 +83,7 @@ impl Follow {
     async fn watch_once(&self, sight: &Sight) -> Broke {
         let version = match self.list_once(sight).await {
             Ok(Listed { version, .. }) if version.is_empty() => {
-                self.log(&Failure::own("a list that tells no resourceVersion"));
+                self.log(&Failure::own("a list without a resourceVersion"));
                 return Broke::Early;
             }
             Ok(Listed { version, objects }) => {

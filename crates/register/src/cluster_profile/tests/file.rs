@@ -39,7 +39,7 @@ fn mistakes_are_told_by_their_place() {
         (exec("args", json!(CANARY)), "providers[1]: execConfig: key \"exec\" is not the JSON"),
         (policy("profileSourcedCLIArgsPolicy"), "providers[1]: profileSourcedCLIArgsPolicy must be one of Append"),
         (policy("profileSourcedEnvVarsPolicy"), "providers[1]: profileSourcedEnvVarsPolicy must be one of Append"),
-        (provider("first"), "providers[1]: another one before it has the same name"),
+        (provider("first"), "providers[1]: an earlier provider has the same name"),
         (json!([CANARY]), "not the JSON of providers, near line 1"),
         (json!({"name": [CANARY]}), "not the JSON of providers, near line 1"),
     ] {
