@@ -87,7 +87,7 @@ pub fn all() -> Vec<Scenario> {
         Scenario::new(tunnel_idle::ABOUT, tunnel_idle::contenders),
         Scenario::new(placement::ABOUT, |_| Ok(placement::contenders())),
         Scenario::new(placements::ABOUT, placements::contenders),
-        Scenario::new(delivery::ABOUT, delivery::contenders),
+        Scenario::new(delivery::ABOUT, |testbed| Ok(delivery::contenders(testbed))),
     ]);
     all
 }

@@ -170,7 +170,7 @@ mod tests {
 
     const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
-    fn read(answered: Answered) -> Value {
+    fn read(answered: &Answered) -> Value {
         serde_json::from_slice(&answered.1).unwrap()
     }
 
@@ -182,15 +182,15 @@ mod tests {
         assert_eq!(made.0, StatusCode::CREATED);
         assert_eq!(member.create(MAPS, br#"{"metadata":{"name":"a"}}"#).0, StatusCode::CONFLICT);
         let mut watch = member.watch(MAPS);
-        let mut object = read(made);
+        let mut object = read(&made);
         object["data"]["k"] = "2".into();
         let sent = object.to_string();
         assert_eq!(member.replace(MAPS, "a", sent.as_bytes()).0, StatusCode::OK);
         assert_eq!(member.replace(MAPS, "a", sent.as_bytes()).0, StatusCode::CONFLICT, "made from an older one");
-        assert_eq!(read(member.merge(MAPS, "a", br#"{"data":{"k":null,"l":"3"}}"#))["data"], json!({"l": "3"}));
-        let now = read(member.get(MAPS, "a"));
+        assert_eq!(read(&member.merge(MAPS, "a", br#"{"data":{"k":null,"l":"3"}}"#))["data"], json!({"l": "3"}));
+        let now = read(&member.get(MAPS, "a"));
         assert_eq!(now["metadata"]["uid"], object["metadata"]["uid"]);
-        let list = read(member.list(MAPS));
+        let list = read(&member.list(MAPS));
         assert_eq!(list["items"][0]["metadata"]["resourceVersion"], now["metadata"]["resourceVersion"]);
         assert_eq!(list["metadata"]["resourceVersion"], now["metadata"]["resourceVersion"]);
         assert_eq!(member.delete(MAPS, "a").0, StatusCode::OK);

@@ -43,7 +43,7 @@ enum Mood {
 
 #[derive(Default)]
 struct Members {
-    members: HashMap<usize, Member>,
+    known: HashMap<usize, Member>,
     moods: HashMap<usize, Mood>,
     /// Watches aside.
     requests: u64,
@@ -119,12 +119,12 @@ impl Members {
 
     fn member(&mut self, number: usize) -> &mut Member {
         self.requests += 1;
-        self.members.entry(number).or_default()
+        self.known.entry(number).or_default()
     }
 
     fn watch(&mut self, number: usize, path: &str) -> tokio::sync::mpsc::UnboundedReceiver<Bytes> {
         self.watches += 1;
-        self.members.entry(number).or_default().watch(path)
+        self.known.entry(number).or_default().watch(path)
     }
 
     /// What the bench asks.
@@ -143,7 +143,7 @@ impl Members {
         };
         self.moods.insert(number, mood);
         // It was cut off from those who watched it.
-        if let (Mood::Flaps(_), Some(member)) = (mood, self.members.get_mut(&number)) {
+        if let (Mood::Flaps(_), Some(member)) = (mood, self.known.get_mut(&number)) {
             member.end_watches();
         }
         member::answer(&json!({}))

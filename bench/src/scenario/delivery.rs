@@ -113,10 +113,10 @@ struct Delivery {
     _side: Rc<HubSide>,
 }
 
-pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
+pub fn contenders(testbed: &mut Testbed) -> Vec<Contender> {
     let size = if testbed.smoke { Size::SMOKE } else { testbed.delivery };
     let delivery = Delivery::start(testbed, size);
-    Ok(vec![Contender::new(OURS, delivery)])
+    vec![Contender::new(OURS, delivery)]
 }
 
 // === impl Delivery ===

@@ -83,6 +83,8 @@ impl Delivery {
     }
 
     pub fn start_anew(&mut self) -> Result<Sample> {
+        // What was changed last is told a moment later.
+        self.quiet()?;
         let before = self.said()?.writes;
         let begin = Instant::now();
         self.controllers.restart()?;
