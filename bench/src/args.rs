@@ -3,9 +3,11 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
+use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};
 use hub_tests::scratch;
 
+use crate::delivery::Size;
 use crate::given::Programs;
 
 /// Measures the gateway and its tunnel against other programs, on this machine, in one run.
@@ -25,6 +27,12 @@ pub struct Args {
     /// Length of each measurement in seconds, where it is free
     #[arg(long, global = true, default_value_t = 5, value_name = "SECONDS")]
     pub seconds: u64,
+    /// Clusters of the scenario delivery
+    #[arg(long, global = true, default_value_t = 50, value_name = "NUMBER")]
+    pub clusters: usize,
+    /// Objects in each of them, a multiple of ten
+    #[arg(long, global = true, default_value_t = 10, value_name = "NUMBER")]
+    pub objects: usize,
     /// Keep the other scenarios of the existing report, each with the commit it was measured at
     #[arg(long, global = true)]
     pub add: bool,
@@ -60,6 +68,9 @@ pub enum Command {
     /// The member that has watches
     #[command(hide = true)]
     ServeWatches(crate::stand_in::Options),
+    /// Members that are delivered to
+    #[command(hide = true)]
+    ServeMembers(crate::stand_in::Options),
     /// The upstream of upgrades
     #[command(hide = true)]
     ServeUpgrades(crate::stand_in::Options),
@@ -68,6 +79,14 @@ pub enum Command {
 // === impl Args ===
 
 impl Args {
+    /// What the scenario delivery delivers.
+    pub fn delivery(&self) -> Result<Size> {
+        ensure!(self.clusters > 2, "--clusters: two are ill at times, and one more has to be there");
+        let is_whole = self.objects > 0 && self.objects.is_multiple_of(Size::OBJECTS);
+        ensure!(is_whole, "--objects: write a multiple of {}", Size::OBJECTS);
+        Ok(Size { clusters: self.clusters, works: self.objects / Size::OBJECTS })
+    }
+
     /// Where the report is.
     pub fn out(&self) -> PathBuf {
         self.out.clone().unwrap_or_else(|| scratch::target().join("bench"))

@@ -77,6 +77,12 @@ impl Caller {
         Self { address, tls, prefix: String::new(), headers: HeaderMap::new() }
     }
 
+    /// As nobody, of a server with a certificate below `authority`.
+    pub fn trusting(address: SocketAddr, authority: &Authority) -> Self {
+        let tls = pki::client_config(Trust::Authority(authority), None, pki::ALPN_H2);
+        Self { address, tls, prefix: String::new(), headers: HeaderMap::new() }
+    }
+
     /// A new connection, which lasts as long as the sender or one of its streams. To be called on a
     /// runtime, which drives it.
     pub async fn connect(&self) -> Result<SendRequest<Bytes>> {

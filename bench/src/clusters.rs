@@ -15,9 +15,9 @@ use tokio::time::{Instant, sleep};
 use self::secrets::Secrets;
 pub use self::secrets::rights;
 use crate::caller::Caller;
+use crate::stand_in::StandIn;
 use crate::testbed::HubSide;
 use crate::watch::server::ECHO;
-use crate::watch::upstream::Upstream;
 
 /// The first one, through which gateways are tried.
 pub const FIRST: &str = "c-00000";
@@ -67,16 +67,16 @@ impl Clusters {
         side: &HubSide,
         namespace: &str,
         count: usize,
-        upstream: &Upstream,
+        upstream: &StandIn,
         roots: Roots,
     ) -> Result<Self> {
         let server = &side.hub.server;
         server.create_namespace(namespace)?;
         side.hub.apply(&rights(namespace))?;
         let hub = Caller::with_certificate(server.address(), server.authority(), server.admin());
-        let endpoint = Endpoint::parse(&format!("https://{}", upstream.address()), false)?;
+        let endpoint = Endpoint::parse(&format!("https://{}", upstream.address), false)?;
         let secrets = Secrets { endpoint, namespace: namespace.to_owned() };
-        let shared = upstream.authority().root_pem();
+        let shared = upstream.authority.root_pem();
         let root = move |number: usize| match roots {
             Roots::Own if number > 0 => Authority::new(&name(number)).root_pem(),
             Roots::Own | Roots::Shared => shared.clone(),

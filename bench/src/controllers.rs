@@ -1,6 +1,6 @@
 //! The controllers as a program of their own, beside a real hub.
 
-use std::net::SocketAddr;
+use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -26,31 +26,52 @@ pub struct Controllers {
 // === impl Controllers ===
 
 impl Controllers {
-    /// Starts them with one part, as the hub's administrator and the only replica.
-    pub fn start(testbed: &Testbed, side: &HubSide, part: &str) -> Result<Self> {
+    /// Starts them with parts, as the hub's administrator and the only replica, and with more flags.
+    pub fn start(testbed: &Testbed, side: &HubSide, parts: &str, more: &[String]) -> Result<Self> {
         let program = testbed.program(Program::Controllers)?;
         let admin = SocketAddr::from(([127, 0, 0, 1], ports::free()?));
-        let arguments = [
+        let mut arguments = vec![
             format!("--kubeconfig={}", side.hub.server.kubectl().kubeconfig.display()),
             format!("--admin-listen={admin}"),
-            format!("--enable={part}"),
+            format!("--enable={parts}"),
             "--secret-namespace=default".to_owned(),
             "--leader-elect=false".to_owned(),
             "--log-level=warn".to_owned(),
         ];
-        let mut process = Process::start("controllers", &program, arguments, testbed.directory())?;
+        arguments.extend_from_slice(more);
+        let process = Process::start("controllers", &program, arguments, testbed.directory())?;
         let tree = Tree::new([process.id()]);
+        let mut controllers = Self { process, admin, tree };
+        controllers.wait_ready()?;
+        Ok(controllers)
+    }
+
+    fn wait_ready(&mut self) -> Result<()> {
         wait::until("the controllers to answer", START, || {
-            process.check()?;
-            http::plain(admin, "/metrics").map(drop)
-        })?;
-        Ok(Self { process, admin, tree })
+            self.process.check()?;
+            http::plain(self.admin, "/metrics").map(drop)
+        })
+    }
+
+    /// Ends them, and starts them again as they were.
+    pub fn restart(&mut self) -> Result<()> {
+        self.process.stop()?;
+        // Its supervisor goes a moment before the sockets of a large program do.
+        wait::until_true("its port to be free", START, || Ok(TcpStream::connect(self.admin).is_err()))?;
+        self.process.start_again()?;
+        self.tree = Tree::new([self.process.id()]);
+        self.wait_ready()
     }
 
     /// The sum of the metric's series.
     pub fn metric(&mut self, name: &str) -> Result<f64> {
+        self.metric_of(name, "")
+    }
+
+    /// The same, of those with these labels.
+    pub fn metric_of(&mut self, name: &str, labels: &str) -> Result<f64> {
         self.process.check()?;
-        metric(self.admin, name, "")
+        metric(self.admin, name, labels)
     }
 
     /// Waits until the metric no longer moves for `pause`.

@@ -7,6 +7,7 @@ mod child;
 mod clusters;
 mod contender;
 mod controllers;
+mod delivery;
 mod figure;
 mod given;
 mod h2load;
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
         Command::Sink { socket } => upstream::sink::serve(socket),
         Command::Destination { address } => tunnel::destination::serve(*address),
         Command::ServeWatches(options) => watch::server::run(options),
+        Command::ServeMembers(options) => delivery::server::run(options),
         Command::ServeUpgrades(options) => upgrade::server::run(options),
         Command::List => run::list(),
         Command::Publish => report::publish(&args.out(), Path::new(DOCUMENTS)),

@@ -26,6 +26,13 @@ pub const OURS_2: Target = "ours, 2 threads";
 pub const NGINX_2: Target = "nginx, 2 workers";
 pub const HAPROXY_2: Target = "haproxy, 2 threads";
 
+/// As [`OURS`], and the member is asked as the caller, by impersonation.
+pub const OURS_CALLER: Target = "ours, as the caller";
+/// As [`OURS_CALLER`], on the path that Karmada's server has.
+pub const OURS_KARMADA: Target = "ours, karmada path";
+/// As [`OURS`], on the path that kcp's servers have.
+pub const OURS_KCP: Target = "ours, kcp path";
+
 /// How gateways of the hub know the destination, and what else they are told.
 #[derive(Clone, Copy, Default)]
 pub struct Registered<'a> {
@@ -90,8 +97,18 @@ pub fn start_registered(
     let (process, access) = match target {
         NGINX | NGINX_2 => (nginx::start(&plan)?, Access::default()),
         HAPROXY | HAPROXY_2 => (haproxy::start(&plan)?, Access::default()),
-        OURS | OURS_2 => gateway::ours(testbed, &plan, &testbed.program(Program::Gateway)?)?,
-        BASELINE => gateway::ours(testbed, &plan, &given(testbed.given.baseline.as_ref(), "--baseline")?)?,
+        OURS | OURS_2 => gateway::ours(testbed, &plan, &testbed.program(Program::Gateway)?, &[])?,
+        OURS_CALLER | OURS_KARMADA | OURS_KCP => {
+            let dialect = Dialect::of(target);
+            let program = testbed.program(Program::Gateway)?;
+            let (process, access) = gateway::ours(testbed, &plan, &program, &[dialect.flag])?;
+            if target == OURS_KARMADA {
+                karmada::allow_callers(&*testbed.hub()?)?;
+            }
+            let prefix = dialect.path.map_or(access.prefix, |path| path.replace("{}", plan.destination.cluster));
+            (process, Access { prefix, ..access })
+        }
+        BASELINE => gateway::ours(testbed, &plan, &given(testbed.given.baseline.as_ref(), "--baseline")?, &[])?,
         GO => gateway::go(testbed, &plan, &given(testbed.given.go_gateway.as_ref(), "--go-gateway")?)?,
         KARMADA => {
             let program = given(testbed.given.karmada.as_ref(), "--karmada")?;
@@ -103,6 +120,28 @@ pub fn start_registered(
     (route.prefix, route.headers) = (access.prefix, access.headers);
     route.wait_ready().with_context(|| format!("{target} did not start"))?;
     Ok(route)
+}
+
+/// Another way to spell a cluster's path, or to be seen there.
+struct Dialect {
+    flag: &'static str,
+    /// With `{}` for the cluster's name; none: the gateway's own.
+    path: Option<&'static str>,
+}
+
+// === impl Dialect ===
+
+impl Dialect {
+    fn of(target: Target) -> Self {
+        match target {
+            OURS_KARMADA => Self {
+                flag: "--karmada-dialect=standalone",
+                path: Some("/apis/cluster.karmada.io/v1alpha1/clusters/{}/proxy"),
+            },
+            OURS_KCP => Self { flag: "--kcp-dialect", path: Some("/clusters/{}") },
+            _ => Self { flag: "--feature-gates=ClientIdentityPenetration=true", path: None },
+        }
+    }
 }
 
 /// What a client has to know beside the address.

@@ -4,6 +4,7 @@
 mod bulk;
 mod closed_loop;
 mod clusters;
+mod delivery;
 mod exec;
 mod front_proxy;
 mod get_h1;
@@ -86,6 +87,7 @@ pub fn all() -> Vec<Scenario> {
         Scenario::new(tunnel_idle::ABOUT, tunnel_idle::contenders),
         Scenario::new(placement::ABOUT, |_| Ok(placement::contenders())),
         Scenario::new(placements::ABOUT, placements::contenders),
+        Scenario::new(delivery::ABOUT, |testbed| Ok(delivery::contenders(testbed))),
     ]);
     all
 }

@@ -1,6 +1,8 @@
 //! Servers of our own that stand for a member: this program again as another process, so that what
 //! it uses is not counted as a proxy's.
 
+mod serve;
+
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,6 +16,8 @@ use rustls_pki_types::pem::PemObject as _;
 use rustls_pki_types::{CertificateDer, PrivateKeyDer};
 
 use harness::usage::Tree;
+
+pub use self::serve::{Gone, serve};
 
 /// What such a process is told.
 #[derive(Clone, Debug, clap::Args)]

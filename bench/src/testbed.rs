@@ -12,6 +12,7 @@ use harness::program::{Profile, Program};
 use hub_tests::scratch::Scratch;
 
 pub use self::hub::{CALLER, HubSide, VERBS};
+use crate::delivery::Size;
 use crate::given::Programs;
 use crate::route::Routes;
 use crate::upstream::Upstream;
@@ -20,6 +21,8 @@ pub struct Testbed {
     /// Not measured, only tried: small amounts will do.
     pub smoke: bool,
     pub given: Programs,
+    /// Unless it is only tried.
+    pub delivery: Size,
     hub: Option<Rc<HubSide>>,
     upstream: Option<Rc<Upstream>>,
     /// To the upstream.
@@ -31,8 +34,9 @@ pub struct Testbed {
 // === impl Testbed ===
 
 impl Testbed {
-    pub fn new(given: Programs, smoke: bool) -> Result<Self> {
-        Ok(Self { smoke, given, hub: None, upstream: None, routes: Routes::default(), scratch: Scratch::create()? })
+    pub fn new(given: Programs, smoke: bool, delivery: Size) -> Result<Self> {
+        let (hub, upstream, routes) = (None, None, Routes::default());
+        Ok(Self { smoke, given, delivery, hub, upstream, routes, scratch: Scratch::create()? })
     }
 
     /// For keys, configurations and logs.

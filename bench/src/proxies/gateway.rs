@@ -11,9 +11,10 @@ use super::{Access, Plan};
 use crate::testbed::Testbed;
 use crate::upstream::TOKEN;
 
-/// With as many serving threads as planned.
-pub fn ours(testbed: &mut Testbed, plan: &Plan<'_>, program: &Path) -> Result<(Process, Access)> {
+/// With as many serving threads as planned, and `more` flags.
+pub fn ours(testbed: &mut Testbed, plan: &Plan<'_>, program: &Path, more: &[&str]) -> Result<(Process, Access)> {
     let mut flags = flags(testbed, plan)?;
+    flags.extend(more.iter().map(|&flag| flag.to_owned()));
     flags.push(format!("--serving-threads={}", plan.threads));
     flags.push("--shutdown-delay-duration=0s".to_owned());
     Ok((Process::start(&plan.name, program, flags, &plan.directory)?, access(testbed, plan)?))

@@ -36,7 +36,7 @@ pub fn start(hub: &HubSide, plan: &Plan<'_>, program: &Path) -> Result<(Process,
     // The second is where the hub says whose certificates it trusts.
     let rules = json!([{"apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": ["get", "list", "watch"]}]);
     hub.grant(READER, (SECRET_NAMESPACE, ACCOUNT), &rules)?;
-    hub.grant(CALLERS, CALLER, &json!([{"apiGroups": [GROUP], "resources": ["clusters/proxy"], "verbs": VERBS}]))?;
+    allow_callers(hub)?;
     hub.hub.apply(&[secret(plan)])?;
     let kubeconfig = kubeconfig.display();
     let flags = [
@@ -54,6 +54,11 @@ pub fn start(hub: &HubSide, plan: &Plan<'_>, program: &Path) -> Result<(Process,
     register(hub, plan, &mut process).with_context(|| process.log_tail())?;
     let prefix = format!("{CLUSTERS}/{}/proxy", plan.destination.cluster);
     Ok((process, Access { prefix, headers: vec![format!("Authorization: Bearer {}", hub.token)] }))
+}
+
+/// Lets the bench's caller use clusters by Karmada's path.
+pub fn allow_callers(hub: &HubSide) -> Result<()> {
+    hub.grant(CALLERS, CALLER, &json!([{"apiGroups": [GROUP], "resources": ["clusters/proxy"], "verbs": VERBS}]))
 }
 
 /// Creates the Cluster as an administrator of the hub, as soon as the server is there.

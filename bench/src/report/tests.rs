@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::*;
+use crate::delivery::Size;
 use crate::figure::{DIRECT, GO, Goal, NGINX, OURS, Target};
 use crate::given::Programs;
 use crate::run::fake::{Act, Fake};
@@ -25,7 +26,7 @@ pub fn section(acts: impl IntoIterator<Item = (Target, Act)>) -> Section {
 pub fn section_of(fake: Fake) -> Section {
     let (rounds, seconds) = RUN;
     let plan = Plan { rounds, time: Duration::from_secs_f64(seconds), smoke: false };
-    let mut testbed = Testbed::new(Programs::default(), true).unwrap();
+    let mut testbed = Testbed::new(Programs::default(), true, Size::SMOKE).unwrap();
     let outcome = measure(fake.into(), &mut testbed, plan, &mut Progress::silent());
     let run =
         Run { at: "2026-01-31 12:00".to_owned(), commit: "0123456789ab".to_owned(), rounds, seconds, smoke: false };

@@ -4,6 +4,7 @@ use anyhow::Context as _;
 
 use super::fake::{Act, Fake};
 use super::*;
+use crate::delivery::Size;
 use crate::figure::{DIRECT, GO, NGINX, OURS, Target};
 use crate::given::Programs;
 use crate::tool::Absent;
@@ -11,7 +12,7 @@ use crate::tool::Absent;
 const TIME: Duration = Duration::from_secs(5);
 
 fn measured(scenario: impl Into<Scenario>, rounds: usize, smoke: bool) -> Outcome {
-    let mut testbed = Testbed::new(Programs::default(), smoke).unwrap();
+    let mut testbed = Testbed::new(Programs::default(), smoke, Size::SMOKE).unwrap();
     measure(scenario.into(), &mut testbed, Plan { rounds, time: TIME, smoke }, &mut Progress::silent())
 }
 

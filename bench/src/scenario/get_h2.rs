@@ -5,11 +5,25 @@ use super::closed_loop::{self, FIGURES};
 use crate::contender::Contender;
 use crate::figure::{BASELINE, Bound, DIRECT, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Target};
 use crate::h2load::Shape;
-use crate::proxies::{HAPROXY_2, NGINX_2, OURS_2};
+use crate::proxies::{HAPROXY_2, NGINX_2, OURS_2, OURS_CALLER, OURS_KARMADA, OURS_KCP};
 use crate::testbed::Testbed;
 use crate::upstream::SMALL;
 
-const TARGETS: [Target; 10] = [DIRECT, OURS, BASELINE, GO, NGINX, HAPROXY, KARMADA, OURS_2, NGINX_2, HAPROXY_2];
+const TARGETS: [Target; 13] = [
+    DIRECT,
+    OURS,
+    OURS_CALLER,
+    OURS_KARMADA,
+    OURS_KCP,
+    BASELINE,
+    GO,
+    NGINX,
+    HAPROXY,
+    KARMADA,
+    OURS_2,
+    NGINX_2,
+    HAPROXY_2,
+];
 const SHAPE: Shape = Shape::get(SMALL, 4, 8);
 
 pub const ABOUT: About = About {
@@ -21,13 +35,17 @@ pub const ABOUT: About = About {
          the upstream, nginx HTTP/1.1 on kept-alive connections, Karmada's server a new connection for each request. \
          nginx and HAProxy set the member's token on each request, as the gateways do, but do not authenticate the \
          caller. CPU is that of the proxy's processes (direct: of the upstream's), without h2load's. The rows with \
-         two threads are for information: two CPUs are too few for two threads, the upstream and h2load.",
+         two threads are for information: two CPUs are too few for two threads, the upstream and h2load. \
+         \"as the caller\" impersonates the caller on the member, which Karmada's path always does.",
     figures: &FIGURES,
     goals: &[
         Goal::ratio("cpu_us", OURS, GO).must(Bound::AtMost(1.0 / 12.0)),
         Goal::ratio("rps", OURS, GO).must(Bound::AtLeast(6.0)),
         Goal::ratio("cpu_us", OURS, NGINX).must(Bound::AtMost(0.85)),
         Goal::ratio("cpu_us", OURS, HAPROXY).aim(Bound::AtMost(1.0)),
+        Goal::ratio("cpu_us", OURS_KARMADA, OURS_CALLER).must(Bound::AtMost(1.03)),
+        Goal::ratio("cpu_us", OURS_KARMADA, KARMADA).must(Bound::AtMost(1.0 / 20.0)),
+        Goal::ratio("cpu_us", OURS_KCP, OURS).must(Bound::AtMost(1.03)),
     ],
     axis: None,
 };

@@ -12,12 +12,12 @@ use crate::caller::{closed, open};
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Sample, Target};
 use crate::latency::percentiles;
-use crate::proxies;
+use crate::proxies::{self, OURS_CALLER, OURS_KARMADA};
 use crate::route::Route;
 use crate::testbed::Testbed;
 use crate::upstream::SMALL;
 
-const TARGETS: [Target; 7] = [DIRECT, OURS, BASELINE, GO, NGINX, HAPROXY, KARMADA];
+const TARGETS: [Target; 9] = [DIRECT, OURS, OURS_CALLER, OURS_KARMADA, BASELINE, GO, NGINX, HAPROXY, KARMADA];
 const CONNECTIONS: usize = 4;
 /// Of what the Go gateway, the slowest, can do.
 const SHARE: f64 = 0.2;

@@ -111,7 +111,7 @@ impl Placements {
         runtime.block_on(hub_objects::create(&hub, clusters, Arc::new(move |number| Ok(cluster(number, size)))))?;
         let placements = SEEING + size.others + 1;
         runtime.block_on(hub_objects::create(&hub, placements, Arc::new(|number| Ok(placement(number)))))?;
-        let mut controllers = Controllers::start(testbed, &side, "placement")?;
+        let mut controllers = Controllers::start(testbed, &side, "placement", &[])?;
         #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
         let decided = (SEEING * SEEN / 2 + size.others + size.chosen) as f64;
         wait::until("all to be decided", FIRST, || {

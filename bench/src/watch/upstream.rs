@@ -1,6 +1,5 @@
 //! The upstream of watches as a process.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::time::Duration;
 
@@ -8,7 +7,6 @@ use anyhow::{Context as _, Result};
 use http::StatusCode;
 use hub_tests::http::Client;
 use hub_tests::wait;
-use kit::pki::Authority;
 
 use super::server::ECHO;
 use crate::route::Destination;
@@ -30,12 +28,8 @@ impl Upstream {
         Ok(upstream)
     }
 
-    pub fn address(&self) -> SocketAddr {
-        self.0.address
-    }
-
-    pub fn authority(&self) -> &Authority {
-        &self.0.authority
+    pub fn stand_in(&self) -> &StandIn {
+        &self.0
     }
 
     /// As what stands behind a [`crate::route::Route`].

@@ -43,7 +43,7 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Resource as _};
 use net::backoff::Backoff;
-use tokio::sync::watch;
+use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -71,6 +71,9 @@ use crate::wakes::{Key, Wakes};
 const NAME: &str = PartName::Manifestworks.as_str();
 /// Works that are worked on at a time.
 const AT_ONCE: u16 = 256;
+/// Writes to the hub at a time: a hub that has more to do than it can answers none in time, and has
+/// done in vain what is asked again.
+const WRITES: usize = 16;
 /// Objects of one work that are looked at at a time.
 const REQUESTS: usize = 4;
 /// Statuses with rules that are worked out at a time, each on a thread of its own; of one cluster.
@@ -97,6 +100,8 @@ const LEARNED: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::fro
 
 struct Part {
     hub: Hub,
+    /// Of [`WRITES`].
+    writes: Semaphore,
     members: Fleet,
     agent: Agent,
     clusters: Clusters,
@@ -124,6 +129,7 @@ pub async fn run(context: Context<'_>) {
         agent: agent(&hub, config.hub_url.as_deref()).await,
         definition: crd::follow(&MANAGED_CLUSTERS, hub.client.clone()),
         hub,
+        writes: Semaphore::new(WRITES),
         members: context.members,
         clusters: Clusters::default(),
         places: Places::new(Shared::new(Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES))),
@@ -239,6 +245,9 @@ impl Part {
             Ok(action) => action,
             Err(failure) => self.failed(&mut work, place, &mut memory, failure).await,
         };
+        if let Some(version) = self.version(&work.key) {
+            memory.saw(&version);
+        }
         // What was told to be gone meanwhile has left nothing, but this pass may have.
         if !self.is_there(&work.key, &work.uid) {
             self.leave(&work.key);
@@ -247,9 +256,16 @@ impl Part {
     }
 
     fn is_there(&self, key: &Key, uid: &str) -> bool {
-        let reference = ObjectRef::new_with(&key.1, works()).within(&key.0);
-        let found = self.store.get(&reference);
-        found.is_some_and(|found| found.metadata.uid.as_deref().unwrap_or_default() == uid)
+        self.known(key).is_some_and(|found| found.metadata.uid.as_deref().unwrap_or_default() == uid)
+    }
+
+    /// In which the watch told a work last.
+    fn version(&self, key: &Key) -> Option<String> {
+        self.known(key)?.metadata.resource_version.clone()
+    }
+
+    fn known(&self, key: &Key) -> Option<Arc<DynamicObject>> {
+        self.store.get(&ObjectRef::new_with(&key.1, works()).within(&key.0))
     }
 
     async fn pass(

@@ -12,6 +12,7 @@ pub mod hostile;
 pub mod hub;
 pub mod io;
 pub mod member;
+pub mod merge;
 pub mod pki;
 pub mod ports;
 pub mod process;

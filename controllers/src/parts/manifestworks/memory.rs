@@ -89,6 +89,11 @@ impl Memory {
         }
     }
 
+    /// The watch tells that version: what this process wrote before is known by it.
+    pub fn saw(&mut self, version: &str) {
+        self.written.take_if(|written| !is_newer(&written.version, version));
+    }
+
     /// It was written just now, and is so.
     pub fn wrote(&mut self, work: &Work) {
         self.written = Some(Written {
@@ -171,6 +176,16 @@ impl Memories {
         self.0.lock().remove(key);
     }
 
+    /// The watch tells a work in that version. Whoever works on it now finds that out at the end.
+    pub fn saw(&self, key: &Key, version: &str) {
+        let memory = self.0.lock().get(key).map(Arc::clone);
+        if let Some(memory) = memory
+            && let Ok(mut memory) = memory.try_lock()
+        {
+            memory.saw(version);
+        }
+    }
+
     /// Those that are not there any more.
     pub fn missing(&self, is_there: impl Fn(&Key) -> bool) -> Vec<Key> {
         self.0.lock().keys().filter(|key| !is_there(key)).cloned().collect()
@@ -184,6 +199,9 @@ impl Memories {
 
 #[cfg(test)]
 mod tests {
+    use kube::api::DynamicObject;
+    use serde_json::json;
+
     use super::*;
     use crate::parts::manifestworks::begun::Removed;
 
@@ -224,5 +242,25 @@ mod tests {
         for ended in [Ok(()), Err(Failure::Slow)] {
             assert_eq!(settled(Some(Failure::Slow), ended), Some(1));
         }
+    }
+
+    #[test]
+    fn what_was_written_is_kept_until_the_watch_tells_it() {
+        let object: DynamicObject = serde_json::from_value(json!({"apiVersion": "v1", "kind": "x",
+            "metadata": {"name": "w", "namespace": "c", "uid": "u", "resourceVersion": "9"}}))
+        .unwrap();
+        let (memories, mut work) = (Memories::default(), Work::read(&object));
+        let memory = memories.of(&work.key);
+        memory.try_lock().unwrap().wrote(&work);
+        work.version = "8".to_owned();
+        let is_kept = || memory.try_lock().unwrap().written.is_some();
+        memories.saw(&work.key, "8");
+        assert!(is_kept(), "the watch is behind");
+        let held = memory.try_lock().unwrap();
+        memories.saw(&work.key, "9");
+        drop(held);
+        assert!(is_kept(), "somebody works on it");
+        memories.saw(&work.key, "9");
+        assert!(!is_kept());
     }
 }

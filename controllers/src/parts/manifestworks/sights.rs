@@ -47,10 +47,10 @@ pub struct Sights(Arc<Mutex<Seen>>);
 
 #[derive(Default)]
 struct Seen {
-    /// By object, by work.
-    objects: HashMap<Identity, HashMap<String, Version>>,
+    /// By object, by work: mostly one. There are a hundred thousand of them.
+    objects: HashMap<Arc<Identity>, Vec<(Arc<str>, Version)>>,
     /// By work.
-    by_work: HashMap<String, HashSet<Identity>>,
+    by_work: HashMap<Arc<str>, HashSet<Arc<Identity>>>,
     /// By work; in which version they were seen.
     changed: HashMap<String, HashMap<Identity, Version>>,
     followed: HashMap<Scope, Followed>,
@@ -119,7 +119,7 @@ impl Sights {
     /// it meanwhile is a change.
     pub fn looking(&self, work: &str, identity: &Identity) {
         let mut seen = self.0.lock();
-        if !seen.objects.get(identity).is_some_and(|works| works.contains_key(work)) {
+        if !seen.objects.get(identity).is_some_and(|works| works.iter().any(|(known, _)| **known == *work)) {
             seen.put(work, identity, Some(UNREAD.to_owned()));
         }
     }
@@ -131,8 +131,8 @@ impl Sights {
         let Some(own) = by_work.get_mut(work) else { return };
         own.retain(|identity| {
             let is_there = is_there(identity);
-            if !is_there && let Entry::Occupied(mut works) = objects.entry(identity.clone()) {
-                works.get_mut().remove(work);
+            if !is_there && let Entry::Occupied(mut works) = objects.entry(Arc::clone(identity)) {
+                works.get_mut().retain(|(known, _)| **known != *work);
                 if works.get().is_empty() {
                     works.remove();
                 }
@@ -199,8 +199,23 @@ impl Sights {
 
 impl Seen {
     fn put(&mut self, work: &str, identity: &Identity, version: Version) {
-        self.objects.entry(identity.clone()).or_default().insert(work.to_owned(), version);
-        self.by_work.entry(work.to_owned()).or_default().insert(identity.clone());
+        if let Some(works) = self.objects.get_mut(identity)
+            && let Some((_, known)) = works.iter_mut().find(|(known, _)| **known == *work)
+        {
+            *known = version;
+            return;
+        }
+        let identity = self
+            .objects
+            .get_key_value(identity)
+            .map_or_else(|| Arc::new(identity.clone()), |(known, _)| Arc::clone(known));
+        let work = self.by_work.get_key_value(work).map_or_else(|| work.into(), |(known, _)| Arc::clone(known));
+        let works = self.objects.entry(Arc::clone(&identity)).or_default();
+        if works.is_empty() {
+            works.reserve_exact(1);
+        }
+        works.push((Arc::clone(&work), version));
+        self.by_work.entry(work).or_default().insert(identity);
     }
 
     /// An object is in that version now; by a watch, `at` is when. Returns the works for which that
@@ -209,8 +224,8 @@ impl Seen {
     fn saw(&mut self, identity: &Identity, version: &Version, at: Option<&str>) -> Vec<String> {
         let Some(works) = self.objects.get(identity) else { return Vec::new() };
         let is_past = |known: &Version| known.as_deref().is_some_and(|known| is_older(at, known));
-        let news = works.iter().filter(|(_, known)| *known != version && !is_past(known));
-        let news: Vec<String> = news.map(|(work, _)| work.clone()).collect();
+        let news = works.iter().filter(|(_, known)| *known != *version && !is_past(known));
+        let news: Vec<String> = news.map(|(work, _)| work.as_ref().to_owned()).collect();
         for work in &news {
             self.changed.entry(work.clone()).or_default().insert(identity.clone(), version.clone());
         }
@@ -219,8 +234,8 @@ impl Seen {
 
     /// Of a scope, these were listed, and no others are there.
     fn listed(&mut self, scope: &Scope, listed: &HashMap<Identity, Version>) -> Vec<String> {
-        let gone: Vec<Identity> =
-            self.objects.keys().filter(|one| scope.has(one) && !listed.contains_key(one)).cloned().collect();
+        let gone: Vec<Arc<Identity>> =
+            self.objects.keys().filter(|one| scope.has(one) && !listed.contains_key(&***one)).cloned().collect();
         let gone = gone.iter().flat_map(|identity| self.saw(identity, &None, None)).collect::<Vec<_>>();
         listed.iter().flat_map(|(identity, version)| self.saw(identity, version, None)).chain(gone).collect()
     }

@@ -84,6 +84,7 @@ impl Part {
         if status == work.status {
             return Ok(());
         }
+        let _permit = self.writes.acquire().await;
         let written = self.hub.merge_status(&self.works(work), work.name(), &work.told(&status)).await?;
         work.version = written.metadata.resource_version.unwrap_or_default();
         work.status = status;
@@ -93,6 +94,7 @@ impl Part {
 
     /// Puts our finalizer on, or takes it off.
     pub(super) async fn hold(&self, work: &mut Work, memory: &mut Memory, is_held: bool) -> Result<(), Failure> {
+        let _permit = self.writes.acquire().await;
         let written = self.hub.merge(&self.works(work), work.name(), &work.hold(is_held)).await;
         // Nothing is applied without it. One that is gone needs none.
         let Some(written) = found(written)? else { return if is_held { Err(Failure::Gone) } else { Ok(()) } };

@@ -14,7 +14,7 @@ use kube::{Api, ResourceExt as _};
 
 use super::Part;
 use super::clusters::{DELIVERY, Mode};
-use super::work::{self, WORKS, key};
+use super::work::{self, WORKS, key, pack};
 use crate::feed::crd;
 use crate::sources::MANAGED_CLUSTERS;
 
@@ -37,6 +37,7 @@ pub async fn works(part: &Part, mut writer: Writer<DynamicObject>) {
                 if object.metadata.deletion_timestamp.is_none() {
                     object.managed_fields_mut().clear();
                 }
+                pack(object);
             }),
             Err(error) => {
                 tracing::warn!(%error, "cannot watch ManifestWorks");
@@ -45,6 +46,9 @@ pub async fn works(part: &Part, mut writer: Writer<DynamicObject>) {
         };
         let is_news = is_news(part, &event);
         writer.apply_watcher_event(&event);
+        if let Event::Apply(object) = &event {
+            part.memories.saw(&key(object), object.metadata.resource_version.as_deref().unwrap_or_default());
+        }
         match &event {
             Event::Init => listed.clear(),
             Event::InitApply(object) => drop(listed.insert(key(object))),

@@ -46,8 +46,13 @@ pub struct Work {
 
 impl Work {
     pub fn read(object: &DynamicObject) -> Self {
-        let metadata = &object.metadata;
-        let part = |name: &str| object.data.get(name).cloned().unwrap_or_else(|| json!({}));
+        let (metadata, mut contents) = (&object.metadata, contents(object));
+        let delete_option = contents
+            .pointer("/spec/deleteOption")
+            .map_or(Ok(None), Option::<DeleteOption>::deserialize)
+            .map_err(|error| error.to_string());
+        let executor = contents.pointer("/spec/executor").map_or(Ok(None), executor);
+        let mut part = |name: &str| contents.get_mut(name).map_or_else(|| json!({}), Json::take);
         let labels = object.labels().iter().map(|(key, value)| (key.clone(), Json::from(value.as_str())));
         Self {
             key: key(object),
@@ -58,12 +63,8 @@ impl Work {
             finalizers: object.finalizers().to_vec(),
             labels: labels.collect(),
             spec: serde_json::from_value(part("spec")).map(Arc::new).map_err(|error| error.to_string()),
-            delete_option: object
-                .data
-                .pointer("/spec/deleteOption")
-                .map_or(Ok(None), Option::<DeleteOption>::deserialize)
-                .map_err(|error| error.to_string()),
-            executor: object.data.pointer("/spec/executor").map_or(Ok(None), executor),
+            delete_option,
+            executor,
             // What cannot be read is told anew.
             status: serde_json::from_value(part("status")).unwrap_or_default(),
         }
@@ -93,6 +94,24 @@ impl Work {
         let (conditions, manifests) = (&status.conditions, &status.resource_status.manifests);
         json!({"metadata": {"uid": self.uid, "resourceVersion": self.version},
             "status": {"conditions": conditions, "resourceStatus": {"manifests": manifests}}})
+    }
+}
+
+/// Keeps what a work says as text: as values it takes several times as much, and at rest nobody
+/// reads it.
+pub fn pack(object: &mut DynamicObject) {
+    if !object.data.is_string() {
+        let mut text = object.data.to_string();
+        text.shrink_to_fit();
+        object.data = Json::String(text);
+    }
+}
+
+/// What a work says, packed or not.
+fn contents(object: &DynamicObject) -> Json {
+    match &object.data {
+        Json::String(text) => serde_json::from_str(text).unwrap_or_default(),
+        contents => contents.clone(),
     }
 }
 
@@ -154,6 +173,11 @@ mod tests {
         let account = json!({"type": "ServiceAccount", "serviceAccount": {"namespace": "n", "name": "a"}});
         assert_eq!(by(json!({"subject": account})).unwrap().unwrap().user(), "system:serviceaccount:n:a");
         assert!(by(Json::Null) == Ok(None) && by(json!({"subject": {"type": "User"}})).is_err());
+        let mut packed = object.clone();
+        pack(&mut packed);
+        pack(&mut packed);
+        let again = Work::read(&packed);
+        assert_eq!((again.spec, again.key, again.version), (work.spec.clone(), work.key.clone(), work.version.clone()));
         assert_eq!(work.hold(true)["metadata"]["finalizers"], json!(["other", FINALIZER]));
         assert_eq!(work.hold(false)["metadata"], json!({"uid": "u", "resourceVersion": "7", "finalizers": ["other"]}));
     }

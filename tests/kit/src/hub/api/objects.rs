@@ -9,6 +9,7 @@ use super::super::refusal::{Refusal, json_response, refuse};
 use super::super::resource::Resource;
 use super::super::store::Key;
 use super::{Answer, Hub, parse};
+use crate::merge::merge;
 use crate::server::Body;
 
 impl Hub {
@@ -104,22 +105,4 @@ fn check_version(current: &Value, sent: &Value) -> Result<(), Refusal> {
 
 fn not_found(key: &Key) -> Refusal {
     refuse(404, format!("{} \"{}\" not found", key.resource.plural(), key.name))
-}
-
-/// Merges a patch (RFC 7396).
-fn merge(target: &mut Value, patch: Value) {
-    let Value::Object(patch) = patch else {
-        *target = patch;
-        return;
-    };
-    if !target.is_object() {
-        *target = json!({});
-    }
-    for (key, value) in patch {
-        if value.is_null() {
-            target.as_object_mut().map(|fields| fields.remove(&key));
-        } else {
-            merge(&mut target[key.as_str()], value);
-        }
-    }
 }
