@@ -145,6 +145,7 @@ pub async fn run(context: Context<'_>) {
             () = term.begins() => {}
             never = part.wakes.ignore() => match never {},
         }
+        part.clusters.begin();
         part.wake_all();
         work(Arc::clone(&part)).await;
     };

@@ -19,7 +19,8 @@ pub enum Mode {
     /// From here, unless an agent has applied something for this hub.
     Push,
     /// The same; what an agent applied is taken over, once each time that somebody says so: the
-    /// number is another one then. Two who write the same, each over the other, serve nobody.
+    /// number is another one then. Zero: nobody here knows whether it was carried out. Two who
+    /// write the same, each over the other, serve nobody.
     Adopt(u64),
 }
 
