@@ -1,5 +1,5 @@
-//! What runs while this replica leads, some of which reads before: the sources' feeds, the registrar
-//! that they tell, and the parts.
+//! What runs while this replica leads, some of which reads before: the sources' feeds, the
+//! registrar that they tell, and the parts.
 
 mod standby;
 

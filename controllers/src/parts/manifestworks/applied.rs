@@ -18,8 +18,8 @@ use super::place::Place;
 const DEFINITION: &str = include_str!("definition.json");
 pub const RESOURCE: &str = "appliedmanifestworks";
 pub const VERSION: &str = "v1";
-/// Annotation of one that was there while its cluster said `adopt`. Of whoever keeps it later, it is
-/// not taken over by that word once more: after a restart nobody knows else that it was.
+/// Annotation of one that was there while its cluster said `adopt`. Of whoever keeps it later, it
+/// is not taken over by that word once more: after a restart nobody knows else that it was.
 const ADOPTED: &str = "cluster.core.oam.dev/adopted";
 /// Bytes of one that are kept, beside those of each object that its work has.
 const KEPT: usize = 4 << 10;
