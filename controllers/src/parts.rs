@@ -1,5 +1,5 @@
-//! Parts: what is done for clusters beside registering them. Each runs while this replica leads,
-//! and writes only then.
+//! Parts: what is done for clusters beside registering them. Each writes only while this replica
+//! leads. Some read before, so that they have seen everything when it is their turn.
 
 mod argocd;
 mod availability;
@@ -32,7 +32,7 @@ use crate::args::{Config, PartName};
 use crate::events::Events;
 use crate::explained::Explained;
 use crate::metrics::Metrics;
-use crate::term::MayWrite;
+use crate::term::{MayWrite, Term};
 
 /// What every part gets. Cheap to clone.
 #[derive(Clone)]
@@ -46,6 +46,8 @@ pub struct Context<'a> {
     pub metrics: Metrics,
     pub readiness: Readiness,
     pub explained: Explained,
+    pub term: Term,
+    /// In that term.
     pub may_write: MayWrite,
 }
 
@@ -54,15 +56,21 @@ pub async fn run(context: Context<'_>) {
     let parts = context.config.parts.iter().map(|part| {
         let context = context.clone();
         match part {
-            PartName::Clusterprofile => cluster_profiles::run(context).boxed(),
-            PartName::ManagedServiceaccount => managed_service_accounts::run(context).boxed(),
             PartName::Manifestworks => manifestworks::run(context).boxed(),
-            PartName::OcmRegistration => ocm_registration::run(context).boxed(),
             PartName::Placement => placement::run(context).boxed(),
-            PartName::ReplicaSets => replica_sets::run(context).boxed(),
-            PartName::Argocd => argocd::run(context).boxed(),
-            PartName::Availability => availability::run(context).boxed(),
+            PartName::Clusterprofile => in_term(context, cluster_profiles::run).boxed(),
+            PartName::ManagedServiceaccount => in_term(context, managed_service_accounts::run).boxed(),
+            PartName::OcmRegistration => in_term(context, ocm_registration::run).boxed(),
+            PartName::ReplicaSets => in_term(context, replica_sets::run).boxed(),
+            PartName::Argocd => in_term(context, argocd::run).boxed(),
+            PartName::Availability => in_term(context, availability::run).boxed(),
         }
     });
     join_all(parts).await;
+}
+
+/// One that reads nothing before it may write.
+async fn in_term<'a, F: Future<Output = ()>>(context: Context<'a>, run: impl FnOnce(Context<'a>) -> F) {
+    context.term.begins().await;
+    run(context).await;
 }

@@ -3,8 +3,18 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::sync::watch;
+
 /// For how long this process may write from now on; zero if it does not lead.
 pub type MayWrite = Arc<dyn Fn() -> Duration + Send + Sync>;
+
+/// One term, as those see it who work in it. Work may be made ready before it begins, by reading:
+/// nothing may be written then.
+#[derive(Clone)]
+pub struct Term(watch::Receiver<Option<MayWrite>>);
+
+/// Begins a term, once.
+pub struct Begin(watch::Sender<Option<MayWrite>>);
 
 /// For one call.
 pub const WITHIN: Duration = Duration::from_secs(10);
@@ -24,4 +34,62 @@ pub fn within(term: Duration) -> Result<Duration, NotLeading> {
 /// The same for a call that may take longer, or less, than others.
 pub fn within_at_most(term: Duration, most: Duration) -> Result<Duration, NotLeading> {
     if term.is_zero() { Err(NotLeading) } else { Ok(term.saturating_add(AFTER_TERM).min(most)) }
+}
+
+// === impl Term ===
+
+impl Term {
+    /// One that has not begun.
+    pub fn ahead() -> (Begin, Self) {
+        let (begin, term) = watch::channel(None);
+        (Begin(begin), Self(term))
+    }
+
+    /// Completes when it begins. If it never does, never.
+    pub async fn begins(&self) {
+        if self.0.clone().wait_for(Option::is_some).await.is_err() {
+            std::future::pending().await
+        }
+    }
+
+    pub fn has_begun(&self) -> bool {
+        self.0.borrow().is_some()
+    }
+
+    pub fn may_write(&self) -> MayWrite {
+        let term = self.0.clone();
+        Arc::new(move || term.borrow().as_ref().map_or(Duration::ZERO, |may_write| may_write()))
+    }
+}
+
+// === impl Begin ===
+
+impl Begin {
+    /// From now on, this process may write for as long as `may_write` says.
+    pub fn now(&self, may_write: MayWrite) {
+        self.0.send_replace(Some(may_write));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::FutureExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn nothing_is_written_before_the_term_begins() {
+        let (begin, term) = Term::ahead();
+        let may_write = term.may_write();
+        assert!(within(may_write()).is_err() && !term.has_begun() && term.begins().now_or_never().is_none());
+        begin.now(Arc::new(|| WITHIN));
+        term.begins().await;
+        assert!(within(may_write()).is_ok() && term.has_begun());
+        // It was never given up, and what it says comes from who leads.
+        drop(begin);
+        assert_eq!(may_write(), WITHIN);
+        let (begin, term) = Term::ahead();
+        drop(begin);
+        assert!(term.begins().now_or_never().is_none(), "it never begins");
+    }
 }

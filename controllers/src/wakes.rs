@@ -4,6 +4,7 @@
 //! ever waits. kube's queue takes from here.
 
 use std::collections::BTreeSet;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use futures_util::{Stream, stream};
@@ -38,6 +39,14 @@ impl Wakes {
                 return key;
             }
             self.0.more.notified().await;
+        }
+    }
+
+    /// Forgets what there is and what comes: for whoever will ask for everything when its time
+    /// comes. Never ends.
+    pub async fn ignore(&self) -> Infallible {
+        loop {
+            self.next().await;
         }
     }
 

@@ -1,4 +1,7 @@
-//! What runs while this replica leads: the sources' feeds, and the registrar that they tell.
+//! What runs while this replica leads, some of which reads before: the sources' feeds, the
+//! registrar that they tell, and the parts.
+
+mod standby;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,8 +25,10 @@ use crate::registrar::{self, FeedState, Registrar};
 use crate::reports::Reports;
 use crate::secrets::Secrets;
 use crate::sources::{self, Source};
-use crate::term::MayWrite;
+use crate::term::Term;
 use crate::wakes::Wakes;
+
+use self::standby::Standby;
 
 /// Name of the Lease, in the namespace of the Secrets.
 const LEASE: &str = "cluster-gateway-controllers";
@@ -44,35 +49,34 @@ pub struct Engine {
     pub explained: Explained,
 }
 
-/// Says that this replica leads, until it is dropped.
-struct Sign<'a>(&'a Engine);
-
 // === impl Engine ===
 
 impl Engine {
     /// Writes while it leads, until `end`.
     pub async fn run(self, end: CancellationToken) {
-        let end = end.cancelled();
+        let (end, standby) = (end.cancelled(), Standby::new(&self));
         if !self.config.leader_elect {
             tokio::select! {
-                () = self.lead(Arc::new(|| Duration::MAX)) => {}
+                () = standby.lead(Arc::new(|| Duration::MAX)) => {}
                 () = end => {}
             }
             return;
         }
         let (namespace, identity) = (&self.config.secret_namespace, Identity::of_this_process());
         let election = Election::new(self.hub.clone(), namespace, LEASE, identity, timing());
-        let lead = |leading: Leading| self.lead(Arc::new(move || leading.remaining()));
-        election.run(end, lead).await;
+        let lead = |leading: Leading| standby.lead(Arc::new(move || leading.remaining()));
+        tokio::select! {
+            _ = election.run(end, lead) => {}
+            never = standby.wait() => match never {},
+        }
     }
 
-    /// Everything that writes. It knows nothing of what ran before it: the hub has it all.
-    async fn lead(&self, may_write: MayWrite) {
-        let _sign = Sign::show(self);
+    /// Everything that writes, in a term that need not have begun. It knows nothing of what ran
+    /// before it: the hub has it all.
+    async fn work(&self, term: Term) {
         // One for each hub: the limits are of what a hub has to take.
         let [events, to_karmada] =
             [&self.hub, &self.karmada].map(|hub| Events::start(hub.clone(), self.metrics.events_left_out.clone()));
-        let (known, feeds) = self.sources(&events, &to_karmada);
         let parts = parts::run(parts::Context {
             config: &self.config,
             hub: self.hub.clone(),
@@ -81,12 +85,24 @@ impl Engine {
             metrics: self.metrics.clone(),
             readiness: self.readiness.clone(),
             explained: self.explained.clone(),
-            may_write: Arc::clone(&may_write),
+            may_write: term.may_write(),
+            term: term.clone(),
         });
+        let registration = async {
+            term.begins().await;
+            self.register(&term, events, &to_karmada).await;
+        };
+        tokio::join!(registration, parts);
+    }
+
+    /// What the sources say. What each name's Secret is to be is read anew by each leader, so that
+    /// there is nothing to be made ready.
+    async fn register(&self, term: &Term, events: Events, to_karmada: &Events) {
+        let (known, feeds) = self.sources(&events, to_karmada);
         let secrets = Secrets::new(self.hub.clone(), &self.config.secret_namespace);
         let told = (Arc::clone(&self.reports), self.metrics.clone());
         let limit = self.config.source_removal_limit;
-        let registrar = Arc::new(Registrar::new((secrets.clone(), events), known, limit, told, may_write));
+        let registrar = Arc::new(Registrar::new((secrets.clone(), events), known, limit, told, term.may_write()));
         let feeds = feeds.into_iter().map(|(source, index, (namespace, wakes))| {
             let (reports, metrics) = (Arc::clone(&self.reports), self.metrics.clone());
             Feed { source, index, namespace, wakes, registrar: Arc::clone(&registrar), reports, metrics }.run()
@@ -97,7 +113,7 @@ impl Engine {
                 holders::follow(secrets, Arc::clone(&registrar)).await;
             }
         };
-        tokio::join!(join_all(feeds), holders, registrar.keep_time(), registrar.remove_all(), parts);
+        tokio::join!(join_all(feeds), holders, registrar.keep_time(), registrar.remove_all());
     }
 
     /// The sources as the registrar sees them, and their feeds.
@@ -134,22 +150,6 @@ fn scopes(source: &Source) -> Vec<Scope> {
         return vec![(None, Wakes::default())];
     }
     source.namespaces.iter().map(|namespace| (Some(namespace.clone()), Wakes::default())).collect()
-}
-
-// === impl Sign ===
-
-impl<'a> Sign<'a> {
-    fn show(engine: &'a Engine) -> Self {
-        engine.metrics.leader.set(1);
-        Self(engine)
-    }
-}
-
-impl Drop for Sign<'_> {
-    fn drop(&mut self) {
-        self.0.metrics.retire();
-        self.0.reports.clear();
-    }
 }
 
 #[cfg(test)]

@@ -123,7 +123,7 @@ pub async fn run(context: Context<'_>) {
     let writer = Writer::new(works());
     // It ends by being dropped, after all that counts.
     let _counting = context.metrics.counting(|metrics| metrics.delivery.clear());
-    let config = &context.config.delivery;
+    let (config, term) = (&context.config.delivery, context.term.clone());
     let hub = Hub::of(&context);
     let part = Arc::new(Part {
         agent: agent(&hub, config.hub_url.as_deref()).await,
@@ -145,7 +145,17 @@ pub async fn run(context: Context<'_>) {
         events: context.events,
         metrics: context.metrics,
     });
-    tokio::join!(watches::clusters(&part), watches::works(&part, writer), work(Arc::clone(&part)));
+    let queue = async {
+        // Whoever leads meanwhile looks at what changes; all of it is looked at when it ends.
+        tokio::select! {
+            () = term.begins() => {}
+            never = part.wakes.ignore() => match never {},
+        }
+        part.clusters.begin();
+        part.wake_all();
+        work(Arc::clone(&part)).await;
+    };
+    tokio::join!(watches::clusters(&part), watches::works(&part, writer), queue);
 }
 
 /// Who we are on members. Two hubs of one URL are still told apart.
@@ -455,6 +465,13 @@ impl Part {
         if let Some(place) = self.places.known(&key.0) {
             place.sights.forget(&key.1);
             place.verdicts.forget(&key.1);
+        }
+    }
+
+    fn wake_all(&self) {
+        for object in self.store.state() {
+            let key = work::key(&object);
+            self.wakes.push(&key.0, &key.1);
         }
     }
 

@@ -78,9 +78,15 @@ async fn work(context: &Context<'_>) {
         .explained
         .by(move |namespace, name| explained(&known, &(namespace.to_owned(), name.to_owned()), worker::moment()));
     let queue = async {
+        // Whoever leads meanwhile looks at what changes; all of it is looked at when it ends.
+        tokio::select! {
+            () = context.term.begins() => {}
+            never = shared.wakes.ignore() => match never {},
+        }
         // Without them, what is there would be judged by half of what it depends on.
         watches::listed(&shared, &context.readiness).await;
-        shared.world.write().count_missing(worker::moment());
+        let all = shared.world.write().take_over(worker::moment());
+        all.iter().for_each(|(namespace, name)| shared.wakes.push(namespace, name));
         worker::run(Arc::clone(&scheduler), shared.wakes.clone(), store, Of::Placement.resource()).await;
     };
     // It ends by being dropped.

@@ -2,6 +2,7 @@
 //! one runs, unless it is told never to.
 
 use k8s_openapi::api::core::v1::ObjectReference;
+use parking_lot::Mutex;
 
 use super::Context;
 use super::rivals::{self, Rival, Rivals};
@@ -28,8 +29,25 @@ impl StandIn {
             context.metrics.stands_by(self.part.as_str(), false);
             return work().await;
         }
-        let report = |rivals: &Rivals| self.report(context, rivals);
-        rivals::while_alone(&context.hub, &self.rival, &context.readiness, report, work).await;
+        // An Event is a write: what was seen before this replica leads is told when it does.
+        let unsaid = Mutex::new(None);
+        let tell = || {
+            let rivals = unsaid.lock().take();
+            if let Some(rivals) = rivals {
+                self.report(context, &rivals);
+            }
+        };
+        let report = |rivals: &Rivals| {
+            *unsaid.lock() = Some(rivals.clone());
+            if context.term.has_begun() {
+                tell();
+            }
+        };
+        let told = async {
+            context.term.begins().await;
+            tell();
+        };
+        tokio::join!(rivals::while_alone(&context.hub, &self.rival, &context.readiness, report, work), told);
     }
 
     fn report(&self, context: &Context<'_>, rivals: &Rivals) {

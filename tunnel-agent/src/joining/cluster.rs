@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use api::ocm_agent::{ANNOUNCED_BY, TUNNEL_AGENT};
 use serde_json::{Value, json};
 
 pub const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
@@ -14,7 +15,8 @@ const LONGEST_LEASE: u64 = 3_600;
 const SHORTEST_LOOK: Duration = Duration::from_secs(5);
 const LONGEST_LOOK: Duration = Duration::from_mins(1);
 
-/// What announces `cluster`, at `url` if clients of the hub can reach it there.
+/// What announces `cluster`, at `url` if clients of the hub can reach it there. It says that no
+/// klusterlet does, so that the hub may deliver what nobody on the member will fetch.
 pub fn document(cluster: &str, url: Option<&str>) -> Value {
     let mut spec = json!({"hubAcceptsClient": false, "leaseDurationSeconds": DEFAULT_LEASE});
     if let Some(url) = url {
@@ -22,7 +24,7 @@ pub fn document(cluster: &str, url: Option<&str>) -> Value {
     }
     json!({
         "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
-        "metadata": {"name": cluster}, "spec": spec,
+        "metadata": {"name": cluster, "annotations": {ANNOUNCED_BY: TUNNEL_AGENT}}, "spec": spec,
     })
 }
 

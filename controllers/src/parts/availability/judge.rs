@@ -57,6 +57,8 @@ struct Seen {
     next: Instant,
     /// The last probe took long.
     is_slow: bool,
+    /// What the last probe says could not be written.
+    is_owed: bool,
 }
 
 pub struct Judge {
@@ -100,7 +102,7 @@ impl Known {
             answers
         };
         let share = NO_ROOM.some_of(Duration::from_secs(1)).as_secs_f64();
-        let mut seen = Seen { answers, asked: Some(at), share, next: at, is_slow: took > SLOW };
+        let mut seen = Seen { answers, asked: Some(at), share, next: at, is_slow: took > SLOW, is_owed: false };
         seen.of(cluster);
         // It may be gone meanwhile.
         if let Some(own) = known.get_mut(name) {
@@ -126,6 +128,13 @@ impl Known {
         }
     }
 
+    /// What its last probe says was written, or could not be.
+    fn owes(&self, name: &str, is_owed: bool) {
+        if let Some(own) = self.seen.lock().get_mut(name) {
+            own.is_owed = is_owed;
+        }
+    }
+
     /// Whether one that is slow or away, and due since `due`, is among those that have waited
     /// longest, of as many as there are places.
     fn is_next(&self, due: Instant) -> bool {
@@ -143,7 +152,7 @@ impl Known {
 impl Seen {
     fn begun(cluster: &Value) -> Self {
         let (answers, next) = (Answers::begun(cluster), Instant::now());
-        Self { answers, asked: None, share: 1.0, next, is_slow: false }
+        Self { answers, asked: None, share: 1.0, next, is_slow: false, is_owed: false }
     }
 
     /// Of `cluster` as it is now.
@@ -199,6 +208,7 @@ impl Judge {
         }
         if !is_held {
             let written = self.write(&name, cluster, told.as_slice()).await;
+            self.known.owes(&name, written.is_err());
             // The next probe is not to wait for writes that fail.
             written.map_err(|error| Failure::from(error).by(Some(seen.left().max(SLOW))))?;
         }
@@ -223,12 +233,13 @@ impl Judge {
         Ok(Some(Action::requeue(left)))
     }
 
-    /// Probes the member if that is due. And whether it was.
+    /// Probes the member if that is due. And whether what it says is new, or still to be told.
     async fn look(&self, member: &ClusterName, cluster: &Value) -> (Seen, bool) {
         let name = member.as_str();
         let mut seen = self.known.get(name, cluster);
         if !seen.left().is_zero() {
-            return (seen, false);
+            let is_owed = seen.is_owed;
+            return (seen, is_owed);
         }
         let began = Instant::now();
         let probe = probe::health(&self.members, member);

@@ -38,6 +38,7 @@ fn context<'a>(config: &'a Config, hub: &Hub, term: Duration) -> Context<'a> {
         members: fleet::Fleet::new(hub.client()),
         events: Events::start(hub.client(), metrics.events_left_out.clone()),
         metrics,
+        term: crate::term::Term::ahead().1,
         may_write: Arc::new(move || term),
         readiness: telemetry::readiness::Readiness::default(),
         explained: crate::explained::Explained::default(),

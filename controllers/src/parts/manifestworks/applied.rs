@@ -18,6 +18,9 @@ use super::place::Place;
 const DEFINITION: &str = include_str!("definition.json");
 pub const RESOURCE: &str = "appliedmanifestworks";
 pub const VERSION: &str = "v1";
+/// Annotation of one that was there while its cluster said `adopt`. Of whoever keeps it later, it
+/// is not taken over by that word once more: after a restart nobody knows else that it was.
+const ADOPTED: &str = "cluster.core.oam.dev/adopted";
 /// Bytes of one that are kept, beside those of each object that its work has.
 const KEPT: usize = 4 << 10;
 const KEPT_OF_OBJECT: usize = 1 << 10;
@@ -55,6 +58,7 @@ pub struct Held {
     pub applied: AppliedManifestWork,
     labels: Map<String, Json>,
     finalizers: Vec<Json>,
+    was_adopted: bool,
 }
 
 // === impl Writes ===
@@ -92,8 +96,9 @@ impl Held {
     fn read(object: Json) -> Result<Self, Failure> {
         let labels = object.pointer("/metadata/labels").and_then(Json::as_object).cloned().unwrap_or_default();
         let finalizers = object.pointer("/metadata/finalizers").and_then(Json::as_array).cloned().unwrap_or_default();
+        let was_adopted = object["metadata"]["annotations"].get(ADOPTED).is_some();
         let applied = serde_json::from_value(object).map_err(|error| Failure::Unreadable(error.to_string()))?;
-        Ok(Self { applied, labels, finalizers })
+        Ok(Self { applied, labels, finalizers, was_adopted })
     }
 
     /// What is kept of it until the next pass, of a work with so many `objects`; none: it is read
@@ -119,7 +124,12 @@ impl Held {
     /// Who else keeps it is not fought over.
     pub fn check_agent(&self, cluster: &str, spec: &AppliedSpec, mode: Mode) -> Result<(), Failure> {
         let known = &self.applied.spec;
-        if (known.agent_id == spec.agent_id && known.hub_hash == spec.hub_hash) || matches!(mode, Mode::Adopt(_)) {
+        let is_taken = match mode {
+            Mode::Push => false,
+            Mode::Adopt(0) => !self.was_adopted,
+            Mode::Adopt(_) => true,
+        };
+        if (known.agent_id == spec.agent_id && known.hub_hash == spec.hub_hash) || is_taken {
             return Ok(());
         }
         let agent = known.agent_id.chars().take(AGENT).collect();
@@ -187,12 +197,13 @@ impl Place {
                 let (cluster, name) = (self.member.cluster.to_string(), name.to_owned());
                 return Err(Failure::Contested { cluster, name, after });
             }
-            return self.create_applied(name, spec, labels).await;
+            return self.create_applied(name, spec, labels, mode).await;
         };
         held.check_agent(self.member.cluster.as_str(), spec, mode)?;
         let is_labelled = labels.iter().all(|(key, value)| held.labels.get(key) == Some(value));
         let is_finalized = held.finalizers.iter().any(|one| *one == *APPLIED_FINALIZER);
-        if (held.applied.spec == *spec && is_labelled && is_finalized) || held.applied.is_ending {
+        let is_marked = held.was_adopted || mode == Mode::Push;
+        if (held.applied.spec == *spec && is_labelled && is_finalized && is_marked) || held.applied.is_ending {
             return Ok(held);
         }
         // It is ours all the same, until it is written again.
@@ -202,6 +213,9 @@ impl Place {
         let mut metadata = held.condition();
         if let Some(metadata) = metadata.as_object_mut() {
             metadata.insert("labels".to_owned(), labels.clone().into());
+            if !is_marked {
+                metadata.insert("annotations".to_owned(), json!({ADOPTED: "true"}));
+            }
             // A klusterlet that is deleted takes it off what its agent applied.
             if !is_finalized {
                 let finalizers = held.finalizers.iter().cloned().chain([APPLIED_FINALIZER.into()]).collect();
@@ -217,11 +231,15 @@ impl Place {
         name: &str,
         spec: &AppliedSpec,
         labels: &Map<String, Json>,
+        mode: Mode,
     ) -> Result<Held, Failure> {
         if !self.kinds.serves(&self.member, GROUP, VERSION).await? {
             self.define().await?;
         }
-        let object = applied_object(name, spec, labels);
+        let mut object = applied_object(name, spec, labels);
+        if mode != Mode::Push {
+            object["metadata"]["annotations"] = json!({ADOPTED: "true"});
+        }
         match self.member.create(at(&identity(name)), &object).await {
             // It was there a moment ago.
             Err(error) if error.is_kind_missing() => {
@@ -345,6 +363,23 @@ mod tests {
         let kept = held("u", 100).kept(100).expect("a work of a hundred objects");
         assert_eq!((kept.tracked().len(), kept.finalizers.len()), (100, 0));
         assert!(held("u", 100).kept(1).is_none() && held(&"u".repeat(1 << 20), 1).kept(1).is_none());
+    }
+
+    #[test]
+    fn what_was_adopted_once_is_so_again_only_by_a_word_that_was_heard() {
+        let spec = AppliedSpec { hub_hash: "h".into(), agent_id: "ours".into(), manifest_work_name: "w".into() };
+        let held = |agent: &str, annotations: Json| {
+            let object = json!({"metadata": {"name": "h-w", "annotations": annotations},
+                "spec": {"hubHash": "h", "agentID": agent, "manifestWorkName": "w"}});
+            Held::read(object).expect("it can be read")
+        };
+        let may = |held: &Held, mode| held.check_agent("c", &spec, mode).is_ok();
+        let adopted = || json!({ADOPTED: "true"});
+        let [new, back] = [held("klusterlet", json!({})), held("klusterlet", adopted())];
+        let all = [Mode::Push, Mode::Adopt(0), Mode::Adopt(1)];
+        assert_eq!(all.map(|mode| may(&new, mode)), [false, true, true]);
+        assert_eq!(all.map(|mode| may(&back, mode)), [false, false, true]);
+        assert_eq!(all.map(|mode| may(&held("ours", adopted()), mode)), [true; 3]);
     }
 
     #[test]

@@ -14,6 +14,8 @@ struct Known {
     modes: HashMap<String, Mode>,
     /// How often any has become another one.
     changes: u64,
+    /// This replica has begun to deliver: what is said from now on is said to it.
+    has_begun: bool,
     /// All of them; none: nobody has said yet which there are.
     there: Option<HashSet<String>>,
     /// Those of them that are being deleted.
@@ -26,6 +28,13 @@ impl Clusters {
     /// How a cluster is delivered to; none: not from here.
     pub fn mode(&self, cluster: &str) -> Option<Mode> {
         self.0.read().modes.get(cluster).copied()
+    }
+
+    /// What is said until now may have been carried out by others: `Adopt(0)`.
+    pub fn begin(&self) {
+        let mut known = self.0.write();
+        known.has_begun = true;
+        known.modes.values_mut().filter(|mode| mode.is_like(Mode::Adopt(0))).for_each(|mode| *mode = Mode::Adopt(0));
     }
 
     /// What a cluster says now. Returns whether that is news.
@@ -42,7 +51,8 @@ impl Clusters {
         match mode {
             Some(Mode::Push) => known.modes.insert(cluster.to_owned(), Mode::Push),
             Some(Mode::Adopt(_)) => {
-                let time = known.changes;
+                let is_heard = known.has_begun && known.there.is_some();
+                let time = if is_heard { known.changes } else { 0 };
                 known.modes.insert(cluster.to_owned(), Mode::Adopt(time))
             }
             None => known.modes.remove(cluster),
@@ -102,6 +112,8 @@ mod tests {
     #[test]
     fn a_cluster_is_ours_by_its_own_word_alone() {
         let clusters = Clusters::default();
+        clusters.begin();
+        clusters.listed(HashSet::new());
         assert_eq!(clusters.mode("a"), None);
         for (value, mode) in [("push", Some(Mode::Push)), ("adopt", Some(Mode::Adopt(0))), ("Push", None), ("", None)] {
             assert_eq!(Mode::read(Some(value)), mode, "{value}");
@@ -115,6 +127,25 @@ mod tests {
         assert!(matches!(clusters.mode("a"), Some(Mode::Adopt(_))) && clusters.mode("a") != first);
         assert_eq!(clusters.missing(|cluster| cluster != "a"), ["a"]);
         assert!(clusters.put("a", None) && clusters.mode("a").is_none() && !clusters.put("a", None));
+    }
+
+    #[test]
+    fn who_said_adopt_before_this_replica_began_may_have_been_heard() {
+        let clusters = Clusters::default();
+        clusters.saw("a", false);
+        assert!(clusters.put("a", Some(Mode::Adopt(0))));
+        clusters.listed(HashSet::from(["a".to_owned(), "b".to_owned()]));
+        assert!(clusters.put("b", Some(Mode::Push)) && clusters.put("b", Some(Mode::Adopt(0))));
+        clusters.begin();
+        let both = || ["a", "b"].map(|name| clusters.mode(name));
+        assert_eq!(both(), [Some(Mode::Adopt(0)); 2], "by the list, and to whoever led then");
+        assert!(clusters.put("b", Some(Mode::Push)) && clusters.put("b", Some(Mode::Adopt(0))));
+        assert!(matches!(both(), [Some(Mode::Adopt(0)), Some(Mode::Adopt(1..))]), "{:?}", both());
+        // Nor does one that begins with a list know when it was said.
+        let cold = Clusters::default();
+        cold.begin();
+        assert!(cold.put("a", Some(Mode::Adopt(0))));
+        assert_eq!(cold.mode("a"), Some(Mode::Adopt(0)));
     }
 
     #[test]

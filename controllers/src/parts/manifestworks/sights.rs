@@ -6,6 +6,7 @@ mod lists;
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -61,7 +62,7 @@ struct Followed {
     is_seeing: Arc<AtomicBool>,
     is_watch: bool,
     /// It ends with this.
-    _task: AbortOnDropHandle<()>,
+    _task: AbortOnDropHandle<Infallible>,
 }
 
 /// How followers reach the member, and whom they tell.

@@ -15,6 +15,7 @@ use register::csr::CLUSTER_LABEL;
 use register::ocm::acceptance::Cluster;
 use register::ocm::availability::{Owner, owner};
 use register::ocm::condition::{self, AVAILABLE, CLOCK_SYNCED, Condition};
+use register::ocm::delivery;
 use register::ocm::heartbeat::{LEASE, grace};
 use register::ocm::leaving::FINALIZER;
 use register::ocm::sets;
@@ -78,11 +79,14 @@ impl Clusters {
             Standing::Denied | Standing::New => self.rights.withdraw(&rights).await?,
             Standing::Accepted => {}
         }
-        let cluster = self.correct(&name, cluster, standing).await?;
+        let mut cluster = self.correct(&name, cluster, standing).await?;
         match standing {
             Standing::Denied => conditions.push(Condition::denied()),
             Standing::Accepted => match self.accept(&rights).await {
-                Ok(()) => conditions.push(Condition::accepted()),
+                Ok(()) => {
+                    cluster = self.choose_delivery(&name, cluster).await?;
+                    conditions.push(Condition::accepted());
+                }
                 Err(why) => {
                     conditions.push(Condition::failed(why.for_condition()));
                     refused = Some(why);
@@ -142,6 +146,14 @@ impl Clusters {
             return Ok(cluster);
         }
         change["metadata"]["resourceVersion"] = cluster["metadata"]["resourceVersion"].clone();
+        Ok(value(&self.hub.merge(&self.api, name, &change).await?))
+    }
+
+    /// Before the condition that says that it was accepted: by that, the first time is known.
+    async fn choose_delivery(&self, name: &str, cluster: Value) -> Result<Value, CallError> {
+        let Some(annotations) = delivery::chosen(&cluster, &now_text()) else { return Ok(cluster) };
+        let version = &cluster["metadata"]["resourceVersion"];
+        let change = json!({"metadata": {"resourceVersion": version, "annotations": annotations}});
         Ok(value(&self.hub.merge(&self.api, name, &change).await?))
     }
 

@@ -14,7 +14,7 @@ use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
 use register::ocm::acceptance::Cluster;
-use register::ocm::delivery::DELIVERY;
+use register::ocm::delivery;
 use register::ocm::standing::AUTOMATIC_ANNOTATION;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -113,7 +113,8 @@ fn forget(shared: &Shared, clusters: &Clusters, known: &mut HashSet<String>, nam
 /// Leaves out what nobody looks at: an agent may write a mebibyte into its own.
 fn prune(cluster: &mut DynamicObject) {
     cluster.managed_fields_mut().clear();
-    cluster.annotations_mut().retain(|key, _| key == AUTOMATIC_ANNOTATION || key == DELIVERY);
+    let is_read = |key: &str| key == AUTOMATIC_ANNOTATION || delivery::ANNOTATIONS.contains(&key);
+    cluster.annotations_mut().retain(|key, _| is_read(key));
     if let Some(spec) = cluster.data.get_mut("spec").and_then(Value::as_object_mut) {
         spec.retain(|key, _| SPEC.contains(&key.as_str()));
     }

@@ -65,6 +65,15 @@ impl World {
         Self { hold: Hold::limited(removal_limit), ..Self::default() }
     }
 
+    /// From now on, its Placements are run here: all of them, which it returns. Until now others
+    /// wrote what they are to write, which was nobody's contest.
+    pub fn take_over(&mut self, now: OffsetDateTime) -> Vec<Key> {
+        self.count_missing(now);
+        let all = self.placements.values_mut().flat_map(BTreeMap::values_mut);
+        all.for_each(|known| known.contest = Contest::default());
+        self.keys(Of::Placement)
+    }
+
     /// An object is there or has changed.
     pub fn put(&mut self, of: Of, object: Value, now: OffsetDateTime) -> Woken {
         self.put_seen(of, object, now, false)

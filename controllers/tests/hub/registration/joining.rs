@@ -10,6 +10,7 @@ use hub_tests::testbed::Testbed;
 use hub_tests::tunnel::{AgentCredential, AgentOptions, Joining, metric};
 use hub_tests::wait;
 use kit::pki::Leaf;
+use serde_json::Value;
 use tokio::time::Instant;
 use tunnel_agent::Agent;
 use tunnel_server::Server;
@@ -19,6 +20,7 @@ use crate::fixture::SOON;
 
 const NAME: &str = "joins";
 const PLACE: &str = "joining-place";
+const DELIVERY: &str = "cluster.core.oam.dev/delivery";
 /// From a no to the end of all links.
 const AT_ONCE: Duration = Duration::from_secs(5);
 /// For an agent to look again, and to come back after refusals.
@@ -42,8 +44,10 @@ pub fn joins(testbed: &Testbed) -> Result<()> {
     member.two_yeses()?;
     agent.wait_ready(AGAIN)?;
     member.is_told()?;
+    member.is_delivered_to()?;
     member.is_reached()?;
     member.no_and_yes()?;
+    member.is_not_delivered_to()?;
     let agent = member.starts_again(agent)?;
     let agent = member.renews(agent)?;
     member.joins_again(agent)?;
@@ -122,6 +126,25 @@ impl<'a> Member<'a> {
         ensure!(status["version"]["kubernetes"].as_str().is_some_and(|version| version.starts_with('v')), "{status}");
         let lease = get(self.testbed, &format!("lease managed-cluster-lease -n {name}"))?;
         ensure!(lease["spec"]["renewTime"].is_string(), "{lease}");
+        Ok(())
+    }
+
+    fn delivery(&self) -> Result<Value> {
+        Ok(get(self.testbed, &format!("managedcluster {}", self.name))?["metadata"]["annotations"][DELIVERY].clone())
+    }
+
+    /// It has no klusterlet, and the acceptance said so; now a person does not want it.
+    fn is_delivered_to(&self) -> Result<()> {
+        let said = self.delivery()?;
+        ensure!(said == "push", "{said}");
+        self.testbed.hub.server.kubectl().ok(&format!("annotate managedcluster {} {DELIVERY}-", self.name)).map(drop)
+    }
+
+    /// Neither a no and a yes nor what else is written of it meanwhile says it again.
+    fn is_not_delivered_to(&self) -> Result<()> {
+        wait_condition(self.testbed, self.name, "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
+        let said = self.delivery()?;
+        ensure!(said.is_null(), "a person's no was written over: {said}");
         Ok(())
     }
 

@@ -52,6 +52,8 @@ pub fn joins(testbed: &Testbed) -> Result<()> {
         })
     })
     .with_context(|| agent.log_tail())?;
+    let annotations = &get(testbed, &format!("managedcluster {NAME}"))?["metadata"]["annotations"];
+    ensure!(annotations["cluster.core.oam.dev/delivery"].is_null(), "it has an agent: {annotations}");
     wait_available(testbed, &agent)?;
     beats(testbed)?;
     dies_and_comes_back(testbed, &mut agent)?;

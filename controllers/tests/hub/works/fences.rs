@@ -75,7 +75,7 @@ pub fn guarded(testbed: &Testbed) -> Result<()> {
 
 pub fn foreign(testbed: &Testbed) -> Result<()> {
     let cluster = "works-foreign";
-    let place = Place::start(testbed, cluster)?;
+    let mut place = Place::start(testbed, cluster)?;
     place.work("first", &[config_map(cluster, "first", &json!({"a": "b"}))], &json!({}))?;
     place.wait_applied("first")?;
     let agents = json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "AppliedManifestWork",
@@ -102,6 +102,11 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
     place.member().patch(&format!("{APPLIED} {}-second", hash()), &back)?;
     wait::until_true("that it is the agent's again", SOON, || Ok(failures()? > before + 0.5))?;
     ensure!(agent()? == "klusterlet", "it was taken twice");
+    // Nor does one that starts anew, and finds the word there.
+    place.running.restart()?;
+    let failed = || place.running.metric("cluster_gateway_controllers_failures_total", "manifestworks");
+    wait::until_true("that it is looked at again", SOON, || Ok(failed()? > 0.5))?;
+    ensure!(agent()? == "klusterlet", "it was taken again after a restart");
     place.deliver(Some("push"))?;
     place.deliver(Some("adopt"))?;
     wait::until_true("that it is taken again", SOON, || Ok(agent()?.starts_with("cluster-gateway")))?;

@@ -37,6 +37,9 @@ pub fn killed(testbed: &Testbed) -> Result<()> {
         ensure!(there.len() >= BEGUN, "{} so far", there.len());
         Ok(there)
     })?;
+    // Who waits has nothing to ask of a member.
+    let asked = place.running.metric("cluster_gateway_delivery_member_requests_total", CLUSTER)?;
+    ensure!(asked < 0.5, "one that waits made {asked} requests");
     // Only the hub is asked, whose gateway asks the member.
     let (connected, hub) = (connections(&first)?, place.testbed.hub.server.url());
     let hub: SocketAddr = hub.trim_start_matches("https://").parse()?;

@@ -1,7 +1,17 @@
 //! Which clusters are delivered to from the hub, without an agent: those that say so.
 
+use api::ocm_agent::{ANNOUNCED_BY, TUNNEL_AGENT};
+use serde_json::{Value, json};
+
+use super::condition::{self, HUB_ACCEPTED};
+
 /// The annotation of a `ManagedCluster` that says so.
 pub const DELIVERY: &str = "cluster.core.oam.dev/delivery";
+/// Remembers that the first acceptance looked whether to say so, once: RFC 3339.
+pub const DELIVERY_SET_ANNOTATION: &str = "cluster.core.oam.dev/delivery-set-on";
+
+/// Annotations of a `ManagedCluster` that [`chosen`] looks at.
+pub const ANNOTATIONS: [&str; 3] = [DELIVERY, DELIVERY_SET_ANNOTATION, ANNOUNCED_BY];
 
 /// How a cluster is delivered to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,8 +19,31 @@ pub enum Mode {
     /// From here, unless an agent has applied something for this hub.
     Push,
     /// The same; what an agent applied is taken over, once each time that somebody says so: the
-    /// number is another one then. Two who write the same, each over the other, serve nobody.
+    /// number is another one then. Zero: nobody here knows whether it was carried out. Two who
+    /// write the same, each over the other, serve nobody.
     Adopt(u64),
+}
+
+/// The annotations that a cluster gets with its first acceptance, at `now` (RFC 3339), if any.
+///
+/// Whoever announces a cluster with a klusterlet does not say [`TUNNEL_AGENT`], and nothing else
+/// tells that none will come: of all others, a person says how they are delivered to. What a person
+/// said before the acceptance stays, and what they take off afterwards is not put back.
+///
+/// That an agent could say it of any cluster that it announces gives it nothing: it may write every
+/// annotation of its own `ManagedCluster`, this one too.
+pub fn chosen(cluster: &Value, now: &str) -> Option<Value> {
+    let annotation = |name: &str| cluster["metadata"]["annotations"].get(name);
+    let is_ours = annotation(ANNOUNCED_BY).is_some_and(|by| by == TUNNEL_AGENT);
+    let is_first = condition::status(cluster, HUB_ACCEPTED) != Some("True");
+    if !is_ours || !is_first || annotation(DELIVERY_SET_ANNOTATION).is_some() {
+        return None;
+    }
+    let mut annotations = json!({DELIVERY_SET_ANNOTATION: now});
+    if annotation(DELIVERY).is_none() {
+        annotations[DELIVERY] = "push".into();
+    }
+    Some(annotations)
 }
 
 // === impl Mode ===
@@ -28,5 +61,43 @@ impl Mode {
     /// Whether it says the same, however often.
     pub fn is_like(self, other: Self) -> bool {
         matches!((self, other), (Self::Push, Self::Push) | (Self::Adopt(_), Self::Adopt(_)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn cluster(annotations: &Value, accepted: &str) -> Value {
+        let condition = json!({"type": HUB_ACCEPTED, "status": accepted});
+        json!({"metadata": {"annotations": annotations}, "status": {"conditions": [condition]}})
+    }
+
+    #[test]
+    fn a_cluster_that_no_klusterlet_announced_is_delivered_to_from_its_first_acceptance_on() {
+        let announced = json!({ANNOUNCED_BY: TUNNEL_AGENT});
+        let set = json!({DELIVERY: "push", DELIVERY_SET_ANNOTATION: "now"});
+        let mut new = cluster(&announced, "");
+        new["status"] = Value::Null;
+        assert_eq!(chosen(&new, "now"), Some(set.clone()));
+        // It could not be carried out before.
+        assert_eq!(chosen(&cluster(&announced, "False"), "now"), Some(set));
+        assert_eq!(chosen(&cluster(&announced, "True"), "now"), None, "accepted before, by whomever");
+    }
+
+    #[test]
+    fn a_klusterlets_cluster_is_not_delivered_to() {
+        for annotations in [json!({}), Value::Null, json!({ANNOUNCED_BY: "klusterlet"}), json!({ANNOUNCED_BY: 1})] {
+            assert_eq!(chosen(&cluster(&annotations, "False"), "now"), None, "{annotations}");
+        }
+    }
+
+    #[test]
+    fn what_a_person_says_stays() {
+        let mut annotations = json!({ANNOUNCED_BY: TUNNEL_AGENT, DELIVERY: "no"});
+        let said = chosen(&cluster(&annotations, "False"), "now");
+        assert_eq!(said, Some(json!({DELIVERY_SET_ANNOTATION: "now"})), "it is remembered all the same");
+        annotations = json!({ANNOUNCED_BY: TUNNEL_AGENT, DELIVERY_SET_ANNOTATION: "then"});
+        assert_eq!(chosen(&cluster(&annotations, "False"), "now"), None, "taken off, then denied and accepted again");
     }
 }

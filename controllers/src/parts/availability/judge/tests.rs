@@ -26,6 +26,8 @@ struct World {
     hang: Vec<&'static str>,
     /// When the agent renewed the Lease of each cluster; none: there are no Leases.
     renewed: Option<&'static str>,
+    /// So many writes are refused.
+    refuses: usize,
     /// Path and body of each write.
     written: Vec<(String, Value)>,
     /// Paths of reads of Leases.
@@ -56,6 +58,10 @@ fn judge() -> (Judge, Shared) {
 
 async fn answered(world: Shared, request: Request<Body>) -> kube::Result<Response<Body>> {
     let (path, method) = (request.uri().path().to_owned(), request.method().clone());
+    if method == Method::PATCH && world.lock().refuses > 0 {
+        world.lock().refuses -= 1;
+        return Ok(response(500, &json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500})));
+    }
     if method == Method::PATCH {
         let body = request.into_body().collect().await?.to_bytes();
         let change: Value = serde_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
@@ -139,6 +145,30 @@ async fn one_that_is_lost_is_told_and_tainted() {
     let told = &written[0].1["status"]["conditions"][0];
     assert_eq!((told["status"].as_str(), told["reason"].as_str()), (Some("Unknown"), Some("MemberUnreachable")));
     assert_eq!(written[1].1["spec"]["taints"][0]["key"], taints::UNREACHABLE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_loss_that_could_not_be_written_is_written_without_another_probe() {
+    let (judge, world) = judge();
+    look(&judge, &ALL[..3]).await;
+    world.lock().away.push("a");
+    for _ in 0..2 {
+        look(&judge, &ALL[..3]).await;
+    }
+    world.lock().refuses = 2;
+    tokio::time::advance(PERIOD).await;
+    for name in &ALL[1..3] {
+        judge.reconcile(&cluster(name)).await.expect("it is looked at");
+    }
+    let tries = 1..=2;
+    for _ in tries {
+        judge.reconcile(&cluster("a")).await.expect_err("the hub refuses it");
+        tokio::time::advance(Duration::from_secs(1)).await;
+    }
+    judge.reconcile(&cluster("a")).await.expect("it is looked at");
+    assert_eq!(paths(&world), ["managedclusters/a/status", "managedclusters/a"], "the back-off's time, no period");
+    // It is told: what is found of an older object is nothing to tell again.
+    assert!(!judge.known.seen.lock()["a"].is_owed);
 }
 
 #[tokio::test(start_paused = true)]

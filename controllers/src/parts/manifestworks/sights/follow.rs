@@ -2,6 +2,7 @@
 //! watch, or by a list from time to time.
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -10,7 +11,7 @@ use delivery::identity::Identity;
 use fleet::{Change, Failure, Kind, Sight};
 use net::backoff::Backoff;
 use parking_lot::Mutex;
-use tokio::time::{Instant, sleep};
+use tokio::time::{Instant, sleep, timeout};
 
 use super::{Scope, Seen, Version, Way};
 use crate::parts::hub;
@@ -23,6 +24,8 @@ const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);
 const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
 /// A watch that lasts for so long works: lists that never lead to one would go on and on.
 const LIVES: Duration = Duration::from_secs(30);
+/// Until one that is refused is tried again: rights change, and members get newer.
+const REFUSED: Duration = Duration::from_hours(1);
 /// Of the time between lists, left to chance.
 const CHANCE: f64 = 0.25;
 
@@ -52,7 +55,7 @@ struct Listed {
 }
 
 /// Never ends by itself.
-pub async fn follow(follow: Follow) {
+pub async fn follow(follow: Follow) -> Infallible {
     let client = fleet::bounded(follow.way.client.clone(), Sight::MOST);
     let client = fleet::roomed(client, follow.way.lists.clone(), PAGE_WITHIN);
     let client = fleet::paced(client, BETWEEN_REQUESTS);
@@ -65,11 +68,15 @@ pub async fn follow(follow: Follow) {
 
 impl Follow {
     /// One that breaks begins anew with a list: nobody would know else when it is seeing again.
-    async fn watch(&self, sight: &Sight) {
+    async fn watch(&self, sight: &Sight) -> Infallible {
         let mut failures = 0;
         loop {
             match self.watch_once(sight).await {
-                Broke::Refused => return self.list(sight).await,
+                Broke::Refused => {
+                    let _ = timeout(REFUSED, self.list(sight)).await;
+                    failures = 0;
+                    continue;
+                }
                 Broke::Late => failures = 0,
                 Broke::Early => {}
             }
@@ -106,7 +113,7 @@ impl Follow {
     }
 
     /// What changes in between is missed until the next list.
-    async fn list(&self, sight: &Sight) {
+    async fn list(&self, sight: &Sight) -> Infallible {
         let again = Backoff { chance: CHANCE, ..Backoff::doubling(self.way.resync, self.way.resync) };
         loop {
             match self.list_once(sight).await {
@@ -179,3 +186,6 @@ impl Follow {
         self.sights.upgrade()?.lock().has(&identity).then_some(identity)
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -302,6 +302,20 @@ fn a_list_without_another_manager_is_not_ours_by_that() {
     assert!(hub.world.placement(&("one".into(), "all".into())).unwrap().contest.wait(NOW).is_some());
 }
 
+/// Whoever led before called himself as we do, too.
+#[test]
+fn what_was_written_while_this_replica_waited_is_no_contest() {
+    let mut hub = Hub::filled();
+    for clusters in [&[][..], &["c-a"], &["c-b"], &["c-a", "c-b"]] {
+        hub.put(Of::Decision, decision("all-decision-1", "all", clusters, MANAGER));
+    }
+    let key = ("one".to_owned(), "all".to_owned());
+    let waits = |hub: &Hub| hub.world.placement(&key).unwrap().contest.wait(NOW).is_some();
+    assert!(waits(&hub));
+    let all = hub.world.take_over(NOW);
+    assert!(all.len() == 3 && !waits(&hub), "{all:?}");
+}
+
 #[test]
 fn a_placement_is_looked_at_for_what_it_says_and_not_for_its_labels() {
     let mut hub = Hub::filled();

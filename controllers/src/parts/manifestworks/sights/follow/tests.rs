@@ -1,0 +1,79 @@
+use http::{Request, Response};
+use kube::Client;
+use kube::client::Body;
+use serde_json::json;
+use tower::service_fn;
+
+use super::*;
+use crate::parts::manifestworks::sights::Lists;
+use crate::wakes::Wakes;
+
+const RESYNC: Duration = Duration::from_mins(4);
+
+/// When the member was asked for a watch, and for a list.
+#[derive(Default)]
+struct Asked {
+    watches: Vec<Instant>,
+    lists: Vec<Instant>,
+}
+
+/// Follows a member that answers watches with `code`.
+async fn follow_for(time: Duration, code: u16) -> Asked {
+    let asked = Arc::<Mutex<Asked>>::default();
+    let theirs = Arc::clone(&asked);
+    let answer = move |request: Request<Body>| {
+        let asked = Arc::clone(&theirs);
+        async move {
+            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            if !is_watch {
+                asked.lock().lists.push(Instant::now());
+                let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1",
+                    "metadata": {"resourceVersion": "5"}, "items": []});
+                return Ok::<_, tower::BoxError>(response(200, &list));
+            }
+            asked.lock().watches.push(Instant::now());
+            Ok(response(code, &json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code})))
+        }
+    };
+    let sights = Arc::<Mutex<Seen>>::default();
+    let way = Way {
+        cluster: "c".to_owned(),
+        client: Client::new(service_fn(answer), "default"),
+        lists: Lists::default().of_one(),
+        wakes: Wakes::default(),
+        resync: RESYNC,
+    };
+    let scope = Scope {
+        group: String::new(),
+        version: "v1".to_owned(),
+        resource: "configmaps".to_owned(),
+        namespace: "n".to_owned(),
+    };
+    let is_seeing = Arc::default();
+    let one = Follow { way, scope, is_watch: true, is_seeing, sights: Arc::downgrade(&sights) };
+    assert!(timeout(time, follow(one)).await.is_err(), "it never ends");
+    std::mem::take(&mut *asked.lock())
+}
+
+fn response(code: u16, body: &serde_json::Value) -> Response<Body> {
+    let response = Response::builder().status(code).body(Body::from(body.to_string().into_bytes()));
+    response.expect("a response")
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_watch_that_is_refused_is_tried_again_after_an_hour_and_lists_come_meanwhile() {
+    for code in [403, 405] {
+        let asked = follow_for(REFUSED * 5 / 2, code).await;
+        let between: Vec<Duration> = asked.watches.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert_eq!(between.len(), 2, "{code}: {between:?}");
+        assert!(between.iter().all(|time| *time >= REFUSED && *time < REFUSED + RESYNC), "{code}: {between:?}");
+        // Each comes a quarter late at most, as chance has it, or early.
+        assert!((30..=52).contains(&asked.lists.len()), "{code}: {}", asked.lists.len());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_breaks_is_tried_again_at_once() {
+    let asked = follow_for(Duration::from_secs(20), 500).await;
+    assert!(asked.watches.len() >= 3, "{}", asked.watches.len());
+}
