@@ -70,12 +70,10 @@ pub fn run() -> ExitCode {
 async fn until_interrupted(cli: Cli) -> ExitCode {
     let (changes, ends_by_itself) = (cli.changes(), cli.ends_by_itself());
     let mut command = pin!(command::run(cli));
-    tokio::select! {
-        outcome = &mut command => match outcome {
-            Ok(code) => code,
-            Err(trouble) => output::fail(&trouble),
-        },
-        _ = ctrl_c() => {
+    match or_interrupted(&mut command).await {
+        Some(Ok(code)) => code,
+        Some(Err(trouble)) => output::fail(&trouble),
+        None => {
             if ends_by_itself && let Ok(Err(trouble)) = timeout(2 * helm::GRACE, command).await {
                 // Below what the terminal shows for Ctrl-C.
                 output::say("");
@@ -83,6 +81,18 @@ async fn until_interrupted(cli: Cli) -> ExitCode {
             }
             interrupted(changes)
         }
+    }
+}
+
+/// What `command` ends with; `None`: Ctrl-C came first.
+///
+/// Ctrl-C is asked first, each time: a command may do much before it first waits, and one that came
+/// before anybody listened would be lost or would end the process with its files left behind.
+async fn or_interrupted<F: Future>(command: F) -> Option<F::Output> {
+    tokio::select! {
+        biased;
+        _ = ctrl_c() => None,
+        outcome = command => Some(outcome),
     }
 }
 
@@ -94,4 +104,29 @@ fn interrupted(changes: bool) -> ExitCode {
         output::say("interrupted: what was created stays; run the same command again to complete it");
     }
     ExitCode::from(INTERRUPTED)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::pending;
+    use std::process::{Command, id};
+    use std::time::Duration;
+
+    use super::*;
+
+    /// Each, for a select without an order takes one of two ways.
+    const TRIES: usize = 16;
+
+    #[tokio::test]
+    async fn no_interrupt_is_lost_while_a_command_starts() {
+        for _ in 0..TRIES {
+            let command = async {
+                let sent = Command::new("kill").args(["-INT", &id().to_string()]).status();
+                assert!(sent.expect("kill").success());
+                pending::<()>().await;
+            };
+            let ended = timeout(Duration::from_secs(30), or_interrupted(command)).await;
+            assert_eq!(ended.expect("the interrupt"), None);
+        }
+    }
 }

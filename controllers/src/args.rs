@@ -24,6 +24,8 @@ use crate::commands::Command;
 /// keeps them up to date.
 #[derive(Debug, Parser)]
 #[command(name = "cluster-gateway-controllers", version, max_term_width = 120, args_conflicts_with_subcommands = true)]
+// A flag given twice has its last value: charts put `extraArgs` behind their own.
+#[command(args_override_self = true)]
 #[command(after_help = "Each flag is also read from the environment: --secret-namespace from \
                   CLUSTER_GATEWAY_CONTROLLERS_SECRET_NAMESPACE, and so on; commas separate the values of repeatable flags.")]
 pub struct Args {

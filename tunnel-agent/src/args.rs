@@ -21,7 +21,8 @@ pub use self::join::{JoinConfig, Member, SecretName};
 /// Links its cluster to tunnel-servers and connects their byte streams to the API server and other
 /// allowed destinations.
 #[derive(Debug, Parser)]
-#[command(name = "tunnel-agent", version, max_term_width = 120)]
+// A flag given twice has its last value: charts put `extraArgs` behind their own.
+#[command(name = "tunnel-agent", version, max_term_width = 120, args_override_self = true)]
 #[command(
     after_help = "Each flag is also read from the environment: --server-ca-file from TUNNEL_AGENT_SERVER_CA_FILE, and so on; \
                         commas separate the values of repeatable flags."

@@ -18,7 +18,8 @@ pub use self::config::{Config, FrontendConfig, FrontendTls, Hub};
 /// Accepts links of tunnel-agents, and opens byte streams over them for gateways and for
 /// kube-apiservers (egress selector).
 #[derive(Debug, Parser)]
-#[command(name = "tunnel-server", version, max_term_width = 120)]
+// A flag given twice has its last value: charts put `extraArgs` behind their own.
+#[command(name = "tunnel-server", version, max_term_width = 120, args_override_self = true)]
 #[command(
     after_help = "Each flag is also read from the environment: --agent-listen from TUNNEL_SERVER_AGENT_LISTEN, and so on.\n\
                         Certificates, keys and CA bundles are re-read when they change."

@@ -26,6 +26,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "check::hub and clusters are looked at, and what is wrong has a remedy", checked),
         test(fixture, "rotate::by the member's own context, if one is called as the cluster", by_context),
         test(fixture, "rotate::a new token takes the place of the old, and no request fails", rotated),
+        test(fixture, "rotate::a new token that the member refuses gives the old one its place back", put_back),
     ]
 }
 
@@ -251,4 +252,38 @@ fn rotated(testbed: &Testbed) -> Result<()> {
         let left = testbed.member.server.names("namespaces,clusterrolebindings")?;
         Ok(!left.iter().any(|name| name.contains("bern")))
     })
+}
+
+/// The member takes its new token back before the gateway was seen to use it.
+fn put_back(testbed: &Testbed) -> Result<()> {
+    let (program, admin, hub) = (clusters(testbed), testbed.member.server.kubectl(), testbed.hub.server.kubectl());
+    let (member, joining) = (member(testbed), joining(testbed));
+    ended(&program, &format!("join brest {joining} --rights view --account-namespace cli-brest"), 0)?;
+    let tokens =
+        || admin.ok("get secrets -n cli-brest --field-selector type=kubernetes.io/service-account-token -o name");
+    let registered =
+        || hub.ok(&format!("get secret brest -n {SECRET_NAMESPACE} -o go-template={{{{.data.token|base64decode}}}}"));
+    let (before, old) = (tokens()?, registered()?);
+    let told = std::thread::scope(|scope| -> Result<String> {
+        let rotated = scope.spawn(|| ended(&program, &format!("rotate brest {member} --grace 15s"), 1));
+        wait::until_true("the new token to be registered", LIMIT, || Ok(registered()? != old))?;
+        let new = registered()?;
+        for secret in tokens()?.lines().filter(|secret| *secret != before.trim()) {
+            admin.ok(&format!("delete {secret} -n cli-brest"))?;
+        }
+        wait::until_true("the new token to be void", LIMIT, || is_void(&admin, &new))?;
+        Ok(rotated.join().expect("no panic")?.stderr)
+    })?;
+    ensure!(
+        told.contains("nothing was revoked, and the old token is registered again: the new token does not work: ")
+            && told.contains("rejected the registered credential")
+            && told.contains("remedy: "),
+        "{told}"
+    );
+    ensure!(registered()? == old && tokens()? == before, "{before}{}", tokens()?);
+    wait::until("the cluster to answer with the old token", LIMIT, || ended(&program, "get pods brest", 0))?;
+    let again = ended(&program, &format!("rotate brest {member} --grace 1s"), 0)?.stdout;
+    ensure!(again.contains("brest: rotated, 1 old token ended") && registered()? != old, "{again}");
+    ended(&program, "get pods brest", 0)?;
+    ended(&program, &format!("detach brest {member} --yes"), 0).map(drop)
 }

@@ -11,6 +11,7 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, clusters, clusters_as, ended, hub_user, test};
+use crate::screens::Screens;
 
 const GROUP: &str = "cluster.open-cluster-management.io";
 const SOON: Duration = Duration::from_secs(20);
@@ -105,11 +106,19 @@ fn chosen(testbed: &Testbed, program: &Kubectl, kubectl: &Kubectl) -> Result<()>
     let decision = json!({"apiVersion": format!("{GROUP}/v1beta1"), "kind": "PlacementDecision",
         "metadata": {"name": "web-decision-1", "namespace": "cli-placing", "labels": {format!("{GROUP}/placement"): "web"}}});
     testbed.hub.apply(&[decision])?;
-    let status = json!({"status": {"decisions": [
-        {"clusterName": "cli-munich", "reason": ""}, {"clusterName": "cli-gone", "reason": ""}]}})
-    .to_string();
-    let words = ["patch", "placementdecision", "web-decision-1", "-n", "cli-placing", "--subresource=status"];
-    kubectl.args(words.into_iter().chain(["--type=merge", "-p", &status])).run()?.success()?;
+    let decide = |names: &[&str]| {
+        let decided: Vec<_> = names.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
+        let status = json!({"status": {"decisions": decided}}).to_string();
+        let words = ["patch", "placementdecision", "web-decision-1", "-n", "cli-placing", "--subresource=status"];
+        kubectl.args(words.into_iter().chain(["--type=merge", "-p", &status])).run()?.success()
+    };
+    decide(&["cli-munich"])?;
+    let mut screens = Screens::default();
+    let mut shown = ended(program, "placement explain cli-placing/web", 0)?;
+    shown.stdout = shown.stdout.replace("cli-", "");
+    screens.compare("placement explain team/web", &shown)?;
+    screens.finish()?;
+    decide(&["cli-munich", "cli-gone"])?;
     ensure!(line(program, "cli-gone")? == "cli-gone no yes NotInSets -");
     let told = ended(program, "placement explain cli-placing/web", 0)?.stderr;
     ensure!(told.contains("in none of its sets") && told.contains("RemovalHeld"), "{told}");

@@ -90,6 +90,14 @@ fn shown(testbed: &Testbed) -> Result<()> {
     ensure!(piped.contains("✓ hub") && !piped.contains("\x1b["), "{piped:?}");
     let seen = at_terminal(&program, &format!("get namespaces {CLUSTER}"), "")?.stdout;
     ensure!(seen.contains("1/1 clusters asked") && seen.contains("\r\x1b[K"), "{seen:?}");
+    // What is asked for goes where it is sent; how far it is stays with the person.
+    let file = testbed.launcher().file("cli-namespaces.out");
+    let command = format!("{} get namespaces {CLUSTER} >{}", program.binary.display(), file.display());
+    let seen = terminal(&program, &command).run()?.success()?;
+    ensure!(seen.contains("1/1 clusters asked") && !seen.contains("kube-system"), "{seen:?}");
+    let written = std::fs::read_to_string(&file)?;
+    ensure!(written.contains("kube-system") && !written.contains("asked"), "{written:?}");
+    ensure!(!written.contains(['\r', '\x1b']), "{written:?}");
     for line in [format!("probe {CLUSTER}"), format!("get namespaces {CLUSTER}")] {
         let plain = ended(&program, &line, 0)?;
         ensure!(!format!("{plain:?}").contains("\\u{1b}") && plain.stderr.is_empty(), "{plain:?}");
@@ -134,5 +142,10 @@ fn found(testbed: &Testbed) -> Result<()> {
         ${function%% *} kubectl-clusters ro kubectl-clusters; echo "${COMPREPLY[@]}""#;
     let offered = Command::new("bash").args(["-c", words]).arg(&file).output()?;
     ensure!(String::from_utf8_lossy(&offered.stdout).trim() == "rotate", "{offered:?}");
+    // Not loaded: these shells are not here.
+    for shell in ["zsh", "fish", "elvish", "powershell"] {
+        let script = ended(&program, &format!("completion {shell}"), 0)?.stdout;
+        ensure!(script.contains("kubectl-clusters") && script.contains("rotate"), "{shell}: {script}");
+    }
     Ok(())
 }

@@ -130,3 +130,23 @@ fn argo_cd_has_a_namespace_and_an_account() {
     assert!(of(&["--enable=capi", "--argocd-namespace=argocd"]).unwrap_err().contains("--enable=argocd"));
     assert_eq!(of(&["--enable=capi"]).unwrap(), None);
 }
+
+#[test]
+fn the_last_value_of_a_flag_is_taken_and_lists_add() {
+    let config = parsed(&[
+        "--enable=capi",
+        "--secret-namespace=one",
+        "--deny-endpoints=10.0.0.0/8",
+        "--allow-insecure",
+        "--secret-namespace=other",
+        "--deny-endpoints=192.0.2.0/24",
+        "--allow-insecure",
+        "--enable=kubeconfig",
+    ])
+    .unwrap();
+    assert_eq!(config.secret_namespace, "other");
+    assert_eq!(config.sources, [SourceName::Capi, SourceName::Kubeconfig]);
+    let denied: Vec<_> = config.rules.endpoints.denied.iter().map(ToString::to_string).collect();
+    assert_eq!(denied, ["10.0.0.0/8", "192.0.2.0/24"]);
+    assert!(config.rules.allow_insecure);
+}

@@ -32,7 +32,7 @@ pub struct Block {
 #[derive(Debug, PartialEq, Eq)]
 pub enum Mark<'a> {
     RunBy { file: &'a str, function: &'a str },
-    NotRun,
+    NotRun { reason: &'a str },
 }
 
 /// What is read of a page so far.
@@ -177,12 +177,31 @@ impl Block {
     pub fn mark(&self) -> Result<Mark<'_>, String> {
         let mark = self.mark.as_deref().ok_or("no mark: run it in a test, or say why none does")?;
         if let Some(reason) = mark.strip_prefix("not run:") {
-            return (reason.len() > REASON).then_some(Mark::NotRun).ok_or_else(|| "no reason why not".to_owned());
+            return (reason.len() > REASON)
+                .then_some(Mark::NotRun { reason })
+                .ok_or_else(|| "no reason why not".to_owned());
         }
         let test = mark.strip_prefix("run by:").map(str::trim).ok_or_else(|| format!("no mark, but {mark:?}"))?;
         let (file, function) = test.split_once("::").ok_or_else(|| format!("no FILE::FUNCTION: {test}"))?;
         Ok(Mark::RunBy { file, function })
     }
+}
+
+/// The files and directories that a reason names. A file without a directory is where the one
+/// before it is.
+pub fn named(reason: &str) -> Vec<String> {
+    let words = reason.split_whitespace().map(|word| word.trim_matches([',', ';', ':', '(', ')', '`']));
+    let mut found: Vec<String> = Vec::new();
+    for word in words {
+        if word.contains('/') && !word.starts_with(['~', '/']) {
+            found.push(word.to_owned());
+        } else if let Some((beside, _)) = found.last().and_then(|last| last.rsplit_once('/'))
+            && word.ends_with(".rs")
+        {
+            found.push(format!("{beside}/{word}"));
+        }
+    }
+    found
 }
 
 /// Why the test `function` of a `source` does not run `block` of `page`, if it does not: it

@@ -9,6 +9,7 @@ pub mod arrow;
 pub mod blocks;
 pub mod circles;
 pub mod denied;
+pub mod figures;
 pub mod floors;
 pub mod links;
 pub mod manifests;

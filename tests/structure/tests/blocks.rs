@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use structure_tests::blocks::{Block, Mark, blocks, unrun};
+use structure_tests::blocks::{Block, Mark, blocks, named, unrun};
 use structure_tests::widths::files;
 use structure_tests::workspace;
 
@@ -19,7 +19,9 @@ fn pages(root: &Path) -> Vec<PathBuf> {
 fn wrong(root: &Path, page: &Path, block: &Block) -> Option<String> {
     let what = match block.mark() {
         Err(what) => Some(what),
-        Ok(Mark::NotRun) => None,
+        Ok(Mark::NotRun { reason }) => {
+            named(reason).into_iter().find(|name| !root.join(name).exists()).map(|name| format!("there is no {name}"))
+        }
         Ok(Mark::RunBy { file, function }) => match fs::read_to_string(root.join(file)) {
             Err(error) => Some(format!("{file}: {error}")),
             Ok(source) => {

@@ -120,3 +120,11 @@ fn who_joins_needs_no_credential_and_gets_none_beside() {
         "only with --register"
     );
 }
+
+#[test]
+fn the_last_value_of_a_flag_is_taken_and_lists_add() {
+    let twice = ["--links=2", "--api-server=a:1", "--links=4", "--api-server=b:2", "--server=other.example:443"];
+    let args = parse_from([&["tunnel-agent"], &GOOD[..], &twice].concat()).unwrap();
+    assert_eq!((args.servers.links, args.destinations.api_server.as_deref()), (4, Some("b:2")));
+    assert_eq!(args.servers.server, ["tunnel.example:8091", "other.example:443"]);
+}

@@ -98,3 +98,12 @@ fn every_flag_is_an_environment_variable_too() {
         assert_eq!(argument.get_env().and_then(|name| name.to_str()), Some(variable.as_str()));
     }
 }
+
+#[test]
+fn the_last_value_of_a_flag_is_taken() {
+    let twice = ["--drain-timeout=30s", "--log-level=info", "--drain-timeout=7s", "--log-level=warn"];
+    let config = config(&[&AGENTS[..], &FRONTENDS, &twice].concat()).unwrap();
+    assert_eq!((config.drain_timeout.as_secs(), config.log_level.as_str()), (7, "warn"));
+    let switch = [&AGENTS[..], &FRONTENDS, &["--agent-hub-client-ca", "--agent-hub-client-ca", "--kubeconfig=k"]];
+    assert!(parse_from([&["tunnel-server"], &switch.concat()[..]].concat()).unwrap().agents.agent_hub_client_ca);
+}

@@ -13,7 +13,7 @@ use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
 use crate::fixture::{Fixture, rendering};
-use crate::matrix;
+use crate::matrix::{self, EXTRA};
 
 /// The gateway's program and its container.
 const GATEWAY: &str = "cluster-gateway";
@@ -427,6 +427,7 @@ fn arguments(objects: &Objects<'_>) -> Result<()> {
         // The kubelet comes from outside the pod.
         let is_probed = |listen: SocketAddr| port("admin") == Some(listen.port()) && listen.ip().is_unspecified();
         let words = [program(deployment)].into_iter().chain(flags(container));
+        ensure!(flags(container).all(|flag| flag != EXTRA) || flags(container).last() == Some(EXTRA), "extraArgs win");
         match program(deployment) {
             GATEWAY => {
                 let config = Config::try_from(args::parse_from(words)?)?;

@@ -7,6 +7,9 @@ use hub_tests::helm::{Chart, Helm};
 use kit::pki::{Authority, Leaf};
 use serde_json::{Value, json};
 
+/// Of `extraArgs`: a flag that each chart sets too.
+pub(crate) const EXTRA: &str = "--log-level=warn";
+
 /// One set of values.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
@@ -74,6 +77,7 @@ pub(crate) fn cases() -> Vec<Case> {
 fn controllers(values: &Value) -> Value {
     let mut values = values.clone();
     values["enabled"] = true.into();
+    values["extraArgs"] = json!([EXTRA]);
     values["sources"]["capi"] = true.into();
     json!({"controllers": values, "metrics": {"annotations": true}, "networkPolicy": {"enabled": true}})
 }
@@ -106,7 +110,7 @@ fn tunnel() -> Vec<Case> {
         &json!({}),
     );
     let more = json!({"replicas": 3, "frontendPort": 9090, "adminPort": 9095, "drainTimeoutSeconds": 600,
-        "image": {"repository": "example.test/tunnel-server", "tag": "1"}, "extraArgs": ["--dial-timeout=5s"],
+        "image": {"repository": "example.test/tunnel-server", "tag": "1"}, "extraArgs": [EXTRA],
         "env": [{"name": "TUNNEL_SERVER_KEEPALIVE", "value": "5s"}], "podAnnotations": {"a": "b"},
         "nodeSelector": {"kubernetes.io/os": "linux"}, "tolerations": [{"operator": "Exists"}], "affinity": {"nodeAffinity": {}}});
     for (key, value) in more.as_object().into_iter().flatten() {
@@ -149,7 +153,7 @@ fn agent() -> Vec<Case> {
         "proxy": {"secretKey": "proxy-url", "caPem": pem}, "image": {"repository": "example.test/agent", "tag": "1", "pullPolicy": "Always"},
         "imagePullSecrets": [{"name": "pull"}], "replicas": 3, "adminPort": 9093, "drainTimeoutSeconds": 600,
         "metrics": {"annotations": true, "podMonitor": {"enabled": true, "labels": {"release": "prometheus"}}},
-        "log": {"format": "json", "level": "debug"}, "extraArgs": ["--dial-timeout=5s"],
+        "log": {"format": "json", "level": "debug"}, "extraArgs": [EXTRA],
         "env": [{"name": "NO_PROXY", "value": "10.0.0.0/8"}], "serviceAccount": {"name": "agent", "annotations": {"a": "b"}},
         "podAnnotations": {"a": "b"}, "podLabels": {"team": "platform"}, "nodeSelector": {"kubernetes.io/os": "linux"},
         "tolerations": [{"operator": "Exists"}], "affinity": {"nodeAffinity": {}}, "priorityClassName": "system-cluster-critical",
@@ -204,7 +208,7 @@ fn much() -> Value {
         "tracing": {"endpoint": "collector.monitoring.svc:4317", "samplingRatePerMillion": 1_000_000, "parent": "none"},
         "log": {"format": "json", "level": "info,gateway=debug"},
         "shutdownDelaySeconds": 15, "drainTimeoutSeconds": 120, "livenessGracePeriodSeconds": 20,
-        "extraArgs": ["--dial-timeout=5s"],
+        "extraArgs": [EXTRA],
         "env": [{"name": "CLUSTER_GATEWAY_SERVING_THREADS", "value": "2"}],
         "serviceAccount": {"name": "door", "annotations": {"a": "b"}},
         "podAnnotations": {"a": "b"}, "podLabels": {"team": "platform"},

@@ -45,7 +45,14 @@ fn a_mark_names_a_test_or_gives_a_reason() {
     assert!(said(Some("seen: yes")).unwrap_err().contains("seen: yes"));
     assert!(said(Some("run by: a.rs")).unwrap_err().contains("FILE::FUNCTION"));
     assert_eq!(said(Some("run by: a/b.rs::c")).unwrap(), r#"RunBy { file: "a/b.rs", function: "c" }"#);
-    assert_eq!(said(Some("not run: it needs a registry")).unwrap(), "NotRun");
+    assert_eq!(said(Some("not run: it needs a registry")).unwrap(), r#"NotRun { reason: " it needs a registry" }"#);
+}
+
+#[test]
+fn a_reason_may_name_files() {
+    let reason = "it writes to ~/.kube/config; tests/a/b.rs does it, c.rs there too, and .ci/run (tests/d)";
+    assert_eq!(named(reason), ["tests/a/b.rs", "tests/a/c.rs", ".ci/run", "tests/d"]);
+    assert!(named("it needs a pod").is_empty());
 }
 
 #[test]
