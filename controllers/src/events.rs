@@ -3,7 +3,8 @@
 //! Ten thousand objects may be refused at once: Events wait in a queue of fixed length and leave it
 //! at a fixed rate, and what an object was told minutes ago it is not told again. They are a
 //! courtesy: what finds no room is counted and left out, since the state of every object is in
-//! `/debug/sources`.
+//! `/debug/sources`. So is what still waits when this replica leads no longer: the next leader tells
+//! it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -16,6 +17,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::calls::MANAGER;
+use crate::term::{Term, within_at_most};
 
 /// Waiting to be sent.
 const MOST_WAITING: usize = 1024;
@@ -166,10 +168,11 @@ impl Reason {
 // === impl Events ===
 
 impl Events {
-    /// Sends to `client`'s hub from a task that ends when all clones are dropped.
-    pub fn start(client: Client, left_out: Counter) -> Self {
+    /// Sends to `client`'s hub in `term`, from a task that ends with it, or when all clones are
+    /// dropped.
+    pub fn start(client: Client, left_out: Counter, term: Term) -> Self {
         let (waiting, queue) = mpsc::channel(MOST_WAITING);
-        tokio::spawn(send_all(client, queue));
+        tokio::spawn(send_all(client, queue, term));
         Self { waiting, left_out }
     }
 
@@ -195,7 +198,10 @@ impl Events {
     }
 }
 
-async fn send_all(client: Client, mut queue: mpsc::Receiver<Pending>) {
+async fn send_all(client: Client, mut queue: mpsc::Receiver<Pending>, term: Term) {
+    let may_write = term.may_write();
+    // The queue keeps until then what the parts see while they wait.
+    term.begins().await;
     let instance = std::env::var("POD_NAME").ok();
     let recorder = Recorder::new(client, Reporter { controller: MANAGER.to_owned(), instance });
     let mut recent = Recent::default();
@@ -203,6 +209,7 @@ async fn send_all(client: Client, mut queue: mpsc::Receiver<Pending>) {
         if !recent.remember(&object, reason, &note, Instant::now()) {
             continue;
         }
+        let Ok(within) = within_at_most(may_write(), WITHIN) else { return };
         let event = Event {
             type_: reason.type_(),
             reason: reason.as_str().to_owned(),
@@ -210,7 +217,7 @@ async fn send_all(client: Client, mut queue: mpsc::Receiver<Pending>) {
             action: reason.action().to_owned(),
             secondary: related,
         };
-        match timeout(WITHIN, recorder.publish(&event, &object)).await {
+        match timeout(within, recorder.publish(&event, &object)).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, reason = reason.as_str(), "an Event was not accepted"),
             Err(_) => tracing::debug!(reason = reason.as_str(), "no answer to an Event in time"),
@@ -247,6 +254,13 @@ impl Recent {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use futures_util::FutureExt as _;
+    use parking_lot::Mutex;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -261,6 +275,30 @@ mod tests {
             recent.remember(&object, Reason::ClusterRefused, &number.to_string(), start);
         }
         assert!(recent.0.len() <= MOST_REMEMBERED);
+    }
+
+    #[tokio::test]
+    async fn who_does_not_lead_says_nothing() {
+        let asked = Arc::new(AtomicUsize::new(0));
+        let count = Arc::clone(&asked);
+        let hub = tower::service_fn(move |_: http::Request<kube::client::Body>| {
+            count.fetch_add(1, Ordering::Relaxed);
+            std::future::ready(Ok::<_, std::convert::Infallible>(http::Response::new(kube::client::Body::empty())))
+        });
+        let (waiting, queue) = mpsc::channel(2);
+        let events = Events { waiting, left_out: Counter::default() };
+        for note in ["one", "two"] {
+            events.publish(ObjectReference::default(), Reason::ClusterRefused, note.to_owned());
+        }
+        let (begin, term) = Term::ahead();
+        let mut sending = pin!(send_all(Client::new(hub, "default"), queue, term));
+        assert!(sending.as_mut().now_or_never().is_none(), "its term has not begun");
+        assert_eq!(asked.load(Ordering::Relaxed), 0);
+        let terms = Mutex::new(vec![Duration::ZERO, Duration::from_secs(1)]);
+        begin.now(Arc::new(move || terms.lock().pop().unwrap_or_default()));
+        // It ends with the term, although there is more, and could be more still.
+        sending.await;
+        assert_eq!(asked.load(Ordering::Relaxed), 1);
     }
 
     #[tokio::test]

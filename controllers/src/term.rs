@@ -45,6 +45,14 @@ impl Term {
         (Begin(begin), Self(term))
     }
 
+    /// One that has begun.
+    #[cfg(test)]
+    pub fn begun(may_write: MayWrite) -> Self {
+        let (begin, term) = Self::ahead();
+        begin.now(may_write);
+        term
+    }
+
     /// Completes when it begins. If it never does, never.
     pub async fn begins(&self) {
         if self.0.clone().wait_for(Option::is_some).await.is_err() {

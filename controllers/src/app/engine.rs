@@ -75,8 +75,8 @@ impl Engine {
     /// before it: the hub has it all.
     async fn work(&self, term: Term) {
         // One for each hub: the limits are of what a hub has to take.
-        let [events, to_karmada] =
-            [&self.hub, &self.karmada].map(|hub| Events::start(hub.clone(), self.metrics.events_left_out.clone()));
+        let [events, to_karmada] = [&self.hub, &self.karmada]
+            .map(|hub| Events::start(hub.clone(), self.metrics.events_left_out.clone(), term.clone()));
         let parts = parts::run(parts::Context {
             config: &self.config,
             hub: self.hub.clone(),

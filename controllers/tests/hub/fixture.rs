@@ -10,11 +10,12 @@ use base64::engine::general_purpose::STANDARD;
 use controllers::Controllers;
 use hub_tests::control_plane::ApiServer;
 pub use hub_tests::fixture::{Fixture, test};
-use hub_tests::process::Process;
 use hub_tests::testbed::Testbed;
 use hub_tests::tools;
 use hub_tests::wait;
 use serde_json::{Value, json};
+
+use crate::program::{self, Program};
 
 /// What must be seen on a hub within a second is given more on a machine that does other things.
 pub const SOON: Duration = Duration::from_secs(20);
@@ -175,6 +176,19 @@ pub fn prepared() -> Result<Testbed> {
     Ok(testbed)
 }
 
+/// Of controllers that write into `namespace`. What stands twice counts as it stands here.
+pub fn arguments(namespace: &str, kubeconfig: &Path, more: &[&str]) -> Vec<String> {
+    let mut arguments = vec![
+        "cluster-gateway-controllers".to_owned(),
+        format!("--kubeconfig={}", kubeconfig.display()),
+        format!("--secret-namespace={namespace}"),
+        "--admin-listen=127.0.0.1:0".to_owned(),
+    ];
+    let given = |flag: &str| flag.starts_with("--secret-namespace=") || flag.starts_with("--admin-listen=");
+    arguments.extend(more.iter().filter(|flag| !given(flag)).map(|flag| (*flag).to_owned()));
+    arguments
+}
+
 // === impl Running ===
 
 impl Running {
@@ -184,24 +198,16 @@ impl Running {
         Self::as_user(namespace, &testbed.hub.server.kubectl().kubeconfig, more)
     }
 
-    /// The same with another kubeconfig. What stands twice counts as it stands here.
+    /// The same with another kubeconfig.
     pub fn as_user(namespace: &str, kubeconfig: &Path, more: &[&str]) -> Result<Self> {
-        let mut arguments = vec![
-            "cluster-gateway-controllers".to_owned(),
-            format!("--kubeconfig={}", kubeconfig.display()),
-            format!("--secret-namespace={namespace}"),
-            "--admin-listen=127.0.0.1:0".to_owned(),
-        ];
-        let given = |flag: &str| flag.starts_with("--secret-namespace=") || flag.starts_with("--admin-listen=");
-        arguments.extend(more.iter().filter(|flag| !given(flag)).map(|flag| (*flag).to_owned()));
+        let arguments = arguments(namespace, kubeconfig, more);
         let controllers = Some(Controllers::start(&arguments)?);
         Ok(Self { namespace: namespace.to_owned(), controllers, arguments })
     }
 
-    /// Another replica of them, as a process of its own: one that can be killed.
-    pub fn process(&self, testbed: &Testbed, name: &str) -> Result<Process> {
-        let program = Path::new(env!("CARGO_BIN_EXE_cluster-gateway-controllers"));
-        Process::start(name, program, &self.arguments[1..], &testbed.directory(name)?)
+    /// Another replica of them, as a process of its own.
+    pub fn process(&self, testbed: &Testbed, name: &str) -> Result<Program> {
+        Program::start(testbed, name, &self.arguments)
     }
 
     /// Another replica of them.
@@ -246,9 +252,7 @@ impl Running {
 
     /// The sum of a metric's series whose labels contain `labels`.
     pub fn metric(&self, name: &str, labels: &str) -> Result<f64> {
-        let text = self.get("/metrics")?;
-        let series = text.lines().filter(|line| line.starts_with(name) && line.contains(labels));
-        Ok(series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum())
+        Ok(program::sum(&self.get("/metrics")?, name, labels))
     }
 
     /// What is told of an object whose reference ends in `object`.
@@ -265,10 +269,6 @@ impl Running {
             ensure!(report["state"] == state, "{report}");
             Ok(report["reason"].as_str().unwrap_or_default().to_owned())
         })
-    }
-
-    pub fn debug(&self) -> Result<String> {
-        self.get("/debug/sources")
     }
 
     pub fn metrics(&self) -> Result<String> {

@@ -1,5 +1,7 @@
 //! Two replicas take turns, and write nothing twice.
 
+mod frozen;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,7 +22,10 @@ const HANDED_ON: Duration = Duration::from_secs(5);
 const LEADER: &str = "cluster_gateway_controllers_leader";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
-    vec![test(fixture, "leaders: a second replica takes over, and rewrites nothing", take_over)]
+    vec![
+        test(fixture, "leaders: a second replica takes over, and rewrites nothing", take_over),
+        test(fixture, "leaders: one that stood still for longer than its Lease writes nothing", frozen::frozen),
+    ]
 }
 
 fn leads(running: &Running) -> Result<bool> {

@@ -6,6 +6,7 @@ mod cluster_api;
 mod contexts;
 mod fixture;
 mod fleet;
+mod hostile;
 mod leaders;
 mod monitoring;
 mod names;
@@ -13,7 +14,9 @@ mod others;
 mod page;
 mod part;
 mod placement;
+mod program;
 mod published;
+mod refusals;
 mod registration;
 mod removal;
 mod replica_sets;
@@ -42,12 +45,14 @@ fn main() -> ExitCode {
         cluster_api::trials(&fixture),
         contexts::trials(&fixture),
         fleet::trials(&fixture),
+        hostile::trials(&fixture),
         leaders::trials(&fixture),
         monitoring::trials(&fixture),
         names::trials(&fixture),
         others::trials(&fixture),
         page::trials(&fixture),
         published::trials(&fixture),
+        refusals::trials(&fixture),
         removal::trials(&fixture),
         stillness::trials(&fixture),
         works::keepers(&fixture),

@@ -1,4 +1,4 @@
-//! One name, one owner; and what is refused says why, and nothing else.
+//! One name, one owner.
 
 use std::sync::Arc;
 
@@ -13,14 +13,10 @@ use crate::fixture::{
     wait_gone, wait_secret,
 };
 
-/// What must not be repeated.
-const CANARY: &str = "c4n4ry";
-
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "names: the first has it, and the next after it", owners),
         test(fixture, "names: a person's Secret is never touched", persons),
-        test(fixture, "names: what is refused says why", refusals),
     ]
 }
 
@@ -72,38 +68,5 @@ fn persons(testbed: &Testbed) -> Result<()> {
     wait_gone(testbed, &controllers.namespace, "other")?;
     let now = secret_field(testbed, "person-clusters", "mine", "/metadata/resourceVersion")?;
     ensure!(now == version, "a person's Secret was written");
-    Ok(())
-}
-
-fn refusals(testbed: &Testbed) -> Result<()> {
-    let fleet = "names-refused";
-    let good = member_kubeconfig(testbed, CANARY);
-    let tables = [
-        ("files", good.replace("\"token\":\"c4n4ry\"", "\"tokenFile\":\"/etc/c4n4ry\""), "tokenFile names a file"),
-        ("local-address", good.replace(&testbed.member.server.url(), "https://169.254.169.254"), "--deny-endpoints"),
-        ("plain", good.replace("https://", "http://"), "http would send"),
-        ("exec", good.replace("\"token\":\"c4n4ry\"", "\"exec\":{\"apiVersion\":\"client.authentication.k8s.io/v1\",\"command\":\"/bin/c4n4ry\",\"interactiveMode\":\"Never\"}"), "--exec-commands"),
-        ("nothing", String::from("{}"), "no contexts"),
-        ("twice", format!("token: {CANARY}\ntoken: {CANARY}"), "near line"),
-    ];
-    apply(testbed, &[namespace(fleet)])?;
-    let controllers =
-        Running::start(testbed, "refused-clusters", &["--enable=kubeconfig", "--watch-namespaces=names-refused"])?;
-    let secrets: Vec<_> = tables.iter().map(|(name, text, _)| kubeconfig_secret(fleet, name, text)).collect();
-    apply(testbed, &secrets)?;
-    apply(testbed, &[kubeconfig_secret(fleet, "local", &good), kubeconfig_secret(fleet, "good", &good)])?;
-    wait_secret(testbed, &controllers.namespace, "good")?;
-    for (name, _, expected) in tables {
-        let why = controllers.wait_state(&format!("{fleet}/{name}"), "refused")?;
-        ensure!(why.contains(expected), "{name}: {why}");
-        let note = wait::until("an Event", SOON, || event(testbed, fleet, name, "ClusterRefused"))?;
-        ensure!(note.contains(expected), "{name}: {note}");
-        ensure!(secret_field(testbed, &controllers.namespace, name, "/metadata/name").is_err(), "{name} is registered");
-    }
-    wait::until("an Event", SOON, || event(testbed, fleet, "local", "InvalidClusterName"))?;
-    let events = testbed.hub.server.read(&format!("events -n {fleet}"))?.to_string();
-    for told in [events, controllers.debug()?, controllers.metrics()?, testbed.log()?] {
-        ensure!(!told.contains(CANARY), "a credential is told: {told}");
-    }
     Ok(())
 }

@@ -25,7 +25,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 }
 
 /// A key of a cluster's Secret.
-fn value(testbed: &Testbed, namespace: &str, name: &str, key: &str) -> Result<String> {
+pub fn value(testbed: &Testbed, namespace: &str, name: &str, key: &str) -> Result<String> {
     let path = format!("/data/{key}");
     Ok(String::from_utf8(STANDARD.decode(secret_field(testbed, namespace, name, &path)?)?)?)
 }

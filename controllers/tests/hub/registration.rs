@@ -5,6 +5,7 @@ mod acceptance;
 mod admission;
 mod agent;
 mod brought;
+mod crowd;
 mod heartbeat;
 mod joining;
 mod klusterlet;
@@ -41,7 +42,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "registration: without admission nobody is accepted", admission::removed),
         test(fixture, "registration: renewals are approved, and nothing of another", requests::renewals),
         test(fixture, "registration: a trusted user's first join, and a no that stays", requests::first_join),
-        test(fixture, "registration: five hundred requests at once", requests::crowd),
+        test(fixture, "registration: thousands of bad requests, and a good one among them", crowd::beside),
         test(fixture, "registration: an agent that is silent, to the second", heartbeat::silence),
         test(fixture, "registration: beside upstream's controllers it keeps out", rivals::keeps_out),
         test(fixture, "registration: the unmodified klusterlet joins", klusterlet::joins),

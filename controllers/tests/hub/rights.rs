@@ -1,5 +1,7 @@
 //! The chart grants each source what it needs, and the source works with no more.
 
+mod sources;
+
 use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
@@ -21,6 +23,10 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "rights: each source with what the chart grants it", each),
         test(fixture, "rights: one without a right says which, and registers nothing", less),
+        test(fixture, "rights: none of kubeconfig Secrets can be left out", sources::kubeconfig),
+        test(fixture, "rights: none of Cluster API can be left out", sources::cluster_api),
+        test(fixture, "rights: none of Karmada can be left out", sources::karmada),
+        test(fixture, "rights: none of Open Cluster Management can be left out", sources::ocm),
         test(fixture, "rights: ClusterProfiles with what the chart grants, and not with any right less", profiles),
     ]
 }

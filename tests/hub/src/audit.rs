@@ -1,5 +1,6 @@
-//! What a hub refuses to `ServiceAccounts`, by its own audit log: a program that asks in vain for
-//! what its chart does not grant may say nothing of it.
+//! What `ServiceAccounts` write on a hub, and what it refuses to them, by its own audit log: a
+//! program that asks in vain for what its chart does not grant may say nothing of it, nor one that
+//! writes what it must not.
 
 use std::path::PathBuf;
 
@@ -7,6 +8,8 @@ use anyhow::{Context as _, Result};
 use serde_json::{Value, json};
 
 use crate::control_plane::Launcher;
+
+const WRITES: [&str; 5] = ["create", "update", "patch", "delete", "deletecollection"];
 
 /// An audit log of what `ServiceAccounts` ask.
 #[derive(Debug, Clone)]
@@ -19,9 +22,18 @@ pub struct Audit {
 impl Audit {
     /// The log of the API server `name`, and that server's flags for it.
     pub fn prepare(launcher: &Launcher, name: &str) -> Result<(Self, [String; 2])> {
+        Self::prepare_for(launcher, name, &[])
+    }
+
+    /// The same of writes alone: reads are many.
+    pub fn prepare_of_writes(launcher: &Launcher, name: &str) -> Result<(Self, [String; 2])> {
+        Self::prepare_for(launcher, name, &WRITES)
+    }
+
+    fn prepare_for(launcher: &Launcher, name: &str, verbs: &[&str]) -> Result<(Self, [String; 2])> {
         let (policy, log) =
             (launcher.file(&format!("{name}-audit-policy.json")), launcher.file(&format!("{name}-audit.log")));
-        std::fs::write(&policy, self::policy().to_string())?;
+        std::fs::write(&policy, self::policy(verbs).to_string())?;
         let flags =
             [format!("--audit-policy-file={}", policy.display()), format!("--audit-log-path={}", log.display())];
         Ok((Self { log }, flags))
@@ -35,17 +47,32 @@ impl Audit {
     /// What the accounts of `namespace` were refused for want of a right, since `mark`; an error if
     /// they have asked for nothing. Who asks nothing is refused nothing.
     pub fn refusals(&self, namespace: &str, mark: usize) -> Result<Vec<String>> {
-        let log = self.read()?;
-        let events = log.get(mark..).context("the log is shorter than it was")?.lines();
-        let events = events.filter_map(|line| serde_json::from_str::<Value>(line).ok());
-        let accounts = format!("system:serviceaccount:{namespace}:");
-        let is_theirs = |event: &Value| event["user"]["username"].as_str().is_some_and(|it| it.starts_with(&accounts));
-        let theirs: Vec<Value> = events.filter(is_theirs).collect();
+        let theirs = self.asked(&format!("system:serviceaccount:{namespace}:"), mark)?;
         anyhow::ensure!(!theirs.is_empty(), "nobody of {namespace} has asked for anything");
         let refused = theirs.iter().filter(|event| event["responseStatus"]["code"] == 403);
         Ok(refused
             .map(|event| format!("{} {} {}", event["user"]["username"], event["verb"], event["requestURI"]))
             .collect())
+    }
+
+    /// What the account has written since `mark`, as verb and URL; what was refused is no write.
+    pub fn writes(&self, (namespace, account): (&str, &str), mark: usize) -> Result<Vec<String>> {
+        let name = format!("system:serviceaccount:{namespace}:{account}");
+        let its = self.asked(&name, mark)?.into_iter().filter(|event| event["user"]["username"] == name);
+        let written = its.filter(|event| {
+            let is_write = WRITES.iter().any(|verb| event["verb"] == *verb);
+            is_write && event["responseStatus"]["code"].as_u64().is_some_and(|code| code < 300)
+        });
+        let text = |event: &Value, field: &str| event[field].as_str().unwrap_or_default().to_owned();
+        Ok(written.map(|event| format!("{} {}", text(&event, "verb"), text(&event, "requestURI"))).collect())
+    }
+
+    /// The events of users whose names begin so, since `mark`.
+    fn asked(&self, users: &str, mark: usize) -> Result<Vec<Value>> {
+        let log = self.read()?;
+        let events = log.get(mark..).context("the log is shorter than it was")?.lines();
+        let events = events.filter_map(|line| serde_json::from_str::<Value>(line).ok());
+        Ok(events.filter(|event| event["user"]["username"].as_str().is_some_and(|it| it.starts_with(users))).collect())
     }
 
     /// The file comes with the first event, and a last line may be half written.
@@ -57,15 +84,16 @@ impl Audit {
     }
 }
 
-/// The controllers of Kubernetes, of which there are many, say too much.
-fn policy() -> Value {
+/// Of `verbs`, all if there are none. The controllers of Kubernetes, of which there are many, say
+/// too much.
+fn policy(verbs: &[&str]) -> Value {
     json!({
         "apiVersion": "audit.k8s.io/v1",
         "kind": "Policy",
         "omitStages": ["RequestReceived"],
         "rules": [
             {"level": "None", "userGroups": ["system:serviceaccounts:kube-system"]},
-            {"level": "Metadata", "userGroups": ["system:serviceaccounts"]},
+            {"level": "Metadata", "userGroups": ["system:serviceaccounts"], "verbs": verbs},
         ],
     })
 }

@@ -33,6 +33,8 @@ exit "$code""#;
 
 /// For a shell to start a program.
 const START_LIMIT: Duration = Duration::from_secs(20);
+/// Of the clock that counts the time of programs (`CLK_TCK` of proc(5), the same on all Linux).
+const TICK: Duration = Duration::from_millis(10);
 /// How much of the end of a log is quoted when its process has failed.
 const LOG_TAIL: usize = 3000;
 
@@ -88,6 +90,23 @@ impl Process {
         let path = id_file(&self.log);
         let id = || Ok(std::fs::read_to_string(&path)?.trim().parse()?);
         wait::until("the program to be started", START_LIMIT, id)
+    }
+
+    /// Bytes of memory that it has had resident at most (`VmHWM` of proc(5)).
+    pub fn most_resident(&self) -> Result<u64> {
+        let status = std::fs::read_to_string(format!("/proc/{}/status", self.program_id()?))?;
+        let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).context("no VmHWM")?;
+        let kib: u64 = line.trim().strip_suffix(" kB").context("not in kB")?.parse()?;
+        Ok(1024 * kib)
+    }
+
+    /// The time of a core that it took so far (`utime` and `stime` of proc(5)), to the clock tick.
+    pub fn cpu(&self) -> Result<Duration> {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.program_id()?))?;
+        // The name of the program, in parentheses, may hold anything.
+        let (_, fields) = stat.rsplit_once(") ").context("no name")?;
+        let ticks = fields.split(' ').skip(11).take(2).map(str::parse::<u32>).sum::<Result<u32, _>>()?;
+        Ok(TICK * ticks)
     }
 
     /// Sends the program, and nothing that it started, a signal: its name without `SIG`.

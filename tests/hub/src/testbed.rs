@@ -8,6 +8,7 @@ use std::sync::OnceLock;
 use anyhow::{Context as _, Result, anyhow};
 use kit::pki::Leaf;
 
+use crate::audit::Audit;
 use crate::control_plane::{ApiServer, Etcd, Launcher};
 use crate::http::Client;
 use crate::hub::{Hub, MemberSecret};
@@ -52,6 +53,8 @@ pub struct Testbed {
     pub gateway: Product,
     /// The hub.
     pub hub: Hub,
+    /// What `ServiceAccounts` write there.
+    pub audit: Audit,
     /// The member.
     pub member: Member,
     /// The token of the user on the hub as whom [`Testbed::kubectl`] comes.
@@ -108,7 +111,8 @@ impl Testbed {
         let scratch = Scratch::create()?;
         let launcher = Launcher { tools: Tools::prepare()?, directory: scratch.path().to_path_buf() };
         let etcd = Etcd::start(&launcher)?;
-        let mut hub = Hub::start(&launcher, &etcd)?;
+        let (audit, audited) = Audit::prepare_of_writes(&launcher, "hub")?;
+        let mut hub = Hub::start_with(&launcher, &etcd, &audited)?;
         let tunnel = Tunnel::prepare(&launcher)?;
         let mut member = Member::start(&launcher, &etcd)?;
         let collector = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
@@ -131,8 +135,20 @@ impl Testbed {
         hub.register_member(CLUSTER_X509, &MemberSecret::with_certificate(&member.server, &identity))?;
         let token = hub.create_user("tester", &[], ALL_VERBS)?;
         let tunnelled = OnceLock::new();
-        let testbed =
-            Self { gateway, hub, member, token, member_token, collector, tunnel, tunnelled, etcd, launcher, scratch };
+        let testbed = Self {
+            gateway,
+            hub,
+            audit,
+            member,
+            token,
+            member_token,
+            collector,
+            tunnel,
+            tunnelled,
+            etcd,
+            launcher,
+            scratch,
+        };
         Route::ALL.into_iter().try_for_each(|route| testbed.write_kubeconfig(route))?;
         Ok(testbed)
     }

@@ -36,7 +36,7 @@ fn context<'a>(config: &'a Config, hub: &Hub, term: Duration) -> Context<'a> {
         config,
         hub: hub.client(),
         members: fleet::Fleet::new(hub.client()),
-        events: Events::start(hub.client(), metrics.events_left_out.clone()),
+        events: Events::start(hub.client(), metrics.events_left_out.clone(), Term::begun(Arc::new(|| Duration::MAX))),
         metrics,
         term: crate::term::Term::ahead().1,
         may_write: Arc::new(move || term),

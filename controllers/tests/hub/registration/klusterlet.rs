@@ -11,111 +11,225 @@ use hub_tests::process::Process;
 use hub_tests::testbed::Testbed;
 use hub_tests::tools::{self, Tool};
 use hub_tests::wait;
+use kit::pki::Leaf;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
+use super::requests::REASON;
 use super::{Registration, accept, condition, exists, get, wait_condition};
-use crate::fixture::{SOON, apply, namespace};
+use crate::fixture::{SOON, apply, event};
 
-const NAME: &str = "klusterlet1";
+/// Where agents keep their certificates, on the member.
+const AGENTS: &str = "open-cluster-management-agent";
+const PLACE: &str = "klusterlet-place";
 const ACCEPTED: &str = "HubAcceptedManagedCluster";
 const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 /// Of the Lease, so that silence is not long.
 const SECONDS: u64 = 2;
 /// The agent asks its hub every few seconds.
 const AGENT: Duration = Duration::from_mins(1);
+/// Of a certificate: the least that the agent takes.
+const LIFE: i64 = 3600;
+
+/// One of cluster `name`.
+pub struct Klusterlet<'t> {
+    testbed: &'t Testbed,
+    name: &'static str,
+    process: Process,
+}
 
 pub fn joins(testbed: &Testbed) -> Result<()> {
-    let _registration = Registration::start(testbed, "klusterlet-place")?;
-    let hub = testbed.hub.server.kubectl();
-    let mut agent = start(testbed)?;
-    let request = wait::until("its request", AGENT, || {
-        agent.check()?;
-        let all = get(testbed, &format!("csr -l open-cluster-management.io/cluster-name={NAME}"))?;
-        all["items"][0]["metadata"]["name"].as_str().map(str::to_owned).context("none yet")
-    })?;
-    // Neither yes: it has nothing, and nobody approves for whom nobody trusts.
-    ensure!(!exists(testbed, &format!("namespace {NAME}"))?);
-    wait::until("an Event", SOON, || crate::fixture::event(testbed, "default", &request, "RequestNotApproved"))?;
-    hub.ok(&format!("certificate approve {request}"))?;
-    wait::until_true("the certificate", SOON, || {
-        Ok(get(testbed, &format!("csr {request}"))?["status"]["certificate"].is_string())
-    })?;
-    ensure!(condition(testbed, NAME, "ManagedClusterJoined").is_err(), "it joined with one yes");
-    accept(testbed, NAME, true)?;
-    wait_condition(testbed, NAME, ACCEPTED, "True/HubClusterAdminAccepted")?;
-    wait::until("it to join", AGENT, || {
-        agent.check()?;
-        condition(testbed, NAME, "ManagedClusterJoined").and_then(|found| {
+    let _registration = Registration::start(testbed, PLACE)?;
+    let mut one = Klusterlet::start(testbed, "klusterlet1", PLACE)?;
+    let mut other = Klusterlet::start(testbed, "klusterlet2", PLACE)?;
+    one.approved_first()?;
+    other.accepted_first()?;
+    one.beats(SECONDS)?;
+    other.renews()?;
+    one.dies_and_comes_back()?;
+    testbed.hub.server.kubectl().ok("delete managedclusters klusterlet1 klusterlet2").map(drop)
+}
+
+// === impl Klusterlet ===
+
+impl<'t> Klusterlet<'t> {
+    /// Its bootstrap kubeconfig is of a user of `place`.
+    pub fn start(testbed: &'t Testbed, name: &'static str, place: &str) -> Result<Self> {
+        let member = testbed.member.server.kubectl();
+        let file = tools::kinds("open-cluster-management.io/api", &["cluster/v1alpha1/0000_02_clusters"])?;
+        member.args(["apply", "--server-side", "-f", "-"]).stdin(file).run()?.success()?;
+        member.apply(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {AGENTS}}}}}"))?;
+        let directory = testbed.directory(name)?;
+        let hub_directory = directory.join("hub");
+        std::fs::create_dir_all(&hub_directory)?;
+        let bootstrap = bootstrap(testbed, place, directory.join("bootstrap.kubeconfig"))?;
+        let arguments = [
+            "agent".to_owned(),
+            format!("--kubeconfig={}", member.kubeconfig.display()),
+            format!("--spoke-cluster-name={name}"),
+            format!("--bootstrap-kubeconfig={}", bootstrap.display()),
+            format!("--hub-kubeconfig-dir={}", hub_directory.display()),
+            format!("--spoke-external-server-urls={}", testbed.member.server.url()),
+            format!("--listen=127.0.0.1:{}", ports::free()?),
+            format!("--namespace={AGENTS}"),
+            format!("--hub-kubeconfig-secret={name}"),
+            format!("--client-cert-expiration-seconds={LIFE}"),
+            "--cluster-healthcheck-period=2s".to_owned(),
+            "--disable-leader-election".to_owned(),
+        ];
+        let process = Process::start(name, &tools::provide(Tool::OcmRegistration)?, arguments, &directory)?;
+        Ok(Self { testbed, name, process })
+    }
+
+    pub fn requests(&self) -> Result<Vec<Value>> {
+        let all = get(self.testbed, &format!("csr -l open-cluster-management.io/cluster-name={}", self.name))?;
+        Ok(all["items"].as_array().cloned().unwrap_or_default())
+    }
+
+    /// The name of its first request.
+    pub fn wait_request(&mut self) -> Result<String> {
+        wait::until("its request", AGENT, || {
+            self.process.check()?;
+            let first = self.requests()?.into_iter().next().context("none yet")?;
+            first["metadata"]["name"].as_str().map(str::to_owned).context("a name")
+        })
+    }
+
+    /// It has nothing, and nobody approves for whom nobody trusts.
+    fn wait_left_to_a_person(&mut self) -> Result<String> {
+        let request = self.wait_request()?;
+        wait::until("an Event", SOON, || event(self.testbed, "default", &request, "RequestNotApproved"))?;
+        ensure!(!exists(self.testbed, &format!("namespace {}", self.name))?);
+        Ok(request)
+    }
+
+    pub fn approve(&self, request: &str) -> Result<()> {
+        self.testbed.hub.server.kubectl().ok(&format!("certificate approve {request}"))?;
+        wait::until_true("the certificate", SOON, || {
+            Ok(get(self.testbed, &format!("csr {request}"))?["status"]["certificate"].is_string())
+        })
+    }
+
+    fn accept(&self) -> Result<()> {
+        accept(self.testbed, self.name, true)?;
+        wait_condition(self.testbed, self.name, ACCEPTED, "True/HubClusterAdminAccepted")
+    }
+
+    fn has_joined(&self) -> bool {
+        condition(self.testbed, self.name, "ManagedClusterJoined").is_ok()
+    }
+
+    fn approved_first(&mut self) -> Result<()> {
+        let request = self.wait_left_to_a_person()?;
+        self.approve(&request)?;
+        ensure!(!self.has_joined(), "it joined with one yes");
+        self.accept()?;
+        self.wait_joined()
+    }
+
+    fn accepted_first(&mut self) -> Result<()> {
+        let request = self.wait_left_to_a_person()?;
+        self.accept()?;
+        // A yes for the cluster is none for whoever asks as it.
+        let first = get(self.testbed, &format!("csr {request}"))?;
+        ensure!(first["status"]["conditions"].is_null() && !self.has_joined(), "one yes is enough: {first}");
+        self.approve(&request)?;
+        self.wait_joined()?;
+        ensure!(self.requests()?.len() == 1, "it asked again: {:?}", self.requests()?);
+        Ok(())
+    }
+
+    pub fn wait_joined(&mut self) -> Result<()> {
+        let joined = wait::until("it to join", AGENT, || {
+            self.process.check()?;
+            let found = condition(self.testbed, self.name, "ManagedClusterJoined")?;
             ensure!(found.starts_with("True"), "{found}");
             Ok(())
+        });
+        joined.with_context(|| self.process.log_tail())?;
+        self.wait_available()
+    }
+
+    fn wait_available(&self) -> Result<()> {
+        wait::until("it to be available without taints", AGENT, || {
+            let found = condition(self.testbed, self.name, AVAILABLE)?;
+            let taints = get(self.testbed, &format!("managedcluster {}", self.name))?["spec"]["taints"].clone();
+            ensure!(found == "True/ManagedClusterAvailable", "{found}");
+            ensure!(taints.as_array().is_none_or(Vec::is_empty), "{taints}");
+            Ok(())
         })
-    })
-    .with_context(|| agent.log_tail())?;
-    let annotations = &get(testbed, &format!("managedcluster {NAME}"))?["metadata"]["annotations"];
-    ensure!(annotations["cluster.core.oam.dev/delivery"].is_null(), "it has an agent: {annotations}");
-    wait_available(testbed, &agent)?;
-    beats(testbed)?;
-    dies_and_comes_back(testbed, &mut agent)?;
-    testbed.hub.server.delete(&format!("managedcluster {NAME}"))
-}
+        .with_context(|| self.process.log_tail())
+    }
 
-fn wait_available(testbed: &Testbed, agent: &Process) -> Result<()> {
-    wait::until("it to be available without taints", AGENT, || {
-        let found = condition(testbed, NAME, AVAILABLE)?;
-        let taints = get(testbed, &format!("managedcluster {NAME}"))?["spec"]["taints"].clone();
-        ensure!(found == "True/ManagedClusterAvailable", "{found}");
-        ensure!(taints.as_array().is_none_or(Vec::is_empty), "{taints}");
-        Ok(())
-    })
-    .with_context(|| agent.log_tail())
-}
+    /// With a Lease of so many seconds.
+    pub fn beats(&self, seconds: u64) -> Result<()> {
+        let patch = json!({"spec": {"leaseDurationSeconds": seconds}}).to_string();
+        let words = ["patch", "managedcluster", self.name, "--type=merge", "-p", &patch];
+        self.testbed.hub.server.kubectl().args(words).run()?.success()?;
+        self.wait_beat()
+    }
 
-fn beats(testbed: &Testbed) -> Result<()> {
-    let patch = json!({"spec": {"leaseDurationSeconds": SECONDS}});
-    testbed.hub.server.patch(&format!("managedcluster {NAME}"), &patch)?;
-    let renewed = || Ok(get(testbed, &format!("lease managed-cluster-lease -n {NAME}"))?["spec"]["renewTime"].clone());
-    let before: Result<Value> = renewed();
-    let before = before?;
-    wait::until_true("its Lease to beat", AGENT, || renewed().map(|now: Value| now != before))
-}
+    pub fn wait_beat(&self) -> Result<()> {
+        let lease = format!("lease managed-cluster-lease -n {}", self.name);
+        let renewed = || -> Result<Value> { Ok(get(self.testbed, &lease)?["spec"]["renewTime"].clone()) };
+        let before = renewed()?;
+        wait::until_true("its Lease to beat", AGENT, || Ok(renewed()? != before))
+    }
 
-fn dies_and_comes_back(testbed: &Testbed, agent: &mut Process) -> Result<()> {
-    agent.stop()?;
-    let died = Instant::now();
-    wait_condition(testbed, NAME, AVAILABLE, "Unknown/ManagedClusterLeaseUpdateStopped")?;
-    let grace = Duration::from_secs(5 * SECONDS);
-    ensure!(died.elapsed() < grace + Duration::from_secs(1), "it was told {:?} after its end", died.elapsed());
-    wait::until_true("the taint", SOON, || {
-        let taints = get(testbed, &format!("managedcluster {NAME}"))?["spec"]["taints"].clone();
-        Ok(taints[0]["key"] == "cluster.open-cluster-management.io/unreachable")
-    })?;
-    agent.start_again()?;
-    wait_available(testbed, agent)
-}
+    fn dies_and_comes_back(&mut self) -> Result<()> {
+        self.process.stop()?;
+        let died = Instant::now();
+        wait_condition(self.testbed, self.name, AVAILABLE, "Unknown/ManagedClusterLeaseUpdateStopped")?;
+        let grace = Duration::from_secs(5 * SECONDS);
+        ensure!(died.elapsed() < grace + Duration::from_secs(1), "it was told {:?} after its end", died.elapsed());
+        wait::until_true("the taint", SOON, || {
+            let taints = get(self.testbed, &format!("managedcluster {}", self.name))?["spec"]["taints"].clone();
+            Ok(taints[0]["key"] == "cluster.open-cluster-management.io/unreachable")
+        })?;
+        self.process.start_again()?;
+        self.wait_available()
+    }
 
-fn start(testbed: &Testbed) -> Result<Process> {
-    let member = &testbed.member.server;
-    let file = tools::kinds("open-cluster-management.io/api", &["cluster/v1alpha1/0000_02_clusters"])?;
-    member.apply_text(&file)?;
-    member.apply(&[namespace("open-cluster-management-agent")])?;
-    let directory = testbed.directory("klusterlet")?;
-    let hub_directory = directory.join("hub");
-    std::fs::create_dir_all(&hub_directory)?;
-    let bootstrap = bootstrap(testbed, "klusterlet-place", directory.join("bootstrap.kubeconfig"))?;
-    let arguments = [
-        "agent".to_owned(),
-        format!("--kubeconfig={}", member.kubectl().kubeconfig.display()),
-        format!("--spoke-cluster-name={NAME}"),
-        format!("--bootstrap-kubeconfig={}", bootstrap.display()),
-        format!("--hub-kubeconfig-dir={}", hub_directory.display()),
-        format!("--spoke-external-server-urls={}", testbed.member.server.url()),
-        format!("--listen=127.0.0.1:{}", ports::free()?),
-        "--namespace=open-cluster-management-agent".to_owned(),
-        "--cluster-healthcheck-period=2s".to_owned(),
-        "--disable-leader-election".to_owned(),
-    ];
-    Process::start("klusterlet", &tools::provide(Tool::OcmRegistration)?, arguments, &directory)
+    /// Its certificate becomes one of whose life a tenth is left, as it does with time: it asks as
+    /// itself, and no person is asked.
+    fn renews(&mut self) -> Result<()> {
+        let agent = self.of_secret("agent-name")?;
+        let group = format!("system:open-cluster-management:{}", self.name);
+        let life = |tenths: i32| time::Duration::seconds(LIFE) * tenths / 10;
+        let leaf = Leaf::client(format!("{group}:{agent}"))
+            .group(&group)
+            .group("system:open-cluster-management:managed-clusters")
+            .valid(life(-9), life(1));
+        let issued = self.testbed.hub.server.authority().issue(&leaf);
+        let aged = json!({"stringData": {"tls.crt": issued.chain_pem, "tls.key": issued.key_pem}}).to_string();
+        let words = ["patch", "secret", self.name, "-n", AGENTS, "--type=merge", "-p", &aged];
+        self.testbed.member.server.kubectl().args(words).run()?.success()?;
+        let renewed = wait::until("another certificate", AGENT, || {
+            self.process.check()?;
+            let now = self.of_secret("tls.crt")?;
+            ensure!(now != issued.chain_pem, "the old one");
+            Ok(now)
+        });
+        let renewed = renewed.with_context(|| self.process.log_tail())?;
+        let mut requests = self.requests()?;
+        ensure!(requests.len() == 2, "one more request: {requests:?}");
+        requests.retain(|request| request["status"]["conditions"][0]["reason"] == REASON);
+        let [request] = &requests[..] else { anyhow::bail!("none was approved without a person: {requests:?}") };
+        ensure!(
+            request["spec"]["username"] == format!("{group}:{agent}") && request["spec"]["expirationSeconds"] == LIFE
+        );
+        ensure!(request["status"]["certificate"] == STANDARD.encode(renewed), "another one than it was given");
+        // With it, it goes on.
+        self.beats(SECONDS)?;
+        self.wait_available()
+    }
+
+    /// A key of what it keeps on the member.
+    fn of_secret(&self, key: &str) -> Result<String> {
+        let secret = self.testbed.member.server.read(&format!("secret {} -n {AGENTS}", self.name))?;
+        let value = secret["data"][key].as_str().with_context(|| format!("no {key}"))?;
+        Ok(String::from_utf8(STANDARD.decode(value)?)?)
+    }
 }
 
 /// Of a user of `place` whom the part does not trust: both yeses are a person's.

@@ -11,7 +11,8 @@ use super::{Registration, accept, bootstrap, exists, get, managed, may, wait_con
 use crate::fixture::{SOON, apply, event};
 use crate::rights::nothing_refused;
 
-const REASON: &str = "AutoApprovedByHubCSRApprovingController";
+/// Of an approval without a person.
+pub const REASON: &str = "AutoApprovedByHubCSRApprovingController";
 const CSR: &str = "cluster_gateway_controllers_csr_total";
 
 /// What an agent of r1 may not do: nothing of r10, and little with what is its own.
@@ -205,34 +206,4 @@ fn left_to_a_person(testbed: &Testbed, user: &Kubectl, name: &str) -> Result<()>
     let cluster = get(testbed, &format!("managedcluster {name}"))?;
     ensure!(!asked.is_approved(testbed)? && cluster["spec"]["hubAcceptsClient"] == false, "{name} was let in");
     Ok(())
-}
-
-/// Requests that are made at once.
-const MANY: usize = 500;
-
-pub fn crowd(testbed: &Testbed) -> Result<()> {
-    let place = "crowd-place";
-    let registration = Registration::start(testbed, place)?;
-    let user = bootstrap(testbed, place)?;
-    let key = rcgen::KeyPair::generate()?;
-    let organization = "system:open-cluster-management:crowd1";
-    let common_name = "system:open-cluster-management:crowd10:agent";
-    let subject = Subject { label: "crowd1", organization, common_name };
-    let items: Vec<_> = (0..MANY).map(|it| subject.document(&format!("crowd-{it}"), &key)).collect::<Result<_>>()?;
-    let list = json!({"apiVersion": "v1", "kind": "List", "items": items}).to_string();
-    user.args(["create", "-f", "-"]).stdin(list).run()?.success()?;
-    // Whoever comes after them does not wait for them.
-    user.args(["create", "-f", "-"]).stdin(managed("after").to_string()).run()?.success()?;
-    ensure!(ask(&user, "after", "after-first")?.wait_approved(testbed)? == REASON);
-    wait::until_true("all to be judged", SOON, || {
-        Ok(registration.running.metric(CSR, "decision=\"unrecognized\"")? >= 500.0)
-    })?;
-    let label = "open-cluster-management.io/cluster-name=crowd1";
-    let all = get(testbed, &format!("csr -l {label}"))?;
-    let judged = all["items"].as_array().into_iter().flatten().find(|one| !one["status"]["conditions"].is_null());
-    ensure!(judged.is_none(), "{judged:?}");
-    // At once: whoever leads next would tell of each again.
-    let all = format!("/apis/certificates.k8s.io/v1/certificatesigningrequests?labelSelector={label}");
-    testbed.hub.server.kubectl().args(["delete", "--raw", &all]).run()?.success()?;
-    testbed.hub.server.delete("managedcluster after")
 }

@@ -10,7 +10,8 @@ use hub_tests::tools::{self, Tool};
 use hub_tests::wait;
 use serde_json::Value;
 
-use super::{Registration, accept, condition, exists, managed, wait_condition};
+use super::klusterlet::Klusterlet;
+use super::{Registration, accept, bootstrap_user, condition, exists, get, wait_condition};
 use crate::fixture::{SOON, apply, namespace};
 
 const NAME: &str = "swap1";
@@ -20,19 +21,16 @@ const STANDS_IN: &str = "cluster_gateway_controllers_ocm_stands_in";
 /// For their Lease to run out, and for them to start.
 const PATIENCE: Duration = Duration::from_secs(90);
 
+/// Of the agent's Lease: it beats within a test, and is not missed while nobody looks.
+const BEAT: u64 = 10;
+
 pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     let alone = super::alone();
-    apply(testbed, &[namespace("open-cluster-management-hub"), managed(NAME)])?;
+    apply(testbed, &[namespace("open-cluster-management-hub"), namespace(PLACE)])?;
+    bootstrap_user(testbed, PLACE)?;
     let mut theirs = upstream(testbed)?;
-    accept(testbed, NAME, true)?;
-    wait::until("upstream to accept", PATIENCE, || {
-        theirs.check()?;
-        ensure!(condition(testbed, NAME, ACCEPTED)? == "True/HubClusterAdminAccepted");
-        ensure!(exists(testbed, &format!("lease managed-cluster-lease -n {NAME}"))?, "no Lease yet");
-        Ok(())
-    })
-    .with_context(|| theirs.log_tail())?;
-    let before = identities(testbed)?;
+    let agent = joined_with_upstream(testbed, &mut theirs)?;
+    let (before, of_agent) = (identities(testbed)?, of_agent(testbed, &agent)?);
     ensure!(before.len() >= 5, "{before:?}");
     let mut registration = Registration::install(testbed, PLACE, "", alone)?;
     registration.wait_metric(STANDS_IN, 0.0)?;
@@ -41,10 +39,20 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     wait::until_true("ours to stand in", PATIENCE, || Ok(registration.running.metric(STANDS_IN, "")? >= 1.0))?;
     wait::until_true("the tunnel right", SOON, || exists(testbed, &tunnel()))?;
     wait_condition(testbed, NAME, ACCEPTED, "True/HubClusterAdminAccepted")?;
+    agent.wait_beat()?;
     ensure!(identities(testbed)? == before, "written again: {before:?} {:?}", identities(testbed)?);
+    ensure!(self::of_agent(testbed, &agent)? == of_agent, "{of_agent} {}", self::of_agent(testbed, &agent)?);
     // And back.
     registration.running.stop()?;
     theirs.start_again()?;
+    wait::until_true("theirs to work", PATIENCE, || {
+        theirs.check()?;
+        leads(&theirs)
+    })?;
+    agent.wait_beat()?;
+    ensure!(uids(&identities(testbed)?) == uids(&before), "made again: {before:?} {:?}", identities(testbed)?);
+    ensure!(self::of_agent(testbed, &agent)? == of_agent, "{of_agent} {}", self::of_agent(testbed, &agent)?);
+    drop(agent);
     // They take a no, by the objects that ours has kept.
     accept(testbed, NAME, false)?;
     wait::until("upstream to take its rights away", PATIENCE, || {
@@ -60,13 +68,53 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.delete(&format!("managedcluster {NAME}"))
 }
 
+/// The unmodified klusterlet, by two yeses of a person.
+fn joined_with_upstream<'t>(testbed: &'t Testbed, theirs: &mut Process) -> Result<Klusterlet<'t>> {
+    let mut agent = Klusterlet::start(testbed, NAME, PLACE)?;
+    let request = agent.wait_request()?;
+    agent.approve(&request)?;
+    accept(testbed, NAME, true)?;
+    wait::until("upstream to accept", PATIENCE, || {
+        theirs.check()?;
+        ensure!(condition(testbed, NAME, ACCEPTED)? == "True/HubClusterAdminAccepted");
+        ensure!(exists(testbed, &format!("lease managed-cluster-lease -n {NAME}"))?, "no Lease yet");
+        Ok(())
+    })
+    .with_context(|| theirs.log_tail())?;
+    agent.wait_joined()?;
+    agent.beats(BEAT)?;
+    Ok(agent)
+}
+
+/// What a swap must not touch: what it asked, and since when it is available. It was never missed.
+fn of_agent(testbed: &Testbed, agent: &Klusterlet<'_>) -> Result<String> {
+    let requests = agent.requests()?;
+    let requests: Vec<&str> = requests.iter().filter_map(|request| request["metadata"]["name"].as_str()).collect();
+    let cluster = get(testbed, &format!("managedcluster {NAME}"))?;
+    let available = crate::fixture::condition(&cluster["status"], "ManagedClusterConditionAvailable");
+    let lease = get(testbed, &format!("lease managed-cluster-lease -n {NAME}"))?;
+    let uids = [&cluster, &lease].map(|object| object["metadata"]["uid"].to_string());
+    Ok(format!("{requests:?} {} {} {uids:?}", available["status"], available["lastTransitionTime"]))
+}
+
+/// Whether upstream's controllers hold their Lease.
+fn leads(theirs: &Process) -> Result<bool> {
+    Ok(std::fs::read_to_string(theirs.log())?.contains("successfully acquired lease"))
+}
+
+/// Kinds, names and uids.
+fn uids(identities: &[String]) -> Vec<&str> {
+    identities.iter().filter_map(|one| Some(one.rsplit_once(' ')?.0)).collect()
+}
+
 fn tunnel() -> String {
     format!("clusterrolebinding cluster-gateway:managedcluster:{NAME}:tunnel")
 }
 
-/// Uid and version of everything that upstream made for the cluster, but its object.
+/// Uid and version of everything that upstream made for the cluster, but its object and the Lease,
+/// which the agent writes.
 fn identities(testbed: &Testbed) -> Result<Vec<String>> {
-    let kinds = "namespaces,clusterroles,clusterrolebindings,rolebindings,leases.coordination.k8s.io";
+    let kinds = "namespaces,clusterroles,clusterrolebindings,rolebindings";
     let line = format!("{kinds} -A -l open-cluster-management.io/cluster-name=swap1");
     let found = testbed.hub.server.read(&line)?;
     let identity = |object: &Value| {

@@ -28,7 +28,7 @@ pub fn killed(testbed: &Testbed) -> Result<()> {
     place.deliver(None)?;
     place.running.stop()?;
     let mut first = place.running.process(testbed, "works-first")?;
-    leads(&mut first)?;
+    first.wait_to_say("leading")?;
     place.running.restart_stopped()?;
     works(&place)?;
     place.deliver(Some("push"))?;
@@ -41,9 +41,9 @@ pub fn killed(testbed: &Testbed) -> Result<()> {
     let asked = place.running.metric("cluster_gateway_delivery_member_requests_total", CLUSTER)?;
     ensure!(asked < 0.5, "one that waits made {asked} requests");
     // Only the hub is asked, whose gateway asks the member.
-    let (connected, hub) = (connections(&first)?, place.testbed.hub.server.url());
+    let (connected, hub) = (connections(&first.process)?, place.testbed.hub.server.url());
     let hub: SocketAddr = hub.trim_start_matches("https://").parse()?;
-    first.signal("KILL")?;
+    first.process.signal("KILL")?;
     let died = Instant::now();
     ensure!(connected == BTreeSet::from([hub]), "connections to {connected:?}, the hub is {hub}");
     let (begun, told) = (objects(&place)?, statuses(&place)?);
@@ -131,15 +131,6 @@ fn statuses(place: &Place<'_>) -> Result<BTreeMap<String, (String, bool)>> {
         (text("name"), (text("resourceVersion"), is("Applied") && is("Available")))
     });
     Ok(all.collect())
-}
-
-fn leads(process: &mut Process) -> Result<()> {
-    wait::until("the process to lead", SOON, || {
-        process.check()?;
-        let log = std::fs::read_to_string(process.log())?;
-        ensure!(log.contains("leading"), "{log}");
-        Ok(())
-    })
 }
 
 /// Where the program's TCP connections go to.

@@ -1,4 +1,5 @@
 mod forge;
+mod pairs;
 
 use forge::{Forged, key};
 

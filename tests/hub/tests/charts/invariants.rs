@@ -191,7 +191,7 @@ fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Result<Value> {
         }
         (Some("Role"), Some("secrets")) => {
             ensure!(case != "placement alone", "placement reads no Secret: {rule}");
-            json!(["get", "list", "watch", "create", "patch", "delete"])
+            json!(["list", "watch", "create", "patch", "delete"])
         }
         (Some("Role"), Some("leases")) if rule["resourceNames"].is_null() => json!(["create"]),
         (Some("Role"), Some("leases")) => json!(["get", "patch"]),
@@ -218,7 +218,17 @@ fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Result<Value> {
         }
         // Its finalizer.
         (Some("ClusterRole"), Some("manifestworkreplicasets")) => json!(["list", "watch", "patch"]),
-        (Some("ClusterRole"), Some("managedclusters")) if case.contains("Argo CD") => json!(["list", "watch"]),
+        // Whether a kind is on its way out, by whom the end of each object may be told before.
+        (Some("ClusterRole"), Some("customresourcedefinitions"))
+            if ["placement", "Argo CD", "works that are guarded"].iter().any(|part| case.contains(part)) =>
+        {
+            json!(["list", "watch", "get"])
+        }
+        // Of sources, all by their watches; of Argo CD the same.
+        (
+            Some("ClusterRole"),
+            Some("customresourcedefinitions" | "clusters" | "kubefedclusters" | "managedclusters" | "clusterprofiles"),
+        ) => json!(["list", "watch"]),
         (Some("ClusterRole"), Some("tokenreviews")) if case.contains("Argo CD") => json!(["create"]),
         (Some("ClusterRole"), Some("managedserviceaccounts")) => json!(["list", "watch", "patch", "delete"]),
         (Some("ClusterRole"), Some("managedclusteraddons" | "placements")) => json!(["list", "watch"]),

@@ -18,6 +18,7 @@ use crate::args::Argocd;
 use crate::parts::argocd::keeper::of_account;
 use crate::parts::argocd::secret::CLUSTER_KEY;
 use crate::parts::argocd::strays;
+use crate::term::Term;
 use crate::wakes::Wakes;
 
 /// A hub on which the name is taken.
@@ -79,7 +80,7 @@ fn publisher(taken: &Arc<Mutex<Taken>>, registry: &mut Registry) -> Publisher {
         hub: Hub { client: client(taken), may_write: Arc::new(|| Duration::from_mins(1)) },
         gateway: GatewayAddress { url: "https://gateway:9443".into(), ca: None },
         inventory: Arc::new(inventory),
-        events: Events::start(client(taken), metrics.events_left_out.clone()),
+        events: Events::start(client(taken), metrics.events_left_out.clone(), Term::begun(Arc::new(|| Duration::MAX))),
         metrics,
         tries: Tries::default(),
     }

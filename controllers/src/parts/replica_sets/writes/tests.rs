@@ -18,6 +18,7 @@ use crate::metrics::Metrics;
 use crate::parts::hub::Hub;
 use crate::parts::replica_sets::world::World;
 use crate::parts::worker::Tries;
+use crate::term::Term;
 
 /// The works of a namespace.
 #[derive(Default)]
@@ -105,7 +106,7 @@ fn deployer(works: &Arc<Mutex<Works>>) -> Deployer {
     Deployer {
         hub: Hub { client: client(works), may_write: Arc::new(|| Duration::from_mins(1)) },
         world: Arc::new(RwLock::new(world)),
-        events: Events::start(client(works), metrics.events_left_out.clone()),
+        events: Events::start(client(works), metrics.events_left_out.clone(), Term::begun(Arc::new(|| Duration::MAX))),
         metrics,
         tries: Tries::default(),
     }

@@ -1,0 +1,143 @@
+//! Objects that are a nuisance: to nobody else, and at a bounded cost.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, anyhow, ensure};
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use http::{Method, StatusCode};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use hyper::body::Bytes;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::PostParams;
+use libtest_mimic::Trial;
+use serde_json::json;
+use tokio::time::Instant;
+
+use crate::fixture::{Fixture, SOON, apply, kubeconfig_secret, member_kubeconfig, namespace, print, test, wait_secret};
+use crate::others::value;
+use crate::program::Program;
+
+const FLEET: &str = "hostile-fleet";
+const CLUSTERS: &str = "hostile-clusters";
+const NAME: &str = "hostile-controllers";
+/// Refused at once.
+const REFUSED: u32 = 1_000;
+/// That a client has under way at a time.
+const AT_ONCE: usize = 16;
+/// Between two changes of one Secret.
+const PACE: Duration = Duration::from_millis(100);
+/// Of Events, in a second.
+const EVENTS: u64 = 20;
+/// Looked at for a while, in which there is nothing to do but to send Events.
+const QUIET: Duration = Duration::from_secs(5);
+/// Of that time, on a core.
+const IDLE: u32 = 10;
+const OBJECTS: &str = "cluster_gateway_controllers_source_objects";
+
+pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![test(
+        fixture,
+        "hostile: a Secret that changes all the time, and a thousand that are refused at once",
+        nuisance,
+    )]
+}
+
+fn nuisance(testbed: &Testbed) -> Result<()> {
+    apply(testbed, &[namespace(FLEET), namespace(CLUSTERS)])?;
+    apply(testbed, &[kubeconfig_secret(FLEET, "busy", &member_kubeconfig(testbed, "first"))])?;
+    let flags = ["--enable=kubeconfig", "--watch-namespaces=hostile-fleet"];
+    let mut program = Program::with_account(testbed, NAME, CLUSTERS, &flags)?;
+    program.wait_to_say("leading")?;
+    wait_secret(testbed, CLUSTERS, "busy")?;
+    let (mark, began) = (testbed.audit.mark()?, Instant::now());
+    let (is_over, changes) = (AtomicBool::new(false), AtomicU64::new(0));
+    std::thread::scope(|scope| {
+        let busy = scope.spawn(|| change(testbed, &is_over, &changes));
+        let outcome = among_them(testbed, &program);
+        is_over.store(true, Ordering::Relaxed);
+        busy.join().map_err(|_| anyhow!("it panicked"))??;
+        outcome
+    })?;
+    // The last state is what counts, and none was written twice.
+    let changes = changes.load(Ordering::Relaxed);
+    wait::until("the last token", SOON, || {
+        let token = value(testbed, CLUSTERS, "busy", "token")?;
+        ensure!(token == format!("token-{changes}"), "{token} after {changes} changes");
+        Ok(())
+    })?;
+    is_still(testbed, &program, mark)?;
+    let writes = testbed.audit.writes((CLUSTERS, NAME), mark)?;
+    let count = |of: &str| u64::try_from(writes.iter().filter(|write| write.contains(of)).count());
+    let (of_busy, of_events) = (count("/secrets/busy")?, count("/events")?);
+    let seconds = began.elapsed().as_secs() + 1;
+    print(&format!("{changes} changes were {of_busy} writes, {REFUSED} refusals {of_events} Events in {seconds} s"));
+    ensure!((1..=changes).contains(&of_busy), "{of_busy} writes of {changes} changes");
+    ensure!(of_events <= EVENTS * seconds, "{of_events} Events within {seconds} s");
+    ensure!(writes.iter().all(|write| !write.contains("/secrets/no-")), "a refused one was written");
+    let hub = testbed.hub.server.kubectl();
+    let all = format!("/api/v1/namespaces/{FLEET}/secrets");
+    hub.args(["delete", "--raw", &all]).run()?.success().map(drop)
+}
+
+/// A thousand are refused, and one that is in order is registered.
+fn among_them(testbed: &Testbed, program: &Program) -> Result<()> {
+    create(testbed)?;
+    apply(testbed, &[kubeconfig_secret(FLEET, "beside", &member_kubeconfig(testbed, "token"))])?;
+    wait_secret(testbed, CLUSTERS, "beside")?;
+    wait::until("all to be refused", SOON, || {
+        let refused = program.metric(OBJECTS, "state=\"refused\"")?;
+        ensure!(refused >= f64::from(REFUSED), "{refused}");
+        Ok(())
+    })
+}
+
+/// Refusals are not tried again: nothing is done that nobody asked for.
+fn is_still(testbed: &Testbed, program: &Program, mark: usize) -> Result<()> {
+    let secrets = || {
+        let writes = testbed.audit.writes((CLUSTERS, NAME), mark)?;
+        anyhow::Ok(writes.iter().filter(|write| write.contains("/secrets/")).count())
+    };
+    let (written, before) = (secrets()?, program.process.cpu()?);
+    std::thread::park_timeout(QUIET);
+    let used = program.process.cpu()? - before;
+    print(&format!("{used:?} of a core within {QUIET:?} of quiet"));
+    ensure!(used < QUIET / IDLE, "{used:?} of a core within {QUIET:?}: something goes round");
+    ensure!(secrets()? == written, "a Secret was written although nothing changed");
+    Ok(())
+}
+
+/// Gives it another token, ten times a second.
+fn change(testbed: &Testbed, is_over: &AtomicBool, changes: &AtomicU64) -> Result<()> {
+    let server = &testbed.hub.server;
+    let mut connection = server.client(Some(server.admin())).keep()?;
+    let path = format!("/api/v1/namespaces/{FLEET}/secrets/busy");
+    while !is_over.load(Ordering::Relaxed) {
+        let number = changes.fetch_add(1, Ordering::Relaxed) + 1;
+        let kubeconfig = member_kubeconfig(testbed, &format!("token-{number}"));
+        let patch = Bytes::from(json!({"stringData": {"kubeconfig": kubeconfig}}).to_string());
+        let headers = [("content-type", "application/merge-patch+json")];
+        connection.send(&Method::PATCH, &path, &headers, patch)?.expect(StatusCode::OK)?;
+        std::thread::park_timeout(PACE);
+    }
+    Ok(())
+}
+
+fn create(testbed: &Testbed) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let client = hub::client::client(Some(&testbed.hub.server.kubectl().kubeconfig), "hostile").await?;
+        let api = Api::<Secret>::namespaced(client, FLEET);
+        let post = |number: u32| {
+            let (api, name) = (api.clone(), format!("no-{number}"));
+            async move {
+                let secret: Secret = serde_json::from_value(kubeconfig_secret(FLEET, &name, "{}"))?;
+                api.create(&PostParams::default(), &secret).await.with_context(|| name.clone())
+            }
+        };
+        stream::iter(0..REFUSED).map(post).buffer_unordered(AT_ONCE).try_for_each(|_| async { Ok(()) }).await
+    })
+}

@@ -1,0 +1,197 @@
+//! Thousands of requests that are nobody's, beside one that is in order.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
+use kube::Api;
+use kube::api::PostParams;
+use rcgen::{CertificateParams, DistinguishedName, DnType, KeyPair, SanType};
+use serde_json::json;
+use tokio::time::Instant;
+
+use super::agent::ask;
+use super::{Registration, bootstrap, get, managed};
+use crate::fixture::{SOON, print};
+use crate::program::Program;
+
+/// In the gate. `REQUESTS=10000` is what is promised; the hub, which reads and stores each, takes
+/// most of the time.
+const REQUESTS: usize = 2_000;
+/// That a client has under way at a time.
+const AT_ONCE: usize = 16;
+/// Of signing: one for each would take longer than all the rest.
+const KEYS: usize = 8;
+/// Of Events: as many wait, and so many are sent in a second.
+const EVENTS: (u64, u64) = (1_024, 20);
+/// What all of them may add to the program's memory.
+const MEMORY: u64 = 48 << 20;
+const CSR: &str = "cluster_gateway_controllers_csr_total";
+const LABEL: &str = "crowd";
+const SIGNER: &str = "kubernetes.io/kube-apiserver-client";
+
+/// Of an agent of `crowd1`, but for what is wrong.
+#[derive(Clone)]
+struct Asked {
+    label: &'static str,
+    organizations: Vec<&'static str>,
+    common_name: &'static str,
+    alternative_name: Option<&'static str>,
+    signer: &'static str,
+    usages: Vec<&'static str>,
+}
+
+pub fn beside(testbed: &Testbed) -> Result<()> {
+    let requests = std::env::var("REQUESTS").map_or(Ok(REQUESTS), |text| text.parse())?;
+    let place = "crowd-place";
+    let mut registration = Registration::start(testbed, place)?;
+    let user = bootstrap(testbed, place)?;
+    registration.running.stop()?;
+    let mut program = registration.running.process(testbed, place)?;
+    program.wait_to_say("leading")?;
+    wait::until_true("that it stands in", SOON, || {
+        Ok(program.metric("cluster_gateway_controllers_ocm_stands_in", "").is_ok_and(|it| it >= 1.0))
+    })?;
+    let documents = documents()?;
+    let before = program.process.most_resident()?;
+    let began = Instant::now();
+    let created = std::thread::scope(|scope| {
+        let crowd = scope.spawn(|| create(&user.kubeconfig, &documents, requests));
+        // Amid them, somebody who is in order.
+        wait::until_true("the first of them to be judged", SOON, || Ok(judged(&program)? >= 1.0))?;
+        user.args(["create", "-f", "-"]).stdin(managed("beside").to_string()).run()?.success()?;
+        let good = ask(&user, "beside", "beside-first")?;
+        let asked = Instant::now();
+        good.wait_approved(testbed)?;
+        let took = asked.elapsed();
+        crowd.join().map_err(|_| anyhow::anyhow!("it panicked"))??;
+        anyhow::Ok((began.elapsed(), took))
+    })?;
+    // Who asks another signer is nobody's concern: it is not looked at.
+    let all = (0..requests).filter(|number| documents[number % documents.len()].spec.signer_name == SIGNER).count();
+    let all = f64::from(u32::try_from(all)?);
+    wait::until("all to be judged", 3 * SOON, || {
+        let judged = judged(&program)?;
+        ensure!(judged >= all, "{judged} of {all}");
+        Ok(())
+    })?;
+    let judged = began.elapsed();
+    let more = program.process.most_resident()? - before;
+    none_is_approved(testbed, requests)?;
+    let events = events(testbed)?;
+    let bound = EVENTS.0 + EVENTS.1 * began.elapsed().as_secs();
+    print(&format!(
+        "{requests} bad requests were made within {:.1?} and judged within {judged:.1?}; the good one was approved \
+         after {:.1?}; {} MiB more memory, {events} Events",
+        created.0,
+        created.1,
+        more >> 20
+    ));
+    ensure!(events <= bound, "{events} Events, more than {bound}");
+    ensure!(more < MEMORY, "{more} bytes more");
+    // At once: whoever leads next would tell of each again.
+    let these = format!("/apis/certificates.k8s.io/v1/certificatesigningrequests?labelSelector={LABEL}");
+    let hub = testbed.hub.server.kubectl();
+    hub.args(["delete", "--raw", &these]).run()?.success()?;
+    hub.ok("delete managedcluster beside").map(drop)
+}
+
+fn judged(program: &Program) -> Result<f64> {
+    program.metric(CSR, "decision=\"unrecognized\"")
+}
+
+fn none_is_approved(testbed: &Testbed, requests: usize) -> Result<()> {
+    let all = get(testbed, &format!("csr -l {LABEL}"))?;
+    let all = all["items"].as_array().context("a list")?;
+    ensure!(all.len() == requests, "{} of {requests} are there", all.len());
+    let decided = all.iter().find(|request| !request["status"].as_object().is_none_or(serde_json::Map::is_empty));
+    ensure!(decided.is_none(), "{decided:?}");
+    Ok(())
+}
+
+/// That tell of these requests.
+fn events(testbed: &Testbed) -> Result<u64> {
+    let all = get(testbed, "events.events.k8s.io --field-selector reason=RequestNotRecognized")?;
+    let ours =
+        |event: &&serde_json::Value| event["regarding"]["name"].as_str().is_some_and(|name| name.starts_with("crowd-"));
+    Ok(u64::try_from(all["items"].as_array().context("a list")?.iter().filter(ours).count())?)
+}
+
+fn create(kubeconfig: &Path, documents: &[CertificateSigningRequest], requests: usize) -> Result<Duration> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let began = Instant::now();
+    runtime.block_on(async {
+        let client = hub::client::client(Some(kubeconfig), "crowd").await?;
+        let api = Api::<CertificateSigningRequest>::all(client);
+        let post = |number: usize| {
+            let (api, mut document) = (api.clone(), documents[number % documents.len()].clone());
+            document.metadata.name = Some(format!("crowd-{number}"));
+            async move { api.create(&PostParams::default(), &document).await.with_context(|| format!("crowd-{number}")) }
+        };
+        stream::iter(0..requests).map(post).buffer_unordered(AT_ONCE).try_for_each(|_| async { Ok(()) }).await
+    })?;
+    Ok(began.elapsed())
+}
+
+/// Each fault with each key.
+fn documents() -> Result<Vec<CertificateSigningRequest>> {
+    let keys = (0..KEYS).map(|_| KeyPair::generate()).collect::<Result<Vec<_>, _>>()?;
+    keys.iter().flat_map(|key| faults().into_iter().map(|fault| fault.document(key))).collect()
+}
+
+fn faults() -> Vec<Asked> {
+    let good = Asked {
+        label: "crowd1",
+        organizations: vec!["system:open-cluster-management:crowd1"],
+        common_name: "system:open-cluster-management:crowd1:agent",
+        alternative_name: None,
+        signer: SIGNER,
+        usages: vec!["digital signature", "key encipherment", "client auth"],
+    };
+    let named = |common_name| Asked { common_name, ..good.clone() };
+    vec![
+        Asked { label: "crowd10", ..good.clone() },
+        Asked { label: "crowd", ..good.clone() },
+        named("system:open-cluster-management:crowd10:agent"),
+        named("system:open-cluster-management:crowd:agent"),
+        named("system:open-cluster-management:crowd1:"),
+        named("system:open-cluster-management:crowd1:agent:x"),
+        named("system:open-cluster-management:crowd1"),
+        Asked { organizations: vec!["system:open-cluster-management:crowd10"], ..good.clone() },
+        Asked { organizations: vec![good.organizations[0], "system:open-cluster-management:crowd2"], ..good.clone() },
+        Asked { alternative_name: Some("crowd1"), ..good.clone() },
+        Asked { usages: vec!["digital signature", "key encipherment", "client auth", "server auth"], ..good.clone() },
+        Asked { usages: vec!["digital signature"], ..good.clone() },
+        Asked { signer: "example.com/other", ..good.clone() },
+        Asked { label: "crowd10", alternative_name: Some("crowd1"), ..good },
+    ]
+}
+
+// === impl Asked ===
+
+impl Asked {
+    fn document(&self, key: &KeyPair) -> Result<CertificateSigningRequest> {
+        let mut params = CertificateParams::default();
+        params.distinguished_name = DistinguishedName::new();
+        // The same attribute: what stands twice under one type stands once.
+        let kinds = [DnType::OrganizationName, DnType::CustomDnType(vec![2, 5, 4, 10])];
+        for (kind, name) in kinds.into_iter().zip(&self.organizations) {
+            params.distinguished_name.push(kind, *name);
+        }
+        params.distinguished_name.push(DnType::CommonName, self.common_name);
+        if let Some(name) = self.alternative_name {
+            params.subject_alt_names.push(SanType::DnsName(name.try_into()?));
+        }
+        let pem = params.serialize_request(key)?.pem()?;
+        Ok(serde_json::from_value(json!({
+            "metadata": {"labels": {"open-cluster-management.io/cluster-name": self.label, LABEL: "yes"}},
+            "spec": {"signerName": self.signer, "request": STANDARD.encode(pem), "usages": self.usages},
+        }))?)
+    }
+}

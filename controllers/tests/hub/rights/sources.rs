@@ -1,0 +1,286 @@
+//! No right that the chart grants to a source can be left out: without it, the program asks for it
+//! and is refused.
+//!
+//! Each right has a place of its own, whose controllers lack only that; all places follow the same
+//! objects, through the same life.
+
+use anyhow::{Context as _, Result, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use serde_json::{Value, json};
+
+use super::{NAME, RIGHTS, as_account, grant, is_refused_to, rendered, without_right};
+use crate::fixture::{
+    SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, wait_gone, wait_secret,
+};
+use crate::others::value;
+
+/// What a source needs beside what all need, by the resources of its rules.
+struct Source {
+    /// Of the places; the chart is rendered for the one called so.
+    place: &'static str,
+    values: &'static str,
+    /// Of the rules that are this source's own; all if there are none.
+    of: &'static [&'static str],
+    /// Objects of one cluster that is in order, whose token is this, and of one that is refused for
+    /// the reason of that number.
+    objects: fn(&Testbed, &str, usize) -> Result<Vec<Value>>,
+    /// The object of the one in order, and of the one that is refused, as kubectl has them.
+    names: [&'static str; 2],
+    /// Where Events on the second stand.
+    refused: (&'static str, &'static str),
+}
+
+/// A right in a role: the role's place among the objects, the rule's in the role.
+#[derive(Debug, Clone)]
+struct Right {
+    role: usize,
+    rule: usize,
+    resource: String,
+    verb: String,
+}
+
+const CLUSTER: &str = "whole";
+
+pub fn kubeconfig(testbed: &Testbed) -> Result<()> {
+    none_can_be_left_out(
+        testbed,
+        &Source {
+            place: "rights-kubeconfig",
+            values: "controllers.sources.kubeconfig=true,controllers.watchNamespaces={rights-kubeconfig-fleet}",
+            of: &[],
+            objects: |testbed, token, reason| {
+                let fleet = "rights-kubeconfig-fleet";
+                let refused = ["{}", "a: a: a"][reason];
+                Ok(vec![
+                    kubeconfig_secret(fleet, CLUSTER, &member_kubeconfig(testbed, token)),
+                    kubeconfig_secret(fleet, "broken", refused),
+                ])
+            },
+            names: ["secret whole -n rights-kubeconfig-fleet", "secret broken -n rights-kubeconfig-fleet"],
+            refused: ("rights-kubeconfig-fleet", "broken"),
+        },
+    )
+}
+
+pub fn cluster_api(testbed: &Testbed) -> Result<()> {
+    none_can_be_left_out(
+        testbed,
+        &Source {
+            place: "rights-capi",
+            values: "controllers.sources.capi=true,controllers.watchNamespaces={rights-capi-fleet}",
+            of: &["clusters", "customresourcedefinitions"],
+            objects: |testbed, token, reason| {
+                let fleet = "rights-capi-fleet";
+                let kubeconfigs = [member_kubeconfig(testbed, token), ["{}", "a: a: a"][reason].to_owned()];
+                let mut all = Vec::new();
+                for (name, kubeconfig) in [CLUSTER, "broken"].into_iter().zip(kubeconfigs) {
+                    let cluster = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+                    "metadata": {"name": name, "namespace": fleet}, "spec": {}});
+                    apply(testbed, std::slice::from_ref(&cluster))?;
+                    let found = testbed.hub.server.read(&format!("clusters.cluster.x-k8s.io {name} -n {fleet}"))?;
+                    all.push(json!({"apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret",
+                    "metadata": {"name": format!("{name}-kubeconfig"), "namespace": fleet,
+                        "labels": {"cluster.x-k8s.io/cluster-name": name},
+                        "ownerReferences": [{"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
+                            "name": name, "uid": found["metadata"]["uid"]}]},
+                    "stringData": {"value": kubeconfig}}));
+                    all.push(cluster);
+                }
+                Ok(all)
+            },
+            names: [
+                "clusters.cluster.x-k8s.io whole -n rights-capi-fleet",
+                "clusters.cluster.x-k8s.io broken -n rights-capi-fleet",
+            ],
+            refused: ("rights-capi-fleet", "broken"),
+        },
+    )
+}
+
+pub fn karmada(testbed: &Testbed) -> Result<()> {
+    let kind = definition("cluster.karmada.io", "Cluster", "v1alpha1", "Cluster");
+    apply(testbed, &[namespace("karmada-cluster"), kind])?;
+    let established = "wait --for=condition=Established crd/clusters.cluster.karmada.io --timeout=30s";
+    testbed.hub.server.kubectl().ok(established)?;
+    none_can_be_left_out(
+        testbed,
+        &Source {
+            place: "rights-karmada-less",
+            values: "controllers.sources.karmada=true",
+            of: &["clusters", "secrets"],
+            objects: |_, token, reason| {
+                let cluster = |name: &str, endpoint: &str| {
+                    json!({"apiVersion": "cluster.karmada.io/v1alpha1", "kind": "Cluster", "metadata": {"name": name},
+                    "spec": {"syncMode": "Push", "apiEndpoint": endpoint,
+                        "secretRef": {"namespace": "karmada-cluster", "name": CLUSTER}}})
+                };
+                let secret = json!({"apiVersion": "v1", "kind": "Secret",
+                "metadata": {"name": CLUSTER, "namespace": "karmada-cluster"}, "stringData": {"token": token}});
+                let refused = ["https://169.254.169.254", "http://10.9.8.7"][reason];
+                Ok(vec![secret, cluster(CLUSTER, "https://10.9.8.7"), cluster("broken", refused)])
+            },
+            names: ["clusters.cluster.karmada.io whole", "clusters.cluster.karmada.io broken"],
+            refused: ("default", "broken"),
+        },
+    )
+}
+
+pub fn ocm(testbed: &Testbed) -> Result<()> {
+    apply(testbed, &[namespace(CLUSTER)])?;
+    none_can_be_left_out(
+        testbed,
+        &Source {
+            place: "rights-ocm",
+            values: "controllers.sources.ocm=true,controllers.ocm.credential=rights-reader",
+            of: &["managedclusters"],
+            objects: |testbed, token, reason| {
+                let authority = std::fs::read_to_string(testbed.member.server.authority_file())?;
+                let cluster = |name: &str, url: &str| {
+                    json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+                    "metadata": {"name": name}, "spec": {"hubAcceptsClient": true, "managedClusterClientConfigs": [
+                        {"url": url, "caBundle": STANDARD.encode(&authority)}]}})
+                };
+                let secret = json!({"apiVersion": "v1", "kind": "Secret",
+                "metadata": {"name": "rights-reader", "namespace": CLUSTER,
+                    "labels": {"authentication.open-cluster-management.io/is-managed-serviceaccount": "true"}},
+                "stringData": {"ca.crt": authority, "token": token}});
+                let _ = reason;
+                Ok(vec![cluster(CLUSTER, &testbed.member.server.url()), secret])
+            },
+            names: ["managedcluster whole", ""],
+            refused: ("", ""),
+        },
+    )
+}
+
+fn none_can_be_left_out(testbed: &Testbed, source: &Source) -> Result<()> {
+    let hub = &testbed.hub.server;
+    let whole = rendered(testbed, source.place, source.values)?;
+    apply(testbed, &[namespace(source.place), namespace(&format!("{}-fleet", source.place))])?;
+    let rights = source.rights(&whole);
+    ensure!(!rights.is_empty(), "the chart grants {} nothing of its own", source.place);
+    let mark = testbed.audit.mark()?;
+    // One that has them all says when each step is done.
+    grant(testbed, source.place, &whole)?;
+    let mut running = vec![as_account(testbed, source.place, &whole)?];
+    for (number, right) in rights.iter().enumerate() {
+        let place = place(source, number);
+        let objects = source.lacking(&whole, right, &place)?;
+        apply(testbed, &[namespace(&place)])?;
+        grant(testbed, &place, &objects)?;
+        running.push(as_account(testbed, &place, &objects)?);
+    }
+    apply(testbed, &(source.objects)(testbed, "first", 0)?)?;
+    wait_secret(testbed, source.place, CLUSTER)?;
+    let (events_in, refused) = source.refused;
+    if !refused.is_empty() {
+        wait::until("an Event", SOON, || event(testbed, events_in, refused, "ClusterRefused"))?;
+    }
+    apply(testbed, &(source.objects)(testbed, "second", 1)?)?;
+    wait::until_true("the second token", SOON, || Ok(value(testbed, source.place, CLUSTER, "token")? == "second"))?;
+    // Without these, an object that is gone is kept, or not believed to be: they are asked for only
+    // now.
+    let (at_the_end, before): (Vec<_>, Vec<_>) =
+        rights.iter().enumerate().partition(|(_, right)| right.verb == "delete" || right.is_of_kinds("get"));
+    source.wait_missed(testbed, mark, before)?;
+    for name in source.names.into_iter().filter(|name| !name.is_empty()) {
+        hub.kubectl().ok(&format!("delete {name}"))?;
+    }
+    wait_gone(testbed, source.place, CLUSTER)?;
+    source.wait_missed(testbed, mark, at_the_end)?;
+    super::nothing_refused(testbed, source.place)
+}
+
+fn place(source: &Source, number: usize) -> String {
+    format!("{}-{number}", source.place)
+}
+
+// === impl Right ===
+
+impl Right {
+    fn is_of_kinds(&self, verb: &str) -> bool {
+        self.resource == "customresourcedefinitions" && self.verb == verb
+    }
+
+    /// Whether the hub has refused it there: writes are in its audit log, reads in the programs'.
+    fn is_missed(&self, testbed: &Testbed, place: &str, mark: usize) -> Result<bool> {
+        // Who has written nothing is refused no write.
+        let refused = testbed.audit.refusals(place, mark).unwrap_or_default();
+        let (verb, path) = (format!("{:?}", self.verb), format!("/{}", self.resource));
+        let by_audit = refused.iter().any(|line| line.contains(&verb) && line.contains(&path));
+        Ok(by_audit || is_refused_to(testbed, place, &self.verb, &self.resource)?)
+    }
+}
+
+// === impl Source ===
+
+impl Source {
+    /// Waits until each of these is missed where it lacks.
+    fn wait_missed(&self, testbed: &Testbed, mark: usize, mut rights: Vec<(usize, &Right)>) -> Result<()> {
+        wait::until("all rights to be missed", SOON, || {
+            let mut left = Vec::new();
+            for (number, right) in std::mem::take(&mut rights) {
+                if !right.is_missed(testbed, &place(self, number), mark)? {
+                    left.push((number, right));
+                }
+            }
+            rights = left;
+            let names: Vec<_> = rights.iter().map(|(_, right)| format!("{} {}", right.verb, right.resource)).collect();
+            ensure!(names.is_empty(), "nothing is missed without {names:?}: {rights:?}");
+            Ok(())
+        })
+    }
+
+    /// What is granted, right by right.
+    fn rights(&self, objects: &[Value]) -> Vec<Right> {
+        let mut rights = Vec::new();
+        for (role, object) in objects.iter().enumerate() {
+            for (rule, granted) in object["rules"].as_array().into_iter().flatten().enumerate() {
+                let list = |field: &str| -> Vec<String> {
+                    let all = granted[field].as_array().into_iter().flatten();
+                    all.filter_map(Value::as_str).map(str::to_owned).collect()
+                };
+                for resource in list("resources").into_iter().filter(|resource| self.is_own(object, resource)) {
+                    let of_verb = |verb| Right { role, rule, resource: resource.clone(), verb };
+                    rights.extend(list("verbs").into_iter().map(of_verb));
+                }
+            }
+        }
+        rights
+    }
+
+    /// All that a program needs that registers clusters is looked at with the simplest source,
+    /// which is of no kind that may be missing.
+    fn is_own(&self, role: &Value, resource: &str) -> bool {
+        if self.of.is_empty() {
+            return resource != "customresourcedefinitions";
+        }
+        self.of.contains(&resource) && role["kind"] == "ClusterRole"
+    }
+
+    /// The objects for another place, less a right.
+    fn lacking(&self, whole: &[Value], right: &Right, place: &str) -> Result<Vec<Value>> {
+        let mut objects = whole.to_vec();
+        let rules = objects[right.role]["rules"].as_array_mut().context("rules")?;
+        let narrowed = without_right(&rules[right.rule], (&right.resource, &right.verb));
+        rules.splice(right.rule..=right.rule, narrowed);
+        for object in objects.iter_mut().filter(|object| RIGHTS.iter().any(|kind| object["kind"] == *kind)) {
+            // One in a namespace that all places share is this place's.
+            let namespace = object["metadata"]["namespace"].as_str().unwrap_or(self.place).to_owned();
+            if object["kind"] == "RoleBinding" && namespace != self.place {
+                let name = format!("{}-{place}", object["metadata"]["name"].as_str().context("a name")?);
+                object["metadata"]["name"] = name.into();
+            }
+        }
+        let text = serde_json::to_string(&objects)?;
+        // The namespaces of what is watched begin with the same words.
+        let (fleet, mark) = (format!("{}-fleet", self.place), "THE-FLEET");
+        let text = text.replace(&fleet, mark).replace(&format!("{place}\""), "THIS-PLACE\"");
+        let text = text.replace(self.place, place).replace("THIS-PLACE", place).replace(mark, &fleet);
+        ensure!(text.contains(NAME), "no account");
+        Ok(serde_json::from_str(&text)?)
+    }
+}
