@@ -122,6 +122,10 @@ fn quick(testbed: &Testbed) -> Result<()> {
     for (ours, theirs) in [
         (&["get", "namespaces", CLUSTER][..], &["get", "namespaces", &member][..]),
         (&["list", "--no-probe"], &["get", resource]),
+        // Each asks the hub for all clusters.
+        (&["kubeconfig", "--all"], &["get", resource]),
+        (&["completion", "kubectl", "--", "get", "pods", "m"], &["__complete", "get", resource, "m"]),
+        (&["exec-each", "--all", "--", "true"], &["get", resource]),
     ] {
         let mut took = Vec::new();
         while took.last().is_none_or(|[ours, theirs]: &[Duration; 2]| ours >= theirs) {

@@ -18,6 +18,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "join::a member is joined, used, renamed and leaves nothing behind", whole_life),
+        test(fixture, "join::callers may do on the member what the rights say, and no more", roles),
         test(fixture, "join::what is wrong is said before anything is made", refused),
         test(fixture, "join::what is half done is completed by the same command", completed),
         test(fixture, "join::one's own credential is registered only when asked for", own),
@@ -75,6 +76,27 @@ fn whole_life(testbed: &Testbed) -> Result<()> {
     ended(&program, "get pods lutetia", 0)?;
     ended(&program, &format!("detach lutetia {member} --yes"), 0)?;
     nothing_left(testbed, "lutetia", "cli-paris", "paris")
+}
+
+/// `view` has [`whole_life`], `cluster-admin` the rotation, a file of rules `steps`.
+fn roles(testbed: &Testbed) -> Result<()> {
+    let (program, kubectl) = (clusters(testbed), testbed.hub.server.kubectl());
+    let (member, joining) = (member(testbed), joining(testbed));
+    let bindings = "create rolebindings.rbac.authorization.k8s.io";
+    for (name, rights, may, may_not) in
+        [("vaasa", "edit", "create deployments.apps", bindings), ("pori", "admin", bindings, "create namespaces")]
+    {
+        ended(&program, &format!("join {name} {joining} --rights {rights} --account-namespace cli-{name}"), 0)?;
+        let server = format!("--server={}{}", testbed.hub.server.url(), Testbed::proxy_path(name));
+        for (what, code, word) in [(may, 0, "yes"), (may_not, 1, "no")] {
+            let words = ["auth", "can-i"].into_iter().chain(what.split(' ')).chain(["-n", "default", &server]);
+            let said = kubectl.args(words).run()?;
+            ensure!(said.status == code && said.stdout.trim() == word, "{rights}, {what}: {said:?}");
+        }
+        ended(&program, &format!("detach {name} {member} --yes"), 0)?;
+        nothing_left(testbed, name, &format!("cli-{name}"), name)?;
+    }
+    Ok(())
 }
 
 fn nothing_left(testbed: &Testbed, cluster: &str, namespace: &str, account: &str) -> Result<()> {
