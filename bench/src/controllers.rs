@@ -26,7 +26,7 @@ pub struct Controllers {
 // === impl Controllers ===
 
 impl Controllers {
-    /// Starts them with parts, as the hub's administrator and the only replica, and with more flags.
+    /// Starts them with parts and more flags, as the hub's administrator and the only replica.
     pub fn start(testbed: &Testbed, side: &HubSide, parts: &str, more: &[String]) -> Result<Self> {
         let program = testbed.program(Program::Controllers)?;
         let admin = SocketAddr::from(([127, 0, 0, 1], ports::free()?));

@@ -11,7 +11,7 @@ pub mod writes;
 #[derive(Clone, Copy, Debug)]
 pub struct Size {
     pub clusters: usize,
-    /// `ManifestWorks` of each cluster, of [`Size::OBJECTS`] objects each, beside one of one object.
+    /// `ManifestWorks` of each cluster with [`Size::OBJECTS`] objects each, beside one with one.
     pub works: usize,
 }
 

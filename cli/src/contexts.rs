@@ -6,7 +6,7 @@ use api::cluster_name::ClusterName;
 use api::{GROUP, VERSION};
 use kube::config::{Cluster, Context, Kubeconfig, NamedCluster, NamedContext};
 use serde_json::Value;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::trouble::{Result, Trouble};
 
@@ -14,10 +14,18 @@ use crate::trouble::{Result, Trouble};
 pub fn read(file: Option<&Path>) -> Result<Kubeconfig> {
     let read = file.map_or_else(Kubeconfig::read, Kubeconfig::read_from);
     read.map_err(|error| {
+        let file = file.map(Path::to_owned).or_else(unreadable);
         let place = file.map_or_else(|| "the kubeconfig".to_owned(), |path| format!("kubeconfig {}", path.display()));
         let remedy = "give the file with --kubeconfig or KUBECONFIG, and check that `kubectl config view` reads it";
         Trouble::usage(format!("{place}: {}", hub::client::mistake(&error)), remedy)
     })
+}
+
+/// Which of the files that kubectl reads is to blame.
+fn unreadable() -> Option<PathBuf> {
+    let files: Vec<_> = std::env::var_os("KUBECONFIG").iter().flat_map(std::env::split_paths).collect();
+    let is_broken = |file: &PathBuf| file.exists() && Kubeconfig::read_from(file).is_err();
+    if files.is_empty() { hub::client::first_kubeconfig() } else { files.into_iter().find(is_broken) }
 }
 
 /// Reads one file as it is, to be written again: paths in it stay relative to it. An absent one is

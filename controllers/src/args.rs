@@ -123,7 +123,7 @@ pub struct Sources {
     /// Namespace of Argo CD, where argocd writes a Secret for each accepted `ManagedCluster`
     #[arg(long, value_name = "NAMESPACE")]
     pub argocd_namespace: Option<String>,
-    /// `ServiceAccount` of the hub whose token Argo CD uses to reach members, in Argo CD's namespace
+    /// `ServiceAccount` of the hub whose token Argo CD uses for members, in Argo CD's namespace
     /// or as NAMESPACE/NAME (default: cluster-gateway-argocd)
     #[arg(long, value_name = "NAME")]
     pub argocd_service_account: Option<String>,

@@ -3,8 +3,8 @@
 //! Ten thousand objects may be refused at once: Events wait in a queue of fixed length and leave it
 //! at a fixed rate, and what an object was told minutes ago it is not told again. They are a
 //! courtesy: what finds no room is counted and left out, since the state of every object is in
-//! `/debug/sources`. So is what still waits when this replica leads no longer: the next leader tells
-//! it.
+//! `/debug/sources`. So is what still waits when this replica leads no longer: the next leader
+//! tells it.
 
 use std::collections::HashMap;
 use std::time::Duration;

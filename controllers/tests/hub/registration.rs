@@ -6,6 +6,7 @@ mod admission;
 mod agent;
 mod brought;
 mod crowd;
+mod denied;
 mod heartbeat;
 mod joining;
 mod klusterlet;

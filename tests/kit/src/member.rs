@@ -27,7 +27,7 @@ pub use self::reply::{Reply, StreamSender, Streams};
 pub use crate::server::Peer;
 
 use self::body::RecordedBody;
-use self::record::{Exchange, Log};
+use self::record::{Exchange, Log, REMEMBERED};
 use crate::pki::{ALPN_BOTH, Authority, ClientAuth, Leaf, server_config};
 use crate::server::{Body, Connection, Server};
 
@@ -56,6 +56,8 @@ pub struct MemberOptions {
     pub tls: Option<Arc<ServerConfig>>,
     /// Where to listen; a fixed port lets a member come back where it was.
     pub address: SocketAddr,
+    /// Requests remembered; the oldest are forgotten first, the count goes on.
+    pub remembered: usize,
 }
 
 /// A running fake member. It stops when dropped.
@@ -86,6 +88,7 @@ impl Default for MemberOptions {
             require_client_certificate: false,
             tls: None,
             address: (Ipv4Addr::LOCALHOST, 0).into(),
+            remembered: REMEMBERED,
         }
     }
 }
@@ -107,7 +110,8 @@ impl FakeMember {
     /// Starts a member that answers 404 to everything, until told otherwise.
     pub async fn start(options: MemberOptions) -> Self {
         let authority = options.authority.clone().unwrap_or_else(|| Arc::new(Authority::new("member-ca")));
-        let state = Arc::new(State::default());
+        let log = Arc::new(Log::of(options.remembered));
+        let state = Arc::new(State { log, ..State::default() });
         let handler = {
             let state = state.clone();
             Arc::new(move |request, connection| {

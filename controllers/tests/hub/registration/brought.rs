@@ -6,23 +6,20 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubeconfig::Credential;
-use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::{Route, Testbed};
 use hub_tests::wait;
 use serde_json::Value;
-use tokio::time::Instant;
 
+use super::denied::Place;
 use super::joining::Member;
-use super::{Registration, accept, get, may};
-use crate::fixture::{Running, SOON};
+use super::{Registration, get, may};
+use crate::fixture::Running;
 
 const NAME: &str = "brought";
 const PLACE: &str = "brought-place";
 /// Of the ServiceAccount on the member, and so of the Secret on the hub. Other clusters of the
 /// tests have none of this name.
 const ACCOUNT: &str = "brought-reader";
-/// From a no to the end of all streams and links.
-const AT_ONCE: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_mins(1);
 
 pub fn works(testbed: &Testbed) -> Result<()> {
@@ -34,43 +31,37 @@ pub fn works(testbed: &Testbed) -> Result<()> {
     testbed.member.create_admin(ACCOUNT)?;
     testbed.member.server.create_namespace(NAME)?;
     testbed.member.run_pod(NAME, "talker", "before\n")?;
-    let caller = testbed.hub.create_user("brought-caller", &[NAME], &["*"])?;
-    let caller = testbed.kubectl_as(Route::Hub, NAME, "brought-caller", Credential::Token(caller))?;
+    let token_of_caller = testbed.hub.create_user("brought-caller", &[NAME], &["*"])?;
+    let credential = Credential::Token(token_of_caller.clone());
+    let caller = testbed.kubectl_as(Route::Hub, NAME, "brought-caller", credential)?;
+    let place = Place { testbed, name: NAME, caller: &caller, token: &token_of_caller };
 
     let mut member = Member::prepare(testbed, NAME, PLACE)?;
     member.options = member.options.clone().flag(&format!("--credential-service-account=default/{ACCOUNT}"));
     let agent = member.options.start()?;
     member.two_yeses()?;
     agent.wait_ready(AGAIN)?;
-    answers(&caller)?;
+    place.answers()?;
     is_upstreams(testbed)?;
     its_right_is_of_that_one(testbed)?;
 
-    denied_and_accepted(testbed, &member, &caller)?;
+    member.follows_roles()?;
+    place.no_and_yes(&member)?;
 
     // Another process finds the token good, and one that is gone is there again.
     let before = token(testbed)?;
     agent.stop()?;
     let agent = member.options.start()?;
     agent.wait_ready(AGAIN)?;
-    answers(&caller)?;
+    place.answers()?;
     ensure!(token(testbed)? == before, "a good token was replaced");
     agent.stop()?;
     testbed.hub.server.delete(&format!("secret {ACCOUNT} -n {NAME}"))?;
     let agent = member.options.start()?;
     wait::until_true("another token", AGAIN, || Ok(token(testbed).is_ok_and(|token| token != before)))?;
-    answers(&caller)?;
+    place.answers()?;
     agent.stop()?;
     testbed.hub.server.delete(&format!("managedcluster {NAME}"))
-}
-
-/// kubectl on the hub, through the gateway, the tunnel-server and the agent.
-fn answers(caller: &Kubectl) -> Result<()> {
-    wait::until("the member's answer", AGAIN, || {
-        let pods = caller.ok(&format!("get pods -n {NAME} -o name"))?;
-        ensure!(pods.contains("pod/talker"), "{pods}");
-        Ok(())
-    })
 }
 
 fn secret(testbed: &Testbed) -> Result<Value> {
@@ -106,29 +97,5 @@ fn its_right_is_of_that_one(testbed: &Testbed) -> Result<()> {
     ] {
         ensure!(may(testbed, NAME, &what)? == is_allowed, "{what}");
     }
-    Ok(())
-}
-
-fn denied_and_accepted(testbed: &Testbed, member: &Member<'_>, caller: &Kubectl) -> Result<()> {
-    member.follows_roles()?;
-    let line = |line: &str| caller.args(line.split(' ')).start();
-    let mut watch = line(&format!("get pods -n {NAME} --watch --no-headers"))?;
-    ensure!(watch.next_line(SOON)?.starts_with("talker"), "the watch");
-    let mut log = line(&format!("logs -f talker -n {NAME}"))?;
-    ensure!(log.next_line(SOON)? == "before", "the log");
-    accept(testbed, NAME, false)?;
-    let said = Instant::now();
-    let code = log.wait(AT_ONCE)?;
-    ensure!(code != 0, "a log that was cut off looks finished");
-    watch.wait(AT_ONCE)?;
-    wait::until_true("the links' end", AGAIN, || Ok(!member.is_linked()))?;
-    ensure!(said.elapsed() < AT_ONCE, "it took {:?}", said.elapsed());
-    let refused = caller.args(["get", "pods", "-n", NAME]).run()?;
-    ensure!(refused.success().is_err(), "it is reached after a no");
-    accept(testbed, NAME, true)?;
-    member.wait_linked()?;
-    answers(caller)?;
-    let mut log = line(&format!("logs -f talker -n {NAME}"))?;
-    ensure!(log.next_line(SOON)? == "before", "the log");
     Ok(())
 }

@@ -1,5 +1,5 @@
-//! Any body of a watch in frames of any size: its lines in order, none made up, none longer than the
-//! limit held for what may yet come.
+//! Any body of a watch in frames of any size: its lines in order, none made up, and no more held
+//! than a line may have.
 //!
 //! Input: the size of frames in the first byte, then the body.
 

@@ -1,6 +1,9 @@
 //! Commands as the README and the notes show them, run as they stand: a member is registered with
 //! them, and used.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hub_tests::control_plane::start_controller_manager;
 use hub_tests::helm::{Chart, Helm};
 use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
 use hub_tests::kubectl::Kubectl;
@@ -39,7 +42,15 @@ fn registered(planes: &Planes) -> Result<()> {
     operator.follow(&commands(readme)).context("the README")?;
     // The other token, in place of the first.
     let lasting = section(OPERATIONS, "## A token that does not expire", "## A cluster that was")?;
+    let _controller = start_controller_manager(&planes.launcher, &planes.member, &["serviceaccount-token-controller"])?;
     operator.run(&commands(lasting).join("\n"))?;
+    let token = operator.run("cat token")?;
+    let claims = token.split('.').nth(1).context("no token of a ServiceAccount")?;
+    let claims: Value = serde_json::from_slice(&URL_SAFE_NO_PAD.decode(claims)?)?;
+    ensure!(
+        claims["sub"] == "system:serviceaccount:kube-system:cluster-gateway" && claims["exp"].is_null(),
+        "{claims}"
+    );
     operator.undo()?;
 
     let notes = planes.helm.args(["get", "notes", RELEASE, "-n", NAMESPACE]).run()?.success()?;
@@ -127,15 +138,11 @@ impl<'a> Operator<'a> {
     /// Follows the agent's page on the hub and, as far as that needs no node, on the member, and
     /// undoes it. The files of the member's credential are there.
     fn link(&self, helm: &Helm) -> Result<()> {
+        let token = self.run("cat token")?;
         let on_hub = commands(section(AGENT, "**On the hub**, create", "**On the member**")?);
         ensure!(on_hub.len() == 5, "{on_hub:?}");
         self.run(&on_hub.join("\n"))?;
-        for (subresource, expected) in [("tunnel", true), ("proxy", false)] {
-            let link = json!({"verb": "create", "group": "cluster.core.oam.dev", "resource": "clustergateways",
-                "subresource": subresource, "name": "berlin"});
-            let may = self.planes.may(NAMESPACE, "tunnel-agent-berlin", &link)?;
-            ensure!(may == expected, "{subresource}: {may}");
-        }
+        self.may_link()?;
         let authority = self.run("cat server-ca.crt")?;
         ensure!(authority.starts_with("-----BEGIN CERTIFICATE-----"), "{authority}");
 
@@ -156,15 +163,51 @@ impl<'a> Operator<'a> {
         let register = commands(section(AGENT, "**On the hub**, register", "**Or let the agent join")?);
         // As its comment says: there were clusters before the tunnel.
         self.run(&register.join("\n").replace("vela-system-clusters", NAMESPACE))?;
+        self.unlink(&token)?;
+        self.run(&format!("kubectl --context berlin -n {OF_AGENT} delete secret tunnel-agent"))?;
+
+        let installed = helm.on_chart("install tunnel-agent --dry-run=client", "tunnel", &values)?;
+        let (_, notes) = installed.split_once("NOTES:\n").context("no notes")?;
+        self.follow_agent(&commands(notes), &token).context("the agent's notes")
+    }
+
+    /// The notes have the page's commands on the hub, and two for the agent's pods.
+    fn follow_agent(&self, lines: &[String], token: &str) -> Result<()> {
+        let (of_pods, on_hub): (Vec<_>, Vec<_>) = lines.iter().partition(|line| line.starts_with("kubectl -n tunnel "));
+        ensure!(of_pods.len() == 2 && on_hub.len() == 6, "{lines:?}");
+        for line in on_hub {
+            self.run(&line.replace("<gateway-namespace>", NAMESPACE).replace("<clusters-namespace>", NAMESPACE))?;
+        }
+        self.may_link()?;
+        self.unlink(token)
+    }
+
+    /// The agent's account may link the cluster, and not use it.
+    fn may_link(&self) -> Result<()> {
+        for (subresource, expected) in [("tunnel", true), ("proxy", false)] {
+            let link = json!({"verb": "create", "group": "cluster.core.oam.dev", "resource": "clustergateways",
+                "subresource": subresource, "name": "berlin"});
+            let may = self.planes.may(NAMESPACE, "tunnel-agent-berlin", &link)?;
+            ensure!(may == expected, "{subresource}: {may}");
+        }
+        Ok(())
+    }
+
+    /// Undoes what registered the cluster behind the tunnel, after a look at it: with the member's
+    /// `token`, and not the agent's.
+    fn unlink(&self, token: &str) -> Result<()> {
         wait::until("the cluster to be listed", NOTICED, || {
             let listed = self.run("kubectl get clustergateways berlin")?;
             ensure!(listed.contains("ClusterProxy"), "{listed}");
             Ok(())
         })?;
+        let registered =
+            self.run(&format!("kubectl -n {NAMESPACE} get secret berlin -o jsonpath='{{.data.token}}' | base64 -d"))?;
+        let agent = self.run("cat agent-token")?;
+        ensure!(registered == token && agent != token && agent.starts_with("eyJ"), "not the member's token");
         self.run(&format!(
             "kubectl -n {NAMESPACE} delete secret/berlin serviceaccount/tunnel-agent-berlin
-             kubectl delete clusterrolebinding,clusterrole tunnel-agent-berlin
-             kubectl --context berlin -n {OF_AGENT} delete secret tunnel-agent"
+             kubectl delete clusterrolebinding,clusterrole tunnel-agent-berlin"
         ))
         .map(drop)
     }

@@ -40,7 +40,7 @@ pub(crate) struct Planes {
     pub(crate) member: ApiServer,
     pub(crate) helm: Helm,
     pub(crate) directory: PathBuf,
-    launcher: Launcher,
+    pub(crate) launcher: Launcher,
     etcd: Etcd,
     /// There is one API group: whoever installs a release holds it.
     group: Mutex<()>,

@@ -13,8 +13,8 @@ use tokio::time::Instant;
 use crate::server::{Connection, Peer};
 use crate::wait::Signal;
 
-/// Requests remembered; the oldest are forgotten first, the count goes on.
-const MAX_RECORDED: usize = 16 << 10;
+/// Requests remembered, unless a test says otherwise.
+pub(super) const REMEMBERED: usize = 16 << 10;
 /// Bytes of one request body kept; further bytes are read and counted only.
 const MAX_BODY_KEPT: usize = 8 << 20;
 
@@ -76,6 +76,7 @@ struct Progress {
 /// Everything one member recorded.
 #[derive(Debug, Default)]
 pub(super) struct Log {
+    most: usize,
     entries: Mutex<Entries>,
     signal: Arc<Signal>,
 }
@@ -177,6 +178,11 @@ impl Recorded {
 // === impl Log ===
 
 impl Log {
+    /// Of at most so many requests.
+    pub(super) fn of(most: usize) -> Self {
+        Self { most, ..Self::default() }
+    }
+
     pub(super) fn record(&self, parts: Parts, connection: &Connection) -> Recorded {
         let mut entries = self.entries.lock();
         let host =
@@ -196,7 +202,7 @@ impl Log {
         };
         entries.count += 1;
         entries.recorded.push_back(recorded.clone());
-        if entries.recorded.len() > MAX_RECORDED {
+        if entries.recorded.len() > self.most {
             entries.recorded.pop_front();
         }
         drop(entries);
@@ -235,7 +241,7 @@ impl Log {
             if ending == Ending::Cancelled {
                 let mut entries = self.entries.lock();
                 entries.cancelled.push_back(request.clone());
-                if entries.cancelled.len() > MAX_RECORDED {
+                if entries.cancelled.len() > self.most {
                     entries.cancelled.pop_front();
                 }
             }

@@ -2,6 +2,7 @@
 
 mod every;
 mod karmada;
+mod many;
 mod paths;
 mod rights;
 mod streams;
@@ -32,7 +33,12 @@ impl Fixture {
 
     /// With a member that speaks `http` at best, and answers everything with 200.
     async fn with(dialect: Dialect, http: Http) -> Self {
-        let (hub, member) = (hub().await, http.member().await);
+        Self::before(dialect, http.member().await).await
+    }
+
+    /// With this member, which answers everything with 200.
+    async fn before(dialect: Dialect, member: FakeMember) -> Self {
+        let hub = hub().await;
         member.on_any(|_| Reply::json(200, &json!({"kind": "PodList"})));
         hub.put_secret(cluster(CLUSTER, &member));
         let testbed = dialect.on(Testbed::builder().hub(&hub)).start().await;

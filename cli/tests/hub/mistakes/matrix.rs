@@ -1,0 +1,68 @@
+//! Each command that only looks, by a kubeconfig that is wrong, void, powerless or leads nowhere.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+use hub_tests::helm::Chart;
+use hub_tests::testbed::{CLUSTER, Testbed};
+use hub_tests::tools::{Tool, provide};
+
+use crate::fixture::{clusters_as, dead, hub_user};
+
+/// How the hub cannot be asked, and what the remedy says of it.
+struct Case<'a> {
+    name: &'static str,
+    kubeconfig: &'a Path,
+    parts: &'static [&'static str],
+}
+
+/// Commands with names of clusters look up none, and those with `--all` do.
+fn lines() -> Result<Vec<String>> {
+    let helm = provide(Tool::Helm)?;
+    let charts = Chart::Gateway.directory();
+    let install = "install --set image.repository=example.test/gateway";
+    Ok(vec![
+        "list".to_owned(),
+        "check".to_owned(),
+        format!("check {CLUSTER}"),
+        format!("probe {CLUSTER}"),
+        format!("get namespaces {CLUSTER}"),
+        "get namespaces --all".to_owned(),
+        "exec-each --all -- true".to_owned(),
+        "kubeconfig --all".to_owned(),
+        format!("{install} --helm {} --chart {}", helm.display(), charts.display()),
+    ])
+}
+
+pub fn looks(testbed: &Testbed) -> Result<()> {
+    let garbage = testbed.launcher().file("cli-matrix-garbage.yaml");
+    std::fs::write(&garbage, "clusters: [")?;
+    let dead = dead(testbed, "matrix")?;
+    let void = hub_user(testbed, "matrix-void", "no-such-token")?;
+    testbed.hub.server.create_namespace("cli-matrix")?;
+    let token = testbed.hub.server.service_account_token("cli-matrix", "powerless")?;
+    let powerless = hub_user(testbed, "matrix-powerless", &token)?;
+    let cases = [
+        Case { name: "wrong", kubeconfig: &garbage, parts: &["cli-matrix-garbage.yaml"] },
+        Case { name: "dead", kubeconfig: &dead, parts: &["refused"] },
+        Case { name: "void", kubeconfig: &void, parts: &["credential"] },
+        Case { name: "powerless", kubeconfig: &powerless, parts: &["powerless"] },
+    ];
+    for Case { name, kubeconfig, parts } in cases {
+        let program = clusters_as(testbed, kubeconfig);
+        for line in lines()? {
+            let output = program.args(line.split(' ')).run()?;
+            let told = format!("{}{}", output.stdout, output.stderr);
+            ensure!((1..=3).contains(&output.status), "{name}, `{line}`: {output:?}");
+            ensure!(told.contains("error: ") || told.contains("✗ "), "{name}, `{line}`: no cause: {told}");
+            ensure!(told.contains("remedy: "), "{name}, `{line}`: no remedy: {told}");
+            for part in parts {
+                ensure!(told.contains(part), "{name}, `{line}`: no {part}: {told}");
+            }
+        }
+    }
+    // The page tells what the hub says; without a hub to ask there is none.
+    let output = clusters_as(testbed, &garbage).args(["dashboard", "--no-open"]).run()?;
+    ensure!(output.status == 2 && output.stderr.contains("remedy: "), "{output:?}");
+    Ok(())
+}

@@ -1,0 +1,79 @@
+//! Ten thousand requests in Karmada's spelling cost the member no connections, and the gateway no
+//! memory: Karmada's own server shakes hands with the member for each.
+
+use std::process::Command;
+
+use system_tests::prelude::*;
+
+use super::Fixture;
+
+const REQUESTS: usize = 10_000;
+/// Before them: what is kept once is kept by then.
+const BEFORE: usize = 2_000;
+/// What the member remembers of them, which is in this process too.
+const REMEMBERED: usize = 100;
+/// Of clients; a core that serves one of them opens its own connection to the member.
+const CONNECTIONS: usize = 4;
+/// What an allocator may keep of what was freed, in bytes. A connection that is kept for each
+/// request would be a hundred times as much, and a kilobyte for each five times.
+const FLAT: u64 = 2 << 20;
+/// Says that this process is the one that is measured.
+const ALONE: &str = "MANY_REQUESTS_ALONE";
+
+#[test]
+fn ten_thousand_requests_are_no_more_connections_and_no_more_memory() {
+    if std::env::var_os(ALONE).is_none() {
+        // In a process of its own: what other tests have in memory is not its.
+        let name = "dialects::many::ten_thousand_requests_are_no_more_connections_and_no_more_memory";
+        let program = std::env::current_exe().expect("it runs");
+        let mut alone = Command::new(program);
+        let ended = alone.args(["--exact", name, "--nocapture"]).env(ALONE, "yes").status().expect("it starts");
+        assert!(ended.success(), "{ended}");
+        return;
+    }
+    let runtime =
+        tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().expect("a runtime");
+    for http in [Http::H1, Http::H2] {
+        runtime.block_on(are_no_more(http));
+    }
+}
+
+async fn are_no_more(http: Http) {
+    let options = MemberOptions { remembered: REMEMBERED, ..http.member_options() };
+    let fixture = Fixture::before(Dialect::Karmada, FakeMember::start(options).await).await;
+    let mut connections = Vec::new();
+    for _ in 0..CONNECTIONS {
+        connections.push(fixture.connect(Http::H2).await);
+    }
+    ask(&fixture, &mut connections, BEFORE).await;
+    let (opened, before) = (fixture.member.connections_accepted(), resident());
+    assert!(opened <= CONNECTIONS, "{http:?}: {opened} connections");
+    ask(&fixture, &mut connections, REQUESTS).await;
+    assert_eq!(fixture.member.connections_accepted(), opened, "{http:?}");
+    assert_eq!(fixture.member.connections_open(), opened, "{http:?}");
+    let more = resident().saturating_sub(before);
+    println!("{http:?}: {opened} connections, {} KiB more after {REQUESTS} requests", more >> 10);
+    assert!(more < FLAT, "{http:?}: {more} bytes more after {REQUESTS} requests");
+}
+
+/// `requests` in all, one after the other on each connection.
+async fn ask(fixture: &Fixture, connections: &mut [Connection], requests: usize) {
+    let path = fixture.path("/api/v1/pods");
+    let each = requests / connections.len();
+    let all = connections.iter_mut().map(async |connection| {
+        for _ in 0..each {
+            let answer = connection.get(&path).await;
+            assert_eq!(answer.status, 200, "{}", answer.text());
+        }
+    });
+    futures_util::future::join_all(all).await;
+    let counted = fixture.member.request_count();
+    assert!(counted >= requests, "{counted} reached the member");
+}
+
+/// Bytes of this process that are in memory (`VmRSS` of proc(5)).
+fn resident() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("every process has one");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).expect("in it");
+    1024 * line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number")
+}
