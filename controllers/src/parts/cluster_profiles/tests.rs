@@ -17,6 +17,7 @@ use super::*;
 use crate::args::Config;
 use crate::events::Events;
 use crate::metrics::Metrics;
+use crate::term::Term;
 
 const ROUNDS: u32 = 12;
 const MINUTE: Duration = Duration::from_mins(1);
@@ -38,7 +39,7 @@ fn context<'a>(config: &'a Config, hub: &Hub, term: Duration) -> Context<'a> {
         members: fleet::Fleet::new(hub.client()),
         events: Events::start(hub.client(), metrics.events_left_out.clone(), Term::begun(Arc::new(|| Duration::MAX))),
         metrics,
-        term: crate::term::Term::ahead().1,
+        term: Term::ahead().1,
         may_write: Arc::new(move || term),
         readiness: telemetry::readiness::Readiness::default(),
         explained: crate::explained::Explained::default(),

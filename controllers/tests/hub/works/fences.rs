@@ -88,11 +88,11 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
     ensure!(place.object("configmap", "second")?.is_null(), "it was applied beside the agent");
     place.deliver(Some("adopt"))?;
     place.wait_applied("second")?;
-    let agent = || {
+    let agent = |place: &Place<'_>| {
         let applied = place.applied("second")?;
         applied["spec"]["agentID"].as_str().map(str::to_owned).with_context(|| applied.to_string())
     };
-    ensure!(agent()?.starts_with("cluster-gateway"), "{}", agent()?);
+    ensure!(agent(&place)?.starts_with("cluster-gateway"), "{}", agent(&place)?);
     let finalizers = place.applied("second")?["metadata"]["finalizers"].to_string();
     ensure!(finalizers.contains("applied-manifest-work-cleanup"), "it has none, as a klusterlet's end leaves it");
     // Once: an agent that runs all the same is not fought over.
@@ -101,15 +101,15 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
     let before = failures()?;
     place.member().patch(&format!("{APPLIED} {}-second", hash()), &back)?;
     wait::until_true("that it is the agent's again", SOON, || Ok(failures()? > before + 0.5))?;
-    ensure!(agent()? == "klusterlet", "it was taken twice");
+    ensure!(agent(&place)? == "klusterlet", "it was taken twice");
     // Nor does one that starts anew, and finds the word there.
     place.running.restart()?;
     let failed = || place.running.metric("cluster_gateway_controllers_failures_total", "manifestworks");
     wait::until_true("that it is looked at again", SOON, || Ok(failed()? > 0.5))?;
-    ensure!(agent()? == "klusterlet", "it was taken again after a restart");
+    ensure!(agent(&place)? == "klusterlet", "it was taken again after a restart");
     place.deliver(Some("push"))?;
     place.deliver(Some("adopt"))?;
-    wait::until_true("that it is taken again", SOON, || Ok(agent()?.starts_with("cluster-gateway")))?;
+    wait::until_true("that it is taken again", SOON, || Ok(agent(&place)?.starts_with("cluster-gateway")))?;
     place.deliver(Some("push"))?;
     place.end(&["first", "second"])
 }
