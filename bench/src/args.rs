@@ -7,8 +7,8 @@ use anyhow::{Result, ensure};
 use clap::{Parser, Subcommand};
 use hub_tests::scratch;
 
-use crate::delivery::Size;
 use crate::given::Programs;
+use crate::size::Size;
 
 /// Measures the gateway and its tunnel against other programs, on this machine, in one run.
 #[derive(Clone, Debug, Parser)]

@@ -6,25 +6,3 @@ mod member;
 pub mod members;
 pub mod server;
 pub mod writes;
-
-/// How much is delivered.
-#[derive(Clone, Copy, Debug)]
-pub struct Size {
-    pub clusters: usize,
-    /// `ManifestWorks` of each cluster with [`Size::OBJECTS`] objects each, beside one with one.
-    pub works: usize,
-}
-
-// === impl Size ===
-
-impl Size {
-    /// To try it.
-    pub const SMOKE: Self = Self { clusters: 5, works: 1 };
-    /// Of a work.
-    pub const OBJECTS: usize = 10;
-
-    /// Of all clusters.
-    pub fn objects(self) -> usize {
-        self.clusters * (self.works * Self::OBJECTS + 1)
-    }
-}

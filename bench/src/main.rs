@@ -20,6 +20,7 @@ mod report;
 mod route;
 mod run;
 mod scenario;
+mod size;
 mod stand_in;
 mod statistics;
 mod testbed;

@@ -12,9 +12,9 @@ use harness::program::{Profile, Program};
 use hub_tests::scratch::Scratch;
 
 pub use self::hub::{CALLER, HubSide, VERBS};
-use crate::delivery::Size;
 use crate::given::Programs;
 use crate::route::Routes;
+use crate::size::Size;
 use crate::upstream::Upstream;
 
 pub struct Testbed {

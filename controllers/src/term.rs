@@ -56,7 +56,7 @@ impl Term {
     /// Completes when it begins. If it never does, never.
     pub async fn begins(&self) {
         if self.0.clone().wait_for(Option::is_some).await.is_err() {
-            std::future::pending().await
+            std::future::pending::<()>().await;
         }
     }
 

@@ -9,10 +9,10 @@ use hub_tests::tools;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
 
-use super::Size;
 use crate::caller::Caller;
 use crate::clusters::name;
 use crate::hub_objects;
+use crate::size::Size;
 use crate::testbed::HubSide;
 
 const CLUSTER: &str = "cluster.open-cluster-management.io";

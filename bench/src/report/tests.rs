@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use super::*;
-use crate::delivery::Size;
 use crate::figure::{DIRECT, GO, Goal, NGINX, OURS, Target};
 use crate::given::Programs;
 use crate::run::fake::{Act, Fake};
 use crate::run::{Progress, measure};
+use crate::size::Size;
 use crate::testbed::Testbed;
 
 const GOALS: &[Goal] = &[

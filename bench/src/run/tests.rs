@@ -4,9 +4,9 @@ use anyhow::Context as _;
 
 use super::fake::{Act, Fake};
 use super::*;
-use crate::delivery::Size;
 use crate::figure::{DIRECT, GO, NGINX, OURS, Target};
 use crate::given::Programs;
+use crate::size::Size;
 use crate::tool::Absent;
 
 const TIME: Duration = Duration::from_secs(5);

@@ -14,12 +14,12 @@ use crate::caller::Caller;
 use crate::clusters::{Clusters, FIRST, Roots};
 use crate::contender::{Contender, Load};
 use crate::controllers::Controllers;
-use crate::delivery::Size;
 use crate::delivery::ground;
 use crate::delivery::members::Members;
 use crate::figure::{Bound, Figure, Goal, OURS, Sample};
 use crate::proxies::{self, Registered};
 use crate::route::Route;
+use crate::size::Size;
 use crate::testbed::{HubSide, Testbed};
 
 const START_S: Figure = Figure::new("start_s", "s from a start until all was looked at", 1);

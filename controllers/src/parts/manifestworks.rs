@@ -240,9 +240,12 @@ impl Part {
         if let Some(rest) = rest.filter(|_| object.metadata.deletion_timestamp.is_none()) {
             return Action::requeue(rest);
         }
-        let mut work = Work::read(object);
-        let memory = self.memories.of(&work.key);
+        let memory = self.memories.of(&work::key(object));
         let mut memory = memory.lock().await;
+        // The watch may have told what this replica wrote, which memory forgets then: `object` is
+        // of before.
+        let newest = self.known(&work::key(object));
+        let mut work = Work::read(newest.as_deref().unwrap_or(object));
         memory.recall(&mut work);
         if !self.clusters.is_leaving(work.cluster()) {
             memory.left = None;

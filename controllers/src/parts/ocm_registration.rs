@@ -73,7 +73,7 @@ const THEIRS: Rival = Rival { lease: ocm::rival::LEASE, may_be_theirs: ocm::riva
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
     let report = |rivals: &Rivals| report(&context, rivals);
-    rivals::while_alone(&context.hub, &THEIRS, &context.readiness, report, || work(&context)).await;
+    rivals::while_alone(&context.hub, &THEIRS, (&context.readiness, &context.term), report, || work(&context)).await;
 }
 
 fn report(context: &Context<'_>, rivals: &Rivals) {

@@ -86,7 +86,9 @@ async fn work(context: &Context<'_>) {
         // Without them, what is there would be judged by half of what it depends on.
         watches::listed(&shared, &context.readiness).await;
         let all = shared.world.write().take_over(worker::moment());
-        all.iter().for_each(|(namespace, name)| shared.wakes.push(namespace, name));
+        for (namespace, name) in &all {
+            shared.wakes.push(namespace, name);
+        }
         worker::run(Arc::clone(&scheduler), shared.wakes.clone(), store, Of::Placement.resource()).await;
     };
     // It ends by being dropped.

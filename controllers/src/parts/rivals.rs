@@ -2,6 +2,7 @@
 //! same objects, and what one takes away the other would give back.
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::time::Duration;
 
 use futures_util::StreamExt as _;
@@ -15,6 +16,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::hub::now;
+use crate::term::Term;
 
 /// Without a Lease that runs out, nothing is to be looked at but what the watch tells.
 const LONG: Duration = Duration::from_hours(1);
@@ -73,11 +75,12 @@ pub enum Rivals {
 }
 
 /// Does `work` while no rival runs, and begins it anew after each. `report` gets what is known,
-/// each time that it is something else. Never ends.
+/// each time that it is something else. In `term`, the program is not ready while one runs: before,
+/// that would keep a Deployment from being rolled out. Never ends.
 pub async fn while_alone<W: Future<Output = ()>>(
     client: &Client,
     rival: &Rival,
-    readiness: &Readiness,
+    (readiness, term): (&Readiness, &Term),
     report: impl Fn(&Rivals),
     work: impl Fn() -> W,
 ) {
@@ -85,9 +88,11 @@ pub async fn while_alone<W: Future<Output = ()>>(
     let stand_in = async {
         let mut quiet = Quiet::default();
         loop {
-            let not_ready = readiness.block(rival.reason);
-            wait_alone(&report, &mut rivals, &mut quiet).await;
-            drop(not_ready);
+            tokio::select! {
+                biased;
+                never = not_ready(readiness, term, rival) => match never {},
+                () = wait_alone(&report, &mut rivals, &mut quiet) => {}
+            }
             let is_alone = |rivals: &Rivals| *rivals == Rivals::None;
             tokio::select! {
                 () = Box::pin(work()) => {}
@@ -101,6 +106,13 @@ pub async fn while_alone<W: Future<Output = ()>>(
         }
     };
     tokio::join!(follow(client.clone(), rival, sender), stand_in);
+}
+
+/// Until it is dropped, from the beginning of the term.
+async fn not_ready(readiness: &Readiness, term: &Term, rival: &Rival) -> Infallible {
+    term.begins().await;
+    let _not_ready = readiness.block(rival.reason);
+    std::future::pending().await
 }
 
 /// Completes when none runs, and none has for a while.

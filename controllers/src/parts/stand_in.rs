@@ -47,7 +47,10 @@ impl StandIn {
             context.term.begins().await;
             tell();
         };
-        tokio::join!(rivals::while_alone(&context.hub, &self.rival, &context.readiness, report, work), told);
+        tokio::join!(
+            rivals::while_alone(&context.hub, &self.rival, (&context.readiness, &context.term), report, work),
+            told
+        );
     }
 
     fn report(&self, context: &Context<'_>, rivals: &Rivals) {

@@ -103,7 +103,7 @@ fn is_still(testbed: &Testbed, program: &Program, mark: usize) -> Result<()> {
     };
     let (written, before) = (secrets()?, program.process.cpu()?);
     std::thread::park_timeout(QUIET);
-    let used = program.process.cpu()? - before;
+    let used = program.process.cpu()?.saturating_sub(before);
     print(&format!("{used:?} of a core within {QUIET:?} of quiet"));
     ensure!(used < QUIET / IDLE, "{used:?} of a core within {QUIET:?}: something goes round");
     ensure!(secrets()? == written, "a Secret was written although nothing changed");

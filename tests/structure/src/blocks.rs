@@ -196,7 +196,7 @@ pub fn named(reason: &str) -> Vec<String> {
         if word.contains('/') && !word.starts_with(['~', '/']) {
             found.push(word.to_owned());
         } else if let Some((beside, _)) = found.last().and_then(|last| last.rsplit_once('/'))
-            && word.ends_with(".rs")
+            && word.strip_suffix(".rs").is_some()
         {
             found.push(format!("{beside}/{word}"));
         }

@@ -65,9 +65,10 @@ pub fn figures(text: &str) -> Vec<Figure> {
 /// times one is in another has to follow from two of the unit's own.
 pub fn unfounded(unit: &str, sections: &str) -> Vec<String> {
     let (own, there) = (figures(unit), figures(sections));
+    let measured: Vec<_> = own.iter().filter(|figure| !figure.is_ratio).collect();
     let is_founded = |figure: &&Figure| {
         if figure.is_ratio {
-            own.iter().any(|one| own.iter().any(|other| rounds(one.value / other.value, figure)))
+            measured.iter().any(|one| measured.iter().any(|other| rounds(one.value / other.value, figure)))
         } else {
             there.iter().any(|measured| rounds(measured.value, figure))
         }

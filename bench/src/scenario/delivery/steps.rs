@@ -13,9 +13,10 @@ use super::{
 };
 use crate::delivery::members::Counts;
 use crate::delivery::server::{FINE, FLAPS, HANGS};
-use crate::delivery::{Size, ground, writes};
+use crate::delivery::{ground, writes};
 use crate::figure::Sample;
 use crate::latency::percentiles;
+use crate::size::Size;
 use crate::watch::memory;
 
 /// The members that are ill for a while.

@@ -237,8 +237,8 @@ impl Judge {
     async fn look(&self, member: &ClusterName, cluster: &Value) -> (Seen, bool) {
         let name = member.as_str();
         let mut seen = self.known.get(name, cluster);
+        let is_owed = seen.is_owed;
         if !seen.left().is_zero() {
-            let is_owed = seen.is_owed;
             return (seen, is_owed);
         }
         let began = Instant::now();
@@ -248,13 +248,13 @@ impl Judge {
             let place = self.known.is_next(seen.next).then(|| self.doubtful.try_acquire().ok()).flatten();
             let Some(_place) = place else {
                 seen.next = Instant::now() + NO_ROOM.wait(0);
-                return (seen, false);
+                return (seen, is_owed);
             };
             probe.await
         } else {
             let Ok(outcome) = timeout(SLOW, probe).await else {
                 self.known.slow(name);
-                return (seen, false);
+                return (seen, is_owed);
             };
             outcome
         };

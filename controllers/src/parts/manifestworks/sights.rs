@@ -103,9 +103,9 @@ impl Sights {
 
     /// An object was looked at for a work, in that version.
     pub fn looked(&self, work: &str, identity: &Identity, mut version: Version) {
-        if let Some(version) = &mut version {
-            // As followers tell it.
-            version.truncate(Sight::cut(version).len());
+        // As followers tell it; one that is cut in place would keep all its room.
+        if let Some(long) = version.as_ref().filter(|version| Sight::cut(version).len() < version.len()) {
+            version = Some(Sight::cut(long).to_owned());
         }
         let mut seen = self.0.lock();
         if let Some(changed) = seen.changed.get_mut(work)

@@ -149,7 +149,7 @@ impl<'s> Streams<'s> {
     }
 }
 
-/// A log, a command and a watch of kubectl's, and further watches. All of them carry bytes when this
+/// A log, a command and a watch of kubectl's, and further watches. All carry bytes when this
 /// returns, and end when they are dropped.
 fn begun(place: &Place<'_>) -> Result<(Vec<Running>, Runtime, JoinSet<Result<Instant>>)> {
     let name = place.name;

@@ -42,7 +42,7 @@ pub fn check(input: &[u8]) {
 }
 
 async fn read(text: &[u8], size: usize) -> (Vec<Bytes>, Line) {
-    let frames: Vec<_> = text.chunks(size).map(|frame| Bytes::copy_from_slice(frame)).collect();
+    let frames: Vec<_> = text.chunks(size).map(Bytes::copy_from_slice).collect();
     let frames = stream::iter(frames.into_iter().map(|frame| Ok::<_, Infallible>(Frame::data(frame))));
     let mut lines = Lines::within(body(StreamBody::new(frames)).await, LONGEST, SILENCE);
     let mut found = Vec::new();

@@ -224,14 +224,21 @@ fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Result<Value> {
         {
             json!(["list", "watch", "get"])
         }
-        // Of sources, all by their watches; of Argo CD the same.
+        // Of sources, all by their watches; of Argo CD and managed-serviceaccount the same.
         (
             Some("ClusterRole"),
-            Some("customresourcedefinitions" | "clusters" | "kubefedclusters" | "managedclusters" | "clusterprofiles"),
+            Some(
+                "customresourcedefinitions"
+                | "clusters"
+                | "kubefedclusters"
+                | "managedclusters"
+                | "clusterprofiles"
+                | "managedclusteraddons"
+                | "placements",
+            ),
         ) => json!(["list", "watch"]),
         (Some("ClusterRole"), Some("tokenreviews")) if case.contains("Argo CD") => json!(["create"]),
         (Some("ClusterRole"), Some("managedserviceaccounts")) => json!(["list", "watch", "patch", "delete"]),
-        (Some("ClusterRole"), Some("managedclusteraddons" | "placements")) => json!(["list", "watch"]),
         (Some("ClusterRole"), Some("clustergateways/proxy")) if has_accounts(role) => {
             json!(["get", "create", "delete"])
         }

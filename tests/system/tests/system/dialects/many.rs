@@ -52,7 +52,6 @@ async fn are_no_more(http: Http) {
     assert_eq!(fixture.member.connections_accepted(), opened, "{http:?}");
     assert_eq!(fixture.member.connections_open(), opened, "{http:?}");
     let more = resident().saturating_sub(before);
-    println!("{http:?}: {opened} connections, {} KiB more after {REQUESTS} requests", more >> 10);
     assert!(more < FLAT, "{http:?}: {more} bytes more after {REQUESTS} requests");
 }
 

@@ -1,0 +1,23 @@
+//! How much the scenario of delivery delivers.
+
+/// See the [module](self).
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    pub clusters: usize,
+    /// `ManifestWorks` of each cluster with [`Size::OBJECTS`] objects each, beside one with one.
+    pub works: usize,
+}
+
+// === impl Size ===
+
+impl Size {
+    /// To try it.
+    pub const SMOKE: Self = Self { clusters: 5, works: 1 };
+    /// Of a work.
+    pub const OBJECTS: usize = 10;
+
+    /// Of all clusters.
+    pub fn objects(self) -> usize {
+        self.clusters * (self.works * Self::OBJECTS + 1)
+    }
+}
