@@ -178,6 +178,17 @@ fn rights_to_join(objects: &Objects<'_>) -> Result<()> {
     Ok(())
 }
 
+/// Of sources, Argo CD and managed-serviceaccount: all by their watches.
+const WATCHED: [&str; 7] = [
+    "customresourcedefinitions",
+    "clusters",
+    "kubefedclusters",
+    "managedclusters",
+    "clusterprofiles",
+    "managedclusteraddons",
+    "placements",
+];
+
 /// What the controllers may do: write clusters' Secrets and their Lease, tell Events, read sources.
 fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Result<Value> {
     Ok(match (role["kind"].as_str(), rule["resources"][0].as_str()) {
@@ -224,19 +235,7 @@ fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Result<Value> {
         {
             json!(["list", "watch", "get"])
         }
-        // Of sources, all by their watches; of Argo CD and managed-serviceaccount the same.
-        (
-            Some("ClusterRole"),
-            Some(
-                "customresourcedefinitions"
-                | "clusters"
-                | "kubefedclusters"
-                | "managedclusters"
-                | "clusterprofiles"
-                | "managedclusteraddons"
-                | "placements",
-            ),
-        ) => json!(["list", "watch"]),
+        (Some("ClusterRole"), Some(watched)) if WATCHED.contains(&watched) => json!(["list", "watch"]),
         (Some("ClusterRole"), Some("tokenreviews")) if case.contains("Argo CD") => json!(["create"]),
         (Some("ClusterRole"), Some("managedserviceaccounts")) => json!(["list", "watch", "patch", "delete"]),
         (Some("ClusterRole"), Some("clustergateways/proxy")) if has_accounts(role) => {
