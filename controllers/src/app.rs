@@ -111,13 +111,12 @@ fn clients(config: &Config, runtime: &BackgroundRuntime) -> anyhow::Result<(Clie
             Some(path) => hub::client::client(Some(&path), PROGRAM).await?,
             None => client.clone(),
         };
-        let members = match &gateway.url {
-            Some(url) => {
-                let server = Server { url, ca_file: gateway.ca_file.as_deref(), token_file: gateway.token_file };
-                hub::client::client_of_server(hub.as_deref(), server, PROGRAM).await?
-            }
-            None => client.clone(),
-        };
+        let server = gateway.url.as_deref().map(|url| Server {
+            url,
+            ca_file: gateway.ca_file.as_deref(),
+            token_file: gateway.token_file.clone(),
+        });
+        let members = hub::pool::pooled_client(hub.as_deref(), server, PROGRAM).await?;
         Ok::<_, HubClientError>((client, karmada, Fleet::new(members)))
     })?;
     all.context("the hub")

@@ -39,6 +39,7 @@ fn explain(error: HubClientError) -> anyhow::Error {
         HubClientError::Kubeconfig { .. }
         | HubClientError::Client(_)
         | HubClientError::Url { .. }
+        | HubClientError::ServerName
         | HubClientError::Ca { .. } => error.into(),
     }
 }

@@ -12,12 +12,13 @@ use kube::config::{AuthInfo, InClusterError, KubeConfigOptions, Kubeconfig, Kube
 use kube::{Client, Config};
 use net::follow;
 use net::tls::keypair;
+use rustls::crypto::{CryptoProvider, aws_lc_rs};
 
 /// A hub that accepts no connection within this is tried again, with back-off.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 /// A hub that says nothing for longer is gone: above the 290 s after which it ends a watch by
 /// itself.
-const READ_TIMEOUT: Duration = Duration::from_mins(5);
+pub(super) const READ_TIMEOUT: Duration = Duration::from_mins(5);
 
 /// There is no client. Texts hold nothing of the files: they hold credentials.
 #[derive(Debug, thiserror::Error)]
@@ -32,6 +33,8 @@ pub enum HubClientError {
     Ca { path: PathBuf, what: String },
     #[error("the User-Agent cannot be sent in a header")]
     UserAgent,
+    #[error("tls-server-name of the kubeconfig is no DNS name")]
+    ServerName,
     #[error("cannot set up the client for the hub")]
     Client(#[source] kube::Error),
 }
@@ -76,14 +79,13 @@ pub struct Server<'a> {
     pub token_file: Option<PathBuf>,
 }
 
-/// As [`client`], of `server`. The files are read again as they change.
-pub async fn client_of_server(
+/// What leads to `server`. The files are read again as they change.
+pub(super) async fn config_of_server(
     kubeconfig: Option<&Path>,
     server: Server<'_>,
     user_agent: &str,
-) -> Result<Client, HubClientError> {
+) -> Result<Config, HubClientError> {
     let mut config = config(kubeconfig, user_agent).await?;
-    config.read_timeout = Some(READ_TIMEOUT);
     let url = server.url.parse().ok().filter(|url: &Uri| url.scheme() == Some(&Scheme::HTTPS));
     config.cluster_url = url.ok_or_else(|| HubClientError::Url { url: server.url.to_owned() })?;
     // Those are the hub's, also that its certificate is not verified: our credential goes there.
@@ -99,7 +101,15 @@ pub async fn client_of_server(
         let token_file = Some(file.to_string_lossy().into_owned());
         config.auth_info = AuthInfo { token_file, ..AuthInfo::default() };
     }
-    Client::try_from(config).map_err(HubClientError::Client)
+    Ok(config)
+}
+
+/// TLS takes its cryptography from the process; kube's clients set it as well.
+pub(super) fn with_cryptography() {
+    if CryptoProvider::get_default().is_none() {
+        // Somebody else may have been faster, with the same one.
+        let _ = aws_lc_rs::default_provider().install_default();
+    }
 }
 
 /// Whether a kubeconfig that somebody else wrote can be used: it runs no program here, reads no
@@ -268,7 +278,7 @@ mod tests {
         std::fs::write(&kubeconfig, text).unwrap();
         let of = async |url: &str, ca: Option<&Path>| {
             let server = Server { url, ca_file: ca, token_file: None };
-            client_of_server(Some(&kubeconfig), server, "test").await.err().map(|error| error.to_string())
+            config_of_server(Some(&kubeconfig), server, "test").await.err().map(|error| error.to_string())
         };
         let empty = directory.path().join("empty.crt");
         std::fs::write(&empty, "nothing").unwrap();

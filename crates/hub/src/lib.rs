@@ -7,6 +7,7 @@ pub mod client;
 pub mod election;
 mod failure;
 mod lines;
+pub mod pool;
 mod requests;
 pub mod through;
 mod watches;

@@ -7,22 +7,23 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use futures_util::future::BoxFuture;
-use http::{Request, Uri};
+use http::{Request, Response, Uri};
+use hyper::body::Body as HttpBody;
 use hyper::rt::{Read, ReadBufCursor, Write};
 use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioIo};
-use kube::Client;
 use kube::client::{Body, ConfigExt as _};
 use kube::config::Kubeconfig;
+use kube::{Client, Config};
 use net::opened::Opened;
 use net::transport::Transport;
-use rustls::crypto::{CryptoProvider, aws_lc_rs};
 use tower::util::option_layer;
 use tower::{BoxError, Layer as _, Service, ServiceExt};
 
-use super::client::{HubClientError, config};
+use super::client::{HubClientError, config, with_cryptography};
 
 /// Opens connections.
 pub type Dial = Arc<dyn Fn(Way) -> BoxFuture<'static, io::Result<Opened>> + Send + Sync>;
@@ -51,18 +52,26 @@ struct Dialled(TokioIo<Transport>);
 pub async fn client_through(kubeconfig: Option<&Path>, user_agent: &str, dial: Dial) -> Result<Client, HubClientError> {
     let config = config(kubeconfig, user_agent).await?;
     let proxy = kubeconfig.and_then(proxy_url);
-    if CryptoProvider::get_default().is_none() {
-        // Somebody else may have been faster, with the same one.
-        let _ = aws_lc_rs::default_provider().install_default();
-    }
+    with_cryptography();
     let connector = Connector { dial, proxy };
     let connector = config.rustls_https_connector_with_connector(connector).map_err(HubClientError::Client)?;
     let service = legacy::Client::builder(TokioExecutor::new()).build::<_, Body>(connector);
-    let service = ServiceExt::<Request<Body>>::map_err(service, BoxError::from);
+    assembled(&config, service)
+}
+
+/// A client that sends through `service`, with the URL, the credential and the headers of `config`.
+pub(super) fn assembled<S, B>(config: &Config, service: S) -> Result<Client, HubClientError>
+where
+    S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
+    S::Future: Send + 'static,
+    S::Error: Into<BoxError>,
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
+    let service = ServiceExt::<Request<Body>>::map_err(service, Into::<BoxError>::into);
     let service = config.extra_headers_layer().map_err(HubClientError::Client)?.layer(service);
     let service = option_layer(config.auth_layer().map_err(HubClientError::Client)?).layer(service);
     let service = config.base_uri_layer().layer(service);
-    Ok(Client::new(service, config.default_namespace))
+    Ok(Client::new(service, config.default_namespace.clone()))
 }
 
 /// The `proxy-url` of the current context's cluster, which may hold a password.
