@@ -16,6 +16,7 @@ mod holders;
 mod metrics;
 mod parts;
 mod queue;
+mod raw;
 mod registrar;
 mod reports;
 mod secrets;

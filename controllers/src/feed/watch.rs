@@ -22,6 +22,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Feed;
 use super::crd::{self, Presence};
+use crate::raw::{self, RawObject};
 use crate::secrets::Meta;
 use crate::sources::prune_metadata;
 
@@ -133,10 +134,10 @@ fn events(feed: &Feed, resource: &ApiResource) -> Events {
         return watcher::watcher(api, config).map(|event| event.map(without_data)).boxed();
     }
     let api = match &feed.namespace {
-        Some(namespace) => Api::<DynamicObject>::namespaced_with(client, namespace, resource),
+        Some(namespace) => Api::<RawObject>::namespaced_with(client, namespace, resource),
         None => Api::all_with(client, resource),
     };
-    watcher::watcher(api, config).boxed()
+    raw::watcher(api, config).boxed()
 }
 
 fn without_data(event: Event<Meta>) -> Event<DynamicObject> {

@@ -1,12 +1,14 @@
 //! Calls to the hub: each within a time, and writes only while this replica leads.
 
+use std::fmt::Debug;
 use std::sync::Arc;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{ApiResource, DynamicObject, Patch};
+use kube::api::{ApiResource, Patch};
 use kube::core::GroupVersionKind;
 use kube::{Api, Client};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::Context;
@@ -39,21 +41,17 @@ impl Hub {
     }
 
     /// A merge patch. One that replaces a list has the version in it that it was computed from.
-    pub async fn merge(
-        &self,
-        api: &Api<DynamicObject>,
-        name: &str,
-        change: &Value,
-    ) -> Result<DynamicObject, CallError> {
+    pub async fn merge<K>(&self, api: &Api<K>, name: &str, change: &Value) -> Result<K, CallError>
+    where
+        K: Clone + DeserializeOwned + Debug,
+    {
         self.write(api.patch(name, &merging(), &Patch::Merge(change))).await
     }
 
-    pub async fn merge_status(
-        &self,
-        api: &Api<DynamicObject>,
-        name: &str,
-        change: &Value,
-    ) -> Result<DynamicObject, CallError> {
+    pub async fn merge_status<K>(&self, api: &Api<K>, name: &str, change: &Value) -> Result<K, CallError>
+    where
+        K: Clone + DeserializeOwned + Debug,
+    {
         self.write(api.patch_status(name, &merging(), &Patch::Merge(change))).await
     }
 }

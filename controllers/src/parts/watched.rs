@@ -18,6 +18,7 @@ use tokio::time::timeout;
 use super::Context;
 use super::hub::Hub;
 use crate::feed::crd::{self, Presence};
+use crate::raw::{self, RawObject};
 use crate::sources::Kind;
 use crate::wakes::Wakes;
 
@@ -59,8 +60,8 @@ async fn until_it_ends(
     config: &watcher::Config,
     take: &mut impl FnMut(Event<DynamicObject>),
 ) {
-    let api: Api<DynamicObject> = Api::all_with(client.clone(), resource);
-    let mut events = pin!(watcher::watcher(api, config.clone()).default_backoff());
+    let api: Api<RawObject> = Api::all_with(client.clone(), resource);
+    let mut events = pin!(raw::watcher(api, config.clone()).default_backoff());
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => take(event),

@@ -48,6 +48,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "works: objects of all ranks arrive, owned and listed, and are told of", applied::everything),
         test(fixture, "works: what is no longer wanted goes, what is shared stays", applied::removed),
         test(fixture, "works: invalid objects stand beside valid ones", applied::beside),
+        test(fixture, "works: one that cannot be read says so, and holds nobody else up", applied::unreadable),
         test(fixture, "works: what is left behind, and taken back", applied::orphans),
         test(fixture, "works: the end of one takes its objects from the member", ended::deleted),
         test(fixture, "works: the end waits for a member that is away, and says so", ended::away),

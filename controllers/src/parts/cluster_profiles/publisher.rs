@@ -31,6 +31,7 @@ use crate::metrics::Metrics;
 use crate::parts::hub::Hub;
 use crate::parts::probe;
 use crate::queue::Queue;
+use crate::raw::RawObject;
 use crate::secrets::Meta;
 use crate::wakes::Wakes;
 
@@ -94,8 +95,8 @@ impl Publisher {
     }
 
     /// The profiles of each namespace that is published into.
-    pub fn profiles(&self) -> impl Iterator<Item = (&String, Api<DynamicObject>)> {
-        self.namespaces.iter().map(|name| (name, self.writer.api(name)))
+    pub fn profiles(&self) -> impl Iterator<Item = (&String, Api<RawObject>)> {
+        self.namespaces.iter().map(|name| (name, self.writer.watched(name)))
     }
 
     /// Removes profiles of clusters that are gone. Never ends.

@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use futures_util::StreamExt as _;
 use futures_util::future::join_all;
-use kube::api::DynamicObject;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::Writer as StoreWriter;
 use kube::runtime::watcher::{self, Config, Event};
 use kube::{Api, ResourceExt as _};
 
 use super::publisher::Publisher;
+use crate::raw::{self, RawObject};
 use crate::secrets::Meta;
 
 /// Profiles of one answer of a list.
@@ -55,8 +55,8 @@ fn prune(secret: &mut Meta) {
 }
 
 /// Follows the profiles of a namespace. Never ends.
-async fn profiles(publisher: Arc<Publisher>, namespace: String, api: Api<DynamicObject>) {
-    let mut events = pin!(watcher::watcher(api, Config::default().page_size(PAGE)).default_backoff());
+async fn profiles(publisher: Arc<Publisher>, namespace: String, api: Api<RawObject>) {
+    let mut events = pin!(raw::watcher(api, Config::default().page_size(PAGE)).default_backoff());
     let mut listed = Vec::new();
     while let Some(event) = events.next().await {
         match event {

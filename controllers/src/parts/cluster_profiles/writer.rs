@@ -9,6 +9,7 @@ use tokio::sync::Semaphore;
 use super::books::Profile;
 use crate::calls::{CONFLICT, MANAGER, NOT_FOUND, deleting};
 use crate::parts::hub::{CallError, Hub};
+use crate::raw::RawObject;
 use crate::secrets::is_of_fields;
 
 /// Writes at a time.
@@ -57,7 +58,12 @@ impl Writer {
     }
 
     /// The profiles of a namespace.
-    pub fn api(&self, namespace: &str) -> Api<DynamicObject> {
+    fn api(&self, namespace: &str) -> Api<DynamicObject> {
+        Api::namespaced_with(self.hub.client.clone(), namespace, &self.resource)
+    }
+
+    /// The same, to be watched.
+    pub fn watched(&self, namespace: &str) -> Api<RawObject> {
         Api::namespaced_with(self.hub.client.clone(), namespace, &self.resource)
     }
 

@@ -32,6 +32,7 @@ use super::Part;
 use super::accounts::Accounts;
 use crate::feed::crd;
 use crate::parts::hub;
+use crate::raw::{self, RawObject};
 use crate::secrets::Secrets;
 use crate::sources;
 
@@ -62,9 +63,9 @@ pub struct Members(Mutex<HashMap<ClusterName, AbortOnDropHandle<()>>>);
 pub async fn objects(part: &Part, mut writer: Writer<DynamicObject>) {
     let accounts = &part.accounts;
     let resource = crd::served(&ACCOUNT, &part.client).await;
-    let api: Api<DynamicObject> = Api::all_with(part.client.clone(), &resource);
+    let api: Api<RawObject> = Api::all_with(part.client.clone(), &resource);
     let config = watcher::Config::default().page_size(PAGE);
-    let mut events = pin!(watcher::watcher(api, config).default_backoff());
+    let mut events = pin!(raw::watcher(api, config).default_backoff());
     let mut listed = HashSet::new();
     while let Some(event) = events.next().await {
         let event = match event {

@@ -2,7 +2,6 @@
 //! while this replica leads.
 
 mod error;
-mod weight;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -21,12 +20,11 @@ pub use self::error::MemberError;
 use super::lanes::{Lane, Lanes};
 use crate::calls::MANAGER;
 use crate::metrics::Delivery;
+use crate::raw::{HEAVIEST, weight};
 use crate::term::{MayWrite, NotLeading, within_at_most};
 
 /// Bytes of an answer: those of the longest request that an API server takes.
 const LARGEST: usize = 3 << 20;
-/// Bytes that its values may take. Those of the largest definitions take half of it.
-const HEAVIEST: usize = 24 << 20;
 /// What stands in paths as it is.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 const MERGE: &str = "application/merge-patch+json";
@@ -225,7 +223,7 @@ impl Member {
         }
         let body = body?;
         let unreadable = |why: &str| MemberError::judged(&self.cluster, Failure::own(why));
-        if weight::weight(&body) > HEAVIEST {
+        if weight(&body) > HEAVIEST {
             return Err(unreadable("the answer has more values than any object: they would take more than 24 MiB"));
         }
         serde_json::from_slice(&body).map_err(|_| unreadable("the answer is not JSON"))

@@ -37,6 +37,8 @@ const BETWEEN_TRIES: Duration = Duration::from_secs(15);
 pub struct Shared {
     /// Threads that work out what objects say.
     pub rules: Lanes,
+    /// Works that take much memory while they are worked on.
+    pub heavy: Lanes,
     pub lists: Lists,
     slow_works: Arc<AtomicUsize>,
     /// Slow clusters of which none has its turn because enough others have.
@@ -49,6 +51,7 @@ pub struct Place {
     pub sights: Sights,
     pub verdicts: Verdicts,
     pub rules: Lane,
+    pub heavy: Lane,
     pub lists: ListsOfOne,
     at_work: Arc<AtomicUsize>,
     /// Those of them that may go on while it is slow.
@@ -100,8 +103,8 @@ pub struct Places {
 // === impl Shared ===
 
 impl Shared {
-    pub fn new(rules: Lanes) -> Self {
-        Self { rules, lists: Lists::default(), slow_works: Arc::default(), slow_line: Arc::default() }
+    pub fn new(rules: Lanes, heavy: Lanes) -> Self {
+        Self { rules, heavy, lists: Lists::default(), slow_works: Arc::default(), slow_line: Arc::default() }
     }
 }
 
@@ -147,6 +150,7 @@ impl Place {
     fn new(member: Member, of_all: &Shared) -> Self {
         Self {
             rules: of_all.rules.lane(),
+            heavy: of_all.heavy.lane(),
             lists: of_all.lists.of_one(),
             slow: Arc::default(),
             of_all: of_all.clone(),

@@ -4,9 +4,8 @@ use std::time::Duration;
 
 use delivery::condition::{self, Condition, Status};
 use delivery::work::{ManifestWorkStatus, end, is_complete, kind};
-use kube::Api;
-use kube::api::DynamicObject;
 use kube::runtime::controller::Action;
+use kube::{Api, ResourceExt as _};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
@@ -19,6 +18,7 @@ use crate::calls::deleting;
 use crate::metrics::WorkState;
 use crate::parts::hub::found;
 use crate::parts::worker;
+use crate::raw::RawObject;
 
 // === impl Part ===
 
@@ -86,7 +86,7 @@ impl Part {
         }
         let _permit = self.writes.acquire().await;
         let written = self.hub.merge_status(&self.works(work), work.name(), &work.told(&status)).await?;
-        work.version = written.metadata.resource_version.unwrap_or_default();
+        work.version = written.resource_version().unwrap_or_default();
         work.status = status;
         memory.wrote(work);
         Ok(())
@@ -98,13 +98,14 @@ impl Part {
         let written = self.hub.merge(&self.works(work), work.name(), &work.hold(is_held)).await;
         // Nothing is applied without it. One that is gone needs none.
         let Some(written) = found(written)? else { return if is_held { Err(Failure::Gone) } else { Ok(()) } };
-        work.version = written.metadata.resource_version.unwrap_or_default();
-        work.finalizers = written.metadata.finalizers.unwrap_or_default();
+        work.version = written.resource_version().unwrap_or_default();
+        work.finalizers = written.finalizers().to_vec();
         memory.wrote(work);
         Ok(())
     }
 
-    fn works(&self, work: &Work) -> Api<DynamicObject> {
+    /// Whose answers are not read: the work's contents may be beyond that.
+    fn works(&self, work: &Work) -> Api<RawObject> {
         Api::namespaced_with(self.hub.client.clone(), work.cluster(), &works())
     }
 }

@@ -14,8 +14,9 @@ use kube::{Api, ResourceExt as _};
 
 use super::Part;
 use super::clusters::{DELIVERY, Mode};
-use super::work::{self, WORKS, key, pack};
+use super::work::{self, WORKS, key};
 use crate::feed::crd;
+use crate::raw::{self, RawObject};
 use crate::sources::MANAGED_CLUSTERS;
 
 /// Objects of one answer of a list: a work may have half a mebibyte.
@@ -26,9 +27,9 @@ type Meta = PartialObjectMeta<DynamicObject>;
 /// Follows the works. Never ends.
 pub async fn works(part: &Part, mut writer: Writer<DynamicObject>) {
     let resource = crd::served(&WORKS, &part.hub.client).await;
-    let api: Api<DynamicObject> = Api::all_with(part.hub.client.clone(), &resource);
+    let api: Api<RawObject> = Api::all_with(part.hub.client.clone(), &resource);
     let config = watcher::Config::default().page_size(PAGE);
-    let mut events = pin!(watcher::watcher(api, config).default_backoff());
+    let mut events = pin!(raw::packed(api, config).default_backoff());
     let mut listed = HashSet::new();
     while let Some(event) = events.next().await {
         let event = match event {
@@ -37,7 +38,6 @@ pub async fn works(part: &Part, mut writer: Writer<DynamicObject>) {
                 if object.metadata.deletion_timestamp.is_none() {
                     object.managed_fields_mut().clear();
                 }
-                pack(object);
             }),
             Err(error) => {
                 tracing::warn!(%error, "cannot watch ManifestWorks");

@@ -1,16 +1,20 @@
 //! A `ManifestWork` of the hub, read.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use delivery::executor::Executor;
 use delivery::work::{DeleteOption, GROUP, ManifestWorkExecutor, ManifestWorkSpec, ManifestWorkStatus};
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
-use serde::Deserialize as _;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::RawValue;
 use serde_json::{Map, Value as Json, json};
 
 use crate::calls::MANAGER;
 use crate::parts::hub;
+use crate::raw::{self, weight};
 use crate::sources::Kind;
 use crate::wakes::Key;
 
@@ -42,17 +46,41 @@ pub struct Work {
     pub status: ManifestWorkStatus,
 }
 
+#[derive(Deserialize)]
+struct Contents<'a> {
+    #[serde(borrow)]
+    spec: Option<&'a RawValue>,
+    #[serde(borrow)]
+    status: Option<&'a RawValue>,
+}
+
+/// What is read of a spec by itself.
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Head<'a> {
+    #[serde(borrow)]
+    delete_option: Option<&'a RawValue>,
+    #[serde(borrow)]
+    executor: Option<&'a RawValue>,
+}
+
 // === impl Work ===
 
 impl Work {
+    /// What cannot be read of it is an error there, and nothing that the work does not say: one
+    /// without manifests has everything taken away.
     pub fn read(object: &DynamicObject) -> Self {
-        let (metadata, mut contents) = (&object.metadata, contents(object));
-        let delete_option = contents
-            .pointer("/spec/deleteOption")
-            .map_or(Ok(None), Option::<DeleteOption>::deserialize)
-            .map_err(|error| error.to_string());
-        let executor = contents.pointer("/spec/executor").map_or(Ok(None), executor);
-        let mut part = |name: &str| contents.get_mut(name).map_or_else(|| json!({}), Json::take);
+        let metadata = &object.metadata;
+        let text = text(object);
+        let contents = part::<Contents<'_>>(&text);
+        let (spec, status) = match &contents {
+            Ok(contents) => (Ok(contents.spec.map_or("{}", RawValue::get)), contents.status),
+            Err(why) => (Err(why.clone()), None),
+        };
+        let head = spec.clone().and_then(part::<Head<'_>>);
+        let of_head = |chosen: Option<&RawValue>| chosen.map_or("null", RawValue::get).to_owned();
+        let delete_option = head.as_ref().map(|head| of_head(head.delete_option)).map_err(Clone::clone);
+        let by = head.as_ref().map(|head| of_head(head.executor)).map_err(Clone::clone);
         let labels = object.labels().iter().map(|(key, value)| (key.clone(), Json::from(value.as_str())));
         Self {
             key: key(object),
@@ -62,11 +90,11 @@ impl Work {
             is_ending: metadata.deletion_timestamp.is_some(),
             finalizers: object.finalizers().to_vec(),
             labels: labels.collect(),
-            spec: serde_json::from_value(part("spec")).map(Arc::new).map_err(|error| error.to_string()),
-            delete_option,
-            executor,
+            spec: spec.and_then(|spec| values(spec).map(Arc::new)),
+            delete_option: delete_option.and_then(|text| values(&text)),
+            executor: by.and_then(|text| executor(&text)),
             // What cannot be read is told anew.
-            status: serde_json::from_value(part("status")).unwrap_or_default(),
+            status: status.and_then(|status| values(status.get()).ok()).unwrap_or_default(),
         }
     }
 
@@ -97,22 +125,27 @@ impl Work {
     }
 }
 
-/// Keeps what a work says as text: as values it takes several times as much, and at rest nobody
+/// How much memory reading it takes, roughly.
+pub fn weighs(object: &DynamicObject) -> usize {
+    weight(text(object).as_bytes())
+}
+
+/// What a work says, as it is kept: as values it takes several times as much, and at rest nobody
 /// reads it.
-pub fn pack(object: &mut DynamicObject) {
-    if !object.data.is_string() {
-        let mut text = object.data.to_string();
-        text.shrink_to_fit();
-        object.data = Json::String(text);
+fn text(object: &DynamicObject) -> Cow<'_, str> {
+    match &object.data {
+        Json::String(text) => Cow::Borrowed(text),
+        contents => Cow::Owned(contents.to_string()),
     }
 }
 
-/// What a work says, packed or not.
-fn contents(object: &DynamicObject) -> Json {
-    match &object.data {
-        Json::String(text) => serde_json::from_str(text).unwrap_or_default(),
-        contents => contents.clone(),
-    }
+/// The parts of a text, each as text: however deep they are.
+fn part<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, String> {
+    serde_json::from_str(text).map_err(|error| error.to_string())
+}
+
+fn values<T: DeserializeOwned>(text: &str) -> Result<T, String> {
+    raw::parse(text).map_err(|why| why.to_string())
 }
 
 /// Whether it is by our word that it does not end: an agent's finalizer has the same name.
@@ -123,8 +156,8 @@ pub fn is_held_by_us(object: &DynamicObject) -> bool {
     ours.any(|entry| entry.fields_v1.as_ref().is_some_and(|fields| holds(&fields.0)))
 }
 
-fn executor(value: &Json) -> Result<Option<Executor>, String> {
-    let executor = Option::<ManifestWorkExecutor>::deserialize(value).map_err(|error| error.to_string())?;
+fn executor(text: &str) -> Result<Option<Executor>, String> {
+    let executor: Option<ManifestWorkExecutor> = values(text)?;
     executor.as_ref().map(ManifestWorkExecutor::executor).transpose().map_err(|why| why.to_string())
 }
 
@@ -173,12 +206,38 @@ mod tests {
         let account = json!({"type": "ServiceAccount", "serviceAccount": {"namespace": "n", "name": "a"}});
         assert_eq!(by(json!({"subject": account})).unwrap().unwrap().user(), "system:serviceaccount:n:a");
         assert!(by(Json::Null) == Ok(None) && by(json!({"subject": {"type": "User"}})).is_err());
-        let mut packed = object.clone();
-        pack(&mut packed);
-        pack(&mut packed);
+        let packed = DynamicObject { data: Json::String(object.data.to_string()), ..object.clone() };
         let again = Work::read(&packed);
         assert_eq!((again.spec, again.key, again.version), (work.spec.clone(), work.key.clone(), work.version.clone()));
         assert_eq!(work.hold(true)["metadata"]["finalizers"], json!(["other", FINALIZER]));
         assert_eq!(work.hold(false)["metadata"], json!({"uid": "u", "resourceVersion": "7", "finalizers": ["other"]}));
+    }
+
+    /// Else all of its objects would be taken away.
+    #[test]
+    fn a_work_that_cannot_be_read_does_not_look_as_if_it_wanted_nothing() {
+        let of = |data: &str| {
+            let object = json!({"apiVersion": "v1", "kind": "x", "metadata": {"name": "w", "namespace": "c"}});
+            let object: DynamicObject = serde_json::from_value(object).unwrap();
+            Work::read(&DynamicObject { data: data.into(), ..object })
+        };
+        let broken = of("{");
+        assert!(broken.spec.is_err() && broken.delete_option.is_err() && broken.executor.is_err());
+        let manifests = |manifests: &str| {
+            let option = r#""deleteOption": {"propagationPolicy": "Orphan"}"#;
+            let conditions = r#"[{"type": "Applied", "status": "True"}]"#;
+            of(&format!(
+                r#"{{"spec": {{{option}, "workload": {{"manifests": [{manifests}]}}}}, "status": {{"conditions": {conditions}}}}}"#
+            ))
+        };
+        let deep = format!("{}1{}", r#"{"a":"#.repeat(200), "}".repeat(200));
+        let heavy = vec![r#"{"a":0}"#; 60_000].join(",");
+        for (text, why) in [(deep, "recursion limit"), (heavy, "more than 24 MiB")] {
+            let work = manifests(&text);
+            assert!(work.spec.is_err_and(|error| error.contains(why)), "{why}");
+            assert_eq!(work.delete_option.unwrap().unwrap().propagation_policy, "Orphan");
+            assert_eq!((work.executor, work.status.conditions.len()), (Ok(None), 1));
+        }
+        assert!(manifests(r#"{"a": 1}"#).spec.is_ok());
     }
 }

@@ -23,6 +23,7 @@ use super::clusters::Clusters;
 use super::hub::CallError;
 use super::worker::Worker as _;
 use super::{Shared, Sources, request_selection};
+use crate::raw::{self, RawObject};
 
 /// Objects of one answer of a list: an agent may make its own `ManagedCluster` large.
 const PAGE: u32 = 100;
@@ -58,9 +59,9 @@ fn has(store: &Store<DynamicObject>, resource: &ApiResource, name: &str) -> bool
 }
 
 async fn follow_clusters(shared: &Shared, mut writer: Writer<DynamicObject>, clusters: &Clusters, client: Client) {
-    let api: Api<DynamicObject> = Api::all_with(client, &shared.cluster_resource);
+    let api: Api<RawObject> = Api::all_with(client, &shared.cluster_resource);
     let config = watcher::Config::default().page_size(PAGE);
-    let mut events = watcher::watcher(api, config).default_backoff().boxed();
+    let mut events = raw::watcher(api, config).default_backoff().boxed();
     let mut known = HashSet::new();
     while let Some(event) = events.next().await {
         let event = match event {

@@ -22,6 +22,7 @@ use super::world::{Woken, World, key};
 use super::{Shared, UNLISTED, watched, worker};
 use crate::calls::value;
 use crate::feed::crd::{self, Presence};
+use crate::raw::{self, RawObject};
 use crate::wakes::Key;
 
 /// Between two looks whether a kind is served that nobody need have.
@@ -102,9 +103,9 @@ impl Follower<'_> {
     }
 
     async fn watch(&mut self, resource: &ApiResource) {
-        let api: Api<DynamicObject> = Api::all_with(self.shared.hub.client.clone(), resource);
+        let api: Api<RawObject> = Api::all_with(self.shared.hub.client.clone(), resource);
         let config = watcher::Config::default().page_size(watched::PAGE);
-        let mut events = pin!(watcher::watcher(api, config).default_backoff());
+        let mut events = pin!(raw::watcher(api, config).default_backoff());
         while let Some(event) = events.next().await {
             match event {
                 // The end of each object may be told before that of its kind.

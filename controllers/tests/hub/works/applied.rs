@@ -166,3 +166,41 @@ pub fn orphans(testbed: &Testbed) -> Result<()> {
     ensure!(!place.object("configmap", "left")?.is_null() && !place.object("configmap", "owned")?.is_null());
     place.end(&[])
 }
+
+/// Values of any depth and number may be in a manifest.
+pub fn unreadable(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-unreadable";
+    let mut place = Place::start(testbed, cluster)?;
+    let nested = (0..200).fold(json!(1), |inner, _| json!({"a": inner}));
+    // Some 400 KiB of text.
+    let many = json!(vec![json!({"a": 0}); 50_000]);
+    for (name, values, why) in [("deep", nested, "recursion limit"), ("heavy", many, "more than 24 MiB")] {
+        let mut manifest = config_map(cluster, name, &json!({}));
+        manifest["x"] = values;
+        place.work(name, &[manifest], &json!({}))?;
+        told(testbed, cluster, name, why)?;
+    }
+    let good = |name: &str| place.work(name, &[config_map(cluster, name, &json!({"a": "b"}))], &json!({}));
+    good("before")?;
+    place.wait_applied("before")?;
+    // Those that list them all hold nobody else up either.
+    place.running.restart()?;
+    let good = |name: &str| place.work(name, &[config_map(cluster, name, &json!({"a": "b"}))], &json!({}));
+    good("after")?;
+    place.wait_applied("after")?;
+    ensure!(!place.object("configmap", "before")?.is_null() && !place.object("configmap", "after")?.is_null());
+    ensure!(place.object("configmap", "deep")?.is_null(), "nothing is made of what cannot be read");
+    testbed.hub.server.kubectl().ok(&format!("delete {} deep -n {cluster}", super::WORKS))?;
+    place.end(&["heavy", "before", "after"])
+}
+
+/// By kubectl: it reads what is that deep.
+fn told(testbed: &Testbed, cluster: &str, work: &str, why: &str) -> Result<()> {
+    let condition = "jsonpath={.status.conditions[?(@.type==\"Applied\")].message}";
+    wait::until(&format!("{work} to say why"), SOON, || {
+        let arguments = ["get", super::WORKS, work, "-n", cluster, "-o", condition];
+        let said = testbed.hub.server.kubectl().args(arguments).run()?.success()?;
+        ensure!(said.contains(why), "{said}");
+        Ok(())
+    })
+}

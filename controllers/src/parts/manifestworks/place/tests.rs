@@ -51,7 +51,7 @@ fn named(name: &ClusterName, client: Client) -> Member {
 }
 
 fn shared() -> Shared {
-    Shared::new(Lanes::new(2, 1, SLOW))
+    Shared::new(Lanes::new(2, 1, SLOW), Lanes::new(2, 1, SLOW))
 }
 
 const VERSION: (&str, u16, &str) = ("/version", 200, "{}");

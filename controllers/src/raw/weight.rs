@@ -1,4 +1,4 @@
-//! How much memory the values of an answer take: a member chooses that, and 3 MiB of fields
+//! How much memory the values of a text take: whoever wrote it chooses that, and 3 MiB of fields
 //! without names become 289 MiB.
 
 /// Bytes that an object takes with its first field: `serde_json` keeps fields in nodes of eleven.

@@ -1,0 +1,278 @@
+//! Objects of a hub whose contents are left as text until one is worked on: whoever may write one
+//! chooses how deep and how many its values are, and a list that is read as values fails, or takes
+//! all memory, because of a single object in it.
+
+mod weight;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::fmt;
+
+use futures_util::{Stream, StreamExt as _};
+use kube::Resource;
+use kube::api::{Api, ApiResource, DynamicObject};
+use kube::core::{DynamicResourceScope, ObjectMeta, TypeMeta};
+use kube::runtime::watcher::{self, Event};
+use serde::de::{Deserialize, DeserializeOwned, Deserializer, Error, MapAccess, Visitor};
+use serde_json::Value;
+use serde_json::value::RawValue;
+
+pub use self::weight::weight;
+
+/// Bytes that the values of one object may take in memory. Those of the largest definitions take
+/// half of it.
+pub const HEAVIEST: usize = 24 << 20;
+
+const MANAGED_FIELDS: &str = "managedFields";
+
+/// An object as it came, its metadata aside. Without its managed fields, where those are too deep.
+#[derive(Debug, Clone)]
+pub struct RawObject {
+    types: Option<TypeMeta>,
+    metadata: ObjectMeta,
+    /// A JSON object of the other fields.
+    contents: String,
+}
+
+/// Why a text is not read as values.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    #[error("its values would take more than {} MiB of memory", HEAVIEST >> 20)]
+    Heavy,
+    /// Its values are nested too deep, mostly: the hub stores no other text.
+    #[error("{0}")]
+    Invalid(String),
+}
+
+/// As kube's watcher, of objects that hold nobody else up: one whose contents cannot be read has
+/// none, and is logged.
+pub fn watcher(
+    api: Api<RawObject>,
+    config: watcher::Config,
+) -> impl Stream<Item = watcher::Result<Event<DynamicObject>>> {
+    watcher::watcher(api, config).map(|event| event.map(|event| mapped(event, RawObject::read)))
+}
+
+/// The same, whose contents stay text: `data` is a string.
+pub fn packed(
+    api: Api<RawObject>,
+    config: watcher::Config,
+) -> impl Stream<Item = watcher::Result<Event<DynamicObject>>> {
+    watcher::watcher(api, config).map(|event| event.map(|event| mapped(event, RawObject::pack)))
+}
+
+/// The values of a text.
+///
+/// # Errors
+///
+/// Too many, or nested deeper than 128 (`serde_json`), or not what is wanted.
+pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Unreadable> {
+    if weight(text.as_bytes()) > HEAVIEST {
+        return Err(Unreadable::Heavy);
+    }
+    serde_json::from_str(text).map_err(|error| Unreadable::Invalid(error.to_string()))
+}
+
+fn mapped(event: Event<RawObject>, read: impl Fn(RawObject) -> DynamicObject) -> Event<DynamicObject> {
+    match event {
+        Event::Init => Event::Init,
+        Event::InitDone => Event::InitDone,
+        Event::InitApply(object) => Event::InitApply(read(object)),
+        Event::Apply(object) => Event::Apply(read(object)),
+        Event::Delete(object) => Event::Delete(read(object)),
+    }
+}
+
+// === impl RawObject ===
+
+impl RawObject {
+    fn read(self) -> DynamicObject {
+        let Self { types, metadata, contents } = self;
+        let data = parse(&contents).unwrap_or_else(|error| {
+            let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
+            let kind = types.as_ref().map(|types| types.kind.as_str());
+            tracing::warn!(kind, namespace, name, %error, "an object cannot be read: it counts as one without contents");
+            Value::Null
+        });
+        DynamicObject { types, metadata, data }
+    }
+
+    fn pack(self) -> DynamicObject {
+        let Self { types, metadata, contents } = self;
+        DynamicObject { types, metadata, data: Value::String(contents) }
+    }
+}
+
+impl Resource for RawObject {
+    type DynamicType = ApiResource;
+    type Scope = DynamicResourceScope;
+
+    fn group(resource: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::group(resource)
+    }
+
+    fn version(resource: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::version(resource)
+    }
+
+    fn kind(resource: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::kind(resource)
+    }
+
+    fn api_version(resource: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::api_version(resource)
+    }
+
+    fn plural(resource: &ApiResource) -> Cow<'_, str> {
+        DynamicObject::plural(resource)
+    }
+
+    fn meta(&self) -> &ObjectMeta {
+        &self.metadata
+    }
+
+    fn meta_mut(&mut self) -> &mut ObjectMeta {
+        &mut self.metadata
+    }
+}
+
+impl<'de> Deserialize<'de> for RawObject {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_map(Fields)
+    }
+}
+
+/// Reads an object field by field.
+struct Fields;
+
+impl<'de> Visitor<'de> for Fields {
+    type Value = RawObject;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object")
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawObject, A::Error> {
+        let (mut api_version, mut kind, mut metadata) = (None, None, ObjectMeta::default());
+        let mut contents = String::from("{");
+        while let Some(field) = map.next_key::<Cow<'_, str>>()? {
+            match &*field {
+                "apiVersion" => api_version = Some(map.next_value()?),
+                "kind" => kind = Some(map.next_value()?),
+                "metadata" => metadata = read_metadata(map.next_value::<Box<RawValue>>()?.get())?,
+                _ => {
+                    if contents.len() > 1 {
+                        contents.push(',');
+                    }
+                    contents.push_str(&Value::from(&*field).to_string());
+                    contents.push(':');
+                    contents.push_str(map.next_value::<Box<RawValue>>()?.get());
+                }
+            }
+        }
+        contents.push('}');
+        contents.shrink_to_fit();
+        let types = api_version.zip(kind).map(|(api_version, kind)| TypeMeta { api_version, kind });
+        Ok(RawObject { types, metadata, contents })
+    }
+}
+
+/// Managed fields are as deep as what they are of, and nothing else of metadata is.
+fn read_metadata<E: Error>(text: &str) -> Result<ObjectMeta, E> {
+    serde_json::from_str(text).or_else(|_| {
+        let mut fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(text).map_err(E::custom)?;
+        fields.remove(MANAGED_FIELDS);
+        let rest = serde_json::to_string(&fields).map_err(E::custom)?;
+        serde_json::from_str(&rest).map_err(E::custom)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+
+    use http::{Request, Response};
+    use kube::Client;
+    use kube::client::Body;
+    use serde_json::json;
+    use tower::service_fn;
+
+    use super::*;
+
+    fn nested(deep: usize) -> String {
+        format!("{}1{}", r#"{"a":"#.repeat(deep), "}".repeat(deep))
+    }
+
+    fn object(name: &str, spec: &str, managed: &str) -> String {
+        let metadata = format!(
+            r#"{{"name": "{name}", "resourceVersion": "7", "labels": {{"a": "b"}},
+            "managedFields": [{{"manager": "m", "fieldsV1": {managed}}}]}}"#
+        );
+        format!(
+            r#"{{"apiVersion": "x/v1", "kind": "Thing", "metadata": {metadata}, "spec": {spec}, "status": {{"b": [2]}}}}"#
+        )
+    }
+
+    /// What a hub lists, and then tells.
+    async fn listed(items: &[String], read: impl Fn(RawObject) -> DynamicObject) -> Vec<DynamicObject> {
+        let list =
+            format!(r#"{{"kind": "List", "metadata": {{"resourceVersion": "9"}}, "items": [{}]}}"#, items.join(","));
+        let answer = move |_: Request<Body>| {
+            let body = Body::from(list.clone().into_bytes());
+            async move { Ok::<_, kube::Error>(Response::new(body)) }
+        };
+        let resource = ApiResource {
+            group: "x".into(),
+            version: "v1".into(),
+            api_version: "x/v1".into(),
+            kind: "Thing".into(),
+            plural: "things".into(),
+        };
+        let api: Api<RawObject> = Api::all_with(Client::new(service_fn(answer), "default"), &resource);
+        let mut events = pin!(watcher::watcher(api, watcher::Config::default()));
+        let mut found = Vec::new();
+        loop {
+            match mapped(events.next().await.unwrap().unwrap(), &read) {
+                Event::InitApply(object) => found.push(object),
+                Event::InitDone => return found,
+                _ => {}
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn one_object_that_cannot_be_read_hides_no_other() {
+        let heavy = format!("[{}]", vec![r#"{"a":0}"#; 60_000].join(","));
+        let items = [("deep", nested(200)), ("heavy", heavy), ("good", nested(3))];
+        let items = items.map(|(name, spec)| object(name, &spec, "{}"));
+        let found = listed(&items, RawObject::read).await;
+        let named = found.iter().map(|object| (object.metadata.name.as_deref().unwrap(), object.data.is_null()));
+        assert_eq!(named.collect::<Vec<_>>(), [("deep", true), ("heavy", true), ("good", false)]);
+        assert_eq!(found[2].data, json!({"spec": {"a": {"a": {"a": 1}}}, "status": {"b": [2]}}));
+        assert_eq!(found[2].types.as_ref().unwrap().kind, "Thing");
+    }
+
+    #[tokio::test]
+    async fn managed_fields_that_are_too_deep_take_nothing_else_along() {
+        let found =
+            listed(&[object("deep", "{}", &nested(200)), object("good", "{}", &nested(3))], RawObject::read).await;
+        let of = |place: usize| &found[place].metadata;
+        assert_eq!((of(0).name.as_deref(), of(0).managed_fields.is_some()), (Some("deep"), false));
+        assert_eq!(of(0).labels, of(1).labels);
+        assert!(of(1).managed_fields.is_some());
+    }
+
+    #[tokio::test]
+    async fn what_is_packed_is_the_text() {
+        let found = listed(&[object("deep", &nested(200), "{}")], RawObject::pack).await;
+        let text = found[0].data.as_str().unwrap();
+        assert!(text.starts_with(r#"{"spec":{"a":{"a""#) && text.ends_with(r#","status":{"b": [2]}}"#), "{text}");
+    }
+
+    #[test]
+    fn a_field_whose_name_is_escaped_is_kept() {
+        let read: RawObject = serde_json::from_str(r#"{"metadata": {"name": "n"}, "a\"\u0062": 1}"#).unwrap();
+        assert_eq!(read.read().data, json!({"a\"b": 1}));
+        assert!(serde_json::from_str::<RawObject>(r#"{"metadata": 3}"#).is_err());
+    }
+}
