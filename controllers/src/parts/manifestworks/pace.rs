@@ -1,7 +1,6 @@
 //! When a work's status is written: changes are gathered for a moment, and values that flap are not
 //! written each time.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use tokio::time::Instant;
@@ -15,8 +14,9 @@ const BURST: u32 = 5;
 
 #[derive(Debug, Default)]
 pub struct Pace {
-    /// The last writes, of which there are so many as may follow each other.
-    written: VecDeque<Instant>,
+    /// When all writes until now would have come, had each waited for its turn (the generic cell
+    /// rate algorithm).
+    reached: Option<Instant>,
     /// Since when something is to be written.
     since: Option<Instant>,
 }
@@ -27,8 +27,7 @@ impl Pace {
     /// Something is to be written. Returns for how long that has to wait.
     pub fn wait(&mut self, now: Instant) -> Option<Duration> {
         let since = *self.since.get_or_insert(now);
-        let first = self.written.front().filter(|_| self.written.len() >= BURST as usize);
-        let earliest = first.map_or(since, |first| since.max(*first + BETWEEN * BURST));
+        let earliest = self.reached.and_then(|reached| reached.checked_sub(BETWEEN * (BURST - 1))).unwrap_or(since);
         (since + GATHERED).max(earliest).checked_duration_since(now).filter(|rest| !rest.is_zero())
     }
 
@@ -39,10 +38,7 @@ impl Pace {
 
     pub fn wrote(&mut self, now: Instant) {
         self.since = None;
-        self.written.push_back(now);
-        if self.written.len() > BURST as usize {
-            self.written.pop_front();
-        }
+        self.reached = Some(self.reached.map_or(now, |reached| reached.max(now)) + BETWEEN);
     }
 }
 
@@ -94,9 +90,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn what_flaps_is_written_once_in_five_seconds() {
         let (mut pace, begin) = (Pace::default(), Instant::now());
-        let mut writes = 0_u32;
+        let (mut writes, mut longest) = (0_u32, Duration::ZERO);
         while begin.elapsed() < Duration::from_secs(100) {
             if let Some(wait) = pace.wait(Instant::now()) {
+                longest = longest.max(wait);
                 tokio::time::advance(wait).await;
             } else {
                 pace.wrote(Instant::now());
@@ -104,6 +101,7 @@ mod tests {
             }
         }
         assert!((20..=26).contains(&writes), "{writes}");
+        assert!(longest <= BETWEEN, "after five in a row, none is late by more: {longest:?}");
         pace.rest();
         tokio::time::advance(Duration::from_mins(1)).await;
         assert_eq!(pace.wait(Instant::now()), Some(GATHERED), "a change after peace is told at once");
