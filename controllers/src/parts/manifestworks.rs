@@ -16,6 +16,7 @@ mod line;
 mod member;
 mod memory;
 mod object;
+mod objects;
 mod pace;
 mod pass;
 mod place;
@@ -81,6 +82,11 @@ const COSTLY: usize = 2;
 const COSTLY_OF_ONE: usize = 1;
 /// Of a cluster whose rules take longer, one at a time of all such clusters is.
 const SLOW_RULES: Duration = Duration::from_millis(250);
+/// Works at a time that take more memory than most, each up to 24 MiB; of one cluster.
+const HEAVY: usize = 4;
+const HEAVY_OF_ONE: usize = 1;
+/// Bytes of memory that most works take less of while they are worked on.
+const LIGHT: usize = 1 << 20;
 /// A cluster whose answers take longer has one request at a time, and all such have a quarter.
 const SLOW_ANSWER: Duration = Duration::from_secs(2);
 /// Until a work asks for its turn again that others went before.
@@ -132,7 +138,10 @@ pub async fn run(context: Context<'_>) {
         writes: Semaphore::new(WRITES),
         members: context.members,
         clusters: Clusters::default(),
-        places: Places::new(Shared::new(Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES))),
+        places: Places::new(Shared::new(
+            Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES),
+            Lanes::new(HEAVY, HEAVY_OF_ONE, SLOW_ANSWER),
+        )),
         memories: Memories::default(),
         store: writer.as_reader(),
         wakes: Wakes::default(),
@@ -245,7 +254,9 @@ impl Part {
         // The watch may have told what this replica wrote, which memory forgets then: `object` is
         // of before.
         let newest = self.known(&work::key(object));
-        let mut work = Work::read(newest.as_deref().unwrap_or(object));
+        let object = newest.as_deref().unwrap_or(object);
+        let _heavy = if work::weighs(object) > LIGHT { Some(place.heavy.enter().await) } else { None };
+        let mut work = Work::read(object);
         memory.recall(&mut work);
         if !self.clusters.is_leaving(work.cluster()) {
             memory.left = None;

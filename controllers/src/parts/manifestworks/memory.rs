@@ -14,7 +14,7 @@ use tokio::time::Instant;
 use super::applied::{Held, Writes};
 use super::begun::Begun;
 use super::failure::Failure;
-use super::object::Remembered;
+use super::objects::Objects;
 use super::pace::{Heat, Pace};
 use super::sights::Scope;
 use super::work::Work;
@@ -31,7 +31,7 @@ pub struct Memory {
     pub settled: Option<i64>,
     /// Objects that are to be looked at.
     pub owed: HashSet<Identity>,
-    pub objects: HashMap<Identity, Remembered>,
+    pub objects: Objects,
     pub applied: Option<Held>,
     /// Where a pass goes on whose turn was over.
     begun: Option<Begun>,
@@ -139,22 +139,17 @@ impl Memory {
 
     /// The objects whose time has come.
     pub fn due(&self, now: Instant) -> impl Iterator<Item = &Identity> {
-        let is_due = move |one: &Remembered| one.again.is_some_and(|again| again <= now);
-        self.objects.iter().filter(move |(_, one)| is_due(one)).map(|(identity, _)| identity)
+        self.objects.due(now)
     }
 
     /// Of so many objects somebody changes what is repaired.
     pub fn contested(&self) -> usize {
-        let now = Instant::now();
-        self.objects.values().filter(|one| one.contest.is_contested(now)).count()
+        self.objects.contested(Instant::now())
     }
 
     /// When the next one comes.
     pub fn next(&self) -> Option<Instant> {
-        let now = Instant::now();
-        // The end of a contest is told, by the metric at least.
-        let ends = self.objects.values().filter_map(|one| one.contest.ends(now));
-        let objects = self.objects.values().filter_map(|one| one.again).chain(ends);
+        let objects = self.objects.next(Instant::now()).into_iter();
         objects.chain(self.resync).chain(self.removal).chain(self.applied_again).min()
     }
 }

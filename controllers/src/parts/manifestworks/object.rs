@@ -33,7 +33,7 @@ const GRANTED: Duration = Duration::from_mins(1);
 const REFUSED: Backoff = Backoff::doubling(Duration::from_secs(5), Duration::from_mins(4));
 
 /// What is kept of an object between two looks.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Remembered {
     pub seen: Option<Seen>,
     pub contest: Contest,

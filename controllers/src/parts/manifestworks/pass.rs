@@ -252,9 +252,10 @@ impl Pass<'_> {
             if Begun::is_looked_at(&done.outcomes, manifest) || (!is_due && known.is_some()) {
                 continue;
             }
-            let before = memory.objects.get(&identity).copied().unwrap_or_default();
+            let before = memory.objects.get(&identity);
             if let Some(again) = before.rests(generation, now) {
-                memory.objects.insert(identity, Remembered { again: Some(again), ..before });
+                let remembered = Remembered { again: Some(again), ..before };
+                memory.objects.insert(self.place.sights.shared(&identity), remembered);
                 continue;
             }
             memory.owed.insert(identity);
@@ -316,7 +317,7 @@ impl Pass<'_> {
         }
         // A duplicate is another manifest's object.
         if !matches!(manifest.object, Err(Fault::Duplicate(_))) {
-            memory.objects.insert(identity, remembered);
+            memory.objects.insert(self.place.sights.shared(&identity), remembered);
         }
         if let Some(place) = done.outcomes.get_mut(manifest.ordinal) {
             *place = Some(kept);
@@ -391,7 +392,7 @@ impl Pass<'_> {
             all.insert(tracked.identity.clone());
         }
         sights.retain(name, |identity| all.contains(identity));
-        memory.objects.retain(|identity, _| all.contains(identity));
+        memory.objects.retain(&all);
         sights.follow(name, &scopes, &self.part.way(self.place));
         memory.scopes = scopes;
     }

@@ -48,7 +48,8 @@ pub struct Sights(Arc<Mutex<Seen>>);
 
 #[derive(Default)]
 struct Seen {
-    /// By object, by work: mostly one. There are a hundred thousand of them.
+    /// By object, in the order of works: mostly one. There are a hundred thousand objects; and
+    /// somebody may name one object in thousands of works, each of which looks for its own.
     objects: HashMap<Arc<Identity>, Vec<(Arc<str>, Version)>>,
     /// By work.
     by_work: HashMap<Arc<str>, HashSet<Arc<Identity>>>,
@@ -101,6 +102,12 @@ impl Sights {
         self.0.lock().changed.remove(work).unwrap_or_default().into_keys().collect()
     }
 
+    /// The same identity, which all that keep it share.
+    pub fn shared(&self, identity: &Identity) -> Arc<Identity> {
+        let known = self.0.lock().objects.get_key_value(identity).map(|(known, _)| Arc::clone(known));
+        known.unwrap_or_else(|| Arc::new(identity.clone()))
+    }
+
     /// An object was looked at for a work, in that version.
     pub fn looked(&self, work: &str, identity: &Identity, mut version: Version) {
         // As followers tell it; one that is cut in place would keep all its room.
@@ -120,7 +127,7 @@ impl Sights {
     /// it meanwhile is a change.
     pub fn looking(&self, work: &str, identity: &Identity) {
         let mut seen = self.0.lock();
-        if !seen.objects.get(identity).is_some_and(|works| works.iter().any(|(known, _)| **known == *work)) {
+        if !seen.objects.get(identity).is_some_and(|works| place(works, work).is_ok()) {
             seen.put(work, identity, Some(UNREAD.to_owned()));
         }
     }
@@ -133,7 +140,9 @@ impl Sights {
         own.retain(|identity| {
             let is_there = is_there(identity);
             if !is_there && let Entry::Occupied(mut works) = objects.entry(Arc::clone(identity)) {
-                works.get_mut().retain(|(known, _)| **known != *work);
+                if let Ok(place) = place(works.get(), work) {
+                    works.get_mut().remove(place);
+                }
                 if works.get().is_empty() {
                     works.remove();
                 }
@@ -201,9 +210,9 @@ impl Sights {
 impl Seen {
     fn put(&mut self, work: &str, identity: &Identity, version: Version) {
         if let Some(works) = self.objects.get_mut(identity)
-            && let Some((_, known)) = works.iter_mut().find(|(known, _)| **known == *work)
+            && let Ok(place) = place(works, work)
         {
-            *known = version;
+            works[place].1 = version;
             return;
         }
         let identity = self
@@ -215,7 +224,8 @@ impl Seen {
         if works.is_empty() {
             works.reserve_exact(1);
         }
-        works.push((Arc::clone(&work), version));
+        let place = place(works, &work).unwrap_or_else(|place| place);
+        works.insert(place, (Arc::clone(&work), version));
         self.by_work.entry(work).or_default().insert(identity);
     }
 
@@ -250,6 +260,11 @@ impl Seen {
     fn has(&self, identity: &Identity) -> bool {
         self.objects.contains_key(identity)
     }
+}
+
+/// Of a work among those that have an object, or where it would be.
+fn place(works: &[(Arc<str>, Version)], work: &str) -> Result<usize, usize> {
+    works.binary_search_by(|(known, _)| (**known).cmp(work))
 }
 
 #[cfg(test)]

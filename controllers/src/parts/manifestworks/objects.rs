@@ -1,0 +1,104 @@
+//! What is kept of the objects of a work between two looks. There are a hundred thousand of them,
+//! and of most there is little to say.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use delivery::identity::Identity;
+use delivery::strategy::Seen;
+use tokio::time::Instant;
+
+use super::object::Remembered;
+
+/// Of one work.
+#[derive(Default)]
+pub struct Objects {
+    /// Those of which nothing else is kept than what was seen.
+    calm: HashMap<Arc<Identity>, Seen>,
+    /// The others: what fails, is changed back, or is looked at again at some time.
+    troubled: HashMap<Arc<Identity>, Remembered>,
+}
+
+// === impl Objects ===
+
+impl Objects {
+    /// What is kept of one; nothing of one that is not known.
+    pub fn get(&self, identity: &Identity) -> Remembered {
+        let calm = || self.calm.get(identity).map(|seen| Remembered { seen: Some(*seen), ..Remembered::default() });
+        self.troubled.get(identity).copied().or_else(calm).unwrap_or_default()
+    }
+
+    pub fn insert(&mut self, identity: Arc<Identity>, remembered: Remembered) {
+        let calm = Remembered { seen: remembered.seen, ..Remembered::default() };
+        if remembered != calm {
+            self.calm.remove(&identity);
+            self.troubled.insert(identity, remembered);
+            return;
+        }
+        self.troubled.remove(&identity);
+        match remembered.seen {
+            Some(seen) => drop(self.calm.insert(identity, seen)),
+            None => drop(self.calm.remove(&identity)),
+        }
+    }
+
+    /// Forgets all others.
+    pub fn retain(&mut self, all: &HashSet<Identity>) {
+        self.calm.retain(|identity, _| all.contains(&**identity));
+        self.troubled.retain(|identity, _| all.contains(&**identity));
+    }
+
+    /// Those whose time has come.
+    pub fn due(&self, now: Instant) -> impl Iterator<Item = &Identity> {
+        let is_due = move |one: &Remembered| one.again.is_some_and(|again| again <= now);
+        self.troubled.iter().filter(move |(_, one)| is_due(one)).map(|(identity, _)| &**identity)
+    }
+
+    /// How many somebody changes back.
+    pub fn contested(&self, now: Instant) -> usize {
+        self.troubled.values().filter(|one| one.contest.is_contested(now)).count()
+    }
+
+    /// When the next is due, or the next contest ends, which is told.
+    pub fn next(&self, now: Instant) -> Option<Instant> {
+        let ends = self.troubled.values().filter_map(|one| one.contest.ends(now));
+        self.troubled.values().filter_map(|one| one.again).chain(ends).min()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use serde_json::json;
+
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn an_object_is_what_was_kept_of_it_last() {
+        let (mut objects, now) = (Objects::default(), Instant::now());
+        let identity = |name: &str| Arc::new(Identity { name: name.into(), ..Identity::default() });
+        let calm = Remembered { seen: Some(delivery::strategy::seen(&json!(1), &json!(2))), ..Remembered::default() };
+        let failing = Remembered { failures: 3, again: Some(now), ..calm };
+        let is = |objects: &Objects, name: &str| objects.get(&identity(name));
+        objects.insert(identity("a"), calm);
+        objects.insert(identity("b"), failing);
+        assert_eq!((is(&objects, "a"), is(&objects, "b"), is(&objects, "c")), (calm, failing, Remembered::default()));
+        assert_eq!(objects.due(now).map(|one| &*one.name).collect::<Vec<_>>(), ["b"]);
+        assert_eq!(objects.next(now), Some(now));
+        objects.insert(identity("a"), failing);
+        objects.insert(identity("b"), calm);
+        assert_eq!((is(&objects, "a"), is(&objects, "b")), (failing, calm), "each is in one place");
+        objects.insert(identity("a"), Remembered::default());
+        assert_eq!((is(&objects, "a"), objects.next(now)), (Remembered::default(), None));
+        objects.retain(&HashSet::new());
+        assert_eq!(is(&objects, "b"), Remembered::default());
+        let mut contested = calm;
+        for _ in 0..5 {
+            contested.contest.repaired(now);
+        }
+        objects.insert(identity("a"), contested);
+        assert_eq!((objects.contested(now), objects.due(now).count()), (1, 0));
+        assert!(objects.next(now).is_some_and(|next| next > now + Duration::from_mins(1)));
+    }
+}
