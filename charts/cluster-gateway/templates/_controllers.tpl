@@ -1,3 +1,17 @@
+{{/*
+Whether there are controllers. `delivery.enabled` stands for them and four of their parts: the values are as if each was set, from the
+first template on that asks.
+*/}}
+{{- define "cluster-gateway.controllers.on" -}}
+{{- if .Values.delivery.enabled -}}
+{{- $_ := set .Values.controllers "enabled" true -}}
+{{- range list "placement" "replicaSets" "manifestworks" "availability" -}}
+{{- $_ := set $.Values.controllers.parts . true -}}
+{{- end -}}
+{{- end -}}
+{{- if .Values.controllers.enabled -}}true{{- end -}}
+{{- end }}
+
 {{- define "cluster-gateway.controllers.name" -}}
 {{ include "cluster-gateway.fullname" . | trunc 40 | trimSuffix "-" }}-controllers
 {{- end }}
@@ -293,9 +307,10 @@ Rules of the part manifestworks. On members, it may do what the credentials that
 
 {{/* Whether works are guarded by an admission policy: where they are delivered, and where somebody asks for it. */}}
 {{- define "cluster-gateway.controllers.admitsWorks" -}}
+{{- if include "cluster-gateway.controllers.on" . -}}
 {{- $parts := .Values.controllers.parts -}}
-{{- $delivers := or $parts.manifestworks $parts.replicaSets -}}
-{{- if and .Values.controllers.enabled (or $delivers .Values.controllers.workAdmission) -}}true{{- end -}}
+{{- if or $parts.manifestworks $parts.replicaSets .Values.controllers.workAdmission -}}true{{- end -}}
+{{- end -}}
 {{- end }}
 
 {{/* Refuses values that contradict each other. */}}

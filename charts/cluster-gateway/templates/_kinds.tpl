@@ -34,7 +34,7 @@ has written what it says since. Without a hub to ask (`helm template`), it bring
 {{/* Whether a part is on that needs them. */}}
 {{- define "cluster-gateway.kinds.needed" -}}
 {{- $values := .Values.controllers -}}
-{{- if and $values.enabled $values.crds (or $values.ocmRegistration.enabled $values.parts.placement $values.parts.availability (include "cluster-gateway.controllers.admitsWorks" .)) -}}true{{- end -}}
+{{- if and (include "cluster-gateway.controllers.on" .) $values.crds (or $values.ocmRegistration.enabled $values.parts.placement $values.parts.availability (include "cluster-gateway.controllers.admitsWorks" .)) -}}true{{- end -}}
 {{- end }}
 
 {{/* The beginning of a definition: it is never taken away, for with it all objects of its kind would be gone. */}}

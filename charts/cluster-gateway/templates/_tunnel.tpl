@@ -7,7 +7,7 @@ true
 
 {{/* Whether agents of Open Cluster Management link with the certificates that the hub signed for them. */}}
 {{- define "cluster-gateway.tunnel.hubClientCA" -}}
-{{- if and (include "cluster-gateway.tunnel.on" .) (or .Values.tunnel.listen.hubClientCA (and .Values.controllers.enabled .Values.controllers.ocmRegistration.enabled)) -}}
+{{- if and (include "cluster-gateway.tunnel.on" .) (or .Values.tunnel.listen.hubClientCA (and (include "cluster-gateway.controllers.on" .) .Values.controllers.ocmRegistration.enabled)) -}}
 true
 {{- end }}
 {{- end }}

@@ -59,9 +59,7 @@ impl<'t> Fleet<'t> {
     fn start(testbed: &'t Testbed) -> Result<Self> {
         let alone = vec![registration::alone(), works::alone()];
         let mut servers = [testbed.start_api_server(NAMES[0])?, testbed.start_api_server(NAMES[1])?];
-        let parts = ["placement", "replicaSets", "manifestworks", "availability"];
-        let values: Vec<String> = parts.iter().map(|part| format!("controllers.parts.{part}=true")).collect();
-        let part = Part::install(testbed, PLACE, &values.join(","), alone)?;
+        let part = Part::install(testbed, PLACE, "delivery.enabled=true", alone)?;
         for (server, name) in servers.iter_mut().zip(NAMES) {
             server.wait_ready()?;
             let identity = server.authority().issue(&Leaf::client("gateway").group("system:masters"));

@@ -57,6 +57,8 @@ pub(crate) fn cases() -> Vec<Case> {
         case("fleets of works and Argo CD with policies", controllers(&json!({"parts": {"replicaSets": true, "argocd": true},
             "neverStandBy": ["replica-sets"], "rolloutNeedsRules": true,
             "argocd": {"namespace": "default", "serviceAccount": "kube-system/deployer"}}))),
+        case("delivery by one value", json!({"delivery": {"enabled": true}})),
+        case("works and probes with policies", controllers(&json!({"parts": {"manifestworks": true, "availability": true}}))),
         case("profiles with policies", controllers(&json!({"parts": {"clusterProfile": true}}))),
         case("profiles of a gateway elsewhere", json!({
             "controllers": {"enabled": true, "parts": {"clusterProfile": true}, "clusterProfileNamespaces": ["fleet", "default"],
