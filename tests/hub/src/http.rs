@@ -106,11 +106,12 @@ impl Client {
 
     fn send_once(&self, method: &Method, path: &str, headers: &[(&str, &str)], body: Bytes) -> Result<Response> {
         let request = self.request(method, path, headers)?.body(Full::new(body))?;
-        let runtime = Builder::new_current_thread().enable_all().build()?;
-        runtime
-            .block_on(async { tokio::time::timeout(LIMIT, self.exchange(request)).await })
-            .with_context(|| format!("{method} {path} was not answered within {LIMIT:?}"))?
-            .with_context(|| format!("{method} {path} failed"))
+        apart(|| {
+            let runtime = Builder::new_current_thread().enable_all().build()?;
+            Ok(runtime.block_on(async { tokio::time::timeout(LIMIT, self.exchange(request)).await }))
+        })?
+        .with_context(|| format!("{method} {path} was not answered within {LIMIT:?}"))?
+        .with_context(|| format!("{method} {path} failed"))
     }
 
     /// The certificate that the server shows.
@@ -176,6 +177,13 @@ impl Client {
         request.headers_ref().context("a header that cannot be sent")?;
         Ok(request)
     }
+}
+
+/// Runs on a thread of its own: callers that go on asynchronously have a runtime, and one starts no
+/// other.
+fn apart<T: Send>(run: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+    let ran = std::thread::scope(|scope| scope.spawn(run).join());
+    ran.unwrap_or_else(|_| bail!("a request panicked"))
 }
 
 // === impl Kept ===

@@ -130,13 +130,14 @@ impl<'a> Objects<'a> {
         self.client.send(method, path, &[("content-type", kind)], Bytes::from(body.to_string()))
     }
 
-    /// As somebody types it: `RESOURCE` or `RESOURCE.GROUP`.
+    /// As somebody types it: `RESOURCE` or `RESOURCE.GROUP`, or a kind.
     fn called(&self, kind: &str) -> Result<Resource> {
         let (name, of_group) = kind.split_once('.').map_or((kind, None), |(name, group)| (name, Some(group)));
         self.resource(kind, &|group, _, resource| {
             let mut short = resource["shortNames"].as_array().into_iter().flatten();
             let is_called = resource["resource"] == name
                 || resource["singularResource"] == name
+                || resource["responseKind"]["kind"].as_str().is_some_and(|kind| kind.eq_ignore_ascii_case(name))
                 || short.any(|short| short == name);
             is_called && of_group.is_none_or(|wanted| wanted == group)
         })

@@ -83,8 +83,8 @@ fn what_cluster_api_would_not_write_is_refused() {
         (labelled(json!(null)), "label cluster.x-k8s.io/cluster-name"),
         (labelled(json!({"cluster.x-k8s.io/cluster-name": "c2"})), "label cluster.x-k8s.io/cluster-name"),
         (with(secret(), "/type", "kubernetes.io/tls"), "is neither cluster.x-k8s.io/secret"),
-        (with(secret(), "/metadata/name", "c2-kubeconfig"), "another kind"),
-        (with(secret(), "/metadata/namespace", "other"), "another kind"),
+        (with(secret(), "/metadata/name", "c2-kubeconfig"), "its kind is not the one"),
+        (with(secret(), "/metadata/namespace", "other"), "its kind is not the one"),
         (with(secret(), "/data", json!({"kubeconfig": "e30="})), "no key \"value\""),
         (with(secret(), "/data/value", ""), "no key \"value\""),
         (valued(CANARY), "near line"),
@@ -100,8 +100,8 @@ fn what_cluster_api_would_not_write_is_refused() {
 fn a_cluster_of_an_unknown_shape_is_refused() {
     for (pointer, value, expected) in [
         ("/apiVersion", json!("cluster.x-k8s.io/v1alpha4"), "(v1beta2, v1beta1)"),
-        ("/apiVersion", json!("example.com/v1beta1"), "another kind"),
-        ("/kind", json!("Machine"), "another kind"),
+        ("/apiVersion", json!("example.com/v1beta1"), "its kind is not the one"),
+        ("/kind", json!("Machine"), "its kind is not the one"),
         ("/metadata/uid", json!(null), "metadata.uid is empty"),
         ("/spec/paused", json!("c4n4ry"), "spec.paused has an unexpected type"),
         ("/spec/controlPlaneRef", json!({"kind": {"c4n4ry": 1}}), "spec.controlPlaneRef.kind has an unexpected type"),

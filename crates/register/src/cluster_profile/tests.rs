@@ -159,7 +159,7 @@ fn what_makes_no_cluster_is_refused_by_its_field() {
         |field: &str, value: Value| with(profile(), &format!("/status/accessProviders/0/cluster/{field}"), value);
     for (profile, expected) in [
         (with(profile(), "/apiVersion", "multicluster.x-k8s.io/v1beta1"), "(v1alpha1)"),
-        (with(profile(), "/kind", "PlacementDecision"), "another kind"),
+        (with(profile(), "/kind", "PlacementDecision"), "its kind is not the one"),
         (with(profile(), "/status/accessProviders", CANARY), "status.accessProviders has an unexpected type"),
         (
             with(profile(), "/status/accessProviders/0/name", json!([CANARY])),

@@ -173,7 +173,7 @@ fn where_it_is_becomes_labels() {
 fn what_makes_no_cluster_is_refused_by_its_field() {
     for (pointer, value, expected) in [
         ("/apiVersion", json!("cluster.karmada.io/v1beta1"), "(v1alpha1)"),
-        ("/apiVersion", json!("cluster.x-k8s.io/v1beta1"), "another kind"),
+        ("/apiVersion", json!("cluster.x-k8s.io/v1beta1"), "its kind is not the one"),
         ("/spec/syncMode", json!(null), "spec.syncMode is empty"),
         ("/spec/syncMode", json!(CANARY), "spec.syncMode is neither Push nor Pull"),
         ("/spec/apiEndpoint", json!(""), "spec.apiEndpoint is empty"),

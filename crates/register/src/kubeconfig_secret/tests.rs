@@ -51,7 +51,7 @@ fn what_is_no_kubeconfig_is_refused() {
         (secret("s", &[("token", CANARY)]), "has no key \"kubeconfig\""),
         (secret("s", &[("kubeconfig", CANARY)]), "near line"),
         (secret("s", &[("kubeconfig", &with_server("https://169.254.169.254"))]), "--deny-endpoints"),
-        (with(good, "/metadata/labels", cluster), "already is a cluster"),
+        (with(good, "/metadata/labels", cluster), "itself registers a cluster"),
     ] {
         let told = told(&read_of(&secret));
         assert!(told.starts_with("refused: ") && told.contains(expected) && !told.contains(CANARY), "{told}");

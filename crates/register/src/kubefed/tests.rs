@@ -107,7 +107,7 @@ fn all_validations_are_disabled_where_that_is_allowed_and_no_single_one() {
 fn what_makes_no_cluster_is_refused_by_its_field() {
     for (pointer, value, expected) in [
         ("/apiVersion", json!("core.kubefed.io/v1alpha1"), "(v1beta1)"),
-        ("/kind", json!("FederatedTypeConfig"), "another kind"),
+        ("/kind", json!("FederatedTypeConfig"), "its kind is not the one"),
         ("/spec", json!(null), "spec.secretRef.name is empty"),
         ("/spec/secretRef/name", json!("c4n4ry/../x"), "spec.secretRef.name names no Secret"),
         ("/spec/secretRef/name", json!([CANARY]), "spec.secretRef.name has an unexpected type"),

@@ -118,7 +118,7 @@ fn what_makes_no_cluster_is_refused() {
     let good = cluster(&[config("https://a")]);
     for (pointer, value, expected) in [
         ("/apiVersion", json!("cluster.open-cluster-management.io/v1alpha1"), "(v1)"),
-        ("/kind", json!("ManagedClusterSet"), "another kind"),
+        ("/kind", json!("ManagedClusterSet"), "its kind is not the one"),
         ("/spec/hubAcceptsClient", json!("c4n4ry"), "spec.hubAcceptsClient has an unexpected type"),
         (
             "/spec/managedClusterClientConfigs",

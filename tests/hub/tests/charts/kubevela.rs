@@ -38,7 +38,7 @@ fn preset(planes: &Planes) -> Result<()> {
     let workload = release.workload()?;
     let labels = &workload.deployment["spec"]["template"]["metadata"]["labels"];
     ensure!(labels["app.kubernetes.io/name"] == "vela-core-cluster-gateway", "{labels}");
-    ensure!(workload.args.last().is_some_and(|word| word == "apiserver"), "{:?}", workload.args);
+    ensure!(workload.args.iter().any(|word| word == "apiserver"), "{:?}", workload.args);
     let _gateway = release.run(&workload)?;
     release.wait_condition("False FailedDiscoveryCheck")?; // the gateway is there, and nobody believes it
 
