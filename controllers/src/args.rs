@@ -128,7 +128,8 @@ pub struct Sources {
     #[arg(long, value_name = "NAME")]
     pub argocd_service_account: Option<String>,
     /// Removals allowed per source and minute; more wait for 10 minutes. A tenth of the source's
-    /// clusters may always be removed. placement applies the limit to clusters, sets and bindings
+    /// clusters may always be removed. placement applies the limit to clusters, sets and bindings,
+    /// argocd to its Secrets
     #[arg(long, default_value_t = 20, value_name = "NUMBER")]
     pub source_removal_limit: usize,
 }

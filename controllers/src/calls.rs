@@ -33,8 +33,8 @@ pub enum CallError {
     NotLeading(#[from] NotLeading),
     #[error("the hub did not answer within {} s", WITHIN.as_secs())]
     Timeout,
-    /// What was to be changed is not there: the watch is about to say so.
-    #[error("it was deleted in the meantime")]
+    /// What was to be changed is not there, or not as it was: the watch is about to say so.
+    #[error("it was changed or deleted in the meantime")]
     Gone,
     #[error("{}", Cause::from(.0))]
     Hub(#[source] kube::Error),

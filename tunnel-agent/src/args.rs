@@ -93,7 +93,7 @@ pub struct Join {
     /// administrator has approved both. In place of the flags above
     #[arg(long)]
     pub register: bool,
-    /// Kubeconfig of the hub that may ask to join and nothing else
+    /// Kubeconfig of the hub that may ask to join
     #[arg(long, value_name = "FILE", requires = "register")]
     pub bootstrap_kubeconfig: Option<PathBuf>,
     /// Directory for the credentials received on joining: tls.key, tls.crt, kubeconfig,

@@ -346,7 +346,7 @@ Rules of the part manifestworks. On members, it may do what the credentials that
 {{- fail (printf "controllers.ocmRegistration.enabled: this hub is Kubernetes %s, and the admission policies without which no cluster is accepted need 1.30" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 {{- if and $isOld (include "cluster-gateway.controllers.admitsWorks" .) -}}
-{{- fail (printf "controllers.workAdmission: this hub is Kubernetes %s, and the admission policies that say who may name an executor need 1.30" .Capabilities.KubeVersion.Version) -}}
+{{- fail (printf "controllers.workAdmission (which parts.manifestworks and parts.replicaSets turn on): this hub is Kubernetes %s, and the admission policies that say who may name an executor need 1.30" .Capabilities.KubeVersion.Version) -}}
 {{- end -}}
 {{- if and $values.ocmRegistration.autoApproveUsers (not $values.ocmRegistration.enabled) -}}
 {{- fail "controllers.ocmRegistration.autoApproveUsers has no effect without controllers.ocmRegistration.enabled" -}}

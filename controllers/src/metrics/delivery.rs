@@ -158,7 +158,7 @@ impl Delivery {
         registry.register(name("queue_depth"), "ManifestWorks that wait for their turn at their cluster", waiting);
         registry.register(
             name("contested_objects"),
-            "Objects of ManifestWorks that another field manager keeps changing back",
+            "Objects of ManifestWorks that another client keeps changing back",
             contested,
         );
         registry.register(name("foreign_works"), "ManifestWorks that agents keep on their members", foreign);
