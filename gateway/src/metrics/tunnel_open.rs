@@ -51,7 +51,7 @@ impl LastTunnelOpen {
         let last = self.0.lock();
         let TunnelOpen { hops, ended } = last.as_ref()?;
         let (time, took) = (*ended)?;
-        let hops = hops.iter().map(TunnelHop::told).collect();
+        let hops = hops.iter().map(TunnelHop::to_api).collect();
         Some(traffic::TunnelOpen { time: recent::millis(time), took_micros: micros(took), hops })
     }
 }
