@@ -7,6 +7,7 @@ use std::sync::Arc;
 use futures_util::StreamExt as _;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
+use net::words::causes;
 
 use crate::registrar::Registrar;
 use crate::secrets::{Meta, Secrets};
@@ -23,7 +24,11 @@ pub async fn follow(secrets: Secrets, registrar: Arc<Registrar>) {
             Ok(Event::Apply(secret)) => pass_on(&registrar, &secret, Some(&secret)),
             Ok(Event::Delete(secret)) => pass_on(&registrar, &secret, None),
             Err(error) => {
-                tracing::warn!(%error, namespace = secrets.namespace(), "cannot watch the Secrets of clusters");
+                tracing::warn!(
+                    error = causes(&error),
+                    namespace = secrets.namespace(),
+                    "cannot watch the Secrets of clusters"
+                );
             }
         }
     }

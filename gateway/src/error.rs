@@ -43,7 +43,8 @@ pub enum Error {
     NoMember(NoMember),
     /// Open Cluster Management's way to a Service of the member.
     #[error(
-        "the gateway reaches API servers, not what runs behind them: .../proxy-service/ is not served; the member's own          API server serves .../services/<name>:<port>/proxy/"
+        "the gateway reaches API servers, not what runs behind them: .../proxy-service/ is not served; the member's \
+         own API server serves .../services/<name>:<port>/proxy/"
     )]
     WorkloadService,
     #[error("the request has more than {} header lines: send fewer", headers::MOST_LINES)]

@@ -14,6 +14,7 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, discovery};
 use net::backoff::Backoff;
 use net::follow::Complaints;
+use net::words::causes;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
@@ -124,7 +125,7 @@ async fn send(presence: &watch::Sender<Presence>, client: Client, name: &str) {
                 presence.send_replace(Presence::Leaving);
             }
             Err(error) => {
-                tracing::debug!(%error, name, "cannot watch the definition");
+                tracing::debug!(error = causes(&error), name, "cannot watch the definition");
                 // What was seen to leave has not come back by that.
                 presence.send_if_modified(|now| {
                     let is_there = *now == Presence::There;
@@ -135,5 +136,47 @@ async fn send(presence: &watch::Sender<Presence>, client: Client, name: &str) {
                 });
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io;
+
+    use kube::Config;
+    use tokio::sync::mpsc;
+
+    use super::*;
+    use crate::sources::MANAGED_CLUSTERS;
+
+    /// What is logged, line by line.
+    struct Lines(mpsc::UnboundedSender<String>);
+
+    impl io::Write for Lines {
+        fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+            let _ = self.0.send(String::from_utf8_lossy(line).into_owned());
+            Ok(line.len())
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    /// kube's errors show what failed and hide why.
+    #[tokio::test]
+    async fn a_watch_that_fails_is_logged_with_its_cause() {
+        let (sender, mut lines) = mpsc::unbounded_channel();
+        let log = tracing_subscriber::fmt().with_max_level(tracing::Level::DEBUG);
+        let _guard = tracing::subscriber::set_default(log.with_writer(move || Lines(sender.clone())).finish());
+        let closed = Config::new("http://127.0.0.1:1".parse().expect("a URL"));
+        let _presence = follow(&MANAGED_CLUSTERS, Client::try_from(closed).expect("a client"));
+        let line = loop {
+            let line = lines.recv().await.expect("a line");
+            if line.contains("cannot watch the definition") {
+                break line;
+            }
+        };
+        assert!(line.to_lowercase().contains("connection refused"), "{line}");
     }
 }

@@ -10,6 +10,7 @@ use k8s_openapi::api::coordination::v1::Lease;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
 use net::backoff::Backoff;
+use net::words::causes;
 use register::ocm::rival::Hold;
 use telemetry::readiness::Readiness;
 use tokio::sync::watch;
@@ -162,7 +163,8 @@ async fn follow(client: Client, rival: &Rival, rivals: watch::Sender<Rivals>) {
             event = next => match event {
                 Some(Ok(event)) => leases.see(event, &mut listed),
                 Some(Err(error)) => {
-                    tracing::warn!(%error, lease = rival.lease, "cannot watch the Leases of other controllers");
+                    let (error, lease) = (causes(&error), rival.lease);
+                    tracing::warn!(error, lease, "cannot watch the Leases of other controllers");
                     failures = if failed.is_none_or(|last| last.elapsed() > FORGIVEN) { 0 } else { failures + 1 };
                     (failed, begins) = (Some(Instant::now()), Instant::now() + TRIES.wait(failures));
                     events = begin();

@@ -51,7 +51,7 @@ impl LastTunnelOpen {
         let last = self.0.lock();
         let TunnelOpen { hops, ended } = last.as_ref()?;
         let (time, took) = (*ended)?;
-        let hops = hops.iter().map(TunnelHop::told).collect();
+        let hops = hops.iter().map(TunnelHop::to_api).collect();
         Some(traffic::TunnelOpen { time: recent::millis(time), took_micros: micros(took), hops })
     }
 }
@@ -70,7 +70,7 @@ impl TunnelOpen {
 // === impl TunnelHop ===
 
 impl TunnelHop {
-    fn told(&self) -> traffic::TunnelHop {
+    fn to_api(&self) -> traffic::TunnelHop {
         traffic::TunnelHop {
             server: self.server.map(|server| server.to_string()).unwrap_or_default(),
             outcome: self.outcome.to_owned(),

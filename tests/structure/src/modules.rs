@@ -22,6 +22,8 @@ pub struct Tree {
     pub root: PathBuf,
     /// Top-level modules, in the order they are declared.
     pub modules: Vec<String>,
+    /// What is compiled outside of tests, below the workspace's directory.
+    pub files: Vec<PathBuf>,
     /// In the order they are written, file by file. None leads from a module to itself.
     pub arrows: Vec<Arrow>,
     /// Arrows between the modules of one module, by its path from the root.
@@ -57,7 +59,8 @@ fn tree(workspace: &Path, root: PathBuf) -> Tree {
             }
         }
     }
-    Tree { root, modules, arrows, below }
+    let files = files.order.iter().map(|module| files.found[module].0.clone()).collect();
+    Tree { root, modules, files, arrows, below }
 }
 
 /// The files of a tree.

@@ -1,4 +1,4 @@
-//! Rust's text as words and signs, without comments and literals.
+//! Rust's text as words and signs, without comments, with or without its literals.
 
 /// A word (an identifier, a keyword, a number) or one sign.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,11 +10,21 @@ pub struct Token {
 
 /// The words and signs of `source`. Lifetimes lose their quote.
 pub fn tokens(source: &str) -> Vec<Token> {
+    with_strings(source).into_iter().filter(|token| string(token).is_none()).collect()
+}
+
+/// [`tokens`] with the strings among them, which [`string`] tells apart.
+pub fn with_strings(source: &str) -> Vec<Token> {
     let mut reader = Reader { text: source.chars().collect(), at: 0, line: 1, tokens: Vec::new() };
     while reader.at < reader.text.len() {
         reader.step();
     }
     reader.tokens
+}
+
+/// The text of a string as it is written, escapes and all, if `token` is one.
+pub fn string(token: &Token) -> Option<&str> {
+    token.text.strip_prefix('"')
 }
 
 struct Reader {
@@ -30,7 +40,7 @@ impl Reader {
         match (here, self.peek(1)) {
             ('/', Some('/')) => self.skip_line(),
             ('/', Some('*')) => self.skip_block(),
-            ('"', _) => self.skip_string(),
+            ('"', _) => self.string(),
             ('\'', _) => self.skip_quote(),
             _ if here.is_alphanumeric() || here == '_' => self.word(),
             _ => {
@@ -84,32 +94,42 @@ impl Reader {
         }
     }
 
-    fn skip_string(&mut self) {
+    fn string(&mut self) {
+        let (start, line) = (self.at, self.line);
         self.advance();
         while let Some(sign) = self.peek(0) {
-            self.advance();
-            match sign {
-                '\\' => self.advance(),
-                '"' => return,
-                _ => {}
+            if sign == '"' {
+                break;
             }
+            self.advance_by(if sign == '\\' { 2 } else { 1 });
         }
+        self.push_string(start, line);
+        self.advance();
+    }
+
+    /// From the quote at `start` up to where the reader is, which is behind the string's text.
+    fn push_string(&mut self, start: usize, line: usize) {
+        let end = self.at.min(self.text.len());
+        self.tokens.push(Token { text: self.text[start..end].iter().collect(), line });
     }
 
     /// From the first `#` or `"` of a raw string to its end.
-    fn skip_raw_string(&mut self) {
+    fn raw_string(&mut self) {
         let mut hashes = 0;
         while self.peek(0) == Some('#') {
             hashes += 1;
             self.advance();
         }
+        let (start, line) = (self.at, self.line);
         self.advance();
         while let Some(sign) = self.peek(0) {
-            self.advance();
-            if sign == '"' && (0..hashes).all(|ahead| self.peek(ahead) == Some('#')) {
-                return self.advance_by(hashes);
+            if sign == '"' && (1..=hashes).all(|ahead| self.peek(ahead) == Some('#')) {
+                break;
             }
+            self.advance();
         }
+        self.push_string(start, line);
+        self.advance_by(1 + hashes);
     }
 
     /// A character, or the quote of a lifetime.
@@ -136,7 +156,7 @@ impl Reader {
         let raw = matches!(text.as_str(), "r" | "br" | "cr");
         let hashes = self.text[self.at..].iter().take_while(|sign| **sign == '#').count();
         match self.peek(hashes) {
-            Some('"') if raw => self.skip_raw_string(),
+            Some('"') if raw => self.raw_string(),
             _ => self.tokens.push(Token { text, line: self.line }),
         }
     }
@@ -162,6 +182,13 @@ mod tests {
         assert_eq!(words(r##"a r#"crate::x " crate::y"# br"\" c"##), ["a", "c"]);
         assert_eq!(words(r"a '\'' '\\' '\u{1f}' '{' b"), ["a", "b"]);
         assert_eq!(words(r#"b"x" c"y" "\\" z"#), ["b", "c", "z"]);
+    }
+
+    #[test]
+    fn strings_are_told_apart_and_kept_as_they_are_written() {
+        let tokens = with_strings("a(\"b \\\" c\",\n r#\"d \" e\"#, b\"f\", '\"', \"\")");
+        let strings: Vec<_> = tokens.iter().filter_map(|token| Some((string(token)?, token.line))).collect();
+        assert_eq!(strings, [("b \\\" c", 1), ("d \" e", 2), ("f", 2), ("", 2)]);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
+use net::words::causes;
 use tokio::sync::watch;
 
 use super::inventory::List;
@@ -86,7 +87,7 @@ async fn follow_secrets(publisher: &Publisher, wakes: &Wakes) {
                 inventory.clusters().iter().for_each(|cluster| wakes.push("", cluster));
             }
             Ok(Event::Delete(secret)) => gone(publisher, wakes, &secret.name_any()),
-            Err(error) => tracing::warn!(%error, "cannot watch the Secrets in Argo CD's namespace"),
+            Err(error) => tracing::warn!(error = causes(&error), "cannot watch the Secrets in Argo CD's namespace"),
         }
     }
 }
@@ -123,12 +124,12 @@ pub async fn follow_account(argocd: &Argocd, publisher: &Publisher, uid: watch::
             Ok(Event::Apply(account)) => account.uid(),
             Ok(Event::Delete(_)) => None,
             Err(error) => {
-                tracing::warn!(%error, namespace, name, "cannot watch the ServiceAccount that Argo CD comes as");
+                tracing::warn!(error = causes(&error), namespace, name, "cannot watch Argo CD's ServiceAccount");
                 continue;
             }
         };
         if known.is_none() {
-            tracing::warn!(namespace, name, "the ServiceAccount that Argo CD comes as is not there: create it");
+            tracing::warn!(namespace, name, "Argo CD's ServiceAccount is not there: create it");
         }
         uid.send_if_modified(|before| {
             let is_news = *before != known;

@@ -10,6 +10,7 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::Writer as StoreWriter;
 use kube::runtime::watcher::{self, Config, Event};
 use kube::{Api, ResourceExt as _};
+use net::words::causes;
 
 use super::publisher::Publisher;
 use crate::raw::{self, RawObject};
@@ -33,7 +34,10 @@ async fn secrets(publisher: &Publisher, api: Api<Meta>, mut store: StoreWriter<M
         let event = match event {
             Ok(event) => event.modify(prune),
             Err(error) => {
-                tracing::warn!(%error, "cannot watch the Secrets of clusters: their ClusterProfiles stay as they are");
+                tracing::warn!(
+                    error = causes(&error),
+                    "cannot watch the Secrets of clusters: their ClusterProfiles stay as they are"
+                );
                 continue;
             }
         };
@@ -66,7 +70,11 @@ async fn profiles(publisher: Arc<Publisher>, namespace: String, api: Api<RawObje
             Ok(Event::Apply(profile)) => publisher.seen(&namespace, profile),
             Ok(Event::Delete(profile)) => publisher.gone(&namespace, &profile),
             Err(error) => {
-                tracing::warn!(%error, namespace, "cannot watch ClusterProfiles: none is published there");
+                tracing::warn!(
+                    error = causes(&error),
+                    namespace,
+                    "cannot watch ClusterProfiles: none is published there"
+                );
             }
         }
     }

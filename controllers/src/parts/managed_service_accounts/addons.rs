@@ -10,6 +10,7 @@ use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
+use net::words::causes;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::timeout;
@@ -95,7 +96,7 @@ impl Addons {
                 Ok(Event::Apply(addon)) => self.change(&addon.namespace().unwrap_or_default(), true, accounts),
                 Ok(Event::Delete(addon)) => self.change(&addon.namespace().unwrap_or_default(), false, accounts),
                 // What was known last counts.
-                Err(error) => tracing::warn!(%error, "cannot watch ManagedClusterAddOns"),
+                Err(error) => tracing::warn!(error = causes(&error), "cannot watch ManagedClusterAddOns"),
             }
         }
     }

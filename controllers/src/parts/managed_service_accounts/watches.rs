@@ -20,6 +20,7 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
 use net::backoff::Backoff;
+use net::words::causes;
 use parking_lot::Mutex;
 use register::managed_service_account::{GROUP, KIND, LABEL, MEMBER_NAMESPACE, PLURAL, VERSIONS};
 use serde_json::Value;
@@ -71,7 +72,7 @@ pub async fn objects(part: &Part, mut writer: Writer<DynamicObject>) {
         let event = match event {
             Ok(event) => event.modify(prune),
             Err(error) => {
-                tracing::warn!(%error, "cannot watch ManagedServiceAccounts");
+                tracing::warn!(error = causes(&error), "cannot watch ManagedServiceAccounts");
                 continue;
             }
         };
@@ -140,7 +141,7 @@ pub async fn tokens(hub: &Client, accounts: &Accounts) {
             // Whatever happened while nobody watched. One that is in the queue is there once.
             Ok(Event::InitDone) => accounts.wake_all(),
             Ok(Event::Init | Event::InitApply(_)) => {}
-            Err(error) => tracing::warn!(%error, "cannot watch the Secrets of ManagedServiceAccounts"),
+            Err(error) => tracing::warn!(error = causes(&error), "cannot watch the Secrets of ManagedServiceAccounts"),
         }
     }
 }
@@ -160,7 +161,7 @@ pub async fn clusters(part: &Part, secrets: &Secrets) {
             }
             Ok(Event::InitDone) => part.accounts.wake_all(),
             Ok(Event::Init | Event::InitApply(_)) => {}
-            Err(error) => tracing::warn!(%error, "cannot watch the Secrets of clusters"),
+            Err(error) => tracing::warn!(error = causes(&error), "cannot watch the Secrets of clusters"),
         }
     }
 }

@@ -14,6 +14,7 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
+use net::words::causes;
 use parking_lot::Mutex;
 use register::csr::CLUSTER_LABEL;
 use register::ocm::condition::{self, CLOCK_SYNCED};
@@ -127,7 +128,7 @@ impl Beats {
                     self.forget(&name);
                     wakes.push("", &name);
                 }
-                Err(error) => tracing::warn!(%error, "cannot watch the Leases of clusters"),
+                Err(error) => tracing::warn!(error = causes(&error), "cannot watch the Leases of clusters"),
             }
         }
     }

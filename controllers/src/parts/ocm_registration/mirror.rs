@@ -10,6 +10,7 @@ use kube::runtime::reflector::store::{Writer, WriterDropped};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
+use net::words::causes;
 use register::csr::CLUSTER_LABEL;
 use register::ocm::acceptance::{self, Difference, Key, Kind, Wanted};
 use serde_json::Value;
@@ -112,7 +113,11 @@ async fn follow(
                 object.annotations_mut().clear();
             }),
             Err(error) => {
-                tracing::warn!(%error, kind = resource.kind, "cannot watch what clusters have on the hub");
+                tracing::warn!(
+                    error = causes(&error),
+                    kind = resource.kind,
+                    "cannot watch what clusters have on the hub"
+                );
                 continue;
             }
         };

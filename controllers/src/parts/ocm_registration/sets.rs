@@ -12,6 +12,7 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
 use net::backoff::Backoff;
+use net::words::causes;
 use register::ocm::GROUP;
 use register::ocm::condition::{self, Condition};
 use register::ocm::sets;
@@ -78,7 +79,9 @@ impl Sets {
                         self.look();
                     }
                 }
-                Err(error) => tracing::warn!(%error, kind = resource.kind, "cannot watch sets of clusters"),
+                Err(error) => {
+                    tracing::warn!(error = causes(&error), kind = resource.kind, "cannot watch sets of clusters");
+                }
             }
         }
     }

@@ -13,6 +13,7 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
+use net::words::causes;
 use register::ocm::acceptance::Cluster;
 use register::ocm::delivery;
 use register::ocm::standing::AUTOMATIC_ANNOTATION;
@@ -67,7 +68,7 @@ async fn follow_clusters(shared: &Shared, mut writer: Writer<DynamicObject>, clu
         let event = match event {
             Ok(event) => event.modify(prune),
             Err(error) => {
-                tracing::warn!(%error, "cannot watch ManagedClusters");
+                tracing::warn!(error = causes(&error), "cannot watch ManagedClusters");
                 continue;
             }
         };
@@ -165,7 +166,7 @@ async fn follow_requests(shared: &Shared, mut writer: Writer<DynamicObject>, cli
         let event = match event {
             Ok(event) => names(event, &shared.request_resource),
             Err(error) => {
-                tracing::warn!(%error, "cannot watch certificate requests");
+                tracing::warn!(error = causes(&error), "cannot watch certificate requests");
                 continue;
             }
         };

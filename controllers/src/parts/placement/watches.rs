@@ -11,6 +11,7 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
+use net::words::causes;
 use serde_json::Value;
 use telemetry::readiness::Readiness;
 use time::OffsetDateTime;
@@ -111,7 +112,7 @@ impl Follower<'_> {
                 // The end of each object may be told before that of its kind.
                 Ok(Event::Delete(_)) if self.of.is_guarded() && self.is_leaving().await => return,
                 Ok(event) => self.take(event),
-                Err(error) => tracing::warn!(%error, kind = self.of.kind().name, "cannot watch"),
+                Err(error) => tracing::warn!(error = causes(&error), kind = self.of.kind().name, "cannot watch"),
             }
         }
     }

@@ -4,7 +4,7 @@
 //! An agent that speaks is believed, and nobody judges beside it. Times are of a clock that nobody
 //! sets: a step of the machine's time loses nobody.
 
-mod pulse;
+mod observed_lease;
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use super::heartbeat::{DEFAULT_SECONDS, grace};
 use crate::fields::field;
 use crate::outcome::Outcome;
 
-pub use self::pulse::Pulse;
+pub use self::observed_lease::ObservedLease;
 
 /// Reasons of the condition where answers made it.
 const REASONS: [&str; 3] = [ANSWERS, NOT_READY, UNREACHABLE];
@@ -45,7 +45,7 @@ const LONGEST_GRACE: Duration = Duration::from_hours(5);
 const HELD: Duration = Duration::from_mins(30);
 
 /// What is known of one member by its answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answers {
     /// Between two probes.
     period: Duration,
@@ -78,9 +78,10 @@ pub struct Answers {
 }
 
 /// Whether a loss may be told, where one is told after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Turn {
     /// Nobody asks.
+    #[default]
     None,
     /// Others go before.
     Waits,
@@ -183,22 +184,7 @@ fn capped(cluster: &Value) -> &'static str {
 impl Answers {
     /// Of a member that was never probed.
     pub fn begun(cluster: &Value) -> Self {
-        let mut begun = Self {
-            period: SHORTEST,
-            is_lost: false,
-            has_answered: false,
-            outcome: None,
-            blind: 0,
-            unasked: 0,
-            healthy: None,
-            well: 0,
-            failures: 0,
-            since: None,
-            silent: None,
-            was_doubted: false,
-            held: None,
-            turn: Turn::None,
-        };
+        let mut begun = Self::default();
         begun.of(cluster);
         begun
     }
@@ -343,7 +329,7 @@ impl Answers {
 
     /// The condition `Available` of `cluster` as it is to be at `now`; none if it is so, and while
     /// nothing is known. `is_new`: a probe ended just now. Without one, no loss is told.
-    pub fn told(&self, cluster: &Value, now: Instant, is_new: bool) -> Option<Condition> {
+    pub fn condition(&self, cluster: &Value, now: Instant, is_new: bool) -> Option<Condition> {
         let condition = match self.outcome.as_ref()? {
             Outcome::NotProbed(_) => return None,
             Outcome::Healthy if is_told(cluster) && self.well < RETURNED => return None,
