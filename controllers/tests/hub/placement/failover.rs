@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::testbed::Testbed;
-use hub_tests::wait;
+use hub_tests::{size, wait};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -16,8 +16,7 @@ use crate::fixture::{Running, SOON, apply, print};
 const AFTER_A_KILL: Duration = Duration::from_secs(20);
 const AFTER_A_STOP: Duration = Duration::from_secs(5);
 const PLACEMENTS: usize = 40;
-/// How many clusters there are, if a variable says it.
-const MANY: &str = "CLUSTERS_OF_A_TAKE_OVER";
+/// In the gate; `TEST_PLACEMENT_CLUSTERS` says otherwise.
 const CLUSTERS: usize = 100;
 /// Decides when nothing else is to come.
 const LAST: &str = "last-decision-1";
@@ -25,7 +24,7 @@ const LAST: &str = "last-decision-1";
 pub fn take_over(testbed: &Testbed) -> Result<()> {
     let mut place = Place::start(testbed, "placement-over")?;
     place.sets(&["over"])?;
-    let clusters = std::env::var(MANY).ok().and_then(|many| many.parse().ok()).unwrap_or(CLUSTERS);
+    let clusters = size::of("TEST_PLACEMENT_CLUSTERS", CLUSTERS)?;
     let names: Vec<String> = (0..clusters).map(|number| format!("over{number:04}")).collect();
     for some in names.chunks(CLUSTERS) {
         apply(testbed, &some.iter().map(|name| cluster(name, "over", &json!({}))).collect::<Vec<_>>())?;
