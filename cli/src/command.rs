@@ -19,6 +19,7 @@ mod rotate;
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
+use tokio_util::sync::CancellationToken;
 
 use crate::session::{Options, Session};
 use crate::trouble::Result;
@@ -66,6 +67,11 @@ enum Command {
 // === impl Cli ===
 
 impl Cli {
+    /// To be cancelled at Ctrl-C.
+    pub fn interrupted(&self) -> CancellationToken {
+        self.options.interrupted.clone()
+    }
+
     /// Whether the command makes or removes anything in more than one step.
     pub fn changes(&self) -> bool {
         use Command::{Detach, Install, Join, Rename, Rotate};

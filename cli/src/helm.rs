@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use tokio::io::AsyncWriteExt as _;
 use tokio::process::Command;
-use tokio::signal::ctrl_c;
 use tokio::time::{sleep, timeout};
+use tokio_util::sync::CancellationToken;
 
 use crate::trouble::{Exit, Result, Trouble};
 use crate::{span, text_table};
@@ -32,8 +32,18 @@ pub struct Options {
 
 impl Options {
     /// What helm prints for `arguments`, with `input` as its standard input, within `limit`. After
-    /// that, and at Ctrl-C, it is interrupted and waited for.
-    pub async fn output(&self, arguments: &[String], input: &str, limit: Duration) -> Result<String> {
+    /// that, and when `interrupted` is cancelled, it is interrupted and waited for. After an
+    /// interrupt it is not started at all: nobody would wait until it has ended in good order.
+    pub async fn output(
+        &self,
+        arguments: &[String],
+        input: &str,
+        limit: Duration,
+        interrupted: &CancellationToken,
+    ) -> Result<String> {
+        if interrupted.is_cancelled() {
+            return Err(Trouble::interrupted());
+        }
         let mut command = Command::new(&self.helm);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
         let mut child = command.spawn().map_err(|error| self.absent(&error))?;
@@ -47,7 +57,7 @@ impl Options {
         });
         let why = tokio::select! {
             ended = &mut run => return told(ended),
-            _ = ctrl_c() => "it was interrupted".to_owned(),
+            () = interrupted.cancelled() => "it was interrupted".to_owned(),
             () = sleep(limit) => format!("it did not end within {}", span::took(limit)),
         };
         interrupt(id);
@@ -126,6 +136,19 @@ fn remedy(what: &str) -> &'static str {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[tokio::test]
+    async fn helm_is_not_started_after_an_interrupt() {
+        let directory = tempfile::tempdir().unwrap();
+        let mark = directory.path().join("mark");
+        let (touch, words) = (Options { helm: "touch".into() }, [mark.display().to_string()]);
+        let interrupted = CancellationToken::new();
+        interrupted.cancel();
+        let told = touch.output(&words, "", LIMIT, &interrupted).await.unwrap_err();
+        assert!(told.what.contains("interrupted") && !mark.exists(), "{told}");
+        touch.output(&words, "", LIMIT, &CancellationToken::new()).await.unwrap();
+        assert!(mark.exists());
+    }
 
     #[test]
     fn what_helm_says_has_a_remedy() {

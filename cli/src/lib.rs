@@ -68,18 +68,19 @@ pub fn run() -> ExitCode {
 }
 
 async fn until_interrupted(cli: Cli) -> ExitCode {
-    let (changes, ends_by_itself) = (cli.changes(), cli.ends_by_itself());
+    let (changes, ends_by_itself, interrupted) = (cli.changes(), cli.ends_by_itself(), cli.interrupted());
     let mut command = pin!(command::run(cli));
     match or_interrupted(&mut command).await {
         Some(Ok(code)) => code,
         Some(Err(trouble)) => output::fail(&trouble),
         None => {
+            interrupted.cancel();
             if ends_by_itself && let Ok(Err(trouble)) = timeout(2 * helm::GRACE, command).await {
                 // Below what the terminal shows for Ctrl-C.
                 output::say("");
                 output::fail(&trouble);
             }
-            interrupted(changes)
+            told_interrupted(changes)
         }
     }
 }
@@ -97,7 +98,7 @@ async fn or_interrupted<F: Future>(command: F) -> Option<F::Output> {
 }
 
 /// A command that `changes` something may have done half of it.
-fn interrupted(changes: bool) -> ExitCode {
+fn told_interrupted(changes: bool) -> ExitCode {
     if changes {
         // Below what the terminal shows for Ctrl-C.
         output::say("");

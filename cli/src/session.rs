@@ -15,6 +15,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use kube::{Client, Config};
 use tokio::sync::OnceCell;
 use tokio::time::timeout;
+use tokio_util::sync::CancellationToken;
 
 use crate::trouble::{Result, Trouble};
 use crate::{contexts, span};
@@ -45,6 +46,9 @@ pub struct Options {
     /// Timeout per request
     #[arg(long, global = true, value_name = "TIME", default_value = "10s", value_parser = span::parse)]
     pub request_timeout: Duration,
+    /// Cancelled at Ctrl-C. A command that is still polled then starts nothing more, and ends soon.
+    #[arg(skip)]
+    pub interrupted: CancellationToken,
 }
 
 /// The hub, as the person whose kubeconfig it is.
@@ -90,13 +94,16 @@ impl Session {
         Limits { at_once: AT_ONCE, within: self.options.request_timeout }
     }
 
-    /// `asked`, within the time for one request.
+    /// `asked`, within the time for one request and until Ctrl-C.
     pub async fn within<T, E: Into<Trouble>>(
         &self,
         asked: impl Future<Output = std::result::Result<T, E>>,
     ) -> Result<T> {
         let span = self.options.request_timeout;
-        let Ok(outcome) = timeout(span, asked).await else {
+        let Some(outcome) = self.options.interrupted.run_until_cancelled(timeout(span, asked)).await else {
+            return Err(Trouble::interrupted());
+        };
+        let Ok(outcome) = outcome else {
             return Err(Trouble::late(span));
         };
         outcome.map_err(Into::into)

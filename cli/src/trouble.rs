@@ -46,6 +46,11 @@ impl Trouble {
         Self { exit: Exit::Usage, what: what.into(), remedy: remedy.into() }
     }
 
+    /// Ctrl-C came first. What to do then is told of the whole command.
+    pub fn interrupted() -> Self {
+        Self::failed("it was interrupted", "")
+    }
+
     /// The hub has not answered for so long.
     pub fn late(within: Duration) -> Self {
         let what = format!("the hub does not answer within {}", span::took(within));

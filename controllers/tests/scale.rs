@@ -1,5 +1,5 @@
 //! Many clusters at once, by a real hub: how soon they are registered, and that nothing is written
-//! twice. `CLUSTERS=10000` measures what is promised, of a release build; figures go to
+//! twice. `TEST_CLUSTERS=10000` measures what is promised, of a release build; figures go to
 //! `target/hub-tests/controllers-scale.txt`.
 
 use std::net::TcpStream;
@@ -13,7 +13,7 @@ use hub_tests::control_plane::{Etcd, Launcher};
 use hub_tests::hub::Hub;
 use hub_tests::scratch::Scratch;
 use hub_tests::tools::{Tool, Tools};
-use hub_tests::wait;
+use hub_tests::{size, wait};
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{Api, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
@@ -49,7 +49,7 @@ struct Step {
 
 #[test]
 fn many_clusters_are_registered_once() -> Result<()> {
-    let clusters = std::env::var("CLUSTERS").map_or(Ok(CLUSTERS), |text| text.parse())?;
+    let clusters = size::of("TEST_CLUSTERS", CLUSTERS)?;
     let scratch = Scratch::create()?;
     let tools = Tools::only(&[Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, Tool::Kubectl])?;
     let launcher = Launcher { tools, directory: scratch.path().to_path_buf() };

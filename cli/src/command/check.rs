@@ -164,5 +164,9 @@ async fn agents_certificate(session: &Session, service: &Service) -> Option<Find
 
 /// What the person may not look at may be as it should be.
 fn unseen(what: &str, trouble: &Trouble) -> Finding {
-    Finding::warning(format!("cannot check {what}: {}", trouble.what), trouble.remedy.clone())
+    let remedy = match trouble.remedy.as_str() {
+        "" if trouble.is_forbidden() => "ask the hub's administrator for that verb on that resource",
+        remedy => remedy,
+    };
+    Finding::warning(format!("cannot check {what}: {}", trouble.what), remedy)
 }

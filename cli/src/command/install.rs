@@ -73,7 +73,8 @@ impl Install {
         session.within(crate::look::version(session.hub())).await?;
         self.refuse_imageless(options, &chart.place).await?;
         output::say(&self.announcement(&session.context));
-        let text = self.helm.output(&self.words(options, &chart.place), "", self.wait + helm::LIMIT).await?;
+        let words = self.words(options, &chart.place);
+        let text = self.helm.output(&words, "", self.wait + helm::LIMIT, &options.interrupted).await?;
         output::print(without_notes(&text))?;
         output::say(&format!("The chart's notes: `helm get notes {} -n {}`.", self.release, self.namespace));
         available(&session, self.wait).await?;
@@ -93,12 +94,12 @@ impl Install {
     }
 
     async fn print(&self, options: &Options, chart: &str) -> Result<ExitCode> {
-        if !self.is_image_said(chart).await? {
+        if !self.is_image_said(options, chart).await? {
             output::say("warning: these manifests name an image that is not published: --set image.repository=…");
         }
         let mut words = self.words(options, chart);
         words.extend(version(options).await);
-        let text = self.helm.output(&words, "", helm::LIMIT).await?;
+        let text = self.helm.output(&words, "", helm::LIMIT, &options.interrupted).await?;
         // helm makes the namespace itself where it installs.
         let namespace = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": self.namespace}});
         output::print(&format!("---\n{}{text}", output::to_yaml(&namespace)?))?;

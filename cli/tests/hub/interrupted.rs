@@ -1,4 +1,5 @@
-//! Ctrl-C in the middle of what has more than one step, and a second try that works.
+//! Ctrl-C in the middle of what has more than one step, and a second try that works. Before the
+//! first step nothing is begun.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -6,13 +7,15 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use hub_tests::hub::SECRET_NAMESPACE;
+use hub_tests::kubeconfig::{Credential, Kubeconfig};
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
 use hub_tests::{ports, wait};
+use kit::member::{FakeMember, MemberOptions, Reply};
 use libtest_mimic::Trial;
 use serde_json::json;
 
-use crate::fixture::{Fixture, clusters, ended, interrupt, joining, member, started, test};
+use crate::fixture::{Fixture, clusters, clusters_as, ended, interrupt, joining, member, script, started, test};
 
 const LIMIT: Duration = Duration::from_secs(30);
 
@@ -21,6 +24,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "interrupted::a rotate that waits, and the second try", rotate),
         test(fixture, "interrupted::a rename whose cluster does not answer, and the second try", rename),
         test(fixture, "interrupted::a detach half way, and the second try", detach),
+        test(fixture, "interrupted::an install whose hub is slow to answer starts no helm", install),
     ]
 }
 
@@ -131,4 +135,26 @@ fn detach(testbed: &Testbed) -> Result<()> {
     wait::until("deletions to be taken again", LIMIT, || hub.ok(&delete))?;
     ended(&joined.program, &line, 0)?;
     joined.nothing_left()
+}
+
+/// Of a hub that has not answered yet. A helm that is started then is killed half way, and leaves
+/// its release locked.
+fn install(testbed: &Testbed) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let hub = runtime.block_on(FakeMember::start(MemberOptions::default()));
+    hub.on_any(|_| Reply::Never);
+    let place = testbed.directory("cli-slow-hub")?;
+    let [authority, helm, mark] = ["ca.crt", "helm", "mark"].map(|name| place.join(name));
+    std::fs::write(&authority, hub.ca_pem())?;
+    let kubeconfig = Kubeconfig { server: hub.url(), authority, credential: Credential::Token("admin".into()) };
+    script(&helm, &format!("#!/bin/sh\n: >{}\nexec sleep 100\n", mark.display()))?;
+    let program = clusters_as(testbed, &kubeconfig.write(place.join("kubeconfig"))?);
+    // So long that who waits for the answer has not ended by then.
+    let line = format!("install --set image.repository=r/x --request-timeout 5m --helm {}", helm.display());
+    let running = started(&program, &line);
+    let asked = runtime.block_on(async { hub.next_request().await });
+    ensure!(asked.path() == "/version", "{asked:?}");
+    interrupt(running)?;
+    ensure!(!mark.exists(), "helm was started");
+    Ok(())
 }

@@ -24,7 +24,7 @@ const LIMIT: Duration = Duration::from_mins(1);
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        test(fixture, "mistakes::each command that looks, by a kubeconfig that is of no use", matrix::looks),
+        test(fixture, "mistakes::commands that look, and install, by a kubeconfig that is of no use", matrix::looks),
         test(fixture, "mistakes::a wrong kubeconfig or name, and the second try", wrong_words),
         test(fixture, "mistakes::no rights on the hub, and the second try", no_rights),
         test(fixture, "mistakes::a credential that is void or a hub that is away, and the second try", unusable),

@@ -8,17 +8,24 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use controllers::Controllers;
+use futures_util::{StreamExt as _, TryStreamExt as _, stream};
 use hub_tests::control_plane::ApiServer;
 pub use hub_tests::fixture::{Fixture, test};
 use hub_tests::testbed::Testbed;
 use hub_tests::tools;
 use hub_tests::wait;
+use k8s_openapi::api::core::v1::Secret;
+use kube::Api;
+use kube::api::PostParams;
 use serde_json::{Value, json};
 
 use crate::program::{self, Program};
 
 /// What must be seen on a hub within a second is given more on a machine that does other things.
 pub const SOON: Duration = Duration::from_secs(20);
+
+/// Requests that a client has under way at a time.
+const AT_ONCE: usize = 16;
 
 /// A namespace that holds clusters, and the controllers that write there.
 pub struct Running {
@@ -78,6 +85,24 @@ pub fn kubeconfig_secret(namespace: &str, name: &str, kubeconfig: &str) -> Value
     })
 }
 
+/// Creates so many Secrets in `fleet`, called `no-…`, whose kubeconfigs are refused: many at a
+/// time.
+pub fn create_refused(testbed: &Testbed, fleet: &str, count: u32) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(async {
+        let client = hub::client::client(Some(&testbed.hub.server.kubectl().kubeconfig), fleet).await?;
+        let api = Api::<Secret>::namespaced(client, fleet);
+        let post = |number: u32| {
+            let (api, name) = (api.clone(), format!("no-{number}"));
+            async move {
+                let secret: Secret = serde_json::from_value(kubeconfig_secret(fleet, &name, "{}"))?;
+                api.create(&PostParams::default(), &secret).await.with_context(|| name.clone())
+            }
+        };
+        stream::iter(0..count).map(post).buffer_unordered(AT_ONCE).try_for_each(|_| async { Ok(()) }).await
+    })
+}
+
 /// Applies objects to the hub.
 pub fn apply(testbed: &Testbed, objects: &[Value]) -> Result<()> {
     testbed.hub.server.apply(objects)
@@ -128,14 +153,17 @@ pub fn wait_end_within(server: &ApiServer, line: &str, limit: Duration) -> Resul
     wait::until_true(&format!("the end of {line}"), limit, || Ok(server.names(line)?.is_empty()))
 }
 
-/// Kind, name and version of all that the line chooses: another version with each write.
+/// Kind, name and version of all that the line chooses, of which there is something: another
+/// version with each write.
 pub fn versions(server: &ApiServer, line: &str) -> Result<Vec<String>> {
     let version = |object: &Value| {
         let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
         format!("{}/{}={}", object["kind"].as_str().unwrap_or_default(), text("name"), text("resourceVersion"))
     };
     let found = server.read(line)?;
-    Ok(found["items"].as_array().with_context(|| format!("no list: {line}"))?.iter().map(version).collect())
+    let found = found["items"].as_array().with_context(|| format!("no list: {line}"))?;
+    ensure!(!found.is_empty(), "there is nothing: {line}");
+    Ok(found.iter().map(version).collect())
 }
 
 /// The notes of Events with `reason` on objects called `name` in `namespace`.

@@ -10,6 +10,7 @@ use base64::engine::general_purpose::STANDARD;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use libtest_mimic::Trial;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -24,6 +25,8 @@ use crate::rights::{grant, installed, nothing_refused, rendered, started, starte
 const TWO_LISTS: Duration = Duration::from_secs(61);
 /// More than may go within a minute.
 const FLEET: usize = 24;
+/// The end of a kind is the end of its objects everywhere.
+static ALONE: Mutex<()> = Mutex::new(());
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
@@ -32,6 +35,11 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "removal: an uninstallation takes what sources wrote, if it is to", uninstalled),
         test(fixture, "removal: a list that is forbidden removes nothing, and what ended meanwhile counts", forbidden),
     ]
+}
+
+/// Until it is dropped, nobody else has anything of `KubeFed`, whose kind a test here ends.
+pub fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock()
 }
 
 fn kubefed(name: &str) -> Value {
@@ -52,6 +60,7 @@ fn clusters(testbed: &Testbed, namespace: &str) -> Result<usize> {
 }
 
 fn kind(testbed: &Testbed) -> Result<()> {
+    let _alone = alone();
     let kind = definition("core.kubefed.io", "KubeFedCluster", "v1beta1", "Namespaced");
     let token = json!({
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "token", "namespace": "removal-kind"},

@@ -26,6 +26,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "rights: none of kubeconfig Secrets can be left out", sources::kubeconfig),
         test(fixture, "rights: none of Cluster API can be left out", sources::cluster_api),
         test(fixture, "rights: none of Karmada can be left out", sources::karmada),
+        test(fixture, "rights: none of KubeFed can be left out", sources::kubefed),
         test(fixture, "rights: none of Open Cluster Management can be left out", sources::ocm),
         test(fixture, "rights: ClusterProfiles with what the chart grants, and not with any right less", profiles),
     ]

@@ -26,6 +26,7 @@ pub mod prelude;
 pub mod process;
 pub mod product;
 pub mod scratch;
+pub mod size;
 pub mod testbed;
 pub mod tools;
 pub mod tunnel;

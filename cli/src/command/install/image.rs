@@ -20,7 +20,7 @@ impl Install {
     /// Refuses to wait for an image that nobody named: on the command line, in the release, or in
     /// another chart than the gateway's.
     pub(super) async fn refuse_imageless(&self, options: &Options, chart: &str) -> Result<()> {
-        if self.is_image_said(chart).await? || (!self.reset_values && self.release_says(options).await?) {
+        if self.is_image_said(options, chart).await? || (!self.reset_values && self.release_says(options).await?) {
             return Ok(());
         }
         Err(Trouble::usage(
@@ -30,7 +30,7 @@ impl Install {
     }
 
     /// The same without a release.
-    pub(super) async fn is_image_said(&self, chart: &str) -> Result<bool> {
+    pub(super) async fn is_image_said(&self, options: &Options, chart: &str) -> Result<bool> {
         if self.set.iter().any(|list| is_set(list)) || self.values.iter().any(|file| is_in(file)) {
             return Ok(true);
         }
@@ -38,7 +38,7 @@ impl Install {
             return Ok(false);
         }
         let words = ["show", "values", chart].map(str::to_owned);
-        let shown = self.helm.output(&words, "", helm::LIMIT).await?;
+        let shown = self.helm.output(&words, "", helm::LIMIT, &options.interrupted).await?;
         Ok(repository(&shown) != repository(GATEWAY.text("values.yaml")))
     }
 
@@ -46,7 +46,7 @@ impl Install {
         let mut words = ["get", "values", &self.release, "--output=json"].map(str::to_owned).to_vec();
         words.push(format!("--namespace={}", self.namespace));
         words.extend(super::hub(options));
-        match self.helm.output(&words, "", helm::LIMIT).await {
+        match self.helm.output(&words, "", helm::LIMIT, &options.interrupted).await {
             Ok(values) => Ok(repository(&values).is_some()),
             Err(trouble) if trouble.what.contains(NO_RELEASE) => Ok(false),
             Err(trouble) => Err(trouble),

@@ -124,7 +124,8 @@ impl Tunnel {
             None => servers::agents_image(session, &namespace::of_gateway(session).await?).await,
         };
         let values = agent::values(name, servers, image.as_deref());
-        let text = self.helm.output(&words, &values.to_string(), helm::LIMIT).await?;
+        let interrupted = &session.options.interrupted;
+        let text = self.helm.output(&words, &values.to_string(), helm::LIMIT, interrupted).await?;
         let documents: Vec<Value> = serde_saphyr::from_multiple(&text)
             .map_err(|_| Trouble::failed("helm rendered invalid YAML", "see the chart"))?;
         Ok(documents.into_iter().filter(Value::is_object).collect())

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::testbed::Testbed;
-use hub_tests::wait;
+use hub_tests::{kubectl, size, wait};
 use serde_json::json;
 use tokio::time::Instant;
 
@@ -16,16 +16,17 @@ use crate::fixture::{Running, SOON, apply, print};
 const AFTER_A_KILL: Duration = Duration::from_secs(20);
 const AFTER_A_STOP: Duration = Duration::from_secs(5);
 const PLACEMENTS: usize = 40;
-/// How many clusters there are, if a variable says it.
-const MANY: &str = "CLUSTERS_OF_A_TAKE_OVER";
+/// In the gate; `TEST_PLACEMENT_CLUSTERS` says otherwise.
 const CLUSTERS: usize = 100;
+/// Decided before kubectl watches.
+const LISTED: &str = "listed";
 /// Decides when nothing else is to come.
 const LAST: &str = "last-decision-1";
 
 pub fn take_over(testbed: &Testbed) -> Result<()> {
     let mut place = Place::start(testbed, "placement-over")?;
     place.sets(&["over"])?;
-    let clusters = std::env::var(MANY).ok().and_then(|many| many.parse().ok()).unwrap_or(CLUSTERS);
+    let clusters = size::of("TEST_PLACEMENT_CLUSTERS", CLUSTERS)?;
     let names: Vec<String> = (0..clusters).map(|number| format!("over{number:04}")).collect();
     for some in names.chunks(CLUSTERS) {
         apply(testbed, &some.iter().map(|name| cluster(name, "over", &json!({}))).collect::<Vec<_>>())?;
@@ -39,11 +40,11 @@ pub fn take_over(testbed: &Testbed) -> Result<()> {
     let spec = json!({"clusterSets": ["over"], "numberOfClusters": 10, "prioritizerPolicy": exactly(&[("Steady", 1)])});
     let name = place.name;
     let object = |number: usize| super::placement(name, &format!("over-{number}"), &spec);
-    // From its line on, all that is written is seen.
-    place.place("first", &spec)?;
-    seen.next_line(SOON).context("the first decision")?;
+    // What kubectl lists, when it is up, it tells once, however often it was written.
+    place.place(LISTED, &spec)?;
+    seen.next_line(SOON).context("that kubectl watches")?;
     apply(testbed, &(0..PLACEMENTS / 2).map(object).collect::<Vec<_>>())?;
-    wait::until_true("one to be decided", SOON, || Ok(place.chosen("over-0")?.len() == 10))?;
+    let mut writes = BTreeMap::from([(next(&mut seen)?, 1)]);
     waits_and_sees(&second, name)?;
     // As SIGKILL does it: the Lease is left to run out.
     drop(place.running.controllers.take());
@@ -69,14 +70,22 @@ pub fn take_over(testbed: &Testbed) -> Result<()> {
     place.running = third;
 
     // A create and its list, once each, whoever wrote them.
-    let mut writes: BTreeMap<String, usize> = BTreeMap::new();
     while writes.get(LAST).is_none_or(|count| *count < 2) {
-        let line = seen.next_line(SOON)?;
-        *writes.entry(line.split_whitespace().next().unwrap_or_default().to_owned()).or_default() += 1;
+        *writes.entry(next(&mut seen)?).or_default() += 1;
     }
-    writes.remove("first-decision-1");
     ensure!(writes.len() == PLACEMENTS + 1 && writes.values().all(|count| *count == 2), "{writes:?}");
     place.end(&names.iter().map(String::as_str).collect::<Vec<_>>(), &["over"])
+}
+
+/// Of which decision the next line is.
+fn next(seen: &mut kubectl::Running) -> Result<String> {
+    loop {
+        let line = seen.next_line(SOON).context("a decision")?;
+        let name = line.split_whitespace().next().unwrap_or_default();
+        if !name.starts_with(LISTED) {
+            return Ok(name.to_owned());
+        }
+    }
 }
 
 /// One that waits knows of each choice what it would be: it has listed everything.

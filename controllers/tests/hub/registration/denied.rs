@@ -28,6 +28,8 @@ use crate::fixture::{SOON, print};
 const WATCHES: usize = 100;
 /// From a no to the last byte.
 const NO_BYTE_AFTER: Duration = Duration::from_secs(1);
+/// Before a no, in which each stream had its last byte: it did not end by itself.
+const ALIVE_WITHIN: Duration = Duration::from_secs(1);
 /// From a no to the end of all streams and links.
 const ENDED_AFTER: Duration = Duration::from_secs(5);
 /// Between two lines of a log, and between two changes of what is watched.
@@ -72,10 +74,13 @@ impl Place<'_> {
     /// How long after a no the last byte came.
     fn denied<'s>(&self, scope: &'s Scope<'s, '_>, member: &Member<'_>) -> Result<Duration> {
         let streams = Streams::open(scope, self)?;
+        let before = Instant::now();
         accept(self.testbed, self.name, false)?;
         let said = Instant::now();
-        let last = streams.ended()?;
+        let (first, last) = streams.ended()?;
         let all = said.elapsed();
+        let early = before.saturating_duration_since(first);
+        ensure!(early < ALIVE_WITHIN, "a stream had its last byte {early:?} before the no");
         wait::until_true("the links' end", ENDED_AFTER, || Ok(!member.is_linked()))?;
         let links = said.elapsed();
         let bytes = last.saturating_duration_since(said);
@@ -138,14 +143,15 @@ impl<'s> Streams<'s> {
         Ok(Self { kubectls, runtime, watches })
     }
 
-    /// Waits for the end of all; when the last byte of any came.
-    fn ended(self) -> Result<Instant> {
+    /// Waits for the end of all. Of the last bytes of each, when the first came, and the last.
+    fn ended(self) -> Result<(Instant, Instant)> {
         let Self { kubectls, runtime, watches } = self;
         let all = async { timeout(ENDED_AFTER, watches.join_all()).await };
         let ended = runtime.block_on(all).context("watches go on")?;
         let ended =
             ended.into_iter().chain(kubectls.into_iter().map(|it| it.join().map_err(|_| anyhow!("it panicked"))?));
-        ended.collect::<Result<Vec<_>>>()?.into_iter().max().context("nothing ran")
+        let ended: Vec<Instant> = ended.collect::<Result<_>>()?;
+        ended.iter().min().copied().zip(ended.iter().max().copied()).context("nothing ran")
     }
 }
 

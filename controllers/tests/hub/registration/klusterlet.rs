@@ -26,6 +26,11 @@ const ACCEPTED: &str = "HubAcceptedManagedCluster";
 const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 /// Of the Lease, so that silence is not long.
 const SECONDS: u64 = 2;
+/// Of the agent, between two signs of life: the Lease's time, up to a quarter more by chance
+/// (upstream's `leaseUpdateJitterFactor`), and the request.
+const BEAT: Duration = Duration::from_secs(SECONDS + 1);
+/// From the end of an agent's grace until a test has seen what is told of it.
+const TOLD_WITHIN: Duration = Duration::from_secs(5);
 /// The agent asks its hub every few seconds.
 const AGENT: Duration = Duration::from_mins(1);
 /// Of a certificate: the least that the agent takes.
@@ -177,11 +182,14 @@ impl<'t> Klusterlet<'t> {
     }
 
     fn dies_and_comes_back(&mut self) -> Result<()> {
+        let lived = Instant::now();
         self.process.stop()?;
         let died = Instant::now();
         wait_condition(self.testbed, self.name, AVAILABLE, "Unknown/ManagedClusterLeaseUpdateStopped")?;
+        let (late, early) = (died.elapsed(), lived.elapsed());
         let grace = Duration::from_secs(5 * SECONDS);
-        ensure!(died.elapsed() < grace + Duration::from_secs(1), "it was told {:?} after its end", died.elapsed());
+        ensure!(late < grace + TOLD_WITHIN, "it was told {late:?} after its end");
+        ensure!(early >= grace - BEAT, "it was told within its grace, after {early:?}");
         wait::until_true("the taint", SOON, || {
             let taints = get(self.testbed, &format!("managedcluster {}", self.name))?["spec"]["taints"].clone();
             Ok(taints[0]["key"] == "cluster.open-cluster-management.io/unreachable")

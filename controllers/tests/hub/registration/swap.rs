@@ -30,7 +30,7 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     bootstrap_user(testbed, PLACE)?;
     let mut theirs = upstream(testbed)?;
     let agent = joined_with_upstream(testbed, &mut theirs)?;
-    let (before, of_agent) = (identities(testbed)?, of_agent(testbed, &agent)?);
+    let (before, agent_before) = (identities(testbed)?, of_agent(testbed, &agent)?);
     ensure!(before.len() >= 5, "{before:?}");
     let mut registration = Registration::install(testbed, PLACE, "", alone)?;
     registration.wait_metric(STANDS_IN, 0.0)?;
@@ -41,7 +41,8 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     wait_condition(testbed, NAME, ACCEPTED, "True/HubClusterAdminAccepted")?;
     agent.wait_beat()?;
     ensure!(identities(testbed)? == before, "written again: {before:?} {:?}", identities(testbed)?);
-    ensure!(self::of_agent(testbed, &agent)? == of_agent, "{of_agent} {}", self::of_agent(testbed, &agent)?);
+    let agent_now = of_agent(testbed, &agent)?;
+    ensure!(agent_now == agent_before, "{agent_before} {agent_now}");
     // And back.
     registration.running.stop()?;
     theirs.start_again()?;
@@ -51,7 +52,8 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     })?;
     agent.wait_beat()?;
     ensure!(uids(&identities(testbed)?) == uids(&before), "made again: {before:?} {:?}", identities(testbed)?);
-    ensure!(self::of_agent(testbed, &agent)? == of_agent, "{of_agent} {}", self::of_agent(testbed, &agent)?);
+    let agent_now = of_agent(testbed, &agent)?;
+    ensure!(agent_now == agent_before, "{agent_before} {agent_now}");
     drop(agent);
     // They take a no, by the objects that ours has kept.
     accept(testbed, NAME, false)?;

@@ -16,6 +16,7 @@ use crate::fixture::{
     SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, wait_gone, wait_secret,
 };
 use crate::others::value;
+use crate::removal;
 
 /// What a source needs beside what all need, by the resources of its rules.
 struct Source {
@@ -27,10 +28,17 @@ struct Source {
     /// Objects of one cluster that is in order, whose token is this, and of one that is refused for
     /// the reason of that number.
     objects: fn(&Testbed, &str, usize) -> Result<Vec<Value>>,
-    /// The object of the one in order, and of the one that is refused, as kubectl has them.
-    names: [&'static str; 2],
-    /// Where Events on the second stand.
-    refused: (&'static str, &'static str),
+    /// The object of the one in order, as kubectl has it.
+    whole: &'static str,
+    refused: Option<Broken>,
+}
+
+/// The object of a cluster that is refused, which is called `broken`.
+struct Broken {
+    /// As kubectl has it.
+    object: &'static str,
+    /// Where Events on it stand.
+    events_in: &'static str,
 }
 
 /// A right in a role: the role's place among the objects, the rule's in the role.
@@ -45,6 +53,7 @@ struct Right {
 const CLUSTER: &str = "whole";
 
 pub fn kubeconfig(testbed: &Testbed) -> Result<()> {
+    apply(testbed, &[namespace("rights-kubeconfig-fleet")])?;
     none_can_be_left_out(
         testbed,
         &Source {
@@ -59,13 +68,17 @@ pub fn kubeconfig(testbed: &Testbed) -> Result<()> {
                     kubeconfig_secret(fleet, "broken", refused),
                 ])
             },
-            names: ["secret whole -n rights-kubeconfig-fleet", "secret broken -n rights-kubeconfig-fleet"],
-            refused: ("rights-kubeconfig-fleet", "broken"),
+            whole: "secret whole -n rights-kubeconfig-fleet",
+            refused: Some(Broken {
+                object: "secret broken -n rights-kubeconfig-fleet",
+                events_in: "rights-kubeconfig-fleet",
+            }),
         },
     )
 }
 
 pub fn cluster_api(testbed: &Testbed) -> Result<()> {
+    apply(testbed, &[namespace("rights-capi-fleet")])?;
     none_can_be_left_out(
         testbed,
         &Source {
@@ -91,11 +104,11 @@ pub fn cluster_api(testbed: &Testbed) -> Result<()> {
                 }
                 Ok(all)
             },
-            names: [
-                "clusters.cluster.x-k8s.io whole -n rights-capi-fleet",
-                "clusters.cluster.x-k8s.io broken -n rights-capi-fleet",
-            ],
-            refused: ("rights-capi-fleet", "broken"),
+            whole: "clusters.cluster.x-k8s.io whole -n rights-capi-fleet",
+            refused: Some(Broken {
+                object: "clusters.cluster.x-k8s.io broken -n rights-capi-fleet",
+                events_in: "rights-capi-fleet",
+            }),
         },
     )
 }
@@ -122,8 +135,39 @@ pub fn karmada(testbed: &Testbed) -> Result<()> {
                 let refused = ["https://169.254.169.254", "http://10.9.8.7"][reason];
                 Ok(vec![secret, cluster(CLUSTER, "https://10.9.8.7"), cluster("broken", refused)])
             },
-            names: ["clusters.cluster.karmada.io whole", "clusters.cluster.karmada.io broken"],
-            refused: ("default", "broken"),
+            whole: "clusters.cluster.karmada.io whole",
+            refused: Some(Broken { object: "clusters.cluster.karmada.io broken", events_in: "default" }),
+        },
+    )
+}
+
+pub fn kubefed(testbed: &Testbed) -> Result<()> {
+    let _alone = removal::alone();
+    let kind = definition("core.kubefed.io", "KubeFedCluster", "v1beta1", "Namespaced");
+    apply(testbed, &[namespace("rights-kubefed-fleet"), kind])?;
+    none_can_be_left_out(
+        testbed,
+        &Source {
+            place: "rights-kubefed",
+            values: "controllers.sources.kubefed=true,controllers.kubefedNamespace=rights-kubefed-fleet",
+            of: &["kubefedclusters", "secrets"],
+            objects: |_, token, reason| {
+                let fleet = "rights-kubefed-fleet";
+                let cluster = |name: &str, endpoint: &str| {
+                    json!({"apiVersion": "core.kubefed.io/v1beta1", "kind": "KubeFedCluster",
+                    "metadata": {"name": name, "namespace": fleet},
+                    "spec": {"apiEndpoint": endpoint, "caBundle": "", "secretRef": {"name": CLUSTER}}})
+                };
+                let secret = json!({"apiVersion": "v1", "kind": "Secret",
+                "metadata": {"name": CLUSTER, "namespace": fleet}, "stringData": {"token": token}});
+                let refused = ["https://169.254.169.254", "http://10.9.8.7"][reason];
+                Ok(vec![secret, cluster(CLUSTER, "https://10.9.8.7"), cluster("broken", refused)])
+            },
+            whole: "kubefedclusters.core.kubefed.io whole -n rights-kubefed-fleet",
+            refused: Some(Broken {
+                object: "kubefedclusters.core.kubefed.io broken -n rights-kubefed-fleet",
+                events_in: "rights-kubefed-fleet",
+            }),
         },
     )
 }
@@ -136,7 +180,7 @@ pub fn ocm(testbed: &Testbed) -> Result<()> {
             place: "rights-ocm",
             values: "controllers.sources.ocm=true,controllers.ocm.credential=rights-reader",
             of: &["managedclusters"],
-            objects: |testbed, token, reason| {
+            objects: |testbed, token, _| {
                 let authority = std::fs::read_to_string(testbed.member.server.authority_file())?;
                 let cluster = |name: &str, url: &str| {
                     json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
@@ -147,11 +191,10 @@ pub fn ocm(testbed: &Testbed) -> Result<()> {
                 "metadata": {"name": "rights-reader", "namespace": CLUSTER,
                     "labels": {"authentication.open-cluster-management.io/is-managed-serviceaccount": "true"}},
                 "stringData": {"ca.crt": authority, "token": token}});
-                let _ = reason;
                 Ok(vec![cluster(CLUSTER, &testbed.member.server.url()), secret])
             },
-            names: ["managedcluster whole", ""],
-            refused: ("", ""),
+            whole: "managedcluster whole",
+            refused: None,
         },
     )
 }
@@ -159,7 +202,7 @@ pub fn ocm(testbed: &Testbed) -> Result<()> {
 fn none_can_be_left_out(testbed: &Testbed, source: &Source) -> Result<()> {
     let hub = &testbed.hub.server;
     let whole = rendered(testbed, source.place, source.values)?;
-    apply(testbed, &[namespace(source.place), namespace(&format!("{}-fleet", source.place))])?;
+    apply(testbed, &[namespace(source.place)])?;
     let rights = source.rights(&whole);
     ensure!(!rights.is_empty(), "the chart grants {} nothing of its own", source.place);
     let mark = testbed.audit.mark()?;
@@ -175,9 +218,8 @@ fn none_can_be_left_out(testbed: &Testbed, source: &Source) -> Result<()> {
     }
     apply(testbed, &(source.objects)(testbed, "first", 0)?)?;
     wait_secret(testbed, source.place, CLUSTER)?;
-    let (events_in, refused) = source.refused;
-    if !refused.is_empty() {
-        wait::until("an Event", SOON, || event(testbed, events_in, refused, "ClusterRefused"))?;
+    if let Some(Broken { events_in, .. }) = &source.refused {
+        wait::until("an Event", SOON, || event(testbed, events_in, "broken", "ClusterRefused"))?;
     }
     apply(testbed, &(source.objects)(testbed, "second", 1)?)?;
     wait::until_true("the second token", SOON, || Ok(value(testbed, source.place, CLUSTER, "token")? == "second"))?;
@@ -186,8 +228,8 @@ fn none_can_be_left_out(testbed: &Testbed, source: &Source) -> Result<()> {
     let (at_the_end, before): (Vec<_>, Vec<_>) =
         rights.iter().enumerate().partition(|(_, right)| right.verb == "delete" || right.is_of_kinds("get"));
     source.wait_missed(testbed, mark, before)?;
-    for name in source.names.into_iter().filter(|name| !name.is_empty()) {
-        hub.kubectl().ok(&format!("delete {name}"))?;
+    for object in [source.whole].into_iter().chain(source.refused.as_ref().map(|broken| broken.object)) {
+        hub.kubectl().ok(&format!("delete {object}"))?;
     }
     wait_gone(testbed, source.place, CLUSTER)?;
     source.wait_missed(testbed, mark, at_the_end)?;

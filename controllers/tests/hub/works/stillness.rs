@@ -4,15 +4,14 @@ use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
-use hub_tests::wait;
+use hub_tests::{size, wait};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::{GROUP, Place, WORKS, condition, config_map};
 use crate::fixture::{SOON, print, wait_end_within};
 
-/// How many works there are, if a variable says it: 1,000 take too long for each run.
-const MANY: &str = "WORKS_OF_A_RESTART";
+/// In the gate. `TEST_WORKS=1000` takes too long for it.
 const WORKS_HERE: usize = 100;
 /// Of those, so many with pods, and so many with a Service: nodes and addresses are only so many.
 const WITH_PODS: usize = 4;
@@ -23,7 +22,7 @@ const QUIET: Duration = Duration::from_secs(5);
 pub fn restart(testbed: &Testbed) -> Result<()> {
     let cluster = "works-still";
     let mut place = Place::start(testbed, cluster)?;
-    let works_here = std::env::var(MANY).ok().and_then(|many| many.parse().ok()).unwrap_or(WORKS_HERE);
+    let works_here = size::of("TEST_WORKS", WORKS_HERE)?;
     let limit = SOON * u32::try_from(works_here / WORKS_HERE + 1)?;
     let names: Vec<String> = (0..works_here).map(|number| format!("still-{number}")).collect();
     let works = works(cluster, &names);
