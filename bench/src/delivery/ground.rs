@@ -149,7 +149,16 @@ pub async fn edit_probe(hub: &Caller, number: usize, text: &str) -> Result<()> {
 
 /// Of what the probe is on a member.
 pub fn probe_path() -> String {
-    format!("/api/v1/namespaces/default/configmaps/{PROBE}")
+    path(PROBE)
+}
+
+/// Of the last object of the template, on a member.
+pub fn template_path() -> String {
+    path(&templated(0, Size::OBJECTS - 1))
+}
+
+fn path(config_map: &str) -> String {
+    format!("/api/v1/namespaces/default/configmaps/{config_map}")
 }
 
 async fn write(hub: &Caller, path: &str, change: &Value) -> Result<()> {
@@ -162,7 +171,11 @@ fn set(number: usize) -> String {
 }
 
 fn manifests(set: usize, text: &str) -> Vec<Value> {
-    (0..Size::OBJECTS).map(|number| config_map(&format!("set-{set}-{number}"), text)).collect()
+    (0..Size::OBJECTS).map(|number| config_map(&templated(set, number), text)).collect()
+}
+
+fn templated(set: usize, number: usize) -> String {
+    format!("set-{set}-{number}")
 }
 
 fn probe(text: &str) -> Value {
