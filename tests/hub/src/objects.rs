@@ -98,6 +98,7 @@ impl<'a> Objects<'a> {
     /// All that are at this path: that there is no such path is no empty list.
     fn list(&self, path: &str) -> Result<Value> {
         let mut list = self.get(path)?;
+        ensure!(!list.is_null(), "{path}: not found");
         let [kind, version] = ["kind", "apiVersion"].map(|field| list[field].clone());
         // What all have in common is said once.
         let kind = kind.as_str().and_then(|kind| kind.strip_suffix("List")).unwrap_or_default();
