@@ -20,6 +20,8 @@ const BROUGHT_AT_MOST: usize = 8;
 pub struct Tree {
     /// Of the root file, below the workspace's directory.
     pub root: PathBuf,
+    /// The root file and those of its modules, without what is for tests, from the root down.
+    pub files: Vec<PathBuf>,
     /// Top-level modules, in the order they are declared.
     pub modules: Vec<String>,
     /// In the order they are written, file by file. None leads from a module to itself.
@@ -57,7 +59,8 @@ fn tree(workspace: &Path, root: PathBuf) -> Tree {
             }
         }
     }
-    Tree { root, modules, arrows, below }
+    let files = files.order.iter().map(|module| files.found[module].0.clone()).collect();
+    Tree { root, files, modules, arrows, below }
 }
 
 /// The files of a tree.

@@ -1,6 +1,7 @@
-//! Rust's text as words and signs, without comments and literals.
+//! Rust's text as words and signs, without comments, and with or without string literals.
 
-/// A word (an identifier, a keyword, a number) or one sign.
+/// A word (an identifier, a keyword, a number), one sign, or a string literal: a quote and what it
+/// says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     pub text: String,
@@ -10,12 +11,30 @@ pub struct Token {
 
 /// The words and signs of `source`. Lifetimes lose their quote.
 pub fn tokens(source: &str) -> Vec<Token> {
+    let mut tokens = tokens_and_literals(source);
+    tokens.retain(|token| token.literal().is_none());
+    tokens
+}
+
+/// The same, and its string literals.
+pub fn tokens_and_literals(source: &str) -> Vec<Token> {
     let mut reader = Reader { text: source.chars().collect(), at: 0, line: 1, tokens: Vec::new() };
     while reader.at < reader.text.len() {
         reader.step();
     }
     reader.tokens
 }
+
+// === impl Token ===
+
+impl Token {
+    /// What it says, if it is a string literal.
+    pub fn literal(&self) -> Option<&str> {
+        self.text.strip_prefix('"')
+    }
+}
+
+// === impl Reader ===
 
 struct Reader {
     text: Vec<char>,
@@ -30,7 +49,7 @@ impl Reader {
         match (here, self.peek(1)) {
             ('/', Some('/')) => self.skip_line(),
             ('/', Some('*')) => self.skip_block(),
-            ('"', _) => self.skip_string(),
+            ('"', _) => self.string(),
             ('\'', _) => self.skip_quote(),
             _ if here.is_alphanumeric() || here == '_' => self.word(),
             _ => {
@@ -84,21 +103,39 @@ impl Reader {
         }
     }
 
-    fn skip_string(&mut self) {
+    fn string(&mut self) {
+        let (mut text, line) = (String::from('"'), self.line);
         self.advance();
         while let Some(sign) = self.peek(0) {
             self.advance();
             match sign {
-                '\\' => self.advance(),
-                '"' => return,
-                _ => {}
+                '"' => break,
+                '\\' => self.escaped(&mut text),
+                _ => text.push(sign),
             }
+        }
+        self.tokens.push(Token { text, line });
+    }
+
+    /// Behind a backslash: another sign, or a break, which is left out with what indents the next
+    /// line.
+    fn escaped(&mut self, text: &mut String) {
+        let Some(sign) = self.peek(0) else { return };
+        self.advance();
+        match sign {
+            'n' => text.push('\n'),
+            '\n' => {
+                while self.peek(0).is_some_and(char::is_whitespace) {
+                    self.advance();
+                }
+            }
+            _ => text.push(sign),
         }
     }
 
     /// From the first `#` or `"` of a raw string to its end.
-    fn skip_raw_string(&mut self) {
-        let mut hashes = 0;
+    fn raw_string(&mut self) {
+        let (mut text, line, mut hashes) = (String::from('"'), self.line, 0);
         while self.peek(0) == Some('#') {
             hashes += 1;
             self.advance();
@@ -107,9 +144,12 @@ impl Reader {
         while let Some(sign) = self.peek(0) {
             self.advance();
             if sign == '"' && (0..hashes).all(|ahead| self.peek(ahead) == Some('#')) {
-                return self.advance_by(hashes);
+                self.advance_by(hashes);
+                break;
             }
+            text.push(sign);
         }
+        self.tokens.push(Token { text, line });
     }
 
     /// A character, or the quote of a lifetime.
@@ -136,7 +176,7 @@ impl Reader {
         let raw = matches!(text.as_str(), "r" | "br" | "cr");
         let hashes = self.text[self.at..].iter().take_while(|sign| **sign == '#').count();
         match self.peek(hashes) {
-            Some('"') if raw => self.skip_raw_string(),
+            Some('"') if raw => self.raw_string(),
             _ => self.tokens.push(Token { text, line: self.line }),
         }
     }
@@ -162,6 +202,16 @@ mod tests {
         assert_eq!(words(r##"a r#"crate::x " crate::y"# br"\" c"##), ["a", "c"]);
         assert_eq!(words(r"a '\'' '\\' '\u{1f}' '{' b"), ["a", "b"]);
         assert_eq!(words(r#"b"x" c"y" "\\" z"#), ["b", "c", "z"]);
+    }
+
+    #[test]
+    fn literals_are_kept_for_those_who_ask() {
+        let said = |source: &str| {
+            let tokens = tokens_and_literals(source);
+            tokens.iter().filter_map(Token::literal).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(said("a // \"b\"\n\"c \\\n  d\" 'e' f!(\"g\\\"h\\n\", b\"\")"), ["c d", "g\"h\n", ""]);
+        assert_eq!(said(r##"r#"a "b" \n"# br"c""##), ["a \"b\" \\n", "c"]);
     }
 
     #[test]

@@ -250,12 +250,6 @@ impl Log {
     }
 }
 
-impl Default for Log {
-    fn default() -> Self {
-        Self::of(REMEMBERED)
-    }
-}
-
 // === impl Exchange ===
 
 impl Exchange {
