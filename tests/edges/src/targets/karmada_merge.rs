@@ -18,6 +18,7 @@ pub const WORDS: &[&str] = &[
     "{\"cells\":[\"a\"],\"object\":{\"metadata\":{}}}",
     "\"object\":null",
     "\"annotations\":{",
+    "null,",
     "\"annotations\":null",
     "\"metadata\":{},\"metadata\":{}",
     "\"resource.karmada.io/cached-from-cluster\":\"paris\"",
