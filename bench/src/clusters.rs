@@ -10,6 +10,7 @@ use api::secret::Endpoint;
 use bytes::Bytes;
 use kit::pki::Authority;
 use serde_json::json;
+use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
 
 use self::secrets::Secrets;
@@ -62,8 +63,9 @@ pub fn paths(count: usize) -> Arc<[String]> {
 
 impl Clusters {
     /// Registers `count` clusters that are `upstream` in a new `namespace`, which the gateways'
-    /// account may read.
-    pub async fn register(
+    /// account may read. `runtime` is what requests are sent on; not to be called on one.
+    pub fn register(
+        runtime: &Runtime,
         side: &HubSide,
         namespace: &str,
         count: usize,
@@ -81,7 +83,7 @@ impl Clusters {
             Roots::Own if number > 0 => Authority::new(&name(number)).root_pem(),
             Roots::Own | Roots::Shared => shared.clone(),
         };
-        secrets.create(&hub, count, Arc::new(root)).await.context("cannot register the clusters")?;
+        runtime.block_on(secrets.create(&hub, count, Arc::new(root))).context("cannot register the clusters")?;
         Ok(Self { namespace: namespace.to_owned(), count, hub })
     }
 

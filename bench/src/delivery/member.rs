@@ -157,6 +157,7 @@ pub fn refuse(code: StatusCode) -> Answered {
     let reason = match code {
         StatusCode::NOT_FOUND => "NotFound",
         StatusCode::CONFLICT => "Conflict",
+        StatusCode::UNAUTHORIZED => "Unauthorized",
         _ => "BadRequest",
     };
     let status = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": reason,

@@ -44,7 +44,7 @@ impl Members {
     pub fn start(directory: &Path) -> Result<Self> {
         let stand_in = StandIn::start(directory, "members", "serve-members")?;
         let client = hub_tests::http::Client::new(stand_in.address, &stand_in.authority, None);
-        let answered = wait::until("the members", START, || client.get("/version", &[])?.expect(http::StatusCode::OK));
+        let answered = wait::until("the members", START, || client.get(COUNTS, &[])?.expect(http::StatusCode::OK));
         answered.with_context(|| stand_in.process.log_tail())?;
         let caller = Caller::trusting(stand_in.address, &stand_in.authority);
         Ok(Self { stand_in, caller })
@@ -78,15 +78,17 @@ impl Members {
     /// Waits until the object at `path` of the member `number` says `text`.
     pub async fn wait_for(&self, connection: &SendRequest<Bytes>, number: usize, path: &str, text: &str) -> Result<()> {
         let begin = Instant::now();
-        let credential = HeaderValue::from_str(&format!("Bearer {}", token(number)))?;
-        loop {
-            let mut request = self.caller.get(path)?;
-            request.headers_mut().insert(AUTHORIZATION, credential.clone());
-            if String::from_utf8_lossy(&self.caller.ask(connection, request).await?).contains(text) {
-                return Ok(());
-            }
+        while !self.says(connection, number, path, text).await? {
             ensure!(begin.elapsed() < LIMIT, "{path} of member {number} does not say {text}");
             sleep(PAUSE).await;
         }
+        Ok(())
+    }
+
+    /// Whether the object at `path` of the member `number`, which has one, says `text`.
+    pub async fn says(&self, connection: &SendRequest<Bytes>, number: usize, path: &str, text: &str) -> Result<bool> {
+        let mut request = self.caller.get(path)?;
+        request.headers_mut().insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {}", token(number)))?);
+        Ok(String::from_utf8_lossy(&self.caller.ask(connection, request).await?).contains(text))
     }
 }

@@ -7,6 +7,7 @@ use anyhow::{Result, ensure};
 use http::Method;
 use hub_tests::tools;
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 use tokio::time::{Instant, sleep};
 
 use crate::caller::Caller;
@@ -33,8 +34,9 @@ const FILLING: usize = 200;
 const MADE: Duration = Duration::from_mins(15);
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Kinds, namespaces, and the decisions that choose all clusters.
-pub async fn lay(side: &HubSide, hub: &Caller, size: Size) -> Result<()> {
+/// Kinds, namespaces, and the decisions that choose all clusters. `runtime` is what many requests
+/// are sent on; not to be called on one.
+pub fn lay(runtime: &Runtime, side: &HubSide, hub: &Caller, size: Size) -> Result<()> {
     let kubectl = side.hub.server.kubectl();
     let kinds = tools::kinds("open-cluster-management.io/api", &KINDS)?;
     kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(kinds).run()?.success()?;
@@ -44,14 +46,16 @@ pub async fn lay(side: &HubSide, hub: &Caller, size: Size) -> Result<()> {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name(number)}});
         Ok(("/api/v1/namespaces".to_owned(), object))
     };
-    hub_objects::create(hub, size.clusters, Arc::new(namespace)).await?;
-    choose(side, hub, size).await
+    runtime.block_on(hub_objects::create(hub, size.clusters, Arc::new(namespace)))?;
+    let count = size.clusters.div_ceil(OF_DECISION);
+    let decisions: Vec<String> = (1..=count).map(|number| format!("{CHOICE}-decision-{number}")).collect();
+    side.hub.apply(&undecided(&decisions))?;
+    runtime.block_on(choose(hub, size, &decisions))
 }
 
-async fn choose(side: &HubSide, hub: &Caller, size: Size) -> Result<()> {
+/// A Placement and decisions of these names, without a status.
+fn undecided(decisions: &[String]) -> Vec<Value> {
     let version = format!("{CLUSTER}/v1beta1");
-    let count = size.clusters.div_ceil(OF_DECISION);
-    let names: Vec<String> = (1..=count).map(|number| format!("{CHOICE}-decision-{number}")).collect();
     let labels = json!({format!("{CLUSTER}/placement"): CHOICE, format!("{CLUSTER}/decision-group-index"): "0",
         format!("{CLUSTER}/decision-group-name"): ""});
     let placement = json!({"apiVersion": version, "kind": "Placement",
@@ -60,11 +64,14 @@ async fn choose(side: &HubSide, hub: &Caller, size: Size) -> Result<()> {
         json!({"apiVersion": version, "kind": "PlacementDecision",
         "metadata": {"name": name, "namespace": NAMESPACE, "labels": labels}})
     };
-    let objects: Vec<Value> = [placement].into_iter().chain(names.iter().map(decision)).collect();
-    side.hub.apply(&objects)?;
+    [placement].into_iter().chain(decisions.iter().map(decision)).collect()
+}
+
+/// Has them choose all clusters.
+async fn choose(hub: &Caller, size: Size, names: &[String]) -> Result<()> {
     let connection = hub.connect().await?;
     let all: Vec<Value> = (0..size.clusters).map(|number| json!({"clusterName": name(number), "reason": ""})).collect();
-    let path = format!("/apis/{version}/namespaces/{NAMESPACE}");
+    let path = format!("/apis/{CLUSTER}/v1beta1/namespaces/{NAMESPACE}");
     for (decision, clusters) in names.iter().zip(all.chunks(OF_DECISION)) {
         let status = json!({"status": {"decisions": clusters}});
         hub.ask(&connection, hub.merge(&format!("{path}/placementdecisions/{decision}/status"), &status)?).await?;
@@ -149,7 +156,16 @@ pub async fn edit_probe(hub: &Caller, number: usize, text: &str) -> Result<()> {
 
 /// Of what the probe is on a member.
 pub fn probe_path() -> String {
-    format!("/api/v1/namespaces/default/configmaps/{PROBE}")
+    path(PROBE)
+}
+
+/// Of the last object of the template, on a member.
+pub fn template_path() -> String {
+    path(&templated(0, Size::OBJECTS - 1))
+}
+
+fn path(config_map: &str) -> String {
+    format!("/api/v1/namespaces/default/configmaps/{config_map}")
 }
 
 async fn write(hub: &Caller, path: &str, change: &Value) -> Result<()> {
@@ -162,7 +178,11 @@ fn set(number: usize) -> String {
 }
 
 fn manifests(set: usize, text: &str) -> Vec<Value> {
-    (0..Size::OBJECTS).map(|number| config_map(&format!("set-{set}-{number}"), text)).collect()
+    (0..Size::OBJECTS).map(|number| config_map(&templated(set, number), text)).collect()
+}
+
+fn templated(set: usize, number: usize) -> String {
+    format!("set-{set}-{number}")
 }
 
 fn probe(text: &str) -> Value {

@@ -61,10 +61,12 @@ pub fn run(options: &Options) -> Result<()> {
 async fn answer(state: State, request: Request<Incoming>) -> Result<Response<Answer>, Gone> {
     let (head, body) = request.into_parts();
     let path = head.uri.path().to_owned();
-    if let Some(rest) = path.strip_prefix("/bench/") {
-        return Ok(response(state.lock().asked(rest)));
+    if path.starts_with("/bench/") {
+        return Ok(response(state.lock().asked(&path)));
     }
-    let number = number(head.headers.get(AUTHORIZATION));
+    let Some(number) = number(head.headers.get(AUTHORIZATION)) else {
+        return Ok(response(member::refuse(StatusCode::UNAUTHORIZED)));
+    };
     let mood = state.lock().mood(number);
     match mood {
         Mood::Hangs => return pending().await,
@@ -89,10 +91,9 @@ fn is_away(since: Instant) -> bool {
     (since.elapsed().as_millis() / FLAP.as_millis()).is_multiple_of(2)
 }
 
-/// Which member is meant.
-fn number(credential: Option<&HeaderValue>) -> usize {
-    let text = credential.and_then(|value| value.to_str().ok()).unwrap_or_default();
-    text.trim_start_matches("Bearer ").parse().unwrap_or_default()
+/// Which member is meant. `None`: the credential is no member's.
+fn number(credential: Option<&HeaderValue>) -> Option<usize> {
+    credential?.to_str().ok()?.strip_prefix("Bearer ")?.parse().ok()
 }
 
 fn parameter<'a>(query: &'a str, name: &str) -> Option<&'a str> {
@@ -108,6 +109,19 @@ fn response((code, body): Answered) -> Response<Answer> {
 fn with_type(mut response: Response<Answer>) -> Response<Answer> {
     response.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
+}
+
+// === impl Mood ===
+
+impl Mood {
+    fn named(name: &str) -> Option<Self> {
+        match name {
+            FINE => Some(Self::Fine),
+            HANGS => Some(Self::Hangs),
+            FLAPS => Some(Self::Flaps(Instant::now())),
+            _ => None,
+        }
+    }
 }
 
 // === impl Members ===
@@ -128,19 +142,18 @@ impl Members {
     }
 
     /// What the bench asks.
-    fn asked(&mut self, rest: &str) -> Answered {
-        if let Some((number, mood)) = rest.strip_prefix("moods/").and_then(|rest| rest.split_once('/')) {
-            return self.feel(number.parse().unwrap_or_default(), mood);
+    fn asked(&mut self, path: &str) -> Answered {
+        if path == COUNTS {
+            return member::answer(&json!({"requests": self.requests, "watches": self.watches}));
         }
-        member::answer(&json!({"requests": self.requests, "watches": self.watches}))
+        let asked = path.strip_prefix(MOODS).and_then(|rest| rest.split_once('/'));
+        match asked.and_then(|(number, mood)| Some((number.parse().ok()?, Mood::named(mood)?))) {
+            Some((number, mood)) => self.feel(number, mood),
+            None => member::refuse(StatusCode::BAD_REQUEST),
+        }
     }
 
-    fn feel(&mut self, number: usize, mood: &str) -> Answered {
-        let mood = match mood {
-            HANGS => Mood::Hangs,
-            FLAPS => Mood::Flaps(Instant::now()),
-            _ => Mood::Fine,
-        };
+    fn feel(&mut self, number: usize, mood: Mood) -> Answered {
         self.moods.insert(number, mood);
         // It was cut off from those who watched it.
         if let (Mood::Flaps(_), Some(member)) = (mood, self.known.get_mut(&number)) {
@@ -208,8 +221,25 @@ mod tests {
 
     #[test]
     fn members_are_told_apart_by_their_tokens() {
-        let token = HeaderValue::from_str(&format!("Bearer {}", crate::clusters::token(7))).unwrap();
-        assert_eq!((number(Some(&token)), number(None)), (7, 0));
+        let token = |text: &str| HeaderValue::from_str(text).unwrap();
+        assert_eq!(number(Some(&token(&format!("Bearer {}", crate::clusters::token(7))))), Some(7));
+        for nobodys in ["", "Bearer ", "Bearer x", "Basic 7", "7"] {
+            assert_eq!(number(Some(&token(nobodys))), None, "{nobodys}");
+        }
+        assert_eq!(number(None), None);
         assert_eq!(parameter("watch=true&timeoutSeconds=290", "timeoutSeconds"), Some("290"));
+    }
+
+    #[test]
+    fn a_mood_is_one_that_is_known_of_a_member_that_is_meant() {
+        let mut members = Members::default();
+        let mut ask = |path: &str| members.asked(path).0;
+        for path in [COUNTS, "/bench/moods/7/hangs", "/bench/moods/7/flaps", "/bench/moods/7/fine"] {
+            assert_eq!(ask(path), StatusCode::OK, "{path}");
+        }
+        for path in ["/bench/moods/7/happy", "/bench/moods/x/fine", "/bench/moods/7", "/bench/count", "/bench/"] {
+            assert_eq!(ask(path), StatusCode::BAD_REQUEST, "{path}");
+        }
+        assert!(members.mood(7) == Mood::Fine);
     }
 }

@@ -76,7 +76,7 @@ pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
     let upstream = Rc::new(Upstream::start(testbed.directory(), UPSTREAM)?);
     let (hub, runtime) = (testbed.hub()?, watch::runtime()?);
     let register = |namespace, count| {
-        runtime.block_on(Clusters::register(&hub, namespace, count, upstream.stand_in(), Roots::Own)).map(Rc::new)
+        Clusters::register(&runtime, &hub, namespace, count, upstream.stand_in(), Roots::Own).map(Rc::new)
     };
     let (many, one) = (register("clusters-many", count)?, register("clusters-one", 1)?);
     let mut load = |program, clusters: &Rc<Clusters>| {

@@ -128,11 +128,11 @@ impl Delivery {
         let runtime = Builder::new_current_thread().enable_all().build()?;
         let server = &side.hub.server;
         let hub = Caller::with_certificate(server.address(), server.authority(), server.admin());
-        let register = Clusters::register(&side, NAMESPACE, size.clusters, &members.stand_in, Roots::Shared);
-        let clusters = runtime.block_on(register)?;
+        let (count, roots) = (size.clusters, Roots::Shared);
+        let clusters = Clusters::register(&runtime, &side, NAMESPACE, count, &members.stand_in, roots)?;
         let registered = Registered { namespace: Some(NAMESPACE), flags: &[] };
         let gateway = proxies::start_registered(testbed, OURS, members.called(FIRST), registered)?;
-        runtime.block_on(objects::lay(&side, &hub, size))?;
+        objects::lay(&runtime, &side, &hub, size)?;
         let flags = way(testbed, &side, &gateway)?;
         let controllers = Controllers::start(testbed, &side, PARTS, &flags)?;
         let (idle, changes, smoke) = (0.0, 0, testbed.smoke);

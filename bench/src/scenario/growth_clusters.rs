@@ -85,8 +85,8 @@ pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
         let (count, used) = (count.min(most), used.min(most));
         let namespace = format!("growth-{count}");
         if !registered.iter().any(|clusters| clusters.count == count) {
-            let register = Clusters::register(&hub, &namespace, count, upstream.stand_in(), Roots::Shared);
-            registered.push(runtime.block_on(register)?);
+            let roots = Roots::Shared;
+            registered.push(Clusters::register(&runtime, &hub, &namespace, count, upstream.stand_in(), roots)?);
         }
         let point = Point::start(testbed, &namespace, clusters::paths(used), &upstream);
         contenders.push(Contender::new(target, point));

@@ -59,7 +59,8 @@ impl Lines {
         Self::within(body, LONGEST, SILENCE)
     }
 
-    /// Of at most `longest` bytes, from a server that says something each `silence`.
+    /// Of at most `longest` bytes each, however they come in frames, from a server that says
+    /// something each `silence`. Held are as many, and one frame.
     pub fn within(body: Body, longest: usize, silence: Duration) -> Self {
         Self { body, read: BytesMut::new(), scanned: 0, longest, silence }
     }
@@ -84,10 +85,11 @@ impl Lines {
     pub async fn try_next(&mut self) -> Result<Line, Broken> {
         loop {
             if let Some(line) = self.take() {
-                if line.is_empty() {
-                    continue;
+                match line.len() {
+                    0 => continue,
+                    length if length > self.longest => return Ok(Line::TooLong),
+                    _ => return Ok(Line::Whole(line)),
                 }
-                return Ok(Line::Whole(line));
             }
             if self.read.len() > self.longest {
                 return Ok(Line::TooLong);
@@ -148,5 +150,7 @@ mod tests {
         let longest = lines([vec![b'x'; LONGEST], b"\n".to_vec()].concat()).await;
         assert!(matches!(&longest[..], [Line::Whole(_), Line::End]));
         assert_eq!(lines(vec![b'x'; LONGEST + 1]).await, [Line::TooLong]);
+        let whole = lines([vec![b'x'; LONGEST + 1], b"\n".to_vec()].concat()).await;
+        assert_eq!(whole, [Line::TooLong], "its end came with it");
     }
 }

@@ -86,13 +86,13 @@ impl<'a> Objects<'a> {
         Self { server, client: server.client(Some(server.admin())) }
     }
 
-    /// What is at this path; null: nothing.
+    /// What is at this path; null: the server has the kind, and no object of that name.
     fn get(&self, path: &str) -> Result<Value> {
         let response = self.client.get(path, &[("accept", JSON)])?;
-        match response.status {
-            StatusCode::NOT_FOUND => Ok(Value::Null),
-            _ => response.expect(StatusCode::OK).with_context(|| path.to_owned())?.json(),
+        if response.status == StatusCode::NOT_FOUND && names_object(&response.text()) {
+            return Ok(Value::Null);
         }
+        response.expect(StatusCode::OK).with_context(|| path.to_owned())?.json()
     }
 
     /// All that are at this path: that there is no such path is no empty list.
@@ -176,6 +176,12 @@ impl<'a> Objects<'a> {
     }
 }
 
+/// Whether a 404 is of an object: of a path that is not served, whose kind is gone maybe, a server
+/// says "404 page not found", or a Status without a name.
+fn names_object(body: &str) -> bool {
+    serde_json::from_str::<Value>(body).is_ok_and(|status| status["details"]["name"].is_string())
+}
+
 /// Whether a condition of it is true.
 fn has(object: &Value, condition: &str) -> bool {
     let mut all = object["status"]["conditions"].as_array().into_iter().flatten();
@@ -202,6 +208,15 @@ fn find(groups: &Value, root: &str, is_meant: &dyn Fn(&str, &str, &Value) -> boo
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_object_that_is_not_there_is_told_from_a_kind_that_is_not() {
+        let status = |details: &Value| json!({"kind": "Status", "code": 404, "details": details}).to_string();
+        assert!(names_object(&status(&json!({"name": "a", "kind": "things"}))));
+        for body in [&status(&json!({})), &status(&Value::Null), "404 page not found\n", ""] {
+            assert!(!names_object(body), "{body}");
+        }
+    }
 
     #[test]
     fn the_first_resource_that_is_meant_is_found() {

@@ -68,7 +68,6 @@ pub struct FakeMember {
     authority: Arc<Authority>,
 }
 
-#[derive(Default)]
 struct State {
     log: Arc<Log>,
     scripts: Mutex<HashMap<String, Script>>,
@@ -111,7 +110,7 @@ impl FakeMember {
     pub async fn start(options: MemberOptions) -> Self {
         let authority = options.authority.clone().unwrap_or_else(|| Arc::new(Authority::new("member-ca")));
         let log = Arc::new(Log::of(options.remembered));
-        let state = Arc::new(State { log, ..State::default() });
+        let state = Arc::new(State { log, scripts: Mutex::default(), otherwise: Mutex::default() });
         let handler = {
             let state = state.clone();
             Arc::new(move |request, connection| {

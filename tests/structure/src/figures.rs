@@ -1,5 +1,8 @@
 //! Figures on one page that stand on another, and messages that a page quotes from sources.
 
+use crate::tests_out::tests_out;
+use crate::tokens::{Token, tokens_and_literals};
+
 /// A figure as it is written, and what it says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
@@ -96,14 +99,15 @@ pub fn quoted(page: &str, head: &str, column: usize) -> Vec<String> {
     cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).map(str::to_owned).collect()
 }
 
-/// A source without the breaks of its literals, and with `#` for what is filled in.
+/// What the string literals of a source say, without those of its tests: each in a line, with `#`
+/// for what is filled in.
 pub fn literals(source: &str) -> String {
-    let mut text = String::new();
-    for part in source.split("\\\n") {
-        text.push_str(if text.is_empty() { part } else { part.trim_start() });
-    }
-    let mut filled = String::new();
-    let mut rest = text.as_str();
+    let tokens = tests_out(&tokens_and_literals(source));
+    tokens.iter().filter_map(Token::literal).map(|literal| filled(literal) + "\n").collect()
+}
+
+fn filled(literal: &str) -> String {
+    let (mut filled, mut rest) = (String::new(), literal);
     while let Some((before, after)) = rest.split_once('{') {
         filled.push_str(before);
         match after.split_once('}') {
@@ -155,5 +159,9 @@ mod tests {
         let source = literals("\"is one \\\n    two\" \"more than {MOST} parts\" if x { y }");
         assert!(is_said(&source, "one two") && is_said(&source, "more than 10 parts") && is_said(&source, "is one …"));
         assert!(!is_said(&source, "one three") && !is_said(&source, "less than 10 parts"), "{source}");
+        let others = "// one two\nfn three() { a(\"one\", \"two\") }\n#[cfg(test)]\nmod tests { b(\"one two\") }";
+        for unsaid in ["one two", "three"] {
+            assert!(!is_said(&literals(others), unsaid), "{unsaid}: only comments, names and tests have it");
+        }
     }
 }

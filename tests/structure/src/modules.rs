@@ -20,10 +20,10 @@ const BROUGHT_AT_MOST: usize = 8;
 pub struct Tree {
     /// Of the root file, below the workspace's directory.
     pub root: PathBuf,
+    /// The root file and those of its modules, without what is for tests, from the root down.
+    pub files: Vec<PathBuf>,
     /// Top-level modules, in the order they are declared.
     pub modules: Vec<String>,
-    /// What is compiled outside of tests, below the workspace's directory.
-    pub files: Vec<PathBuf>,
     /// In the order they are written, file by file. None leads from a module to itself.
     pub arrows: Vec<Arrow>,
     /// Arrows between the modules of one module, by its path from the root.
@@ -60,7 +60,7 @@ fn tree(workspace: &Path, root: PathBuf) -> Tree {
         }
     }
     let files = files.order.iter().map(|module| files.found[module].0.clone()).collect();
-    Tree { root, modules, files, arrows, below }
+    Tree { root, files, modules, arrows, below }
 }
 
 /// The files of a tree.

@@ -1,6 +1,7 @@
-//! Rust's text as words and signs, without comments, with or without its literals.
+//! Rust's text as words and signs, without comments, and with or without string literals.
 
-/// A word (an identifier, a keyword, a number) or one sign.
+/// A word (an identifier, a keyword, a number), one sign, or a string literal: a quote and what it
+/// says.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Token {
     pub text: String,
@@ -10,11 +11,13 @@ pub struct Token {
 
 /// The words and signs of `source`. Lifetimes lose their quote.
 pub fn tokens(source: &str) -> Vec<Token> {
-    with_strings(source).into_iter().filter(|token| string(token).is_none()).collect()
+    let mut tokens = tokens_and_literals(source);
+    tokens.retain(|token| token.literal().is_none());
+    tokens
 }
 
-/// [`tokens`] with the strings among them, which [`string`] tells apart.
-pub fn with_strings(source: &str) -> Vec<Token> {
+/// The same, and its string literals.
+pub fn tokens_and_literals(source: &str) -> Vec<Token> {
     let mut reader = Reader { text: source.chars().collect(), at: 0, line: 1, tokens: Vec::new() };
     while reader.at < reader.text.len() {
         reader.step();
@@ -22,10 +25,16 @@ pub fn with_strings(source: &str) -> Vec<Token> {
     reader.tokens
 }
 
-/// The text of a string as it is written, escapes and all, if `token` is one.
-pub fn string(token: &Token) -> Option<&str> {
-    token.text.strip_prefix('"')
+// === impl Token ===
+
+impl Token {
+    /// What it says, if it is a string literal.
+    pub fn literal(&self) -> Option<&str> {
+        self.text.strip_prefix('"')
+    }
 }
+
+// === impl Reader ===
 
 struct Reader {
     text: Vec<char>,
@@ -95,41 +104,52 @@ impl Reader {
     }
 
     fn string(&mut self) {
-        let (start, line) = (self.at, self.line);
+        let (mut text, line) = (String::from('"'), self.line);
         self.advance();
         while let Some(sign) = self.peek(0) {
-            if sign == '"' {
-                break;
+            self.advance();
+            match sign {
+                '"' => break,
+                '\\' => self.escaped(&mut text),
+                _ => text.push(sign),
             }
-            self.advance_by(if sign == '\\' { 2 } else { 1 });
         }
-        self.push_string(start, line);
-        self.advance();
+        self.tokens.push(Token { text, line });
     }
 
-    /// From the quote at `start` up to where the reader is, which is behind the string's text.
-    fn push_string(&mut self, start: usize, line: usize) {
-        let end = self.at.min(self.text.len());
-        self.tokens.push(Token { text: self.text[start..end].iter().collect(), line });
+    /// Behind a backslash: another sign, or a break, which is left out with what indents the next
+    /// line.
+    fn escaped(&mut self, text: &mut String) {
+        let Some(sign) = self.peek(0) else { return };
+        self.advance();
+        match sign {
+            'n' => text.push('\n'),
+            '\n' => {
+                while self.peek(0).is_some_and(char::is_whitespace) {
+                    self.advance();
+                }
+            }
+            _ => text.push(sign),
+        }
     }
 
     /// From the first `#` or `"` of a raw string to its end.
     fn raw_string(&mut self) {
-        let mut hashes = 0;
+        let (mut text, line, mut hashes) = (String::from('"'), self.line, 0);
         while self.peek(0) == Some('#') {
             hashes += 1;
             self.advance();
         }
-        let (start, line) = (self.at, self.line);
         self.advance();
         while let Some(sign) = self.peek(0) {
-            if sign == '"' && (1..=hashes).all(|ahead| self.peek(ahead) == Some('#')) {
+            self.advance();
+            if sign == '"' && (0..hashes).all(|ahead| self.peek(ahead) == Some('#')) {
+                self.advance_by(hashes);
                 break;
             }
-            self.advance();
+            text.push(sign);
         }
-        self.push_string(start, line);
-        self.advance_by(1 + hashes);
+        self.tokens.push(Token { text, line });
     }
 
     /// A character, or the quote of a lifetime.
@@ -185,10 +205,13 @@ mod tests {
     }
 
     #[test]
-    fn strings_are_told_apart_and_kept_as_they_are_written() {
-        let tokens = with_strings("a(\"b \\\" c\",\n r#\"d \" e\"#, b\"f\", '\"', \"\")");
-        let strings: Vec<_> = tokens.iter().filter_map(|token| Some((string(token)?, token.line))).collect();
-        assert_eq!(strings, [("b \\\" c", 1), ("d \" e", 2), ("f", 2), ("", 2)]);
+    fn literals_are_kept_for_those_who_ask() {
+        let said = |source: &str| {
+            let tokens = tokens_and_literals(source);
+            tokens.iter().filter_map(Token::literal).map(str::to_owned).collect::<Vec<_>>()
+        };
+        assert_eq!(said("a // \"b\"\n\"c \\\n  d\" 'e' f!(\"g\\\"h\\n\", b\"\")"), ["c d", "g\"h\n", ""]);
+        assert_eq!(said(r##"r#"a "b" \n"# br"c""##), ["a \"b\" \\n", "c"]);
     }
 
     #[test]

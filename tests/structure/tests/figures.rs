@@ -4,12 +4,16 @@ use std::fs;
 use std::path::Path;
 
 use structure_tests::figures::{is_said, linked, literals, quoted, section, unfounded, units};
+use structure_tests::manifests::packages;
+use structure_tests::modules::trees;
 use structure_tests::widths::files;
 use structure_tests::workspace;
 
 const PERFORMANCE: &str = "docs/performance.md";
-/// Units of what is measured.
-const UNITS: [&str; 3] = [" µs", " ms ", " KiB of memory"];
+/// Sections of the README that say what is better here.
+const LISTS: [&str; 2] = ["why-this-one", "comparison"];
+/// Tools of tests whose versions the README names.
+const KUBECTLS: [&str; 2] = ["kubernetes", "kubectl-oldest"];
 
 fn read(page: &str) -> String {
     read_path(&workspace().join(page))
@@ -19,30 +23,37 @@ fn read_path(path: &Path) -> String {
     fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// The literals of the programs and libraries in these folders, without their tests.
+/// What the programs and libraries in these folders may say, without their tests.
 fn said(folders: &[&str]) -> String {
     let root = workspace();
-    let is_product = |path: &Path| {
-        let path = path.strip_prefix(&root).unwrap_or(path).to_string_lossy();
-        path.contains("/src/") && !path.contains("/tests/") && !path.ends_with("tests.rs")
-    };
-    let sources = folders.iter().flat_map(|folder| files(&root.join(folder), &["rs"]));
-    sources.filter(|path| is_product(path)).map(|path| literals(&read_path(&path))).collect()
+    let is_in = |directory: &Path| folders.iter().any(|folder| directory.starts_with(folder));
+    let packages = packages(&root).into_iter().filter(|package| is_in(&package.directory));
+    let trees = packages.flat_map(|package| trees(&root, &package.directory));
+    trees.flat_map(|tree| tree.files).map(|file| literals(&read_path(&root.join(file)))).collect()
 }
 
+/// The versions of kubectl that tests run, as pages write them.
+fn kubectls() -> String {
+    let minor = |tool: &str| {
+        let module = read(&format!("tests/hub/tools/{tool}/go.mod"));
+        let version = module.split_once("k8s.io/kubernetes v").and_then(|(_, rest)| rest.split_whitespace().next());
+        let minor = version.and_then(|version| version.rsplit_once('.')).expect("a version of Kubernetes").0;
+        minor.to_owned()
+    };
+    KUBECTLS.map(minor).join("\n")
+}
+
+/// A figure without a link to where it was measured is a version.
 #[test]
 fn the_readmes_figures_stand_where_they_link() {
-    let (readme, performance) = (read("README.md"), read(PERFORMANCE));
+    let (readme, performance, versions) = (read("README.md"), read(PERFORMANCE), kubectls());
     let (mut wrong, mut count) = (Vec::new(), 0);
-    for unit in units(&readme) {
+    for unit in LISTS.iter().flat_map(|list| units(&section(&readme, list))) {
         let (anchors, prose) = linked(&unit, PERFORMANCE);
-        if anchors.is_empty() {
-            wrong.extend(UNITS.iter().any(|name| unit.contains(name)).then(|| format!("no section is linked: {unit}")));
-            continue;
-        }
-        count += 1;
         let sections: Vec<_> = anchors.iter().map(|anchor| section(&performance, anchor)).collect();
-        let unfounded = unfounded(&prose, &sections.join("\n"));
+        let measured = if anchors.is_empty() { versions.clone() } else { sections.join("\n") };
+        count += usize::from(!anchors.is_empty());
+        let unfounded = unfounded(&prose, &measured);
         wrong.extend((!unfounded.is_empty()).then(|| format!("{unfounded:?} in none of {anchors:?}: {unit}")));
     }
     assert!(wrong.is_empty(), "\n\n{}\n", wrong.join("\n"));

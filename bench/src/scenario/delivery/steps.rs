@@ -123,6 +123,8 @@ impl Delivery {
         let (before, used, resident, begin) = (self.said()?, self.used()?, self.resident()?, Instant::now());
         let text = self.another();
         self.runtime.block_on(objects::edit_template(&self.hub, &text))?;
+        // It is quiet before it begins, too, and what was applied is still told.
+        self.runtime.block_on(self.wait_everywhere(&text))?;
         let done = self.quiet()?;
         self.wait_applied()?;
         let (after, now) = (self.used()?, self.said()?);
@@ -137,6 +139,18 @@ impl Delivery {
             (NEW_RESIDENT.key, self.resident()? / resident),
         ]
         .into())
+    }
+
+    /// Waits until each member has the template that says `text`.
+    async fn wait_everywhere(&self, text: &str) -> Result<()> {
+        let (connection, path, begin) = (self.members.connect().await?, objects::template_path(), Instant::now());
+        for number in 0..self.size.clusters {
+            while !self.members.says(&connection, number, &path, text).await? {
+                ensure!(begin.elapsed() < LIMIT, "member {number} does not get the new template");
+                sleep(LOOK).await;
+            }
+        }
+        Ok(())
     }
 
     /// Changes of one member after the other, without and with two that are ill.

@@ -1,5 +1,5 @@
-//! Any body of a watch in frames of any size: its lines in order, none made up, and no more held
-//! than a line may have.
+//! Any body of a watch in frames of any size: its lines in order, none made up, none longer than a
+//! line may be, and no more room taken than some such lines need.
 //!
 //! Input: the size of frames in the first byte, then the body.
 
@@ -22,6 +22,9 @@ pub const WORDS: &[&str] = &["\n", "\n\n", "\r\n", "{\"type\":\"BOOKMARK\"}", "0
 
 /// Longest line that is taken, in bytes.
 const LONGEST: usize = 64;
+/// A buffer is doubled when what is read (a longest line and a frame at most) does not fit behind
+/// what was taken of it, unless that is as long, and so makes room. It had less than twice as much.
+const ROOM: usize = 4;
 const SILENCE: Duration = Duration::from_secs(1);
 
 pub fn check(input: &[u8]) {
@@ -32,6 +35,7 @@ pub fn check(input: &[u8]) {
     let pieces: Vec<_> = text.split(|byte| *byte == b'\n').collect();
     let (rest, whole) = pieces.split_last().expect("one at least");
     let whole: Vec<_> = whole.iter().filter(|line| !line.is_empty()).collect();
+    assert!(lines.iter().all(|line| line.len() <= LONGEST), "{lines:?}");
     assert!(lines.len() <= whole.len() && lines.iter().zip(&whole).all(|(line, whole)| line == *whole), "{lines:?}");
     let next = whole.get(lines.len()).map_or(rest.len(), |line| line.len());
     match end {
@@ -51,7 +55,7 @@ async fn read(text: &[u8], size: usize) -> (Vec<Bytes>, Line) {
             Line::Whole(line) => found.push(line),
             end => return (found, end),
         }
-        assert!(lines.held() <= 4 * (LONGEST + size), "{} bytes are held", lines.held());
+        assert!(lines.held() <= ROOM * (LONGEST + size), "{} bytes are held", lines.held());
     }
 }
 

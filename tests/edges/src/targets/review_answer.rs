@@ -5,6 +5,7 @@
 
 use auth::edges::{allowed, reviewed};
 use http::StatusCode;
+use kube::core::Status;
 use serde_json::Value;
 
 pub const WORDS: &[&str] = &[
@@ -55,7 +56,7 @@ pub fn check(input: &[u8]) {
             assert!(!user.name.is_empty() && said["status"]["user"]["username"] == user.name.as_str());
         }
         Ok(None) => {}
-        Err(error) => told(&error.to_string()),
+        Err(error) => told(&error.to_string(), code, body),
     }
     match allowed(code, body) {
         Ok(true) => {
@@ -63,12 +64,19 @@ pub fn check(input: &[u8]) {
             assert!(is_answer("SubjectAccessReview") && status["allowed"] == true && status["denied"] != true);
         }
         Ok(false) => {}
-        Err(error) => told(&error.to_string()),
+        Err(error) => told(&error.to_string(), code, body),
     }
 }
 
-/// `reason` of a hub's Status is one of Kubernetes' words, and repeated.
-fn told(text: &str) {
-    let reason = text.strip_prefix("the review on the hub failed: the hub answered ");
-    assert!(reason.is_some() || !text.contains(CANARY), "{text}");
+/// Of an answer that is an error the code and the reason: of its Status, whose reasons are
+/// Kubernetes' words, or of its head if it has none. Of any other answer nothing.
+fn told(text: &str, code: StatusCode, body: &[u8]) {
+    let Some(told) = text.strip_prefix("the review on the hub failed: the hub answered ") else {
+        assert!(!text.contains(CANARY), "{text}");
+        return;
+    };
+    assert!(code.is_client_error() || code.is_server_error(), "{code}: {text}");
+    let head = || Status::failure("", code.canonical_reason().unwrap_or_default()).with_code(code.as_u16());
+    let Status { code, reason, .. } = serde_json::from_slice(body).unwrap_or_else(|_| head());
+    assert_eq!(told, format!("{code} {reason}").trim_end());
 }

@@ -31,6 +31,8 @@ const TRACEPARENT: HeaderName = HeaderName::from_static("traceparent");
 const TRACESTATE: HeaderName = HeaderName::from_static("tracestate");
 /// Longest state that is sent on, in bytes.
 const LONGEST_STATE: usize = 512;
+/// Where the flags are in version 00: after a version, a trace's id and a span's.
+const FLAGS: usize = 2 + 1 + 32 + 1 + 16 + 1;
 
 pub fn check(input: &[u8]) {
     let (parent, state) = match input.iter().position(|byte| *byte == b'\n') {
@@ -42,7 +44,10 @@ pub fn check(input: &[u8]) {
     if let Some(state) = state.and_then(|state| HeaderValue::from_bytes(state).ok()) {
         headers.insert(TRACESTATE, state);
     }
-    let Some(sent) = continued(&headers) else { return };
+    let Some(sent) = continued(&headers) else {
+        assert!(!is_exact(&parent), "{parent:?} was lost");
+        return;
+    };
     // A hub's or member's collector would join others' spans by what is not like this.
     let (came, goes) = (ids(&headers[TRACEPARENT]), ids(&sent[TRACEPARENT]));
     assert!(came == goes && goes.is_some(), "{parent:?} went on as {:?}", sent[TRACEPARENT]);
@@ -50,6 +55,14 @@ pub fn check(input: &[u8]) {
     assert_eq!(continued(&sent).map(|again| again[TRACEPARENT].clone()).as_ref(), sent.get(TRACEPARENT));
     headers.append(TRACEPARENT, parent);
     assert!(continued(&headers).is_none(), "one that comes twice says nothing");
+}
+
+/// In the form of version 00, which everybody has to continue, whatever its flags and the state
+/// beside it are (Trace Context §3.2.2, §4.3).
+fn is_exact(value: &HeaderValue) -> bool {
+    let flags = value.as_bytes().get(FLAGS..).filter(|_| value.len() == FLAGS + 2);
+    let flags = flags.is_some_and(|flags| flags.iter().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f')));
+    flags && value.as_bytes().starts_with(b"00-") && value.as_bytes()[FLAGS - 1] == b'-' && ids(value).is_some()
 }
 
 /// Of the trace and the span (Trace Context §3.2.2).

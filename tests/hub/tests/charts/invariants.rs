@@ -1,7 +1,9 @@
 //! What must hold of everything the charts render to, whatever the values.
 
 mod pairs;
+mod rights;
 
+use std::collections::BTreeSet;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
@@ -12,6 +14,7 @@ use hub_tests::helm::{Chart, Helm};
 use hub_tests::prelude::*;
 use libtest_mimic::Trial;
 
+use self::rights::controllers_verbs;
 use crate::fixture::{Fixture, rendering};
 use crate::matrix::{self, EXTRA};
 
@@ -19,8 +22,8 @@ use crate::matrix::{self, EXTRA};
 const GATEWAY: &str = "cluster-gateway";
 /// Tests of its own start it as the chart does.
 const CONTROLLERS: &str = "cluster-gateway-controllers";
-
-type Check = fn(&Objects<'_>) -> Result<()>;
+/// All of them, in the order of their names.
+const PROGRAMS: [&str; 4] = [GATEWAY, CONTROLLERS, "tunnel-agent", "tunnel-server"];
 
 /// The objects of one rendering.
 struct Objects<'a> {
@@ -48,12 +51,17 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         rendering(fixture, "invariants::names, ports and labels refer to what is there", |helm, path| {
             each(helm, path, references)
         }),
-        rendering(fixture, "invariants::each program takes its arguments", |helm, path| each(helm, path, arguments)),
+        rendering(fixture, "invariants::each program takes its arguments", |helm, path| {
+            let mut told = BTreeSet::new();
+            each(helm, path, |objects| arguments(objects, &mut told))?;
+            ensure!(told.iter().map(String::as_str).eq(PROGRAMS), "extraArgs are tried with {told:?} alone");
+            Ok(())
+        }),
     ]
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the signature of a test")]
-fn each(helm: &Helm, directory: PathBuf, check: Check) -> Result<()> {
+fn each(helm: &Helm, directory: PathBuf, mut check: impl FnMut(&Objects<'_>) -> Result<()>) -> Result<()> {
     for case in matrix::cases() {
         let all = case.objects(helm, &directory, "vela-system")?;
         check(&Objects { all: &all, case: case.name, chart: case.chart })
@@ -176,88 +184,6 @@ fn rights_to_join(objects: &Objects<'_>) -> Result<()> {
     let workload = &objects.workloads()?[0]["spec"];
     ensure!(workload["replicas"] == 1 && workload["strategy"]["type"] == "Recreate", "two would write one Secret");
     Ok(())
-}
-
-/// Of sources, Argo CD and managed-serviceaccount: all by their watches.
-const WATCHED: [&str; 7] = [
-    "customresourcedefinitions",
-    "clusters",
-    "kubefedclusters",
-    "managedclusters",
-    "clusterprofiles",
-    "managedclusteraddons",
-    "placements",
-];
-
-/// What the controllers may do: write clusters' Secrets and their Lease, tell Events, read sources.
-fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Result<Value> {
-    Ok(match (role["kind"].as_str(), rule["resources"][0].as_str()) {
-        // In Argo CD's namespace.
-        (Some("Role"), Some("secrets")) if is_of_argocd(role) => json!(["list", "watch", "create", "patch", "delete"]),
-        (Some("Role"), Some("serviceaccounts")) if !rule["resourceNames"].is_null() => json!(["list", "watch"]),
-        (Some("Role"), Some("serviceaccounts/token")) if !rule["resourceNames"].is_null() => json!(["create"]),
-        // Of the Job that an uninstallation may leave its end to.
-        (Some("Role"), Some("secrets")) if role["metadata"]["annotations"]["helm.sh/hook"] == "post-delete" => {
-            json!(["list", "delete"])
-        }
-        (Some("Role"), Some("secrets")) => {
-            ensure!(case != "placement alone", "placement reads no Secret: {rule}");
-            json!(["list", "watch", "create", "patch", "delete"])
-        }
-        (Some("Role"), Some("leases")) if rule["resourceNames"].is_null() => json!(["create"]),
-        (Some("Role"), Some("leases")) => json!(["get", "patch"]),
-        (Some("Role"), Some("clusterprofiles")) => json!(["list", "watch", "create", "patch", "delete"]),
-        (
-            _,
-            Some(
-                "clusterprofiles/status"
-                | "managedserviceaccounts/status"
-                | "manifestworkreplicasets/status"
-                | "placements/status",
-            ),
-        ) => json!(["patch"]),
-        (Some("ClusterRole"), Some("events")) => json!(["create", "patch"]),
-        // Of placement: decisions and statuses, and the right to own what it writes.
-        (Some("ClusterRole"), Some("placementdecisions" | "manifestworks")) => {
-            json!(["list", "watch", "create", "patch", "delete"])
-        }
-        (Some("ClusterRole"), Some("placements/finalizers")) => json!(["update"]),
-        (Some("ClusterRole"), Some("leases")) => {
-            let locks = [json!(["placement-lock"]), json!(["work-manager-lock"])];
-            ensure!(locks.contains(&rule["resourceNames"]), "{rule}");
-            json!(["list", "watch"])
-        }
-        // Its finalizer.
-        (Some("ClusterRole"), Some("manifestworkreplicasets")) => json!(["list", "watch", "patch"]),
-        // Whether a kind is on its way out, by whom the end of each object may be told before.
-        (Some("ClusterRole"), Some("customresourcedefinitions"))
-            if ["placement", "Argo CD", "works that are guarded"].iter().any(|part| case.contains(part)) =>
-        {
-            json!(["list", "watch", "get"])
-        }
-        (Some("ClusterRole"), Some(watched)) if WATCHED.contains(&watched) => json!(["list", "watch"]),
-        (Some("ClusterRole"), Some("tokenreviews")) if case.contains("Argo CD") => json!(["create"]),
-        (Some("ClusterRole"), Some("managedserviceaccounts")) => json!(["list", "watch", "patch", "delete"]),
-        (Some("ClusterRole"), Some("clustergateways/proxy")) if has_accounts(role) => {
-            json!(["get", "create", "delete"])
-        }
-        (Some("ClusterRole"), Some("clustergateways/proxy")) => json!(["get"]),
-        (Some("ClusterRole"), Some("secrets")) if has_accounts(role) => {
-            json!(["get", "list", "watch", "create", "patch"])
-        }
-        (Some("ClusterRole"), Some(_)) => json!(["get", "list", "watch"]),
-        _ => bail!("a right that nobody needs: {role}"),
-    })
-}
-
-/// Whether it is the role for Argo CD's Secrets.
-fn is_of_argocd(role: &Value) -> bool {
-    role["metadata"]["name"].as_str().is_some_and(|name| name.ends_with("-argocd"))
-}
-
-/// Whether it is the role that writes tokens of `ManagedServiceAccounts`.
-fn has_accounts(role: &Value) -> bool {
-    role["metadata"]["name"].as_str().is_some_and(|name| name.ends_with(":accounts"))
 }
 
 /// With the tunnel on, the Secrets that the gateway reads are in a namespace of their own, which
@@ -433,7 +359,8 @@ fn filled(objects: &Objects<'_>, pod: &Value) -> Result<()> {
 }
 
 /// The files of the volumes are not here: whether they can be used is another test's question.
-fn arguments(objects: &Objects<'_>) -> Result<()> {
+/// `told` gets the programs to which `extraArgs` are told, behind what the chart tells them.
+fn arguments(objects: &Objects<'_>, told: &mut BTreeSet<String>) -> Result<()> {
     for deployment in objects.workloads()? {
         let container = &deployment["spec"]["template"]["spec"]["containers"][0];
         let port = |name: &str| -> Option<u16> {
@@ -443,7 +370,10 @@ fn arguments(objects: &Objects<'_>) -> Result<()> {
         // The kubelet comes from outside the pod.
         let is_probed = |listen: SocketAddr| port("admin") == Some(listen.port()) && listen.ip().is_unspecified();
         let words = [program(deployment)].into_iter().chain(flags(container));
-        ensure!(flags(container).all(|flag| flag != EXTRA) || flags(container).last() == Some(EXTRA), "extraArgs win");
+        if flags(container).any(|flag| flag == EXTRA) {
+            ensure!(flags(container).last() == Some(EXTRA), "the chart's flags win over extraArgs");
+            told.insert(program(deployment).to_owned());
+        }
         match program(deployment) {
             GATEWAY => {
                 let config = Config::try_from(args::parse_from(words)?)?;

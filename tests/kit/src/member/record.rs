@@ -74,7 +74,7 @@ struct Progress {
 }
 
 /// Everything one member recorded.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Log {
     most: usize,
     entries: Mutex<Entries>,
@@ -180,7 +180,7 @@ impl Recorded {
 impl Log {
     /// Of at most so many requests.
     pub(super) fn of(most: usize) -> Self {
-        Self { most, ..Self::default() }
+        Self { most, entries: Mutex::default(), signal: Arc::default() }
     }
 
     pub(super) fn record(&self, parts: Parts, connection: &Connection) -> Recorded {

@@ -58,7 +58,7 @@ async fn are_no_more(http: Http) {
 /// `requests` in all, one after the other on each connection.
 async fn ask(fixture: &Fixture, connections: &mut [Connection], requests: usize) {
     let path = fixture.path("/api/v1/pods");
-    let each = requests / connections.len();
+    let (before, each) = (fixture.member.request_count(), requests / connections.len());
     let all = connections.iter_mut().map(async |connection| {
         for _ in 0..each {
             let answer = connection.get(&path).await;
@@ -66,8 +66,7 @@ async fn ask(fixture: &Fixture, connections: &mut [Connection], requests: usize)
         }
     });
     futures_util::future::join_all(all).await;
-    let counted = fixture.member.request_count();
-    assert!(counted >= requests, "{counted} reached the member");
+    assert_eq!(fixture.member.request_count() - before, requests, "reached the member");
 }
 
 /// Bytes of this process that are in memory (`VmRSS` of proc(5)).

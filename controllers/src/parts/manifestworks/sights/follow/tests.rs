@@ -67,8 +67,12 @@ async fn a_watch_that_is_refused_is_tried_again_after_an_hour_and_lists_come_mea
         let between: Vec<Duration> = asked.watches.windows(2).map(|pair| pair[1] - pair[0]).collect();
         assert_eq!(between.len(), 2, "{code}: {between:?}");
         assert!(between.iter().all(|time| *time >= REFUSED && *time < REFUSED + RESYNC), "{code}: {between:?}");
-        // Each comes a quarter late at most, as chance has it, or early.
-        assert!((30..=52).contains(&asked.lists.len()), "{code}: {}", asked.lists.len());
+        // None is late. Early are the one before each try of a watch, when the hour has ended, and
+        // the one after it, in place of the watch.
+        let between: Vec<Duration> = asked.lists.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(between.iter().all(|time| *time < RESYNC + BETWEEN_REQUESTS), "{code}: {between:?}");
+        let early = between.iter().filter(|time| **time < RESYNC.mul_f64(1.0 - CHANCE)).count();
+        assert!(early < 2 * asked.watches.len(), "{code}: {between:?}");
     }
 }
 
