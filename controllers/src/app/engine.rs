@@ -85,7 +85,6 @@ impl Engine {
             metrics: self.metrics.clone(),
             readiness: self.readiness.clone(),
             explained: self.explained.clone(),
-            may_write: term.may_write(),
             term: term.clone(),
         });
         let registration = async {
