@@ -3,6 +3,7 @@
 
 mod argocd;
 mod availability;
+mod catch_up;
 mod cluster_profiles;
 mod gateway;
 mod hub;
