@@ -115,6 +115,10 @@ pub struct Sources {
     /// repeatable
     #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
     pub never_stand_by: Vec<StandsBy>,
+    /// Namespaces where upstream's controllers may have the Lease that placement and replica-sets
+    /// stand by for; repeatable (default: all)
+    #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
+    pub rival_namespaces: Vec<String>,
     /// Require a condition rule for Progressing in a `ManifestWorkReplicaSet` before its rollout
     /// continues, as upstream does (default: works without such a rule have finished when they are
     /// applied and available)

@@ -88,20 +88,40 @@ pub async fn bounded<T>(within: Duration, call: impl Future<Output = kube::Resul
     timeout(within, call).await.map_err(|_| CallError::Timeout)?.map_err(CallError::Hub)
 }
 
+/// What a list had.
+pub struct Listed<T> {
+    /// The `resourceVersion` of the list: that of the hub as it was asked.
+    pub version: String,
+    pub items: Vec<T>,
+}
+
 /// The metadata of all objects that `chosen` chooses, page by page, as the hub has it and not a
 /// cache of it.
 pub async fn list_metadata<K>(api: &Api<K>, chosen: ListParams) -> Result<Vec<ObjectMeta>, CallError>
 where
     K: Clone + DeserializeOwned + std::fmt::Debug,
 {
-    let (mut all, mut parameters) = (Vec::new(), chosen.limit(PAGE));
+    Ok(list_metadata_as(api, chosen, |metadata| metadata).await?.items)
+}
+
+/// The same, of each object what `read` reads.
+pub async fn list_metadata_as<K, T>(
+    api: &Api<K>,
+    chosen: ListParams,
+    read: impl Fn(ObjectMeta) -> T,
+) -> Result<Listed<T>, CallError>
+where
+    K: Clone + DeserializeOwned + std::fmt::Debug,
+{
+    let (mut items, mut parameters) = (Vec::new(), chosen.limit(PAGE));
     loop {
         let page = bounded(WITHIN, api.list_metadata(&parameters)).await?;
         let next = page.metadata.continue_.filter(|token| !token.is_empty());
-        all.extend(page.items.into_iter().map(|object| object.metadata));
+        items.extend(page.items.into_iter().map(|object| read(object.metadata)));
         match next {
             Some(token) => parameters = parameters.continue_token(&token),
-            None => return Ok(all),
+            // All pages are of one version.
+            None => return Ok(Listed { version: page.metadata.resource_version.unwrap_or_default(), items }),
         }
     }
 }

@@ -7,6 +7,7 @@
 //! tells it.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
@@ -15,6 +16,7 @@ use kube::runtime::events::{Event, EventType, Recorder, Reporter};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
+use tokio_util::sync::{CancellationToken, DropGuard};
 
 use crate::calls::MANAGER;
 use crate::term::{Term, within_at_most};
@@ -90,6 +92,8 @@ pub enum Reason {
 pub struct Events {
     waiting: mpsc::Sender<Pending>,
     left_out: Counter,
+    /// Dropped with the last clone.
+    _open: Arc<DropGuard>,
 }
 
 struct Pending {
@@ -169,11 +173,18 @@ impl Reason {
 
 impl Events {
     /// Sends to `client`'s hub in `term`, from a task that ends with it, or when all clones are
-    /// dropped.
+    /// dropped: before the term at once, in it as soon as nothing waits any more.
     pub fn start(client: Client, left_out: Counter, term: Term) -> Self {
-        let (waiting, queue) = mpsc::channel(MOST_WAITING);
-        tokio::spawn(send_all(client, queue, term));
-        Self { waiting, left_out }
+        let (events, queue, closed) = Self::with_room(MOST_WAITING, left_out);
+        tokio::spawn(send_all(client, (queue, closed), term));
+        events
+    }
+
+    /// With its queue, and what says that it was dropped.
+    fn with_room(most: usize, left_out: Counter) -> (Self, mpsc::Receiver<Pending>, CancellationToken) {
+        let ((waiting, queue), closed) = (mpsc::channel(most), CancellationToken::new());
+        let open = Arc::new(closed.clone().drop_guard());
+        (Self { waiting, left_out, _open: open }, queue, closed)
     }
 
     /// Publishes an Event with `note` on an object, soon.
@@ -198,10 +209,13 @@ impl Events {
     }
 }
 
-async fn send_all(client: Client, mut queue: mpsc::Receiver<Pending>, term: Term) {
+async fn send_all(client: Client, (mut queue, closed): (mpsc::Receiver<Pending>, CancellationToken), term: Term) {
     let may_write = term.may_write();
     // The queue keeps until then what the parts see while they wait.
-    term.begins().await;
+    tokio::select! {
+        () = term.begins() => {}
+        () = closed.cancelled() => return,
+    }
     let instance = std::env::var("POD_NAME").ok();
     let recorder = Recorder::new(client, Reporter { controller: MANAGER.to_owned(), instance });
     let mut recent = Recent::default();
@@ -255,7 +269,6 @@ impl Recent {
 #[cfg(test)]
 mod tests {
     use std::pin::pin;
-    use std::sync::Arc;
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures_util::FutureExt as _;
@@ -285,13 +298,12 @@ mod tests {
             count.fetch_add(1, Ordering::Relaxed);
             std::future::ready(Ok::<_, std::convert::Infallible>(http::Response::new(kube::client::Body::empty())))
         });
-        let (waiting, queue) = mpsc::channel(2);
-        let events = Events { waiting, left_out: Counter::default() };
+        let (events, queue, closed) = Events::with_room(2, Counter::default());
         for note in ["one", "two"] {
             events.publish(ObjectReference::default(), Reason::ClusterRefused, note.to_owned());
         }
         let (begin, term) = Term::ahead();
-        let mut sending = pin!(send_all(Client::new(hub, "default"), queue, term));
+        let mut sending = pin!(send_all(Client::new(hub, "default"), (queue, closed), term));
         assert!(sending.as_mut().now_or_never().is_none(), "its term has not begun");
         assert_eq!(asked.load(Ordering::Relaxed), 0);
         let terms = Mutex::new(vec![Duration::ZERO, Duration::from_secs(1)]);
@@ -302,9 +314,26 @@ mod tests {
     }
 
     #[tokio::test]
+    async fn a_replica_that_is_dropped_before_its_term_keeps_no_task() {
+        let hub = tower::service_fn(|_: http::Request<kube::client::Body>| {
+            std::future::pending::<Result<http::Response<kube::client::Body>, std::convert::Infallible>>()
+        });
+        let (events, queue, closed) = Events::with_room(1, Counter::default());
+        events.publish(ObjectReference::default(), Reason::ClusterRefused, "one".to_owned());
+        // Who would begin it is there still.
+        let (_begin, term) = Term::ahead();
+        let mut sending = pin!(send_all(Client::new(hub, "default"), (queue, closed), term));
+        assert!(sending.as_mut().now_or_never().is_none());
+        let other = events.clone();
+        drop(events);
+        assert!(sending.as_mut().now_or_never().is_none(), "a clone is left");
+        drop(other);
+        assert!(sending.now_or_never().is_some());
+    }
+
+    #[tokio::test]
     async fn what_finds_no_room_is_counted() {
-        let (waiting, mut queue) = mpsc::channel(1);
-        let events = Events { waiting, left_out: Counter::default() };
+        let (events, mut queue, _closed) = Events::with_room(1, Counter::default());
         for _ in 0..3 {
             events.publish(ObjectReference::default(), Reason::ClusterRefused, "é".repeat(LONGEST_NOTE));
         }

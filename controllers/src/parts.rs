@@ -3,6 +3,7 @@
 
 mod argocd;
 mod availability;
+mod catch_up;
 mod cluster_profiles;
 mod gateway;
 mod hub;
@@ -32,7 +33,7 @@ use crate::args::{Config, PartName};
 use crate::events::Events;
 use crate::explained::Explained;
 use crate::metrics::Metrics;
-use crate::term::{MayWrite, Term};
+use crate::term::Term;
 
 /// What every part gets. Cheap to clone.
 #[derive(Clone)]
@@ -47,8 +48,6 @@ pub struct Context<'a> {
     pub readiness: Readiness,
     pub explained: Explained,
     pub term: Term,
-    /// In that term.
-    pub may_write: MayWrite,
 }
 
 /// Runs all parts that are enabled. Never ends, unless none is.

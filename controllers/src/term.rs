@@ -53,6 +53,12 @@ impl Term {
         term
     }
 
+    /// The same, and it has no end.
+    #[cfg(test)]
+    pub fn endless() -> Self {
+        Self::begun(Arc::new(|| Duration::MAX))
+    }
+
     /// Completes when it begins. If it never does, never.
     pub async fn begins(&self) {
         if self.0.clone().wait_for(Option::is_some).await.is_err() {

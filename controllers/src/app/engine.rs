@@ -1,9 +1,10 @@
-//! What runs while this replica leads, some of which reads before: the sources' feeds, the
-//! registrar that they tell, and the parts.
+//! The work of a leader: the sources' feeds, the registrar that they tell, and the parts. Work that
+//! only reads may start before the term; its writes wait for it.
 
 mod standby;
 
 use std::collections::HashMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -57,7 +58,7 @@ impl Engine {
         let (end, standby) = (end.cancelled(), Standby::new(&self));
         if !self.config.leader_elect {
             tokio::select! {
-                () = standby.lead(Arc::new(|| Duration::MAX)) => {}
+                never = standby.lead(Arc::new(|| Duration::MAX)) => match never {},
                 () = end => {}
             }
             return;
@@ -72,8 +73,8 @@ impl Engine {
     }
 
     /// Everything that writes, in a term that need not have begun. It knows nothing of what ran
-    /// before it: the hub has it all.
-    async fn work(&self, term: Term) {
+    /// before it: the hub has it all. Never ends.
+    async fn work(&self, term: Term) -> Infallible {
         // One for each hub: the limits are of what a hub has to take.
         let [events, to_karmada] = [&self.hub, &self.karmada]
             .map(|hub| Events::start(hub.clone(), self.metrics.events_left_out.clone(), term.clone()));
@@ -85,7 +86,6 @@ impl Engine {
             metrics: self.metrics.clone(),
             readiness: self.readiness.clone(),
             explained: self.explained.clone(),
-            may_write: term.may_write(),
             term: term.clone(),
         });
         let registration = async {
@@ -93,6 +93,7 @@ impl Engine {
             self.register(&term, events, &to_karmada).await;
         };
         tokio::join!(registration, parts);
+        std::future::pending().await
     }
 
     /// What the sources say. What each name's Secret is to be is read anew by each leader, so that

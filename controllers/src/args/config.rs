@@ -43,6 +43,8 @@ pub struct Config {
     pub clusterprofile_namespaces: Vec<String>,
     /// Parts that look for no rivals.
     pub never_stand_by: Vec<PartName>,
+    /// Where placement and replica-sets look for them; everywhere if empty.
+    pub rival_namespaces: Vec<String>,
     pub rollout_needs_rules: bool,
     /// None unless argocd is enabled.
     pub argocd: Option<Argocd>,
@@ -117,7 +119,6 @@ impl Config {
         }
         let once =
             |names: &[String]| -> BTreeSet<String> { names.iter().filter(|name| !name.is_empty()).cloned().collect() };
-        let namespaces = once(&flags.watch_namespaces);
         let mut published = once(&flags.clusterprofile_namespaces);
         if published.is_empty() {
             published.insert(hub.secret_namespace.clone());
@@ -128,7 +129,7 @@ impl Config {
             sources: sources.into_iter().collect(),
             parts: parts.into_iter().collect(),
             gateway,
-            watch_namespaces: namespaces.into_iter().collect(),
+            watch_namespaces: once(&flags.watch_namespaces).into_iter().collect(),
             templates,
             reserved_names: args.sources.reserved_names.clone(),
             kubeconfig_selector: flags.kubeconfig_selector.clone(),
@@ -140,6 +141,7 @@ impl Config {
             providers: Arc::new(providers),
             clusterprofile_namespaces: published.into_iter().collect(),
             never_stand_by,
+            rival_namespaces: once(&flags.rival_namespaces).into_iter().collect(),
             rollout_needs_rules: flags.rollout_needs_rules,
             argocd,
             source_removal_limit: flags.source_removal_limit,
@@ -187,6 +189,10 @@ fn flags_of_parts(flags: &Sources, parts: &BTreeSet<PartName>, wrong: &mut Vec<S
         if is_given && !parts.contains(&part) {
             wrong.push(format!("{flag} has no effect without --enable={}", part.as_str()));
         }
+    }
+    let have_rivals = [PartName::Placement, PartName::ReplicaSets];
+    if !flags.rival_namespaces.is_empty() && !have_rivals.iter().any(|part| parts.contains(part)) {
+        wrong.push("--rival-namespaces has no effect without --enable=placement or --enable=replica-sets".to_owned());
     }
 }
 

@@ -102,6 +102,17 @@ fn what_never_stands_by_is_enabled() {
 }
 
 #[test]
+fn namespaces_of_rivals_are_of_parts_that_have_some() {
+    let namespaces = "--rival-namespaces=open-cluster-management-hub,other";
+    for part in ["--enable=placement", "--enable=replica-sets"] {
+        assert_eq!(parsed(&[part, namespaces]).unwrap().rival_namespaces, ["open-cluster-management-hub", "other"]);
+    }
+    assert!(parsed(&["--enable=placement"]).unwrap().rival_namespaces.is_empty());
+    let told = parsed(&["--enable=availability", namespaces]).unwrap_err();
+    assert!(told.contains("--rival-namespaces has no effect"), "{told}");
+}
+
+#[test]
 fn rules_for_rollouts_are_of_replica_sets() {
     assert!(!parsed(&["--enable=replica-sets"]).unwrap().rollout_needs_rules);
     assert!(parsed(&["--enable=replica-sets", "--rollout-needs-rules"]).unwrap().rollout_needs_rules);

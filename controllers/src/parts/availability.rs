@@ -38,12 +38,12 @@ const THEIRS: StandIn = StandIn {
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
-    THEIRS.run(&context, || work(&context)).await;
+    THEIRS.run(&context, work).await;
 }
 
 /// Everything that writes. Never ends.
-async fn work(context: &Context<'_>) {
-    let hub = Hub::of(context);
+async fn work(context: Context<'_>) {
+    let hub = Hub::of(&context);
     let writer = Writer::new(hub::managed_clusters());
     let (store, wakes) = (writer.as_reader(), Wakes::default());
     let judge = Arc::new(Judge {

@@ -1,7 +1,6 @@
 //! Calls to the hub: each within a time, and writes only while this replica leads.
 
 use std::fmt::Debug;
-use std::sync::Arc;
 
 use k8s_openapi::api::coordination::v1::Lease;
 use k8s_openapi::jiff::Timestamp;
@@ -28,7 +27,7 @@ pub struct Hub {
 impl Hub {
     /// As a part calls it.
     pub fn of(context: &Context<'_>) -> Self {
-        Self { client: context.hub.clone(), may_write: Arc::clone(&context.may_write) }
+        Self { client: context.hub.clone(), may_write: context.term.may_write() }
     }
 
     pub async fn read<T>(&self, call: impl Future<Output = kube::Result<T>>) -> Result<T, CallError> {

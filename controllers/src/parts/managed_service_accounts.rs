@@ -84,7 +84,7 @@ pub async fn run(context: Context<'_>) {
         secret_namespace: context.config.secret_namespace.clone(),
         events: context.events,
         metrics: context.metrics,
-        may_write: context.may_write,
+        may_write: context.term.may_write(),
         accounts,
     });
     tokio::join!(

@@ -5,12 +5,14 @@
 //! one, so many at a time, and four of one cluster at most.
 
 mod applied;
+mod beginning;
 mod begun;
 mod clusters;
 mod contest;
 mod discovery;
 mod ending;
 mod failure;
+mod known;
 mod lanes;
 mod line;
 mod member;
@@ -25,6 +27,8 @@ mod reviews;
 mod sights;
 mod statuses;
 mod telling;
+#[cfg(test)]
+mod tests;
 mod verdicts;
 mod watches;
 mod work;
@@ -40,8 +44,8 @@ use fleet::Fleet;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::DynamicObject;
 use kube::runtime::controller::Action;
+use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::reflector::{ObjectRef, Store};
 use kube::{Api, Resource as _};
 use net::backoff::Backoff;
 use tokio::sync::{Semaphore, watch};
@@ -49,6 +53,7 @@ use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
 use self::applied::Agent;
+use self::beginning::Watches;
 use self::clusters::{Clusters, Mode};
 use self::failure::Failure;
 use self::lanes::Lanes;
@@ -59,6 +64,7 @@ use self::place::{Place, Places, Shared, Turn};
 use self::sights::Way;
 use self::work::{Work, works};
 use super::Context;
+use super::catch_up::Told as _;
 use super::hub::Hub;
 use crate::args::PartName;
 use crate::events::{Events, Reason};
@@ -66,14 +72,14 @@ use crate::feed::crd::{self, Presence};
 use crate::metrics::{Metrics, WorkState};
 use crate::queue::Queue;
 use crate::sources::MANAGED_CLUSTERS;
-use crate::wakes::{Key, Wakes};
+use crate::wakes::Wakes;
 
 /// As `--enable` and metrics name it.
 const NAME: &str = PartName::Manifestworks.as_str();
 /// Works that are worked on at a time.
 const AT_ONCE: u16 = 256;
-/// Writes to the hub at a time: a hub that has more to do than it can answers none in time, and has
-/// done in vain what is asked again.
+/// Writes to the hub at a time. With 256, a busy hub answered 504 to writes that it had made, and
+/// retries then conflicted; with 16 none did.
 const WRITES: usize = 16;
 /// Objects of one work that are looked at at a time.
 const REQUESTS: usize = 4;
@@ -154,17 +160,21 @@ pub async fn run(context: Context<'_>) {
         events: context.events,
         metrics: context.metrics,
     });
+    let watches = Watches::default();
     let queue = async {
+        let begin = async {
+            term.begins().await;
+            watches.begin(&part).await;
+        };
         // Whoever leads meanwhile looks at what changes; all of it is looked at when it ends.
         tokio::select! {
-            () = term.begins() => {}
+            () = begin => {}
             never = part.wakes.ignore() => match never {},
         }
-        part.clusters.begin();
         part.wake_all();
         work(Arc::clone(&part)).await;
     };
-    tokio::join!(watches::clusters(&part), watches::works(&part, writer), queue);
+    tokio::join!(watches.run(&part, writer), queue);
 }
 
 /// Who we are on members. Two hubs of one URL are still told apart.
@@ -212,7 +222,7 @@ impl Agent {
 impl Part {
     async fn reconcile(&self, object: &DynamicObject) -> Action {
         let key = work::key(object);
-        let Some((place, mode)) = self.mode(object).and_then(|mode| Some((self.place(&key.0)?, mode))) else {
+        let Some(place) = self.mode(object).and_then(|_| self.place(&key.0)) else {
             self.leave(&key);
             // Its cluster may be gone, which is not known before all are listed.
             let is_ending = object.metadata.deletion_timestamp.is_some();
@@ -227,7 +237,7 @@ impl Part {
             }
         }
         let Some(turn) = place.turn(&key.1) else { return Action::requeue(NO_TURN) };
-        let action = self.turn(object, &place, &turn, mode).await;
+        let action = self.turn(object, &place, &turn).await;
         drop(turn);
         // Those that waited for a slow one's turn before its own works.
         for place in self.places.next_slow().into_iter().chain([place]) {
@@ -243,20 +253,29 @@ impl Part {
         action
     }
 
-    /// Its turn has come. What is read of it may be large, and is not read before.
-    async fn turn(&self, object: &DynamicObject, place: &Arc<Place>, turn: &Turn, mode: Mode) -> Action {
-        let rest = place.rest();
-        if let Some(rest) = rest.filter(|_| object.metadata.deletion_timestamp.is_none()) {
-            return Action::requeue(rest);
-        }
-        let memory = self.memories.of(&work::key(object));
+    /// Its turn has come. What is read of it may be large, and is not read before there is
+    /// something to do.
+    async fn turn(&self, object: &DynamicObject, place: &Arc<Place>, turn: &Turn) -> Action {
+        let key = work::key(object);
+        let memory = self.memories.of(&key);
         let mut memory = memory.lock().await;
-        // The watch may have told what this replica wrote, which memory forgets then: `object` is
-        // of before.
-        let newest = self.known(&work::key(object));
-        let object = newest.as_deref().unwrap_or(object);
-        let _heavy = if work::weighs(object) > LIGHT { Some(place.heavy.enter().await) } else { None };
-        let mut work = Work::read(object);
+        // The watch may have told another one since `object` was taken, or what this replica wrote,
+        // which memory forgets then.
+        let newest = self.known(&key).filter(|newest| newest.metadata.uid == object.metadata.uid);
+        let Some((newest, mode)) = newest.and_then(|newest| self.mode(&newest).map(|mode| (newest, mode))) else {
+            if self.known(&key).is_none() {
+                self.leave(&key);
+            }
+            return Action::requeue(Duration::ZERO);
+        };
+        let rest = place.rest();
+        let is_ending = newest.metadata.deletion_timestamp.is_some();
+        let waits = rest.filter(|_| !is_ending).or_else(|| memory.rests(&newest.metadata, Instant::now()));
+        if let Some(waits) = waits {
+            return Action::requeue(waits);
+        }
+        let _heavy = if work::weighs(&newest) > LIGHT { Some(place.heavy.enter().await) } else { None };
+        let mut work = Work::read(&newest);
         memory.recall(&mut work);
         if !self.clusters.is_leaving(work.cluster()) {
             memory.left = None;
@@ -277,19 +296,6 @@ impl Part {
             self.leave(&work.key);
         }
         action
-    }
-
-    fn is_there(&self, key: &Key, uid: &str) -> bool {
-        self.known(key).is_some_and(|found| found.metadata.uid.as_deref().unwrap_or_default() == uid)
-    }
-
-    /// In which the watch told a work last.
-    fn version(&self, key: &Key) -> Option<String> {
-        self.known(key)?.metadata.resource_version.clone()
-    }
-
-    fn known(&self, key: &Key) -> Option<Arc<DynamicObject>> {
-        self.store.get(&ObjectRef::new_with(&key.1, works()).within(&key.0))
     }
 
     async fn pass(
@@ -470,32 +476,6 @@ impl Part {
         let mut object = object.object_ref(&works());
         object.uid = Some(work.uid.clone());
         self.events.publish(object, reason, note);
-    }
-
-    /// Its cluster is not ours, or it is gone. What is on the member stays.
-    fn leave(&self, key: &Key) {
-        self.memories.forget(key);
-        self.metrics.delivery.forget(key);
-        if let Some(place) = self.places.known(&key.0) {
-            place.sights.forget(&key.1);
-            place.verdicts.forget(&key.1);
-        }
-    }
-
-    fn wake_all(&self) {
-        for object in self.store.state() {
-            let key = work::key(&object);
-            self.wakes.push(&key.0, &key.1);
-        }
-    }
-
-    fn wake_in(&self, cluster: &str) {
-        for object in self.store.state() {
-            let key = work::key(&object);
-            if key.0 == cluster {
-                self.wakes.push(&key.0, &key.1);
-            }
-        }
     }
 }
 

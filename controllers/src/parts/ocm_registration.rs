@@ -31,7 +31,7 @@ use self::requests::Requests;
 use self::rights::Rights;
 use self::sets::Sets;
 use super::hub::Hub;
-use super::rivals::{Rival, Rivals};
+use super::rivals::{Rival, Rivals, Sought};
 use super::{Context, hub, rivals, worker};
 use crate::args::{Config, PartName, SourceName};
 use crate::wakes::Wakes;
@@ -68,12 +68,15 @@ struct Sources {
 }
 
 /// Upstream's registration controllers.
-const THEIRS: Rival = Rival { lease: ocm::rival::LEASE, may_be_theirs: ocm::rival::may_be_theirs, reason: RIVAL };
+const THEIRS: Sought<'_> = Sought {
+    rival: &Rival { lease: ocm::rival::LEASE, may_be_theirs: ocm::rival::may_be_theirs, reason: RIVAL },
+    namespaces: &[],
+};
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
     let report = |rivals: &Rivals| report(&context, rivals);
-    rivals::while_alone(&context.hub, &THEIRS, (&context.readiness, &context.term), report, || work(&context)).await;
+    rivals::while_alone(&context.hub, THEIRS, (&context.readiness, &context.term), report, |_| work(&context)).await;
 }
 
 fn report(context: &Context<'_>, rivals: &Rivals) {

@@ -57,12 +57,12 @@ type Shared = watched::Shared<World, { Of::ALL.len() }>;
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
-    THEIRS.run(&context, || work(&context)).await;
+    THEIRS.run(&context, work).await;
 }
 
 /// Everything that schedules. Never ends.
-async fn work(context: &Context<'_>) {
-    let shared = Shared::new(context, World::limited(context.config.source_removal_limit));
+async fn work(context: Context<'_>) {
+    let shared = Shared::new(&context, World::limited(context.config.source_removal_limit));
     let writer = Writer::new(Of::Placement.resource());
     let store = writer.as_reader();
     let scheduler = Arc::new(Scheduler {
@@ -77,6 +77,7 @@ async fn work(context: &Context<'_>) {
     let _answering = context
         .explained
         .by(move |namespace, name| explained(&known, &(namespace.to_owned(), name.to_owned()), worker::moment()));
+    let followed = watches::AllFollowed::default();
     let queue = async {
         // Whoever leads meanwhile looks at what changes; all of it is looked at when it ends.
         tokio::select! {
@@ -85,6 +86,7 @@ async fn work(context: &Context<'_>) {
         }
         // Without them, what is there would be judged by half of what it depends on.
         watches::listed(&shared, &context.readiness).await;
+        watches::catch_up(&shared, &followed).await;
         let all = shared.world.write().take_over(worker::moment());
         for (namespace, name) in &all {
             shared.wakes.push(namespace, name);
@@ -93,7 +95,7 @@ async fn work(context: &Context<'_>) {
     };
     // It ends by being dropped.
     let _counting = context.metrics.counting(|metrics| metrics.placements.clear());
-    tokio::join!(watches::follow(&shared, &scheduler, writer), queue);
+    tokio::join!(watches::follow(&shared, &scheduler, &followed, writer), queue);
 }
 
 /// Why a Placement has the clusters that it has, for `/debug/placement`: a run of its own, of which

@@ -47,12 +47,12 @@ type Shared = watched::Shared<World, { Of::ALL.len() }>;
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
-    THEIRS.run(&context, || work(&context)).await;
+    THEIRS.run(&context, work).await;
 }
 
 /// Everything that writes. Never ends.
-async fn work(context: &Context<'_>) {
-    let shared = Shared::new(context, World::new(context.config.rollout_needs_rules));
+async fn work(context: Context<'_>) {
+    let shared = Shared::new(&context, World::new(context.config.rollout_needs_rules));
     let writer = Writer::new(Of::Set.resource());
     let store = writer.as_reader();
     let deployer = Arc::new(Deployer {

@@ -16,8 +16,9 @@ use telemetry::readiness::Readiness;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
+use super::catch_up::WATCH;
 use super::hub::now;
-use crate::term::Term;
+use crate::term::{Begin, Term};
 
 /// Without a Lease that runs out, nothing is to be looked at but what the watch tells.
 const LONG: Duration = Duration::from_hours(1);
@@ -47,9 +48,17 @@ pub struct Rival {
     pub reason: &'static str,
 }
 
+/// Controllers that a part looks for, and in which namespaces.
+#[derive(Clone, Copy)]
+pub struct Sought<'a> {
+    pub rival: &'a Rival,
+    /// All if empty.
+    pub namespaces: &'a [String],
+}
+
 /// Who holds which Lease.
-struct Leases {
-    may_be_theirs: fn(&str) -> bool,
+struct Leases<'a> {
+    sought: Sought<'a>,
     /// By namespace.
     held: BTreeMap<String, Holder>,
     /// When the watch of them failed, in milliseconds since 1970, unless a list succeeded since.
@@ -77,36 +86,51 @@ pub enum Rivals {
 
 /// Does `work` while no rival runs, and begins it anew after each. `report` gets what is known,
 /// each time that it is something else. In `term`, the program is not ready while one runs: before,
-/// that would keep a Deployment from being rolled out. Never ends.
+/// that would keep a Deployment from being rolled out. The term that `work` gets begins when the
+/// hub has said, in `term`, that none runs. Never ends.
 pub async fn while_alone<W: Future<Output = ()>>(
     client: &Client,
-    rival: &Rival,
+    sought: Sought<'_>,
     (readiness, term): (&Readiness, &Term),
     report: impl Fn(&Rivals),
-    work: impl Fn() -> W,
+    work: impl Fn(Term) -> W,
 ) {
     let (sender, mut rivals) = watch::channel(Rivals::Unknown);
+    let asked = watch::Sender::new(false);
     let stand_in = async {
         let mut quiet = Quiet::default();
         loop {
             tokio::select! {
                 biased;
-                never = not_ready(readiness, term, rival) => match never {},
+                never = not_ready(readiness, term, sought.rival) => match never {},
                 () = wait_alone(&report, &mut rivals, &mut quiet) => {}
             }
             let is_alone = |rivals: &Rivals| *rivals == Rivals::None;
+            let (begin, own) = Term::ahead();
             tokio::select! {
-                () = Box::pin(work()) => {}
+                // Who is there is known before the term begins.
+                biased;
                 _ = async { rivals.wait_for(|rivals| !is_alone(rivals)).await.map(drop) } => {
                     // It may be gone already.
                     if *rivals.borrow() != Rivals::Unknown {
                         quiet.came();
                     }
                 }
+                never = begins(term, &asked, &begin) => match never {},
+                () = Box::pin(work(own)) => {}
             }
         }
     };
-    tokio::join!(follow(client.clone(), rival, sender), stand_in);
+    tokio::join!(follow(client.clone(), sought, term, (sender, &asked)), stand_in);
+}
+
+/// Has `begin` begin with the term, once it was asked in it who runs.
+async fn begins(term: &Term, asked: &watch::Sender<bool>, begin: &Begin) -> Infallible {
+    term.begins().await;
+    // The sender lives as long as this does.
+    let _ = asked.subscribe().wait_for(|asked| *asked).await;
+    begin.now(term.may_write());
+    std::future::pending().await
 }
 
 /// Until it is dropped, from the beginning of the term.
@@ -142,36 +166,48 @@ async fn wait_alone(report: impl Fn(&Rivals), rivals: &mut watch::Receiver<Rival
     }
 }
 
-/// Tells `rivals` as it changes. Never ends.
-async fn follow(client: Client, rival: &Rival, rivals: watch::Sender<Rivals>) {
+/// Tells `rivals` as it changes, and when they are first known by a list of `term`. Never ends.
+async fn follow(
+    client: Client,
+    sought: Sought<'_>,
+    term: &Term,
+    (rivals, asked): (watch::Sender<Rivals>, &watch::Sender<bool>),
+) {
     // An installation may have another namespace than the usual one.
     let api: Api<Lease> = Api::all(client);
-    let only = watcher::Config::default().fields(&format!("metadata.name={}", rival.lease));
+    let lease = sought.rival.lease;
+    let only = watcher::Config::default().fields(&format!("metadata.name={lease}")).timeout(WATCH);
     // One that failed begins anew, with a list: a watch that goes on does not say so before
     // something changes.
-    let begin = || watcher::watcher(api.clone(), only.clone()).boxed();
-    let (mut events, mut begins) = (begin(), Instant::now());
+    let begin = || (watcher::watcher(api.clone(), only.clone()).boxed(), term.has_begun());
+    let ((mut events, mut is_of_term), mut begins) = (begin(), Instant::now());
     let (mut failures, mut failed) = (0, None::<Instant>);
-    let (mut leases, mut listed) = (Leases::unlisted(rival), None);
+    let (mut leases, mut listed) = (Leases::unlisted(sought), None);
     loop {
         let wait = leases.next_end().map_or(LONG, |end| Duration::from_millis(u64::try_from(end - now()).unwrap_or(0)));
         let next = async {
             sleep_until(begins).await;
             events.next().await
         };
+        let mut is_listed = false;
         tokio::select! {
             event = next => match event {
-                Some(Ok(event)) => leases.see(event, &mut listed),
+                Some(Ok(event)) => {
+                    is_listed = is_of_term && matches!(event, Event::InitDone);
+                    leases.see(event, &mut listed);
+                }
                 Some(Err(error)) => {
-                    let (error, lease) = (causes(&error), rival.lease);
+                    let error = causes(&error);
                     tracing::warn!(error, lease, "cannot watch the Leases of other controllers");
                     failures = if failed.is_none_or(|last| last.elapsed() > FORGIVEN) { 0 } else { failures + 1 };
                     (failed, begins) = (Some(Instant::now()), Instant::now() + TRIES.wait(failures));
-                    events = begin();
+                    (events, is_of_term) = begin();
                     leases.lost.get_or_insert_with(now);
                 }
                 None => return,
             },
+            // What was told before may be long ago: a connection may break without a word.
+            () = term.begins(), if !is_of_term => (events, is_of_term) = begin(),
             () = sleep(wait) => {}
         }
         rivals.send_if_modified(|known| {
@@ -180,6 +216,9 @@ async fn follow(client: Client, rival: &Rival, rivals: watch::Sender<Rivals>) {
             *known = seen;
             is_news
         });
+        if is_listed {
+            asked.send_replace(true);
+        }
     }
 }
 
@@ -199,17 +238,26 @@ impl Rivals {
     }
 }
 
+// === impl Sought ===
+
+impl Sought<'_> {
+    fn may_be_in(&self, namespace: &str) -> bool {
+        let is_named = self.namespaces.is_empty() || self.namespaces.iter().any(|one| one == namespace);
+        is_named && (self.rival.may_be_theirs)(namespace)
+    }
+}
+
 // === impl Leases ===
 
-impl Leases {
+impl<'a> Leases<'a> {
     /// Before the first list.
-    fn unlisted(rival: &Rival) -> Self {
-        Self { may_be_theirs: rival.may_be_theirs, held: BTreeMap::new(), lost: Some(i64::MIN) }
+    fn unlisted(sought: Sought<'a>) -> Self {
+        Self { sought, held: BTreeMap::new(), lost: Some(i64::MIN) }
     }
 
     fn see(&mut self, event: Event<Lease>, listed: &mut Option<Self>) {
-        let may_be_theirs = self.may_be_theirs;
-        let new = move || Self { may_be_theirs, held: BTreeMap::new(), lost: None };
+        let sought = self.sought;
+        let new = move || Self { sought, held: BTreeMap::new(), lost: None };
         match event {
             Event::Init => *listed = Some(new()),
             Event::InitApply(lease) => {
@@ -227,7 +275,7 @@ impl Leases {
     }
 
     fn take(&mut self, lease: &Lease, known: Option<&Holder>) {
-        if !(self.may_be_theirs)(&namespace(lease)) {
+        if !self.sought.may_be_in(&namespace(lease)) {
             return;
         }
         let version = lease.resource_version();
@@ -300,15 +348,28 @@ impl Quiet {
 
 #[cfg(test)]
 mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicBool, Ordering};
+
+    use http::{Request, Response};
+    use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
+    use k8s_openapi::jiff::Timestamp;
+    use kube::client::Body;
+    use parking_lot::Mutex;
+    use serde_json::json;
+    use tokio::time::timeout;
+
     use super::*;
 
-    const THEIRS: Rival = Rival { lease: "theirs", may_be_theirs: |_| true, reason: "" };
+    const THEIRS: Sought<'_> =
+        Sought { rival: &Rival { lease: "theirs", may_be_theirs: |_| true, reason: "" }, namespaces: &[] };
 
     fn held(holder: &str, until: i64) -> Holder {
         Holder { identity: holder.to_owned(), until: Some(until), version: None }
     }
 
-    fn alive(leases: &Leases, now: i64) -> String {
+    fn alive(leases: &Leases<'_>, now: i64) -> String {
         match leases.alive(now) {
             Rivals::Unknown => "unknown".to_owned(),
             Rivals::None => "none".to_owned(),
@@ -318,7 +379,7 @@ mod tests {
 
     #[test]
     fn a_hold_runs_out_only_while_the_hub_says_so() {
-        let mut leases = Leases::unlisted(&THEIRS);
+        let mut leases = Leases::unlisted(THEIRS);
         assert_eq!(alive(&leases, 0), "unknown", "nothing was listed");
         leases.see(Event::Init, &mut None);
         assert_eq!(alive(&leases, 0), "unknown", "nor is that all");
@@ -333,6 +394,27 @@ mod tests {
         leases.lost = Some(60_000);
         assert_eq!(alive(&leases, 60_000 + SILENCE - 1), "none", "nobody comes so soon");
         assert_eq!(alive(&leases, 60_000 + SILENCE), "unknown");
+    }
+
+    #[test]
+    fn whoever_may_write_leases_elsewhere_is_nobody() {
+        let (namespaces, held_in) = (["b".to_owned()], |sought| {
+            let mut leases = Leases::unlisted(sought);
+            for event in [Event::Init, Event::InitDone, Event::Apply(lease("a", 3600)), Event::Apply(lease("b", 3600))]
+            {
+                leases.see(event, &mut None);
+            }
+            leases.held.into_keys().collect::<Vec<_>>()
+        });
+        assert_eq!(held_in(THEIRS), ["a", "b"]);
+        assert_eq!(held_in(Sought { namespaces: &namespaces, ..THEIRS }), ["b"]);
+    }
+
+    fn lease(namespace: &str, seconds: i32) -> Lease {
+        let now = MicroTime(Timestamp::now());
+        serde_json::from_value(json!({"metadata": {"name": "theirs", "namespace": namespace, "resourceVersion": "2"},
+            "spec": {"holderIdentity": "h", "leaseDurationSeconds": seconds, "renewTime": now}}))
+        .unwrap()
     }
 
     #[tokio::test(start_paused = true)]
@@ -358,5 +440,50 @@ mod tests {
         }
         assert_eq!(waits[0], Duration::ZERO);
         assert!(waits[1] >= Duration::from_millis(500) && waits[5] >= Duration::from_secs(8), "{waits:?}");
+    }
+
+    /// A hub with the Leases that `leases` has, whose watches tell nothing.
+    fn hub(leases: &Arc<Mutex<Vec<Lease>>>) -> Client {
+        let leases = Arc::clone(leases);
+        Client::new(
+            tower::service_fn(move |request: Request<Body>| {
+                let items = leases.lock().clone();
+                async move {
+                    if request.uri().query().is_some_and(|query| query.contains("watch=")) {
+                        std::future::pending::<()>().await;
+                    }
+                    let list = json!({"kind": "LeaseList", "apiVersion": "coordination.k8s.io/v1",
+                        "metadata": {"resourceVersion": "1"}, "items": items});
+                    Ok::<_, tower::BoxError>(Response::new(Body::from(list.to_string().into_bytes())))
+                }
+            }),
+            "default",
+        )
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_came_while_the_watch_was_dead_is_there_before_the_term_begins() {
+        let begun_beside = async |comes: bool| {
+            let (leases, begun) = (Arc::<Mutex<Vec<_>>>::default(), AtomicBool::new(false));
+            let (begin, term) = Term::ahead();
+            let (client, readiness) = (hub(&leases), Readiness::default());
+            let work = |own: Term| {
+                let begun = &begun;
+                async move {
+                    own.begins().await;
+                    begun.store(true, Ordering::Relaxed);
+                    std::future::pending::<()>().await;
+                }
+            };
+            let mut running = pin!(while_alone(&client, THEIRS, (&readiness, &term), |_| {}, work));
+            assert!(timeout(Duration::from_secs(5), &mut running).await.is_err());
+            if comes {
+                leases.lock().push(lease("n", 3600));
+            }
+            begin.now(Arc::new(|| Duration::MAX));
+            assert!(timeout(Duration::from_secs(5), &mut running).await.is_err());
+            begun.load(Ordering::Relaxed)
+        };
+        assert!(begun_beside(false).await && !begun_beside(true).await);
     }
 }

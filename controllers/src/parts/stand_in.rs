@@ -5,7 +5,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use parking_lot::Mutex;
 
 use super::Context;
-use super::rivals::{self, Rival, Rivals};
+use super::rivals::{self, Rival, Rivals, Sought};
 use crate::args::PartName;
 use crate::events::Reason;
 
@@ -16,18 +16,18 @@ pub struct StandIn {
     pub role: &'static str,
     /// What is logged when it begins.
     pub begins: &'static str,
-    /// Whether `--never-stand-by` may name it.
+    /// Whether `--never-stand-by` may name it, and `--rival-namespaces` is about it.
     pub may_run_beside: bool,
 }
 
 // === impl StandIn ===
 
 impl StandIn {
-    /// Does `work` whenever this part is to. Never ends.
-    pub async fn run<W: Future<Output = ()>>(&self, context: &Context<'_>, work: impl Fn() -> W) {
+    /// Does `work` whenever this part is to, in a term that begins when it may write. Never ends.
+    pub async fn run<'a, W: Future<Output = ()>>(&self, context: &Context<'a>, work: impl Fn(Context<'a>) -> W) {
         if context.config.never_stand_by.contains(&self.part) {
             context.metrics.stands_by(self.part.as_str(), false);
-            return work().await;
+            return work(context.clone()).await;
         }
         // An Event is a write: what was seen before this replica leads is told when it does.
         let unsaid = Mutex::new(None);
@@ -47,10 +47,10 @@ impl StandIn {
             context.term.begins().await;
             tell();
         };
-        tokio::join!(
-            rivals::while_alone(&context.hub, &self.rival, (&context.readiness, &context.term), report, work),
-            told
-        );
+        let work = |term| work(Context { term, ..context.clone() });
+        let namespaces: &[String] = if self.may_run_beside { &context.config.rival_namespaces } else { &[] };
+        let (sought, own) = (Sought { rival: &self.rival, namespaces }, (&context.readiness, &context.term));
+        tokio::join!(rivals::while_alone(&context.hub, sought, own, report, work), told);
     }
 
     fn report(&self, context: &Context<'_>, rivals: &Rivals) {
@@ -63,8 +63,8 @@ impl StandIn {
                 let flag =
                     if self.may_run_beside { format!(", or set --never-stand-by={part}") } else { String::new() };
                 let note = format!(
-                    "another {} runs ({holder}): {part} stands by until this Lease ends; stop that one, or disable this \
-                     part{flag}",
+                    "another {} runs ({holder}): {part} stands by, everywhere, until Lease {namespace}/{lease} ends. \
+                     Stop that one, or disable this part{flag}. Whoever may write Leases in any namespace can cause this",
                     self.role
                 );
                 tracing::warn!(namespace, lease, note);

@@ -12,7 +12,7 @@ pub const PREFIX: &str = "system:open-cluster-management:";
 /// The organization of all clusters' agents.
 pub const ALL_CLUSTERS: &str = "system:open-cluster-management:managed-clusters";
 /// Annotation of a `ManagedCluster`: which program announced the cluster.
-pub const ANNOUNCED_BY: &str = "cluster.core.oam.dev/announced-by";
+pub const ANNOUNCED_BY_ANNOTATION: &str = "cluster.core.oam.dev/announced-by";
 /// Its value where that is our agent, which applies no works.
 pub const TUNNEL_AGENT: &str = "tunnel-agent";
 /// Characters of a namespace's name, which a cluster's is too (RFC 1123 label).

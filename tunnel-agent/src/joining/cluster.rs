@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use api::ocm_agent::{ANNOUNCED_BY, TUNNEL_AGENT};
+use api::ocm_agent::{ANNOUNCED_BY_ANNOTATION, TUNNEL_AGENT};
 use serde_json::{Value, json};
 
 pub const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
@@ -24,7 +24,7 @@ pub fn document(cluster: &str, url: Option<&str>) -> Value {
     }
     json!({
         "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
-        "metadata": {"name": cluster, "annotations": {ANNOUNCED_BY: TUNNEL_AGENT}}, "spec": spec,
+        "metadata": {"name": cluster, "annotations": {ANNOUNCED_BY_ANNOTATION: TUNNEL_AGENT}}, "spec": spec,
     })
 }
 

@@ -1,5 +1,5 @@
-//! Work that is handed from the replica that waits to the one that leads, which are the same: what
-//! it read while it waited, it need not read when its term begins.
+//! Work that only reads may start before the term; its writes wait for it. What a replica read
+//! while another led, it need not read when it is its turn.
 
 use std::convert::Infallible;
 
@@ -19,7 +19,7 @@ pub struct Standby<'a> {
 
 /// Work whose term has not begun.
 struct Ready<'a> {
-    work: BoxFuture<'a, ()>,
+    work: BoxFuture<'a, Infallible>,
     begin: Begin,
 }
 
@@ -41,26 +41,21 @@ impl<'a> Standby<'a> {
             let _ = leads.wait_for(|leads| !leads).await;
             let mut next = self.next.lock().await;
             let ready = next.get_or_insert_with(|| Ready::new(self.engine));
-            let has_ended = tokio::select! {
-                () = &mut ready.work => true,
-                _ = leads.wait_for(|leads| *leads) => false,
-            };
-            if has_ended {
-                // There is nothing to be made ready.
-                *next = None;
-                drop(next);
-                let _ = leads.wait_for(|leads| *leads).await;
+            tokio::select! {
+                never = &mut ready.work => match never {},
+                _ = leads.wait_for(|leads| *leads) => {}
             }
         }
     }
 
-    /// Goes on with it in a term. It is gone when this is dropped, and the next begins anew.
-    pub async fn lead(&self, may_write: MayWrite) {
+    /// Goes on with it in a term. It is gone when this is dropped, and the next begins anew. Never
+    /// ends.
+    pub async fn lead(&self, may_write: MayWrite) -> Infallible {
         let _sign = Sign::show(self);
         let ready = self.next.lock().await.take();
         let Ready { work, begin } = ready.unwrap_or_else(|| Ready::new(self.engine));
         begin.now(may_write);
-        work.await;
+        work.await
     }
 }
 
@@ -88,5 +83,69 @@ impl Drop for Sign<'_, '_> {
         self.0.engine.metrics.retire();
         self.0.engine.reports.clear();
         self.0.leads.send_replace(false);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::pin::pin;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+    use std::time::Duration;
+
+    use fleet::Fleet;
+    use http::{Request, Response};
+    use kube::Client;
+    use kube::client::Body;
+    use prometheus_client::registry::Registry;
+    use tokio::time::timeout;
+
+    use super::*;
+    use crate::args::{Config, parse_from};
+    use crate::metrics::Metrics;
+
+    /// On a hub that tells who it is, and no more. It counts how often it is asked that.
+    fn engine(asked: &Arc<AtomicUsize>) -> Engine {
+        let asked = Arc::clone(asked);
+        let answer = move |request: Request<Body>| {
+            let asked = Arc::clone(&asked);
+            async move {
+                if request.uri().path() != "/api/v1/namespaces/kube-system" {
+                    std::future::pending::<()>().await;
+                }
+                asked.fetch_add(1, Ordering::Relaxed);
+                let body = r#"{"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata",
+                    "metadata": {"name": "kube-system", "uid": "u"}}"#;
+                Ok::<_, tower::BoxError>(Response::new(Body::from(body.as_bytes().to_vec())))
+            }
+        };
+        let hub = Client::new(tower::service_fn(answer), "default");
+        Engine {
+            config: Config::new(&parse_from(["x", "--enable=manifestworks"]).unwrap()).unwrap(),
+            karmada: hub.clone(),
+            members: Fleet::new(hub.clone()),
+            hub,
+            reports: Arc::default(),
+            metrics: Metrics::register(&mut Registry::default(), Arc::default()),
+            readiness: telemetry::readiness::Readiness::default(),
+            explained: crate::explained::Explained::default(),
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn who_leads_goes_on_with_what_it_read_while_it_waited() {
+        const A_WHILE: Duration = Duration::from_secs(1);
+        let asked = Arc::default();
+        let engine = engine(&asked);
+        let (standby, times) = (Standby::new(&engine), || asked.load(Ordering::Relaxed));
+        let mut waiting = pin!(standby.wait());
+        assert!(timeout(A_WHILE, &mut waiting).await.is_err());
+        assert_eq!((times(), engine.metrics.leader.get()), (1, 0));
+        let mut leading = Box::pin(standby.lead(Arc::new(|| Duration::MAX)));
+        assert!(timeout(A_WHILE, async { tokio::join!(&mut waiting, &mut leading) }).await.is_err());
+        assert_eq!((times(), engine.metrics.leader.get()), (1, 1), "nothing is read twice");
+        drop(leading);
+        assert!(timeout(A_WHILE, &mut waiting).await.is_err());
+        assert_eq!((times(), engine.metrics.leader.get()), (2, 0), "what led begins anew");
     }
 }

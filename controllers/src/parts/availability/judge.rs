@@ -57,8 +57,8 @@ struct Seen {
     next: Instant,
     /// The last probe took long.
     is_slow: bool,
-    /// What the last probe says could not be written.
-    is_owed: bool,
+    /// The result of the last probe could not be written.
+    is_unwritten: bool,
 }
 
 pub struct Judge {
@@ -102,7 +102,7 @@ impl Known {
             answers
         };
         let share = NO_ROOM.some_of(Duration::from_secs(1)).as_secs_f64();
-        let mut seen = Seen { answers, asked: Some(at), share, next: at, is_slow: took > SLOW, is_owed: false };
+        let mut seen = Seen { answers, asked: Some(at), share, next: at, is_slow: took > SLOW, is_unwritten: false };
         seen.of(cluster);
         // It may be gone meanwhile.
         if let Some(own) = known.get_mut(name) {
@@ -128,10 +128,10 @@ impl Known {
         }
     }
 
-    /// What its last probe says was written, or could not be.
-    fn owes(&self, name: &str, is_owed: bool) {
+    /// Remembers whether the result of the last probe could not be written: it is tried again.
+    fn set_unwritten(&self, name: &str, is_unwritten: bool) {
         if let Some(own) = self.seen.lock().get_mut(name) {
-            own.is_owed = is_owed;
+            own.is_unwritten = is_unwritten;
         }
     }
 
@@ -152,7 +152,7 @@ impl Known {
 impl Seen {
     fn begun(cluster: &Value) -> Self {
         let (answers, next) = (Answers::begun(cluster), Instant::now());
-        Self { answers, asked: None, share: 1.0, next, is_slow: false, is_owed: false }
+        Self { answers, asked: None, share: 1.0, next, is_slow: false, is_unwritten: false }
     }
 
     /// Of `cluster` as it is now.
@@ -208,7 +208,7 @@ impl Judge {
         }
         if !is_held {
             let written = self.write(&name, cluster, told.as_slice()).await;
-            self.known.owes(&name, written.is_err());
+            self.known.set_unwritten(&name, written.is_err());
             // The next probe is not to wait for writes that fail.
             written.map_err(|error| Failure::from(error).by(Some(seen.left().max(SLOW))))?;
         }
@@ -237,9 +237,9 @@ impl Judge {
     async fn look(&self, member: &ClusterName, cluster: &Value) -> (Seen, bool) {
         let name = member.as_str();
         let mut seen = self.known.get(name, cluster);
-        let is_owed = seen.is_owed;
+        let is_unwritten = seen.is_unwritten;
         if !seen.left().is_zero() {
-            return (seen, is_owed);
+            return (seen, is_unwritten);
         }
         let began = Instant::now();
         let probe = probe::health(&self.members, member);
@@ -248,13 +248,13 @@ impl Judge {
             let place = self.known.is_next(seen.next).then(|| self.doubtful.try_acquire().ok()).flatten();
             let Some(_place) = place else {
                 seen.next = Instant::now() + NO_ROOM.wait(0);
-                return (seen, is_owed);
+                return (seen, is_unwritten);
             };
             probe.await
         } else {
             let Ok(outcome) = timeout(SLOW, probe).await else {
                 self.known.slow(name);
-                return (seen, is_owed);
+                return (seen, is_unwritten);
             };
             outcome
         };

@@ -6,7 +6,7 @@ use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
-use register::ocm::delivery::DELIVERY;
+use register::ocm::delivery::DELIVERY_ANNOTATION;
 use serde_json::{Value, json};
 
 use super::judge::Judge;
@@ -53,7 +53,7 @@ pub async fn follow(judge: &Judge, wakes: &Wakes, mut writer: Writer<DynamicObje
 fn prune(cluster: &mut DynamicObject) {
     cluster.managed_fields_mut().clear();
     cluster.labels_mut().clear();
-    cluster.annotations_mut().retain(|key, _| key == DELIVERY);
+    cluster.annotations_mut().retain(|key, _| key == DELIVERY_ANNOTATION);
     let kept = |part: &str, fields: &[&str]| -> Value {
         let of = |field: &&str| Some(((*field).to_owned(), cluster.data.get(part)?.get(*field)?.clone()));
         fields.iter().filter_map(of).collect::<serde_json::Map<_, _>>().into()
@@ -73,7 +73,7 @@ mod tests {
     fn what_is_looked_at_and_what_is_written_whole_stays() {
         let conditions = json!([{"type": AVAILABLE, "status": "True"}, {"type": "Other", "status": "False"}]);
         let mut cluster = DynamicObject::new("c1", &crate::parts::hub::managed_clusters());
-        cluster.annotations_mut().extend([DELIVERY, "other"].map(|key| (key.to_owned(), "push".to_owned())));
+        cluster.annotations_mut().extend([DELIVERY_ANNOTATION, "other"].map(|key| (key.to_owned(), "push".to_owned())));
         cluster.data = json!({"spec": {"leaseDurationSeconds": 5, "taints": [{"key": "a"}], "hubAcceptsClient": true,
             "managedClusterClientConfigs": [{"url": "https://c1"}]}, "status": {"conditions": conditions, "capacity": {"cpu": "1"}}});
         prune(&mut cluster);

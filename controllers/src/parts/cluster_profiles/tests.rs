@@ -37,10 +37,9 @@ fn context<'a>(config: &'a Config, hub: &Hub, term: Duration) -> Context<'a> {
         config,
         hub: hub.client(),
         members: fleet::Fleet::new(hub.client()),
-        events: Events::start(hub.client(), metrics.events_left_out.clone(), Term::begun(Arc::new(|| Duration::MAX))),
+        events: Events::start(hub.client(), metrics.events_left_out.clone(), Term::endless()),
         metrics,
-        term: Term::ahead().1,
-        may_write: Arc::new(move || term),
+        term: Term::begun(Arc::new(move || term)),
         readiness: telemetry::readiness::Readiness::default(),
         explained: crate::explained::Explained::default(),
     }

@@ -18,8 +18,8 @@ use super::place::Place;
 const DEFINITION: &str = include_str!("definition.json");
 pub const RESOURCE: &str = "appliedmanifestworks";
 pub const VERSION: &str = "v1";
-/// Annotation of one that was there while its cluster said `adopt`. Of whoever keeps it later, it
-/// is not taken over by that word once more: after a restart nobody knows else that it was.
+/// Annotation of an `AppliedManifestWork` that was adopted once. If an agent takes it back, a
+/// restart must not adopt it again by the same `adopt`.
 const ADOPTED: &str = "cluster.core.oam.dev/adopted";
 /// Bytes of one that are kept, beside those of each object that its work has.
 const KEPT: usize = 4 << 10;
@@ -126,7 +126,7 @@ impl Held {
         let known = &self.applied.spec;
         let is_taken = match mode {
             Mode::Push => false,
-            Mode::Adopt(0) => !self.was_adopted,
+            Mode::UNHEARD => !self.was_adopted,
             Mode::Adopt(_) => true,
         };
         if (known.agent_id == spec.agent_id && known.hub_hash == spec.hub_hash) || is_taken {
@@ -134,6 +134,11 @@ impl Held {
         }
         let agent = known.agent_id.chars().take(AGENT).collect();
         Err(Failure::Foreign { cluster: cluster.to_owned(), name: self.applied.name.clone(), agent })
+    }
+
+    /// Whether what an agent kept is ours, and says so.
+    pub fn is_adopted(&self, spec: &AppliedSpec) -> bool {
+        self.applied.spec == *spec && self.was_adopted
     }
 
     fn condition(&self) -> Json {
@@ -191,24 +196,29 @@ impl Place {
         mode: Mode,
         writes: &mut Undone,
     ) -> Result<Held, Failure> {
-        let what = json!([spec, labels]).to_string();
-        let Some(held) = self.applied(name).await? else {
-            if let Some(after) = writes.begin(&what, Instant::now()) {
-                let (cluster, name) = (self.member.cluster.to_string(), name.to_owned());
-                return Err(Failure::Contested { cluster, name, after });
-            }
-            return self.create_applied(name, spec, labels, mode).await;
+        let held = self.applied(name).await?;
+        let is_marked = held.as_ref().is_some_and(|held| held.was_adopted) || mode == Mode::Push;
+        let what = json!([spec, labels, is_marked]).to_string();
+        let contested = |after| {
+            let (cluster, name) = (self.member.cluster.to_string(), name.to_owned());
+            Failure::Contested { cluster, name, after }
+        };
+        let Some(held) = held else {
+            return match writes.begin(&what, Instant::now()) {
+                Some(after) => Err(contested(after)),
+                None => self.create_applied(name, spec, labels, mode).await,
+            };
         };
         held.check_agent(self.member.cluster.as_str(), spec, mode)?;
+        let is_ours = held.applied.spec == *spec;
         let is_labelled = labels.iter().all(|(key, value)| held.labels.get(key) == Some(value));
         let is_finalized = held.finalizers.iter().any(|one| *one == *APPLIED_FINALIZER);
-        let is_marked = held.was_adopted || mode == Mode::Push;
-        if (held.applied.spec == *spec && is_labelled && is_finalized && is_marked) || held.applied.is_ending {
+        if (is_ours && is_labelled && is_finalized && is_marked) || held.applied.is_ending {
             return Ok(held);
         }
-        // It is ours all the same, until it is written again.
-        if writes.begin(&what, Instant::now()).is_some() {
-            return Ok(held);
+        if let Some(after) = writes.begin(&what, Instant::now()) {
+            // One that is ours is so all the same, until it is written again.
+            return if is_ours { Ok(held) } else { Err(contested(after)) };
         }
         let mut metadata = held.condition();
         if let Some(metadata) = metadata.as_object_mut() {
@@ -336,6 +346,8 @@ fn at(identity: &Identity) -> At<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::num::NonZeroU64;
+
     use super::*;
 
     #[tokio::test(start_paused = true)]
@@ -376,7 +388,7 @@ mod tests {
         let may = |held: &Held, mode| held.check_agent("c", &spec, mode).is_ok();
         let adopted = || json!({ADOPTED: "true"});
         let [new, back] = [held("klusterlet", json!({})), held("klusterlet", adopted())];
-        let all = [Mode::Push, Mode::Adopt(0), Mode::Adopt(1)];
+        let all = [Mode::Push, Mode::UNHEARD, Mode::Adopt(Some(NonZeroU64::MIN))];
         assert_eq!(all.map(|mode| may(&new, mode)), [false, true, true]);
         assert_eq!(all.map(|mode| may(&back, mode)), [false, false, true]);
         assert_eq!(all.map(|mode| may(&held("ours", adopted()), mode)), [true; 3]);

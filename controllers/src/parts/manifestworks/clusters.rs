@@ -1,13 +1,19 @@
 //! Which clusters are delivered to from here: those whose `ManagedCluster` says so, and no other.
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU64;
 
 use parking_lot::RwLock;
-pub use register::ocm::delivery::{DELIVERY, Mode};
+pub use register::ocm::delivery::{DELIVERY_ANNOTATION, Mode};
+use tokio::sync::Notify;
 
 /// Cheap to read.
 #[derive(Debug, Default)]
-pub struct Clusters(RwLock<Known>);
+pub struct Clusters {
+    known: RwLock<Known>,
+    /// All were listed.
+    listed: Notify,
+}
 
 #[derive(Debug, Default)]
 struct Known {
@@ -27,19 +33,31 @@ struct Known {
 impl Clusters {
     /// How a cluster is delivered to; none: not from here.
     pub fn mode(&self, cluster: &str) -> Option<Mode> {
-        self.0.read().modes.get(cluster).copied()
+        self.known.read().modes.get(cluster).copied()
     }
 
-    /// What is said until now may have been carried out by others: `Adopt(0)`.
+    /// What is said until all are listed anew may have been carried out by others.
     pub fn begin(&self) {
-        let mut known = self.0.write();
-        known.has_begun = true;
-        known.modes.values_mut().filter(|mode| mode.is_like(Mode::Adopt(0))).for_each(|mode| *mode = Mode::Adopt(0));
+        let mut known = self.known.write();
+        (known.has_begun, known.there) = (true, None);
+        known.modes.values_mut().filter(|mode| mode.is_like(Mode::UNHEARD)).for_each(|mode| *mode = Mode::UNHEARD);
+    }
+
+    /// Completes when it is known which there are.
+    pub async fn are_listed(&self) {
+        loop {
+            // From here on, it misses no list.
+            let listed = self.listed.notified();
+            if self.known.read().there.is_some() {
+                return;
+            }
+            listed.await;
+        }
     }
 
     /// What a cluster says now. Returns whether that is news.
     pub fn put(&self, cluster: &str, mode: Option<Mode>) -> bool {
-        let mut known = self.0.write();
+        let mut known = self.known.write();
         let is_same = match (known.modes.get(cluster), mode) {
             (Some(before), Some(mode)) => before.is_like(mode),
             (before, mode) => before.is_none() && mode.is_none(),
@@ -52,7 +70,7 @@ impl Clusters {
             Some(Mode::Push) => known.modes.insert(cluster.to_owned(), Mode::Push),
             Some(Mode::Adopt(_)) => {
                 let is_heard = known.has_begun && known.there.is_some();
-                let time = if is_heard { known.changes } else { 0 };
+                let time = NonZeroU64::new(known.changes).filter(|_| is_heard);
                 known.modes.insert(cluster.to_owned(), Mode::Adopt(time))
             }
             None => known.modes.remove(cluster),
@@ -62,14 +80,16 @@ impl Clusters {
 
     /// All that there are.
     pub fn listed(&self, there: HashSet<String>) {
-        let mut known = self.0.write();
+        let mut known = self.known.write();
         known.ending.retain(|cluster| there.contains(cluster));
         known.there = Some(there);
+        drop(known);
+        self.listed.notify_waiters();
     }
 
     /// One is there.
     pub fn saw(&self, cluster: &str, is_ending: bool) {
-        let mut known = self.0.write();
+        let mut known = self.known.write();
         if let Some(there) = &mut known.there {
             there.insert(cluster.to_owned());
         }
@@ -82,7 +102,7 @@ impl Clusters {
 
     /// One is not there any more.
     pub fn lost(&self, cluster: &str) {
-        let mut known = self.0.write();
+        let mut known = self.known.write();
         known.ending.remove(cluster);
         if let Some(there) = &mut known.there {
             there.remove(cluster);
@@ -91,22 +111,24 @@ impl Clusters {
 
     /// Whether there is no cluster of that name, for certain.
     pub fn is_gone(&self, cluster: &str) -> bool {
-        self.0.read().there.as_ref().is_some_and(|there| !there.contains(cluster))
+        self.known.read().there.as_ref().is_some_and(|there| !there.contains(cluster))
     }
 
     /// The same, or it is being deleted.
     pub fn is_leaving(&self, cluster: &str) -> bool {
-        self.is_gone(cluster) || self.0.read().ending.contains(cluster)
+        self.is_gone(cluster) || self.known.read().ending.contains(cluster)
     }
 
     /// Those that are not among `there`.
     pub fn missing(&self, is_there: impl Fn(&str) -> bool) -> Vec<String> {
-        self.0.read().modes.keys().filter(|cluster| !is_there(cluster)).cloned().collect()
+        self.known.read().modes.keys().filter(|cluster| !is_there(cluster)).cloned().collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use futures_util::FutureExt as _;
+
     use super::*;
 
     #[test]
@@ -115,15 +137,15 @@ mod tests {
         clusters.begin();
         clusters.listed(HashSet::new());
         assert_eq!(clusters.mode("a"), None);
-        for (value, mode) in [("push", Some(Mode::Push)), ("adopt", Some(Mode::Adopt(0))), ("Push", None), ("", None)] {
+        for (value, mode) in [("push", Some(Mode::Push)), ("adopt", Some(Mode::UNHEARD)), ("Push", None), ("", None)] {
             assert_eq!(Mode::read(Some(value)), mode, "{value}");
         }
         assert!(clusters.put("a", Some(Mode::Push)) && !clusters.put("a", Some(Mode::Push)));
-        assert!(clusters.put("a", Some(Mode::Adopt(0))) && !clusters.put("a", Some(Mode::Adopt(0))));
+        assert!(clusters.put("a", Some(Mode::UNHEARD)) && !clusters.put("a", Some(Mode::UNHEARD)));
         let first = clusters.mode("a");
-        assert!(matches!(first, Some(Mode::Adopt(1..))), "{first:?}");
+        assert!(matches!(first, Some(Mode::Adopt(Some(_)))), "{first:?}");
         // Said once more, it is another time.
-        assert!(clusters.put("a", Some(Mode::Push)) && clusters.put("a", Some(Mode::Adopt(0))));
+        assert!(clusters.put("a", Some(Mode::Push)) && clusters.put("a", Some(Mode::UNHEARD)));
         assert!(matches!(clusters.mode("a"), Some(Mode::Adopt(_))) && clusters.mode("a") != first);
         assert_eq!(clusters.missing(|cluster| cluster != "a"), ["a"]);
         assert!(clusters.put("a", None) && clusters.mode("a").is_none() && !clusters.put("a", None));
@@ -131,21 +153,26 @@ mod tests {
 
     #[test]
     fn who_said_adopt_before_this_replica_began_may_have_been_heard() {
-        let clusters = Clusters::default();
+        let (clusters, there) = (Clusters::default(), || HashSet::from(["a".to_owned(), "b".to_owned()]));
         clusters.saw("a", false);
-        assert!(clusters.put("a", Some(Mode::Adopt(0))));
-        clusters.listed(HashSet::from(["a".to_owned(), "b".to_owned()]));
-        assert!(clusters.put("b", Some(Mode::Push)) && clusters.put("b", Some(Mode::Adopt(0))));
+        assert!(clusters.put("a", Some(Mode::UNHEARD)));
+        clusters.listed(there());
+        assert!(clusters.put("b", Some(Mode::Push)) && clusters.put("b", Some(Mode::UNHEARD)));
         clusters.begin();
+        // The last leader heard what its watch did not tell.
+        assert!(clusters.put("a", Some(Mode::Push)) && clusters.put("a", Some(Mode::UNHEARD)));
+        assert!(clusters.are_listed().now_or_never().is_none() && !clusters.is_gone("c"), "they are listed anew");
+        clusters.listed(there());
+        assert!(clusters.are_listed().now_or_never().is_some() && clusters.is_gone("c"));
         let both = || ["a", "b"].map(|name| clusters.mode(name));
-        assert_eq!(both(), [Some(Mode::Adopt(0)); 2], "by the list, and to whoever led then");
-        assert!(clusters.put("b", Some(Mode::Push)) && clusters.put("b", Some(Mode::Adopt(0))));
-        assert!(matches!(both(), [Some(Mode::Adopt(0)), Some(Mode::Adopt(1..))]), "{:?}", both());
+        assert_eq!(both(), [Some(Mode::UNHEARD); 2], "by the list, and to whoever led then");
+        assert!(clusters.put("b", Some(Mode::Push)) && clusters.put("b", Some(Mode::UNHEARD)));
+        assert!(matches!(both(), [Some(Mode::UNHEARD), Some(Mode::Adopt(Some(_)))]), "{:?}", both());
         // Nor does one that begins with a list know when it was said.
         let cold = Clusters::default();
         cold.begin();
-        assert!(cold.put("a", Some(Mode::Adopt(0))));
-        assert_eq!(cold.mode("a"), Some(Mode::Adopt(0)));
+        assert!(cold.put("a", Some(Mode::UNHEARD)));
+        assert_eq!(cold.mode("a"), Some(Mode::UNHEARD));
     }
 
     #[test]

@@ -21,7 +21,8 @@ pub enum Failure {
     )]
     Foreign { cluster: String, name: String, agent: String },
     #[error(
-        "cluster {cluster}: another client keeps deleting AppliedManifestWork {name}: it is recreated after {after:?}"
+        "cluster {cluster}: another client keeps deleting AppliedManifestWork {name}, or taking it: it is written again \
+         after {after:?}"
     )]
     Contested { cluster: String, name: String, after: Duration },
     #[error("the work is gone")]

@@ -7,12 +7,14 @@ use std::time::Duration;
 
 use delivery::identity::Identity;
 use delivery::work::ManifestWorkStatus;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use net::backoff::Backoff;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use super::applied::{Held, Writes};
 use super::begun::Begun;
+use super::clusters::Mode;
 use super::failure::Failure;
 use super::objects::Objects;
 use super::pace::{Heat, Pace};
@@ -36,7 +38,7 @@ pub struct Memory {
     /// Where a pass goes on whose turn was over.
     begun: Option<Begun>,
     /// The word of the cluster by which it was taken over from an agent, if one kept it.
-    pub adopted: Option<u64>,
+    pub adopted: Option<Mode>,
     /// What is written of it.
     pub writes: Writes,
     /// It is looked at again then.
@@ -87,6 +89,15 @@ impl Memory {
         } else {
             self.written = None;
         }
+    }
+
+    /// For how long nothing is done with the work that has this metadata, whatever is seen of its
+    /// objects: what is owed is gathered then.
+    pub fn rests(&self, metadata: &ObjectMeta, now: Instant) -> Option<Duration> {
+        let generation = metadata.generation.unwrap_or_default();
+        let is_same = metadata.uid.as_deref() == Some(self.uid.as_str()) && metadata.deletion_timestamp.is_none();
+        let is_at_rest = is_same && self.settled == Some(generation) && self.status.is_none();
+        self.heat.wait(now, generation).filter(|_| is_at_rest)
     }
 
     /// The watch tells that version: what this process wrote before is known by it.

@@ -165,12 +165,12 @@ impl Pass<'_> {
             return Ok(held.clone());
         }
         let spec = self.part.agent.spec(self.work.name());
-        let is_adopted = matches!(self.mode, Mode::Adopt(time) if memory.adopted == Some(time));
-        let mode = if is_adopted { Mode::Push } else { self.mode };
+        let mode = if memory.adopted == Some(self.mode) { Mode::Push } else { self.mode };
         let held =
             self.place.ensure_applied(&self.name, &spec, &self.work.labels, mode, &mut memory.writes.head).await?;
-        if let Mode::Adopt(time) = self.mode {
-            memory.adopted = Some(time);
+        // Where it could not be written, the word was not carried out.
+        if self.mode != Mode::Push && held.is_adopted(&spec) {
+            memory.adopted = Some(self.mode);
         }
         Ok(held)
     }

@@ -35,6 +35,7 @@ impl Part {
         }
         tracing::info!(cluster = work.cluster(), work = work.name(), "a work that is complete is deleted");
         let deletion = deleting(&work.uid, None);
+        let _permit = self.writes.acquire().await;
         found(self.hub.write(self.works(work).delete(work.name(), &deletion)).await)?;
         Ok(Action::await_change())
     }

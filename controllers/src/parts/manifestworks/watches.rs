@@ -13,9 +13,10 @@ use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
 
 use super::Part;
-use super::clusters::{DELIVERY, Mode};
+use super::clusters::{DELIVERY_ANNOTATION, Mode};
 use super::work::{self, WORKS, key};
 use crate::feed::crd;
+use crate::parts::catch_up::WATCH;
 use crate::raw::{self, RawObject};
 use crate::sources::MANAGED_CLUSTERS;
 
@@ -25,10 +26,10 @@ const PAGE: u32 = 100;
 type Meta = PartialObjectMeta<DynamicObject>;
 
 /// Follows the works. Never ends.
-pub async fn works(part: &Part, mut writer: Writer<DynamicObject>) {
+pub async fn works(part: &Part, writer: &mut Writer<DynamicObject>) {
     let resource = crd::served(&WORKS, &part.hub.client).await;
     let api: Api<RawObject> = Api::all_with(part.hub.client.clone(), &resource);
-    let config = watcher::Config::default().page_size(PAGE);
+    let config = watcher::Config::default().page_size(PAGE).timeout(WATCH);
     let mut events = pin!(raw::packed(api, config).default_backoff());
     let mut listed = HashSet::new();
     while let Some(event) = events.next().await {
@@ -84,7 +85,7 @@ fn is_news(part: &Part, event: &Event<DynamicObject>) -> bool {
 pub async fn clusters(part: &Part) {
     let resource = crd::served(&MANAGED_CLUSTERS, &part.hub.client).await;
     let api: Api<Meta> = Api::all_with(part.hub.client.clone(), &resource);
-    let config = watcher::Config::default();
+    let config = watcher::Config::default().timeout(WATCH);
     let mut events = pin!(watcher::watcher(api, config).default_backoff());
     let mut listed = HashSet::new();
     while let Some(event) = events.next().await {
@@ -115,7 +116,7 @@ pub async fn clusters(part: &Part) {
 fn put(part: &Part, cluster: &Meta) {
     let name = cluster.name_any();
     part.clusters.saw(&name, cluster.metadata.deletion_timestamp.is_some());
-    let mode = Mode::read(cluster.annotations().get(DELIVERY).map(String::as_str));
+    let mode = Mode::read(cluster.annotations().get(DELIVERY_ANNOTATION).map(String::as_str));
     set(part, &name, mode);
     // Something is said of one that did not answer: that it is back, maybe.
     if mode.is_some()

@@ -50,6 +50,12 @@ impl Of {
         matches!(self, Self::Cluster | Self::Set | Self::Binding)
     }
 
+    /// Whether workloads move by what it says: what is stale of it must not count. Of decisions, it
+    /// is refused.
+    pub const fn moves(self) -> bool {
+        matches!(self, Self::Placement | Self::Cluster | Self::Set | Self::Binding)
+    }
+
     /// Its position among all.
     pub const fn index(self) -> usize {
         self as usize

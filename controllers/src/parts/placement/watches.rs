@@ -23,6 +23,7 @@ use super::world::{Woken, World, key};
 use super::{Shared, UNLISTED, watched, worker};
 use crate::calls::value;
 use crate::feed::crd::{self, Presence};
+use crate::parts::catch_up::{Followed, WATCH};
 use crate::raw::{self, RawObject};
 use crate::wakes::Key;
 
@@ -56,12 +57,24 @@ async fn absent(shared: &Shared, of: Of) {
     }
 }
 
+/// What each kind's watch told, by [`Of::index`].
+pub type AllFollowed = [Followed; Of::ALL.len()];
+
+/// Completes when all that was listed is as the hub has it now.
+pub async fn catch_up(shared: &Shared, all: &AllFollowed) {
+    let moving = Of::ALL.into_iter().filter(|of| of.moves());
+    join_all(moving.map(|of| async move {
+        all[of.index()].catch_up(&Api::all_with(shared.hub.client.clone(), &of.resource())).await;
+    }))
+    .await;
+}
+
 /// Follows all kinds. Never ends.
-pub async fn follow(shared: &Shared, scheduler: &Scheduler, writer: Writer<DynamicObject>) {
+pub async fn follow(shared: &Shared, scheduler: &Scheduler, all: &AllFollowed, writer: Writer<DynamicObject>) {
     let mut writer = Some(writer);
     join_all(Of::ALL.map(|of| {
-        let placements = if of == Of::Placement { writer.take() } else { None };
-        Follower { shared, scheduler, of, placements, listing: HashSet::new(), was_leaving: false }.run()
+        let (followed, placements) = (&all[of.index()], if of == Of::Placement { writer.take() } else { None });
+        Follower { shared, scheduler, of, followed, placements, listing: HashSet::new(), was_leaving: false }.run()
     }))
     .await;
 }
@@ -71,6 +84,7 @@ struct Follower<'a> {
     shared: &'a Shared,
     scheduler: &'a Scheduler,
     of: Of,
+    followed: &'a Followed,
     /// What the queue takes its objects from.
     placements: Option<Writer<DynamicObject>>,
     /// What a list had so far.
@@ -95,7 +109,10 @@ impl Follower<'_> {
                     continue;
                 }
             };
+            let followed = self.followed;
             tokio::select! {
+                biased;
+                () = followed.again() => continue,
                 () = self.watch(&resource) => {}
                 () = crd::leaves(&mut presence) => {}
             }
@@ -105,7 +122,7 @@ impl Follower<'_> {
 
     async fn watch(&mut self, resource: &ApiResource) {
         let api: Api<RawObject> = Api::all_with(self.shared.hub.client.clone(), resource);
-        let config = watcher::Config::default().page_size(watched::PAGE);
+        let config = watcher::Config::default().page_size(watched::PAGE).timeout(WATCH);
         let mut events = pin!(raw::watcher(api, config).default_backoff());
         while let Some(event) = events.next().await {
             match event {
@@ -138,6 +155,7 @@ impl Follower<'_> {
     }
 
     fn take(&mut self, event: Event<DynamicObject>) {
+        self.followed.see(&event);
         match &event {
             Event::Init => {
                 self.listing.clear();

@@ -47,15 +47,19 @@ pub fn stands_by(testbed: &Testbed) -> Result<()> {
     place.wait_chosen("during", &["stands-by1"])?;
     ensure!(!place.running.get("/readyz?verbose")?.contains("[-]placement-rival"), "it is not ready");
     place.end(&[], &[])?;
-    // One that does not look works in spite of them.
-    let values = "controllers.parts.placement=true,controllers.neverStandBy={placement}";
-    let place = Place::install(testbed, "placement-stands-by", values)?;
-    apply(testbed, &[lease("theirs", 3600)])?;
-    place.sets(&["stands-by"])?;
-    place.place("beside", &json!({"clusterSets": ["stands-by"]}))?;
-    place.wait_chosen("beside", &["stands-by1"])?;
-    place.delete("lease placement-lock -n placement-theirs")?;
-    place.end(&["stands-by1"], &["stands-by"])
+    // One that does not look, or not there, works in spite of them.
+    for value in ["neverStandBy={placement}", "rivalNamespaces={open-cluster-management-hub}"] {
+        let values = format!("controllers.parts.placement=true,controllers.{value}");
+        let place = Place::install(testbed, "placement-stands-by", &values)?;
+        apply(testbed, &[lease("theirs", 3600)])?;
+        place.sets(&["stands-by"])?;
+        place.place("beside", &json!({"clusterSets": ["stands-by"]}))?;
+        place.wait_chosen("beside", &["stands-by1"])?;
+        place.delete("lease placement-lock -n placement-theirs")?;
+        let is_last = value.starts_with("rival");
+        place.end(if is_last { &["stands-by1"] } else { &[] }, if is_last { &["stands-by"] } else { &[] })?;
+    }
+    Ok(())
 }
 
 pub fn left_alone(testbed: &Testbed) -> Result<()> {

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 
 use super::condition::{self, AVAILABLE, Condition};
-use super::delivery::{DELIVERY, Mode};
+use super::delivery::{DELIVERY_ANNOTATION, Mode};
 use super::heartbeat::{DEFAULT_SECONDS, grace};
 use crate::fields::field;
 use crate::outcome::Outcome;
@@ -133,7 +133,7 @@ fn is_ours(reason: &str) -> bool {
 }
 
 fn is_delivered(cluster: &Value) -> bool {
-    let annotation = cluster["metadata"]["annotations"].get(DELIVERY).and_then(Value::as_str);
+    let annotation = cluster["metadata"]["annotations"].get(DELIVERY_ANNOTATION).and_then(Value::as_str);
     Mode::read(annotation).is_some()
 }
 

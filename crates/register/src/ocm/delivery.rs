@@ -1,17 +1,19 @@
 //! Which clusters are delivered to from the hub, without an agent: those that say so.
 
-use api::ocm_agent::{ANNOUNCED_BY, TUNNEL_AGENT};
+use std::num::NonZeroU64;
+
+use api::ocm_agent::{ANNOUNCED_BY_ANNOTATION, TUNNEL_AGENT};
 use serde_json::{Value, json};
 
 use super::condition::{self, HUB_ACCEPTED};
 
 /// The annotation of a `ManagedCluster` that says so.
-pub const DELIVERY: &str = "cluster.core.oam.dev/delivery";
+pub const DELIVERY_ANNOTATION: &str = "cluster.core.oam.dev/delivery";
 /// Remembers that the first acceptance looked whether to say so, once: RFC 3339.
 pub const DELIVERY_SET_ANNOTATION: &str = "cluster.core.oam.dev/delivery-set-on";
 
 /// Annotations of a `ManagedCluster` that [`chosen`] looks at.
-pub const ANNOTATIONS: [&str; 3] = [DELIVERY, DELIVERY_SET_ANNOTATION, ANNOUNCED_BY];
+pub const ANNOTATIONS: [&str; 3] = [DELIVERY_ANNOTATION, DELIVERY_SET_ANNOTATION, ANNOUNCED_BY_ANNOTATION];
 
 /// How a cluster is delivered to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -19,9 +21,9 @@ pub enum Mode {
     /// From here, unless an agent has applied something for this hub.
     Push,
     /// The same; what an agent applied is taken over, once each time that somebody says so: the
-    /// number is another one then. Zero: nobody here knows whether it was carried out. Two who
+    /// number is another one then. None: nobody here knows whether it was carried out. Two who
     /// write the same, each over the other, serve nobody.
-    Adopt(u64),
+    Adopt(Option<NonZeroU64>),
 }
 
 /// The annotations that a cluster gets with its first acceptance, at `now` (RFC 3339), if any.
@@ -34,14 +36,14 @@ pub enum Mode {
 /// annotation of its own `ManagedCluster`, this one too.
 pub fn chosen(cluster: &Value, now: &str) -> Option<Value> {
     let annotation = |name: &str| cluster["metadata"]["annotations"].get(name);
-    let is_ours = annotation(ANNOUNCED_BY).is_some_and(|by| by == TUNNEL_AGENT);
+    let is_ours = annotation(ANNOUNCED_BY_ANNOTATION).is_some_and(|by| by == TUNNEL_AGENT);
     let is_first = condition::status(cluster, HUB_ACCEPTED) != Some("True");
     if !is_ours || !is_first || annotation(DELIVERY_SET_ANNOTATION).is_some() {
         return None;
     }
     let mut annotations = json!({DELIVERY_SET_ANNOTATION: now});
-    if annotation(DELIVERY).is_none() {
-        annotations[DELIVERY] = "push".into();
+    if annotation(DELIVERY_ANNOTATION).is_none() {
+        annotations[DELIVERY_ANNOTATION] = "push".into();
     }
     Some(annotations)
 }
@@ -49,11 +51,14 @@ pub fn chosen(cluster: &Value, now: &str) -> Option<Value> {
 // === impl Mode ===
 
 impl Mode {
+    /// To take over what an agent applied, said who knows when.
+    pub const UNHEARD: Self = Self::Adopt(None);
+
     /// Anything else than the two values means nothing.
     pub fn read(value: Option<&str>) -> Option<Self> {
         match value? {
             "push" => Some(Self::Push),
-            "adopt" => Some(Self::Adopt(0)),
+            "adopt" => Some(Self::UNHEARD),
             _ => None,
         }
     }
@@ -75,8 +80,8 @@ mod tests {
 
     #[test]
     fn a_cluster_that_no_klusterlet_announced_is_delivered_to_from_its_first_acceptance_on() {
-        let announced = json!({ANNOUNCED_BY: TUNNEL_AGENT});
-        let set = json!({DELIVERY: "push", DELIVERY_SET_ANNOTATION: "now"});
+        let announced = json!({ANNOUNCED_BY_ANNOTATION: TUNNEL_AGENT});
+        let set = json!({DELIVERY_ANNOTATION: "push", DELIVERY_SET_ANNOTATION: "now"});
         let mut new = cluster(&announced, "");
         new["status"] = Value::Null;
         assert_eq!(chosen(&new, "now"), Some(set.clone()));
@@ -87,17 +92,22 @@ mod tests {
 
     #[test]
     fn a_klusterlets_cluster_is_not_delivered_to() {
-        for annotations in [json!({}), Value::Null, json!({ANNOUNCED_BY: "klusterlet"}), json!({ANNOUNCED_BY: 1})] {
+        for annotations in [
+            json!({}),
+            Value::Null,
+            json!({ANNOUNCED_BY_ANNOTATION: "klusterlet"}),
+            json!({ANNOUNCED_BY_ANNOTATION: 1}),
+        ] {
             assert_eq!(chosen(&cluster(&annotations, "False"), "now"), None, "{annotations}");
         }
     }
 
     #[test]
     fn what_a_person_says_stays() {
-        let mut annotations = json!({ANNOUNCED_BY: TUNNEL_AGENT, DELIVERY: "no"});
+        let mut annotations = json!({ANNOUNCED_BY_ANNOTATION: TUNNEL_AGENT, DELIVERY_ANNOTATION: "no"});
         let said = chosen(&cluster(&annotations, "False"), "now");
         assert_eq!(said, Some(json!({DELIVERY_SET_ANNOTATION: "now"})), "it is remembered all the same");
-        annotations = json!({ANNOUNCED_BY: TUNNEL_AGENT, DELIVERY_SET_ANNOTATION: "then"});
+        annotations = json!({ANNOUNCED_BY_ANNOTATION: TUNNEL_AGENT, DELIVERY_SET_ANNOTATION: "then"});
         assert_eq!(chosen(&cluster(&annotations, "False"), "now"), None, "taken off, then denied and accepted again");
     }
 }

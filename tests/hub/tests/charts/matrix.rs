@@ -53,7 +53,7 @@ pub(crate) fn cases() -> Vec<Case> {
             "sources": {"kubeconfig": true, "karmada": true, "kubefed": true, "ocm": true, "clusterProfileImport": true}}))),
         case("placement alone", json!({"controllers": {"enabled": true, "parts": {"placement": true}}})),
         case("works that are guarded", json!({"controllers": {"enabled": true, "parts": {"placement": true}, "workAdmission": true}})),
-        case("placement with policies", controllers(&json!({"parts": {"placement": true}, "neverStandBy": ["placement"]}))),
+        case("placement with policies", controllers(&json!({"parts": {"placement": true}, "neverStandBy": ["placement"], "rivalNamespaces": ["open-cluster-management-hub"]}))),
         case("fleets of works and Argo CD with policies", controllers(&json!({"parts": {"replicaSets": true, "argocd": true},
             "neverStandBy": ["replica-sets"], "rolloutNeedsRules": true,
             "argocd": {"namespace": "default", "serviceAccount": "kube-system/deployer"}}))),

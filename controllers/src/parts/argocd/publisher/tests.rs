@@ -80,7 +80,7 @@ fn publisher(taken: &Arc<Mutex<Taken>>, registry: &mut Registry) -> Publisher {
         hub: Hub { client: client(taken), may_write: Arc::new(|| Duration::from_mins(1)) },
         gateway: GatewayAddress { url: "https://gateway:9443".into(), ca: None },
         inventory: Arc::new(inventory),
-        events: Events::start(client(taken), metrics.events_left_out.clone(), Term::begun(Arc::new(|| Duration::MAX))),
+        events: Events::start(client(taken), metrics.events_left_out.clone(), Term::endless()),
         metrics,
         tries: Tries::default(),
     }

@@ -5,7 +5,7 @@ use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
 use prometheus_client::registry::Registry;
-use register::ocm::delivery::DELIVERY;
+use register::ocm::delivery::DELIVERY_ANNOTATION;
 use tower::service_fn;
 
 use super::*;
@@ -66,7 +66,7 @@ async fn answered(world: Shared, request: Request<Body>) -> kube::Result<Respons
         let body = request.into_body().collect().await?.to_bytes();
         let change: Value = serde_json::from_slice(&body).map_err(kube::Error::SerdeError)?;
         let written = json!({"apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
-            "metadata": {"name": "c", "resourceVersion": "2", "annotations": {DELIVERY: "push"}},
+            "metadata": {"name": "c", "resourceVersion": "2", "annotations": {DELIVERY_ANNOTATION: "push"}},
             "status": change["status"]});
         world.lock().written.push((path, change));
         return Ok(response(200, &written));
@@ -112,7 +112,7 @@ fn cluster(name: &str) -> DynamicObject {
     let mut cluster = DynamicObject::new(name, &resource()).data(json!({
         "spec": {"leaseDurationSeconds": 1, "hubAcceptsClient": true},
         "status": {"conditions": [{"type": condition::AVAILABLE, "status": "True", "reason": "MemberAnswers"}]}}));
-    cluster.annotations_mut().insert(DELIVERY.to_owned(), "push".to_owned());
+    cluster.annotations_mut().insert(DELIVERY_ANNOTATION.to_owned(), "push".to_owned());
     cluster
 }
 
@@ -168,7 +168,7 @@ async fn a_loss_that_could_not_be_written_is_written_without_another_probe() {
     judge.reconcile(&cluster("a")).await.expect("it is looked at");
     assert_eq!(paths(&world), ["managedclusters/a/status", "managedclusters/a"], "the back-off's time, no period");
     // It is told: what is found of an older object is nothing to tell again.
-    assert!(!judge.known.seen.lock()["a"].is_owed);
+    assert!(!judge.known.seen.lock()["a"].is_unwritten);
 }
 
 #[tokio::test(start_paused = true)]

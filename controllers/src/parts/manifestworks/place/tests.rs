@@ -4,16 +4,19 @@ use std::sync::atomic::Ordering;
 use delivery::executor::Executor;
 use delivery::identity::{Identity, Tracked};
 use delivery::ownership::Owner;
+use delivery::work::AppliedSpec;
 use http::{Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
 use prometheus_client::registry::Registry;
-use serde_json::json;
+use serde_json::{Map, json};
 use tower::service_fn;
 
 use super::*;
 use crate::metrics::Delivery;
+use crate::parts::manifestworks::applied::Undone;
 use crate::parts::manifestworks::begun::{Begun, Removed};
+use crate::parts::manifestworks::clusters::Mode;
 use crate::parts::manifestworks::discovery::Found;
 use crate::parts::manifestworks::failure::Failure;
 use crate::parts::manifestworks::member::{At, Limits, MemberError};
@@ -88,6 +91,27 @@ async fn that_nothing_is_listed_is_known_only_for_certain() {
     assert!(unknown.applied_for_certain("x").await.is_err());
     let empty = place(&[VERSION, ("/apis", 200, r#"{"groups": []}"#)]);
     assert!(empty.kinds.serves(&empty.member, "g", "v1").await.is_err(), "no member has no group");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_adoption_that_is_undone_at_once_was_not_carried_out() {
+    const GROUPS: &str =
+        r#"{"groups": [{"name": "work.open-cluster-management.io", "versions": [{"version": "v1"}]}]}"#;
+    // Whatever is written of it, it is the agent's.
+    const THEIRS: &str = r#"{"metadata": {"name": "h-w", "uid": "u", "resourceVersion": "7"},
+        "spec": {"hubHash": "h", "agentID": "klusterlet", "manifestWorkName": "w"}}"#;
+    let path = "/apis/work.open-cluster-management.io/v1/appliedmanifestworks/h-w";
+    let place = place(vec![VERSION, ("/apis", 200, GROUPS), (path, 200, THEIRS)].leak());
+    let spec = AppliedSpec { hub_hash: "h".into(), agent_id: "ours".into(), manifest_work_name: "w".into() };
+    let (labels, mut writes) = (Map::new(), Undone::default());
+    for _ in 0..2 {
+        let written = place.ensure_applied("h-w", &spec, &labels, Mode::UNHEARD, &mut writes).await.unwrap();
+        assert!(!written.is_adopted(&spec));
+    }
+    let waits = place.ensure_applied("h-w", &spec, &labels, Mode::UNHEARD, &mut writes).await;
+    assert!(matches!(waits, Err(Failure::Contested { .. })), "{waits:?}");
+    tokio::time::advance(WITHIN).await;
+    assert!(place.ensure_applied("h-w", &spec, &labels, Mode::UNHEARD, &mut writes).await.is_ok(), "it is tried again");
 }
 
 #[tokio::test]

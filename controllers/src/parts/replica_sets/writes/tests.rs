@@ -106,7 +106,7 @@ fn deployer(works: &Arc<Mutex<Works>>) -> Deployer {
     Deployer {
         hub: Hub { client: client(works), may_write: Arc::new(|| Duration::from_mins(1)) },
         world: Arc::new(RwLock::new(world)),
-        events: Events::start(client(works), metrics.events_left_out.clone(), Term::begun(Arc::new(|| Duration::MAX))),
+        events: Events::start(client(works), metrics.events_left_out.clone(), Term::endless()),
         metrics,
         tries: Tries::default(),
     }

@@ -12,7 +12,7 @@ fn cluster(delivery: &str, condition: Option<(&str, &str)>) -> Value {
         .iter()
         .map(|(status, reason)| json!({"type": AVAILABLE, "status": status, "reason": reason}))
         .collect();
-    json!({"metadata": {"annotations": {DELIVERY: delivery}}, "spec": {"hubAcceptsClient": true},
+    json!({"metadata": {"annotations": {DELIVERY_ANNOTATION: delivery}}, "spec": {"hubAcceptsClient": true},
         "status": {"conditions": conditions}})
 }
 

@@ -1,0 +1,63 @@
+//! The beginning of a term: nothing is done before what the watches told is what the hub has. A
+//! work that ended meanwhile would be applied once more, and nobody would take that away.
+
+use kube::Api;
+use kube::api::DynamicObject;
+use kube::runtime::reflector::store::Writer;
+use tokio::sync::Notify;
+
+use super::work::WORKS;
+use super::{Part, watches};
+use crate::feed::crd;
+use crate::parts::catch_up::catch_up;
+
+/// The watches of the hub, each of which begins anew when it is told to.
+#[derive(Default)]
+pub struct Watches {
+    works: Notify,
+    clusters: Notify,
+}
+
+// === impl Watches ===
+
+impl Watches {
+    /// Follows both kinds. Never ends.
+    pub async fn run(&self, part: &Part, mut writer: Writer<DynamicObject>) {
+        tokio::join!(self.works(part, &mut writer), self.clusters(part));
+    }
+
+    async fn works(&self, part: &Part, writer: &mut Writer<DynamicObject>) {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.works.notified() => {}
+                () = watches::works(part, writer) => {}
+            }
+        }
+    }
+
+    async fn clusters(&self, part: &Part) {
+        loop {
+            tokio::select! {
+                biased;
+                () = self.clusters.notified() => {}
+                () = watches::clusters(part) => {}
+            }
+        }
+    }
+
+    /// Completes when works may be worked on. Of the works, it lists the metadata; of the clusters,
+    /// nothing else is known.
+    pub async fn begin(&self, part: &Part) {
+        part.clusters.begin();
+        self.clusters.notify_one();
+        let works = async {
+            let resource = crd::served(&WORKS, &part.hub.client).await;
+            // The writer lives as long as this does.
+            let _ = part.store.wait_until_ready().await;
+            let api = Api::all_with(part.hub.client.clone(), &resource);
+            catch_up(&api, part, || self.works.notify_one()).await;
+        };
+        tokio::join!(works, part.clusters.are_listed());
+    }
+}

@@ -1,0 +1,56 @@
+//! What the watch told of works, and what is forgotten of those that are not there any more.
+
+use std::sync::Arc;
+
+use kube::api::DynamicObject;
+use kube::runtime::reflector::ObjectRef;
+
+use super::Part;
+use super::work::{key, works};
+use crate::parts::catch_up::Told;
+use crate::wakes::Key;
+
+// === impl Part ===
+
+impl Part {
+    /// As the watch told it last.
+    pub(super) fn known(&self, key: &Key) -> Option<Arc<DynamicObject>> {
+        self.store.get(&ObjectRef::new_with(&key.1, works()).within(&key.0))
+    }
+
+    pub(super) fn is_there(&self, key: &Key, uid: &str) -> bool {
+        self.known(key).is_some_and(|found| found.metadata.uid.as_deref().unwrap_or_default() == uid)
+    }
+
+    /// Its cluster is not ours, or it is gone. What is on the member stays.
+    pub(super) fn leave(&self, key: &Key) {
+        self.memories.forget(key);
+        self.metrics.delivery.forget(key);
+        if let Some(place) = self.places.known(&key.0) {
+            place.sights.forget(&key.1);
+            place.verdicts.forget(&key.1);
+        }
+    }
+
+    pub(super) fn wake_all(&self) {
+        for key in self.keys() {
+            self.wakes.push(&key.0, &key.1);
+        }
+    }
+
+    pub(super) fn wake_in(&self, cluster: &str) {
+        for key in self.keys().into_iter().filter(|key| key.0 == cluster) {
+            self.wakes.push(&key.0, &key.1);
+        }
+    }
+}
+
+impl Told for Part {
+    fn version(&self, key: &Key) -> Option<String> {
+        self.known(key)?.metadata.resource_version.clone()
+    }
+
+    fn keys(&self) -> Vec<Key> {
+        self.store.state().iter().map(|object| key(object)).collect()
+    }
+}

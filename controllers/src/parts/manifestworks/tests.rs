@@ -1,0 +1,148 @@
+//! On a hub in memory, which is its member too.
+
+mod hub;
+
+use std::pin::pin;
+
+use kube::runtime::watcher::Event;
+use prometheus_client::registry::Registry;
+use serde_json::json;
+use tokio::time::timeout;
+
+use self::hub::Hub;
+use super::*;
+use crate::args::{Config, parse_from};
+use crate::feed::crd::Presence;
+use crate::term::Term;
+
+const A_WHILE: Duration = Duration::from_secs(1);
+
+fn metrics() -> Metrics {
+    Metrics::register(&mut Registry::default(), Arc::default())
+}
+
+/// As its watch tells it.
+fn told(object: &serde_json::Value) -> DynamicObject {
+    serde_json::from_value(object.clone()).unwrap()
+}
+
+/// One that has begun, of cluster `c1`, and what its watch tells.
+fn part(hub: &Hub) -> (Part, Writer<DynamicObject>) {
+    let (writer, metrics) = (Writer::new(works()), metrics());
+    let part = Part {
+        hub: crate::parts::hub::Hub { client: hub.client(), may_write: Arc::new(|| Duration::MAX) },
+        writes: Semaphore::new(WRITES),
+        members: Fleet::new(hub.client()),
+        agent: Agent { hub_hash: "h".into(), id: "ours".into() },
+        clusters: Clusters::default(),
+        definition: watch::channel(Presence::There).1,
+        places: Places::new(Shared::new(Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES))),
+        memories: Memories::default(),
+        store: writer.as_reader(),
+        wakes: Wakes::default(),
+        limits: Limits { lanes: Lanes::new(4, 4, SLOW_ANSWER), within: A_WHILE },
+        resync: Duration::from_mins(10),
+        is_executor_required: false,
+        events: Events::start(hub.client(), metrics.events_left_out.clone(), Term::endless()),
+        metrics,
+    };
+    part.clusters.listed(["c1".to_owned()].into());
+    part.clusters.put("c1", Some(Mode::Push));
+    (part, writer)
+}
+
+/// What a replica does on the member that waits, and then leads, after `meanwhile` happened.
+async fn taken_over(hub: &Hub, meanwhile: impl FnOnce()) -> Vec<String> {
+    let config = Config::new(&parse_from(["x", "--enable=manifestworks"]).unwrap()).unwrap();
+    let ((begin, term), metrics) = (Term::ahead(), metrics());
+    let mut running = pin!(run(Context {
+        config: &config,
+        hub: hub.client(),
+        members: Fleet::new(hub.client()),
+        events: Events::start(hub.client(), metrics.events_left_out.clone(), term.clone()),
+        metrics,
+        readiness: telemetry::readiness::Readiness::default(),
+        explained: crate::explained::Explained::default(),
+        term,
+    }));
+    assert!(timeout(A_WHILE, &mut running).await.is_err());
+    assert_eq!(hub.writes(), [""; 0], "it does not lead");
+    meanwhile();
+    begin.now(Arc::new(|| Duration::MAX));
+    assert!(timeout(Duration::from_secs(20), &mut running).await.is_err());
+    hub.writes().into_iter().filter(|one| one.contains("/proxy/")).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_ended_while_a_watch_was_dead_does_not_come_back() {
+    let hub = Hub::default();
+    assert_eq!(taken_over(&hub, || hub.end_work()).await, [""; 0]);
+    // What is there still is looked at, all the same.
+    let hub = Hub::default();
+    let writes = taken_over(&hub, || ()).await;
+    assert!(writes.iter().any(|one| one.starts_with("POST") && one.contains("/appliedmanifestworks")), "{writes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_work_whose_objects_change_on_and_on_is_not_read_each_time() {
+    let hub = Hub::default();
+    let (part, mut writer) = part(&hub);
+    let object = told(&hub::work());
+    let memory = part.memories.of(&work::key(&object));
+    let mut settled = memory.lock().await;
+    settled.recall(&mut Work::read(&object));
+    settled.settled = Some(1);
+    // For long already.
+    (0..20).for_each(|_| settled.heat.passed(Instant::now(), 1));
+    drop(settled);
+    // Whoever reads it tells that it cannot be read.
+    let mut unreadable = hub::work();
+    unreadable["spec"] = json!({"workload": 3});
+    let unreadable = told(&unreadable);
+    writer.apply_watcher_event(&Event::Apply(unreadable.clone()));
+    for _ in 0..100 {
+        part.reconcile(&unreadable).await;
+        tokio::time::advance(A_WHILE / 100).await;
+    }
+    assert_eq!(hub.writes(), [""; 0]);
+    tokio::time::advance(Duration::from_secs(10)).await;
+    part.reconcile(&unreadable).await;
+    assert_eq!(hub.writes().len(), 1, "when it has rested");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_work_is_judged_as_it_is_when_its_turn_comes() {
+    let hub = Hub::default();
+    let (part, mut writer) = part(&hub);
+    let old = told(&hub::work());
+    let mut new = hub::work();
+    new["metadata"]["uid"] = "another".into();
+    writer.apply_watcher_event(&Event::Apply(told(&new)));
+    assert_eq!(part.reconcile(&old).await, Action::requeue(Duration::ZERO), "there is another one");
+    writer.apply_watcher_event(&Event::Delete(told(&new)));
+    part.reconcile(&old).await;
+    assert!(part.memories.of_cluster("c1").is_empty(), "there is none");
+    // One that ends does not wait for its cluster with the others: it says why it does not end.
+    let mut ending = hub::work();
+    ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
+    writer.apply_watcher_event(&Event::Apply(told(&ending)));
+    part.place("c1").unwrap().is_away(Duration::from_secs(9), "down");
+    part.reconcile(&old).await;
+    assert_eq!(hub.writes().len(), 1, "{:?}", hub.writes());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_complete_work_is_deleted_as_one_of_so_many_writes() {
+    let hub = Hub::default();
+    let (part, _writer) = part(&hub);
+    let mut object = hub::work();
+    object["spec"]["deleteOption"] = json!({"ttlSecondsAfterFinished": 1});
+    object["status"] = json!({"conditions": [{"type": "Complete", "status": "True", "reason": "x", "message": "",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
+    let (work, place) = (Work::read(&told(&object)), part.place("c1").unwrap());
+    let others = part.writes.acquire_many(u32::try_from(WRITES).unwrap()).await.unwrap();
+    assert!(timeout(A_WHILE, part.complete(&work, &place)).await.is_err(), "others write");
+    drop(others);
+    part.complete(&work, &place).await.unwrap();
+    assert!(matches!(&hub.writes()[..], [one] if one.starts_with("DELETE")), "{:?}", hub.writes());
+}
