@@ -64,7 +64,8 @@ impl StandIn {
                     if self.may_run_beside { format!(", or set --never-stand-by={part}") } else { String::new() };
                 let note = format!(
                     "another {} runs ({holder}): {part} stands by, everywhere, until Lease {namespace}/{lease} ends. \
-                     Stop that one, or disable this part{flag}. Whoever may write Leases in any namespace can cause this",
+                     Stop that one, or disable this part{flag}. Whoever may write Leases in any namespace can cause \
+                     this",
                     self.role
                 );
                 tracing::warn!(namespace, lease, note);

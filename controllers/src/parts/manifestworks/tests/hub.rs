@@ -101,7 +101,8 @@ fn resources(group: &str) -> Value {
     let resources = of_group.map(|(_, name, kind, is_namespaced)| {
         json!({"name": name, "singularName": "", "namespaced": is_namespaced, "kind": kind, "verbs": ["list"]})
     });
-    json!({"kind": "APIResourceList", "groupVersion": format!("{group}/v1"), "resources": resources.collect::<Vec<_>>()})
+    let resources: Vec<Value> = resources.collect();
+    json!({"kind": "APIResourceList", "groupVersion": format!("{group}/v1"), "resources": resources})
 }
 
 fn listed(is_metadata: bool, kind: &str, items: &[Value], version: &str) -> Value {
