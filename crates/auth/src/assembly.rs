@@ -124,10 +124,7 @@ impl Builder<'_> {
         self.trust.publish_clients(Arc::new(CaBundle::parse(&pem).map_err(broken)?));
         let trust = Arc::clone(&self.trust);
         let metrics = self.metrics.clone();
-        let apply = move |pem: &[u8]| {
-            trust.publish_clients(Arc::new(CaBundle::parse(pem).map_err(|error| error.to_string())?));
-            Ok(())
-        };
+        let apply = move |pem: &[u8]| CaBundle::parse(pem).map(|bundle| trust.publish_clients(Arc::new(bundle)));
         let following = file.follow("CA of clients", apply, move || metrics.reload_failed());
         self.workers.spawn_on(following, self.runtime);
         Ok(())
@@ -149,11 +146,11 @@ impl Builder<'_> {
         };
         self.trust.publish_front_proxy(settings.clone());
         let trust = Arc::clone(&self.trust);
-        self.follow("CA of the front proxy", file, move |pem| {
-            let authorities = Arc::new(CaBundle::parse(pem).map_err(|error| error.to_string())?);
+        let publish = move |bundle| {
+            let authorities = Arc::new(bundle);
             trust.publish_front_proxy(FrontProxySettings { authorities, ..settings.clone() });
-            Ok(())
-        });
+        };
+        self.follow("CA of the front proxy", file, move |pem| CaBundle::parse(pem).map(&publish));
         Ok(())
     }
 
@@ -180,7 +177,7 @@ impl Builder<'_> {
             let broken = |source| BuildError::TokenFile { path: path.clone(), source };
             let known = TokenFile::parse(&csv).map_err(broken)?;
             let live = known.clone();
-            self.follow("tokens", file, move |csv| live.replace(csv).map_err(|error| error.to_string()));
+            self.follow("tokens", file, move |csv| live.replace(csv));
             tokens.file = Some(known);
         }
         tokens.hub =
@@ -212,18 +209,15 @@ impl Builder<'_> {
         let broken = |source| BuildError::Policy { path: path.to_owned(), source };
         let standalone = Standalone::new(Policy::parse(&yaml).map_err(broken)?);
         let live = standalone.clone();
-        self.follow("policy", file, move |yaml| {
-            live.replace(Policy::parse(yaml).map_err(|error| error.to_string())?);
-            Ok(())
-        });
+        self.follow("policy", file, move |yaml| Policy::parse(yaml).map(|policy| live.replace(policy)));
         Ok(standalone)
     }
 
-    fn follow(
+    fn follow<E: std::error::Error + Send + Sync + 'static>(
         &mut self,
         what: &'static str,
         file: File,
-        apply: impl FnMut(&[u8]) -> Result<(), String> + Send + 'static,
+        apply: impl FnMut(&[u8]) -> Result<(), E> + Send + 'static,
     ) {
         self.workers.spawn_on(file.follow(what, apply, || {}), self.runtime);
     }

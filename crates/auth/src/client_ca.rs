@@ -40,11 +40,7 @@ impl ClientCa {
         trust.publish_clients(Arc::new(CaBundle::parse(&pem).map_err(broken)?));
         let live = Arc::clone(&trust);
         let mut follower = JoinSet::new();
-        let apply = move |pem: &[u8]| {
-            let bundle = CaBundle::parse(pem).map_err(|error| error.to_string())?;
-            live.publish_clients(Arc::new(bundle));
-            Ok(())
-        };
+        let apply = move |pem: &[u8]| CaBundle::parse(pem).map(|bundle| live.publish_clients(Arc::new(bundle)));
         follower.spawn_on(file.follow("CA of clients", apply, failed), runtime);
         Ok(Arc::new(Self { trust, clock: Clock::default(), _follower: follower }))
     }

@@ -4,6 +4,7 @@
 //! A file that is wrong stops the start. One that becomes wrong later changes nothing: the rules
 //! read last stay in force, the log says why, and a counter and a gauge tell whoever watches.
 
+use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -73,9 +74,8 @@ impl RulesFile {
     pub async fn follow(self) {
         let Self { path, file, rules, metrics } = self;
         let refused = metrics.clone();
-        let apply = move |text: &[u8]| {
-            let text = str::from_utf8(text).map_err(|error| error.to_string())?;
-            rules.store(Arc::new(compile(&path, text).map_err(|error| error.to_string())?));
+        let apply = move |text: &[u8]| -> Result<(), Box<dyn Error + Send + Sync>> {
+            rules.store(Arc::new(compile(&path, str::from_utf8(text)?)?));
             metrics.loaded();
             Ok(())
         };

@@ -1,5 +1,6 @@
 //! One followed file: what it holds, and what it looks like.
 
+use std::error::Error;
 use std::fs;
 use std::hash::{BuildHasher as _, RandomState};
 use std::io::{self, Read as _};
@@ -60,11 +61,11 @@ impl File {
     }
 
     /// Hands changed contents to `apply`, for ever, once per change. What cannot be read or applied
-    /// is logged and told to `failed`, and what was applied before stays.
-    pub async fn follow(
+    /// is logged with its causes and told to `failed`, and what was applied before stays.
+    pub async fn follow<E: Into<Box<dyn Error + Send + Sync>> + 'static>(
         self,
         what: &'static str,
-        mut apply: impl FnMut(&[u8]) -> Result<(), String> + Send + 'static,
+        mut apply: impl FnMut(&[u8]) -> Result<(), E> + Send + 'static,
         failed: impl Fn() + Send + 'static,
     ) {
         let Self { path, longest, hasher, mut known } = self;
@@ -82,7 +83,7 @@ impl File {
                 return refused.clone().map_or(Ok(false), Err);
             }
             known = now;
-            refused = apply(&contents).err();
+            refused = apply(&contents).err().map(|error| words::causes(&*error.into()));
             refused.clone().map_or(Ok(true), Err)
         };
         follow(what, files, reload, failed).await;
