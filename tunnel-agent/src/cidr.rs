@@ -5,12 +5,11 @@ use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::str::FromStr;
 
+use ipnet::IpNet;
+
 /// An address and how many of its first bits count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Cidr {
-    address: IpAddr,
-    prefix: u8,
-}
+pub struct Cidr(IpNet);
 
 /// Why a text is no range.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
@@ -29,49 +28,32 @@ const MAPPED_PREFIX: u8 = 96;
 // === impl Cidr ===
 
 impl Cidr {
+    /// # Panics
+    ///
+    /// `prefix` is more than 32.
     pub const fn v4(address: Ipv4Addr, prefix: u8) -> Self {
-        Self { address: IpAddr::V4(address), prefix }
+        Self(IpNet::new_assert(IpAddr::V4(address), prefix))
     }
 
+    /// # Panics
+    ///
+    /// `prefix` is more than 128.
     pub const fn v6(address: Ipv6Addr, prefix: u8) -> Self {
-        Self { address: IpAddr::V6(address), prefix }
+        Self(IpNet::new_assert(IpAddr::V6(address), prefix))
     }
 
     /// One address.
     pub fn single(address: IpAddr) -> Self {
-        let address = address.to_canonical();
-        Self { address, prefix: if address.is_ipv4() { 32 } else { 128 } }
+        Self(address.to_canonical().into())
     }
 
     pub fn contains(&self, address: IpAddr) -> bool {
-        match (self.address, address.to_canonical()) {
-            (IpAddr::V4(range), IpAddr::V4(address)) => {
-                (range.to_bits() ^ address.to_bits()).leading_zeros() >= u32::from(self.prefix)
-            }
-            (IpAddr::V6(range), IpAddr::V6(address)) => {
-                (range.to_bits() ^ address.to_bits()).leading_zeros() >= u32::from(self.prefix)
-            }
-            _ => false,
-        }
+        self.0.contains(&address.to_canonical())
     }
 
     /// Whether all of `other` lies inside.
     pub fn covers(&self, other: &Self) -> bool {
-        self.prefix <= other.prefix && self.contains(other.address)
-    }
-
-    /// The address with all bits beyond the prefix cleared.
-    fn first(&self) -> IpAddr {
-        match self.address {
-            IpAddr::V4(address) => {
-                let mask = u32::MAX.checked_shl(32 - u32::from(self.prefix)).unwrap_or(0);
-                IpAddr::V4(Ipv4Addr::from_bits(address.to_bits() & mask))
-            }
-            IpAddr::V6(address) => {
-                let mask = u128::MAX.checked_shl(128 - u32::from(self.prefix)).unwrap_or(0);
-                IpAddr::V6(Ipv6Addr::from_bits(address.to_bits() & mask))
-            }
-        }
+        self.0.contains(&other.0)
     }
 }
 
@@ -85,25 +67,22 @@ impl FromStr for Cidr {
         let address: IpAddr = address.parse().map_err(|_| CidrError::Address)?;
         let digits = (1..=3).contains(&prefix.len()) && prefix.bytes().all(|byte| byte.is_ascii_digit());
         let prefix = prefix.parse().ok().filter(|_| digits).ok_or(CidrError::Prefix)?;
-        let written = Self { address, prefix };
-        if prefix > if address.is_ipv4() { 32 } else { 128 } {
-            return Err(CidrError::Prefix);
-        }
-        if written.first() != address {
-            return Err(CidrError::HostBits(written.first()));
+        let written = IpNet::new(address, prefix).map_err(|_| CidrError::Prefix)?;
+        if written.trunc() != written {
+            return Err(CidrError::HostBits(written.network()));
         }
         match address.to_canonical() {
-            canonical @ IpAddr::V4(_) if address.is_ipv6() && prefix >= MAPPED_PREFIX => {
-                Ok(Self { address: canonical, prefix: prefix - MAPPED_PREFIX })
+            IpAddr::V4(canonical) if address.is_ipv6() && prefix >= MAPPED_PREFIX => {
+                Ok(Self::v4(canonical, prefix - MAPPED_PREFIX))
             }
-            _ => Ok(written),
+            _ => Ok(Self(written)),
         }
     }
 }
 
 impl fmt::Display for Cidr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}", self.address, self.prefix)
+        fmt::Display::fmt(&self.0, f)
     }
 }
 
