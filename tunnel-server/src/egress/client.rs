@@ -155,17 +155,7 @@ impl<S: Front> AsyncWrite for Client<S> {
 }
 
 impl<S: Front> Socket for Client<S> {
-    fn abort(self) {
-        self.io.abort();
-    }
-
-    fn error(&self) -> Option<io::Error> {
-        self.io.error()
-    }
-
-    fn is_gone(&self) -> bool {
-        self.io.is_gone()
-    }
+    tunnel::forward_socket!(io);
 }
 
 fn forget(stream: &UnixStream) {

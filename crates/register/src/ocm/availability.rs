@@ -45,7 +45,7 @@ const LONGEST_GRACE: Duration = Duration::from_hours(5);
 const HELD: Duration = Duration::from_mins(30);
 
 /// What is known of one member by its answers.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Answers {
     /// Between two probes.
     period: Duration,
@@ -78,9 +78,10 @@ pub struct Answers {
 }
 
 /// Whether a loss may be told, where one is told after the other.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Turn {
     /// Nobody asks.
+    #[default]
     None,
     /// Others go before.
     Waits,
@@ -183,22 +184,7 @@ fn capped(cluster: &Value) -> &'static str {
 impl Answers {
     /// Of a member that was never probed.
     pub fn begun(cluster: &Value) -> Self {
-        let mut begun = Self {
-            period: SHORTEST,
-            is_lost: false,
-            has_answered: false,
-            outcome: None,
-            blind: 0,
-            unasked: 0,
-            healthy: None,
-            well: 0,
-            failures: 0,
-            since: None,
-            silent: None,
-            was_doubted: false,
-            held: None,
-            turn: Turn::None,
-        };
+        let mut begun = Self::default();
         begun.of(cluster);
         begun
     }

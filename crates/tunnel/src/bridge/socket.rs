@@ -31,6 +31,24 @@ pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     }
 }
 
+/// The methods of [`Socket`] of what holds one in the field `$io`.
+#[macro_export]
+macro_rules! forward_socket {
+    ($io:ident) => {
+        fn abort(self) {
+            self.$io.abort();
+        }
+
+        fn error(&self) -> Option<::std::io::Error> {
+            self.$io.error()
+        }
+
+        fn is_gone(&self) -> bool {
+            self.$io.is_gone()
+        }
+    };
+}
+
 impl Socket for TcpStream {
     fn abort(self) {
         reset(&self);
@@ -66,17 +84,7 @@ impl Socket for tokio_rustls::server::TlsStream<LargeReads<TcpStream>> {
 }
 
 impl<S: Socket> Socket for Prefixed<S> {
-    fn abort(self) {
-        self.io.abort();
-    }
-
-    fn error(&self) -> Option<io::Error> {
-        self.io.error()
-    }
-
-    fn is_gone(&self) -> bool {
-        self.io.is_gone()
-    }
+    crate::forward_socket!(io);
 }
 
 /// The RST leaves when the socket is dropped. What was written and not yet sent is void.
