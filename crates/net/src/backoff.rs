@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use crate::random::fraction;
+use crate::random::sooner;
 
 /// The waits of one kind of failure. Whoever waits counts its failures in a row itself.
 #[derive(Debug, Clone, Copy)]
@@ -39,7 +39,7 @@ impl Backoff {
 
     /// The certain share of `window`, and some of the rest.
     pub fn some_of(&self, window: Duration) -> Duration {
-        window.mul_f64(1.0 - self.chance * fraction())
+        sooner(window, self.chance)
     }
 }
 

@@ -14,6 +14,7 @@ use std::time::{Duration, SystemTime};
 use hub::{RequestError, Requests};
 use net::backoff::Backoff;
 use net::follow::Complaints;
+use net::random::sooner;
 use parking_lot::Mutex;
 use serde_json::Value;
 use tokio::sync::{Notify, watch};
@@ -169,7 +170,7 @@ impl<'a> Keeping<'a> {
                     self.joining.say(Standing::Accepted);
                     let wait = cluster::look(&cluster);
                     self.cluster.send_replace(Some(cluster));
-                    lease::jittered(wait)
+                    sooner(wait, lease::JITTER)
                 }
                 // It may look at itself from the first acceptance on.
                 Ok(_) | Err(RequestError::Answer { code: 403 | 404, .. }) => {

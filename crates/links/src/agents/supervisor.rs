@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use net::random::sooner;
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 use tunnel::{Link, LinkError};
@@ -16,8 +17,8 @@ use crate::registry::{Ended, Linked, Metrics, Named};
 const UNREVIEWED: Duration = Duration::from_mins(10);
 /// How soon the hub is asked again that gave no answer when a right may have changed.
 const UNANSWERED: Duration = Duration::from_secs(2);
-/// Share of the interval by which rechecks differ: agents that came together are not judged
-/// together for ever.
+/// Share of the interval by which rechecks may come sooner: agents that came together are not
+/// judged together for ever.
 const JITTER: f64 = 0.2;
 
 pub struct LinkSupervisor<'a> {
@@ -90,7 +91,7 @@ impl LinkSupervisor<'_> {
         loop {
             let wait = since.map_or(self.recheck, |_| UNANSWERED.min(self.recheck));
             tokio::select! {
-                () = sleep(jittered(wait)) => {}
+                () = sleep(sooner(wait, JITTER)) => {}
                 at = told.next() => since = Some(at),
             }
             self.metrics.rechecked(since.is_some());
@@ -188,10 +189,6 @@ impl Refused {
     fn describe(&self) -> String {
         if self.why.is_empty() { self.message.clone() } else { format!("{} ({})", self.message, self.why) }
     }
-}
-
-fn jittered(interval: Duration) -> Duration {
-    interval.mul_f64(1.0 - JITTER / 2.0 + JITTER * net::random::fraction())
 }
 
 #[cfg(test)]

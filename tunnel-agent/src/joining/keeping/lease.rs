@@ -1,11 +1,11 @@
 //! The Lease: `managed-cluster-lease` in the cluster's namespace (`coordination.k8s.io/v1`).
 
 use std::convert::Infallible;
-use std::time::{Duration, SystemTime};
+use std::time::SystemTime;
 
 use http::StatusCode;
 use hub::RequestError;
-use net::random::fraction;
+use net::random::sooner;
 use serde_json::Value;
 use time::OffsetDateTime;
 use time::macros::format_description;
@@ -14,8 +14,8 @@ use tokio::time::timeout;
 use super::{Keeping, Troubles};
 use crate::joining::{JoinError, cluster};
 
-/// Share of the interval by which renewals of the Lease differ.
-const JITTER: f64 = 0.2;
+/// Share of the interval by which renewals of the Lease, and looks at the cluster, may come sooner.
+pub(super) const JITTER: f64 = 0.2;
 
 // === impl Keeping ===
 
@@ -29,7 +29,7 @@ impl Keeping<'_> {
             let wait = match self.renew_lease(&mut lease).await {
                 Ok(()) => {
                     troubles.over();
-                    jittered(pace)
+                    sooner(pace, JITTER)
                 }
                 // Just after a yes, the hub is still writing.
                 Err(error) => troubles.told(&JoinError::Hub { what: "renewing the Lease", error }).min(pace),
@@ -65,10 +65,6 @@ impl Keeping<'_> {
             }
         }
     }
-}
-
-pub fn jittered(interval: Duration) -> Duration {
-    interval.mul_f64(1.0 - JITTER * fraction())
 }
 
 /// `metav1.MicroTime`: six digits, no more and no less.

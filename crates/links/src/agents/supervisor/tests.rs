@@ -149,11 +149,3 @@ async fn the_clock_of_an_outage_starts_anew_when_the_hub_answers() {
         assert_eq!(fixture.look().await, None);
     }
 }
-
-#[test]
-fn rechecks_differ_a_little() {
-    for _ in 0..100 {
-        let wait = jittered(RECHECK);
-        assert!((27..=33).contains(&wait.as_secs()), "{wait:?}");
-    }
-}
