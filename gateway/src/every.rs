@@ -18,7 +18,7 @@ use api::karmada::CLUSTERS;
 use api::karmada_cluster::merge::{Asked, Head, Merged, marked};
 use api::route::EveryRoute;
 use api::status::{Details, Reason, Status};
-use auth::Permit;
+use auth::Permission;
 use bytes::Bytes;
 use futures_util::StreamExt as _;
 use futures_util::stream::iter;
@@ -62,7 +62,7 @@ struct Gathered {
 pub async fn serve(
     connection: &Arc<Connection>,
     route: &EveryRoute<'_>,
-    permit: &Permit,
+    permission: &Permission,
     request: &Request<RequestBody>,
     account: &Account,
 ) -> Result<Response<ResponseBody>, Error> {
@@ -70,7 +70,7 @@ pub async fn serve(
     let form = accept::representation(request.headers(), shape).map_err(|_| Error::NotAcceptable)?;
     let head = ask::head(route, request, form)?;
     let until = Instant::now() + ALL_WITHIN;
-    let _place = connection.gateway().limits.every.enter(permit.user()).map_err(Error::Status)?;
+    let _place = connection.gateway().limits.every.enter(permission.user()).map_err(Error::Status)?;
     let snapshot = connection.gateway().clusters.snapshot();
     if !snapshot.is_listed() {
         return Err(Error::ClustersUnknown);
@@ -79,8 +79,16 @@ pub async fn serve(
     names.extend(snapshot.unconvertible().cloned());
     drop(snapshot);
     let room = Room::new(names.len(), account);
-    let asking =
-        Asking { connection, route, permit, account, room: &room, head, until, is_given_up: AtomicBool::new(false) };
+    let asking = Asking {
+        connection,
+        route,
+        permission,
+        account,
+        room: &room,
+        head,
+        until,
+        is_given_up: AtomicBool::new(false),
+    };
     let asked = iter(names).map(|name| async { (asking.one(&name).await, name) }).buffer_unordered(AT_ONCE);
     let mut gathered = Gathered::default();
     let mut asked = Box::pin(asked);

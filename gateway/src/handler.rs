@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use api::cluster_name::ClusterName;
 use api::route::Route;
-use auth::Permit;
+use auth::Permission;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Request, Response};
 use hyper::upgrade::OnUpgrade;
@@ -92,22 +92,22 @@ async fn respond(
     connection.authenticated(&identity.user);
     let identified = record.identified(&identity);
     let step = Step::begin(trace, spans::AUTHORIZATION);
-    let permit = gateway.authorizer.authorize(identity.user, head.parsed.attributes.clone()).await;
-    let permit = step.ended(permit.map_err(Error::from), Error::side_word)?;
-    let admitted = identified.admitted(&gateway.limits, &permit)?;
+    let permission = gateway.authorizer.authorize(identity.user, head.parsed.attributes.clone()).await;
+    let permission = step.ended(permission.map_err(Error::from), Error::side_word)?;
+    let admitted = identified.admitted(&gateway.limits, &permission)?;
     match &head.parsed.route {
         Route::Proxy(route) => {
             if gateway.settings.authorize_subpath {
                 let step = Step::begin(trace, spans::AUTHORIZATION);
-                let reviewed = Box::pin(subpath::authorize(gateway, Arc::clone(permit.user()), route)).await;
+                let reviewed = Box::pin(subpath::authorize(gateway, Arc::clone(permission.user()), route)).await;
                 step.ended(reviewed, Error::side_word)?;
             }
             let found = gateway.cluster(&route.cluster).await;
             let cluster = found.map_err(|error| Error::lookup(&route.cluster, error))?;
-            admitted.sent_to(&cluster, route.asks.resource(), &gateway.limits, &permit)?;
-            let acting = gateway.acting(&cluster, permit.user(), route).await;
+            admitted.sent_to(&cluster, route.asks.resource(), &gateway.limits, &permission)?;
+            let acting = gateway.acting(&cluster, permission.user(), route).await;
             let acting = acting.map_err(|reason| Cause::Invalid(reason).at(cluster.name()))?;
-            let call = proxy::Call::new(connection, cluster, route, permit, acting, account).traced(trace);
+            let call = proxy::Call::new(connection, cluster, route, permission, acting, account).traced(trace);
             match upgrade {
                 // Boxed, as what follows: most requests are plain ones for members, and carry no
                 // room for others.
@@ -117,10 +117,10 @@ async fn respond(
         }
         Route::Every(_) if upgrade.is_some() => Err(Error::MethodNotAllowed),
         Route::Every(route) => {
-            Box::pin(every::serve(connection, route, &permit, &request, account)).await.map(Answer::from)
+            Box::pin(every::serve(connection, route, &permission, &request, account)).await.map(Answer::from)
         }
         _ if upgrade.is_some() => Err(Error::BadRequest("this path does not support upgrades")),
-        route => Box::pin(own(connection, route, &permit, request)).await.map(Answer::from),
+        route => Box::pin(own(connection, route, &permission, request)).await.map(Answer::from),
     }
 }
 
@@ -186,27 +186,27 @@ fn refuse(
 async fn own(
     connection: &Connection,
     route: &Route<'_>,
-    permit: &Permit,
+    permission: &Permission,
     request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     let gateway = connection.gateway();
     match route {
-        Route::Clusters(clusters) => resources::clusters(gateway, permit, clusters, &request).await,
+        Route::Clusters(clusters) => resources::clusters(gateway, permission, clusters, &request).await,
         Route::Discovery(document) => Ok(resources::discovery(*document, request.headers())),
         Route::Probe(probe) => Ok(resources::probe(gateway, *probe, request.uri().query())),
         Route::ProbeCheck(check) => resources::probe_check(gateway, check),
         Route::Version => Ok(resources::version()),
         Route::Metrics => Ok(resources::metrics(gateway).await),
-        Route::LogLevel => resources::log_level(gateway, permit, request).await,
+        Route::LogLevel => resources::log_level(gateway, permission, request).await,
         Route::MethodNotAllowed => Err(Error::MethodNotAllowed),
         Route::BadRequest(reason) => Err(Error::BadPath(*reason)),
         Route::OpenApi(document) => resources::open_api(*document, &request),
         Route::Health { cluster, action } => {
-            resources::health(gateway, permit, cluster.clone(), *action, request).await
+            resources::health(gateway, permission, cluster.clone(), *action, request).await
         }
-        Route::Traffic(cluster) => resources::traffic(gateway, permit, cluster, &request).await,
-        Route::VirtualClusters(clusters) => resources::virtual_clusters(gateway, permit, clusters, &request).await,
-        Route::Karmada(karmada) => resources::karmada(gateway, permit, karmada, request).await,
+        Route::Traffic(cluster) => resources::traffic(gateway, permission, cluster, &request).await,
+        Route::VirtualClusters(clusters) => resources::virtual_clusters(gateway, permission, clusters, &request).await,
+        Route::Karmada(karmada) => resources::karmada(gateway, permission, karmada, request).await,
         Route::NoMember(why) => Err(Error::NoMember(*why)),
         Route::WorkloadService => Err(Error::WorkloadService),
         Route::NotFound | Route::Proxy(_) | Route::Every(_) => Err(Error::NotFound),

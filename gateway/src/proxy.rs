@@ -11,7 +11,7 @@ pub mod workload;
 use std::sync::Arc;
 
 use api::route::{MemberRequest, ProxyRoute};
-use auth::Permit;
+use auth::Permission;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, Uri};
@@ -35,7 +35,7 @@ pub struct Call<'a> {
     /// The request's path up to the member's part.
     pub prefix: &'a str,
     pub asks: &'a MemberRequest<'a>,
-    pub permit: Permit,
+    pub permission: Permission,
     pub acting: ActingAs,
     /// The client's.
     pub connection: Arc<Connection>,
@@ -76,7 +76,7 @@ impl<'a> Call<'a> {
         connection: &Arc<Connection>,
         cluster: Arc<Cluster>,
         route: &'a ProxyRoute<'a>,
-        permit: Permit,
+        permission: Permission,
         acting: ActingAs,
         account: &Account,
     ) -> Self {
@@ -84,7 +84,7 @@ impl<'a> Call<'a> {
             cluster,
             prefix: route.prefix,
             asks: &route.asks,
-            permit,
+            permission,
             acting,
             connection: Arc::clone(connection),
             account: account.clone(),
@@ -99,7 +99,7 @@ impl<'a> Call<'a> {
 
     /// What its request counts as when the caller has left and the member goes on with it.
     pub fn lingers(&self) -> Slots {
-        self.connection.gateway().limits.lingers(self.permit.user(), self.cluster.load())
+        self.connection.gateway().limits.lingers(self.permission.user(), self.cluster.load())
     }
 
     pub fn drain(&self) -> &Drain {
@@ -111,7 +111,7 @@ impl<'a> Call<'a> {
     /// its identity with the headers that stay here; a cluster that authenticates us by client
     /// certificate needs no header.
     fn set_credential(&self, lease: &CredentialLease<'_>, headers: &mut HeaderMap) -> Result<(), Error> {
-        self.acting.apply(self.permit.user(), headers).map_err(|NotAHeader| Error::IDENTITY)?;
+        self.acting.apply(self.permission.user(), headers).map_err(|NotAHeader| Error::IDENTITY)?;
         if let Some(authorization) = lease.authorization() {
             headers.insert(AUTHORIZATION, authorization.clone());
         }

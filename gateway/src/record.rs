@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use api::cluster_name::ClusterName;
 use api::route::Dialect;
-use auth::{Identity, Permit};
+use auth::{Identity, Permission};
 use http::{HeaderMap, Request, StatusCode};
 use tokio::time::Instant;
 use traces::{Span, Trace};
@@ -177,13 +177,13 @@ impl Record {
 
 impl<'a> Identified<'a> {
     /// It is permitted, and gets its place among the requests of its user.
-    pub fn admitted(self, limits: &Limits, permit: &Permit) -> Result<Admitted<'a>, TooMany> {
+    pub fn admitted(self, limits: &Limits, permission: &Permission) -> Result<Admitted<'a>, TooMany> {
         let Self(open) = self;
         if let Some(audit) = &mut open.audit {
             audit.allowed();
         }
         if let Some(kind) = open.kind {
-            open.slots[0] = limits.of_user(permit.user(), kind)?;
+            open.slots[0] = limits.of_user(permission.user(), kind)?;
         }
         Ok(Admitted(open))
     }
@@ -194,14 +194,20 @@ impl<'a> Identified<'a> {
 impl Admitted<'_> {
     /// It goes to `cluster`, which gets the counts, those of `resource` among them, and a place
     /// among its requests is taken.
-    pub fn sent_to(self, cluster: &Cluster, resource: &str, limits: &Limits, permit: &Permit) -> Result<(), TooMany> {
+    pub fn sent_to(
+        self,
+        cluster: &Cluster,
+        resource: &str,
+        limits: &Limits,
+        permission: &Permission,
+    ) -> Result<(), TooMany> {
         let Self(open) = self;
         let metrics = cluster.metrics();
         open.metrics = Arc::clone(metrics);
         open.in_flight = Some(metrics.request());
         open.topic = metrics.topic(resource);
         if let Some(kind) = open.kind {
-            open.slots[1] = limits.of_cluster(cluster.name(), cluster.load(), permit.user(), kind)?;
+            open.slots[1] = limits.of_cluster(cluster.name(), cluster.load(), permission.user(), kind)?;
         }
         Ok(())
     }

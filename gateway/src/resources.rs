@@ -23,7 +23,7 @@ use std::time::{Duration, SystemTime};
 
 use api::route::{Discovery, OpenApi, Probe, ProbeCheck};
 use api::{discovery as documents, openapi, query};
-use auth::Permit;
+use auth::Permission;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
@@ -135,7 +135,7 @@ pub fn answer(status: StatusCode, content_type: HeaderValue, body: impl Into<Byt
 /// body is a level (`debug`), a filter, or a klog number.
 pub async fn log_level(
     gateway: &RequestNeeds,
-    permit: &Permit,
+    permission: &Permission,
     request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     const LONGEST: usize = 1024;
@@ -143,10 +143,10 @@ pub async fn log_level(
     let body = tokio::time::timeout(WITHIN, Limited::new(request.into_body(), LONGEST).collect()).await;
     let body = body.ok().and_then(Result::ok).ok_or(Error::BadRequest("the body must be a log level"))?.to_bytes();
     let level = std::str::from_utf8(&body).map_err(|_| Error::BadRequest("the body must be a log level"))?;
-    Ok(set_log_level(gateway, permit, level))
+    Ok(set_log_level(gateway, permission, level))
 }
 
-fn set_log_level(gateway: &RequestNeeds, permit: &Permit, level: &str) -> Response<ResponseBody> {
+fn set_log_level(gateway: &RequestNeeds, permission: &Permission, level: &str) -> Response<ResponseBody> {
     let level = match level.trim().parse::<u8>() {
         Ok(8..) => "trace",
         Ok(4..) => "debug",
@@ -158,7 +158,7 @@ fn set_log_level(gateway: &RequestNeeds, permit: &Permit, level: &str) -> Respon
     };
     match logs.set(level) {
         Ok(()) => {
-            tracing::info!(level, user = permit.user().name, "log level changed");
+            tracing::info!(level, user = permission.user().name, "log level changed");
             answer(StatusCode::OK, TEXT, format!("log level is now {level}\n"))
         }
         Err(error) => answer(StatusCode::BAD_REQUEST, TEXT, format!("{error}\n")),

@@ -1,4 +1,4 @@
-//! May this user do this? The answer is a [`Permit`], which nothing outside this module can make.
+//! May this user do this? The answer is a [`Permission`], which only this module can make.
 //!
 //! Order as in `k8s.io/apiserver/pkg/server/options/authorization.go`: privileged groups,
 //! always-allowed paths, then the hub's SubjectAccessReview, or the policy file when there is no
@@ -42,7 +42,7 @@ pub(crate) enum Decider {
 
 /// Proof that `user` may do what `attributes` say.
 #[derive(Debug, Clone)]
-pub struct Permit {
+pub struct Permission {
     user: Arc<User>,
     attributes: Attributes,
 }
@@ -66,7 +66,7 @@ pub enum AuthorizationError {
 
 impl Authorizer {
     /// Decides whether `user` may do what `attributes` say, by a cached answer where there is one.
-    pub async fn authorize(&self, user: Arc<User>, attributes: Attributes) -> Result<Permit, AuthorizationError> {
+    pub async fn authorize(&self, user: Arc<User>, attributes: Attributes) -> Result<Permission, AuthorizationError> {
         self.counted(self.decide(user, attributes, None).await)
     }
 
@@ -77,7 +77,7 @@ impl Authorizer {
         user: Arc<User>,
         attributes: Attributes,
         since: Option<Instant>,
-    ) -> Result<Permit, AuthorizationError> {
+    ) -> Result<Permission, AuthorizationError> {
         self.counted(self.decide(user, attributes, since).await)
     }
 
@@ -86,9 +86,9 @@ impl Authorizer {
         user: Arc<User>,
         attributes: Attributes,
         since: Option<Instant>,
-    ) -> Result<Permit, AuthorizationError> {
+    ) -> Result<Permission, AuthorizationError> {
         if self.masters && user.is_in(MASTERS) || self.always_allowed.contains(&attributes) {
-            return Ok(Permit { user, attributes });
+            return Ok(Permission { user, attributes });
         }
         match &self.decider {
             Decider::Hub(hub) => judged(hub.decide(user, attributes, since).await?),
@@ -96,7 +96,7 @@ impl Authorizer {
                 let decision = policy.decide(&user, &attributes);
                 judged((user, attributes, decision))
             }
-            Decider::Nobody => Ok(Permit { user, attributes }),
+            Decider::Nobody => Ok(Permission { user, attributes }),
         }
     }
 
@@ -111,7 +111,7 @@ impl Authorizer {
         user: Arc<User>,
         cluster: &str,
         attributes: Attributes,
-    ) -> Result<Permit, AuthorizationError> {
+    ) -> Result<Permission, AuthorizationError> {
         self.counted(self.decide_proxied(user, cluster, attributes).await)
     }
 
@@ -120,9 +120,9 @@ impl Authorizer {
         user: Arc<User>,
         cluster: &str,
         attributes: Attributes,
-    ) -> Result<Permit, AuthorizationError> {
+    ) -> Result<Permission, AuthorizationError> {
         if self.masters && user.is_in(MASTERS) {
-            return Ok(Permit { user, attributes });
+            return Ok(Permission { user, attributes });
         }
         match &self.decider {
             Decider::Hub(hub) => judged(hub.decide(user, attributes, None).await?),
@@ -130,11 +130,11 @@ impl Authorizer {
                 let decision = policy.decide_proxied(&user, cluster, &attributes);
                 judged((user, attributes, decision))
             }
-            Decider::Nobody => Ok(Permit { user, attributes }),
+            Decider::Nobody => Ok(Permission { user, attributes }),
         }
     }
 
-    fn counted(&self, outcome: Result<Permit, AuthorizationError>) -> Result<Permit, AuthorizationError> {
+    fn counted(&self, outcome: Result<Permission, AuthorizationError>) -> Result<Permission, AuthorizationError> {
         self.metrics.authorized(match &outcome {
             Ok(_) => Verdict::Allowed,
             Err(AuthorizationError::Forbidden { .. }) => Verdict::Denied,
@@ -144,18 +144,18 @@ impl Authorizer {
     }
 }
 
-fn judged((user, attributes, decision): (Arc<User>, Attributes, Decision)) -> Result<Permit, AuthorizationError> {
+fn judged((user, attributes, decision): (Arc<User>, Attributes, Decision)) -> Result<Permission, AuthorizationError> {
     match decision {
-        Decision::Allowed => Ok(Permit { user, attributes }),
+        Decision::Allowed => Ok(Permission { user, attributes }),
         Decision::Denied { reason } => {
             Err(AuthorizationError::Forbidden { user, attributes, reason: reason.as_ref().to_owned() })
         }
     }
 }
 
-// === impl Permit ===
+// === impl Permission ===
 
-impl Permit {
+impl Permission {
     pub fn user(&self) -> &Arc<User> {
         &self.user
     }

@@ -6,8 +6,8 @@
 //! a client certificate or a TokenReview, then a SubjectAccessReview. Without a hub, a token file
 //! and a policy file take the hub's place.
 //!
-//! [`Auth::build`] makes an [`Authenticator`] and an [`Authorizer`] from a [`Config`]. A [`Permit`]
-//! is the only proof that a request was authorized.
+//! [`Auth::build`] makes an [`Authenticator`] and an [`Authorizer`] from a [`Config`]. A
+//! [`Permission`] is the only proof that a request was authorized.
 
 mod assembly;
 mod authenticate;
@@ -39,7 +39,7 @@ mod user;
 
 pub use self::assembly::{Auth, BuildError};
 pub use self::authenticate::{AuthenticationError, Authenticator, Identity};
-pub use self::authorize::{AuthorizationError, Authorizer, PathError, Permit};
+pub use self::authorize::{AuthorizationError, Authorizer, PathError, Permission};
 pub use self::ca_bundle::CaBundleError;
 pub use self::cache::{Cache, Limits as CacheLimits, Loaded};
 pub use self::client_ca::ClientCa;

@@ -9,7 +9,7 @@ use api::access::{Attributes, ResourceAttributes, Verb};
 use api::cluster_name::ClusterName;
 use api::karmada::{CLUSTERS, GROUP, VERSION};
 use api::route::{Dialect, EveryRoute, ProxyRoute};
-use auth::{AuthorizationError, Permit};
+use auth::{AuthorizationError, Permission};
 use bytes::{Bytes, BytesMut};
 use http::header::{ACCEPT, CONTENT_TYPE, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderValue, Method, Request, Response, StatusCode, Uri};
@@ -41,7 +41,7 @@ pub struct Asking<'a> {
     pub connection: &'a Arc<Connection>,
     pub route: &'a EveryRoute<'a>,
     /// For the cluster `*`.
-    pub permit: &'a Permit,
+    pub permission: &'a Permission,
     pub account: &'a Account,
     pub room: &'a Room,
     pub head: Head,
@@ -160,8 +160,8 @@ impl Asking<'_> {
             dialect: Dialect::Karmada,
         };
         // What is not known in time must not become a name in a warning.
-        let permit = match timeout_at(self.until + LAST, Box::pin(self.reviewed(&route))).await {
-            Ok(Ok(Some(permit))) => permit,
+        let permission = match timeout_at(self.until + LAST, Box::pin(self.reviewed(&route))).await {
+            Ok(Ok(Some(permission))) => permission,
             Ok(Ok(None)) => return Outcome::Nothing,
             Ok(Err(error)) => return Outcome::Unreviewed(error),
             Err(_) => return Outcome::Unreviewed(took_too_long()),
@@ -170,7 +170,7 @@ impl Asking<'_> {
             return Outcome::Missing("there was no time left to ask it".to_owned());
         };
         let mut sent = Sent { started: None, code: None, is_given_up: &self.is_given_up };
-        match timeout_at(within, Box::pin(self.asked(&route, permit, &mut sent))).await {
+        match timeout_at(within, Box::pin(self.asked(&route, permission, &mut sent))).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(error)) => {
                 let status = error.into_status();
@@ -190,7 +190,12 @@ impl Asking<'_> {
         }
     }
 
-    async fn asked(&self, route: &ProxyRoute<'_>, permit: Permit, sent: &mut Sent<'_>) -> Result<Outcome, Error> {
+    async fn asked(
+        &self,
+        route: &ProxyRoute<'_>,
+        permission: Permission,
+        sent: &mut Sent<'_>,
+    ) -> Result<Outcome, Error> {
         let (gateway, name) = (self.connection.gateway(), &route.cluster);
         let cluster = match gateway.cluster(name).await {
             Ok(cluster) => cluster,
@@ -199,12 +204,12 @@ impl Asking<'_> {
         sent.to(&cluster);
         let limits = &gateway.limits;
         let _slots = [
-            limits.of_user(permit.user(), Kind::Short)?,
-            limits.of_cluster(name, cluster.load(), permit.user(), Kind::Short)?,
+            limits.of_user(permission.user(), Kind::Short)?,
+            limits.of_cluster(name, cluster.load(), permission.user(), Kind::Short)?,
         ];
-        let acting = gateway.acting(&cluster, permit.user(), route).await;
+        let acting = gateway.acting(&cluster, permission.user(), route).await;
         let acting = acting.map_err(|reason| Cause::Invalid(reason).at(name))?;
-        let call = Call::new(self.connection, Arc::clone(&cluster), route, permit, acting, self.account);
+        let call = Call::new(self.connection, Arc::clone(&cluster), route, permission, acting, self.account);
         let response = forward::serve(&call, self.request()).await?;
         let code = response.status();
         let outcome = self.read(response).await;
@@ -212,8 +217,8 @@ impl Asking<'_> {
         Ok(outcome)
     }
 
-    /// The caller's permit for this cluster; `None` if it may not.
-    async fn reviewed(&self, route: &ProxyRoute<'_>) -> Result<Option<Permit>, Error> {
+    /// The caller's permission for this cluster; `None` if it may not.
+    async fn reviewed(&self, route: &ProxyRoute<'_>) -> Result<Option<Permission>, Error> {
         let gateway = self.connection.gateway();
         let attributes = Attributes::Resource(ResourceAttributes {
             verb: Verb::Get,
@@ -226,19 +231,19 @@ impl Asking<'_> {
             field_selector: None,
             label_selector: None,
         });
-        let user = Arc::clone(self.permit.user());
-        let permit = match gateway.authorizer.authorize(user, attributes).await {
-            Ok(permit) => permit,
+        let user = Arc::clone(self.permission.user());
+        let permission = match gateway.authorizer.authorize(user, attributes).await {
+            Ok(permission) => permission,
             Err(AuthorizationError::Forbidden { .. }) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
         if gateway.settings.authorize_subpath {
-            match subpath::authorize(gateway, Arc::clone(permit.user()), route).await {
+            match subpath::authorize(gateway, Arc::clone(permission.user()), route).await {
                 Err(Error::Authorization(AuthorizationError::Forbidden { .. })) => return Ok(None),
                 reviewed => reviewed?,
             }
         }
-        Ok(Some(permit))
+        Ok(Some(permission))
     }
 
     fn request(&self) -> Request<RequestBody> {

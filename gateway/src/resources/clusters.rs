@@ -14,7 +14,7 @@ use api::route::ClustersRoute;
 use api::secret::{CREDENTIAL_TYPE_LABEL, SecretError};
 use api::served::{Form, ListMeta};
 use api::watch_event::EventWriter;
-use auth::Permit;
+use auth::Permission;
 use bytes::Bytes;
 use http::{Request, Response};
 
@@ -33,18 +33,18 @@ use crate::request_body::RequestBody;
 /// `get`, `list` and `watch` of `clustergateways`.
 pub async fn serve(
     gateway: &RequestNeeds,
-    permit: &Permit,
+    permission: &Permission,
     route: &ClustersRoute,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
-    serve_as(&Gateways(gateway.view.clone()), gateway, permit, route, request).await
+    serve_as(&Gateways(gateway.view.clone()), gateway, permission, route, request).await
 }
 
 /// The same of another kind that is read from the same Secrets.
 pub async fn serve_as<K: Kind>(
     kind: &K,
     gateway: &RequestNeeds,
-    permit: &Permit,
+    permission: &Permission,
     route: &ClustersRoute,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
@@ -61,7 +61,7 @@ pub async fn serve_as<K: Kind>(
         }
         (ClustersRoute::Watch, Some(hub)) => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let flow = watch(kind, gateway, hub, permit, options, form, Weight::of(request)).await?;
+            let flow = watch(kind, gateway, hub, permission, options, form, Weight::of(request)).await?;
             Ok(watch::response(gateway, request.method(), flow.stream()))
         }
         (route, None) => memory::clusters(kind, gateway, route, form, request),
@@ -122,14 +122,14 @@ async fn watch<K: Kind>(
     kind: &K,
     gateway: &RequestNeeds,
     hub: &Hub,
-    permit: &Permit,
+    permission: &Permission,
     options: WatchOptions,
     form: Form,
     weight: Weight,
 ) -> Result<Flow<Clusters<K>>, Error> {
     let lifetime = watch::lifetime(options.timeout_seconds);
     let query = options.to_hub(CREDENTIAL_TYPE_LABEL, true, lifetime.as_secs());
-    let watching = hub.watch(Some(&permit.user().name), Collection::Secrets, &query).await;
+    let watching = hub.watch(Some(&permission.user().name), Collection::Secrets, &query).await;
     let watching = watching.map_err(|failure| Error::hub(failure, K::RESOURCE))?;
     // Those who begin with what there is learn from the events themselves what cannot be shown.
     let unseen = if options.wants_initial_events() {

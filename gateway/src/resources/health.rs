@@ -12,7 +12,7 @@ use api::health_change::{self as change, Change, Refused};
 use api::hub_object::SecretObject;
 use api::route::{ClustersRoute, HealthAction};
 use api::status::{Reason, Status};
-use auth::Permit;
+use auth::Permission;
 use http::{HeaderMap, Request, Response, StatusCode};
 
 use super::clusters::{parsed, read, secret, serve as serve_clusters};
@@ -34,13 +34,13 @@ const ATTEMPTS: usize = 6;
 /// `get`, `update` and `patch` of `clustergateways/health`.
 pub async fn serve(
     gateway: &RequestNeeds,
-    permit: &Permit,
+    permission: &Permission,
     cluster: ClusterName,
     action: HealthAction,
     request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     if action == HealthAction::Get {
-        return serve_clusters(gateway, permit, &ClustersRoute::Get(cluster), &request).await;
+        return serve_clusters(gateway, permission, &ClustersRoute::Get(cluster), &request).await;
     }
     let Some(hub) = &gateway.hub else {
         return Err(refused(Status::new(

@@ -20,7 +20,7 @@ use api::route::KarmadaRoute;
 use api::secret::CREDENTIAL_TYPE_LABEL;
 use api::served::Form;
 use api::status::{Reason, Status};
-use auth::Permit;
+use auth::Permission;
 use bytes::Bytes;
 use http::{HeaderMap, Request, Response, StatusCode};
 use register::claims::FIELD_MANAGER;
@@ -51,12 +51,12 @@ const WITHIN: Duration = Duration::from_mins(1);
 /// All that is done with `clusters`.
 pub async fn serve(
     gateway: &RequestNeeds,
-    permit: &Permit,
+    permission: &Permission,
     route: &KarmadaRoute,
     request: Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     if let KarmadaRoute::Read(route) = route {
-        return serve_as(&KarmadaClusters(gateway.view.clone()), gateway, permit, route, &request).await;
+        return serve_as(&KarmadaClusters(gateway.view.clone()), gateway, permission, route, &request).await;
     }
     let Some(hub) = &gateway.hub else {
         return Err(refused(Status::new(
@@ -71,12 +71,12 @@ pub async fn serve(
     let write = Write {
         gateway,
         hub,
-        permit,
+        permission,
         query: sent::query(request.uri().query())?,
         strictness: Strictness::of(request.uri().query())?,
         form: asked::form_of(Shape::Object, &request)?,
     };
-    let _place = gateway.limits.writes.enter(permit.user()).map_err(Error::Status)?;
+    let _place = gateway.limits.writes.enter(permission.user()).map_err(Error::Status)?;
     match timeout(WITHIN, write.done(route, request)).await {
         Ok(done) => done,
         Err(_) => Err(refused(Status::new(
@@ -99,7 +99,7 @@ enum Strictness {
 struct Write<'a> {
     gateway: &'a RequestNeeds,
     hub: &'a Hub,
-    permit: &'a Permit,
+    permission: &'a Permission,
     /// For the hub.
     query: String,
     strictness: Strictness,
@@ -140,10 +140,10 @@ impl Write<'_> {
         self.strictness.check(&wanted)?;
         let name = self.gateway.settings.cluster_names.name(None, &wanted.name);
         name.map_err(|why| status(registration::misnamed(&wanted.name, why)))?;
-        let registered = registration::of(self.gateway, self.hub, self.permit.user(), &wanted).await?;
+        let registered = registration::of(self.gateway, self.hub, self.permission.user(), &wanted).await?;
         let document = written::new(&self.gateway.view, &wanted, &registered)?;
         let created = self.hub.create_secret(&self.query, document).await.map_err(hub)?;
-        tracing::info!(cluster = wanted.name, user = self.permit.user().name, "registered through Karmada's API");
+        tracing::info!(cluster = wanted.name, user = self.permission.user().name, "registered through Karmada's API");
         let mut response = self.answer(&wanted, Verb::Create, &created)?;
         *response.status_mut() = StatusCode::CREATED;
         Ok(response)
@@ -190,9 +190,9 @@ impl Write<'_> {
         let registered = if part == Part::Whole && wanted.spec.reaches_otherwise(&shown.spec) {
             registration::may_move(&seen.spec, &wanted, &shown).map_err(status)?;
             if !current.metadata.annotations.contains_key(CREATED_ANNOTATION) {
-                registration::review_move(self.gateway, self.hub, self.permit.user(), cluster.as_str()).await?;
+                registration::review_move(self.gateway, self.hub, self.permission.user(), cluster.as_str()).await?;
             }
-            Some(registration::of(self.gateway, self.hub, self.permit.user(), &wanted).await?)
+            Some(registration::of(self.gateway, self.hub, self.permission.user(), &wanted).await?)
         } else {
             None
         };
@@ -236,7 +236,7 @@ impl Write<'_> {
             }
             Err(failure) => return Err(hub(failure)),
         }
-        tracing::info!(cluster = cluster.as_str(), user = self.permit.user().name, "removed through Karmada's API");
+        tracing::info!(cluster = cluster.as_str(), user = self.permission.user().name, "removed through Karmada's API");
         Ok(ok(success(cluster, &uid(&metadata.uid))))
     }
 

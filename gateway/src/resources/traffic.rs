@@ -5,7 +5,7 @@ use std::sync::Arc;
 use api::accept::Shape;
 use api::cluster_name::ClusterName;
 use api::traffic::ClusterTraffic;
-use auth::Permit;
+use auth::Permission;
 use http::{Request, Response};
 
 use super::{asked, ok};
@@ -18,7 +18,7 @@ use crate::request_body::RequestBody;
 /// `get` of `clustergateways/traffic`. Refuses those who accept no JSON.
 pub async fn serve(
     gateway: &RequestNeeds,
-    _permit: &Permit,
+    _permit: &Permission,
     cluster: &ClusterName,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {

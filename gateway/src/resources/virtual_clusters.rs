@@ -12,7 +12,7 @@ use api::route::ClustersRoute;
 use api::served::{Form, ListMeta};
 use api::status::Status;
 use api::virtual_cluster::{InvalidVirtualCluster, LOCAL, RESOURCE, VirtualCluster};
-use auth::Permit;
+use auth::Permission;
 use bytes::Bytes;
 use http::{Request, Response};
 use serde::de::DeserializeOwned;
@@ -31,7 +31,7 @@ use crate::request_body::RequestBody;
 /// `get`, `list` and `watch` of `virtualclusters`.
 pub async fn serve(
     gateway: &RequestNeeds,
-    permit: &Permit,
+    permission: &Permission,
     route: &ClustersRoute,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
@@ -47,7 +47,7 @@ pub async fn serve(
         }
         (ClustersRoute::Watch, Some(hub)) => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let watch = VirtualWatch::begin(gateway, hub, permit, options, form, request).await?;
+            let watch = VirtualWatch::begin(gateway, hub, permission, options, form, request).await?;
             Ok(watch::response(gateway, request.method(), watch.stream()))
         }
         (route, None) => memory::virtual_clusters(gateway, route, form, request),

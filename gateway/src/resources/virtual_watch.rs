@@ -11,7 +11,7 @@ use api::served::Form;
 use api::status::Status;
 use api::virtual_cluster::RESOURCE;
 use api::watch_event::{self, EventWriter};
-use auth::Permit;
+use auth::Permission;
 use bytes::Bytes;
 use futures_util::stream::unfold;
 use http::Request;
@@ -67,7 +67,7 @@ impl VirtualWatch {
     pub async fn begin(
         gateway: &RequestNeeds,
         hub: &Hub,
-        permit: &Permit,
+        permission: &Permission,
         options: WatchOptions,
         form: Form,
         request: &Request<RequestBody>,
@@ -77,7 +77,7 @@ impl VirtualWatch {
         let lifetime = watch::lifetime(options.timeout_seconds);
         let query = |label| options.to_hub(label, false, lifetime.as_secs());
         let failed = |failure| Error::hub(failure, RESOURCE);
-        let reader = Some(&*permit.user().name);
+        let reader = Some(&*permission.user().name);
         let secrets = hub.watch(reader, Collection::Secrets, &query(CREDENTIAL_TYPE_LABEL)).await.map_err(failed)?;
         let managed = match hub.watch(reader, Collection::ManagedClusters, &query("")).await {
             Ok(watching) => Some(watching),

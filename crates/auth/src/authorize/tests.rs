@@ -43,8 +43,9 @@ fn alice() -> Arc<User> {
 async fn asked(user: User, attributes: Attributes) -> Value {
     let hub = ScriptedHub::new();
     hub.allow(|_| true);
-    let permit = auth(&hub).authorizer.authorize(Arc::new(user.clone()), attributes.clone()).await.expect("allowed");
-    assert_eq!((&**permit.user(), permit.attributes()), (&user, &attributes));
+    let permission =
+        auth(&hub).authorizer.authorize(Arc::new(user.clone()), attributes.clone()).await.expect("allowed");
+    assert_eq!((&**permission.user(), permission.attributes()), (&user, &attributes));
     serde_json::to_value(&hub.access_attempts()[0]).expect("serializable")
 }
 

@@ -142,7 +142,7 @@ impl UpgradedPair {
             member,
             cluster: call.cluster.name().clone(),
             metrics: Arc::clone(call.cluster.metrics()),
-            user: call.permit.user().name.clone(),
+            user: call.permission.user().name.clone(),
             account: call.account.clone(),
             ended: call.cluster.ended().clone(),
             guard: drain.guard(),

@@ -24,7 +24,7 @@ fn hub() -> (Arc<ScriptedHub>, Auth) {
 }
 
 /// Everybody of the crowd asks for something else, `length` bytes long.
-fn crowd(auth: &Auth, length: usize) -> JoinSet<Result<Permit, AuthorizationError>> {
+fn crowd(auth: &Auth, length: usize) -> JoinSet<Result<Permission, AuthorizationError>> {
     let mut crowd = JoinSet::new();
     for number in 0..CROWD {
         let authorizer = Arc::clone(&auth.authorizer);
