@@ -70,7 +70,7 @@ pub async fn serve(
     let form = accept::representation(request.headers(), shape).map_err(|_| Error::NotAcceptable)?;
     let head = ask::head(route, request, form)?;
     let until = Instant::now() + ALL_WITHIN;
-    let _place = connection.gateway().limits.every.enter(permission.user()).map_err(Error::Status)?;
+    let _permit = connection.gateway().limits.every.enter(permission.user()).map_err(Error::Status)?;
     let snapshot = connection.gateway().clusters.snapshot();
     if !snapshot.is_listed() {
         return Err(Error::ClustersUnknown);

@@ -6,8 +6,8 @@
 //! Requests that last, such as watches, have budgets of their own: many of them are no load, and
 //! must not turn the others away.
 
+mod heavy;
 mod loads;
-mod places;
 pub mod reports;
 
 use std::sync::Arc;
@@ -24,8 +24,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
+pub use self::heavy::HeavyPermits;
 pub use self::loads::Loads;
-pub use self::places::Places;
 
 /// The group that is never turned away: whoever has to repair things must get in.
 const EXEMPT: &str = "system:masters";
@@ -78,17 +78,17 @@ pub struct Limits {
     caps: Caps,
     users: Loads,
     /// Requests for all clusters at once.
-    pub every: Places,
+    pub every: HeavyPermits,
     /// Writes of Clusters, from their bodies on.
-    pub writes: Places,
+    pub writes: HeavyPermits,
     /// Of writes of Clusters: they take nothing from reports of health.
     pub writers: reports::Permits,
     /// As [`REASONS`].
     rejected: [[Counter; 2]; 2],
 }
 
-/// A request's part in a budget.
-pub type Slot = Permit<Load>;
+/// A request's unit of a budget.
+pub type LoadPermit = Permit<Load>;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
 struct ReasonLabels {
@@ -104,7 +104,7 @@ const WRITES_PER_USER: usize = 2;
 
 /// By cluster and user, then by kind.
 const REASONS: [[&str; 2]; 2] = [["cluster", "cluster_long"], ["user", "user_long"]];
-/// Of [`Places`]: of all users, and of one.
+/// Of [`HeavyPermits`]: of all users, and of one.
 const OF_ALL_CLUSTERS: [&str; 2] = ["all_clusters", "all_clusters_user"];
 const OF_WRITES: [&str; 2] = ["cluster_writes", "cluster_writes_user"];
 /// Of [`reports::Permits`].
@@ -123,8 +123,8 @@ impl Budgets {
     }
 }
 
-/// The parts of one request in the budgets of its user and its cluster.
-pub type Slots = [Option<Slot>; 2];
+/// The permits of one request in the budgets of its user and its cluster.
+pub type LoadPermits = [Option<LoadPermit>; 2];
 
 // === impl Limits ===
 
@@ -138,9 +138,9 @@ impl Limits {
             rejected.clone(),
         );
         let counter = |reason| rejected.get_or_create_owned(&ReasonLabels { reason });
-        let places = |what, most, of_user, reasons: [_; 2]| Places::new(what, most, of_user, reasons.map(counter));
-        let every = places("requests for all clusters", MOST_OF_ALL, MOST_OF_ALL_PER_USER, OF_ALL_CLUSTERS);
-        let writes = places("writes of clusters", WRITES, WRITES_PER_USER, OF_WRITES);
+        let heavy = |what, most, of_user, reasons: [_; 2]| HeavyPermits::new(what, most, of_user, reasons.map(counter));
+        let every = heavy("requests for all clusters", MOST_OF_ALL, MOST_OF_ALL_PER_USER, OF_ALL_CLUSTERS);
+        let writes = heavy("writes of clusters", WRITES, WRITES_PER_USER, OF_WRITES);
         let writers = reports::Permits::new(counter(WRITES_BUSY));
         Self {
             caps,
@@ -153,7 +153,7 @@ impl Limits {
     }
 
     /// A permit among the requests of `user`; `None` where nothing limits them.
-    pub fn of_user(&self, user: &Arc<User>, kind: Kind) -> Result<Option<Slot>, TooMany> {
+    pub fn of_user(&self, user: &Arc<User>, kind: Kind) -> Result<Option<LoadPermit>, TooMany> {
         let Some(most) = self.caps.user.of(kind).filter(|_| !user.is_in(EXEMPT)) else { return Ok(None) };
         self.users.of(&user.name).enter(kind, most).map(Some).ok_or_else(|| {
             self.rejected[1][kind as usize].inc();
@@ -168,7 +168,7 @@ impl Limits {
         load: &Arc<Load>,
         user: &User,
         kind: Kind,
-    ) -> Result<Option<Slot>, TooMany> {
+    ) -> Result<Option<LoadPermit>, TooMany> {
         let Some(most) = self.caps.cluster.of(kind).filter(|_| !user.is_in(EXEMPT)) else { return Ok(None) };
         Arc::clone(load).enter(kind, most).map(Some).ok_or_else(|| {
             self.rejected[0][kind as usize].inc();
@@ -179,9 +179,9 @@ impl Limits {
     /// Permits of a request whose caller has left while its member goes on with it: load as
     /// before, and counted as before. It had its permits and gives them back now. Beyond the caps
     /// if somebody was faster: it is under way already.
-    pub fn lingers(&self, user: &User, cluster: &Arc<Load>) -> Slots {
+    pub fn lingers(&self, user: &User, cluster: &Arc<Load>) -> LoadPermits {
         let of = |most: u32, load: &dyn Fn() -> Arc<Load>| {
-            (most > 0 && !user.is_in(EXEMPT)).then(|| Slot::beyond(load(), Load::count(Kind::Short)))
+            (most > 0 && !user.is_in(EXEMPT)).then(|| LoadPermit::beyond(load(), Load::count(Kind::Short)))
         };
         [of(self.caps.user.short, &|| self.users.of(&user.name)), of(self.caps.cluster.short, &|| Arc::clone(cluster))]
     }
@@ -197,8 +197,8 @@ impl Load {
         }
     }
 
-    /// A part in what is under way, if that is less than `most`.
-    fn enter(self: Arc<Self>, kind: Kind, most: u32) -> Option<Slot> {
+    /// One unit of what is under way, if that is less than `most`.
+    fn enter(self: Arc<Self>, kind: Kind, most: u32) -> Option<LoadPermit> {
         Permit::within(self, Self::count(kind), most as usize)
     }
 }

@@ -26,7 +26,7 @@ use crate::error::{Cause, Error};
 use crate::exchange::{ActingAs, NotAHeader};
 use crate::headers;
 use crate::holding::Account;
-use crate::limits::Slots;
+use crate::limits::LoadPermits;
 use crate::request_body::RequestBody;
 
 /// A permitted call to one cluster: what both the plain and the upgrading path need.
@@ -98,7 +98,7 @@ impl<'a> Call<'a> {
     }
 
     /// What its request counts as when the caller has left and the member goes on with it.
-    pub fn lingers(&self) -> Slots {
+    pub fn lingers(&self) -> LoadPermits {
         self.connection.gateway().limits.lingers(self.permission.user(), self.cluster.load())
     }
 

@@ -23,7 +23,7 @@ pub use self::body::RecordedBody;
 use crate::audit::Draft;
 use crate::clusters::Cluster;
 use crate::error::{Refusal, Side};
-use crate::limits::{Kind, Limits, Slot, TooMany};
+use crate::limits::{Kind, Limits, LoadPermit, TooMany};
 use crate::metrics::proxied::Topic;
 use crate::metrics::{ClusterMetrics, HttpMethod, InFlight};
 use crate::needs::RequestNeeds;
@@ -58,7 +58,7 @@ struct Open {
     in_flight: Option<InFlight>,
     stream: Option<InFlight>,
     topic: Option<Topic>,
-    slots: [Option<Slot>; 2],
+    permits: [Option<LoadPermit>; 2],
     audit: Option<Box<Draft>>,
     access: Option<Box<AccessLine>>,
     /// Absent if it is not traced.
@@ -96,7 +96,7 @@ impl Record {
             in_flight,
             stream: None,
             topic: None,
-            slots: [None, None],
+            permits: [None, None],
             audit: audit.map(Box::new),
             access: AccessLine::begin(head),
             span,
@@ -183,7 +183,7 @@ impl<'a> Identified<'a> {
             audit.allowed();
         }
         if let Some(kind) = open.kind {
-            open.slots[0] = limits.of_user(permission.user(), kind)?;
+            open.permits[0] = limits.of_user(permission.user(), kind)?;
         }
         Ok(Admitted(open))
     }
@@ -207,7 +207,7 @@ impl Admitted<'_> {
         open.in_flight = Some(metrics.request());
         open.topic = metrics.topic(resource);
         if let Some(kind) = open.kind {
-            open.slots[1] = limits.of_cluster(cluster.name(), cluster.load(), permission.user(), kind)?;
+            open.permits[1] = limits.of_cluster(cluster.name(), cluster.load(), permission.user(), kind)?;
         }
         Ok(())
     }

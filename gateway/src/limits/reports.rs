@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_report_waits_a_little_for_a_place() {
+    async fn a_report_waits_a_little_for_a_permit() {
         let rejected = Counter::default();
         let permits = Permits::new(rejected.clone());
         let mut taken = Vec::new();

@@ -76,7 +76,7 @@ pub async fn serve(
         strictness: Strictness::of(request.uri().query())?,
         form: asked::form_of(Shape::Object, &request)?,
     };
-    let _place = gateway.limits.writes.enter(permission.user()).map_err(Error::Status)?;
+    let _permit = gateway.limits.writes.enter(permission.user()).map_err(Error::Status)?;
     match timeout(WITHIN, write.done(route, request)).await {
         Ok(done) => done,
         Err(_) => Err(refused(Status::new(

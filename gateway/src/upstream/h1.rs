@@ -21,7 +21,7 @@ use tokio_util::sync::CancellationToken;
 
 use self::abortable::{AbortHandle, AbortableBody, abortable};
 pub use self::body::H1Body;
-pub use self::idle::{Idle, MAX_OPEN, Slot};
+pub use self::idle::{ConnectionPermit, Idle, MAX_OPEN};
 use self::reading::Buffer;
 pub use self::reading::Reading;
 use super::connect::{ConnectError, Target};
@@ -46,7 +46,7 @@ pub struct Connection {
     /// Of heads.
     held: Account,
     #[allow(dead_code, reason = "counts the connection as open until it is dropped")]
-    slot: Slot,
+    permit: ConnectionPermit,
 }
 
 /// A connection in exclusive use; is used again only after [`Lease::give_back`].
@@ -140,7 +140,12 @@ impl Drop for Exchange {
 
 impl Connection {
     /// Used on `core`.
-    pub async fn start(transport: Transport, slot: Slot, target: &Target, core: usize) -> Result<Self, ConnectError> {
+    pub async fn start(
+        transport: Transport,
+        permit: ConnectionPermit,
+        target: &Target,
+        core: usize,
+    ) -> Result<Self, ConnectError> {
         let (leaving, held) = (transport.leaving(), target.accounts.open(core));
         let (transport, buffer) = Reading::new(transport, &held);
         let (sender, driver) = http1::Builder::new()
@@ -163,7 +168,7 @@ impl Connection {
             };
             tracing::debug!(reason, "connection to member ended");
         });
-        Ok(Self { sender, leaving, buffer, held, slot })
+        Ok(Self { sender, leaving, buffer, held, permit })
     }
 
     /// Closed, or about to be cut.

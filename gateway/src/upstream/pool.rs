@@ -61,7 +61,7 @@ enum Step {
     Await(DialOutcome),
     /// Begun for this very request, with its span.
     Began(DialOutcome),
-    DialH1(h1::Slot),
+    DialH1(h1::ConnectionPermit),
     Exhausted(usize),
     /// The member closes what it accepts.
     Refused,
@@ -91,7 +91,7 @@ impl Pool {
                 Step::Exhausted(limit) => return Err(SendError::Exhausted(limit)),
                 Step::Refused => return Err(SendError::Refused),
                 // Rare, and large: not to be carried around by every request.
-                Step::DialH1(slot) => return Box::pin(self.dial_h1(slot, trace)).await,
+                Step::DialH1(permit) => return Box::pin(self.dial_h1(permit, trace)).await,
                 Step::Began(outcome) => self.wait(outcome, None).await?,
                 Step::Await(outcome) => self.wait(outcome, self.target.shared_span(trace)).await?,
             }
@@ -157,11 +157,11 @@ impl Pool {
     fn step_h1(&self) -> Step {
         match self.h1.take() {
             Some(lease) => Step::Use(Lease::H1(lease)),
-            None => self.h1_slot().map_or(Step::Exhausted(h1::MAX_OPEN), Step::DialH1),
+            None => self.h1_permit().map_or(Step::Exhausted(h1::MAX_OPEN), Step::DialH1),
         }
     }
 
-    async fn dial_h1(&self, slot: h1::Slot, trace: Option<&Trace>) -> Result<Lease, SendError> {
+    async fn dial_h1(&self, permit: h1::ConnectionPermit, trace: Option<&Trace>) -> Result<Lease, SendError> {
         let span = self.target.span(trace);
         let connected = async {
             let transport = self.target.connect_any(span.as_ref().map(Span::trace)).await?;
@@ -173,7 +173,7 @@ impl Pool {
                     source: "the member changed from HTTP/1.1 to HTTP/2, try again".into(),
                 });
             }
-            h1::Connection::start(transport, slot, &self.target, self.core).await
+            h1::Connection::start(transport, permit, &self.target, self.core).await
         };
         let connected = connected.await;
         spans::ended(span, &connected, ConnectError::kind);
@@ -206,8 +206,8 @@ impl Pool {
         Ok(())
     }
 
-    fn h1_slot(&self) -> Option<h1::Slot> {
-        self.h1.slot(InFlight::new(self.metrics.connections()))
+    fn h1_permit(&self) -> Option<h1::ConnectionPermit> {
+        self.h1.permit(InFlight::new(self.metrics.connections()))
     }
 }
 
@@ -239,10 +239,11 @@ async fn dial(
                 .map(Dialled::H2)
                 .map(Some);
         }
-        let slot = pool.h1_slot().ok_or(ConnectError::Exhausted { address: target.address(), limit: h1::MAX_OPEN })?;
+        let permit =
+            pool.h1_permit().ok_or(ConnectError::Exhausted { address: target.address(), limit: h1::MAX_OPEN })?;
         let core = pool.core;
         drop(pool);
-        h1::Connection::start(transport, slot, &target, core).await.map(Dialled::H1).map(Some)
+        h1::Connection::start(transport, permit, &target, core).await.map(Dialled::H1).map(Some)
     };
     let outcome = outcome.await;
     spans::ended(span, &outcome, ConnectError::kind);

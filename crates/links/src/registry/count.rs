@@ -11,6 +11,9 @@ use super::Core;
 use super::registered::{Counts, Open, RegisteredLink};
 
 /// One stream, from its choice of a link to the drop of its gauge.
+///
+/// No [`Permit`]s hold its three counts: whoever waits for the streams to end is told by the last
+/// of them, after it is counted nowhere.
 #[derive(Debug)]
 pub(super) struct Counted {
     core: Arc<Core>,

@@ -127,7 +127,7 @@ impl Questions {
 
     async fn get(&self, name: &ClusterName, progress: &ReviewProgress) -> Answer {
         // Never closed.
-        let _place = self.permits.acquire().await;
+        let _permit = self.permits.acquire().await;
         let _at_hub = progress.enter_hub();
         let answer = match self.hub.get(Collection::Secrets, name.as_str(), "").await {
             Ok(secret) => Answer::of(&secret).map_err(|_| unreadable()),

@@ -22,7 +22,7 @@ pub struct Idle {
 }
 
 /// Of an open connection: among those that may be, and in the metrics.
-pub type Slot = (Permit<AtomicUsize>, InFlight);
+pub type ConnectionPermit = (Permit<AtomicUsize>, InFlight);
 
 // === impl Idle ===
 
@@ -51,7 +51,7 @@ impl Idle {
     }
 
     /// The right to open one more, unless there are [`MAX_OPEN`].
-    pub fn slot(self: &Arc<Self>, counted: InFlight) -> Option<Slot> {
+    pub fn permit(self: &Arc<Self>, counted: InFlight) -> Option<ConnectionPermit> {
         Permit::of(&self.open, MAX_OPEN).map(|permit| (permit, counted))
     }
 }

@@ -33,6 +33,8 @@ use crate::upstream::shed::{Counted, GaveWay};
 /// One connection, shared by the requests on it.
 pub struct Connection {
     sender: SendRequest<Bytes>,
+    /// Leases. Not a count of permits: the last of them tells who waits for the connection to be
+    /// empty, and each tells who waits for room.
     in_use: AtomicUsize,
     closing: AtomicBool,
     /// Of heads that names were taken out of.

@@ -30,12 +30,12 @@ use super::upload::UploadEnd;
 use super::{Lease, Upload};
 use crate::headers::size::Unfit;
 use crate::holding::Account;
-use crate::limits::Slots;
+use crate::limits::LoadPermits;
 use crate::upstream::Lost;
 
 /// What a request is counted as while the member goes on with it though its caller has left. Asked
 /// for when that happens only.
-pub type Lingers<'a> = &'a (dyn Fn() -> Slots + Send + Sync);
+pub type Lingers<'a> = &'a (dyn Fn() -> LoadPermits + Send + Sync);
 
 /// A kube-apiserver answers within a minute (`--request-timeout`) what is no watch, log or proxied
 /// service, and watches at once. What is not answered then is reset, and if nothing after it was
@@ -199,7 +199,7 @@ impl Exchange {
 
     /// Keeps the place, and what the request is counted as and holds, for as long as the member may
     /// go on with it.
-    async fn linger(self, slots: Slots, account: Option<Account>) {
+    async fn linger(self, permits: LoadPermits, account: Option<Account>) {
         let stream = self.stream();
         let Self { mut response, upload, lease, .. } = self;
         let resets = lease.connection().resets();
@@ -227,6 +227,6 @@ impl Exchange {
         if !passed {
             lease.connection().close();
         }
-        drop((lease, slots));
+        drop((lease, permits));
     }
 }

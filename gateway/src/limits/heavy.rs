@@ -1,5 +1,5 @@
-//! Places for work that is heavy for one request: few in all, fewer for one user, and nobody waits
-//! for one.
+//! Permits for requests that are heavy work: few in all, fewer for one user, and nobody waits for
+//! one.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -10,11 +10,11 @@ use http::StatusCode;
 use net::permit::Permit;
 use prometheus_client::metrics::counter::Counter;
 
-use super::{Kind, Load, Loads, Slot};
+use super::{Kind, Load, LoadPermit, Loads};
 
 /// See the [module](self).
 #[derive(Debug)]
-pub struct Places {
+pub struct HeavyPermits {
     all: Arc<AtomicUsize>,
     users: Loads,
     most: usize,
@@ -28,29 +28,29 @@ pub struct Places {
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
-pub struct Place {
+pub struct HeavyPermit {
     _all: Permit<AtomicUsize>,
-    _of_user: Slot,
+    _of_user: LoadPermit,
 }
 
-// === impl Places ===
+// === impl HeavyPermits ===
 
-impl Places {
-    /// `most` of `what`, in the plural, for all users together. What has no place counts in
+impl HeavyPermits {
+    /// `most` of `what`, in the plural, for all users together. What gets none counts in
     /// `rejected`: for all users together, and for one.
     pub fn new(what: &'static str, most: usize, most_of_user: usize, rejected: [Counter; 2]) -> Self {
         Self { all: Arc::default(), users: Loads::default(), most, most_of_user, what, rejected }
     }
 
-    /// A place for `user`. Otherwise 429.
-    pub fn enter(&self, user: &User) -> Result<Place, Box<Status>> {
+    /// A permit for `user`. Otherwise 429.
+    pub fn enter(&self, user: &User) -> Result<HeavyPermit, Box<Status>> {
         let load = self.users.of(&user.name);
         let of_user = Permit::within(load, Load::count(Kind::Short), self.most_of_user);
         let of_user =
             of_user.ok_or_else(|| Box::new(self.full("of one user ", self.most_of_user, &self.rejected[1])))?;
         let all =
             Permit::of(&self.all, self.most).ok_or_else(|| Box::new(self.full("", self.most, &self.rejected[0])))?;
-        Ok(Place { _all: all, _of_user: of_user })
+        Ok(HeavyPermit { _all: all, _of_user: of_user })
     }
 
     #[cfg(test)]
@@ -77,18 +77,19 @@ mod tests {
     #[test]
     fn one_user_has_fewer_than_all() {
         let rejected = [Counter::default(), Counter::default()];
-        let places = Places::new("feasts", 3, 2, rejected.clone());
+        let permits = HeavyPermits::new("feasts", 3, 2, rejected.clone());
         let (alice, bob) = (user("alice"), user("bob"));
-        let refusal = |user| places.enter(user).map_err(|status| (status.code().as_u16(), status.message().to_owned()));
-        let mut taken = vec![refusal(&alice).expect("a place"), refusal(&alice).expect("a place")];
+        let refusal =
+            |user| permits.enter(user).map_err(|status| (status.code().as_u16(), status.message().to_owned()));
+        let mut taken = vec![refusal(&alice).expect("a permit"), refusal(&alice).expect("a permit")];
         let full = "too many feasts of one user in flight (limit 2); retry shortly";
         assert_eq!(refusal(&alice).expect_err("full"), (429, full.to_owned()));
-        taken.push(refusal(&bob).expect("a place"));
+        taken.push(refusal(&bob).expect("a permit"));
         let full = "too many feasts in flight (limit 3); retry shortly";
         assert_eq!(refusal(&bob).expect_err("full"), (429, full.to_owned()));
         assert_eq!(rejected.map(|counter| counter.get()), [1, 1]);
         drop(taken);
-        assert_eq!(places.taken(), 0);
-        assert!(places.enter(&bob).is_ok(), "who was refused holds nothing");
+        assert_eq!(permits.taken(), 0);
+        assert!(permits.enter(&bob).is_ok(), "who was refused holds nothing");
     }
 }
