@@ -205,7 +205,20 @@ impl TunnelError {
     /// Whether the same request may well go through in a moment: somebody has the cluster, and no
     /// room just now.
     pub fn is_momentary(&self) -> bool {
-        matches!(self.reason(), Some(Reason::Limit | Reason::Draining))
+        match self.reason() {
+            Some(Reason::Limit | Reason::Draining) => true,
+            Some(
+                Reason::Malformed
+                | Reason::Forbidden
+                | Reason::UnknownCluster
+                | Reason::Lookup
+                | Reason::Unreachable
+                | Reason::NoLink
+                | Reason::DialTimeout
+                | Reason::AgentTimeout,
+            )
+            | None => false,
+        }
     }
 
     /// Whether this says something of the member. That no agent is linked, or no tunnel-server to
@@ -219,7 +232,19 @@ impl TunnelError {
 
     /// Whether the tunnel worked: its agent could not reach the API server.
     pub fn is_beyond_the_tunnel(&self) -> bool {
-        matches!(self.reason(), Some(Reason::Lookup | Reason::Unreachable | Reason::DialTimeout))
+        match self.reason() {
+            Some(Reason::Lookup | Reason::Unreachable | Reason::DialTimeout) => true,
+            Some(
+                Reason::Malformed
+                | Reason::Forbidden
+                | Reason::UnknownCluster
+                | Reason::Limit
+                | Reason::NoLink
+                | Reason::Draining
+                | Reason::AgentTimeout,
+            )
+            | None => false,
+        }
     }
 
     /// Who failed: `gateway`, when no tunnel-server can be reached, `server` or `agent`.

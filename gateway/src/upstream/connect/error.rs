@@ -60,7 +60,16 @@ impl ConnectError {
         match self {
             Self::NoHttp1 { .. } => true,
             Self::Nowhere(failures) => failures.iter().any(Self::is_for_upgrades_only),
-            _ => false,
+            Self::Dial(_)
+            | Self::Proxy(_)
+            | Self::Tls { .. }
+            | Self::TlsTimeout { .. }
+            | Self::Tunnel { .. }
+            | Self::Http2 { .. }
+            | Self::NoStreams { .. }
+            | Self::Exhausted { .. }
+            | Self::CircuitOpen(_)
+            | Self::Unregistered { .. } => false,
         }
     }
 
@@ -68,20 +77,55 @@ impl ConnectError {
     pub fn is_of_the_member(&self) -> bool {
         match self {
             Self::Tunnel { source, .. } => source.is_of_the_member(),
+            Self::Nowhere(failures) => failures.iter().any(Self::is_of_the_member),
             Self::Unregistered { .. } => false,
-            _ => true,
+            Self::Dial(_)
+            | Self::Proxy(_)
+            | Self::Tls { .. }
+            | Self::TlsTimeout { .. }
+            | Self::NoHttp1 { .. }
+            | Self::Http2 { .. }
+            | Self::NoStreams { .. }
+            | Self::Exhausted { .. }
+            | Self::CircuitOpen(_) => true,
         }
     }
 
     /// Whether the way there failed, and not the member: the tunnel's programs have to be looked
     /// at.
     pub fn is_of_the_tunnel(&self) -> bool {
-        matches!(self, Self::Tunnel { source, .. } if !source.is_beyond_the_tunnel())
+        match self {
+            Self::Tunnel { source, .. } => !source.is_beyond_the_tunnel(),
+            Self::Nowhere(failures) => failures.iter().all(Self::is_of_the_tunnel),
+            Self::Dial(_)
+            | Self::Proxy(_)
+            | Self::Tls { .. }
+            | Self::TlsTimeout { .. }
+            | Self::NoHttp1 { .. }
+            | Self::Http2 { .. }
+            | Self::NoStreams { .. }
+            | Self::Exhausted { .. }
+            | Self::CircuitOpen(_)
+            | Self::Unregistered { .. } => false,
+        }
     }
 
     /// Whether the same may well succeed in a moment.
     pub fn is_momentary(&self) -> bool {
-        matches!(self, Self::Tunnel { source, .. } if source.is_momentary())
+        match self {
+            Self::Tunnel { source, .. } => source.is_momentary(),
+            Self::Nowhere(failures) => failures.iter().any(Self::is_momentary),
+            Self::Dial(_)
+            | Self::Proxy(_)
+            | Self::Tls { .. }
+            | Self::TlsTimeout { .. }
+            | Self::NoHttp1 { .. }
+            | Self::Http2 { .. }
+            | Self::NoStreams { .. }
+            | Self::Exhausted { .. }
+            | Self::CircuitOpen(_)
+            | Self::Unregistered { .. } => false,
+        }
     }
 
     pub fn is_timeout(&self) -> bool {
@@ -124,4 +168,32 @@ impl ConnectError {
 
 fn join(failures: &[ConnectError]) -> String {
     failures.iter().map(ToString::to_string).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use tunnel::{Hop, Reason, Refusal};
+
+    use super::*;
+    use crate::tunnel::error::Cause;
+
+    fn refused(hop: Hop, reason: Reason) -> ConnectError {
+        let source = Cause::Refused(Refusal::new(hop, reason, "why".to_owned())).into();
+        ConnectError::Tunnel { address: "192.0.2.7:6443".into(), source }
+    }
+
+    /// A member of several addresses must not look broken when only the tunnel is: its circuit
+    /// would keep requests from it after the tunnel is back.
+    #[test]
+    fn several_addresses_fail_on_the_side_where_each_of_them_failed() {
+        let told = |failures: Vec<ConnectError>| {
+            let error = ConnectError::all_of(failures);
+            (error.is_of_the_tunnel(), error.is_of_the_member(), error.is_momentary())
+        };
+        let [draining, unlinked] = [Reason::Draining, Reason::NoLink].map(|reason| refused(Hop::Server, reason));
+        assert_eq!(told(vec![draining, unlinked]), (true, false, true));
+        let [unreachable, unlinked] =
+            [(Hop::Agent, Reason::Unreachable), (Hop::Server, Reason::NoLink)].map(|(hop, why)| refused(hop, why));
+        assert_eq!(told(vec![unreachable, unlinked]), (false, true, false));
+    }
 }
