@@ -1,8 +1,8 @@
 //! Delivery to scripted members: what stands behind the gateway, and what is put on the hub.
 
 mod body;
-pub mod ground;
 mod member;
 pub mod members;
+pub mod objects;
 pub mod server;
 pub mod writes;

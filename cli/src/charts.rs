@@ -112,7 +112,7 @@ impl Chart {
     }
 
     /// Name and version, as its `Chart.yaml` has them.
-    pub fn told(&self) -> String {
+    pub fn name_and_version(&self) -> String {
         let version = self.text("Chart.yaml").lines().find_map(|line| line.strip_prefix("version: "));
         format!("{} {}", self.name, version.unwrap_or_default())
     }
@@ -168,7 +168,7 @@ mod tests {
             drop(placed);
             assert!(!Path::new(&place).exists());
             assert_eq!(chart.or(Some("oci://x")).unwrap().place, "oci://x");
-            assert_eq!(chart.told(), format!("{} {}", chart.name, env!("CARGO_PKG_VERSION")));
+            assert_eq!(chart.name_and_version(), format!("{} {}", chart.name, env!("CARGO_PKG_VERSION")));
         }
     }
 }

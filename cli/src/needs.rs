@@ -44,7 +44,7 @@ pub const OF_PERSON: [Need; 3] = [
 // === impl Need ===
 
 impl Need {
-    fn told(&self) -> String {
+    fn describe(&self) -> String {
         let dot = if self.group.is_empty() { String::new() } else { format!(".{}", self.group) };
         let slash = if self.subresource.is_empty() { String::new() } else { format!("/{}", self.subresource) };
         format!("{} {}{dot}{slash}", self.verb, self.resource)
@@ -58,11 +58,11 @@ pub fn right(who: &str, need: &Need, namespace: &str, allowed: bool) -> Finding 
         "" => " in all namespaces".to_owned(),
         namespace => format!(" in {namespace}"),
     };
-    let told = need.told();
+    let action = need.describe();
     if allowed {
-        return Finding::good(format!("{who} may {told}{place}"));
+        return Finding::good(format!("{who} may {action}{place}"));
     }
-    let what = format!("{who} may not {told}{place}");
+    let what = format!("{who} may not {action}{place}");
     if who == "you" {
         Finding::warning(what, "ask the hub's administrator, if you need it")
     } else {

@@ -61,7 +61,7 @@ impl Rights {
     }
 
     /// In a few words.
-    pub fn told(&self) -> String {
+    pub fn describe(&self) -> String {
         match self {
             Self::Role(role) => format!("the rights of the ClusterRole {role}"),
             Self::Rules(rules) => format!("{} custom rules", rules.len()),

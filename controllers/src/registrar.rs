@@ -23,7 +23,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 pub use self::source::{Feed, FeedState, Source};
-use self::state::{HeldSecret, State};
+use self::state::{HeldSecret, Registrations};
 use crate::events::{Events, Reason};
 use crate::metrics::{Metrics, Operation};
 use crate::reports::{Reports, Stage};
@@ -32,7 +32,7 @@ use crate::term::MayWrite;
 use crate::wakes::Wakes;
 
 pub struct Registrar {
-    state: Mutex<State>,
+    state: Mutex<Registrations>,
     /// As they are called in labels.
     names: Vec<&'static str>,
     secrets: Secrets,
@@ -80,7 +80,7 @@ impl Registrar {
     ) -> Self {
         Self {
             names: sources.keys().copied().collect(),
-            state: Mutex::new(State::new(limit, sources)),
+            state: Mutex::new(Registrations::new(limit, sources)),
             secrets,
             events,
             reports,
@@ -150,7 +150,7 @@ impl Registrar {
         self.unclaim(&mut state, object);
     }
 
-    fn unclaim(&self, state: &mut State, object: &Object) {
+    fn unclaim(&self, state: &mut Registrations, object: &Object) {
         let mut names = state.claims.remove(object);
         names.extend(state.registered_by(|registrant| registrant == object).map(|(name, _)| name.clone()));
         for name in names {
@@ -196,7 +196,7 @@ impl Registrar {
         self.set_feed(&mut state, source, feed, FeedState::Unavailable);
     }
 
-    fn set_feed(&self, state: &mut State, source: &'static str, feed: usize, new: FeedState) {
+    fn set_feed(&self, state: &mut Registrations, source: &'static str, feed: usize, new: FeedState) {
         if let Some(source) = state.sources.get_mut(source)
             && let Some(feed) = source.feeds.get_mut(feed)
         {
@@ -254,7 +254,7 @@ impl Registrar {
     }
 
     /// Judges a name anew, and has done what comes of it.
-    fn settle(&self, state: &mut State, name: &str) {
+    fn settle(&self, state: &mut Registrations, name: &str) {
         if !state.is_ready() {
             return; // each object is read after that
         }
@@ -373,7 +373,7 @@ impl Registrar {
         None
     }
 
-    fn report(&self, state: &State, object: &Object, reading: &Reading) {
+    fn report(&self, state: &Registrations, object: &Object, reading: &Reading) {
         match reading {
             Reading::Register(secret) => {
                 if let Some(claim) = state.claims.get(object) {
@@ -390,21 +390,21 @@ impl Registrar {
         };
     }
 
-    fn stand_back(&self, state: &State, object: &Object, note: &str) {
+    fn stand_back(&self, state: &Registrations, object: &Object, note: &str) {
         if self.reports.settle(object, Stage::Taken, note) {
             tracing::warn!(source = object.source, object = object.reference, "{note}");
             self.publish(state, object, Reason::ClusterNameTaken, note);
         }
     }
 
-    fn refuse(&self, state: &State, object: &Object, reason: Reason, why: &str) {
+    fn refuse(&self, state: &Registrations, object: &Object, reason: Reason, why: &str) {
         if self.reports.settle(object, Stage::Refused, why) {
             tracing::warn!(source = object.source, object = object.reference, "the object registers no cluster: {why}");
             self.publish(state, object, reason, why);
         }
     }
 
-    fn publish(&self, state: &State, object: &Object, reason: Reason, note: &str) {
+    fn publish(&self, state: &Registrations, object: &Object, reason: Reason, note: &str) {
         if let (Some(source), Some(reference)) = (state.sources.get(object.source), self.reports.reference(object)) {
             source.events.publish(reference, reason, note.to_owned());
         }
@@ -439,7 +439,7 @@ impl Registrar {
         Ok(meta)
     }
 
-    fn failed(&self, state: &State, object: &Object, error: &WriteError) -> Retry {
+    fn failed(&self, state: &Registrations, object: &Object, error: &WriteError) -> Retry {
         let why = error.to_string();
         let stage = matches!(error, WriteError::Conflict(_)).then(|| {
             self.publish(state, object, Reason::SecretConflict, &why);
@@ -450,7 +450,7 @@ impl Registrar {
 }
 
 /// Has an object looked at again.
-fn wake(state: &State, object: &Object) {
+fn wake(state: &Registrations, object: &Object) {
     let (namespace, name) = object.key();
     if let Some(source) = state.sources.get(object.source) {
         source.wake(namespace, name);

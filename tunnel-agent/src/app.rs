@@ -22,7 +22,7 @@ use crate::connector::{Connector, process_name};
 use crate::credentials::Credentials;
 use crate::files::TokenFile;
 use crate::forward::{self, Forwarder};
-use crate::joining::{Joining, Told};
+use crate::joining::{Joining, SharedStanding};
 use crate::links::{self, Links};
 use crate::metrics::{Live, Metrics};
 use crate::streams::Streams;
@@ -89,8 +89,8 @@ impl Agent {
             Joining::new(config.cluster.as_str(), join, &outbound, Arc::clone(&credentials), metrics.clone())
         });
         let joining = joining.transpose()?;
-        let told = joining.as_ref().map(Joining::told).unwrap_or_default();
-        let admin = serve_admin(config.admin_listen, &runtime, probes, Arc::clone(&links), told.clone())?;
+        let standing = joining.as_ref().map(Joining::standing).unwrap_or_default();
+        let admin = serve_admin(config.admin_listen, &runtime, probes, Arc::clone(&links), standing.clone())?;
         tracing::info!(
             cluster = %config.cluster, agent, api_server = %config.api_server.place, proxy = %outbound, joins = joining.is_some(),
             admin = %admin.address(), "running"
@@ -109,7 +109,7 @@ impl Agent {
         });
         runtime.handle().spawn(credentials.follow());
         runtime.handle().spawn(api_server::watch(config.api_server, readiness.clone(), metrics));
-        let joined = joining.as_ref().map(|_| (told, readiness.block(JOINED)));
+        let joined = joining.as_ref().map(|_| (standing, readiness.block(JOINED)));
         if let Some(joining) = joining {
             runtime.handle().spawn(joining.run());
         }
@@ -155,10 +155,10 @@ impl Agent {
 }
 
 /// Makes links to all servers, once the cluster has joined if it is to.
-async fn link(joined: Option<(Told, NotReady)>, connector: Arc<Connector>, servers: Vec<Destination>) {
-    if let Some((told, not_ready)) = joined {
+async fn link(joined: Option<(SharedStanding, NotReady)>, connector: Arc<Connector>, servers: Vec<Destination>) {
+    if let Some((standing, not_ready)) = joined {
         tokio::select! {
-            () = told.may_link() => drop(not_ready),
+            () = standing.may_link() => drop(not_ready),
             () = connector.drain.soft() => return,
         }
     }
@@ -178,10 +178,10 @@ fn serve_admin(
     runtime: &BackgroundRuntime,
     probes: Probes,
     links: Arc<Links>,
-    told: Told,
+    standing: SharedStanding,
 ) -> anyhow::Result<Endpoint> {
     let handler = move |request: http::Request<hyper::body::Incoming>| {
-        let trouble = || told.told_trouble().map(|trouble| trouble + "\n").unwrap_or_default();
+        let trouble = || standing.certificate_trouble().map(|trouble| trouble + "\n").unwrap_or_default();
         let answer = probes.answer(&request, || described(&links) + &trouble()).unwrap_or_else(|| {
             admin::text(http::StatusCode::NOT_FOUND, "there are /livez, /readyz?verbose and /metrics\n")
         });

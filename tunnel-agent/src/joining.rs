@@ -31,14 +31,14 @@ use self::bootstrap::Bootstrap;
 use self::certificate::{Certificate, Useless};
 use self::keeping::{Keeping, Over};
 use self::secret::StateSecret;
-use self::state::{KUBECONFIG, State, StateError};
+use self::state::{KUBECONFIG, StateDirectory, StateError};
 use self::way::{HubWay, through};
 use crate::args::{JoinConfig, Member};
 use crate::credentials::Credentials;
 use crate::metrics::Metrics;
 use crate::outbound::Outbound;
 
-pub use self::standing::{Standing, Told};
+pub use self::standing::{SharedStanding, Standing};
 
 /// How we call ourselves to hubs.
 const PROGRAM: &str = concat!("tunnel-agent/", env!("CARGO_PKG_VERSION"));
@@ -54,12 +54,12 @@ const BELIEVED: Duration = Duration::from_secs(30);
 pub struct Joining {
     cluster: String,
     config: JoinConfig,
-    state: State,
+    state: StateDirectory,
     /// The way to hubs.
     dial: Dial,
     credentials: Arc<Credentials>,
     metrics: Metrics,
-    told: Told,
+    shared: SharedStanding,
     secret: Option<StateSecret>,
     pace: Pace,
 }
@@ -137,16 +137,16 @@ impl Joining {
         credentials: Arc<Credentials>,
         metrics: Metrics,
     ) -> anyhow::Result<Self> {
-        let state = State::open(&config.state_dir).context("--state-dir")?;
+        let state = StateDirectory::open(&config.state_dir).context("--state-dir")?;
         let dial = through(Arc::clone(outbound));
-        let (cluster, told) = (cluster.to_owned(), Told::default());
+        let (cluster, shared) = (cluster.to_owned(), SharedStanding::default());
         let pace = Pace::default();
-        Ok(Self { cluster, config, state, dial, credentials, metrics, told, secret: None, pace })
+        Ok(Self { cluster, config, state, dial, credentials, metrics, shared, secret: None, pace })
     }
 
     /// How the cluster stands with the hub.
-    pub fn told(&self) -> Told {
-        self.told.clone()
+    pub fn standing(&self) -> SharedStanding {
+        self.shared.clone()
     }
 
     /// For ever.
@@ -260,7 +260,7 @@ impl Joining {
     }
 
     fn say(&self, standing: Standing) {
-        let before = self.told.say(standing);
+        let before = self.shared.say(standing);
         self.metrics.accepted.set((standing == Standing::Accepted).into());
         match standing {
             Standing::Accepted if !matches!(before, Standing::Accepted | Standing::Silent) => {
@@ -279,7 +279,7 @@ impl Joining {
     /// Tells that the hub refuses to renew the certificate, or no longer.
     fn refused(&self, why: Option<String>) {
         self.metrics.renewal_refused.set(why.is_some().into());
-        if self.told.trouble(why.clone())
+        if self.shared.trouble(why.clone())
             && let Some(reason) = why
         {
             tracing::warn!(reason, "the certificate of this cluster is not renewed");

@@ -14,8 +14,8 @@ use crate::caller::Caller;
 use crate::clusters::{Clusters, FIRST, Roots};
 use crate::contender::{Contender, Load};
 use crate::controllers::Controllers;
-use crate::delivery::ground;
 use crate::delivery::members::Members;
+use crate::delivery::objects;
 use crate::figure::{Bound, Figure, Goal, OURS, Sample};
 use crate::proxies::{self, Registered};
 use crate::route::Route;
@@ -132,7 +132,7 @@ impl Delivery {
         let clusters = runtime.block_on(register)?;
         let registered = Registered { namespace: Some(NAMESPACE), flags: &[] };
         let gateway = proxies::start_registered(testbed, OURS, members.called(FIRST), registered)?;
-        runtime.block_on(ground::lay(&side, &hub, size))?;
+        runtime.block_on(objects::lay(&side, &hub, size))?;
         let flags = way(testbed, &side, &gateway)?;
         let controllers = Controllers::start(testbed, &side, PARTS, &flags)?;
         let (idle, changes, smoke) = (0.0, 0, testbed.smoke);
@@ -154,14 +154,14 @@ impl Delivery {
     }
 
     fn deliver(&mut self) -> Result<()> {
-        self.runtime.block_on(ground::works(&self.hub, self.size))?;
-        self.runtime.block_on(ground::open(&self.hub, self.size))?;
+        self.runtime.block_on(objects::works(&self.hub, self.size))?;
+        self.runtime.block_on(objects::open(&self.hub, self.size))?;
         self.wait_applied()?;
-        self.runtime.block_on(ground::close(&self.hub))?;
+        self.runtime.block_on(objects::close(&self.hub))?;
         self.controllers.restart()?;
         self.quiet()?;
         self.idle = self.resident()?;
-        self.runtime.block_on(ground::open(&self.hub, self.size))?;
+        self.runtime.block_on(objects::open(&self.hub, self.size))?;
         self.wait_applied().map(drop)
     }
 

@@ -61,7 +61,7 @@ impl Detach {
                 None => return Err(registrations.absent(&name)),
             },
         };
-        parts.told(&registrations.namespace, &name).iter().for_each(|line| output::say(line));
+        parts.describe(&registrations.namespace, &name).iter().for_each(|line| output::say(line));
         if !self.yes {
             confirm(&name)?;
         }
@@ -128,12 +128,12 @@ impl Parts {
         Ok(any.then_some(Self { secret: None, account, agent }))
     }
 
-    fn told(&self, namespace: &str, name: &ClusterName) -> Vec<String> {
+    fn describe(&self, namespace: &str, name: &ClusterName) -> Vec<String> {
         let secret = self.secret.as_ref().map(|_| format!("  on the hub: Secret {namespace}/{name}"));
         let agent = self.agent.as_ref().map(|agent| {
             format!("  on the hub: the agent's ServiceAccount {}, with its token and permission", agent.path())
         });
-        let on_member = self.account.as_ref().map_or_else(|| "nothing".to_owned(), told);
+        let on_member = self.account.as_ref().map_or_else(|| "nothing".to_owned(), describe);
         let lines = [Some("This removes".to_owned()), secret, agent, Some(format!("  on the member: {on_member}"))];
         lines.into_iter().flatten().collect()
     }
@@ -149,7 +149,7 @@ async fn agent_left(session: &Session, name: &ClusterName) -> Result<Option<Acco
     Ok(look.await.unwrap_or_default())
 }
 
-fn told(account: &Account) -> String {
+fn describe(account: &Account) -> String {
     let Account { namespace, .. } = account;
     format!(
         "ServiceAccount {} with its tokens, ClusterRoleBinding {} with its own ClusterRole, and the Namespace \

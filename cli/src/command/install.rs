@@ -72,7 +72,7 @@ impl Install {
         let session = Session::open(options.clone()).await?;
         session.within(crate::look::version(session.hub())).await?;
         self.refuse_imageless(options, &chart.place).await?;
-        output::say(&self.told(&session.context));
+        output::say(&self.announcement(&session.context));
         let text = self.helm.output(&self.words(options, &chart.place), "", self.wait + helm::LIMIT).await?;
         output::print(without_notes(&text))?;
         output::say(&format!("The chart's notes: `helm get notes {} -n {}`.", self.release, self.namespace));
@@ -82,8 +82,8 @@ impl Install {
     }
 
     /// What is about to happen, and where: helm says nothing before it is done.
-    fn told(&self, context: &str) -> String {
-        let chart = self.chart.clone().unwrap_or_else(|| charts::GATEWAY.told());
+    fn announcement(&self, context: &str) -> String {
+        let chart = self.chart.clone().unwrap_or_else(|| charts::GATEWAY.name_and_version());
         let (release, namespace) = (&self.release, &self.namespace);
         let wait = span::rough(i64::try_from(self.wait.as_secs()).unwrap_or(i64::MAX));
         format!(

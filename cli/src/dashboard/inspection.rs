@@ -58,13 +58,13 @@ pub fn hops(is_tunnelled: bool) -> Vec<Hop> {
 async fn traffic(session: &Session, cluster: &ClusterName) -> Result<Traffic, Trouble> {
     let path = format!("/apis/{GROUP}/{VERSION}/clustergateways/{cluster}/traffic");
     let asked = session::get(session.hub(), &path, session::JSON);
-    let body = session.bounded(asked).await.map_err(|failure| untold(&failure, cluster))?;
+    let body = session.bounded(asked).await.map_err(|failure| trouble_of(&failure, cluster))?;
     let told = serde_json::from_slice::<ClusterTraffic>(&body);
     let mistake = |error| Trouble::failed(format!("the gateway's counters cannot be read: {error}"), "");
     told.map(|told| told.status).map_err(mistake)
 }
 
-fn untold(failure: &Failure, cluster: &ClusterName) -> Trouble {
+fn trouble_of(failure: &Failure, cluster: &ClusterName) -> Trouble {
     use fleet::Kind::{Answered, Plain};
     let remedy = match failure.kind {
         Answered(403) => format!(
@@ -95,7 +95,7 @@ mod tests {
     fn a_cluster_that_is_not_there_is_no_old_gateway() {
         let name = ClusterName::parse("berlin").unwrap();
         let missing = |side| Failure { side, kind: fleet::Kind::Answered(404), ..Failure::own("no") };
-        assert!(untold(&missing(None), &name).remedy.contains("upgrade the gateway"));
-        assert!(untold(&missing(Some(Side::Caller)), &name).remedy.contains("registered names"));
+        assert!(trouble_of(&missing(None), &name).remedy.contains("upgrade the gateway"));
+        assert!(trouble_of(&missing(Some(Side::Caller)), &name).remedy.contains("registered names"));
     }
 }

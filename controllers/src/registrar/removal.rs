@@ -8,7 +8,7 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use register::claims::{Object, Step};
 use tokio::time::sleep;
 
-use super::state::{HeldSecret, State};
+use super::state::{HeldSecret, Registrations};
 use super::{Registrar, wake};
 use crate::events::Reason;
 use crate::metrics::Operation;
@@ -50,7 +50,7 @@ impl Registrar {
         }
     }
 
-    fn tell_delayed(&self, state: &State, name: &str) {
+    fn tell_delayed(&self, state: &Registrations, name: &str) {
         let note = "the object of this cluster was removed together with too many others of its source: the cluster \
                     stays for 10 minutes (--source-removal-limit)";
         tracing::warn!(cluster = name, "{note}");

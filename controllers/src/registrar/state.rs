@@ -29,7 +29,7 @@ pub(super) struct Origin {
     pub(super) hash: String,
 }
 
-pub(super) struct State {
+pub(super) struct Registrations {
     pub(super) claims: Claims,
     pub(super) removals: Removals,
     /// By name.
@@ -47,9 +47,9 @@ pub(super) struct State {
     pub(super) recount: Option<Moment>,
 }
 
-// === impl State ===
+// === impl Registrations ===
 
-impl State {
+impl Registrations {
     pub(super) fn new(limit: usize, sources: HashMap<&'static str, Source>) -> Self {
         Self {
             claims: Claims::default(),

@@ -11,7 +11,7 @@ mod steps;
 mod strategy;
 
 pub use self::groups::DecisionGroup;
-pub use self::state::{Existing, State, state};
+pub use self::state::{Existing, RolloutStatus, state};
 pub use self::strategy::{InvalidStrategy, MandatoryDecisionGroup, Progress, RolloutStrategy, deadline};
 
 use placement::prepared::Size;
@@ -39,7 +39,7 @@ pub struct Rollout<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due<'a> {
     pub cluster: &'a str,
-    pub state: State,
+    pub state: RolloutStatus,
 }
 
 /// Whose turn it is.

@@ -26,7 +26,7 @@ pub async fn into_status(response: Response<Body>) -> Result<Response<Body>, kub
     };
     let (mut head, body) = response.into_parts();
     let read = body.collect().await?.to_bytes();
-    let written = told(&read, seconds).unwrap_or(read);
+    let written = with_details(&read, seconds).unwrap_or(read);
     head.headers.insert(CONTENT_LENGTH, HeaderValue::from(written.len()));
     Ok(Response::from_parts(head, Body::from(written)))
 }
@@ -44,7 +44,7 @@ fn is_short_json(headers: &HeaderMap) -> bool {
 }
 
 /// `None` for what is no Status, or has an opinion of its own.
-fn told(body: &[u8], seconds: u32) -> Option<Bytes> {
+fn with_details(body: &[u8], seconds: u32) -> Option<Bytes> {
     let mut status: Value = serde_json::from_slice(body).ok()?;
     if status["kind"] != "Status" {
         return None;

@@ -131,8 +131,8 @@ impl Sight {
             let line =
                 Event::read(&line).map_err(|error| Failure::own(format!("a watch that cannot be read: {error}")))?;
             let at = match line.said() {
-                Said::There(name, at) => told(take, Change::There, name, at),
-                Said::Gone(name, at) => told(take, Change::Gone, name, at),
+                Said::There(name, at) => report(take, Change::There, name, at),
+                Said::Gone(name, at) => report(take, Change::Gone, name, at),
                 Said::Bookmark(at) => at,
                 Said::Failed(code) => return Err(Failure::own(format!("the member ended the watch: {code}"))),
                 Said::Other => continue,
@@ -146,7 +146,7 @@ impl Sight {
     }
 }
 
-fn told<'a>(take: &mut impl FnMut(Change, &str, &str), change: Change, name: &str, at: &'a str) -> &'a str {
+fn report<'a>(take: &mut impl FnMut(Change, &str, &str), change: Change, name: &str, at: &'a str) -> &'a str {
     if !at.is_empty() {
         take(change, name, at);
     }

@@ -21,7 +21,7 @@ use base64::engine::general_purpose::STANDARD;
 use net::words::tame;
 use serde_json::{Map, Value, json};
 
-pub use self::health::{Health, Record, State};
+pub use self::health::{Health, HealthStatus, Record};
 pub use self::properties::{CLAIMS, MEMBER_PROPERTIES, Property, read as read_properties};
 pub use self::said::is_said;
 use crate::claims::SOURCE_LABEL;

@@ -70,7 +70,7 @@ impl TunnelOpen {
 // === impl TunnelHop ===
 
 impl TunnelHop {
-    fn told(&self) -> traffic::TunnelHop {
+    fn to_api(&self) -> traffic::TunnelHop {
         traffic::TunnelHop {
             server: self.server.map(|server| server.to_string()).unwrap_or_default(),
             outcome: self.outcome.to_owned(),

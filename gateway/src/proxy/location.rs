@@ -90,7 +90,7 @@ mod tests {
     const PREFIX: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy";
 
     /// As [`rewrite`] has it for a member at `https://member.example:6443` and `base_path`.
-    fn told(status: StatusCode, headers: &mut HeaderMap, base_path: &str) -> Result<(), OutsideMember> {
+    fn rewrite_below(status: StatusCode, headers: &mut HeaderMap, base_path: &str) -> Result<(), OutsideMember> {
         let authority = Authority::from_static("member.example:6443");
         let origin = Origin { scheme: &Scheme::HTTPS, authority: &authority, base_path };
         rewrite(status, headers, PREFIX, origin)
@@ -99,7 +99,7 @@ mod tests {
     fn rewritten(location: &str, base_path: &str) -> Result<String, OutsideMember> {
         let mut headers = HeaderMap::new();
         headers.insert(LOCATION, location.parse().unwrap());
-        told(StatusCode::MOVED_PERMANENTLY, &mut headers, base_path)?;
+        rewrite_below(StatusCode::MOVED_PERMANENTLY, &mut headers, base_path)?;
         Ok(headers[LOCATION].to_str().unwrap().to_owned())
     }
 
@@ -121,7 +121,7 @@ mod tests {
             let mut headers = HeaderMap::new();
             headers.append(LOCATION, location.parse().unwrap());
             headers.append(LOCATION, "https://evil.example/second".parse().unwrap());
-            told(StatusCode::CREATED, &mut headers, "").unwrap();
+            rewrite_below(StatusCode::CREATED, &mut headers, "").unwrap();
             let told: Vec<_> = headers.get_all(LOCATION).iter().map(|told| told.to_str().unwrap()).collect();
             assert_eq!(told, expected.as_deref().as_slice());
         }

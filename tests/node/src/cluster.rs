@@ -19,7 +19,7 @@ use crate::node::{Membership, Node};
 /// For nodes to be ready on a busy machine.
 const NODES_READY: Duration = Duration::from_mins(2);
 
-/// What distinguishes clusters of a lab.
+/// What distinguishes clusters of a testbed.
 #[derive(Clone, Copy, Debug)]
 pub struct Plan {
     pub name: &'static str,

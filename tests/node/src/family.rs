@@ -2,7 +2,7 @@
 
 use std::net::IpAddr;
 
-/// What addresses a lab has.
+/// What addresses a testbed has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     V4,

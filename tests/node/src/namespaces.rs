@@ -104,8 +104,8 @@ pub fn enter<A: AsRef<OsStr>>(arguments: impl IntoIterator<Item = A>) -> Result<
     Err(error).context("cannot run a shell")
 }
 
-/// The same within namespaces, for another lab: a command that ends with this process. It is told
-/// `name`.
+/// The same within namespaces, for another testbed: a command that ends with this process. It is
+/// told `name`.
 pub fn nested(name: &str) -> Result<Invocation> {
     let run = inside().context("not in namespaces of its own")?;
     let executable = std::env::current_exe()?.display().to_string();

@@ -8,15 +8,15 @@ use hub_tests::helm::Chart;
 use hub_tests::kubectl::{Kubectl, Output};
 
 use crate::cluster::Cluster;
-use crate::lab::Lab;
 use crate::programs::CLI;
+use crate::testbed::Testbed;
 
 /// For one command line.
 const LIMIT: Duration = Duration::from_mins(3);
 
 /// An administrator of the hub and of the clusters in their kubeconfig.
 pub struct Operator<'a> {
-    lab: &'a Lab,
+    testbed: &'a Testbed,
     directory: tempfile::TempDir,
 }
 
@@ -36,14 +36,14 @@ pub fn commands(text: &str) -> Vec<String> {
 
 impl<'a> Operator<'a> {
     /// One whose current context is the hub, called `hub`.
-    pub fn new(lab: &'a Lab, members: &[(&str, &'a Cluster)]) -> Result<Self> {
+    pub fn new(testbed: &'a Testbed, members: &[(&str, &'a Cluster)]) -> Result<Self> {
         let directory = tempfile::tempdir()?;
-        let contexts = [&[("hub", &lab.hub)], members].concat();
-        lab.kubeconfig(&directory.path().join("kubeconfig"), &contexts)?;
+        let contexts = [&[("hub", &testbed.hub)], members].concat();
+        testbed.kubeconfig(&directory.path().join("kubeconfig"), &contexts)?;
         let charts = Chart::Gateway.directory().canonicalize()?;
         let charts = charts.parent().context("charts are nowhere")?;
         std::os::unix::fs::symlink(charts, directory.path().join("charts"))?;
-        Ok(Self { lab, directory })
+        Ok(Self { testbed, directory })
     }
 
     pub fn directory(&self) -> &Path {
@@ -53,7 +53,7 @@ impl<'a> Operator<'a> {
     /// `kubectl clusters`, as kubectl would run it.
     pub fn clusters(&self) -> Kubectl {
         Kubectl {
-            binary: self.lab.tools().join(CLI),
+            binary: self.testbed.tools().join(CLI),
             kubeconfig: self.directory.path().join("kubeconfig"),
             cache: self.directory.path().to_path_buf(),
         }
@@ -75,6 +75,6 @@ impl<'a> Operator<'a> {
     }
 
     fn path(&self) -> Result<String> {
-        Ok(format!("{}:{}", self.lab.tools().display(), std::env::var("PATH")?))
+        Ok(format!("{}:{}", self.testbed.tools().display(), std::env::var("PATH")?))
     }
 }

@@ -15,6 +15,7 @@ pub mod gaps;
 pub mod links;
 pub mod manifests;
 pub mod modules;
+pub mod names;
 mod paths;
 pub mod product;
 pub mod questions;

@@ -129,7 +129,7 @@ impl<'a> Keeping<'a> {
                 }
                 match self.turn(meant).await {
                     Ok(()) => troubles.over(),
-                    Err(error) => wait = troubles.told(&error),
+                    Err(error) => wait = troubles.failed(&error),
                 }
             }
             sleep(wait).await;
@@ -181,7 +181,7 @@ impl<'a> Keeping<'a> {
                 }
                 Err(error) => {
                     self.joining.say(Standing::Silent);
-                    troubles.told(&JoinError::Hub { what: "reading the ManagedCluster", error })
+                    troubles.failed(&JoinError::Hub { what: "reading the ManagedCluster", error })
                 }
             };
             let _ = timeout(wait.min(self.joining.pace.look), self.soon.notified()).await;
@@ -197,7 +197,7 @@ impl<'a> Keeping<'a> {
                     troubles.over();
                     LOOK
                 }
-                Err(error) => troubles.told(&error),
+                Err(error) => troubles.failed(&error),
             };
             sleep(wait).await;
         }
@@ -236,7 +236,7 @@ fn since_when(answer: &Result<Value, RequestError>, since: Option<Instant>, now:
 
 impl Troubles {
     /// Tells of an error; returns after how long to try again.
-    fn told(&mut self, error: &JoinError) -> Duration {
+    fn failed(&mut self, error: &JoinError) -> Duration {
         if let Some(reason) = self.complaints.new_cause(error) {
             tracing::warn!(reason, "not done, trying again");
         }

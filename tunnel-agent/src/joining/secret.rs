@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 use super::JoinError;
 use super::certificate::Certificate;
-use super::state::{AGENT_NAME, CLUSTER_NAME, FILES, State, certificate};
+use super::state::{AGENT_NAME, CLUSTER_NAME, FILES, StateDirectory, certificate};
 use crate::args::SecretName;
 
 /// Label of the Secrets that agents make: `true`.
@@ -46,7 +46,7 @@ impl StateSecret {
 
     /// Fills the state directory with what it holds, unless what is there is as good: a Secret may
     /// be from a backup, or its last write may have failed.
-    pub async fn restore(&self, state: &State) -> Result<(), JoinError> {
+    pub async fn restore(&self, state: &StateDirectory) -> Result<(), JoinError> {
         match self.member.get(&self.path()).await {
             Ok(secret) => {
                 self.check(&secret)?;
@@ -66,7 +66,7 @@ impl StateSecret {
     }
 
     /// Writes what the state directory holds, unless it holds that.
-    pub async fn save(&self, state: &State) -> Result<(), JoinError> {
+    pub async fn save(&self, state: &StateDirectory) -> Result<(), JoinError> {
         let files = state.files()?;
         let is_known =
             |known: (u64, Instant)| known.0 == self.hasher.hash_one(&files) && known.1.elapsed() < self.believed;

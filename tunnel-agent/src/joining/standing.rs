@@ -21,7 +21,7 @@ pub enum Standing {
 
 /// The standing, as it changes, and what somebody has to do about the certificate. Cheap to clone.
 #[derive(Debug, Clone, Default)]
-pub struct Told {
+pub struct SharedStanding {
     standing: watch::Sender<Standing>,
     trouble: Arc<Mutex<Option<String>>>,
 }
@@ -36,9 +36,9 @@ impl Standing {
     }
 }
 
-// === impl Told ===
+// === impl SharedStanding ===
 
-impl Told {
+impl SharedStanding {
     /// Says `standing`; returns what was said before.
     pub(super) fn say(&self, standing: Standing) -> Standing {
         self.standing.send_replace(standing)
@@ -53,7 +53,7 @@ impl Told {
     }
 
     /// What somebody has to do about the certificate, if anything.
-    pub fn told_trouble(&self) -> Option<String> {
+    pub fn certificate_trouble(&self) -> Option<String> {
         self.trouble.lock().clone()
     }
 

@@ -40,7 +40,7 @@ const OTHERS_WRITE: u32 = 0o022;
 
 /// The state directory.
 #[derive(Debug, Clone)]
-pub struct State(PathBuf);
+pub struct StateDirectory(PathBuf);
 
 /// A file of the state cannot be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -50,9 +50,9 @@ pub struct StateError {
     source: io::Error,
 }
 
-// === impl State ===
+// === impl StateDirectory ===
 
-impl State {
+impl StateDirectory {
     /// Creates the directory if it is not there. One to which others may write is refused: whoever
     /// replaces its key and certificate is the agent.
     pub fn open(directory: &Path) -> Result<Self, StateError> {
@@ -203,7 +203,7 @@ impl State {
     }
 }
 
-/// The certificate among the files of a state, as [`State::certificate`].
+/// The certificate among the files of a state, as [`StateDirectory::certificate`].
 pub fn certificate(files: &BTreeMap<String, Vec<u8>>, cluster: &str) -> Option<Certificate> {
     let certificate = Certificate::parse(files.get(CERTIFICATE)?).ok()?;
     let key = public_key(&SecretString::from(str::from_utf8(files.get(KEY)?).ok()?));

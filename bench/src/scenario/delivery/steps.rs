@@ -13,7 +13,7 @@ use super::{
 };
 use crate::delivery::members::Counts;
 use crate::delivery::server::{FINE, FLAPS, HANGS};
-use crate::delivery::{ground, writes};
+use crate::delivery::{objects, writes};
 use crate::figure::Sample;
 use crate::latency::percentiles;
 use crate::size::Size;
@@ -122,7 +122,7 @@ impl Delivery {
     pub fn new_template(&mut self) -> Result<Sample> {
         let (before, used, resident, begin) = (self.said()?, self.used()?, self.resident()?, Instant::now());
         let text = self.another();
-        self.runtime.block_on(ground::edit_template(&self.hub, &text))?;
+        self.runtime.block_on(objects::edit_template(&self.hub, &text))?;
         let done = self.quiet()?;
         self.wait_applied()?;
         let (after, now) = (self.used()?, self.said()?);
@@ -148,7 +148,7 @@ impl Delivery {
         let (ill_p50, ill_p99) = percentiles(beside?)?;
         for number in [HANGING, FLAPPING] {
             let text = self.another();
-            self.runtime.block_on(ground::touch(&self.hub, number, &text))?;
+            self.runtime.block_on(objects::touch(&self.hub, number, &text))?;
         }
         self.wait_applied()?;
         Ok([(P50.key, p50 / 1e3), (P99.key, p99 / 1e3), (ILL_P50.key, ill_p50 / p50), (ILL_P99.key, ill_p99 / p99)]
@@ -165,7 +165,7 @@ impl Delivery {
     /// What each change of one took, until its member had it. Those two that are ill at times are
     /// changed each second too, and nobody waits for them.
     pub fn change_each(&mut self, time: Duration) -> Result<Vec<Duration>> {
-        let (begin, mut taken, mut at, path) = (Instant::now(), Vec::new(), FLAPPING, ground::probe_path());
+        let (begin, mut taken, mut at, path) = (Instant::now(), Vec::new(), FLAPPING, objects::probe_path());
         let connection = self.runtime.block_on(self.members.connect())?;
         let mut next = begin;
         while begin.elapsed() < time {
@@ -173,7 +173,7 @@ impl Delivery {
             if next <= Instant::now() {
                 next += AGAIN;
                 for number in [HANGING, FLAPPING] {
-                    self.runtime.block_on(ground::edit_probe(&self.hub, number, &text))?;
+                    self.runtime.block_on(objects::edit_probe(&self.hub, number, &text))?;
                 }
             }
             at = (at + 1) % self.size.clusters;
@@ -182,7 +182,7 @@ impl Delivery {
             }
             taken.push(self.runtime.block_on(async {
                 let begin = Instant::now();
-                ground::edit_probe(&self.hub, at, &text).await?;
+                objects::edit_probe(&self.hub, at, &text).await?;
                 self.members.wait_for(&connection, at, &path, &text).await?;
                 anyhow::Ok(begin.elapsed())
             })?);

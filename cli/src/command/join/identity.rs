@@ -32,7 +32,7 @@ impl Identity {
     /// The token of an account on the member, which is made.
     pub async fn made(member: &Member, account: Account, rights: &Rights) -> Result<Self> {
         let owner = member.make(&account, rights).await?;
-        output::say(&format!("ServiceAccount {} on the member: created, with {}", account.path(), rights.told()));
+        output::say(&format!("ServiceAccount {} on the member: created, with {}", account.path(), rights.describe()));
         let token = member.token(&account, &owner).await?;
         Ok(Self {
             credential: Credential::Token(token.value),

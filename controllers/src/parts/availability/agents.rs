@@ -7,16 +7,16 @@ use std::time::Duration;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::Api;
 use parking_lot::Mutex;
-use register::ocm::availability::{Pulse, patience};
+use register::ocm::availability::{ObservedLease, patience};
 use register::ocm::heartbeat::LEASE;
 use serde_json::Value;
 use tokio::time::Instant;
 
 use crate::parts::hub::{CallError, Hub, found, renewed};
 
-/// Of clusters that an agent speaks of: the pulse of each.
+/// Of clusters that an agent speaks of: the Lease of each.
 #[derive(Default)]
-pub struct Agents(Mutex<HashMap<String, Pulse>>);
+pub struct Agents(Mutex<HashMap<String, ObservedLease>>);
 
 // === impl Agents ===
 
@@ -25,16 +25,16 @@ impl Agents {
     /// read once in a grace. Fails while the hub does not say how it is.
     pub async fn left(&self, hub: &Hub, name: &str, cluster: &Value) -> Result<Duration, CallError> {
         let grace = patience(cluster);
-        let left = self.0.lock().get(name).map(|pulse| pulse.left(grace, Instant::now().into_std()));
+        let left = self.0.lock().get(name).map(|lease| lease.left(grace, Instant::now().into_std()));
         if let Some(left) = left.filter(|left| !left.is_zero()) {
             return Ok(left);
         }
         let api: Api<Lease> = Api::namespaced(hub.client.clone(), name);
         let renewed = found(hub.read(api.get(LEASE)).await)?.as_ref().and_then(renewed);
-        let (now, mut pulses) = (Instant::now().into_std(), self.0.lock());
-        let pulse = pulses.entry(name.to_owned()).or_insert_with(|| Pulse::found(renewed, now));
-        *pulse = pulse.seen(renewed, now);
-        Ok(pulse.left(grace, now))
+        let (now, mut leases) = (Instant::now().into_std(), self.0.lock());
+        let lease = leases.entry(name.to_owned()).or_insert_with(|| ObservedLease::found(renewed, now));
+        *lease = lease.seen(renewed, now);
+        Ok(lease.left(grace, now))
     }
 
     pub fn forget(&self, name: &str) {

@@ -196,7 +196,7 @@ impl Judge {
             return Ok(action);
         }
         let (seen, is_new) = self.look(&member, &cluster).await;
-        let told = seen.answers.told(&cluster, Instant::now().into_std(), is_new);
+        let told = seen.answers.condition(&cluster, Instant::now().into_std(), is_new);
         let is_held = seen.answers.is_held() && told.is_none();
         let is_news = self.count(&name, &cluster, told.as_ref(), is_held);
         if is_held && is_news {

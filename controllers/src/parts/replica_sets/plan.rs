@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use delivery::rollout::{Existing, Rollout, State, roll_out};
+use delivery::rollout::{Existing, Rollout, RolloutStatus, roll_out};
 use delivery::work::replica_set::{PlacementReference, ReplicaSet, Work, is_so};
 use time::OffsetDateTime;
 
@@ -225,7 +225,7 @@ impl<'w> Deployment<'w> {
     fn take(&self, plan: &mut Plan, verdict: &mut Verdict, rollout: &Rollout<'_>, kept: &Kept<'w>) {
         verdict.is_stopped = rollout.has_too_many_failures;
         plan.again = [plan.again, rollout.recheck_at].into_iter().flatten().min();
-        let due = rollout.to_roll_out.iter().filter(|due| due.state == State::ToApply);
+        let due = rollout.to_roll_out.iter().filter(|due| due.state == RolloutStatus::ToApply);
         let due = due.filter_map(|due| self.due(due.cluster, &verdict.placement, kept.get(due.cluster).copied()));
         plan.due.extend(due);
         // Upstream leaves those that do not have the template yet.

@@ -27,14 +27,14 @@ pub fn of_refusal(world: &World, key: &Key, refusal: &Refusal, now: OffsetDateTi
         Refusal::Name(why) => invalid_name(set, why, now),
         Refusal::Unreadable(why) => unreadable(set, why, now),
     };
-    told(world, key, status, SetState::Invalid)
+    update(world, key, status, SetState::Invalid)
 }
 
 /// Of one for which `plan` was carried out. None: it is gone.
 pub fn of_plan(world: &World, key: &Key, plan: &Plan, now: OffsetDateTime) -> Option<Told> {
     let set = &world.set(key)?.set;
     if plan.is_missing {
-        return told(world, key, not_found(set, now), SetState::Invalid);
+        return update(world, key, not_found(set, now), SetState::Invalid);
     }
     // One that is to go, or stays until decisions are complete, is not of the choice.
     let is_chosen = |work: &&Work| plan.verdicts.iter().any(|verdict| verdict.has(work));
@@ -51,10 +51,10 @@ pub fn of_plan(world: &World, key: &Key, plan: &Plan, now: OffsetDateTime) -> Op
     } else {
         SetState::Progressing
     };
-    told(world, key, found, state)
+    update(world, key, found, state)
 }
 
-fn told(world: &World, key: &Key, status: SetStatus, state: SetState) -> Option<Told> {
+fn update(world: &World, key: &Key, status: SetStatus, state: SetState) -> Option<Told> {
     let known = world.set(key)?;
     Some(Told { version: known.version.clone(), is_news: status != known.set.status, status, state })
 }

@@ -145,7 +145,7 @@ impl Walk {
         let mut found = Vec::new();
         for value in values.iter().filter(|value| !value.is_null()) {
             let Found::Json(Json::Array(items)) = value else {
-                return Err(Error::Value(format!("{} is not array or slice", told(value))));
+                return Err(Error::Value(format!("{} is not array or slice", type_name(value))));
             };
             let Some((start, end)) = slice.within(items.len())? else { return Ok(found) };
             let step = match slice.step {
@@ -164,7 +164,7 @@ impl Walk {
         let mut found = Vec::new();
         for value in values {
             let Found::Json(Json::Array(items)) = value else {
-                return Err(Error::Value(format!("{} is not array or slice and cannot be filtered", told(value))));
+                return Err(Error::Value(format!("{} is not array or slice and cannot be filtered", type_name(value))));
             };
             for item in items {
                 self.charge(1)?;
@@ -204,7 +204,7 @@ fn fields<'j>(values: &[Found<'j>], name: &str) -> Values<'j> {
     values.iter().filter_map(of).collect()
 }
 
-fn told(value: &Found<'_>) -> &'static str {
+fn type_name(value: &Found<'_>) -> &'static str {
     match value {
         Found::Json(Json::Null) => "null",
         Found::Json(Json::Bool(_)) | Found::Literal(Node::Bool(_)) => "bool",

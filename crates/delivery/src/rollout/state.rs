@@ -5,7 +5,7 @@ use time::OffsetDateTime;
 use crate::condition::{Condition, Status, find};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum RolloutStatus {
     /// The member's objects are not yet those of the template.
     ToApply,
     Progressing,
@@ -20,17 +20,17 @@ pub enum State {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Existing<'a> {
     pub cluster: &'a str,
-    pub state: State,
+    pub state: RolloutStatus,
     /// Since when it is in this state; none: since now.
     pub since: Option<OffsetDateTime>,
 }
 
 /// The state of a work at `generation`, and since when: by its conditions `Applied`, `Progressing`
 /// and, if there is one, `Degraded`, each of which has to have seen that generation.
-pub fn state(generation: i64, conditions: &[Condition]) -> (State, Option<OffsetDateTime>) {
+pub fn state(generation: i64, conditions: &[Condition]) -> (RolloutStatus, Option<OffsetDateTime>) {
     let of = |kind: &str| find(conditions, kind);
     let is_current = |condition: &&Condition| condition.observed_generation == generation;
-    let to_apply = (State::ToApply, None);
+    let to_apply = (RolloutStatus::ToApply, None);
     let applied = of("Applied").filter(is_current).filter(|condition| condition.status == Status::True);
     let (Some(_), Some(progressing)) = (applied, of("Progressing").filter(is_current)) else { return to_apply };
     let degraded = of("Degraded");
@@ -39,9 +39,9 @@ pub fn state(generation: i64, conditions: &[Condition]) -> (State, Option<Offset
     }
     let failed = degraded.filter(|condition| condition.status == Status::True && progressing.status == Status::True);
     let (state, since) = match (failed, progressing.status) {
-        (Some(degraded), _) => (State::Failed, degraded),
-        (None, Status::False) => (State::Succeeded, progressing),
-        (None, _) => (State::Progressing, progressing),
+        (Some(degraded), _) => (RolloutStatus::Failed, degraded),
+        (None, Status::False) => (RolloutStatus::Succeeded, progressing),
+        (None, _) => (RolloutStatus::Progressing, progressing),
     };
     (state, since.last_transition_time)
 }

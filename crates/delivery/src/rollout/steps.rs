@@ -7,7 +7,7 @@ use placement::taints::earlier;
 use time::{Duration, OffsetDateTime};
 
 use super::groups::DecisionGroup;
-use super::state::{Existing, State};
+use super::state::{Existing, RolloutStatus};
 use super::{Due, Rollout};
 
 /// How long is waited for what.
@@ -33,10 +33,10 @@ pub fn per_cluster<'a>(
     let mut failed = 0;
     for one in current {
         let mut state = one.state;
-        if !found.has_too_many_failures || state != State::ToApply {
+        if !found.has_too_many_failures || state != RolloutStatus::ToApply {
             state = found.judge(one, waits);
         }
-        failed += usize::from(matches!(state, State::TimeOut | State::Failed));
+        failed += usize::from(matches!(state, RolloutStatus::TimeOut | RolloutStatus::Failed));
         found.has_too_many_failures = failed > failures;
         if found.to_roll_out.len() >= most {
             return found;
@@ -49,7 +49,7 @@ pub fn per_cluster<'a>(
     let room = most.saturating_sub(found.to_roll_out.len());
     // Upstream looks at the size only after it has taken one.
     let new = clusters.difference(&known).take(room.max(1));
-    found.to_roll_out.extend(new.map(|cluster| Due { cluster, state: State::ToApply }));
+    found.to_roll_out.extend(new.map(|cluster| Due { cluster, state: RolloutStatus::ToApply }));
     found
 }
 
@@ -62,8 +62,8 @@ pub fn per_group<'a>(
     current: &[&'a Existing<'a>],
 ) -> Rollout<'a> {
     let mut found = Rollout::default();
-    let mut states: BTreeMap<&str, State> = BTreeMap::new();
-    for one in current.iter().filter(|one| one.state != State::ToApply) {
+    let mut states: BTreeMap<&str, RolloutStatus> = BTreeMap::new();
+    for one in current.iter().filter(|one| one.state != RolloutStatus::ToApply) {
         states.insert(one.cluster, found.judge(one, waits));
     }
     let mut all_failed = 0;
@@ -73,12 +73,12 @@ pub fn per_group<'a>(
         let mut failed = 0;
         for cluster in clusters {
             match states.get(cluster) {
-                Some(State::TimeOut | State::Failed) => {
+                Some(RolloutStatus::TimeOut | RolloutStatus::Failed) => {
                     failed += 1;
                     found.has_too_many_failures = failed > most;
                 }
                 Some(_) => {}
-                None => found.to_roll_out.push(Due { cluster, state: State::ToApply }),
+                None => found.to_roll_out.push(Due { cluster, state: RolloutStatus::ToApply }),
             }
         }
         all_failed += failed;
@@ -93,19 +93,19 @@ pub fn per_group<'a>(
 
 impl<'a> Rollout<'a> {
     /// Puts a work where it belongs; returns its state, which may be that its time is over.
-    fn judge(&mut self, one: &'a Existing<'a>, waits: &Waits) -> State {
+    fn judge(&mut self, one: &'a Existing<'a>, waits: &Waits) -> RolloutStatus {
         let end = |wait: Duration| one.since.unwrap_or(waits.now).saturating_add(wait);
         let due = Due { cluster: one.cluster, state: one.state };
         let end = match one.state {
-            State::TimeOut | State::Skip => return one.state,
-            State::ToApply => None,
-            State::Succeeded if end(waits.success) <= waits.now => return one.state,
-            State::Succeeded => Some(end(waits.success)),
-            State::Progressing | State::Failed => waits.deadline.map(end),
+            RolloutStatus::TimeOut | RolloutStatus::Skip => return one.state,
+            RolloutStatus::ToApply => None,
+            RolloutStatus::Succeeded if end(waits.success) <= waits.now => return one.state,
+            RolloutStatus::Succeeded => Some(end(waits.success)),
+            RolloutStatus::Progressing | RolloutStatus::Failed => waits.deadline.map(end),
         };
         if end.is_some_and(|end| end <= waits.now) {
             self.timed_out.push(one.cluster);
-            return State::TimeOut;
+            return RolloutStatus::TimeOut;
         }
         self.recheck_at = earlier(self.recheck_at, end);
         self.to_roll_out.push(due);

@@ -45,33 +45,33 @@ pub enum IgnoreError {
 /// Paths of all kinds of an object, each of which visits so much.
 pub const SELECTORS: usize = 64;
 /// Characters of a path that an error tells.
-const TOLD: usize = 200;
+const LONGEST_QUOTE: usize = 200;
 
 /// Takes the fields out of `object` that are left out of what is applied.
 pub fn without(object: &mut Json, ignore: &Ignore) -> Result<(), IgnoreError> {
     for path in &ignore.paths {
         // Read in any case: one that is broken is told, whenever it is ignored.
-        let wrong = |why| IgnoreError::Path { path: told(path), why };
+        let wrong = |why| IgnoreError::Path { path: shortened(path), why };
         let (parent, key) = parted(path).map_err(wrong)?;
         if ignore.when == When::Present {
             remove_found(object, &parent, key).map_err(wrong)?;
         }
     }
     for pointer in &ignore.pointers {
-        let tokens = tokens(pointer).ok_or_else(|| IgnoreError::Pointer(told(pointer)))?;
+        let tokens = tokens(pointer).ok_or_else(|| IgnoreError::Pointer(shortened(pointer)))?;
         if ignore.when == When::Present {
             remove_at(object, &tokens);
         }
     }
     for expression in &ignore.jq {
         let done = if ignore.when == When::Present { jq::delete(object, expression) } else { jq::check(expression) };
-        done.map_err(|why| IgnoreError::Jq { expression: told(expression), why })?;
+        done.map_err(|why| IgnoreError::Jq { expression: shortened(expression), why })?;
     }
     Ok(())
 }
 
-fn told(path: &str) -> String {
-    path.chars().take(TOLD).collect()
+fn shortened(path: &str) -> String {
+    path.chars().take(LONGEST_QUOTE).collect()
 }
 
 /// The path of the maps, and the key that goes from each: all after the last dot, as upstream.

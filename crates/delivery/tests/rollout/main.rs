@@ -2,7 +2,7 @@
 
 use delivery::condition::{Condition, Status, set};
 use delivery::rollout::{
-    DecisionGroup, Existing, InvalidStrategy, Rollout, RolloutStrategy, State, deadline, roll_out, state,
+    DecisionGroup, Existing, InvalidStrategy, Rollout, RolloutStatus, RolloutStrategy, deadline, roll_out, state,
 };
 use placement::prepared::Size;
 use serde_json::{Value as Json, json};
@@ -11,13 +11,13 @@ use time::format_description::well_known::Rfc3339;
 
 const TABLES: &str = include_str!("../vectors/ocm-table-rollout.json");
 const RANDOM: &str = include_str!("../vectors/ocm-random-rollout-1.json");
-const STATES: [(&str, State); 6] = [
-    ("ToApply", State::ToApply),
-    ("Progressing", State::Progressing),
-    ("Succeeded", State::Succeeded),
-    ("Failed", State::Failed),
-    ("TimeOut", State::TimeOut),
-    ("Skip", State::Skip),
+const STATES: [(&str, RolloutStatus); 6] = [
+    ("ToApply", RolloutStatus::ToApply),
+    ("Progressing", RolloutStatus::Progressing),
+    ("Succeeded", RolloutStatus::Succeeded),
+    ("Failed", RolloutStatus::Failed),
+    ("TimeOut", RolloutStatus::TimeOut),
+    ("Skip", RolloutStatus::Skip),
 ];
 
 fn text(value: &Json) -> &str {
@@ -32,11 +32,11 @@ fn list(value: &Json) -> &[Json] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-fn named(name: &str) -> State {
+fn named(name: &str) -> RolloutStatus {
     STATES.iter().find(|(known, _)| *known == name).unwrap_or_else(|| panic!("no state {name}")).1
 }
 
-fn name(state: State) -> &'static str {
+fn name(state: RolloutStatus) -> &'static str {
     STATES.iter().find(|(_, known)| *known == state).expect("a state").0
 }
 
@@ -174,14 +174,14 @@ fn a_state_lasts_since_its_condition() {
     };
     let applied = condition("Applied", Status::True, 1);
     let progressing = condition("Progressing", Status::True, 2);
-    assert_eq!(state(1, &[applied.clone(), progressing.clone()]), (State::Progressing, at(2)));
+    assert_eq!(state(1, &[applied.clone(), progressing.clone()]), (RolloutStatus::Progressing, at(2)));
     assert_eq!(
         state(1, &[applied.clone(), progressing.clone(), condition("Degraded", Status::True, 3)]),
-        (State::Failed, at(3))
+        (RolloutStatus::Failed, at(3))
     );
     assert_eq!(
         state(1, &[applied.clone(), progressing.clone(), condition("Degraded", Status::False, 3)]),
-        (State::Progressing, at(2))
+        (RolloutStatus::Progressing, at(2))
     );
-    assert_eq!(state(2, &[applied.clone(), progressing.clone()]), (State::ToApply, None));
+    assert_eq!(state(2, &[applied.clone(), progressing.clone()]), (RolloutStatus::ToApply, None));
 }

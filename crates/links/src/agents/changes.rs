@@ -213,7 +213,7 @@ mod tests {
             sleep_until(due).await;
             changes.look();
         }
-        let told = [east.told().next().await, west.told().next().await].map(|at| at - started);
+        let told = [east.changes().next().await, west.changes().next().await].map(|at| at - started);
         assert!(told[0] < Duration::from_secs(5), "{told:?}");
         assert!(told[1] >= told[0] + super::super::waiting::PACE, "those the hub is asked about are paced: {told:?}");
     }

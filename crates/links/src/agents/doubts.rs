@@ -49,7 +49,7 @@ pub struct Doubt {
 
 /// Tells of changes from when its [`Doubt`] was made.
 #[derive(Debug)]
-pub struct Told(watch::Receiver<Option<Instant>>);
+pub struct Changes(watch::Receiver<Option<Instant>>);
 
 // === impl Doubts ===
 
@@ -112,8 +112,8 @@ impl Doubt {
         self.since
     }
 
-    pub fn told(&self) -> Told {
-        Told(self.told.clone())
+    pub fn changes(&self) -> Changes {
+        Changes(self.told.clone())
     }
 }
 
@@ -129,9 +129,9 @@ impl Drop for Doubt {
     }
 }
 
-// === impl Told ===
+// === impl Changes ===
 
-impl Told {
+impl Changes {
     /// When the next change was told. Never completes if there is none.
     pub async fn next(&mut self) -> Instant {
         loop {
@@ -163,10 +163,10 @@ mod tests {
         assert_eq!(first.since(), None);
         doubts.cast(&name("east"));
         let at = Instant::now();
-        assert_eq!(first.told().next().await, at);
+        assert_eq!(first.changes().next().await, at);
         let (second, other) = (doubts.follow(&name("east")), doubts.follow(&name("west")));
         assert_eq!((second.since(), other.since()), (Some(at), None));
-        let nothing = timeout(Duration::from_secs(1), other.told().next()).await;
+        let nothing = timeout(Duration::from_secs(1), other.changes().next()).await;
         assert!(nothing.is_err(), "{nothing:?}");
         drop((first, second, other));
         assert!(doubts.0.lock().followed.is_empty(), "nobody is remembered who has gone");

@@ -85,14 +85,14 @@ impl LinkSupervisor<'_> {
     /// Completes when the claim no longer stands.
     async fn doubted(&self) -> (Ended, String) {
         let mut sure = Instant::now();
-        let mut told = self.doubt.told();
+        let mut changes = self.doubt.changes();
         // Since when something is doubted that the hub has not answered yet.
         let mut since = None;
         loop {
             let wait = since.map_or(self.recheck, |_| UNANSWERED.min(self.recheck));
             tokio::select! {
                 () = sleep(sooner(wait, JITTER)) => {}
-                at = told.next() => since = Some(at),
+                at = changes.next() => since = Some(at),
             }
             self.metrics.rechecked(since.is_some());
             if let Some(rtt) = self.linked.link().rtt() {

@@ -4,7 +4,7 @@
 //! An agent that speaks is believed, and nobody judges beside it. Times are of a clock that nobody
 //! sets: a step of the machine's time loses nobody.
 
-mod pulse;
+mod observed_lease;
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use super::heartbeat::{DEFAULT_SECONDS, grace};
 use crate::fields::field;
 use crate::outcome::Outcome;
 
-pub use self::pulse::Pulse;
+pub use self::observed_lease::ObservedLease;
 
 /// Reasons of the condition where answers made it.
 const REASONS: [&str; 3] = [ANSWERS, NOT_READY, UNREACHABLE];
@@ -329,7 +329,7 @@ impl Answers {
 
     /// The condition `Available` of `cluster` as it is to be at `now`; none if it is so, and while
     /// nothing is known. `is_new`: a probe ended just now. Without one, no loss is told.
-    pub fn told(&self, cluster: &Value, now: Instant, is_new: bool) -> Option<Condition> {
+    pub fn condition(&self, cluster: &Value, now: Instant, is_new: bool) -> Option<Condition> {
         let condition = match self.outcome.as_ref()? {
             Outcome::NotProbed(_) => return None,
             Outcome::Healthy if is_told(cluster) && self.well < RETURNED => return None,

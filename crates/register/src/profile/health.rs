@@ -21,7 +21,7 @@ const BLIND: u32 = 5;
 
 /// The condition's `status`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum State {
+pub enum HealthStatus {
     True,
     False(Cause),
     Unknown,
@@ -38,7 +38,7 @@ pub enum Cause {
 /// What a profile says of the control plane.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Health {
-    pub state: State,
+    pub state: HealthStatus,
     /// Of fixed words: members choose none of it, and the same failure is the same text.
     pub message: String,
 }
@@ -53,9 +53,9 @@ pub struct Record {
     blind: u32,
 }
 
-// === impl State ===
+// === impl HealthStatus ===
 
-impl State {
+impl HealthStatus {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::True => "True",
@@ -69,16 +69,16 @@ impl State {
 
 impl Health {
     pub(super) fn not_probed() -> Self {
-        Self { state: State::Unknown, message: "the member was not probed yet".to_owned() }
+        Self { state: HealthStatus::Unknown, message: "the member was not probed yet".to_owned() }
     }
 
     /// The condition's `reason`.
     pub fn reason(&self) -> &'static str {
         match self.state {
-            State::True => "Healthy",
-            State::False(Cause::Unreachable) => "Unreachable",
-            State::False(Cause::NotReady) => "NotReady",
-            State::Unknown => "NotProbed",
+            HealthStatus::True => "Healthy",
+            HealthStatus::False(Cause::Unreachable) => "Unreachable",
+            HealthStatus::False(Cause::NotReady) => "NotReady",
+            HealthStatus::Unknown => "NotProbed",
         }
     }
 }
@@ -93,7 +93,7 @@ impl Record {
 
     /// Whether the last probe was answered.
     pub fn is_well(&self) -> bool {
-        self.failures == 0 && matches!(self.health, Some(Health { state: State::True, .. }))
+        self.failures == 0 && matches!(self.health, Some(Health { state: HealthStatus::True, .. }))
     }
 
     /// Takes the outcome of a probe. Returns the longest time until the next.
@@ -101,7 +101,7 @@ impl Record {
         let (cause, message) = match outcome {
             Outcome::Healthy => {
                 let message = "the member's API server is ready".to_owned();
-                *self = Self { health: Some(Health { state: State::True, message }), failures: 0, blind: 0 };
+                *self = Self { health: Some(Health { state: HealthStatus::True, message }), failures: 0, blind: 0 };
                 return EVERY;
             }
             Outcome::NotProbed(message) => return self.doubt(message),
@@ -113,7 +113,7 @@ impl Record {
         if self.failures < CONFIRMED {
             return CONFIRM;
         }
-        self.health = Some(Health { state: State::False(cause), message });
+        self.health = Some(Health { state: HealthStatus::False(cause), message });
         let doubled = EVERY.saturating_mul(1 << (self.failures - CONFIRMED).min(8));
         doubled.min(LONGEST)
     }
@@ -121,7 +121,7 @@ impl Record {
     fn doubt(&mut self, message: String) -> Duration {
         self.blind = self.blind.saturating_add(1);
         if self.blind >= BLIND {
-            self.health = Some(Health { state: State::Unknown, message });
+            self.health = Some(Health { state: HealthStatus::Unknown, message });
         }
         CONFIRM.saturating_mul(1 << (self.blind - 1).min(8)).min(EVERY)
     }

@@ -2,9 +2,9 @@
 //! fails that its client would not repeat by itself, and no event of a watch is lost.
 
 use anyhow::{Context as _, Result, ensure};
-use node_tests::lab::Lab;
 use node_tests::load::{self, Load};
 use node_tests::operator::Operator;
+use node_tests::testbed::Testbed;
 
 use crate::pods::settled;
 use crate::readme;
@@ -24,17 +24,17 @@ const ROLLOUT: &str = "--timeout=150s";
 
 /// Somebody who changes what runs, and clients meanwhile.
 struct Life<'a> {
-    lab: &'a Lab,
+    testbed: &'a Testbed,
     operator: Operator<'a>,
 }
 
-pub(crate) fn changed(lab: &Lab) -> Result<()> {
-    let life = Life { lab, operator: readme::operator(lab)? };
+pub(crate) fn changed(testbed: &Testbed) -> Result<()> {
+    let life = Life { testbed, operator: readme::operator(testbed)? };
     life.meanwhile("an upgrade", Life::upgrade)?;
     life.meanwhile("a pod of each program deleted", Life::delete)?;
     life.meanwhile("a node drained", Life::drain)?;
     life.meanwhile("a rollback", Life::roll_back)?;
-    load::clean(&[&lab.hub, &lab.member])
+    load::clean(&[&testbed.hub, &testbed.member])
 }
 
 /// Waits until what is wanted runs. What is not may still serve what is open.
@@ -50,7 +50,7 @@ pub(crate) fn rolled_out(operator: &Operator<'_>) -> Result<()> {
 
 impl Life<'_> {
     fn meanwhile(&self, what: &str, change: fn(&Self) -> Result<()>) -> Result<()> {
-        let load = Load::start(&self.lab.hub, &[("berlin", &self.lab.member)])?;
+        let load = Load::start(&self.testbed.hub, &[("berlin", &self.testbed.member)])?;
         change(self).context(what.to_owned())?;
         load.wait_for_more(SOME)?;
         let tally = load.finish().context(what.to_owned())?;
@@ -102,12 +102,12 @@ impl Life<'_> {
             self.operator.run(&format!("kubectl --context {context} -n {namespace} delete pod {pod} --wait=false"))?;
         }
         rolled_out(&self.operator)?;
-        settled(self.lab)
+        settled(self.testbed)
     }
 
     /// Its pods go elsewhere, as far as the budgets let them.
     fn drain(&self) -> Result<()> {
-        let node = &self.lab.hub.nodes[1].name();
+        let node = &self.testbed.hub.nodes[1].name();
         self.operator.run(&format!("kubectl drain {node} --timeout=120s"))?;
         let left = format!("kubectl get pods -A -o name --field-selector spec.nodeName={node}");
         let left = self.operator.run(&left)?;

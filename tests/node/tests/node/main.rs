@@ -19,7 +19,7 @@ use std::process::ExitCode;
 use std::sync::Arc;
 
 use libtest_mimic::{Arguments, Trial};
-use node_tests::{lab, namespaces, programs};
+use node_tests::{namespaces, programs, testbed};
 
 use self::fixture::{Fixture, installed, removed, test, trial};
 
@@ -73,7 +73,7 @@ fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 #[allow(clippy::print_stderr, reason = "why tests are ignored belongs to the output of a run")]
 fn outside() -> anyhow::Result<()> {
     namespaces::possible().inspect_err(|error| eprintln!("the tests on nodes are ignored: {error:#}"))?;
-    let entered = lab::tools().and_then(|_| namespaces::enter(std::env::args_os().skip(1)));
+    let entered = testbed::tools().and_then(|_| namespaces::enter(std::env::args_os().skip(1)));
     eprintln!("the tests on nodes failed: {:#}", entered.err().unwrap_or_else(|| anyhow::anyhow!("they never ran")));
     std::process::exit(1)
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::wait;
 use node_tests::cluster::Cluster;
-use node_tests::lab::Lab;
 use node_tests::load::{self, Crowd};
+use node_tests::testbed::Testbed;
 use serde_json::{Value, json};
 
 /// By which programs are started in their images.
@@ -90,13 +90,13 @@ impl Inmate {
 }
 
 /// What the charts say of security, the kernel does, and the hub's admission demands no more.
-pub(crate) fn confined(lab: &Lab) -> Result<()> {
+pub(crate) fn confined(testbed: &Testbed) -> Result<()> {
     for program in PROGRAMS {
         for inmate in inmates(program)? {
             inmate.check().with_context(|| program.to_owned())?;
         }
     }
-    for (cluster, namespace) in [(&lab.hub, "vela-system"), (&lab.member, "default")] {
+    for (cluster, namespace) in [(&testbed.hub, "vela-system"), (&testbed.member, "default")] {
         let label = "pod-security.kubernetes.io/enforce=restricted";
         let words = ["label", "--dry-run=server", "--overwrite", "namespace", namespace, label];
         let labelled = cluster.kubectl().args(words).run()?;
@@ -107,12 +107,12 @@ pub(crate) fn confined(lab: &Lab) -> Result<()> {
 }
 
 /// Nobody takes two at a time.
-pub(crate) fn evicted(lab: &Lab) -> Result<()> {
-    settled(lab)?;
+pub(crate) fn evicted(testbed: &Testbed) -> Result<()> {
+    settled(testbed)?;
     for (cluster, namespace, name) in [
-        (&lab.hub, "vela-system", "cluster-gateway"),
-        (&lab.hub, "vela-system", "tunnel-server"),
-        (&lab.member, "default", "tunnel-agent"),
+        (&testbed.hub, "vela-system", "cluster-gateway"),
+        (&testbed.hub, "vela-system", "tunnel-server"),
+        (&testbed.member, "default", "tunnel-agent"),
     ] {
         let pods = cluster.get(&format!("pods -n {namespace} -l app.kubernetes.io/name={name}"))?;
         let pods: Vec<&str> = pods["items"].as_array().into_iter().flatten().filter_map(name_of).collect();
@@ -122,7 +122,7 @@ pub(crate) fn evicted(lab: &Lab) -> Result<()> {
         let refused = evict(cluster, namespace, pods[1]).err().context("both went")?;
         ensure!(format!("{refused:#}").contains("disruption budget"), "{refused:#}");
     }
-    settled(lab)
+    settled(testbed)
 }
 
 fn name_of(object: &Value) -> Option<&str> {
@@ -138,8 +138,8 @@ fn evict(cluster: &Cluster, namespace: &str, pod: &str) -> Result<()> {
 }
 
 /// Waits until there are two pods of each program, all ready.
-pub(crate) fn settled(lab: &Lab) -> Result<()> {
-    for (cluster, namespace, count) in [(&lab.hub, "vela-system", 4), (&lab.member, "default", 2)] {
+pub(crate) fn settled(testbed: &Testbed) -> Result<()> {
+    for (cluster, namespace, count) in [(&testbed.hub, "vela-system", 4), (&testbed.member, "default", 2)] {
         wait::until("pods to settle", SETTLED, || {
             let pods = cluster.get(&format!("pods -n {namespace}"))?;
             let pods = pods["items"].as_array().context("no list")?;
@@ -152,8 +152,8 @@ pub(crate) fn settled(lab: &Lab) -> Result<()> {
 }
 
 /// A program that hangs gets no requests; one that goes on in time is not started again.
-pub(crate) fn probed(lab: &Lab) -> Result<()> {
-    settled(lab)?;
+pub(crate) fn probed(testbed: &Testbed) -> Result<()> {
+    settled(testbed)?;
     let hanging = PROGRAMS.map(|program| Ok(inmates(program)?.swap_remove(0)));
     let hanging = hanging.into_iter().collect::<Result<Vec<_>>>()?;
     hanging.iter().try_for_each(|inmate| inmate.signal("STOP"))?;
@@ -166,20 +166,20 @@ pub(crate) fn probed(lab: &Lab) -> Result<()> {
             Ok(())
         })
     };
-    let hang = unready(&lab.hub, "vela-system", 4).and_then(|()| unready(&lab.member, "default", 2));
+    let hang = unready(&testbed.hub, "vela-system", 4).and_then(|()| unready(&testbed.member, "default", 2));
     let goes_on = hanging.iter().try_for_each(|inmate| inmate.signal("CONT"));
     hang?;
     goes_on.context("started again")?;
-    settled(lab)
+    settled(testbed)
 }
 
 /// A program that hangs for good is killed soon, without the time that others get to end in order.
-pub(crate) fn killed(lab: &Lab) -> Result<()> {
-    settled(lab)?;
+pub(crate) fn killed(testbed: &Testbed) -> Result<()> {
+    settled(testbed)?;
     let hanging = PROGRAMS.map(|program| Ok(inmates(program)?.swap_remove(0)));
     let hanging = hanging.into_iter().collect::<Result<Vec<_>>>()?;
     hanging.iter().try_for_each(|inmate| inmate.signal("STOP"))?;
-    for (cluster, namespace, count) in [(&lab.hub, "vela-system", 2), (&lab.member, "default", 1)] {
+    for (cluster, namespace, count) in [(&testbed.hub, "vela-system", 2), (&testbed.member, "default", 1)] {
         let again = wait::until("those that hang to be started again", STARTED_AGAIN, || {
             let pods = cluster.get(&format!("pods -n {namespace}"))?;
             let mut again = pods["items"].as_array().context("no list")?.clone();
@@ -189,7 +189,7 @@ pub(crate) fn killed(lab: &Lab) -> Result<()> {
         })?;
         again.iter().try_for_each(|pod| at_once(cluster, namespace, pod))?;
     }
-    settled(lab)
+    settled(testbed)
 }
 
 /// By what the kubelet tells: when it decided, and when the program had ended.
@@ -214,22 +214,22 @@ fn seconds(time: &Value) -> Result<i64> {
 }
 
 /// Many watches fit into the programs' memory.
-pub(crate) fn crowded(lab: &Lab) -> Result<()> {
+pub(crate) fn crowded(testbed: &Testbed) -> Result<()> {
     let before = memory()?;
-    let crowd = Crowd::start(&lab.hub, ("berlin", &lab.member), WATCHES)?;
+    let crowd = Crowd::start(&testbed.hub, ("berlin", &testbed.member), WATCHES)?;
     let after = memory()?;
     for ((program, most), held) in PROGRAMS.iter().zip(HELD).zip(&after) {
         let fits = held.iter().all(|bytes| *bytes < most);
         ensure!(fits, "{program}: {before:?}, and with {WATCHES} watches {after:?}");
     }
     crowd.check()?;
-    for (cluster, namespace) in [(&lab.hub, "vela-system"), (&lab.member, "default")] {
+    for (cluster, namespace) in [(&testbed.hub, "vela-system"), (&testbed.member, "default")] {
         let pods = cluster.get(&format!("pods -n {namespace}"))?;
         let killed =
             |pod: &Value| pod["status"]["containerStatuses"][0]["lastState"]["terminated"]["reason"] == "OOMKilled";
         ensure!(!pods["items"].as_array().into_iter().flatten().any(killed), "out of memory");
     }
-    load::clean(&[&lab.hub, &lab.member])
+    load::clean(&[&testbed.hub, &testbed.member])
 }
 
 /// Of both processes of each program.

@@ -8,9 +8,9 @@ use hub_tests::wait;
 use node_tests::cluster::Cluster;
 use node_tests::connections::Caller;
 use node_tests::family::Family;
-use node_tests::lab::Lab;
 use node_tests::load::{self, Load};
 use node_tests::operator::Operator;
+use node_tests::testbed::Testbed;
 use serde_json::{Value, json};
 
 use crate::life::{DEPLOYMENTS, rolled_out};
@@ -35,7 +35,7 @@ struct Door {
 
 /// What there is to try.
 struct Site<'a> {
-    lab: &'a Lab,
+    testbed: &'a Testbed,
     operator: Operator<'a>,
     strangers: Vec<Caller>,
     scraper: Caller,
@@ -45,10 +45,10 @@ struct Site<'a> {
     elsewhere: TcpListener,
 }
 
-pub(crate) fn enforced(lab: &Lab) -> Result<()> {
-    settled(lab)?;
-    let enforcers = (lab.hub.enforce_policies()?, lab.member.enforce_policies()?);
-    let site = Site::build(lab)?;
+pub(crate) fn enforced(testbed: &Testbed) -> Result<()> {
+    settled(testbed)?;
+    let enforcers = (testbed.hub.enforce_policies()?, testbed.member.enforce_policies()?);
+    let site = Site::build(testbed)?;
     wait::until("everybody to be let in", LIMIT, || site.check(true))?;
     let tried = site.closed();
     // The tests after this one need it open, whatever was found.
@@ -75,24 +75,24 @@ fn doors(cluster: &Cluster, namespace: &str, name: &str) -> Result<Vec<Door>> {
     Ok(doors)
 }
 
-fn gateways(lab: &Lab) -> Result<Vec<Caller>> {
-    let pods = lab.hub.get("pods -n vela-system -l app.kubernetes.io/name=cluster-gateway")?;
+fn gateways(testbed: &Testbed) -> Result<Vec<Caller>> {
+    let pods = testbed.hub.get("pods -n vela-system -l app.kubernetes.io/name=cluster-gateway")?;
     pods["items"].as_array().context("no list")?.iter().map(Caller::of).collect()
 }
 
 // === impl Site ===
 
 impl<'a> Site<'a> {
-    fn build(lab: &'a Lab) -> Result<Self> {
+    fn build(testbed: &'a Testbed) -> Result<Self> {
         let create = |(namespace, name, node): (&str, &str, usize), labels: Value| {
-            Caller::create(&lab.hub, namespace, name, &lab.hub.nodes[node].name(), &labels)
+            Caller::create(&testbed.hub, namespace, name, &testbed.hub.nodes[node].name(), &labels)
         };
         let strangers = STRANGERS.map(|stranger| create(stranger, json!({})));
         let neighbour =
-            Caller::create(&lab.member, "kube-system", "stranger", &lab.member.nodes[0].name(), &json!({}))?;
+            Caller::create(&testbed.member, "kube-system", "stranger", &testbed.member.nodes[0].name(), &json!({}))?;
         Ok(Self {
-            lab,
-            operator: readme::operator(lab)?,
+            testbed,
+            operator: readme::operator(testbed)?,
             strangers: strangers.into_iter().collect::<Result<_>>()?,
             scraper: create(("kube-system", "scraper", 0), json!({"role": "scraper"}))?,
             neighbour,
@@ -102,7 +102,7 @@ impl<'a> Site<'a> {
 
     /// Whether everybody gets everywhere, or each only where it has to.
     fn check(&self, open: bool) -> Result<()> {
-        let of = |program| doors(&self.lab.hub, "vela-system", program);
+        let of = |program| doors(&self.testbed.hub, "vela-system", program);
         let hub = [of("cluster-gateway")?, of("tunnel-server")?];
         let gets = |caller: &Caller, door: &Door, may: bool| {
             ensure!(caller.reaches(door.address)? == may, "{caller:?} gets through {door:?}: not {may}");
@@ -112,11 +112,11 @@ impl<'a> Site<'a> {
             self.strangers.iter().try_for_each(|stranger| gets(stranger, door, open))?;
             gets(&self.scraper, door, open || SCRAPED.contains(&&*door.name))?;
         }
-        for door in doors(&self.lab.member, "default", "tunnel-agent")? {
+        for door in doors(&self.testbed.member, "default", "tunnel-agent")? {
             gets(&self.neighbour, &door, open)?;
         }
         let elsewhere = self.elsewhere.local_addr()?;
-        for gateway in gateways(self.lab)? {
+        for gateway in gateways(self.testbed)? {
             ensure!(gateway.reaches(elsewhere)? == open, "a gateway connects to {elsewhere}: not {open}");
         }
         Ok(())
@@ -132,7 +132,7 @@ impl<'a> Site<'a> {
                 .run(&format!("kubectl --context {context} -n {namespace} rollout restart deployment {name}"))?;
         }
         rolled_out(&self.operator)?;
-        settled(self.lab)?;
+        settled(self.testbed)?;
         // Whoever enforces policies learns of new pods a while after they are ready, and refuses
         // all that concerns them until then.
         wait::until("strangers to be kept out of new pods", LIMIT, || self.check(false))?;
@@ -141,7 +141,7 @@ impl<'a> Site<'a> {
 
     /// Turns both charts' policies on.
     fn close(&self) -> Result<()> {
-        let port = self.lab.hub.server.address().port();
+        let port = self.testbed.hub.server.address().port();
         let nodes = json!([{"ipBlock": {"cidr": "10.244.0.0/24"}}]);
         let dns = json!([{"port": 53, "protocol": "UDP"}, {"port": 53, "protocol": "TCP"}]);
         let metrics = json!([{"namespaceSelector": {}, "podSelector": {"matchLabels": {"role": "scraper"}}}]);
@@ -169,11 +169,11 @@ impl<'a> Site<'a> {
 
     /// Whoever has to connect can.
     fn works(&self) -> Result<()> {
-        let load = Load::start(&self.lab.hub, &[("berlin", &self.lab.member)])?;
+        let load = Load::start(&self.testbed.hub, &[("berlin", &self.testbed.member)])?;
         load.wait_for_more(SOME)?;
         let tally = load.finish()?;
         ensure!(tally.reads > SOME, "{tally:?}");
-        load::clean(&[&self.lab.hub, &self.lab.member])
+        load::clean(&[&self.testbed.hub, &self.testbed.member])
     }
 
     fn remove(&self) -> Result<()> {

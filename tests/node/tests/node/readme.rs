@@ -6,9 +6,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::wait;
 use node_tests::inventory::Inventory;
-use node_tests::lab::Lab;
 use node_tests::load;
 use node_tests::operator::{Operator, commands, section};
+use node_tests::testbed::Testbed;
 
 const README: &str = include_str!("../../../../README.md");
 const LIMIT: Duration = Duration::from_mins(1);
@@ -19,32 +19,32 @@ pub(crate) struct Installed {
 }
 
 /// Somebody with the README, and the two clusters.
-pub(crate) fn operator(lab: &Lab) -> Result<Operator<'_>> {
-    Operator::new(lab, &[("berlin", &lab.member)])
+pub(crate) fn operator(testbed: &Testbed) -> Result<Operator<'_>> {
+    Operator::new(testbed, &[("berlin", &testbed.member)])
 }
 
 /// What the README says of a place, said of this one.
-fn here(lab: &Lab, text: &str) -> String {
+fn here(testbed: &Testbed, text: &str) -> String {
     text.replace("<registry>", "localhost")
-        .replace("https://10.0.0.7:6443", &lab.member.url())
-        .replace("https://<hub>", &lab.hub.url())
+        .replace("https://10.0.0.7:6443", &testbed.member.url())
+        .replace("https://<hub>", &testbed.hub.url())
 }
 
 /// Follows the README to its end.
-pub(crate) fn follow(lab: &Lab) -> Result<Installed> {
-    let before = [Inventory::of(&lab.hub)?, Inventory::of(&lab.member)?];
-    let operator = operator(lab)?;
+pub(crate) fn follow(testbed: &Testbed) -> Result<Installed> {
+    let before = [Inventory::of(&testbed.hub)?, Inventory::of(&testbed.member)?];
+    let operator = operator(testbed)?;
     let install = section(README, "## Install", "## Clusters you cannot reach")?;
     let tunnel = section(README, "## Clusters you cannot reach", "## Without a hub")?;
-    follow_install(lab, &operator, &here(lab, install)).context("Install")?;
-    lab.hide_member(true)?;
-    ensure!(pods(lab, &operator).is_err(), "the member can be reached without a tunnel");
-    follow_tunnel(lab, &operator, &here(lab, tunnel)).context("Clusters you cannot reach")?;
+    follow_install(testbed, &operator, &here(testbed, install)).context("Install")?;
+    testbed.hide_member(true)?;
+    ensure!(pods(testbed, &operator).is_err(), "the member can be reached without a tunnel");
+    follow_tunnel(testbed, &operator, &here(testbed, tunnel)).context("Clusters you cannot reach")?;
     Ok(Installed { before })
 }
 
 /// The images are there: nothing here builds them by docker.
-fn follow_install(lab: &Lab, operator: &Operator<'_>, text: &str) -> Result<()> {
+fn follow_install(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Result<()> {
     let lines = commands(text);
     let (docker, lines): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.starts_with("docker build"));
     ensure!(docker.len() == 1 && lines.len() == 11, "{docker:?} {lines:?}");
@@ -64,11 +64,11 @@ fn follow_install(lab: &Lab, operator: &Operator<'_>, text: &str) -> Result<()> 
         ensure!(!line.contains("get pods") || said.is_empty(), "{line}: pods on an empty member: {said}");
     }
     let listed = operator.run("kubectl get clustergateways")?;
-    ensure!(listed.contains("berlin") && !pods(lab, operator)?.contains("tunnel-agent"), "{listed}");
+    ensure!(listed.contains("berlin") && !pods(testbed, operator)?.contains("tunnel-agent"), "{listed}");
     Ok(())
 }
 
-fn follow_tunnel(lab: &Lab, operator: &Operator<'_>, text: &str) -> Result<()> {
+fn follow_tunnel(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Result<()> {
     let (text, yaml) = text.split_once("```yaml\n").context("no values")?;
     let lines = commands(text);
     let [upgrade, install, label] = &lines[..] else { anyhow::bail!("other commands: {lines:?}") };
@@ -79,7 +79,7 @@ fn follow_tunnel(lab: &Lab, operator: &Operator<'_>, text: &str) -> Result<()> {
     operator.run(install)?;
     operator.run(label)?;
     wait::until("the agent's pods, through it", LIMIT, || {
-        let pods = pods(lab, operator)?;
+        let pods = pods(testbed, operator)?;
         ensure!(pods.matches("tunnel-agent-").count() == 2 && !pods.contains("0/1"), "{pods}");
         Ok(())
     })?;
@@ -113,8 +113,8 @@ fn values(operator: &Operator<'_>, yaml: &str) -> Result<String> {
 }
 
 /// The README's last command of its first part.
-fn pods(lab: &Lab, operator: &Operator<'_>) -> Result<String> {
-    let hub = lab.hub.url();
+fn pods(testbed: &Testbed, operator: &Operator<'_>) -> Result<String> {
+    let hub = testbed.hub.url();
     let path = "apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/proxy";
     operator.run(&format!("kubectl --server {hub}/{path} --request-timeout=5s get pods -A"))
 }
@@ -123,9 +123,9 @@ fn pods(lab: &Lab, operator: &Operator<'_>) -> Result<String> {
 
 impl Installed {
     /// Undoes it, and nothing is left but what the chart's page says.
-    pub(crate) fn remove(&self, lab: &Lab) -> Result<()> {
-        load::clean(&[&lab.hub, &lab.member])?; // of a test that failed
-        let operator = operator(lab)?;
+    pub(crate) fn remove(&self, testbed: &Testbed) -> Result<()> {
+        load::clean(&[&testbed.hub, &testbed.member])?; // of a test that failed
+        let operator = operator(testbed)?;
         operator.run(
             "helm --kube-context berlin uninstall tunnel-agent
              helm uninstall cluster-gateway -n vela-system
@@ -135,9 +135,11 @@ impl Installed {
              kubectl --context berlin delete clusterrolebinding cluster-gateway",
         )?;
         let [hub, member] = &self.before;
-        hub.wait_restored(&lab.hub, |object| object.contains("vela-system") && crate::walk::namespaces_own(object))?;
-        member.wait_restored(&lab.member, |_| false)?;
+        hub.wait_restored(&testbed.hub, |object| {
+            object.contains("vela-system") && crate::walk::namespaces_own(object)
+        })?;
+        member.wait_restored(&testbed.member, |_| false)?;
         operator.run("kubectl delete namespace vela-system")?;
-        lab.hide_member(false)
+        testbed.hide_member(false)
     }
 }

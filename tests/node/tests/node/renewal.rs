@@ -17,9 +17,9 @@ use hub_tests::wait;
 use node_tests::cluster::Cluster;
 use node_tests::connections::Caller;
 use node_tests::image::PAUSE;
-use node_tests::lab::Lab;
 use node_tests::load::{self, Load};
 use node_tests::operator::Operator;
+use node_tests::testbed::Testbed;
 use serde_json::{Value, json};
 use tokio_rustls::rustls::pki_types::CertificateDer;
 use tokio_rustls::rustls::pki_types::pem::PemObject as _;
@@ -55,16 +55,16 @@ const MARK: &str = "renewed";
 
 /// Somebody who renews.
 struct Renewal<'a> {
-    lab: &'a Lab,
+    testbed: &'a Testbed,
     operator: Operator<'a>,
 }
 
 /// What a Secret's files are, by name.
 type Files = BTreeMap<String, Vec<u8>>;
 
-pub(crate) fn renewed(lab: &Lab) -> Result<()> {
-    let renewal = Renewal { lab, operator: readme::operator(lab)? };
-    let load = Load::start(&lab.hub, &[("berlin", &lab.member)])?;
+pub(crate) fn renewed(testbed: &Testbed) -> Result<()> {
+    let renewal = Renewal { testbed, operator: readme::operator(testbed)? };
+    let load = Load::start(&testbed.hub, &[("berlin", &testbed.member)])?;
     let (mut log, mut api) = (renewal.follow()?, renewal.watch()?);
     let links = renewal.links()?;
     renewal.authorities(&load).context("the CAs")?;
@@ -77,7 +77,7 @@ pub(crate) fn renewed(lab: &Lab) -> Result<()> {
     load.wait_for_more(SOME)?;
     let tally = load.finish()?;
     ensure!(tally.reads > 8 * SOME && tally.events > SOME, "no load: {tally:?}");
-    load::clean(&[&lab.hub, &lab.member])
+    load::clean(&[&testbed.hub, &testbed.member])
 }
 
 // === impl Renewal ===
@@ -132,7 +132,7 @@ impl Renewal<'_> {
              --set-file serverCA.pem=agents-ca.crt"
         ))?;
         let file = "/etc/tunnel-agent/ca/server-ca.crt";
-        let agents = pods(&self.lab.member, "default", "tunnel-agent")?;
+        let agents = pods(&self.testbed.member, "default", "tunnel-agent")?;
         self.look("--context berlin -n default", &agents)?;
         for pod in agents {
             let caller = Caller::of(&pod)?;
@@ -145,7 +145,7 @@ impl Renewal<'_> {
     /// Waits until each pod has and shows these, one program after the other.
     fn arrive(&self, secrets: &BTreeMap<&str, Files>, load: &Load) -> Result<()> {
         for program in PROGRAMS {
-            let replicas = pods(&self.lab.hub, NAMESPACE, program)?;
+            let replicas = pods(&self.testbed.hub, NAMESPACE, program)?;
             self.look(&format!("-n {NAMESPACE}"), &replicas)?;
             for pod in replicas {
                 let caller = Caller::of(&pod)?;
@@ -170,13 +170,13 @@ impl Renewal<'_> {
     }
 
     fn secrets(&self) -> Result<BTreeMap<&'static str, Files>> {
-        SECRETS.iter().map(|secret| Ok((*secret, files(&self.lab.hub, secret)?))).collect()
+        SECRETS.iter().map(|secret| Ok((*secret, files(&self.testbed.hub, secret)?))).collect()
     }
 
     /// What went wrong with links, as tunnel-servers count it.
     fn links(&self) -> Result<Vec<String>> {
         let mut wrong = Vec::new();
-        for pod in pods(&self.lab.hub, NAMESPACE, "tunnel-server")? {
+        for pod in pods(&self.testbed.hub, NAMESPACE, "tunnel-server")? {
             let metrics = http::plain(address(&pod, METRICS)?, "/metrics")?;
             // Malformed is what comes from here: who looks at a certificate sends nothing.
             let is_wrong = |line: &&str| {
@@ -196,7 +196,7 @@ impl Renewal<'_> {
 
     /// Follows the log of a pod of the member, through hub, gateway and tunnel.
     fn follow(&self) -> Result<Running> {
-        let member = &self.lab.member;
+        let member = &self.testbed.member;
         let pod = json!({"apiVersion": "v1", "kind": "Pod",
             "metadata": {"namespace": load::NAMESPACE, "name": TICKER},
             "spec": {"terminationGracePeriodSeconds": 1, "automountServiceAccountToken": false,
@@ -204,9 +204,10 @@ impl Renewal<'_> {
         // Its namespace is new: the account that it needs comes a moment later.
         wait::until("a pod", LIMIT, || member.kubectl().apply(&pod.to_string()))?;
         wait::until("it to run", LIMIT, || Caller::of(&member.get(&format!("pod {TICKER} -n {}", load::NAMESPACE))?))?;
-        let server = format!("{}/apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/proxy", self.lab.hub.url());
+        let server =
+            format!("{}/apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/proxy", self.testbed.hub.url());
         let words = ["--server", &server, "-n", load::NAMESPACE, "logs", "--follow", TICKER];
-        let mut log = self.lab.hub.kubectl().args(words).start()?;
+        let mut log = self.testbed.hub.kubectl().args(words).start()?;
         ensure!(log.next_line(LIMIT)? == "0", "not its first line");
         Ok(log)
     }
@@ -226,7 +227,7 @@ impl Renewal<'_> {
     fn watch(&self) -> Result<Running> {
         let path = "jsonpath={.status.conditions[?(@.type==\"Available\")]['status','message']}";
         let path = format!("{path} {{.metadata.annotations.{MARK}}}{{\"\\n\"}}");
-        let mut api = self.lab.hub.kubectl().args(["get", "apiservice", API, "--watch", "-o", &path]).start()?;
+        let mut api = self.testbed.hub.kubectl().args(["get", "apiservice", API, "--watch", "-o", &path]).start()?;
         let first = api.next_line(LIMIT)?;
         ensure!(first.starts_with("True"), "{first}");
         Ok(api)

@@ -7,9 +7,9 @@ use anyhow::{Context as _, Result, ensure};
 use hub_tests::wait;
 use node_tests::family::Family;
 use node_tests::image::{TAG, repository};
-use node_tests::lab::Lab;
 use node_tests::namespaces;
 use node_tests::operator::Operator;
+use node_tests::testbed::Testbed;
 
 /// What this executable is told to be that hub and member.
 pub(crate) const WORD: &str = "six";
@@ -23,10 +23,10 @@ pub(crate) fn nested() -> Result<()> {
 /// The process inside.
 #[allow(clippy::print_stderr, reason = "the test outside shows it")]
 pub(crate) fn main() -> ExitCode {
-    let outcome = Lab::start(Family::V6).and_then(|mut lab| {
-        joined(&lab).with_context(|| {
-            lab.save_logs();
-            format!("the logs are in {}", lab.keep().display())
+    let outcome = Testbed::start(Family::V6).and_then(|mut testbed| {
+        joined(&testbed).with_context(|| {
+            testbed.save_logs();
+            format!("the logs are in {}", testbed.keep().display())
         })
     });
     outcome.map_or_else(
@@ -39,8 +39,8 @@ pub(crate) fn main() -> ExitCode {
 }
 
 /// Pods of all three programs are ready, and reach each other.
-fn joined(lab: &Lab) -> Result<()> {
-    let operator = Operator::new(lab, &[("berlin", &lab.hub), ("oslo", &lab.member)])?;
+fn joined(testbed: &Testbed) -> Result<()> {
+    let operator = Operator::new(testbed, &[("berlin", &testbed.hub), ("oslo", &testbed.member)])?;
     let (gateway, server) = (repository("cluster-gateway"), repository("tunnel-server"));
     let image = format!("{}:{TAG}", repository("tunnel-agent"));
     operator.run(&format!(

@@ -4,21 +4,21 @@
 use anyhow::{Context as _, Result, ensure};
 use node_tests::image::PAUSE;
 use node_tests::inventory::Inventory;
-use node_tests::lab::Lab;
 use node_tests::operator::{Operator, section};
+use node_tests::testbed::Testbed;
 
 const PAGE: &str = include_str!("../../../../docs/getting-started.md");
 const INSTALL: &str = include_str!("../../../../docs/install.md");
 
-pub(crate) fn follow(lab: &Lab) -> Result<()> {
-    let before = [Inventory::of(&lab.hub)?, Inventory::of(&lab.member)?];
-    let operator = Operator::new(lab, &[("berlin", &lab.member)])?;
-    let mark = lab.audit.mark()?;
+pub(crate) fn follow(testbed: &Testbed) -> Result<()> {
+    let before = [Inventory::of(&testbed.hub)?, Inventory::of(&testbed.member)?];
+    let operator = Operator::new(testbed, &[("berlin", &testbed.member)])?;
+    let mark = testbed.audit.mark()?;
     for line in part(PAGE, "## 2.", "## 3.", "sh")? {
         let told = operator.run(&line)?;
         ensure!(!told.contains('✗'), "{line}: {told}");
     }
-    nothing_refused(lab, &operator, mark)?;
+    nothing_refused(testbed, &operator, mark)?;
     // Again: an upgrade.
     operator.run(&part(INSTALL, "## With kubectl clusters", "## With helm", "sh")?.join("\n"))?;
     // The other commands there are for a member behind the tunnel.
@@ -31,17 +31,17 @@ pub(crate) fn follow(lab: &Lab) -> Result<()> {
         let told = operator.run(&line)?;
         ensure!(!line.contains("get pods") || told.contains("cart"), "{line}: {told}");
     }
-    nothing_refused(lab, &operator, mark)?;
-    remove(lab, &operator, &before)
+    nothing_refused(testbed, &operator, mark)?;
+    remove(testbed, &operator, &before)
 }
 
 /// What the chart's defaults do not grant is not asked for in vain, nor told of.
-fn nothing_refused(lab: &Lab, operator: &Operator<'_>, mark: usize) -> Result<()> {
+fn nothing_refused(testbed: &Testbed, operator: &Operator<'_>, mark: usize) -> Result<()> {
     let logs = operator.run("kubectl -n vela-system logs --tail=-1 -l app.kubernetes.io/name=cluster-gateway")?;
     let lower = logs.to_lowercase();
     let told = ["managedclusters", "forbidden"].iter().find(|word| lower.contains(**word));
     ensure!(logs.contains("serving") && told.is_none(), "{told:?}: {logs}");
-    let refused = lab.audit.refusals("vela-system", mark)?;
+    let refused = testbed.audit.refusals("vela-system", mark)?;
     ensure!(refused.is_empty(), "the hub answers 403 to {}", refused.join(", "));
     Ok(())
 }
@@ -60,13 +60,13 @@ pub(crate) fn part(page: &str, from: &str, to: &str, language: &str) -> Result<V
     Ok(lines)
 }
 
-fn remove(lab: &Lab, operator: &Operator<'_>, [hub, member]: &[Inventory; 2]) -> Result<()> {
+fn remove(testbed: &Testbed, operator: &Operator<'_>, [hub, member]: &[Inventory; 2]) -> Result<()> {
     operator.run("kubectl --context berlin delete pod cart")?;
     for line in part(PAGE, "## 7.", "## Next", "sh")? {
         operator.run(&line)?;
     }
     let left = operator.run("kubectl config get-contexts -o name")?;
     ensure!(!left.contains("hub/berlin"), "{left}");
-    member.wait_restored(&lab.member, |_| false)?;
-    hub.wait_restored(&lab.hub, |_| false)
+    member.wait_restored(&testbed.member, |_| false)?;
+    hub.wait_restored(&testbed.hub, |_| false)
 }

@@ -6,10 +6,10 @@ use anyhow::{Context as _, Result, ensure};
 use hub_tests::wait;
 use node_tests::image::{PAUSE, repository};
 use node_tests::inventory::Inventory;
-use node_tests::lab::Lab;
 use node_tests::load::{self, Load};
 use node_tests::operator::Operator;
 use node_tests::prometheus::Prometheus;
+use node_tests::testbed::Testbed;
 
 use crate::started::part;
 
@@ -27,16 +27,17 @@ const KEPT: &str = "vela-system-clusters";
 
 /// A person with a hub, which is also the cluster `berlin`, and a member behind NAT, `oslo`.
 struct Walk<'a> {
-    lab: &'a Lab,
+    testbed: &'a Testbed,
     operator: Operator<'a>,
 }
 
-pub(crate) fn walk(lab: &Lab) -> Result<()> {
-    let before = [Inventory::of(&lab.hub)?, Inventory::of(&lab.member)?];
-    lab.hide_member(true)?;
-    let walk = Walk { lab, operator: Operator::new(lab, &[("berlin", &lab.hub), ("oslo", &lab.member)])? };
+pub(crate) fn walk(testbed: &Testbed) -> Result<()> {
+    let before = [Inventory::of(&testbed.hub)?, Inventory::of(&testbed.member)?];
+    testbed.hide_member(true)?;
+    let walk =
+        Walk { testbed, operator: Operator::new(testbed, &[("berlin", &testbed.hub), ("oslo", &testbed.member)])? };
     walk.install()?;
-    let installed = Inventory::of(&lab.hub)?;
+    let installed = Inventory::of(&testbed.hub)?;
     walk.join()?;
     walk.look()?;
     walk.lose()?;
@@ -44,7 +45,7 @@ pub(crate) fn walk(lab: &Lab) -> Result<()> {
     let [hub, member] = &before;
     walk.detach(&installed, member)?;
     walk.uninstall(hub)?;
-    lab.hide_member(false)
+    testbed.hide_member(false)
 }
 
 /// One of the README's first commands, said of this place.
@@ -121,7 +122,7 @@ impl Walk<'_> {
 
     /// Its agents end, and everybody says which hop that is.
     fn lose(&self) -> Result<()> {
-        let prometheus = Prometheus::start(self.lab.directory(), &self.servers()?)?;
+        let prometheus = Prometheus::start(self.testbed.directory(), &self.servers()?)?;
         prometheus.wait_for("TunnelClusterNotLinked", "oslo", false)?;
         let scale = |replicas| {
             let scale = format!("kubectl --context oslo -n {NAMESPACE} scale deployment tunnel-agent");
@@ -170,7 +171,7 @@ impl Walk<'_> {
 
     /// Where the tunnel-servers' metrics are.
     fn servers(&self) -> Result<Vec<String>> {
-        let pods = self.lab.hub.get("pods -n vela-system -l app.kubernetes.io/name=tunnel-server")?;
+        let pods = self.testbed.hub.get("pods -n vela-system -l app.kubernetes.io/name=tunnel-server")?;
         let pods = pods["items"].as_array().context("no list")?;
         ensure!(pods.len() == 2, "{} tunnel-servers", pods.len());
         let address = |pod: &serde_json::Value| pod["status"]["podIP"].as_str().map(|ip| format!("{ip}:{METRICS}"));
@@ -179,7 +180,7 @@ impl Walk<'_> {
 
     /// Under load, without a failed request.
     fn rotate(&self) -> Result<()> {
-        let load = Load::start(&self.lab.hub, &[("berlin", &self.lab.hub), ("oslo", &self.lab.member)])?;
+        let load = Load::start(&self.testbed.hub, &[("berlin", &self.testbed.hub), ("oslo", &self.testbed.member)])?;
         let rotated = self.operator.run("kubectl clusters rotate berlin --member-context berlin")?;
         ensure!(rotated.contains("berlin: rotated, 1 old token ended"), "{rotated}");
         let rotated = self.operator.run("kubectl clusters rotate oslo --member-context oslo")?;
@@ -188,7 +189,7 @@ impl Walk<'_> {
         let tally = load.finish().context("while credentials are rotated")?;
         ensure!(tally.reads > 4 * SOME && tally.events > SOME, "no load: {tally:?}");
         ensure!(tally.repeated == 0, "clients had to repeat reads: {tally:?}");
-        load::clean(&[&self.lab.hub, &self.lab.member])
+        load::clean(&[&self.testbed.hub, &self.testbed.member])
     }
 
     /// Nothing is left of the clusters: the hub has what it had when it was installed, and the
@@ -200,17 +201,17 @@ impl Walk<'_> {
         }
         let listed = self.operator.run("kubectl clusters list -o name")?;
         ensure!(listed.is_empty(), "{listed}");
-        member.wait_restored(&self.lab.member, |_| false)?;
-        installed.wait_restored(&self.lab.hub, |_| false).context("of the clusters")
+        member.wait_restored(&self.testbed.member, |_| false)?;
+        installed.wait_restored(&self.testbed.hub, |_| false).context("of the clusters")
     }
 
     /// Nothing is left on the hub but what the documentation says.
     fn uninstall(&self, hub: &Inventory) -> Result<()> {
         self.operator.run("helm uninstall cluster-gateway -n vela-system")?;
         let kept = |object: &str| object.split(' ').any(|word| [KEPT, "vela-system"].contains(&word));
-        hub.wait_restored(&self.lab.hub, |object| kept(object) && namespaces_own(object))?;
+        hub.wait_restored(&self.testbed.hub, |object| kept(object) && namespaces_own(object))?;
         self.operator.run(&format!("kubectl delete namespace vela-system {KEPT}"))?;
-        hub.wait_restored(&self.lab.hub, |_| false)
+        hub.wait_restored(&self.testbed.hub, |_| false)
     }
 }
 

@@ -81,7 +81,7 @@ impl<'a> Filling<'a> {
                 }
                 Err(error) => {
                     filled.set(0);
-                    troubles.told(&error)
+                    troubles.failed(&error)
                 }
             };
             // A cluster that is refused is given nothing more.

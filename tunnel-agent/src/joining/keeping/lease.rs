@@ -32,7 +32,7 @@ impl Keeping<'_> {
                     sooner(pace, JITTER)
                 }
                 // Just after a yes, the hub is still writing.
-                Err(error) => troubles.told(&JoinError::Hub { what: "renewing the Lease", error }).min(pace),
+                Err(error) => troubles.failed(&JoinError::Hub { what: "renewing the Lease", error }).min(pace),
             };
             // It may be wanted more often, or no more.
             let changed =

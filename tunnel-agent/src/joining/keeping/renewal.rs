@@ -56,12 +56,12 @@ impl Keeping<'_> {
                     LONGEST_SLEEP
                 }
                 // Another one is asked for, and may be as useless.
-                Err(error @ JoinError::Useless(_)) => troubles.told(&error).max(LONGEST_SLEEP),
+                Err(error @ JoinError::Useless(_)) => troubles.failed(&error).max(LONGEST_SLEEP),
                 Err(error) => {
                     if let JoinError::Hub { error: RequestError::Answer { code: 403 | 404, .. }, .. } = &error {
                         self.joining.refused(Some(self.refusal(&error)));
                     }
-                    troubles.told(&error)
+                    troubles.failed(&error)
                 }
             };
             sleep(wait).await;

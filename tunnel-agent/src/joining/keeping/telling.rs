@@ -26,14 +26,14 @@ impl Keeping<'_> {
         loop {
             let accepted = self.accepted(&mut cluster).await;
             cluster.mark_unchanged();
-            let wait = match self.told(&accepted, &mut known).await {
+            let wait = match self.report(&accepted, &mut known).await {
                 Ok(true) => {
                     troubles.over();
                     None
                 }
                 // Somebody else has written meanwhile: their status is looked at first.
                 Ok(false) => Some(STEP.wait(0)),
-                Err(error) => Some(troubles.told(&JoinError::Hub { what: "writing the status", error })),
+                Err(error) => Some(troubles.failed(&JoinError::Hub { what: "writing the status", error })),
             };
             if let Some(wait) = wait {
                 sleep(wait).await;
@@ -45,7 +45,7 @@ impl Keeping<'_> {
     }
 
     /// False if somebody else has written since `cluster` was read.
-    async fn told(&self, cluster: &Value, known: &mut Known) -> Result<bool, RequestError> {
+    async fn report(&self, cluster: &Value, known: &mut Known) -> Result<bool, RequestError> {
         let facts = timeout(WITHIN, self.facts(known)).await;
         let facts = facts.unwrap_or_else(|_| unavailable("the kube-apiserver does not answer in time"));
         let Some(patch) = status::patch(cluster, &facts, &api::time::now()) else {

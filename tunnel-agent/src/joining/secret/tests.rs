@@ -88,8 +88,8 @@ impl Member {
     }
 
     /// A state with a certificate that is good for so many hours, or none.
-    fn state(&self, name: &str, hours: Option<i64>) -> State {
-        let state = State::open(&self.directory.path().join(name)).unwrap();
+    fn state(&self, name: &str, hours: Option<i64>) -> StateDirectory {
+        let state = StateDirectory::open(&self.directory.path().join(name)).unwrap();
         let agent = state.agent_name("c1").unwrap();
         if let Some(hours) = hours {
             let key = KeyPair::generate().unwrap();

@@ -18,7 +18,7 @@ fn hub() -> HubWay {
 #[test]
 fn what_was_issued_is_there_after_a_restart_and_for_nobody_else() {
     let directory = tempfile::tempdir().unwrap();
-    let state = State::open(&directory.path().join("state")).unwrap();
+    let state = StateDirectory::open(&directory.path().join("state")).unwrap();
     let name = state.agent_name("c1").unwrap();
     assert_eq!(state.agent_name("c1").unwrap(), name);
     let (pending, certificate) = issued(&format!("system:open-cluster-management:c1:{name}"));
@@ -27,7 +27,7 @@ fn what_was_issued_is_there_after_a_restart_and_for_nobody_else() {
     assert_eq!(state.certificate("c1").unwrap(), None);
     state.take(&pending, &certificate, &hub()).unwrap();
     assert!(state.request().unwrap().is_none());
-    let state = State::open(&directory.path().join("state")).unwrap();
+    let state = StateDirectory::open(&directory.path().join("state")).unwrap();
     assert_eq!(state.certificate("c1").unwrap().unwrap().agent.agent, name);
     assert_eq!(state.certificate("c2").unwrap(), None, "another cluster's");
     for file in [KEY, CERTIFICATE, KUBECONFIG, CLUSTER_NAME, AGENT_NAME] {
@@ -40,7 +40,7 @@ fn what_was_issued_is_there_after_a_restart_and_for_nobody_else() {
 #[test]
 fn it_is_moved_whole() {
     let directory = tempfile::tempdir().unwrap();
-    let [one, other] = ["one", "other"].map(|name| State::open(&directory.path().join(name)).unwrap());
+    let [one, other] = ["one", "other"].map(|name| StateDirectory::open(&directory.path().join(name)).unwrap());
     let name = one.agent_name("c1").unwrap();
     let (pending, certificate) = issued(&format!("system:open-cluster-management:c1:{name}"));
     other.remember_request(&pending).unwrap();
@@ -57,7 +57,7 @@ fn it_is_moved_whole() {
 #[test]
 fn half_of_what_was_issued_is_taken_over_the_next_time() {
     let directory = tempfile::tempdir().unwrap();
-    let state = State::open(directory.path()).unwrap();
+    let state = StateDirectory::open(directory.path()).unwrap();
     let (old, old_certificate) = issued("system:open-cluster-management:c1:a");
     state.take(&old, &old_certificate, &hub()).unwrap();
     let (new, certificate) = issued("system:open-cluster-management:c1:a");
@@ -82,7 +82,7 @@ fn half_of_what_was_issued_is_taken_over_the_next_time() {
 #[tokio::test]
 async fn the_kubeconfig_is_one() {
     let directory = tempfile::tempdir().unwrap();
-    let state = State::open(directory.path()).unwrap();
+    let state = StateDirectory::open(directory.path()).unwrap();
     let ca = Authority::new("hub-ca").root_pem().into_bytes();
     let proxy = "http://jane:hunter2@proxy:3128";
     let address = Address { ca: Some(ca.clone()), proxy_url: Some("http://proxy:3128".to_owned()), ..hub().address };
@@ -99,17 +99,17 @@ async fn the_kubeconfig_is_one() {
 fn a_directory_of_others_is_refused() {
     let directory = tempfile::tempdir().unwrap();
     let new = directory.path().join("a/b");
-    State::open(&new).unwrap();
+    StateDirectory::open(&new).unwrap();
     assert_eq!(fs::metadata(&new).unwrap().permissions().mode() & 0o777, 0o700);
     for (mode, is_good) in [(0o755, true), (0o700, true), (0o770, false), (0o777, false), (0o1777, false)] {
         fs::set_permissions(&new, fs::Permissions::from_mode(mode)).unwrap();
-        let opened = State::open(&new).map(drop).map_err(|error| error.to_string());
+        let opened = StateDirectory::open(&new).map(drop).map_err(|error| error.to_string());
         assert_eq!(opened.is_ok(), is_good, "{mode:o}");
         assert!(is_good || opened.unwrap_err().contains("others may write to it"), "{mode:o}");
     }
     if rustix::process::geteuid().is_root() {
         fs::set_permissions(&new, fs::Permissions::from_mode(0o700)).unwrap();
         std::os::unix::fs::chown(&new, Some(4711), None).unwrap();
-        assert!(State::open(&new).unwrap_err().to_string().contains("belongs to user 4711"));
+        assert!(StateDirectory::open(&new).unwrap_err().to_string().contains("belongs to user 4711"));
     }
 }

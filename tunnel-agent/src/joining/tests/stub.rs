@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use super::super::request::REQUESTS;
-use super::super::state::State;
+use super::super::state::StateDirectory;
 use super::*;
 
 pub const CLUSTER: &str = "c1";
@@ -46,7 +46,7 @@ struct Book {
 
 /// An agent that runs until this is dropped.
 pub struct Running {
-    pub told: Told,
+    pub standing: SharedStanding,
     pub metrics: Metrics,
     registry: Registry,
     task: tokio::task::JoinHandle<()>,
@@ -76,8 +76,8 @@ impl Stub {
         self.0.directory.path().join(name)
     }
 
-    pub fn state(&self) -> State {
-        State::open(&self.path("state")).unwrap()
+    pub fn state(&self) -> StateDirectory {
+        StateDirectory::open(&self.path("state")).unwrap()
     }
 
     /// The names of the requests that were made, in order.
@@ -145,7 +145,7 @@ impl Stub {
             look: Duration::from_millis(200),
             unannounced: Duration::from_secs(1),
         };
-        Running { told: joining.told(), metrics, registry, task: tokio::spawn(joining.run()) }
+        Running { standing: joining.standing(), metrics, registry, task: tokio::spawn(joining.run()) }
     }
 }
 

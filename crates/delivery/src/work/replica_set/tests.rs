@@ -3,7 +3,7 @@ use time::OffsetDateTime;
 
 use super::*;
 use crate::condition::find;
-use crate::rollout::State;
+use crate::rollout::RolloutStatus;
 
 fn now() -> OffsetDateTime {
     OffsetDateTime::from_unix_timestamp(1_772_366_400).unwrap()
@@ -147,9 +147,9 @@ fn only_works_with_the_template_have_a_state() {
     let done = on_hub("c1", "1", &[("Applied", "True"), ("Progressing", "False")]);
     assert!(done.is_current && !on_hub("c1", "0", &[]).is_current);
     let existing = done.existing();
-    assert_eq!((existing.cluster, existing.state), ("c1", State::Succeeded));
+    assert_eq!((existing.cluster, existing.state), ("c1", RolloutStatus::Succeeded));
     assert_eq!(existing.since, Some(now() - time::Duration::HOUR));
-    assert_eq!(on_hub("c1", "1", &[("Applied", "True")]).existing().state, State::ToApply);
+    assert_eq!(on_hub("c1", "1", &[("Applied", "True")]).existing().state, RolloutStatus::ToApply);
 }
 
 #[test]

@@ -11,7 +11,7 @@ use super::{PLACEMENT_LABEL, ReplicaSet, SET_LABEL};
 use crate::condition::{self, Condition, Status};
 use crate::fields::{self, is_ending, list, text};
 use crate::metadata::without_empty_creation;
-use crate::rollout::{self, Existing, State};
+use crate::rollout::{self, Existing, RolloutStatus};
 use crate::strategy::alike;
 use crate::work::GROUP;
 
@@ -214,6 +214,6 @@ impl Work {
     }
 
     pub(super) fn has_succeeded(&self) -> bool {
-        self.existing().state == State::Succeeded
+        self.existing().state == RolloutStatus::Succeeded
     }
 }

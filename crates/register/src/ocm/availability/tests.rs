@@ -45,7 +45,7 @@ fn after(cluster: &Value, outcomes: &[Outcome], others_answer: bool) -> (Answers
 }
 
 fn reason_told(answers: &Answers, cluster: &Value, at: Instant) -> Option<&'static str> {
-    answers.told(cluster, at, true).map(|told| told.reason)
+    answers.condition(cluster, at, true).map(|told| told.reason)
 }
 
 #[test]
@@ -89,30 +89,30 @@ fn one_that_answers_is_available_at_once_and_one_that_does_not_after_its_grace()
     let new = cluster("push", None);
     let begin = Instant::now();
     let answers = Answers::begun(&new);
-    assert_eq!(answers.told(&new, begin, true), None, "nothing is known");
+    assert_eq!(answers.condition(&new, begin, true), None, "nothing is known");
     let answers = answers.after(Outcome::Healthy, begin, true);
-    let told = answers.told(&new, begin, false).map(|told| (told.status, told.reason));
+    let told = answers.condition(&new, begin, false).map(|told| (told.status, told.reason));
     assert_eq!(told, Some(("True", ANSWERS)));
     let known = known();
-    assert_eq!((answers.told(&known, begin, true), answers.wait(&known, begin)), (None, PERIOD));
+    assert_eq!((answers.condition(&known, begin, true), answers.wait(&known, begin)), (None, PERIOD));
     let first = begin + 3 * GRACE;
     let answers = answers.after(away(), first, true);
-    assert!(answers.is_away() && answers.told(&known, first, true).is_none(), "it has all its time from here");
+    assert!(answers.is_away() && answers.condition(&known, first, true).is_none(), "it has all its time from here");
     let answers = answers.after(away(), first + PERIOD, true);
     let end = first + GRACE;
-    assert_eq!(answers.told(&known, first + GRACE.saturating_sub(LEAST), true), None);
-    let told = answers.told(&known, end, true).map(|told| (told.status, told.reason, told.message));
+    assert_eq!(answers.condition(&known, first + GRACE.saturating_sub(LEAST), true), None);
+    let told = answers.condition(&known, end, true).map(|told| (told.status, told.reason, told.message));
     let message = "The member does not answer: a request failed at the member.".to_owned();
     assert_eq!(told, Some(("Unknown", UNREACHABLE, message)));
-    assert_eq!(answers.told(&known, end, false), None, "without a probe, nobody is lost");
+    assert_eq!(answers.condition(&known, end, false), None, "without a probe, nobody is lost");
 }
 
 #[test]
 fn one_failure_is_no_loss_however_long_ago_it_was() {
     let (answers, at) = after(&known(), &[away()], true);
-    assert_eq!(answers.told(&known(), at + 9 * GRACE, true), None);
+    assert_eq!(answers.condition(&known(), at + 9 * GRACE, true), None);
     let again = answers.clone().after(Outcome::Healthy, at + GRACE, true).after(away(), at + 2 * GRACE, true);
-    assert_eq!(again.told(&known(), at + 2 * GRACE, true), None, "it answered in between");
+    assert_eq!(again.condition(&known(), at + 2 * GRACE, true), None, "it answered in between");
     let twice = answers.after(away(), at + GRACE, true);
     assert_eq!(reason_told(&twice, &known(), at + GRACE), Some(UNREACHABLE));
 }
@@ -120,10 +120,10 @@ fn one_failure_is_no_loss_however_long_ago_it_was() {
 #[test]
 fn a_loss_keeps_its_reason_and_ends_after_some_answers_in_a_row() {
     let (other, at) = after(&lost(), &[away(), away(), away(), away(), away(), away(), Outcome::NotReady], true);
-    assert_eq!(other.told(&lost(), at, true), None, "another taint would begin its time anew");
+    assert_eq!(other.condition(&lost(), at, true), None, "another taint would begin its time anew");
     let not_ready = cluster("push", Some(("False", NOT_READY)));
     let (answers, at) = after(&not_ready, &[away(), away(), away(), away(), away(), away()], true);
-    assert_eq!(answers.told(&not_ready, at, true), None);
+    assert_eq!(answers.condition(&not_ready, at, true), None);
     let well = Outcome::Healthy;
     for (outcomes, back) in [
         (vec![well.clone(), well.clone()], None),
@@ -151,7 +151,7 @@ fn a_condition_is_as_it_is_to_be_by_status_and_reason() {
 #[test]
 fn a_gateway_that_is_away_says_nothing_of_members() {
     let (answers, at) = after(&known(), &[away(), away(), away(), away(), away(), blind(), away()], false);
-    assert_eq!(answers.told(&known(), at + GRACE.saturating_sub(LEAST), true), None);
+    assert_eq!(answers.condition(&known(), at + GRACE.saturating_sub(LEAST), true), None);
     let again = answers.after(away(), at + GRACE, false);
     assert_eq!(reason_told(&again, &known(), at + GRACE), Some(UNREACHABLE));
 }
@@ -161,15 +161,15 @@ fn where_others_answer_a_blind_probe_gives_no_time() {
     let (answers, at) = after(&known(), &[away(), away(), away(), blind(), blind(), away()], true);
     assert_eq!(reason_told(&answers, &known(), at), Some(UNREACHABLE));
     let (answers, at) = after(&known(), &[blind(), blind(), blind(), blind(), blind(), blind(), blind()], true);
-    assert_eq!(answers.told(&known(), at, true), None, "and loses nobody");
+    assert_eq!(answers.condition(&known(), at, true), None, "and loses nobody");
     let (answers, at) = after(&known(), &[away(), away(), away(), away(), away(), blind()], true);
-    assert_eq!(answers.told(&known(), at, true), None, "nor does it after failures");
+    assert_eq!(answers.condition(&known(), at, true), None, "nor does it after failures");
 }
 
 #[test]
 fn one_that_says_that_it_is_not_ready_is_not_available() {
     let (answers, at) = after(&known(), &[away(), away(), away(), away(), away(), Outcome::NotReady], true);
-    let told = answers.told(&known(), at, true).map(|told| (told.status, told.reason));
+    let told = answers.condition(&known(), at, true).map(|told| (told.status, told.reason));
     assert_eq!(told, Some(("False", NOT_READY)));
 }
 
@@ -204,10 +204,10 @@ fn doubted(answers: Answers, at: Instant) -> Answers {
 fn what_is_doubted_has_all_its_time_afterwards() {
     let (answers, at) = after(&known(), &[away(), away(), away(), away(), away(), away(), away()], true);
     let held = doubted(answers, at);
-    assert!(held.is_held() && held.told(&known(), at, true).is_none());
+    assert!(held.is_held() && held.condition(&known(), at, true).is_none());
     let first = at + PERIOD;
     let answers = held.after(away(), first, true);
-    assert_eq!(answers.told(&known(), first + GRACE.saturating_sub(LEAST), true), None);
+    assert_eq!(answers.condition(&known(), first + GRACE.saturating_sub(LEAST), true), None);
     let again = answers.after(away(), first + GRACE, true);
     assert_eq!(reason_told(&again, &known(), first + GRACE), Some(UNREACHABLE));
 }
@@ -267,7 +267,7 @@ fn a_way_that_goes_bit_by_bit_takes_one_after_the_other() {
                 };
                 *answers = answers.clone().weighed(fleet, cluster, at, next);
             }
-            if answers.told(cluster, at, true).is_some() {
+            if answers.condition(cluster, at, true).is_some() {
                 told_at.push(at);
                 *cluster = lost();
                 answers.of(cluster);
@@ -290,7 +290,7 @@ fn who_falls_silent_again_and_again_is_not_told_before_others() {
     let outcomes = vec![away(); 7];
     let (honest, at) = after(&known(), &outcomes, true);
     let waits = honest.weighed(fleet, &known(), at, || false);
-    assert!(waits.is_held() && waits.told(&known(), at, true).is_none());
+    assert!(waits.is_held() && waits.condition(&known(), at, true).is_none());
     let late = at + PERIOD;
     let flapper = Answers::begun(&known()).after(away(), late, true);
     assert!(waits.waits_before(&flapper) && !flapper.waits_before(&waits));
@@ -392,6 +392,6 @@ fn no_cluster_chooses_to_be_silent_for_ever() {
     endless["spec"]["leaseDurationSeconds"] = i32::MAX.into();
     assert_eq!(patience(&endless), LONGEST_GRACE);
     let (answers, at) = after(&endless, &[away(), away()], true);
-    let told = answers.told(&endless, at + LONGEST_GRACE, true).expect("a loss");
+    let told = answers.condition(&endless, at + LONGEST_GRACE, true).expect("a loss");
     assert!(told.message.contains("leaseDurationSeconds counts as 3600"), "{}", told.message);
 }

@@ -5,15 +5,15 @@ use std::time::{Duration, Instant};
 
 /// A Lease as it was last seen to change. What time the agent writes does not matter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Pulse {
+pub struct ObservedLease {
     /// As the agent wrote it, in milliseconds since 1970. None: there is no Lease.
     renewed: Option<i64>,
     since: Instant,
 }
 
-// === impl Pulse ===
+// === impl ObservedLease ===
 
-impl Pulse {
+impl ObservedLease {
     /// As it was found: the agent has all its time.
     pub fn found(renewed: Option<i64>, now: Instant) -> Self {
         Self { renewed, since: now }
@@ -41,18 +41,18 @@ mod tests {
     #[test]
     fn an_agent_is_silent_a_grace_after_its_last_renewal_was_seen_whatever_time_it_writes() {
         let begin = Instant::now();
-        let pulse = Pulse::found(Some(1), begin);
-        assert_eq!([begin, begin + GRACE].map(|at| pulse.left(GRACE, at)), [GRACE, Duration::ZERO]);
+        let lease = ObservedLease::found(Some(1), begin);
+        assert_eq!([begin, begin + GRACE].map(|at| lease.left(GRACE, at)), [GRACE, Duration::ZERO]);
         let later = begin + 2 * GRACE;
-        assert_eq!(pulse.seen(Some(1), later).left(GRACE, later), Duration::ZERO, "the same is no renewal");
+        assert_eq!(lease.seen(Some(1), later).left(GRACE, later), Duration::ZERO, "the same is no renewal");
         for other in [Some(2), Some(0), None] {
-            assert_eq!(pulse.seen(other, later).left(GRACE, later), GRACE, "{other:?}");
+            assert_eq!(lease.seen(other, later).left(GRACE, later), GRACE, "{other:?}");
         }
     }
 
     #[test]
     fn without_a_lease_it_is_silent_too() {
         let begin = Instant::now();
-        assert!(Pulse::found(None, begin).seen(None, begin + GRACE).left(GRACE, begin + GRACE).is_zero());
+        assert!(ObservedLease::found(None, begin).seen(None, begin + GRACE).left(GRACE, begin + GRACE).is_zero());
     }
 }

@@ -38,7 +38,7 @@ const CLI_NAMESPACE: &str = "cluster-gateway";
 /// Of the hub.
 const NODES: &[u8] = &[1, 2];
 
-/// The hub and the member. What an operator calls these is theirs: [`Lab::kubeconfig`].
+/// The hub and the member. What an operator calls these is theirs: [`Testbed::kubeconfig`].
 fn plans(family: Family) -> [Plan; 2] {
     let (hub, member) = match family {
         Family::V4 => (("10.96.0.0/16", "10.96.0.1"), ("10.97.0.0/16", "10.97.0.1")),
@@ -48,7 +48,7 @@ fn plans(family: Family) -> [Plan; 2] {
 }
 
 /// Two clusters that are up. Fields are dropped in this order.
-pub struct Lab {
+pub struct Testbed {
     pub hub: Cluster,
     pub member: Cluster,
     /// What accounts ask of the hub.
@@ -65,9 +65,9 @@ pub fn tools() -> Result<Tools> {
     Tools::only(&TOOLS)
 }
 
-// === impl Lab ===
+// === impl Testbed ===
 
-impl Lab {
+impl Testbed {
     /// Starts everything and waits for it. Inside namespaces of its own only.
     pub fn start(family: Family) -> Result<Self> {
         let run = inside().context("not in namespaces of its own")?;
@@ -95,11 +95,11 @@ impl Lab {
         hub.wait_ready()?;
         member.wait_ready()?;
         cloud::start(hub.kubectl(), family.node(1))?;
-        let lab = Self { hub, member, audit, launcher, _etcd: etcd, scratch };
-        lab.tool(CLI, &std::env::current_exe()?)?;
-        lab.tool("kubectl", lab.launcher.tools.path(Tool::Kubectl))?;
-        lab.tool("helm", &provide(Tool::Helm)?)?;
-        Ok(lab)
+        let testbed = Self { hub, member, audit, launcher, _etcd: etcd, scratch };
+        testbed.tool(CLI, &std::env::current_exe()?)?;
+        testbed.tool("kubectl", testbed.launcher.tools.path(Tool::Kubectl))?;
+        testbed.tool("helm", &provide(Tool::Helm)?)?;
+        Ok(testbed)
     }
 
     /// Where files are.
@@ -169,7 +169,7 @@ impl Lab {
     }
 }
 
-impl Drop for Lab {
+impl Drop for Testbed {
     /// All at the same time.
     fn drop(&mut self) {
         self.hub.release();

@@ -1,0 +1,41 @@
+//! Names that types had once and that nobody understood.
+
+use crate::tokens::{Token, tokens};
+
+/// What a type is not called, and what names it instead (`docs/architecture.md#words`).
+pub const RETIRED: [(&str, &str); 10] = [
+    ("Ear", "an observer"),
+    ("Ground", "a fixture"),
+    ("Heard", "an observer"),
+    ("Lab", "a testbed"),
+    ("Making", "a builder"),
+    ("Pulse", "an observed Lease"),
+    ("Rig", "a testbed, a fixture or a harness"),
+    ("Stethoscope", "an observer"),
+    ("Unasked", "an unexpected informational response"),
+    ("Wishes", "query hints"),
+];
+
+/// The types of `source` with such a name: the line, from 1, the name, and what to say instead.
+pub fn retired(source: &str) -> Vec<(usize, &'static str, &'static str)> {
+    let tokens = tokens(source);
+    tokens.windows(2).filter_map(|pair| declared(pair).map(|(name, instead)| (pair[1].line, name, instead))).collect()
+}
+
+fn declared(pair: &[Token]) -> Option<(&'static str, &'static str)> {
+    let [keyword, name] = pair else { return None };
+    let is_type = ["enum", "struct", "trait", "type"].contains(&&*keyword.text);
+    RETIRED.into_iter().find(|(retired, _)| is_type && name.text == *retired)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_declaration_is_found_and_a_use_is_not() {
+        let source = "use a::Lab;\npub struct Pulse(Lab);\n// struct Ear\nenum Earth {}\ntrait Wishes {}\n";
+        let found: Vec<_> = retired(source).into_iter().map(|(line, name, _)| (line, name)).collect();
+        assert_eq!(found, [(2, "Pulse"), (5, "Wishes")]);
+    }
+}
