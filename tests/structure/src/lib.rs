@@ -21,6 +21,7 @@ pub mod product;
 pub mod questions;
 pub mod recording;
 pub mod rooms;
+pub mod sizes;
 mod tests_out;
 mod tokens;
 pub mod widths;

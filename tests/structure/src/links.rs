@@ -59,21 +59,56 @@ pub fn dead(root: &Path, page: &Path, html: &str) -> Vec<String> {
     targets.filter(|target| !target.contains(':') && *target != "/").filter(is_dead).map(str::to_owned).collect()
 }
 
-/// What a page says of files of the workspace which it only names, since they are no pages of the
-/// book: the file in backquotes, and a heading in it, if the page quotes one behind it.
-pub fn named(text: &str) -> Vec<(String, Option<String>)> {
+/// A file of the workspace that a page only names, since it is no page of the book.
+#[derive(Debug, PartialEq, Eq)]
+pub struct Named {
+    pub file: String,
+    /// In quotation marks behind it.
+    pub heading: Option<String>,
+    /// In backquotes and parentheses behind it: functions of that file.
+    pub functions: Vec<String>,
+}
+
+/// The files in backquotes, each with what a page says is in it.
+pub fn named(text: &str) -> Vec<Named> {
     let prose = prose(text);
     let quotes: Vec<&str> = prose.split('`').collect();
-    let pairs = quotes.windows(2).skip(1).step_by(2);
-    let files = pairs.filter(|pair| {
-        let is_kind = [".rs", ".md"].iter().any(|kind| pair[0].ends_with(kind));
-        is_kind && pair[0].contains('/') && !pair[0].starts_with("target/") && !pair[0].contains([' ', '…', '<', '*'])
-    });
-    let heading = |behind: &str| {
-        let (quoted, _) = behind.strip_prefix(", \"")?.split_once('"')?;
-        Some(quoted.split_whitespace().collect::<Vec<_>>().join(" "))
+    let is_file = |quote: &str| {
+        let is_kind = [".rs", ".md"].iter().any(|kind| quote.ends_with(kind));
+        is_kind && quote.contains('/') && !quote.starts_with("target/") && !quote.contains([' ', '…', '<', '*'])
     };
-    files.map(|pair| (pair[0].to_owned(), heading(pair[1]))).collect()
+    let of = |at: usize| {
+        let (file, behind) = (quotes[at], quotes.get(at + 1)?);
+        let heading =
+            behind.strip_prefix(", \"").and_then(|rest| rest.split_once('"')).map(|(quoted, _)| words(quoted));
+        is_file(file).then(|| Named { file: file.to_owned(), heading, functions: listed(&quotes[at + 1..]) })
+    };
+    (1..quotes.len()).step_by(2).filter_map(of).collect()
+}
+
+/// What is in backquotes in the parentheses that open in the first of `pieces`, which are in and
+/// between backquotes by turns.
+fn listed(pieces: &[&str]) -> Vec<String> {
+    let mut found = Vec::new();
+    for pair in pieces.chunks_exact(2) {
+        let is_next = if found.is_empty() { pair[0].trim() == "(" } else { pair[0].trim() == "," };
+        if !is_next {
+            break;
+        }
+        found.push(pair[1].to_owned());
+    }
+    found
+}
+
+/// On one line, with single blanks.
+fn words(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
+/// Whether a `source` has a function that is called so, whoever's it is.
+pub fn has_function(source: &str, name: &str) -> bool {
+    let name = name.rsplit("::").next().unwrap_or(name);
+    source.split(&format!("fn {name}")).skip(1).any(|rest| rest.starts_with(['(', '<']))
 }
 
 /// Without blocks of code.
@@ -101,8 +136,13 @@ mod tests {
 
     #[test]
     fn files_that_are_named_and_links_out_of_the_book_are_found() {
-        let text = "See `a/b.md`, \"What\nis\", `c.md`, `d d/e.rs` and `f/g.rs`.\n";
-        assert_eq!(named(text), [("a/b.md".to_owned(), Some("What is".to_owned())), ("f/g.rs".to_owned(), None)]);
+        let text = "See `a/b.md`, \"What\nis\", `c.md`, `d d/e.rs` and `f/g.rs` (`h`,\n`I::j`), `k`.\n";
+        let [page, source] = named(text).try_into().expect("two files");
+        assert_eq!((&*page.file, page.heading.as_deref(), page.functions.len()), ("a/b.md", Some("What is"), 0));
+        assert_eq!((&*source.file, source.heading), ("f/g.rs", None));
+        assert_eq!(source.functions, ["h", "I::j"]);
+        assert!(has_function("pub fn h<T>() {}", "h") && has_function("fn j(self)", "I::j"));
+        assert!(!has_function("fn hat() {} fn j2() {}", "h") && !has_function("h(); I::j()", "I::j"));
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
         let html =
             "<a href=\"lib.rs#a\"><a href=\"#a\"><a href=\"https://a\"><a href=\"../Cargo.toml\"><a href=\"no\">";

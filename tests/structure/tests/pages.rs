@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use structure_tests::links::{anchors, broken, links, named};
+use structure_tests::links::{anchors, broken, has_function, links, named};
 use structure_tests::widths::files;
 use structure_tests::workspace;
 
@@ -33,23 +33,24 @@ fn every_link_leads_to_a_file_and_a_heading() {
 
 /// Links from the book to files beside it would lead nowhere in the book: it names these files.
 #[test]
-fn files_that_the_book_names_are_there_with_their_headings() {
+fn files_that_the_book_names_are_there_with_their_headings_and_functions() {
     let root = workspace();
-    let mut wrong = Vec::new();
-    let mut count = 0;
+    let (mut wrong, mut files_named, mut functions_named) = (Vec::new(), 0, 0);
     for page in files(&root.join("docs"), &["md"]) {
-        for (file, heading) in named(&read(&page)) {
-            count += 1;
-            let target = root.join(&file);
-            let has =
-                |heading: &String| read(&target).lines().any(|line| line.trim_start_matches('#').trim() == *heading);
-            if !target.is_file() || !heading.as_ref().is_none_or(has) {
-                wrong.push(format!("{}: {file} {heading:?}", page.display()));
+        for named in named(&read(&page)) {
+            files_named += 1;
+            functions_named += named.functions.len();
+            let target = root.join(&named.file);
+            let text = if target.is_file() { read(&target) } else { String::new() };
+            let has = |heading: &String| text.lines().any(|line| line.trim_start_matches('#').trim() == *heading);
+            let has_all = named.functions.iter().all(|function| has_function(&text, function));
+            if text.is_empty() || !named.heading.as_ref().is_none_or(has) || !has_all {
+                wrong.push(format!("{}: {named:?}", page.display()));
             }
         }
     }
     assert!(wrong.is_empty(), "\n\n{}\n", wrong.join("\n"));
-    assert!(count > 40, "{count} files are named");
+    assert!(files_named > 40 && functions_named > 10, "{files_named} files and {functions_named} functions are named");
 }
 
 #[test]
