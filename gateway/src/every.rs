@@ -132,7 +132,7 @@ fn took_too_long() -> Error {
     Error::Status(Box::new(Status::new(
         StatusCode::GATEWAY_TIMEOUT,
         Reason::Timeout,
-        format!("who may ask which cluster was not known within {} s", (ALL_WITHIN + LAST).as_secs()),
+        format!("the reviews of which clusters you may read took longer than {} s", (ALL_WITHIN + LAST).as_secs()),
     )))
 }
 

@@ -99,8 +99,7 @@ enum JoinError {
     #[error("the key of the certificate request: {0}")]
     Key(#[from] rcgen::Error),
     #[error(
-        "{0} certificate requests of this cluster wait for somebody's decision: approve or deny them, so that another \
-         can be made"
+        "{0} certificate requests of this cluster wait for a decision: approve or deny them, to let another be made"
     )]
     Outstanding(usize),
     #[error("the certificate request is no longer on the hub: making another")]
@@ -336,7 +335,7 @@ impl Joining {
                 Err(error) => error,
             };
             if !is_needed {
-                tracing::warn!(reason = %error, "the hub is not told of the member's version and resources");
+                tracing::warn!(reason = %error, "the member's version and resources are not reported to the hub");
                 return None;
             }
             if let Some(reason) = complaints.new_cause(&error) {

@@ -212,7 +212,9 @@ fn unlisted(failure: Failure, kind: &str) -> Trouble {
         return trouble;
     }
     let plural = kind.to_lowercase();
-    trouble.remedied(format!("ask for the verb list on {plural}s ({GROUP}), or have who has it run this"))
+    trouble.remedied(format!(
+        "ask for the verb list on {plural}s ({GROUP}), or have someone with that right run this command"
+    ))
 }
 
 fn absent(failure: Failure, name: &str) -> Trouble {

@@ -17,7 +17,7 @@ const LONGEST: u64 = 64 << 10;
 /// For the exec stanza of a kubeconfig, and for providers of `ClusterProfiles`.
 #[derive(Debug, clap::Args)]
 pub struct Credential {
-    /// File of the token. Of a JWT, its expiry is told too
+    /// File with the token. The expiry of a JWT is printed as well
     #[arg(long, value_name = "FILE")]
     token_file: PathBuf,
 }

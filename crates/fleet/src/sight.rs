@@ -138,7 +138,7 @@ impl Sight {
                 Said::Other => continue,
             };
             if at.is_empty() {
-                return Err(Failure::own("a watch that tells no resourceVersion"));
+                return Err(Failure::own("a watch event has no resourceVersion"));
             }
             at.clone_into(version);
         }

@@ -120,7 +120,7 @@ pub fn writers(metadata: &ObjectMeta) -> String {
     writers.sort_unstable();
     writers.dedup();
     writers.truncate(WRITERS);
-    if writers.is_empty() { "somebody".to_owned() } else { writers.join(", ") }
+    if writers.is_empty() { "an unknown manager".to_owned() } else { writers.join(", ") }
 }
 
 // === impl HeldSecret ===
@@ -233,7 +233,7 @@ mod tests {
         let metadata: ObjectMeta = serde_json::from_value(json!({"managedFields": fields})).unwrap();
         assert_eq!(
             (writers(&metadata).as_str(), writers(&ObjectMeta::default()).as_str()),
-            ("a, argocd, b", "somebody")
+            ("a, argocd, b", "an unknown manager")
         );
     }
 }

@@ -124,17 +124,12 @@ pub async fn follow_account(argocd: &Argocd, publisher: &Publisher, uid: watch::
             Ok(Event::Apply(account)) => account.uid(),
             Ok(Event::Delete(_)) => None,
             Err(error) => {
-                tracing::warn!(
-                    error = causes(&error),
-                    namespace,
-                    name,
-                    "cannot watch the ServiceAccount that Argo CD comes as"
-                );
+                tracing::warn!(error = causes(&error), namespace, name, "cannot watch Argo CD's ServiceAccount");
                 continue;
             }
         };
         if known.is_none() {
-            tracing::warn!(namespace, name, "the ServiceAccount that Argo CD comes as is not there: create it");
+            tracing::warn!(namespace, name, "Argo CD's ServiceAccount is not there: create it");
         }
         uid.send_if_modified(|before| {
             let is_news = *before != known;

@@ -19,7 +19,8 @@ use super::place::{Place, Step, Turn};
 use crate::metrics::{Act, Delivery, Ended};
 
 /// Whoever takes the executor off a work would delete with the rights of the member's credential.
-pub const NO_EXECUTOR: &str = "an executor is required here: name one in spec.executor, who may delete it there";
+pub const NO_EXECUTOR: &str =
+    "an executor is required here: name one in spec.executor that may delete the object on the member";
 /// Versions of a group in which an object is looked for: each is a request.
 const VERSIONS: usize = 16;
 

@@ -123,14 +123,14 @@ impl<'a> Filling<'a> {
     fn judge(&self, held: Option<&Value>, owner: Option<&Value>, uid: &str, authority: &str, now: i64) -> Found {
         let Some(held) = held else { return Found::Due };
         if held["type"] != "Opaque" || held["metadata"]["labels"][LABEL] != "true" {
-            return Found::Foreign("it exists and is not of a ManagedServiceAccount: delete it");
+            return Found::Foreign("it exists and does not belong to a ManagedServiceAccount: delete it");
         }
         let data = |key: &str| held["data"][key].as_str().and_then(|text| STANDARD.decode(text).ok());
         let Some(token) = data(TOKEN).as_deref().and_then(ServiceAccountToken::read) else { return Found::Due };
         if token.subject != self.subject() {
             // Two that fill it would take it from each other for ever.
-            let foreign =
-                "it holds a token of another account, so somebody else fills it: delete it, or use one of both";
+            let foreign = "it holds a token of another account, so another program fills it: delete it, or run \
+                           only one of the two";
             return if token.ends > now { Found::Foreign(foreign) } else { Found::Due };
         }
         let due = due(&token);
