@@ -59,7 +59,7 @@ struct Behind {
 pub async fn catch_up(api: &Api<DynamicObject>, told: &impl Told, again: impl Fn()) {
     let mut behind = Behind::of(told, list(api).await);
     let (mut begins, mut last) = (0, Instant::now());
-    while !behind.is_over(told) {
+    while !behind.catches_up(told) {
         if last.elapsed() >= PATIENCE.window(begins) {
             let (kind, stale, unseen) = (api.resource_url(), behind.stale.len(), behind.unseen.len());
             tracing::warn!(kind, stale, unseen, "a watch is behind the hub: it begins anew");
@@ -137,8 +137,8 @@ impl Behind {
         Self { stale: there.into_iter().chain(gone).collect(), unseen }
     }
 
-    /// Whether all was told.
-    fn is_over(&mut self, told: &impl Told) -> bool {
+    /// Forgets what was told meanwhile. True if that is all.
+    fn catches_up(&mut self, told: &impl Told) -> bool {
         self.stale.retain(|key, version| told.version(key).is_some_and(|known| is_older(Some(&known), version)));
         self.unseen.retain(|key| told.version(key).is_none());
         self.stale.is_empty() && self.unseen.is_empty()
@@ -173,7 +173,7 @@ mod tests {
         let is_over = |before: &[(&str, &str)], later: &[(&str, &str)]| {
             let items = [("a", "9"), ("b", "15")].iter().map(|one| named(&object(one).metadata)).collect();
             let mut behind = Behind::of(&told(before), Listed { version: "20".into(), items });
-            behind.is_over(&told(later))
+            behind.catches_up(&told(later))
         };
         let same = [("a", "9"), ("b", "15")];
         assert!(is_over(&same, &same));
