@@ -51,7 +51,7 @@ pub fn of_one(dashboard: &Arc<Dashboard>, name: ClusterName) -> Response<Body> {
     let dashboard = Arc::clone(dashboard);
     // Whoever comes back shows what nobody here knows: everything is sent once.
     let reader = One { dashboard, name, newest, sent: Parts::new(), due: Instant::now(), _permit: permit };
-    let events = stream::unfold(reader, |mut reader| async move { Some((reader.next().await, reader)) });
+    let events = stream::unfold(reader, |mut reader| async move { Some((Box::pin(reader.next()).await, reader)) });
     streaming(seal, events)
 }
 
@@ -108,7 +108,7 @@ impl One {
         }
         let snapshot = Arc::clone(&self.newest.borrow_and_update());
         let is_tunnelled = snapshot.clusters.get(self.name.as_str()).is_some_and(|cells| cells.is_tunnelled);
-        let seen = inspect(&self.dashboard.session, &self.name, is_tunnelled).await;
+        let seen = Box::pin(inspect(&self.dashboard.session, &self.name, is_tunnelled)).await;
         self.due = Instant::now() + self.dashboard.interval;
         let parts = self.keep(&snapshot, &seen);
         let changed: Parts = parts.iter().filter(|(id, part)| self.sent.get(*id) != Some(*part)).map(pair).collect();

@@ -36,7 +36,8 @@ const CONNECTIONS: usize = 1_000;
 /// Bytes that a stream whose reader pauses holds back.
 const STREAM_WINDOW: u32 = 64 << 10;
 /// Of a connection: all its streams may pause, and none stops another.
-const CONNECTION_WINDOW: u32 = STREAM_WINDOW * STREAMS as u32;
+const CONNECTION_WINDOW: u32 = 100 * STREAM_WINDOW;
+const _: () = assert!(CONNECTION_WINDOW as usize == STREAMS * STREAM_WINDOW as usize, "room for all streams");
 /// A connection with streams on which nothing comes for so long is asked for a sign of life.
 const PING_AFTER: Duration = Duration::from_secs(30);
 /// It is gone when it gives none for so long.

@@ -41,14 +41,14 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 }
 
 /// The clusters as a user who may list them and use them, by `gate` to the hub.
-struct Fixture {
+struct FleetUser {
     gate: Gate,
     kubeconfig: PathBuf,
 }
 
-// === impl Fixture ===
+// === impl FleetUser ===
 
-impl Fixture {
+impl FleetUser {
     fn prepare(testbed: &Testbed, user: &str) -> Result<Self> {
         let name = &format!("{NAME}-{user}");
         let token = testbed.hub.create_user(name, &[], ALL_VERBS)?;
@@ -86,7 +86,7 @@ fn name(text: &str) -> Result<ClusterName> {
 }
 
 fn many(testbed: &Testbed) -> Result<()> {
-    let fixture = Fixture::prepare(testbed, "many")?;
+    let user = FleetUser::prepare(testbed, "many")?;
     let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
     let black_hole = runtime.block_on(BlackHole::start());
     let secret = || MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
@@ -94,8 +94,8 @@ fn many(testbed: &Testbed) -> Result<()> {
         (format!("https://127.0.0.1:{}", ports::free()?), format!("https://{}", black_hole.address()));
     testbed.hub.register_member(DEAD, &secret().at(&nobody))?;
     testbed.hub.register_member(SILENT, &secret().at(&silent))?;
-    wait::until("the clusters", LIMIT, || fixture.run(listed))?;
-    fixture.run(async |fleet| {
+    wait::until("the clusters", LIMIT, || user.run(listed))?;
+    user.run(async |fleet| {
         let start = tokio::time::Instant::now();
         let within = Duration::from_secs(3);
         let clusters = [SILENT, CLUSTER, DEAD, CLUSTER_X509].map(name).into_iter().collect::<Result<Vec<_>>>()?;
@@ -147,9 +147,9 @@ fn told(outcomes: &[Outcome<usize>]) -> Result<()> {
 }
 
 fn shared(testbed: &Testbed) -> Result<()> {
-    let fixture = Fixture::prepare(testbed, "shared")?;
+    let user = FleetUser::prepare(testbed, "shared")?;
     testbed.member.server.create_namespace(NAME)?;
-    fixture.run(async |fleet| {
+    user.run(async |fleet| {
         let maps =
             |cluster: &str| -> Result<Api<ConfigMap>> { Ok(Api::namespaced(fleet.client(&name(cluster)?), NAME)) };
         fleet.clusters("").await?;
@@ -159,7 +159,7 @@ fn shared(testbed: &Testbed) -> Result<()> {
         let absent = maps("fleet-absent")?.list(&ListParams::default()).await;
         let failure = Failure::from(absent.err().context("a cluster that nobody registered")?);
         ensure!((failure.side, failure.kind) == (Some(Side::Caller), Kind::Answered(404)), "{failure:?}");
-        let accepted = fixture.gate.accepted();
+        let accepted = user.gate.accepted();
         ensure!(accepted == 1, "{accepted} connections for one request after the other");
 
         let watch = WatchParams::default().fields("metadata.name=seen").timeout(60).disable_bookmarks();
@@ -168,7 +168,7 @@ fn shared(testbed: &Testbed) -> Result<()> {
         maps(CLUSTER_X509)?.create(&PostParams::default(), &ConfigMap { metadata, ..ConfigMap::default() }).await?;
         let event = tokio::time::timeout(LIMIT, events.next()).await?.context("the watch ended")??;
         ensure!(matches!(&event, WatchEvent::Added(map) if map.name_any() == "seen"), "{event:?}");
-        let accepted = fixture.gate.accepted();
+        let accepted = user.gate.accepted();
         ensure!(accepted == 2, "{accepted} connections: one that the watch holds, one for the rest");
         Ok(())
     })

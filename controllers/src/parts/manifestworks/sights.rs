@@ -127,7 +127,7 @@ impl Sights {
     /// it meanwhile is a change.
     pub fn looking(&self, work: &str, identity: &Identity) {
         let mut seen = self.0.lock();
-        if !seen.objects.get(identity).is_some_and(|works| place(works, work).is_ok()) {
+        if seen.objects.get(identity).is_none_or(|works| place(works, work).is_err()) {
             seen.put(work, identity, Some(UNREAD.to_owned()));
         }
     }
