@@ -23,6 +23,11 @@ pub use self::weight::weight;
 /// half of it.
 pub const HEAVIEST: usize = 24 << 20;
 
+/// Fields that are read by themselves where all of them cannot be: those of an object, of its spec
+/// and of its status; and how many of each.
+const LEVELS: usize = 2;
+const FIELDS: usize = 256;
+
 const MANAGED_FIELDS: &str = "managedFields";
 
 /// An object as it came, its metadata aside. Without its managed fields, where those are too deep.
@@ -44,8 +49,9 @@ pub enum Unreadable {
     Invalid(String),
 }
 
-/// As kube's watcher, of objects that hold nobody else up: one whose contents cannot be read has
-/// none, and is logged.
+/// As kube's watcher, of objects that hold nobody else up. What of one cannot be read is a text
+/// that says why, in the place of the field: nobody takes it for a field that is not there, and
+/// the fields beside it are read. It is logged.
 pub fn watcher(
     api: Api<RawObject>,
     config: watcher::Config,
@@ -73,6 +79,27 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Unreadable> {
     serde_json::from_str(text).map_err(|error| Unreadable::Invalid(error.to_string()))
 }
 
+/// What of a text can be read: its fields, and theirs, each by itself, while their values take no
+/// more than `room` together. Of another there is why it cannot be.
+fn readable(text: &str, levels: usize, room: &mut usize) -> Value {
+    let error = match parse(text) {
+        Ok(value) if weight(text.as_bytes()) <= *room => {
+            *room -= weight(text.as_bytes());
+            return value;
+        }
+        Ok(_) => Unreadable::Heavy,
+        Err(error) => error,
+    };
+    let fields = || serde_json::from_str::<BTreeMap<String, &RawValue>>(text).ok();
+    match fields().filter(|fields| levels > 0 && fields.len() <= FIELDS) {
+        Some(fields) => {
+            let each = fields.into_iter().map(|(name, text)| (name, readable(text.get(), levels - 1, room)));
+            Value::Object(each.collect())
+        }
+        None => Value::String(format!("this cannot be read: {error}")),
+    }
+}
+
 fn mapped(event: Event<RawObject>, read: impl Fn(RawObject) -> DynamicObject) -> Event<DynamicObject> {
     match event {
         Event::Init => Event::Init,
@@ -91,8 +118,8 @@ impl RawObject {
         let data = parse(&contents).unwrap_or_else(|error| {
             let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
             let kind = types.as_ref().map(|types| types.kind.as_str());
-            tracing::warn!(kind, namespace, name, %error, "an object cannot be read: it counts as one without contents");
-            Value::Null
+            tracing::warn!(kind, namespace, name, %error, "an object cannot be read whole");
+            readable(&contents, LEVELS, &mut { HEAVIEST })
         });
         DynamicObject { types, metadata, data }
     }
@@ -246,10 +273,32 @@ mod tests {
         let items = [("deep", nested(200)), ("heavy", heavy), ("good", nested(3))];
         let items = items.map(|(name, spec)| object(name, &spec, "{}"));
         let found = listed(&items, RawObject::read).await;
-        let named = found.iter().map(|object| (object.metadata.name.as_deref().unwrap(), object.data.is_null()));
-        assert_eq!(named.collect::<Vec<_>>(), [("deep", true), ("heavy", true), ("good", false)]);
+        let named = found.iter().map(|object| object.metadata.name.as_deref().unwrap());
+        assert_eq!(named.collect::<Vec<_>>(), ["deep", "heavy", "good"]);
+        for (object, why) in [(&found[0], "recursion limit"), (&found[1], "more than 24 MiB")] {
+            let spec = object.data.pointer("/spec/a").unwrap_or(&object.data["spec"]).as_str().unwrap();
+            assert!(spec.contains("cannot be read") && spec.contains(why), "{spec}");
+            assert_eq!(object.data["status"], json!({"b": [2]}), "what is beside it is there");
+        }
         assert_eq!(found[2].data, json!({"spec": {"a": {"a": {"a": 1}}}, "status": {"b": [2]}}));
         assert_eq!(found[2].types.as_ref().unwrap().kind, "Thing");
+    }
+
+    /// Whoever may write one field of an object hides no other of it.
+    #[tokio::test]
+    async fn a_field_that_cannot_be_read_hides_none_beside_it() {
+        let heavy = format!("[{}]", vec![r#"{"url":""}"#; 60_000].join(","));
+        let spec = format!(r#"{{"clientConfigs": {heavy}, "taints": [{{"key": "k"}}], "accepts": true}}"#);
+        let found = listed(&[object("c", &spec, "{}")], RawObject::read).await;
+        assert_eq!(found[0].data["spec"]["taints"], json!([{"key": "k"}]));
+        assert_eq!(found[0].data["spec"]["accepts"], true);
+        assert!(found[0].data["spec"]["clientConfigs"].is_string());
+        // Each fits, and all of them do not.
+        let half = format!("[{}]", vec![r#"{"a":0}"#; 20_000].join(","));
+        let spec = format!(r#"{{"a": {half}, "b": {half}, "c": 1}}"#);
+        let found = listed(&[object("c", &spec, "{}")], RawObject::read).await;
+        let spec = &found[0].data["spec"];
+        assert!(spec["a"].is_array() && spec["b"].is_string() && spec["c"] == 1);
     }
 
     #[tokio::test]

@@ -16,6 +16,7 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
 use net::backoff::Backoff;
+use net::words::causes;
 use register::claims::Object;
 use register::removals::BETWEEN_LISTS;
 use tokio::time::{Instant, sleep, sleep_until};
@@ -113,7 +114,7 @@ async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiR
         match event {
             Some(Ok(event)) => take(feed, writer, event, seen),
             Some(Err(error)) => {
-                tracing::warn!(%error, source = feed.source.name.as_str(), "cannot watch the source");
+                tracing::warn!(error = causes(&error), source = feed.source.name.as_str(), "cannot watch the source");
                 return End::Broken;
             }
             None => return End::Broken,
@@ -208,7 +209,11 @@ pub async fn secrets(feed: Arc<Feed>) {
             }
             Ok(Event::Init | Event::InitDone) => {}
             Err(error) => {
-                tracing::warn!(%error, source = feed.source.name.as_str(), "cannot watch the source's Secrets");
+                tracing::warn!(
+                    error = causes(&error),
+                    source = feed.source.name.as_str(),
+                    "cannot watch the source's Secrets"
+                );
             }
         }
     }

@@ -17,9 +17,9 @@ use super::watched::is_older;
 use crate::calls::{Listed, list_metadata_as};
 use crate::wakes::Key;
 
-/// Seconds that a watch lasts before the next goes on where it ended, and so the longest that a
-/// connection is taken for good on which nothing comes: 5 s more. kube's default is 290 s. Of each
-/// kind it is two requests a minute, which list nothing.
+/// Seconds that a watch lasts before the next goes on where it ended. A connection on which nothing
+/// comes is given up 5 s after that; with kube's default, 290 s, a leader could begin with what is
+/// five minutes old. It costs two requests a minute for each kind, which list nothing.
 pub const WATCH: u32 = 30;
 /// For which a watch may be behind, until it begins anew.
 const PATIENCE: Backoff = Backoff::doubling(Duration::from_secs(2), Duration::from_mins(1));
@@ -29,7 +29,7 @@ const LOOKS: Duration = Duration::from_millis(50);
 const TRIES: Backoff = Backoff::doubling(Duration::from_millis(500), Duration::from_secs(15));
 
 /// What a watch told of the objects of one kind.
-pub trait Told {
+pub trait Versions {
     /// The `resourceVersion` of an object; none: there is no such object.
     fn version(&self, key: &Key) -> Option<String>;
 
@@ -56,7 +56,7 @@ struct Behind {
 
 /// Completes when nothing that `told` has is older than the hub is now. Has the watch begin anew by
 /// `again` if it does not tell so soon. It is one list, of metadata.
-pub async fn catch_up(api: &Api<DynamicObject>, told: &impl Told, again: impl Fn()) {
+pub async fn catch_up(api: &Api<DynamicObject>, told: &impl Versions, again: impl Fn()) {
     let mut behind = Behind::of(told, list(api).await);
     let (mut begins, mut last) = (0, Instant::now());
     while !behind.catches_up(told) {
@@ -115,7 +115,7 @@ impl Followed {
     }
 }
 
-impl Told for Followed {
+impl Versions for Followed {
     fn version(&self, key: &Key) -> Option<String> {
         self.versions.lock().get(key).cloned()
     }
@@ -128,7 +128,7 @@ impl Told for Followed {
 // === impl Behind ===
 
 impl Behind {
-    fn of(told: &impl Told, listed: Listed<(Key, String)>) -> Self {
+    fn of(told: &impl Versions, listed: Listed<(Key, String)>) -> Self {
         let there: HashMap<Key, String> = listed.items.into_iter().collect();
         // What was made since then is newer than the list.
         let gone = told.keys().into_iter().filter(|key| !there.contains_key(key));
@@ -138,7 +138,7 @@ impl Behind {
     }
 
     /// Forgets what was told meanwhile. True if that is all.
-    fn catches_up(&mut self, told: &impl Told) -> bool {
+    fn catches_up(&mut self, told: &impl Versions) -> bool {
         self.stale.retain(|key, version| told.version(key).is_some_and(|known| is_older(Some(&known), version)));
         self.unseen.retain(|key| told.version(key).is_none());
         self.stale.is_empty() && self.unseen.is_empty()

@@ -64,7 +64,7 @@ use self::place::{Place, Places, Shared, Turn};
 use self::sights::Way;
 use self::work::{Work, works};
 use super::Context;
-use super::catch_up::Told as _;
+use super::catch_up::Versions as _;
 use super::hub::Hub;
 use crate::args::PartName;
 use crate::events::{Events, Reason};
@@ -88,7 +88,8 @@ const COSTLY: usize = 2;
 const COSTLY_OF_ONE: usize = 1;
 /// Of a cluster whose rules take longer, one at a time of all such clusters is.
 const SLOW_RULES: Duration = Duration::from_millis(250);
-/// Works at a time that take more memory than most, each up to 24 MiB; of one cluster.
+/// Works above [`LIGHT`] that are worked on at a time: of all clusters, and of one. The spec and the
+/// status of one take up to 24 MiB each.
 const HEAVY: usize = 4;
 const HEAVY_OF_ONE: usize = 1;
 /// Bytes of memory that most works take less of while they are worked on.

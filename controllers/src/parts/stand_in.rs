@@ -60,11 +60,14 @@ impl StandIn {
             Rivals::Unknown => {}
             Rivals::None => tracing::info!("{}", self.begins),
             Rivals::Alive { namespace, holder } => {
-                let flag =
-                    if self.may_run_beside { format!(", or set --never-stand-by={part}") } else { String::new() };
+                let flag = if self.may_run_beside {
+                    format!(", set --never-stand-by={part}, or name the namespaces that count with --rival-namespaces")
+                } else {
+                    String::new()
+                };
                 let note = format!(
                     "another {} runs ({holder}): {part} stands by, everywhere, until Lease {namespace}/{lease} ends. \
-                     Stop that one, or disable this part{flag}. Whoever may write Leases in any namespace can cause \
+                     Stop that one, disable this part{flag}. Whoever may write Leases in that namespace can cause \
                      this",
                     self.role
                 );

@@ -9,6 +9,7 @@ use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
+use net::words::causes;
 use parking_lot::RwLock;
 use serde_json::Value;
 use telemetry::readiness::Readiness;
@@ -65,7 +66,7 @@ async fn until_it_ends(
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => take(event),
-            Err(error) => tracing::warn!(%error, kind = resource.kind, "cannot watch"),
+            Err(error) => tracing::warn!(error = causes(&error), kind = resource.kind, "cannot watch"),
         }
     }
 }

@@ -67,9 +67,14 @@ struct Streamed {
     _stream: Option<Permit<AtomicUsize>>,
 }
 
-/// As [`client`](super::client::client), of `server` (none: of the hub), for as many streams at a
-/// time as there are. Each stream has 64 KiB of room and each connection 100 streams. A server that
-/// does not speak HTTP/2 fails the first request, and is spoken HTTP/1.1 with from then on.
+/// As [`client`](super::client::client), of `server` (none: of the hub), for many streams at a time:
+/// up to 100 on each of 1,000 connections, and more are refused. A stream that is not read has 64
+/// KiB of room. A server that does not speak HTTP/2 fails the first request, and gets HTTP/1.1 from
+/// then on.
+///
+/// # Errors
+///
+/// The kubeconfig, the server's URL or one of the files cannot be used.
 pub async fn pooled_client(
     kubeconfig: Option<&Path>,
     server: Option<Server<'_>>,

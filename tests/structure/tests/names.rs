@@ -9,8 +9,9 @@ use structure_tests::workspace;
 #[test]
 fn no_type_has_a_name_that_was_given_up() {
     let root = workspace();
-    let mut found = Vec::new();
-    for file in files(&root, &["rs"]) {
+    let (mut found, all) = (Vec::new(), files(&root, &["rs"]));
+    assert!(all.len() > 1_000, "only {} files", all.len());
+    for file in all {
         let text = fs::read_to_string(&file).expect("text");
         let file = file.strip_prefix(&root).unwrap_or(&file).display();
         let lines = retired(&text).into_iter();

@@ -7,7 +7,7 @@ use kube::runtime::reflector::ObjectRef;
 
 use super::Part;
 use super::work::{key, works};
-use crate::parts::catch_up::Told;
+use crate::parts::catch_up::Versions;
 use crate::wakes::Key;
 
 // === impl Part ===
@@ -45,7 +45,7 @@ impl Part {
     }
 }
 
-impl Told for Part {
+impl Versions for Part {
     fn version(&self, key: &Key) -> Option<String> {
         self.known(key)?.metadata.resource_version.clone()
     }

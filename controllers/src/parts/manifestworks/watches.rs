@@ -19,6 +19,7 @@ use crate::feed::crd;
 use crate::parts::catch_up::WATCH;
 use crate::raw::{self, RawObject};
 use crate::sources::MANAGED_CLUSTERS;
+use net::words::causes;
 
 /// Objects of one answer of a list: a work may have half a mebibyte.
 const PAGE: u32 = 100;
@@ -41,7 +42,7 @@ pub async fn works(part: &Part, writer: &mut Writer<DynamicObject>) {
                 }
             }),
             Err(error) => {
-                tracing::warn!(%error, "cannot watch ManifestWorks");
+                tracing::warn!(error = causes(&error), "cannot watch ManifestWorks");
                 continue;
             }
         };
@@ -108,7 +109,7 @@ pub async fn clusters(part: &Part) {
                 part.clusters.lost(&cluster.name_any());
                 set(part, &cluster.name_any(), None);
             }
-            Err(error) => tracing::warn!(%error, "cannot watch ManagedClusters"),
+            Err(error) => tracing::warn!(error = causes(&error), "cannot watch ManagedClusters"),
         }
     }
 }

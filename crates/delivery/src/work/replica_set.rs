@@ -84,10 +84,15 @@ impl From<Json> for ReplicaSet {
     fn from(object: Json) -> Self {
         let at = |pointer: &str| object.pointer(pointer).cloned().unwrap_or_default();
         let read = Option::<Vec<PlacementReference>>::deserialize(at("/spec/placementRefs"));
-        let (placements, unreadable) = match read {
+        let (placements, mut unreadable) = match read {
             Ok(placements) => (placements.unwrap_or_default(), None),
             Err(error) => (Vec::new(), Some(format!("placementRefs: {error}"))),
         };
+        // A text says why what should be there could not be read. It is not a set that wants
+        // nothing, whose works go.
+        if let Some(why) = ["/spec", "/spec/manifestWorkTemplate"].iter().find_map(|at| object.pointer(at)?.as_str()) {
+            unreadable = Some(why.to_owned());
+        }
         Self {
             namespace: text(&object, "/metadata/namespace").to_owned(),
             name: text(&object, "/metadata/name").to_owned(),

@@ -70,6 +70,7 @@ async fn a_watch_that_is_refused_is_tried_again_after_an_hour_and_lists_come_mea
         // None is late. Early are the one before each try of a watch, when the hour has ended, and
         // the one after it, in place of the watch.
         let between: Vec<Duration> = asked.lists.windows(2).map(|pair| pair[1] - pair[0]).collect();
+        assert!(between.len() >= 30, "{code}: {between:?}");
         assert!(between.iter().all(|time| *time < RESYNC + BETWEEN_REQUESTS), "{code}: {between:?}");
         let early = between.iter().filter(|time| **time < RESYNC.mul_f64(1.0 - CHANCE)).count();
         assert!(early < 2 * asked.watches.len(), "{code}: {between:?}");
