@@ -1,8 +1,8 @@
 //! A read of all members at once, in Karmada's spelling (`clusters/*/proxy`).
 //!
 //! Each member is asked as by a request of its own: the caller is reviewed for that cluster, acts
-//! there as itself, and takes a place among the cluster's requests. Clusters that the caller may
-//! not reach are left out without a word; those that did not answer are named in a `Warning`.
+//! there as itself, and takes one of the cluster's permits. Clusters that the caller may not
+//! reach are left out without a word; those that did not answer are named in a `Warning`.
 
 mod ask;
 mod room;

@@ -37,7 +37,7 @@ pub struct Record(Box<Open>);
 /// A request whose sender is known.
 pub struct Identified<'a>(&'a mut Open);
 
-/// A request that is permitted, and has its place among those of its user.
+/// A request that is allowed, and holds a permit of its user's.
 pub struct Admitted<'a>(&'a mut Open);
 
 /// What is known of a response when its head leaves.
@@ -176,7 +176,7 @@ impl Record {
 // === impl Identified ===
 
 impl<'a> Identified<'a> {
-    /// It is permitted, and gets its place among the requests of its user.
+    /// It is allowed, and takes one of its user's permits.
     pub fn admitted(self, limits: &Limits, permission: &Permission) -> Result<Admitted<'a>, TooMany> {
         let Self(open) = self;
         if let Some(audit) = &mut open.audit {
@@ -192,8 +192,8 @@ impl<'a> Identified<'a> {
 // === impl Admitted ===
 
 impl Admitted<'_> {
-    /// It goes to `cluster`, which gets the counts, those of `resource` among them, and a place
-    /// among its requests is taken.
+    /// It goes to `cluster`, which gets the counts, those of `resource` among them, and one of whose
+    /// permits is taken.
     pub fn sent_to(
         self,
         cluster: &Cluster,

@@ -203,7 +203,7 @@ impl Asking<'_> {
         };
         sent.to(&cluster);
         let limits = &gateway.limits;
-        let _slots = [
+        let _permits = [
             limits.of_user(permission.user(), Kind::Short)?,
             limits.of_cluster(name, cluster.load(), permission.user(), Kind::Short)?,
         ];

@@ -18,7 +18,7 @@ use crate::request_body::RequestBody;
 /// `get` of `clustergateways/traffic`. Refuses those who accept no JSON.
 pub async fn serve(
     gateway: &RequestNeeds,
-    _permit: &Permission,
+    _permission: &Permission,
     cluster: &ClusterName,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {

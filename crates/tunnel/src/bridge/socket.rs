@@ -31,7 +31,8 @@ pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     }
 }
 
-/// The methods of [`Socket`] of what holds one in the field `$io`.
+/// Implements the methods of [`Socket`] by those of the field `$io`. A macro, because `abort` takes
+/// `self` by value.
 #[macro_export]
 macro_rules! forward_socket {
     ($io:ident) => {
