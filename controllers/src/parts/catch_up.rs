@@ -21,8 +21,9 @@ use crate::wakes::Key;
 /// comes is given up 5 s after that; with kube's default, 290 s, a leader could begin with what is
 /// five minutes old. It costs two requests a minute for each kind, which list nothing.
 pub const WATCH: u32 = 30;
-/// For which a watch may be behind, until it begins anew.
-const PATIENCE: Backoff = Backoff::doubling(Duration::from_secs(2), Duration::from_mins(1));
+/// For which a watch may be behind, until it begins anew. Longer and longer: the list with which it
+/// begins may take minutes where there are many objects, and beginning anew cuts it off.
+const PATIENCE: Backoff = Backoff::doubling(Duration::from_secs(2), Duration::from_mins(15));
 /// Between two looks at what a watch told.
 const LOOKS: Duration = Duration::from_millis(50);
 /// Between two tries to list.

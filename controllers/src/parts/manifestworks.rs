@@ -88,12 +88,6 @@ const COSTLY: usize = 2;
 const COSTLY_OF_ONE: usize = 1;
 /// Of a cluster whose rules take longer, one at a time of all such clusters is.
 const SLOW_RULES: Duration = Duration::from_millis(250);
-/// Works above [`LIGHT`] that are worked on at a time: of all clusters, and of one. The spec and the
-/// status of one take up to 24 MiB each.
-const HEAVY: usize = 4;
-const HEAVY_OF_ONE: usize = 1;
-/// Bytes of memory that most works take less of while they are worked on.
-const LIGHT: usize = 1 << 20;
 /// A cluster whose answers take longer has one request at a time, and all such have a quarter.
 const SLOW_ANSWER: Duration = Duration::from_secs(2);
 /// Until a work asks for its turn again that others went before.
@@ -145,10 +139,7 @@ pub async fn run(context: Context<'_>) {
         writes: Semaphore::new(WRITES),
         members: context.members,
         clusters: Clusters::default(),
-        places: Places::new(Shared::new(
-            Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES),
-            Lanes::new(HEAVY, HEAVY_OF_ONE, SLOW_ANSWER),
-        )),
+        places: Places::new(Shared::new(Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES))),
         memories: Memories::default(),
         store: writer.as_reader(),
         wakes: Wakes::default(),
@@ -275,7 +266,7 @@ impl Part {
         if let Some(waits) = waits {
             return Action::requeue(waits);
         }
-        let _heavy = if work::weighs(&newest) > LIGHT { Some(place.heavy.enter().await) } else { None };
+        let Some(_room) = place.room(work::weighs(&newest)) else { return Action::requeue(TURN_AGAIN) };
         let mut work = Work::read(&newest);
         memory.recall(&mut work);
         if !self.clusters.is_leaving(work.cluster()) {

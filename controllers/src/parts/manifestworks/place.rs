@@ -23,6 +23,12 @@ use super::verdicts::Verdicts;
 const MOST: usize = 4;
 /// Works of all clusters that are slow, of each of which one is worked on at a time.
 const SLOW_WORKS: usize = 64;
+/// Works above [`LIGHT`] that are worked on at a time: of all clusters, and of one. The spec and the
+/// status of one take up to 24 MiB each.
+const HEAVY_WORKS: usize = 8;
+const HEAVY_OF_ONE: usize = 1;
+/// Bytes of memory that most works take less of while they are worked on: of 350 KiB of text.
+const LIGHT: usize = 8 << 20;
 /// How long a turn lasts; requests under way are finished. Then others go before the work's next
 /// turn.
 const TURN: Duration = Duration::from_mins(1);
@@ -37,10 +43,9 @@ const BETWEEN_TRIES: Duration = Duration::from_secs(15);
 pub struct Shared {
     /// Threads that work out what objects say.
     pub rules: Lanes,
-    /// Works that take much memory while they are worked on.
-    pub heavy: Lanes,
     pub lists: Lists,
     slow_works: Arc<AtomicUsize>,
+    heavy_works: Arc<AtomicUsize>,
     /// Slow clusters of which none has its turn because enough others have.
     slow_line: Arc<Mutex<Line>>,
 }
@@ -51,11 +56,12 @@ pub struct Place {
     pub sights: Sights,
     pub verdicts: Verdicts,
     pub rules: Lane,
-    pub heavy: Lane,
     pub lists: ListsOfOne,
     at_work: Arc<AtomicUsize>,
     /// Those of them that may go on while it is slow.
     slow: Arc<AtomicUsize>,
+    /// Those of them that take much memory.
+    heavy: Arc<AtomicUsize>,
     of_all: Shared,
     /// Works that wait for a turn.
     waiting: Mutex<Line>,
@@ -103,8 +109,14 @@ pub struct Places {
 // === impl Shared ===
 
 impl Shared {
-    pub fn new(rules: Lanes, heavy: Lanes) -> Self {
-        Self { rules, heavy, lists: Lists::default(), slow_works: Arc::default(), slow_line: Arc::default() }
+    pub fn new(rules: Lanes) -> Self {
+        Self {
+            rules,
+            heavy_works: Arc::default(),
+            lists: Lists::default(),
+            slow_works: Arc::default(),
+            slow_line: Arc::default(),
+        }
     }
 }
 
@@ -150,9 +162,9 @@ impl Place {
     fn new(member: Member, of_all: &Shared) -> Self {
         Self {
             rules: of_all.rules.lane(),
-            heavy: of_all.heavy.lane(),
             lists: of_all.lists.of_one(),
             slow: Arc::default(),
+            heavy: Arc::default(),
             of_all: of_all.clone(),
             member,
             kinds: Kinds::default(),
@@ -179,6 +191,16 @@ impl Place {
         }
         let (until, has_begun) = (Instant::now() + TURN, AtomicBool::new(false));
         Some(Turn { place: Arc::clone(self), _permit: permit, until, has_begun, slow: Mutex::new(slow) })
+    }
+
+    /// Room for a work that takes so many bytes of memory while it is worked on. None: others take
+    /// it, and the work comes again: one that waited would keep its turn from light ones.
+    pub fn room(&self, weight: usize) -> Option<Vec<Permit<AtomicUsize>>> {
+        if weight <= LIGHT {
+            return Some(Vec::new());
+        }
+        let own = Permit::of(&self.heavy, HEAVY_OF_ONE)?;
+        Some(vec![own, Permit::of(&self.of_all.heavy_works, HEAVY_WORKS)?])
     }
 
     /// Whose turn is next, now that one has ended: as many as there are turns.

@@ -36,10 +36,7 @@ fn part(hub: &Hub) -> (Part, Writer<DynamicObject>) {
         agent: Agent { hub_hash: "h".into(), id: "ours".into() },
         clusters: Clusters::default(),
         definition: watch::channel(Presence::There).1,
-        places: Places::new(Shared::new(
-            Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES),
-            Lanes::new(HEAVY, HEAVY_OF_ONE, SLOW_ANSWER),
-        )),
+        places: Places::new(Shared::new(Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES))),
         memories: Memories::default(),
         store: writer.as_reader(),
         wakes: Wakes::default(),

@@ -54,7 +54,7 @@ fn named(name: &ClusterName, client: Client) -> Member {
 }
 
 fn shared() -> Shared {
-    Shared::new(Lanes::new(2, 1, SLOW), Lanes::new(2, 1, SLOW))
+    Shared::new(Lanes::new(2, 1, SLOW))
 }
 
 const VERSION: (&str, u16, &str) = ("/version", 200, "{}");
@@ -363,6 +363,23 @@ async fn a_slow_cluster_that_waits_is_called_when_another_ends_its_turn() {
     turns.clear();
     let called: Vec<_> = places.next_slow().iter().map(|place| place.member.cluster.to_string()).collect();
     assert_eq!(called, [format!("c{}", SLOW_WORKS - 1), format!("c{SLOW_WORKS}")]);
+}
+
+/// They hold nobody's turn meanwhile.
+#[tokio::test]
+async fn heavy_works_are_few_and_light_ones_as_many_as_there_are() {
+    let places = Places::new(shared());
+    let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
+    let all: Vec<_> = (0..=HEAVY_WORKS)
+        .map(|number| ClusterName::parse(&format!("c{number}")).unwrap())
+        .map(|name| places.of(&name, || named(&name, Client::new(service_fn(never), "default"))))
+        .collect();
+    let mut held: Vec<_> = all.iter().map_while(|place| place.room(LIGHT + 1)).collect();
+    assert_eq!(held.len(), HEAVY_WORKS);
+    assert!(all.iter().all(|place| place.room(LIGHT).is_some()));
+    held.pop();
+    assert!(all[0].room(LIGHT + 1).is_none(), "one of a cluster at a time");
+    assert!(all[HEAVY_WORKS].room(LIGHT + 1).is_some());
 }
 
 #[tokio::test]

@@ -15,6 +15,9 @@ const WATCHED: [&str; 7] = [
 
 /// What the controllers may do: write clusters' Secrets and their Lease, tell Events, read sources.
 pub(super) fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Result<Value> {
+    if let Some(verbs) = of_delivery(case, rule).filter(|_| role["kind"] == "ClusterRole") {
+        return Ok(verbs);
+    }
     Ok(match (role["kind"].as_str(), rule["resources"][0].as_str()) {
         // In Argo CD's namespace.
         (Some("Role"), Some("secrets")) if is_of_argocd(role) => json!(["list", "watch", "create", "patch", "delete"]),
@@ -55,7 +58,9 @@ pub(super) fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Resul
         (Some("ClusterRole"), Some("manifestworkreplicasets")) => json!(["list", "watch", "patch"]),
         // Whether a kind is on its way out, by whom the end of each object may be told before.
         (Some("ClusterRole"), Some("customresourcedefinitions"))
-            if ["placement", "Argo CD", "works that are guarded"].iter().any(|part| case.contains(part)) =>
+            if ["placement", "Argo CD", "works that are guarded", "delivery"]
+                .iter()
+                .any(|part| case.contains(part)) =>
         {
             json!(["list", "watch", "get"])
         }
@@ -72,6 +77,31 @@ pub(super) fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Resul
         (Some("ClusterRole"), Some(_)) => json!(["get", "list", "watch"]),
         _ => bail!("a right that nobody needs: {role}"),
     })
+}
+
+/// Of manifestworks and availability, where a case has them.
+fn of_delivery(case: &str, rule: &Value) -> Option<Value> {
+    let is_whole = case == "delivery by one value";
+    if !is_whole && case != "works and probes with policies" {
+        return None;
+    }
+    let either = |all: &[Value]| all.iter().find(|verbs| **verbs == rule["verbs"]).or(all.first()).cloned();
+    let on = |names: &[&str]| rule["resourceNames"] == json!(names);
+    match rule["resources"][0].as_str()? {
+        // Those of sets are created by replica-sets.
+        "manifestworks" if is_whole && rule["verbs"].as_array()?.len() == 5 => None,
+        "manifestworks" => Some(json!(["list", "watch", "patch", "delete"])),
+        "manifestworks/status" | "managedclusters/status" => Some(json!(["patch"])),
+        // Their taints are availability's.
+        "managedclusters" => either(&[json!(["list", "watch"]), json!(["list", "watch", "patch"])]),
+        "managedclusters/taints" => Some(json!(["update"])),
+        "namespaces" if on(&["kube-system"]) => Some(json!(["get"])),
+        "leases" if on(&["registration-controller-lock"]) => Some(json!(["list", "watch"])),
+        "leases" if on(&["managed-cluster-lease"]) => Some(json!(["get"])),
+        // To deliver, and to probe.
+        "clustergateways/proxy" => either(&[json!(["get", "create", "update", "patch", "delete"]), json!(["get"])]),
+        _ => None,
+    }
 }
 
 /// Whether it is the role for Argo CD's Secrets.
