@@ -192,8 +192,8 @@ impl<'a> Identified<'a> {
 // === impl Admitted ===
 
 impl Admitted<'_> {
-    /// It goes to `cluster`, which gets the counts, those of `resource` among them, and one of whose
-    /// permits is taken.
+    /// It goes to `cluster`, which gets the counts, those of `resource` among them, and one of
+    /// whose permits is taken.
     pub fn sent_to(
         self,
         cluster: &Cluster,

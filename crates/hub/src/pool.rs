@@ -67,10 +67,10 @@ struct Streamed {
     _stream: Option<Permit<AtomicUsize>>,
 }
 
-/// As [`client`](super::client::client), of `server` (none: of the hub), for many streams at a time:
-/// up to 100 on each of 1,000 connections, and more are refused. A stream that is not read has 64
-/// KiB of room. A server that does not speak HTTP/2 fails the first request, and gets HTTP/1.1 from
-/// then on.
+/// As [`client`](super::client::client), of `server` (none: of the hub), for many streams at a
+/// time: up to 100 on each of 1,000 connections, and more are refused. A stream that is not read
+/// has 64 KiB of room. A server that does not speak HTTP/2 fails the first request, and gets
+/// HTTP/1.1 from then on.
 ///
 /// # Errors
 ///

@@ -23,8 +23,8 @@ use super::verdicts::Verdicts;
 const MOST: usize = 4;
 /// Works of all clusters that are slow, of each of which one is worked on at a time.
 const SLOW_WORKS: usize = 64;
-/// Works above [`LIGHT`] that are worked on at a time: of all clusters, and of one. The spec and the
-/// status of one take up to 24 MiB each.
+/// Works above [`LIGHT`] that are worked on at a time: of all clusters, and of one. The spec and
+/// the status of one take up to 24 MiB each.
 const HEAVY_WORKS: usize = 8;
 const HEAVY_OF_ONE: usize = 1;
 /// Bytes of memory that most works take less of while they are worked on: of 350 KiB of text.
