@@ -7,6 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use http::{Method, StatusCode};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use libtest_mimic::Trial;
@@ -126,7 +127,10 @@ fn crowd(testbed: &Testbed) -> Result<()> {
         Running::start(testbed, "crowd-clusters", &["--enable=kubeconfig", "--watch-namespaces=removal-crowd"])?;
     let clusters = || clusters(testbed, &controllers.namespace);
     wait::until_true("all of them", SOON, || Ok(clusters()? == FLEET))?;
-    testbed.hub.server.delete(&format!("secrets -n {fleet} --all --wait=false"))?;
+    // By one request: what goes a moment before others goes alone.
+    let server = &testbed.hub.server;
+    let path = format!("/api/v1/namespaces/{fleet}/secrets");
+    server.client(Some(server.admin())).send(&Method::DELETE, &path, &[], Vec::new().into())?.expect(StatusCode::OK)?;
     let held = || controllers.metric("cluster_gateway_controllers_removals_held", "kubeconfig");
     wait::until_true("their removal to be held", SOON, || Ok(held()? >= f64::from(u32::try_from(FLEET)?)))?;
     ensure!(clusters()? == FLEET, "a fleet went at once");

@@ -113,9 +113,16 @@ pub fn upstream(testbed: &Testbed) -> Result<()> {
     let me = testbed.kubectl_as(Route::Direct, CLUSTER, "account", token)?;
     let name = me.ok("auth whoami -o jsonpath={.status.userInfo.username}")?;
     ensure!(name == format!("system:serviceaccount:{PLACE}:equal"), "{name}");
-    ensure!(controllers.metric("cluster_gateway_controllers_managed_serviceaccounts", "filled")? >= 1.0);
+    // A look at it that somebody's write in between ended is repeated.
+    wait::until("it to count", SOON, || {
+        let filled = controllers.metric("cluster_gateway_controllers_managed_serviceaccounts", "filled")?;
+        ensure!(filled >= 1.0, "{}", controllers.metrics()?);
+        Ok(())
+    })?;
     // The add-on comes: ours keeps out, and does not hold what it cannot look after.
     drop(agent);
+    // As it left them: when it starts, it issues a second token before it has seen its first.
+    let (their_account, their_secret) = filled_one(testbed, theirs, "equal")?;
     let addon = json!({
         "apiVersion": "addon.open-cluster-management.io/v1alpha1", "kind": "ManagedClusterAddOn",
         "metadata": {"name": "managed-serviceaccount", "namespace": ours}, "spec": {},
