@@ -26,7 +26,7 @@ fn owners(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[namespace(one), namespace(two)])?;
     apply(testbed, &[kubeconfig_secret(two, "shared", &kubeconfig)])?;
     // Creation times have seconds: in the same one, the uid decides.
-    let made = std::time::Instant::now();
+    let made = tokio::time::Instant::now();
     wait::until_true("the next second", SOON, || Ok(made.elapsed() > std::time::Duration::from_millis(1100)))?;
     apply(testbed, &[kubeconfig_secret(one, "shared", &kubeconfig)])?;
     // Both are there when the controllers start, and the younger comes first in the list.
