@@ -73,7 +73,12 @@ pub fn packed(
 ///
 /// Too many, or nested deeper than 128 (`serde_json`), or not what is wanted.
 pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Unreadable> {
-    if weight(text.as_bytes()) > HEAVIEST {
+    values(text, weight(text.as_bytes()) <= HEAVIEST)
+}
+
+/// The same, of one that `is_light` enough: no other is read.
+fn values<T: DeserializeOwned>(text: &str, is_light: bool) -> Result<T, Unreadable> {
+    if !is_light {
         return Err(Unreadable::Heavy);
     }
     serde_json::from_str(text).map_err(|error| Unreadable::Invalid(error.to_string()))
@@ -82,12 +87,12 @@ pub fn parse<T: DeserializeOwned>(text: &str) -> Result<T, Unreadable> {
 /// What of a text can be read: its fields, and theirs, each by itself, while their values take no
 /// more than `room` together. Of another there is why it cannot be.
 fn readable(text: &str, levels: usize, room: &mut usize) -> Value {
-    let error = match parse(text) {
-        Ok(value) if weight(text.as_bytes()) <= *room => {
-            *room -= weight(text.as_bytes());
+    let weighs = weight(text.as_bytes());
+    let error = match values(text, weighs <= *room) {
+        Ok(value) => {
+            *room -= weighs;
             return value;
         }
-        Ok(_) => Unreadable::Heavy,
         Err(error) => error,
     };
     let fields = || serde_json::from_str::<BTreeMap<String, &RawValue>>(text).ok();
@@ -100,7 +105,8 @@ fn readable(text: &str, levels: usize, room: &mut usize) -> Value {
     }
 }
 
-fn mapped(event: Event<RawObject>, read: impl Fn(RawObject) -> DynamicObject) -> Event<DynamicObject> {
+/// The same event, of what `read` makes of its object.
+pub fn mapped<K>(event: Event<K>, read: impl FnOnce(K) -> DynamicObject) -> Event<DynamicObject> {
     match event {
         Event::Init => Event::Init,
         Event::InitDone => Event::InitDone,

@@ -143,13 +143,7 @@ fn events(feed: &Feed, resource: &ApiResource) -> Events {
 
 fn without_data(event: Event<Meta>) -> Event<DynamicObject> {
     let object = |secret: Meta| DynamicObject { types: None, metadata: secret.metadata, data: serde_json::Value::Null };
-    match event {
-        Event::Init => Event::Init,
-        Event::InitDone => Event::InitDone,
-        Event::InitApply(secret) => Event::InitApply(object(secret)),
-        Event::Apply(secret) => Event::Apply(object(secret)),
-        Event::Delete(secret) => Event::Delete(object(secret)),
-    }
+    raw::mapped(event, object)
 }
 
 fn take(feed: &Feed, writer: &mut Writer<DynamicObject>, event: Event<DynamicObject>, seen: &mut Seen) {

@@ -184,11 +184,5 @@ fn names(event: Event<PartialObjectMeta<CertificateSigningRequest>>, resource: &
         object.metadata.uid = request.uid();
         object
     };
-    match event {
-        Event::Init => Event::Init,
-        Event::InitDone => Event::InitDone,
-        Event::InitApply(request) => Event::InitApply(object(request)),
-        Event::Apply(request) => Event::Apply(object(request)),
-        Event::Delete(request) => Event::Delete(object(request)),
-    }
+    raw::mapped(event, object)
 }
