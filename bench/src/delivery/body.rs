@@ -32,11 +32,9 @@ pub struct Watch {
 impl Answer {
     /// For `time`. `number` spreads what watches of many members say over the minute.
     pub fn watch(lines: UnboundedReceiver<Bytes>, version: &str, time: Duration, number: usize) -> Self {
-        let bookmark = format!(
-            "{}\n",
-            serde_json::json!({"type": "BOOKMARK",
-            "object": {"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": {"resourceVersion": version}}})
-        );
+        let object = serde_json::json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1",
+            "metadata": {"resourceVersion": version}});
+        let bookmark = format!("{}\n", serde_json::json!({"type": "BOOKMARK", "object": object}));
         let first = BOOKMARKS.mul_f64(0.5) + Duration::from_millis(u64::try_from(number * 37 % 30_000).unwrap_or(0));
         let bookmarks = interval_at(Instant::now() + first, BOOKMARKS);
         Self::Watch(Box::new(Watch { lines, bookmark: bookmark.into(), bookmarks, end: Box::pin(sleep(time)) }))

@@ -167,9 +167,13 @@ impl Members {
 
 const WORK: &str = "work.open-cluster-management.io";
 
+/// One of an `APIResourceList`.
+fn resource(name: &str, kind: &str, namespaced: bool) -> serde_json::Value {
+    json!({"name": name, "kind": kind, "namespaced": namespaced, "verbs": []})
+}
+
 impl Member {
     fn answer(&mut self, method: &Method, path: &str, body: &[u8]) -> Answered {
-        let resource = |name: &str, kind: &str, namespaced: bool| json!({"name": name, "kind": kind, "namespaced": namespaced, "verbs": []});
         let resources = |one| member::answer(&json!({"kind": "APIResourceList", "resources": [one]}));
         match path {
             "/version" => return member::answer(&json!({"major": "1", "minor": "34"})),

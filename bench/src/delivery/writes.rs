@@ -28,9 +28,8 @@ mod tests {
     #[test]
     fn writes_of_works_and_events_count_and_reads_and_leases_do_not() {
         let series = |group: &str, resource: &str, verb: &str, count: u32| {
-            format!(
-                "apiserver_request_total{{code=\"200\",group=\"{group}\",resource=\"{resource}\",verb=\"{verb}\"}} {count}\n"
-            )
+            let labels = format!("code=\"200\",group=\"{group}\",resource=\"{resource}\",verb=\"{verb}\"");
+            format!("apiserver_request_total{{{labels}}} {count}\n")
         };
         let works = "work.open-cluster-management.io";
         let text = [
