@@ -145,7 +145,7 @@ impl Part {
         }
         let member = Member::new(&self.members, &cluster, Arc::clone(&self.may_write));
         let on_member = member.account(&account.name).await?;
-        self.watched.follow(&cluster, || self.members.client(&cluster), &self.accounts);
+        self.watched.follow(&cluster, || self.members.sender(&cluster), &self.accounts);
         match account.judge(secret, on_member.as_ref(), now()) {
             Judgement::Good { token, due } => {
                 // Upstream's agent may have filled it.

@@ -317,7 +317,7 @@ impl Part {
         let name = ClusterName::parse(cluster).ok().filter(|_| cluster != LOCAL)?;
         let member = || {
             let may_write = Arc::clone(&self.hub.may_write);
-            Member::new(&name, self.members.client(&name), &self.limits, may_write, self.metrics.delivery.clone())
+            Member::new(&name, self.members.sender(&name), &self.limits, may_write, self.metrics.delivery.clone())
         };
         Some(self.places.of(&name, member))
     }
@@ -325,7 +325,7 @@ impl Part {
     fn way(&self, place: &Place) -> Way {
         Way {
             cluster: place.member.cluster.as_str().to_owned(),
-            client: place.member.client(),
+            sender: place.member.sender(),
             lists: place.lists.clone(),
             wakes: self.wakes.clone(),
             resync: self.resync,

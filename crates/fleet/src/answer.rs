@@ -3,27 +3,27 @@
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
-use kube::Client;
 use kube::client::Body;
 use kube::core::Status;
 
 use crate::failure::{Failure, LONGEST_ERROR};
 use crate::retry_after;
+use crate::sender::{Sender, Streamed};
 
 /// The body of the answer to `request`, of `most` bytes; anything but a 2xx is a failure, of which
 /// no more than 64 KiB are read. How long it takes is for the caller to bound.
-pub async fn answer(client: &Client, request: Request<Body>, most: usize) -> Result<Bytes, Failure> {
-    read(client, request, most, Bytes::clone).await
+pub async fn answer(sender: &Sender, request: Request<Body>, most: usize) -> Result<Bytes, Failure> {
+    read(sender, request, most, Bytes::clone).await
 }
 
 /// What `make` makes of it. Until then the answer holds its room, if it is one of those that do.
 pub async fn read<T>(
-    client: &Client,
+    sender: &Sender,
     request: Request<Body>,
     most: usize,
     make: impl FnOnce(&Bytes) -> T,
 ) -> Result<T, Failure> {
-    let mut body = success(client.send(request).await?).await?.into_body();
+    let mut body = success(sender.send(request).await?).await?.into_body();
     match Limited::new(&mut body, most).collect().await {
         Ok(read) => Ok(make(&read.to_bytes())),
         Err(error) => Err(Failure::broken(&*error)),
@@ -31,8 +31,8 @@ pub async fn read<T>(
 }
 
 /// The same answer, if it is a 2xx.
-pub async fn success(response: Response<Body>) -> Result<Response<Body>, Failure> {
-    let response = retry_after::into_status(response).await?;
+pub async fn success(response: Response<Streamed>) -> Result<Response<Streamed>, Failure> {
+    let response = retry_after::into_status(response).await.map_err(|error| Failure::broken(&*error))?;
     let code = response.status();
     if code.is_success() {
         return Ok(response);
@@ -69,8 +69,8 @@ mod tests {
                 *response.status_mut() = StatusCode::from_u16(code).unwrap();
                 Ok::<_, kube::Error>(response)
             };
-            let client = Client::new(service_fn(answer), "default");
-            async move { answer_of(&client, MOST).await }
+            let sender = Sender::new(service_fn(answer));
+            async move { answer_of(&sender, MOST).await }
         };
         assert_eq!(asked(200, 2 * LONGEST_ERROR).await.unwrap().len() / LONGEST_ERROR, 2);
         let short = asked(500, 10_000).await.unwrap_err();
@@ -79,7 +79,7 @@ mod tests {
         assert_eq!((long.kind, long.message.contains("unreadable body")), (Kind::Plain(500), true), "{long}");
     }
 
-    async fn answer_of(client: &Client, most: usize) -> Result<Bytes, Failure> {
-        answer(client, Request::get("/").body(Body::empty()).unwrap(), most).await
+    async fn answer_of(sender: &Sender, most: usize) -> Result<Bytes, Failure> {
+        answer(sender, Request::get("/").body(Body::empty()).unwrap(), most).await
     }
 }

@@ -1,4 +1,4 @@
-//! A client whose answers have an end: kube reads each whole, however long it is.
+//! Answers that have an end: kube reads each whole, however long it is.
 
 use std::task::{Context, Poll};
 
@@ -11,35 +11,35 @@ use kube::client::Body;
 use tower::Service;
 
 use crate::failure::LONGEST_ERROR;
+use crate::sender::{Sender, Streamed};
 
-/// The client, behind what counts.
+/// What counts the bytes of answers.
 #[derive(Clone)]
-struct Bounded {
-    client: Client,
-    most: usize,
+pub struct Bounded {
+    pub sender: Sender,
+    pub most: usize,
 }
 
-/// The same client; an answer of more than `most` bytes breaks off, an error of more than 64 KiB.
-/// Streams count too: whoever follows one for long begins it again.
+/// The same client, as [`Sender::bounded`].
 pub fn bounded(client: Client, most: usize) -> Client {
     let (namespace, end) = (client.default_namespace().to_owned(), *client.valid_until());
-    Client::new(Bounded { client, most }, namespace).with_valid_until(end)
+    Sender::from(client).bounded(most).client(&namespace).with_valid_until(end)
 }
 
 impl Service<Request<Body>> for Bounded {
-    type Response = Response<Limited<Body>>;
+    type Response = Response<Limited<Streamed>>;
     type Error = kube::Error;
     type Future = BoxFuture<'static, Result<Self::Response, kube::Error>>;
 
-    /// Always: the client waits for its own room when a request is there.
+    /// Always: what is behind waits for its own room when a request is there.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Self { client, most } = self.clone();
+        let Self { sender, most } = self.clone();
         async move {
-            let response = client.send(request).await?;
+            let response = sender.send(request).await?;
             let is_error = response.status().is_client_error() || response.status().is_server_error();
             let most = if is_error { most.min(LONGEST_ERROR) } else { most };
             Ok(response.map(|body| Limited::new(body, most)))

@@ -11,6 +11,7 @@ use crate::cluster::Cluster;
 use crate::each::{Each, Limits, each};
 use crate::failure::Failure;
 use crate::pages;
+use crate::sender::Sender;
 use crate::through::Through;
 
 /// The clusters of one hub. Cheap to clone; all clones, and all clients made of them, share the
@@ -70,8 +71,12 @@ impl Fleet {
     /// It costs no connection, but a task and a queue of about 6 KiB, which kube makes for any
     /// client: make it when it is used, and keep names.
     pub fn client(&self, cluster: &ClusterName) -> Client {
-        Client::new(Through::new(self.hub.clone(), cluster), self.hub.default_namespace())
-            .with_valid_until(*self.hub.valid_until())
+        self.sender(cluster).client(self.hub.default_namespace()).with_valid_until(*self.hub.valid_until())
+    }
+
+    /// The same without kube's queue, for requests that are made by hand.
+    pub fn sender(&self, cluster: &ClusterName) -> Sender {
+        Sender::new(Through::new(self.hub.clone(), cluster))
     }
 
     /// `run` with a client for each of `clusters`: see [`each`].

@@ -13,6 +13,7 @@ mod paced;
 mod pages;
 mod retry_after;
 mod roomed;
+mod sender;
 mod sight;
 mod through;
 
@@ -22,6 +23,6 @@ pub use self::cluster::{Cluster, EndpointType};
 pub use self::each::{Each, Event, Limits, Outcome, Progress, each};
 pub use self::failure::{Failure, Kind};
 pub use self::fleet::Fleet;
-pub use self::paced::paced;
-pub use self::roomed::{Room, roomed};
+pub use self::roomed::Room;
+pub use self::sender::Sender;
 pub use self::sight::{Change, Sight};

@@ -1,4 +1,4 @@
-//! A client that does not ask a server at the speed at which it answers.
+//! What does not ask a server at the speed at which it answers.
 
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -7,48 +7,47 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use futures_util::future::BoxFuture;
 use http::{Request, Response};
-use kube::Client;
 use kube::client::Body;
 use tokio::sync::Mutex;
 use tokio::time::{Instant, sleep_until};
 use tower::Service;
 
-/// The client, behind what waits.
+use crate::sender::{Sender, Streamed};
+
+/// What waits before it is sent.
 #[derive(Clone)]
-struct Paced {
-    client: Client,
+pub struct Paced {
+    sender: Sender,
     every: Duration,
     next: Arc<Mutex<Instant>>,
 }
 
-/// The same client; between the beginnings of two requests passes `every` at least.
-///
-/// For watches of servers that nobody trusts: kube's watcher backs off after errors, and begins
-/// anew at once after a watch that ended well, or after a page that promises another.
-pub fn paced(client: Client, every: Duration) -> Client {
-    let (namespace, end) = (client.default_namespace().to_owned(), *client.valid_until());
-    let next = Arc::new(Mutex::new(Instant::now()));
-    Client::new(Paced { client, every, next }, namespace).with_valid_until(end)
+// === impl Paced ===
+
+impl Paced {
+    pub fn new(sender: Sender, every: Duration) -> Self {
+        Self { sender, every, next: Arc::new(Mutex::new(Instant::now())) }
+    }
 }
 
 impl Service<Request<Body>> for Paced {
-    type Response = Response<Body>;
+    type Response = Response<Streamed>;
     type Error = kube::Error;
-    type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;
+    type Future = BoxFuture<'static, Result<Response<Streamed>, kube::Error>>;
 
-    /// Always: the client waits for its own room when a request is there.
+    /// Always: what is behind waits for its own room when a request is there.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
         Poll::Ready(Ok(()))
     }
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
-        let Self { client, every, next } = self.clone();
+        let Self { sender, every, next } = self.clone();
         async move {
             let mut next = next.lock().await;
             sleep_until(*next).await;
             *next = Instant::now() + every;
             drop(next);
-            client.send(request).await
+            sender.send(request).await
         }
         .boxed()
     }
@@ -81,7 +80,7 @@ mod tests {
             let body = if is_watch { String::new() } else { list.to_owned() };
             async move { Ok::<_, kube::Error>(Response::new(Body::from(body.into_bytes()))) }
         };
-        let client = paced(Client::new(service_fn(answer), "default"), Duration::from_secs(1));
+        let client = Sender::new(service_fn(answer)).paced(Duration::from_secs(1)).client("default");
         let mut events = pin!(watcher(Api::<Namespace>::all(client), Config::default()));
         let watching = async { while let Some(Ok(_)) = events.next().await {} };
         tokio::time::timeout(Duration::from_secs(SECONDS as u64), watching).await.unwrap_err();

@@ -102,7 +102,7 @@ async fn virtual_clusters(hub: &Client, selector: &str) -> Result<HashSet<String
     let selector = utf8_percent_encode(selector, NON_ALPHANUMERIC);
     let target = format!("/apis/{GROUP}/{VERSION}/virtualclusters?labelSelector={selector}");
     let request = Request::get(target).header("accept", "application/json").body(Body::empty());
-    let body = answer(hub, request.map_err(kube::Error::HttpError)?, LARGEST).await?;
+    let body = answer(&hub.clone().into(), request.map_err(kube::Error::HttpError)?, LARGEST).await?;
     let names: Names =
         serde_json::from_slice(&body).map_err(|_| Failure::own("the hub's list of virtual clusters cannot be read"))?;
     let registered = names.items.into_iter().filter(|item| item.spec.credential_type != MANAGED_CLUSTER);
@@ -144,6 +144,6 @@ async fn page(hub: &Client, selector: &str, next: &str) -> Result<Page, Failure>
         target = format!("{target}&continue={}", encoded(next));
     }
     let request = Request::get(target).header("accept", "application/json").body(Body::empty());
-    let body = answer(hub, request.map_err(kube::Error::HttpError)?, LARGEST).await?;
+    let body = answer(&hub.clone().into(), request.map_err(kube::Error::HttpError)?, LARGEST).await?;
     serde_json::from_slice(&body).map_err(|_| Failure::own("the hub's list of clusters cannot be read"))
 }

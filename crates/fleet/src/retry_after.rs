@@ -6,9 +6,12 @@
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Response};
-use http_body_util::BodyExt as _;
-use kube::client::Body;
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::Body as HttpBody;
 use serde_json::Value;
+use tower::BoxError;
+
+use crate::sender::{Streamed, streamed};
 
 /// Longest error that is looked into, in bytes. Longer ones, and those of unknown length, pass as
 /// they are.
@@ -16,7 +19,12 @@ const LONGEST: usize = 64 << 10;
 
 /// The same answer; a Status in it that says nothing of when to come again says what the header
 /// does.
-pub async fn into_status(response: Response<Body>) -> Result<Response<Body>, kube::Error> {
+pub async fn into_status<B>(response: Response<B>) -> Result<Response<Streamed>, BoxError>
+where
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    let response = response.map(streamed);
     let code = response.status();
     if !(code.is_client_error() || code.is_server_error()) {
         return Ok(response);
@@ -28,7 +36,7 @@ pub async fn into_status(response: Response<Body>) -> Result<Response<Body>, kub
     let read = body.collect().await?.to_bytes();
     let written = with_details(&read, seconds).unwrap_or(read);
     head.headers.insert(CONTENT_LENGTH, HeaderValue::from(written.len()));
-    Ok(Response::from_parts(head, Body::from(written)))
+    Ok(Response::from_parts(head, streamed(Full::new(written))))
 }
 
 /// The header has a date as its other form (RFC 9110, 10.2.3), which Kubernetes does not write.
@@ -68,7 +76,7 @@ mod tests {
             .header(RETRY_AFTER, "7")
             .header(CONTENT_TYPE, content_type)
             .header(CONTENT_LENGTH, body.len())
-            .body(Body::from(Bytes::from(body)))
+            .body(Full::new(Bytes::from(body)))
             .unwrap();
         let response = into_status(response).await.unwrap();
         let length = response.headers()[CONTENT_LENGTH].to_str().unwrap().to_owned();

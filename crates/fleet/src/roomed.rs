@@ -1,4 +1,4 @@
-//! A client that asks for what it reads whole only when there is room for it: kube keeps an answer
+//! What is read whole is asked for only when there is room for it: kube keeps an answer
 //! until its end, and nobody else knows how many there are at a time.
 
 mod lines;
@@ -14,12 +14,12 @@ use http::response::Parts;
 use http::{Method, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Either, Full};
-use kube::Client;
 use kube::client::Body;
 use tokio::time::{Instant, timeout, timeout_at};
 use tower::{BoxError, Service};
 
-use self::lines::{Watched, lines};
+use self::lines::lines;
+use crate::sender::{Sender, Streamed};
 
 /// For a large room is waited so many times as long as for an answer: nothing is held meanwhile.
 const TIMES: u32 = 10;
@@ -46,40 +46,26 @@ pub trait Room: Clone + Send + Sync + 'static {
     const LONG: usize;
 }
 
-/// The client, behind what waits for room.
+/// What waits for room.
 #[derive(Clone)]
-struct Roomed<R> {
-    client: Client,
-    room: R,
-    within: Duration,
+pub struct Roomed<R> {
+    pub sender: Sender,
+    pub room: R,
+    pub within: Duration,
 }
 
 /// An answer, which holds the room that it takes.
 type Kept = UnsyncBoxBody<Bytes, Infallible>;
-type Answer = Result<Response<Either<Watched, Kept>>, BoxError>;
+type Answer = Result<Response<Either<Streamed, Kept>>, BoxError>;
 
 const NO_ROOM: &str = "there was no room for so large an answer";
 
-/// The same client.
-///
-/// All but watches wait for `room`, have an answer `within` that time, and hold their room until
-/// that is read: a large one no longer than `within`, either. A GET for whose answer there is no
-/// large room lets go of all that it has, waits for one, up to ten times as long, and is asked
-/// again.
-///
-/// Of a watch, the beginning of the answer comes `within` that time, and so does the rest of each
-/// line of which some has come; a long line waits for room, and ends the watch.
-pub fn roomed<R: Room>(client: Client, room: R, within: Duration) -> Client {
-    let (namespace, end) = (client.default_namespace().to_owned(), *client.valid_until());
-    Client::new(Roomed { client, room, within }, namespace).with_valid_until(end)
-}
-
 impl<R: Room> Service<Request<Body>> for Roomed<R> {
-    type Response = Response<Either<Watched, Kept>>;
+    type Response = Response<Either<Streamed, Kept>>;
     type Error = BoxError;
     type Future = BoxFuture<'static, Result<Self::Response, BoxError>>;
 
-    /// Always: the client waits for its own room when a request is there.
+    /// Always: what is behind waits for its own room when a request is there.
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
@@ -128,14 +114,14 @@ impl<R: Room> Roomed<R> {
         Ok(kept(head, bytes, held))
     }
 
-    async fn send(&self, request: Request<Body>, until: Instant) -> Result<Response<Body>, BoxError> {
-        Ok(timeout_at(until, self.client.send(request)).await.map_err(|_| self.late())??)
+    async fn send(&self, request: Request<Body>, until: Instant) -> Result<Response<Streamed>, BoxError> {
+        Ok(timeout_at(until, self.sender.send(request)).await.map_err(|_| self.late())??)
     }
 
     /// To its end; none: it needs a `large` room, and there is none now.
     async fn read(
         &self,
-        mut body: Body,
+        mut body: Streamed,
         mut until: Instant,
         mut large: Option<R::Held>,
     ) -> Result<Option<(Bytes, Option<R::Held>)>, BoxError> {
@@ -160,7 +146,7 @@ impl<R: Room> Roomed<R> {
 }
 
 /// An answer, which holds `held` until it is read.
-fn kept<H: Send + 'static>(head: Parts, bytes: Bytes, held: H) -> Response<Either<Watched, Kept>> {
+fn kept<H: Send + 'static>(head: Parts, bytes: Bytes, held: H) -> Response<Either<Streamed, Kept>> {
     let kept = Full::new(bytes).map_frame(move |frame| {
         let _ = &held;
         frame

@@ -10,14 +10,15 @@ use std::time::Duration;
 use http::header::ACCEPT;
 use http::{HeaderValue, Request};
 use hub::{Line, Lines};
+use kube::Resource as _;
 use kube::api::{ApiResource, DynamicObject, ListParams, WatchParams};
 use kube::client::Body;
 use kube::core::Request as Requests;
-use kube::{Client, Resource as _};
 
 use self::wire::{Event, Page, Said};
 use crate::answer::{read, success};
 use crate::failure::Failure;
+use crate::sender::Sender;
 
 /// Objects of one answer of a list.
 const PAGE: u32 = 500;
@@ -35,7 +36,7 @@ const WATCH: HeaderValue =
 
 /// Objects of one kind, in one namespace or in none.
 pub struct Sight {
-    client: Client,
+    sender: Sender,
     requests: Requests,
     selector: Option<String>,
 }
@@ -51,14 +52,14 @@ pub enum Change {
 // === impl Sight ===
 
 impl Sight {
-    /// Bytes of an answer. Where the client is [`crate::bounded`] by less, less.
+    /// Bytes of an answer. Where the sender is [bounded](Sender::bounded) by less, less.
     pub const MOST: usize = 16 << 20;
 
     /// Of `resource` in `namespace`; empty: in none, or in all.
-    pub fn new(client: Client, resource: &ApiResource, namespace: &str) -> Self {
+    pub fn new(sender: Sender, resource: &ApiResource, namespace: &str) -> Self {
         let namespace = Some(namespace).filter(|namespace| !namespace.is_empty());
         let requests = Requests::new(DynamicObject::url_path(resource, namespace));
-        Self { client, requests, selector: None }
+        Self { sender, requests, selector: None }
     }
 
     /// The same; of objects with these labels.
@@ -95,7 +96,7 @@ impl Sight {
         let label_selector = self.selector.clone();
         let page = ListParams { limit: Some(PAGE), continue_token: next, label_selector, ..ListParams::default() };
         let request = request(self.requests.list(&page), LIST)?;
-        let page = read(&self.client, request, Self::MOST, |bytes| wire::page(bytes, take)).await?;
+        let page = read(&self.sender, request, Self::MOST, |bytes| wire::page(bytes, take)).await?;
         page.map_err(|error| Failure::own(format!("a list that cannot be read: {error}")))
     }
 
@@ -120,8 +121,8 @@ impl Sight {
     ) -> Result<(), Failure> {
         let params = WatchParams { label_selector: self.selector.clone(), ..WatchParams::default() };
         let request = request(self.requests.watch(&params, version), WATCH)?;
-        let response = success(self.client.send(request).await?).await?;
-        // How long a line may be is for the client to say: `crate::roomed`. One that the watch ends
+        let response = success(self.sender.send(request).await?).await?;
+        // How long a line may be is for the sender to say ([`Sender::roomed`]). One that the watch ends
         // in the middle of is none.
         let mut lines = Lines::within(response.into_body(), usize::MAX, SILENCE);
         while let Line::Whole(line) = lines.try_next().await.map_err(|error| Failure::broken(&*error))? {

@@ -13,9 +13,10 @@ use http::{Request, Response, Uri};
 use kube::Client;
 use kube::client::Body;
 use kube::core::request;
-use tower::Service;
+use tower::{BoxError, Service};
 
 use crate::retry_after;
+use crate::sender::Streamed;
 
 /// Sends what is asked of a cluster to the hub. One more client for one more cluster is a path and
 /// a pointer: connections and TLS belong to the hub's client.
@@ -47,12 +48,12 @@ impl Through {
 }
 
 impl Service<Request<Body>> for Through {
-    type Response = Response<Body>;
-    type Error = kube::Error;
-    type Future = BoxFuture<'static, Result<Response<Body>, kube::Error>>;
+    type Response = Response<Streamed>;
+    type Error = BoxError;
+    type Future = BoxFuture<'static, Result<Response<Streamed>, BoxError>>;
 
     /// Always: the hub's client waits for its own room when a request is there.
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
     }
 

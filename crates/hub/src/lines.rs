@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use bytes::{Bytes, BytesMut};
 use http_body_util::BodyExt;
+use hyper::body::Body as HttpBody;
 use kube::client::Body;
 use net::words::causes;
 use tokio::time::timeout;
@@ -19,8 +20,8 @@ const LONGEST: usize = 2 << 20;
 const SILENCE: Duration = Duration::from_mins(10);
 
 /// What comes of a watch.
-pub struct Lines {
-    body: Body,
+pub struct Lines<B = Body> {
+    body: B,
     read: BytesMut,
     /// Bytes of `read` known to hold no newline.
     scanned: usize,
@@ -58,10 +59,12 @@ impl Lines {
     pub fn new(body: Body) -> Self {
         Self::within(body, LONGEST, SILENCE)
     }
+}
 
+impl<B: HttpBody<Data = Bytes, Error: Into<Broken>> + Unpin> Lines<B> {
     /// Of at most `longest` bytes each, however they come in frames, from a server that says
     /// something each `silence`. Held are as many, and one frame.
-    pub fn within(body: Body, longest: usize, silence: Duration) -> Self {
+    pub fn within(body: B, longest: usize, silence: Duration) -> Self {
         Self { body, read: BytesMut::new(), scanned: 0, longest, silence }
     }
 
@@ -96,7 +99,7 @@ impl Lines {
             }
             match timeout(self.silence, self.body.frame()).await {
                 Ok(Some(frame)) => {
-                    if let Ok(data) = frame.map_err(Broken::from)?.into_data() {
+                    if let Ok(data) = frame.map_err(Into::into)?.into_data() {
                         self.read.extend_from_slice(&data);
                     }
                 }

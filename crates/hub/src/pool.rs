@@ -2,11 +2,12 @@
 //! streams need. HTTP/1.1 takes a TLS connection of its own for each watch.
 
 mod connect;
+mod plain;
 
 use std::path::Path;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::AtomicUsize;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use parking_lot::Mutex;
 use tower::{BoxError, Service};
 
 use self::connect::{Connect, NoHttp2, connectors};
+use self::plain::{Plain, again};
 use super::client::{HubClientError, READ_TIMEOUT, Server, config, config_of_server};
 use super::through::assembled;
 
@@ -50,9 +52,7 @@ const FULL: &str = "too many requests at a time (limit 100000)";
 struct Pool {
     lanes: Arc<Mutex<Vec<Lane>>>,
     multiplexed: Connect,
-    /// Of HTTP/1.1, for servers that speak nothing else.
-    plain: legacy::Client<Connect, Body>,
-    is_plain: Arc<AtomicBool>,
+    plain: Plain,
 }
 
 /// A client with one connection, which it opens again when it is lost.
@@ -64,13 +64,13 @@ struct Lane {
 /// An answer, which counts as a stream until it is dropped.
 struct Streamed {
     body: Incoming,
-    _stream: Option<Permit<AtomicUsize>>,
+    _stream: Permit<AtomicUsize>,
 }
 
 /// As [`client`](super::client::client), of `server` (none: of the hub), for many streams at a
 /// time: up to 100 on each of 1,000 connections, and more are refused. A stream that is not read
-/// has 64 KiB of room. A server that does not speak HTTP/2 fails the first request, and gets
-/// HTTP/1.1 from then on.
+/// has 64 KiB of room. A server that does not speak HTTP/2 gets HTTP/1.1, up to 8,192 requests at a
+/// time, and is tried again after 10 minutes; a first request that is no GET fails.
 ///
 /// # Errors
 ///
@@ -98,8 +98,7 @@ pub async fn pooled_client(
 impl Pool {
     fn new(config: &kube::Config) -> Result<Self, HubClientError> {
         let (multiplexed, plain) = connectors(config)?;
-        let plain = legacy::Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(plain);
-        Ok(Self { lanes: Arc::default(), multiplexed, plain, is_plain: Arc::default() })
+        Ok(Self { lanes: Arc::default(), multiplexed, plain: Plain::new(plain) })
     }
 
     /// A client with room for one stream more: the first that has, so that the last ones fall idle
@@ -128,19 +127,30 @@ impl Pool {
     }
 
     async fn send(self, request: Request<Body>) -> Result<Response<Streamed>, BoxError> {
-        if self.is_plain.load(Ordering::Relaxed) {
-            return Ok(self.plain.request(request).await?.map(|body| Streamed { body, _stream: None }));
+        let again = again(&request);
+        if self.plain.is_for(again.is_some()) {
+            return self.sent(request).await;
         }
         let (client, stream) = self.lane().ok_or(FULL)?;
         match client.request(request).await {
-            Ok(response) => Ok(response.map(|body| Streamed { body, _stream: Some(stream) })),
-            Err(error) => {
-                if NoHttp2::is_why(&error) && !self.is_plain.swap(true, Ordering::Relaxed) {
+            Ok(response) => {
+                self.plain.ends();
+                Ok(response.map(|body| Streamed { body, _stream: stream }))
+            }
+            Err(error) if NoHttp2::is_why(&error) => {
+                if self.plain.begins() {
                     tracing::warn!("the server does not speak HTTP/2: each watch takes a connection of its own");
                 }
-                Err(error.into())
+                self.sent(again.ok_or(error)?).await
             }
+            Err(error) => Err(error.into()),
         }
+    }
+
+    /// By HTTP/1.1.
+    async fn sent(&self, request: Request<Body>) -> Result<Response<Streamed>, BoxError> {
+        let (response, stream) = self.plain.send(request).await?;
+        Ok(response.map(|body| Streamed { body, _stream: stream }))
     }
 }
 

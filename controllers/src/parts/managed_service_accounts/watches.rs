@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use api::cluster_name::ClusterName;
 use api::secret::CREDENTIAL_TYPE_LABEL;
-use fleet::{Change, Sight};
+use fleet::{Change, Sender, Sight};
 use futures_util::StreamExt as _;
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::DynamicObject;
@@ -170,13 +170,13 @@ pub async fn clusters(part: &Part, secrets: &Secrets) {
 
 impl Members {
     /// Watches a member's `ServiceAccounts`, unless it is watched.
-    pub fn follow(&self, cluster: &ClusterName, client: impl FnOnce() -> Client, accounts: &Accounts) {
+    pub fn follow(&self, cluster: &ClusterName, sender: impl FnOnce() -> Sender, accounts: &Accounts) {
         let mut members = self.0.lock();
         if members.contains_key(cluster) || members.len() >= MOST_MEMBERS {
             return;
         }
-        let client = fleet::paced(fleet::bounded(client(), MOST_WATCHED), BETWEEN_REQUESTS);
-        let follow = follow(cluster.clone(), client, accounts.clone());
+        let sender = sender().bounded(MOST_WATCHED).paced(BETWEEN_REQUESTS);
+        let follow = follow(cluster.clone(), sender, accounts.clone());
         members.insert(cluster.clone(), AbortOnDropHandle::new(tokio::spawn(follow)));
     }
 
@@ -185,9 +185,9 @@ impl Members {
     }
 }
 
-async fn follow(cluster: ClusterName, client: Client, accounts: Accounts) {
+async fn follow(cluster: ClusterName, sender: Sender, accounts: Accounts) {
     let resource = hub::resource("", "v1", "ServiceAccount", "serviceaccounts");
-    let sight = Sight::new(client, &resource, MEMBER_NAMESPACE).selecting(format!("{LABEL}=true"));
+    let sight = Sight::new(sender, &resource, MEMBER_NAMESPACE).selecting(format!("{LABEL}=true"));
     // Those that changed, of accounts that there are: a member that never stops changing them has
     // them looked at once a second.
     let (changed, news) = (Mutex::<HashSet<String>>::default(), Notify::new());

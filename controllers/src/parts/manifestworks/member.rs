@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use api::cluster_name::ClusterName;
 use delivery::identity::Identity;
-use fleet::{Failure, Kind};
+use fleet::{Failure, Kind, Sender};
 use http::{Method, Request};
-use kube::Client;
 use kube::client::Body;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value as Json;
@@ -47,7 +46,7 @@ pub struct Limits {
 
 pub struct Member {
     pub cluster: ClusterName,
-    client: Client,
+    sender: Sender,
     within: Duration,
     lane: Lane,
     may_write: MayWrite,
@@ -86,14 +85,14 @@ fn encoded(text: &str) -> impl std::fmt::Display + '_ {
 // === impl Member ===
 
 impl Member {
-    pub fn new(cluster: &ClusterName, client: Client, limits: &Limits, may_write: MayWrite, metrics: Delivery) -> Self {
+    pub fn new(cluster: &ClusterName, sender: Sender, limits: &Limits, may_write: MayWrite, metrics: Delivery) -> Self {
         let (within, lane) = (limits.within, limits.lanes.lane());
         let (answers, is_closed) = (AtomicU64::new(0), AtomicBool::new(false));
-        Self { cluster: cluster.clone(), client, within, lane, may_write, metrics, answers, is_closed }
+        Self { cluster: cluster.clone(), sender, within, lane, may_write, metrics, answers, is_closed }
     }
 
-    pub fn client(&self) -> Client {
-        self.client.clone()
+    pub fn sender(&self) -> Sender {
+        self.sender.clone()
     }
 
     /// Whether it takes long to answer, or does not, again and again.
@@ -214,7 +213,7 @@ impl Member {
         let _held = self.lane.enter().await;
         // Now: the term may have ended while others were asked.
         let within = self.within(what_for)?;
-        let answer = timeout(within, fleet::answer(&self.client, request, LARGEST)).await;
+        let answer = timeout(within, fleet::answer(&self.sender, request, LARGEST)).await;
         let answer = answer.unwrap_or_else(|_| Err(Failure::late(within)));
         self.metrics.asked(self.cluster.as_str(), answer.as_ref().err().map(|failure| failure.kind));
         let body = answer.map_err(|failure| MemberError::judged(&self.cluster, failure));

@@ -34,6 +34,9 @@ const LIGHT: usize = 8 << 20;
 const TURN: Duration = Duration::from_mins(1);
 /// Between tries of a cluster that does not answer.
 const AWAY: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
+/// How long a cluster is left alone at most because it asks for that (`Retry-After`): whoever
+/// answers in its place may ask for a year.
+const MOST_ASKED: Duration = Duration::from_mins(10);
 
 /// Between tries for which somebody's word is the reason.
 const BETWEEN_TRIES: Duration = Duration::from_secs(15);
@@ -75,6 +78,8 @@ struct Away {
     failures: u32,
     /// When it is tried again.
     until: Option<Instant>,
+    /// Until then it asked to be left alone.
+    asked: Option<Instant>,
     /// Why it was away last.
     cause: String,
     /// When somebody said that it is worth a try.
@@ -239,8 +244,8 @@ impl Place {
         until.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero())
     }
 
-    /// It did not answer. Returns when it is tried again, and whether the cause is news. Those that
-    /// were asked at the same time count once.
+    /// It did not answer, or asked to be left alone for `at_least` so long. Returns when it is tried
+    /// again, and whether the cause is news. Those that were asked at the same time count once.
     pub fn is_away(&self, at_least: Duration, cause: &str) -> (Duration, bool) {
         let mut away = self.away.lock();
         let is_news = away.cause != cause;
@@ -248,14 +253,15 @@ impl Place {
             cause.clone_into(&mut away.cause);
         }
         let now = Instant::now();
-        if let Some(rest) = away.until.and_then(|until| until.checked_duration_since(now)).filter(|one| !one.is_zero())
-        {
-            return (rest, is_news);
+        if !at_least.is_zero() {
+            away.asked = away.asked.max(Some(now + at_least.min(MOST_ASKED)));
         }
-        let wait = AWAY.wait(away.failures).max(at_least.min(AWAY.longest));
-        away.failures = away.failures.saturating_add(1);
-        away.until = Some(now + wait);
-        (wait, is_news)
+        if away.until.is_none_or(|until| until <= now) {
+            away.until = Some(now + AWAY.wait(away.failures));
+            away.failures = away.failures.saturating_add(1);
+        }
+        away.until = away.until.max(away.asked);
+        (away.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now)), is_news)
     }
 
     /// It answered. Returns whether that is news.
@@ -264,10 +270,12 @@ impl Place {
     }
 
     /// It is worth a try: something is said of it. Returns whether it is tried: what is said each
-    /// second is no reason for a try each second.
+    /// second is no reason for a try each second, and nothing is one for as long as the cluster
+    /// itself asked to be left alone.
     pub fn try_now(&self) -> bool {
         let (mut away, now) = (self.away.lock(), Instant::now());
-        if away.tried.is_some_and(|tried| now < tried + BETWEEN_TRIES) {
+        let is_asked = away.asked.is_some_and(|asked| now < asked);
+        if is_asked || away.tried.is_some_and(|tried| now < tried + BETWEEN_TRIES) {
             return false;
         }
         (away.until, away.tried) = (None, Some(now));

@@ -11,8 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use delivery::identity::Identity;
-use fleet::Sight;
-use kube::Client;
+use fleet::{Sender, Sight};
 use parking_lot::Mutex;
 use tokio_util::task::AbortOnDropHandle;
 
@@ -70,7 +69,7 @@ struct Followed {
 #[derive(Clone)]
 pub struct Way {
     pub cluster: String,
-    pub client: Client,
+    pub sender: Sender,
     pub lists: ListsOfOne,
     pub wakes: Wakes,
     pub resync: std::time::Duration,
@@ -335,5 +334,37 @@ mod tests {
         let listed = HashMap::from([(identity("a"), Some("1".to_owned()))]);
         assert_eq!(sights.0.lock().listed(&scope, &listed), ["w"]);
         assert_eq!(sights.take_changed("w"), HashSet::from([identity("b")]));
+    }
+
+    #[tokio::test]
+    async fn so_many_kinds_are_watched_and_so_many_listed_and_the_rest_are_read_one_by_one() {
+        let (sights, works) = (Sights::default(), ["w", "v"]);
+        let silent = tower::service_fn(|_: http::Request<kube::client::Body>| async {
+            std::future::pending::<Result<http::Response<kube::client::Body>, tower::BoxError>>().await
+        });
+        let way = Way {
+            cluster: "c".to_owned(),
+            sender: kube::Client::new(silent, "default").into(),
+            lists: Lists::default().of_one(),
+            wakes: Wakes::default(),
+            resync: std::time::Duration::from_mins(4),
+        };
+        let scope = |at: usize| Scope { namespace: format!("n{at}"), ..Scope::of(&identity("a"), "v1") };
+        let scopes: HashSet<Scope> = (0..MOST_WATCHES + MOST_LISTS + 44).map(scope).collect();
+        for work in works {
+            sights.follow(work, &scopes, &way);
+        }
+        let count = |is_watch: bool| {
+            let seen = sights.0.lock();
+            seen.followed.values().filter(|one| one.is_watch == is_watch && one.works.len() == works.len()).count()
+        };
+        assert_eq!((count(true), count(false)), (64, 192), "for both works together");
+        sights.0.lock().followed.values().for_each(|one| one.is_seeing.store(true, Ordering::Relaxed));
+        assert!(!sights.sees(&scopes), "a work that has more looks by itself");
+        // What a work leaves is free for another.
+        sights.follow("w", &HashSet::new(), &way);
+        assert_eq!(sights.0.lock().followed.len(), 256);
+        sights.forget("v");
+        assert_eq!(sights.0.lock().followed.len(), 0);
     }
 }

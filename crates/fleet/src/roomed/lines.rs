@@ -7,17 +7,14 @@ use futures_util::stream;
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
-use kube::client::Body;
 use tokio::time::{Instant, timeout_at};
 use tower::BoxError;
 
 use super::Room;
-
-/// A watch's body.
-pub type Watched = UnsyncBoxBody<Bytes, BoxError>;
+use crate::sender::Streamed;
 
 struct Lines<R: Room> {
-    body: Body,
+    body: Streamed,
     room: R,
     within: Duration,
     /// Bytes that have come of a line which has not ended.
@@ -34,7 +31,7 @@ struct Lines<R: Room> {
 /// A line of more than [`Room::SHORT`] bytes waits for room, and one of more than [`Room::LONG`],
 /// or whose end does not come `within` that time, breaks the watch off. After a long one the watch
 /// ends, as any does from time to time: its reader would keep a buffer of that length.
-pub fn lines<R: Room>(body: Body, room: R, within: Duration) -> Watched {
+pub fn lines<R: Room>(body: Streamed, room: R, within: Duration) -> Streamed {
     let lines = Lines { body, room, within, length: 0, until: None, held: None, is_over: false };
     let frames = stream::unfold(lines, |mut lines| async move {
         let frame = lines.next().await?;
@@ -64,7 +61,7 @@ impl<R: Room> Lines<R> {
                 Ok(Ok(data)) => return Some(self.keep(data).await),
                 // Trailers.
                 Ok(Err(_)) => {}
-                Err(error) => return Some(Err(error.into())),
+                Err(error) => return Some(Err(error)),
             }
         }
     }

@@ -5,6 +5,7 @@ use futures_util::StreamExt as _;
 use http_body_util::StreamBody;
 use hyper::body::Frame;
 use k8s_openapi::api::core::v1::Namespace;
+use kube::Client;
 use kube::api::{Api, ListParams, WatchParams};
 use serde_json::json;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -61,7 +62,7 @@ fn two() -> Two {
 #[tokio::test(start_paused = true)]
 async fn so_many_lists_are_made_at_a_time() {
     let most = Arc::new(AtomicUsize::new(0));
-    let api = Api::<Namespace>::all(roomed(server(10, &most), two(), WITHIN));
+    let api = Api::<Namespace>::all(Sender::from(server(10, &most)).roomed(two(), WITHIN).client("default"));
     let lists = (0..10).map(|_| {
         let api = api.clone();
         tokio::spawn(async move { api.list(&ListParams::default()).await })
@@ -77,7 +78,8 @@ async fn what_is_large_waits_for_room_of_its_own_and_what_is_small_does_not() {
     let (room, most) = (two(), Arc::default());
     let large = room.large().await;
     let list = |padding| {
-        let api = Api::<Namespace>::all(roomed(server(padding, &most), room.clone(), WITHIN));
+        let api =
+            Api::<Namespace>::all(Sender::from(server(padding, &most)).roomed(room.clone(), WITHIN).client("default"));
         async move { api.list(&ListParams::default()).await }
     };
     list(10).await.unwrap();
@@ -92,7 +94,7 @@ async fn what_is_large_waits_for_room_of_its_own_and_what_is_small_does_not() {
 async fn who_never_answers_does_not_keep_its_room() {
     let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, kube::Error>>();
     let room = two();
-    let api = Api::<Namespace>::all(roomed(Client::new(service_fn(never), "default"), room.clone(), WITHIN));
+    let api = Api::<Namespace>::all(Sender::new(service_fn(never)).roomed(room.clone(), WITHIN).client("default"));
     let failure = crate::Failure::from(api.list(&ListParams::default()).await.unwrap_err());
     assert!(failure.to_string().contains("no answer within 30s"), "{failure}");
     assert_eq!(room.0.available_permits(), 2);
@@ -103,7 +105,8 @@ async fn what_waits_for_a_large_room_holds_no_small_one_and_is_asked_again_when_
     let (room, most) = (two(), Arc::default());
     let large = room.large().await;
     let lists = (0..2).map(|_| {
-        let api = Api::<Namespace>::all(roomed(server(2000, &most), room.clone(), WITHIN));
+        let api =
+            Api::<Namespace>::all(Sender::from(server(2000, &most)).roomed(room.clone(), WITHIN).client("default"));
         tokio::spawn(async move { api.list(&ListParams::default()).await })
     });
     let lists: Vec<_> = lists.collect();
@@ -137,7 +140,7 @@ fn event(padding: usize) -> Vec<u8> {
 
 /// How often it tells of an object, until it breaks off or ends, and why. Two minutes at most.
 async fn watched(client: Client, room: &Two) -> (usize, Option<String>) {
-    let api = Api::<Namespace>::all(roomed(client, room.clone(), WITHIN));
+    let api = Api::<Namespace>::all(Sender::from(client).roomed(room.clone(), WITHIN).client("default"));
     let mut events = match api.watch(&WatchParams::default(), "1").await {
         Ok(events) => events.boxed(),
         Err(error) => return (0, Some(net::words::causes(&error))),

@@ -25,7 +25,7 @@ fn member(answers: Vec<(u16, String)>) -> (Sight, Asked) {
         async move { Ok::<_, kube::Error>(response) }
     };
     let resource = ApiResource::from_gvk_with_plural(&GroupVersionKind::gvk("", "v1", ""), "configmaps");
-    let sight = Sight::new(Client::new(service_fn(answer), "default"), &resource, "n");
+    let sight = Sight::new(Sender::new(service_fn(answer)), &resource, "n");
     (sight, asked)
 }
 

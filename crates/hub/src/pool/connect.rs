@@ -15,6 +15,7 @@ use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower::{BoxError, Service};
 
+use super::{PING_AFTER, PING_WITHIN};
 use crate::client::{CONNECT_TIMEOUT, HubClientError, with_cryptography};
 
 /// Opens TLS connections, within 10 s each.
@@ -36,6 +37,10 @@ pub fn connectors(config: &Config) -> Result<(Connect, Connect), HubClientError>
     let mut tcp = HttpConnector::new();
     tcp.enforce_http(false);
     tcp.set_nodelay(true);
+    // HTTP/1.1 has no sign of life of its own, and a watch may be silent for long.
+    tcp.set_keepalive(Some(PING_AFTER));
+    tcp.set_keepalive_interval(Some(PING_WITHIN));
+    tcp.set_keepalive_retries(Some(3));
     let builder = || {
         let builder = HttpsConnectorBuilder::new().with_tls_config(tls.clone()).https_or_http();
         let Some(name) = config.tls_server_name.clone() else { return Ok(builder) };

@@ -93,7 +93,25 @@ async fn a_server_without_http2_is_asked_as_it_speaks() {
     let server = FakeMember::start(MemberOptions { alpn: ALPN_H1, ..MemberOptions::default() }).await;
     server.on("/get", |_| Reply::full(200, &[], "got"));
     let client = client_of(&server).await;
-    let first = client.send(Request::get("/get").body(Body::empty()).unwrap()).await.unwrap_err();
-    assert!(NoHttp2::is_why(&first), "{first:?}");
-    assert_eq!(begin(&client, "/get").await.into_body().collect().await.unwrap().to_bytes(), "got");
+    let post = || Request::post("/get").body(Body::empty()).unwrap();
+    let first = client.send(post()).await.unwrap_err();
+    assert!(NoHttp2::is_why(&first), "it is not sent twice: {first:?}");
+    client.send(post()).await.unwrap();
+    let client = client_of(&server).await;
+    let got = begin(&client, "/get").await;
+    assert_eq!(got.into_body().collect().await.unwrap().to_bytes(), "got", "a GET goes on as the server speaks");
+}
+
+#[tokio::test(start_paused = true)]
+async fn http2_is_tried_again_by_a_request_that_can_be_sent_once_more() {
+    let server = FakeMember::start(MemberOptions::default()).await;
+    let kubeconfig = kube::Config::new(server.url().parse().unwrap());
+    let plain = Pool::new(&kubeconfig).unwrap().plain;
+    assert!(!plain.is_for(true) && plain.begins() && !plain.begins());
+    assert!(plain.is_for(true) && plain.is_for(false));
+    tokio::time::advance(Duration::from_mins(10)).await;
+    assert!(plain.is_for(false), "it would fail");
+    assert!(!plain.is_for(true) && plain.is_for(true), "one is enough to find out");
+    plain.ends();
+    assert!(!plain.is_for(true) && !plain.is_for(false));
 }

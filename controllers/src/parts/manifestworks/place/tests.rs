@@ -50,7 +50,7 @@ fn member(client: Client) -> Member {
 fn named(name: &ClusterName, client: Client) -> Member {
     let limits = Limits { lanes: Lanes::new(4, 4, SLOW), within: WITHIN };
     let metrics = Delivery::register(&mut Registry::default());
-    Member::new(name, client, &limits, Arc::new(|| WITHIN), metrics)
+    Member::new(name, client.into(), &limits, Arc::new(|| WITHIN), metrics)
 }
 
 fn shared() -> Shared {
@@ -139,6 +139,20 @@ async fn those_that_fail_at_once_count_once_and_who_calls_often_is_not_heard_oft
     assert!(!place.try_now() && place.rest().is_some());
     tokio::time::advance(BETWEEN_TRIES).await;
     assert!(place.try_now());
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_asks_to_be_left_alone_is_whatever_is_said_of_it() {
+    let (place, asked) = (place(&[]), Duration::from_mins(3));
+    place.is_away(Duration::ZERO, "down");
+    assert_eq!(place.is_away(asked, "too many requests").0, asked, "it rests already, for less");
+    assert_eq!(place.is_away(Duration::ZERO, "down").0, asked);
+    assert!(!place.try_now() && place.rest() == Some(asked), "a label of the cluster is no answer of it");
+    tokio::time::advance(asked).await;
+    assert!(place.rest().is_none() && place.try_now());
+    let year = Duration::from_hours(24 * 365);
+    assert_eq!(place.is_away(year, "too many requests").0, MOST_ASKED);
+    assert!(place.is_back() && place.rest().is_none(), "it answers");
 }
 
 #[tokio::test]

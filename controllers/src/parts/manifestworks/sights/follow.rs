@@ -56,11 +56,10 @@ struct Listed {
 
 /// Never ends by itself.
 pub async fn follow(follow: Follow) -> Infallible {
-    let client = fleet::bounded(follow.way.client.clone(), Sight::MOST);
-    let client = fleet::roomed(client, follow.way.lists.clone(), PAGE_WITHIN);
-    let client = fleet::paced(client, BETWEEN_REQUESTS);
+    let Way { sender, lists, .. } = follow.way.clone();
+    let sender = sender.bounded(Sight::MOST).roomed(lists, PAGE_WITHIN).paced(BETWEEN_REQUESTS);
     let Scope { group, version, resource, namespace } = &follow.scope;
-    let sight = Sight::new(client, &hub::resource(group, version, "", resource), namespace);
+    let sight = Sight::new(sender, &hub::resource(group, version, "", resource), namespace);
     if follow.is_watch { follow.watch(&sight).await } else { follow.list(&sight).await }
 }
 

@@ -38,7 +38,7 @@ async fn follow_for(time: Duration, code: u16) -> Asked {
     let sights = Arc::<Mutex<Seen>>::default();
     let way = Way {
         cluster: "c".to_owned(),
-        client: Client::new(service_fn(answer), "default"),
+        sender: Client::new(service_fn(answer), "default").into(),
         lists: Lists::default().of_one(),
         wakes: Wakes::default(),
         resync: RESYNC,

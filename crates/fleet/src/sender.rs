@@ -1,0 +1,101 @@
+//! What sends requests to one server.
+
+use std::time::Duration;
+
+use futures_util::TryFutureExt as _;
+use http::{Request, Response};
+use http_body_util::BodyExt as _;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::{Body as HttpBody, Bytes};
+use kube::Client;
+use kube::client::Body;
+use tower::util::BoxCloneSyncService;
+use tower::{BoxError, Service, ServiceExt as _};
+
+use crate::bounded::Bounded;
+use crate::paced::Paced;
+use crate::roomed::{Room, Roomed};
+
+/// As kube's client, without its queue: that takes 10 KiB and a task, and of those who watch one
+/// kind in one namespace of one cluster there are thousands.
+#[derive(Clone)]
+pub struct Sender(BoxCloneSyncService<Request<Body>, Response<Streamed>, BoxError>);
+
+/// The body of an answer, as it comes.
+pub type Streamed = UnsyncBoxBody<Bytes, BoxError>;
+
+pub fn streamed<B>(body: B) -> Streamed
+where
+    B: HttpBody<Data = Bytes> + Send + 'static,
+    B::Error: Into<BoxError>,
+{
+    body.map_err(Into::into).boxed_unsync()
+}
+
+// === impl Sender ===
+
+impl Sender {
+    pub(crate) fn new<S, B>(service: S) -> Self
+    where
+        S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
+        S::Error: Into<BoxError>,
+        S::Future: Send + 'static,
+        B: HttpBody<Data = Bytes> + Send + 'static,
+        B::Error: Into<BoxError>,
+    {
+        let wrapped = |response: Response<B>| response.map(streamed);
+        Self(BoxCloneSyncService::new(service.map_response(wrapped).map_err(Into::into)))
+    }
+
+    /// # Errors
+    ///
+    /// As those of kube's client.
+    pub async fn send(&self, request: Request<Body>) -> Result<Response<Streamed>, kube::Error> {
+        let failed = |error: BoxError| error.downcast().map_or_else(kube::Error::Service, |known| *known);
+        self.0.clone().oneshot(request).map_err(failed).await
+    }
+
+    /// A client of kube's that sends what it is asked so.
+    pub fn client(self, namespace: &str) -> Client {
+        Client::new(self.0, namespace)
+    }
+
+    /// The same; an answer of more than `most` bytes breaks off, an error of more than 64 KiB.
+    /// Streams count too: whoever follows one for long begins it again.
+    #[must_use]
+    pub fn bounded(self, most: usize) -> Self {
+        Self::new(Bounded { sender: self, most })
+    }
+
+    /// The same.
+    ///
+    /// All but watches wait for `room`, have an answer `within` that time, and hold their room
+    /// until that is read: a large one no longer than `within`, either. A GET for whose answer
+    /// there is no large room lets go of all that it has, waits for one, up to ten times as long,
+    /// and is asked again.
+    ///
+    /// Of a watch, the beginning of the answer comes `within` that time, and so does the rest of
+    /// each line of which some has come; a long line waits for room, and ends the watch.
+    #[must_use]
+    pub fn roomed<R: Room>(self, room: R, within: Duration) -> Self {
+        Self::new(Roomed { sender: self, room, within })
+    }
+
+    /// The same; between the beginnings of two requests passes `every` at least.
+    ///
+    /// For watches of servers that nobody trusts: kube's watcher backs off after errors, and begins
+    /// anew at once after a watch that ended well, or after a page that promises another.
+    #[must_use]
+    pub fn paced(self, every: Duration) -> Self {
+        Self::new(Paced::new(self, every))
+    }
+}
+
+impl From<Client> for Sender {
+    fn from(client: Client) -> Self {
+        Self::new(tower::service_fn(move |request| {
+            let client = client.clone();
+            async move { client.send(request).await }
+        }))
+    }
+}
