@@ -415,7 +415,6 @@ impl Part {
         let (cluster, name) = (work.cluster().to_owned(), work.name().to_owned());
         let failures = memory.failures;
         memory.failures = failures.saturating_add(1);
-        memory.applied = None;
         if let Some(at_least) = failure.away() {
             let (after, is_news) = place.is_away(at_least, &failure.to_string());
             if is_news {

@@ -97,7 +97,7 @@ async fn list(member: &Client, path: &str) -> Option<Option<Vec<Property>>> {
 
 async fn get(member: &Client, target: &str) -> Result<Vec<u8>, Failure> {
     let request = Request::get(target).body(Body::empty()).map_err(kube::Error::HttpError)?;
-    let answered = timeout(WITHIN, answer(member, request, LARGEST)).await;
+    let answered = timeout(WITHIN, answer(&member.clone().into(), request, LARGEST)).await;
     answered.unwrap_or_else(|_| Err(Failure::late(WITHIN))).map(|body| body.to_vec())
 }
 

@@ -32,7 +32,7 @@ pub async fn read<T>(
 
 /// The same answer, if it is a 2xx.
 pub async fn success(response: Response<Streamed>) -> Result<Response<Streamed>, Failure> {
-    let response = retry_after::into_status(response).await.map_err(|error| Failure::broken(&*error))?;
+    let response = retry_after::into_status(response).await?;
     let code = response.status();
     if code.is_success() {
         return Ok(response);

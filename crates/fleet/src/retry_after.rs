@@ -19,7 +19,7 @@ const LONGEST: usize = 64 << 10;
 
 /// The same answer; a Status in it that says nothing of when to come again says what the header
 /// does.
-pub async fn into_status<B>(response: Response<B>) -> Result<Response<Streamed>, BoxError>
+pub async fn into_status<B>(response: Response<B>) -> Result<Response<Streamed>, kube::Error>
 where
     B: HttpBody<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,

@@ -22,14 +22,18 @@ use crate::roomed::{Room, Roomed};
 pub struct Sender(BoxCloneSyncService<Request<Body>, Response<Streamed>, BoxError>);
 
 /// The body of an answer, as it comes.
-pub type Streamed = UnsyncBoxBody<Bytes, BoxError>;
+pub type Streamed = UnsyncBoxBody<Bytes, kube::Error>;
 
 pub fn streamed<B>(body: B) -> Streamed
 where
     B: HttpBody<Data = Bytes> + Send + 'static,
     B::Error: Into<BoxError>,
 {
-    body.map_err(Into::into).boxed_unsync()
+    body.map_err(|error| failed(error.into())).boxed_unsync()
+}
+
+fn failed(error: BoxError) -> kube::Error {
+    error.downcast().map_or_else(kube::Error::Service, |known| *known)
 }
 
 // === impl Sender ===
@@ -51,7 +55,6 @@ impl Sender {
     ///
     /// As those of kube's client.
     pub async fn send(&self, request: Request<Body>) -> Result<Response<Streamed>, kube::Error> {
-        let failed = |error: BoxError| error.downcast().map_or_else(kube::Error::Service, |known| *known);
         self.0.clone().oneshot(request).map_err(failed).await
     }
 

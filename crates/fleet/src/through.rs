@@ -13,7 +13,7 @@ use http::{Request, Response, Uri};
 use kube::Client;
 use kube::client::Body;
 use kube::core::request;
-use tower::{BoxError, Service};
+use tower::Service;
 
 use crate::retry_after;
 use crate::sender::Streamed;
@@ -49,11 +49,11 @@ impl Through {
 
 impl Service<Request<Body>> for Through {
     type Response = Response<Streamed>;
-    type Error = BoxError;
-    type Future = BoxFuture<'static, Result<Response<Streamed>, BoxError>>;
+    type Error = kube::Error;
+    type Future = BoxFuture<'static, Result<Response<Streamed>, kube::Error>>;
 
     /// Always: the hub's client waits for its own room when a request is there.
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), kube::Error>> {
         Poll::Ready(Ok(()))
     }
 

@@ -21,9 +21,6 @@ pub const VERSION: &str = "v1";
 /// Annotation of an `AppliedManifestWork` that was adopted once. If an agent takes it back, a
 /// restart must not adopt it again by the same `adopt`.
 const ADOPTED: &str = "cluster.core.oam.dev/adopted";
-/// Bytes of one that are kept, beside those of each object that its work has.
-const KEPT: usize = 4 << 10;
-const KEPT_OF_OBJECT: usize = 1 << 10;
 /// Characters that are told of another agent's name, which it chooses.
 const AGENT: usize = 200;
 
@@ -99,22 +96,6 @@ impl Held {
         let was_adopted = object["metadata"]["annotations"].get(ADOPTED).is_some();
         let applied = serde_json::from_value(object).map_err(|error| Failure::Unreadable(error.to_string()))?;
         Ok(Self { applied, labels, finalizers, was_adopted })
-    }
-
-    /// What is kept of it until the next pass, of a work with so many `objects`; none: it is read
-    /// anew then, since somebody has made it larger than that.
-    pub fn kept(mut self, objects: usize) -> Option<Self> {
-        (self.labels, self.finalizers) = (Map::new(), Vec::new());
-        let AppliedManifestWork { name, uid, resource_version, spec, status, .. } = &self.applied;
-        let texts = [name, uid, resource_version, &spec.hub_hash, &spec.agent_id, &spec.manifest_work_name];
-        let of_object = |tracked: &Tracked| {
-            let (group, version, resource, namespace, name) = tracked.order();
-            let texts = [group, version, resource, namespace, name, &tracked.uid];
-            size_of::<Tracked>() + texts.iter().map(|text| text.len()).sum::<usize>()
-        };
-        let of_objects = status.applied_resources.iter().map(of_object);
-        let bytes = texts.iter().map(|text| text.len()).chain(of_objects).sum::<usize>();
-        (bytes <= KEPT + KEPT_OF_OBJECT * objects).then_some(self)
     }
 
     pub fn tracked(&self) -> &[Tracked] {
@@ -361,20 +342,6 @@ mod tests {
         assert!((4..=7).contains(&count), "{count}");
         assert!(writes.again(Instant::now()).is_some_and(|again| again > Instant::now()));
         assert!(writes.list.begin(&"b", Instant::now()).is_none(), "what is new is written at once");
-    }
-
-    #[test]
-    fn what_somebody_made_large_is_not_kept() {
-        let held = |uid: &str, count: usize| {
-            let one = json!({"group": "apps", "version": "v1", "resource": "deployments", "name": "n".repeat(253),
-                "namespace": "n".repeat(63), "uid": "00000000-0000-0000-0000-000000000000"});
-            let object = json!({"metadata": {"name": "w", "uid": uid, "resourceVersion": "7",
-                "finalizers": vec!["x"; 9999]}, "status": {"appliedResources": vec![one; count]}});
-            Held::read(object).expect("it can be read")
-        };
-        let kept = held("u", 100).kept(100).expect("a work of a hundred objects");
-        assert_eq!((kept.tracked().len(), kept.finalizers.len()), (100, 0));
-        assert!(held("u", 100).kept(1).is_none() && held(&"u".repeat(1 << 20), 1).kept(1).is_none());
     }
 
     #[test]

@@ -12,7 +12,7 @@ use net::backoff::Backoff;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
-use super::applied::{Held, Writes};
+use super::applied::Writes;
 use super::begun::Begun;
 use super::clusters::Mode;
 use super::failure::Failure;
@@ -34,7 +34,6 @@ pub struct Memory {
     /// Objects that are to be looked at.
     pub owed: HashSet<Identity>,
     pub objects: Objects,
-    pub applied: Option<Held>,
     /// Where a pass goes on whose turn was over.
     begun: Option<Begun>,
     /// The word of the cluster by which it was taken over from an agent, if one kept it.

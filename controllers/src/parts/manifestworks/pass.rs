@@ -109,20 +109,19 @@ impl Pass<'_> {
                     self.remember(done, memory, begun);
                     let version = Some(held.applied.resource_version.clone());
                     self.place.sights.looked(self.work.name(), &applied::identity(&self.name), version);
-                    memory.applied = held.kept(manifests.len());
                 }
                 return Err(failure);
             }
         };
         self.see(&done, memory, &held, &waiting);
-        memory.applied = held.kept(manifests.len() + waiting.len());
         if waiting.is_empty() {
             memory.clear_going();
         }
         memory.removal = (!waiting.is_empty()).then(|| Instant::now() + memory.goes(waiting.len()));
         memory.status = Some(self.status(done, why));
         memory.settled = Some(self.work.generation);
-        memory.owed.clear();
+        // Not cleared: it would keep its room, for all objects of each work.
+        memory.owed = HashSet::new();
         Ok(())
     }
 
@@ -148,7 +147,7 @@ impl Pass<'_> {
 
     /// Somebody deleted the `AppliedManifestWork`: all goes, and comes again.
     async fn go(&self, memory: &mut Memory, held: &Held, begun: &mut Begun) -> Result<(), Failure> {
-        (memory.applied, memory.settled) = (None, None);
+        memory.settled = None;
         begun.outcomes.clear();
         let own = applied::identity(&self.name);
         self.place.sights.looked(self.work.name(), &own, Some(held.applied.resource_version.clone()));
@@ -158,12 +157,9 @@ impl Pass<'_> {
         Ok(())
     }
 
-    /// The `AppliedManifestWork`, read anew where it may be another one.
+    /// The `AppliedManifestWork`, read anew each time: it is as large as all that is kept of its
+    /// objects, and most works have nothing to do for days.
     async fn held(&self, memory: &mut Memory) -> Result<Held, Failure> {
-        let own = applied::identity(&self.name);
-        if let Some(held) = memory.applied.as_ref().filter(|_| !self.is_whole && !memory.owed.contains(&own)) {
-            return Ok(held.clone());
-        }
         let spec = self.part.agent.spec(self.work.name());
         let mode = if memory.adopted == Some(self.mode) { Mode::Push } else { self.mode };
         let held =

@@ -4,14 +4,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::stream;
-use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, StreamBody};
 use hyper::body::Frame;
 use tokio::time::{Instant, timeout_at};
 use tower::BoxError;
 
 use super::Room;
-use crate::sender::Streamed;
+use crate::sender::{Streamed, streamed};
 
 struct Lines<R: Room> {
     body: Streamed,
@@ -38,7 +37,7 @@ pub fn lines<R: Room>(body: Streamed, room: R, within: Duration) -> Streamed {
         lines.is_over |= frame.is_err();
         Some((frame.map(Frame::data), lines))
     });
-    UnsyncBoxBody::new(StreamBody::new(frames))
+    streamed(StreamBody::new(frames))
 }
 
 // === impl Lines ===
@@ -61,7 +60,7 @@ impl<R: Room> Lines<R> {
                 Ok(Ok(data)) => return Some(self.keep(data).await),
                 // Trailers.
                 Ok(Err(_)) => {}
-                Err(error) => return Some(Err(error)),
+                Err(error) => return Some(Err(error.into())),
             }
         }
     }
