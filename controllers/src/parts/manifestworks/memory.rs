@@ -25,7 +25,7 @@ use crate::wakes::Key;
 /// Between looks at what is being deleted.
 const GOING: Backoff = Backoff::doubling(Duration::from_secs(2), Duration::from_mins(1));
 
-/// Of one work.
+/// Of one work. There are ten thousand, of which few are worked on: what is of those alone is boxed.
 #[derive(Default)]
 pub struct Memory {
     uid: String,
@@ -35,7 +35,7 @@ pub struct Memory {
     pub owed: HashSet<Identity>,
     pub objects: Objects,
     /// Where a pass goes on whose turn was over.
-    begun: Option<Begun>,
+    begun: Option<Box<Begun>>,
     /// The word of the cluster by which it was taken over from an agent, if one kept it.
     pub adopted: Option<Mode>,
     /// What is written of it.
@@ -59,7 +59,7 @@ pub struct Memory {
     pub failures: u32,
     /// What is to be told, where that waits for its time.
     pub status: Option<ManifestWorkStatus>,
-    written: Option<Written>,
+    written: Option<Box<Written>>,
 }
 
 /// The work as this process wrote it last: what the watch says may be older.
@@ -106,16 +106,16 @@ impl Memory {
 
     /// It was written just now, and is so.
     pub fn wrote(&mut self, work: &Work) {
-        self.written = Some(Written {
+        self.written = Some(Box::new(Written {
             version: work.version.clone(),
             finalizers: work.finalizers.clone(),
             status: work.status.clone(),
-        });
+        }));
     }
 
     /// Where to begin, in this generation of the work.
     pub fn begin(&mut self, generation: i64) -> Begun {
-        Begun::after(self.begun.take(), generation)
+        Begun::after(self.begun.take().map(|begun| *begun), generation)
     }
 
     /// Whether a pass goes on where a turn was over.
@@ -128,7 +128,7 @@ impl Memory {
     /// next pass looks at all.
     pub fn keep<T>(&mut self, begun: Begun, ended: &Result<T, Failure>) {
         match ended {
-            Err(failure) if failure.is_for_turn() => self.begun = Some(begun),
+            Err(failure) if failure.is_for_turn() => self.begun = Some(Box::new(begun)),
             Err(_) if begun.is_more() => self.settled = None,
             _ => {}
         }
