@@ -1,6 +1,7 @@
 //! Clusters of Cluster API: reachable with their kubeconfig, through every rotation, gone with
 //! their object.
 
+mod manager;
 mod rotations;
 
 use std::sync::Arc;
@@ -11,6 +12,7 @@ use http::Method;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use libtest_mimic::Trial;
+use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -18,20 +20,32 @@ use crate::fixture::{Fixture, Running, SOON, apply, member_kubeconfig, namespace
 
 /// Where the testbed's gateway reads clusters.
 const CLUSTERS: &str = "vela-system";
+const OBJECTS: &str = "cluster_gateway_controllers_source_objects";
 /// A machine that does nothing else takes a tenth of this.
 const AT_ONCE: Duration = Duration::from_secs(1);
 /// A removal waits for others of the same moment first (`register::removals`).
 const ENDED: Duration = AT_ONCE.saturating_add(Duration::from_millis(700));
 
+/// Controllers that write where the testbed's gateway reads take turns by one Lease.
+static ALONE: Mutex<()> = Mutex::new(());
+
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
-    vec![test(fixture, "capi: a cluster's life, and a kubeconfig that changes under load", life)]
+    vec![
+        test(fixture, "capi: a cluster of upstream's own manager", manager::trial),
+        test(fixture, "capi: a cluster's life, and a kubeconfig that changes under load", life),
+    ]
+}
+
+/// Until it is dropped, no other controllers of these tests write there.
+fn alone() -> MutexGuard<'static, ()> {
+    ALONE.lock()
 }
 
 fn cluster(namespace: &str, name: &str) -> Value {
     json!({
         "apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
         "metadata": {"name": name, "namespace": namespace, "labels": {"region": "north", "cluster.core.oam.dev/x": "y"}},
-        "spec": {},
+        "spec": {"controlPlaneEndpoint": {"host": "10.9.8.7", "port": 6443}},
     })
 }
 
@@ -59,7 +73,8 @@ fn through_hub(testbed: &Testbed, cluster: &str, path: &str) -> Result<String> {
 }
 
 fn life(testbed: &Testbed) -> Result<()> {
-    let controllers =
+    let _alone = alone();
+    let mut controllers =
         Running::start(testbed, CLUSTERS, &["--enable=capi,kubeconfig", "--watch-namespaces=fleet-load,fleet-life"])?;
     rotations::under_load(testbed)?;
     let fleet = "fleet-life";
@@ -72,6 +87,7 @@ fn life(testbed: &Testbed) -> Result<()> {
     };
     wait::timely("from the kubeconfig to the first answer", AT_ONCE, || begin(&mut name))?;
     controllers.wait_state(&format!("{fleet}/{name}"), "registered")?;
+    paused(testbed, &controllers, fleet, &name)?;
     let labels = secret_field(testbed, CLUSTERS, &name, "/metadata/labels")?;
     ensure!(labels.contains("\"region\":\"north\"") && !labels.contains("cluster.core.oam.dev/x"), "{labels}");
     let mut seconds = (0..).map(|number| format!("capi-second{number}"));
@@ -84,7 +100,8 @@ fn life(testbed: &Testbed) -> Result<()> {
             begin(&mut name)?;
         }
         deletion(testbed, &controllers, fleet, &name)
-    })
+    })?;
+    controllers.stop()
 }
 
 /// Makes a cluster. Returns how long after its kubeconfig its member answered.
@@ -93,11 +110,29 @@ fn born(testbed: &Testbed, controllers: &Running, fleet: &str, name: &str) -> Re
     wait::until_true("that it waits for a kubeconfig", SOON, || {
         Ok(controllers.wait_state(&format!("{fleet}/{name}"), "waiting")?.contains("kubeconfig Secret"))
     })?;
+    ensure!(controllers.metric(OBJECTS, "state=\"waiting\"")? >= 1.0, "{}", controllers.metrics()?);
     let first = testbed.member.create_admin(&format!("capi-{name}"))?;
     apply(testbed, &[kubeconfig(testbed, fleet, name, &first)?])?;
     let written = Instant::now();
     wait::until("an answer of the member", SOON, || through_hub(testbed, name, "/version"))?;
     Ok(written.elapsed())
+}
+
+/// While it is paused, what there is stays, and nothing else is done.
+fn paused(testbed: &Testbed, controllers: &Running, fleet: &str, name: &str) -> Result<()> {
+    let (server, line) = (&testbed.hub.server, format!("clusters.cluster.x-k8s.io {name} -n {fleet}"));
+    let version = || secret_field(testbed, CLUSTERS, name, "/metadata/resourceVersion");
+    let before = version()?;
+    server.patch(&line, &json!({"spec": {"paused": true}}))?;
+    controllers.wait_state(&format!("{fleet}/{name}"), "paused")?;
+    ensure!(controllers.metric(OBJECTS, "state=\"paused\"")? >= 1.0, "{}", controllers.metrics()?);
+    server.label(&format!("{line} region=south"))?;
+    ensure!(through_hub(testbed, name, "/version").is_ok(), "a pause ended the registration");
+    controllers.wait_state(&format!("{fleet}/{name}"), "paused")?;
+    ensure!(version()? == before, "written while it is paused");
+    server.label(&format!("{line} region=north"))?;
+    server.patch(&line, &json!({"spec": {"paused": null}}))?;
+    controllers.wait_state(&format!("{fleet}/{name}"), "registered").map(drop)
 }
 
 /// The Secret is deleted and made anew: the watch that is open goes on, and what comes after it is

@@ -190,7 +190,9 @@ pub fn said(condition: &Value) -> String {
 /// A testbed whose hub has the kinds of the sources.
 pub fn prepared() -> Result<Testbed> {
     let testbed = Testbed::start()?;
-    apply(&testbed, &[definition("cluster.x-k8s.io", "Cluster", "v1beta2", "Namespaced")])?;
+    for kind in tools::cluster_api_kinds("cluster.x-k8s.io_clusters.yaml")? {
+        testbed.hub.server.apply_text(&kind)?;
+    }
     let ocm = [
         "cluster/v1/0000_00",
         "cluster/v1alpha1/0000_05",

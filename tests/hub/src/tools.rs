@@ -18,6 +18,8 @@ use self::build::Set;
 const INVENTORY: &str = "sigs.k8s.io/cluster-inventory-api";
 /// The set with the agent of `ManagedServiceAccounts`, and with the modules that have its kinds.
 const ACCOUNTS: &str = "managed-serviceaccount";
+/// The module of Cluster API's managers and kinds.
+const CLUSTER_API: &str = "sigs.k8s.io/cluster-api";
 
 /// A program this harness runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -76,6 +78,8 @@ pub enum Tool {
     /// The add-on agent of Open Cluster Management that fills `ManagedServiceAccounts`. For the
     /// tests of the controllers alone.
     AccountAgent,
+    /// Cluster API's core manager. For the test of its clusters alone.
+    ClusterApi,
     /// Karmada's command line. For the test of its dialect alone.
     Karmadactl,
     /// The Go cluster-gateway's API server. For the tests of `kubectl clusters` alone, like the
@@ -131,6 +135,7 @@ impl Tool {
             Self::InventoryExample => "controller-example",
             Self::SecretReader => "secretreader",
             Self::AccountAgent => "managed-serviceaccount",
+            Self::ClusterApi => "cluster-api-core",
             Self::Karmadactl => "karmadactl",
             Self::GoGateway => "go-gateway",
             Self::Krew => "krew",
@@ -155,6 +160,7 @@ impl Tool {
             Self::Pause => "pause",
             Self::InventoryExample | Self::SecretReader => "inventory",
             Self::AccountAgent => ACCOUNTS,
+            Self::ClusterApi => "cluster-api",
             Self::Karmadactl => "karmada",
             Self::GoGateway => "go-gateway",
             Self::Krew => "krew",
@@ -175,6 +181,7 @@ impl Tool {
             Self::OcmRegistration => "open-cluster-management.io/ocm/cmd/registration".to_owned(),
             Self::OcmPlacement => "open-cluster-management.io/ocm/cmd/placement".to_owned(),
             Self::OcmWork => "open-cluster-management.io/ocm/cmd/work".to_owned(),
+            Self::ClusterApi => format!("{CLUSTER_API}/core"),
             Self::Karmadactl => "github.com/karmada-io/karmada/cmd/karmadactl".to_owned(),
             Self::GoGateway => "github.com/oam-dev/cluster-gateway/cmd/apiserver".to_owned(),
             Self::Krew => "sigs.k8s.io/krew/cmd/krew".to_owned(),
@@ -219,16 +226,31 @@ pub fn kinds(of: &str, beginnings: &[&str]) -> Result<String> {
     let mut all = String::new();
     for beginning in beginnings {
         let (folder, start) = beginning.rsplit_once('/').context("a folder")?;
-        for entry in std::fs::read_dir(directory.join(folder))? {
-            let path = entry?.path();
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            if name.starts_with(start) && name.ends_with(".crd.yaml") {
-                all.push_str("\n---\n");
-                all.push_str(&std::fs::read_to_string(&path)?);
-            }
+        for kind in files(&directory.join(folder), start, ".crd.yaml")? {
+            all.push_str("\n---\n");
+            all.push_str(&kind);
         }
     }
-    anyhow::ensure!(!all.is_empty(), "no kinds in {}", directory.display());
+    Ok(all)
+}
+
+/// Cluster API's kinds whose files begin so, YAML, each by itself: they are large.
+pub fn cluster_api_kinds(beginning: &str) -> Result<Vec<String>> {
+    let directory = module(Tool::ClusterApi, CLUSTER_API)?.join("core/config/crd/bases");
+    files(&directory, beginning, ".yaml")
+}
+
+/// What is in the files of a directory whose names begin and end so.
+fn files(directory: &Path, beginning: &str, end: &str) -> Result<Vec<String>> {
+    let mut all = Vec::new();
+    for entry in std::fs::read_dir(directory).with_context(|| directory.display().to_string())? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy();
+        if name.starts_with(beginning) && name.ends_with(end) {
+            all.push(std::fs::read_to_string(&path)?);
+        }
+    }
+    anyhow::ensure!(!all.is_empty(), "no {beginning}*{end} in {}", directory.display());
     Ok(all)
 }
 

@@ -91,7 +91,8 @@ pub fn cluster_api(testbed: &Testbed) -> Result<()> {
                 let mut all = Vec::new();
                 for (name, kubeconfig) in [CLUSTER, "broken"].into_iter().zip(kubeconfigs) {
                     let cluster = json!({"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster",
-                    "metadata": {"name": name, "namespace": fleet}, "spec": {}});
+                    "metadata": {"name": name, "namespace": fleet},
+                    "spec": {"controlPlaneEndpoint": {"host": "10.9.8.7", "port": 6443}}});
                     apply(testbed, std::slice::from_ref(&cluster))?;
                     let found = testbed.hub.server.read(&format!("clusters.cluster.x-k8s.io {name} -n {fleet}"))?;
                     all.push(json!({"apiVersion": "v1", "kind": "Secret", "type": "cluster.x-k8s.io/secret",
