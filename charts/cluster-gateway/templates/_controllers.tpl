@@ -69,11 +69,6 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 {{- join "," $parts -}}
 {{- end }}
 
-{{/* Parts that look at clusters' Secrets: all but placement, manifestworks, replica-sets, argocd and availability. */}}
-{{- define "cluster-gateway.controllers.secretParts" -}}
-{{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" "manifestworks" "replica-sets" "argocd" "availability" | join "," -}}
-{{- end }}
-
 {{/* Parts that reach members, or may: all but placement, replica-sets and argocd. */}}
 {{- define "cluster-gateway.controllers.memberParts" -}}
 {{- without (splitList "," (include "cluster-gateway.controllers.parts" .)) "" "placement" "replica-sets" "argocd" | join "," -}}
@@ -141,7 +136,7 @@ accepted clusters it holds itself, for the hub lets nobody give more than they h
   verbs: [update, patch]
 - apiGroups: [cluster.open-cluster-management.io]
   resources: [managedclustersets, managedclustersetbindings]
-  verbs: [get, list, watch]
+  verbs: [list, watch]
 - apiGroups: [cluster.open-cluster-management.io]
   resources: [managedclustersets]
   verbs: [create, patch]
@@ -153,7 +148,7 @@ accepted clusters it holds itself, for the hub lets nobody give more than they h
   verbs: [get, list, watch, create]
 - apiGroups: [rbac.authorization.k8s.io]
   resources: [clusterroles, clusterrolebindings, rolebindings]
-  verbs: [get, list, watch, create, patch, delete]
+  verbs: [list, watch, create, patch, delete]
 - apiGroups: [coordination.k8s.io]
   resources: [leases]
   verbs: [get, list, watch, create, update]

@@ -13,6 +13,7 @@ mod klusterlet;
 mod requests;
 mod rivals;
 mod swap;
+mod used;
 
 use std::sync::Arc;
 
@@ -57,6 +58,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
             "registration: our agent brings the credential too, a no ends all streams, a yes brings all back",
             brought::works,
         ),
+        test(fixture, "registration: none of its rights stands idle", used::all),
         test(fixture, "registration: upstream's controllers, ours, and they again", swap::there_and_back),
     ]
 }
@@ -64,6 +66,8 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 /// The part, as the chart installs it in `place`.
 struct Registration {
     running: Running,
+    /// Of the chart.
+    objects: Vec<Value>,
     policies: Vec<Value>,
     _alone: MutexGuard<'static, ()>,
 }
@@ -94,7 +98,7 @@ impl Registration {
         anyhow::ensure!(policies.len() == 6, "three policies and their bindings: {policies:?}");
         apply(testbed, &policies)?;
         let running = started(testbed, place, &objects)?;
-        Ok(Self { running, policies, _alone: alone })
+        Ok(Self { running, objects, policies, _alone: alone })
     }
 
     fn wait_metric(&self, name: &str, value: f64) -> Result<()> {

@@ -1,6 +1,7 @@
 //! The chart grants each source what it needs, and the source works with no more.
 
 mod sources;
+pub mod used;
 
 use std::sync::Arc;
 
@@ -28,6 +29,8 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "rights: none of Karmada can be left out", sources::karmada),
         test(fixture, "rights: none of KubeFed can be left out", sources::kubefed),
         test(fixture, "rights: none of Open Cluster Management can be left out", sources::ocm),
+        test(fixture, "rights: none of ClusterProfile import stands idle", used::import),
+        test(fixture, "rights: of Cluster API's Secrets, the kubeconfig alone is read", used::cluster_api),
         test(fixture, "rights: ClusterProfiles with what the chart grants, and not with any right less", profiles),
     ]
 }

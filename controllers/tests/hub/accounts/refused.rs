@@ -1,5 +1,7 @@
 //! Who gets no token, and what is told of it.
 
+use std::collections::BTreeSet;
+
 use anyhow::{Result, ensure};
 use hub_tests::hub::MemberSecret;
 use hub_tests::testbed::Testbed;
@@ -10,7 +12,8 @@ use super::{
     KIND, LABEL, PLACE, account, condition, failed_one, filled_one, gone, on_member, read, register, start, version,
 };
 use crate::fixture::{Running, SOON, apply, event, namespace};
-use crate::rights::{NAME, nothing_refused, rendered, started};
+use crate::rights::used::none_idle;
+use crate::rights::{NAME, rendered, started};
 
 pub fn others(testbed: &Testbed) -> Result<()> {
     let cluster = "accounts-others";
@@ -107,10 +110,11 @@ pub fn forbidden(testbed: &Testbed) -> Result<()> {
 }
 
 pub fn rights(testbed: &Testbed) -> Result<()> {
-    let (cluster, place) = ("accounts-rights", "accounts-rights-release");
+    let (cluster, place) = ("accounts-rights", "audited-accounts");
     register(testbed, cluster)?;
     apply(testbed, &[namespace(place)])?;
     let objects = rendered(testbed, place, "controllers.parts.managedServiceAccount=true")?;
+    let mark = testbed.audit.mark()?;
     let controllers: Running = started(testbed, place, &objects)?;
     let mut ending = account(cluster, "ending");
     ending["spec"]["ttlSecondsAfterCreation"] = 5.into();
@@ -135,6 +139,19 @@ pub fn rights(testbed: &Testbed) -> Result<()> {
         let attributes = json!({"verb": verb, "group": group, "resource": name, "namespace": cluster});
         ensure!(!testbed.hub.server.may(place, NAME, &attributes)?, "it may {verb} {resource}");
     }
+    let persons = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "taken", "namespace": cluster}});
+    // An Event, and another reason, which is told by the same one.
+    apply(testbed, &[persons, account(cluster, "taken")])?;
+    let first = failed_one(testbed, cluster, "taken")?;
+    let short = json!({"spec": {"rotation": {"validity": "1m0s"}}});
+    testbed.hub.server.patch(&format!("{KIND} taken -n {cluster}"), &short)?;
+    testbed.hub.server.delete(&format!("secret taken -n {cluster}"))?;
+    wait::until("another reason", SOON, || {
+        let why = failed_one(testbed, cluster, "taken")?;
+        ensure!(why != first, "{why}");
+        Ok(())
+    })?;
+    none_idle(testbed, place, &objects, mark, &BTreeSet::new())?;
     drop(controllers);
-    nothing_refused(testbed, place)
+    Ok(())
 }

@@ -29,6 +29,9 @@ pub(super) fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Resul
         }
         (Some("Role"), Some("secrets")) => {
             ensure!(case != "placement alone", "placement reads no Secret: {rule}");
+            if case == "profiles of a gateway elsewhere" {
+                return Ok(json!(["list", "watch"]));
+            }
             json!(["list", "watch", "create", "patch", "delete"])
         }
         (Some("Role"), Some("leases")) if rule["resourceNames"].is_null() => json!(["create"]),
