@@ -23,6 +23,9 @@ pub const PROGRAM: &str = concat!("cluster-gateway-controllers/", env!("CARGO_PK
 pub const LAST_MOMENT: Duration = Duration::from_millis(500);
 pub const NOT_FOUND: u16 = 404;
 pub const CONFLICT: u16 = 409;
+const TOO_MANY: u16 = 429;
+/// Whoever asks for more is asked again all the same.
+const LONGEST_WAIT: Duration = Duration::from_mins(5);
 /// Objects of one answer of a list.
 const PAGE: u32 = 500;
 
@@ -64,6 +67,17 @@ pub fn deleting(uid: &str, version: Option<&str>) -> DeleteParams {
 /// Whether the answer is a Status of this code.
 pub fn is(error: &kube::Error, code: u16) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == code)
+}
+
+/// For how long the hub wants to be left alone, if it says so: it is too busy, or not ready. Where
+/// only the header says it, that is a second.
+pub fn asked_to_wait(error: &kube::Error) -> Duration {
+    let kube::Error::Api(status) = error else { return Duration::ZERO };
+    let told = status.details.as_ref().map_or(0, |details| u64::from(details.retry_after_seconds));
+    match Duration::from_secs(told).min(LONGEST_WAIT) {
+        Duration::ZERO if status.code == TOO_MANY => Duration::from_secs(1),
+        told => told,
+    }
 }
 
 /// Whether an object was not created because another one has its name. Quotas that are written at

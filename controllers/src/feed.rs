@@ -16,7 +16,9 @@ use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
 use register::claims::Object;
+use tokio::time::Instant;
 
+use crate::calls::asked_to_wait;
 use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::registrar::{Registrar, Retry, Sighting};
@@ -53,6 +55,7 @@ enum Failure {
 impl Feed {
     /// Runs the watches and the queue. Never ends.
     pub async fn run(self) {
+        self.metrics.queues.follow(self.source.name.as_str(), self.wakes.clone());
         let resource = self.resource(self.source.kind.versions[0]);
         let writer = Writer::new(resource.clone());
         let store = writer.as_reader();
@@ -77,6 +80,13 @@ impl Feed {
     }
 
     async fn reconcile(&self, object: &DynamicObject) -> Result<Action, Failure> {
+        let began = Instant::now();
+        let outcome = self.look(object).await;
+        self.metrics.queues.worked(began.elapsed());
+        outcome
+    }
+
+    async fn look(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let Some(sighting) = self.sight(object) else { return Ok(Action::await_change()) };
         self.registrar.see(sighting.clone());
         let reading = self.source.reader.read(object, &self.source.client).await?;
@@ -87,7 +97,10 @@ impl Feed {
     fn retry(&self, object: &DynamicObject, failure: &Failure) -> Action {
         self.metrics.failed(self.source.name.as_str());
         let after = match failure {
-            Failure::Read(error) => self.reports.failed(&self.object(object), None, &error.to_string()),
+            Failure::Read(error) => {
+                let wait = self.reports.failed(&self.object(object), None, &error.to_string());
+                wait.max(error.hub().map(asked_to_wait).unwrap_or_default())
+            }
             Failure::Write(retry) => retry.after,
         };
         tracing::warn!(source = self.source.name.as_str(), object = self.object(object).reference, ?after, "{failure}");

@@ -8,6 +8,7 @@ mod delivery;
 mod joining;
 mod placements;
 mod profiles;
+mod queues;
 mod replica_sets;
 mod tally;
 
@@ -32,6 +33,7 @@ pub use self::delivery::{Act, Delivery, Ended, WorkState};
 pub use self::joining::{Decision, Joining};
 pub use self::placements::{Object, Placements};
 pub use self::profiles::{ProfileState, Profiles};
+pub use self::queues::Queues;
 pub use self::replica_sets::{ReplicaSets, SetObject, SetState};
 use crate::reports::{Reports, Stage};
 
@@ -48,6 +50,7 @@ pub struct Metrics {
     held: Family<OfSource, Gauge>,
     failures: Family<OfSource, Counter>,
     expiry: Family<OfCluster, Gauge>,
+    pub queues: Queues,
     pub joining: Joining,
     pub profiles: Profiles,
     pub leader: Gauge,
@@ -136,6 +139,7 @@ impl Metrics {
             held: Family::default(),
             failures: Family::default(),
             expiry: Family::default(),
+            queues: Queues::register(registry),
             joining: Joining::register(registry),
             profiles: Profiles::register(registry),
             leader: Gauge::default(),
@@ -233,6 +237,7 @@ impl Metrics {
         self.available.clear();
         self.held.clear();
         self.expiry.clear();
+        self.queues.clear();
         self.joining.clear();
         self.profiles.clear();
         self.accounts.clear();

@@ -24,6 +24,7 @@ use tokio::time::Instant;
 
 pub use self::source::{Feed, FeedState, Source};
 use self::state::{HeldSecret, Registrations};
+use crate::calls::asked_to_wait;
 use crate::events::{Events, Reason};
 use crate::metrics::{Metrics, Operation};
 use crate::reports::{Reports, Stage};
@@ -445,7 +446,8 @@ impl Registrar {
             self.publish(state, object, Reason::SecretConflict, &why);
             Stage::Refused
         });
-        Retry { after: self.reports.failed(object, stage, &why), why }
+        let asked = error.hub().map(asked_to_wait).unwrap_or_default();
+        Retry { after: self.reports.failed(object, stage, &why).max(asked), why }
     }
 }
 
@@ -456,3 +458,6 @@ fn wake(state: &Registrations, object: &Object) {
         source.wake(namespace, name);
     }
 }
+
+#[cfg(test)]
+mod tests;

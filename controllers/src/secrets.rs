@@ -144,6 +144,16 @@ pub fn is_of_fields(status: &Status) -> bool {
 
 // === impl WriteError ===
 
+impl WriteError {
+    /// What the hub answered, if that is all there is to tell.
+    pub fn hub(&self) -> Option<&kube::Error> {
+        match self {
+            Self::Hub(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
 impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
         match error {

@@ -111,6 +111,18 @@ pub trait Reader: Send + Sync {
     fn prune(&self, _object: &mut DynamicObject) {}
 }
 
+// === impl ReadError ===
+
+impl ReadError {
+    /// What the hub answered, if it did.
+    pub fn hub(&self) -> Option<&kube::Error> {
+        match self {
+            Self::Hub { source, .. } => Some(source),
+            Self::Timeout(_) => None,
+        }
+    }
+}
+
 /// All sources that `config` enables. `hub` is the client of the hub, `karmada` that of Karmada's
 /// control plane, which may be another.
 pub fn all(config: &Config, hub: &Client, karmada: &Client) -> Vec<Source> {

@@ -31,6 +31,11 @@ impl Wakes {
         self.0.more.notify_one();
     }
 
+    /// How many there are.
+    pub fn waiting(&self) -> usize {
+        self.0.keys.lock().len()
+    }
+
     /// The next, as soon as there is one.
     pub async fn next(&self) -> Key {
         loop {

@@ -115,6 +115,7 @@ async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiR
             Some(Ok(event)) => take(feed, writer, event, seen),
             Some(Err(error)) => {
                 tracing::warn!(error = causes(&error), source = feed.source.name.as_str(), "cannot watch the source");
+                feed.metrics.queues.watch_failed(feed.source.name.as_str());
                 return End::Broken;
             }
             None => return End::Broken,
@@ -208,6 +209,7 @@ pub async fn secrets(feed: Arc<Feed>) {
                     source = feed.source.name.as_str(),
                     "cannot watch the source's Secrets"
                 );
+                feed.metrics.queues.watch_failed(feed.source.name.as_str());
             }
         }
     }

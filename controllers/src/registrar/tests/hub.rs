@@ -1,0 +1,307 @@
+//! What of a hub the registrar and its feeds talk to: Secrets of a fleet and of clusters, with
+//! watches, and with whatever a hub in trouble answers.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use futures_util::stream;
+use http::{Method, Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::{Bytes, Frame};
+use kit::pki::Authority;
+use kube::Client;
+use kube::client::Body;
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::sync::mpsc;
+use tokio::time::Instant;
+use tower::service_fn;
+
+use crate::calls::MANAGER;
+
+pub const FLEET: &str = "fleet";
+pub const CLUSTERS: &str = "vela-system";
+/// Objects of one answer of a list.
+const PAGE: usize = 2;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Call {
+    List,
+    /// Of a list, but the first.
+    Page,
+    Watch,
+    Read,
+    Write,
+    Remove,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Fault {
+    Status(u16),
+    /// 429, and the seconds after which to come again.
+    Busy(u32),
+    /// The connection is gone.
+    Reset,
+}
+
+type Told = Result<Frame<Bytes>, io::Error>;
+
+#[derive(Clone, Default)]
+pub struct Hub(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    objects: BTreeMap<(String, String), Value>,
+    version: u64,
+    /// Version, namespace, and what a watch tells of it.
+    history: Vec<(u64, String, Value)>,
+    watches: Vec<(String, mpsc::UnboundedSender<Told>)>,
+    faults: HashMap<(Call, &'static str), VecDeque<Fault>>,
+    asked: Vec<(Call, String, Instant)>,
+}
+
+enum Answer {
+    Whole(u16, Value),
+    Told(mpsc::UnboundedReceiver<Told>),
+    Reset,
+}
+
+/// A kubeconfig with this token.
+fn kubeconfig(token: &str) -> String {
+    let authority = STANDARD.encode(Authority::new("ca").root_pem());
+    json!({
+        "clusters": [{"name": "c", "cluster": {
+            "server": "https://10.9.8.7", "certificate-authority-data": authority}}],
+        "users": [{"name": "u", "user": {"token": token}}],
+        "contexts": [{"name": "it", "context": {"cluster": "c", "user": "u"}}],
+    })
+    .to_string()
+}
+
+// === impl Hub ===
+
+impl Hub {
+    pub fn client(&self) -> Client {
+        let hub = self.clone();
+        let answer = move |request: Request<Body>| {
+            let hub = hub.clone();
+            async move {
+                let (head, body) = request.into_parts();
+                let body = body.collect().await.map_err(io::Error::other)?.to_bytes();
+                let body = serde_json::from_slice(&body).unwrap_or_default();
+                let answered = hub.0.lock().answer(&head.method, &head.uri, &body);
+                let whole = |value: Value| Full::new(Bytes::from(value.to_string()));
+                let (code, body): (u16, UnsyncBoxBody<Bytes, io::Error>) = match answered {
+                    Answer::Whole(code, value) => (code, whole(value).map_err(|never| match never {}).boxed_unsync()),
+                    Answer::Told(events) => {
+                        let events = stream::unfold(events, async |mut told| Some((told.recv().await?, told)));
+                        (200, StreamBody::new(events).boxed_unsync())
+                    }
+                    Answer::Reset => return Err(io::ErrorKind::ConnectionReset.into()),
+                };
+                Ok::<_, io::Error>(Response::builder().status(code).body(body).expect("an answer"))
+            }
+        };
+        Client::new(service_fn(answer), "default")
+    }
+
+    /// A Secret with a kubeconfig, or another token in it.
+    pub fn put_source(&self, name: &str, token: &str) {
+        let secret = json!({
+            "apiVersion": "v1", "kind": "Secret",
+            "metadata": {"labels": {"cluster.core.oam.dev/kubeconfig": "true"}},
+            "data": {"kubeconfig": STANDARD.encode(kubeconfig(token))},
+        });
+        self.0.lock().put(FLEET, name, secret);
+    }
+
+    pub fn delete(&self, namespace: &str, name: &str) {
+        self.0.lock().delete(namespace, name);
+    }
+
+    /// The version of a cluster's Secret.
+    pub fn cluster(&self, name: &str) -> Option<String> {
+        let state = self.0.lock();
+        let secret = state.objects.get(&(CLUSTERS.to_owned(), name.to_owned()))?;
+        Some(secret["metadata"]["resourceVersion"].to_string())
+    }
+
+    /// What the next calls are answered, one each.
+    pub fn fail(&self, call: Call, namespace: &'static str, faults: impl IntoIterator<Item = Fault>) {
+        self.0.lock().faults.entry((call, namespace)).or_default().extend(faults);
+    }
+
+    /// What open watches of a namespace are told, and then no more.
+    pub fn interrupt(&self, namespace: &str, fault: Fault) {
+        let mut state = self.0.lock();
+        state.watches.retain(|(of, watch)| {
+            if of != namespace {
+                return true;
+            }
+            let told = match fault {
+                Fault::Reset => Err(io::ErrorKind::ConnectionReset.into()),
+                Fault::Status(code) => Ok(line(&json!({"type": "ERROR", "object": status(code, None)}))),
+                Fault::Busy(seconds) => Ok(line(&json!({"type": "ERROR", "object": status(429, Some(seconds))}))),
+            };
+            // Nobody listens any more: so be it.
+            let _ = watch.send(told);
+            false
+        });
+    }
+
+    /// When it was asked so.
+    pub fn asked(&self, call: Call, namespace: &str) -> Vec<Instant> {
+        let state = self.0.lock();
+        state.asked.iter().filter(|(of, at, _)| *of == call && at == namespace).map(|(.., when)| *when).collect()
+    }
+
+    pub fn forget_asked(&self) {
+        self.0.lock().asked.clear();
+    }
+
+    /// Whether all faults were met.
+    pub fn is_sound(&self) -> bool {
+        self.0.lock().faults.values().all(VecDeque::is_empty)
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn answer(&mut self, method: &Method, uri: &http::Uri, body: &Value) -> Answer {
+        let query = uri.query().unwrap_or_default();
+        let path: Vec<&str> = uri.path().trim_matches('/').split('/').collect();
+        let (namespace, name) = match path[..] {
+            ["api", "v1", "namespaces", namespace, "secrets"] => (namespace, None),
+            ["api", "v1", "namespaces", namespace, "secrets", name] => (namespace, Some(name)),
+            _ => return Answer::Whole(201, body.clone()), // an Event
+        };
+        let parameter = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+        let call = match (method, name) {
+            (&Method::PATCH, _) => Call::Write,
+            (&Method::DELETE, _) => Call::Remove,
+            (_, Some(_)) => Call::Read,
+            _ if parameter("watch").is_some() => Call::Watch,
+            _ if parameter("continue").is_some() => Call::Page,
+            _ => Call::List,
+        };
+        self.asked.push((call, namespace.to_owned(), Instant::now()));
+        let faults = self.faults.iter_mut().find(|((of, at), _)| *of == call && *at == namespace);
+        match faults.and_then(|(_, faults)| faults.pop_front()) {
+            Some(Fault::Status(code)) => return Answer::Whole(code, status(code, None)),
+            Some(Fault::Busy(seconds)) => return Answer::Whole(429, status(429, Some(seconds))),
+            Some(Fault::Reset) => return Answer::Reset,
+            None => {}
+        }
+        let name = name.unwrap_or_default();
+        match call {
+            Call::List | Call::Page => Answer::Whole(200, self.list(namespace, parameter("continue"))),
+            Call::Watch => Answer::Told(self.watch(namespace, parameter("resourceVersion"))),
+            Call::Read => match self.objects.get(&(namespace.to_owned(), name.to_owned())) {
+                Some(object) => Answer::Whole(200, object.clone()),
+                None => Answer::Whole(404, status(404, None)),
+            },
+            Call::Write => self.write(namespace, name, body),
+            Call::Remove => self.remove(namespace, name, &body["preconditions"]),
+        }
+    }
+
+    fn list(&self, namespace: &str, from: Option<&str>) -> Value {
+        let from: usize = from.and_then(|from| from.parse().ok()).unwrap_or_default();
+        let all: Vec<Value> =
+            self.objects.iter().filter(|((of, _), _)| of == namespace).map(|(_, object)| metadata(object)).collect();
+        let next = (from + PAGE < all.len()).then(|| (from + PAGE).to_string());
+        let items: Vec<Value> = all.into_iter().skip(from).take(PAGE).collect();
+        json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadataList", "items": items,
+            "metadata": {"resourceVersion": self.version.to_string(), "continue": next}})
+    }
+
+    fn watch(&mut self, namespace: &str, from: Option<&str>) -> mpsc::UnboundedReceiver<Told> {
+        let from: u64 = from.and_then(|from| from.parse().ok()).unwrap_or_default();
+        let (watch, told) = mpsc::unbounded_channel();
+        for (version, of, event) in &self.history {
+            if *version > from && of == namespace {
+                let _ = watch.send(Ok(line(event)));
+            }
+        }
+        self.watches.push((namespace.to_owned(), watch));
+        told
+    }
+
+    /// By server-side apply of the one manager that there is.
+    fn write(&mut self, namespace: &str, name: &str, document: &Value) -> Answer {
+        let known = self.objects.get(&(namespace.to_owned(), name.to_owned()));
+        let uid = known.map(|known| &known["metadata"]["uid"]);
+        if document["metadata"]["uid"].is_string() && uid != Some(&document["metadata"]["uid"]) {
+            return Answer::Whole(409, status(409, None));
+        }
+        let mut object = document.clone();
+        object["metadata"]["managedFields"] = json!([{"manager": MANAGER}]);
+        Answer::Whole(200, metadata(&self.put(namespace, name, object)))
+    }
+
+    fn remove(&mut self, namespace: &str, name: &str, only: &Value) -> Answer {
+        let Some(known) = self.objects.get(&(namespace.to_owned(), name.to_owned())) else {
+            return Answer::Whole(404, status(404, None));
+        };
+        if ["uid", "resourceVersion"].iter().any(|field| known["metadata"][field] != only[field]) {
+            return Answer::Whole(409, status(409, None));
+        }
+        self.delete(namespace, name);
+        Answer::Whole(200, json!({"apiVersion": "v1", "kind": "Status", "status": "Success"}))
+    }
+
+    fn put(&mut self, namespace: &str, name: &str, mut object: Value) -> Value {
+        self.version += 1;
+        let key = (namespace.to_owned(), name.to_owned());
+        let known = self.objects.get(&key).map(|known| known["metadata"]["uid"].clone());
+        let event = if known.is_some() { "MODIFIED" } else { "ADDED" };
+        object["metadata"]["uid"] = known.unwrap_or_else(|| format!("uid-{}", self.version).into());
+        object["metadata"]["name"] = name.into();
+        object["metadata"]["namespace"] = namespace.into();
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        object["metadata"]["creationTimestamp"] = "2026-01-01T00:00:00Z".into();
+        self.objects.insert(key, object.clone());
+        self.tell(namespace, event, &object);
+        object
+    }
+
+    fn delete(&mut self, namespace: &str, name: &str) {
+        let Some(mut object) = self.objects.remove(&(namespace.to_owned(), name.to_owned())) else { return };
+        self.version += 1;
+        object["metadata"]["resourceVersion"] = self.version.to_string().into();
+        self.tell(namespace, "DELETED", &object);
+    }
+
+    fn tell(&mut self, namespace: &str, event: &str, object: &Value) {
+        let event = json!({"type": event, "object": metadata(object)});
+        for (_, watch) in self.watches.iter().filter(|(of, _)| of == namespace) {
+            let _ = watch.send(Ok(line(&event)));
+        }
+        self.history.push((self.version, namespace.to_owned(), event));
+    }
+}
+
+fn metadata(object: &Value) -> Value {
+    json!({"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", "metadata": object["metadata"]})
+}
+
+fn line(event: &Value) -> Frame<Bytes> {
+    Frame::data(Bytes::from(format!("{event}\n")))
+}
+
+fn status(code: u16, after: Option<u32>) -> Value {
+    let reason = match code {
+        404 => "NotFound",
+        409 => "Conflict",
+        410 => "Expired",
+        429 => "TooManyRequests",
+        _ => "InternalError",
+    };
+    json!({"apiVersion": "v1", "kind": "Status", "status": "Failure", "code": code, "reason": reason,
+        "message": format!("the hub is in trouble: {code}"), "details": {"retryAfterSeconds": after}})
+}
