@@ -11,8 +11,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use k8s_openapi::api::core::v1::ObjectReference;
-use kube::Client;
+use k8s_openapi::api::events::v1;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{MicroTime, ObjectMeta};
+use k8s_openapi::jiff::Timestamp;
+use kube::api::PostParams;
 use kube::runtime::events::{Event, EventType, Recorder, Reporter};
+use kube::{Api, Client};
 use prometheus_client::metrics::counter::Counter;
 use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
@@ -30,6 +34,9 @@ const AGAIN_AFTER: Duration = Duration::from_mins(10);
 /// Remembered of what was told.
 const MOST_REMEMBERED: usize = 16_384;
 const WITHIN: Duration = Duration::from_secs(5);
+/// Of an object, after which kube calls the Event: a dot and a moment in nanoseconds come behind
+/// it, and a name has 253 characters.
+const LONGEST_NAME: usize = 236;
 /// The longest note that the API takes (`events.k8s.io/v1`), in bytes.
 const LONGEST_NOTE: usize = 1024;
 
@@ -217,7 +224,7 @@ async fn send_all(client: Client, (mut queue, closed): (mpsc::Receiver<Pending>,
         () = closed.cancelled() => return,
     }
     let instance = std::env::var("POD_NAME").ok();
-    let recorder = Recorder::new(client, Reporter { controller: MANAGER.to_owned(), instance });
+    let recorder = Recorder::new(client.clone(), Reporter { controller: MANAGER.to_owned(), instance });
     let mut recent = Recent::default();
     while let Some(Pending { object, related, reason, note }) = queue.recv().await {
         if !recent.remember(&object, reason, &note, Instant::now()) {
@@ -231,13 +238,40 @@ async fn send_all(client: Client, (mut queue, closed): (mpsc::Receiver<Pending>,
             action: reason.action().to_owned(),
             secondary: related,
         };
-        match timeout(within, recorder.publish(&event, &object)).await {
+        let send = async {
+            if object.name.as_ref().is_some_and(|name| name.len() > LONGEST_NAME) {
+                create(&client, event, object).await
+            } else {
+                recorder.publish(&event, &object).await
+            }
+        };
+        match timeout(within, send).await {
             Ok(Ok(())) => {}
             Ok(Err(error)) => tracing::debug!(%error, reason = reason.as_str(), "an Event was not accepted"),
             Err(_) => tracing::debug!(reason = reason.as_str(), "no answer to an Event in time"),
         }
         sleep(PAUSE).await;
     }
+}
+
+/// An Event that is called after its reporter, for the name of its object is too long.
+async fn create(client: &Client, event: Event, object: ObjectReference) -> kube::Result<()> {
+    // As kube has it: those of objects without a namespace.
+    let namespace = object.namespace.clone().unwrap_or_else(|| "default".to_owned());
+    let event = v1::Event {
+        metadata: ObjectMeta { generate_name: Some(format!("{MANAGER}.")), ..ObjectMeta::default() },
+        action: Some(event.action),
+        event_time: Some(MicroTime(Timestamp::now())),
+        note: event.note,
+        reason: Some(event.reason),
+        regarding: Some(object),
+        related: event.secondary,
+        reporting_controller: Some(MANAGER.to_owned()),
+        reporting_instance: Some(std::env::var("POD_NAME").unwrap_or_else(|_| MANAGER.to_owned())),
+        type_: Some(if matches!(event.type_, EventType::Normal) { "Normal" } else { "Warning" }.to_owned()),
+        ..v1::Event::default()
+    };
+    Api::namespaced(client.clone(), &namespace).create(&PostParams::default(), &event).await.map(drop)
 }
 
 /// What was published of late, and when.
@@ -272,7 +306,9 @@ mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
     use futures_util::FutureExt as _;
+    use http_body_util::BodyExt as _;
     use parking_lot::Mutex;
+    use serde_json::Value;
 
     use super::*;
 
@@ -311,6 +347,30 @@ mod tests {
         // It ends with the term, although there is more, and could be more still.
         sending.await;
         assert_eq!(asked.load(Ordering::Relaxed), 1);
+    }
+
+    #[tokio::test]
+    async fn an_object_with_the_longest_name_has_its_event() {
+        let (sent, mut bodies) = mpsc::unbounded_channel();
+        let hub = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let sent = sent.clone();
+            async move {
+                let body = request.into_body().collect().await?.to_bytes();
+                let event: Value = serde_json::from_slice(&body).unwrap_or_default();
+                let _ = sent.send(event.clone());
+                Ok::<_, kube::Error>(http::Response::new(kube::client::Body::from(event.to_string().into_bytes())))
+            }
+        });
+        let events = Events::start(Client::new(hub, "default"), Counter::default(), Term::endless());
+        for length in [LONGEST_NAME, 253] {
+            let object = ObjectReference { name: Some("a".repeat(length)), ..ObjectReference::default() };
+            events.publish(object.clone(), Reason::InvalidClusterName, "why".to_owned());
+            let event = bodies.recv().await.unwrap();
+            let name = event["metadata"]["name"].as_str().or(event["metadata"]["generateName"].as_str()).unwrap();
+            assert!(name.len() <= 253, "{name}");
+            assert_eq!(event["regarding"]["name"].as_str(), object.name.as_deref());
+            assert_eq!((&event["reason"], &event["type"]), (&"InvalidClusterName".into(), &"Warning".into()));
+        }
     }
 
     #[tokio::test]
