@@ -28,6 +28,14 @@ impl Program {
         Ok(Self { process, name: name.to_owned() })
     }
 
+    /// One that is told everything by variables of the environment, by the names of flags.
+    pub fn with_environment(testbed: &Testbed, name: &str, variables: &[(&str, String)]) -> Result<Self> {
+        let program = env!("CARGO_BIN_EXE_cluster-gateway-controllers").to_owned();
+        let set = variables.iter().map(|(flag, value)| format!("CLUSTER_GATEWAY_CONTROLLERS_{flag}={value}"));
+        let process = Process::start(name, Path::new("env"), set.chain([program]), &testbed.directory(name)?)?;
+        Ok(Self { process, name: name.to_owned() })
+    }
+
     /// One that writes into `namespace`, with an account of its own there that may do everything.
     pub fn with_account(testbed: &Testbed, name: &str, namespace: &str, more: &[&str]) -> Result<Self> {
         let server = &testbed.hub.server;
