@@ -1,18 +1,49 @@
 //! Nothing is written that is there already.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use anyhow::{Result, ensure};
+use anyhow::{Context as _, Result, ensure};
+use http::{Method, StatusCode};
+use hub_tests::http::Kept;
+use hub_tests::product::Product;
 use hub_tests::testbed::Testbed;
-use hub_tests::wait;
+use hub_tests::{size, wait};
+use kit::member::{FakeMember, MemberOptions, Reply};
 use libtest_mimic::Trial;
+use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 
 use crate::fixture::{
-    Fixture, Running, SOON, apply, kubeconfig_secret, member_kubeconfig, namespace, secret_field, test, wait_secret,
+    Fixture, Running, SOON, apply, kubeconfig, kubeconfig_secret, member_kubeconfig, namespace, print, secret_field,
+    test, versions, wait_secret,
 };
+use crate::program::Program;
+
+/// In the gate. `TEST_SOURCES=1000` is what is promised.
+const SOURCES: usize = 100;
+const FLEET: &str = "many-fleet";
+const CLUSTERS: &str = "many-clusters";
+const WRITES: &str = "cluster_gateway_controllers_secret_writes_total";
+const OBJECTS: &str = "cluster_gateway_controllers_source_objects";
+/// Of a leader that was killed, by another.
+const TAKE_OVER: Duration = Duration::from_secs(20);
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
-    vec![test(fixture, "stillness: no change, no write", stillness)]
+    vec![
+        test(fixture, "stillness: no change, no write", stillness),
+        test(fixture, "stillness: many rewritten, and a leader killed, are no connection at members", many),
+    ]
+}
+
+/// The clusters of one member, which counts the connections that it accepts.
+struct Crowd<'t> {
+    testbed: &'t Testbed,
+    size: usize,
+    gateway: Product,
+    member: FakeMember,
+    /// What the member runs on.
+    _runtime: Runtime,
 }
 
 fn stillness(testbed: &Testbed) -> Result<()> {
@@ -39,4 +70,115 @@ fn stillness(testbed: &Testbed) -> Result<()> {
     // Deleted by hand, it comes back: its object is there.
     testbed.hub.server.delete("secret still -n still-clusters")?;
     wait_secret(testbed, "still-clusters", "still")
+}
+
+fn many(testbed: &Testbed) -> Result<()> {
+    let crowd = Crowd::start(testbed)?;
+    apply(testbed, &[namespace(FLEET), namespace(CLUSTERS)])?;
+    let all: Vec<_> = (0..crowd.size).map(|number| crowd.source(number)).collect();
+    apply(testbed, &all)?;
+    let mut first = crowd.program("many-first")?;
+    first.wait_to_say("leading")?;
+    crowd.wait_registered(&first)?;
+    let mut second = crowd.program("many-second")?;
+    second.wait_to_say("another leads")?;
+    // By one connection: each core of a gateway has its own to members.
+    let mut caller = crowd.gateway.client(None).keep()?;
+    crowd.ask_all(&mut caller)?;
+    let connections = crowd.member.connections_accepted();
+    ensure!(connections >= crowd.size, "{connections} connections for {} clusters", crowd.size);
+    let (before, written) = (crowd.versions()?, first.metric(WRITES, "")?);
+
+    // All are written anew, and say what they said.
+    for (number, source) in all.iter().enumerate() {
+        let mut rewritten = source.clone();
+        rewritten["metadata"]["annotations"] = json!({"touched": number.to_string()});
+        rewritten["stringData"]["kubeconfig"] =
+            format!("{}\n", source["stringData"]["kubeconfig"].as_str().context("it")?).into();
+        apply(testbed, &[rewritten])?;
+    }
+    // The last of them is new: what came before has been looked at by then.
+    apply(testbed, &[crowd.called("zz-last")])?;
+    wait_secret(testbed, CLUSTERS, "zz-last")?;
+    let more = first.metric(WRITES, "")? - written;
+    ensure!((more - 1.0).abs() < 0.5, "{more} writes, of which one is new");
+
+    first.process.signal("KILL")?;
+    let killed = tokio::time::Instant::now();
+    wait::until_true("the second to lead", TAKE_OVER, || Ok(second.log()?.contains("leading")))?;
+    print(&format!("{} sources: another leads {:?} after the leader's death", crowd.size, killed.elapsed()));
+    crowd.wait_registered(&second)?;
+    ensure!(second.metric(WRITES, "")? < 0.5, "another leader wrote what was there");
+    let mut after = crowd.versions()?;
+    after.retain(|version| !version.contains("/zz-last="));
+    ensure!(after == before, "written again: {before:?} {after:?}");
+    crowd.ask_all(&mut caller)?;
+    let now = crowd.member.connections_accepted();
+    ensure!(now == connections, "{} connections that nothing was the reason of", now - connections);
+    // And one that changes is seen to be one more: the count counts.
+    apply(testbed, &[crowd.with(0, "another")])?;
+    second.process.check()?;
+    wait::until_true("the change", SOON, || Ok(second.metric(WRITES, "")? > 0.5))
+}
+
+// === impl Crowd ===
+
+impl<'t> Crowd<'t> {
+    fn start(testbed: &'t Testbed) -> Result<Self> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let member = runtime.block_on(FakeMember::start(MemberOptions::default()));
+        member.on_any(|_| Reply::json(200, &json!({"kind": "Status", "status": "Success"})));
+        // One of its own: others' controllers write where the testbed's looks. It probes nobody.
+        let flags = [&format!("--secret-namespace={CLUSTERS}"), "--feature-gates=HealthinessCheck=false"];
+        let hub = testbed.hub.server.kubectl().kubeconfig;
+        let gateway = testbed.start_gateway("many-gateway", &hub, &flags)?;
+        Ok(Self { testbed, size: size::of("TEST_SOURCES", SOURCES)?, gateway, member, _runtime: runtime })
+    }
+
+    fn program(&self, name: &str) -> Result<Program> {
+        let watched = format!("--watch-namespaces={FLEET}");
+        Program::with_account(self.testbed, name, CLUSTERS, &["--enable=kubeconfig", &watched])
+    }
+
+    fn source(&self, number: usize) -> Value {
+        self.with(number, "token")
+    }
+
+    fn with(&self, number: usize, token: &str) -> Value {
+        self.secret(&format!("many-{number}"), token)
+    }
+
+    fn called(&self, name: &str) -> Value {
+        self.secret(name, "token")
+    }
+
+    fn secret(&self, name: &str, token: &str) -> Value {
+        let of = kubeconfig(&self.member.url(), self.member.ca_pem().as_bytes(), &json!({"token": token}));
+        kubeconfig_secret(FLEET, name, &of)
+    }
+
+    fn wait_registered(&self, program: &Program) -> Result<()> {
+        wait::until("all to be registered", 3 * SOON, || {
+            let registered = program.metric(OBJECTS, "state=\"registered\"")?;
+            ensure!(registered + 0.5 > f64::from(u32::try_from(self.size)?), "{registered}");
+            Ok(())
+        })
+    }
+
+    fn versions(&self) -> Result<Vec<String>> {
+        versions(&self.testbed.hub.server, &format!("secrets -n {CLUSTERS}"))
+    }
+
+    /// A request to each, one after the other.
+    fn ask_all(&self, caller: &mut Kept) -> Result<()> {
+        let token = format!("Bearer {}", self.testbed.token);
+        for number in 0..self.size {
+            let path = format!("{}/version", Testbed::proxy_path(&format!("many-{number}")));
+            wait::until("an answer", SOON, || {
+                let answer = caller.send(&Method::GET, &path, &[("authorization", &token)], Vec::new().into())?;
+                answer.expect(StatusCode::OK)
+            })?;
+        }
+        Ok(())
+    }
 }
