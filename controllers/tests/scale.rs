@@ -15,8 +15,9 @@ use hub_tests::scratch::Scratch;
 use hub_tests::tools::{Tool, Tools};
 use hub_tests::{size, wait};
 use k8s_openapi::api::core::v1::Secret;
-use kube::api::{Api, Patch, PatchParams, PostParams};
+use kube::api::{Api, DeleteParams, Patch, PatchParams, PostParams};
 use serde_json::{Value, json};
+use tokio::runtime::Runtime;
 use tokio::time::Instant;
 
 /// Registered in the gate.
@@ -89,9 +90,40 @@ fn many_clusters_are_registered_once() -> Result<()> {
          {:?} a Secret, rotations {rotations}, {memory} KiB",
         touched / u32::try_from(clusters)?
     );
+    hub_away(&mut hub, &program, &runtime, &sources, clusters)?;
     std::fs::write(scratch.path().parent().context("a directory")?.join("controllers-scale.txt"), &told)?;
     ensure!(memory <= MEMORY, "{told}");
     Ok(())
+}
+
+/// The hub goes away and comes back while the program runs, and is away when it starts: nobody is
+/// unregistered, nothing is written, and then a change counts and so does an end.
+fn hub_away(hub: &mut Hub, program: &Program, runtime: &Runtime, sources: &Api<Secret>, clusters: usize) -> Result<()> {
+    ensure!(hub_names(hub)?.len() == clusters);
+    let writes = program.metric("secret_writes_total")?;
+    hub.server.stop()?;
+    wait::until_true("that the source cannot be read", LIMIT, || Ok(program.metric("source_available")? == 0))?;
+    // One more starts while nobody answers.
+    let other = Program::start(&hub.server.kubectl().kubeconfig)?;
+    hub.server.start_again()?;
+    hub.server.wait_ready()?;
+    for program in [program, &other] {
+        wait::until_true("that the source can be read", LIMIT, || Ok(program.metric("source_available")? == 1))?;
+        program.until_registered(clusters, Duration::ZERO)?;
+    }
+    ensure!(program.metric("secret_writes_total")? == writes, "the hub's return was a write");
+    ensure!(other.metric("secret_writes_total")? == 0, "a start without a hub was a write");
+    ensure!(hub_names(hub)?.len() == clusters, "a hub that was away unregistered clusters");
+    drop(other);
+    runtime.block_on(change(sources, 1, "after-the-return"))?;
+    wait::until_true("the change", LIMIT, || Ok(program.metric("secret_writes_total")? == writes + 1))?;
+    runtime.block_on(sources.delete("c2", &DeleteParams::default()))?;
+    wait::until_true("the end", LIMIT, || Ok(hub_names(hub)?.len() == clusters - 1))
+}
+
+/// Of clusters.
+fn hub_names(hub: &Hub) -> Result<Vec<String>> {
+    hub.server.names(&format!("secrets -n {WRITTEN} -l cluster.core.oam.dev/source"))
 }
 
 fn source(number: usize, token: &str) -> Value {
