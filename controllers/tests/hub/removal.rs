@@ -26,6 +26,8 @@ use crate::rights::{grant, installed, nothing_refused, rendered, started, starte
 const TWO_LISTS: Duration = Duration::from_secs(61);
 /// More than may go within a minute.
 const FLEET: usize = 24;
+/// Clusters of a kind that ends.
+const OF_A_KIND: usize = 50;
 /// The end of a kind is the end of its objects everywhere.
 static ALONE: Mutex<()> = Mutex::new(());
 
@@ -68,27 +70,53 @@ fn kind(testbed: &Testbed) -> Result<()> {
         "stringData": {"token": "token"},
     });
     apply(testbed, &[namespace("removal-kind"), token, kind.clone()])?;
-    let values = "controllers.sources.kubefed=true,controllers.kubefedNamespace=removal-kind";
+    // So many that the limit is not what keeps them.
+    let values = "controllers.sources.kubefed=true,controllers.kubefedNamespace=removal-kind,\
+                  controllers.sourceRemovalLimit=100";
     let controllers = installed(testbed, "removal-kind-clusters", values)?;
-    // Few: the limit is not what keeps them.
-    let few: Vec<_> = (0..5).map(|number| kubefed(&format!("fed-{number}"))).collect();
-    apply(testbed, &few)?;
+    let all: Vec<_> = (0..OF_A_KIND).map(|number| kubefed(&format!("fed-{number}"))).collect();
+    apply(testbed, &all)?;
     let clusters = || clusters(testbed, &controllers.namespace);
-    wait::until_true("all of them", SOON, || Ok(clusters()? == 5))?;
+    wait::until_true("all of them", SOON, || Ok(clusters()? == OF_A_KIND))?;
     member(testbed, &controllers)?;
     testbed.hub.server.delete("crd kubefedclusters.core.kubefed.io")?;
     let available = || controllers.metric("cluster_gateway_controllers_source_available", "kubefed");
     wait::until_true("the source to be unavailable", SOON, || Ok(available()? < 1.0))?;
     apply(testbed, &[kind])?;
     wait::until_true("the source to be back", SOON, || Ok(available()? >= 1.0))?;
-    ensure!(clusters()? == 5, "the end of a kind was the end of its clusters");
+    ensure!(clusters()? == OF_A_KIND, "the end of a kind was the end of its clusters");
     // One comes back, is deleted by itself, and that counts.
-    apply(testbed, &few[..1])?;
+    apply(testbed, &all[..1])?;
     controllers.wait_state("removal-kind/fed-0", "registered")?;
     testbed.hub.server.delete("kubefedclusters.core.kubefed.io fed-0 -n removal-kind")?;
     wait_gone(testbed, &controllers.namespace, "fed-0")?;
-    ensure!(clusters()? == 4);
-    nothing_refused(testbed, &controllers.namespace)
+    ensure!(clusters()? == OF_A_KIND - 1);
+    nothing_refused(testbed, &controllers.namespace)?;
+    drop(controllers);
+    other_version(testbed)
+}
+
+/// A kind in a version that nobody knows here is waited for, and says so.
+fn other_version(testbed: &Testbed) -> Result<()> {
+    testbed.hub.server.delete("crd kubefedclusters.core.kubefed.io")?;
+    apply(testbed, &[definition("core.kubefed.io", "KubeFedCluster", "v9", "Namespaced")])?;
+    let mut strange = kubefed("strange");
+    strange["apiVersion"] = "core.kubefed.io/v9".into();
+    apply(testbed, &[strange])?;
+    let flags = ["--enable=kubefed,kubeconfig", "--kubefed-namespace=removal-kind", "--watch-namespaces=removal-kind"];
+    let controllers = Running::start(testbed, "removal-version-clusters", &flags)?;
+    // Other sources do not wait for it.
+    apply(testbed, &[kubeconfig_secret("removal-kind", "beside", &member_kubeconfig(testbed, "token"))])?;
+    wait_secret(testbed, &controllers.namespace, "beside")?;
+    let available = || controllers.metric("cluster_gateway_controllers_source_available", "kubefed");
+    ensure!(available()? < 1.0 && clusters(testbed, &controllers.namespace)? == 1);
+    let said = testbed.log()?;
+    ensure!(said.contains("the hub does not serve it in a version that is understood"), "it says nothing of it");
+    testbed.hub.server.delete("crd kubefedclusters.core.kubefed.io")?;
+    apply(testbed, &[definition("core.kubefed.io", "KubeFedCluster", "v1beta1", "Namespaced"), kubefed("known")])?;
+    wait_secret(testbed, &controllers.namespace, "known")?;
+    ensure!(available()? >= 1.0);
+    Ok(())
 }
 
 /// A member of `KubeFed` is reached with its token, and with the next one.
