@@ -117,7 +117,28 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.label("namespace theirs open-cluster-management.io/cluster-name=theirs")?;
     wait_condition(testbed, "theirs", ACCEPTED, "True/HubClusterAdminAccepted")?;
     ensure!(exists(testbed, "clusterrole open-cluster-management:managedcluster:work")?, "all agents lost a role");
-    testbed.hub.server.delete("managedclusters kube-system foreign-place theirs")
+    testbed.hub.server.delete("managedclusters kube-system foreign-place theirs")?;
+    ending(testbed)
+}
+
+/// A namespace of the cluster's own that is on its way out, from before.
+fn ending(testbed: &Testbed) -> Result<()> {
+    let mut own = namespace("ending");
+    own["metadata"]["labels"] = json!({"open-cluster-management.io/cluster-name": "ending"});
+    let held = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": "held", "namespace": "ending", "finalizers": ["test.example/hold"]}});
+    apply(testbed, &[own, held])?;
+    testbed.hub.server.delete("namespace ending --wait=false")?;
+    apply(testbed, &[managed("ending")])?;
+    accept(testbed, "ending", true)?;
+    wait_condition(testbed, "ending", ACCEPTED, "False/Error")?;
+    let note = wait::until("an Event", SOON, || event(testbed, "default", "ending", "AcceptanceFailed"))?;
+    ensure!(note.contains("the cluster's namespace is being deleted"), "{note}");
+    ensure!(!may(testbed, "ending", "create clustergateways.cluster.core.oam.dev/ending tunnel")?, "a right too soon");
+    testbed.hub.server.patch("configmap held -n ending", &json!({"metadata": {"finalizers": null}}))?;
+    wait_condition(testbed, "ending", ACCEPTED, "True/HubClusterAdminAccepted")?;
+    ensure!(get(testbed, "namespace ending")?["metadata"]["deletionTimestamp"].is_null(), "the old one");
+    testbed.hub.server.delete("managedcluster ending")
 }
 
 /// Somebody's, which says that it is of a cluster called as the role of all clusters would be.

@@ -81,6 +81,8 @@ fn created(writer: &Writer) -> Result<()> {
     for (document, word) in [
         (with("/spec/hubAcceptsClient", json!(true)), "may not accept"),
         (with("/metadata/name", json!("a.b")), "name of a namespace"),
+        (with("/metadata/name", json!("a".repeat(64))), "name of a namespace"),
+        (with("/metadata/name", json!("Upper")), "a lowercase RFC 1123 subdomain"),
         (with("/metadata/name", json!("work")), "are reserved"),
         (with("/metadata/name", json!("registration")), "are reserved"),
         (with("/spec", json!({"taints": many(65)})), "at most 64"),

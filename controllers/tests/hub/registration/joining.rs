@@ -38,8 +38,9 @@ pub struct Member<'a> {
 pub fn joins(testbed: &Testbed) -> Result<()> {
     let _registration = Registration::start(testbed, PLACE)?;
     let member = Member::prepare(testbed, NAME, PLACE)?;
-    let member =
-        Member { options: member.options.clone().flag("--state-secret=default/hub-kubeconfig-secret"), ..member };
+    let options = member.options.clone().flag("--state-secret=default/hub-kubeconfig-secret");
+    let options = options.flag(&format!("--member-api-url={}", testbed.member.server.url()));
+    let member = Member { options, ..member };
     let agent = member.options.start()?;
     member.two_yeses()?;
     agent.wait_ready(AGAIN)?;
@@ -122,7 +123,9 @@ impl<'a> Member<'a> {
         let name = self.name;
         wait_condition(self.testbed, self.name, "ManagedClusterConditionAvailable", "True/ManagedClusterAvailable")?;
         ensure!(condition(self.testbed, self.name, "ManagedClusterJoined")?.starts_with("True"));
-        let status = get(self.testbed, &format!("managedcluster {name}"))?["status"].clone();
+        let cluster = get(self.testbed, &format!("managedcluster {name}"))?;
+        let (status, told) = (&cluster["status"], &cluster["spec"]["managedClusterClientConfigs"][0]);
+        ensure!(told["url"] == self.testbed.member.server.url(), "{told}");
         ensure!(status["version"]["kubernetes"].as_str().is_some_and(|version| version.starts_with('v')), "{status}");
         let lease = get(self.testbed, &format!("lease managed-cluster-lease -n {name}"))?;
         ensure!(lease["spec"]["renewTime"].is_string(), "{lease}");

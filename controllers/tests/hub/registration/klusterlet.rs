@@ -17,7 +17,7 @@ use tokio::time::Instant;
 
 use super::requests::REASON;
 use super::{Registration, accept, condition, exists, get, wait_condition};
-use crate::fixture::{SOON, apply, event};
+use crate::fixture::{SOON, apply, event, print};
 
 /// Where agents keep their certificates, on the member.
 const AGENTS: &str = "open-cluster-management-agent";
@@ -31,6 +31,8 @@ const SECONDS: u64 = 2;
 const BEAT: Duration = Duration::from_secs(SECONDS + 1);
 /// From the end of an agent's grace until a test has seen what is told of it.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
+/// From its own word that it is back, until nothing says otherwise.
+const CLEAN: Duration = Duration::from_secs(2);
 /// The agent asks its hub every few seconds.
 const AGENT: Duration = Duration::from_mins(1);
 /// Of a certificate: the least that the agent takes.
@@ -195,7 +197,16 @@ impl<'t> Klusterlet<'t> {
             Ok(taints[0]["key"] == "cluster.open-cluster-management.io/unreachable")
         })?;
         self.process.start_again()?;
-        self.wait_available()
+        // It is back when it says so itself; what is told of it until then is true.
+        wait::until_true("its own word", AGENT, || {
+            Ok(condition(self.testbed, self.name, AVAILABLE)? == "True/ManagedClusterAvailable")
+        })?;
+        let back = Instant::now();
+        self.wait_available()?;
+        let took = back.elapsed();
+        print(&format!("the klusterlet was clean {took:?} after its own word"));
+        ensure!(took < CLEAN, "the taint went {took:?} after the agent's word");
+        Ok(())
     }
 
     /// Its certificate becomes one of whose life a tenth is left, as it does with time: it asks as
