@@ -1,5 +1,7 @@
 //! Fleets of other systems move in: their objects, as their own commands write them.
 
+mod elsewhere;
+
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
@@ -7,9 +9,11 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::StatusCode;
 use hub_tests::testbed::Testbed;
+use hub_tests::tunnel::{AgentCredential, AgentOptions};
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
+use tunnel_agent::Agent;
 
 use crate::fixture::{
     Fixture, Running, SOON, apply, definition, namespace, profile_kind, secret_field, test, wait_gone, wait_secret,
@@ -19,6 +23,7 @@ use crate::rights::{installed, nothing_refused};
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "others: Karmada's clusters, Push and Pull", karmada),
+        test(fixture, "others: Karmada's control plane that is not the hub", elsewhere::moves_in_and_out),
         test(fixture, "others: Open Cluster Management's clusters, once they are accepted", ocm),
         test(fixture, "others: another manager's ClusterProfiles", profiles),
     ]
@@ -92,8 +97,23 @@ fn karmada(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[secret(&second)?])?;
     wait::until_true("the new token", SOON, || Ok(value(testbed, clusters, "pushed", "token")? == second))?;
     is_reachable(testbed, clusters, "pushed")?;
+    let agent = agent(testbed, &format!("{clusters}-pulled"))?;
+    is_reachable(testbed, clusters, "pulled")?;
+    agent.stop()?;
+    // They leave with their objects.
+    testbed.hub.server.delete("clusters.cluster.karmada.io pulled")?;
+    wait_gone(testbed, clusters, "pulled")?;
     testbed.hub.server.delete("clusters.cluster.karmada.io pushed")?;
     wait_gone(testbed, clusters, "pushed")
+}
+
+/// An agent of a cluster that nothing else reaches.
+fn agent(testbed: &Testbed, cluster: &str) -> Result<Agent> {
+    let tunnelled = testbed.tunnelled()?;
+    let token = testbed.hub.create_agent(cluster, &[cluster])?;
+    let credential = AgentCredential::token(testbed.launcher(), cluster, &token)?;
+    let (authority, server) = (testbed.tunnel.serving_authority_file(), testbed.member.server.address());
+    AgentOptions::new(cluster, tunnelled.agent_address, authority, server, credential).start()
 }
 
 fn ocm(testbed: &Testbed) -> Result<()> {
