@@ -13,7 +13,74 @@ const RELOAD: Duration = Duration::from_mins(1);
 const RELEASE: &str = "cluster-gateway";
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
-    vec![on_hub(fixture, "lifecycle::install, use, upgrade, use, uninstall", lifecycle)]
+    vec![
+        on_hub(fixture, "lifecycle::install, use, upgrade, use, uninstall", lifecycle),
+        on_hub(fixture, "lifecycle::clusters of sources outlive upgrade, rollback and uninstallation", sources),
+        on_hub(fixture, "lifecycle::somebody else's APIService of Karmada's is not taken over unasked", karmadas),
+    ]
+}
+
+/// What sources have written stays, whatever becomes of the release.
+fn sources(planes: &Planes) -> Result<()> {
+    let _group = planes.claim_group();
+    let values = "--set=controllers.enabled=true,controllers.watchNamespaces={default},\
+                  controllers.sources.kubeconfig=true";
+    let release = Release::install(planes, (RELEASE, RELEASE, RELEASE), &[values.to_owned()])?;
+    // As the controllers write one.
+    let written = json!({"apiVersion": "v1", "kind": "Secret",
+        "metadata": {"name": "sourced", "namespace": NAMESPACE,
+            "labels": {"cluster.core.oam.dev/cluster-credential-type": "ServiceAccountToken",
+                "cluster.core.oam.dev/source": "kubeconfig"},
+            "annotations": {"cluster.core.oam.dev/source-object": "core/Secret/default/sourced"}},
+        "stringData": {"endpoint": "https://10.9.8.7", "token": "token"}});
+    planes.hub.server.apply(&[written])?;
+    let secret = format!("secret sourced -n {NAMESPACE}");
+    let before = planes.hub.server.read(&secret)?;
+    let is_kept = |step: &str| -> Result<()> {
+        let now = planes.hub.server.read(&secret)?;
+        ensure!(now == before, "{step}: {now}");
+        Ok(())
+    };
+    release.upgrade("controllers.sources.capi=true,controllers.replicas=1")?;
+    is_kept("another source")?;
+    // One that is turned off says nothing of what it had registered.
+    release.upgrade("controllers.sources.kubeconfig=false")?;
+    is_kept("a source less")?;
+    release.rollback(1)?;
+    is_kept("the rollback")?;
+    let args = |source: &str| -> Result<bool> {
+        let line = format!("deployment {RELEASE}-controllers -n {NAMESPACE}");
+        let deployment = planes.hub.server.read(&line)?;
+        Ok(deployment["spec"]["template"]["spec"]["containers"][0]["args"].to_string().contains(source))
+    };
+    ensure!(args("--enable=kubeconfig")?, "it was not rolled back");
+    release.upgrade("controllers.enabled=false")?;
+    is_kept("no controllers")?;
+    release.uninstall()?;
+    is_kept("the uninstallation")?;
+    planes.hub.server.delete(&secret)
+}
+
+/// Whoever serves Karmada's clusters on the hub goes on to, unless somebody says otherwise.
+fn karmadas(planes: &Planes) -> Result<()> {
+    let _group = planes.claim_group();
+    let name = "v1alpha1.cluster.karmada.io";
+    // Without a Service: one that does not answer would hold up all deletions of namespaces.
+    let theirs = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name},
+        "spec": {"group": "cluster.karmada.io", "version": "v1alpha1", "groupPriorityMinimum": 10,
+            "versionPriority": 10}});
+    planes.hub.server.apply(&[theirs])?;
+    let rendered = |more: &str| {
+        let values = format!("--set=image.repository=x,dialects.karmada.enabled=true{more}");
+        planes.helm.template(RELEASE, NAMESPACE, &["--dry-run=server".to_owned(), values])
+    };
+    let refusal = rendered("").err().context("an APIService of somebody else's is taken over")?;
+    ensure!(format!("{refusal:#}").contains("that is not this release's"), "{refusal:#}");
+    let is_ours = |object: &Value| object["kind"] == "APIService" && object["metadata"]["name"] == name;
+    ensure!(rendered(",dialects.karmada.takeOver=true")?.iter().any(is_ours));
+    planes.hub.server.delete(&format!("apiservice {name}"))?;
+    ensure!(rendered("")?.iter().any(is_ours), "refused although there is none");
+    Ok(())
 }
 
 fn lifecycle(planes: &Planes) -> Result<()> {

@@ -71,6 +71,12 @@ impl<'a> Release<'a> {
         self.planes.helm.on_chart(&format!("upgrade {}", self.name), NAMESPACE, &more).map(drop)
     }
 
+    /// Goes back to the values of a revision.
+    pub(crate) fn rollback(&self, revision: u32) -> Result<()> {
+        let words = ["rollback", self.name, &revision.to_string(), &format!("--namespace={NAMESPACE}")];
+        self.planes.helm.args(words).run()?.success().map(drop)
+    }
+
     /// The objects an upgrade would make, rendered with a look at the hub.
     pub(crate) fn preview(&self, more: &[String]) -> Result<Vec<Value>> {
         let port = format!("--set=port={0},service.port={0}", self.port);
