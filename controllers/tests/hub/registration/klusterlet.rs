@@ -197,7 +197,8 @@ impl<'t> Klusterlet<'t> {
             Ok(taints[0]["key"] == "cluster.open-cluster-management.io/unreachable")
         })?;
         self.process.start_again()?;
-        // It is back when it says so itself; what is told of it until then is true.
+        // It is back when its Lease beats and it says so itself; what is told until then is true.
+        self.wait_beat()?;
         wait::until_true("its own word", AGENT, || {
             Ok(condition(self.testbed, self.name, AVAILABLE)? == "True/ManagedClusterAvailable")
         })?;
