@@ -259,7 +259,7 @@ async fn create(client: &Client, event: Event, object: ObjectReference) -> kube:
     // As kube has it: those of objects without a namespace.
     let namespace = object.namespace.clone().unwrap_or_else(|| "default".to_owned());
     let event = v1::Event {
-        metadata: ObjectMeta { generate_name: Some(format!("{MANAGER}.")), ..ObjectMeta::default() },
+        metadata: ObjectMeta { generate_name: Some(format!("{MANAGER}-")), ..ObjectMeta::default() },
         action: Some(event.action),
         event_time: Some(MicroTime(Timestamp::now())),
         note: event.note,
@@ -363,11 +363,12 @@ mod tests {
         });
         let events = Events::start(Client::new(hub, "default"), Counter::default(), Term::endless());
         for length in [LONGEST_NAME, 253] {
-            let object = ObjectReference { name: Some("a".repeat(length)), ..ObjectReference::default() };
+            let name = Some("a".repeat(length));
+            let object = ObjectReference { name, uid: Some(length.to_string()), ..ObjectReference::default() };
             events.publish(object.clone(), Reason::InvalidClusterName, "why".to_owned());
             let event = bodies.recv().await.unwrap();
             let name = event["metadata"]["name"].as_str().or(event["metadata"]["generateName"].as_str()).unwrap();
-            assert!(name.len() <= 253, "{name}");
+            assert!(name.len() <= 253 && !name.ends_with('.'), "{name}");
             assert_eq!(event["regarding"]["name"].as_str(), object.name.as_deref());
             assert_eq!((&event["reason"], &event["type"]), (&"InvalidClusterName".into(), &"Warning".into()));
         }
