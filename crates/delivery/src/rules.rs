@@ -50,6 +50,8 @@ pub const INVALID_RULE: &str = "ConditionRuleInvalid";
 pub const EVALUATED: &str = "ConditionRuleEvaluated";
 pub const INVALID: &str = "ConditionRuleInvalid";
 pub const EXPRESSION_ERROR: &str = "ConditionRuleExpressionError";
+/// It is not the expression's doing.
+pub const INTERNAL_ERROR: &str = "ConditionRuleInternalError";
 
 const RULE_VARIABLES: [Variable; 1] = [("object", Type::Dyn)];
 const MESSAGE_VARIABLES: [Variable; 2] = [("object", Type::Dyn), ("result", Type::Bool)];
@@ -65,7 +67,15 @@ const POD_MESSAGE: &str = r#""Pod is in phase " + object.status.phase"#;
 pub struct Evaluator {
     work: u64,
     object: u64,
-    programs: HashMap<(bool, String), Arc<Result<Program, String>>>,
+    programs: HashMap<(bool, String), Arc<Result<Program, Fault>>>,
+}
+
+/// Why a rule has no result.
+#[derive(Debug, Clone)]
+enum Fault {
+    Expression(String),
+    /// The expression was not compiled, for what the work's others are.
+    Internal(String),
 }
 
 /// There are no scores here.
@@ -126,7 +136,8 @@ impl Evaluator {
         };
         let is_true = self.all_true(object, &expressions);
         Some(match is_true {
-            Err(why) => Condition::new(&rule.condition, Status::False, EXPRESSION_ERROR, why),
+            Err(Fault::Expression(why)) => Condition::new(&rule.condition, Status::False, EXPRESSION_ERROR, why),
+            Err(Fault::Internal(why)) => Condition::new(&rule.condition, Status::Unknown, INTERNAL_ERROR, why),
             Ok(is_true) => {
                 let status = if is_true { Status::True } else { Status::False };
                 Condition::new(&rule.condition, status, EVALUATED, self.message(object, rule, default, is_true))
@@ -135,13 +146,15 @@ impl Evaluator {
     }
 
     /// The first that is not true ends it.
-    fn all_true(&mut self, object: &Json, expressions: &[String]) -> Result<bool, String> {
+    fn all_true(&mut self, object: &Json, expressions: &[String]) -> Result<bool, Fault> {
         for text in expressions {
             let program = self.compiled(text, false);
             match self.value(program.as_ref().as_ref().map_err(Clone::clone)?, &[Value::from(object)])? {
                 Value::Bool(true) => {}
                 Value::Bool(false) => return Ok(false),
-                other => return Err(format!("expected bool result, got {}", go_type(&other))),
+                other => {
+                    return Err(Fault::Expression(format!("expected bool result, got {}", go_type(&other))));
+                }
             }
         }
         Ok(true)
@@ -155,45 +168,52 @@ impl Evaluator {
             Ok(_) if !rule.message.is_empty() => rule.message.clone(),
             Ok(_) => format!("Manifest is {}{}", if is_true { "" } else { "not " }, rule.condition),
             // Without the line of the expression that is shown below it.
-            Err(why) => why.split("\n | ").next().unwrap_or_default().to_owned(),
+            Err(Fault::Expression(why) | Fault::Internal(why)) => {
+                why.split("\n | ").next().unwrap_or_default().to_owned()
+            }
         }
     }
 
-    fn text(&mut self, object: &Json, expression: &str, is_true: bool) -> Result<String, String> {
+    fn text(&mut self, object: &Json, expression: &str, is_true: bool) -> Result<String, Fault> {
         let program = self.compiled(expression, true);
         match self
             .value(program.as_ref().as_ref().map_err(Clone::clone)?, &[Value::from(object), Value::Bool(is_true)])?
         {
             Value::Text(text) => Ok(text.to_string()),
-            other => Err(format!("expected message expression to have a string result, got {}", go_type(&other))),
+            other => Err(Fault::Expression(format!(
+                "expected message expression to have a string result, got {}",
+                go_type(&other)
+            ))),
         }
     }
 
-    fn compiled(&mut self, text: &str, is_message: bool) -> Arc<Result<Program, String>> {
+    fn compiled(&mut self, text: &str, is_message: bool) -> Arc<Result<Program, Fault>> {
         let key = (is_message, text.to_owned());
         if let Some(known) = self.programs.get(&key) {
             return Arc::clone(known);
         }
         if self.programs.len() >= EXPRESSIONS {
-            return Arc::new(Err(format!("there are more than {EXPRESSIONS} expressions")));
+            return Arc::new(Err(Fault::Internal(format!("there are more than {EXPRESSIONS} expressions"))));
         }
         let variables: &[Variable] = if is_message { &MESSAGE_VARIABLES } else { &RULE_VARIABLES };
-        let program = Program::compile_for(Purpose::Conditions, text, variables).map_err(|fault| fault.within(text));
-        let program = Arc::new(program);
+        let program = Program::compile_for(Purpose::Conditions, text, variables);
+        let program = Arc::new(program.map_err(|fault| Fault::Expression(fault.within(text))));
         self.programs.insert(key, Arc::clone(&program));
         program
     }
 
-    fn value<'a>(&mut self, program: &'a Program, variables: &[Value<'a>]) -> Result<Value<'a>, String> {
+    fn value<'a>(&mut self, program: &'a Program, variables: &[Value<'a>]) -> Result<Value<'a>, Fault> {
         let steps = EXPRESSION.min(self.object);
         let mut meter = Meter::new(steps);
         let found = program.evaluate(variables, &NoScores, &mut meter);
         let taken = steps - meter.left();
         self.object -= taken;
         self.work -= taken;
-        found.map_err(|failure| match failure {
-            Failure::Error(why) => why.into_owned(),
-            Failure::Exhausted => "CEL evaluation budget exceeded".to_owned(),
+        found.map_err(|failure| {
+            Fault::Expression(match failure {
+                Failure::Error(why) => why.into_owned(),
+                Failure::Exhausted => "CEL evaluation budget exceeded".to_owned(),
+            })
         })
     }
 }

@@ -19,6 +19,7 @@ pub mod names;
 mod paths;
 pub mod product;
 pub mod questions;
+pub mod reasons;
 pub mod recording;
 pub mod rooms;
 pub mod sizes;

@@ -71,7 +71,8 @@ fn rules_of_a_work_have_a_bound_together() {
         assert_eq!((of(&mut evaluator), of(&mut evaluator)), (Status::True, Status::True));
     }
     let last = evaluator.evaluate(&json!({}), &[rule("X", &["false"])], 1).remove(0);
-    assert_eq!((last.status, last.reason.as_str()), (Status::False, EXPRESSION_ERROR));
+    assert_eq!((last.status, last.reason.as_str()), (Status::Unknown, INTERNAL_ERROR));
+    assert_eq!(last.message, "there are more than 64 expressions");
     let ten = "[0,1,2,3,4,5,6,7,8,9]";
     let costly = [rule("X", &[&format!("{ten}.all(a, {ten}.all(b, {ten}.all(c, true)))")])];
     let mut evaluator = Evaluator::within(20_000);
