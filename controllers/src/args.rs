@@ -160,6 +160,10 @@ pub struct DeliveryFlags {
     /// Deliver no `ManifestWork` that names no executor
     #[arg(long)]
     pub require_executor: bool,
+    /// Report lists, maps and fractions that a feedback rule finds as JSON (`JsonRaw`), up to 1024
+    /// bytes, as OCM's agent does with the feature gate `RawFeedbackJsonString`
+    #[arg(long)]
+    pub raw_feedback: bool,
 }
 
 #[derive(Debug, Group)]

@@ -330,7 +330,7 @@ Rules of the part manifestworks. On members, it may do what the credentials that
 {{- fail "controllers.rolloutNeedsRules has no effect without controllers.parts.replicaSets" -}}
 {{- end -}}
 {{- $works := $values.manifestworks -}}
-{{- if and (or $works.hubURL $works.requireExecutor) (not $values.parts.manifestworks) -}}
+{{- if and (or $works.hubURL $works.requireExecutor $works.rawFeedback) (not $values.parts.manifestworks) -}}
 {{- fail "controllers.manifestworks has no effect without controllers.parts.manifestworks" -}}
 {{- end -}}
 {{- if and $works.clusters (not (or $values.parts.manifestworks $values.parts.availability)) -}}

@@ -86,6 +86,7 @@ pub struct Delivery {
     pub timeout: Duration,
     pub resync: Duration,
     pub is_executor_required: bool,
+    pub is_feedback_raw: bool,
 }
 
 // === impl Config ===
@@ -241,8 +242,9 @@ fn delivery(flags: &DeliveryFlags, is_enabled: bool, wrong: &mut Vec<String>) ->
             wrong.push(format!("{flag} must be a second at least"));
         }
     }
-    if !is_enabled && (flags.hub_url.is_some() || flags.require_executor) {
-        wrong.push("--hub-url and --require-executor have no effect without --enable=manifestworks".to_owned());
+    if !is_enabled && (flags.hub_url.is_some() || flags.require_executor || flags.raw_feedback) {
+        let flags = "--hub-url, --require-executor and --raw-feedback";
+        wrong.push(format!("{flags} have no effect without --enable=manifestworks"));
     }
     if flags.hub_url.as_deref().is_some_and(|url| !url.starts_with("https://")) {
         wrong.push("--hub-url must begin with https://".to_owned());
@@ -254,6 +256,7 @@ fn delivery(flags: &DeliveryFlags, is_enabled: bool, wrong: &mut Vec<String>) ->
         timeout: flags.timeout,
         resync: flags.resync,
         is_executor_required: flags.require_executor,
+        is_feedback_raw: flags.raw_feedback,
     }
 }
 

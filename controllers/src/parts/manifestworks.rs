@@ -39,6 +39,7 @@ use std::time::Duration;
 use api::cluster_name::ClusterName;
 use api::virtual_cluster::LOCAL;
 use delivery::executor::Executor;
+use delivery::feedback;
 use delivery::work::{AppliedSpec, ManifestWorkExecutor, ManifestWorkSpec, applied_name, hub_hash, is_complete};
 use fleet::Fleet;
 use k8s_openapi::api::core::v1::Namespace;
@@ -121,6 +122,8 @@ struct Part {
     limits: Limits,
     resync: Duration,
     is_executor_required: bool,
+    /// Bytes of JSON that are told of a value that has no other type; none: that is an error.
+    raw_feedback: Option<usize>,
     events: Events,
     metrics: Metrics,
 }
@@ -149,6 +152,7 @@ pub async fn run(context: Context<'_>) {
         },
         resync: config.resync,
         is_executor_required: config.is_executor_required,
+        raw_feedback: config.is_feedback_raw.then_some(feedback::RAW),
         events: context.events,
         metrics: context.metrics,
     });

@@ -279,8 +279,8 @@ impl Pass<'_> {
         let Outcome { result, availability, observed, is_owned, remembered, contested_by, is_conflict } = outcome;
         let said = match observed {
             Some(object) => {
-                let (spec, generation) = (Arc::clone(self.spec), self.work.generation);
-                self.place.said(Asking { spec, identity, object, generation, evaluator }).await
+                let (spec, generation, raw) = (Arc::clone(self.spec), self.work.generation, self.part.raw_feedback);
+                self.place.said(Asking { spec, identity, object, generation, raw, evaluator }).await
             }
             None => None,
         };

@@ -39,6 +39,8 @@ pub struct Asking {
     pub identity: Identity,
     pub object: Json,
     pub generation: i64,
+    /// Bytes of JSON that are told of a value that has no other type.
+    pub raw: Option<usize>,
     /// That of the pass: what all rules of a work may take is bounded.
     pub evaluator: Arc<Mutex<Evaluator>>,
 }
@@ -55,7 +57,7 @@ impl Asking {
     pub fn said(&self) -> Said {
         let chosen = options(&self.identity, &self.spec.manifest_configs);
         let asked: Vec<feedback::Rule> = chosen.feedback_rules.iter().filter_map(FeedbackRule::rule).collect();
-        let feedback = (!asked.is_empty()).then(|| feedback::read(&self.object, &asked, None));
+        let feedback = (!asked.is_empty()).then(|| feedback::read(&self.object, &asked, self.raw));
         let asked: Vec<rules::Rule> = chosen.condition_rules.iter().map(ConditionRule::rule).collect();
         let conditions = self.evaluator.lock().evaluate(&self.object, &asked, self.generation);
         Said { feedback, conditions }

@@ -43,6 +43,7 @@ fn part(hub: &Hub) -> (Part, Writer<DynamicObject>) {
         limits: Limits { lanes: Lanes::new(4, 4, SLOW_ANSWER), within: A_WHILE },
         resync: Duration::from_mins(10),
         is_executor_required: false,
+        raw_feedback: None,
         events: Events::start(hub.client(), metrics.events_left_out.clone(), Term::endless()),
         metrics,
     };
