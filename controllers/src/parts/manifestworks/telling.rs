@@ -9,8 +9,8 @@ use delivery::manifests::Manifest;
 use delivery::rules::{self, Evaluator};
 use delivery::work::{
     Availability, ConditionRule, Failed, FeedbackRule, Index, ManifestCondition, ManifestConfig, ManifestWorkSpec,
-    ManifestWorkStatus, ResourceMeta, Room, aggregate, all_applied, applied, available, default_progressing,
-    has_progressing_rule, merged, options, prune,
+    ManifestWorkStatus, ResourceMeta, Room, aggregate, all_applied, applied, available, has_progressing_rule, merged,
+    options, prune, set_default_progressing,
 };
 use parking_lot::Mutex;
 use serde_json::Value as Json;
@@ -117,8 +117,7 @@ impl Telling {
         }
         prune(&mut conditions, self.generation);
         if self.is_of_set && !has_progressing_rule(&self.configs, &identities) {
-            let progressing = default_progressing(&conditions, self.generation);
-            condition::set(&mut conditions, progressing, now);
+            set_default_progressing(&mut conditions, self.generation, now);
         }
         let mut status = ManifestWorkStatus { conditions, ..ManifestWorkStatus::default() };
         status.resource_status.manifests = manifests;

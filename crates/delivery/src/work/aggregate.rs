@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use time::OffsetDateTime;
+
 use super::kind;
 use super::options::options;
 use super::spec::{ConditionRule, ManifestConfig};
 use super::status::ManifestCondition;
-use crate::condition::{Condition, Status, find};
+use crate::condition::{Condition, Status, find, remove, set};
 use crate::identity::Identity;
 
 /// Reasons of conditions that rules made begin so.
@@ -52,6 +54,16 @@ pub fn default_progressing(conditions: &[Condition], generation: i64) -> Conditi
         Condition::new(kind::PROGRESSING, Status::True, "Applying", "Not all resources are applied and available")
     };
     made.at(generation)
+}
+
+/// Puts [`default_progressing`] there. Another generation is another progress, however soon it is
+/// completed: a rollout waits for its success to last from then on.
+pub fn set_default_progressing(conditions: &mut Vec<Condition>, generation: i64, now: OffsetDateTime) {
+    let progressing = default_progressing(conditions, generation);
+    if find(conditions, kind::PROGRESSING).is_some_and(|known| known.observed_generation != generation) {
+        remove(conditions, kind::PROGRESSING);
+    }
+    set(conditions, progressing, now);
 }
 
 /// Whether a rule of the work makes `Progressing` of one of its `objects`, so that there is no

@@ -211,6 +211,23 @@ fn progressing_follows_applied_and_available_of_this_generation() {
 }
 
 #[test]
+fn another_generation_is_another_progress_though_it_is_completed_at_once() {
+    let of =
+        |generation| ["Applied", "Available"].map(|kind| Condition::new(kind, Status::True, "R", "").at(generation));
+    let mut conditions = of(1).to_vec();
+    let mut since = |generation: i64, now: i64| {
+        for one in of(generation) {
+            crate::condition::set(&mut conditions, one, at(now));
+        }
+        set_default_progressing(&mut conditions, generation, at(now));
+        let told = find(&conditions, "Progressing").unwrap();
+        assert_eq!((told.status, told.observed_generation), (Status::False, generation));
+        told.last_transition_time
+    };
+    assert_eq!([since(1, 10), since(1, 20), since(2, 30), since(2, 40)], [10, 10, 30, 30].map(|now| Some(at(now))));
+}
+
+#[test]
 fn only_a_rule_that_makes_progressing_counts() {
     let config = |name: &str, kind: &str, condition: &str| -> ManifestConfig {
         serde_json::from_value(json!({
