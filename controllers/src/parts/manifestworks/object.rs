@@ -9,6 +9,7 @@ use delivery::ownership::{Claim, Owner};
 use delivery::strategy::{Action, Known, Seen, Strategy, Wanted, plan, seen};
 use delivery::work::{Availability, Failed, ManifestWorkSpec, UpdateStrategy, is_owned, options};
 use net::backoff::Backoff;
+use parking_lot::Mutex;
 use serde_json::Value as Json;
 use tokio::time::Instant;
 
@@ -85,6 +86,8 @@ struct Look<'a> {
     was_applied: bool,
     /// Whether the member has said what is there.
     is_read: AtomicBool,
+    /// Who wrote last, beside us, what is to be repaired: once it is, nothing may be his any more.
+    undone_by: Mutex<Option<String>>,
 }
 
 /// How a look ended, other than well.
@@ -120,8 +123,8 @@ pub async fn settle(
         Err(invalid) => return Ok(failed(Failed::Other(invalid.to_string()), None, before, Availability::Incomplete)),
     };
     let is_owned = is_owned(&identity, setting.spec.delete_option.as_ref(), &strategy);
-    let is_read = AtomicBool::new(false);
-    let look = Look { setting, manifest, object, strategy, is_owned, before, was_applied, is_read };
+    let (is_read, undone_by) = (AtomicBool::new(false), Mutex::default());
+    let look = Look { setting, manifest, object, strategy, is_owned, before, was_applied, is_read, undone_by };
     for _ in 0..TRIES {
         let mut observed = None;
         match look.once(&mut observed).await {
@@ -210,8 +213,13 @@ impl Look<'_> {
         let (object, owner) = (self.object, self.setting.owner);
         let wanted = Wanted { object, owner, claim, strategy: &self.strategy, known: self.known() };
         let action = plan(&wanted, found.as_ref());
-        self.check_contest(&action)?;
         let is_change = is_change(&action);
+        if is_change && self.was_applied {
+            // Who deletes it each time leaves no name.
+            let by = found.as_ref().and_then(other_manager).unwrap_or("somebody");
+            *self.undone_by.lock() = Some(by.to_owned());
+        }
+        self.check_contest(&action)?;
         let (is_written, is_nothing) = (is_repair(&action), action == Action::Nothing);
         if let Some(answer) = self.carry_out(action, &at).await? {
             *found = Some(answer);
@@ -317,9 +325,7 @@ impl Look<'_> {
     fn outcome(&self, result: Result<(), Failed>, observed: Option<Json>, remembered: Remembered) -> Outcome {
         let availability = if observed.is_some() { Availability::Available } else { Availability::NotFound };
         let is_contested = remembered.contest.is_contested(Instant::now());
-        // Who deletes it each time leaves no name.
-        let by = || observed.as_ref().and_then(other_manager).unwrap_or("somebody").to_owned();
-        let by = is_contested.then(by);
+        let by = self.undone_by.lock().take().filter(|_| is_contested);
         Outcome {
             result,
             availability,

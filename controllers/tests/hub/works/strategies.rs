@@ -17,7 +17,11 @@ fn change(place: &Place<'_>, name: &str, value: &str) -> Result<()> {
 }
 
 fn wait_data(place: &Place<'_>, name: &str, expected: &Value) -> Result<()> {
-    wait::until(&format!("{name} to have {expected}"), SOON, || {
+    wait_data_within(SOON, place, name, expected)
+}
+
+fn wait_data_within(limit: Duration, place: &Place<'_>, name: &str, expected: &Value) -> Result<()> {
+    wait::until(&format!("{name} to have {expected}"), limit, || {
         let found = place.object("configmap", name)?;
         ensure!(found["data"] == *expected, "{found}");
         Ok(())
@@ -120,16 +124,27 @@ pub fn contested(testbed: &Testbed) -> Result<()> {
     place.work("contested", &[config_map(cluster, "a", &json!({"a": "wanted"}))], &json!({}))?;
     place.wait_applied("contested")?;
     let mut waited = Vec::new();
-    for round in 0..3 {
+    let mut contest = |round: usize| {
         change(&place, "a", &format!("by hand {round}"))?;
         let begin = Instant::now();
-        wait_data(&place, "a", &json!({"a": "wanted"}))?;
+        wait_data_within(3 * SOON, &place, "a", &json!({"a": "wanted"}))?;
         waited.push(begin.elapsed());
-    }
+        anyhow::Ok(waited.clone())
+    };
+    (0..2).try_for_each(|round| contest(round).map(drop))?;
     // At once, after a second, after five.
+    let waited = contest(2)?;
     ensure!(waited[2] > Duration::from_secs(3) && waited[2] > waited[0], "{waited:?}");
     place.wait_applied("contested")?;
     ensure!(event(testbed, cluster, "contested", "ObjectContested").is_err(), "three are no contest");
+    // After thirty, and it is told who does it.
+    let waited = contest(3)?;
+    ensure!(waited[3] > Duration::from_secs(20), "{waited:?}");
+    let note = wait::until("an Event", SOON, || event(testbed, cluster, "contested", "ObjectContested"))?;
+    let told = format!("kubectl-patch changes or deletes configmaps {cluster}/a of cluster {cluster} each time");
+    ensure!(note.contains(&told), "{note}");
+    let contested = place.running.metric("cluster_gateway_delivery_contested_objects", "")?;
+    ensure!(contested > 0.5, "it is not counted");
     place.end(&["contested"])
 }
 
