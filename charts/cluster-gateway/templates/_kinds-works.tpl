@@ -60,10 +60,12 @@ properties:
             x-kubernetes-list-map-keys: [condition]
             items:
               type: object
-              required: [condition, jsonPaths]
+              required: [condition]
               properties:
                 condition: {type: string, enum: [OnSpokePresent, OnSpokeChange], default: OnSpokePresent}
-                jsonPaths: {type: array, minItems: 1, items: {type: string}}
+                jsonPaths: {type: array, items: {type: string}}
+                jsonPointers: {type: array, items: {type: string}}
+                jqPathExpressions: {type: array, items: {type: string}}
   feedbackScrapeType: {type: string, enum: [Poll, Watch], default: Poll}
   feedbackRules:
     type: array

@@ -16,6 +16,8 @@ use self::build::Set;
 
 /// The module of the SIG's `ClusterProfile`.
 const INVENTORY: &str = "sigs.k8s.io/cluster-inventory-api";
+/// The set with upstream's kinds alone: they are of a later release than its programs.
+const KINDS: &str = "ocm-kinds";
 /// The set with the agent of `ManagedServiceAccounts`, and with the modules that have its kinds.
 const ACCOUNTS: &str = "managed-serviceaccount";
 /// The module of Cluster API's managers and kinds.
@@ -222,7 +224,7 @@ pub fn account_file(of: &str, path: &str) -> Result<String> {
 
 /// Upstream's kinds, YAML: the files of a Go module whose paths begin so.
 pub fn kinds(of: &str, beginnings: &[&str]) -> Result<String> {
-    let directory = module(Tool::OcmRegistration, of)?;
+    let directory = Set::read(KINDS)?.module(of)?;
     let mut all = String::new();
     for beginning in beginnings {
         let (folder, start) = beginning.rsplit_once('/').context("a folder")?;

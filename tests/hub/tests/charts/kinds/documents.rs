@@ -135,6 +135,9 @@ fn placements() -> Vec<Document> {
         taken(PLACEMENT, json!({}), Some(told)),
         taken(PLACEMENT, json!({"clusterSets": ["a"], "numberOfClusters": 0, "predicates": [selector]}), None),
         refused(PLACEMENT, json!({"numberOfClusters": "2"})),
+        taken(PLACEMENT, json!({"sortBy": "Score", "scoreRateLimit": "5m"}), None),
+        refused(PLACEMENT, json!({"sortBy": "Name"})),
+        refused(PLACEMENT, json!({"scoreRateLimit": "5d"})),
         refused(PLACEMENT, json!({"predicates": [{"requiredClusterSelector": {"labelSelector": {"a": "b"}}}]})),
         taken(PLACEMENT, json!({"decisionStrategy": {"groupStrategy": {}}}), None),
         taken(PLACEMENT, group("canary", json!(2)), None),
@@ -174,6 +177,7 @@ fn decisions() -> Vec<Document> {
     vec![
         taken(DECISION, Value::Null, Some(json!({"decisions": []}))),
         taken(DECISION, Value::Null, Some(json!({"decisions": [{"clusterName": "a", "reason": ""}]}))),
+        taken(DECISION, Value::Null, Some(json!({"decisions": [{"clusterName": "a", "reason": "", "score": 7}]}))),
         untold(DECISION, Value::Null, json!({"decisions": [{"clusterName": "a"}]})),
         untold(DECISION, Value::Null, json!({"other": 1})),
         refused(DECISION, json!({})),
@@ -221,6 +225,10 @@ fn configs() -> Vec<Document> {
     let ignored = |condition: &str, paths: Value| {
         applied(json!({"force": true, "ignoreFields": [{"condition": condition, "jsonPaths": paths}]}))
     };
+    let ways = |mut paths: Value| {
+        paths["condition"] = "OnSpokePresent".into();
+        applied(json!({ "ignoreFields": [paths] }))
+    };
     let rule = |condition: &str, of: &str| json!({"condition": condition, "type": of, "celExpressions": ["true"]});
     let path = json!({"name": "a", "path": ".b"});
     vec![
@@ -231,8 +239,11 @@ fn configs() -> Vec<Document> {
         taken(WORK, applied(json!({})), None),
         refused(WORK, applied(json!({"fieldManager": "mine"}))),
         taken(WORK, ignored("OnSpokeChange", json!([".a"])), None),
-        refused(WORK, ignored("OnSpokeChange", json!([]))),
+        taken(WORK, ignored("OnSpokeChange", json!([])), None),
         refused(WORK, ignored("Never", json!([".a"]))),
+        taken(WORK, ways(json!({"jsonPointers": ["/a"], "jqPathExpressions": [".a"]})), None),
+        refused(WORK, ways(json!({"jsonPointers": "/a"}))),
+        refused(WORK, ways(json!({"jqPathExpressions": [1]}))),
         refused(WORK, config("feedbackScrapeType", json!("Push"))),
         taken(WORK, config("feedbackRules", json!([{"type": "JSONPaths", "jsonPaths": [path]}])), None),
         refused(WORK, config("feedbackRules", json!([{"type": "JSONPaths", "jsonPaths": [path, path]}]))),
