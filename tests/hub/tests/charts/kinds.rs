@@ -245,6 +245,18 @@ impl<'p> Kinds<'p> {
         Ok(Self { planes, _turn: turn })
     }
 
+    /// None of them is there: somebody else is about to bring them.
+    pub(crate) fn none(planes: &'p Planes) -> Self {
+        Self { planes, _turn: TURN.lock() }
+    }
+
+    /// Waits until they can be used.
+    pub(crate) fn wait(&self) -> Result<()> {
+        let kubectl = self.planes.hub.server.kubectl();
+        kubectl.ok(&format!("get crd {}", KINDS.join(" ")))?;
+        kubectl.ok(ESTABLISHED).map(drop)
+    }
+
     pub(crate) fn delete(self) -> Result<()> {
         self.planes.hub.server.kubectl().ok(&format!("delete crd {}", KINDS.join(" "))).map(drop)
     }

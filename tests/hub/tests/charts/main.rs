@@ -6,6 +6,7 @@
 
 mod apart;
 mod commands;
+mod delivery;
 mod dry_run;
 mod fixture;
 mod installed;
@@ -50,6 +51,7 @@ fn main() -> ExitCode {
         scaling::trials(&fixture),
         monitoring::trials(&fixture),
         works::trials(&fixture),
+        delivery::trials(&fixture),
     ];
     let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
     fixture.close(conclusion.has_failed());

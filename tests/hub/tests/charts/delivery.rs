@@ -1,0 +1,92 @@
+//! Placement and delivery, by the one value that turns them on.
+
+use hub_tests::prelude::*;
+use libtest_mimic::Trial;
+
+use crate::fixture::{Fixture, Planes, on_hub};
+use crate::installed::{Installed, RELEASE, shell};
+use crate::kinds::Kinds;
+
+const VALUES: &str = "--set=delivery.enabled=true";
+const PARTS: &str = "--enable=placement,replica-sets,manifestworks,availability";
+const ACCOUNT: &str = "cluster-gateway-controllers";
+const CLUSTER: &str = "cluster.open-cluster-management.io";
+const WORK: &str = "work.open-cluster-management.io";
+/// For what the hub enforces and grants to be so.
+const SOON: Duration = Duration::from_secs(20);
+/// The quick start of the documentation.
+const PAGE: &str = include_str!("../../../../docs/delivery.md");
+
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![on_hub(fixture, "delivery::one value brings parts, kinds, rights and the policy", by_one_value)]
+}
+
+fn by_one_value(planes: &Planes) -> Result<()> {
+    let kinds = Kinds::none(planes);
+    let kubectl = planes.hub.server.kubectl();
+    let release = Installed { planes, namespace: "delivery" };
+    release.helm("install", &[VALUES.to_owned()])?;
+    kinds.wait()?;
+    let deployment = kubectl.ok(&format!("get deployment {ACCOUNT} -n {} -o json", release.namespace))?;
+    let deployment: Value = serde_json::from_str(&deployment)?;
+    let container = &deployment["spec"]["template"]["spec"]["containers"][0];
+    let args = container["args"].as_array().context("no arguments")?;
+    let enabled = args.iter().filter_map(Value::as_str).find(|arg| arg.starts_with("--enable=")).context("no parts")?;
+    let sorted = |flag: &str| {
+        let mut parts: Vec<String> = flag.trim_start_matches("--enable=").split(',').map(str::to_owned).collect();
+        parts.sort_unstable();
+        parts
+    };
+    ensure!(sorted(enabled) == sorted(PARTS), "{enabled}");
+    rights(&release)?;
+    // Whoever guards works is there, and what the page shows is taken.
+    wait::until("the policy", SOON, || {
+        let none = json!({"apiVersion": format!("{WORK}/v1"), "kind": "ManifestWork",
+            "metadata": {"name": "none", "namespace": "default"}, "spec": {}});
+        let refused = kubectl.args(["create", "--dry-run=server", "-f", "-"]).stdin(none.to_string()).run()?;
+        ensure!(refused.stderr.contains("workload.manifests: at least one"), "{refused:?}");
+        Ok(())
+    })?;
+    let quick_start = PAGE.split("## Quick start").nth(1).and_then(|rest| rest.split("```sh\n").nth(1));
+    let commands = quick_start.and_then(|rest| rest.split("\n```").next()).context("no quick start")?;
+    let each: Vec<&str> = commands.split("\n\n").collect();
+    let (writes, _) = each.split_at_checked(4).context("four writes")?;
+    for command in writes {
+        shell(planes, command)?;
+    }
+    let printed = shell(planes, "kubectl get mwrs,placements -n default --no-headers")?;
+    ensure!(printed.contains("manifestworkreplicaset") && printed.contains("placement.cluster"), "{printed}");
+    // Its end takes no object along.
+    release.uninstall()?;
+    ensure!(shell(planes, "kubectl get placement web -n default -o name")?.contains("web"));
+    shell(planes, "kubectl delete mwrs,placements,managedclustersetbindings --all -n default")?;
+    shell(planes, "kubectl delete managedclustersets --all")?;
+    kinds.delete()
+}
+
+/// What the four parts ask for, and nothing of Secrets.
+fn rights(release: &Installed<'_>) -> Result<()> {
+    let may = |verb: &str, group: &str, resource: &str, subresource: &str| {
+        let attributes = json!({"verb": verb, "group": group, "resource": resource, "subresource": subresource});
+        release.may(ACCOUNT, &attributes)
+    };
+    for (verb, group, resource, subresource) in [
+        ("create", CLUSTER, "placementdecisions", ""),
+        ("patch", CLUSTER, "placements", "status"),
+        ("patch", CLUSTER, "managedclusters", "status"),
+        ("create", WORK, "manifestworks", ""),
+        ("patch", WORK, "manifestworks", "status"),
+        ("patch", WORK, "manifestworkreplicasets", "status"),
+        ("update", "cluster.core.oam.dev", "clustergateways", "proxy"),
+    ] {
+        let what = format!("that {ACCOUNT} may {verb} {resource}/{subresource}");
+        wait::until_true(&what, SOON, || may(verb, group, resource, subresource))?;
+    }
+    for (verb, group, resource) in
+        [("list", "", "secrets"), ("get", "", "secrets"), ("impersonate", "", "users"), ("create", "", "pods")]
+    {
+        ensure!(!may(verb, group, resource, "")?, "it may {verb} {resource}");
+    }
+    ensure!(!release.may(RELEASE, &json!({"verb": "create", "group": WORK, "resource": "manifestworks"}))?);
+    Ok(())
+}
