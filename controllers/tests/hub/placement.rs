@@ -8,9 +8,11 @@ mod kinds;
 mod prioritizers;
 mod reasons;
 mod removals;
+mod rights;
 mod stillness;
 mod upkeep;
 mod upstream;
+mod watched;
 
 use std::sync::Arc;
 
@@ -31,6 +33,7 @@ const WRITES: &str = "cluster_gateway_placement_writes_total";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
+        test(fixture, "rights: placement with what the chart grants, and not with any right less", rights::less),
         test(fixture, "placement: two sets by label, claim and expression, as upstream writes it", choice::golden),
         test(fixture, "placement: 250 clusters, 90, none", choice::slices),
         test(fixture, "placement: groups by selector, then by size", choice::groups),
@@ -131,6 +134,16 @@ impl<'t> Place<'t> {
             let found = self.condition(name, of)?;
             ensure!(said(&found) == expected, "{found}");
             Ok(found["message"].as_str().unwrap_or_default().to_owned())
+        })
+    }
+
+    /// Waits until a condition is that of its generation: a run has ended that saw it.
+    fn wait_condition_now(&self, name: &str, of: &str) -> Result<()> {
+        wait::until(&format!("{of} of this generation of {name}"), SOON, || {
+            let placement = self.placement(name)?;
+            let told = condition(&placement["status"], of)["observedGeneration"].clone();
+            ensure!(told == placement["metadata"]["generation"], "{placement}");
+            Ok(())
         })
     }
 

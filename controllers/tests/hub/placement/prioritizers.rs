@@ -31,7 +31,12 @@ pub fn balance_and_steady(testbed: &Testbed) -> Result<()> {
         let why = place.running.get(&format!("/debug/placement?name={}/second", place.name))?;
         Ok(why.contains("ResourceAllocatableCPU=100x1") && why.contains("ResourceAllocatableCPU=-100x1"))
     })?;
-    place.wait_chosen("second", &["balance2"])?;
+    // Another generation is told of by a run that has looked at both.
+    let mut again = weights(3);
+    again["tolerations"] = json!([{"key": "another-generation", "operator": "Exists"}]);
+    place.place("second", &again)?;
+    place.wait_condition_now("second", "PlacementSatisfied")?;
+    ensure!(place.chosen("second")? == ["balance2"], "{:?}", place.chosen("second")?);
     place.place("second", &weights(0))?;
     place.wait_chosen("second", &["balance1"])?;
     place.end(&["balance1", "balance2"], &["balance"])

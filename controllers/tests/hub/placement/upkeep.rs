@@ -8,9 +8,12 @@ use hub_tests::wait;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
-use super::{GROUP, Place, binding, cluster, clusters};
-use crate::fixture::{SOON, apply};
+use super::watched::Watched;
+use super::{GROUP, Place, binding, cluster};
+use crate::fixture::{SOON, apply, print};
 
+/// For decisions to follow what they depend on.
+const FOLLOWED: Duration = Duration::from_secs(1);
 const MISCONFIGURED: &str = "PlacementMisconfigured";
 
 pub fn toleration(testbed: &Testbed) -> Result<()> {
@@ -152,32 +155,31 @@ pub fn followed(testbed: &Testbed) -> Result<()> {
     place.wait_chosen("only-b", &["followed2"])?;
     let version = || Ok::<Value, anyhow::Error>(place.placement("only-b")?["metadata"]["resourceVersion"].clone());
     let (before, runs) = (version()?, runs(&place)?);
-    let soon = |name: &str, expected: &[&str]| -> Result<()> {
+    let watched = Watched::start(&place, "only-b-decision-1")?;
+    let soon = |change: &dyn Fn() -> Result<()>, name: &str, expected: &[&str]| -> Result<()> {
         let began = Instant::now();
-        wait::until(&format!("{name} to choose {expected:?}"), SOON, || {
-            let chosen: Vec<String> = place.decisions(name)?.iter().flat_map(clusters).collect();
-            ensure!(chosen == expected, "{chosen:?}");
-            Ok(())
-        })?;
-        let took = began.elapsed();
-        ensure!(took < Duration::from_secs(3), "a second, and a look: {took:?}");
+        change()?;
+        let took = watched.since(began, &format!("{name}-decision-1"), expected)?;
+        print(&format!("{name} followed to {expected:?} {took:.0?} after a change began"));
+        ensure!(took < FOLLOWED, "{name} followed to {expected:?} after {took:?}");
         Ok(())
     };
-    let label = format!("{GROUP}/clusterset");
-    place.patch("managedcluster followed1", &json!({"metadata": {"labels": {&label: "elsewhere"}}}))?;
-    soon("both", &["followed2"])?;
+    let label = |set: &str| {
+        let labels = json!({format!("{GROUP}/clusterset"): set});
+        place.patch("managedcluster followed1", &json!({"metadata": {"labels": labels}}))
+    };
+    soon(&|| label("elsewhere"), "both", &["followed2"])?;
     // Only the one that could see it ran: once for that, and once for its own decision.
     let ran = self::runs(&place)? - runs;
     ensure!((1.0..=2.0).contains(&ran) && version()? == before, "{ran} runs");
-    place.patch("managedcluster followed1", &json!({"metadata": {"labels": {&label: "followed-a"}}}))?;
-    soon("both", &["followed1", "followed2"])?;
-    place.delete("managedclusterset followed-a")?;
-    soon("both", &["followed2"])?;
-    place.delete("managedclustersetbinding followed-b -n placement-followed")?;
-    soon("both", &[])?;
-    soon("only-b", &[])?;
-    apply(testbed, &[binding(place.name, "followed-b")])?;
-    soon("only-b", &["followed2"])?;
+    soon(&|| label("followed-a"), "both", &["followed1", "followed2"])?;
+    soon(&|| place.delete("managedclusterset followed-a"), "both", &["followed2"])?;
+    let unbound = Instant::now();
+    soon(&|| place.delete("managedclustersetbinding followed-b -n placement-followed"), "both", &[])?;
+    let took = watched.since(unbound, "only-b-decision-1", &[])?;
+    ensure!(took < FOLLOWED, "the other followed after {took:?}");
+    soon(&|| apply(testbed, &[binding(place.name, "followed-b")]), "only-b", &["followed2"])?;
+    place.wait_chosen("only-b", &["followed2"])?;
     switched_off(&place)?;
     place.end(&["followed1", "followed2"], &["followed-a", "followed-b"])
 }
