@@ -7,6 +7,8 @@
 mod loss;
 mod page;
 mod policy;
+mod rights;
+mod rollout;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +38,10 @@ const CLUSTER: &str = "cluster.open-cluster-management.io";
 const WORK: &str = "work.open-cluster-management.io";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
-    vec![test(fixture, "fleet: six commands, a policy of all clusters, and one of them is lost", everything)]
+    vec![
+        test(fixture, "fleet: six commands, a policy, a template that changes, and a member is lost", everything),
+        test(fixture, "rights: availability with what the chart grants, and not with any right less", rights::less),
+    ]
 }
 
 /// One arrangement for all of it: two more API servers take a while.
@@ -44,6 +49,7 @@ fn everything(testbed: &Testbed) -> Result<()> {
     let mut fleet = Fleet::start(testbed)?;
     page::quick_start(&fleet)?;
     policy::informs_then_enforces(&fleet)?;
+    rollout::of_templates(&fleet)?;
     loss::of_one(&mut fleet)?;
     fleet.end()
 }

@@ -74,9 +74,13 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
     fleet.wait_available_within(KNOWN, lost, "True/MemberAnswers")?;
     wait::until_true("the end of its taint", SOON, || Ok(times_of_taint(&fleet.cluster(lost)?)?.is_empty()))?;
     steps.done("it is available");
+    let known = Instant::now();
     wait::until_true("the end of what it ran", SOON, || Ok(fleet.object(lost, "deployment web")?.is_null()))?;
     wait::until_true("the end of its work", SOON, || Ok(fleet.work("web", lost).is_err()))?;
     steps.done("the old copy is gone");
+    // By then, the work would have rested for a minute at a time.
+    let woken = known.elapsed();
+    ensure!(woken < SLACK, "the report that it is back woke nobody: the work went on after {woken:?}");
     ensure!(decision(fleet)? == version, "the choice flaps: {:?}", fleet.chosen("web")?);
     ensure!(fleet.chosen("patient")? == [stays, spare], "the choice flaps: {:?}", fleet.chosen("patient")?);
     ensure!(fleet.object(spare, "deployment web")?["status"]["readyReplicas"] == 2, "it does not run any more");

@@ -1,0 +1,226 @@
+//! A template that changes, on real members: it reaches them one by one or the canary first, a
+//! member that cannot run it stops it, and what is dropped or deleted is gone there.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::wait;
+use serde_json::{Value, json};
+use tokio::time::Instant;
+
+use super::{CLUSTER, Fleet, NAMES, SET, WORK};
+use crate::fixture::{SOON, apply};
+
+/// Of the Placement, and of the set whose objects are applied.
+const NAME: &str = "rolled";
+/// Whose pods do not run but on the last member.
+const PODS: &str = "pods";
+/// How long a cluster has to have succeeded.
+const SUCCESS: Duration = Duration::from_secs(5);
+/// Times on the hub have whole seconds, and the one before had its object a moment after its work.
+const WHOLE: Duration = Duration::from_secs(2);
+
+pub fn of_templates(fleet: &Fleet<'_>) -> Result<()> {
+    let [one, two, canary] = NAMES;
+    for name in NAMES {
+        let stage = if name == canary { "canary" } else { "rest" };
+        fleet.testbed.hub.server.label(&format!("managedcluster {name} rolled=yes stage={stage}"))?;
+    }
+    apply(fleet.testbed, &[placement()])?;
+    put(fleet, "1", &json!({"type": "All"}))?;
+    NAMES.iter().try_for_each(|name| wait_data(fleet, name, "1"))?;
+    put(fleet, "2", &json!({"type": "All"}))?;
+    NAMES.iter().try_for_each(|name| wait_data(fleet, name, "2"))?;
+    wait_rolled_out(fleet)?;
+    one_at_a_time(fleet)?;
+    canary_first(fleet)?;
+    stopped(fleet)?;
+    dropped(fleet, two)?;
+    deleted(fleet, one, "Foreground")?;
+    fleet.testbed.hub.server.label(&format!("managedcluster {two} rolled=yes"))?;
+    deleted(fleet, one, "Background")?;
+    fleet.delete(&format!("placement {NAME} -n default"))
+}
+
+/// The canary is a group of its own, and the first.
+fn placement() -> Value {
+    let canary = json!({"groupName": "canary",
+        "groupClusterSelector": {"labelSelector": {"matchLabels": {"stage": "canary"}}}});
+    let selector = json!({"labelSelector": {"matchLabels": {"rolled": "yes"}}});
+    json!({"apiVersion": format!("{CLUSTER}/v1beta1"), "kind": "Placement",
+        "metadata": {"name": NAME, "namespace": "default"},
+        "spec": {"clusterSets": [SET], "predicates": [{"requiredClusterSelector": selector}],
+            "decisionStrategy": {"groupStrategy": {"decisionGroups": [canary]}}}})
+}
+
+fn set(name: &str, manifest: &Value, strategy: &Value, more: &Value) -> Value {
+    let mut template = more.clone();
+    template["workload"] = json!({"manifests": [manifest]});
+    json!({"apiVersion": format!("{WORK}/v1alpha1"), "kind": "ManifestWorkReplicaSet",
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"cascadeDeletionPolicy": "Background",
+            "placementRefs": [{"name": NAME, "rolloutStrategy": strategy}], "manifestWorkTemplate": template}})
+}
+
+fn put(fleet: &Fleet<'_>, data: &str, strategy: &Value) -> Result<()> {
+    let manifest = json!({"apiVersion": "v1", "kind": "ConfigMap",
+        "metadata": {"name": NAME, "namespace": "default"}, "data": {"a": data}});
+    apply(fleet.testbed, &[set(NAME, &manifest, strategy, &json!({}))])
+}
+
+/// What a member has of it.
+fn data(fleet: &Fleet<'_>, member: &str) -> Result<Value> {
+    Ok(fleet.object(member, &format!("configmap {NAME}"))?["data"]["a"].clone())
+}
+
+fn wait_data(fleet: &Fleet<'_>, member: &str, expected: &str) -> Result<()> {
+    wait::until(&format!("{member} to have {expected}"), SOON, || {
+        let found = data(fleet, member)?;
+        ensure!(found == expected, "{found}");
+        Ok(())
+    })
+}
+
+fn wait_rolled_out(fleet: &Fleet<'_>) -> Result<()> {
+    wait::until("all to have succeeded", SOON, || {
+        let set = fleet.json(&format!("manifestworkreplicaset {NAME} -n default"))?;
+        let told = super::condition(&set["status"], "PlacementRolledOut");
+        ensure!(super::said(told) == "True/Complete", "{}", set["status"]);
+        Ok(())
+    })
+}
+
+/// In the order of their names, of the groups one after the other: each after the one before has
+/// succeeded for so long.
+fn one_at_a_time(fleet: &Fleet<'_>) -> Result<()> {
+    let success = format!("{}s", SUCCESS.as_secs());
+    put(fleet, "3", &json!({"type": "Progressive", "progressive": {"maxConcurrency": 1, "minSuccessTime": success}}))?;
+    let mut reached: Option<Instant> = None;
+    for (at, name) in NAMES.iter().enumerate() {
+        wait_data(fleet, name, "3")?;
+        let now = Instant::now();
+        for other in &NAMES[at + 1..] {
+            ensure!(data(fleet, other)? == "2", "{other} did not wait for {name}");
+        }
+        let waited = reached.map(|before| now - before);
+        ensure!(waited.is_none_or(|waited| waited >= SUCCESS - WHOLE), "{name} followed after {waited:?}");
+        reached = Some(now);
+    }
+    wait_rolled_out(fleet)
+}
+
+/// It stays progressing for as long as its member holds it: nobody else gets the template.
+fn canary_first(fleet: &Fleet<'_>) -> Result<()> {
+    let [one, two, canary] = NAMES;
+    let success = format!("{}s", SUCCESS.as_secs());
+    let per_group = json!({"mandatoryDecisionGroups": [{"groupName": "canary"}], "minSuccessTime": success});
+    put(fleet, "4", &json!({"type": "ProgressivePerGroup", "progressivePerGroup": per_group}))?;
+    wait_data(fleet, canary, "4")?;
+    let reached = Instant::now();
+    for name in [one, two] {
+        ensure!(data(fleet, name)? == "3", "{name} did not wait for the canary");
+    }
+    wait_data(fleet, one, "4")?;
+    let waited = reached.elapsed();
+    ensure!(waited >= SUCCESS - WHOLE, "the rest followed after {waited:?}");
+    wait_data(fleet, two, "4")?;
+    wait_rolled_out(fleet)
+}
+
+/// No pod runs on the first member, which has no controllers: after a while that is a failure.
+fn stopped(fleet: &Fleet<'_>) -> Result<()> {
+    let [one, two, canary] = NAMES;
+    let strategy = |most: u8| {
+        json!({"type": "Progressive",
+            "progressive": {"maxConcurrency": 1, "progressDeadline": "3s", "maxFailures": most}})
+    };
+    let template = |most: u8| pods(&strategy(most));
+    apply(fleet.testbed, &[template(0)])?;
+    let runs = |name: &str| Ok::<_, anyhow::Error>(!fleet.object(name, &format!("deployment {PODS}"))?.is_null());
+    wait::until_true("the first to have it", SOON, || runs(one))?;
+    let stopped = || Ok(fleet.metric("cluster_gateway_replica_sets_sets", "stopped")? > 0.5);
+    wait::until_true("that it stops", SOON, stopped)?;
+    ensure!(!runs(two)? && !runs(canary)?, "it goes on in spite of a failure");
+    // Two may fail: where pods run, it succeeds.
+    apply(fleet.testbed, &[template(2)])?;
+    wait::until_true("the second to have it", SOON, || runs(two))?;
+    wait::until("the canary's pods", 2 * SOON, || {
+        let ready = fleet.object(canary, &format!("deployment {PODS}"))?["status"]["readyReplicas"].clone();
+        ensure!(ready == 1, "{ready}");
+        Ok(())
+    })?;
+    fleet.wait_work(PODS, canary, "Progressing", "False/ConditionRulesAggregated")?;
+    fleet.wait_work(PODS, one, "Progressing", "True/ConditionRulesAggregated")?;
+    fleet.delete(&format!("manifestworkreplicaset {PODS} -n default"))?;
+    for name in NAMES {
+        wait::until_true("the end of the pods", SOON, || Ok(!runs(name)?))?;
+    }
+    Ok(())
+}
+
+/// Progressing until its pods are ready.
+fn pods(strategy: &Value) -> Value {
+    let labels = json!({"app": PODS});
+    let manifest = json!({"apiVersion": "apps/v1", "kind": "Deployment",
+        "metadata": {"name": PODS, "namespace": "default"},
+        "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+            "spec": {"containers": [{"name": "main", "image": "none"}]}}}});
+    let rule = json!({"condition": "Progressing", "type": "CEL",
+        "celExpressions": ["!has(object.status.readyReplicas) || object.status.readyReplicas < object.spec.replicas"]});
+    let config = json!({"resourceIdentifier":
+        {"group": "apps", "resource": "deployments", "namespace": "default", "name": PODS}, "conditionRules": [rule]});
+    set(PODS, &manifest, strategy, &json!({"manifestConfigs": [config]}))
+}
+
+/// A cluster that is chosen no longer loses its work, and its member the object.
+fn dropped(fleet: &Fleet<'_>, name: &str) -> Result<()> {
+    fleet.testbed.hub.server.label(&format!("managedcluster {name} rolled=no"))?;
+    wait::until_true("the end of its work", SOON, || Ok(fleet.work(NAME, name).is_err()))?;
+    ensure!(data(fleet, name)?.is_null(), "its object is left behind");
+    for other in NAMES.iter().filter(|other| **other != name) {
+        ensure!(data(fleet, other)? == "4", "{other} lost its own");
+    }
+    Ok(())
+}
+
+/// With a member that holds its object: a set that waits for its works is there until then, another
+/// is not. What is deleted is gone from all members.
+fn deleted(fleet: &Fleet<'_>, holder: &str, policy: &str) -> Result<()> {
+    let line = format!("manifestworkreplicaset {NAME} -n default");
+    put(fleet, "5", &json!({"type": "All"}))?;
+    wait_data(fleet, holder, "5")?;
+    let chosen = NAMES.iter().filter(|name| fleet.work(NAME, name).is_ok()).count();
+    ensure!(chosen == if policy == "Foreground" { 2 } else { 3 }, "{chosen} have works");
+    fleet.patch(&line, &json!({"spec": {"cascadeDeletionPolicy": policy}}))?;
+    let hold = |finalizers: Value| {
+        let patch = json!({"metadata": {"finalizers": finalizers}});
+        fleet.member(holder).patch(&format!("configmap {NAME} -n default"), &patch).map(drop)
+    };
+    hold(json!(["fleet.example/held"]))?;
+    fleet.delete(&format!("{line} --wait=false"))?;
+    let waits = || {
+        let object = fleet.object(holder, &format!("configmap {NAME}"))?;
+        ensure!(!object["metadata"]["deletionTimestamp"].is_null(), "{object}");
+        fleet.work(NAME, holder).context("its work is gone before its object")
+    };
+    wait::until("its object to be deleted", SOON, waits)?;
+    let is_there = || Ok::<_, anyhow::Error>(!fleet.testbed.hub.server.read(&line)?.is_null());
+    if policy == "Foreground" {
+        // All others are gone, and it is not.
+        wait::until_true("the end of the other works", SOON, || {
+            Ok(NAMES.iter().filter(|name| **name != holder).all(|name| fleet.work(NAME, name).is_err()))
+        })?;
+        ensure!(is_there()?, "it did not wait for its works");
+    } else {
+        wait::until_true("its end", SOON, || Ok(!is_there()?))?;
+        ensure!(fleet.work(NAME, holder).is_ok(), "the work is gone before its object");
+    }
+    hold(Value::Null)?;
+    wait::until_true("its end", SOON, || Ok(!is_there()?))?;
+    for name in NAMES {
+        wait::until_true("the end of its objects", SOON, || {
+            Ok(data(fleet, name)?.is_null() && fleet.work(NAME, name).is_err())
+        })?;
+    }
+    Ok(())
+}
