@@ -2,11 +2,16 @@
 //! chart grants, to a member that has no agent.
 
 mod agents;
+mod answers;
 mod applied;
+mod bad_input;
 mod ended;
 mod executor;
+mod feedback;
 mod fences;
+mod ignoring;
 mod leaders;
+mod rights;
 mod status;
 mod stillness;
 mod strategies;
@@ -54,12 +59,25 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "works: the end waits for a member that is away, and says so", ended::away),
         test(fixture, "works: each strategy against a change by hand", strategies::each),
         test(fixture, "works: what is ignored is let be", strategies::ignored),
+        test(fixture, "works: fields are left to others, however they are named", ignoring::each_way),
+        test(fixture, "works: replicas are left to the member's autoscaler", ignoring::autoscaled),
+        test(fixture, "works: a conflict is not tried over and over", ignoring::conflicts),
+        test(fixture, "works: a field manager of somebody else's is refused", ignoring::managers),
         test(fixture, "works: what somebody changes back is repaired less and less often", strategies::contested),
         test(fixture, "works: what the member fills in is not fought over", strategies::filled),
         test(fixture, "works: values, and rules, and the end of what is complete", status::told),
+        test(fixture, "works: values of each type, one that is missing, and one that is none", feedback::scalar),
+        test(fixture, "works: lists and maps as JSON, where that is asked for", feedback::raw),
+        test(fixture, "works: bad input that the member refuses", bad_input::refused),
+        test(fixture, "works: bad input that is Helm's", bad_input::of_helm),
+        test(fixture, "works: bad input in names", bad_input::names),
+        test(fixture, "works: bad input in paths and expressions", bad_input::expressions),
+        test(fixture, "works: a member that answers all kinds of things", answers::of_all_kinds),
         test(fixture, "works: values that flap are not written each time", status::flapping),
         test(fixture, "works: a restart writes nothing", stillness::restart),
         test(fixture, "works: a leader is killed amid a hundred, and another ends them", leaders::killed),
+        test(fixture, "works: a leader stops, and another goes on at once", leaders::stopped),
+        test(fixture, "rights: manifestworks with what the chart grants, and not with any right less", rights::less),
         test(fixture, "works: an executor may what it may, and gives no more", executor::reviewed),
         test(fixture, "works: where an executor is required, none is no excuse", executor::required),
         test(fixture, "works: a cluster that does not ask for it is not touched", fences::untouched),

@@ -1,12 +1,18 @@
 //! What is in a work is on the member, and what is not in it any more is not.
 
+use std::time::Duration;
+
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::{FINALIZER, Place, TOLD, condition, config_map, hash, said};
-use crate::fixture::{SOON, definition};
+use crate::fixture::{SOON, definition, print};
+
+/// From a fact of a member until the hub has it: two seconds, less the pause between two looks.
+const FACT: Duration = Duration::from_millis(1800);
 
 pub fn everything(testbed: &Testbed) -> Result<()> {
     let cluster = "works-everything";
@@ -21,7 +27,7 @@ pub fn everything(testbed: &Testbed) -> Result<()> {
     let widget =
         json!({"apiVersion": "works.example/v1", "kind": "Everything", "metadata": {"name": "one"}, "size": 3});
     // Backwards: the order is the controllers'.
-    let manifests = [
+    let mut manifests = [
         widget,
         deployment,
         service,
@@ -31,7 +37,8 @@ pub fn everything(testbed: &Testbed) -> Result<()> {
     ];
     let web = json!({"resourceIdentifier": {"group": "apps", "resource": "deployments", "namespace": own, "name": "*"},
         "feedbackRules": [{"type": "WellKnownStatus"}]});
-    place.work("all", &manifests, &json!({"manifestConfigs": [web]}))?;
+    let configs = json!({"manifestConfigs": [web]});
+    place.work("all", &manifests, &configs)?;
     place.wait_applied("all")?;
     place.wait("all", "Available", "True/ResourcesAvailable")?;
     wait::until("two replicas to be told", SOON, || {
@@ -44,7 +51,69 @@ pub fn everything(testbed: &Testbed) -> Result<()> {
     let kinds = |ordinal: usize| &work["status"]["resourceStatus"]["manifests"][ordinal]["resourceMeta"];
     ensure!(kinds(0)["resource"] == "everythings" && kinds(5)["kind"] == "Namespace", "{}", work["status"]);
     listed(&place, own)?;
+    in_order(&place, own)?;
+    running(&place, own, 2)?;
+    let mut replicas = 2;
+    wait::timely("a replica that is ready, until the hub has it", FACT, || {
+        replicas += 1;
+        manifests[1]["spec"]["replicas"] = replicas.into();
+        place.work("all", &manifests, &configs)?;
+        let took = told_of(&place, own, replicas)?;
+        print(&format!("the hub had {replicas} replicas {took:.1?} after the member"));
+        Ok(took)
+    })?;
+    running(&place, own, replicas)?;
     place.end(&["all"])
+}
+
+/// A rank begins when the one before was answered, by the member's own log of requests.
+fn in_order(place: &Place<'_>, own: &str) -> Result<()> {
+    const RANKS: [&[&str]; 5] = [
+        &["namespaces", "customresourcedefinitions"],
+        &["configmaps"],
+        &["services"],
+        &["deployments"],
+        &["everythings"],
+    ];
+    let mut entries = place.testbed.member.seen(own)?;
+    entries.extend(place.testbed.member.seen("everythings")?);
+    let text =
+        |entry: &Value, pointer: &str| entry.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();
+    entries.retain(|entry| entry["verb"] == "create" && entry["responseStatus"]["code"] == 201);
+    let mut answered = String::new();
+    for rank in RANKS {
+        let own: Vec<&Value> =
+            entries.iter().filter(|entry| rank.contains(&text(entry, "/objectRef/resource").as_str())).collect();
+        ensure!(own.len() == rank.len(), "{rank:?}: {own:?}");
+        let begun = own.iter().map(|entry| text(entry, "/requestReceivedTimestamp")).min().unwrap_or_default();
+        ensure!(begun > answered, "{rank:?} began at {begun}, and what is before it was answered at {answered}");
+        answered = own.iter().map(|entry| text(entry, "/stageTimestamp")).max().unwrap_or_default();
+    }
+    Ok(())
+}
+
+/// So many pods of the Deployment are running on nodes of the member.
+fn running(place: &Place<'_>, own: &str, count: usize) -> Result<()> {
+    let pods = place.member().read(&format!("pods -n {own} -l app=web"))?;
+    let pods = pods["items"].as_array().cloned().unwrap_or_default();
+    let is_running = |pod: &&Value| pod["status"]["phase"] == "Running" && pod["spec"]["nodeName"].is_string();
+    ensure!(pods.iter().filter(is_running).count() == count, "{pods:?}");
+    Ok(())
+}
+
+/// How long it takes from the member's word that so many are ready until the hub has it.
+fn told_of(place: &Place<'_>, own: &str, replicas: usize) -> Result<Duration> {
+    let fact = wait::until(&format!("{replicas} to be ready"), SOON, || {
+        let found = place.member().read(&format!("deployment web -n {own}"))?;
+        ensure!(found["status"]["readyReplicas"] == replicas, "{}", found["status"]);
+        Ok(Instant::now())
+    })?;
+    wait::until(&format!("{replicas} to be told"), SOON, || {
+        let values = place.values("all", 1)?;
+        ensure!(values["ReadyReplicas"] == replicas, "{values}");
+        Ok(())
+    })?;
+    Ok(fact.elapsed())
 }
 
 /// The `AppliedManifestWork` lists them all, and owns each.
@@ -162,8 +231,22 @@ pub fn orphans(testbed: &Testbed) -> Result<()> {
     wait::until_true("that it is taken back", SOON, || Ok(!owners("left")?.is_null()))?;
     place.work("some", &manifests, &json!({"deleteOption": {"propagationPolicy": "Orphan"}}))?;
     wait::until_true("that all is let go", SOON, || Ok(owners("left")?.is_null() && owners("owned")?.is_null()))?;
+    place.work("some", &manifests, &json!({}))?;
+    let is_back = || Ok(!owners("left")?.is_null() && !owners("owned")?.is_null());
+    wait::until_true("that all is taken back", SOON, is_back)?;
+    // The end of a work takes what it owns, and leaves what is an orphan of its own.
+    place.work("some", &manifests, &left)?;
+    wait::until_true("that one is let go", SOON, || Ok(owners("left")?.is_null()))?;
+    let uid = place.object("configmap", "left")?["metadata"]["uid"].clone();
     place.delete(&format!("{} some -n {cluster}", super::WORKS))?;
-    ensure!(!place.object("configmap", "left")?.is_null() && !place.object("configmap", "owned")?.is_null());
+    ensure!(place.object("configmap", "owned")?.is_null(), "what it owned is left behind");
+    ensure!(place.object("configmap", "left")?["metadata"]["uid"] == uid, "what it left was taken");
+    // Another one takes over what is there, and leaves all of it.
+    place.work("all", &manifests, &json!({"deleteOption": {"propagationPolicy": "Orphan"}}))?;
+    place.wait_applied("all")?;
+    place.delete(&format!("{} all -n {cluster}", super::WORKS))?;
+    ensure!(place.object("configmap", "left")?["metadata"]["uid"] == uid, "an orphan is another one");
+    ensure!(!place.object("configmap", "owned")?.is_null(), "an orphan is gone");
     place.end(&[])
 }
 

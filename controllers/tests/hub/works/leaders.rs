@@ -21,6 +21,7 @@ const WORKS_HERE: usize = 100;
 const BEGUN: usize = 20;
 /// From the death of a leader.
 const TAKE_OVER: Duration = Duration::from_secs(15);
+const AFTER_A_STOP: Duration = Duration::from_secs(5);
 
 pub fn killed(testbed: &Testbed) -> Result<()> {
     let mut place = Place::start(testbed, CLUSTER)?;
@@ -69,6 +70,35 @@ pub fn killed(testbed: &Testbed) -> Result<()> {
     place.delete(&format!("{WORKS} --all -n {CLUSTER} --wait=false"))?;
     wait::until_true("the end of the works", 2 * SOON, || Ok(statuses(&place)?.is_empty()))?;
     place.end(&[])
+}
+
+/// One that stops gives its Lease up: the next work is applied by another a moment later.
+pub fn stopped(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-stopped";
+    let mut place = Place::start(testbed, cluster)?;
+    let map = |name: &str| [config_map(cluster, name, &json!({"a": "b"}))];
+    place.work("before", &map("before"), &json!({}))?;
+    place.wait_applied("before")?;
+    let version = |object: Value| object["metadata"]["resourceVersion"].clone();
+    let before = [place.read("before")?, place.object("configmap", "before")?].map(version);
+    let second = place.running.replica()?;
+    wait::until("another that waits", SOON, || {
+        ensure!(second.get("/readyz")?.contains("ok"), "{}", second.get("/readyz?verbose")?);
+        Ok(())
+    })?;
+    ensure!(second.metric("cluster_gateway_controllers_leader", "")? < 0.5, "two lead");
+    place.running.stop()?;
+    let stopped = Instant::now();
+    place.work("after", &map("after"), &json!({}))?;
+    wait::until_true("the next work", SOON, || Ok(!place.object("configmap", "after")?.is_null()))?;
+    let took = stopped.elapsed();
+    print(&format!("the next work was applied {took:.1?} after a clean stop"));
+    ensure!(took < AFTER_A_STOP, "it took {took:?}");
+    place.wait_applied("after")?;
+    let after = [place.read("before")?, place.object("configmap", "before")?].map(version);
+    ensure!(after == before, "it was written again");
+    place.running = second;
+    place.end(&["before", "after"])
 }
 
 /// That each object, and what lists it, was made once and written no more on the member.

@@ -1,0 +1,220 @@
+//! A member that answers what no API server should, through the gateway: what is of one object is
+//! told of it, what is of the member changes nothing, and others go on.
+
+use std::sync::Arc;
+
+use anyhow::{Context as _, Result, ensure};
+use http::Method;
+use hub_tests::hub::MemberSecret;
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use kit::member::{FakeMember, MemberOptions, Recorded, Reply};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+
+use super::{GROUP, Place, WORKS, config_map, hash, said};
+use crate::fixture::{SOON, condition};
+
+const CLUSTER: &str = "works-scripted";
+/// What the scripted member says to whoever creates a Secret.
+const SECRETS: &str = "/api/v1/namespaces/works-scripted/secrets";
+const MAPS: &str = "/api/v1/namespaces/works-scripted/configmaps";
+const APPLIED: &str = "/apis/work.open-cluster-management.io/v1/appliedmanifestworks";
+/// Requests for one object, until what is told of it is seen: a handful, and no loop.
+const TRIES: usize = 8;
+
+/// What is of one object: the answer, and what is told.
+const OF_OBJECT: [(&str, &str); 8] = [
+    ("403", "no, it said"),
+    ("409", "another client writes the object at the same time"),
+    ("413", "no, it said"),
+    ("422", "no, it said"),
+    ("500", "no, it said"),
+    ("503", "no, it said"),
+    ("garbage", "not JSON"),
+    ("hanging", "no answer within"),
+];
+/// What concerns the whole member.
+const OF_MEMBER: [&str; 2] = ["401", "429"];
+
+/// What the member has, and how it answers.
+#[derive(Default)]
+struct Script {
+    answer: Mutex<&'static str>,
+    /// Answers that never end.
+    open: Mutex<Vec<kit::member::StreamSender>>,
+}
+
+pub fn of_all_kinds(testbed: &Testbed) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let member = runtime.block_on(FakeMember::start(MemberOptions::default()));
+    let place = Place::start(testbed, "works-answered")?;
+    let uid = testbed.hub.server.read("namespace kube-system")?["metadata"]["uid"].clone();
+    let agent = format!("cluster-gateway-controllers-{}", uid.as_str().context("no UID")?);
+    let script = Arc::new(Script::default());
+    let answers = Arc::clone(&script);
+    member.on_any(move |request| answers.answer(request, &agent));
+    place.register(CLUSTER)?;
+    let secret = MemberSecret::with_token(&testbed.member.server, "any").at(&member.url()).trusting(member.authority());
+    testbed.hub.register_member(CLUSTER, &secret)?;
+    place.deliver_to(CLUSTER, Some("push"))?;
+    for (answer, why) in OF_OBJECT {
+        *script.answer.lock() = answer;
+        let before = posts(&member);
+        put(&place, answer)?;
+        let told = wait::until(&format!("{answer} to be told"), 3 * SOON, || {
+            let work = place.read_in(CLUSTER, &work(answer))?;
+            let manifests = &work["status"]["resourceStatus"]["manifests"];
+            let [bad, good] = [0, 1].map(|ordinal| condition(&manifests[ordinal], "Applied").clone());
+            ensure!(said(&good) == "True/AppliedManifestComplete", "{work}");
+            ensure!(said(&bad) == "False/AppliedManifestFailed", "{work}");
+            Ok(bad["message"].as_str().unwrap_or_default().to_owned())
+        })?;
+        ensure!(told.contains(why), "{answer}: {told}");
+        let tries = posts(&member) - before;
+        ensure!(tries <= TRIES, "{answer}: {tries} requests");
+        others_go_on(&place, answer)?;
+    }
+    for answer in OF_MEMBER {
+        *script.answer.lock() = answer;
+        let before = posts(&member);
+        put(&place, answer)?;
+        wait::until_true("that it is asked", 2 * SOON, || Ok(posts(&member) > before))?;
+        others_go_on(&place, answer)?;
+        let waiting = place.read_in(CLUSTER, &work(answer))?;
+        ensure!(waiting["status"]["conditions"].is_null(), "{answer} is told of the work: {waiting}");
+        let tries = posts(&member) - before;
+        ensure!(tries <= TRIES, "{answer}: {tries} requests");
+        // Back in order, it is applied with no edit.
+        *script.answer.lock() = "201";
+        wait::until("that it is applied", 4 * SOON, || {
+            let work = place.read_in(CLUSTER, &work(answer))?;
+            let told = condition(&work["status"], "Applied");
+            ensure!(said(told) == "True/AppliedManifestWorkComplete", "{}", work["status"]);
+            Ok(())
+        })?;
+    }
+    end(place)
+}
+
+fn work(answer: &str) -> String {
+    format!("answer-{answer}")
+}
+
+/// A Secret that the member answers as the script says, and a ConfigMap that it takes.
+fn put(place: &Place<'_>, answer: &str) -> Result<()> {
+    let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": answer, "namespace": CLUSTER}});
+    let map = config_map(CLUSTER, &format!("map-{answer}"), &json!({"a": "b"}));
+    place.work_in(CLUSTER, &work(answer), &[secret, map], &json!({}))
+}
+
+/// A member that is in order gets what it should have meanwhile.
+fn others_go_on(place: &Place<'_>, answer: &str) -> Result<()> {
+    let name = format!("beside-{answer}");
+    place.work(&name, &[config_map(place.cluster, &name, &json!({"a": "b"}))], &json!({}))?;
+    place.wait_applied(&name)
+}
+
+/// Secrets that it was to create.
+fn posts(member: &FakeMember) -> usize {
+    member.requests().iter().filter(|request| request.method == Method::POST && request.path() == SECRETS).count()
+}
+
+/// The member is no server that could let go of anything.
+fn end(place: Place<'_>) -> Result<()> {
+    place.deliver_to(CLUSTER, None)?;
+    for answer in OF_OBJECT.map(|(answer, _)| answer).iter().chain(&OF_MEMBER) {
+        let name = work(answer);
+        let free = json!({"metadata": {"finalizers": null}});
+        place.testbed.hub.server.patch(&format!("{WORKS} {name} -n {CLUSTER}"), &free)?;
+        place.delete(&format!("{WORKS} {name} -n {CLUSTER}"))?;
+    }
+    place.delete(&format!("managedcluster {CLUSTER}"))?;
+    let own: Vec<String> =
+        OF_OBJECT.map(|(answer, _)| answer).iter().chain(&OF_MEMBER).map(|answer| format!("beside-{answer}")).collect();
+    place.end(&own.iter().map(String::as_str).collect::<Vec<_>>())
+}
+
+// === impl Script ===
+
+impl Script {
+    fn answer(&self, request: &Recorded, agent: &str) -> Reply {
+        let path = request.path();
+        if let Some(name) = path.strip_prefix(&format!("{APPLIED}/")) {
+            return Reply::json(200, &applied(name.trim_end_matches("/status"), agent));
+        }
+        match (&request.method, path) {
+            (&Method::GET, "/version") => Reply::json(200, &json!({"major": "1", "minor": "35"})),
+            (&Method::GET, "/apis") => {
+                let version = json!({"groupVersion": format!("{GROUP}/v1"), "version": "v1"});
+                Reply::json(200, &json!({"kind": "APIGroupList", "groups": [{"name": GROUP, "versions": [version]}]}))
+            }
+            (&Method::GET, "/api/v1") => Reply::json(200, &resources()),
+            // What cannot be watched or listed is read from time to time.
+            (&Method::GET, APPLIED | SECRETS | MAPS) => Reply::json(403, &status(403, "no lists")),
+            (&Method::POST, SECRETS) => self.scripted(),
+            (&Method::POST, MAPS) => Reply::json(201, &object("ConfigMap", "map")),
+            _ => Reply::json(404, &status(404, "not found")),
+        }
+    }
+
+    /// What whoever creates a Secret is told.
+    fn scripted(&self) -> Reply {
+        let answer = *self.answer.lock();
+        match answer {
+            "201" => Reply::json(201, &object("Secret", "any")),
+            "503" => Reply::full(503, &[("content-type", "text/plain")], "no, it said"),
+            "429" => {
+                let headers = [("content-type", "application/json"), ("retry-after", "1")];
+                Reply::full(429, &headers, status(429, "no, it said").to_string())
+            }
+            "garbage" => Reply::full(201, &[("content-type", "application/json")], "{\"kind\": \u{0}\u{1}["),
+            "hanging" => {
+                let (sender, reply) = Reply::stream(201, &[("content-type", "application/json")]);
+                sender.try_send("{\"kind\": \"Secret\", ");
+                self.open.lock().push(sender);
+                reply
+            }
+            code => {
+                let code: u16 = code.parse().unwrap_or(500);
+                Reply::json(code, &status(code, "no, it said"))
+            }
+        }
+    }
+}
+
+/// As the part would have made it.
+fn applied(name: &str, agent: &str) -> Value {
+    let work = name.strip_prefix(&format!("{}-", hash())).unwrap_or_default();
+    json!({"apiVersion": format!("{GROUP}/v1"), "kind": "AppliedManifestWork",
+        "metadata": {"name": name, "uid": "u", "resourceVersion": "1",
+            "finalizers": ["cluster.open-cluster-management.io/applied-manifest-work-cleanup"]},
+        "spec": {"hubHash": hash(), "agentID": agent, "manifestWorkName": work}})
+}
+
+fn object(kind: &str, name: &str) -> Value {
+    let owner = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "AppliedManifestWork", "name": "x", "uid": "u"});
+    json!({"apiVersion": "v1", "kind": kind, "metadata": {"name": name, "namespace": CLUSTER, "uid": "o",
+        "resourceVersion": "1", "ownerReferences": [owner]}})
+}
+
+fn resources() -> Value {
+    let of = |name: &str, kind: &str| json!({"name": name, "singularName": "", "namespaced": true, "kind": kind, "verbs": ["get"]});
+    json!({"kind": "APIResourceList", "groupVersion": "v1",
+        "resources": [of("secrets", "Secret"), of("configmaps", "ConfigMap")]})
+}
+
+fn status(code: u16, message: &str) -> Value {
+    let reason = match code {
+        401 => "Unauthorized",
+        403 => "Forbidden",
+        404 => "NotFound",
+        409 => "AlreadyExists",
+        413 => "RequestEntityTooLarge",
+        422 => "Invalid",
+        429 => "TooManyRequests",
+        _ => "InternalError",
+    };
+    json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": code, "reason": reason,
+        "message": message, "details": {"name": "any", "kind": "objects"}})
+}

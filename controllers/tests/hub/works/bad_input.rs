@@ -1,0 +1,191 @@
+//! What no member can do as it stands is told of the manifest, and holds nobody else up.
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use serde_json::{Value, json};
+
+use super::{Place, WORKS, condition, config_map, said, strategy};
+use crate::fixture::{SOON, namespace};
+
+/// Of an object's data, by the API server.
+const MEBIBYTE: usize = 1 << 20;
+
+/// Applies a work of `manifests` and one that is good, which is last; returns what is told of each
+/// but that one.
+fn told(place: &Place<'_>, name: &str, mut manifests: Vec<Value>, more: &Value) -> Result<Vec<String>> {
+    let bad = manifests.len();
+    let good = format!("{name}-good");
+    manifests.push(config_map(place.cluster, &good, &json!({"a": "b"})));
+    place.work(name, &manifests, more)?;
+    place.wait_manifest(name, bad, "Applied", "True/AppliedManifestComplete")?;
+    ensure!(!place.object("configmap", &good)?.is_null(), "what is told to be applied is not there");
+    (0..bad).map(|ordinal| place.wait_manifest(name, ordinal, "Applied", "False/AppliedManifestFailed")).collect()
+}
+
+pub fn refused(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-bad";
+    let place = Place::start(testbed, cluster)?;
+    let ending = terminating(&place)?;
+    let long = config_map(cluster, "long", &json!({"a": "x".repeat(MEBIBYTE + 1)}));
+    let web = |label: &str| {
+        let labels = json!({"app": label});
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "fixed", "namespace": cluster},
+            "spec": {"replicas": 0, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "main", "image": "none"}]}}}})
+    };
+    place.work("fixed", &[web("one")], &json!({}))?;
+    place.wait_applied("fixed")?;
+    let all = told(&place, "refused", vec![config_map(&ending, "late", &json!({"a": "b"})), long], &json!({}))?;
+    ensure!(all[0].contains("is being terminated") && all[0].contains(&ending), "{}", all[0]);
+    ensure!(all[1].contains("may not be more than 1048576 bytes") || all[1].contains("Too long"), "{}", all[1]);
+    // What cannot be changed is left as it is, and what cannot be changed is named.
+    let all = told(&place, "fixed", vec![web("two")], &json!({}))?;
+    ensure!(all[0].contains("spec.selector") && all[0].contains("immutable"), "{}", all[0]);
+    let found = place.object("deployment", "fixed")?;
+    ensure!(found["spec"]["selector"]["matchLabels"]["app"] == "one", "{found}");
+    place.member().patch(&format!("configmap held -n {ending}"), &json!({"metadata": {"finalizers": null}}))?;
+    place.end(&["refused", "fixed"])
+}
+
+/// A namespace of the member that ends, and does not come to its end.
+fn terminating(place: &Place<'_>) -> Result<String> {
+    let name = format!("{}-ending", place.cluster);
+    let mut held = config_map(&name, "held", &json!({}));
+    held["metadata"]["finalizers"] = json!(["works.example/held"]);
+    place.member().apply(&[namespace(&name), held])?;
+    place.member().delete(&format!("namespace {name} --wait=false"))?;
+    wait::until("that it ends", SOON, || {
+        let found = place.member().read(&format!("namespace {name}"))?;
+        ensure!(found["status"]["phase"] == "Terminating", "{found}");
+        Ok(())
+    })?;
+    Ok(name)
+}
+
+/// An object of a Helm release is told to be Helm's where nothing is forced, and shared where it
+/// is: what Helm marks it with stays.
+pub fn of_helm(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-helm";
+    let place = Place::start(testbed, cluster)?;
+    for name in ["held", "shared"] {
+        let mut object = config_map(cluster, name, &json!({"a": "helm's", "own": "x"}));
+        object["metadata"]["labels"] = json!({"app.kubernetes.io/managed-by": "Helm"});
+        object["metadata"]["annotations"] = json!({"meta.helm.sh/release-name": "web"});
+        let words = ["apply", "--server-side", "--field-manager=helm", "-f", "-"];
+        place.member().kubectl().args(words).stdin(object.to_string()).run()?.success()?;
+    }
+    let map = |name: &str| config_map(cluster, name, &json!({"a": "wanted"}));
+    let configs = json!({"manifestConfigs": [strategy(cluster, "held", &json!({"type": "ServerSideApply"}))]});
+    let all = told(&place, "helm", vec![map("held")], &configs)?;
+    ensure!(all[0].contains("conflict with \"helm\": .data.a"), "{}", all[0]);
+    ensure!(place.object("configmap", "held")?["data"]["a"] == "helm's", "it was taken");
+    place.work("updated", &[map("shared")], &json!({}))?;
+    place.wait_applied("updated")?;
+    let shared = place.object("configmap", "shared")?;
+    ensure!(shared["data"]["a"] == "wanted", "{shared}");
+    ensure!(shared["metadata"]["labels"]["app.kubernetes.io/managed-by"] == "Helm", "{shared}");
+    ensure!(shared["metadata"]["annotations"]["meta.helm.sh/release-name"] == "web", "{shared}");
+    place.end(&["helm", "updated"])
+}
+
+/// Names that no `AppliedManifestWork` can have; and 188 characters, which one can.
+pub fn names(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-names";
+    let place = Place::start(testbed, cluster)?;
+    let (fits, long) = ("n".repeat(188), "n".repeat(189));
+    let map = |name: &str| [config_map(cluster, name, &json!({"a": "b"}))];
+    place.work(&long, &map("long"), &json!({}))?;
+    let told = place.wait(&long, "Applied", "False/AppliedManifestWorkFailed")?;
+    ensure!(told.contains("189 characters") && told.contains("at most 188"), "{told}");
+    ensure!(place.object("configmap", "long")?.is_null(), "it was applied");
+    place.work(&fits, &map("fits"), &json!({}))?;
+    place.wait_applied(&fits)?;
+    place.end(&[&fits, &long])
+}
+
+/// Paths and expressions that are broken, or would never end.
+pub fn expressions(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-expressions";
+    let place = Place::start(testbed, cluster)?;
+    let map = |name: &str| config_map(cluster, name, &json!({"a": "b"}));
+    let config = |name: &str, more: Value| {
+        let mut config =
+            json!({"resourceIdentifier": {"group": "", "resource": "configmaps", "namespace": cluster, "name": name}});
+        for (key, value) in more.as_object().into_iter().flatten() {
+            config[key] = value.clone();
+        }
+        config
+    };
+    let ignoring = |field: &str, path: &str| {
+        json!({"updateStrategy": {"type": "ServerSideApply", "serverSideApply": {
+            "ignoreFields": [{"condition": "OnSpokePresent", field: [path]}]}}})
+    };
+    let ten = "[0,1,2,3,4,5,6,7,8,9]";
+    let endless = (0..6).fold("true".to_owned(), |inner, level| format!("{ten}.all(x{level}, {inner})"));
+    let rule = |condition: &str, expression: &str| json!({"condition": condition, "type": "CEL", "celExpressions": [expression]});
+    let paths = json!([{"name": "broken", "path": ".data["}, {"name": "good", "path": ".data.a"}]);
+    let rules =
+        [rule("Broken", "object.data.a =="), rule("Endless", &endless), rule("Text", "'text'"), rule("Good", "true")];
+    let configs = [
+        config("path", ignoring("jsonPaths", ".data[")),
+        config("pointer", ignoring("jsonPointers", "data")),
+        config("endless", ignoring("jqPathExpressions", "def f: f; f")),
+        config("repeated", ignoring("jqPathExpressions", "repeat(.)")),
+        config("asked", json!({"feedbackRules": [{"type": "JSONPaths", "jsonPaths": paths}], "conditionRules": rules})),
+    ];
+    let names = ["path", "pointer", "endless", "repeated", "asked"];
+    place.work("odd", &names.map(map), &json!({"manifestConfigs": configs}))?;
+    for (ordinal, why) in [(0, "JSONPath error"), (1, "JSON Pointer error"), (2, "JQ expression"), (3, "JQ expression")]
+    {
+        let told = place.wait_manifest("odd", ordinal, "Applied", "False/AppliedManifestSSAIgnoreFieldError")?;
+        ensure!(told.contains(why), "{told}");
+        ensure!(place.object("configmap", names[ordinal])?.is_null(), "{} was applied", names[ordinal]);
+    }
+    place.wait_manifest("odd", 4, "Applied", "True/AppliedManifestComplete")?;
+    let told = place.wait_manifest("odd", 4, "StatusFeedbackSynced", "False/StatusFeedbackSyncFailed")?;
+    ensure!(told.contains("failed to parse json path .data["), "{told}");
+    ensure!(place.values("odd", 4)? == json!({"good": "b"}), "{}", place.values("odd", 4)?);
+    for (kind, why) in
+        [("Broken", "Syntax error"), ("Endless", "budget exceeded"), ("Text", "expected bool result, got string")]
+    {
+        let told = place.wait_manifest("odd", 4, kind, "False/ConditionRuleExpressionError")?;
+        ensure!(told.contains(why), "{kind}: {told}");
+    }
+    place.wait_manifest("odd", 4, "Good", "True/ConditionRuleEvaluated")?;
+    limited(&place)?;
+    // All that is told nobody else waits for.
+    place.work("beside", &[map("beside")], &json!({}))?;
+    place.wait_applied("beside")?;
+    place.end(&["odd", "beside", "many"])
+}
+
+/// More expressions than a work may have: the rest is told to be our own limit's doing.
+fn limited(place: &Place<'_>) -> Result<()> {
+    let rule = |number: usize| {
+        let expression = format!("{number} == {number}");
+        json!({"condition": format!("Rule{number}"), "type": "CEL", "celExpressions": [expression]})
+    };
+    let configs: Vec<Value> = ["one", "two"]
+        .iter()
+        .enumerate()
+        .map(|(at, name)| {
+            json!({"resourceIdentifier":
+                {"group": "", "resource": "configmaps", "namespace": place.cluster, "name": name},
+                "conditionRules": (40 * at..40 * (at + 1)).map(rule).collect::<Vec<_>>()})
+        })
+        .collect();
+    let maps = ["one", "two"].map(|name| config_map(place.cluster, name, &json!({"a": "b"})));
+    place.work("many", &maps, &json!({"manifestConfigs": configs}))?;
+    place.wait_applied("many")?;
+    wait::until("what is told of the rules", SOON, || {
+        let work = place.testbed.hub.server.read(&format!("{WORKS} many -n {}", place.cluster))?;
+        let manifests = work["status"]["resourceStatus"]["manifests"].as_array().context("no manifests")?.clone();
+        let all: Vec<String> =
+            (0..80).map(|number| said(condition(&manifests[number / 40], &format!("Rule{number}")))).collect();
+        let count = |expected: &str| all.iter().filter(|said| *said == expected).count();
+        let (good, internal) = (count("True/ConditionRuleEvaluated"), count("Unknown/ConditionRuleInternalError"));
+        ensure!((good, internal) == (64, 16), "{all:?}");
+        Ok(())
+    })
+}

@@ -1,0 +1,186 @@
+//! What is left to others on a member, and is not fought over.
+
+use anyhow::{Result, ensure};
+use hub_tests::control_plane::start_autoscaler;
+use hub_tests::testbed::Testbed;
+use hub_tests::wait;
+use serde_json::{Value, json};
+
+use super::{Place, config_map, strategy};
+use crate::fixture::SOON;
+
+/// As `ignoreFields` name the same field.
+const WAYS: [(&str, &str, &str); 3] = [
+    ("path", "jsonPaths", ".data.a"),
+    ("pointer", "jsonPointers", "/data/a"),
+    ("jq", "jqPathExpressions", ".data | select(has(\"b\")) | .a"),
+];
+/// Changes of other objects, each of which leads to a pass.
+const PASSES: usize = 5;
+
+fn change(place: &Place<'_>, name: &str, data: &Value) -> Result<()> {
+    place.member().patch(&format!("configmap {name} -n {}", place.cluster), &json!({"data": data})).map(drop)
+}
+
+fn wait_data(place: &Place<'_>, name: &str, expected: &Value) -> Result<()> {
+    wait::until(&format!("{name} to have {expected}"), SOON, || {
+        let found = place.object("configmap", name)?;
+        ensure!(found["data"] == *expected, "{found}");
+        Ok(())
+    })
+}
+
+/// Has the part look at all that was changed before: it is told of changes in their order.
+fn looked(place: &Place<'_>, marker: &str) -> Result<()> {
+    change(place, marker, &json!({"a": "by hand"}))?;
+    wait_data(place, marker, &json!({"a": "wanted"}))
+}
+
+pub fn each_way(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-ignoring";
+    let place = Place::start(testbed, cluster)?;
+    let names = |when: &str| WAYS.map(|(name, ..)| format!("{}-{name}", when.to_lowercase()));
+    let (present, changed) = ("OnSpokePresent", "OnSpokeChange");
+    let config = |when: &str, (name, field, path): (&str, &str, &str)| {
+        let ignored = json!({"condition": when, field: [path]});
+        let how = json!({"type": "ServerSideApply", "serverSideApply": {"force": true, "ignoreFields": [ignored]}});
+        strategy(cluster, &format!("{}-{name}", when.to_lowercase()), &how)
+    };
+    let configs: Vec<Value> = [present, changed].iter().flat_map(|when| WAYS.map(|way| config(when, way))).collect();
+    let put = |b: &str| {
+        let all = names(present).into_iter().chain(names(changed));
+        let mut manifests: Vec<Value> =
+            all.map(|name| config_map(cluster, &name, &json!({"a": "wanted", "b": b}))).collect();
+        manifests.extend(["first", "second"].map(|name| config_map(cluster, name, &json!({"a": "wanted"}))));
+        place.work("ignoring", &manifests, &json!({"manifestConfigs": configs}))
+    };
+    put("1")?;
+    place.wait_applied("ignoring")?;
+    for name in names(present).iter().chain(&names(changed)) {
+        ensure!(place.object("configmap", name)?["data"]["a"] == "wanted", "{name}: a new one has all of its fields");
+        change(&place, name, &json!({"a": "by hand"}))?;
+    }
+    looked(&place, "first")?;
+    for name in names(present).iter().chain(&names(changed)) {
+        ensure!(place.object("configmap", name)?["data"]["a"] == "by hand", "{name} was fought over");
+    }
+    // Another field of the manifests changes: those that heed changes alone are applied as a whole.
+    put("2")?;
+    for name in names(present) {
+        wait_data(&place, &name, &json!({"a": "by hand", "b": "2"}))?;
+    }
+    for name in names(changed) {
+        wait_data(&place, &name, &json!({"a": "wanted", "b": "2"}))?;
+    }
+    looked(&place, "second")?;
+    place.wait_applied("ignoring")?;
+    place.end(&["ignoring"])
+}
+
+/// Beside the member's own autoscaler, which sets replicas. By the generations that the member
+/// counts, each of the two wrote what is its own once.
+pub fn autoscaled(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-autoscaled";
+    let place = Place::start(testbed, cluster)?;
+    let autoscaler = start_autoscaler(testbed.launcher(), place.member())?;
+    let labels = json!({"app": "scaled"});
+    let deployment = |image: &str| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "scaled", "namespace": cluster},
+            "spec": {"replicas": 1, "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels},
+                "spec": {"containers": [{"name": "main", "image": image}]}}}})
+    };
+    let scaler = json!({"apiVersion": "autoscaling/v2", "kind": "HorizontalPodAutoscaler",
+        "metadata": {"name": "scaled", "namespace": cluster},
+        "spec": {"minReplicas": 3, "maxReplicas": 5,
+            "scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "scaled"}}});
+    let ignored = json!([{"condition": "OnSpokePresent", "jsonPaths": [".spec.replicas"]}]);
+    let config = json!({
+        "resourceIdentifier": {"group": "apps", "resource": "deployments", "namespace": cluster, "name": "scaled"},
+        "feedbackRules": [{"type": "WellKnownStatus"}],
+        "updateStrategy": {"type": "ServerSideApply", "serverSideApply": {"force": true, "ignoreFields": ignored}}});
+    let put =
+        |image: &str| place.work("scaled", &[deployment(image), scaler.clone()], &json!({"manifestConfigs": [config]}));
+    put("web:1")?;
+    let ready = || {
+        wait::until("three replicas to be told", 2 * SOON, || {
+            let values = place.values("scaled", 0)?;
+            ensure!(values["ReadyReplicas"] == 3, "{values}");
+            Ok(())
+        })
+    };
+    ready().map_err(|error| error.context(autoscaler.log_tail()))?;
+    let by = place.object("deployment", "scaled")?["metadata"]["managedFields"].clone();
+    let scale = by.as_array().into_iter().flatten().find(|entry| entry["subresource"] == "scale");
+    ensure!(scale.is_some_and(|entry| entry["manager"] == "kube-controller-manager"), "who scaled it? {by}");
+    put("web:2")?;
+    wait::until("the other image", SOON, || {
+        let image = place.object("deployment", "scaled")?;
+        ensure!(image["spec"]["template"]["spec"]["containers"][0]["image"] == "web:2", "{image}");
+        Ok(())
+    })?;
+    ready()?;
+    place.wait_applied("scaled")?;
+    let found = place.object("deployment", "scaled")?;
+    ensure!(found["spec"]["replicas"] == 3, "replicas are taken back: {found}");
+    // Made, scaled, and given the other image.
+    ensure!(found["metadata"]["generation"] == 3, "it was written over and over: {found}");
+    // The member fills in what is scaled by, which is let be too.
+    let updates = place.running.metric("cluster_gateway_delivery_actions_total", "action=\"update\"")?;
+    ensure!(updates < 0.5, "{updates} updates of what is as it should be");
+    drop(autoscaler);
+    place.end(&["scaled"])
+}
+
+/// A conflict of server-side apply is told, and not tried over and over.
+pub fn conflicts(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-conflicts";
+    let place = Place::start(testbed, cluster)?;
+    let others: Vec<String> = (0..PASSES).map(|number| format!("other-{number}")).collect();
+    let mut manifests = vec![config_map(cluster, "taken", &json!({"a": "wanted"}))];
+    manifests.extend(others.iter().map(|name| config_map(cluster, name, &json!({"a": "wanted"}))));
+    let config = strategy(cluster, "taken", &json!({"type": "ServerSideApply"}));
+    place.work("conflicts", &manifests, &json!({"manifestConfigs": [config]}))?;
+    place.wait_applied("conflicts")?;
+    change(&place, "taken", &json!({"a": "by hand"}))?;
+    let told = place.wait_manifest("conflicts", 0, "Applied", "False/AppliedManifestFailed")?;
+    ensure!(told.contains("conflict with \"kubectl-patch\"") && told.contains(".data.a"), "{told}");
+    for other in &others {
+        looked(&place, other)?;
+    }
+    let refused = |marker: &str, code: u16| -> Result<usize> {
+        let all = testbed.member.seen(&format!("/namespaces/{cluster}/configmaps/{marker}"))?;
+        Ok(all.iter().filter(|entry| entry["responseStatus"]["code"] == code).count())
+    };
+    let tries = refused("taken", 409)?;
+    ensure!(tries == 1, "{tries} tries while others of its work changed");
+    // Nor each time that it changes itself.
+    for number in 0..PASSES {
+        place.member().annotate(&format!("configmap taken -n {cluster} touched=\"{number}\""))?;
+    }
+    place.work("after", &[config_map(cluster, "after", &json!({"a": "wanted"}))], &json!({}))?;
+    place.wait_applied("after")?;
+    looked(&place, "after")?;
+    let tries = refused("taken", 409)?;
+    ensure!(tries <= 3, "{tries} tries of what others hold");
+    place.end(&["conflicts", "after"])
+}
+
+/// A field manager that is none of ours is refused where the work is written, and names the field.
+pub fn managers(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-managers";
+    let place = Place::start(testbed, cluster)?;
+    let put = |manager: &str| {
+        let how = json!({"type": "ServerSideApply", "serverSideApply": {"fieldManager": manager, "force": true}});
+        let configs = json!({"manifestConfigs": [strategy(cluster, "managed", &how)]});
+        place.work("managed", &[config_map(cluster, "managed", &json!({"a": manager}))], &configs)
+    };
+    put("work-agent-ours")?;
+    place.wait_applied("managed")?;
+    for wrong in ["helm", "my-work-agent", "Work-agent"] {
+        let Err(refused) = put(wrong) else { anyhow::bail!("{wrong} is taken") };
+        let refused = format!("{refused:#}");
+        ensure!(refused.contains("serverSideApply.fieldManager"), "{wrong}: {refused}");
+    }
+    ensure!(place.object("configmap", "managed")?["data"]["a"] == "work-agent-ours");
+    place.end(&["managed"])
+}
