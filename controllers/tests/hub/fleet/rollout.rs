@@ -189,8 +189,10 @@ fn deleted(fleet: &Fleet<'_>, holder: &str, policy: &str) -> Result<()> {
     let line = format!("manifestworkreplicaset {NAME} -n default");
     put(fleet, "5", &json!({"type": "All"}))?;
     wait_data(fleet, holder, "5")?;
-    let chosen = NAMES.iter().filter(|name| fleet.work(NAME, name).is_ok()).count();
-    ensure!(chosen == if policy == "Foreground" { 2 } else { 3 }, "{chosen} have works");
+    let expected = if policy == "Foreground" { 2 } else { 3 };
+    wait::until_true("works for all that are chosen", SOON, || {
+        Ok(NAMES.iter().filter(|name| fleet.work(NAME, name).is_ok()).count() == expected)
+    })?;
     fleet.patch(&line, &json!({"spec": {"cascadeDeletionPolicy": policy}}))?;
     let hold = |finalizers: Value| {
         let patch = json!({"metadata": {"finalizers": finalizers}});
