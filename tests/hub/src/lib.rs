@@ -16,6 +16,7 @@ pub mod helm;
 pub mod http;
 pub mod hub;
 pub mod informer;
+pub mod karmada;
 pub mod kubeconfig;
 pub mod kubectl;
 pub mod mask;

@@ -13,6 +13,7 @@ use crate::control_plane::{ApiServer, Etcd, Launcher};
 use crate::http::Client;
 use crate::hub::{Hub, MemberSecret};
 use crate::informer::Informer;
+use crate::karmada::Karmada;
 use crate::kubeconfig::{Credential, Kubeconfig};
 use crate::kubectl::Kubectl;
 use crate::member::{GATEWAY_USER, Member};
@@ -183,6 +184,11 @@ impl Testbed {
     /// it.
     pub fn start_api_server(&self, name: &str) -> Result<ApiServer> {
         ApiServer::start(&self.launcher, &self.etcd, name, "10.98.0.0/16", &[])
+    }
+
+    /// Starts Karmada's aggregated API server for the hub, and does not wait for it.
+    pub fn start_karmada(&self) -> Result<Karmada> {
+        Karmada::start(&self.launcher, &self.hub, &self.etcd)
     }
 
     /// Starts another gateway with `more` flags, for the hub of `kubeconfig` and as the user in it.

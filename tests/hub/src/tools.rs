@@ -82,8 +82,10 @@ pub enum Tool {
     AccountAgent,
     /// Cluster API's core manager. For the test of its clusters alone.
     ClusterApi,
-    /// Karmada's command line. For the test of its dialect alone.
+    /// Karmada's command line. For the tests of its dialect alone, like the next.
     Karmadactl,
+    /// Karmada's aggregated API server.
+    KarmadaServer,
     /// The Go cluster-gateway's API server. For the tests of `kubectl clusters` alone, like the
     /// next.
     GoGateway,
@@ -139,6 +141,7 @@ impl Tool {
             Self::AccountAgent => "managed-serviceaccount",
             Self::ClusterApi => "cluster-api-core",
             Self::Karmadactl => "karmadactl",
+            Self::KarmadaServer => "karmada-aggregated-apiserver",
             Self::GoGateway => "go-gateway",
             Self::Krew => "krew",
         }
@@ -163,7 +166,7 @@ impl Tool {
             Self::InventoryExample | Self::SecretReader => "inventory",
             Self::AccountAgent => ACCOUNTS,
             Self::ClusterApi => "cluster-api",
-            Self::Karmadactl => "karmada",
+            Self::Karmadactl | Self::KarmadaServer => "karmada",
             Self::GoGateway => "go-gateway",
             Self::Krew => "krew",
             Self::ApiServer | Self::ControllerManager | Self::Scheduler | Self::Kubectl => "kubernetes",
@@ -185,6 +188,7 @@ impl Tool {
             Self::OcmWork => "open-cluster-management.io/ocm/cmd/work".to_owned(),
             Self::ClusterApi => format!("{CLUSTER_API}/core"),
             Self::Karmadactl => "github.com/karmada-io/karmada/cmd/karmadactl".to_owned(),
+            Self::KarmadaServer => "github.com/karmada-io/karmada/cmd/aggregated-apiserver".to_owned(),
             Self::GoGateway => "github.com/oam-dev/cluster-gateway/cmd/apiserver".to_owned(),
             Self::Krew => "sigs.k8s.io/krew/cmd/krew".to_owned(),
             Self::Helm => "helm.sh/helm/v3/cmd/helm".to_owned(),

@@ -1,0 +1,99 @@
+//! Karmada's aggregated API server, with the hub as its control plane and the hub's etcd as its
+//! store. Clusters are used without any controller of Karmada's.
+
+use std::net::{Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+
+use anyhow::Result;
+use kit::pki::{Authority, Issued, Leaf};
+use serde_json::json;
+
+use crate::control_plane::{Etcd, Launcher};
+use crate::http::Client;
+use crate::hub::{Hub, SECRET_NAMESPACE};
+use crate::ports;
+use crate::process::Process;
+use crate::tools::{self, Tool};
+
+/// Its ServiceAccount, its role, and its Service.
+pub const NAME: &str = "karmada-aggregated-apiserver";
+
+/// The running server. Ended on drop.
+#[derive(Debug)]
+pub struct Karmada {
+    process: Process,
+    address: SocketAddr,
+    authority: Authority,
+    authority_file: PathBuf,
+}
+
+// === impl Karmada ===
+
+impl Karmada {
+    /// Starts it, without waiting. Hubs reach it as the Service [`NAME`].
+    pub fn start(launcher: &Launcher, hub: &Hub, etcd: &Etcd) -> Result<Self> {
+        let kubeconfig = hub.create_reviewer(NAME)?;
+        allow(hub)?;
+        let authority = Authority::new("karmada-ca");
+        let authority_file = authority.write_to(&launcher.directory, "karmada-ca")?;
+        let leaf = Leaf::server(NAME).san(format!("{NAME}.{SECRET_NAMESPACE}.svc"));
+        let serving = authority.issue(&leaf).write_to(&launcher.directory, NAME)?;
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
+        let kubeconfig = kubeconfig.display();
+        let flags = [
+            format!("--secure-port={}", address.port()),
+            format!("--bind-address={}", address.ip()),
+            format!("--kubeconfig={kubeconfig}"),
+            format!("--authentication-kubeconfig={kubeconfig}"),
+            format!("--authorization-kubeconfig={kubeconfig}"),
+            format!("--etcd-servers={}", etcd.url()),
+            "--etcd-prefix=/karmada".to_owned(),
+            format!("--tls-cert-file={}", serving.certificate.display()),
+            format!("--tls-private-key-file={}", serving.key.display()),
+        ];
+        let process = Process::start(NAME, &tools::provide(Tool::KarmadaServer)?, flags, &launcher.directory)?;
+        hub.apply(&[json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": NAME, "namespace": SECRET_NAMESPACE},
+            "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": address.port()}]},
+        })])?;
+        Ok(Self { process, address, authority, authority_file })
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The authority that signed its certificate.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// The PEM file with that authority.
+    pub fn authority_file(&self) -> PathBuf {
+        self.authority_file.clone()
+    }
+
+    /// A client that presents a certificate, or none.
+    pub fn client(&self, identity: Option<&Issued>) -> Client {
+        Client::new(self.address, &self.authority, identity)
+    }
+
+    /// The end of its log.
+    pub fn log_tail(&self) -> String {
+        self.process.log_tail()
+    }
+}
+
+/// Lets it read the Secrets of clusters, and whose certificates the hub trusts.
+fn allow(hub: &Hub) -> Result<()> {
+    let api_version = "rbac.authorization.k8s.io/v1";
+    let rule = json!({"apiGroups": [""], "resources": ["secrets", "configmaps"], "verbs": ["get", "list", "watch"]});
+    let role = json!({"apiVersion": api_version, "kind": "ClusterRole", "metadata": {"name": NAME}, "rules": [rule]});
+    let binding = json!({
+        "apiVersion": api_version, "kind": "ClusterRoleBinding", "metadata": {"name": format!("{NAME}-reader")},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": NAME},
+        "subjects": [{"kind": "ServiceAccount", "name": NAME, "namespace": SECRET_NAMESPACE}],
+    });
+    hub.apply(&[role, binding])
+}
