@@ -28,7 +28,7 @@ use self::ports::Ports;
 use self::threads::Threads;
 use self::tunnelling::{Leaving, TunnelServer};
 use crate::clusters::files::Files;
-use crate::clusters::{Clusters, Common, Issuing, Registry, SecondLook, View};
+use crate::clusters::{Clusters, Common, Issuing, Original, Registry, SecondLook, View};
 use crate::config::{Config, Source};
 use crate::exchange::{self, Exchange, RulesFile};
 use crate::holding::Budget;
@@ -203,6 +203,7 @@ fn build(
     let (tunnel, tunnel_server) = tunnelling::start(config, control, &mut registry, &shown)?;
     let clusters = Arc::new(Clusters::default());
     let common = common(config, control, tunnel, &metrics, &budget)?;
+    let original = original(config, control, &common, &mut registry, &shown)?;
     let registered = Registry::new(Arc::clone(&clusters), config.rules, common, unlisted);
     let HubContext { hub, managed, located_by } = source.start(control, registered, &readiness);
     if let Some(hub) = &hub {
@@ -219,6 +220,7 @@ fn build(
         second_look,
         managed,
         hub,
+        original,
         view: View::new(config.rules, config.credentials, config.gates.healthiness_check).located_by(located_by),
         reports: reports::Permits::default(),
         exchange,
@@ -322,6 +324,21 @@ fn exchange(config: &Config, control: &Handle, registry: &mut MetricsRegistry) -
     let rules = file.rules();
     control.spawn(file.follow());
     Ok(Exchange::new(&config.exchange, rules))
+}
+
+/// Who had Karmada's group before, its files followed from here on.
+fn original(
+    config: &Config,
+    control: &Handle,
+    common: &Common,
+    registry: &mut MetricsRegistry,
+    shown: &Certificates,
+) -> anyhow::Result<Option<Arc<Original>>> {
+    let Some(options) = &config.original else { return Ok(None) };
+    let original = Arc::new(Original::open(options, common, registry)?);
+    shown.watch(Arc::clone(&original) as _);
+    control.spawn(Arc::clone(&original).follow());
+    Ok(Some(original))
 }
 
 async fn ready_when_loaded(mut loaded: tokio::sync::watch::Receiver<bool>, unknown: NotReady) {

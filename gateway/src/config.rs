@@ -10,7 +10,7 @@ use api::secret::SecretRules;
 use net::listen::Sharing;
 use telemetry::logs;
 
-use crate::clusters::IssuingOptions;
+use crate::clusters::{IssuingOptions, original};
 use crate::exchange;
 use crate::limits::Caps;
 use crate::needs::Settings;
@@ -27,6 +27,8 @@ pub struct Config {
     /// Where members are served as Open Cluster Management's user server serves them. Absent:
     /// nowhere.
     pub user_server: Option<SocketAddr>,
+    /// Who had Karmada's group before. Absent unless the gateway stands beside a Karmada.
+    pub original: Option<original::Options>,
     pub serving: Serving,
     pub sharing: Sharing,
     pub threads: usize,

@@ -8,6 +8,7 @@
 
 mod configuration;
 mod file;
+mod front_proxy;
 mod impersonation;
 mod pattern;
 mod rule;
@@ -71,6 +72,9 @@ pub enum ActingAs {
     Caller(Arc<Disclosure>),
     /// As its caller, as far as the member lets the registered credential say so.
     CallerWithin(Arc<Disclosure>, Within),
+    /// As its caller, where the registered credential is that of a front proxy: it is believed
+    /// whatever it says.
+    FrontProxied,
 }
 
 /// How the annotations of Secrets are read.
@@ -156,6 +160,7 @@ impl ActingAs {
             Self::Mapped(target) => target.apply(headers),
             Self::Caller(disclosure) => disclosure.apply(user, None, headers)?,
             Self::CallerWithin(disclosure, within) => disclosure.apply(user, Some(within), headers)?,
+            Self::FrontProxied => front_proxy::apply(user, headers)?,
         }
         Ok(())
     }

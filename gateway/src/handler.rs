@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::task::Poll;
 
 use api::cluster_name::ClusterName;
-use api::route::Route;
+use api::route::{BesideRoute, Route};
 use auth::Permission;
 use http::header::CONTENT_LENGTH;
 use http::{HeaderValue, Request, Response};
@@ -15,6 +15,7 @@ use traces::{Span, Trace, Traces};
 use tracing::Level;
 
 use crate::audit::Draft;
+use crate::beside;
 use crate::body::ResponseBody;
 use crate::connection::Connection;
 use crate::error::{Cause, Error, Refusal, Side};
@@ -107,7 +108,8 @@ async fn respond(
             admitted.sent_to(&cluster, route.asks.resource(), &gateway.limits, &permission)?;
             let acting = gateway.acting(&cluster, permission.user(), route).await;
             let acting = acting.map_err(|reason| Cause::Invalid(reason).at(cluster.name()))?;
-            let call = proxy::Call::new(connection, cluster, route, permission, acting, account).traced(trace);
+            let asked = (route.prefix, &route.asks);
+            let call = proxy::Call::new(connection, cluster, asked, permission, acting, account).traced(trace);
             match upgrade {
                 // Boxed, as what follows: most requests are plain ones for members, and carry no
                 // room for others.
@@ -115,11 +117,18 @@ async fn respond(
                 None => forward::serve(&call, request).await.map(Answer::from),
             }
         }
+        Route::Beside(BesideRoute::Forwarded(asks)) => {
+            let call = beside::call(connection, asks, admitted, permission, account)?.traced(trace);
+            Box::pin(beside::forward(&call, upgrade, request, client)).await
+        }
         Route::Every(_) if upgrade.is_some() => Err(Error::MethodNotAllowed),
         Route::Every(route) => {
             Box::pin(every::serve(connection, route, &permission, &request, account)).await.map(Answer::from)
         }
         _ if upgrade.is_some() => Err(Error::BadRequest("this path does not support upgrades")),
+        Route::Beside(BesideRoute::Shared(document)) => {
+            Box::pin(beside::shared(connection, *document, permission, &request, account)).await.map(Answer::from)
+        }
         route => Box::pin(own(connection, route, &permission, request)).await.map(Answer::from),
     }
 }
@@ -209,7 +218,7 @@ async fn own(
         Route::Karmada(karmada) => resources::karmada(gateway, permission, karmada, request).await,
         Route::NoMember(why) => Err(Error::NoMember(*why)),
         Route::WorkloadService => Err(Error::WorkloadService),
-        Route::NotFound | Route::Proxy(_) | Route::Every(_) => Err(Error::NotFound),
+        Route::NotFound | Route::Proxy(_) | Route::Every(_) | Route::Beside(_) => Err(Error::NotFound),
     }
 }
 

@@ -8,6 +8,7 @@ pub mod args;
 mod audit;
 #[doc(hidden)]
 pub mod bench;
+mod beside;
 mod body;
 mod clusters;
 mod config;

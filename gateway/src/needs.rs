@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use traces::Traces;
 
 use crate::clusters::managed::ManagedClusters;
-use crate::clusters::{Cluster, Clusters, LookupError, SecondLook, View};
+use crate::clusters::{Cluster, Clusters, LookupError, Original, SecondLook, View};
 use crate::clusters::{rights, rules_review};
 use crate::exchange::{ActingAs, Exchange};
 use crate::failures::FailureLog;
@@ -34,6 +34,8 @@ pub struct RequestNeeds {
     pub hub: Option<Hub>,
     /// What Open Cluster Management knows of clusters. Absent without a hub.
     pub managed: Option<Arc<ManagedClusters>>,
+    /// Who had Karmada's group before. Absent unless the gateway stands beside a Karmada.
+    pub original: Option<Arc<Original>>,
     /// How clusters are shown to readers.
     pub view: View,
     /// For reports of health.

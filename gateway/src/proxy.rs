@@ -10,16 +10,18 @@ pub mod workload;
 
 use std::sync::Arc;
 
-use api::route::{MemberRequest, ProxyRoute};
+use api::route::MemberRequest;
 use auth::Permission;
+use bytes::Bytes;
 use http::header::AUTHORIZATION;
 use http::request::Parts;
 use http::{HeaderMap, Request, Response, Uri};
+use hyper::body::Body;
 use net::drain::Drain;
 use traces::Trace;
 
 pub use self::upgrade::UpgradedPair;
-use crate::body::ResponseBody;
+use crate::body::{Peeked, ResponseBody};
 use crate::clusters::{Cluster, CredentialLease};
 use crate::connection::Connection;
 use crate::error::{Cause, Error};
@@ -75,15 +77,15 @@ impl<'a> Call<'a> {
     pub fn new(
         connection: &Arc<Connection>,
         cluster: Arc<Cluster>,
-        route: &'a ProxyRoute<'a>,
+        (prefix, asks): (&'a str, &'a MemberRequest<'a>),
         permission: Permission,
         acting: ActingAs,
         account: &Account,
     ) -> Self {
         Self {
             cluster,
-            prefix: route.prefix,
-            asks: &route.asks,
+            prefix,
+            asks,
             permission,
             acting,
             connection: Arc::clone(connection),
@@ -104,6 +106,15 @@ impl<'a> Call<'a> {
 
     pub fn drain(&self) -> &Drain {
         &self.connection.gateway().drain
+    }
+
+    /// Whether the answer says that its sender does not believe who calls, of whom it was told.
+    async fn is_disbelieved<B>(&self, response: &mut Response<Peeked<B>>) -> bool
+    where
+        B: Body<Data = Bytes> + Unpin,
+    {
+        let tells = matches!(self.acting, ActingAs::FrontProxied) && !self.permission.user().is_anonymous();
+        tells && Box::pin(workload::knows_nobody(response)).await
     }
 
     /// Sets the cluster's own credential, and as whom it acts: on behalf of somebody where

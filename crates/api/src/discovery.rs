@@ -160,19 +160,7 @@ pub fn document(path: Discovery, headers: &HeaderMap) -> &'static Document {
 /// The whole answer to a GET (for a HEAD, drop the body): 200, or 304 when `If-None-Match` names
 /// the current document.
 pub fn respond(path: Discovery, headers: &HeaderMap) -> Response<Bytes> {
-    let document = document(path, headers);
-    let mut response = Response::new(Bytes::new());
-    let answer = response.headers_mut();
-    answer.insert(ETAG, document.etag.clone());
-    answer.insert(VARY, HeaderValue::from_static("Accept"));
-    answer.insert(CACHE_CONTROL, HeaderValue::from_static("public"));
-    if document.is_known(headers) {
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-    } else {
-        answer.insert(CONTENT_TYPE, document.content_type.clone());
-        *response.body_mut() = document.body.clone();
-    }
-    response
+    document(path, headers).answer(headers, HeaderValue::from_static("public"))
 }
 
 // === impl Document ===
@@ -182,6 +170,22 @@ impl Document {
         let etag = format!("\"{:016X}\"", fnv1a(&body));
         let etag = HeaderValue::from_str(&etag).expect("quoted hexadecimal digits are a header value");
         Self { body, content_type, etag }
+    }
+
+    /// The answer to a GET with these headers. `kept`: by whom it may be kept, and for how long.
+    pub(crate) fn answer(&self, headers: &HeaderMap, kept: HeaderValue) -> Response<Bytes> {
+        let mut response = Response::new(Bytes::new());
+        let answer = response.headers_mut();
+        answer.insert(ETAG, self.etag.clone());
+        answer.insert(VARY, HeaderValue::from_static("Accept"));
+        answer.insert(CACHE_CONTROL, kept);
+        if self.is_known(headers) {
+            *response.status_mut() = StatusCode::NOT_MODIFIED;
+        } else {
+            answer.insert(CONTENT_TYPE, self.content_type.clone());
+            *response.body_mut() = self.body.clone();
+        }
+        response
     }
 
     /// `If-None-Match` by RFC 9110 §13.1.2: a list, `*`, and weak comparison.
@@ -235,8 +239,8 @@ mod tests {
     /// A verb that is told but not served would break controllers.
     #[test]
     fn every_advertised_verb_is_routed() {
-        use crate::route::{Dialects, RawRequest, Route, Served, parse};
-        let served = Served::Gateway(Dialects { kcp: false, karmada: true });
+        use crate::route::{Dialects, Karmada, RawRequest, Route, Served, parse};
+        let served = Served::Gateway(Dialects { kcp: false, karmada: Karmada::Standalone });
         let all = [OURS, KARMADA].into_iter().flat_map(|group| group.resources.iter().map(move |one| (group, one)));
         for (group, resource) in all {
             let collection = format!("/apis/{}/{}", group.api_version, resource.plural);

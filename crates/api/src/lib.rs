@@ -4,6 +4,7 @@
 
 pub mod accept;
 pub mod access;
+pub mod beside;
 pub mod cluster_gateway;
 pub mod cluster_name;
 pub mod conditions;

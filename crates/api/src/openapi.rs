@@ -14,8 +14,8 @@ use std::sync::LazyLock;
 use std::time::{Duration, SystemTime};
 
 use bytes::Bytes;
-use http::header::{CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, VARY};
-use http::{HeaderMap, HeaderValue, Response, StatusCode};
+use http::header::EXPIRES;
+use http::{HeaderMap, HeaderValue, Response};
 use serde_json::{Value, json};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc2822;
@@ -29,6 +29,9 @@ use schema::{Field, Schema};
 /// How long an answer to a request with the current hash may be kept: as good as for ever, since
 /// another document has another hash.
 const IMMUTABLE: Duration = Duration::from_hours(365 * 24);
+
+/// Of what may be another document the next time.
+pub(crate) const KEPT: &str = "no-cache, private";
 
 /// What the document of a group is made of.
 struct Api {
@@ -96,22 +99,17 @@ pub fn respond(
         OpenApi::Document => DOCUMENTS.ours.asked(headers, query)?,
         OpenApi::KarmadaDocument => DOCUMENTS.karmada.asked(headers, query)?,
     };
-    let mut response = Response::new(Bytes::new());
-    let answer = response.headers_mut();
-    answer.insert(ETAG, document.etag.clone());
-    answer.insert(VARY, HeaderValue::from_static("Accept"));
-    answer.insert(CACHE_CONTROL, HeaderValue::from_static("no-cache, private"));
+    let kept = if fresh { "public, immutable" } else { KEPT };
+    let mut response = document.answer(headers, HeaderValue::from_static(kept));
     if fresh {
-        answer.insert(CACHE_CONTROL, HeaderValue::from_static("public, immutable"));
-        answer.extend(expires(now).map(|date| (EXPIRES, date)));
-    }
-    if document.is_known(headers) {
-        *response.status_mut() = StatusCode::NOT_MODIFIED;
-    } else {
-        answer.insert(CONTENT_TYPE, document.content_type.clone());
-        *response.body_mut() = document.body.clone();
+        response.headers_mut().extend(expires(now).map(|date| (EXPIRES, date)));
     }
     Ok(response)
+}
+
+/// The list of documents with our own alone.
+pub(crate) fn own_root() -> &'static [u8] {
+    &DOCUMENTS.root.body
 }
 
 /// RFC 9110 §5.6.7: the date of mail, but in GMT by name. `None` for times that no calendar has.

@@ -22,7 +22,7 @@ use crate::karmada_cluster::change::Part;
 use crate::path::has_dot_segment;
 use crate::query;
 
-pub use self::dialect::{Dialect, Dialects, NoMember, Served};
+pub use self::dialect::{Dialect, Dialects, Karmada, NoMember, Served};
 use self::dialect::{Member, Reading};
 pub use self::member_request::MemberRequest;
 
@@ -67,6 +67,8 @@ pub enum Route<'a> {
     VirtualClusters(ClustersRoute),
     /// `/apis/cluster.karmada.io/v1alpha1/clusters`, where it is served.
     Karmada(KarmadaRoute),
+    /// Of Karmada's group, where the server that had it before has it still.
+    Beside(BesideRoute<'a>),
     Discovery(Discovery),
     OpenApi(OpenApi),
     /// `/healthz`, `/livez` or `/readyz`, exactly: these may be open to everyone.
@@ -131,6 +133,23 @@ pub enum KarmadaRoute {
         is_patch: bool,
     },
     Delete(ClusterName),
+}
+
+/// What concerns Karmada's group on a gateway that stands beside a Karmada.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum BesideRoute<'a> {
+    /// For the server that had the group before, as it was sent.
+    Forwarded(MemberRequest<'a>),
+    Shared(SharedDocument),
+}
+
+/// A document in which that server has a part: ours tells of our groups, its own of Karmada's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SharedDocument {
+    /// `/apis`
+    Groups,
+    /// `/openapi/v3`
+    OpenApiRoot,
 }
 
 /// What is done with `/apis/cluster.core.oam.dev/v1alpha1/clustergateways/<cluster>/health`.
@@ -244,7 +263,11 @@ fn own(asked: RawRequest<'_>) -> Parsed<'_> {
         karmada::among(document(path), asked, &attributes)
     };
     let allowed = match route {
-        Route::NotFound | Route::MethodNotAllowed | Route::Health { .. } | Route::Karmada(_) => true,
+        Route::NotFound
+        | Route::MethodNotAllowed
+        | Route::Health { .. }
+        | Route::Karmada(_)
+        | Route::Beside(BesideRoute::Forwarded(_)) => true,
         Route::LogLevel => *method == Method::PUT,
         _ => matches!(*method, Method::GET | Method::HEAD),
     };

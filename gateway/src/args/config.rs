@@ -32,6 +32,7 @@ impl TryFrom<Args> for Config {
         debug_mode(&args, &mut wrong, &mut warnings);
         warnings.extend(args.audit.warnings());
         warnings.extend(args.dialects.warnings(!args.standalone.standalone));
+        let original = args.dialects.original(&mut wrong);
         let serving = serving(&args, &mut wrong, &mut warnings);
         let tracing = args.tracing.config(&mut wrong, &mut warnings);
         let tunnel = args.tunnel.config(!args.standalone.standalone, &mut wrong, &mut warnings);
@@ -41,6 +42,7 @@ impl TryFrom<Args> for Config {
         let standalone = args.standalone.standalone;
         Ok(Self {
             listen: SocketAddr::new(args.serving.bind_address, args.serving.secure_port),
+            original,
             serving,
             sharing: if args.serving.permit_port_sharing { Sharing::Permitted } else { Sharing::Refused },
             threads: threads(args.serving.serving_threads),
@@ -286,6 +288,30 @@ mod tests {
         };
         assert!(and("--ocm-user-server-listen=0.0.0.0:9092").unwrap_err().contains("--ocm-user-server-listen"));
         assert!(and("--ocm-user-server-listen=127.0.0.1:9092").is_ok());
+    }
+
+    #[test]
+    fn beside_a_karmada_its_server_must_be_known() {
+        let tls = ["--tls-cert-file=c", "--tls-private-key-file=k"];
+        let with = |more: &[&str]| config(&[&tls[..], more].concat());
+        let upstream = "--karmada-upstream=https://karmada.example:5443/base";
+        let files = ["--karmada-upstream-ca-file=a", "--karmada-upstream-cert-file=b", "--karmada-upstream-key-file=d"];
+        let all = [&["--karmada-dialect=beside", upstream], &files[..]].concat();
+        let original = with(&all).unwrap().original.unwrap();
+        assert_eq!((original.url.port, &*original.url.base_path), (5443, "/base"));
+        for left_out in 1..all.len() {
+            let some: Vec<_> =
+                all.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, flag)| *flag).collect();
+            let error = with(&some).unwrap_err();
+            assert!(error.contains("--karmada-dialect=beside needs --karmada-upstream"), "{some:?}: {error}");
+        }
+        let plain = [&["--karmada-dialect=beside", "--karmada-upstream=http://karmada.example"], &files[..]].concat();
+        let error = with(&plain).unwrap_err();
+        assert!(error.contains("--karmada-upstream: http would send"), "{error}");
+        // Only told of elsewhere.
+        let config = with(&["--karmada-dialect=standalone", upstream]).unwrap();
+        assert!(config.original.is_none());
+        assert!(config.warnings[0].contains("--karmada-upstream has no effect"), "{:?}", config.warnings);
     }
 
     #[test]

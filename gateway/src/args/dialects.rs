@@ -1,11 +1,14 @@
 //! Flags of the spellings in which members can be asked for, beside our own.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 
-use api::route::Served;
+use api::route::{Karmada, Served};
+use api::secret::Endpoint;
 use clap::{Args as Group, ValueEnum};
 use register::naming::Template;
 
+use crate::clusters::original::Options;
 use crate::exchange::Forwarded;
 
 #[derive(Debug, Group)]
@@ -21,9 +24,24 @@ pub struct Dialects {
     pub ocm_user_server_listen: Option<SocketAddr>,
     /// Serve members under Karmada's paths too,
     /// `/apis/cluster.karmada.io/v1alpha1/clusters/<name>/proxy/…`, each request as its caller.
-    /// off: not at all; standalone: on a hub that has no Karmada
+    /// off: not at all; standalone: on a hub that has no Karmada; beside: on Karmada's own API
+    /// server, for members alone: everything else of the group goes to --karmada-upstream
     #[arg(long, value_enum, default_value_t = KarmadaDialect::Off, value_name = "WHERE")]
     pub karmada_dialect: KarmadaDialect,
+    /// Karmada's aggregated API server, for everything of its group but members, with
+    /// --karmada-dialect=beside
+    #[arg(long, value_name = "URL")]
+    pub karmada_upstream: Option<String>,
+    /// PEM file of the CAs of --karmada-upstream, re-read when it changes
+    #[arg(long, value_name = "FILE")]
+    pub karmada_upstream_ca_file: Option<PathBuf>,
+    /// PEM file of the client certificate by which --karmada-upstream believes who calls: a front
+    /// proxy's; re-read when it changes
+    #[arg(long, value_name = "FILE")]
+    pub karmada_upstream_cert_file: Option<PathBuf>,
+    /// PEM file of the private key of --karmada-upstream-cert-file, re-read when it changes
+    #[arg(long, value_name = "FILE")]
+    pub karmada_upstream_key_file: Option<PathBuf>,
     /// Send all groups, uids and extra attributes of a caller under Karmada's paths, without asking
     /// members whom the registered credential may impersonate. A member refuses the request if the
     /// credential may not impersonate one of them. The gateway never sends `system:authenticated`
@@ -40,6 +58,7 @@ pub struct Dialects {
 pub enum KarmadaDialect {
     Off,
     Standalone,
+    Beside,
 }
 
 // === impl Dialects ===
@@ -47,8 +66,42 @@ pub enum KarmadaDialect {
 impl Dialects {
     /// What the gateway's own port serves.
     pub(super) fn served(&self) -> Served {
-        let karmada = self.karmada_dialect == KarmadaDialect::Standalone;
+        let karmada = match self.karmada_dialect {
+            KarmadaDialect::Off => Karmada::Off,
+            KarmadaDialect::Standalone => Karmada::Standalone,
+            KarmadaDialect::Beside => Karmada::Beside,
+        };
         Served::Gateway(api::route::Dialects { kcp: self.kcp_dialect, karmada })
+    }
+
+    /// Who had Karmada's group before, where that matters.
+    pub(super) fn original(&self, wrong: &mut Vec<String>) -> Option<Options> {
+        if self.karmada_dialect != KarmadaDialect::Beside {
+            return None;
+        }
+        let files = (&self.karmada_upstream_ca_file, &self.karmada_upstream_cert_file, &self.karmada_upstream_key_file);
+        let (Some(url), (Some(ca), Some(certificate), Some(private_key))) = (&self.karmada_upstream, files) else {
+            wrong.push(
+                "--karmada-dialect=beside needs --karmada-upstream, --karmada-upstream-ca-file, \
+                 --karmada-upstream-cert-file and --karmada-upstream-key-file"
+                    .to_owned(),
+            );
+            return None;
+        };
+        let url = Endpoint::parse(url, false).map_err(|error| wrong.push(format!("--karmada-upstream: {error}")));
+        let (ca, certificate, private_key) = (ca.clone(), certificate.clone(), private_key.clone());
+        Some(Options { url: url.ok()?, ca, certificate, private_key })
+    }
+
+    /// Those of the flags about the upstream that were given.
+    fn upstream_flags(&self) -> Vec<&'static str> {
+        let given = [
+            ("--karmada-upstream", self.karmada_upstream.is_some()),
+            ("--karmada-upstream-ca-file", self.karmada_upstream_ca_file.is_some()),
+            ("--karmada-upstream-cert-file", self.karmada_upstream_cert_file.is_some()),
+            ("--karmada-upstream-key-file", self.karmada_upstream_key_file.is_some()),
+        ];
+        given.into_iter().filter_map(|(flag, is_given)| is_given.then_some(flag)).collect()
     }
 
     pub(super) fn forwarded(&self) -> Forwarded {
@@ -73,6 +126,10 @@ impl Dialects {
         }
         if self.karmada_forward_all_groups && !is_on {
             warnings.push("--karmada-forward-all-groups has no effect without --karmada-dialect".to_owned());
+        }
+        if self.karmada_dialect != KarmadaDialect::Beside {
+            let idle = |flag: &str| format!("{flag} has no effect without --karmada-dialect=beside");
+            warnings.extend(self.upstream_flags().into_iter().map(idle));
         }
         warnings
     }

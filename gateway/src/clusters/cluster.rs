@@ -156,7 +156,7 @@ impl Cluster {
 }
 
 /// Whether connections made for `a` serve `b`: all that a connection depends on is the same.
-fn connects_alike(a: &ClusterSpec, b: &ClusterSpec) -> bool {
+pub(super) fn connects_alike(a: &ClusterSpec, b: &ClusterSpec) -> bool {
     let same_certificate = match (&a.credential, &b.credential) {
         (Credential::Token(_) | Credential::Exec(_), Credential::Token(_) | Credential::Exec(_)) => true,
         (

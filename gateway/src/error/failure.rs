@@ -12,11 +12,19 @@ use crate::clusters::{CredentialLease, LookupError, NotIssued};
 use crate::headers::size::Unfit;
 use crate::upstream::{ConnectError, Lost, SendError};
 
-/// A request for `cluster` that got no answer of its own. Its text is the client's message.
+/// A request for `of` that got no answer of its own. Its text is the client's message.
 #[derive(Debug)]
 pub struct Failure {
-    pub cluster: ClusterName,
+    pub of: Asked,
     pub cause: Cause,
+}
+
+/// For whom a request was.
+#[derive(Debug)]
+pub enum Asked {
+    Cluster(ClusterName),
+    /// Who had Karmada's group before, and where it is.
+    Original(String),
 }
 
 #[derive(Debug)]
@@ -55,7 +63,7 @@ pub enum Cause {
 
 impl Cause {
     pub fn at(self, cluster: &ClusterName) -> Error {
-        Error::Cluster(Failure { cluster: cluster.clone(), cause: self })
+        Error::Cluster(Failure { of: Asked::Cluster(cluster.clone()), cause: self })
     }
 
     /// Of a request that could not be sent, or got no answer.
@@ -114,97 +122,133 @@ impl std::error::Error for Failure {
 
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { cluster, cause } = self;
+        let Self { of, cause } = self;
         match cause {
             // The words of the Go cluster-gateway, which clients look for.
-            Cause::Absent => write!(f, "no such cluster {cluster}"),
+            Cause::Absent => write!(f, "no such {of}"),
             Cause::Late => write!(
                 f,
-                "cluster {cluster} is registered, but the gateway has not read it from the hub yet; retry shortly; if it \
+                "{of} is registered, but the gateway has not read it from the hub yet; retry shortly; if it \
                  persists, see the gateway's log"
             ),
             Cause::Unanswered => write!(
                 f,
-                "the gateway does not know cluster {cluster} and could not ask the hub whether it was just registered; retry \
+                "the gateway does not know {of} and could not ask the hub whether it was just registered; retry \
                  shortly; if it persists, see the gateway's log"
             ),
             Cause::Invalid(reason) | Cause::Unconvertible(reason) => {
-                write!(f, "cluster {cluster} is registered but its Secret cannot be used: {reason}")
+                write!(f, "{of} is registered but its Secret cannot be used: {reason}")
             }
-            Cause::Send(error) => sending(f, cluster, error),
-            Cause::UpgradeBroken(lost) => broken(f, cluster, lost),
+            Cause::Send(error) => sending(f, of, error),
+            Cause::UpgradeBroken(lost) => broken(f, of, lost),
             Cause::NoUpgrade(status) => write!(
                 f,
-                "cluster {cluster} answered an upgrade request with {status} instead of switching protocols; the request may \
+                "{of} answered an upgrade request with {status} instead of switching protocols; the request may \
                  have been processed"
             ),
             Cause::Unexpected(status) => {
-                write!(
-                    f,
-                    "cluster {cluster} sent an unexpected response ({status}); the request may have been processed"
-                )
+                write!(f, "{of} sent an unexpected response ({status}); the request may have been processed")
             }
-            Cause::CredentialRejected => write!(
+            Cause::CredentialRejected if matches!(of, Asked::Original(_)) => write!(
                 f,
-                "cluster {cluster} rejected the registered credential (401): renew the credential in its Secret"
+                "{of} does not believe the gateway's word on who calls: its front proxy's CA (--requestheader-client-ca-file) \
+                 must have issued --karmada-upstream-cert-file, and its --requestheader-allowed-names must allow the \
+                 certificate's common name"
             ),
+            Cause::CredentialRejected => {
+                write!(f, "{of} rejected the registered credential (401): renew the credential in its Secret")
+            }
             Cause::IssuedRejected => write!(
                 f,
-                "cluster {cluster} rejected the credential that its external command issued (401): check on the member that \
+                "{of} rejected the credential that its external command issued (401): check on the member that \
                  it accepts the identity of that credential"
             ),
             // The words of the Go cluster-gateway.
             Cause::NotIssued(error) => {
-                write!(f, "cluster {cluster}: failed to issue credential from external command: {error}")
+                write!(f, "{of}: failed to issue credential from external command: {error}")
             }
-            Cause::Redirected => write!(
+            Cause::Redirected => {
+                write!(f, "{of} attempted to redirect this request to another server, which is not permitted")
+            }
+            Cause::Loop if matches!(of, Asked::Original(_)) => write!(
                 f,
-                "cluster {cluster} attempted to redirect this request to another server, which is not permitted"
+                "the request for {of} keeps coming back to this gateway: name the server that the APIService had before, \
+                 not the one that reads APIServices"
             ),
-            Cause::Loop => write!(
-                f,
-                "the request for cluster {cluster} keeps coming back to this gateway: correct the endpoint in its Secret"
-            ),
+            Cause::Loop => {
+                write!(f, "the request for {of} keeps coming back to this gateway: correct the endpoint in its Secret")
+            }
         }
     }
 }
 
-fn sending(f: &mut fmt::Formatter<'_>, cluster: &ClusterName, error: &SendError) -> fmt::Result {
+fn sending(f: &mut fmt::Formatter<'_>, of: &Asked, error: &SendError) -> fmt::Result {
     match error {
         // Nothing was sent. The error holds `dial tcp`, by which existing clients know a
         // disconnected cluster.
-        SendError::Connect(error) => write!(f, "cluster {cluster} is unreachable: {error}"),
+        SendError::Connect(error) => match of {
+            Asked::Cluster(_) => write!(f, "{of} is unreachable: {error}"),
+            Asked::Original(_) => write!(
+                f,
+                "{of} is unreachable: {error}; check that it runs and that --karmada-upstream-ca-file has its CA. Members \
+                 are served without it"
+            ),
+        },
         SendError::Exhausted(_) | SendError::Refused => {
-            write!(f, "cluster {cluster} accepts no more requests: {error}; retry shortly")
+            write!(f, "{of} accepts no more requests: {error}; retry shortly")
         }
-        SendError::Broken(lost) => broken(f, cluster, lost),
+        SendError::Broken(lost) => broken(f, of, lost),
         SendError::Shed => {
-            write!(f, "the response of cluster {cluster} was abandoned; the request may have been processed: {error}")
+            write!(f, "the response of {of} was abandoned; the request may have been processed: {error}")
         }
         SendError::Unfit(unfit @ (Unfit::TooLarge | Unfit::TooMany | Unfit::LongName)) => write!(
             f,
-            "the request for cluster {cluster} has {unfit}, including the member's credential and the groups of an \
+            "the request for {of} has {unfit}, including the member's credential and the groups of an \
              impersonated user: send fewer or shorter headers"
         ),
         SendError::Unfit(Unfit::Name) => {
-            write!(f, "the request for cluster {cluster} has {}: rename the header", Unfit::Name)
+            write!(f, "the request for {of} has {}: rename the header", Unfit::Name)
         }
         SendError::UnfitAnswer(_) => write!(
             f,
-            "the response of cluster {cluster} cannot be passed on: {error}; the request may have been processed; the server \
+            "the response of {of} cannot be passed on: {error}; the request may have been processed; the server \
              that responded, often a workload behind /proxy/, must send fewer, shorter or valid headers"
         ),
-        SendError::ClientGone(_) => write!(f, "request to cluster {cluster}: {error}"),
+        SendError::ClientGone(_) => write!(f, "request to {of}: {error}"),
     }
 }
 
-fn broken(f: &mut fmt::Formatter<'_>, cluster: &ClusterName, lost: &Lost) -> fmt::Result {
-    write!(f, "cluster {cluster} closed the connection before responding; the request may have been processed: {lost}")
+fn broken(f: &mut fmt::Formatter<'_>, of: &Asked, lost: &Lost) -> fmt::Result {
+    write!(f, "{of} closed the connection before responding; the request may have been processed: {lost}")
+}
+
+impl fmt::Display for Asked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cluster(name) => write!(f, "cluster {name}"),
+            Self::Original(url) => write!(f, "Karmada's API server {url} (--karmada-upstream)"),
+        }
+    }
 }
 
 // === impl Error ===
 
 impl Error {
+    /// Whether whoever was asked has not answered, or not been reached.
+    pub fn is_unanswered(&self) -> bool {
+        matches!(self, Self::Cluster(Failure { cause: Cause::Send(_), .. }))
+    }
+
+    /// The same of a request for the server at `url`, to which it went as to a member.
+    pub fn of_original(self, url: &str) -> Self {
+        match self {
+            Self::Cluster(Failure { cause, .. }) => {
+                Self::Cluster(Failure { of: Asked::Original(url.to_owned()), cause })
+            }
+            error => error,
+        }
+    }
+
     pub fn lookup(cluster: &ClusterName, error: LookupError) -> Self {
         match error {
             LookupError::Unknown => return Self::ClustersUnknown,

@@ -12,6 +12,7 @@ use auth::{AuthenticationError, AuthorizationError, User};
 use http::StatusCode;
 use tracing::Level;
 
+use super::failure::Asked;
 use super::{Cause, Error, Failure};
 use crate::headers::size::Unfit;
 use crate::hub::HubFailure;
@@ -31,6 +32,9 @@ pub struct Verdict {
 /// What a failure of a request for one cluster means. Of other failures, whoever words them has the
 /// code.
 pub(super) type OfCluster = (StatusCode, Reason, Verdict);
+
+/// The object that says who serves Karmada's group.
+const ORIGINAL: &str = "v1alpha1.cluster.karmada.io";
 
 /// What is written down of a failure after it was answered.
 #[derive(Debug)]
@@ -70,12 +74,13 @@ impl Verdict {
 impl From<Failure> for Status {
     fn from(failure: Failure) -> Self {
         let (code, reason, _) = of_cluster(&failure.cause);
-        Self::new(code, reason, failure.to_string()).with_details(Details {
-            name: failure.cluster.to_string().into(),
-            group: GROUP.into(),
-            kind: "clustergateways".into(),
-            ..Details::default()
-        })
+        let text = failure.to_string();
+        let (name, group, kind) = match failure.of {
+            Asked::Cluster(name) => (name.to_string(), GROUP, "clustergateways"),
+            Asked::Original(_) => (ORIGINAL.to_owned(), "apiregistration.k8s.io", "apiservices"),
+        };
+        let details = Details { name: name.into(), group: group.into(), kind: kind.into(), ..Details::default() };
+        Self::new(code, reason, text).with_details(details)
     }
 }
 

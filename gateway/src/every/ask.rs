@@ -209,7 +209,8 @@ impl Asking<'_> {
         ];
         let acting = gateway.acting(&cluster, permission.user(), route).await;
         let acting = acting.map_err(|reason| Cause::Invalid(reason).at(name))?;
-        let call = Call::new(self.connection, Arc::clone(&cluster), route, permission, acting, self.account);
+        let asked = (route.prefix, &route.asks);
+        let call = Call::new(self.connection, Arc::clone(&cluster), asked, permission, acting, self.account);
         let response = forward::serve(&call, self.request()).await?;
         let code = response.status();
         let outcome = self.read(response).await;

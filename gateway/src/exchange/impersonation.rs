@@ -5,6 +5,7 @@
 //! An empty name is never sent: with no groups beside it a member takes the request for one of the
 //! credential itself.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use api::impersonable::Impersonable;
@@ -129,7 +130,7 @@ impl Disclosure {
             headers.insert(UID.clone(), name(uid)?);
         }
         for (key, values) in user.extra.iter().filter(|(key, _)| !self.withholds(key)) {
-            let header = format!("{EXTRA}{}", utf8_percent_encode(key, ESCAPED));
+            let header = format!("{EXTRA}{}", escaped(key));
             let header = HeaderName::from_bytes(header.as_bytes()).map_err(|_| NotAHeader)?;
             for text in values.iter().filter(|text| within.is_none_or(|within| within.has_extra(key, text))) {
                 headers.append(header.clone(), value(text)?);
@@ -168,13 +169,18 @@ impl Within {
     }
 }
 
-fn name(text: &str) -> Result<HeaderValue, NotAHeader> {
+/// The key of an extra attribute as a part of a header's name.
+pub(super) fn escaped(key: &str) -> impl Display {
+    utf8_percent_encode(key, ESCAPED)
+}
+
+pub(super) fn name(text: &str) -> Result<HeaderValue, NotAHeader> {
     if text.is_empty() { Err(NotAHeader) } else { value(text) }
 }
 
 /// As bytes: names need not be ASCII. Blanks at the ends would be lost on the way (RFC 9110 §5.5),
 /// and with them the difference between one name and another.
-fn value(text: &str) -> Result<HeaderValue, NotAHeader> {
+pub(super) fn value(text: &str) -> Result<HeaderValue, NotAHeader> {
     if text.starts_with([' ', '\t']) || text.ends_with([' ', '\t']) {
         return Err(NotAHeader);
     }

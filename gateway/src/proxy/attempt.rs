@@ -73,6 +73,9 @@ pub async fn answer<A: Attempt>(
     match answer {
         Judged { is_rejection: true, .. } => Err(Cause::rejected(&lease).at(cluster.name())),
         Judged { mut response, .. } => {
+            if call.is_disbelieved(&mut response).await {
+                return Err(Cause::rejected(&lease).at(cluster.name()));
+            }
             if let Some(rights) = call.acting.within()
                 && workload::refuses_identity(&mut response, call.asks).await
             {

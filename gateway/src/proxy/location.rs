@@ -66,6 +66,10 @@ fn below(location: &HeaderValue, prefix: &str, origin: Origin<'_>) -> Option<Hea
         return None;
     }
     let below = reference.strip_prefix(origin.base_path).filter(|rest| rest.starts_with('/'))?;
+    // Below no path of ours, the rest would be read as an authority.
+    if prefix.is_empty() && below.starts_with("//") {
+        return None;
+    }
     HeaderValue::from_str(&format!("{prefix}{below}")).ok()
 }
 
@@ -124,6 +128,21 @@ mod tests {
             rewrite_below(StatusCode::CREATED, &mut headers, "").unwrap();
             let told: Vec<_> = headers.get_all(LOCATION).iter().map(|told| told.to_str().unwrap()).collect();
             assert_eq!(told, expected.as_deref().as_slice());
+        }
+    }
+
+    #[test]
+    fn below_no_path_of_ours_nothing_becomes_an_authority() {
+        let authority = Authority::from_static("member.example:6443");
+        let origin = |base_path| Origin { scheme: &Scheme::HTTPS, authority: &authority, base_path };
+        for (location, base_path, expected) in [
+            ("/a?b", "", Some("/a?b")),
+            ("https://member.example:6443/base/a", "/base", Some("/a")),
+            ("https://member.example:6443//evil.example/", "", None),
+            ("/base//evil.example/", "/base", None),
+        ] {
+            let found = below(&HeaderValue::from_static(location), "", origin(base_path));
+            assert_eq!(found.as_ref().map(|found| found.to_str().unwrap()), expected, "{location}");
         }
     }
 

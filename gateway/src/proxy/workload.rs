@@ -55,14 +55,29 @@ pub async fn refuses_identity<B: Body<Data = Bytes> + Unpin>(
     response.body_mut().short(STATUS_BYTES, WITHIN).await.is_some_and(|body| says_so(&body))
 }
 
+/// Whether a server that was told who calls refuses a caller it does not know: it does not believe
+/// what it is told.
+pub async fn knows_nobody<B: Body<Data = Bytes> + Unpin>(response: &mut Response<Peeked<B>>) -> bool {
+    if response.status() != StatusCode::FORBIDDEN || encoding(response.headers()).is_none() {
+        return false;
+    }
+    let body = response.body_mut().short(STATUS_BYTES, WITHIN).await;
+    body.and_then(|body| forbidden(&body)).is_some_and(|(user, _)| user == "system:anonymous")
+}
+
 fn says_so(body: &[u8]) -> bool {
+    forbidden(body).is_some_and(|(_, said)| said.starts_with("cannot impersonate resource \""))
+}
+
+/// Who is refused, and what.
+fn forbidden(body: &[u8]) -> Option<(String, String)> {
     #[derive(serde::Deserialize)]
     struct Said {
         message: String,
     }
-    let Ok(Said { message }) = serde_json::from_slice(body) else { return false };
-    let said = message.rsplit_once(" is forbidden: User \"").and_then(|(_, said)| said.split_once("\" "));
-    said.is_some_and(|(_, said)| said.starts_with("cannot impersonate resource \""))
+    let Said { message } = serde_json::from_slice(body).ok()?;
+    let (user, said) = message.rsplit_once("forbidden: User \"")?.1.split_once("\" ")?;
+    Some((user.to_owned(), said.to_owned()))
 }
 
 async fn is_of_the_member<B: Body<Data = Bytes> + Unpin>(response: &mut Response<Peeked<B>>) -> bool {

@@ -39,7 +39,7 @@ pub const ROOMS: &[Rooms] = &[Rooms {
         &["app", "args", "bench", "edges", "patch"],
         &["config", "server"],
         &["handler"],
-        &["every"],
+        &["beside", "every"],
         &["proxy", "resources"],
         &["record"],
         &["audit"],

@@ -43,7 +43,18 @@ pub enum Served {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Dialects {
     pub kcp: bool,
-    pub karmada: bool,
+    pub karmada: Karmada,
+}
+
+/// How Karmada's group is served.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Karmada {
+    #[default]
+    Off,
+    /// All of it is the gateway's.
+    Standalone,
+    /// Members are the gateway's. Everything else is for the server that had the group before.
+    Beside,
 }
 
 /// Why a path in the form of a dialect asks for no member. Told to everybody.
@@ -91,7 +102,7 @@ pub(super) fn read(path: &str, served: Served) -> Reading<'_> {
     match native::read(path) {
         Some(member) => Reading::Member(member),
         None => match kcp::read(path, dialects.kcp) {
-            Reading::Other => karmada::read(path, dialects.karmada),
+            Reading::Other => karmada::read(path, dialects.karmada != Karmada::Off),
             found => found,
         },
     }

@@ -1,24 +1,42 @@
-//! Karmada's group where it is served: its `clusters`, and what discovery says of it.
+//! Karmada's group where it is served: its `clusters`, and what discovery says of it; or, beside a
+//! Karmada, what goes to the server that had the group before.
 
 use http::Method;
 
-use super::{ClustersRoute, Discovery, KarmadaRoute, OpenApi, RawRequest, Route, Served, read};
-use crate::access::Attributes;
+use super::{
+    BadPath, BesideRoute, ClustersRoute, Discovery, Karmada, KarmadaRoute, MemberRequest, OpenApi, RawRequest, Route,
+    Served, SharedDocument, read,
+};
+use crate::access::{Attributes, Verb};
 use crate::cluster_name::ClusterName;
 use crate::karmada_cluster::change::Part;
+use crate::path::has_dot_segment;
+use crate::query;
 
 /// A gateway that does not serve the group refuses this before (`dialect::read`).
 const COLLECTION: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 const OPEN_API: &str = "/openapi/v3/apis/cluster.karmada.io/v1alpha1";
 const STATUS: &str = "/status";
 
+/// What the server that had the group before is asked for, and all below. Hubs read version 2 of
+/// OpenAPI from whoever serves a group, and we have none.
+const OF_THE_ORIGINAL: [&str; 3] = ["/apis/cluster.karmada.io", "/openapi/v3/apis/cluster.karmada.io", "/openapi/v2"];
+
 /// `found`, or what it is where the group is served.
-pub(super) fn among(found: Route<'static>, asked: RawRequest<'_>, attributes: &Attributes) -> Route<'static> {
-    let is_served = || matches!(asked.served, Served::Gateway(dialects) if dialects.karmada);
+pub(super) fn among<'a>(found: Route<'a>, asked: RawRequest<'a>, attributes: &Attributes) -> Route<'a> {
+    let Served::Gateway(dialects) = asked.served else { return found };
+    match dialects.karmada {
+        Karmada::Off => found,
+        Karmada::Standalone => standalone(found, asked, attributes),
+        Karmada::Beside => beside(found, asked),
+    }
+}
+
+fn standalone<'a>(found: Route<'a>, asked: RawRequest<'_>, attributes: &Attributes) -> Route<'a> {
     match found {
-        Route::Discovery(Discovery::Groups) if is_served() => Route::Discovery(Discovery::AllGroups),
-        Route::OpenApi(OpenApi::Root) if is_served() => Route::OpenApi(OpenApi::WholeRoot),
-        Route::NotFound if is_served() => match asked.path.strip_prefix(COLLECTION) {
+        Route::Discovery(Discovery::Groups) => Route::Discovery(Discovery::AllGroups),
+        Route::OpenApi(OpenApi::Root) => Route::OpenApi(OpenApi::WholeRoot),
+        Route::NotFound => match asked.path.strip_prefix(COLLECTION) {
             Some(rest) => clusters(asked.method, rest, attributes),
             None if asked.path.strip_suffix('/').unwrap_or(asked.path) == OPEN_API => {
                 Route::OpenApi(OpenApi::KarmadaDocument)
@@ -27,6 +45,29 @@ pub(super) fn among(found: Route<'static>, asked: RawRequest<'_>, attributes: &A
         },
         found => found,
     }
+}
+
+fn beside<'a>(found: Route<'a>, asked: RawRequest<'a>) -> Route<'a> {
+    let RawRequest { method, path, query, upgrade, .. } = asked;
+    match found {
+        Route::Discovery(Discovery::Groups) => Route::Beside(BesideRoute::Shared(SharedDocument::Groups)),
+        Route::OpenApi(OpenApi::Root) => Route::Beside(BesideRoute::Shared(SharedDocument::OpenApiRoot)),
+        found if !is_of_the_original(path) => found,
+        _ if has_dot_segment(path) => Route::BadRequest(BadPath::DotSegment),
+        _ if query.is_some_and(query::has_too_many_parameters) => Route::BadRequest(BadPath::Parameters),
+        _ => {
+            let asks = MemberRequest::read(method, path, query, upgrade.is_some());
+            if asks.reviewed_verb(Verb::Get) == Verb::None && method != Method::OPTIONS {
+                return Route::MethodNotAllowed;
+            }
+            Route::Beside(BesideRoute::Forwarded(asks))
+        }
+    }
+}
+
+fn is_of_the_original(path: &str) -> bool {
+    let rests = OF_THE_ORIGINAL.iter().filter_map(|whole| path.strip_prefix(whole));
+    rests.into_iter().any(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
 /// `rest` is what follows the collection's path.

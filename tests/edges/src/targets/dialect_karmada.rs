@@ -3,7 +3,7 @@
 //!
 //! Input: as [`crate::spelling::Asked`].
 
-use api::route::{Dialect, Dialects, Served};
+use api::route::{Dialect, Dialects, Karmada, Served};
 
 use crate::spelling::Asked;
 
@@ -35,11 +35,15 @@ pub const WORDS: &[&str] = &[
 
 const GROUP: &str = "/apis/cluster.karmada.io";
 const OPEN_API: &str = "/openapi/v3/apis/cluster.karmada.io/v1alpha1";
-const ON: Served = Served::Gateway(Dialects { kcp: false, karmada: true });
+const ON: Served = Served::Gateway(Dialects { kcp: false, karmada: Karmada::Standalone });
+const BESIDE: Served = Served::Gateway(Dialects { kcp: false, karmada: Karmada::Beside });
 
 pub fn check(input: &[u8]) {
     let Some(asked) = Asked::of(input) else { return };
     if let Some(route) = asked.check(ON, Dialect::Karmada) {
+        assert_eq!(route.prefix, format!("{GROUP}/v1alpha1/clusters/{}/proxy", route.cluster));
+    }
+    if let Some(route) = asked.check(BESIDE, Dialect::Karmada) {
         assert_eq!(route.prefix, format!("{GROUP}/v1alpha1/clusters/{}/proxy", route.cluster));
     }
     let is_karmadas = asked.path.strip_prefix(GROUP).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));

@@ -5,7 +5,7 @@ use crate::access::Attributes;
 use crate::route::dialect::golden;
 use crate::route::{Dialect, Dialects, NoMember, ProxyRoute, RawRequest, Route, Served, parse, request_info};
 
-const ON: Served = Served::Gateway(Dialects { kcp: true, karmada: false });
+const ON: Served = Served::Gateway(Dialects { kcp: true, karmada: Karmada::Off });
 
 fn route(path: &str, served: Served) -> Route<'_> {
     parse(RawRequest { served, ..RawRequest::new(&Method::GET, path, None) }).route

@@ -1,0 +1,184 @@
+//! Karmada's group where the gateway stands beside a Karmada: what is not for a member goes on to
+//! the server that had the group before, as a hub's aggregator would send it.
+//!
+//! A hub sends nothing for a group that nobody describes to it, and two documents tell of our own
+//! group and of Karmada's. Neither members nor our own group must depend on a Karmada that answers:
+//! without one, discovery says what we know of its group, and warns.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use api::beside as documents;
+use api::route::{Discovery, MemberRequest, OpenApi, SharedDocument};
+use auth::Permission;
+use bytes::Bytes;
+use http::header::{ACCEPT, USER_AGENT, VIA};
+use http::{HeaderMap, Method, Request, Response, StatusCode, Uri};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::upgrade::OnUpgrade;
+use tokio::time::timeout;
+
+use crate::body::ResponseBody;
+use crate::clusters::Original;
+use crate::connection::Connection;
+use crate::error::Error;
+use crate::exchange::ActingAs;
+use crate::headers;
+use crate::holding::Account;
+use crate::limits::Kind;
+use crate::needs::RequestNeeds;
+use crate::proxy::{Answer, Call, forward as plain, upgrade};
+use crate::record::Admitted;
+use crate::request::upgrade::Upgrade;
+use crate::request_body::RequestBody;
+use crate::resources;
+
+/// For its part of a document: a hub gives the whole document five.
+const WITHIN: Duration = Duration::from_secs(3);
+/// Of its part: discovery of a large Karmada has some KiB.
+const MOST: usize = 4 * 1024 * 1024;
+const LONGEST_WARNED: usize = 512;
+
+/// A call of the server that had the group before, of which `admitted` is told.
+pub fn call<'a>(
+    connection: &Arc<Connection>,
+    asks: &'a MemberRequest<'a>,
+    admitted: Admitted<'_>,
+    permission: Permission,
+    account: &Account,
+) -> Result<Call<'a>, Error> {
+    let gateway = connection.gateway();
+    let cluster = original(gateway)?.cluster();
+    admitted.sent_to(&cluster, asks.resource(), &gateway.limits, &permission)?;
+    Ok(Call::new(connection, cluster, ("", asks), permission, ActingAs::FrontProxied, account))
+}
+
+/// Sends the request on.
+pub async fn forward(
+    call: &Call<'_>,
+    asked: Option<Upgrade>,
+    request: Request<RequestBody>,
+    client: &mut Option<OnUpgrade>,
+) -> Result<Answer, Error> {
+    let answer = match (asked, description(&request)) {
+        (Some(asked), _) => upgrade::serve(call, asked, request, client).await,
+        (None, Some(document)) => described(call, document, request).await.map(Answer::from),
+        (None, None) => plain::serve(call, request).await.map(Answer::from),
+    };
+    answer.map_err(|error| named(call.connection.gateway(), error))
+}
+
+/// The document that is asked for, if a hub looks there whether the group is served.
+fn description(request: &Request<RequestBody>) -> Option<Discovery> {
+    let path = request.uri().path();
+    let is_read = matches!(*request.method(), Method::GET | Method::HEAD);
+    match path.strip_suffix('/').unwrap_or(path) {
+        "/apis/cluster.karmada.io" if is_read => Some(Discovery::KarmadaGroup),
+        "/apis/cluster.karmada.io/v1alpha1" if is_read => Some(Discovery::KarmadaVersion),
+        _ => None,
+    }
+}
+
+/// Its own words, or ours if it is away.
+async fn described(
+    call: &Call<'_>,
+    document: Discovery,
+    request: Request<RequestBody>,
+) -> Result<Response<ResponseBody>, Error> {
+    let (path, headers) = (request.uri().path().to_owned(), request.headers().clone());
+    let why = match timeout(WITHIN, plain::serve(call, request)).await {
+        Ok(Ok(answer)) if !answer.status().is_server_error() => return Ok(answer),
+        Ok(Ok(answer)) => format!("it answers {}", answer.status()),
+        Ok(Err(error)) if error.is_unanswered() => named(call.connection.gateway(), error).to_string(),
+        Ok(Err(error)) => return Err(error),
+        Err(_) => late(),
+    };
+    Ok(from_memory(resources::discovery(document, &headers), &path, &why))
+}
+
+fn late() -> String {
+    format!("no answer within {WITHIN:?}")
+}
+
+fn from_memory(mut answer: Response<ResponseBody>, path: &str, why: &str) -> Response<ResponseBody> {
+    tracing::warn!(path, why, "Karmada's API server does not describe its group");
+    let text = format!("Karmada's API server does not describe cluster.karmada.io: {why}");
+    headers::warn(answer.headers_mut(), &text, LONGEST_WARNED);
+    answer
+}
+
+/// A document in which it has a part.
+pub async fn shared(
+    connection: &Arc<Connection>,
+    document: SharedDocument,
+    permission: Permission,
+    request: &Request<RequestBody>,
+    account: &Account,
+) -> Result<Response<ResponseBody>, Error> {
+    let asked = timeout(WITHIN, theirs(connection, document, permission, request, account)).await;
+    let why = match asked {
+        Ok(Ok(theirs)) => match documents::respond(document, &theirs, request.headers()) {
+            Some(answer) => return Ok(answer.map(ResponseBody::full)),
+            None => format!("{} does not tell of the group", request.uri().path()),
+        },
+        Ok(Err(why)) => why,
+        Err(_) => late(),
+    };
+    let answer = match document {
+        SharedDocument::Groups => resources::discovery(Discovery::AllGroups, request.headers()),
+        // Nobody has the document of its group.
+        SharedDocument::OpenApiRoot => resources::open_api(OpenApi::Root, request)?,
+    };
+    Ok(from_memory(answer, request.uri().path(), &why))
+}
+
+/// Its document, or why there is none.
+async fn theirs(
+    connection: &Arc<Connection>,
+    document: SharedDocument,
+    permission: Permission,
+    request: &Request<RequestBody>,
+    account: &Account,
+) -> Result<Bytes, String> {
+    let gateway = connection.gateway();
+    let cluster = original(gateway).map_err(|error| error.to_string())?.cluster();
+    let permit = gateway.limits.of_cluster(cluster.name(), cluster.load(), permission.user(), Kind::Short);
+    let _permit = permit.map_err(|error| error.to_string())?;
+    let asks = MemberRequest::read(&Method::GET, request.uri().path(), None, false);
+    let call = Call::new(connection, cluster, ("", &asks), permission, ActingAs::FrontProxied, account);
+    let response = plain::serve(&call, question(document, request, account)).await;
+    let response = response.map_err(|error| named(gateway, error).to_string())?;
+    if response.status() != StatusCode::OK {
+        return Err(format!("it answers {}", response.status()));
+    }
+    let body = Limited::new(response.into_body(), MOST).collect().await;
+    Ok(body.map_err(|error| net::words::causes(&*error))?.to_bytes())
+}
+
+/// A gateway that has none has no route here.
+fn original(gateway: &RequestNeeds) -> Result<&Arc<Original>, Error> {
+    gateway.original.as_ref().ok_or(Error::NotFound)
+}
+
+/// Names the server in what was found of it as of a member.
+fn named(gateway: &RequestNeeds, error: Error) -> Error {
+    match original(gateway) {
+        Ok(original) => error.of_original(&original.url()),
+        Err(_) => error,
+    }
+}
+
+/// Of the client's headers, those that say who asks, and on which way.
+fn question(document: SharedDocument, request: &Request<RequestBody>, account: &Account) -> Request<RequestBody> {
+    let mut headers = HeaderMap::new();
+    for name in [USER_AGENT, VIA] {
+        for value in request.headers().get_all(&name) {
+            headers.append(name.clone(), value.clone());
+        }
+    }
+    headers.insert(ACCEPT, documents::accepted(document, request.headers()));
+    let mut question = Request::new(RequestBody::empty(Some(account.clone())));
+    *question.headers_mut() = headers;
+    *question.uri_mut() = Uri::try_from(request.uri().path()).unwrap_or_default();
+    question
+}
