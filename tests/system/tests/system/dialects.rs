@@ -1,8 +1,10 @@
 //! The same member in every spelling: behind the parser all are one.
 
+mod beside;
 mod every;
 mod karmada;
 mod many;
+mod messages;
 mod paths;
 mod rights;
 mod streams;

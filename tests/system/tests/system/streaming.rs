@@ -11,6 +11,8 @@ mod uploads;
 
 use std::time::Duration;
 
+pub(crate) use self::truncation::cuts;
+
 /// What comes at once comes within this on a busy machine too, and long before any timer that would
 /// make up for it.
 const AT_ONCE: Duration = Duration::from_secs(5);

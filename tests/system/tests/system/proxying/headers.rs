@@ -8,7 +8,7 @@ across_versions!(a_clients_headers_arrive, a_members_headers_arrive);
 across_http!(hop_by_hop_headers_of_a_client_end_here);
 
 /// Header lines of real clients, which a member has to see as they were sent.
-const KEPT: &[(&str, &str)] = &[
+pub(crate) const KEPT: &[(&str, &str)] = &[
     ("accept", "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"),
     ("accept-encoding", "gzip, br;q=0.5"),
     ("content-type", "application/apply-patch+yaml; charset=utf-8"),
@@ -27,7 +27,7 @@ const KEPT: &[(&str, &str)] = &[
 ];
 
 /// Header lines that are about the connection to us, or would say who somebody is.
-const DROPPED: &[(&str, &str)] = &[
+pub(crate) const DROPPED: &[(&str, &str)] = &[
     ("cookie", "session=1"),
     ("expect", "200-maybe"),
     ("forwarded", "for=1.2.3.4"),
@@ -40,7 +40,7 @@ const DROPPED: &[(&str, &str)] = &[
 ];
 
 /// Header lines of members that clients rely on.
-const RELAYED: &[(&str, &str)] = &[
+pub(crate) const RELAYED: &[(&str, &str)] = &[
     ("content-type", "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList"),
     ("content-encoding", "gzip"),
     ("etag", "\"1\""),

@@ -28,7 +28,7 @@ async fn an_aborted_stream_is_an_aborted_stream(versions: Versions) {
 }
 
 /// The ways in which an answer of ten bytes ends after five.
-fn cuts() -> Vec<(&'static str, Vec<Act>)> {
+pub(crate) fn cuts() -> Vec<(&'static str, Vec<Act>)> {
     let chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n";
     let counted = "HTTP/1.1 200 OK\r\nContent-Length: 10\r\n\r\nhello";
     vec![
