@@ -228,13 +228,16 @@ spec:
     port: {{ .root.Values.service.port }}
 {{- end }}
 
-{{/* Fails if the hub has a Karmada: its clients would get the gateway's clusters for its own. */}}
+{{/* Fails if the hub has a Karmada that the gateway does not stand beside: its clients would get the gateway's clusters for its own. */}}
 {{- define "cluster-gateway.karmada.check" }}
+{{- if and .Values.dialects.karmada.upstream .Values.dialects.karmada.register }}
+{{- fail "dialects.karmada.register has no effect with dialects.karmada.upstream: Karmada itself gets the writes of clusters" }}
+{{- end }}
 {{- $found := lookup "apiregistration.k8s.io/v1" "APIService" "" "v1alpha1.cluster.karmada.io" }}
 {{- if and $found (not .Values.dialects.karmada.takeOver) }}
 {{- $release := dig "metadata" "annotations" "meta.helm.sh/release-name" "" $found }}
 {{- if ne $release .Release.Name }}
-{{- fail "dialects.karmada.enabled: the hub has an APIService v1alpha1.cluster.karmada.io that is not this release's, probably a running Karmada's. Its clients would get the gateway's clusters for its own. If there is no Karmada any more, delete it, or set dialects.karmada.takeOver=true and run helm with --take-ownership" }}
+{{- fail "dialects.karmada.enabled: the hub has an APIService v1alpha1.cluster.karmada.io that is not this release's, probably a running Karmada's. Its clients would get the gateway's clusters for its own. If there is no Karmada any more, delete it, or set dialects.karmada.takeOver=true and run helm with --take-ownership. To stand beside a Karmada, set dialects.karmada.upstream too" }}
 {{- end }}
 {{- end }}
 {{- end }}

@@ -7,6 +7,7 @@
 mod apart;
 mod commands;
 mod delivery;
+mod dialects;
 mod dry_run;
 mod fixture;
 mod installed;
@@ -44,6 +45,7 @@ fn main() -> ExitCode {
         apart::trials(&fixture),
         commands::trials(&fixture),
         renewal::trials(&fixture),
+        dialects::trials(&fixture),
         dry_run::trials(&fixture),
         invariants::trials(&fixture),
         kinds::trials(&fixture),

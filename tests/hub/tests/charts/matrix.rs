@@ -44,6 +44,8 @@ pub(crate) fn cases() -> Vec<Case> {
         case("dialects", json!({"dialects": {"kcp": true, "karmada": {"enabled": true}}})),
         case("dialects that register", json!({"dialects": {"karmada": {"enabled": true, "register": true}},
             "tls": {"existingSecret": "mine", "caBundle": Authority::new("mine").root_pem()}})),
+        case("beside a Karmada", json!({"dialects": {"karmada": {"enabled": true, "takeOver": true,
+            "upstream": "https://karmada-aggregated-apiserver.karmada-system.svc", "upstreamSecret": "mine-karmada"}}})),
         case("controllers with policies", controllers(&json!({"watchNamespaces": ["fleet"], "removeClusters": true}))),
         case("controllers of everything with policies", controllers(&json!({
             "karmadaKubeconfigSecret": "mine-karmada", "execCommands": ["/plugins/login"], "allowInsecure": true,

@@ -1,0 +1,50 @@
+//! Karmada's APIService where the hub has one already: never taken by accident.
+
+use hub_tests::hub::SECRET_NAMESPACE as NAMESPACE;
+use hub_tests::prelude::*;
+use libtest_mimic::Trial;
+
+use crate::fixture::{Fixture, Planes, on_hub};
+
+const API_SERVICE: &str = "v1alpha1.cluster.karmada.io";
+const UPSTREAM: &str = "dialects.karmada.upstream=https://karmada.example,dialects.karmada.upstreamSecret=mine";
+
+pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
+    vec![on_hub(fixture, "dialects::somebody else's APIService is taken only when asked", taken)]
+}
+
+fn taken(planes: &Planes) -> Result<()> {
+    let _group = planes.claim_group();
+    let kubectl = planes.hub.server.kubectl();
+    let render = |values: &str| {
+        let more = ["--dry-run=server".to_owned(), format!("--set=dialects.karmada.enabled=true{values}")];
+        planes.helm.template("door", NAMESPACE, &more)
+    };
+    let refused = |values: &str, says: &str| {
+        let told = format!("{:#}", render(values).err().with_context(|| format!("{values} is rendered"))?);
+        ensure!(told.contains(says), "{values}: {told}");
+        anyhow::Ok(())
+    };
+    render("").context("without anybody's")?;
+    let object = json!({
+        "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": API_SERVICE},
+        "spec": {"group": "cluster.karmada.io", "version": "v1alpha1", "groupPriorityMinimum": 1, "versionPriority": 1,
+            "insecureSkipTLSVerify": true, "service": {"name": "karmada", "namespace": NAMESPACE}},
+    });
+    kubectl.apply(&object.to_string())?;
+    let tried = refused("", "that is not this release's")
+        .and_then(|()| refused(&format!(",{UPSTREAM}"), "that is not this release's"))
+        .and_then(|()| render(",dialects.karmada.takeOver=true").map(drop))
+        .and_then(|()| render(&format!(",dialects.karmada.takeOver=true,{UPSTREAM}")))
+        .and_then(|objects| {
+            let its = |object: &&Value| object["metadata"]["name"] == API_SERVICE;
+            let found = objects.iter().find(its).context("no APIService")?;
+            ensure!(found["spec"]["service"]["name"] == "door-cluster-gateway", "{found}");
+            Ok(())
+        });
+    planes.hub.server.delete(&format!("apiservice {API_SERVICE}"))?;
+    tried?;
+    refused(&format!(",{UPSTREAM},dialects.karmada.register=true"), "Karmada itself gets the writes")?;
+    refused(",dialects.karmada.upstream=https://karmada.example", "dialects.karmada.upstreamSecret is required")?;
+    refused(",dialects.karmada.upstream=http://karmada.example", "upstream")
+}
