@@ -1,6 +1,7 @@
 //! A real member in Karmada's spelling, through the hub: who may go there is for the hub, what he
 //! may do there for the member, which sees him.
 
+mod beside;
 mod tool;
 
 use base64::Engine as _;
@@ -26,6 +27,7 @@ const CLUSTERS: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "karmada::a member through the hub, each caller as itself", through_the_hub),
+        test(fixture, "karmada::beside Karmada's own server", beside::beside),
         test(fixture, "karmada::karmadactl gets, cordons, joins and unjoins", tool::karmadactl),
     ]
 }
