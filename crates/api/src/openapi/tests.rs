@@ -3,8 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
-use http::HeaderMap;
 use http::header::{ACCEPT, CACHE_CONTROL, CONTENT_TYPE, ETAG, EXPIRES, IF_NONE_MATCH, VARY};
+use http::{HeaderMap, StatusCode};
 use serde_json::Value;
 
 use super::*;

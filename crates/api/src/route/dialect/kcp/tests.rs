@@ -3,7 +3,7 @@ use proptest::prelude::*;
 
 use crate::access::Attributes;
 use crate::route::dialect::golden;
-use crate::route::{Dialect, Dialects, NoMember, ProxyRoute, RawRequest, Route, Served, parse, request_info};
+use crate::route::{Dialect, Dialects, Karmada, NoMember, ProxyRoute, RawRequest, Route, Served, parse, request_info};
 
 const ON: Served = Served::Gateway(Dialects { kcp: true, karmada: Karmada::Off });
 
