@@ -31,4 +31,5 @@ pub mod size;
 pub mod testbed;
 pub mod tools;
 pub mod tunnel;
+pub mod usage;
 pub mod wait;

@@ -1,0 +1,80 @@
+//! What pods use, told as a metrics server tells it.
+
+use anyhow::Result;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use kit::member::{FakeMember, MemberOptions, Reply};
+use kit::pki::Leaf;
+use serde_json::json;
+use tokio::runtime::{Builder, Runtime};
+
+use crate::control_plane::ApiServer;
+use crate::kubectl::Kubectl;
+
+const API: &str = "/apis/metrics.k8s.io/v1beta1";
+const SERVICE: &str = "metrics";
+
+/// A metrics server. Ended on drop.
+pub struct Usage {
+    server: FakeMember,
+    namespace: String,
+    _registered: Registered,
+    _runtime: Runtime,
+}
+
+// === impl Usage ===
+
+impl Usage {
+    /// The hub, which is on this machine, sends whoever asks for metrics to it, by a Service in
+    /// `namespace`.
+    pub fn start(hub: &ApiServer, namespace: &str) -> Result<Self> {
+        let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+        let serving = Leaf::server(SERVICE).san(format!("{SERVICE}.{namespace}.svc"));
+        let server = runtime.block_on(FakeMember::start(MemberOptions { serving, ..MemberOptions::default() }));
+        let resource = json!({"name": "pods", "singularName": "", "namespaced": true, "kind": "PodMetrics",
+            "verbs": ["get", "list"]});
+        let version = API.trim_start_matches("/apis/");
+        let served =
+            json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": version, "resources": [resource]});
+        server.on(API, move |_| Reply::json(200, &served));
+        let port = server.address().port();
+        let service = json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": SERVICE, "namespace": namespace},
+            "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": port}]}});
+        let spec = json!({"group": "metrics.k8s.io", "version": "v1beta1", "groupPriorityMinimum": 100,
+            "versionPriority": 100, "caBundle": BASE64.encode(server.ca_pem()),
+            "service": {"name": SERVICE, "namespace": namespace, "port": port}});
+        let api = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": "v1beta1.metrics.k8s.io"}, "spec": spec});
+        let registered = Registered { kubectl: hub.kubectl(), namespace: namespace.to_owned() };
+        for object in [service, api] {
+            registered.kubectl.apply(&object.to_string())?;
+        }
+        Ok(Self { server, namespace: namespace.to_owned(), _registered: registered, _runtime: runtime })
+    }
+
+    /// From now on these pods use so much CPU time in their `container`.
+    pub fn tell(&self, container: &str, pods: &[(&str, &str)]) {
+        let of = |(name, cpu): &(&str, &str)| {
+            let usage = json!([{"name": container, "usage": {"cpu": cpu, "memory": "1Mi"}}]);
+            json!({"metadata": {"name": name, "namespace": self.namespace}, "window": "10s",
+                "timestamp": "2026-01-01T00:00:00Z", "containers": usage})
+        };
+        let items: Vec<_> = pods.iter().map(of).collect();
+        let list = json!({"kind": "PodMetricsList", "apiVersion": "metrics.k8s.io/v1beta1", "metadata": {},
+            "items": items});
+        self.server.on(&format!("{API}/namespaces/{}/pods", self.namespace), move |_| Reply::json(200, &list));
+    }
+}
+
+/// An API without a server is in the way of everybody who asks the hub what it serves.
+struct Registered {
+    kubectl: Kubectl,
+    namespace: String,
+}
+
+impl Drop for Registered {
+    fn drop(&mut self) {
+        drop(self.kubectl.ok("delete apiservice v1beta1.metrics.k8s.io --ignore-not-found"));
+        drop(self.kubectl.ok(&format!("delete service {SERVICE} -n {} --ignore-not-found", self.namespace)));
+    }
+}
