@@ -34,6 +34,8 @@ const NAMES: [&str; 3] = ["fleet-a", "fleet-b", "fleet-c"];
 const SET: &str = "fleet";
 /// Of the Leases that agents would renew, so that no loss takes long.
 const LEASE_SECONDS: u32 = 1;
+/// Clusters by what probes say of them.
+const PROBED: &str = "cluster_gateway_controllers_probed_clusters";
 const CLUSTER: &str = "cluster.open-cluster-management.io";
 const WORK: &str = "work.open-cluster-management.io";
 
@@ -101,6 +103,19 @@ impl<'t> Fleet<'t> {
             let cluster = self.cluster(name)?;
             let found = condition(&cluster["status"], "ManagedClusterConditionAvailable");
             ensure!(said(found) == expected, "{found}");
+            Ok(())
+        })
+    }
+
+    /// Waits until so many are counted as available, and as away: the alert counts these.
+    fn wait_counted(&self, available: f64, unreachable: f64) -> Result<()> {
+        wait::until("clusters to be counted", SOON, || {
+            let count = |state: &str| self.running.metric(PROBED, &format!("{{state={state:?}}}"));
+            let counts = (count("available")?, count("unreachable")?);
+            let others = self.running.metric(PROBED, "")? - counts.0 - counts.1;
+            let expected = [available, unreachable, 0.0];
+            let is = [counts.0, counts.1, others];
+            ensure!(is.iter().zip(expected).all(|(is, expected)| (is - expected).abs() < 0.5), "{is:?}: {expected:?}");
             Ok(())
         })
     }

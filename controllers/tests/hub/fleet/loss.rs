@@ -37,6 +37,7 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
     patient(fleet)?;
     fleet.wait_chosen("patient", &[lost, stays])?;
     fleet.wait_work("patient", lost, "Applied", "True/AppliedManifestWorkComplete")?;
+    fleet.wait_counted(3.0, 0.0)?;
 
     fleet.servers[0].stop()?;
     let mut steps = Steps { began: Instant::now(), told: Vec::new() };
@@ -49,6 +50,7 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
         times.first().copied().context("no such taint")
     })?;
     steps.done("tainted");
+    fleet.wait_counted(2.0, 1.0)?;
     fleet.wait_chosen("web", &[stays, spare])?;
     steps.done("another is chosen");
     fleet.wait_work("web", spare, "Applied", "True/AppliedManifestWorkComplete")?;
@@ -78,6 +80,7 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
     wait::until_true("the end of what it ran", SOON, || Ok(fleet.object(lost, "deployment web")?.is_null()))?;
     wait::until_true("the end of its work", SOON, || Ok(fleet.work("web", lost).is_err()))?;
     steps.done("the old copy is gone");
+    fleet.wait_counted(3.0, 0.0)?;
     // By then, the work would have rested for a minute at a time.
     let woken = known.elapsed();
     ensure!(woken < SLACK, "the report that it is back woke nobody: the work went on after {woken:?}");
