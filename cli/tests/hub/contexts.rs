@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use anyhow::{Result, ensure};
+use hub_tests::hub::MemberSecret;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::{ALL_VERBS, CLUSTER, CLUSTER_X509, Testbed};
 use hub_tests::wait;
 use libtest_mimic::Trial;
+use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -17,6 +19,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "kubeconfig::contexts go through the hub and hold no credential", contexts),
+        test(fixture, "kubeconfig::one user for many, and members that nobody verifies, only when said", said),
         test(fixture, "exec-each::a command of this machine runs for each cluster", exec_each),
         test(fixture, "exec-each::what outlives its kubeconfig is ended, and never led to the hub", outlived),
     ]
@@ -72,6 +75,46 @@ fn contexts(testbed: &Testbed) -> Result<()> {
     ensure!(server == testbed.member.server.url(), "{server}");
     merged.ok(&format!("config set-cluster {CLUSTER} --server=https://elsewhere"))?;
     not_shadowed(testbed, &program, &own)
+}
+
+/// What `--direct` does only when somebody says so.
+fn said(testbed: &Testbed) -> Result<()> {
+    let own = testbed.launcher().file("cli-said.kubeconfig");
+    std::fs::copy(&testbed.hub.server.kubectl().kubeconfig, &own)?;
+    let merged = testbed.launcher().kubectl(&own);
+    merged.ok(&format!("config set-credentials member --token={}", testbed.member_token))?;
+    let member = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).document("said-blind");
+    testbed.hub.apply(&[unverified(member)])?;
+    let program = clusters_as(testbed, &own);
+    let both = format!("kubeconfig {CLUSTER},{CLUSTER_X509} --direct --user member --prefix both/ --merge");
+    ended(&program, &both, 2)?;
+    let told = ended(&program, &format!("{both} --one-user"), 0)?.stderr;
+    ensure!(told.starts_with("2 contexts in "), "{told}");
+    let blind = "kubeconfig said-blind --direct --user member --prefix blind/ --merge";
+    let refused = ended(&program, blind, 2)?.stderr;
+    ensure!(refused.contains("identity of said-blind") && refused.contains("--insecure"), "{refused}");
+    ensure!(!merged.ok("config get-contexts -o name")?.contains("blind/"), "a context was made");
+    ended(&program, &format!("{blind} --insecure"), 0)?;
+    for context in [format!("both/{CLUSTER}"), format!("both/{CLUSTER_X509}"), "blind/said-blind".to_owned()] {
+        let seen = merged.ok(&format!("--context {context} get namespaces -o name"))?;
+        let view = merged.ok(&format!("--context {context} config view --minify"))?;
+        ensure!(seen.contains("kube-system") && view.contains(&testbed.member.server.url()), "{view}");
+        ensure!(view.contains("insecure-skip-tls-verify: true") == context.starts_with("blind/"), "{view}");
+    }
+    testbed.hub.forget_member("said-blind")
+}
+
+/// The cluster of a member whose certificate the gateway does not verify.
+fn unverified(mut secret: Value) -> Value {
+    let keys =
+        ["data", "stringData"].map(|field| secret[field].as_object().is_some_and(|of| of.contains_key("ca.crt")));
+    for (field, has) in ["data", "stringData"].into_iter().zip(keys) {
+        if has && let Some(of) = secret[field].as_object_mut() {
+            of.remove("ca.crt");
+        }
+    }
+    secret["stringData"]["insecure-skip-tls-verify"] = json!("true");
+    secret
 }
 
 /// Nothing goes before what is there: not in the file itself, and not in one beside it.

@@ -81,18 +81,32 @@ fn of_member(testbed: &Testbed) -> Result<()> {
     let server = &testbed.member.server;
     let token = testbed.member.create_admin("cli-bergen")?;
     let [good, expired] = pair(testbed, server, "member", &token)?;
-    let line = |token: String| -> Result<String> {
-        let kubeconfig = server.kubeconfig("cli-bergen", Credential::Token(token))?;
-        let member = format!("--member-kubeconfig {} --endpoint {}", kubeconfig.display(), server.url());
-        Ok(format!("join bergen {member} --rights view --account-namespace cli-bergen-ns"))
+    let by = |name: &str, token: String| -> Result<String> {
+        let kubeconfig = server.kubeconfig(&format!("cli-bergen-{name}"), Credential::Token(token))?;
+        Ok(format!("--member-kubeconfig {}", kubeconfig.display()))
     };
+    let (good, expired) = (by("good", good)?, by("expired", expired)?);
     let program = clusters(testbed);
-    let told = ended(&program, &line(expired)?, 1)?.stderr;
-    ensure!(told.contains("member: ") && told.contains("Unauthorized"), "{told}");
-    ensure!(told.contains("remedy: renew the credential for the member in your kubeconfig"), "{told}");
+    let fails = |line: &str| -> Result<()> {
+        let told = ended(&program, &format!("{line} {expired}"), 1)?.stderr;
+        ensure!(told.contains("member: ") && told.contains("Unauthorized"), "`{line}`: {told}");
+        ensure!(told.contains("remedy: renew the credential for the member in your kubeconfig"), "`{line}`: {told}");
+        Ok(())
+    };
+    let join = "join bergen --rights view --account-namespace cli-bergen-ns";
+    let (helm, authority) = (provide(Tool::Helm)?, testbed.tunnel.serving_authority_file());
+    let servers = format!("--server 127.0.0.1:1 --server-ca {} --helm {}", authority.display(), helm.display());
+    fails(&format!("{join} --endpoint {}", server.url()))?;
+    fails(&format!("{join} --tunnel {servers}"))?;
     ensure!(!server.kubectl().ok("get namespaces -o name")?.contains("cli-bergen-ns"), "something was made");
-    ended(&program, &line(good)?, 0)?;
-    ended(&program, &format!("detach bergen {} --yes", member(testbed)), 0).map(drop)
+    let hub = testbed.hub.server.names(&format!("secrets,serviceaccounts -n {SECRET_NAMESPACE}"))?;
+    ensure!(!hub.iter().any(|name| name.contains("bergen")), "something was made on the hub: {hub:?}");
+    ended(&program, &format!("{join} --endpoint {} {good}", server.url()), 0)?;
+    fails("rotate bergen")?;
+    fails("detach bergen --yes")?;
+    ended(&program, "get pods bergen", 0)?;
+    ended(&program, &format!("rotate bergen {good} --grace 1s"), 0)?;
+    ended(&program, &format!("detach bergen {good} --yes"), 0).map(drop)
 }
 
 /// The cluster is refused at once, and told apart from one that is away.

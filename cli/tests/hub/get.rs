@@ -46,6 +46,13 @@ fn many(testbed: &Testbed) -> Result<()> {
         "{some:?}"
     );
     let named = format!("get pods/web {CLUSTER} -n cli-get -o");
+    // Fields of the objects themselves, of which each cluster has others.
+    testbed.member.run_pod("cli-get", "database", "")?;
+    let fields = ended(&program, &format!("get pods {both} -n cli-get --field-selector metadata.name=database"), 0)?;
+    let rows = fields.stdout.lines().skip(1).filter(|row| row.contains(" database ")).count();
+    ensure!(rows == 2 && fields.stdout.lines().count() == 3, "{fields:?}");
+    let unknown = ended(&program, &format!("get pods {CLUSTER} -n cli-get --field-selector spec.no=such"), 1)?.stderr;
+    ensure!(unknown.contains("spec.no") && unknown.contains(CLUSTER), "{unknown}");
     let json: Value = serde_json::from_str(&ended(&program, &format!("{named} json"), 0)?.stdout)?;
     ensure!(json["clusters"][0]["items"][0]["metadata"]["name"] == "web", "{json}");
     let yaml = ended(&program, &format!("{named} yaml"), 0)?.stdout;

@@ -33,6 +33,16 @@ fn printed(testbed: &Testbed) -> Result<()> {
     let manifests = ended(&clusters(testbed), &line, 0)?.stdout;
     let named = ended(&clusters(testbed), &format!("{line} --chart {}", chart.display()), 0)?.stdout;
     ensure!(shape(&manifests) == shape(&named), "the program's chart is another than the repository's");
+    let values = testbed.launcher().file("cli-values.yaml");
+    std::fs::write(&values, "replicas: 7\nservice: {name: of-a-file}\n")?;
+    let told = ended(&clusters(testbed), &format!("{line} -f {}", values.display()), 0)?.stdout;
+    ensure!(told.contains("replicas: 7") && told.contains("name: of-a-file"), "{told}");
+    // What is said in words counts more, as with helm.
+    let both = format!("{line} -f {} --set replicas=3", values.display());
+    let told = ended(&clusters(testbed), &both, 0)?.stdout;
+    ensure!(told.contains("replicas: 3") && told.contains("name: of-a-file"), "{told}");
+    let lost = ended(&clusters(testbed), &format!("{line} -f /no/values.yaml"), 1)?.stderr;
+    ensure!(lost.contains("/no/values.yaml") && lost.contains("remedy: "), "{lost}");
     // A chart of that name where somebody happens to be is nobody's choice.
     let strange = testbed.launcher().directory.join("cli-strange");
     std::fs::create_dir_all(strange.join("charts/cluster-gateway/templates"))?;

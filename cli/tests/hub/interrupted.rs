@@ -5,11 +5,11 @@ use std::net::TcpListener;
 use std::sync::Arc;
 use std::time::Duration;
 
-use anyhow::{Result, ensure};
-use hub_tests::hub::SECRET_NAMESPACE;
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::hub::{MemberSecret, SECRET_NAMESPACE};
 use hub_tests::kubeconfig::{Credential, Kubeconfig};
 use hub_tests::kubectl::Kubectl;
-use hub_tests::testbed::Testbed;
+use hub_tests::testbed::{CLUSTER, Testbed};
 use hub_tests::{ports, wait};
 use kit::member::{FakeMember, MemberOptions, Reply};
 use libtest_mimic::Trial;
@@ -24,6 +24,8 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "interrupted::a rotate that waits, and the second try", rotate),
         test(fixture, "interrupted::a rename whose cluster does not answer, and the second try", rename),
         test(fixture, "interrupted::a detach half way, and the second try", detach),
+        test(fixture, "interrupted::whatever asks a member that says nothing, and the second try", looks),
+        test(fixture, "interrupted::whatever asks a hub that says nothing changes nothing", unanswered),
         test(fixture, "interrupted::an install whose hub is slow to answer starts no helm", install),
     ]
 }
@@ -135,6 +137,73 @@ fn detach(testbed: &Testbed) -> Result<()> {
     wait::until("deletions to be taken again", LIMIT, || hub.ok(&delete))?;
     ended(&joined.program, &line, 0)?;
     joined.nothing_left()
+}
+
+/// Ctrl-C at a command that has asked, and has no answer. It made nothing, and says nothing.
+fn stop(program: &Kubectl, line: &str, asked: impl FnOnce() -> Result<()>) -> Result<()> {
+    let mut running = started(program, line);
+    asked().with_context(|| line.to_owned())?;
+    running.signal("INT");
+    let code = running.ended().code();
+    ensure!(code == Some(130), "`{line}` ended with {code:?}");
+    let told = running.unread_lines().join("\n");
+    ensure!(!told.contains("error: ") && !told.contains("panicked"), "`{line}`: {told}");
+    Ok(())
+}
+
+fn looks(testbed: &Testbed) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let silent = runtime.block_on(FakeMember::start(MemberOptions::default()));
+    silent.on_any(|_| Reply::Never);
+    let secret = MemberSecret::with_token(&testbed.member.server, "t").at(&silent.url()).trusting(silent.authority());
+    testbed.hub.register_member("floro", &secret)?;
+    testbed.hub.server.label(&format!("secret floro -n {SECRET_NAMESPACE} cli-silent=yes"))?;
+    let program = clusters(testbed);
+    for line in ["list -l cli-silent=yes", "list -w -l cli-silent=yes", "get pods floro", "check floro", "probe floro"]
+    {
+        let before = silent.request_count();
+        let asked = || wait::until_true("the member to be asked", LIMIT, || Ok(silent.request_count() > before));
+        stop(&program, &format!("{line} --request-timeout 5m"), asked)?;
+    }
+    testbed.hub.forget_member("floro")?;
+    // While it waits for the next round.
+    let mut watching = program.args(["list", "-w", "--interval", "1h"]).start()?;
+    ensure!(watching.next_line(LIMIT)?.starts_with("NAME "), "no table");
+    watching.signal("INT")?;
+    ensure!(watching.wait(LIMIT)? == 130, "the code of shells for Ctrl-C");
+    for line in ["list -l cli-silent=yes", &format!("get namespaces {CLUSTER}"), &format!("probe {CLUSTER}")] {
+        ended(&program, line, 0)?;
+    }
+    Ok(())
+}
+
+/// The person's own file is as it was then, and nobody is kept from changing it.
+fn unanswered(testbed: &Testbed) -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let hub = runtime.block_on(FakeMember::start(MemberOptions::default()));
+    hub.on_any(|_| Reply::Never);
+    let place = testbed.directory("cli-silent-hub")?;
+    let [authority, own, lock] = ["ca.crt", "kubeconfig", "kubeconfig.lock"].map(|name| place.join(name));
+    std::fs::write(&authority, hub.ca_pem())?;
+    let of_hub = Kubeconfig { server: hub.url(), authority, credential: Credential::Token("admin".into()) };
+    let silent = clusters_as(testbed, &of_hub.write(own.clone())?);
+    let before = std::fs::read(&own)?;
+    let writes = ["label stord a=b", "alias stord Flowers", "alias stord --remove", "kubeconfig --all --merge"];
+    for line in ["list", "list -w", "get pods --all", "check", "probe stord"].into_iter().chain(writes) {
+        let count = hub.request_count();
+        let asked = || wait::until_true("the hub to be asked", LIMIT, || Ok(hub.request_count() > count));
+        stop(&silent, &format!("{line} --request-timeout 5m"), asked)?;
+        ensure!(std::fs::read(&own)? == before && !lock.exists(), "`{line}` left something behind");
+    }
+    // Where the hub answers, the same file takes what the first try did not bring.
+    std::fs::copy(&testbed.hub.server.kubectl().kubeconfig, &own)?;
+    let told = ended(&clusters_as(testbed, &own), &format!("kubeconfig {CLUSTER} --merge"), 0)?.stderr;
+    ensure!(told.starts_with("1 context in ") && !lock.exists(), "{told}");
+    let joined = Joined::new(testbed, "stord")?;
+    for line in &writes[..3] {
+        ended(&joined.program, line, 0)?;
+    }
+    joined.detached("stord")
 }
 
 /// Of a hub that has not answered yet. A helm that is started then is killed half way, and leaves

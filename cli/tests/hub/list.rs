@@ -18,6 +18,7 @@ const LIMIT: Duration = Duration::from_secs(30);
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "list::each cluster says what it is, or why not", each),
+        test(fixture, "list::what was reported of a cluster is told", reported),
         test(fixture, "list::what changes is shown while somebody watches", watched),
         test(fixture, "list::who may not read Secrets sees all but their dates", unprivileged),
         test(fixture, "list::a hub that cannot be asked is told from clusters that fail", unreachable),
@@ -72,6 +73,30 @@ fn each(testbed: &Testbed) -> Result<()> {
     ensure!(rows.is_sorted() && names.is_sorted(), "{table}{told}");
     ensure!(ended(&program, "list -l no=such", 0)?.stderr.contains("No clusters found"), "an empty list");
     testbed.hub.forget_member("list-dead")
+}
+
+/// It answers, and somebody knows better.
+fn reported(testbed: &Testbed) -> Result<()> {
+    let member = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
+    testbed.hub.register_member("list-reported", &member)?;
+    let (program, hub) = (clusters(testbed), testbed.hub.server.kubectl());
+    let path = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/list-reported/health";
+    for (healthy, status, reason) in
+        [(false, "Unhealthy", "reported: disk full"), (true, "Ready", ""), (false, "Unhealthy", "reported: disk full")]
+    {
+        let report = json!({"apiVersion": "cluster.core.oam.dev/v1alpha1", "kind": "ClusterGateway",
+            "metadata": {"name": "list-reported"}, "status": {"healthy": healthy, "healthyReason": "disk full"}});
+        hub.args(["replace", "--raw", path, "-f", "-"]).stdin(report.to_string()).run()?.success()?;
+        let told = ended(&program, "list -o json", 0)?.stdout;
+        let rows: Value = serde_json::from_str(&told)?;
+        let row = rows["clusters"].as_array().into_iter().flatten().find(|row| row["name"] == "list-reported");
+        let row = row.with_context(|| told.clone())?;
+        ensure!(row["status"] == status && row["reason"].as_str().unwrap_or_default() == reason, "{row}");
+    }
+    let wide = ended(&program, "list -o wide", 0)?.stdout;
+    let row = wide.lines().find(|row| row.starts_with("list-reported ")).with_context(|| wide.clone())?;
+    ensure!(row.contains(" Unhealthy ") && row.contains("disk full"), "{wide}");
+    testbed.hub.forget_member("list-reported")
 }
 
 fn watched(testbed: &Testbed) -> Result<()> {

@@ -24,13 +24,14 @@ const LIMIT: Duration = Duration::from_mins(1);
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        test(fixture, "mistakes::commands that look, and install, by a kubeconfig that is of no use", matrix::looks),
+        test(fixture, "mistakes::every command by a kubeconfig that is of no use", matrix::looks),
         test(fixture, "mistakes::a wrong kubeconfig or name, and the second try", wrong_words),
         test(fixture, "mistakes::no rights on the hub, and the second try", no_rights),
         test(fixture, "mistakes::a credential that is void or a hub that is away, and the second try", unusable),
         test(fixture, "mistakes::Ctrl-C in the middle of a join, and the second try", interrupted),
         test(fixture, "mistakes::a join that fails half way is completed, or taken back", half_done),
         test(fixture, "mistakes::an agent's join with what is void, away or taken", tunnel::unusable),
+        test(fixture, "mistakes::an agent's join that prints applies nothing, and its print links", tunnel::printed),
         test(fixture, "mistakes::Ctrl-C in an agent's join and its rotate, and the second try", tunnel::interrupted),
     ]
 }

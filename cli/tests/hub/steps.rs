@@ -15,6 +15,7 @@ use hub_tests::tools::{Tool, provide};
 use hub_tests::wait;
 use kit::process::LoggedProcess;
 use libtest_mimic::Trial;
+use serde_json::Value;
 
 use crate::fixture::{Fixture, clusters, clusters_as, dead, ended, hub_user, joining, member, test};
 
@@ -37,6 +38,8 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "steps::no rights on the hub, and the second try", powerless_on_hub),
         test(fixture, "steps::no rights on the member, and the second try", powerless_on_member),
         test(fixture, "steps::a name that is taken is given to no other cluster", taken),
+        test(fixture, "steps::a member that is gone is taken from the hub alone", hub_only),
+        test(fixture, "steps::an alias is taken back", unaliased),
         test(fixture, "steps::Ctrl-C ends what runs for each cluster, and the second try", interrupted),
     ]
 }
@@ -169,6 +172,41 @@ fn taken(testbed: &Testbed) -> Result<()> {
     ended(&joined.program, "get pods tonsberg-1", 0)?;
     ended(&joined.program, &format!("detach tonsberg-1 {} --yes", member(testbed)), 0)?;
     joined.gone()
+}
+
+/// What `join` made on the member stays there, for who can still reach it.
+fn hub_only(testbed: &Testbed) -> Result<()> {
+    let joined = Joined::new(testbed, "skien")?;
+    let both = joined.line("detach CLUSTER MEMBER --hub-only --yes");
+    let refused = ended(&joined.program, &both, 2)?.stderr;
+    ensure!(refused.contains("--hub-only"), "{refused}");
+    let told = ended(&joined.program, "detach skien --hub-only --yes", 0)?;
+    ensure!(told.stderr.contains("on the member: nothing") && told.stdout.contains("skien detached"), "{told:?}");
+    ensure!(!told.stderr.contains("on the member: removed"), "{told:?}");
+    let left = testbed.hub.server.names(&format!("secrets -n {SECRET_NAMESPACE}"))?;
+    ensure!(!left.iter().any(|name| name.contains("skien")), "{left:?}");
+    let stays = testbed.member.server.names("clusterrolebindings,namespaces")?;
+    ensure!(stays.iter().filter(|name| name.contains("skien")).count() == 2, "{stays:?}");
+    ended(&joined.program, "detach skien --hub-only --yes", 1)?;
+    joined.detached()
+}
+
+fn unaliased(testbed: &Testbed) -> Result<()> {
+    let joined = Joined::new(testbed, "porsgrunn")?;
+    let alias = || -> Result<String> {
+        let listed = ended(&joined.program, "list --no-probe -o json", 0)?.stdout;
+        let listed: Value = serde_json::from_str(&listed)?;
+        let mut rows = listed["clusters"].as_array().into_iter().flatten();
+        let row = rows.find(|row| row["name"] == "porsgrunn");
+        Ok(row.map(|row| row["alias"].as_str().unwrap_or_default().to_owned()).unwrap_or_default())
+    };
+    ended(&joined.program, "alias porsgrunn Port", 0)?;
+    ensure!(alias()? == "Port", "{}", alias()?);
+    ended(&joined.program, "alias porsgrunn Port --remove", 2)?;
+    let told = ended(&joined.program, "alias porsgrunn --remove", 0)?.stdout;
+    ensure!(told == "cluster porsgrunn has no alias\n" && alias()?.is_empty(), "{told}");
+    ensure!(joined.state()? == joined.before, "an empty alias stays");
+    joined.detached()
 }
 
 fn interrupted(testbed: &Testbed) -> Result<()> {

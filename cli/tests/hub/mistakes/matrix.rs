@@ -1,15 +1,16 @@
-//! Each command that looks, and `install`, which looks before it makes anything, by a kubeconfig
-//! that is wrong, void, powerless or leads nowhere.
+//! Each command by a kubeconfig of the hub that is wrong, void, powerless or leads nowhere: those
+//! that look, and those that look before they change anything.
 
 use std::path::Path;
 
 use anyhow::{Result, ensure};
 use hub_tests::helm::Chart;
+use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubectl::Output;
 use hub_tests::testbed::{CLUSTER, Testbed};
 use hub_tests::tools::{Tool, provide};
 
-use crate::fixture::{clusters_as, dead, hub_user};
+use crate::fixture::{clusters_as, dead, hub_user, joining, member};
 
 /// How the hub cannot be asked, and what the remedy says of it.
 struct Case<'a> {
@@ -46,7 +47,7 @@ impl Case<'_> {
 }
 
 /// Commands with names of clusters look up none, and those with `--all` do.
-fn lines() -> Result<Vec<String>> {
+fn lines(testbed: &Testbed) -> Result<Vec<String>> {
     let helm = provide(Tool::Helm)?;
     let charts = Chart::Gateway.directory();
     let install = "install --set image.repository=example.test/gateway";
@@ -60,6 +61,13 @@ fn lines() -> Result<Vec<String>> {
         "exec-each --all -- true".to_owned(),
         "kubeconfig --all".to_owned(),
         format!("{install} --helm {} --chart {}", helm.display(), charts.display()),
+        format!("label {CLUSTER} cli-matrix=yes"),
+        format!("alias {CLUSTER} Matrix"),
+        format!("rotate {CLUSTER} {}", member(testbed)),
+        format!("rename {CLUSTER} {CLUSTER}-matrix"),
+        format!("detach {CLUSTER} {} --yes", member(testbed)),
+        format!("join cli-matrix --rights view {}", joining(testbed)),
+        format!("join cli-matrix --rights view --tunnel {} --helm {}", member(testbed), helm.display()),
     ])
 }
 
@@ -77,14 +85,19 @@ pub fn looks(testbed: &Testbed) -> Result<()> {
         Case { name: "void", kubeconfig: &void, parts: &["renew the credential in your kubeconfig"] },
         Case { name: "powerless", kubeconfig: &powerless, parts: &["system:serviceaccount:cli-matrix:powerless"] },
     ];
+    let state = format!("get secret {CLUSTER} -n {SECRET_NAMESPACE} -o jsonpath={{.metadata.resourceVersion}}");
+    let before = testbed.hub.server.kubectl().ok(&state)?;
     let mut wrong = Vec::new();
     for case in cases {
         let program = clusters_as(testbed, case.kubeconfig);
-        for line in lines()? {
+        for line in lines(testbed)? {
             wrong.extend(case.is_told(&line, &program.args(line.split(' ')).run()?).err());
         }
     }
     ensure!(wrong.is_empty(), "{wrong:#?}");
+    ensure!(testbed.hub.server.kubectl().ok(&state)? == before, "the cluster's Secret was changed");
+    let made = testbed.member.server.names("namespaces,clusterrolebindings")?;
+    ensure!(!made.iter().any(|name| name.contains("cli-matrix")), "{made:?}");
     // The page tells what the hub says; without a hub to ask there is none.
     let output = clusters_as(testbed, &garbage).args(["dashboard", "--no-open"]).run()?;
     ensure!(output.status == 2 && output.stderr.contains("remedy: "), "{output:?}");

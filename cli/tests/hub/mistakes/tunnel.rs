@@ -60,6 +60,41 @@ impl Tunnelled<'_> {
     }
 }
 
+/// What is printed is applied by nobody but the person, and is all that the agent needs.
+pub fn printed(testbed: &Testbed) -> Result<()> {
+    let tunnelled = Tunnelled(Joining::of(testbed, "pori"));
+    let (joining, server) = (&tunnelled.0, testbed.tunnelled()?.agent_address);
+    let (admin, authority) = (joining.admin(), testbed.tunnel.serving_authority_file());
+    let line = format!("{} --print", line(joining, &admin)?);
+    let unlinked = ended(&joining.program, &format!("{line} --wait 1s"), 1)?;
+    ensure!(unlinked.stderr.contains("Apply these on the member"), "{unlinked:?}");
+    ensure!(unlinked.stderr.contains("pori is registered, but"), "{unlinked:?}");
+    let member = testbed.member.server.kubectl();
+    let there = || member.ok("get deployments,poddisruptionbudgets,serviceaccounts -n cli-pori -o name");
+    let made = there()?;
+    ensure!(!made.contains("tunnel-agent") && made.contains("serviceaccount/pori"), "something was applied: {made}");
+    member.apply(&unlinked.stdout)?;
+    let made = there()?;
+    for part in ["deployment.apps/tunnel-agent", "serviceaccount/tunnel-agent", "poddisruptionbudget"] {
+        ensure!(made.contains(part), "{part}: {made}");
+    }
+    // As its pod is started: with the printed arguments and the Secret that they mount.
+    let args =
+        member.ok("get deployment tunnel-agent -n cli-pori -o jsonpath={.spec.template.spec.containers[0].args}")?;
+    ensure!(args.contains("--cluster=pori") && args.contains(&format!("--server={server}")), "{args}");
+    let agent = AgentOptions::new("pori", server, authority, testbed.member.server.address(), tunnelled.mount()?);
+    let agent = agent.start()?;
+    agent.wait_ready(LIMIT).context("the agent")?;
+    wait::until("it to be linked", LIMIT, || tunnelled.answers())?;
+    // The same once more finds it linked, and what it prints is what is there.
+    let again = ended(&joining.program, &line, 0)?;
+    ensure!(again.stderr.contains("cluster pori joined"), "{again:?}");
+    let told = member.apply(&again.stdout)?;
+    ensure!(told.lines().all(|line| line.ends_with(" unchanged")), "{told}");
+    drop(agent);
+    joining.detached()
+}
+
 pub fn interrupted(testbed: &Testbed) -> Result<()> {
     let tunnelled = Tunnelled(Joining::of(testbed, "rauma"));
     let (joining, server) = (&tunnelled.0, testbed.tunnelled()?.agent_address);

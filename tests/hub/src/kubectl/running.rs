@@ -2,11 +2,11 @@
 //!
 //! Its lines arrive through a channel, so that a test waits for a line, never for a time.
 
-use std::process::Child;
+use std::process::{Child, Command};
 use std::sync::mpsc;
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, bail};
+use anyhow::{Context as _, Result, anyhow, bail, ensure};
 use kit::process::lines;
 
 /// A started kubectl; killed on drop.
@@ -32,6 +32,13 @@ impl Running {
             let errors: Vec<String> = self.errors.try_iter().collect();
             anyhow!("`{}` printed no line within {limit:?} ({error}): {}", self.line, errors.join("\n"))
         })
+    }
+
+    /// Sends it `INT`, or another signal.
+    pub fn signal(&self, name: &str) -> Result<()> {
+        let status = Command::new("kill").args([format!("-{name}"), self.child.id().to_string()]).status()?;
+        ensure!(status.success(), "kill -{name}: {status}");
+        Ok(())
     }
 
     /// Waits until it has ended by itself, and returns its exit code.
