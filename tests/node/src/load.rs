@@ -1,22 +1,26 @@
-//! Clients that use clusters through hub and gateway while something happens to these: readers, and
-//! a watcher of what is written meanwhile.
+//! Clients that use clusters through hub and gateway while something happens to these: readers, one
+//! who replaces and deletes, and a watcher of what is written meanwhile.
 //!
-//! A read may fail where client-go repeats it by itself (k8s.io/client-go, `rest/request.go` and
-//! `rest/with_retry.go`): the connection broke, or the answer says when to come again. A watch may
-//! end at any time, and goes on from the last version.
+//! A request may fail where client-go repeats it by itself ([`tried`]). A watch may end at any
+//! time, and goes on from the last version.
 
+mod changer;
 mod crowd;
 mod reader;
+mod tried;
 mod watcher;
 
+use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, anyhow, ensure};
 use chaos_tests::caller::{Caller, Connections};
+use http::StatusCode;
 use hub_tests::wait;
 use parking_lot::Mutex;
+use serde_json::json;
 use tokio::runtime::{Builder, Runtime};
 use tokio::task::JoinHandle;
 
@@ -36,7 +40,8 @@ const END: Duration = Duration::from_mins(1);
 pub struct Load {
     runtime: Runtime,
     shared: Arc<Shared>,
-    readers: Vec<JoinHandle<()>>,
+    /// Readers and changers.
+    callers: Vec<JoinHandle<()>>,
     watched: Vec<Watched>,
 }
 
@@ -45,6 +50,7 @@ pub struct Load {
 struct Shared {
     ended: AtomicBool,
     reads: AtomicUsize,
+    changes: AtomicUsize,
     repeated: AtomicUsize,
     wrong: Mutex<Vec<String>>,
 }
@@ -53,7 +59,9 @@ struct Shared {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tally {
     pub reads: usize,
-    /// Reads that a client repeats by itself.
+    /// Objects that were replaced, or deleted.
+    pub changes: usize,
+    /// Requests that a client repeats by itself.
     pub repeated: usize,
     /// Objects that were written, all of which were seen.
     pub events: usize,
@@ -83,7 +91,7 @@ impl Load {
         let token = account(hub)?;
         let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
         let shared = Arc::new(Shared::default());
-        let (mut readers, mut watched) = (Vec::new(), Vec::new());
+        let (mut callers, mut watched) = (Vec::new(), Vec::new());
         for (name, cluster) in targets {
             let base = base(name);
             let caller = |how| {
@@ -92,17 +100,21 @@ impl Load {
             };
             for how in [Connections::Fresh, Connections::Shared] {
                 let (caller, shared, base) = (caller(how), Arc::clone(&shared), base.clone());
-                readers.push(runtime.spawn(async move { reader::run(&shared, &caller, &base).await }));
+                callers.push(runtime.spawn(async move { reader::run(&shared, &caller, &base).await }));
             }
             namespace(cluster)?;
+            allow(cluster)?;
+            let (through, straight) = (caller(Connections::Shared), straight(cluster));
+            let (shared_too, base_too) = (Arc::clone(&shared), base.clone());
+            callers.push(runtime.spawn(async move { changer::run(&shared_too, &through, &base_too, &straight).await }));
             watched.push(Watched::start(&runtime, &shared, caller(Connections::Shared), &base, cluster));
         }
-        let load = Self { runtime, shared, readers, watched };
+        let load = Self { runtime, shared, callers, watched };
         load.wait_for_more(4 * targets.len())?;
         Ok(load)
     }
 
-    /// Reads so far that failed and were repeated.
+    /// Requests so far that failed and were repeated.
     pub fn repeated(&self) -> usize {
         self.shared.repeated.load(Ordering::Relaxed)
     }
@@ -118,8 +130,8 @@ impl Load {
     pub fn finish(self) -> Result<Tally> {
         self.wait_for_more(1)?;
         self.shared.ended.store(true, Ordering::Relaxed);
-        for reader in self.readers {
-            self.runtime.block_on(async { tokio::time::timeout(END, reader).await }).context("a reader")??;
+        for caller in self.callers {
+            self.runtime.block_on(async { tokio::time::timeout(END, caller).await }).context("a caller")??;
         }
         let mut events = 0;
         for watched in self.watched {
@@ -128,8 +140,26 @@ impl Load {
         let wrong = self.shared.wrong.lock();
         ensure!(wrong.is_empty(), "{} failures:\n{}", wrong.len(), wrong[..wrong.len().min(10)].join("\n"));
         let count = |of: &AtomicUsize| of.load(Ordering::Relaxed);
-        Ok(Tally { reads: count(&self.shared.reads), repeated: count(&self.shared.repeated), events })
+        let (reads, changes) = (count(&self.shared.reads), count(&self.shared.changes));
+        ensure!(changes > 0, "nothing was changed");
+        Ok(Tally { reads, changes, repeated: count(&self.shared.repeated), events })
     }
+}
+
+/// Asks the gateway at `address`, rather than the hub, for one object of a cluster.
+pub fn ask(hub: &Cluster, address: SocketAddr, name: &str) -> Result<()> {
+    let caller = Caller::with_token(address, None, &account(hub)?, Connections::Fresh);
+    let path = format!("{}/api/v1/namespaces/kube-system", base(name));
+    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
+    let answer = runtime.block_on(caller.get(&path)).map_err(|failure| anyhow!("{failure:?}"))?;
+    let text = String::from_utf8_lossy(&answer.body);
+    ensure!(answer.status == StatusCode::OK && text.contains("\"name\":\"kube-system\""), "{}: {text}", answer.status);
+    Ok(())
+}
+
+/// Whoever asks the cluster itself, as its administrator.
+fn straight(cluster: &Cluster) -> Caller {
+    Caller::with_certificate(cluster.server.address(), cluster.server.authority(), cluster.server.admin())
 }
 
 fn base(cluster: &str) -> String {
@@ -146,6 +176,19 @@ fn account(hub: &Cluster) -> Result<String> {
          ServiceAccount, name: load, namespace: load}]}",
     )?;
     Ok(token)
+}
+
+/// What changes objects there needs, whatever a cluster is registered with.
+fn allow(cluster: &Cluster) -> Result<()> {
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "RoleBinding",
+        "metadata": {"name": NAMESPACE, "namespace": NAMESPACE},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "edit"},
+        "subjects": [{"apiGroup": "rbac.authorization.k8s.io", "kind": "Group", "name": "system:serviceaccounts"}]});
+    let kubectl = cluster.kubectl();
+    kubectl.apply(&binding.to_string())?;
+    let who = format!("--as=system:serviceaccount:{NAMESPACE}:{NAMESPACE} --as-group=system:serviceaccounts");
+    let may = format!("auth can-i update configmaps -n {NAMESPACE} {who}");
+    wait::until("the right to change", END, || kubectl.ok(&may)).map(drop)
 }
 
 fn namespace(cluster: &Cluster) -> Result<()> {

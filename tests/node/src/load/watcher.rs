@@ -9,6 +9,7 @@ use anyhow::{Context as _, Result, anyhow, ensure};
 use bytes::Bytes;
 use chaos_tests::caller::Caller;
 use chaos_tests::feed::{Feed, Next};
+use chaos_tests::told::Answer;
 use http::{Method, StatusCode};
 use http_body_util::BodyExt as _;
 use hyper::body::Incoming;
@@ -18,7 +19,8 @@ use tokio::runtime::Runtime;
 use tokio::task::JoinHandle;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{NAMESPACE, Shared};
+use super::tried::{Asked, Failed, refused, unanswered};
+use super::{NAMESPACE, Shared, straight};
 use crate::cluster::Cluster;
 
 /// Between two objects.
@@ -50,8 +52,7 @@ impl Watched {
     ) -> Self {
         let run = RUNS.fetch_add(1, Ordering::Relaxed).to_string();
         let path = format!("/api/v1/namespaces/{NAMESPACE}/configmaps");
-        let server = &cluster.server;
-        let straight = Caller::with_certificate(server.address(), server.authority(), server.admin());
+        let straight = straight(cluster);
         let feed = Arc::new(Mutex::new(Feed::default()));
         let query = format!("{base}{path}?labelSelector={LABEL}%3D{run}");
         let watcher = {
@@ -102,28 +103,45 @@ async fn watch(shared: &Shared, caller: &Caller, query: &str, feed: &Mutex<Feed>
     let mut listed = false;
     loop {
         if !listed {
-            listed = list(caller, query, feed).await.is_ok();
-        } else if let Some(body) = open(caller, query, feed).await {
-            listed = read(shared, feed, body).await != Next::List;
-            continue;
+            listed = list(shared, caller, query, feed).await.is_some();
+        } else {
+            match open(caller, query, feed).await {
+                Ok(body) => {
+                    listed = read(shared, feed, body).await != Next::List;
+                    continue;
+                }
+                Err(Failed::Again(_)) => _ = shared.repeated.fetch_add(1, Ordering::Relaxed),
+                Err(Failed::Finally(what)) => shared.wrong(format!("a watcher: {query}: {what}")),
+            }
         }
         sleep(AGAIN).await;
     }
 }
 
-async fn list(caller: &Caller, query: &str, feed: &Mutex<Feed>) -> Result<()> {
-    let answer = caller.get(query).await.map_err(|failure| anyhow!("{failure:?}"))?;
-    let list: Value = serde_json::from_slice(&answer.body)?;
-    let version = list["metadata"]["resourceVersion"].as_str().context("no version")?.parse()?;
-    let items = list["items"].as_array().context("no items")?;
-    feed.lock().list(version, items.iter().filter_map(|item| item["metadata"]["uid"].as_str().map(str::to_owned)));
-    Ok(())
+async fn list(shared: &Shared, caller: &Caller, query: &str, feed: &Mutex<Feed>) -> Option<()> {
+    let answer = Asked::get(query).ask(shared, caller, |answer| listed(answer).is_some()).await?;
+    let (version, items) = listed(&answer)?;
+    feed.lock().list(version, items.into_iter());
+    Some(())
 }
 
-async fn open(caller: &Caller, query: &str, feed: &Mutex<Feed>) -> Option<Incoming> {
+/// The version of a list, and the uids in it.
+fn listed(answer: &Answer) -> Option<(u64, Vec<String>)> {
+    let list: Value = serde_json::from_slice(&answer.body).ok()?;
+    let version = list["metadata"]["resourceVersion"].as_str()?.parse().ok()?;
+    let items = list["items"].as_array()?;
+    Some((version, items.iter().filter_map(|item| item["metadata"]["uid"].as_str().map(str::to_owned)).collect()))
+}
+
+async fn open(caller: &Caller, query: &str, feed: &Mutex<Feed>) -> Result<Incoming, Failed> {
     let query = format!("{query}&watch=true&allowWatchBookmarks=true&resourceVersion={}", feed.lock().last());
-    let response = caller.open(Method::GET, &query, Bytes::new()).await.ok()?;
-    (response.status() == StatusCode::OK).then(|| response.into_body())
+    let response = caller.open(Method::GET, &query, Bytes::new()).await;
+    let response = response.map_err(|failure| unanswered(&Method::GET, failure))?;
+    let status = response.status();
+    if status == StatusCode::OK {
+        return Ok(response.into_body());
+    }
+    Err(refused(status, response.headers(), status.to_string()))
 }
 
 /// Reads one stream to its end.
