@@ -160,7 +160,7 @@ mod tests {
     fn the_gate_installs_what_is_needed() {
         let gate = include_str!("../../../.ci/run");
         assert!(gate.contains(&format!("nodes=\"{PACKAGES}\"")), "{PACKAGES}");
-        let page = include_str!("../../../CONTRIBUTING.md");
+        let page = include_str!("../../../docs/contributing.md");
         assert!(
             page.contains(&format!("apt-get install --no-install-recommends \\\n      {PACKAGES}\n")),
             "{PACKAGES}"

@@ -80,10 +80,10 @@ pub fn of_one(fleet: &mut Fleet<'_>) -> Result<()> {
     wait::until_true("the end of what it ran", SOON, || Ok(fleet.object(lost, "deployment web")?.is_null()))?;
     wait::until_true("the end of its work", SOON, || Ok(fleet.work("web", lost).is_err()))?;
     steps.done("the old copy is gone");
-    fleet.wait_counted(3.0, 0.0)?;
     // By then, the work would have rested for a minute at a time.
     let woken = known.elapsed();
     ensure!(woken < SLACK, "the report that it is back woke nobody: the work went on after {woken:?}");
+    fleet.wait_counted(3.0, 0.0)?;
     ensure!(decision(fleet)? == version, "the choice flaps: {:?}", fleet.chosen("web")?);
     ensure!(fleet.chosen("patient")? == [stays, spare], "the choice flaps: {:?}", fleet.chosen("patient")?);
     ensure!(fleet.object(spare, "deployment web")?["status"]["readyReplicas"] == 2, "it does not run any more");
