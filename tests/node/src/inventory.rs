@@ -1,6 +1,6 @@
 //! What a cluster holds.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
@@ -13,11 +13,14 @@ const GONE: Duration = Duration::from_secs(90);
 /// What comes and goes by itself.
 const RESTLESS: [&str; 5] =
     ["events", "events.events.k8s.io", "leases.coordination.k8s.io", "componentstatuses", "endpoints"];
-const COLUMNS: &str = "custom-columns=A:.kind,B:.metadata.namespace,C:.metadata.name";
+/// Kind, namespace and name, and then what somebody may have changed of an object that stays.
+const COLUMNS: &str = "custom-columns=A:.kind,B:.metadata.namespace,C:.metadata.name,D:.metadata.labels,E:.rules,\
+                       F:.roleRef,G:.subjects,H:.webhooks,I:.spec.validations";
+const OF_NAME: usize = 3;
 
-/// Kind, namespace and name of each object.
+/// What each object has, by its kind, namespace and name.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Inventory(BTreeSet<String>);
+pub struct Inventory(BTreeMap<String, String>);
 
 // === impl Inventory ===
 
@@ -28,20 +31,31 @@ impl Inventory {
         let kinds: Vec<&str> = kinds.lines().filter(|kind| !RESTLESS.contains(kind)).collect();
         let words = ["get", &kinds.join(","), "-A", "--no-headers", "--ignore-not-found", "-o", COLUMNS];
         let listed = kubectl.args(words).run()?.success()?;
-        let objects: BTreeSet<String> =
-            listed.lines().map(|line| line.split_whitespace().collect::<Vec<_>>().join(" ")).collect();
-        ensure!(objects.iter().any(|object| object.starts_with("Node ")), "a list without nodes");
+        let object = |line: &str| {
+            let words: Vec<&str> = line.split_whitespace().collect();
+            let (name, has) = words.split_at(words.len().min(OF_NAME));
+            (name.join(" "), has.join(" "))
+        };
+        let objects: BTreeMap<String, String> = listed.lines().map(object).collect();
+        ensure!(objects.contains_key("Namespace <none> kube-system"), "no list: {objects:?}");
         Ok(Self(objects))
     }
 
-    /// What is here and was not in `before`.
+    /// What is here and was not in `before`, or was otherwise; and what is here no longer.
     pub fn since(&self, before: &Self) -> Vec<String> {
-        self.0.difference(&before.0).cloned().collect()
+        let is_new = |(object, has): &(&String, &String)| before.0.get(*object) != Some(has);
+        let now = self.0.iter().filter(is_new).map(|(object, has)| match before.0.get(object) {
+            Some(had) => format!("{object} changed: {had}: {has}"),
+            None => object.clone(),
+        });
+        // Those that were ending may be gone.
+        let gone = before.0.keys().filter(|object| !object.starts_with("Pod ") && !self.0.contains_key(*object));
+        now.chain(gone.map(|object| format!("{object} gone"))).collect()
     }
 
-    /// Waits until `cluster` holds nothing that it did not hold then, but what `stays` says.
+    /// Waits until `cluster` holds what it held then, and nothing else but what `stays` says.
     pub fn wait_restored(&self, cluster: &Cluster, stays: impl Fn(&str) -> bool) -> Result<()> {
-        wait::until("nothing to be left", GONE, || {
+        wait::until("everything to be as it was", GONE, || {
             let left: Vec<String> =
                 Self::of(cluster)?.since(self).into_iter().filter(|object| !stays(object)).collect();
             ensure!(left.is_empty(), "left: {}", left.join("; "));

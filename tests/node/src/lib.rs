@@ -1,4 +1,4 @@
-//! The product on real nodes: a hub of two nodes and a member of one, each node with kubelet,
+//! The product on real nodes: a hub and a member of two nodes each, each node with kubelet,
 //! containerd and kube-proxy, each cluster with a DNS of its own.
 //!
 //! All of it, the tests among it, runs in namespaces without an interface that leads out

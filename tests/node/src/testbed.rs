@@ -1,4 +1,4 @@
-//! All of it: a hub of two nodes, and a member of one.
+//! All of it: a hub and a member, of two nodes each.
 
 use std::path::{Path, PathBuf};
 use std::thread;
@@ -7,6 +7,7 @@ use anyhow::{Context as _, Result, anyhow};
 use hub_tests::audit::Audit;
 use hub_tests::control_plane::{Etcd, Launcher};
 use hub_tests::hub::{FRONT_PROXY, front_proxy_flags};
+use hub_tests::kubeconfig::{Credential, Kubeconfig};
 use hub_tests::scratch::Scratch;
 use hub_tests::tools::{Tool, Tools, provide};
 use kit::pki::{Authority, Leaf};
@@ -35,8 +36,10 @@ const TOOLS: [Tool; 10] = [
 /// Where `kubectl clusters` puts agents.
 const CLI_NAMESPACE: &str = "cluster-gateway";
 
-/// Of the hub.
-const NODES: &[u8] = &[1, 2];
+/// Of the hub, and of the member.
+const NODES: [&[u8]; 2] = [&[1, 2], &[3, 4]];
+/// The services of a cluster without nodes.
+const OTHERS: (&str, &str) = ("10.98.0.0/16", "10.98.0.1");
 
 /// The hub and the member. What an operator calls these is theirs: [`Testbed::kubeconfig`].
 fn plans(family: Family) -> [Plan; 2] {
@@ -44,7 +47,8 @@ fn plans(family: Family) -> [Plan; 2] {
         Family::V4 => (("10.96.0.0/16", "10.96.0.1"), ("10.97.0.0/16", "10.97.0.1")),
         Family::V6 => (("fd00:96::/112", "fd00:96::1"), ("fd00:97::/112", "fd00:97::1")),
     };
-    [Plan { name: "hub", services: hub, nodes: NODES }, Plan { name: "member", services: member, nodes: &[3] }]
+    let [of_hub, of_member] = NODES;
+    [Plan { name: "hub", services: hub, nodes: of_hub }, Plan { name: "member", services: member, nodes: of_member }]
 }
 
 /// Two clusters that are up. Fields are dropped in this order.
@@ -54,7 +58,7 @@ pub struct Testbed {
     /// What accounts ask of the hub.
     pub audit: Audit,
     launcher: Launcher,
-    _etcd: Etcd,
+    etcd: Etcd,
     scratch: Scratch,
 }
 
@@ -95,11 +99,24 @@ impl Testbed {
         hub.wait_ready()?;
         member.wait_ready()?;
         cloud::start(hub.kubectl(), family.node(1))?;
-        let testbed = Self { hub, member, audit, launcher, _etcd: etcd, scratch };
+        let testbed = Self { hub, member, audit, launcher, etcd, scratch };
         testbed.tool(CLI, &std::env::current_exe()?)?;
         testbed.tool("kubectl", testbed.launcher.tools.path(Tool::Kubectl))?;
-        testbed.tool("helm", &provide(Tool::Helm)?)?;
+        testbed.provide_helm()?;
         Ok(testbed)
+    }
+
+    /// Whoever has it.
+    pub fn provide_helm(&self) -> Result<()> {
+        self.tool("helm", &provide(Tool::Helm)?)
+    }
+
+    /// One more cluster, which pods of the hub can dial. It has no nodes, and ends when dropped.
+    pub fn another(&self, name: &'static str) -> Result<Cluster> {
+        let plan = Plan { name, services: OTHERS, nodes: &[] };
+        let mut cluster = Cluster::start(&self.launcher, &self.etcd, (plan, Family::V4), "", &[])?;
+        cluster.complete(&[])?;
+        Ok(cluster)
     }
 
     /// Where files are.
@@ -136,11 +153,20 @@ impl Testbed {
         Ok(std::fs::write(path, file.to_string())?)
     }
 
+    /// A file of somebody whom the hub knows by name alone.
+    pub fn kubeconfig_of(&self, path: &Path, name: &str) -> Result<()> {
+        let server = &self.hub.server;
+        let credential =
+            Credential::Certificate(server.authority().issue(&Leaf::client(name)).write_to(self.directory(), name)?);
+        let authority = server.authority_file().to_path_buf();
+        Kubeconfig { server: self.hub.url(), authority, credential }.write(path.to_path_buf()).map(drop)
+    }
+
     /// Pods of the hub can no longer dial the member's API server, or can again: as when it is
     /// behind NAT.
     pub fn hide_member(&self, hidden: bool) -> Result<()> {
         let (action, port) = (if hidden { "-I" } else { "-D" }, self.member.server.address().port());
-        for number in NODES {
+        for number in NODES[0] {
             let (first, _) = Family::V4.pods(*number);
             let rule = format!("INPUT -s {first}/24 -p tcp --dport {port} -j REJECT --reject-with tcp-reset");
             self.hub.nodes[0].ok(&format!("iptables -w {action} {rule}"))?;

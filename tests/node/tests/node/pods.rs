@@ -13,13 +13,17 @@ use node_tests::testbed::Testbed;
 use serde_json::{Value, json};
 
 /// By which programs are started in their images.
-const PROGRAMS: [&str; 3] = ["/apiserver", "/tunnel-server", "/tunnel-agent"];
+const PROGRAMS: [&str; 4] = ["/apiserver", "/tunnel-server", "/cluster-gateway-controllers", AGENT];
+pub(crate) const AGENT: &str = "/tunnel-agent";
+/// Pods of a hub and of a member, all programs' together.
+const COUNTS: [usize; 2] = [6, 2];
 /// For pods that are not wanted to end, and for others to be ready.
 const SETTLED: Duration = Duration::from_secs(90);
 /// Watches through hub, gateway and tunnel.
 const WATCHES: usize = 2000;
-/// What each program holds for them at most: fractions of the limits of 1 GiB, 2 GiB and 1 GiB.
-const HELD: [u64; 3] = [150 << 20, 60 << 20, 60 << 20];
+/// What each program holds for them at most: fractions of the limits of 1 GiB, 2 GiB, 512 MiB and
+/// 1 GiB. The controllers have no part in them.
+const HELD: [u64; 4] = [150 << 20, 60 << 20, 60 << 20, 60 << 20];
 /// For a pod to be found stuck (three probes, ten seconds apart, of five), killed, and started.
 const STARTED_AGAIN: Duration = Duration::from_secs(150);
 /// From the decision that it is stuck to its end: what the charts say, and some for the kubelet.
@@ -27,28 +31,38 @@ const STARTED_AGAIN: Duration = Duration::from_secs(150);
 const STUCK: Duration = Duration::from_secs(25);
 
 /// A process of a pod, seen from outside.
-struct Inmate {
+pub(crate) struct Inmate {
     id: u32,
     directory: PathBuf,
 }
 
-/// Every process whose first word is `program`.
+/// Both processes of a program.
 fn inmates(program: &str) -> Result<Vec<Inmate>> {
+    let found = living(program)?;
+    ensure!(found.len() == 2, "{} processes {program}", found.len());
+    Ok(found)
+}
+
+/// Every process whose first word is `program`.
+pub(crate) fn living(program: &str) -> Result<Vec<Inmate>> {
     let mut found = Vec::new();
     for entry in fs::read_dir("/proc")?.flatten() {
         let Ok(id) = entry.file_name().to_string_lossy().parse() else { continue };
         let line = fs::read(entry.path().join("cmdline")).unwrap_or_default();
         if line.split(|byte| *byte == 0).next() == Some(program.as_bytes()) {
-            found.push(Inmate { id, directory: entry.path() });
+            found.push(Inmate::numbered(id));
         }
     }
-    ensure!(found.len() == 2, "{} processes {program}", found.len());
     Ok(found)
 }
 
 // === impl Inmate ===
 
 impl Inmate {
+    pub(crate) fn numbered(id: u32) -> Self {
+        Self { id, directory: format!("/proc/{id}").into() }
+    }
+
     /// Fields of `/proc/<id>/status` (proc(5)).
     fn status(&self) -> Result<BTreeMap<String, String>> {
         let text = fs::read_to_string(self.directory.join("status"))?;
@@ -76,7 +90,7 @@ impl Inmate {
         Ok(())
     }
 
-    fn signal(&self, name: &str) -> Result<()> {
+    pub(crate) fn signal(&self, name: &str) -> Result<()> {
         let status = std::process::Command::new("kill").args([format!("-{name}"), self.id.to_string()]).status()?;
         ensure!(status.success(), "kill {}: {status}", self.id);
         Ok(())
@@ -112,6 +126,7 @@ pub(crate) fn evicted(testbed: &Testbed) -> Result<()> {
     for (cluster, namespace, name) in [
         (&testbed.hub, "vela-system", "cluster-gateway"),
         (&testbed.hub, "vela-system", "tunnel-server"),
+        (&testbed.hub, "vela-system", "cluster-gateway-controllers"),
         (&testbed.member, "default", "tunnel-agent"),
     ] {
         let pods = cluster.get(&format!("pods -n {namespace} -l app.kubernetes.io/name={name}"))?;
@@ -137,9 +152,15 @@ fn evict(cluster: &Cluster, namespace: &str, pod: &str) -> Result<()> {
     cluster.kubectl().args(words).stdin(eviction.to_string()).run()?.success().map(drop)
 }
 
+/// Where pods are, and how many.
+fn places(testbed: &Testbed) -> [(&Cluster, &'static str, usize); 2] {
+    let [hub, member] = COUNTS;
+    [(&testbed.hub, "vela-system", hub), (&testbed.member, "default", member)]
+}
+
 /// Waits until there are two pods of each program, all ready.
 pub(crate) fn settled(testbed: &Testbed) -> Result<()> {
-    for (cluster, namespace, count) in [(&testbed.hub, "vela-system", 4), (&testbed.member, "default", 2)] {
+    for (cluster, namespace, count) in places(testbed) {
         wait::until("pods to settle", SETTLED, || {
             let pods = cluster.get(&format!("pods -n {namespace}"))?;
             let pods = pods["items"].as_array().context("no list")?;
@@ -166,7 +187,8 @@ pub(crate) fn probed(testbed: &Testbed) -> Result<()> {
             Ok(())
         })
     };
-    let hang = unready(&testbed.hub, "vela-system", 4).and_then(|()| unready(&testbed.member, "default", 2));
+    let mut places = places(testbed).into_iter();
+    let hang = places.try_for_each(|(cluster, namespace, count)| unready(cluster, namespace, count));
     let goes_on = hanging.iter().try_for_each(|inmate| inmate.signal("CONT"));
     hang?;
     goes_on.context("started again")?;
@@ -179,12 +201,12 @@ pub(crate) fn killed(testbed: &Testbed) -> Result<()> {
     let hanging = PROGRAMS.map(|program| Ok(inmates(program)?.swap_remove(0)));
     let hanging = hanging.into_iter().collect::<Result<Vec<_>>>()?;
     hanging.iter().try_for_each(|inmate| inmate.signal("STOP"))?;
-    for (cluster, namespace, count) in [(&testbed.hub, "vela-system", 2), (&testbed.member, "default", 1)] {
+    for (cluster, namespace, count) in places(testbed) {
         let again = wait::until("those that hang to be started again", STARTED_AGAIN, || {
             let pods = cluster.get(&format!("pods -n {namespace}"))?;
             let mut again = pods["items"].as_array().context("no list")?.clone();
             again.retain(|pod| pod["status"]["containerStatuses"][0]["restartCount"] == 1);
-            ensure!(again.len() == count, "{} of {count}", again.len());
+            ensure!(2 * again.len() == count, "{} of {count}", again.len());
             Ok(again)
         })?;
         again.iter().try_for_each(|pod| at_once(cluster, namespace, pod))?;

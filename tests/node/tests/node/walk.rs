@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::wait;
+use node_tests::cluster::Cluster;
 use node_tests::image::{PAUSE, repository};
 use node_tests::inventory::Inventory;
 use node_tests::load::{self, Load};
@@ -11,11 +12,14 @@ use node_tests::operator::Operator;
 use node_tests::prometheus::Prometheus;
 use node_tests::testbed::Testbed;
 
+use crate::pods::{AGENT, living};
 use crate::started::part;
 
 const README: &str = include_str!("../../../../README.md");
 
 const LIMIT: Duration = Duration::from_mins(1);
+/// The same where a kubelet waits before it starts a pod's program once more.
+const BACK: Duration = Duration::from_mins(4);
 /// Where `join` puts agents and accounts on members.
 const NAMESPACE: &str = "cluster-gateway";
 /// The tunnel-servers' port for metrics.
@@ -25,25 +29,29 @@ const SOME: usize = 40;
 /// What `helm uninstall` leaves, as the chart's page says.
 const KEPT: &str = "vela-system-clusters";
 
-/// A person with a hub, which is also the cluster `berlin`, and a member behind NAT, `oslo`.
+/// A person with a hub, a member that it can dial, `berlin`, and one behind NAT, `oslo`.
 struct Walk<'a> {
     testbed: &'a Testbed,
+    berlin: &'a Cluster,
     operator: Operator<'a>,
 }
 
 pub(crate) fn walk(testbed: &Testbed) -> Result<()> {
-    let before = [Inventory::of(&testbed.hub)?, Inventory::of(&testbed.member)?];
+    let berlin = &testbed.another("berlin")?;
+    let operator = Operator::new(testbed, &[("berlin", berlin), ("oslo", &testbed.member)])?;
+    let walk = Walk { testbed, berlin, operator };
+    walk.settle()?;
+    let hub = &Inventory::of(&testbed.hub)?;
+    let members = [Inventory::of(&testbed.member)?, Inventory::of(berlin)?];
     testbed.hide_member(true)?;
-    let walk =
-        Walk { testbed, operator: Operator::new(testbed, &[("berlin", &testbed.hub), ("oslo", &testbed.member)])? };
     walk.install()?;
     let installed = Inventory::of(&testbed.hub)?;
     walk.join()?;
     walk.look()?;
     walk.lose()?;
+    walk.kill()?;
     walk.rotate()?;
-    let [hub, member] = &before;
-    walk.detach(&installed, member)?;
+    walk.detach(&installed, &members)?;
     walk.uninstall(hub)?;
     testbed.hide_member(false)
 }
@@ -58,6 +66,14 @@ fn first(number: usize) -> Result<String> {
 // === impl Walk ===
 
 impl Walk<'_> {
+    /// What a new cluster makes by itself is there.
+    fn settle(&self) -> Result<()> {
+        let account =
+            || self.operator.run("kubectl --context berlin get serviceaccount/default configmap/kube-root-ca.crt");
+        wait::until("a namespace to be complete", LIMIT, account)?;
+        self.operator.run(&format!("kubectl --context berlin run cart --image={PAUSE}")).map(drop)
+    }
+
     /// By the README's first commands, of which this is the first; and then for agents too. Then
     /// nothing more comes on the hub by itself.
     fn install(&self) -> Result<()> {
@@ -81,7 +97,7 @@ impl Walk<'_> {
         ensure!(joined.contains("berlin joined: it answers the gateway"), "{joined}");
         // The second screen shows her own pods.
         let pods = self.operator.run(&first(2)?)?;
-        ensure!(pods.starts_with("CLUSTER") && pods.contains("cluster-gateway-"), "{pods}");
+        ensure!(pods.starts_with("CLUSTER") && pods.contains(" cart "), "{pods}");
         // Nobody can dial the other one. What this leaves, the next one completes.
         let unreached = self.operator.ended("join oslo --rights view -l env=prod --wait 2s", 1)?.stderr;
         ensure!(unreached.contains("oslo is registered, but") && unreached.contains("remedy:"), "{unreached}");
@@ -106,8 +122,11 @@ impl Walk<'_> {
         self.operator.run(&format!("kubectl --context oslo run cart --image={PAUSE}"))?;
         self.operator.run("kubectl --context oslo wait pod/cart --for=condition=Ready --timeout=60s")?;
         let pods = self.operator.run("kubectl clusters get pods --all -A")?;
-        for (cluster, pod) in [("berlin", "cluster-gateway-"), ("oslo", "tunnel-agent-"), ("oslo", "cart")] {
-            let is_it = |row: &str| row.starts_with(cluster) && row.contains(pod) && row.contains("1/1");
+        // The one that can be dialled has no nodes.
+        for (cluster, pod, runs) in
+            [("berlin", "cart", "0/1"), ("oslo", "tunnel-agent-", "1/1"), ("oslo", "cart", "1/1")]
+        {
+            let is_it = |row: &str| row.starts_with(cluster) && row.contains(pod) && row.contains(runs);
             ensure!(pods.lines().any(is_it), "no {pod} of {cluster}: {pods}");
         }
         self.operator.run("kubectl --context oslo delete pod cart")?;
@@ -129,32 +148,72 @@ impl Walk<'_> {
             self.operator.run(&format!("{scale} --replicas={replicas}"))
         };
         scale(0)?;
+        self.is_told(|| Ok(()))?;
+        prometheus.wait_for("TunnelClusterNotLinked", "oslo", true)?;
+        scale(2)?;
+        wait::until("the cluster to answer again", LIMIT, || self.operator.ended("probe oslo", 0))?;
+        prometheus.wait_for("TunnelClusterNotLinked", "oslo", false)
+    }
+
+    /// Its agents are killed, and say nothing before they go. A kubelet starts them again at once,
+    /// and then later and later.
+    fn kill(&self) -> Result<()> {
+        let restarts = || {
+            let path = "jsonpath={.items[*].status.containerStatuses[*].restartCount}";
+            self.operator.run(&format!("kubectl --context oslo -n {NAMESPACE} get pods -o {path}"))
+        };
+        let pods = format!("kubectl --context oslo -n {NAMESPACE} get pods -o name");
+        wait::until_true("two agents", LIMIT, || Ok(restarts()? == "0 0"))?;
+        let before = self.operator.run(&pods)?;
+        self.is_told(|| {
+            for agent in living(AGENT)? {
+                let _ = agent.signal("KILL"); // it may be gone
+            }
+            Ok(())
+        })?;
+        wait::until("the cluster to answer again", BACK, || self.operator.ended("probe oslo", 0))?;
+        let linked = || Ok(self.operator.run("kubectl clusters list")?.contains(" 2/2 "));
+        wait::until_true("both agents", BACK, linked)?;
+        ensure!(self.operator.run(&pods)? == before, "others than {before}");
+        let restarts = restarts()?;
+        ensure!(!restarts.split(' ').any(|count| count == "0"), "nobody killed one: {restarts}");
+        let page = self.page("clusters/oslo")?;
+        ensure!(!page.contains("fails at the"), "{page}");
+        self.operator.ended("check oslo", 0).map(drop)
+    }
+
+    /// Everybody says that the agents are away. `again`: what keeps them away.
+    fn is_told(&self, again: impl Fn() -> Result<()>) -> Result<()> {
         // While the agents go, one request of a probe may find them and the next may not.
         wait::until("the link to be gone", LIMIT, || {
+            again()?;
             let probed = self.operator.ended("probe oslo", 1)?;
             let names = ["✓ tunnel-server", "✗ tunnel-agent"].iter().all(|hop| probed.stdout.contains(hop));
             ensure!(names && probed.stderr.contains("are linked, and their log"), "{probed:?}");
             Ok(())
         })?;
-        let checked = self.operator.ended("check oslo", 1)?.stdout;
-        ensure!(
-            checked.contains("✗ oslo: TunnelDown: ") && checked.contains("✓ Deployment cluster-gateway"),
-            "{checked}"
-        );
+        wait::until("check to name it", LIMIT, || {
+            again()?;
+            let checked = self.operator.ended("check oslo", 1)?.stdout;
+            let names = ["✗ oslo: TunnelDown: ", "✓ Deployment cluster-gateway"].iter().all(|it| checked.contains(it));
+            ensure!(names, "{checked}");
+            Ok(())
+        })?;
         wait::until("the page to show it", LIMIT, || {
+            again()?;
             let page = self.page("clusters/oslo")?;
             ensure!(page.contains("fails at the tunnel-agent") && page.contains("are linked, and their log"), "{page}");
             let links = links(&page)?;
             ensure!(links == [0, 0], "{links:?}: {page}");
             Ok(())
         })?;
-        let listed = self.operator.run("kubectl clusters list")?;
-        let is_alone = |row: &str| row.starts_with("oslo ") == row.contains("TunnelDown");
-        ensure!(listed.lines().all(is_alone), "{listed}");
-        prometheus.wait_for("TunnelClusterNotLinked", "oslo", true)?;
-        scale(2)?;
-        wait::until("the cluster to answer again", LIMIT, || self.operator.ended("probe oslo", 0))?;
-        prometheus.wait_for("TunnelClusterNotLinked", "oslo", false)
+        wait::until("the list to show it", LIMIT, || {
+            again()?;
+            let listed = self.operator.run("kubectl clusters list")?;
+            let is_alone = |row: &str| row.starts_with("oslo ") == row.contains("TunnelDown");
+            ensure!(listed.lines().all(is_alone), "{listed}");
+            Ok(())
+        })
     }
 
     /// What a browser is shown, once the cluster was looked at: its events begin with that.
@@ -180,7 +239,7 @@ impl Walk<'_> {
 
     /// Under load, without a failed request.
     fn rotate(&self) -> Result<()> {
-        let load = Load::start(&self.testbed.hub, &[("berlin", &self.testbed.hub), ("oslo", &self.testbed.member)])?;
+        let load = Load::start(&self.testbed.hub, &[("berlin", self.berlin), ("oslo", &self.testbed.member)])?;
         let rotated = self.operator.run("kubectl clusters rotate berlin --member-context berlin")?;
         ensure!(rotated.contains("berlin: rotated, 1 old token ended"), "{rotated}");
         let rotated = self.operator.run("kubectl clusters rotate oslo --member-context oslo")?;
@@ -188,13 +247,13 @@ impl Walk<'_> {
         load.wait_for_more(SOME)?;
         let tally = load.finish().context("while credentials are rotated")?;
         ensure!(tally.reads > 4 * SOME && tally.events > SOME, "no load: {tally:?}");
-        ensure!(tally.repeated == 0, "clients had to repeat reads: {tally:?}");
-        load::clean(&[&self.testbed.hub, &self.testbed.member])
+        ensure!(tally.repeated == 0, "clients had to repeat requests: {tally:?}");
+        load::clean(&[&self.testbed.hub, &self.testbed.member, self.berlin])
     }
 
     /// Nothing is left of the clusters: the hub has what it had when it was installed, and the
-    /// member what it had before.
-    fn detach(&self, installed: &Inventory, member: &Inventory) -> Result<()> {
+    /// members what they had before.
+    fn detach(&self, installed: &Inventory, [member, direct]: &[Inventory; 2]) -> Result<()> {
         for cluster in ["berlin", "oslo"] {
             let told = self.operator.ended(&format!("detach {cluster} --member-context {cluster} --yes"), 0)?;
             ensure!(told.stdout.contains(&format!("cluster {cluster} detached")), "{told:?}");
@@ -202,6 +261,7 @@ impl Walk<'_> {
         let listed = self.operator.run("kubectl clusters list -o name")?;
         ensure!(listed.is_empty(), "{listed}");
         member.wait_restored(&self.testbed.member, |_| false)?;
+        direct.wait_restored(self.berlin, |_| false)?;
         installed.wait_restored(&self.testbed.hub, |_| false).context("of the clusters")
     }
 
