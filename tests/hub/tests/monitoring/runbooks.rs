@@ -1,5 +1,5 @@
-//! The commands of the alerts' sections, run as they stand. Where the page says why not, they need
-//! what is not here: pods, controllers, or trouble.
+//! The commands of the alerts' sections, run as they stand. `tests/node` runs those that need pods.
+//! Where the page says why not, they need what is nowhere here, such as trouble.
 
 use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubectl::Kubectl;
@@ -18,10 +18,11 @@ struct Line {
     text: String,
 }
 
-/// Every command of the alerts' blocks but those that are marked as not run.
+/// Every command of the alerts' blocks but those that are marked as not run, or as run elsewhere.
 fn lines() -> Vec<Line> {
     let is_run = |block: &Block| {
-        block.above.lines().any(|line| line == "## Alerts") && matches!(block.mark(), Ok(Mark::RunBy { .. }))
+        let is_here = matches!(block.mark(), Ok(Mark::RunBy { file, .. }) if file.starts_with("tests/hub"));
+        is_here && block.above.lines().any(|line| line == "## Alerts")
     };
     let lines = |block: Block| {
         let of = block.heading().to_owned();

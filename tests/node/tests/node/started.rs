@@ -21,6 +21,11 @@ pub(crate) fn follow(testbed: &Testbed) -> Result<()> {
     nothing_refused(testbed, &operator, mark)?;
     // Again: an upgrade.
     operator.run(&part(INSTALL, "## With kubectl clusters", "## With helm", "sh")?.join("\n"))?;
+    // The same by helm itself, which finds nothing to change.
+    let pods = || operator.run("kubectl -n vela-system get pods -o name");
+    let running = pods()?;
+    operator.run(&part(INSTALL, "## With helm", "## Without helm", "sh")?.join("\n"))?;
+    ensure!(pods()? == running, "helm replaced pods: {running}{}", pods()?);
     // The other commands there are for a member behind the tunnel.
     let join = part(PAGE, "## 3.", "## 4.", "console")?;
     let join = join.first().context("no command that joins a member")?;
@@ -35,6 +40,42 @@ pub(crate) fn follow(testbed: &Testbed) -> Result<()> {
     remove(testbed, &operator, &before)
 }
 
+/// For people without helm: somebody else prints, and kubectl is enough to install, to use and to
+/// remove what is printed.
+pub(crate) fn printed(testbed: &Testbed) -> Result<()> {
+    let before = [Inventory::of(&testbed.hub)?, Inventory::of(&testbed.member)?];
+    let operator = Operator::new(testbed, &[("berlin", &testbed.member)])?;
+    let lines = part(INSTALL, "## Without helm", "## What you get", "sh")?;
+    let [print, apply] = &lines[..] else { anyhow::bail!("other commands: {lines:?}") };
+    operator.run(print)?;
+    std::fs::remove_file(testbed.tools().join("helm"))?;
+    let used = use_printed(&operator, apply);
+    testbed.provide_helm()?;
+    used?;
+    let [hub, member] = &before;
+    member.wait_restored(&testbed.member, |_| false)?;
+    hub.wait_restored(&testbed.hub, |_| false)
+}
+
+fn use_printed(operator: &Operator<'_>, apply: &str) -> Result<()> {
+    operator.run(apply)?;
+    operator.run(
+        "kubectl -n vela-system rollout status deployment cluster-gateway --timeout=150s
+         kubectl wait --for=condition=Available apiservice/v1alpha1.cluster.core.oam.dev --timeout=60s",
+    )?;
+    let checked = operator.run("kubectl clusters check")?;
+    ensure!(!checked.contains('✗'), "{checked}");
+    operator.run(&format!(
+        "kubectl clusters join berlin --rights view\nkubectl --context berlin run cart --image={PAUSE}"
+    ))?;
+    let pods = operator.run("kubectl clusters get pods berlin -A")?;
+    ensure!(pods.contains(" cart "), "{pods}");
+    // Once more: what was made by hand or by a program stays.
+    operator.run(&format!("{apply}\nkubectl clusters get pods berlin"))?;
+    operator.run("kubectl --context berlin delete pod cart\nkubectl clusters detach berlin --yes")?;
+    operator.run("kubectl delete -f gateway.yaml").map(drop)
+}
+
 /// What the chart's defaults do not grant is not asked for in vain, nor told of.
 fn nothing_refused(testbed: &Testbed, operator: &Operator<'_>, mark: usize) -> Result<()> {
     let logs = operator.run("kubectl -n vela-system logs --tail=-1 -l app.kubernetes.io/name=cluster-gateway")?;
@@ -46,11 +87,15 @@ fn nothing_refused(testbed: &Testbed, operator: &Operator<'_>, mark: usize) -> R
     Ok(())
 }
 
+/// Blocks of a part of a page.
+pub(crate) fn blocks<'a>(part: &'a str, language: &str) -> impl Iterator<Item = &'a str> {
+    part.split("```").filter_map(move |block| block.strip_prefix(language)?.strip_prefix('\n'))
+}
+
 /// The commands of a part of a page, said of this place.
 pub(crate) fn part(page: &str, from: &str, to: &str, language: &str) -> Result<Vec<String>> {
     let part = section(page, from, to)?;
-    let blocks = part.split("```").filter_map(|block| block.strip_prefix(language)?.strip_prefix('\n'));
-    let lines = blocks.flat_map(str::lines).filter_map(|line| match language {
+    let lines = blocks(part, language).flat_map(str::lines).filter_map(|line| match language {
         "console" => line.strip_prefix("$ "),
         _ => Some(line),
     });

@@ -1,0 +1,67 @@
+//! What the pages have an operator run who looks into a pod, as it stands.
+
+use anyhow::{Context as _, Result, ensure};
+use node_tests::operator::{Operator, section};
+use node_tests::testbed::Testbed;
+use serde_json::Value;
+
+use crate::pods::settled;
+use crate::readme;
+use crate::started::blocks;
+
+const OPERATIONS: &str = include_str!("../../../../docs/operations.md");
+const REGISTRATION: &str = include_str!("../../../../docs/registration.md");
+const NAMESPACE: &str = "vela-system";
+/// Sections of the alerts, what the next one is, and words of what their commands print.
+const SECTIONS: [(&str, &str, &str); 5] = [
+    ("### TunnelClusterNotLinked\n", "### ", "berlin"),
+    ("### TunnelServerSheds\n", "### ", "berlin"),
+    ("### ClusterGatewayRestarts\n", "### ", "Liveness probe failed"),
+    ("### ClusterGatewayNotReady\n", "### ", "ok"),
+    ("### ClusterGatewayControllersNoLeader\n", "### ", "holderIdentity"),
+];
+/// Before commands that a test runs, and behind such a block.
+const LEAD: &str = "/runbook.rs::followed -->\n\n";
+
+/// After pods that were started again.
+pub(crate) fn followed(testbed: &Testbed) -> Result<()> {
+    settled(testbed)?;
+    let operator = readme::operator(testbed)?;
+    let pod = restarted(testbed)?;
+    for (heading, next, words) in SECTIONS {
+        let part = section(OPERATIONS, heading, next)?;
+        let (_, block) = part.split_once(LEAD).with_context(|| format!("{heading}: no commands"))?;
+        let (block, _) = block.split_once("\n\n").context("no end")?;
+        let block = block.replace("<namespace>", NAMESPACE).replace("<secret-namespace>", NAMESPACE);
+        let told = run(&operator, &block.replace("<pod>", &pod)).context(heading)?;
+        ensure!(told.contains(words), "{heading}: {told}");
+    }
+    reported(&operator)
+}
+
+/// What the controllers tell on their pods' loopback interface alone.
+fn reported(operator: &Operator<'_>) -> Result<()> {
+    let part = section(REGISTRATION, "It answers only on its pod's loopback interface", "?format=json")?;
+    let block = blocks(part, "sh").next().context("no commands")?;
+    let mut lines = block.lines();
+    let leader = operator.run(lines.next().context("no line")?)?;
+    let (pod, _) = leader.split_once('_').with_context(|| format!("another identity: {leader}"))?;
+    let rest = lines.collect::<Vec<_>>().join("\n").replace("<pod>", pod);
+    let told = run(operator, &rest)?;
+    ensure!(told.contains("berlin") || told.contains("SOURCE") || told.trim().is_empty(), "{told}");
+    Ok(())
+}
+
+/// What they start beside themselves ends with them.
+fn run(operator: &Operator<'_>, lines: &str) -> Result<String> {
+    let end = if lines.contains(" &\n") { "\nkill $!" } else { "" };
+    operator.run(&format!("{}{end}", lines.replace(" &\n", " > forward.log 2>&1 &\n")))
+}
+
+/// A gateway whose program was started again.
+fn restarted(testbed: &Testbed) -> Result<String> {
+    let pods = testbed.hub.get(&format!("pods -n {NAMESPACE} -l app.kubernetes.io/name=cluster-gateway"))?;
+    let again = |pod: &&Value| pod["status"]["containerStatuses"][0]["restartCount"] != 0;
+    let pod = pods["items"].as_array().into_iter().flatten().find(again).context("none was started again")?;
+    pod["metadata"]["name"].as_str().map(str::to_owned).context("no name")
+}
