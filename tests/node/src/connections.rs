@@ -50,6 +50,11 @@ impl Caller {
         bail!("no process of container {id}")
     }
 
+    /// Its number, as processes here are counted.
+    pub fn process(self) -> u32 {
+        self.process
+    }
+
     /// A file as its programs see it, mounts included.
     pub fn file(self, path: &str) -> Result<Vec<u8>> {
         let file = format!("/proc/{}/root{path}", self.process);

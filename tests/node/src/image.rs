@@ -3,6 +3,7 @@
 //! The programs' are made by the Dockerfile's own last steps, which are run here with another
 //! directory; its stages say who runs what.
 
+use std::ffi::OsStr;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,8 +16,14 @@ use crate::programs;
 
 /// What a pod's sandbox is made of, and workloads are, which do nothing.
 pub const PAUSE: &str = "localhost/pause:lab";
-/// The version of the charts, whose images have no other tag.
+/// The version of the charts: without a word of other tags, images have this one.
 pub const TAG: &str = "0.1.0";
+/// Another image of the same programs, to upgrade to.
+pub const NEXT: &str = "0.1.1";
+/// An image whose programs end as soon as they are started.
+pub const BROKEN: &str = "0.1.2";
+/// What none of them knows.
+const WRONG: &str = "--no-such-flag";
 const DOCKERFILE: &str = include_str!("../../../Dockerfile");
 /// Where the Dockerfile puts what becomes an image.
 const PLACE: &str = "/image";
@@ -28,7 +35,8 @@ pub fn repository(program: &str) -> String {
     format!("localhost/{program}")
 }
 
-/// Makes the images of all programs, of this executable, and returns their archives.
+/// Makes the images of all programs, of this executable, and returns their archives: each has all
+/// tags of a program.
 pub fn programs(directory: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
     let place = directory.join("image");
     let built = directory.join("stripped");
@@ -40,8 +48,9 @@ pub fn programs(directory: &Path) -> Result<Vec<(&'static str, PathBuf)>> {
     }
     shell(&step()?.replace(PLACE, &place.display().to_string()))?;
     let archive = |program| {
-        let name = format!("{}:{TAG}", repository(program));
-        Ok((program, archive(directory, &name, &place.join(program), &stage(program)?)?))
+        let tagged = |tag| Ok((format!("{}:{tag}", repository(program)), config(program, tag)?));
+        let images = [TAG, NEXT, BROKEN].map(tagged).into_iter().collect::<Result<Vec<_>>>()?;
+        Ok((program, archive(directory, &images, &place.join(program))?))
     };
     programs::IMAGES.into_iter().map(archive).collect()
 }
@@ -51,7 +60,17 @@ pub fn pause(directory: &Path, program: &Path) -> Result<PathBuf> {
     let root = directory.join("pause");
     std::fs::create_dir_all(&root)?;
     std::fs::copy(program, root.join("pause"))?;
-    archive(directory, PAUSE, &root, &json!({"Entrypoint": ["/pause"], "User": "65535:65535"}))
+    archive(directory, &[(PAUSE.to_owned(), json!({"Entrypoint": ["/pause"], "User": "65535:65535"}))], &root)
+}
+
+/// What an image says of itself.
+fn config(program: &str, tag: &str) -> Result<Value> {
+    let mut config = stage(program)?;
+    config["Labels"] = json!({"org.opencontainers.image.version": tag}); // or it is the same image
+    if tag == BROKEN {
+        config["Entrypoint"].as_array_mut().context("no entry point")?.push(WRONG.into());
+    }
+    Ok(config)
 }
 
 /// The shell's part of [`STEP`], for the programs that run here.
@@ -87,25 +106,31 @@ fn shell(script: &str) -> Result<()> {
     Ok(())
 }
 
-/// An image of one layer, with everything in `root`.
-fn archive(directory: &Path, name: &str, root: &Path, config: &Value) -> Result<PathBuf> {
+/// Images of one layer, which is everything in `root`, by their names.
+fn archive(directory: &Path, images: &[(String, Value)], root: &Path) -> Result<PathBuf> {
+    let name = images.first().map_or("none", |(name, _)| name);
     let place = directory.join(name.replace(['/', ':'], "_"));
     std::fs::create_dir_all(&place)?;
     tar(&place.join("layer.tar"), root, &["."])?;
     let layer = sha256(&place.join("layer.tar"))?;
-    let config = json!({"architecture": architecture(), "os": "linux", "config": config,
-        "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{layer}")]},
-        "history": [{"created_by": "tests"}]});
-    std::fs::write(place.join("config.json"), config.to_string())?;
-    let manifest = json!([{"Config": "config.json", "RepoTags": [name], "Layers": ["layer.tar"]}]);
-    std::fs::write(place.join("manifest.json"), manifest.to_string())?;
+    let (mut manifests, mut files) = (Vec::new(), vec!["layer.tar".to_owned(), "manifest.json".to_owned()]);
+    for (number, (name, config)) in images.iter().enumerate() {
+        let config = json!({"architecture": architecture(), "os": "linux", "config": config,
+            "rootfs": {"type": "layers", "diff_ids": [format!("sha256:{layer}")]},
+            "history": [{"created_by": "tests"}]});
+        let file = format!("config-{number}.json");
+        std::fs::write(place.join(&file), config.to_string())?;
+        manifests.push(json!({"Config": file, "RepoTags": [name], "Layers": ["layer.tar"]}));
+        files.push(file);
+    }
+    std::fs::write(place.join("manifest.json"), Value::from(manifests).to_string())?;
     let file = place.with_extension("tar");
-    tar(&file, &place, &["layer.tar", "config.json", "manifest.json"])?;
+    tar(&file, &place, &files)?;
     std::fs::remove_dir_all(&place)?;
     Ok(file)
 }
 
-fn tar(file: &Path, root: &Path, names: &[&str]) -> Result<()> {
+fn tar(file: &Path, root: &Path, names: &[impl AsRef<OsStr>]) -> Result<()> {
     let output = Command::new("tar")
         .args(["--create", "--owner=0", "--group=0", "--numeric-owner", "--sort=name", "--mtime=@0"])
         .args([Path::new("--file"), file, Path::new("--directory"), root])
@@ -142,5 +167,7 @@ mod tests {
             let expected = json!({"User": "65532:65532", "Entrypoint": [format!("/{program}")]});
             assert_eq!(stage(program).unwrap(), expected);
         }
+        assert_ne!(config("tunnel-agent", TAG).unwrap(), config("tunnel-agent", NEXT).unwrap());
+        assert_eq!(config("tunnel-agent", BROKEN).unwrap()["Entrypoint"], json!(["/tunnel-agent", WRONG]));
     }
 }

@@ -6,6 +6,7 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use anyhow::Result;
+use controllers::Controllers;
 use gateway::Gateway;
 use net::process;
 use tunnel_agent::Agent;
@@ -13,9 +14,8 @@ use tunnel_server::Server;
 
 /// What people work with.
 pub const CLI: &str = "kubectl-clusters";
-/// What images are made of here. The controllers have one too: they are tested without nodes
-/// (`controllers/tests/hub`).
-pub const IMAGES: [&str; 3] = ["cluster-gateway", "tunnel-server", "tunnel-agent"];
+/// What images are made of here.
+pub const IMAGES: [&str; 4] = ["cluster-gateway", "tunnel-server", "tunnel-agent", "cluster-gateway-controllers"];
 
 /// Runs the program that this process is called. `None`: it is called something else.
 pub fn requested() -> Option<ExitCode> {
@@ -25,11 +25,12 @@ pub fn requested() -> Option<ExitCode> {
         "cluster-gateway" | "apiserver" | "patch" => Some(process::exit_code("cluster-gateway", gateway())),
         "tunnel-server" => Some(process::exit_code("tunnel-server", server())),
         "tunnel-agent" => Some(process::exit_code("tunnel-agent", agent())),
+        "cluster-gateway-controllers" => Some(process::exit_code("cluster-gateway-controllers", controllers())),
         _ => None,
     }
 }
 
-/// As the `main` of each, in these three.
+/// As the `main` of each, in these four.
 fn gateway() -> Result<()> {
     let arguments: Vec<OsString> = std::env::args_os().collect();
     if let Some(arguments) = gateway::patch::requested(arguments) {
@@ -53,4 +54,14 @@ fn agent() -> Result<()> {
     let _level = telemetry::logs::start(&config.log_level, config.log_format)?;
     process::raise_open_files();
     Agent::run(config)
+}
+
+fn controllers() -> Result<()> {
+    let args = controllers::args::parse();
+    if let Some(command) = &args.command {
+        return command.run();
+    }
+    let config = controllers::args::Config::new(&args)?;
+    let _level = telemetry::logs::start(&config.log_level, config.log_format)?;
+    Controllers::run(config)
 }

@@ -15,8 +15,9 @@ const CLUSTER: &str = "berlin";
 const COMMANDS: usize = 6;
 
 pub fn quick_start(fleet: &Fleet<'_>) -> Result<()> {
-    let [cluster, commands] = &blocks(README, "## A workload on the best clusters")[..] else {
-        anyhow::bail!("two blocks that are run")
+    // The first one installs, which `tests/node` follows.
+    let [_, cluster, commands] = &blocks(README, "## A workload on the best clusters")[..] else {
+        anyhow::bail!("three blocks that are run")
     };
     ensure!(DELIVERY.contains(commands), "docs/delivery.md has other commands");
     for name in NAMES {

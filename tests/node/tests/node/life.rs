@@ -1,24 +1,35 @@
-//! What happens to pods in their lives, while clients use a cluster behind the tunnel: no read
+//! What happens to pods in their lives, while clients use a cluster behind the tunnel: no request
 //! fails that its client would not repeat by itself, and no event of a watch is lost.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::wait;
+use node_tests::cluster::Cluster;
+use node_tests::image::{BROKEN, NEXT, TAG};
 use node_tests::load::{self, Load};
 use node_tests::operator::Operator;
 use node_tests::testbed::Testbed;
+use serde_json::json;
 
 use crate::pods::settled;
 use crate::readme;
 
 /// Of the hub, and of the member.
-pub(crate) const DEPLOYMENTS: [(&str, &str, &str); 3] = [
+pub(crate) const DEPLOYMENTS: [(&str, &str, &str); 4] = [
     ("hub", "vela-system", "cluster-gateway"),
     ("hub", "vela-system", "cluster-gateway-tunnel-server"),
+    ("hub", "vela-system", "cluster-gateway-controllers"),
     ("berlin", "default", "tunnel-agent"),
 ];
 /// Reads after a change, at least: what it breaks, it breaks soon.
 const SOME: usize = 30;
 /// Seconds that open streams get from pods that end.
 const DRAIN: u32 = 5;
+/// Of what one image has and another has not.
+const HEALTH: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/health";
+/// For a kubelet to start a pod, and to see it end.
+const LIMIT: Duration = Duration::from_mins(1);
 /// For a rollout: pods are ready for some time before the next one goes.
 const ROLLOUT: &str = "--timeout=150s";
 
@@ -32,8 +43,11 @@ pub(crate) fn changed(testbed: &Testbed) -> Result<()> {
     let life = Life { testbed, operator: readme::operator(testbed)? };
     life.meanwhile("an upgrade", Life::upgrade)?;
     life.meanwhile("a pod of each program deleted", Life::delete)?;
-    life.meanwhile("a node drained", Life::drain)?;
+    life.meanwhile("a node of the hub drained", |life| life.drain("hub", &testbed.hub))?;
+    life.meanwhile("a node of the member drained", |life| life.drain("berlin", &testbed.member))?;
     life.meanwhile("a rollback", Life::roll_back)?;
+    life.meanwhile("an upgrade to what does not start", Life::break_down)?;
+    life.meanwhile("its rollback", Life::heal)?;
     load::clean(&[&testbed.hub, &testbed.member])
 }
 
@@ -49,48 +63,123 @@ pub(crate) fn rolled_out(operator: &Operator<'_>) -> Result<()> {
 // === impl Life ===
 
 impl Life<'_> {
-    fn meanwhile(&self, what: &str, change: fn(&Self) -> Result<()>) -> Result<()> {
+    fn meanwhile(&self, what: &str, change: impl Fn(&Self) -> Result<()>) -> Result<()> {
         let load = Load::start(&self.testbed.hub, &[("berlin", &self.testbed.member)])?;
         change(self).context(what.to_owned())?;
         load.wait_for_more(SOME)?;
         let tally = load.finish().context(what.to_owned())?;
         ensure!(tally.reads > 2 * SOME && tally.events > SOME / 2, "{what}: no load: {tally:?}");
+        ensure!(tally.changes > SOME / 10, "{what}: few changes: {tally:?}");
         Ok(())
     }
 
-    /// New pods of all three programs, which then wait less for streams to end: so do we.
-    fn upgrade(&self) -> Result<()> {
-        let before = self.pods()?;
+    /// To another image of all four programs, with these values too.
+    fn upgrade_to(&self, tag: &str, [hub, member]: [&str; 2]) -> Result<()> {
         self.operator.run(&format!(
-            "helm upgrade cluster-gateway charts/cluster-gateway -n vela-system --reuse-values --set log.format=json \
-             --set drainTimeoutSeconds={DRAIN},tunnel.server.drainTimeoutSeconds={DRAIN}
+            "helm upgrade cluster-gateway charts/cluster-gateway -n vela-system --reuse-values \
+             --set image.tag={tag},tunnel.server.image.tag={tag},controllers.image.tag={tag}{hub}
              helm --kube-context berlin upgrade tunnel-agent charts/tunnel-agent --reuse-values \
-             --set log.format=json,drainTimeoutSeconds={DRAIN}"
+             --set image.tag={tag}{member}"
         ))?;
-        rolled_out(&self.operator)?;
-        let kept: Vec<String> = self.pods()?.into_iter().filter(|pod| before.contains(pod)).collect();
-        ensure!(kept.is_empty(), "not replaced: {kept:?}");
         Ok(())
     }
 
-    fn roll_back(&self) -> Result<()> {
-        let before = self.pods()?;
+    fn back(&self) -> Result<()> {
         self.operator.run(
             "helm rollback cluster-gateway -n vela-system
              helm --kube-context berlin rollback tunnel-agent",
         )?;
+        rolled_out(&self.operator)
+    }
+
+    /// New pods of all programs, which then wait less for streams to end: so do we.
+    fn upgrade(&self) -> Result<()> {
+        let before = self.pods()?;
+        let hub = format!(
+            ",log.format=json,featureGates.HealthinessCheck=true,drainTimeoutSeconds={DRAIN},tunnel.server.drainTimeoutSeconds={DRAIN}"
+        );
+        self.upgrade_to(NEXT, [&hub, &format!(",log.format=json,drainTimeoutSeconds={DRAIN}")])?;
         rolled_out(&self.operator)?;
+        let kept: Vec<String> = self.pods()?.into_iter().filter(|pod| before.contains(pod)).collect();
+        ensure!(kept.is_empty(), "not replaced: {kept:?}");
+        self.run_of(NEXT)?;
+        self.report()
+    }
+
+    fn roll_back(&self) -> Result<()> {
+        let before = self.pods()?;
+        self.back()?;
         ensure!(self.pods()?.iter().all(|pod| !before.contains(pod)), "not replaced");
+        self.run_of(TAG)?;
         self.spread()?;
         let logs = self.operator.run("kubectl -n vela-system logs deployment/cluster-gateway")?;
         ensure!(!logs.starts_with('{'), "still the other format: {logs}");
         Ok(())
     }
 
-    /// What the drain has put on one node, the next rollout spreads again.
+    /// Pods of the new image end as soon as they start. Those of the old one stay, and serve.
+    fn break_down(&self) -> Result<()> {
+        let before = self.pods()?;
+        self.upgrade_to(BROKEN, ["", ""])?;
+        for deployment in DEPLOYMENTS {
+            wait::until("a pod to end as soon as it starts", LIMIT, || {
+                let ended = self.each_pod(deployment, "(index .status.containerStatuses 0).restartCount")?;
+                ensure!(ended.iter().any(|count| *count != "0"), "{deployment:?}: {ended:?}");
+                Ok(())
+            })?;
+        }
+        self.stay(&before)
+    }
+
+    /// Nothing else is replaced then.
+    fn heal(&self) -> Result<()> {
+        let before = self.pods()?;
+        self.back()?;
+        let stay: Vec<String> = self.pods()?;
+        ensure!(stay.iter().all(|pod| before.contains(pod)), "replaced: {before:?}: {stay:?}");
+        self.run_of(TAG)
+    }
+
+    /// These pods are there, and ready.
+    fn stay(&self, pods: &[String]) -> Result<()> {
+        for (context, namespace, name) in DEPLOYMENTS {
+            let field = "if (index .status.containerStatuses 0).ready}}{{.metadata.name}}{{end";
+            let ready = self.each_pod((context, namespace, name), field)?;
+            let stay = ready.iter().filter(|pod| pods.contains(pod)).count();
+            ensure!(stay == 2, "{name}: of {pods:?}, ready are {ready:?}");
+        }
+        Ok(())
+    }
+
+    /// Every pod is of this image.
+    fn run_of(&self, tag: &str) -> Result<()> {
+        for deployment in DEPLOYMENTS {
+            for field in ["(index .spec.containers 0).image", "(index .status.containerStatuses 0).image"] {
+                let images = self.each_pod(deployment, field)?;
+                ensure!(images.iter().all(|image| image.ends_with(&format!(":{tag}"))), "{deployment:?}: {images:?}");
+            }
+        }
+        Ok(())
+    }
+
+    /// Health that is reported is told, with the gate.
+    fn report(&self) -> Result<()> {
+        let told = || self.operator.run("kubectl get clustergateways");
+        for healthy in ["false", "true"] {
+            let status = json!({"apiVersion": "cluster.core.oam.dev/v1alpha1", "kind": "ClusterGateway",
+                "metadata": {"name": "berlin"}, "status": {"healthy": healthy == "true"}});
+            let words = ["replace", "--raw", HEALTH, "-f", "-"];
+            self.testbed.hub.kubectl().args(words).stdin(status.to_string()).run()?.success()?;
+            let listed = told()?;
+            ensure!(readme::healthy(&listed)? == healthy, "{listed}");
+        }
+        Ok(())
+    }
+
+    /// What the drains have put on one node, the next rollout spreads again.
     fn spread(&self) -> Result<()> {
-        for (context, namespace, name) in DEPLOYMENTS.iter().filter(|(context, ..)| *context == "hub") {
-            let nodes = self.each_pod(context, namespace, name, ".spec.nodeName")?;
+        for (context, namespace, name) in DEPLOYMENTS {
+            let nodes = self.each_pod((context, namespace, name), ".spec.nodeName")?;
             ensure!(nodes.len() == 2 && nodes[0] != nodes[1], "{name} is on {nodes:?}");
         }
         Ok(())
@@ -105,15 +194,16 @@ impl Life<'_> {
         settled(self.testbed)
     }
 
-    /// Its pods go elsewhere, as far as the budgets let them.
-    fn drain(&self) -> Result<()> {
-        let node = &self.testbed.hub.nodes[1].name();
-        self.operator.run(&format!("kubectl drain {node} --timeout=120s"))?;
-        let left = format!("kubectl get pods -A -o name --field-selector spec.nodeName={node}");
-        let left = self.operator.run(&left)?;
+    /// Its second node's pods go elsewhere, as far as the budgets let them.
+    fn drain(&self, context: &str, cluster: &Cluster) -> Result<()> {
+        let (kubectl, node) = (format!("kubectl --context {context}"), cluster.nodes[1].name());
+        let there = format!("{kubectl} get pods -A -o name --field-selector spec.nodeName={node}");
+        ensure!(!self.operator.run(&there)?.is_empty(), "{node} had no pods");
+        self.operator.run(&format!("{kubectl} drain {node} --timeout=120s"))?;
+        let left = self.operator.run(&there)?;
         ensure!(left.is_empty(), "{left}");
         rolled_out(&self.operator)?;
-        self.operator.run(&format!("kubectl uncordon {node}")).map(drop)
+        self.operator.run(&format!("{kubectl} uncordon {node}")).map(drop)
     }
 
     fn pods(&self) -> Result<Vec<String>> {
@@ -125,12 +215,12 @@ impl Life<'_> {
     }
 
     fn pods_of(&self, context: &str, namespace: &str, name: &str) -> Result<Vec<String>> {
-        self.each_pod(context, namespace, name, ".metadata.name")
+        self.each_pod((context, namespace, name), ".metadata.name")
     }
 
     /// A field of each pod that is not ending.
-    fn each_pod(&self, context: &str, namespace: &str, name: &str, field: &str) -> Result<Vec<String>> {
-        let program = name.trim_start_matches("cluster-gateway-");
+    fn each_pod(&self, (context, namespace, name): (&str, &str, &str), field: &str) -> Result<Vec<String>> {
+        let program = if name.ends_with("tunnel-server") { "tunnel-server" } else { name };
         let template = format!(
             "{{{{range .items}}}}{{{{if not .metadata.deletionTimestamp}}}}{{{{{field}}}}} {{{{end}}}}{{{{end}}}}"
         );

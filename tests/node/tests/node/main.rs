@@ -4,6 +4,8 @@
 //! for all tests, which follow one another because each needs the hub for itself. Its other names
 //! are the programs under test.
 
+mod agent;
+mod controllers;
 mod fixture;
 mod host_network;
 mod life;
@@ -11,6 +13,8 @@ mod pods;
 mod policy;
 mod readme;
 mod renewal;
+mod runbook;
+mod scaling;
 mod six;
 mod started;
 mod walk;
@@ -44,12 +48,13 @@ fn main() -> ExitCode {
     conclusion.exit_code()
 }
 
-/// In this order. All but the first three use what the README makes, which the first of them
+/// In this order. All but the first four use what the README makes, which the first of them
 /// follows and the last one removes.
 fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "walk::two clusters are joined, lost, found, rotated and detached", walk::walk),
         test(fixture, "started::getting started, word for word", started::follow),
+        test(fixture, "started::what install prints is all that kubectl needs", started::printed),
         test(
             fixture,
             "host_network::gateways with a port of their node are installed and replaced",
@@ -60,10 +65,14 @@ fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         installed(fixture, "pods::many watches fit into the programs' memory", pods::crowded),
         installed(fixture, "renewal::clients notice no renewal of a certificate or a CA", renewal::renewed),
         installed(fixture, "life::clients notice no upgrade, rollback, deletion or drain", life::changed),
+        installed(fixture, "agent::its own page, word for word", agent::installed),
+        installed(fixture, "controllers::works are delivered, whoever leads", controllers::led),
         installed(fixture, "policy::a pod that may not connect cannot, and what has to works on", policy::enforced),
+        installed(fixture, "scaling::busy gateways become more, and all of them serve", scaling::scaled),
         installed(fixture, "pods::nobody evicts two of a program at a time", pods::evicted),
         installed(fixture, "pods::a program that hangs gets no requests", pods::probed),
         installed(fixture, "pods::a program that hangs for good is killed soon", pods::killed),
+        installed(fixture, "runbook::what the pages say of pods can be followed", runbook::followed),
         trial("six::pods are ready where there is IPv6 alone", six::nested),
         removed(fixture, "readme::nothing is left but what the documentation says"),
     ]

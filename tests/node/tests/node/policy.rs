@@ -13,6 +13,7 @@ use node_tests::operator::Operator;
 use node_tests::testbed::Testbed;
 use serde_json::{Value, json};
 
+use crate::controllers;
 use crate::life::{DEPLOYMENTS, rolled_out};
 use crate::pods::settled;
 use crate::readme;
@@ -103,7 +104,7 @@ impl<'a> Site<'a> {
     /// Whether everybody gets everywhere, or each only where it has to.
     fn check(&self, open: bool) -> Result<()> {
         let of = |program| doors(&self.testbed.hub, "vela-system", program);
-        let hub = [of("cluster-gateway")?, of("tunnel-server")?];
+        let hub = [of("cluster-gateway")?, of("tunnel-server")?, of("cluster-gateway-controllers")?];
         let gets = |caller: &Caller, door: &Door, may: bool| {
             ensure!(caller.reaches(door.address)? == may, "{caller:?} gets through {door:?}: not {may}");
             Ok(())
@@ -147,7 +148,7 @@ impl<'a> Site<'a> {
         let metrics = json!([{"namespaceSelector": {}, "podSelector": {"matchLabels": {"role": "scraper"}}}]);
         let hub = json!({"networkPolicy": {"enabled": true, "callers": nodes, "agents": nodes, "metrics": metrics,
             "egress": [{"to": nodes, "ports": dns}, {"to": nodes, "ports": [{"port": port}]},
-                {"to": [{"podSelector": {}}], "ports": [{"port": "frontends"}]}]}});
+                {"to": [{"podSelector": {}}], "ports": [{"port": "frontends"}, {"port": "https"}]}]}});
         let member = json!({"networkPolicy": {"enabled": true, "metrics": metrics}});
         std::fs::write(self.operator.directory().join("hub-policy.yaml"), hub.to_string())?;
         std::fs::write(self.operator.directory().join("member-policy.yaml"), member.to_string())?;
@@ -173,6 +174,7 @@ impl<'a> Site<'a> {
         load.wait_for_more(SOME)?;
         let tally = load.finish()?;
         ensure!(tally.reads > SOME, "{tally:?}");
+        controllers::delivers(self.testbed, "under-policies")?;
         load::clean(&[&self.testbed.hub, &self.testbed.member])
     }
 

@@ -1,17 +1,26 @@
-//! The README's sections on installing and on clusters that cannot be reached, word for word. What
-//! they make is what the tests after this one use.
+//! The README's sections on installing, on clusters that cannot be reached and on workloads, word
+//! for word. What they make is what the tests after this one use.
 
 use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::wait;
+use node_tests::image::PAUSE;
 use node_tests::inventory::Inventory;
 use node_tests::load;
 use node_tests::operator::{Operator, commands, section};
 use node_tests::testbed::Testbed;
 
+use crate::started::blocks;
+
 const README: &str = include_str!("../../../../README.md");
 const LIMIT: Duration = Duration::from_mins(1);
+/// For pods of a workload to run, or to end.
+const RUN: &str = "--timeout=120s";
+/// Kinds that delivery needs.
+const KINDS: usize = 8;
+/// The file of whom the README lets in.
+const JANE: &str = "jane.kubeconfig";
 
 /// A hub and its cluster `berlin`, as the README makes them.
 pub(crate) struct Installed {
@@ -40,6 +49,8 @@ pub(crate) fn follow(testbed: &Testbed) -> Result<Installed> {
     testbed.hide_member(true)?;
     ensure!(pods(testbed, &operator).is_err(), "the member can be reached without a tunnel");
     follow_tunnel(testbed, &operator, &here(testbed, tunnel)).context("Clusters you cannot reach")?;
+    let fleet = section(README, "## A workload on the best clusters", "## Without a hub")?;
+    follow_fleet(testbed, &operator, &here(testbed, fleet)).context("A workload on the best clusters")?;
     Ok(Installed { before })
 }
 
@@ -48,7 +59,13 @@ fn follow_install(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Res
     let lines = commands(text);
     let (docker, lines): (Vec<_>, Vec<_>) = lines.into_iter().partition(|line| line.starts_with("docker build"));
     ensure!(docker.len() == 1 && lines.len() == 11, "{docker:?} {lines:?}");
+    testbed.kubeconfig_of(&operator.directory().join(JANE), "jane")?;
     for line in &lines {
+        if line.contains("create clusterrolebinding berlin ") {
+            ensure!(line.contains("--user=jane"), "somebody else is let in: {line}");
+            let refused = pods(testbed, operator).err().context("jane may before she is let in")?;
+            ensure!(format!("{refused:#}").contains("Forbidden"), "{refused:#}");
+        }
         let said = if line.contains("get apiservice") {
             wait::until("the API to be available", LIMIT, || {
                 let said = operator.run(line)?;
@@ -57,15 +74,28 @@ fn follow_install(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Res
             })?
         } else if line.contains("--server ") {
             // The hub's own notice of the new right, and the gateway's of the new Secret.
-            wait::until("the member to answer", LIMIT, || operator.run(line))?
+            wait::until("the member to answer", LIMIT, || operator.run(&as_jane(line)))?
         } else {
             operator.run(line)?
         };
         ensure!(!line.contains("get pods") || said.is_empty(), "{line}: pods on an empty member: {said}");
     }
     let listed = operator.run("kubectl get clustergateways")?;
-    ensure!(listed.contains("berlin") && !pods(testbed, operator)?.contains("tunnel-agent"), "{listed}");
+    ensure!(healthy(&listed)? == "Unknown" && !pods(testbed, operator)?.contains("tunnel-agent"), "{listed}");
     Ok(())
+}
+
+/// A command of whom the README has let in.
+fn as_jane(line: &str) -> String {
+    format!("KUBECONFIG={JANE} {line}")
+}
+
+/// What `kubectl get clustergateways` says of the health of `berlin`.
+pub(crate) fn healthy(listed: &str) -> Result<&str> {
+    // The last cell, for others may be empty.
+    let last = |start: &str| listed.lines().find(|row| row.starts_with(start))?.split_whitespace().next_back();
+    ensure!(last("NAME ") == Some("HEALTHY"), "{listed}");
+    last("berlin ").with_context(|| listed.to_owned())
 }
 
 fn follow_tunnel(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Result<()> {
@@ -112,11 +142,48 @@ fn values(operator: &Operator<'_>, yaml: &str) -> Result<String> {
         .replace("<token>", said("tunnel-agent-berlin")?.trim()))
 }
 
+/// A cluster alone: of the two that the README chooses, it is one.
+fn follow_fleet(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Result<()> {
+    let blocks: Vec<&str> = blocks(text, "sh").collect();
+    let [delivery, cluster, workload] = &blocks[..] else { anyhow::bail!("other commands: {blocks:?}") };
+    operator.run(delivery)?;
+    operator.run(cluster)?;
+    ensure!(workload.contains("image: nginx"), "another image: {workload}");
+    let workload = workload.replace("image: nginx", &format!("image: '{PAUSE}'"));
+    let (writes, looks) = workload.split_at(workload.find("kubectl get placementdecisions").context("no look")?);
+    operator.run(writes)?;
+    wait::until("the workload to be there", LIMIT, || {
+        let told = operator.run(looks)?;
+        ensure!(told.starts_with("berlin") && told.contains("AsExpected"), "{told}");
+        Ok(())
+    })?;
+    let member = "kubectl --context berlin";
+    // The set tells of what it has chosen, which is there a moment later.
+    operator.run(&format!(
+        "{member} wait --for=create deployment/web {RUN}
+         {member} rollout status deployment web {RUN}"
+    ))?;
+    ensure!(pods(testbed, operator)?.matches("web-").count() == 2, "{}", pods(testbed, operator)?);
+    operator.run(&format!(
+        "kubectl delete mwrs/web placement/web managedclustersetbinding/fleet managedclusterset/fleet
+         {member} wait pod -l app=web --for=delete {RUN}"
+    ))?;
+    operator
+        .run(&format!("kubectl -n vela-system rollout status deployment cluster-gateway-controllers {RUN}"))
+        .map(drop)
+}
+
 /// The README's last command of its first part.
 fn pods(testbed: &Testbed, operator: &Operator<'_>) -> Result<String> {
     let hub = testbed.hub.url();
     let path = "apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/proxy";
-    operator.run(&format!("kubectl --server {hub}/{path} --request-timeout=5s get pods -A"))
+    operator.run(&as_jane(&format!("kubectl --server {hub}/{path} --request-timeout=5s get pods -A")))
+}
+
+/// What nothing removes, and what the hub itself makes of it.
+fn is_kind(object: &str) -> bool {
+    ["CustomResourceDefinition ", "APIService "].iter().any(|kind| object.starts_with(kind))
+        && object.ends_with(".open-cluster-management.io")
 }
 
 // === impl Installed ===
@@ -127,7 +194,9 @@ impl Installed {
         load::clean(&[&testbed.hub, &testbed.member])?; // of a test that failed
         let operator = operator(testbed)?;
         operator.run(
-            "helm --kube-context berlin uninstall tunnel-agent
+            "kubectl delete managedcluster berlin
+             kubectl delete namespace berlin
+             helm --kube-context berlin uninstall tunnel-agent
              helm uninstall cluster-gateway -n vela-system
              kubectl -n vela-system delete secret berlin
              kubectl delete clusterrolebinding,clusterrole berlin
@@ -136,10 +205,13 @@ impl Installed {
         )?;
         let [hub, member] = &self.before;
         hub.wait_restored(&testbed.hub, |object| {
-            object.contains("vela-system") && crate::walk::namespaces_own(object)
+            is_kind(object) || object.contains("vela-system") && crate::walk::namespaces_own(object)
         })?;
         member.wait_restored(&testbed.member, |_| false)?;
-        operator.run("kubectl delete namespace vela-system")?;
+        let kinds = operator.run("kubectl get crd -o name")?;
+        ensure!(kinds.lines().count() == KINDS, "{kinds}");
+        operator.run("kubectl get crd -o name | xargs kubectl delete\nkubectl delete namespace vela-system")?;
+        hub.wait_restored(&testbed.hub, |_| false)?;
         testbed.hide_member(false)
     }
 }

@@ -38,14 +38,16 @@ pub(crate) fn main() -> ExitCode {
     )
 }
 
-/// Pods of all three programs are ready, and reach each other.
+/// Pods of all four programs are ready, and reach each other.
 fn joined(testbed: &Testbed) -> Result<()> {
     let operator = Operator::new(testbed, &[("berlin", &testbed.hub), ("oslo", &testbed.member)])?;
-    let (gateway, server) = (repository("cluster-gateway"), repository("tunnel-server"));
+    let [gateway, server, controllers] =
+        ["cluster-gateway", "tunnel-server", "cluster-gateway-controllers"].map(repository);
     let image = format!("{}:{TAG}", repository("tunnel-agent"));
     operator.run(&format!(
         "kubectl clusters install --set image.repository={gateway} \
-         --set tunnel.server.enabled=true --set tunnel.server.image.repository={server}
+         --set tunnel.server.enabled=true --set tunnel.server.image.repository={server} \
+         --set delivery.enabled=true --set controllers.image.repository={controllers}
          kubectl clusters join berlin --rights view
          kubectl clusters join oslo --tunnel --rights view --agent-image {image}"
     ))?;
@@ -54,6 +56,7 @@ fn joined(testbed: &Testbed) -> Result<()> {
         ensure!(listed.matches(" Ready ").count() == 2 && listed.contains("2/2"), "{listed}");
         Ok(())
     })?;
+    operator.run("kubectl -n vela-system rollout status deployment cluster-gateway-controllers --timeout=120s")?;
     let pods = operator.run("kubectl clusters get pods --all -A -o json")?;
     ensure!(pods.contains("fd00:244::3:") && !pods.contains("10.244."), "not IPv6 alone: {pods}");
     Ok(())
