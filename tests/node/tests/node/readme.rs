@@ -207,6 +207,8 @@ impl Installed {
         hub.wait_restored(&testbed.hub, |object| {
             is_kind(object) || object.contains("vela-system") && crate::walk::namespaces_own(object)
         })?;
+        member.wait_restored(&testbed.member, is_kind)?;
+        operator.run("kubectl --context berlin get crd -o name | xargs kubectl --context berlin delete")?;
         member.wait_restored(&testbed.member, |_| false)?;
         let kinds = operator.run("kubectl get crd -o name")?;
         ensure!(kinds.lines().count() == KINDS, "{kinds}");
