@@ -179,7 +179,7 @@ async fn send(
     request: http::Result<Request<Body>>,
     most: usize,
 ) -> std::result::Result<Bytes, Failure> {
-    answer(client, request.map_err(|error| Failure::own(error.to_string()))?, most).await
+    answer(&client.clone().into(), request.map_err(|error| Failure::own(error.to_string()))?, most).await
 }
 
 pub const JSON: &str = "application/json";

@@ -15,15 +15,26 @@ use crate::sender::{Sender, Streamed};
 
 /// What counts the bytes of answers.
 #[derive(Clone)]
-pub struct Bounded {
-    pub sender: Sender,
-    pub most: usize,
+struct Bounded {
+    sender: Sender,
+    most: usize,
 }
 
 /// The same client, as [`Sender::bounded`].
 pub fn bounded(client: Client, most: usize) -> Client {
     let (namespace, end) = (client.default_namespace().to_owned(), *client.valid_until());
     Sender::from(client).bounded(most).client(&namespace).with_valid_until(end)
+}
+
+// === impl Sender ===
+
+impl Sender {
+    /// The same; an answer of more than `most` bytes breaks off, an error of more than 64 KiB.
+    /// Streams count too: whoever follows one for long begins it again.
+    #[must_use]
+    pub fn bounded(self, most: usize) -> Self {
+        Self::new(Bounded { sender: self, most })
+    }
 }
 
 impl Service<Request<Body>> for Bounded {

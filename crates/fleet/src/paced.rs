@@ -16,16 +16,29 @@ use crate::sender::{Sender, Streamed};
 
 /// What waits before it is sent.
 #[derive(Clone)]
-pub struct Paced {
+struct Paced {
     sender: Sender,
     every: Duration,
     next: Arc<Mutex<Instant>>,
 }
 
+// === impl Sender ===
+
+impl Sender {
+    /// The same; between the beginnings of two requests passes `every` at least.
+    ///
+    /// For watches of servers that nobody trusts: kube's watcher backs off after errors, and begins
+    /// anew at once after a watch that ended well, or after a page that promises another.
+    #[must_use]
+    pub fn paced(self, every: Duration) -> Self {
+        Self::new(Paced::new(self, every))
+    }
+}
+
 // === impl Paced ===
 
 impl Paced {
-    pub fn new(sender: Sender, every: Duration) -> Self {
+    fn new(sender: Sender, every: Duration) -> Self {
         Self { sender, every, next: Arc::new(Mutex::new(Instant::now())) }
     }
 }

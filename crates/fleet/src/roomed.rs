@@ -48,10 +48,10 @@ pub trait Room: Clone + Send + Sync + 'static {
 
 /// What waits for room.
 #[derive(Clone)]
-pub struct Roomed<R> {
-    pub sender: Sender,
-    pub room: R,
-    pub within: Duration,
+struct Roomed<R> {
+    sender: Sender,
+    room: R,
+    within: Duration,
 }
 
 /// An answer, which holds the room that it takes.
@@ -59,6 +59,24 @@ type Kept = UnsyncBoxBody<Bytes, Infallible>;
 type Answer = Result<Response<Either<Streamed, Kept>>, BoxError>;
 
 const NO_ROOM: &str = "there was no room for so large an answer";
+
+// === impl Sender ===
+
+impl Sender {
+    /// The same.
+    ///
+    /// All but watches wait for `room`, have an answer `within` that time, and hold their room
+    /// until that is read: a large one no longer than `within`, either. A GET for whose answer
+    /// there is no large room lets go of all that it has, waits for one, up to ten times as long,
+    /// and is asked again.
+    ///
+    /// Of a watch, the beginning of the answer comes `within` that time, and so does the rest of
+    /// each line of which some has come; a long line waits for room, and ends the watch.
+    #[must_use]
+    pub fn roomed<R: Room>(self, room: R, within: Duration) -> Self {
+        Self::new(Roomed { sender: self, room, within })
+    }
+}
 
 impl<R: Room> Service<Request<Body>> for Roomed<R> {
     type Response = Response<Either<Streamed, Kept>>;

@@ -1,7 +1,5 @@
 //! What sends requests to one server.
 
-use std::time::Duration;
-
 use futures_util::TryFutureExt as _;
 use http::{Request, Response};
 use http_body_util::BodyExt as _;
@@ -11,10 +9,6 @@ use kube::Client;
 use kube::client::Body;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceExt as _};
-
-use crate::bounded::Bounded;
-use crate::paced::Paced;
-use crate::roomed::{Room, Roomed};
 
 /// As kube's client, without its queue: that takes 10 KiB and a task, and of those who watch one
 /// kind in one namespace of one cluster there are thousands.
@@ -61,36 +55,6 @@ impl Sender {
     /// A client of kube's that sends what it is asked so.
     pub fn client(self, namespace: &str) -> Client {
         Client::new(self.0, namespace)
-    }
-
-    /// The same; an answer of more than `most` bytes breaks off, an error of more than 64 KiB.
-    /// Streams count too: whoever follows one for long begins it again.
-    #[must_use]
-    pub fn bounded(self, most: usize) -> Self {
-        Self::new(Bounded { sender: self, most })
-    }
-
-    /// The same.
-    ///
-    /// All but watches wait for `room`, have an answer `within` that time, and hold their room
-    /// until that is read: a large one no longer than `within`, either. A GET for whose answer
-    /// there is no large room lets go of all that it has, waits for one, up to ten times as long,
-    /// and is asked again.
-    ///
-    /// Of a watch, the beginning of the answer comes `within` that time, and so does the rest of
-    /// each line of which some has come; a long line waits for room, and ends the watch.
-    #[must_use]
-    pub fn roomed<R: Room>(self, room: R, within: Duration) -> Self {
-        Self::new(Roomed { sender: self, room, within })
-    }
-
-    /// The same; between the beginnings of two requests passes `every` at least.
-    ///
-    /// For watches of servers that nobody trusts: kube's watcher backs off after errors, and begins
-    /// anew at once after a watch that ended well, or after a page that promises another.
-    #[must_use]
-    pub fn paced(self, every: Duration) -> Self {
-        Self::new(Paced::new(self, every))
     }
 }
 

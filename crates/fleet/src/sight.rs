@@ -122,8 +122,8 @@ impl Sight {
         let params = WatchParams { label_selector: self.selector.clone(), ..WatchParams::default() };
         let request = request(self.requests.watch(&params, version), WATCH)?;
         let response = success(self.sender.send(request).await?).await?;
-        // How long a line may be is for the sender to say ([`Sender::roomed`]). One that the watch ends
-        // in the middle of is none.
+        // How long a line may be is for the sender to say ([`Sender::roomed`]). One that the watch
+        // ends in the middle of is none.
         let mut lines = Lines::within(response.into_body(), usize::MAX, SILENCE);
         while let Line::Whole(line) = lines.try_next().await.map_err(|error| Failure::broken(&*error))? {
             if line.iter().all(u8::is_ascii_whitespace) {

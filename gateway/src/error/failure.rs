@@ -125,7 +125,10 @@ impl fmt::Display for Failure {
         let Self { of, cause } = self;
         match cause {
             // The words of the Go cluster-gateway, which clients look for.
-            Cause::Absent => write!(f, "no such {of}"),
+            Cause::Absent => match of {
+                Asked::Cluster(name) => write!(f, "no such cluster {name}"),
+                Asked::Original(_) => write!(f, "no such server: {of}"),
+            },
             Cause::Late => write!(
                 f,
                 "{of} is registered, but the gateway has not read it from the hub yet; retry shortly; if it \

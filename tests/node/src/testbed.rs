@@ -159,7 +159,7 @@ impl Testbed {
         let credential =
             Credential::Certificate(server.authority().issue(&Leaf::client(name)).write_to(self.directory(), name)?);
         let authority = server.authority_file().to_path_buf();
-        Kubeconfig { server: self.hub.url(), authority, credential }.write(path.to_path_buf()).map(drop)
+        Kubeconfig { server: self.hub.url(), authority, credential }.write(path).map(drop)
     }
 
     /// Pods of the hub can no longer dial the member's API server, or can again: as when it is

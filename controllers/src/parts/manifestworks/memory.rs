@@ -25,7 +25,8 @@ use crate::wakes::Key;
 /// Between looks at what is being deleted.
 const GOING: Backoff = Backoff::doubling(Duration::from_secs(2), Duration::from_mins(1));
 
-/// Of one work. There are ten thousand, of which few are worked on: what is of those alone is boxed.
+/// Of one work. There are ten thousand, of which few are worked on: what is of those alone is
+/// boxed.
 #[derive(Default)]
 pub struct Memory {
     uid: String,

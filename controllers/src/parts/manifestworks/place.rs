@@ -244,8 +244,9 @@ impl Place {
         until.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero())
     }
 
-    /// It did not answer, or asked to be left alone for `at_least` so long. Returns when it is tried
-    /// again, and whether the cause is news. Those that were asked at the same time count once.
+    /// It did not answer, or asked to be left alone for `at_least` so long. Returns when it is
+    /// tried again, and whether the cause is news. Those that were asked at the same time count
+    /// once.
     pub fn is_away(&self, at_least: Duration, cause: &str) -> (Duration, bool) {
         let mut away = self.away.lock();
         let is_news = away.cause != cause;

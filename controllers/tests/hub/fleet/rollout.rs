@@ -103,7 +103,7 @@ fn one_at_a_time(fleet: &Fleet<'_>) -> Result<()> {
             ensure!(data(fleet, other)? == "2", "{other} did not wait for {name}");
         }
         let waited = reached.map(|before| now - before);
-        ensure!(waited.is_none_or(|waited| waited >= SUCCESS - WHOLE), "{name} followed after {waited:?}");
+        ensure!(waited.is_none_or(|waited| waited + WHOLE >= SUCCESS), "{name} followed after {waited:?}");
         reached = Some(now);
     }
     wait_rolled_out(fleet)
@@ -122,7 +122,7 @@ fn canary_first(fleet: &Fleet<'_>) -> Result<()> {
     }
     wait_data(fleet, one, "4")?;
     let waited = reached.elapsed();
-    ensure!(waited >= SUCCESS - WHOLE, "the rest followed after {waited:?}");
+    ensure!(waited + WHOLE >= SUCCESS, "the rest followed after {waited:?}");
     wait_data(fleet, two, "4")?;
     wait_rolled_out(fleet)
 }

@@ -90,7 +90,7 @@ impl<'a> Fleet<'a> {
             cache: testbed.directory("karmadactl-beside")?,
         };
         let fleet = Self { testbed, karmada, gateway, tool };
-        fleet.moved("karmada.yaml", fleet.karmada.authority_file())?;
+        fleet.moved("karmada.yaml", &fleet.karmada.authority_file())?;
         for (cluster, _) in &tokens {
             let secret = json!({"namespace": NAMESPACE, "name": cluster});
             let spec = json!({"syncMode": "Push", "apiEndpoint": member.url(), "secretRef": secret, "impersonatorSecretRef": secret});
@@ -105,7 +105,7 @@ impl<'a> Fleet<'a> {
         let (theirs, documents) = (self.outputs()?, self.documents()?);
         page(self)?;
         migration(self)?;
-        self.moved("gateway.yaml", self.gateway.authority_file())?;
+        self.moved("gateway.yaml", &self.gateway.authority_file())?;
         wait::until("the hub to tell of the group as before", LIMIT, || {
             let now = self.documents()?;
             ensure!(now == documents, "{now:?}, before {documents:?}");
@@ -119,7 +119,7 @@ impl<'a> Fleet<'a> {
         same::answers(self.testbed, &self.karmada, &self.gateway)?;
         self.rights()?;
         // Back again: nothing of it is the gateway's, and it is all there.
-        self.moved("karmada.yaml", self.karmada.authority_file())?;
+        self.moved("karmada.yaml", &self.karmada.authority_file())?;
         wait::until("Karmada to refuse the group again", LIMIT, || {
             let code = self.through_the_hub(NARROW, "/version")?.status;
             ensure!(code == StatusCode::FORBIDDEN, "{code}");
@@ -217,9 +217,9 @@ impl<'a> Fleet<'a> {
     }
 
     /// Has the hub send the group where a manifest of the page says.
-    fn moved(&self, file: &str, authority: std::path::PathBuf) -> Result<()> {
+    fn moved(&self, file: &str, authority: &Path) -> Result<()> {
         let kubectl = self.testbed.hub.server.kubectl();
-        kubectl.apply(&self.manifest(file, &authority)?)?;
+        kubectl.apply(&self.manifest(file, authority)?)?;
         kubectl.ok(&format!("wait --for=condition=Available {API_SERVICE} --timeout=60s")).map(drop)
     }
 

@@ -102,9 +102,7 @@ async fn write(shared: &Shared, caller: &Caller, path: &str, run: &str) -> Resul
 async fn watch(shared: &Shared, caller: &Caller, query: &str, feed: &Mutex<Feed>) {
     let mut listed = false;
     loop {
-        if !listed {
-            listed = list(shared, caller, query, feed).await.is_some();
-        } else {
+        if listed {
             match open(caller, query, feed).await {
                 Ok(body) => {
                     listed = read(shared, feed, body).await != Next::List;
@@ -113,6 +111,8 @@ async fn watch(shared: &Shared, caller: &Caller, query: &str, feed: &Mutex<Feed>
                 Err(Failed::Again(_)) => _ = shared.repeated.fetch_add(1, Ordering::Relaxed),
                 Err(Failed::Finally(what)) => shared.wrong(format!("a watcher: {query}: {what}")),
             }
+        } else {
+            listed = list(shared, caller, query, feed).await.is_some();
         }
         sleep(AGAIN).await;
     }
@@ -121,7 +121,7 @@ async fn watch(shared: &Shared, caller: &Caller, query: &str, feed: &Mutex<Feed>
 async fn list(shared: &Shared, caller: &Caller, query: &str, feed: &Mutex<Feed>) -> Option<()> {
     let answer = Asked::get(query).ask(shared, caller, |answer| listed(answer).is_some()).await?;
     let (version, items) = listed(&answer)?;
-    feed.lock().list(version, items.into_iter());
+    feed.lock().list(version, items);
     Some(())
 }
 

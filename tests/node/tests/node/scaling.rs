@@ -39,7 +39,7 @@ pub(crate) fn scaled(testbed: &Testbed) -> Result<()> {
         ready(&testbed.hub)
     });
     let pods = pods.with_context(|| operator.run("kubectl -n vela-system describe hpa").unwrap_or_default())?;
-    let nodes: Vec<_> = testbed.hub.nodes.iter().map(|node| node.name()).collect();
+    let nodes: Vec<_> = testbed.hub.nodes.iter().map(node_tests::node::Node::name).collect();
     ensure!(nodes.iter().all(|node| pods.iter().any(|(on, _)| on == node)), "{pods:?}");
     for (_, address) in pods {
         load::ask(&testbed.hub, address, "berlin").with_context(|| address.to_string())?;

@@ -86,7 +86,8 @@ fn answer(
     Ok((response.status, media_type.unwrap_or_default(), bytes))
 }
 
-/// JSON or YAML without versions of lists, ages, and what is made anew for an object that is not kept.
+/// JSON or YAML without versions of lists, ages, and what is made anew for an object that is not
+/// kept.
 fn still(text: &str) -> String {
     const VARY: [&str; 4] = ["resourceVersion", "uid", "creationTimestamp", "time"];
     let pieces: Vec<&str> = text.split('"').collect();
