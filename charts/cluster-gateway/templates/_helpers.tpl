@@ -230,6 +230,9 @@ spec:
 
 {{/* Fails if the hub has a Karmada that the gateway does not stand beside: its clients would get the gateway's clusters for its own. */}}
 {{- define "cluster-gateway.karmada.check" }}
+{{- if and .Values.dialects.karmada.upstreamSecret (not .Values.dialects.karmada.upstream) }}
+{{- fail "dialects.karmada.upstreamSecret has no effect without dialects.karmada.upstream" }}
+{{- end }}
 {{- if and .Values.dialects.karmada.upstream .Values.dialects.karmada.register }}
 {{- fail "dialects.karmada.register has no effect with dialects.karmada.upstream: Karmada itself gets the writes of clusters" }}
 {{- end }}

@@ -58,6 +58,7 @@ impl Sender {
     }
 }
 
+/// The client keeps its queue.
 impl From<Client> for Sender {
     fn from(client: Client) -> Self {
         Self::new(tower::service_fn(move |request| {

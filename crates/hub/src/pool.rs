@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use tower::{BoxError, Service};
 
 use self::connect::{Connect, NoHttp2, connectors};
-use self::plain::{Plain, again};
+use self::plain::{Plain, repeatable};
 use super::client::{HubClientError, READ_TIMEOUT, Server, config, config_of_server};
 use super::through::assembled;
 
@@ -127,9 +127,9 @@ impl Pool {
     }
 
     async fn send(self, request: Request<Body>) -> Result<Response<Streamed>, BoxError> {
-        let again = again(&request);
+        let again = repeatable(&request);
         if self.plain.is_for(again.is_some()) {
-            return self.sent(request).await;
+            return self.send_http1(request).await;
         }
         let (client, stream) = self.lane().ok_or(FULL)?;
         match client.request(request).await {
@@ -141,14 +141,14 @@ impl Pool {
                 if self.plain.begins() {
                     tracing::warn!("the server does not speak HTTP/2: each watch takes a connection of its own");
                 }
-                self.sent(again.ok_or(error)?).await
+                self.send_http1(again.ok_or(error)?).await
             }
             Err(error) => Err(error.into()),
         }
     }
 
     /// By HTTP/1.1.
-    async fn sent(&self, request: Request<Body>) -> Result<Response<Streamed>, BoxError> {
+    async fn send_http1(&self, request: Request<Body>) -> Result<Response<Streamed>, BoxError> {
         let (response, stream) = self.plain.send(request).await?;
         Ok(response.map(|body| Streamed { body, _stream: stream }))
     }

@@ -237,9 +237,9 @@ impl fmt::Display for Asked {
 // === impl Error ===
 
 impl Error {
-    /// Whether whoever was asked has not answered, or not been reached.
+    /// Whether whoever was asked has not answered, not been reached, or does not believe us.
     pub fn is_unanswered(&self) -> bool {
-        matches!(self, Self::Cluster(Failure { cause: Cause::Send(_), .. }))
+        matches!(self, Self::Cluster(Failure { cause: Cause::Send(_) | Cause::CredentialRejected, .. }))
     }
 
     /// The same of a request for the server at `url`, to which it went as to a member.

@@ -20,7 +20,7 @@ use super::connect::Connect;
 const STREAMS: usize = 8_192;
 const FULL: &str = "too many requests at a time (limit 8192: the server does not speak HTTP/2)";
 /// Until HTTP/2 is tried again: it may have been somebody in between who did not speak it.
-const AGAIN: Duration = Duration::from_mins(10);
+const RETRY_HTTP2_AFTER: Duration = Duration::from_mins(10);
 
 /// Clones share.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub struct Plain {
 }
 
 /// The same request, of one that may be sent once more because it changes nothing and has no body.
-pub fn again(request: &Request<Body>) -> Option<Request<Body>> {
+pub fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
     if request.method() != Method::GET {
         return None;
     }
@@ -57,7 +57,7 @@ impl Plain {
         let (mut until, now) = (self.until.lock(), Instant::now());
         match *until {
             Some(over) if over <= now && can_be_sent_again => {
-                *until = Some(now + AGAIN);
+                *until = Some(now + RETRY_HTTP2_AFTER);
                 false
             }
             until => until.is_some(),
@@ -66,7 +66,7 @@ impl Plain {
 
     /// The server does not speak HTTP/2. Returns whether that is news.
     pub fn begins(&self) -> bool {
-        self.until.lock().replace(Instant::now() + AGAIN).is_none()
+        self.until.lock().replace(Instant::now() + RETRY_HTTP2_AFTER).is_none()
     }
 
     /// It does.

@@ -16,20 +16,20 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 fn taken(planes: &Planes) -> Result<()> {
     let _group = planes.claim_group();
     let kubectl = planes.hub.server.kubectl();
-    let render = |values: &str| {
-        let more = ["--dry-run=server".to_owned(), format!("--set=dialects.karmada.enabled=true{values}")];
-        planes.helm.template("door", NAMESPACE, &more)
+    let render_all = |values: String| {
+        planes.helm.template("door", NAMESPACE, &["--dry-run=server".to_owned(), format!("--set={values}")])
     };
+    let render = |values: &str| render_all(format!("dialects.karmada.enabled=true{values}"));
     let refused = |values: &str, says: &str| {
         let told = format!("{:#}", render(values).err().with_context(|| format!("{values} is rendered"))?);
         ensure!(told.contains(says), "{values}: {told}");
         anyhow::Ok(())
     };
     render("").context("without anybody's")?;
+    // Without a Service: one that does not answer would hold up all deletions of namespaces.
     let object = json!({
         "apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": API_SERVICE},
-        "spec": {"group": "cluster.karmada.io", "version": "v1alpha1", "groupPriorityMinimum": 1, "versionPriority": 1,
-            "insecureSkipTLSVerify": true, "service": {"name": "karmada", "namespace": NAMESPACE}},
+        "spec": {"group": "cluster.karmada.io", "version": "v1alpha1", "groupPriorityMinimum": 1, "versionPriority": 1},
     });
     kubectl.apply(&object.to_string())?;
     let tried = refused("", "that is not this release's")
@@ -46,5 +46,9 @@ fn taken(planes: &Planes) -> Result<()> {
     tried?;
     refused(&format!(",{UPSTREAM},dialects.karmada.register=true"), "Karmada itself gets the writes")?;
     refused(",dialects.karmada.upstream=https://karmada.example", "dialects.karmada.upstreamSecret is required")?;
-    refused(",dialects.karmada.upstream=http://karmada.example", "upstream")
+    refused(",dialects.karmada.upstream=http://karmada.example", "upstream")?;
+    refused(",dialects.karmada.upstreamSecret=mine", "has no effect without dialects.karmada.upstream")?;
+    let told = format!("{:#}", render_all(UPSTREAM.to_owned()).err().context("rendered without its dialect")?);
+    ensure!(told.contains("has no effect without dialects.karmada.enabled"), "{told}");
+    Ok(())
 }

@@ -16,7 +16,6 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         on_hub(fixture, "lifecycle::install, use, upgrade, use, uninstall", lifecycle),
         on_hub(fixture, "lifecycle::clusters of sources outlive upgrade, rollback and uninstallation", sources),
-        on_hub(fixture, "lifecycle::somebody else's APIService of Karmada's is not taken over unasked", karmadas),
     ]
 }
 
@@ -59,28 +58,6 @@ fn sources(planes: &Planes) -> Result<()> {
     release.uninstall()?;
     is_kept("the uninstallation")?;
     planes.hub.server.delete(&secret)
-}
-
-/// Whoever serves Karmada's clusters on the hub goes on to, unless somebody says otherwise.
-fn karmadas(planes: &Planes) -> Result<()> {
-    let _group = planes.claim_group();
-    let name = "v1alpha1.cluster.karmada.io";
-    // Without a Service: one that does not answer would hold up all deletions of namespaces.
-    let theirs = json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService", "metadata": {"name": name},
-        "spec": {"group": "cluster.karmada.io", "version": "v1alpha1", "groupPriorityMinimum": 10,
-            "versionPriority": 10}});
-    planes.hub.server.apply(&[theirs])?;
-    let rendered = |more: &str| {
-        let values = format!("--set=image.repository=x,dialects.karmada.enabled=true{more}");
-        planes.helm.template(RELEASE, NAMESPACE, &["--dry-run=server".to_owned(), values])
-    };
-    let refusal = rendered("").err().context("an APIService of somebody else's is taken over")?;
-    ensure!(format!("{refusal:#}").contains("that is not this release's"), "{refusal:#}");
-    let is_ours = |object: &Value| object["kind"] == "APIService" && object["metadata"]["name"] == name;
-    ensure!(rendered(",dialects.karmada.takeOver=true")?.iter().any(is_ours));
-    planes.hub.server.delete(&format!("apiservice {name}"))?;
-    ensure!(rendered("")?.iter().any(is_ours), "refused although there is none");
-    Ok(())
 }
 
 fn lifecycle(planes: &Planes) -> Result<()> {

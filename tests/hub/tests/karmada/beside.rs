@@ -280,8 +280,11 @@ fn section() -> Result<&'static str> {
 
 /// The commands of the page, as they stand: to the gateway, and back.
 fn page(fleet: &Fleet<'_>) -> Result<()> {
-    let (commands, _) = commands(section()?)?;
-    run(fleet, commands)
+    let (there, rest) = commands(section()?)?;
+    let (back, _) = commands(rest)?;
+    ensure!(there.contains("gateway.yaml") && back.contains("karmada.yaml"), "{there}{back}");
+    run(fleet, there)?;
+    run(fleet, back)
 }
 
 /// Those of the other page: there, and from there back.
