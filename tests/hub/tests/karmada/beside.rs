@@ -37,7 +37,7 @@ const COMMANDS: [&str; 9] = [
     "get pods -n karmada-beside -o yaml --operation-scope=members --clusters=beside-berlin",
     "get nodes -o wide --operation-scope=members --clusters=beside-berlin",
     "describe pod talker -n karmada-beside --operation-scope=members --cluster=beside-berlin",
-    "logs talker -n karmada-beside --operation-scope=members --cluster=beside-berlin",
+    "logs talker -n karmada-beside --cluster=beside-berlin",
     "api-resources --operation-scope=members --cluster=beside-berlin",
     "top pods -n karmada-beside --clusters=beside-berlin",
     "top nodes --clusters=beside-berlin",
