@@ -38,6 +38,8 @@ const WITHIN: Duration = Duration::from_secs(3);
 /// Of its part: discovery of a large Karmada has some KiB.
 const MOST: usize = 4 * 1024 * 1024;
 const LONGEST_WARNED: usize = 512;
+const WARNING: &str =
+    "Karmada's API server does not describe cluster.karmada.io: the gateway says what it knows, and why in its log";
 
 /// A call of the server that had the group before, of which `admitted` is told.
 pub fn call<'a>(
@@ -102,8 +104,8 @@ fn late() -> String {
 
 fn from_memory(mut answer: Response<ResponseBody>, path: &str, why: &str) -> Response<ResponseBody> {
     tracing::warn!(path, why, "Karmada's API server does not describe its group");
-    let text = format!("Karmada's API server does not describe cluster.karmada.io: {why}");
-    headers::warn(answer.headers_mut(), &text, LONGEST_WARNED);
+    // Anybody may ask: addresses and causes are for the log.
+    headers::warn(answer.headers_mut(), WARNING, LONGEST_WARNED);
     answer
 }
 

@@ -97,7 +97,9 @@ fn group(theirs: &[u8]) -> Option<&RawValue> {
     let Groups { groups, items } = serde_json::from_slice(theirs).ok()?;
     groups.into_iter().chain(items).find(|raw| {
         let read = serde_json::from_str::<Group<'_>>(raw.get());
-        read.is_ok_and(|group| group.name == GROUP || group.metadata.name == GROUP)
+        // One that has both is read as one or the other, by whoever reads it.
+        let names = |group: Group<'_>| [group.name.into_owned(), group.metadata.name.into_owned()];
+        read.is_ok_and(|group| [[GROUP, ""], ["", GROUP]].contains(&names(group).each_ref().map(String::as_str)))
     })
 }
 

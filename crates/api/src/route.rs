@@ -24,6 +24,7 @@ use crate::query;
 
 pub use self::dialect::{Dialect, Dialects, Karmada, NoMember, Served};
 use self::dialect::{Member, Reading};
+pub use self::karmada::is_no_members;
 pub use self::member_request::MemberRequest;
 
 /// What a request asks for and what its sender must be allowed to do.

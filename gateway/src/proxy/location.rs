@@ -66,8 +66,9 @@ fn below(location: &HeaderValue, prefix: &str, origin: Origin<'_>) -> Option<Hea
         return None;
     }
     let below = reference.strip_prefix(origin.base_path).filter(|rest| rest.starts_with('/'))?;
-    // Below no path of ours, the rest would be read as an authority.
-    if prefix.is_empty() && below.starts_with("//") {
+    // Below no path of ours, the rest would be read as an authority, or lead to a member with the
+    // client's own credential.
+    if prefix.is_empty() && !api::route::is_no_members(below.split(['?', '#']).next().unwrap_or_default()) {
         return None;
     }
     HeaderValue::from_str(&format!("{prefix}{below}")).ok()
@@ -136,8 +137,10 @@ mod tests {
         let authority = Authority::from_static("member.example:6443");
         let origin = |base_path| Origin { scheme: &Scheme::HTTPS, authority: &authority, base_path };
         for (location, base_path, expected) in [
-            ("/a?b", "", Some("/a?b")),
-            ("https://member.example:6443/base/a", "/base", Some("/a")),
+            ("/apis/cluster.karmada.io/a?b", "", Some("/apis/cluster.karmada.io/a?b")),
+            ("/apis/cluster.karmada.io/v1alpha1/clusters/c1/proxy/api", "", None),
+            ("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy/api", "", None),
+            ("https://member.example:6443/base/openapi/v2", "/base", Some("/openapi/v2")),
             ("https://member.example:6443//evil.example/", "", None),
             ("/base//evil.example/", "/base", None),
         ] {

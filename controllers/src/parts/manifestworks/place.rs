@@ -34,9 +34,9 @@ const LIGHT: usize = 8 << 20;
 const TURN: Duration = Duration::from_mins(1);
 /// Between tries of a cluster that does not answer.
 const AWAY: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
-/// How long a cluster is left alone at most because it asks for that (`Retry-After`): whoever
-/// answers in its place may ask for a year.
-const MOST_ASKED: Duration = Duration::from_mins(10);
+/// How long a cluster is left alone at most because it asks for that (`Retry-After`): whoever has a
+/// webhook on it may answer so, to one object, and all others wait.
+const MOST_ASKED: Duration = Duration::from_mins(1);
 
 /// Between tries for which somebody's word is the reason.
 const BETWEEN_TRIES: Duration = Duration::from_secs(15);

@@ -54,6 +54,10 @@ fn beside<'a>(found: Route<'a>, asked: RawRequest<'a>) -> Route<'a> {
         Route::OpenApi(OpenApi::Root) => Route::Beside(BesideRoute::Shared(SharedDocument::OpenApiRoot)),
         found if !is_of_the_original(path) => found,
         _ if has_dot_segment(path) => Route::BadRequest(BadPath::DotSegment),
+        // What is reviewed here is not decoded, and that server decodes what it reviews: it would be
+        // another path, of a member even.
+        _ if path.contains('%') => Route::NotFound,
+        _ if path.contains('\\') || path.contains("//") => Route::BadRequest(BadPath::Slashes),
         _ if query.is_some_and(query::has_too_many_parameters) => Route::BadRequest(BadPath::Parameters),
         _ => {
             let asks = MemberRequest::read(method, path, query, upgrade.is_some());
@@ -63,6 +67,12 @@ fn beside<'a>(found: Route<'a>, asked: RawRequest<'a>) -> Route<'a> {
             Route::Beside(BesideRoute::Forwarded(asks))
         }
     }
+}
+
+/// Whether a path belongs to Karmada's aggregated API server, and leads to no member.
+pub fn is_no_members(path: &str) -> bool {
+    let is_plain = !path.contains(['%', '\\']) && !path.contains("//");
+    is_plain && is_of_the_original(path) && path.split('/').all(|segment| segment != "proxy")
 }
 
 fn is_of_the_original(path: &str) -> bool {

@@ -20,7 +20,15 @@ fn golden_table() {
     insta::assert_snapshot!("on", golden::table(on, &requests));
     let more = ["/openapi/v2", "/openapi/v2x", "/openapi/v3/apis/cluster.karmada.io", "/apis/cluster.karmada.io"];
     let more = more.iter().map(|path| format!("GET {path}"));
-    let odd = ["/v1alpha1/../x", "/v1alpha1/%2e%2E/x", "/v1alpha1/clusters/c1/proxy/api", "//v1alpha1/clusters"];
+    let odd = [
+        "/v1alpha1/../x",
+        "/v1alpha1/%2e%2E/x",
+        "/v1alpha1/clusters/c1/proxy/api",
+        "//v1alpha1/clusters",
+        "/v1alpha1%2Fclusters%2Fc1%2Fproxy%2Fapi",
+        "/v1alpha1/clusters/c1/%70roxy/api",
+        "/v1alpha1/clusters/c1\\proxy/api",
+    ];
     let odd = odd.iter().map(|tail| format!("GET /apis/cluster.karmada.io{tail}"));
     let other = ["TRACE /apis/cluster.karmada.io/v1alpha1", "POST /apis", "POST /openapi/v2"].map(str::to_owned);
     let beside: Vec<_> = more.chain(odd).chain(other).collect();
