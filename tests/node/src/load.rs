@@ -10,14 +10,12 @@ mod reader;
 mod tried;
 mod watcher;
 
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use anyhow::{Context as _, Result, anyhow, ensure};
+use anyhow::{Context as _, Result, ensure};
 use chaos_tests::caller::{Caller, Connections};
-use http::StatusCode;
 use hub_tests::wait;
 use parking_lot::Mutex;
 use serde_json::json;
@@ -144,17 +142,6 @@ impl Load {
         ensure!(changes > 0, "nothing was changed");
         Ok(Tally { reads, changes, repeated: count(&self.shared.repeated), events })
     }
-}
-
-/// Asks the gateway at `address`, rather than the hub, for one object of a cluster.
-pub fn ask(hub: &Cluster, address: SocketAddr, name: &str) -> Result<()> {
-    let caller = Caller::with_token(address, None, &account(hub)?, Connections::Fresh);
-    let path = format!("{}/api/v1/namespaces/kube-system", base(name));
-    let runtime = Builder::new_multi_thread().worker_threads(1).enable_all().build()?;
-    let answer = runtime.block_on(caller.get(&path)).map_err(|failure| anyhow!("{failure:?}"))?;
-    let text = String::from_utf8_lossy(&answer.body);
-    ensure!(answer.status == StatusCode::OK && text.contains("\"name\":\"kube-system\""), "{}: {text}", answer.status);
-    Ok(())
 }
 
 /// Whoever asks the cluster itself, as its administrator.

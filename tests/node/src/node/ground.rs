@@ -30,6 +30,18 @@ const SETTINGS: [&str; 5] = [
 /// The controllers that a group's children have, where one hierarchy has them all.
 const PASSED_ON: &str = "cgroup.subtree_control";
 
+/// A kubelet takes some thirty of them, and the limit, 128 by default, is one for all nodes.
+const WATCHERS: (&str, u32) = ("/proc/sys/fs/inotify/max_user_instances", 1024);
+
+/// Where it may not be raised, kubelets say what they lack.
+fn raise_watchers() {
+    let (file, least) = WATCHERS;
+    let now = std::fs::read_to_string(file).ok().and_then(|text| text.trim().parse::<u32>().ok());
+    if now.is_some_and(|now| now < least) {
+        drop(std::fs::write(file, least.to_string()));
+    }
+}
+
 /// Those without a file in `/proc/sys` belong to modules that this kernel lacks.
 fn settings() -> impl Iterator<Item = &'static str> {
     SETTINGS.into_iter().filter(|name| Path::new("/proc/sys").join(name.replace('.', "/")).exists())
@@ -37,6 +49,7 @@ fn settings() -> impl Iterator<Item = &'static str> {
 
 /// A process in namespaces of its own, whose id is the first.
 pub(super) fn hold(directory: &Path) -> Result<(i32, Process)> {
+    raise_watchers();
     let args = ["--mount", "--net", "--uts", "sleep", "infinity"];
     let process = Process::start("node", Path::new("unshare"), args, directory)?;
     let id = process.program_id()?;

@@ -14,7 +14,6 @@ mod policy;
 mod readme;
 mod renewal;
 mod runbook;
-mod scaling;
 mod six;
 mod started;
 mod walk;
@@ -68,7 +67,6 @@ fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         installed(fixture, "agent::its own page, word for word", agent::installed),
         installed(fixture, "controllers::works are delivered, whoever leads", controllers::led),
         installed(fixture, "policy::a pod that may not connect cannot, and what has to works on", policy::enforced),
-        installed(fixture, "scaling::busy gateways become more, and all of them serve", scaling::scaled),
         installed(fixture, "pods::nobody evicts two of a program at a time", pods::evicted),
         installed(fixture, "pods::a program that hangs gets no requests", pods::probed),
         installed(fixture, "pods::a program that hangs for good is killed soon", pods::killed),
