@@ -69,8 +69,9 @@ pub fn is(error: &kube::Error, code: u16) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == code)
 }
 
-/// For how long the hub wants to be left alone, if its Status says so: it is too busy, or not ready.
-/// A 429 that does not say it is a second: the header is not read, since kube's errors lack it.
+/// For how long the hub wants to be left alone, if its Status says so: it is too busy, or not
+/// ready. A 429 that does not say it is a second: the header is not read, since kube's errors lack
+/// it.
 pub fn asked_to_wait(error: &kube::Error) -> Duration {
     let kube::Error::Api(status) = error else { return Duration::ZERO };
     let told = status.details.as_ref().map_or(0, |details| u64::from(details.retry_after_seconds));

@@ -183,12 +183,16 @@ pub fn limits(testbed: &Testbed) -> Result<()> {
         ("certificate approve limited-first", "agents and of users in autoApproveUsers only"),
         ("delete clusterrole limits-theirs", "of clusters only"),
         ("create clusterrole limits-own --verb=get --resource=leases", "of clusters only"),
-        ("label clusterrole limits-theirs open-cluster-management.io/cluster-name=x", "of clusters only"),
     ] {
         let words = line.split(' ').chain([me.as_str()]);
         let output = kubectl.args(words).run()?;
         ensure!(output.stderr.contains(word), "{line}: {}{}", output.stdout, output.stderr);
     }
+    // Without a read before, which they may not.
+    let labelled = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "limits-theirs", "labels": {"open-cluster-management.io/cluster-name": "x"}}});
+    let output = kubectl.args(["apply", "--server-side", "-f", "-", me.as_str()]).stdin(labelled.to_string()).run()?;
+    ensure!(output.stderr.contains("of clusters only"), "{}{}", output.stdout, output.stderr);
     // Which Leases are theirs, no right to update says.
     let lease = json!({"apiVersion": "coordination.k8s.io/v1", "kind": "Lease",
         "metadata": {"name": "limits-theirs", "namespace": place}});

@@ -54,8 +54,8 @@ fn beside<'a>(found: Route<'a>, asked: RawRequest<'a>) -> Route<'a> {
         Route::OpenApi(OpenApi::Root) => Route::Beside(BesideRoute::Shared(SharedDocument::OpenApiRoot)),
         found if !is_of_the_original(path) => found,
         _ if has_dot_segment(path) => Route::BadRequest(BadPath::DotSegment),
-        // What is reviewed here is not decoded, and that server decodes what it reviews: it would be
-        // another path, of a member even.
+        // What is reviewed here is not decoded, and that server decodes what it reviews: it would
+        // be another path, of a member even.
         _ if path.contains('%') => Route::NotFound,
         _ if path.contains('\\') || path.contains("//") => Route::BadRequest(BadPath::Slashes),
         _ if query.is_some_and(query::has_too_many_parameters) => Route::BadRequest(BadPath::Parameters),
