@@ -223,8 +223,8 @@ async fn send_all(client: Client, (mut queue, closed): (mpsc::Receiver<Pending>,
         () = term.begins() => {}
         () = closed.cancelled() => return,
     }
-    let instance = std::env::var("POD_NAME").ok();
-    let recorder = Recorder::new(client.clone(), Reporter { controller: MANAGER.to_owned(), instance });
+    let reporter = Reporter { controller: MANAGER.to_owned(), instance: std::env::var("POD_NAME").ok() };
+    let recorder = Recorder::new(client.clone(), reporter.clone());
     let mut recent = Recent::default();
     while let Some(Pending { object, related, reason, note }) = queue.recv().await {
         if !recent.remember(&object, reason, &note, Instant::now()) {
@@ -240,7 +240,7 @@ async fn send_all(client: Client, (mut queue, closed): (mpsc::Receiver<Pending>,
         };
         let send = async {
             if object.name.as_ref().is_some_and(|name| name.len() > LONGEST_NAME) {
-                create(&client, event, object).await
+                create(&client, &reporter, event, object).await
             } else {
                 recorder.publish(&event, &object).await
             }
@@ -255,7 +255,7 @@ async fn send_all(client: Client, (mut queue, closed): (mpsc::Receiver<Pending>,
 }
 
 /// An Event that is called after its reporter, for the name of its object is too long.
-async fn create(client: &Client, event: Event, object: ObjectReference) -> kube::Result<()> {
+async fn create(client: &Client, reporter: &Reporter, event: Event, object: ObjectReference) -> kube::Result<()> {
     // As kube has it: those of objects without a namespace.
     let namespace = object.namespace.clone().unwrap_or_else(|| "default".to_owned());
     let event = v1::Event {
@@ -266,8 +266,8 @@ async fn create(client: &Client, event: Event, object: ObjectReference) -> kube:
         reason: Some(event.reason),
         regarding: Some(object),
         related: event.secondary,
-        reporting_controller: Some(MANAGER.to_owned()),
-        reporting_instance: Some(std::env::var("POD_NAME").unwrap_or_else(|_| MANAGER.to_owned())),
+        reporting_controller: Some(reporter.controller.clone()),
+        reporting_instance: reporter.instance.clone().or_else(|| Some(reporter.controller.clone())),
         type_: Some(if matches!(event.type_, EventType::Normal) { "Normal" } else { "Warning" }.to_owned()),
         ..v1::Event::default()
     };

@@ -96,10 +96,10 @@ fn joined(ours: &[u8], more: &[&str], end: &str) -> Option<Bytes> {
 fn group(theirs: &[u8]) -> Option<&RawValue> {
     let Groups { groups, items } = serde_json::from_slice(theirs).ok()?;
     groups.into_iter().chain(items).find(|raw| {
-        let read = serde_json::from_str::<Group<'_>>(raw.get());
-        // One that has both is read as one or the other, by whoever reads it.
-        let names = |group: Group<'_>| [group.name.into_owned(), group.metadata.name.into_owned()];
-        read.is_ok_and(|group| [[GROUP, ""], ["", GROUP]].contains(&names(group).each_ref().map(String::as_str)))
+        // One that has both names is read by one or the other, by whoever reads it.
+        serde_json::from_str(raw.get()).is_ok_and(|Group { name, metadata: Metadata { name: other } }| {
+            (name == GROUP && other.is_empty()) || (name.is_empty() && other == GROUP)
+        })
     })
 }
 

@@ -68,7 +68,7 @@ impl Fleet {
     /// A client for the cluster's API, through the gateway. Everything that kube's clients do
     /// works, watches, logs and upgrades too.
     ///
-    /// It costs no connection, but a task and a queue of about 6 KiB, which kube makes for any
+    /// It costs no connection, but a task and a queue of about 10 KiB, which kube makes for any
     /// client: make it when it is used, and keep names.
     pub fn client(&self, cluster: &ClusterName) -> Client {
         self.sender(cluster).client(self.hub.default_namespace()).with_valid_until(*self.hub.valid_until())

@@ -31,15 +31,8 @@ impl Sender {
     /// anew at once after a watch that ended well, or after a page that promises another.
     #[must_use]
     pub fn paced(self, every: Duration) -> Self {
-        Self::new(Paced::new(self, every))
-    }
-}
-
-// === impl Paced ===
-
-impl Paced {
-    fn new(sender: Sender, every: Duration) -> Self {
-        Self { sender, every, next: Arc::new(Mutex::new(Instant::now())) }
+        let next = Arc::new(Mutex::new(Instant::now()));
+        Self::new(Paced { sender: self, every, next })
     }
 }
 

@@ -61,7 +61,7 @@ pub enum MemberError {
 
 impl Member {
     pub fn new(members: &Fleet, cluster: &ClusterName, may_write: MayWrite) -> Self {
-        let client = fleet::bounded(members.client(cluster), LARGEST);
+        let client = members.sender(cluster).bounded(LARGEST).client(MEMBER_NAMESPACE);
         Self { cluster: cluster.clone(), client, may_write }
     }
 
