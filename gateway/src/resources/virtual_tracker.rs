@@ -39,6 +39,8 @@ pub struct Tracker {
     selectors: Selectors,
     bookmarks: bool,
     known: Known,
+    /// The version the watch goes on from; 0 if it begins with all there is.
+    start: u64,
     names: HashMap<String, KnownName>,
     progress: Progress,
 }
@@ -85,8 +87,9 @@ impl Tracker {
             end_due,
             told: 0,
         };
-        let WatchOptions { selectors, bookmarks, .. } = options;
-        Self { writer, selectors, bookmarks, known, names: HashMap::new(), progress }
+        let WatchOptions { selectors, bookmarks, resource_version, .. } = options;
+        let start = resource_version.parse().unwrap_or(0);
+        Self { writer, selectors, bookmarks, known, start, names: HashMap::new(), progress }
     }
 
     /// The hub itself, which is there from the beginning.
@@ -136,6 +139,9 @@ impl Tracker {
         let own = there.is_some();
         let merged = match source {
             Source::Secrets => {
+                if change == Change::Added && state.shown.is_none() {
+                    state.shown = self.known.shown_at(self.start, &gone.name, &self.selectors);
+                }
                 state.secret = Some(own);
                 there.or_else(|| state.managed(&mut self.known, &gone.name))
             }
@@ -193,6 +199,18 @@ impl Tracker {
         progress.told = version;
         progress.end_due = false;
         Step::Send(self.writer.bookmark::<VirtualCluster>(&version.to_string(), ends))
+    }
+}
+
+// === impl Known ===
+
+impl Known {
+    /// Whether a watcher from `start` saw the `ManagedCluster` of this name, which a first Secret
+    /// now hides. `None` if it was written since: then it may be new as well.
+    fn shown_at(&self, start: u64, name: &str, selectors: &Selectors) -> Option<bool> {
+        let cluster = self.managed.get(name)?;
+        let version: u64 = cluster.resource_version.parse().ok()?;
+        (version <= start).then(|| selectors.matches(&cluster.name, &cluster.labels))
     }
 }
 

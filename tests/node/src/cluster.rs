@@ -17,7 +17,7 @@ use crate::family::Family;
 use crate::node::{Membership, Node};
 
 /// For nodes to be ready on a busy machine.
-const NODES_READY: Duration = Duration::from_mins(2);
+const NODES_READY: Duration = Duration::from_mins(5);
 
 /// What distinguishes clusters of a testbed.
 #[derive(Clone, Copy, Debug)]

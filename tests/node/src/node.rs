@@ -20,7 +20,7 @@ use kit::pki::{Leaf, Usage};
 use crate::family::Family;
 
 /// For containerd and for an image, on a busy machine.
-pub(crate) const LIMIT: Duration = Duration::from_mins(1);
+pub(crate) const LIMIT: Duration = Duration::from_mins(3);
 
 /// A started node. Its programs end when dropped.
 pub struct Node {

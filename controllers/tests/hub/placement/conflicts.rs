@@ -67,9 +67,10 @@ pub fn left_alone(testbed: &Testbed) -> Result<()> {
     place.sets(&["left-alone"])?;
     apply(testbed, &["left-alone1", "left-alone2"].map(|name| cluster(name, "left-alone", &json!({}))))?;
     let one = json!({"clusterSets": ["left-alone"], "numberOfClusters": 1});
+    // One after the other: of two in one round, that by name would be first, and the other balanced.
     place.place("theirs", &one)?;
-    place.place("ours", &one)?;
     place.wait_chosen("theirs", &["left-alone1"])?;
+    place.place("ours", &one)?;
     place.wait_chosen("ours", &["left-alone2"])?;
     let scheduler = "--subresource=status --field-manager=placement";
     let other = json!({"status": {"decisions": [{"clusterName": "left-alone2", "reason": ""}]}});

@@ -146,6 +146,23 @@ fn a_watch_that_goes_on_knows_what_there_is() {
 }
 
 #[test]
+fn a_new_secret_changes_what_a_watcher_saw_before() {
+    let one = |version| {
+        let object = serde_json::from_value(managed_object("c1", version, "north")).expect("a ManagedCluster");
+        let managed = VirtualCluster::of_managed(&object).expect("valid");
+        Known { secrets: HashSet::from(["c1".to_owned()]), managed: HashMap::from([("c1".to_owned(), managed)]) }
+    };
+    let added = |region| [secret("ADDED", 3, region)];
+    assert_eq!(all(&mut watch("resourceVersion=2", one(2)), &added("north")), ["MODIFIED Secret 3"]);
+    let query = "resourceVersion=2&labelSelector=region%3Dnorth";
+    assert_eq!(all(&mut watch(query, one(2)), &added("south")), ["DELETED Secret 3"]);
+    let query = "resourceVersion=2&labelSelector=region%3Dsouth";
+    assert_eq!(all(&mut watch(query, one(2)), &added("south")), ["ADDED Secret 3"]);
+    // Written since, it may have come since.
+    assert_eq!(all(&mut watch("resourceVersion=1", one(2)), &added("north")), ["ADDED Secret 3"]);
+}
+
+#[test]
 fn bookmarks_promise_what_both_streams_have_passed() {
     let lines = [
         bookmark(Source::Secrets, 9, false),

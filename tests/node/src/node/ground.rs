@@ -12,7 +12,7 @@ use crate::family::Family;
 use crate::namespaces::hierarchies;
 
 /// For a process to be in its namespaces.
-const LIMIT: Duration = Duration::from_secs(20);
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// Where programs write, whatever they are told; each node has its own.
 const OWN: [&str; 4] = ["/var/lib/cni", "/var/lib/kubelet", "/var/log/pods", "/var/log/containers"];

@@ -5,7 +5,7 @@ use node_tests::operator::{Operator, section};
 use node_tests::testbed::Testbed;
 use serde_json::Value;
 
-use crate::pods::settled;
+use crate::pods::{killed, settled};
 use crate::readme;
 use crate::started::blocks;
 
@@ -23,11 +23,11 @@ const SECTIONS: [(&str, &str, &str); 5] = [
 /// Before commands that a test runs, and behind such a block.
 const LEAD: &str = "/runbook.rs::followed -->\n\n";
 
-/// After pods that were started again.
+/// Of pods that were started again: by the test before, or here when this one runs alone.
 pub(crate) fn followed(testbed: &Testbed) -> Result<()> {
     settled(testbed)?;
     let operator = readme::operator(testbed)?;
-    let pod = restarted(testbed)?;
+    let pod = restarted(testbed).or_else(|_| killed(testbed).and_then(|()| restarted(testbed)))?;
     for (heading, next, words) in SECTIONS {
         let part = section(OPERATIONS, heading, next)?;
         let (_, block) = part.split_once(LEAD).with_context(|| format!("{heading}: no commands"))?;

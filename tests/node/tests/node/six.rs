@@ -13,7 +13,7 @@ use node_tests::testbed::Testbed;
 
 /// What this executable is told to be that hub and member.
 pub(crate) const WORD: &str = "six";
-const LIMIT: Duration = Duration::from_mins(4);
+const LIMIT: Duration = Duration::from_mins(8);
 const LISTED: Duration = Duration::from_mins(1);
 
 pub(crate) fn nested() -> Result<()> {
