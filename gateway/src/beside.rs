@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::exchange::ActingAs;
 use crate::headers;
 use crate::holding::Account;
-use crate::limits::Kind;
+use crate::limits::{Kind, TooMany};
 use crate::needs::RequestNeeds;
 use crate::proxy::{Answer, Call, forward as plain, upgrade};
 use crate::record::Admitted;
@@ -51,7 +51,8 @@ pub fn call<'a>(
 ) -> Result<Call<'a>, Error> {
     let gateway = connection.gateway();
     let cluster = original(gateway)?.cluster();
-    admitted.sent_to(&cluster, asks.resource(), &gateway.limits, &permission)?;
+    let sent = admitted.sent_to(&cluster, asks.resource(), &gateway.limits, &permission);
+    sent.map_err(TooMany::of_karmada)?;
     Ok(Call::new(connection, cluster, ("", asks), permission, ActingAs::FrontProxied, account))
 }
 
@@ -145,7 +146,7 @@ async fn theirs(
     let gateway = connection.gateway();
     let cluster = original(gateway).map_err(|error| error.to_string())?.cluster();
     let permit = gateway.limits.of_cluster(cluster.name(), cluster.load(), permission.user(), Kind::Short);
-    let _permit = permit.map_err(|error| error.to_string())?;
+    let _permit = permit.map_err(|error| error.of_karmada().to_string())?;
     let asks = MemberRequest::read(&Method::GET, request.uri().path(), None, false);
     let call = Call::new(connection, cluster, ("", &asks), permission, ActingAs::FrontProxied, account);
     let response = plain::serve(&call, question(document, request, account)).await;

@@ -56,6 +56,8 @@ pub enum Kind {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Whose {
     Cluster(ClusterName),
+    /// The server beside which the gateway stands has the budget of one cluster.
+    KarmadaUpstream,
     User(Arc<User>),
 }
 
@@ -205,6 +207,13 @@ impl Load {
 
 // === impl TooMany ===
 
+impl TooMany {
+    /// The same of the server that stands behind as a cluster does, and is none.
+    pub fn of_karmada(self) -> Self {
+        Self { whose: Whose::KarmadaUpstream, ..self }
+    }
+}
+
 impl std::error::Error for TooMany {}
 
 impl std::fmt::Display for TooMany {
@@ -214,17 +223,15 @@ impl std::fmt::Display for TooMany {
             Kind::Long => ("watches, followed logs and upgrades", "-long"),
         };
         let most = self.most;
-        match &self.whose {
-            Whose::Cluster(name) => write!(
-                f,
-                "too many {what} in flight for cluster {name} (limit {most}, --max{long}-requests-per-cluster); retry shortly"
-            ),
-            Whose::User(user) => write!(
-                f,
-                "too many {what} in flight for user {:?} (limit {most}, --max{long}-requests-per-user); retry shortly",
-                user.name
-            ),
-        }
+        let (whose, flag) = match &self.whose {
+            Whose::Cluster(name) => (format!("cluster {name}"), "cluster"),
+            Whose::KarmadaUpstream => ("Karmada's API server".to_owned(), "cluster"),
+            Whose::User(user) => (format!("user {:?}", user.name), "user"),
+        };
+        write!(
+            f,
+            "too many {what} in flight for {whose} (limit {most}, --max{long}-requests-per-{flag}); retry shortly"
+        )
     }
 }
 

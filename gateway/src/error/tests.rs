@@ -49,6 +49,7 @@ pub(super) fn every_kind() -> Vec<Error> {
         Error::Authentication(AuthenticationError::Busy),
         Error::Authorization(AuthorizationError::Busy),
         Error::TooMany(TooMany { whose: Whose::Cluster(name()), kind: Kind::Long, most: 20_000 }),
+        Error::TooMany(TooMany { whose: Whose::KarmadaUpstream, kind: Kind::Short, most: 4000 }),
         Error::TooMany(TooMany { whose: Whose::User(Arc::default()), kind: Kind::Short, most: 2000 }),
         Error::BadRequest("Upgrade request required"),
         Error::BadPath(BadPath::DotSegment),

@@ -75,6 +75,10 @@ impl Files {
 
 impl Fixture {
     async fn set(http: Http) -> Self {
+        Self::with(http, &[]).await
+    }
+
+    async fn with(http: Http, more: &[&str]) -> Self {
         let files = Files::new();
         let karmada = FakeMember::start(files.options(http)).await;
         karmada.on_any(|_| Reply::json(200, &json!({"kind": "ClusterList"})));
@@ -83,6 +87,8 @@ impl Fixture {
         member.on_any(|_| Reply::json(200, &json!({"kind": "PodList"})));
         hub.put_secret(cluster(CLUSTER, &member));
         let arguments = files.arguments(&karmada.url(), &karmada.ca_pem());
+        let more = more.iter().map(|argument| (*argument).to_owned());
+        let arguments: Vec<_> = arguments.into_iter().chain(more).collect();
         let testbed = started(&hub, &arguments).await;
         Self { hub, karmada, member, testbed, files }
     }
@@ -348,6 +354,20 @@ async fn failures_name_the_server_and_what_to_do() {
     assert_eq!(connection.get(&Dialect::Karmada.path("/api/v1/pods")).await.status, 200);
     let dials = format!("cluster_gateway_upstream_dial_errors_total{{{label},kind=\"refused\"}}");
     assert!(has(&mut connection, &dials).await);
+}
+
+/// It has the budget of one cluster.
+#[tokio::test]
+async fn a_request_too_many_names_the_server() {
+    let fixture = Fixture::with(Http::H2, &["--max-long-requests-per-cluster=1"]).await;
+    let mut streams = fixture.karmada.streams(CLUSTERS);
+    let target = format!("{CLUSTERS}?watch=true");
+    let mut connection = fixture.connect(Http::H2).await;
+    let _watch = connection.open("GET", &target, &[]).await.expect("a head");
+    let (_, _stream) = streams.next().await;
+    let message = connection.get(&target).await.status_message(429, "TooManyRequests");
+    assert!(message.contains(" in flight for Karmada's API server (limit 1, --max-long-"), "{message}");
+    assert_eq!(connection.get(&format!("{CLUSTERS}/a")).await.status, 200);
 }
 
 #[tokio::test]
