@@ -51,7 +51,13 @@ impl Dashboard {
 
     /// Presses Ctrl-C once the page is there; returns what was said until the end.
     fn ended(mut self) -> Result<String> {
-        ensure!(Address::parse(&self.address)?.get("", &[])?.body.contains(CLUSTER), "not the page");
+        let address = Address::parse(&self.address)?;
+        // The first of them may be there before the hub has answered.
+        wait::until("the page", LIMIT, || {
+            let page = address.get("", &[])?.body;
+            ensure!(page.contains(CLUSTER), "{page}");
+            Ok(())
+        })?;
         self.script.stdin.take().context("a pipe")?.write_all(b"\x03")?;
         let mut said = Vec::new();
         loop {

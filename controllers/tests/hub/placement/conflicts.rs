@@ -67,7 +67,7 @@ pub fn left_alone(testbed: &Testbed) -> Result<()> {
     place.sets(&["left-alone"])?;
     apply(testbed, &["left-alone1", "left-alone2"].map(|name| cluster(name, "left-alone", &json!({}))))?;
     let one = json!({"clusterSets": ["left-alone"], "numberOfClusters": 1});
-    // One after the other: of two in one round, that by name would be first, and the other balanced.
+    // One after the other: two in one round are decided by name, and balance each other.
     place.place("theirs", &one)?;
     place.wait_chosen("theirs", &["left-alone1"])?;
     place.place("ours", &one)?;

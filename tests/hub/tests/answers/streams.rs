@@ -51,8 +51,19 @@ fn events(body: &Bytes) -> Result<Vec<Value>> {
         .collect()
 }
 
+/// A busy member may be late with a bookmark of one watch and not of another: then they are
+/// compared anew, a few times at most.
 fn bookmarks(testbed: &Testbed) -> Result<()> {
+    const RUNS: usize = 3;
     prepare(testbed)?;
+    let mut compared = bookmarked(testbed);
+    for _ in 1..RUNS {
+        compared = compared.or_else(|_| bookmarked(testbed));
+    }
+    compared
+}
+
+fn bookmarked(testbed: &Testbed) -> Result<()> {
     // At the same time: each lasts as long as it was asked to.
     let watch = |route| events(&watch(testbed, route, &format!("{BOOKMARKED}&resourceVersion=0"), JSON)?);
     let [direct, hub, gateway] = std::thread::scope(|scope| {
@@ -61,7 +72,9 @@ fn bookmarks(testbed: &Testbed) -> Result<()> {
     let direct = direct?;
     let (added, marks): (Vec<&Value>, Vec<&Value>) = direct.iter().partition(|event| event["type"] == "ADDED");
     ensure!(added.len() == lists::MAPS && !marks.is_empty(), "{} objects and {} marks", added.len(), marks.len());
-    ensure!(hub? == direct && gateway? == direct, "other events than directly");
+    let (hub, gateway) = (hub?, gateway?);
+    let counts = [&direct, &hub, &gateway].map(Vec::len);
+    ensure!(hub == direct && gateway == direct, "other events than directly: {counts:?}");
     Ok(())
 }
 

@@ -44,16 +44,10 @@ pub(crate) fn walk(testbed: &Testbed) -> Result<()> {
     let hub = &Inventory::of(&testbed.hub)?;
     let members = [Inventory::of(&testbed.member)?, Inventory::of(berlin)?];
     testbed.hide_member(true)?;
-    walk.install()?;
-    let installed = Inventory::of(&testbed.hub)?;
-    walk.join()?;
-    walk.look()?;
-    walk.lose()?;
-    walk.kill()?;
-    walk.rotate()?;
-    walk.detach(&installed, &members)?;
-    walk.uninstall(hub)?;
-    testbed.hide_member(false)
+    let walked = walk.through(hub, &members);
+    // The tests after this one can use the member, however it ended.
+    testbed.hide_member(false)?;
+    walked
 }
 
 /// One of the README's first commands, said of this place.
@@ -66,6 +60,18 @@ fn first(number: usize) -> Result<String> {
 // === impl Walk ===
 
 impl Walk<'_> {
+    fn through(&self, hub: &Inventory, members: &[Inventory; 2]) -> Result<()> {
+        self.install()?;
+        let installed = Inventory::of(&self.testbed.hub)?;
+        self.join()?;
+        self.look()?;
+        self.lose()?;
+        self.kill()?;
+        self.rotate()?;
+        self.detach(&installed, members)?;
+        self.uninstall(hub)
+    }
+
     /// What a new cluster makes by itself is there.
     fn settle(&self) -> Result<()> {
         let account =
@@ -216,7 +222,7 @@ impl Walk<'_> {
         })
     }
 
-    /// What a browser is shown, once the cluster was looked at: its events begin with that.
+    /// What a browser is shown, once the cluster was looked at: its events tell that first.
     fn page(&self, path: &str) -> Result<String> {
         self.operator.run(&format!(
             "kubectl clusters dashboard --no-open > page.address 2> page.log & page=$!; trap \"kill $page\" EXIT
@@ -224,7 +230,7 @@ impl Walk<'_> {
              address=$(cat page.address); server=${{address%/*/}}
              ask() {{ kubectl --kubeconfig=/dev/null --server=$server get --raw ${{address#$server}}$1; }}
              ask '' > page.html; ask {path}/events > page.events 2> page.log &
-             until grep -q data: page.events; do sleep 0.1; done; ask {path}"
+             until grep -q '"parts"' page.events; do sleep 0.1; done; ask {path}"
         ))
     }
 
