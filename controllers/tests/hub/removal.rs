@@ -91,6 +91,11 @@ fn kind(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.delete("kubefedclusters.core.kubefed.io fed-0 -n removal-kind")?;
     wait_gone(testbed, &controllers.namespace, "fed-0")?;
     ensure!(clusters()? == OF_A_KIND - 1);
+    // Nor do the next lists end them, which have none of them.
+    let held = || controllers.metric("cluster_gateway_controllers_removals_held", "kubefed");
+    let left = f64::from(u32::try_from(OF_A_KIND - 1)?);
+    wait::until_true("their removal to be held", TWO_LISTS + SOON, || Ok(held()? >= left))?;
+    ensure!(clusters()? == OF_A_KIND - 1, "a kind that is back without its objects ended their clusters");
     nothing_refused(testbed, &controllers.namespace)?;
     drop(controllers);
     other_version(testbed)

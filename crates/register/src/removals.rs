@@ -41,11 +41,21 @@ enum Absence {
     /// Not in a list, first at this moment.
     Missing(Moment),
     Gone(Moment),
+    /// It went as all of its source did, and nobody saw them end: their kind was made anew, or we
+    /// were pointed at another hub.
+    AllGone(Moment),
     /// It is there, and says itself that it registers nothing any more.
     Withdrawn {
         since: Moment,
         by: Withdrawal,
     },
+}
+
+/// What a complete list has of the clusters of its source.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Listed {
+    Some,
+    None,
 }
 
 /// Why an object that is there registers nothing any more.
@@ -119,12 +129,15 @@ impl Removals {
         matches!(self.absent.get(object), Some(Absence::Withdrawn { .. }))
     }
 
-    /// It is not in a complete list.
-    pub fn missing(&mut self, object: Object, now: Moment) {
+    /// It is not in a complete list, which has so much of its source.
+    pub fn missing(&mut self, object: Object, listed: Listed, now: Moment) {
         let absence = self.absent.entry(object).or_insert(Absence::Doubted);
         *absence = match *absence {
             Absence::Doubted => Absence::Missing(now),
-            Absence::Missing(first) if now >= first + BETWEEN_LISTS => Absence::Gone(now),
+            Absence::Missing(first) if now >= first + BETWEEN_LISTS => match listed {
+                Listed::Some => Absence::Gone(now),
+                Listed::None => Absence::AllGone(now),
+            },
             other => other,
         };
     }
@@ -153,13 +166,15 @@ impl Removals {
     }
 
     pub fn is_gone(&self, object: &Object) -> bool {
-        matches!(self.absent.get(object), Some(Absence::Gone(_) | Absence::Withdrawn { .. }))
+        matches!(self.absent.get(object), Some(Absence::Gone(_) | Absence::AllGone(_) | Absence::Withdrawn { .. }))
     }
 
     /// Whether the registration of `object` may go, when its source has `registered` clusters.
     pub fn may(&self, object: &Object, now: Moment, registered: usize) -> May {
+        let held = |since: Moment| if now >= since + HELD { May::Now } else { May::Held { until: since + HELD } };
         let since = match self.absent.get(object).copied() {
             Some(Absence::Withdrawn { since, by: Withdrawal::Refusal }) if now >= since + MOMENT => return May::Now,
+            Some(Absence::AllGone(since)) => return held(since),
             Some(Absence::Gone(since) | Absence::Withdrawn { since, .. }) => since,
             Some(Absence::Doubted | Absence::Missing(_)) | None => return May::No,
         };
@@ -171,11 +186,7 @@ impl Removals {
             let near = |moment: Moment| moment.abs_diff(since) < WINDOW;
             other.source == object.source && absence.of_a_crowd().is_some_and(near)
         });
-        if together.count() <= self.limit.max(registered / SHARE) {
-            return May::Now;
-        }
-        let until = since + HELD;
-        if now >= until { May::Now } else { May::Held { until } }
+        if together.count() <= self.limit.max(registered / SHARE) { May::Now } else { held(since) }
     }
 
     /// Forgets those whose registrations are removed, once they no longer count.
@@ -185,7 +196,7 @@ impl Removals {
             Absence::Doubted | Absence::Missing(_) => is_registered(object),
             // It is there: whether it registers anything is for it to say.
             Absence::Withdrawn { .. } => true,
-            Absence::Gone(moment) => counts(moment) || is_registered(object),
+            Absence::Gone(moment) | Absence::AllGone(moment) => counts(moment) || is_registered(object),
         });
     }
 }
@@ -196,7 +207,9 @@ impl Absence {
     /// When it ended, if as one of a crowd that may have ended by mistake.
     fn of_a_crowd(self) -> Option<Moment> {
         match self {
-            Self::Gone(since) | Self::Withdrawn { since, by: Withdrawal::Deletion } => Some(since),
+            Self::Gone(since) | Self::AllGone(since) | Self::Withdrawn { since, by: Withdrawal::Deletion } => {
+                Some(since)
+            }
             Self::Doubted | Self::Missing(_) | Self::Withdrawn { by: Withdrawal::Refusal, .. } => None,
         }
     }
@@ -226,18 +239,36 @@ mod tests {
     #[test]
     fn what_is_missing_counts_after_two_lists_a_minute_apart() {
         let mut removals = Removals::new(20);
-        removals.missing(object(1), Duration::ZERO);
-        removals.missing(object(1), 59 * SECOND);
+        removals.missing(object(1), Listed::Some, Duration::ZERO);
+        removals.missing(object(1), Listed::Some, 59 * SECOND);
         assert!(!removals.is_gone(&object(1)), "lists that follow one another");
         assert_eq!(removals.may(&object(1), 600 * SECOND, 100), May::No, "one list");
-        removals.missing(object(1), 60 * SECOND);
+        removals.missing(object(1), Listed::Some, 60 * SECOND);
         assert_eq!(removals.may(&object(1), 61 * SECOND, 100), May::Now);
-        removals.missing(object(2), Duration::ZERO);
+        removals.missing(object(2), Listed::Some, Duration::ZERO);
         removals.present(&object(2));
-        removals.missing(object(2), 60 * SECOND);
+        removals.missing(object(2), Listed::Some, 60 * SECOND);
         assert!(!removals.is_gone(&object(2)), "it was there in between");
         removals.deleted(object(2), 61 * SECOND);
         assert!(removals.is_gone(&object(2)));
+    }
+
+    #[test]
+    fn a_source_whose_lists_have_none_of_its_clusters_keeps_them_for_a_while() {
+        let mut removals = Removals::new(20);
+        for number in 0..2 {
+            removals.missing(object(number), Listed::None, Duration::ZERO);
+            removals.missing(object(number), Listed::None, 61 * SECOND);
+        }
+        assert!(removals.is_gone(&object(0)) && !removals.are_missing("capi"));
+        let until = 61 * SECOND + HELD;
+        assert_eq!(removals.may(&object(0), 62 * SECOND, 2), May::Held { until }, "fewer than the limit");
+        assert!(removals.present(&object(1)));
+        assert_eq!(removals.may(&object(0), 63 * SECOND, 2), May::Held { until }, "whatever came back");
+        assert_eq!(removals.may(&object(0), until, 2), May::Now);
+        removals.missing(object(2), Listed::None, Duration::ZERO);
+        removals.missing(object(2), Listed::Some, 61 * SECOND);
+        assert_eq!(removals.may(&object(2), 62 * SECOND, 2), May::Now, "the source is the right one");
     }
 
     #[test]
@@ -293,9 +324,9 @@ mod tests {
         removals.doubt("capi");
         assert!(removals.are_missing("capi") && !removals.are_missing("karmada"));
         assert_eq!(removals.may(&object(1), 600 * SECOND, 100), May::No);
-        removals.missing(object(1), 600 * SECOND);
+        removals.missing(object(1), Listed::Some, 600 * SECOND);
         assert!(!removals.is_gone(&object(1)), "its kind was away for long: this list is the first");
-        removals.missing(object(1), 660 * SECOND);
+        removals.missing(object(1), Listed::Some, 660 * SECOND);
         assert!(removals.is_gone(&object(1)) && !removals.are_missing("capi"));
     }
 
@@ -303,14 +334,14 @@ mod tests {
     fn ends_of_a_source_that_cannot_be_read_are_doubted() {
         let mut removals = Removals::new(20);
         removals.deleted_in_doubt(object(1));
-        removals.missing(object(1), 600 * SECOND);
+        removals.missing(object(1), Listed::Some, 600 * SECOND);
         assert!(!removals.is_gone(&object(1)) && removals.are_missing("capi"));
         removals.deleted_in_doubt(object(1));
-        removals.missing(object(1), 660 * SECOND);
+        removals.missing(object(1), Listed::Some, 660 * SECOND);
         assert!(removals.is_gone(&object(1)), "said again, it is missing for no less");
-        removals.missing(object(2), SECOND);
+        removals.missing(object(2), Listed::Some, SECOND);
         removals.doubt("capi");
-        removals.missing(object(2), 600 * SECOND);
+        removals.missing(object(2), Listed::Some, 600 * SECOND);
         assert!(!removals.is_gone(&object(2)), "the list before the doubt is none");
         removals.deleted(object(2), 601 * SECOND);
         assert!(removals.is_gone(&object(2)));

@@ -26,14 +26,17 @@ pub fn moves_in_and_out(testbed: &Testbed) -> Result<()> {
         Ok(json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "moved", "namespace": SECRETS},
             "stringData": {"caBundle": authority(testbed)?, "token": token}}))
     };
-    plane.apply(&[secret("first")?, cluster("moved", &plane.url()), cluster("broken", "http://10.9.8.7")])?;
+    plane.apply(&[secret("first")?, cluster("moved", &plane.url()), cluster("elsewhere-broken", "http://10.9.8.7")])?;
     let kubeconfig = format!("--karmada-kubeconfig={}", plane.kubectl().kubeconfig.display());
     let controllers = Running::start(testbed, PLACE, &["--enable=karmada", &kubeconfig])?;
     wait_secret(testbed, PLACE, "moved")?;
     // What is told of its objects is told where they are.
-    let note = wait::until("an Event", SOON, || told(plane, "broken"))?;
+    let note = wait::until("an Event", SOON, || told(plane, "elsewhere-broken"))?;
     ensure!(note.contains("http would send"), "{note}");
-    ensure!(event(testbed, "default", "broken", "ClusterRefused").is_err(), "an Event on an object of elsewhere");
+    ensure!(
+        event(testbed, "default", "elsewhere-broken", "ClusterRefused").is_err(),
+        "an Event on an object of elsewhere"
+    );
     let token = testbed.member.create_admin("elsewhere")?;
     plane.apply(&[secret(&token)?])?;
     wait::until_true("the new token", SOON, || Ok(value(testbed, PLACE, "moved", "token")? == token))?;
