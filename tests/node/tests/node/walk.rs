@@ -230,7 +230,7 @@ impl Walk<'_> {
              address=$(cat page.address); server=${{address%/*/}}
              ask() {{ kubectl --kubeconfig=/dev/null --server=$server get --raw ${{address#$server}}$1; }}
              ask '' > page.html; ask {path}/events > page.events 2> page.log &
-             until grep -q '"parts"' page.events; do sleep 0.1; done; ask {path}"
+             until grep -q '\"parts\"' page.events; do sleep 0.1; done; ask {path}"
         ))
     }
 
