@@ -33,7 +33,7 @@ use crate::config::{Config, Source};
 use crate::exchange::{self, Exchange, RulesFile};
 use crate::holding::Budget;
 use crate::hub;
-use crate::limits::{Limits, reports};
+use crate::limits::Limits;
 use crate::metrics::{HeldBytes, Metrics, SecondLooks};
 use crate::needs::RequestNeeds;
 use crate::probes;
@@ -197,7 +197,7 @@ fn build(
     let readiness = Readiness::default();
     let (unlisted, unknown) = (readiness.block("clusters"), readiness.block("identity"));
 
-    let (source, auth) = sources(config, control, &auth_metrics)?;
+    let (source, auth) = sources(config, control, &auth_metrics, &limits)?;
     control.spawn(ready_when_loaded(auth.loaded.clone(), unknown));
 
     let (tunnel, tunnel_server) = tunnelling::start(config, control, &mut registry, &shown)?;
@@ -222,7 +222,6 @@ fn build(
         hub,
         original,
         view: View::new(config.rules, config.credentials, config.gates.healthiness_check).located_by(located_by),
-        reports: reports::Permits::default(),
         exchange,
         limits,
         budget,
@@ -283,7 +282,12 @@ fn common(
     })
 }
 
-fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow::Result<(ClusterSource, auth::Auth)> {
+fn sources(
+    config: &Config,
+    control: &Handle,
+    metrics: &auth::Metrics,
+    limits: &Limits,
+) -> anyhow::Result<(ClusterSource, auth::Auth)> {
     match &config.source {
         Source::Hub { namespace, ocm, secrets, authentication, authorization } => {
             let client = |path: &Option<std::path::PathBuf>| {
@@ -296,7 +300,7 @@ fn sources(config: &Config, control: &Handle, metrics: &auth::Metrics) -> anyhow
             let watches = async move { hub::watch_client(path.as_deref(), &user_agent).await };
             let watches = block_on(control, watches)??;
             let client = client(secrets)?;
-            let hub = hub::Hub::new(client.clone(), watches, namespace);
+            let hub = hub::Hub::new(client.clone(), watches, namespace).telling(limits.count_of_hub());
             Ok((ClusterSource::Hub(Box::new(HubSource { client, namespace: namespace.clone(), hub, ocm: *ocm })), auth))
         }
         Source::Standalone { directory, kubeconfig } => {

@@ -340,7 +340,9 @@ impl<T> Inbound<T> {
     /// Before h2 has what was counted just now: its task would see that it is to end after that.
     fn check_room(&self) -> io::Result<()> {
         if self.tally.as_ref().is_some_and(|tally| tally.account().is_ended()) {
-            return Err(io::Error::other("the gateway had no room left, and it has the most"));
+            // Not as what [`Self::check`] refuses: those count elsewhere.
+            let why = "the gateway had no room left, and it has the most";
+            return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
         }
         Ok(())
     }

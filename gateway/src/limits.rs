@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
 
 use api::GROUP;
+use api::access::Verb;
 use api::cluster_name::ClusterName;
 use api::status::{Details, Reason, Status};
 use auth::User;
@@ -26,6 +27,7 @@ use prometheus_client::registry::Registry;
 
 pub use self::heavy::HeavyPermits;
 pub use self::loads::Loads;
+use crate::hub::{Cause, HubFailure};
 
 /// The group that is never turned away: whoever has to repair things must get in.
 const EXEMPT: &str = "system:masters";
@@ -85,8 +87,12 @@ pub struct Limits {
     pub writes: HeavyPermits,
     /// Of writes of Clusters: they take nothing from reports of health.
     pub writers: reports::Permits,
+    /// For reports of health.
+    pub reports: reports::Permits,
     /// As [`REASONS`].
     rejected: [[Counter; 2]; 2],
+    /// As [`OF_HUB`].
+    of_hub: [Counter; 3],
 }
 
 /// A request's unit of a budget.
@@ -111,6 +117,9 @@ const OF_ALL_CLUSTERS: [&str; 2] = ["all_clusters", "all_clusters_user"];
 const OF_WRITES: [&str; 2] = ["cluster_writes", "cluster_writes_user"];
 /// Of [`reports::Permits`].
 const WRITES_BUSY: &str = "cluster_writes_busy";
+const REPORTS_BUSY: &str = "health_reports";
+/// Requests to the hub, watches there, and those of one user.
+const OF_HUB: [&str; 3] = ["hub_requests", "watches", "watches_user"];
 
 // === impl Budgets ===
 
@@ -136,7 +145,7 @@ impl Limits {
         let rejected = Family::<ReasonLabels, Counter>::default();
         registry.register(
             "cluster_gateway_requests_rejected",
-            "Requests answered with 429 at a limit on requests in flight, by limit",
+            "Requests refused at a limit on requests in flight, by limit",
             rejected.clone(),
         );
         let counter = |reason| rejected.get_or_create_owned(&ReasonLabels { reason });
@@ -150,6 +159,8 @@ impl Limits {
             every,
             writes,
             writers,
+            reports: reports::Permits::new(counter(REPORTS_BUSY)),
+            of_hub: OF_HUB.map(counter),
             rejected: REASONS.map(|reasons| reasons.map(counter)),
         }
     }
@@ -176,6 +187,22 @@ impl Limits {
             self.rejected[0][kind as usize].inc();
             TooMany { whose: Whose::Cluster(cluster.clone()), kind, most }
         })
+    }
+
+    /// Counts requests that the hub is not asked, as too many are under way there.
+    pub fn count_of_hub(&self) -> impl Fn(&HubFailure) + Send + Sync + 'static {
+        let [requests, watches, watches_of_user] = self.of_hub.clone();
+        move |failure| match (&failure.cause, failure.verb) {
+            (Cause::TooManyWatches { .. }, _) => {
+                watches_of_user.inc();
+            }
+            (_, Verb::Watch) => {
+                watches.inc();
+            }
+            _ => {
+                requests.inc();
+            }
+        }
     }
 
     /// Permits of a request whose caller has left while its member goes on with it: load as

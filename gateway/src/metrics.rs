@@ -1,6 +1,7 @@
 //! What the gateway counts. Handles are resolved once per cluster; a request only adds to them.
 
 mod clusters;
+mod connections;
 mod credential;
 mod held;
 mod labels;
@@ -29,6 +30,7 @@ use telemetry::histogram::Histogram;
 pub use telemetry::metrics::InFlight;
 
 pub use self::clusters::{CircuitGauge, SecondLooks};
+pub use self::connections::{ConnectionLimit, EndedConnections};
 pub use self::held::HeldBytes;
 use self::labels::DialectLabel;
 pub use self::labels::HttpMethod;
@@ -84,6 +86,7 @@ struct SideLabels {
 #[derive(Clone)]
 pub struct Metrics {
     families: Families,
+    ended_connections: EndedConnections,
     /// Those of registered clusters.
     clusters: Arc<Mutex<HashMap<Arc<str>, Registered>>>,
 }
@@ -163,7 +166,7 @@ impl Metrics {
         };
         families.announce(registry);
         families.credential.announce(registry);
-        Self { families, clusters: Arc::default() }
+        Self { families, ended_connections: EndedConnections::register(registry), clusters: Arc::default() }
     }
 
     /// Registers those of the Go cluster-gateway too, for clusters from now on.
@@ -221,6 +224,11 @@ impl Metrics {
 
     pub fn client_connection(&self) -> InFlight {
         InFlight::new(&self.families.client_connections)
+    }
+
+    /// It was ended by us.
+    pub fn connection_ended(&self, limit: ConnectionLimit) {
+        self.ended_connections.count(limit);
     }
 
     pub fn tls_failed(&self) {

@@ -21,7 +21,7 @@ use crate::exchange::{ActingAs, Exchange};
 use crate::failures::FailureLog;
 use crate::holding::Budget;
 use crate::hub::Hub;
-use crate::limits::{Limits, reports};
+use crate::limits::Limits;
 use crate::metrics::{ClusterMetrics, Metrics};
 
 pub struct RequestNeeds {
@@ -38,8 +38,6 @@ pub struct RequestNeeds {
     pub original: Option<Arc<Original>>,
     /// How clusters are shown to readers.
     pub view: View,
-    /// For reports of health.
-    pub reports: reports::Permits,
     pub exchange: Exchange,
     pub limits: Limits,
     /// Of bytes held for clients.

@@ -1,6 +1,7 @@
 //! The serving side of one core: accept, TLS, HTTP/2 or HTTP/1.1, then the handler.
 
 mod cut;
+mod ended;
 mod http1;
 mod http2;
 pub mod lengths;
@@ -9,7 +10,6 @@ pub mod limits;
 use std::net::SocketAddr;
 use std::pin::{Pin, pin};
 use std::sync::Arc;
-use std::time::Duration;
 
 use api::route::Served;
 use auth::Peer;
@@ -26,9 +26,11 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 
 use self::cut::Cut;
+use self::ended::Ended;
 use self::limits::Limits;
 use crate::connection::Connection;
 use crate::holding::{self, Holding};
+use crate::metrics::ConnectionLimit;
 use crate::needs::RequestNeeds;
 
 type Stream = TlsStream<LargeReads<TcpStream>>;
@@ -41,25 +43,6 @@ pub struct Server {
     /// The core's: a further port brings no further room.
     room: Room,
     served: Served,
-}
-
-/// How a connection ended, if not in good order.
-#[derive(Debug, thiserror::Error)]
-enum Ended {
-    #[error(transparent)]
-    Http1(#[from] hyper::Error),
-    #[error(transparent)]
-    Http2(#[from] h2::Error),
-    #[error("its late pseudo-headers kept more than {} MiB of header blocks in memory", Limits::PINNED / (1024 * 1024))]
-    PinnedHeads,
-    #[error("no HTTP/2 preface within {0:?}")]
-    NoPreface(Duration),
-    #[error("no answer to a PING within {0:?}")]
-    Silent(Duration),
-    #[error("no request within {0:?}")]
-    NoRequest(Duration),
-    #[error("{0}")]
-    GaveWay(&'static str),
 }
 
 // === impl Server ===
@@ -120,17 +103,20 @@ impl Server {
         let shaken = tokio::select! {
             // First: its room is another's already.
             biased;
-            () = pending_permit.given_away() => Err("closed to make room".to_owned()),
-            () = held.ended() => Err("the gateway holds too many bytes".to_owned()),
+            () = pending_permit.given_away() => Err(("closed to make room".to_owned(), Some(ConnectionLimit::Room))),
+            () = held.ended() => Err(("the gateway holds too many bytes".to_owned(), None)),
             shaken = handshake => match shaken {
-                Ok(shaken) => shaken.map_err(|error| words::io(&error)),
-                Err(_) => Err(format!("not finished within {:?}", Limits::TLS_HANDSHAKE)),
+                Ok(shaken) => shaken.map_err(|error| (words::io(&error), None)),
+                Err(_) => {
+                    Err((format!("not finished within {:?}", Limits::TLS_HANDSHAKE), Some(ConnectionLimit::Tls)))
+                }
             },
         };
         let stream = match shaken {
             Ok(stream) => stream,
-            Err(reason) => {
+            Err((reason, limit)) => {
                 self.gateway.metrics.tls_failed();
+                self.count_end(limit);
                 return tracing::debug!(%address, reason, "TLS handshake failed");
             }
         };
@@ -141,11 +127,18 @@ impl Server {
         let http2 = session.alpn_protocol() == Some(tls::H2);
         let peer = Peer::new(address, certificates);
         let peer = if self.served == Served::UserServer { peer.without_front_proxy() } else { peer };
-        let (gateway, served) = (Arc::clone(&self.gateway), self.served);
-        let connection = Arc::new(Connection::new(gateway, peer, served, self.core, held, pending_permit));
+        let gateway = Arc::clone(&self.gateway);
+        let connection = Arc::new(Connection::new(gateway, peer, self.served, self.core, held, pending_permit));
         let end = if http2 { http2::serve(stream, connection).await } else { http1::serve(stream, connection).await };
         if let Err(error) = end {
+            self.count_end(error.limit());
             tracing::debug!(%address, error = words::causes(&error), "client connection ended");
+        }
+    }
+
+    fn count_end(&self, limit: Option<ConnectionLimit>) {
+        if let Some(limit) = limit {
+            self.gateway.metrics.connection_ended(limit);
         }
     }
 }

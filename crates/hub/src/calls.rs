@@ -45,7 +45,11 @@ pub struct Hub {
     lists: Arc<Semaphore>,
     watching: Watches,
     meter: Option<Arc<dyn Meter>>,
+    on_refused: Option<Arc<OnRefused>>,
 }
+
+/// Is told of requests that were not sent, as too many are under way.
+type OnRefused = dyn Fn(&HubFailure) + Send + Sync;
 
 /// Is told of answers while they come, long before they are whole: of every piece.
 pub trait Meter: Send + Sync {
@@ -72,6 +76,7 @@ impl Hub {
             lists: Arc::new(Semaphore::new(LISTS)),
             watching: Watches::new(),
             meter: None,
+            on_refused: None,
         }
     }
 
@@ -84,6 +89,12 @@ impl Hub {
     #[must_use]
     pub fn metered(&self, meter: Arc<dyn Meter>) -> Self {
         Self { meter: Some(meter), ..self.clone() }
+    }
+
+    /// Tells `on_refused` of requests that were not sent, as too many are under way.
+    #[must_use]
+    pub fn telling(self, on_refused: impl Fn(&HubFailure) + Send + Sync + 'static) -> Self {
+        Self { on_refused: Some(Arc::new(on_refused)), ..self }
     }
 
     pub async fn get(&self, collection: Collection, name: &str, query: &str) -> Result<Bytes, HubFailure> {
@@ -129,7 +140,7 @@ impl Hub {
         query: &str,
     ) -> Result<Watching, HubFailure> {
         let failed = |cause| HubFailure { verb: Verb::Watch, collection, cause };
-        let permit = self.watching.enter(reader).map_err(|full| failed(full.into()))?;
+        let permit = self.watching.enter(reader).map_err(|full| self.told(failed(full.into())))?;
         let request = request(Method::GET, &self.target(collection, None, query), Body::empty());
         let deadline = Instant::now() + WITHIN;
         let response = send(&self.watches, request, deadline).await.map_err(failed)?;
@@ -154,7 +165,16 @@ impl Hub {
             let response = send(&self.calls, request, deadline).await?;
             read(response, LARGEST, deadline, self.meter.as_deref()).await
         };
-        call.await.map_err(|cause| HubFailure { verb, collection, cause })
+        call.await.map_err(|cause| self.told(HubFailure { verb, collection, cause }))
+    }
+
+    fn told(&self, failure: HubFailure) -> HubFailure {
+        if let Some(on_refused) = &self.on_refused
+            && matches!(failure.cause, Cause::Busy | Cause::TooManyWatches { .. })
+        {
+            on_refused(&failure);
+        }
+        failure
     }
 }
 
@@ -227,9 +247,12 @@ mod tests {
 
     #[tokio::test]
     async fn watches_beyond_the_limit_are_refused_at_once() {
-        let hub = Hub { watching: Watches::of(0), ..hub() };
+        let refused = Arc::new(Semaphore::new(0));
+        let counted = Arc::clone(&refused);
+        let hub = Hub { watching: Watches::of(0), ..hub() }.telling(move |_| counted.add_permits(1));
         let failure = hub.watch(None, Collection::Secrets, "watch=true").await.err().expect("no permit");
         assert!(matches!(failure.cause, Cause::Busy), "{failure}");
+        assert_eq!(refused.available_permits(), 1, "it is told");
     }
 
     #[tokio::test(start_paused = true)]

@@ -57,13 +57,6 @@ impl Permits {
     }
 }
 
-impl Default for Permits {
-    /// What gets none is not counted.
-    fn default() -> Self {
-        Self::new(Counter::default())
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use tokio::time::Instant;
@@ -92,7 +85,7 @@ mod tests {
 
     #[tokio::test]
     async fn long_bodies_are_few_and_do_not_wait() {
-        let permits = Permits::default();
+        let permits = Permits::new(Counter::default());
         let taken: Vec<_> = (0..LONG_BODIES).map(|_| permits.long_body()).collect();
         assert!(taken.iter().all(Result::is_ok));
         assert!(is_refused(permits.long_body()));

@@ -1,4 +1,5 @@
 use super::*;
+use crate::hub::Collection;
 
 fn limits(short: u32, long: u32) -> (Limits, Registry) {
     let mut registry = Registry::default();
@@ -82,6 +83,26 @@ fn clusters_are_counted_apart() {
     prometheus_client::encoding::text::encode(&mut text, &registry).expect("into a String");
     assert!(text.contains("cluster_gateway_requests_rejected_total{reason=\"cluster\"} 1"), "{text}");
     assert!(text.contains("cluster_gateway_requests_rejected_total{reason=\"user_long\"} 0"), "{text}");
+}
+
+#[test]
+fn what_the_hub_is_not_asked_counts_by_the_limit() {
+    let (limits, registry) = limits(1, 1);
+    let count = limits.count_of_hub();
+    for (verb, cause) in [
+        (Verb::List, Cause::Busy),
+        (Verb::Watch, Cause::Busy),
+        (Verb::Watch, Cause::TooManyWatches { most: 128 }),
+        (Verb::Watch, Cause::TooManyWatches { most: 128 }),
+    ] {
+        count(&HubFailure { verb, collection: Collection::Secrets, cause });
+    }
+    let mut text = String::new();
+    prometheus_client::encoding::text::encode(&mut text, &registry).expect("into a String");
+    for (reason, count) in [("hub_requests", 1), ("watches", 1), ("watches_user", 2), ("health_reports", 0)] {
+        let line = format!("cluster_gateway_requests_rejected_total{{reason=\"{reason}\"}} {count}");
+        assert!(text.contains(&line), "{text}");
+    }
 }
 
 #[test]

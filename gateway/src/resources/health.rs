@@ -53,8 +53,8 @@ pub async fn serve(
     let query = sent::query(request.uri().query())?;
     let read_body = body_kind(action, request.headers())?;
     let limit = if action == HealthAction::Patch { change::LONGEST_PATCH } else { LARGEST };
-    let body = sent::body(request, limit, &gateway.reports, RESOURCE).await?;
-    let _permit = gateway.reports.writer().await.map_err(|failure| Error::hub(failure, RESOURCE))?;
+    let body = sent::body(request, limit, &gateway.limits.reports, RESOURCE).await?;
+    let _permit = gateway.limits.reports.writer().await.map_err(|failure| Error::hub(failure, RESOURCE))?;
     let change = read_body(&body.bytes).map_err(|error| refused(error.into()))?;
     let written = write(gateway, hub, &cluster, &change, &query).await?;
     let seen = read::<Gateways>(&gateway.view, &cluster, &written)?;

@@ -23,7 +23,7 @@ async fn stranger(connection: &Connection) -> Ended {
         }
     };
     tokio::select! {
-        () = connection.given_away() => Ended::GaveWay("closed to make room before it was authenticated"),
+        () = connection.given_away() => Ended::MadeRoom,
         () = silent => Ended::NoRequest(Limits::FIRST_REQUEST),
     }
 }
@@ -42,9 +42,7 @@ impl Future for Cut<'_> {
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Ended> {
         let this = &mut *self;
         if this.connection.held().check(cx).is_err() {
-            return Poll::Ready(Ended::GaveWay(
-                "the gateway had no room left, and this connection or its user holds the most",
-            ));
+            return Poll::Ready(Ended::HeldTooMuch);
         }
         match &mut this.stranger {
             Some(_) if this.connection.is_known() => this.stranger = None,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use kit::wait::{WAIT, unless_quiet, within};
+use kit::wait::{WAIT, becomes, unless_quiet, within};
+use system_tests::frames::{SETTINGS, encode};
 use system_tests::{CLUSTER, Http, proxied};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -35,6 +36,9 @@ async fn the_oldest_of_an_address_give_way_and_those_who_are_known_stay() {
     assert!(unless_quiet(Duration::from_millis(300), idle[MOST_OF_ONE].read()).await.is_none(), "the newest stays");
     assert_eq!(bob.get(&proxied(CLUSTER, FAST)).await.status, 200, "on the same connection");
     assert_eq!(fixture.connect(Http::H2, "alice").await.get(&proxied(CLUSTER, FAST)).await.status, 200);
+    // Callers' connections are strangers' for a moment: each may have taken the oldest's place.
+    let told = ended_connections(&fixture, "room").await;
+    assert!((1..=4).contains(&told), "{told} connections gave way");
 }
 
 /// A probe is nobody's, and a request whose head is not whole is none. Each ends when its time is
@@ -76,6 +80,32 @@ async fn a_connection_without_a_request_ends_after_a_while() {
         assert!(took + Duration::from_secs(1) > limit && took < limit + LATE, "without {what}: {took:?}");
     }
     assert_eq!(probing.get("/healthz").await.status, 200, "it had a request");
+    for (reason, count) in [("tls", 1), ("preface", 1), ("first_request", 2), ("room", 0), ("frames", 0)] {
+        assert_eq!(ended_connections(&fixture, reason).await, count, "{reason}");
+    }
+}
+
+/// An operator sees at which limit clients' connections end, and how many.
+#[tokio::test]
+async fn connections_that_say_what_nobody_takes_count() {
+    let fixture = Fixture::with(&[]).await;
+    let client = fixture.testbed.client();
+    let mut connection = client.raw(&["http/1.1"]).await.expect("a connection");
+    let head = format!("GET / HTTP/1.1\r\nHost: a\r\nX: {}\r\n\r\n", "x".repeat(2 << 20));
+    // It may be ended in the middle.
+    let _ = connection.write_all(head.as_bytes()).await;
+    becomes(WAIT, "the long head counts", async || ended_connections(&fixture, "head").await == 1).await;
+    let mut connection = client.raw(&["h2"]).await.expect("a connection");
+    let flood = encode(SETTINGS, 0, 0, &[]).repeat(3000);
+    let _ = connection.write_all(&[b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".to_vec(), flood].concat()).await;
+    becomes(WAIT, "the flood counts", async || ended_connections(&fixture, "frames").await == 1).await;
+}
+
+/// How many the gateway ended so far at the limit `reason`.
+async fn ended_connections(fixture: &Fixture, reason: &str) -> u64 {
+    let metrics = fixture.connect(Http::H2, "root").await.get("/metrics").await.text();
+    let name = format!("cluster_gateway_client_connections_ended_total{{reason=\"{reason}\"}} ");
+    metrics.lines().find_map(|line| line.strip_prefix(&name)?.parse().ok()).expect("a count")
 }
 
 /// How long it took until nothing more can come, whatever came before that.

@@ -33,6 +33,8 @@ async fn one_reader_cannot_take_the_watches_of_all() {
         assert!(message.starts_with("too many watches open: this gateway serves 128 per user"), "{message}");
         assert_eq!(answer.header("retry-after"), Some("1"));
     }
+    let metrics = fixture.connect(Http::H2, "root").await.get("/metrics").await.text();
+    assert!(metrics.contains("cluster_gateway_requests_rejected_total{reason=\"watches_user\"} 2"), "{metrics}");
     let bob = fixture.connect(Http::H2, "bob").await;
     assert_eq!(bob.open_beside("GET", CLUSTERS).await.expect("a head").status, 200);
     open.pop();

@@ -1,0 +1,51 @@
+//! How a connection ended, if not in good order, and at which limit.
+
+use std::io;
+use std::time::Duration;
+
+use super::limits::Limits;
+use crate::metrics::ConnectionLimit;
+
+#[derive(Debug, thiserror::Error)]
+pub(super) enum Ended {
+    #[error(transparent)]
+    Http1(#[from] hyper::Error),
+    #[error(transparent)]
+    Http2(#[from] h2::Error),
+    #[error("its late pseudo-headers kept more than {} MiB of header blocks in memory", Limits::PINNED / (1024 * 1024))]
+    PinnedHeads,
+    #[error("no HTTP/2 preface within {0:?}")]
+    NoPreface(Duration),
+    #[error("no answer to a PING within {0:?}")]
+    Silent(Duration),
+    #[error("no request within {0:?}")]
+    NoRequest(Duration),
+    #[error("closed to make room before it was authenticated")]
+    MadeRoom,
+    #[error("the gateway had no room left, and this connection or its user holds the most")]
+    HeldTooMuch,
+}
+
+// === impl Ended ===
+
+impl Ended {
+    /// The limit at which we ended it, if it was us.
+    pub(super) fn limit(&self) -> Option<ConnectionLimit> {
+        match self {
+            Self::Http1(error) => error.is_parse().then_some(ConnectionLimit::Head),
+            Self::Http2(error) => (error.is_library() || is_refused(error)).then_some(ConnectionLimit::Frames),
+            Self::PinnedHeads => Some(ConnectionLimit::Frames),
+            Self::NoPreface(_) => Some(ConnectionLimit::Preface),
+            Self::Silent(_) => Some(ConnectionLimit::Ping),
+            Self::NoRequest(_) => Some(ConnectionLimit::FirstRequest),
+            Self::MadeRoom => Some(ConnectionLimit::Room),
+            Self::HeldTooMuch => None,
+        }
+    }
+}
+
+/// By [`crate::inbound`]: neither the system nor TLS has errors of that kind, and h2 keeps nothing
+/// of one but its kind and its text.
+fn is_refused(error: &h2::Error) -> bool {
+    error.get_io().is_some_and(|error| error.kind() == io::ErrorKind::Other)
+}
