@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::io;
+use std::ops::RangeInclusive;
 
 use super::{
     ACK, CONTINUATION, DATA, END_HEADERS, END_STREAM, Frames, GOAWAY, HEADER_TABLE_SIZE, HEADERS, INITIAL_WINDOW_SIZE,
@@ -249,12 +250,19 @@ fn code(payload: &[u8]) -> u32 {
 /// no room for it (RFC 7541 section 6).
 fn status(block: &[u8]) -> Option<u16> {
     const STATIC: [u16; 7] = [200, 204, 206, 304, 400, 404, 500];
-    const NAME: u8 = 8;
+    /// Entries of the static table with this name, any of which may stand for it.
+    const NAMES: RangeInclusive<u8> = 8..=14;
+    // Of a literal that is to be remembered, and of one that is not.
+    let index = |name: u8| match name {
+        0x40..=0x7f => name & 0x3f,
+        0..=0x1f => name & 0x0f,
+        _ => 0,
+    };
     // Sizes of the table come before.
     let start = block.iter().position(|byte| byte & 0xe0 != 0x20)?;
     match block[start..] {
         [index @ 0x88..=0x8e, ..] => Some(STATIC[usize::from(index - 0x88)]),
-        [name, length, ref value @ ..] if name & 0x3f == NAME || name & 0x0f == NAME => {
+        [name, length, ref value @ ..] if NAMES.contains(&index(name)) => {
             let value = value.get(..usize::from(length & 0x7f))?;
             let digits = if length & 0x80 == 0 { value.to_vec() } else { huffman_digits(value) };
             std::str::from_utf8(&digits).ok()?.parse().ok()
@@ -296,6 +304,8 @@ mod tests {
         assert_eq!(status(&[0x48, 3, b'4', b'3', b'1']), Some(431));
         // 431: 011010 011001 00001, filled up with ones.
         assert_eq!(status(&[0x08, 0x83, 0b0110_1001, 0b1001_0000, 0b1111_1111]), Some(431));
+        // As Go names it.
+        assert_eq!(status(&[0x20, 0x0e, 3, b'4', b'3', b'1']), Some(431));
         assert_eq!(status(&[0xbe]), None);
     }
 }
