@@ -20,7 +20,7 @@ const WINDOW: u32 = 64 << 20;
 const BATCH: usize = 64 << 10;
 
 /// What of a server a test asks for: paths with their queries.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Places {
     /// Answered at once.
     pub quick: String,

@@ -3,6 +3,7 @@
 use bytes::{Bytes, BytesMut};
 use http::HeaderMap;
 use kit::client::{H1Connection, H1Head, H2Body, H2Response};
+use kit::wait::{WAIT, within};
 
 use super::{Answer, Failure, first};
 
@@ -66,6 +67,16 @@ impl<'a> Streamed<'a> {
                 None => return Ok(None),
             }
         }
+    }
+
+    /// The next line of a watch, which goes on.
+    ///
+    /// # Panics
+    ///
+    /// It ends, or nothing comes.
+    pub async fn event(&mut self) -> String {
+        let line = within(WAIT, "an event of the watch", self.line()).await.expect("the watch goes on");
+        line.expect("an event")
     }
 
     /// Reads to the proper end.

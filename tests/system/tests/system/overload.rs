@@ -5,6 +5,7 @@ mod exempt;
 mod held;
 mod library;
 mod members;
+mod own;
 mod reviews;
 mod strangers;
 mod watches;
@@ -23,7 +24,7 @@ const OTHER: &str = "c2";
 
 /// A hub with users, a member under two names, and the gateway of all of it.
 struct Fixture {
-    hub: FakeHub,
+    hub: Arc<FakeHub>,
     member: FakeMember,
     testbed: Testbed,
 }
@@ -32,7 +33,7 @@ struct Fixture {
 
 impl Fixture {
     async fn with(arguments: &[&str]) -> Self {
-        let (hub, member) = (FakeHub::start().await, FakeMember::start(MemberOptions::default()).await);
+        let (hub, member) = (Arc::new(FakeHub::start().await), FakeMember::start(MemberOptions::default()).await);
         member.on_any(|_| Reply::full(200, &[], "done"));
         member.on(SLOW, |_| Reply::Never);
         for name in [CLUSTER, OTHER] {

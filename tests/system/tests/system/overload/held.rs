@@ -34,7 +34,11 @@ pub(super) struct Narrow {
 
 impl Narrow {
     pub(super) async fn start() -> Self {
-        let fixture = Fixture::with(&["--max-held-bytes=4Mi"]).await;
+        Self::with(&[]).await
+    }
+
+    pub(super) async fn with(arguments: &[&str]) -> Self {
+        let fixture = Fixture::with(&[&["--max-held-bytes=4Mi"], arguments].concat()).await;
         let watches = fixture.member.streams("/api/v1/pods");
         let bob = fixture.connect(Http::H2, "bob").await;
         Self { fixture, bob, watches }
@@ -48,8 +52,7 @@ impl Narrow {
         let bob = async {
             for number in 0.. {
                 assert!(events.send(format!("{number}\n")).await, "bob's watch was ended");
-                let line = within(WAIT, "an event", watch.line()).await.expect("a line");
-                assert_eq!(line, Some(format!("{number}\n")));
+                assert_eq!(watch.event().await, format!("{number}\n"));
                 let answer = self.bob.get(&proxied(CLUSTER, FAST)).await;
                 assert_eq!(answer.status, 200, "{}", answer.text());
             }

@@ -1,0 +1,138 @@
+//! What waits in the gateway for the hub, or for those who watch clusters, counts like what waits
+//! for members: beyond what may be held, whoever has the most is told, and nobody else notices.
+
+use kit::client::H2Response;
+use kit::frames::{INITIAL_WINDOW_SIZE, Places, SETTINGS, Wire, encode, setting};
+use kit::pki::ALPN_H2;
+use system_tests::prelude::*;
+use tokio::task::JoinSet;
+
+use super::FAST;
+use super::held::Narrow;
+
+/// More than any test takes: who is known stays known.
+const KNOWN: [&str; 2] =
+    ["--authentication-token-webhook-cache-ttl=10m", "--authorization-webhook-cache-authorized-ttl=10m"];
+/// Of each request that waits for a review. It counts as received and as sent.
+const HEAD: usize = 60 << 10;
+/// Together far more than the limit, and fewer than the hub is asked about at a time.
+const WAITING: usize = 48;
+/// Together less than the limit.
+const LEAST: usize = 16;
+/// `ENHANCE_YOUR_CALM`.
+const CALM: u32 = 11;
+const CLUSTERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways?watch=true";
+const VIRTUAL: &str = "/apis/cluster.core.oam.dev/v1alpha1/virtualclusters?watch=true";
+/// Of one user, who may have 128; each of `virtualclusters` counts twice.
+const WATCHES: usize = 60;
+/// Of each of these: less than an event of a large cluster, and more than the others.
+const WINDOW: u32 = 32 << 10;
+/// Of a large cluster, 100 KiB and more each: events of `clustergateways` have the CA, and those of
+/// `virtualclusters` the labels.
+const AUTHORITIES: usize = 200;
+const LABELS: usize = 2_000;
+
+/// Sends requests of `user` one by one, each when the hub was asked `call` about the one before and
+/// did not answer, until one of them ends, which is returned with how many wait.
+async fn waiting_for(hub: &FakeHub, call: Call, connection: &Connection, user: impl Fn(usize) -> String) -> Told {
+    let (padding, mut answers) = ("X".repeat(HEAD), JoinSet::new());
+    for number in 0..WAITING {
+        let asked = hub.calls(call);
+        let authorization = format!("Bearer {}", user(number));
+        let headers = [("authorization", authorization.as_str()), ("x-long", &padding)];
+        let target = proxied(&format!("cluster-{number}"), "/x");
+        match connection.h2().send(Method::GET, &target, &headers, true).await {
+            Ok(request) => drop(answers.spawn(request.response())),
+            Err(error) => return (Err(error), number),
+        }
+        tokio::select! {
+            told = answers.join_next() => return (told.expect("a request").expect("no panic"), number),
+            () = hub.called(call, asked + 1) => {}
+        }
+    }
+    panic!("all of them wait");
+}
+
+type Told = (Result<H2Response, h2::Error>, usize);
+
+#[tokio::test]
+async fn requests_that_wait_for_access_reviews_give_way() {
+    let mut narrow = Narrow::with(&KNOWN).await;
+    let hub = Arc::clone(&narrow.fixture.hub);
+    let mut alice = narrow.fixture.connect(Http::H2, "alice").await;
+    assert_eq!(alice.get(&proxied(CLUSTER, FAST)).await.status, 200);
+    let greed = async {
+        hub.fail(Call::AccessReview, Fault::Hang);
+        waiting_for(&hub, Call::AccessReview, &alice, |_| "alice".to_owned()).await
+    };
+    let (told, waiting) = Box::pin(narrow.beside(greed)).await;
+    assert!(waiting >= LEAST, "{waiting} wait");
+    let told = told.expect("a head");
+    assert_eq!(told.status(), 429);
+    let body = told.body.to_end().await.expect("a body");
+    let message = String::from_utf8_lossy(&body).into_owned();
+    assert!(message.contains("--max-held-bytes") && message.contains("TooManyRequests"), "{message}");
+    hub.heal(Call::AccessReview);
+    narrow.assert_within_limit().await;
+}
+
+/// They are told as all strangers are: their connection ends.
+#[tokio::test]
+async fn strangers_who_wait_for_token_reviews_give_way() {
+    let mut narrow = Narrow::with(&KNOWN).await;
+    let hub = Arc::clone(&narrow.fixture.hub);
+    let stranger = narrow.fixture.testbed.anonymous(Http::H2).await;
+    let greed = async {
+        hub.fail(Call::TokenReview, Fault::Hang);
+        waiting_for(&hub, Call::TokenReview, &stranger, |number| format!("stranger-{number}")).await
+    };
+    let (told, waiting) = Box::pin(narrow.beside(greed)).await;
+    assert!(waiting >= LEAST, "{waiting} wait");
+    assert!(told.is_err(), "{told:?}");
+    hub.heal(Call::TokenReview);
+    narrow.assert_within_limit().await;
+}
+
+/// A change is told to all watchers; some of alice's, who read nothing, lose theirs.
+async fn fanned_out(watch: &str) {
+    let mut narrow = Narrow::with(&KNOWN).await;
+    let (fixture, hub) = (&narrow.fixture, Arc::clone(&narrow.fixture.hub));
+    let label = |secret: ClusterSecret, number| secret.label(&format!("label-{number}"), &"x".repeat(60));
+    let large = cluster("large", &fixture.member).ca(&fixture.member.ca_pem().repeat(AUTHORITIES));
+    let large = (0..LABELS).fold(large, label);
+    let client = fixture.testbed.client();
+    let bob = fixture.connect(Http::H2, "bob").await;
+    let mut seen = bob.open_beside("GET", watch).await.expect("a head");
+    let greed = async {
+        let io = client.raw(ALPN_H2).await.expect("a connection");
+        let mut alice =
+            Wire::over(io, Places::default(), &[("authorization", "Bearer alice")]).await.expect("a connection");
+        alice.send(&encode(SETTINGS, 0, 0, &setting(INITIAL_WINDOW_SIZE, WINDOW))).await;
+        let mut streams = Vec::new();
+        for _ in 0..WATCHES {
+            streams.push(alice.request("GET", watch, &[], true).await);
+        }
+        let have = |wire: &Wire, what: fn(&kit::frames::Seen) -> bool| {
+            streams.iter().filter(|stream| wire.seen(**stream).is_some_and(what)).count()
+        };
+        alice.until("all are open", |wire| have(wire, |seen| seen.status == Some(200)) == WATCHES).await;
+        hub.put_secret(large);
+        alice.until("one is reset", |wire| have(wire, |seen| seen.reset == Some(CALM)) > 0).await;
+        assert!(alice.answers_ping().await, "the others are open");
+        assert!(have(&alice, |seen| seen.reset.is_some()) < WATCHES);
+        while !seen.event().await.contains("\"large\"") {}
+        alice
+    };
+    let _alice = Box::pin(narrow.beside(greed)).await;
+    narrow.assert_within_limit().await;
+}
+
+#[tokio::test]
+async fn watches_of_clusters_that_nobody_reads_give_way() {
+    fanned_out(CLUSTERS).await;
+}
+
+#[tokio::test]
+async fn watches_of_virtual_clusters_that_nobody_reads_give_way() {
+    fanned_out(VIRTUAL).await;
+}
