@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::convert::Infallible;
+use std::pin::pin;
 use std::sync::Arc;
 
 use auth::User;
@@ -18,7 +19,7 @@ use kube::config::Kubeconfig;
 use net::observed::Observed;
 use net::seal::Seal;
 use parking_lot::Mutex;
-use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite};
 
 use crate::clusters::kubeconfig;
 use crate::exchange::{ActingAs, Options, OwnRules};
@@ -77,6 +78,42 @@ where
         heads(Inbound::of_client(stream, marks.clone()), &marks).await
     } else {
         heads(stream, &marks).await
+    }
+}
+
+/// What is passed on of a client's bytes, or of a member's, and why the connection was ended before
+/// their end, if it was.
+pub async fn inbound<S: AsyncRead + Unpin>(stream: S, is_members: bool) -> (Vec<u8>, Option<String>) {
+    let marks = Marks::default();
+    let mut inbound = if is_members { Inbound::of_member(stream, marks) } else { Inbound::of_client(stream, marks) };
+    let mut passed = Vec::new();
+    let end = inbound.read_to_end(&mut passed).await;
+    (passed, end.err().map(|error| error.to_string()))
+}
+
+/// The answer of a member to one request, as answers of members are read: what came of it, whole or
+/// not.
+pub async fn member<S>(stream: S) -> Option<(Response<()>, Vec<u8>)>
+where
+    S: AsyncRead + AsyncWrite + Seal + Unpin + Send + 'static,
+{
+    let inbound = Inbound::of_member(stream, Marks::default());
+    let (mut requests, connection) = h2::client::handshake(inbound).await.ok()?;
+    let request = Request::get("https://member.example/").body(()).expect("a valid request");
+    let exchange = async {
+        let (response, _) = requests.send_request(request, true).ok()?;
+        let (head, mut body) = response.await.ok()?.into_parts();
+        let mut bytes = Vec::new();
+        while let Some(Ok(data)) = body.data().await {
+            let _ = body.flow_control().release_capacity(data.len());
+            bytes.extend_from_slice(&data);
+        }
+        Some((Response::from_parts(head, ()), bytes))
+    };
+    let mut exchange = pin!(exchange);
+    tokio::select! {
+        answer = exchange.as_mut() => answer,
+        _ = connection => exchange.await,
     }
 }
 

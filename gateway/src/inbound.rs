@@ -251,9 +251,11 @@ impl<T> Inbound<T> {
         }
     }
 
-    /// Passes on what is held as far as it is decided.
+    /// Passes on what is held as far as it is decided, and up to what ends the connection.
     fn decide(&mut self) {
-        while let Some(frame) = Frame::read(&self.held) {
+        while self.broken.is_none()
+            && let Some(frame) = Frame::read(&self.held)
+        {
             // We allow no member to push, and no client may (RFC 9113 §8.4). h2 would take in the
             // head first, however long, and then refuse it.
             if frame.kind == PUSH_PROMISE {

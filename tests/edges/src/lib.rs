@@ -49,6 +49,7 @@ pub const TARGETS: &[Target] = &[
     target!(header_block, 20_000),
     target!(identity_rules, 5_000),
     target!(impersonable, 10_000),
+    target!(inbound, 5_000),
     target!(jq, 30_000),
     target!(jsonpath, 30_000),
     target!(karmada, 10_000),

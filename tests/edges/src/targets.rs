@@ -19,6 +19,7 @@ pub mod front_proxy;
 pub mod header_block;
 pub mod identity_rules;
 pub mod impersonable;
+pub mod inbound;
 pub mod jq;
 pub mod jsonpath;
 pub mod karmada;

@@ -39,6 +39,7 @@ targets!(
     header_block,
     identity_rules,
     impersonable,
+    inbound,
     jq,
     jsonpath,
     karmada,
