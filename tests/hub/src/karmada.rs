@@ -2,17 +2,17 @@
 //! store. Clusters are used without any controller of Karmada's.
 
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::PathBuf;
+use std::ops::Deref;
 
 use anyhow::Result;
-use kit::pki::{Authority, Issued, Leaf};
+use kit::pki::{Authority, Leaf};
 use serde_json::json;
 
 use crate::control_plane::{Etcd, Launcher};
-use crate::http::Client;
 use crate::hub::{Hub, SECRET_NAMESPACE};
 use crate::ports;
 use crate::process::Process;
+use crate::tls_server::TlsServer;
 use crate::tools::{self, Tool};
 
 /// Its ServiceAccount, its role, and its Service.
@@ -22,9 +22,7 @@ pub const NAME: &str = "karmada-aggregated-apiserver";
 #[derive(Debug)]
 pub struct Karmada {
     process: Process,
-    address: SocketAddr,
-    authority: Authority,
-    authority_file: PathBuf,
+    server: TlsServer,
 }
 
 // === impl Karmada ===
@@ -56,32 +54,20 @@ impl Karmada {
             "apiVersion": "v1", "kind": "Service", "metadata": {"name": NAME, "namespace": SECRET_NAMESPACE},
             "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": address.port()}]},
         })])?;
-        Ok(Self { process, address, authority, authority_file })
-    }
-
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
-    /// The authority that signed its certificate.
-    pub fn authority(&self) -> &Authority {
-        &self.authority
-    }
-
-    /// The PEM file with that authority.
-    pub fn authority_file(&self) -> PathBuf {
-        self.authority_file.clone()
-    }
-
-    /// A client that presents a certificate, or none.
-    pub fn client(&self, identity: Option<&Issued>) -> Client {
-        Client::new(self.address, &self.authority, identity)
+        Ok(Self { process, server: TlsServer::new(address, authority, authority_file) })
     }
 
     /// The end of its log.
     pub fn log_tail(&self) -> String {
         self.process.log_tail()
+    }
+}
+
+impl Deref for Karmada {
+    type Target = TlsServer;
+
+    fn deref(&self) -> &TlsServer {
+        &self.server
     }
 }
 

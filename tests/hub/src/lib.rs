@@ -29,6 +29,7 @@ pub mod product;
 pub mod scratch;
 pub mod size;
 pub mod testbed;
+pub mod tls_server;
 pub mod tools;
 pub mod tunnel;
 pub mod usage;

@@ -2,20 +2,21 @@
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr};
-use std::path::{Path, PathBuf};
+use std::ops::Deref;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use gateway::Gateway;
-use kit::pki::{Authority, Issued, Leaf, PemFiles};
+use kit::pki::{Authority, Leaf, PemFiles};
 use parking_lot::{RwLock, RwLockReadGuard};
 
 use crate::control_plane::Launcher;
 use crate::gate::Gate;
-use crate::http::Client;
 use crate::hub::{GATEWAY_HOST, Hub, SECRET_NAMESPACE};
 use crate::ports;
+use crate::tls_server::TlsServer;
 
 /// The log of all programs of the product in this process.
 pub const LOG: &str = "product.log";
@@ -26,10 +27,8 @@ const AVAILABLE_LIMIT: Duration = Duration::from_mins(1);
 
 /// A gateway that tests may also stop and start.
 pub struct Product {
-    authority: Authority,
-    authority_file: PathBuf,
+    server: TlsServer,
     flags: Vec<String>,
-    address: SocketAddr,
     /// Where the hub finds it, once registered.
     gate: Option<Gate>,
     running: RwLock<Option<Gateway>>,
@@ -46,8 +45,8 @@ impl Product {
     pub fn start(launcher: &Launcher, hub: &Hub, more: &[String]) -> Result<Self> {
         log_to(&launcher.file(LOG))?;
         let mut product = Self::start_unregistered(launcher, "gateway", &hub.create_gateway_account()?, more)?;
-        let gate = Gate::start(product.address)?;
-        hub.register_gateway(gate.port(), &product.authority)?;
+        let gate = Gate::start(product.address())?;
+        hub.register_gateway(gate.port(), product.authority())?;
         product.gate = Some(gate);
         hub.server
             .wait_for("apiservice v1alpha1.cluster.core.oam.dev", "Available", AVAILABLE_LIMIT)
@@ -69,7 +68,8 @@ impl Product {
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, ports::free()?));
         let mut flags = flags(address, kubeconfig, &serving);
         flags.extend(more.iter().map(|flag| flag.as_ref().to_owned()));
-        let product = Self { authority, authority_file, flags, address, gate: None, running: RwLock::new(None) };
+        let server = TlsServer::new(address, authority, authority_file);
+        let product = Self { server, flags, gate: None, running: RwLock::new(None) };
         *product.running.write() = Some(product.launch()?);
         Ok(product)
     }
@@ -90,35 +90,23 @@ impl Product {
         outcome
     }
 
-    /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.address
-    }
-
     /// What the hub sends to it passes here. None: no hub knows it.
     pub fn gate(&self) -> Option<&Gate> {
         self.gate.as_ref()
-    }
-
-    /// The authority that signed its certificate.
-    pub fn authority(&self) -> &Authority {
-        &self.authority
-    }
-
-    /// The PEM file with the authority that signed its certificate.
-    pub fn authority_file(&self) -> PathBuf {
-        self.authority_file.clone()
-    }
-
-    /// Requests straight to it, presenting `identity`.
-    pub fn client(&self, identity: Option<&Issued>) -> Client {
-        Client::new(self.address, &self.authority, identity)
     }
 
     fn launch(&self) -> Result<Gateway> {
         let gateway = Gateway::start(&self.flags)?;
         gateway.wait_ready(START_LIMIT)?;
         Ok(gateway)
+    }
+}
+
+impl Deref for Product {
+    type Target = TlsServer;
+
+    fn deref(&self) -> &TlsServer {
+        &self.server
     }
 }
 

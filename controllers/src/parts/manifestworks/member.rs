@@ -130,24 +130,20 @@ impl Member {
     }
 
     pub async fn create(&self, at: At<'_>, object: &Json) -> Result<Json, MemberError> {
-        let path = format!("{}?fieldManager={MANAGER}", at.list());
-        self.write(Method::POST, path, Some((JSON, object))).await
+        self.write_as_manager(Method::POST, &at.list(), (JSON, object)).await
     }
 
     pub async fn replace(&self, at: At<'_>, object: &Json) -> Result<Json, MemberError> {
-        let path = format!("{}?fieldManager={MANAGER}", at.object());
-        self.write(Method::PUT, path, Some((JSON, object))).await
+        self.write_as_manager(Method::PUT, &at.object(), (JSON, object)).await
     }
 
     /// A JSON merge patch.
     pub async fn merge(&self, at: At<'_>, change: &Json) -> Result<Json, MemberError> {
-        let path = format!("{}?fieldManager={MANAGER}", at.object());
-        self.write(Method::PATCH, path, Some((MERGE, change))).await
+        self.write_as_manager(Method::PATCH, &at.object(), (MERGE, change)).await
     }
 
     pub async fn merge_status(&self, at: At<'_>, change: &Json) -> Result<Json, MemberError> {
-        let path = format!("{}/status?fieldManager={MANAGER}", at.object());
-        self.write(Method::PATCH, path, Some((MERGE, change))).await
+        self.write_as_manager(Method::PATCH, &format!("{}/status", at.object()), (MERGE, change)).await
     }
 
     pub async fn apply(&self, at: At<'_>, object: &Json, manager: &str, force: bool) -> Result<Json, MemberError> {
@@ -165,6 +161,10 @@ impl Member {
         let path = "/apis/authorization.k8s.io/v1/subjectaccessreviews".to_owned();
         let answer = self.send(Method::POST, path, Some((JSON, review)), Use::Read).await?;
         Ok(answer.pointer("/status/allowed").and_then(Json::as_bool).unwrap_or(false))
+    }
+
+    async fn write_as_manager(&self, method: Method, path: &str, body: (&str, &Json)) -> Result<Json, MemberError> {
+        self.write(method, format!("{path}?fieldManager={MANAGER}"), Some(body)).await
     }
 
     async fn write(&self, method: Method, path: String, body: Option<(&str, &Json)>) -> Result<Json, MemberError> {

@@ -44,6 +44,17 @@ pub enum ConnectError {
     Nowhere(Vec<Self>),
 }
 
+/// What a failure says, beside its text.
+#[expect(clippy::struct_excessive_bools, reason = "each is asked for by itself")]
+struct Meaning {
+    kind: &'static str,
+    is_timeout: bool,
+    is_of_the_member: bool,
+    is_of_the_tunnel: bool,
+    is_momentary: bool,
+    is_for_upgrades_only: bool,
+}
+
 // === impl ConnectError ===
 
 impl ConnectError {
@@ -57,111 +68,88 @@ impl ConnectError {
 
     /// Whether some address would have taken anything but an upgrade.
     pub(super) fn is_for_upgrades_only(&self) -> bool {
-        match self {
-            Self::NoHttp1 { .. } => true,
-            Self::Nowhere(failures) => failures.iter().any(Self::is_for_upgrades_only),
-            Self::Dial(_)
-            | Self::Proxy(_)
-            | Self::Tls { .. }
-            | Self::TlsTimeout { .. }
-            | Self::Tunnel { .. }
-            | Self::Http2 { .. }
-            | Self::NoStreams { .. }
-            | Self::Exhausted { .. }
-            | Self::CircuitOpen(_)
-            | Self::Unregistered { .. } => false,
-        }
+        self.meaning().is_for_upgrades_only
     }
 
     /// Whether this says something of the member, and not of the tunnel on the way there.
     pub fn is_of_the_member(&self) -> bool {
-        match self {
-            Self::Tunnel { source, .. } => source.is_of_the_member(),
-            Self::Nowhere(failures) => failures.iter().any(Self::is_of_the_member),
-            Self::Unregistered { .. } => false,
-            Self::Dial(_)
-            | Self::Proxy(_)
-            | Self::Tls { .. }
-            | Self::TlsTimeout { .. }
-            | Self::NoHttp1 { .. }
-            | Self::Http2 { .. }
-            | Self::NoStreams { .. }
-            | Self::Exhausted { .. }
-            | Self::CircuitOpen(_) => true,
-        }
+        self.meaning().is_of_the_member
     }
 
     /// Whether the way there failed, and not the member: the tunnel's programs have to be looked
     /// at.
     pub fn is_of_the_tunnel(&self) -> bool {
-        match self {
-            Self::Tunnel { source, .. } => !source.is_beyond_the_tunnel(),
-            Self::Nowhere(failures) => failures.iter().all(Self::is_of_the_tunnel),
-            Self::Dial(_)
-            | Self::Proxy(_)
-            | Self::Tls { .. }
-            | Self::TlsTimeout { .. }
-            | Self::NoHttp1 { .. }
-            | Self::Http2 { .. }
-            | Self::NoStreams { .. }
-            | Self::Exhausted { .. }
-            | Self::CircuitOpen(_)
-            | Self::Unregistered { .. } => false,
-        }
+        self.meaning().is_of_the_tunnel
     }
 
     /// Whether the same may well succeed in a moment.
     pub fn is_momentary(&self) -> bool {
-        match self {
-            Self::Tunnel { source, .. } => source.is_momentary(),
-            Self::Nowhere(failures) => failures.iter().any(Self::is_momentary),
-            Self::Dial(_)
-            | Self::Proxy(_)
-            | Self::Tls { .. }
-            | Self::TlsTimeout { .. }
-            | Self::NoHttp1 { .. }
-            | Self::Http2 { .. }
-            | Self::NoStreams { .. }
-            | Self::Exhausted { .. }
-            | Self::CircuitOpen(_)
-            | Self::Unregistered { .. } => false,
-        }
+        self.meaning().is_momentary
     }
 
     pub fn is_timeout(&self) -> bool {
-        match self {
-            Self::Dial(error) => error.is_timeout(),
-            Self::Proxy(error) => error.is_timeout(),
-            Self::Tunnel { source, .. } => source.is_timeout(),
-            Self::TlsTimeout { .. } => true,
-            Self::Nowhere(failures) => failures.iter().all(Self::is_timeout),
-            Self::Tls { .. }
-            | Self::NoHttp1 { .. }
-            | Self::Http2 { .. }
-            | Self::NoStreams { .. }
-            | Self::Exhausted { .. }
-            | Self::CircuitOpen(_)
-            | Self::Unregistered { .. } => false,
-        }
+        self.meaning().is_timeout
     }
 
     /// A word for the metric's label.
     pub fn kind(&self) -> &'static str {
+        self.meaning().kind
+    }
+
+    fn meaning(&self) -> Meaning {
         match self {
-            Self::Dial(DialError::Resolve { .. } | DialError::NoAddress { .. }) => "dns",
-            Self::Dial(error) if error.is_timeout() => "timeout",
-            Self::Dial(_) => "refused",
-            Self::Proxy(error) if error.is_timeout() => "timeout",
-            Self::Proxy(_) => "proxy",
-            Self::Tunnel { source, .. } if source.is_timeout() => "timeout",
-            Self::Tunnel { .. } => "tunnel",
-            Self::Tls { .. } => "tls",
-            Self::TlsTimeout { .. } => "timeout",
-            Self::NoHttp1 { .. } | Self::Http2 { .. } | Self::NoStreams { .. } => "protocol",
-            Self::Exhausted { .. } => "exhausted",
-            Self::CircuitOpen(_) => "circuit",
-            Self::Unregistered { .. } => "unregistered",
-            Self::Nowhere(failures) => failures.last().map_or("refused", Self::kind),
+            Self::Dial(DialError::Resolve { .. } | DialError::NoAddress { .. }) => Meaning::of_the_member("dns"),
+            Self::Dial(error) if error.is_timeout() => Meaning::timeout(),
+            Self::Dial(_) => Meaning::of_the_member("refused"),
+            Self::Proxy(error) if error.is_timeout() => Meaning::timeout(),
+            Self::Proxy(_) => Meaning::of_the_member("proxy"),
+            Self::Tunnel { source, .. } => Meaning {
+                kind: if source.is_timeout() { "timeout" } else { "tunnel" },
+                is_timeout: source.is_timeout(),
+                is_of_the_member: source.is_of_the_member(),
+                is_of_the_tunnel: !source.is_beyond_the_tunnel(),
+                is_momentary: source.is_momentary(),
+                is_for_upgrades_only: false,
+            },
+            Self::Tls { .. } => Meaning::of_the_member("tls"),
+            Self::TlsTimeout { .. } => Meaning::timeout(),
+            Self::NoHttp1 { .. } => Meaning { is_for_upgrades_only: true, ..Meaning::of_the_member("protocol") },
+            Self::Http2 { .. } | Self::NoStreams { .. } => Meaning::of_the_member("protocol"),
+            Self::Exhausted { .. } => Meaning::of_the_member("exhausted"),
+            Self::CircuitOpen(_) => Meaning::of_the_member("circuit"),
+            Self::Unregistered { .. } => Meaning { is_of_the_member: false, ..Meaning::of_the_member("unregistered") },
+            Self::Nowhere(failures) => Meaning::of_all(&failures.iter().map(Self::meaning).collect::<Vec<_>>()),
+        }
+    }
+}
+
+// === impl Meaning ===
+
+impl Meaning {
+    fn of_the_member(kind: &'static str) -> Self {
+        Self {
+            kind,
+            is_timeout: false,
+            is_of_the_member: true,
+            is_of_the_tunnel: false,
+            is_momentary: false,
+            is_for_upgrades_only: false,
+        }
+    }
+
+    fn timeout() -> Self {
+        Self { is_timeout: true, ..Self::of_the_member("timeout") }
+    }
+
+    /// Of several addresses.
+    fn of_all(all: &[Self]) -> Self {
+        Self {
+            kind: all.last().map_or("refused", |last| last.kind),
+            is_timeout: all.iter().all(|one| one.is_timeout),
+            is_of_the_member: all.iter().any(|one| one.is_of_the_member),
+            is_of_the_tunnel: all.iter().all(|one| one.is_of_the_tunnel),
+            is_momentary: all.iter().any(|one| one.is_momentary),
+            is_for_upgrades_only: all.iter().any(|one| one.is_for_upgrades_only),
         }
     }
 }

@@ -13,6 +13,8 @@ mod told;
 mod upgrades;
 mod user_server;
 
+use kit::member::StreamSender;
+use system_tests::Streamed;
 use system_tests::prelude::*;
 
 /// Whom the hub knows.
@@ -24,6 +26,15 @@ struct Fixture {
     member: FakeMember,
     testbed: Testbed,
     dialect: Dialect,
+}
+
+/// Each event arrives before the next is sent.
+async fn deliver_each(stream: &StreamSender, watch: &mut Streamed<'_>) {
+    for number in 0..3 {
+        let event = json!({"metadata": {"resourceVersion": number}});
+        assert!(stream.event("ADDED", &event).await);
+        assert_eq!(watch.event().await, format!("{}\n", json!({"object": event, "type": "ADDED"})));
+    }
 }
 
 // === impl Fixture ===

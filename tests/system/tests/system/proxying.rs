@@ -8,6 +8,7 @@ mod headers;
 mod heads;
 mod paths;
 
+pub(crate) use self::framing::{AMBIGUOUS, statuses};
 pub(crate) use self::headers::{DROPPED, KEPT, RELAYED};
 pub(crate) use self::paths::{DOTTED, TARGETS};
 

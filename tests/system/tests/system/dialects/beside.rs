@@ -5,7 +5,7 @@ use kit::member::Recorded;
 use kit::member::raw::RawMember;
 use system_tests::prelude::*;
 
-use super::{ALICE, hub};
+use super::{ALICE, deliver_each, hub};
 use crate::upgrades::{Head, upgrade_over};
 
 across_http!(
@@ -212,12 +212,7 @@ async fn a_watch_lasts_and_ends_with_its_client(http: Http) {
     let target = format!("{CLUSTERS}?watch=true");
     let mut watch = connection.open("GET", &target, &[]).await.expect("a head");
     let (_, stream) = streams.next().await;
-    for number in 0..3 {
-        let event = json!({"metadata": {"resourceVersion": number}});
-        assert!(stream.event("ADDED", &event).await);
-        let line = within(WAIT, "an event", watch.line()).await.expect("open").expect("a line");
-        assert_eq!(line, format!("{}\n", json!({"object": event, "type": "ADDED"})));
-    }
+    deliver_each(&stream, &mut watch).await;
     drop(watch);
     drop(connection);
     stream.gone().await;

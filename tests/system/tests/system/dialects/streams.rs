@@ -3,7 +3,7 @@
 use kit::member::Ending;
 use system_tests::prelude::*;
 
-use super::Fixture;
+use super::{Fixture, deliver_each};
 
 across_dialects!(
     a_watch_delivers_each_event_and_lasts,
@@ -20,12 +20,7 @@ async fn a_watch_delivers_each_event_and_lasts(dialect: Dialect) {
         let target = fixture.path("/api/v1/pods?watch=true");
         let mut watch = connection.open("GET", &target, &[]).await.expect("a head");
         let (_, stream) = streams.next().await;
-        for number in 0..3 {
-            let event = json!({"metadata": {"resourceVersion": number}});
-            assert!(stream.event("ADDED", &event).await);
-            let line = within(WAIT, "an event", watch.line()).await.expect("open").expect("a line");
-            assert_eq!(line, format!("{}\n", json!({"object": event, "type": "ADDED"})));
-        }
+        deliver_each(&stream, &mut watch).await;
         drop(stream);
         assert_eq!(watch.line().await.expect("a clean end"), None);
     }

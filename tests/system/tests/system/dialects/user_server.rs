@@ -112,7 +112,7 @@ async fn watches_end_and_nobody_new_is_let_in_when_the_gateway_leaves(http: Http
     let mut watch = connection.open("GET", &target, &[]).await.expect("a head");
     let (_, stream) = streams.next().await;
     assert!(stream.send("{\"type\":\"ADDED\"}\n").await);
-    assert_eq!(watch.line().await.expect("open").as_deref(), Some("{\"type\":\"ADDED\"}\n"));
+    assert_eq!(watch.event().await, "{\"type\":\"ADDED\"}\n");
     let client = fixture.testbed.user_server_client(None);
     let stopping = tokio::spawn(fixture.testbed.stop());
     assert_eq!(watch.line().await.expect("a clean end"), None);

@@ -15,7 +15,7 @@ async fn new_connections_see_the_new_certificate_and_open_watches_live_on(http: 
     let mut watch = connection.open("GET", &proxied(CLUSTER, "/api/v1/pods?watch=1"), &[]).await.unwrap();
     let (_, sender) = watches.next().await;
     assert!(sender.send("before\n").await);
-    assert_eq!(watch.line().await.unwrap().as_deref(), Some("before\n"));
+    assert_eq!(watch.event().await, "before\n");
 
     let renewed = Authority::new("renewed-serving-ca");
     let client = Client::new(testbed.address(), Trust::Authority(&renewed), None);
@@ -24,7 +24,7 @@ async fn new_connections_see_the_new_certificate_and_open_watches_live_on(http: 
     becomes(WAIT, "the new certificate", async || http.connect(&client).await.is_ok()).await;
 
     assert!(sender.send("after\n").await);
-    assert_eq!(watch.line().await.unwrap().as_deref(), Some("after\n"));
+    assert_eq!(watch.event().await, "after\n");
     drop(sender);
     assert_eq!(watch.line().await.unwrap(), None, "a proper end");
 }

@@ -100,8 +100,7 @@ async fn unread_answers_of_a_byte_a_frame_end_nobody_elses() {
         cut = watch.line() => panic!("the watch heard {cut:?} while others did not read"),
     }
     turns.event.notify_one();
-    let event = within(WAIT, "an event", watch.line()).await.expect("the watch goes on");
-    assert_eq!(event.as_deref(), Some("event\n"));
+    assert_eq!(watch.event().await, "event\n");
 
     // Who reads at last finds everything, and how it ended.
     let plain = within(WAIT, "the bytes", plain.whole()).await.expect("a clean end");
@@ -139,6 +138,5 @@ async fn what_comes_of_an_answer_after_its_client_has_left_ends_nobody_elses() {
     let mut watch = opened(&connection, "/watch?watch=1").await;
     drop(opened(&connection, "/log").await);
     within(FLOOD, "the flood", turns.flooded.notified()).await;
-    let event = within(WAIT, "an event", watch.line()).await.expect("the watch goes on");
-    assert_eq!(event.as_deref(), Some("event\n"));
+    assert_eq!(watch.event().await, "event\n");
 }

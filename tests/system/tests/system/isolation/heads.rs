@@ -68,8 +68,7 @@ impl Victim {
     async fn assert_goes_on(&mut self) {
         let answer = self.connection.get(&proxied(CLUSTER, "/tick")).await;
         assert_eq!(answer.status, 200);
-        let line = within(WAIT, "an event of the watch", self.watch.line()).await.expect("the watch goes on");
-        assert_eq!(line.as_deref(), Some("event\n"));
+        assert_eq!(self.watch.event().await, "event\n");
     }
 }
 
@@ -155,7 +154,7 @@ async fn trailers_that_grow_on_the_way_end_their_own_request() {
             client.until("an answer", |frame| (frame.kind, frame.stream) == (HEADERS, 1)).await;
         }
         // The event of the upload's head: it is with the member.
-        within(WAIT, "an event of the watch", victim.watch.line()).await.expect("the watch goes on");
+        victim.watch.event().await;
         client.send_all(&in_frames(END_STREAM, 1, &growing_lines())).await;
         if at_once {
             client.until("the end", |frame| (frame.kind, frame.stream) == (RST_STREAM, 1)).await;
@@ -211,8 +210,7 @@ async fn a_large_head_of_a_workload_ends_nobodys_stream() {
         assert_eq!(answer.status, status, "{bytes} bytes: {}", answer.text());
         assert!(status == 200 || answer.text().contains(&format!("cluster {CLUSTER}")), "{}", answer.text());
         // Of the answer before this one.
-        let line = within(WAIT, "an event of the watch", victim.watch.line()).await.expect("the watch goes on");
-        assert_eq!(line.as_deref(), Some("event\n"), "{bytes} bytes");
+        assert_eq!(victim.watch.event().await, "event\n", "{bytes} bytes");
         victim.assert_goes_on().await;
     }
 }
@@ -247,8 +245,7 @@ async fn a_name_too_long_for_the_library_ends_its_own_answer() {
         assert!(message.contains(CLUSTER) && message.contains("more than 32 KiB"), "{before}: {message}");
         assert!(attacker.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await.is_err(), "the trailers are cut off");
         for _ in 0..2 {
-            let line = within(WAIT, "an event of the watch", victim.watch.line()).await.expect("the watch goes on");
-            assert_eq!(line.as_deref(), Some("event\n"), "{before} bytes");
+            assert_eq!(victim.watch.event().await, "event\n", "{before} bytes");
         }
         victim.assert_goes_on().await;
     }
@@ -289,7 +286,6 @@ async fn trailers_of_a_member_that_grow_on_the_way_end_their_own_stream() {
     let mut victim = Victim::watching(&testbed).await;
     let answer = testbed.connect(Http::H2).await.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await;
     assert!(answer.is_err(), "cut off, not passed on");
-    let line = within(WAIT, "an event of the watch", victim.watch.line()).await.expect("the watch goes on");
-    assert_eq!(line.as_deref(), Some("event\n"));
+    assert_eq!(victim.watch.event().await, "event\n");
     victim.assert_goes_on().await;
 }

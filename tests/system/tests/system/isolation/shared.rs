@@ -37,8 +37,7 @@ async fn streams_given_up_do_not_end_those_of_others() {
         logs.push(connection.open_beside("GET", &proxied(CLUSTER, "/log?follow=true")).await.expect("a head"));
     }
     drop(logs);
-    let line = within(WAIT, "an event of the watch", watch.line()).await.expect("the watch goes on");
-    assert_eq!(line.as_deref(), Some("event\n"));
+    assert_eq!(watch.event().await, "event\n");
 }
 
 /// Answers every request at once and, when all but the first were given up, sends what was on its
@@ -125,8 +124,7 @@ async fn unread(floods: usize, length: usize) {
     for _ in 0..floods {
         unread.push(stalled.open_beside("GET", &proxied(CLUSTER, "/log?follow=true")).await.expect("a head"));
     }
-    let line = within(WAIT, "an event of the watch", watch.line()).await.expect("the watch goes on");
-    assert_eq!(line.as_deref(), Some("event\n"));
+    assert_eq!(watch.event().await, "event\n");
 }
 
 /// Answers the first request with a watch, the others with what fills their windows; then the watch

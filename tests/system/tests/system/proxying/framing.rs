@@ -13,6 +13,21 @@ across_http!(
     a_chunked_body_behind_others_is_served,
 );
 
+const LAST_CHUNK: &str = "0\r\n\r\n";
+/// Lines that say in two ways, or in none, where the body ends, and what stands between the head
+/// and a request that hides there.
+pub(crate) const AMBIGUOUS: &[(&str, &str, &str)] = &[
+    ("chunks and length", "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n", LAST_CHUNK),
+    ("two lengths", "Content-Length: 0\r\nContent-Length: 4\r\n", ""),
+    ("a list of lengths", "Content-Length: 0, 4\r\n", ""),
+    ("a signed length", "Content-Length: +0\r\n", ""),
+    ("an odd length", "Content-Length: 0x0\r\n", ""),
+    ("another coding", "Transfer-Encoding: xchunked\r\n", LAST_CHUNK),
+    ("chunked is not the last coding", "Transfer-Encoding: chunked, gzip\r\n", LAST_CHUNK),
+    ("a space before the colon", "Transfer-Encoding : chunked\r\n", LAST_CHUNK),
+    ("a folded line", "X-Folded: a\r\n Content-Length: 0\r\n", ""),
+];
+
 /// The heads of a POST with `lines` beside the usual ones.
 fn post(lines: &str) -> String {
     let target = proxied(CLUSTER, "/outer");
@@ -25,7 +40,7 @@ fn hidden() -> String {
 }
 
 /// Reads answers until the connection ends; returns their statuses.
-async fn statuses(connection: &mut H1Connection) -> Vec<u16> {
+pub(crate) async fn statuses(connection: &mut H1Connection) -> Vec<u16> {
     let mut statuses = Vec::new();
     loop {
         match connection.head().await {
@@ -43,24 +58,12 @@ async fn a_request_hidden_in_a_body_reaches_nobody(member: Http) {
     let member = agreeable(member).await;
     let testbed = Testbed::with(&member).await;
     let hidden = hidden();
-    let chunked = "Transfer-Encoding: chunked\r\n";
-    for (case, request) in [
-        // Who goes by the length takes what follows the last chunk for the body, who goes by the
-        // chunks for a request.
-        (
-            "length and chunks",
-            post(&format!("Content-Length: {}\r\n{chunked}", 5 + hidden.len())) + "0\r\n\r\n" + &hidden,
-        ),
-        ("chunks and length", post(&format!("{chunked}Content-Length: 4\r\n")) + "0\r\n\r\n" + &hidden),
-        ("two lengths", post("Content-Length: 0\r\nContent-Length: 4\r\n") + &hidden),
-        ("a list of lengths", post("Content-Length: 0, 4\r\n") + &hidden),
-        ("a signed length", post("Content-Length: +0\r\n") + &hidden),
-        ("an odd length", post("Content-Length: 0x0\r\n") + &hidden),
-        ("another coding", post("Transfer-Encoding: xchunked\r\n") + "0\r\n\r\n" + &hidden),
-        ("chunked is not the last coding", post("Transfer-Encoding: chunked, gzip\r\n") + "0\r\n\r\n" + &hidden),
-        ("a space before the colon", post("Transfer-Encoding : chunked\r\n") + "0\r\n\r\n" + &hidden),
-        ("a folded line", post("X-Folded: a\r\n Content-Length: 0\r\n") + &hidden),
-    ] {
+    // Who goes by the length takes what follows the last chunk for the body, who goes by the chunks
+    // for a request.
+    let length = format!("Content-Length: {}\r\nTransfer-Encoding: chunked\r\n", 5 + hidden.len());
+    let first = [("length and chunks", length.as_str(), LAST_CHUNK)];
+    for (case, lines, before) in first.iter().chain(AMBIGUOUS) {
+        let request = post(lines) + before + &hidden;
         let mut connection = testbed.client().h1().await.expect("a connection");
         connection.send(request).await.expect("taken");
         let statuses = statuses(&mut connection).await;

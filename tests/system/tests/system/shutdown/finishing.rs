@@ -18,7 +18,7 @@ async fn watches_end_properly(versions: Versions) {
     let mut watch = connection.open("GET", &proxied(CLUSTER, "/api/v1/pods?watch=true"), &[]).await.unwrap();
     let (request, sender) = watches.next().await;
     assert!(sender.send("{\"type\":\"ADDED\"}\n").await);
-    assert_eq!(watch.line().await.unwrap().as_deref(), Some("{\"type\":\"ADDED\"}\n"));
+    assert_eq!(watch.event().await, "{\"type\":\"ADDED\"}\n");
 
     let started = Instant::now();
     let leaving = Leaving::start(testbed).await;
@@ -107,7 +107,7 @@ async fn followed_logs_end_properly() {
     let mut log = connection.open("GET", &target, &[]).await.unwrap();
     let (_, sender) = logs.next().await;
     assert!(sender.send("a line\n").await);
-    assert_eq!(log.line().await.unwrap().as_deref(), Some("a line\n"));
+    assert_eq!(log.event().await, "a line\n");
     let leaving = Leaving::start(testbed).await;
     assert_eq!(log.line().await.expect("END_STREAM"), None);
     leaving.ended().await;

@@ -37,7 +37,7 @@ async fn leaving_an_idle_watch_cancels(versions: Versions) {
     let mut watch = connection.open("GET", &target, &[]).await.expect("a head");
     let (request, stream) = streams.next().await;
     assert!(stream.send("event\n").await);
-    assert_eq!(watch.line().await.expect("open").as_deref(), Some("event\n"));
+    assert_eq!(watch.event().await, "event\n");
     drop(watch);
     drop(connection);
     stream.gone().await;

@@ -22,8 +22,7 @@ async fn beside(answer: impl Fn(u32) -> Vec<u8> + Clone + Send + Sync + 'static)
     let testbed = Testbed::with(&member).await;
     let mut victim = Victim::watching(&testbed).await;
     let answer = testbed.connect(Http::H2).await.try_call("GET", &proxied(CLUSTER, "/x"), &[], b"").await;
-    let line = within(WAIT, "an event of the watch", victim.watch.line()).await.expect("the watch goes on");
-    assert_eq!(line.as_deref(), Some("event\n"));
+    assert_eq!(victim.watch.event().await, "event\n");
     victim.assert_goes_on().await;
     answer.ok().map(|answer| answer.status)
 }
