@@ -28,7 +28,7 @@ use self::ports::Ports;
 use self::threads::Threads;
 use self::tunnelling::{Leaving, TunnelServer};
 use crate::clusters::files::Files;
-use crate::clusters::{Clusters, Common, Issuing, Original, Registry, SecondLook, View};
+use crate::clusters::{Clusters, Common, Issuing, KarmadaUpstream, Registry, SecondLook, View};
 use crate::config::{Config, Source};
 use crate::exchange::{self, Exchange, RulesFile};
 use crate::holding::Budget;
@@ -183,16 +183,14 @@ fn build(
     certificates: &Arc<ServingCertificates>,
 ) -> anyhow::Result<Built> {
     let mut registry = MetricsRegistry::default();
-    let metrics = Metrics::register(&mut registry);
-    let metrics = if config.ocm_proxy_metrics { metrics.with_proxied(&mut registry) } else { metrics };
+    let metrics = metrics(config, &mut registry);
     let shown = shown_certificates(config, certificates, &mut registry);
     let auth_metrics = auth::Metrics::register(&mut registry);
     let audit_metrics = audit::Metrics::register(&mut registry);
     let audit = config.audit.as_ref().map(|log| audit::Log::start(log, audit_metrics)).transpose()?;
     let traces = traces(config, control, &mut registry)?;
     let limits = Limits::new(config.caps, &mut registry);
-    let budget = Budget::of_cores(config.held_bytes, config.threads);
-    registry.register_collector(Box::new(HeldBytes(budget.clone())));
+    let budget = budget(config, &mut registry);
     let exchange = exchange(config, control, &mut registry)?;
     let readiness = Readiness::default();
     let (unlisted, unknown) = (readiness.block("clusters"), readiness.block("identity"));
@@ -203,15 +201,14 @@ fn build(
     let (tunnel, tunnel_server) = tunnelling::start(config, control, &mut registry, &shown)?;
     let clusters = Arc::new(Clusters::default());
     let common = common(config, control, tunnel, &metrics, &budget)?;
-    let original = original(config, control, &common, &mut registry, &shown)?;
+    let karmada_upstream = karmada_upstream(config, control, &common, &mut registry, &shown)?;
     let registered = Registry::new(Arc::clone(&clusters), config.rules, common, unlisted);
     let HubContext { hub, managed, located_by } = source.start(control, registered, &readiness);
     if let Some(hub) = &hub {
         control.spawn(probes::run(Arc::clone(&clusters), config.probing.clone(), hub.clone()));
     }
     control.spawn(Arc::clone(certificates).follow());
-    let looks = SecondLooks::register(&mut registry);
-    let second_look = hub.clone().map(|hub| SecondLook::new(hub, Arc::clone(&clusters), control, looks));
+    let second_look = second_look(hub.as_ref(), &clusters, control, &mut registry);
 
     let needs = Arc::new(RequestNeeds {
         authenticator: Arc::clone(&auth.authenticator),
@@ -220,7 +217,7 @@ fn build(
         second_look,
         managed,
         hub,
-        original,
+        karmada_upstream,
         view: View::new(config.rules, config.credentials, config.gates.healthiness_check).located_by(located_by),
         exchange,
         limits,
@@ -238,6 +235,18 @@ fn build(
         settings: config.settings.clone(),
     });
     Ok(Built { needs, auth, tunnel_server, audit })
+}
+
+fn metrics(config: &Config, registry: &mut MetricsRegistry) -> Metrics {
+    let metrics = Metrics::register(registry);
+    if config.ocm_proxy_metrics { metrics.with_proxied(registry) } else { metrics }
+}
+
+/// Of bytes held for clients.
+fn budget(config: &Config, registry: &mut MetricsRegistry) -> Budget {
+    let budget = Budget::of_cores(config.held_bytes, config.threads);
+    registry.register_collector(Box::new(HeldBytes(budget.clone())));
+    budget
 }
 
 /// Those whose expiry metrics tell.
@@ -280,6 +289,17 @@ fn common(
         tunnel,
         budget: budget.clone(),
     })
+}
+
+/// Its metrics are there without a hub too.
+fn second_look(
+    hub: Option<&hub::Hub>,
+    clusters: &Arc<Clusters>,
+    control: &Handle,
+    registry: &mut MetricsRegistry,
+) -> Option<SecondLook> {
+    let looks = SecondLooks::register(registry);
+    hub.cloned().map(|hub| SecondLook::new(hub, Arc::clone(clusters), control, looks))
 }
 
 fn sources(
@@ -331,18 +351,18 @@ fn exchange(config: &Config, control: &Handle, registry: &mut MetricsRegistry) -
 }
 
 /// Who had Karmada's group before, its files followed from here on.
-fn original(
+fn karmada_upstream(
     config: &Config,
     control: &Handle,
     common: &Common,
     registry: &mut MetricsRegistry,
     shown: &Certificates,
-) -> anyhow::Result<Option<Arc<Original>>> {
-    let Some(options) = &config.original else { return Ok(None) };
-    let original = Arc::new(Original::open(options, common, registry)?);
-    shown.watch(Arc::clone(&original) as _);
-    control.spawn(Arc::clone(&original).follow());
-    Ok(Some(original))
+) -> anyhow::Result<Option<Arc<KarmadaUpstream>>> {
+    let Some(options) = &config.karmada_upstream else { return Ok(None) };
+    let karmada_upstream = Arc::new(KarmadaUpstream::open(options, common, registry)?);
+    shown.watch(Arc::clone(&karmada_upstream) as _);
+    control.spawn(Arc::clone(&karmada_upstream).follow());
+    Ok(Some(karmada_upstream))
 }
 
 async fn ready_when_loaded(mut loaded: tokio::sync::watch::Receiver<bool>, unknown: NotReady) {

@@ -19,7 +19,7 @@ use hyper::upgrade::OnUpgrade;
 use tokio::time::timeout;
 
 use crate::body::ResponseBody;
-use crate::clusters::Original;
+use crate::clusters::KarmadaUpstream;
 use crate::connection::Connection;
 use crate::error::Error;
 use crate::exchange::ActingAs;
@@ -50,7 +50,7 @@ pub fn call<'a>(
     account: &Account,
 ) -> Result<Call<'a>, Error> {
     let gateway = connection.gateway();
-    let cluster = original(gateway)?.cluster();
+    let cluster = upstream(gateway)?.cluster();
     let sent = admitted.sent_to(&cluster, asks.resource(), &gateway.limits, &permission);
     sent.map_err(TooMany::of_karmada)?;
     Ok(Call::new(connection, cluster, ("", asks), permission, ActingAs::FrontProxied, account))
@@ -144,7 +144,7 @@ async fn theirs(
     account: &Account,
 ) -> Result<Bytes, String> {
     let gateway = connection.gateway();
-    let cluster = original(gateway).map_err(|error| error.to_string())?.cluster();
+    let cluster = upstream(gateway).map_err(|error| error.to_string())?.cluster();
     let permit = gateway.limits.of_cluster(cluster.name(), cluster.load(), permission.user(), Kind::Short);
     let _permit = permit.map_err(|error| error.of_karmada().to_string())?;
     let asks = MemberRequest::read(&Method::GET, request.uri().path(), None, false);
@@ -159,14 +159,14 @@ async fn theirs(
 }
 
 /// A gateway that has none has no route here.
-fn original(gateway: &RequestNeeds) -> Result<&Arc<Original>, Error> {
-    gateway.original.as_ref().ok_or(Error::NotFound)
+fn upstream(gateway: &RequestNeeds) -> Result<&Arc<KarmadaUpstream>, Error> {
+    gateway.karmada_upstream.as_ref().ok_or(Error::NotFound)
 }
 
 /// Names the server in what was found of it as of a member.
 fn named(gateway: &RequestNeeds, error: Error) -> Error {
-    match original(gateway) {
-        Ok(original) => error.of_original(&original.url()),
+    match upstream(gateway) {
+        Ok(upstream) => error.of_karmada_upstream(&upstream.url()),
         Err(_) => error,
     }
 }

@@ -10,7 +10,7 @@ use api::secret::SecretRules;
 use net::listen::Sharing;
 use telemetry::logs;
 
-use crate::clusters::{IssuingOptions, original};
+use crate::clusters::{IssuingOptions, karmada_upstream};
 use crate::exchange;
 use crate::limits::Caps;
 use crate::needs::Settings;
@@ -28,7 +28,7 @@ pub struct Config {
     /// nowhere.
     pub user_server: Option<SocketAddr>,
     /// Who had Karmada's group before. Absent unless the gateway stands beside a Karmada.
-    pub original: Option<original::Options>,
+    pub karmada_upstream: Option<karmada_upstream::Options>,
     pub serving: Serving,
     pub sharing: Sharing,
     pub threads: usize,

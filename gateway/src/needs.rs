@@ -15,7 +15,7 @@ use tokio::runtime::Handle;
 use traces::Traces;
 
 use crate::clusters::managed::ManagedClusters;
-use crate::clusters::{Cluster, Clusters, LookupError, Original, SecondLook, View};
+use crate::clusters::{Cluster, Clusters, KarmadaUpstream, LookupError, SecondLook, View};
 use crate::clusters::{rights, rules_review};
 use crate::exchange::{ActingAs, Exchange};
 use crate::failures::FailureLog;
@@ -35,7 +35,7 @@ pub struct RequestNeeds {
     /// What Open Cluster Management knows of clusters. Absent without a hub.
     pub managed: Option<Arc<ManagedClusters>>,
     /// Who had Karmada's group before. Absent unless the gateway stands beside a Karmada.
-    pub original: Option<Arc<Original>>,
+    pub karmada_upstream: Option<Arc<KarmadaUpstream>>,
     /// How clusters are shown to readers.
     pub view: View,
     pub exchange: Exchange,

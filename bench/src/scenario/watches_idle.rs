@@ -43,8 +43,8 @@ pub const ABOUT: About = About {
     method: "Each round starts the program anew, sends one watch through it, reads its resident memory, then opens \
          10,000 watches over 100 HTTP/2 connections with 100 streams each; the member allows 250 streams on a \
          connection. Each watch has its response head and a line of data, and no further events. Memory is read when \
-         it no longer changes (at most 5 s), and again after the client has closed all watches: the lowest value within 12 s. \
-         nginx uses HTTP/1.1 to the member and so has a connection there for each watch.",
+         it no longer changes (at most 5 s), and again after the client has closed all watches: the lowest value \
+         within 12 s. nginx uses HTTP/1.1 to the member and so has a connection there for each watch.",
     figures: &[EACH, LEFT, OPEN, RESIDENT],
     goals: &[
         Goal::value(EACH.key, OURS).must(Bound::AtMost(6.0)),

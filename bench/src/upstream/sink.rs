@@ -24,7 +24,8 @@ use crate::stand_in;
 /// The hidden command: `bench sink <SOCKET>`.
 pub const COMMAND: &str = "sink";
 
-const EVENT: &[u8] = b"{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\"metadata\":{\"resourceVersion\":\"1\"}}}\n";
+const EVENT: &[u8] = b"{\"type\":\"BOOKMARK\",\"object\":{\"kind\":\"ConfigMap\",\"apiVersion\":\"v1\",\
+    \"metadata\":{\"resourceVersion\":\"1\"}}}\n";
 
 /// A watch: one event.
 struct Silence {

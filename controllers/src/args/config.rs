@@ -100,16 +100,7 @@ impl Config {
         let file = args.sources.clusterprofile_import_providers_file.as_deref();
         let providers = providers(file, sources.contains(&SourceName::ClusterprofileImport), &mut wrong);
         let (hub, flags) = (&args.hub, &args.sources);
-        for (flag, text) in [
-            ("--secret-namespace", &hub.secret_namespace),
-            ("--kubefed-namespace", &flags.kubefed_namespace),
-            ("--ocm-credential", &flags.ocm_credential),
-            ("--kubeconfig-selector", &flags.kubeconfig_selector),
-        ] {
-            if text.is_empty() {
-                wrong.push(format!("{flag} must not be empty"));
-            }
-        }
+        not_empty(hub, flags, &mut wrong);
         let gateway = gateway(hub, &mut wrong);
         flags_of_parts(flags, &parts, &mut wrong);
         let delivery = delivery(&args.delivery, parts.contains(&PartName::Manifestworks), &mut wrong);
@@ -118,19 +109,13 @@ impl Config {
         if !wrong.is_empty() {
             return Err(InvalidConfig(wrong));
         }
-        let once =
-            |names: &[String]| -> BTreeSet<String> { names.iter().filter(|name| !name.is_empty()).cloned().collect() };
-        let mut published = once(&flags.clusterprofile_namespaces);
-        if published.is_empty() {
-            published.insert(hub.secret_namespace.clone());
-        }
         Ok(Self {
             kubeconfig: hub.kubeconfig.clone(),
             secret_namespace: hub.secret_namespace.clone(),
             sources: sources.into_iter().collect(),
             parts: parts.into_iter().collect(),
             gateway,
-            watch_namespaces: once(&flags.watch_namespaces).into_iter().collect(),
+            watch_namespaces: once(&flags.watch_namespaces),
             templates,
             reserved_names: args.sources.reserved_names.clone(),
             kubeconfig_selector: flags.kubeconfig_selector.clone(),
@@ -140,9 +125,9 @@ impl Config {
             ocm_endpoint: flags.ocm_endpoint,
             ocm_auto_approve_users: flags.ocm_auto_approve_users.clone(),
             providers: Arc::new(providers),
-            clusterprofile_namespaces: published.into_iter().collect(),
+            clusterprofile_namespaces: published(hub, flags),
             never_stand_by,
-            rival_namespaces: once(&flags.rival_namespaces).into_iter().collect(),
+            rival_namespaces: once(&flags.rival_namespaces),
             rollout_needs_rules: flags.rollout_needs_rules,
             argocd,
             source_removal_limit: flags.source_removal_limit,
@@ -154,6 +139,31 @@ impl Config {
             log_level: args.logs.log_level.clone(),
         })
     }
+}
+
+fn not_empty(hub: &Hub, flags: &Sources, wrong: &mut Vec<String>) {
+    for (flag, text) in [
+        ("--secret-namespace", &hub.secret_namespace),
+        ("--kubefed-namespace", &flags.kubefed_namespace),
+        ("--ocm-credential", &flags.ocm_credential),
+        ("--kubeconfig-selector", &flags.kubeconfig_selector),
+    ] {
+        if text.is_empty() {
+            wrong.push(format!("{flag} must not be empty"));
+        }
+    }
+}
+
+/// In order, each once.
+fn once(names: &[String]) -> Vec<String> {
+    let names: BTreeSet<_> = names.iter().filter(|name| !name.is_empty()).cloned().collect();
+    names.into_iter().collect()
+}
+
+/// Where profiles are published.
+fn published(hub: &Hub, flags: &Sources) -> Vec<String> {
+    let namespaces = once(&flags.clusterprofile_namespaces);
+    if namespaces.is_empty() { vec![hub.secret_namespace.clone()] } else { namespaces }
 }
 
 fn enabled(names: &[Enabled], wrong: &mut Vec<String>) -> (BTreeSet<SourceName>, BTreeSet<PartName>) {

@@ -239,8 +239,8 @@ mod tests {
     /// A verb that is told but not served would break controllers.
     #[test]
     fn every_advertised_verb_is_routed() {
-        use crate::route::{Dialects, Karmada, RawRequest, Route, Served, parse};
-        let served = Served::Gateway(Dialects { kcp: false, karmada: Karmada::Standalone });
+        use crate::route::{Dialects, KarmadaMode, RawRequest, Route, Served, parse};
+        let served = Served::Gateway(Dialects { kcp: false, karmada: KarmadaMode::Standalone });
         let all = [OURS, KARMADA].into_iter().flat_map(|group| group.resources.iter().map(move |one| (group, one)));
         for (group, resource) in all {
             let collection = format!("/apis/{}/{}", group.api_version, resource.plural);

@@ -22,7 +22,7 @@ use crate::karmada_cluster::change::Part;
 use crate::path::has_dot_segment;
 use crate::query;
 
-pub use self::dialect::{Dialect, Dialects, Karmada, NoMember, Served};
+pub use self::dialect::{Dialect, Dialects, KarmadaMode, NoMember, Served};
 use self::dialect::{Member, Reading};
 pub use self::karmada::is_no_members;
 pub use self::member_request::MemberRequest;

@@ -2,7 +2,7 @@
 //! streams need. HTTP/1.1 takes a TLS connection of its own for each watch.
 
 mod connect;
-mod plain;
+mod http1;
 
 use std::path::Path;
 use std::pin::Pin;
@@ -25,7 +25,7 @@ use parking_lot::Mutex;
 use tower::{BoxError, Service};
 
 use self::connect::{Connect, NoHttp2, connectors};
-use self::plain::{Plain, repeatable};
+use self::http1::{Http1, repeatable};
 use super::client::{HubClientError, READ_TIMEOUT, Server, config, config_of_server};
 use super::through::assembled;
 
@@ -52,7 +52,7 @@ const FULL: &str = "too many requests at a time (limit 100000)";
 struct Pool {
     lanes: Arc<Mutex<Vec<Lane>>>,
     multiplexed: Connect,
-    plain: Plain,
+    http1: Http1,
 }
 
 /// A client with one connection, which it opens again when it is lost.
@@ -97,8 +97,8 @@ pub async fn pooled_client(
 
 impl Pool {
     fn new(config: &kube::Config) -> Result<Self, HubClientError> {
-        let (multiplexed, plain) = connectors(config)?;
-        Ok(Self { lanes: Arc::default(), multiplexed, plain: Plain::new(plain) })
+        let (multiplexed, http1) = connectors(config)?;
+        Ok(Self { lanes: Arc::default(), multiplexed, http1: Http1::new(http1) })
     }
 
     /// A client with room for one stream more: the first that has, so that the last ones fall idle
@@ -128,17 +128,17 @@ impl Pool {
 
     async fn send(self, request: Request<Body>) -> Result<Response<Streamed>, BoxError> {
         let again = repeatable(&request);
-        if self.plain.is_for(again.is_some()) {
+        if self.http1.is_for(again.is_some()) {
             return self.send_http1(request).await;
         }
         let (client, stream) = self.lane().ok_or(FULL)?;
         match client.request(request).await {
             Ok(response) => {
-                self.plain.ends();
+                self.http1.ends();
                 Ok(response.map(|body| Streamed { body, _stream: stream }))
             }
             Err(error) if NoHttp2::is_why(&error) => {
-                if self.plain.begins() {
+                if self.http1.begins() {
                     tracing::warn!("the server does not speak HTTP/2: each watch takes a connection of its own");
                 }
                 self.send_http1(again.ok_or(error)?).await
@@ -149,7 +149,7 @@ impl Pool {
 
     /// By HTTP/1.1.
     async fn send_http1(&self, request: Request<Body>) -> Result<Response<Streamed>, BoxError> {
-        let (response, stream) = self.plain.send(request).await?;
+        let (response, stream) = self.http1.send(request).await?;
         Ok(response.map(|body| Streamed { body, _stream: stream }))
     }
 }

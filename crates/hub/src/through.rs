@@ -26,11 +26,11 @@ use tower::{BoxError, Layer as _, Service, ServiceExt};
 use super::client::{HubClientError, config, with_cryptography};
 
 /// Opens connections.
-pub type Dial = Arc<dyn Fn(Way) -> BoxFuture<'static, io::Result<Opened>> + Send + Sync>;
+pub type Dial = Arc<dyn Fn(DialTarget) -> BoxFuture<'static, io::Result<Opened>> + Send + Sync>;
 
 /// Where a connection is to lead.
 #[derive(Debug, Clone)]
-pub struct Way {
+pub struct DialTarget {
     /// DNS name or IP address, IPv6 without brackets.
     pub host: String,
     pub port: u16,
@@ -98,7 +98,7 @@ impl Service<Uri> for Connector {
     fn call(&mut self, uri: Uri) -> Self::Future {
         let host = uri.host().unwrap_or_default().trim_matches(['[', ']']).to_owned();
         let port = uri.port_u16().unwrap_or(if uri.scheme_str() == Some("http") { 80 } else { 443 });
-        let opened = (self.dial)(Way { host, port, proxy: self.proxy.clone() });
+        let opened = (self.dial)(DialTarget { host, port, proxy: self.proxy.clone() });
         Box::pin(async move { Ok(Dialled(TokioIo::new(opened.await?.plain()))) })
     }
 }

@@ -32,7 +32,7 @@ impl TryFrom<Args> for Config {
         debug_mode(&args, &mut wrong, &mut warnings);
         warnings.extend(args.audit.warnings());
         warnings.extend(args.dialects.warnings(!args.standalone.standalone));
-        let original = args.dialects.original(&mut wrong);
+        let karmada_upstream = args.dialects.karmada_upstream(&mut wrong);
         let serving = serving(&args, &mut wrong, &mut warnings);
         let tracing = args.tracing.config(&mut wrong, &mut warnings);
         let tunnel = args.tunnel.config(!args.standalone.standalone, &mut wrong, &mut warnings);
@@ -42,7 +42,7 @@ impl TryFrom<Args> for Config {
         let standalone = args.standalone.standalone;
         Ok(Self {
             listen: SocketAddr::new(args.serving.bind_address, args.serving.secure_port),
-            original,
+            karmada_upstream,
             serving,
             sharing: if args.serving.permit_port_sharing { Sharing::Permitted } else { Sharing::Refused },
             threads: threads(args.serving.serving_threads),
@@ -297,8 +297,8 @@ mod tests {
         let upstream = "--karmada-upstream=https://karmada.example:5443/base";
         let files = ["--karmada-upstream-ca-file=a", "--karmada-upstream-cert-file=b", "--karmada-upstream-key-file=d"];
         let all = [&["--karmada-dialect=beside", upstream], &files[..]].concat();
-        let original = with(&all).unwrap().original.unwrap();
-        assert_eq!((original.url.port, &*original.url.base_path), (5443, "/base"));
+        let karmada_upstream = with(&all).unwrap().karmada_upstream.unwrap();
+        assert_eq!((karmada_upstream.url.port, &*karmada_upstream.url.base_path), (5443, "/base"));
         for left_out in 1..all.len() {
             let some: Vec<_> =
                 all.iter().enumerate().filter(|(at, _)| *at != left_out).map(|(_, flag)| *flag).collect();
@@ -310,7 +310,7 @@ mod tests {
         assert!(error.contains("--karmada-upstream: http would send"), "{error}");
         // Only told of elsewhere.
         let config = with(&["--karmada-dialect=standalone", upstream]).unwrap();
-        assert!(config.original.is_none());
+        assert!(config.karmada_upstream.is_none());
         assert!(config.warnings[0].contains("--karmada-upstream has no effect"), "{:?}", config.warnings);
     }
 

@@ -3,12 +3,12 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
 
-use api::route::{Karmada, Served};
+use api::route::{KarmadaMode, Served};
 use api::secret::Endpoint;
 use clap::{Args as Group, ValueEnum};
 use register::naming::Template;
 
-use crate::clusters::original::Options;
+use crate::clusters::karmada_upstream::Options;
 use crate::exchange::Forwarded;
 
 #[derive(Debug, Group)]
@@ -67,15 +67,15 @@ impl Dialects {
     /// What the gateway's own port serves.
     pub(super) fn served(&self) -> Served {
         let karmada = match self.karmada_dialect {
-            KarmadaDialect::Off => Karmada::Off,
-            KarmadaDialect::Standalone => Karmada::Standalone,
-            KarmadaDialect::Beside => Karmada::Beside,
+            KarmadaDialect::Off => KarmadaMode::Off,
+            KarmadaDialect::Standalone => KarmadaMode::Standalone,
+            KarmadaDialect::Beside => KarmadaMode::Beside,
         };
         Served::Gateway(api::route::Dialects { kcp: self.kcp_dialect, karmada })
     }
 
     /// Who had Karmada's group before, where that matters.
-    pub(super) fn original(&self, wrong: &mut Vec<String>) -> Option<Options> {
+    pub(super) fn karmada_upstream(&self, wrong: &mut Vec<String>) -> Option<Options> {
         if self.karmada_dialect != KarmadaDialect::Beside {
             return None;
         }

@@ -15,16 +15,16 @@ use crate::upstream::{ConnectError, Lost, SendError};
 /// A request for `of` that got no answer of its own. Its text is the client's message.
 #[derive(Debug)]
 pub struct Failure {
-    pub of: Asked,
+    pub of: Backend,
     pub cause: Cause,
 }
 
-/// For whom a request was.
+/// The server that a request was for.
 #[derive(Debug)]
-pub enum Asked {
+pub enum Backend {
     Cluster(ClusterName),
-    /// Who had Karmada's group before, and where it is.
-    Original(String),
+    /// Karmada's aggregated API server, and where it is.
+    KarmadaUpstream(String),
 }
 
 #[derive(Debug)]
@@ -63,7 +63,7 @@ pub enum Cause {
 
 impl Cause {
     pub fn at(self, cluster: &ClusterName) -> Error {
-        Error::Cluster(Failure { of: Asked::Cluster(cluster.clone()), cause: self })
+        Error::Cluster(Failure { of: Backend::Cluster(cluster.clone()), cause: self })
     }
 
     /// Of a request that could not be sent, or got no answer.
@@ -126,8 +126,8 @@ impl fmt::Display for Failure {
         match cause {
             // The words of the Go cluster-gateway, which clients look for.
             Cause::Absent => match of {
-                Asked::Cluster(name) => write!(f, "no such cluster {name}"),
-                Asked::Original(_) => write!(f, "no such server: {of}"),
+                Backend::Cluster(name) => write!(f, "no such cluster {name}"),
+                Backend::KarmadaUpstream(_) => write!(f, "no such server: {of}"),
             },
             Cause::Late => write!(
                 f,
@@ -144,54 +144,64 @@ impl fmt::Display for Failure {
             }
             Cause::Send(error) => sending(f, of, error),
             Cause::UpgradeBroken(lost) => broken(f, of, lost),
-            Cause::NoUpgrade(status) => write!(
-                f,
-                "{of} answered an upgrade request with {status} instead of switching protocols; the request may \
-                 have been processed"
-            ),
-            Cause::Unexpected(status) => {
-                write!(f, "{of} sent an unexpected response ({status}); the request may have been processed")
-            }
-            Cause::CredentialRejected if matches!(of, Asked::Original(_)) => write!(
-                f,
-                "{of} does not believe the gateway's word on who calls: its front proxy's CA (--requestheader-client-ca-file) \
-                 must have issued --karmada-upstream-cert-file, and its --requestheader-allowed-names must allow the \
-                 certificate's common name"
-            ),
-            Cause::CredentialRejected => {
-                write!(f, "{of} rejected the registered credential (401): renew the credential in its Secret")
-            }
-            Cause::IssuedRejected => write!(
-                f,
-                "{of} rejected the credential that its external command issued (401): check on the member that \
-                 it accepts the identity of that credential"
-            ),
-            // The words of the Go cluster-gateway.
-            Cause::NotIssued(error) => {
-                write!(f, "{of}: failed to issue credential from external command: {error}")
-            }
-            Cause::Redirected => {
-                write!(f, "{of} attempted to redirect this request to another server, which is not permitted")
-            }
-            Cause::Loop if matches!(of, Asked::Original(_)) => write!(
-                f,
-                "the request for {of} keeps coming back to this gateway: name the server that the APIService had before, \
-                 not the one that reads APIServices"
-            ),
-            Cause::Loop => {
-                write!(f, "the request for {of} keeps coming back to this gateway: correct the endpoint in its Secret")
-            }
+            Cause::CredentialRejected | Cause::IssuedRejected | Cause::NotIssued(_) => credential(f, of, cause),
+            Cause::NoUpgrade(_) | Cause::Unexpected(_) | Cause::Redirected | Cause::Loop => answered(f, of, cause),
         }
     }
 }
 
-fn sending(f: &mut fmt::Formatter<'_>, of: &Asked, error: &SendError) -> fmt::Result {
+/// The credential, or the gateway's own word, is not accepted, or there is none.
+fn credential(f: &mut fmt::Formatter<'_>, of: &Backend, cause: &Cause) -> fmt::Result {
+    match (cause, of) {
+        (Cause::CredentialRejected, Backend::KarmadaUpstream(_)) => write!(
+            f,
+            "{of} does not believe the gateway's word on who calls: its front proxy's CA (--requestheader-client-ca-file) \
+             must have issued --karmada-upstream-cert-file, and its --requestheader-allowed-names must allow the \
+             certificate's common name"
+        ),
+        (Cause::IssuedRejected, _) => write!(
+            f,
+            "{of} rejected the credential that its external command issued (401): check on the member that \
+             it accepts the identity of that credential"
+        ),
+        // The words of the Go cluster-gateway.
+        (Cause::NotIssued(error), _) => {
+            write!(f, "{of}: failed to issue credential from external command: {error}")
+        }
+        _ => write!(f, "{of} rejected the registered credential (401): renew the credential in its Secret"),
+    }
+}
+
+/// The answer is none that may be passed on.
+fn answered(f: &mut fmt::Formatter<'_>, of: &Backend, cause: &Cause) -> fmt::Result {
+    match (cause, of) {
+        (Cause::NoUpgrade(status), _) => write!(
+            f,
+            "{of} answered an upgrade request with {status} instead of switching protocols; the request may \
+             have been processed"
+        ),
+        (Cause::Unexpected(status), _) => {
+            write!(f, "{of} sent an unexpected response ({status}); the request may have been processed")
+        }
+        (Cause::Redirected, _) => {
+            write!(f, "{of} attempted to redirect this request to another server, which is not permitted")
+        }
+        (_, Backend::KarmadaUpstream(_)) => write!(
+            f,
+            "the request for {of} keeps coming back to this gateway: name the server that the APIService had before, \
+             not the one that reads APIServices"
+        ),
+        _ => write!(f, "the request for {of} keeps coming back to this gateway: correct the endpoint in its Secret"),
+    }
+}
+
+fn sending(f: &mut fmt::Formatter<'_>, of: &Backend, error: &SendError) -> fmt::Result {
     match error {
         // Nothing was sent. The error holds `dial tcp`, by which existing clients know a
         // disconnected cluster.
         SendError::Connect(error) => match of {
-            Asked::Cluster(_) => write!(f, "{of} is unreachable: {error}"),
-            Asked::Original(_) => write!(
+            Backend::Cluster(_) => write!(f, "{of} is unreachable: {error}"),
+            Backend::KarmadaUpstream(_) => write!(
                 f,
                 "{of} is unreachable: {error}; check that it runs and that --karmada-upstream-ca-file has its CA. Members \
                  are served without it"
@@ -221,15 +231,15 @@ fn sending(f: &mut fmt::Formatter<'_>, of: &Asked, error: &SendError) -> fmt::Re
     }
 }
 
-fn broken(f: &mut fmt::Formatter<'_>, of: &Asked, lost: &Lost) -> fmt::Result {
+fn broken(f: &mut fmt::Formatter<'_>, of: &Backend, lost: &Lost) -> fmt::Result {
     write!(f, "{of} closed the connection before responding; the request may have been processed: {lost}")
 }
 
-impl fmt::Display for Asked {
+impl fmt::Display for Backend {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Cluster(name) => write!(f, "cluster {name}"),
-            Self::Original(url) => write!(f, "Karmada's API server {url} (--karmada-upstream)"),
+            Self::KarmadaUpstream(url) => write!(f, "Karmada's API server {url} (--karmada-upstream)"),
         }
     }
 }
@@ -243,10 +253,10 @@ impl Error {
     }
 
     /// The same of a request for the server at `url`, to which it went as to a member.
-    pub fn of_original(self, url: &str) -> Self {
+    pub fn of_karmada_upstream(self, url: &str) -> Self {
         match self {
             Self::Cluster(Failure { cause, .. }) => {
-                Self::Cluster(Failure { of: Asked::Original(url.to_owned()), cause })
+                Self::Cluster(Failure { of: Backend::KarmadaUpstream(url.to_owned()), cause })
             }
             error => error,
         }

@@ -12,7 +12,7 @@ use auth::{AuthenticationError, AuthorizationError, User};
 use http::StatusCode;
 use tracing::Level;
 
-use super::failure::Asked;
+use super::failure::Backend;
 use super::{Cause, Error, Failure};
 use crate::headers::size::Unfit;
 use crate::hub::HubFailure;
@@ -34,7 +34,7 @@ pub struct Verdict {
 pub(super) type OfCluster = (StatusCode, Reason, Verdict);
 
 /// The object that says who serves Karmada's group.
-const ORIGINAL: &str = "v1alpha1.cluster.karmada.io";
+const KARMADA_API_SERVICE: &str = "v1alpha1.cluster.karmada.io";
 
 /// What is written down of a failure after it was answered.
 #[derive(Debug)]
@@ -76,8 +76,8 @@ impl From<Failure> for Status {
         let (code, reason, _) = of_cluster(&failure.cause);
         let text = failure.to_string();
         let (name, group, kind) = match failure.of {
-            Asked::Cluster(name) => (name.to_string(), GROUP, "clustergateways"),
-            Asked::Original(_) => (ORIGINAL.to_owned(), "apiregistration.k8s.io", "apiservices"),
+            Backend::Cluster(name) => (name.to_string(), GROUP, "clustergateways"),
+            Backend::KarmadaUpstream(_) => (KARMADA_API_SERVICE.to_owned(), "apiregistration.k8s.io", "apiservices"),
         };
         let details = Details { name: name.into(), group: group.into(), kind: kind.into(), ..Details::default() };
         Self::new(code, reason, text).with_details(details)

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hub::client::{Address, HubClientError, address};
-use hub::through::{Dial, Way, proxy_url};
+use hub::through::{Dial, DialTarget, proxy_url};
 use net::dial;
 use net::opened::Opened;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -55,7 +55,7 @@ pub fn through(outbound: Arc<Outbound>) -> Dial {
     })
 }
 
-async fn connect(outbound: &Outbound, Way { host, port, proxy }: Way) -> io::Result<Opened> {
+async fn connect(outbound: &Outbound, DialTarget { host, port, proxy }: DialTarget) -> io::Result<Opened> {
     let deadline = Instant::now() + TIMEOUT;
     let own = proxy.map(|url| Outbound::through(&url, None)).transpose().map_err(io::Error::other)?;
     let proxy = own.as_ref().unwrap_or(outbound).proxy(&host, port).map_err(io::Error::other)?;

@@ -43,12 +43,12 @@ pub enum Served {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Dialects {
     pub kcp: bool,
-    pub karmada: Karmada,
+    pub karmada: KarmadaMode,
 }
 
 /// How Karmada's group is served.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Karmada {
+pub enum KarmadaMode {
     #[default]
     Off,
     /// All of it is the gateway's.
@@ -102,7 +102,7 @@ pub(super) fn read(path: &str, served: Served) -> Reading<'_> {
     match native::read(path) {
         Some(member) => Reading::Member(member),
         None => match kcp::read(path, dialects.kcp) {
-            Reading::Other => karmada::read(path, dialects.karmada != Karmada::Off),
+            Reading::Other => karmada::read(path, dialects.karmada != KarmadaMode::Off),
             found => found,
         },
     }

@@ -4,8 +4,8 @@
 use http::Method;
 
 use super::{
-    BadPath, BesideRoute, ClustersRoute, Discovery, Karmada, KarmadaRoute, MemberRequest, OpenApi, RawRequest, Route,
-    Served, SharedDocument, read,
+    BadPath, BesideRoute, ClustersRoute, Discovery, KarmadaMode, KarmadaRoute, MemberRequest, OpenApi, RawRequest,
+    Route, Served, SharedDocument, read,
 };
 use crate::access::{Attributes, Verb};
 use crate::cluster_name::ClusterName;
@@ -26,9 +26,9 @@ const OF_THE_ORIGINAL: [&str; 3] = ["/apis/cluster.karmada.io", "/openapi/v3/api
 pub(super) fn among<'a>(found: Route<'a>, asked: RawRequest<'a>, attributes: &Attributes) -> Route<'a> {
     let Served::Gateway(dialects) = asked.served else { return found };
     match dialects.karmada {
-        Karmada::Off => found,
-        Karmada::Standalone => standalone(found, asked, attributes),
-        Karmada::Beside => beside(found, asked),
+        KarmadaMode::Off => found,
+        KarmadaMode::Standalone => standalone(found, asked, attributes),
+        KarmadaMode::Beside => beside(found, asked),
     }
 }
 

@@ -49,8 +49,8 @@ pub fn connectors(config: &Config) -> Result<(Connect, Connect), HubClientError>
     };
     // A server that is offered both says which it speaks.
     let multiplexed = builder()?.enable_all_versions().wrap_connector(tcp.clone());
-    let plain = builder()?.enable_http1().wrap_connector(tcp);
-    Ok((Connect { connector: multiplexed, only_http2: true }, Connect { connector: plain, only_http2: false }))
+    let http1 = builder()?.enable_http1().wrap_connector(tcp);
+    Ok((Connect { connector: multiplexed, only_http2: true }, Connect { connector: http1, only_http2: false }))
 }
 
 // === impl NoHttp2 ===

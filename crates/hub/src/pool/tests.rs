@@ -106,12 +106,12 @@ async fn a_server_without_http2_is_asked_as_it_speaks() {
 async fn http2_is_tried_again_by_a_request_that_can_be_sent_once_more() {
     let server = FakeMember::start(MemberOptions::default()).await;
     let kubeconfig = kube::Config::new(server.url().parse().unwrap());
-    let plain = Pool::new(&kubeconfig).unwrap().plain;
-    assert!(!plain.is_for(true) && plain.begins() && !plain.begins());
-    assert!(plain.is_for(true) && plain.is_for(false));
+    let http1 = Pool::new(&kubeconfig).unwrap().http1;
+    assert!(!http1.is_for(true) && http1.begins() && !http1.begins());
+    assert!(http1.is_for(true) && http1.is_for(false));
     tokio::time::advance(Duration::from_mins(10)).await;
-    assert!(plain.is_for(false), "it would fail");
-    assert!(!plain.is_for(true) && plain.is_for(true), "one is enough to find out");
-    plain.ends();
-    assert!(!plain.is_for(true) && !plain.is_for(false));
+    assert!(http1.is_for(false), "it would fail");
+    assert!(!http1.is_for(true) && http1.is_for(true), "one is enough to find out");
+    http1.ends();
+    assert!(!http1.is_for(true) && !http1.is_for(false));
 }

@@ -3,7 +3,7 @@
 //!
 //! Input: as [`crate::spelling::Asked`].
 
-use api::route::{Dialect, Dialects, Karmada, Served};
+use api::route::{Dialect, Dialects, KarmadaMode, Served};
 
 use crate::spelling::Asked;
 
@@ -35,8 +35,8 @@ pub const WORDS: &[&str] = &[
 
 const GROUP: &str = "/apis/cluster.karmada.io";
 const OPEN_API: &str = "/openapi/v3/apis/cluster.karmada.io/v1alpha1";
-const ON: Served = Served::Gateway(Dialects { kcp: false, karmada: Karmada::Standalone });
-const BESIDE: Served = Served::Gateway(Dialects { kcp: false, karmada: Karmada::Beside });
+const ON: Served = Served::Gateway(Dialects { kcp: false, karmada: KarmadaMode::Standalone });
+const BESIDE: Served = Served::Gateway(Dialects { kcp: false, karmada: KarmadaMode::Beside });
 
 pub fn check(input: &[u8]) {
     let Some(asked) = Asked::of(input) else { return };

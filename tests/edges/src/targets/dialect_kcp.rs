@@ -3,7 +3,7 @@
 //!
 //! Input: as [`crate::spelling::Asked`].
 
-use api::route::{Dialect, Dialects, Karmada, Route, Served};
+use api::route::{Dialect, Dialects, KarmadaMode, Route, Served};
 
 use crate::spelling::Asked;
 
@@ -33,7 +33,7 @@ pub const WORDS: &[&str] = &[
     ";",
 ];
 
-const ON: Served = Served::Gateway(Dialects { kcp: true, karmada: Karmada::Off });
+const ON: Served = Served::Gateway(Dialects { kcp: true, karmada: KarmadaMode::Off });
 
 pub fn check(input: &[u8]) {
     let Some(asked) = Asked::of(input) else { return };

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-const ALL_ON: Dialects = Dialects { kcp: true, karmada: Karmada::Standalone };
+const ALL_ON: Dialects = Dialects { kcp: true, karmada: KarmadaMode::Standalone };
 
 fn served(dialect: Dialect) -> Served {
     if dialect == Dialect::UserServer { Served::UserServer } else { Served::Gateway(ALL_ON) }

@@ -1,7 +1,7 @@
 //! A golden table of the group's own paths.
 
 use crate::route::dialect::golden;
-use crate::route::{Dialects, Karmada, Served};
+use crate::route::{Dialects, KarmadaMode, Served};
 
 const PREFIX: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 
@@ -16,7 +16,7 @@ fn golden_table() {
     let documents = documents.iter().map(|path| format!("GET {path}"));
     let requests: Vec<String> = reads.chain(writes).chain(documents).collect();
     let requests: Vec<&str> = requests.iter().map(String::as_str).collect();
-    let on = Served::Gateway(Dialects { kcp: false, karmada: Karmada::Standalone });
+    let on = Served::Gateway(Dialects { kcp: false, karmada: KarmadaMode::Standalone });
     insta::assert_snapshot!("on", golden::table(on, &requests));
     let more = ["/openapi/v2", "/openapi/v2x", "/openapi/v3/apis/cluster.karmada.io", "/apis/cluster.karmada.io"];
     let more = more.iter().map(|path| format!("GET {path}"));
@@ -33,7 +33,7 @@ fn golden_table() {
     let other = ["TRACE /apis/cluster.karmada.io/v1alpha1", "POST /apis", "POST /openapi/v2"].map(str::to_owned);
     let beside: Vec<_> = more.chain(odd).chain(other).collect();
     let beside: Vec<_> = requests.iter().copied().chain(beside.iter().map(String::as_str)).collect();
-    let served = Served::Gateway(Dialects { kcp: false, karmada: Karmada::Beside });
+    let served = Served::Gateway(Dialects { kcp: false, karmada: KarmadaMode::Beside });
     insta::assert_snapshot!("beside", golden::table(served, &beside));
     insta::assert_snapshot!("off", golden::table(Served::default(), &requests));
 }

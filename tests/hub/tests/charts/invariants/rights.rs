@@ -18,67 +18,70 @@ pub(super) fn controllers_verbs(case: &str, role: &Value, rule: &Value) -> Resul
     if let Some(verbs) = of_delivery(case, rule).filter(|_| role["kind"] == "ClusterRole") {
         return Ok(verbs);
     }
-    Ok(match (role["kind"].as_str(), rule["resources"][0].as_str()) {
+    let Some(resource) = rule["resources"][0].as_str() else { bail!("a right that nobody needs: {role}") };
+    match role["kind"].as_str() {
+        Some("Role") => in_namespaces(case, role, rule, resource),
+        Some("ClusterRole") => on_the_hub(case, role, rule, resource),
+        _ => bail!("neither a Role nor a ClusterRole: {role}"),
+    }
+}
+
+/// Whether it is a status, which all of them write alike.
+fn is_status(resource: &str) -> bool {
+    ["clusterprofiles/status", "managedserviceaccounts/status", "manifestworkreplicasets/status", "placements/status"]
+        .contains(&resource)
+}
+
+fn in_namespaces(case: &str, role: &Value, rule: &Value, resource: &str) -> Result<Value> {
+    let is_named = !rule["resourceNames"].is_null();
+    Ok(match resource {
         // In Argo CD's namespace.
-        (Some("Role"), Some("secrets")) if is_of_argocd(role) => json!(["list", "watch", "create", "patch", "delete"]),
-        (Some("Role"), Some("serviceaccounts")) if !rule["resourceNames"].is_null() => json!(["list", "watch"]),
-        (Some("Role"), Some("serviceaccounts/token")) if !rule["resourceNames"].is_null() => json!(["create"]),
+        "secrets" if is_of_argocd(role) => json!(["list", "watch", "create", "patch", "delete"]),
+        "serviceaccounts" if is_named => json!(["list", "watch"]),
+        "serviceaccounts/token" if is_named => json!(["create"]),
         // Of the Job that an uninstallation may leave its end to.
-        (Some("Role"), Some("secrets")) if role["metadata"]["annotations"]["helm.sh/hook"] == "post-delete" => {
-            json!(["list", "delete"])
-        }
-        (Some("Role"), Some("secrets")) => {
+        "secrets" if role["metadata"]["annotations"]["helm.sh/hook"] == "post-delete" => json!(["list", "delete"]),
+        "secrets" => {
             ensure!(case != "placement alone", "placement reads no Secret: {rule}");
             if case == "profiles of a gateway elsewhere" {
                 return Ok(json!(["list", "watch"]));
             }
             json!(["list", "watch", "create", "patch", "delete"])
         }
-        (Some("Role"), Some("leases")) if rule["resourceNames"].is_null() => json!(["create"]),
-        (Some("Role"), Some("leases")) => json!(["get", "patch"]),
-        (Some("Role"), Some("clusterprofiles")) => json!(["list", "watch", "create", "patch", "delete"]),
-        (
-            _,
-            Some(
-                "clusterprofiles/status"
-                | "managedserviceaccounts/status"
-                | "manifestworkreplicasets/status"
-                | "placements/status",
-            ),
-        ) => json!(["patch"]),
-        (Some("ClusterRole"), Some("events")) => json!(["create", "patch"]),
+        "leases" if !is_named => json!(["create"]),
+        "leases" => json!(["get", "patch"]),
+        "clusterprofiles" => json!(["list", "watch", "create", "patch", "delete"]),
+        status if is_status(status) => json!(["patch"]),
+        _ => bail!("a right that nobody needs: {role}"),
+    })
+}
+
+fn on_the_hub(case: &str, role: &Value, rule: &Value, resource: &str) -> Result<Value> {
+    const KINDS_END: [&str; 4] = ["placement", "Argo CD", "works that are guarded", "delivery"];
+    Ok(match resource {
+        status if is_status(status) => json!(["patch"]),
+        "events" => json!(["create", "patch"]),
         // Of placement: decisions and statuses, and the right to own what it writes.
-        (Some("ClusterRole"), Some("placementdecisions" | "manifestworks")) => {
-            json!(["list", "watch", "create", "patch", "delete"])
-        }
-        (Some("ClusterRole"), Some("placements/finalizers")) => json!(["update"]),
-        (Some("ClusterRole"), Some("leases")) => {
+        "placementdecisions" | "manifestworks" => json!(["list", "watch", "create", "patch", "delete"]),
+        "placements/finalizers" => json!(["update"]),
+        "leases" => {
             let locks = [json!(["placement-lock"]), json!(["work-manager-lock"])];
             ensure!(locks.contains(&rule["resourceNames"]), "{rule}");
             json!(["list", "watch"])
         }
         // Its finalizer.
-        (Some("ClusterRole"), Some("manifestworkreplicasets")) => json!(["list", "watch", "patch"]),
+        "manifestworkreplicasets" => json!(["list", "watch", "patch"]),
         // Whether a kind is on its way out, by whom the end of each object may be told before.
-        (Some("ClusterRole"), Some("customresourcedefinitions"))
-            if ["placement", "Argo CD", "works that are guarded", "delivery"]
-                .iter()
-                .any(|part| case.contains(part)) =>
-        {
+        "customresourcedefinitions" if KINDS_END.iter().any(|part| case.contains(part)) => {
             json!(["list", "watch", "get"])
         }
-        (Some("ClusterRole"), Some(watched)) if WATCHED.contains(&watched) => json!(["list", "watch"]),
-        (Some("ClusterRole"), Some("tokenreviews")) if case.contains("Argo CD") => json!(["create"]),
-        (Some("ClusterRole"), Some("managedserviceaccounts")) => json!(["list", "watch", "patch", "delete"]),
-        (Some("ClusterRole"), Some("clustergateways/proxy")) if has_accounts(role) => {
-            json!(["get", "create", "delete"])
-        }
-        (Some("ClusterRole"), Some("clustergateways/proxy")) => json!(["get"]),
-        (Some("ClusterRole"), Some("secrets")) if has_accounts(role) => {
-            json!(["get", "list", "watch", "create", "patch"])
-        }
-        (Some("ClusterRole"), Some(_)) => json!(["get", "list", "watch"]),
-        _ => bail!("a right that nobody needs: {role}"),
+        watched if WATCHED.contains(&watched) => json!(["list", "watch"]),
+        "tokenreviews" if case.contains("Argo CD") => json!(["create"]),
+        "managedserviceaccounts" => json!(["list", "watch", "patch", "delete"]),
+        "clustergateways/proxy" if has_accounts(role) => json!(["get", "create", "delete"]),
+        "clustergateways/proxy" => json!(["get"]),
+        "secrets" if has_accounts(role) => json!(["get", "list", "watch", "create", "patch"]),
+        _ => json!(["get", "list", "watch"]),
     })
 }
 

@@ -3,9 +3,9 @@ use proptest::prelude::*;
 
 use crate::access::Attributes;
 use crate::route::dialect::golden;
-use crate::route::{Dialect, Dialects, Karmada, NoMember, RawRequest, Route, Served, parse, request_info};
+use crate::route::{Dialect, Dialects, KarmadaMode, NoMember, RawRequest, Route, Served, parse, request_info};
 
-const ON: Served = Served::Gateway(Dialects { kcp: false, karmada: Karmada::Standalone });
+const ON: Served = Served::Gateway(Dialects { kcp: false, karmada: KarmadaMode::Standalone });
 const PREFIX: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 
 fn route(path: &str, served: Served) -> Route<'_> {

@@ -3,9 +3,11 @@ use proptest::prelude::*;
 
 use crate::access::Attributes;
 use crate::route::dialect::golden;
-use crate::route::{Dialect, Dialects, Karmada, NoMember, ProxyRoute, RawRequest, Route, Served, parse, request_info};
+use crate::route::{
+    Dialect, Dialects, KarmadaMode, NoMember, ProxyRoute, RawRequest, Route, Served, parse, request_info,
+};
 
-const ON: Served = Served::Gateway(Dialects { kcp: true, karmada: Karmada::Off });
+const ON: Served = Served::Gateway(Dialects { kcp: true, karmada: KarmadaMode::Off });
 
 fn route(path: &str, served: Served) -> Route<'_> {
     parse(RawRequest { served, ..RawRequest::new(&Method::GET, path, None) }).route

@@ -24,7 +24,7 @@ const RETRY_HTTP2_AFTER: Duration = Duration::from_mins(10);
 
 /// Clones share.
 #[derive(Clone)]
-pub struct Plain {
+pub struct Http1 {
     client: legacy::Client<Connect, Body>,
     streams: Arc<AtomicUsize>,
     /// It is what the server gets until then; none: it is not.
@@ -43,9 +43,9 @@ pub fn repeatable(request: &Request<Body>) -> Option<Request<Body>> {
     Some(again)
 }
 
-// === impl Plain ===
+// === impl Http1 ===
 
-impl Plain {
+impl Http1 {
     pub fn new(connect: Connect) -> Self {
         let client = legacy::Client::builder(TokioExecutor::new()).pool_timer(TokioTimer::new()).build(connect);
         Self { client, streams: Arc::default(), until: Arc::default() }

@@ -36,7 +36,7 @@ pub struct Options {
 }
 
 /// The server, with the files as they were when they could last be used.
-pub struct Original {
+pub struct KarmadaUpstream {
     options: Options,
     common: Common,
     current: ArcSwap<Cluster>,
@@ -45,7 +45,7 @@ pub struct Original {
 
 /// The files cannot be used. The texts hold their cause, and name the flag.
 #[derive(Debug, thiserror::Error)]
-pub enum OriginalError {
+pub enum KarmadaUpstreamError {
     #[error("{0}={path}: {error}", path = .1.display(), error = words::io(.2))]
     Read(&'static str, PathBuf, std::io::Error),
     #[error("{CA}: {0}")]
@@ -65,11 +65,11 @@ const PRIVATE_KEY: &str = "--karmada-upstream-key-file";
 /// For its part of limits, which it does not share with a cluster of this name.
 const NAME: &str = "karmada-upstream";
 
-// === impl Original ===
+// === impl KarmadaUpstream ===
 
-impl Original {
+impl KarmadaUpstream {
     /// Reads the files for the first time.
-    pub fn open(options: &Options, common: &Common, registry: &mut Registry) -> Result<Self, OriginalError> {
+    pub fn open(options: &Options, common: &Common, registry: &mut Registry) -> Result<Self, KarmadaUpstreamError> {
         let common = Common { loads: Arc::default(), ..common.clone() };
         let first = made(options, None, &common)?;
         let is_current = Gauge::default();
@@ -106,7 +106,7 @@ impl Original {
             .await;
     }
 
-    fn reload(&self) -> Result<bool, OriginalError> {
+    fn reload(&self) -> Result<bool, KarmadaUpstreamError> {
         let before = self.cluster();
         let now = made(&self.options, Some(&before), &self.common)?;
         self.is_current.set(1);
@@ -118,7 +118,7 @@ impl Original {
     }
 }
 
-impl InUse for Original {
+impl InUse for KarmadaUpstream {
     fn ends(&self) -> Vec<End> {
         let cluster = self.cluster();
         let Credential::X509 { certificate, .. } = &cluster.spec().credential else { return Vec::new() };
@@ -126,16 +126,16 @@ impl InUse for Original {
     }
 }
 
-impl fmt::Debug for Original {
+impl fmt::Debug for KarmadaUpstream {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Original").field("url", &self.url()).finish_non_exhaustive()
+        f.debug_struct("KarmadaUpstream").field("url", &self.url()).finish_non_exhaustive()
     }
 }
 
 /// Connections of `previous` are kept if nothing changed that they depend on.
-fn made(options: &Options, previous: Option<&Cluster>, common: &Common) -> Result<Cluster, OriginalError> {
+fn made(options: &Options, previous: Option<&Cluster>, common: &Common) -> Result<Cluster, KarmadaUpstreamError> {
     let read = |flag, path: &Path| {
-        follow::read(path, follow::LONGEST).map_err(|error| OriginalError::Read(flag, path.to_owned(), error))
+        follow::read(path, follow::LONGEST).map_err(|error| KarmadaUpstreamError::Read(flag, path.to_owned(), error))
     };
     let ca = read(CA, &options.ca)?;
     let (certificate, key) = (read(CERTIFICATE, &options.certificate)?, read(PRIVATE_KEY, &options.private_key)?);
