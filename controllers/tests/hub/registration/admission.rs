@@ -1,17 +1,25 @@
 //! Who may say what of clusters.
 
-use anyhow::{Result, ensure};
-use hub_tests::kubectl::Kubectl;
+use anyhow::{Context as _, Result, ensure};
+use http::{Method, StatusCode};
+use hub_tests::http::Client;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::{Value, json};
 
 use super::agent::ask;
-use super::{Registration, accept, bootstrap, exists, managed, wait_condition};
-use crate::fixture::{SOON, apply};
+use super::{Registration, accept, exists, managed, wait_condition};
+use crate::fixture::{SOON, apply, event};
 
 const GROUP: &str = "cluster.open-cluster-management.io";
 const SET: &str = "cluster.open-cluster-management.io/clusterset";
+const ACCEPTED: &str = "HubAcceptedManagedCluster";
+/// A right is missing.
+const NO: StatusCode = StatusCode::FORBIDDEN;
+/// Nobody may.
+const BAD: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
+/// Of the chart, by the ends of their names.
+const POLICIES: [&str; 3] = ["managedclusters", "managedclustersetbindings", "limits"];
 const AUTOMATIC: &str = "open-cluster-management.io/automatically-accepted-on";
 
 /// Rules of a role for the bootstrap user, by which only admission stands in its way.
@@ -28,20 +36,42 @@ fn grant(testbed: &Testbed, place: &str, name: &str, rules: &Value) -> Result<()
 
 /// Somebody whom RBAC lets write clusters and bindings, but give no word on them.
 struct Writer {
-    kubectl: Kubectl,
+    client: Client,
+    authorization: String,
     place: &'static str,
 }
 
+/// What the hub answered, and in which words.
+type Answer = (StatusCode, String);
+
 impl Writer {
-    fn create(&self, document: &Value) -> Result<String> {
-        let output = self.kubectl.args(["create", "-f", "-"]).stdin(document.to_string()).run()?;
-        Ok(output.stdout + &output.stderr)
+    fn of(testbed: &Testbed, place: &'static str) -> Result<Self> {
+        let token = testbed.hub.server.service_account_token(place, super::BOOTSTRAP)?;
+        let client = testbed.hub.server.client(None);
+        Ok(Self { client, authorization: format!("Bearer {token}"), place })
     }
 
-    fn patch(&self, change: &Value) -> Result<String> {
-        let words = ["patch", "managedcluster", "guarded", "--type=merge", "-p", &change.to_string()];
-        let output = self.kubectl.args(words).run()?;
-        Ok(output.stdout + &output.stderr)
+    fn send(&self, method: &Method, path: &str, kind: &str, document: &Value) -> Result<Answer> {
+        let headers = [("authorization", self.authorization.as_str()), ("content-type", kind)];
+        let path = format!("/apis/{GROUP}/{path}");
+        let answer = self.client.send(method, &path, &headers, document.to_string().into())?;
+        Ok((answer.status, answer.text()))
+    }
+
+    fn create(&self, document: &Value) -> Result<Answer> {
+        let path = match document["kind"].as_str() {
+            Some("ManagedCluster") => "v1/managedclusters".to_owned(),
+            _ => format!("v1beta2/namespaces/{}/managedclustersetbindings", self.place),
+        };
+        self.send(&Method::POST, &path, "application/json", document)
+    }
+
+    fn patch(&self, change: &Value) -> Result<Answer> {
+        self.send(&Method::PATCH, "v1/managedclusters/guarded", "application/merge-patch+json", change)
+    }
+
+    fn moves_to(&self, set: Option<&str>) -> Result<Answer> {
+        self.patch(&json!({"metadata": {"labels": {SET: set}}}))
     }
 
     fn binding(&self, name: &str, set: &str) -> Value {
@@ -50,17 +80,24 @@ impl Writer {
     }
 }
 
+/// The code, not the words alone: 403 where a right is missing, 422 where nobody may.
+fn expect((status, told): &Answer, expected: StatusCode, word: &str) -> Result<()> {
+    ensure!(*status == expected && told.contains(word), "{status}, not {expected} {word}: {told}");
+    Ok(())
+}
+
 pub fn refused(testbed: &Testbed) -> Result<()> {
     let place = "admission-place";
     let _registration = Registration::start(testbed, place)?;
-    let writer = Writer { kubectl: bootstrap(testbed, place)?, place };
+    let writer = Writer::of(testbed, place)?;
     // Not all resources of the group: that would be join and bind as well.
     let named = ["managedclusters", "managedclustersetbindings"];
     grant(testbed, place, "all", &json!([{"apiGroups": [GROUP], "resources": named, "verbs": ["*"]}]))?;
-    ensure!(writer.create(&managed("guarded"))?.contains("created"));
+    expect(&writer.create(&managed("guarded"))?, StatusCode::CREATED, "guarded")?;
     created(&writer)?;
     changed(&writer)?;
     allowed(testbed, &writer)?;
+    leaves(testbed, &writer)?;
     testbed.hub.server.delete("managedcluster guarded")
 }
 
@@ -78,43 +115,41 @@ fn created(writer: &Writer) -> Result<()> {
     let metadata = |key: &str, value: Value| with("/metadata", json!({"name": "other", key: value}));
     let urls = |url: &str| json!({"hubAcceptsClient": false, "managedClusterClientConfigs": [{"url": url}]});
     let taint = json!({"key": "a", "effect": "NoSelect", "timeAdded": "2020-01-01T00:00:00Z"});
-    for (document, word) in [
-        (with("/spec/hubAcceptsClient", json!(true)), "may not accept"),
-        (with("/metadata/name", json!("a.b")), "name of a namespace"),
-        (with("/metadata/name", json!("a".repeat(64))), "name of a namespace"),
-        (with("/metadata/name", json!("Upper")), "a lowercase RFC 1123 subdomain"),
-        (with("/metadata/name", json!("work")), "are reserved"),
-        (with("/metadata/name", json!("registration")), "are reserved"),
-        (with("/spec", json!({"taints": many(65)})), "at most 64"),
-        (with("/spec", urls("http://m:6443")), "must be https"),
-        (with("/spec", urls("https://")), "must be https"),
-        (metadata("labels", json!({SET: "gold"})), "may not move"),
-        (metadata("annotations", json!({AUTOMATIC: "never"})), "may not accept"),
-        (with("/spec", json!({"taints": [taint]})), "timeAdded"),
-        (writer.binding("gold", "gold"), "may not bind"),
-        (writer.binding("gold", "silver"), "must be metadata.name"),
+    for (document, status, word) in [
+        (with("/spec/hubAcceptsClient", json!(true)), NO, "may not accept"),
+        (with("/metadata/name", json!("a.b")), BAD, "name of a namespace"),
+        (with("/metadata/name", json!("a".repeat(64))), BAD, "name of a namespace"),
+        (with("/metadata/name", json!("Upper")), BAD, "a lowercase RFC 1123 subdomain"),
+        (with("/metadata/name", json!("work")), BAD, "are reserved"),
+        (with("/metadata/name", json!("registration")), BAD, "are reserved"),
+        (with("/spec", json!({"taints": many(65)})), BAD, "at most 64"),
+        (with("/spec", urls("http://m:6443")), BAD, "must be https"),
+        (with("/spec", urls("https://")), BAD, "must be https"),
+        (metadata("labels", json!({SET: "gold"})), NO, "may not move"),
+        (metadata("annotations", json!({AUTOMATIC: "never"})), NO, "may not accept"),
+        (with("/spec", json!({"taints": [taint]})), NO, "timeAdded"),
+        (writer.binding("gold", "gold"), NO, "may not bind"),
+        (writer.binding("gold", "silver"), BAD, "must be metadata.name"),
     ] {
-        let told = writer.create(&document)?;
-        ensure!(told.contains(word), "{document}: {told}");
+        expect(&writer.create(&document)?, status, word).with_context(|| document.to_string())?;
     }
     Ok(())
 }
 
 fn changed(writer: &Writer) -> Result<()> {
-    for (change, word) in [
-        (json!({"spec": {"hubAcceptsClient": true}}), "may not accept"),
-        (json!({"metadata": {"labels": {SET: "gold"}}}), "may not move"),
-        (json!({"spec": {"managedClusterClientConfigs": [{"url": "http://m"}]}}), "must be https"),
-        (json!({"metadata": {"annotations": {AUTOMATIC: "x"}}}), "may not accept"),
+    for (change, status, word) in [
+        (json!({"spec": {"hubAcceptsClient": true}}), NO, "may not accept"),
+        (json!({"metadata": {"labels": {SET: "gold"}}}), NO, "may not move"),
+        (json!({"spec": {"managedClusterClientConfigs": [{"url": "http://m"}]}}), BAD, "must be https"),
+        (json!({"metadata": {"annotations": {AUTOMATIC: "x"}}}), NO, "may not accept"),
         // What the agent may write does not keep an administrator from writing.
-        (json!({"spec": {"taints": many(64)}}), "patched"),
-        (json!({"spec": {"taints": many(32)}}), "patched"),
+        (json!({"spec": {"taints": many(64)}}), StatusCode::OK, ""),
+        (json!({"spec": {"taints": many(32)}}), StatusCode::OK, ""),
         // Its own business is not in the way of anybody.
-        (json!({"metadata": {"labels": {"env": "test"}}}), "patched"),
-        (json!({"spec": {"managedClusterClientConfigs": [{"url": "https://m:6443"}]}}), "patched"),
+        (json!({"metadata": {"labels": {"env": "test"}}}), StatusCode::OK, ""),
+        (json!({"spec": {"managedClusterClientConfigs": [{"url": "https://m:6443"}]}}), StatusCode::OK, ""),
     ] {
-        let told = writer.patch(&change)?;
-        ensure!(told.contains(word), "{change}: {told}");
+        expect(&writer.patch(&change)?, status, word).with_context(|| change.to_string())?;
     }
     Ok(())
 }
@@ -129,16 +164,33 @@ fn allowed(testbed: &Testbed, writer: &Writer) -> Result<()> {
             "resourceNames": ["gold"]}]);
     grant(testbed, writer.place, "words", &rights)?;
     let accepts = json!({"spec": {"hubAcceptsClient": true}});
-    wait::until_true("who may", SOON, || Ok(writer.patch(&accepts)?.contains("patched")))?;
-    ensure!(writer.patch(&json!({"metadata": {"labels": {SET: "gold"}}}))?.contains("patched"));
-    ensure!(writer.patch(&json!({"metadata": {"labels": {SET: "silver"}}}))?.contains("may not move"));
-    ensure!(writer.create(&writer.binding("gold", "gold"))?.contains("created"));
+    wait::until_true("who may", SOON, || Ok(writer.patch(&accepts)?.0 == StatusCode::OK))?;
+    expect(&writer.moves_to(Some("gold"))?, StatusCode::OK, "gold")?;
+    expect(&writer.moves_to(Some("silver"))?, NO, "may not move")?;
+    expect(&writer.create(&writer.binding("gold", "gold"))?, StatusCode::CREATED, "gold")?;
     wait::until_true("that there is no such set", SOON, || {
         let binding = super::get(testbed, &format!("managedclustersetbinding gold -n {}", writer.place))?;
         Ok(binding["status"]["conditions"][0]["reason"] == "ClusterSetNotFound")
     })
 }
 
+/// To leave a set needs a word on it, as to enter one does.
+fn leaves(testbed: &Testbed, writer: &Writer) -> Result<()> {
+    let set =
+        || Ok::<_, anyhow::Error>(super::get(testbed, "managedcluster guarded")?["metadata"]["labels"][SET].clone());
+    expect(&writer.moves_to(None)?, StatusCode::OK, "guarded")?;
+    wait::until_true("the set of those without one", SOON, || Ok(set()? == "default"))?;
+    testbed.hub.server.patch("managedcluster guarded", &json!({"metadata": {"labels": {SET: "silver"}}}))?;
+    // Who may put clusters into "gold" and "default" takes none out of "silver".
+    for to in [Some("gold"), Some("default"), Some(""), None] {
+        expect(&writer.moves_to(to)?, NO, "may not move").with_context(|| format!("from silver to {to:?}"))?;
+    }
+    let set = set()?;
+    ensure!(set == "silver", "{set}");
+    Ok(())
+}
+
+/// Each policy in turn is deleted, or its binding, and installed again.
 pub fn removed(testbed: &Testbed) -> Result<()> {
     let registration = Registration::start(testbed, "open-place")?;
     apply(testbed, &[managed("open1"), managed("open2")])?;
