@@ -21,7 +21,9 @@ use crate::reports::{Report, Reports};
 pub const CONDITIONS: &[&str] = &[
     "shutdown",
     parts::OCM_RIVAL,
-    parts::OCM_ADMISSION,
+    parts::OCM_ADMISSION[0],
+    parts::OCM_ADMISSION[1],
+    parts::OCM_ADMISSION[2],
     parts::PLACEMENT_RIVAL,
     parts::PLACEMENT_UNLISTED,
     parts::REPLICA_SETS_RIVAL,

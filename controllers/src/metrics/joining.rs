@@ -18,7 +18,7 @@ pub struct Joining {
     csr: Family<OfDecision, Counter>,
     clusters: Tally<String, OfClusters>,
     stands_in: Family<NoLabels, Gauge>,
-    admission: Family<NoLabels, Gauge>,
+    admission: Family<OfPolicy, Gauge>,
 }
 
 /// What became of a certificate request.
@@ -40,6 +40,11 @@ struct OfDecision {
 struct OfClusters {
     accepted: &'static str,
     available: &'static str,
+}
+
+#[derive(Debug, Clone, Hash, PartialEq, Eq, EncodeLabelSet)]
+struct OfPolicy {
+    policy: &'static str,
 }
 
 // === impl Decision ===
@@ -74,7 +79,7 @@ impl Joining {
         );
         registry.register(
             format!("{PREFIX}_ocm_admission"),
-            "1 while the admission policies are in force, 0 while no cluster is accepted without them",
+            "1 while an admission policy is in force, 0 while no cluster is accepted without it",
             joining.admission.clone(),
         );
         joining
@@ -99,8 +104,8 @@ impl Joining {
         self.clusters.forget(&cluster.to_owned());
     }
 
-    pub fn admission(&self, is_in_force: bool) {
-        self.admission.get_or_create(&[]).set(is_in_force.into());
+    pub fn admission(&self, policy: &'static str, is_in_force: bool) {
+        self.admission.get_or_create(&OfPolicy { policy }).set(is_in_force.into());
     }
 
     pub fn begin(&self) {

@@ -21,9 +21,10 @@ use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
 use register::csr::SIGNER;
 use register::ocm;
+use telemetry::readiness::NotReady;
 use tokio::time::{Instant, sleep};
 
-use self::admission::{Admission, Verdict};
+use self::admission::{Admission, Policy, Verdict};
 use self::beats::Beats;
 use self::clusters::Clusters;
 use self::mirror::{Mirror, Writers};
@@ -38,8 +39,9 @@ use crate::wakes::Wakes;
 
 /// In `/readyz`: upstream's controllers run.
 pub const RIVAL: &str = "ocm-rival";
-/// In `/readyz`: the admission policies are not in force.
-pub const ADMISSION: &str = "ocm-admission";
+/// In `/readyz`: an admission policy is not in force.
+pub const ADMISSION: [&str; 3] =
+    [Policy::Clusters.condition(), Policy::Bindings.condition(), Policy::Limits.condition()];
 /// Between two looks at the admission policies.
 const LOOKS: Duration = Duration::from_secs(10);
 
@@ -125,19 +127,17 @@ async fn work(context: &Context<'_>) {
 
 /// Asks for admission by some `ManagedCluster`, for `/readyz` and metrics. Never ends.
 async fn keep_asking(context: &Context<'_>, shared: &Shared) {
-    let mut not_ready = None;
+    let mut not_ready: Vec<(Policy, NotReady)> = Vec::new();
     loop {
         let some = shared.clusters.state().into_iter().find_map(|cluster| cluster.metadata.name.clone());
-        // Without any there is nobody to accept.
-        if let Some(name) = some {
-            let verdict = shared.admission.ask(&name).await;
-            let is_in_force = verdict == Verdict::InForce;
-            context.metrics.joining.admission(is_in_force);
-            match verdict.objection() {
-                None => not_ready = None,
-                Some(objection) if not_ready.is_none() => {
-                    tracing::error!(objection, "no cluster is accepted");
-                    not_ready = Some(context.readiness.block(ADMISSION));
+        for (policy, verdict) in shared.admission.ask(some.as_deref()).await {
+            context.metrics.joining.admission(policy.name(), verdict == Verdict::InForce);
+            let is_told = not_ready.iter().any(|(told, _)| *told == policy);
+            match verdict.objection(policy) {
+                None => not_ready.retain(|(told, _)| *told != policy),
+                Some(objection) if !is_told => {
+                    tracing::error!(policy = policy.name(), objection, "no cluster is accepted");
+                    not_ready.push((policy, context.readiness.block(policy.condition())));
                 }
                 Some(_) => {}
             }

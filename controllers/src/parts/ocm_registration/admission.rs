@@ -1,30 +1,45 @@
-//! Whether the admission policies are in force. Without them, whoever may update a
-//! `ManagedCluster` accepts it: nobody is accepted then.
+//! Whether the admission policies are in force. Without them whoever may update a `ManagedCluster`
+//! accepts it, whoever may write a `ManagedClusterSetBinding` binds any set, and nothing limits the
+//! controllers' own token: nobody is accepted then.
 //!
 //! The hub is asked, not its objects: a policy that is there need not be enforced (a missing
-//! binding, a disabled plugin). A change with a certain annotation is refused by the very
-//! expression that guards acceptance, to anybody; so a dry run of one tells. It needs no right but
-//! the `patch` of `ManagedClusters`, which this part has.
+//! binding, a disabled plugin). Each policy refuses one dry run by the very expression that guards
+//! what it is for: a change of a `ManagedCluster` with a certain annotation, to anybody, and to the
+//! controllers a role that is no cluster's. Neither needs a right that this part has not anyway.
 
 use std::time::Duration;
 
+use futures_util::future::join_all;
+use k8s_openapi::api::rbac::v1::ClusterRole;
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use kube::Api;
-use kube::api::{DynamicObject, Patch, PatchParams};
+use kube::api::{DynamicObject, Patch, PatchParams, PostParams};
 use parking_lot::Mutex;
 use serde_json::json;
 use tokio::time::Instant;
 
 use super::hub::{CallError, Hub};
-use crate::calls::merging;
+use crate::calls::{creating, merging};
 
 /// Refused by `charts/cluster-gateway/templates/controllers-admission.yaml`.
 const PROBE_ANNOTATION: &str = "cluster.core.oam.dev/admission-probe";
-/// What the refusal says.
-const PROOF: &str = "cluster-gateway admission is in force";
+/// Never made.
+const PROBE_ROLE: &str = "cluster-gateway-admission-probe";
 /// How long an answer counts: many clusters may be accepted at once.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// What the hub says about it.
+/// The policies of the chart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Policy {
+    /// Who may accept clusters and move them between sets.
+    Clusters,
+    /// Who may bind sets.
+    Bindings,
+    /// What the controllers may do with the rights that they hand out.
+    Limits,
+}
+
+/// What the hub says about one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     InForce,
@@ -36,51 +51,128 @@ pub enum Verdict {
 pub struct Admission {
     hub: Hub,
     clusters: Api<DynamicObject>,
+    roles: Api<ClusterRole>,
     last: Mutex<Option<Instant>>,
+}
+
+// === impl Policy ===
+
+impl Policy {
+    pub const ALL: [Self; 3] = [Self::Clusters, Self::Bindings, Self::Limits];
+
+    /// How its name in the chart ends.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Clusters => "managedclusters",
+            Self::Bindings => "managedclustersetbindings",
+            Self::Limits => "limits",
+        }
+    }
+
+    /// In `/readyz`: it is not in force.
+    pub const fn condition(self) -> &'static str {
+        match self {
+            Self::Clusters => "ocm-admission-managedclusters",
+            Self::Bindings => "ocm-admission-managedclustersetbindings",
+            Self::Limits => "ocm-admission-limits",
+        }
+    }
+
+    /// What its refusal says.
+    fn proof(self) -> &'static str {
+        match self {
+            Self::Clusters => "cluster-gateway admission is in force",
+            Self::Bindings => "cluster-gateway admission of managedclustersetbindings is in force",
+            Self::Limits => "the controllers write roles and bindings of clusters only",
+        }
+    }
+
+    fn without(self) -> &'static str {
+        match self {
+            Self::Clusters => "anybody who may update a ManagedCluster could accept it",
+            Self::Bindings => "anybody who may write a ManagedClusterSetBinding could bind any set",
+            Self::Limits => "whoever has these controllers' token could use every right that they hand out to agents",
+        }
+    }
 }
 
 // === impl Admission ===
 
 impl Admission {
     pub fn new(hub: Hub, clusters: Api<DynamicObject>) -> Self {
-        Self { hub, clusters, last: Mutex::default() }
+        let roles = Api::all(hub.client.clone());
+        Self { hub, clusters, roles, last: Mutex::default() }
     }
 
-    /// Asks, by the `ManagedCluster` `name`. Only a yes is remembered, for a moment.
-    pub async fn ask(&self, name: &str) -> Verdict {
+    /// Asks for each, by the `ManagedCluster` `name`. Without one, those are left out that only one
+    /// can tell of: there is nobody to accept, then. That all are in force is remembered, for a
+    /// moment.
+    pub async fn ask(&self, name: Option<&str>) -> Vec<(Policy, Verdict)> {
+        let began = Instant::now();
+        let asked = Policy::ALL.into_iter().filter(|policy| name.is_some() || *policy == Policy::Limits);
+        let told =
+            join_all(asked.map(async |policy| (policy, self.probe(policy, name.unwrap_or_default()).await))).await;
+        let are_all = name.is_some() && told.iter().all(|(_, verdict)| *verdict == Verdict::InForce);
+        *self.last.lock() = are_all.then_some(began);
+        told
+    }
+
+    /// Why the cluster `name` is not to be accepted, if it is not.
+    pub async fn objection(&self, name: &str) -> Option<String> {
         if self.last.lock().is_some_and(|moment| moment.elapsed() < FRESH) {
-            return Verdict::InForce;
+            return None;
         }
-        let asked = Instant::now();
-        let verdict = self.probe(name).await;
-        *self.last.lock() = (verdict == Verdict::InForce).then_some(asked);
-        verdict
+        let told = self.ask(Some(name)).await;
+        let objections: Vec<String> = told.iter().filter_map(|(policy, verdict)| verdict.objection(*policy)).collect();
+        (!objections.is_empty()).then(|| objections.join("; "))
     }
 
-    async fn probe(&self, name: &str) -> Verdict {
-        let change = json!({"metadata": {"annotations": {PROBE_ANNOTATION: ""}}});
-        let dry = PatchParams { dry_run: true, ..merging() };
-        match self.hub.read(self.clusters.patch(name, &dry, &Patch::Merge(&change))).await {
-            Ok(_) => Verdict::NotInForce,
-            Err(CallError::Hub(kube::Error::Api(status))) if status.message.contains(PROOF) => Verdict::InForce,
+    async fn probe(&self, policy: Policy, name: &str) -> Verdict {
+        let answer = match policy {
+            Policy::Clusters => self.annotate(name, "").await,
+            Policy::Bindings => self.annotate(name, policy.name()).await,
+            Policy::Limits => self.create_role().await,
+        };
+        match answer {
+            Ok(()) => Verdict::NotInForce,
+            Err(CallError::Hub(kube::Error::Api(status))) if status.message.contains(policy.proof()) => {
+                Verdict::InForce
+            }
             Err(error) => Verdict::Unknown(error.to_string()),
         }
+    }
+
+    async fn annotate(&self, name: &str, value: &str) -> Result<(), CallError> {
+        let change = json!({"metadata": {"annotations": {PROBE_ANNOTATION: value}}});
+        let dry = PatchParams { dry_run: true, ..merging() };
+        self.hub.read(self.clusters.patch(name, &dry, &Patch::Merge(&change))).await.map(drop)
+    }
+
+    /// One that grants nothing, and says of no cluster that it is its.
+    async fn create_role(&self) -> Result<(), CallError> {
+        let metadata = ObjectMeta { name: Some(PROBE_ROLE.to_owned()), ..ObjectMeta::default() };
+        let role = ClusterRole { metadata, ..ClusterRole::default() };
+        let dry = PostParams { dry_run: true, ..creating() };
+        self.hub.read(self.roles.create(&dry, &role)).await.map(drop)
     }
 }
 
 // === impl Verdict ===
 
 impl Verdict {
-    /// Why nobody is accepted, if nobody is.
-    pub fn objection(&self) -> Option<String> {
+    /// Why nobody is accepted because of `policy`, if nobody is.
+    pub fn objection(&self, policy: Policy) -> Option<String> {
+        let name = policy.name();
         match self {
             Self::InForce => None,
-            Self::NotInForce => Some(
-                "the admission policies are not in force, so anybody who may update a ManagedCluster could accept it: \
-                 install the chart with controllers.ocmRegistration.enabled"
-                    .to_owned(),
-            ),
-            Self::Unknown(why) => Some(format!("cannot find out whether the admission policies are in force: {why}")),
+            Self::NotInForce => Some(format!(
+                "the admission policy {name} is not in force, so {}: install the chart with \
+                 controllers.ocmRegistration.enabled",
+                policy.without()
+            )),
+            Self::Unknown(why) => {
+                Some(format!("cannot find out whether the admission policy {name} is in force: {why}"))
+            }
         }
     }
 }

@@ -115,7 +115,7 @@ impl Clusters {
         if missing.is_empty() {
             return Ok(());
         }
-        if let Some(objection) = self.admission.ask(cluster.name).await.objection() {
+        if let Some(objection) = self.admission.objection(cluster.name).await {
             return Err(Refused::Admission(objection));
         }
         // What we saw may be old: after a no nothing is given.

@@ -153,7 +153,7 @@ impl Requests {
                 if let Some(objection) = self.objection(&agent.cluster).await? {
                     return Ok(person(&objection));
                 }
-                if let Some(objection) = self.admission.ask(&agent.cluster).await.objection() {
+                if let Some(objection) = self.admission.objection(&agent.cluster).await {
                     return Ok(Outcome::Later(UNTIL_ADMISSION, Some((Decision::Person, objection))));
                 }
                 self.let_in(&agent.cluster).await?;

@@ -193,21 +193,50 @@ fn leaves(testbed: &Testbed, writer: &Writer) -> Result<()> {
 /// Each policy in turn is deleted, or its binding, and installed again.
 pub fn removed(testbed: &Testbed) -> Result<()> {
     let registration = Registration::start(testbed, "open-place")?;
-    apply(testbed, &[managed("open1"), managed("open2")])?;
+    apply(testbed, &[managed("open1")])?;
     accept(testbed, "open1", true)?;
-    wait_condition(testbed, "open1", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
-    testbed.hub.server.delete("validatingadmissionpolicybinding door-cluster-gateway-controllers-managedclusters")?;
-    // The hub takes a moment to let go of it, and so does what we know.
-    registration.wait_metric("cluster_gateway_controllers_ocm_admission", 0.0)?;
-    ensure!(registration.running.get("/readyz")?.contains("ocm-admission"), "it is ready");
-    accept(testbed, "open2", true)?;
-    wait_condition(testbed, "open2", "HubAcceptedManagedCluster", "False/Error")?;
-    ensure!(!exists(testbed, "namespace open2")?, "it was accepted");
+    wait_condition(testbed, "open1", ACCEPTED, "True/HubClusterAdminAccepted")?;
+    for (number, policy) in POLICIES.into_iter().enumerate() {
+        let kind = if number == 1 { "validatingadmissionpolicy" } else { "validatingadmissionpolicybinding" };
+        testbed.hub.server.delete(&format!("{kind} door-cluster-gateway-controllers-{policy}"))?;
+        without(testbed, &registration, policy, &format!("open{}", number + 2))?;
+    }
     ensure!(exists(testbed, "rolebinding open-cluster-management:managedcluster:open1:work -n open1")?);
+    testbed.hub.server.delete("managedclusters open1 open2 open3 open4")
+}
+
+/// Nobody is accepted without `policy`, until it is there again.
+fn without(testbed: &Testbed, registration: &Registration, policy: &str, cluster: &str) -> Result<()> {
+    // The hub takes a moment to let go of it, and so does what we know.
+    wait_in_force(registration, |one| one != policy)?;
+    let told = registration.running.get("/readyz?verbose")?;
+    for one in POLICIES {
+        let is_missing = told.contains(&format!("[-]ocm-admission-{one} "));
+        ensure!(is_missing == (one == policy), "{policy} is gone, and of {one} it says: {told}");
+    }
+    apply(testbed, &[managed(cluster)])?;
+    accept(testbed, cluster, true)?;
+    wait_condition(testbed, cluster, ACCEPTED, "False/Error")?;
+    let note = wait::until("an Event", SOON, || event(testbed, "default", cluster, "AcceptanceFailed"))?;
+    let named = format!("the admission policy {policy} is not in force");
+    ensure!(note.contains(&named) && testbed.log()?.contains(&named), "{note}");
+    ensure!(!exists(testbed, &format!("namespace {cluster}"))?, "it was accepted without {policy}");
     apply(testbed, &registration.policies)?;
-    wait_condition(testbed, "open2", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
-    registration.wait_metric("cluster_gateway_controllers_ocm_admission", 1.0)?;
-    testbed.hub.server.delete("managedclusters open1 open2")
+    wait_condition(testbed, cluster, ACCEPTED, "True/HubClusterAdminAccepted")?;
+    wait_in_force(registration, |_| true)?;
+    wait::until_true("readiness", SOON, || Ok(!registration.running.get("/readyz?verbose")?.contains("[-]")))
+}
+
+/// By the metric.
+fn wait_in_force(registration: &Registration, is_in_force: impl Fn(&str) -> bool) -> Result<()> {
+    wait::until("the metrics of admission", SOON, || {
+        for policy in POLICIES {
+            let labels = format!("policy=\"{policy}\"");
+            let told = registration.running.metric("cluster_gateway_controllers_ocm_admission", &labels)? > 0.5;
+            ensure!(told == is_in_force(policy), "{policy}: {told}");
+        }
+        Ok(())
+    })
 }
 
 /// What a thief of the controllers' token may not, although RBAC lets the controllers.
