@@ -68,6 +68,8 @@ pub struct Related {
     /// None: all that the feed's objects may be in.
     pub namespace: Option<String>,
     pub labels: Option<String>,
+    /// The one name that they all have, if they have: a right on it is enough then.
+    pub name: Option<String>,
 }
 
 /// An object could not be read; it is tried again.

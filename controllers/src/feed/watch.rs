@@ -192,7 +192,11 @@ pub async fn secrets(feed: Arc<Feed>) {
         Some(namespace) => Api::<Meta>::namespaced(client, namespace),
         None => Api::all(client),
     };
-    let config = watcher::Config { label_selector: related.labels, ..watcher::Config::default().page_size(PAGE) };
+    let config = watcher::Config {
+        label_selector: related.labels,
+        field_selector: related.name.map(|name| format!("metadata.name={name}")),
+        ..watcher::Config::default().page_size(PAGE)
+    };
     let mut events = watcher::watcher(api, config).default_backoff().boxed();
     while let Some(event) = events.next().await {
         match event {

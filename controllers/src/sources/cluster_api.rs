@@ -41,7 +41,7 @@ impl Reader for ClusterApi {
     }
 
     fn related(&self) -> Option<Related> {
-        Some(Related { namespace: None, labels: Some(cluster_api::CLUSTER_LABEL.to_owned()) })
+        Some(Related { namespace: None, labels: Some(cluster_api::CLUSTER_LABEL.to_owned()), name: None })
     }
 
     /// Of the four Secrets and more that bear a cluster's label, one is looked at.

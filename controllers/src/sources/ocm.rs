@@ -48,7 +48,8 @@ impl Reader for Ocm {
     }
 
     fn related(&self) -> Option<Related> {
-        Some(Related { namespace: None, labels: Some(format!("{}=true", ocm::TOKEN_LABEL)) })
+        let labels = Some(format!("{}=true", ocm::TOKEN_LABEL));
+        Some(Related { namespace: None, labels, name: Some(self.credential.clone()) })
     }
 
     fn of_secret(&self, secret: &Meta) -> Vec<Key> {

@@ -109,7 +109,7 @@ impl Reader for ReferringReader {
     }
 
     fn related(&self) -> Option<Related> {
-        Some(Related { namespace: self.kind.namespace.map(str::to_owned), labels: None })
+        Some(Related { namespace: self.kind.namespace.map(str::to_owned), labels: None, name: None })
     }
 
     fn of_secret(&self, secret: &Meta) -> Vec<Key> {

@@ -180,7 +180,7 @@ pub fn ocm(testbed: &Testbed) -> Result<()> {
         &Source {
             place: "rights-ocm",
             values: "controllers.sources.ocm=true,controllers.ocm.credential=rights-reader",
-            of: &["managedclusters"],
+            of: &["managedclusters", "secrets"],
             objects: |testbed, token, _| {
                 let authority = std::fs::read_to_string(testbed.member.server.authority_file())?;
                 let cluster = |name: &str, url: &str| {
@@ -197,7 +197,29 @@ pub fn ocm(testbed: &Testbed) -> Result<()> {
             whole: "managedcluster whole",
             refused: None,
         },
-    )
+    )?;
+    tokens_alone(testbed, "rights-ocm")
+}
+
+/// Of the hub's Secrets it reads those of one name: beside other sources, too, that look in some
+/// namespaces.
+fn tokens_alone(testbed: &Testbed, place: &str) -> Result<()> {
+    for (namespace, name, expected) in
+        [(CLUSTER, "rights-reader", true), (CLUSTER, "other", false), (CLUSTER, "", false), ("", "", false)]
+    {
+        for verb in ["get", "list", "watch"] {
+            let what = json!({"verb": verb, "resource": "secrets", "namespace": namespace, "name": name});
+            ensure!(testbed.hub.server.may(place, NAME, &what)? == expected, "{what}: not {expected}");
+        }
+    }
+    let values =
+        "controllers.sources.ocm=true,controllers.sources.capi=true,controllers.watchNamespaces={rights-capi-fleet}";
+    for object in rendered(testbed, place, values)? {
+        let is_everywhere = object["kind"] == "ClusterRoleBinding"
+            && object["roleRef"]["name"].as_str().is_some_and(|role| role.ends_with(":secrets"));
+        ensure!(!is_everywhere, "{object}");
+    }
+    Ok(())
 }
 
 fn none_can_be_left_out(testbed: &Testbed, source: &Source) -> Result<()> {
