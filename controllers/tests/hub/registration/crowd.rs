@@ -48,7 +48,23 @@ struct Asked {
     alternative_name: Option<&'static str>,
     signer: &'static str,
     usages: Vec<&'static str>,
+    pem: Pem,
 }
+
+/// How the request itself is written.
+#[derive(Clone, Copy)]
+enum Pem {
+    One,
+    /// A second block behind the first, of somebody else. The hub reads the first alone.
+    Two,
+    /// Signed with a key that is too short; the hub itself takes it.
+    Rsa1024,
+    /// By somebody who has not the key.
+    Forged,
+}
+
+/// Of the agent that `faults` is about.
+const RSA_1024: &str = include_str!("rsa1024.pem");
 
 pub fn beside(testbed: &Testbed) -> Result<()> {
     let requests = size::of("TEST_REQUESTS", REQUESTS)?;
@@ -61,6 +77,7 @@ pub fn beside(testbed: &Testbed) -> Result<()> {
     wait::until_true("that it stands in", SOON, || {
         Ok(program.metric("cluster_gateway_controllers_ocm_stands_in", "").is_ok_and(|it| it >= 1.0))
     })?;
+    hub_refuses_forged(&user)?;
     // Until the hub enforces the policies, which were just installed, nobody is let in.
     good(testbed, &user, "alone")?;
     let documents = documents()?;
@@ -100,6 +117,17 @@ pub fn beside(testbed: &Testbed) -> Result<()> {
     let hub = testbed.hub.server.kubectl();
     hub.args(["delete", "--raw", &these]).run()?.success()?;
     hub.ok("delete managedclusters alone beside").map(drop)
+}
+
+/// The hub itself takes no request whose signature is not its key's.
+fn hub_refuses_forged(user: &Kubectl) -> Result<()> {
+    let forged = Asked { pem: Pem::Forged, ..good_one() };
+    let mut document = forged.document(&KeyPair::generate()?)?;
+    document.metadata.name = Some("crowd-forged".to_owned());
+    let document = serde_json::to_string(&document)?;
+    let told = user.args(["create", "-f", "-"]).stdin(document).run()?.stderr;
+    ensure!(told.contains("spec.request: Invalid value") && told.contains("verification"), "{told}");
+    Ok(())
 }
 
 /// How long after a request that is in order, of the new `cluster`, it was approved.
@@ -154,15 +182,22 @@ fn documents() -> Result<Vec<CertificateSigningRequest>> {
     keys.iter().flat_map(|key| faults().into_iter().map(|fault| fault.document(key))).collect()
 }
 
-fn faults() -> Vec<Asked> {
-    let good = Asked {
+fn good_one() -> Asked {
+    Asked {
         label: "crowd1",
         organizations: vec!["system:open-cluster-management:crowd1"],
         common_name: "system:open-cluster-management:crowd1:agent",
         alternative_name: None,
         signer: SIGNER,
         usages: vec!["digital signature", "key encipherment", "client auth"],
-    };
+        pem: Pem::One,
+    }
+}
+
+fn faults() -> Vec<Asked> {
+    let good = good_one();
+    let (other, others) =
+        (vec!["system:open-cluster-management:crowd10"], "system:open-cluster-management:crowd10:agent");
     let named = |common_name| Asked { common_name, ..good.clone() };
     vec![
         Asked { label: "crowd10", ..good.clone() },
@@ -172,7 +207,12 @@ fn faults() -> Vec<Asked> {
         named("system:open-cluster-management:crowd1:"),
         named("system:open-cluster-management:crowd1:agent:x"),
         named("system:open-cluster-management:crowd1"),
-        Asked { organizations: vec!["system:open-cluster-management:crowd10"], ..good.clone() },
+        Asked { organizations: other.clone(), ..good.clone() },
+        Asked { label: "crowd10", organizations: other.clone(), ..good.clone() },
+        Asked { common_name: others, organizations: other, ..good.clone() },
+        Asked { label: "crowd10", common_name: others, ..good.clone() },
+        Asked { pem: Pem::Two, ..good.clone() },
+        Asked { pem: Pem::Rsa1024, ..good.clone() },
         Asked { organizations: vec![good.organizations[0], "system:open-cluster-management:crowd2"], ..good.clone() },
         Asked { alternative_name: Some("crowd1"), ..good.clone() },
         Asked { usages: vec!["digital signature", "key encipherment", "client auth", "server auth"], ..good.clone() },
@@ -197,10 +237,30 @@ impl Asked {
         if let Some(name) = self.alternative_name {
             params.subject_alt_names.push(SanType::DnsName(name.try_into()?));
         }
-        let pem = params.serialize_request(key)?.pem()?;
+        let pem = self.pem.of(&params.serialize_request(key)?.pem()?)?;
         Ok(serde_json::from_value(json!({
             "metadata": {"labels": {"open-cluster-management.io/cluster-name": self.label, LABEL: "yes"}},
             "spec": {"signerName": self.signer, "request": STANDARD.encode(pem), "usages": self.usages},
         }))?)
+    }
+}
+
+// === impl Pem ===
+
+impl Pem {
+    fn of(self, good: &str) -> Result<String> {
+        match self {
+            Self::One => Ok(good.to_owned()),
+            Self::Two => Ok(format!("{good}{RSA_1024}")),
+            Self::Rsa1024 => Ok(RSA_1024.to_owned()),
+            Self::Forged => {
+                let lines: String = good.lines().filter(|line| !line.starts_with('-')).collect();
+                let mut der = STANDARD.decode(lines)?;
+                // Of the signature, with which it ends.
+                *der.last_mut().context("a request")? ^= 1;
+                let name = "CERTIFICATE REQUEST";
+                Ok(format!("-----BEGIN {name}-----\n{}\n-----END {name}-----\n", STANDARD.encode(der)))
+            }
+        }
     }
 }
