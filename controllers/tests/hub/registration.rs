@@ -4,6 +4,7 @@
 mod acceptance;
 mod admission;
 mod agent;
+mod another;
 mod brought;
 mod crowd;
 mod denied;

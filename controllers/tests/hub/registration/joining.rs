@@ -9,14 +9,14 @@ use hub_tests::hub::MemberSecret;
 use hub_tests::testbed::Testbed;
 use hub_tests::tunnel::{AgentCredential, AgentOptions, Joining, metric};
 use hub_tests::wait;
-use kit::pki::Leaf;
+use kit::pki::{Leaf, PemFiles};
 use serde_json::Value;
 use tokio::time::Instant;
 use tunnel_agent::Agent;
 use tunnel_server::Server;
 
-use super::{Registration, accept, condition, exists, get, wait_condition};
-use crate::fixture::SOON;
+use super::{Registration, accept, condition, exists, get, managed, wait_condition};
+use crate::fixture::{SOON, apply};
 
 const NAME: &str = "joins";
 const PLACE: &str = "joining-place";
@@ -47,6 +47,7 @@ pub fn joins(testbed: &Testbed) -> Result<()> {
     member.is_told()?;
     member.is_delivered_to()?;
     member.is_reached()?;
+    member.links_no_other()?;
     member.no_and_yes()?;
     member.is_not_delivered_to()?;
     let agent = member.starts_again(agent)?;
@@ -177,6 +178,31 @@ impl<'a> Member<'a> {
     pub fn follows_roles(&self) -> Result<()> {
         let admin = self.server.admin_address();
         wait::until_true("roles to be followed", SOON, || Ok(metric(admin, "tunnel_server_follows_roles", "")? > 0.0))
+    }
+
+    /// With its certificate of the hub, as the agent of another cluster, which is accepted and is
+    /// called almost as its own.
+    fn links_no_other(&self) -> Result<()> {
+        let other = format!("{}0", self.name);
+        apply(self.testbed, &[managed(&other)])?;
+        accept(self.testbed, &other, true)?;
+        wait_condition(self.testbed, &other, "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
+        let [certificate, key] = ["tls.crt", "tls.key"].map(|file| self.state.join(file));
+        let thief = AgentOptions::new(
+            &other,
+            self.server.agent_address(),
+            self.testbed.tunnel.serving_authority_file(),
+            self.testbed.member.server.address(),
+            AgentCredential::Certificate(PemFiles { certificate, key }),
+        );
+        let before = self.refusals()?;
+        let thief = thief.start()?;
+        wait::until_true("a refusal", AGAIN, || Ok(self.refusals()? > before))?;
+        let linked = self.server.registry().linked();
+        ensure!(!linked.iter().any(|cluster| cluster.as_str() == other), "it is linked as {other}");
+        ensure!(self.is_linked(), "its own link ended");
+        thief.stop()?;
+        self.testbed.hub.server.delete(&format!("managedcluster {other}"))
     }
 
     fn no_and_yes(&self) -> Result<()> {

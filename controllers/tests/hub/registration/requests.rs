@@ -7,7 +7,7 @@ use hub_tests::wait;
 use serde_json::json;
 
 use super::agent::{Subject, ask};
-use super::{Registration, accept, bootstrap, exists, get, managed, may, wait_condition};
+use super::{Registration, accept, another, bootstrap, exists, get, managed, may, wait_condition};
 use crate::fixture::{SOON, apply, event};
 use crate::rights::nothing_refused;
 
@@ -80,6 +80,7 @@ pub fn renewals(testbed: &Testbed) -> Result<()> {
     ensure!(registration.running.metric(CSR, "decision=\"renewed\"")? >= 1.0);
     ensure!(registration.running.metric(CSR, "decision=\"unrecognized\"")? >= 4.0);
     reaches_nothing_of_another(&agent)?;
+    another::is_not_written(testbed, ("r1", "r10"))?;
     after_a_no(testbed, &registration, &agent)?;
     testbed.hub.server.delete("managedclusters r1 r10")?;
     nothing_refused(testbed, place)
