@@ -2,28 +2,39 @@
 //! credential does not belong.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use hub_tests::testbed::Testbed;
+use http::{Method, StatusCode};
+use hub_tests::http::Kept;
+use hub_tests::testbed::{Route, Testbed};
 use hub_tests::wait;
+use hyper::body::Bytes;
 use kit::member::{FakeMember, MemberOptions, Reply};
 use serde_json::{Value, json};
+use tokio::time::Instant;
 
 use super::CLUSTERS;
-use crate::fixture::{SOON, apply, kubeconfig, kubeconfig_secret, namespace, wait_gone};
+use crate::fixture::{SOON, apply, kubeconfig, kubeconfig_secret, namespace, print, wait_gone};
 
 const FLEET: &str = "fleet-load";
 const NAME: &str = "load";
+/// By each route.
 const CALLERS: usize = 4;
+/// A second, of all callers.
+const RATE: f64 = 200.0;
+const ROUTES: [Route; 2] = [Route::Hub, Route::Gateway];
 /// With each credential, before the next.
 const REQUESTS: usize = 200;
 
 struct Load<'a> {
     testbed: &'a Testbed,
+    authorization: String,
     stop: AtomicBool,
-    answers: AtomicUsize,
+    /// By each route.
+    answers: [AtomicUsize; 2],
 }
 
 /// The controllers of Secrets with kubeconfigs run.
@@ -41,14 +52,26 @@ pub fn under_load(testbed: &Testbed) -> Result<()> {
     };
     apply(testbed, &[namespace(FLEET)])?;
     rewrite(&first, &json!({"token": "one"}))?;
-    let load = Load { testbed, stop: AtomicBool::new(false), answers: AtomicUsize::new(0) };
-    wait::until("the first answer", SOON, || load.caller()?.get(&path())?.expect(http::StatusCode::OK))?;
+    let token = testbed.hub.create_user("rotation-caller", &[NAME], &["*"])?;
+    let authorization = format!("Bearer {token}");
+    let load = Load {
+        testbed,
+        authorization,
+        stop: AtomicBool::new(false),
+        answers: [AtomicUsize::new(0), AtomicUsize::new(0)],
+    };
+    for route in ROUTES {
+        wait::until("the first answer", SOON, || load.ask(&mut testbed.client(route).keep()?))?;
+    }
     let with = |member: &FakeMember, credential: Option<&str>| {
         let expected = credential.map(|token| format!("Bearer {token}"));
         member.requests().iter().filter(|request| request.header("authorization") == expected.as_deref()).count()
     };
+    let began = Instant::now();
     std::thread::scope(|scope| {
-        let callers: Vec<_> = (0..CALLERS).map(|_| scope.spawn(|| load.run())).collect();
+        let load = &load;
+        let callers: Vec<_> =
+            (0..CALLERS * ROUTES.len()).map(|number| scope.spawn(move || load.run(number % ROUTES.len()))).collect();
         let turns = || -> Result<()> {
             let enough = |member: &FakeMember, credential: Option<&str>| {
                 let before = with(member, credential);
@@ -76,7 +99,7 @@ pub fn under_load(testbed: &Testbed) -> Result<()> {
     ensure!(with(&first, Some("three")) == 0, "the new credential went to the old endpoint");
     let all = second.request_count();
     ensure!(with(&second, Some("three")) == all, "an old credential went to the new endpoint");
-    ensure!(load.answers.load(Ordering::Relaxed) >= 4 * REQUESTS, "no load");
+    load.was_heavy(began.elapsed())?;
     testbed.hub.server.delete(&format!("secret {NAME} -n {FLEET}"))?;
     wait_gone(testbed, CLUSTERS, NAME)
 }
@@ -84,19 +107,29 @@ pub fn under_load(testbed: &Testbed) -> Result<()> {
 // === impl Load ===
 
 impl Load<'_> {
-    /// The hub's administrator, on one connection.
-    fn caller(&self) -> Result<hub_tests::http::Kept> {
-        let server = &self.testbed.hub.server;
-        server.client(Some(server.admin())).keep()
+    fn ask(&self, connection: &mut Kept) -> Result<()> {
+        let headers = [("authorization", self.authorization.as_str())];
+        let response = connection.send(&Method::GET, &path(), &headers, Bytes::new())?;
+        response.expect(StatusCode::OK).map(drop)
     }
 
-    fn run(&self) -> Result<()> {
-        let (mut caller, path) = (self.caller()?, path());
+    /// On one connection.
+    fn run(&self, route: usize) -> Result<()> {
+        let mut connection = self.testbed.client(ROUTES[route]).keep()?;
         while !self.stop.load(Ordering::Relaxed) {
-            let response = caller.get(&path).context("a request while the kubeconfig is rewritten")?;
-            response.expect(http::StatusCode::OK).context("while the kubeconfig is rewritten")?;
-            self.answers.fetch_add(1, Ordering::Relaxed);
+            let answer = self.ask(&mut connection);
+            answer.with_context(|| format!("by {:?} while the kubeconfig is rewritten", ROUTES[route]))?;
+            self.answers[route].fetch_add(1, Ordering::Relaxed);
         }
+        Ok(())
+    }
+
+    fn was_heavy(&self, took: Duration) -> Result<()> {
+        let answers = self.answers.each_ref().map(|answers| answers.load(Ordering::Relaxed));
+        ensure!(answers.iter().all(|answers| *answers >= REQUESTS), "not by each route: {answers:?}");
+        let rate = f64::from(u32::try_from(answers.iter().sum::<usize>())?) / took.as_secs_f64();
+        print(&format!("while a kubeconfig is rewritten: {answers:?} answers by {ROUTES:?}, {rate:.0} a second"));
+        ensure!(rate >= RATE, "{rate:.0} a second: {answers:?} within {took:?}");
         Ok(())
     }
 }
