@@ -44,7 +44,7 @@ pub(crate) fn follow(testbed: &Testbed) -> Result<Installed> {
     let before = [Inventory::of(&testbed.hub)?, Inventory::of(&testbed.member)?];
     let operator = operator(testbed)?;
     let install = section(README, "## Install", "## Clusters you cannot reach")?;
-    let tunnel = section(README, "## Clusters you cannot reach", "## Without a hub")?;
+    let tunnel = section(README, "## Clusters you cannot reach", "## A workload on the best")?;
     follow_install(testbed, &operator, &here(testbed, install)).context("Install")?;
     testbed.hide_member(true)?;
     ensure!(pods(testbed, &operator).is_err(), "the member can be reached without a tunnel");
@@ -98,16 +98,11 @@ pub(crate) fn healthy(listed: &str) -> Result<&str> {
     last("berlin ").with_context(|| listed.to_owned())
 }
 
+/// Its blocks, one after the other: each has to find what it uses.
 fn follow_tunnel(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Result<()> {
-    let (text, yaml) = text.split_once("```yaml\n").context("no values")?;
-    let lines = commands(text);
-    let [upgrade, install, label] = &lines[..] else { anyhow::bail!("other commands: {lines:?}") };
-    operator.run(upgrade)?;
-    let (yaml, _) = yaml.split_once("```").context("no end of the values")?;
-    let values = values(operator, yaml)?;
-    std::fs::write(operator.directory().join("berlin.yaml"), values)?;
-    operator.run(install)?;
-    operator.run(label)?;
+    for block in blocks(text, "sh") {
+        operator.run(block)?;
+    }
     wait::until("the agent's pods, through it", LIMIT, || {
         let pods = pods(testbed, operator)?;
         ensure!(pods.matches("tunnel-agent-").count() == 2 && !pods.contains("0/1"), "{pods}");
@@ -117,29 +112,6 @@ fn follow_tunnel(testbed: &Testbed, operator: &Operator<'_>, text: &str) -> Resu
         operator.run(&format!("kubectl --context {context} wait deployments -A --all --for=condition=Available"))?;
     }
     Ok(())
-}
-
-/// The agent's values, with what the notes' commands print.
-fn values(operator: &Operator<'_>, yaml: &str) -> Result<String> {
-    let notes = operator.run("helm get notes cluster-gateway -n vela-system")?;
-    let notes = commands(&notes);
-    let said = |part: &str| {
-        let line = notes.iter().find(|line| line.contains(part)).with_context(|| format!("no {part} in {notes:?}"))?;
-        operator.run(line)
-    };
-    let service = wait::until("the load balancer", LIMIT, || {
-        let said = said("get service cluster-gateway-tunnel-agents")?;
-        ensure!(!said.contains("<pending>"), "{said}");
-        Ok(said)
-    })?;
-    let row = service.lines().nth(1).context("no Service")?;
-    let address = row.split_whitespace().nth(3).context("no address")?;
-    let authority = said("cluster-gateway-tunnel-agents-tls")?;
-    let (text, _) = yaml.split_once("    -----BEGIN").context("no place for the CA")?;
-    let text = authority.lines().fold(text.to_owned(), |text, line| text + "    " + line + "\n");
-    Ok(text
-        .replace("<address of the Service cluster-gateway-tunnel-agents>", address)
-        .replace("<token>", said("tunnel-agent-berlin")?.trim()))
 }
 
 /// A cluster alone: of the two that the README chooses, it is one.
