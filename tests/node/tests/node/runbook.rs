@@ -1,6 +1,9 @@
 //! What the pages have an operator run who looks into a pod, as it stands.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
+use hub_tests::wait;
 use node_tests::operator::{Operator, section};
 use node_tests::testbed::Testbed;
 use serde_json::Value;
@@ -20,6 +23,8 @@ const SECTIONS: [(&str, &str, &str); 5] = [
     ("### ClusterGatewayNotReady\n", "### ", "ok"),
     ("### ClusterGatewayControllersNoLeader\n", "### ", "holderIdentity"),
 ];
+/// For kubelets to write a changed Secret into the pods' files.
+const MOUNTED: Duration = Duration::from_mins(3);
 /// Before commands that a test runs, and behind such a block.
 const LEAD: &str = "/runbook.rs::followed -->\n\n";
 
@@ -36,7 +41,23 @@ pub(crate) fn followed(testbed: &Testbed) -> Result<()> {
         let told = run(&operator, &block.replace("<pod>", &pod)).context(heading)?;
         ensure!(told.contains(words), "{heading}: {told}");
     }
-    reported(&operator)
+    reported(&operator)?;
+    given(&operator)
+}
+
+/// A token in helm's values reaches the agent, which links with it.
+fn given(operator: &Operator<'_>) -> Result<()> {
+    let create = section(OPERATIONS, "1. Create a temporary token:\n\n", "\n\n")?;
+    let part = section(OPERATIONS, "#### The token in helm's values\n", "#### ")?;
+    let (_, write) = part.split_once(LEAD).context("no commands")?;
+    let (write, _) = write.split_once("\n\n").context("no end")?;
+    operator.run(&format!("{create}\n{write}"))?;
+    wait::until("the agents to link with the new token", MOUNTED, || {
+        let logs = operator.run("kubectl --context berlin logs --tail=-1 -l app.kubernetes.io/name=tunnel-agent")?;
+        ensure!(logs.matches("replacing all links").count() >= 2, "{logs}");
+        Ok(())
+    })?;
+    operator.ended("probe berlin", 0).map(drop)
 }
 
 /// What the controllers tell on their pods' loopback interface alone.
