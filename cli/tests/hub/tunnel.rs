@@ -96,7 +96,10 @@ impl Walk<'_> {
         let (command, line) = ("join oslo --tunnel --rights view -l env=prod", self.line());
         let lost = {
             let _alone = alone_with_agents();
-            self.shown(command, &line, 1)?.stderr
+            let lost = ended(&self.program, &format!("{command} {line}"), 1)?;
+            let shown = "join oslo --tunnel --rights view -l env=prod    # the hub accepts no agents";
+            self.screens.compare(shown, &lost)?;
+            lost.stderr
         };
         ensure!(lost.contains("accepts no agents") && lost.contains("--server"), "{lost}");
         self.join_by_chart(&format!("{command} {line} --wait 1s"))?;
@@ -209,9 +212,8 @@ impl Walk<'_> {
 
     fn join_by_agent(&mut self) -> Result<Agent> {
         let _alone = alone_with_agents();
-        let command = "join oslo --tunnel --rights view -l env=prod --server hub.example.com:8091";
-        let line = format!("{} {}", self.line(), self.server());
-        let words = format!("{} {line}", command.replace(" --server hub.example.com:8091", ""));
+        let command = "join oslo --tunnel --rights view -l env=prod";
+        let words = format!("{command} {} {}", self.line(), self.server());
         let (agent, joined) = std::thread::scope(|scope| -> Result<_> {
             let joining = scope.spawn(|| ended(&self.program, &words, 0));
             Ok((self.agent()?, joining.join().expect("no panic")?))
@@ -251,9 +253,8 @@ impl Walk<'_> {
 
     fn use_them(&mut self) -> Result<()> {
         ended(&self.program, "get pods oslo", 0)?;
-        self.testbed.member.server.create_namespace("shop")?;
-        self.testbed.member.run_pod("shop", "cart", "")?;
-        let got = self.shown("get pods -l env=prod -n shop", "", 0)?.stdout;
+        self.testbed.member.run_pod("default", "cart", "")?;
+        let got = self.shown("get pods -l env=prod", "", 0)?.stdout;
         ensure!(got.lines().count() == 3 && got.contains("berlin") && got.contains("oslo"), "{got}");
         let kubectl = self.testbed.hub.server.kubectl().binary;
         let each = "exec-each -l env=prod -- kubectl get namespace kube-system -o name";
