@@ -13,7 +13,7 @@ use serde::Serialize;
 pub use self::bundle::bundle;
 use crate::expiry::{self, Expiry};
 use crate::mark::Mark;
-use crate::row::Row;
+use crate::row::{Agents, Row};
 
 /// Credentials and certificates that end sooner are warned of, in seconds: two weeks.
 pub const SOON: i64 = 14 * 86_400;
@@ -168,6 +168,10 @@ pub fn cluster(row: &Row, insecure: bool, remedy: &str, now: i64) -> Vec<Finding
         let credential = ending(&format!("{name}: its credential"), Expiry::At(end), now, &renewal(name, row.rotates));
         found.extend(Some(credential).filter(|finding| finding.mark != Mark::Good));
     }
+    if let Some(lacking) = row.agents.and_then(Agents::lacking) {
+        let remedy = "see the agents' pods and their log on the member; without the last one, nobody reaches it";
+        found.push(Finding::warning(format!("{name}: {lacking}"), remedy));
+    }
     if row.endpoint_type == ENDPOINT_TYPE_CONST && row.endpoint.starts_with("http://") {
         found.push(Finding::bad(
             format!("{name}: its credential crosses the network in the clear"),
@@ -254,6 +258,18 @@ mod tests {
         let found = cluster(&row, true, "", 0);
         assert_eq!(marks(&found), [Mark::Good, Mark::Bad]);
         assert!(found[1].what.contains("is not verified") && found[1].remedy.contains("join berlin"), "{found:?}");
+    }
+
+    #[test]
+    fn an_agent_that_is_away_is_warned_of() {
+        let found = |linked| {
+            let agents = Some(Agents { linked, wanted: 2 });
+            cluster(&Row { name: "oslo".into(), status: "Ready", agents, ..Row::default() }, false, "", 0)
+        };
+        assert_eq!(marks(&found(2)), [Mark::Good]);
+        assert_eq!(marks(&found(1)), [Mark::Good, Mark::Warning]);
+        assert_eq!(found(1)[1].what, "oslo: 1 of 2 agents are linked");
+        assert!(found(1)[1].remedy.contains("on the member"), "{:?}", found(1));
     }
 
     #[test]

@@ -45,12 +45,7 @@ pub fn each<'a>(
 ) -> Each<'a, ((String, Duration), Option<Agents>)> {
     session.fleet.each(names, session.limits(), move |name, client| async move {
         let seen = version(&client).await?;
-        let place = registered.get(name.as_str()).and_then(|registered| registered.agents_in.as_deref());
-        let agents = match place {
-            Some(namespace) => agents(&client, namespace).await,
-            None => None,
-        };
-        Ok::<_, Failure>((seen, agents))
+        Ok::<_, Failure>((seen, agents(&client, registered.get(name.as_str())).await))
     })
 }
 
@@ -73,7 +68,9 @@ pub async fn version(client: &Client) -> Answer {
 }
 
 /// The agents of a member, as it sees them itself: who asks by one of them needs no other source.
-async fn agents(client: &Client, namespace: &str) -> Option<Agents> {
+/// `None`: a join put none there, or nobody says.
+pub async fn agents(client: &Client, registered: Option<&Registered>) -> Option<Agents> {
+    let namespace = registered?.agents_in.as_deref()?;
     let deployments = Api::<Deployment>::namespaced(bounded(client.clone(), LARGEST_OBJECT), namespace);
     let deployment = deployments.get_opt(agent::RELEASE).await.ok()??;
     let wanted = deployment.spec.and_then(|spec| spec.replicas).unwrap_or(1);

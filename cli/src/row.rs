@@ -74,6 +74,16 @@ pub struct Row {
     pub labels: BTreeMap<String, String>,
 }
 
+// === impl Agents ===
+
+impl Agents {
+    /// In words, if some of them are not linked.
+    pub fn lacking(self) -> Option<String> {
+        let Self { linked, wanted } = self;
+        (linked < wanted).then(|| format!("{linked} of {wanted} agents are linked"))
+    }
+}
+
 /// Longest reason that somebody reported, in characters.
 const LONGEST_REASON: usize = 4096;
 

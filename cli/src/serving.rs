@@ -1,4 +1,4 @@
-//! The gateway's serving certificate: where its Deployment has it from.
+//! Files of a Deployment's flags: the Secrets that they are from.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::{PodSpec, Secret, SecretVolumeSource, VolumeMount};
@@ -8,30 +8,32 @@ use kube::api::Api;
 use crate::session::Session;
 use crate::trouble::Result;
 
-const FLAG: &str = "--tls-cert-file";
+/// Of the gateway's serving certificate.
+pub const CERTIFICATE: &str = "--tls-cert-file";
 
-/// PEM, the gateway's own first; `None`: it is kept elsewhere than in a Secret.
-pub async fn certificate(session: &Session, deployment: &Deployment) -> Result<Option<Vec<u8>>> {
-    let Some((secret, key)) = place(deployment) else { return Ok(None) };
+/// What is in the file that `flag` names; `None`: there is no such flag, or it is kept elsewhere
+/// than in a Secret.
+pub async fn file(session: &Session, deployment: &Deployment, flag: &str) -> Result<Option<Vec<u8>>> {
+    let Some((secret, key)) = place(deployment, flag) else { return Ok(None) };
     let secrets = Api::<Secret>::namespaced(session.hub().clone(), &deployment.namespace().unwrap_or_default());
     let found = session.within(secrets.get_opt(&secret)).await?;
     Ok(found.and_then(|secret| Some(secret.data?.remove(&key)?.0)))
 }
 
 /// Name of the Secret, and the key in it: that of the volume which has the file that a flag names.
-fn place(deployment: &Deployment) -> Option<(String, String)> {
+fn place(deployment: &Deployment, flag: &str) -> Option<(String, String)> {
     let pod = deployment.spec.as_ref()?.template.spec.as_ref()?;
     pod.containers.iter().find_map(|container| {
         let words = [&container.command, &container.args].into_iter().flatten().flatten().map(String::as_str);
-        let file = flag(words)?;
+        let file = value(words, flag)?;
         let mounts = container.volume_mounts.as_deref().unwrap_or_default();
         mounts.iter().find_map(|mount| key(pod, mount, file))
     })
 }
 
-fn flag<'a>(mut words: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+fn value<'a>(mut words: impl Iterator<Item = &'a str>, flag: &str) -> Option<&'a str> {
     loop {
-        match words.next()?.strip_prefix(FLAG) {
+        match words.next()?.strip_prefix(flag) {
             Some("") => return words.next(),
             Some(value) if value.starts_with('=') => return value.strip_prefix('='),
             _ => {}
@@ -63,7 +65,7 @@ mod tests {
         let volumes = json!([{"name": "tunnel", "secret": {"secretName": "t"}}, {"name": "tls", "secret": secret}]);
         let pod = json!({"containers": [{"name": "side"}, container], "volumes": volumes});
         let spec = json!({"selector": {}, "template": {"spec": pod}});
-        place(&serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap())
+        place(&serde_json::from_value(json!({"metadata": {}, "spec": spec})).unwrap(), CERTIFICATE)
     }
 
     #[test]

@@ -3,25 +3,24 @@
 mod clusters;
 mod gateway;
 mod rights;
+mod tunnel;
 
 use std::process::ExitCode;
 
-use api::secret::TLS_CERT_KEY;
-use k8s_openapi::api::apps::v1::Deployment;
-use k8s_openapi::api::core::v1::{ConfigMap, Service};
+use k8s_openapi::api::core::v1::ConfigMap;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::api::Api;
 use serde_json::json;
 
 use self::gateway::Gateway;
-use crate::expiry::{Expiry, now};
+use crate::expiry::now;
 use crate::findings::{self, Finding};
 use crate::look::version;
 use crate::mark::Mark;
 use crate::output::{self, Format};
 use crate::session::Session;
 use crate::trouble::{Exit, INSTALL, Result, Trouble};
-use crate::{namespace, selection, servers, span};
+use crate::{namespace, selection, span};
 
 /// A heading, and what was found below it.
 type Section = (&'static str, Vec<Finding>);
@@ -61,7 +60,7 @@ impl Check {
         sections.push(("hub", hub));
         if let Some(gateway) = &gateway {
             sections.push(("gateway", gateway.look(session, &clusters_namespace).await));
-            let found = tunnel(session, gateway).await;
+            let found = tunnel::look(session, gateway).await;
             sections.extend(Some(("tunnel", found)).filter(|(_, found)| !found.is_empty()));
         }
         sections.push(("clusters", clusters::look(session, name.as_ref()).await?));
@@ -129,37 +128,6 @@ async fn hub_findings(session: &Session, found: &mut Vec<Finding>) -> Option<Gat
         Err(trouble) => found.push(unseen("the hub's front-proxy CA", &trouble)),
     }
     gateway
-}
-
-/// The Deployments of tunnel-servers, and what agents dial, if there are any.
-async fn tunnel(session: &Session, gateway: &Gateway) -> Vec<Finding> {
-    let serves = |deployment: &&Deployment| findings::has_container(deployment, &["tunnel-server"]);
-    let deployments = gateway.deployments.as_deref().unwrap_or_default();
-    let mut found: Vec<_> = deployments.iter().filter(serves).map(findings::replicas).collect();
-    match servers::service(session, &gateway.namespace).await {
-        Ok(Some(service)) => {
-            found.push(match servers::addresses(&service) {
-                Ok(addresses) => Finding::good(format!("agents dial {}", addresses.join(", "))),
-                Err(trouble) => Finding::warning(trouble.what, "`kubectl clusters join --tunnel` needs --server then"),
-            });
-            found.extend(agents_certificate(session, &service).await);
-        }
-        Ok(None) => {}
-        Err(trouble) => found.push(unseen("the Service for agents", &trouble)),
-    }
-    found
-}
-
-/// Nothing of one that is kept elsewhere.
-async fn agents_certificate(session: &Session, service: &Service) -> Option<Finding> {
-    let what = "the certificate that agents verify";
-    match servers::certificate(session, service).await {
-        Ok(data) => {
-            let expiry = Expiry::of_certificate(&data?.remove(TLS_CERT_KEY)?.0);
-            Some(findings::ending(what, expiry, now(), "renew it: see the chart's README"))
-        }
-        Err(trouble) => Some(unseen(what, &trouble)),
-    }
 }
 
 /// What the person may not look at may be as it should be.

@@ -80,8 +80,7 @@ fn omen(row: &Row, now: i64) -> Option<String> {
         let renewal = renewal(&row.name, row.rotates).replace('`', "");
         return Some(format!("its credential ends in {}: {renewal}", row.credential_expires_in));
     }
-    let lacking = row.agents.filter(|agents| agents.linked < agents.wanted);
-    lacking.map(|Agents { linked, wanted }| format!("{linked} of {wanted} agents are linked"))
+    row.agents.and_then(Agents::lacking)
 }
 
 // === impl Cells ===

@@ -122,7 +122,12 @@ fn deployed(testbed: &Testbed) -> Result<()> {
     };
     let told = |name: &str, container: &str, ready: i32, version: &str| -> Result<()> {
         let labels = json!({"app.kubernetes.io/version": version});
-        let args = [&format!("--secret-namespace={SECRET_NAMESPACE}"), "--tls-cert-file=/etc/tls/tls.crt"];
+        let flags = match container {
+            "tunnel-server" => ["--frontend-tls-cert-file", "--frontend-client-ca-file"],
+            _ => ["--proxy-cert", "--proxy-ca-cert"],
+        };
+        let files = flags.into_iter().chain(["--tls-cert-file"]).map(|flag| format!("{flag}=/etc/tls/tls.crt"));
+        let args: Vec<_> = files.chain([format!("--secret-namespace={SECRET_NAMESPACE}")]).collect();
         let mounts = json!([{"name": "tls", "mountPath": "/etc/tls"}]);
         let containers = json!([{"name": container, "image": "none", "args": args, "volumeMounts": mounts}]);
         let volumes = json!([{"name": "tls", "secret": {"secretName": "cli-serving"}}]);
@@ -156,6 +161,10 @@ fn deployed(testbed: &Testbed) -> Result<()> {
         "✗ Deployment gateway: 0 of 2 replicas are ready",
         "‼ Deployment gateway is of version 0.0.1, older than this program",
         "✗ the gateway's serving certificate has expired",
+        "✗ the gateway's certificate for tunnel-servers has expired",
+        "✗ the CA by which the gateway knows tunnel-servers has expired",
+        "✗ the tunnel-servers' certificate for gateways has expired",
+        "✗ the CA by which tunnel-servers know gateways has expired",
         "✗ the gateway may not list secrets in",
         "remedy: `helm upgrade` the chart",
     ] {

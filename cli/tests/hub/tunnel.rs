@@ -160,8 +160,11 @@ impl Walk<'_> {
         let unlinked = ended(&self.program, line, 1)?.stderr;
         ensure!(unlinked.contains("oslo is registered, but"), "{unlinked}");
         let checked = ended(&self.program, "check berlin", 0)?.stdout;
-        for part in ["✓ agents dial agents.example.com:8091", "✓ the certificate that agents verify expires in 36"]
-        {
+        for part in [
+            "✓ agents dial agents.example.com:8091",
+            "✓ the certificate that agents verify expires in 36",
+            "✓ the CA by which agents verify it expires in 36",
+        ] {
             ensure!(checked.contains(part), "{part}: {checked}");
         }
         let args = self.args()?;

@@ -1,7 +1,5 @@
 //! The clusters, each asked through the gateway.
 
-use std::collections::HashMap;
-
 use api::cluster_name::ClusterName;
 use fleet::Failure;
 
@@ -9,7 +7,7 @@ use super::unseen;
 use crate::expiry::now;
 use crate::findings::{self, Finding};
 use crate::hops::{self, Hop};
-use crate::look::{registered, version};
+use crate::look::{agents, registered, version};
 use crate::progress::Line;
 use crate::reach::{is_refused_by_hub, whoami};
 use crate::row::{Facts, Row};
@@ -18,7 +16,9 @@ use crate::trouble::Result;
 
 /// Each cluster: whether it answers, as somebody, and for how long it will.
 pub async fn look(session: &Session, name: Option<&ClusterName>) -> Result<Vec<Finding>> {
-    let mut all = match session.fleet.clusters("").await {
+    let (all, known) = tokio::join!(session.fleet.clusters(""), registered(session, ""));
+    let known = &known.unwrap_or_default();
+    let mut all = match all {
         Ok(all) => all,
         Err(failure) => return Ok(vec![unseen("the clusters", &failure.into())]),
     };
@@ -41,12 +41,10 @@ pub async fn look(session: &Session, name: Option<&ClusterName>) -> Result<Vec<F
             Err(failure) if is_refused_by_hub(&failure) => {} // it answers those who may only read
             asked => drop(asked?),
         }
-        Ok::<_, Failure>(answer)
+        Ok::<_, Failure>((answer, agents(&client, known.get(name.as_str())).await))
     });
     let mut line = Line::new("checked");
-    let (outcomes, known) =
-        tokio::join!(asked.in_order(|progress, event| line.tell(progress, event)), registered(session, ""));
-    let mut known: HashMap<_, _> = known.unwrap_or_default();
+    let outcomes = asked.in_order(|progress, event| line.tell(progress, event)).await;
     let found = all.into_iter().zip(outcomes).flat_map(|(cluster, outcome)| {
         let name = cluster.name.to_string();
         let remedy = outcome.result.as_ref().err().map(|failure| {
@@ -57,7 +55,9 @@ pub async fn look(session: &Session, name: Option<&ClusterName>) -> Result<Vec<F
         });
         let remedy = remedy.unwrap_or_default();
         let insecure = cluster.insecure;
-        let facts = Facts { registered: known.remove(&name), cluster, answer: Some(outcome.result), agents: None };
+        let agents = outcome.result.as_ref().ok().and_then(|(_, agents)| *agents);
+        let answer = Some(outcome.result.map(|(answer, _)| answer));
+        let facts = Facts { registered: known.get(&name).cloned(), cluster, answer, agents };
         findings::cluster(&Row::new(&facts, now()), insecure, &remedy, now())
     });
     Ok(found.collect())

@@ -82,7 +82,7 @@ impl Gateway {
 /// Nothing of one that is kept elsewhere.
 async fn certificate(session: &Session, deployment: &Deployment) -> Option<Finding> {
     let what = "the gateway's serving certificate";
-    match serving::certificate(session, deployment).await {
+    match serving::file(session, deployment, serving::CERTIFICATE).await {
         Ok(pem) => {
             let remedy = "renew it: see the chart's README; the gateway follows without a restart";
             Some(findings::ending(what, Expiry::of_certificate(&pem?), now(), remedy))
