@@ -108,6 +108,7 @@ struct Families {
     connections: Family<ClusterLabels, Gauge>,
     dial_errors: Family<DialErrorLabels, Counter>,
     circuits: Family<ClusterLabels, Gauge>,
+    tunnelled: Family<ClusterLabels, Gauge>,
     credential: credential::Families,
     clusters: Family<StateLabels, Gauge>,
     client_connections: Gauge,
@@ -157,6 +158,7 @@ impl Metrics {
             connections: Family::default(),
             dial_errors: Family::default(),
             circuits: Family::default(),
+            tunnelled: Family::default(),
             credential: credential::Families::default(),
             clusters: Family::default(),
             client_connections: Gauge::default(),
@@ -302,6 +304,11 @@ impl Families {
             "cluster_gateway_upstream_circuit_open",
             "1 while dials to the member are paused because the last ones failed",
             self.circuits.clone(),
+        );
+        registry.register(
+            "cluster_gateway_tunnelled",
+            "1 for each cluster that is registered to be reached through the tunnel",
+            self.tunnelled.clone(),
         );
         registry.register(
             "cluster_gateway_client_connections",
@@ -450,6 +457,7 @@ impl ClusterMetrics {
         families.upgrade_bytes.remove(labels);
         families.connections.remove(labels);
         families.circuits.remove(labels);
+        families.tunnelled.remove(labels);
         families.credential.remove(labels);
         if let Some(proxied) = &self.proxied {
             proxied.remove();

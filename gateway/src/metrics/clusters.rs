@@ -1,5 +1,5 @@
-//! Of clusters: whether the circuit of one is open, as told by the newest of its circuits; and what
-//! came of asking the hub about those that were not known.
+//! Of clusters: whether the circuit of one is open, as told by the newest of its circuits; whether
+//! it is behind the tunnel; and what came of asking the hub about those that were not known.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,6 +9,8 @@ use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
+
+use super::ClusterMetrics;
 
 /// One circuit's hold on its cluster's series. When a Secret changes, a new circuit takes over, and
 /// what dials of the old one come to later is no longer told.
@@ -40,6 +42,22 @@ impl CircuitGauge {
     pub fn set(&self, open: bool) {
         if self.newest.load(Ordering::Relaxed) == self.own {
             self.gauge.set(i64::from(open));
+        }
+    }
+}
+
+// === impl ClusterMetrics ===
+
+impl ClusterMetrics {
+    /// Whether the cluster is registered to be reached through the tunnel.
+    pub fn set_tunnelled(&self, tunnelled: bool) {
+        let held = self.life.hold();
+        if held.is_over() {
+            return;
+        }
+        match tunnelled {
+            true => drop(self.families.tunnelled.get_or_create(&self.labels).set(1)),
+            false => drop(self.families.tunnelled.remove(&self.labels)),
         }
     }
 }

@@ -22,6 +22,7 @@ fn count(cluster: &ClusterMetrics) {
     cluster.credential_run("success");
     cluster.credential_expires(Some(SystemTime::now()));
     cluster.circuit().set(true);
+    cluster.set_tunnelled(true);
 }
 
 #[test]
@@ -52,4 +53,16 @@ fn what_the_former_owner_of_a_name_counts_is_not_the_next_ones() {
     metrics.forget("c1");
     count(&next);
     assert_eq!(samples(&registry), Vec::<String>::new());
+}
+
+#[test]
+fn a_cluster_behind_the_tunnel_is_told_as_long_as_it_is_there() {
+    let mut registry = Registry::default();
+    let cluster = Metrics::register(&mut registry).for_cluster("c1".into(), Some("u-1"));
+    let told =
+        |registry: &Registry| samples(registry).iter().any(|line| line.ends_with("_tunnelled{cluster=\"c1\"} 1"));
+    cluster.set_tunnelled(true);
+    assert!(told(&registry), "{:?}", samples(&registry));
+    cluster.set_tunnelled(false);
+    assert!(!samples(&registry).iter().any(|line| line.contains("_tunnelled")), "it moved out");
 }

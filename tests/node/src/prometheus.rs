@@ -14,6 +14,14 @@ use serde_json::{Value, json};
 /// For a rule to be evaluated on metrics that have changed.
 const LIMIT: Duration = Duration::from_mins(1);
 
+/// What it scrapes, each HOST:PORT.
+pub struct Targets {
+    pub servers: Vec<String>,
+    pub gateways: Vec<String>,
+    /// Of somebody whom gateways show their metrics.
+    pub token: String,
+}
+
 /// Ends when dropped.
 pub struct Prometheus {
     address: SocketAddr,
@@ -24,8 +32,8 @@ pub struct Prometheus {
 // === impl Prometheus ===
 
 impl Prometheus {
-    /// Starts it for `targets` (HOST:PORT), and waits until it has scraped them.
-    pub fn start(directory: &Path, targets: &[String]) -> Result<Self> {
+    /// Starts it, and waits until it has scraped all targets.
+    pub fn start(directory: &Path, Targets { servers, gateways, token }: &Targets) -> Result<Self> {
         let directory = tempfile::tempdir_in(directory)?.keep();
         // What a rule says after five minutes, it says at once: the wait is Prometheus's own.
         let rules = std::fs::read_to_string(Chart::Gateway.directory().join("files/alerts.yaml"))?;
@@ -34,7 +42,11 @@ impl Prometheus {
             _ => format!("{line}\n"),
         });
         std::fs::write(directory.join("alerts.yaml"), at_once.collect::<String>())?;
-        let jobs = json!([{"job_name": "pods", "static_configs": [{"targets": targets}]}]);
+        let jobs = json!([
+            {"job_name": "servers", "static_configs": [{"targets": servers}]},
+            {"job_name": "gateways", "static_configs": [{"targets": gateways}], "scheme": "https",
+                "tls_config": {"insecure_skip_verify": true}, "authorization": {"credentials": token}},
+        ]);
         let config = json!({"global": {"scrape_interval": "1s", "evaluation_interval": "1s"},
             "rule_files": ["alerts.yaml"], "scrape_configs": jobs});
         std::fs::write(directory.join("prometheus.yaml"), config.to_string())?;
@@ -45,22 +57,25 @@ impl Prometheus {
             format!("--web.listen-address={address}"),
         ];
         let process = Process::start("prometheus", &tools::provide(Tool::Prometheus)?, args, &directory)?;
-        let prometheus = Self { address, targets: targets.len(), _process: process };
-        wait::until_true("Prometheus to scrape everybody", LIMIT, || Ok(prometheus.scraped()? == targets.len()))?;
+        let prometheus = Self { address, targets: servers.len() + gateways.len(), _process: process };
+        wait::until_true("Prometheus to scrape everybody", LIMIT, || Ok(prometheus.scraped()? == prometheus.targets))?;
         Ok(prometheus)
     }
 
     /// Waits until `alert` fires for `cluster`, or does not.
     pub fn wait_for(&self, alert: &str, cluster: &str, fires: bool) -> Result<()> {
-        wait::until(&format!("{alert} to change"), LIMIT, || {
-            let answer: Value = serde_json::from_str(&http::plain(self.address, "/api/v1/alerts")?)?;
-            let alerts = answer["data"]["alerts"].as_array().context("no alerts")?;
-            let is_it = |one: &&Value| one["labels"]["alertname"] == alert && one["labels"]["cluster"] == cluster;
-            let firing = alerts.iter().filter(is_it).any(|one| one["state"] == "firing");
-            ensure!(firing == fires, "{alerts:?}");
-            ensure!(self.scraped()? == self.targets, "not everybody is scraped");
-            Ok(())
-        })
+        wait::until(&format!("{alert} to change"), LIMIT, || self.expect(alert, cluster, fires))
+    }
+
+    /// An error unless `alert` fires for `cluster`, or does not.
+    pub fn expect(&self, alert: &str, cluster: &str, fires: bool) -> Result<()> {
+        let answer: Value = serde_json::from_str(&http::plain(self.address, "/api/v1/alerts")?)?;
+        let alerts = answer["data"]["alerts"].as_array().context("no alerts")?;
+        let is_it = |one: &&Value| one["labels"]["alertname"] == alert && one["labels"]["cluster"] == cluster;
+        let firing = alerts.iter().filter(is_it).any(|one| one["state"] == "firing");
+        ensure!(firing == fires, "{alerts:?}");
+        ensure!(self.scraped()? == self.targets, "not everybody is scraped");
+        Ok(())
     }
 
     fn scraped(&self) -> Result<usize> {

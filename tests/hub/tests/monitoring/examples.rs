@@ -19,6 +19,11 @@ type Series = BTreeMap<String, String>;
 struct Example {
     fires: Series,
     silent: Series,
+    /// Another way to get there.
+    #[serde(default)]
+    fires_too: Series,
+    #[serde(default)]
+    silent_too: Series,
 }
 
 pub(super) fn hold() -> Result<()> {
@@ -31,7 +36,13 @@ pub(super) fn hold() -> Result<()> {
     let file = scratch.path().join("examples.json");
     let tests: Vec<_> = examples
         .iter()
-        .flat_map(|(alert, example)| [case(alert, &example.fires, true), case(alert, &example.silent, false)])
+        .flat_map(|(alert, example)| {
+            let (fires, silent) = ([&example.fires, &example.fires_too], [&example.silent, &example.silent_too]);
+            let given = |series: &&Series| !series.is_empty();
+            let firing = fires.into_iter().filter(given).map(|series| case(alert, series, true));
+            let silent = silent.into_iter().filter(given).map(|series| case(alert, series, false));
+            firing.chain(silent).collect::<Vec<_>>()
+        })
         .collect();
     let rules = Chart::Gateway.directory().canonicalize()?.join("files/alerts.yaml");
     std::fs::write(&file, json!({"rule_files": [rules], "evaluation_interval": "1m", "tests": tests}).to_string())?;

@@ -9,7 +9,7 @@ use node_tests::image::{PAUSE, repository};
 use node_tests::inventory::Inventory;
 use node_tests::load::{self, Load};
 use node_tests::operator::Operator;
-use node_tests::prometheus::Prometheus;
+use node_tests::prometheus::{Prometheus, Targets};
 use node_tests::testbed::Testbed;
 
 use crate::pods::{AGENT, living};
@@ -24,6 +24,10 @@ const BACK: Duration = Duration::from_mins(4);
 const NAMESPACE: &str = "cluster-gateway";
 /// The tunnel-servers' port for metrics.
 const METRICS: u16 = 8095;
+/// The gateways' one.
+const SECURE: u16 = 9443;
+/// Of a cluster whose agents are away.
+const UNLINKED: &str = "TunnelClusterNotLinked";
 /// Requests of each client that a change is between, at least.
 const SOME: usize = 40;
 /// What `helm uninstall` leaves, as the chart's page says.
@@ -65,10 +69,13 @@ impl Walk<'_> {
         let installed = Inventory::of(&self.testbed.hub)?;
         self.join()?;
         self.look()?;
-        self.lose()?;
-        self.kill()?;
+        let prometheus = Prometheus::start(self.testbed.directory(), &self.targets()?)?;
+        self.lose(&prometheus)?;
+        self.kill(&prometheus)?;
         self.rotate()?;
         self.detach(&installed, members)?;
+        prometheus.wait_for(UNLINKED, "oslo", false)?;
+        drop(prometheus);
         self.uninstall(hub)
     }
 
@@ -95,7 +102,13 @@ impl Walk<'_> {
             Ok(())
         })?;
         let status = "kubectl -n vela-system rollout status --timeout=150s deployment cluster-gateway";
-        self.operator.run(&format!("{status}\n{status}-tunnel-server")).map(drop)
+        self.operator.run(&format!(
+            "{status}\n{status}-tunnel-server
+             kubectl create serviceaccount prometheus
+             kubectl create clusterrole prometheus --verb=get --non-resource-url=/metrics
+             kubectl create clusterrolebinding prometheus --clusterrole=prometheus --serviceaccount=default:prometheus"
+        ))?;
+        Ok(())
     }
 
     fn join(&self) -> Result<()> {
@@ -136,6 +149,7 @@ impl Walk<'_> {
             ensure!(pods.lines().any(is_it), "no {pod} of {cluster}: {pods}");
         }
         self.operator.run("kubectl --context oslo delete pod cart")?;
+        self.lack()?;
         wait::until("the page to count links", LIMIT, || {
             let page = self.page("clusters/oslo")?;
             ensure!(page.contains("<dt>Agents ready</dt><dd>2/2</dd>"), "{page}");
@@ -145,25 +159,41 @@ impl Walk<'_> {
         })
     }
 
+    /// One agent more, for which no node is free.
+    fn lack(&self) -> Result<()> {
+        let oslo = "kubectl --context oslo";
+        let scale = format!("{oslo} -n {NAMESPACE} scale deployment tunnel-agent --replicas");
+        self.operator.run(&format!("{oslo} cordon -l kubernetes.io/os=linux\n{scale}=3"))?;
+        wait::until("check to miss it", LIMIT, || {
+            let checked = self.operator.ended("check oslo", 0)?.stdout;
+            ensure!(
+                checked.contains("‼ oslo: 2 of 3 agents are linked\n    remedy: see the agents' pods"),
+                "{checked}"
+            );
+            Ok(())
+        })?;
+        self.operator.run(&format!("{scale}=2\n{oslo} uncordon -l kubernetes.io/os=linux"))?;
+        let checked = || Ok(!self.operator.ended("check oslo", 0)?.stdout.contains("agents are linked"));
+        wait::until_true("check to miss none", LIMIT, checked)
+    }
+
     /// Its agents end, and everybody says which hop that is.
-    fn lose(&self) -> Result<()> {
-        let prometheus = Prometheus::start(self.testbed.directory(), &self.servers()?)?;
-        prometheus.wait_for("TunnelClusterNotLinked", "oslo", false)?;
+    fn lose(&self, prometheus: &Prometheus) -> Result<()> {
+        prometheus.wait_for(UNLINKED, "oslo", false)?;
         let scale = |replicas| {
             let scale = format!("kubectl --context oslo -n {NAMESPACE} scale deployment tunnel-agent");
             self.operator.run(&format!("{scale} --replicas={replicas}"))
         };
         scale(0)?;
-        self.is_told(|| Ok(()))?;
-        prometheus.wait_for("TunnelClusterNotLinked", "oslo", true)?;
+        self.is_told(prometheus, || Ok(()))?;
         scale(2)?;
         wait::until("the cluster to answer again", LIMIT, || self.operator.ended("probe oslo", 0))?;
-        prometheus.wait_for("TunnelClusterNotLinked", "oslo", false)
+        prometheus.wait_for(UNLINKED, "oslo", false)
     }
 
     /// Its agents are killed, and say nothing before they go. A kubelet starts them again at once,
     /// and then later and later.
-    fn kill(&self) -> Result<()> {
+    fn kill(&self, prometheus: &Prometheus) -> Result<()> {
         let restarts = || {
             let path = "jsonpath={.items[*].status.containerStatuses[*].restartCount}";
             self.operator.run(&format!("kubectl --context oslo -n {NAMESPACE} get pods -o {path}"))
@@ -171,7 +201,7 @@ impl Walk<'_> {
         let pods = format!("kubectl --context oslo -n {NAMESPACE} get pods -o name");
         wait::until_true("two agents", LIMIT, || Ok(restarts()? == "0 0"))?;
         let before = self.operator.run(&pods)?;
-        self.is_told(|| {
+        self.is_told(prometheus, || {
             for agent in living(AGENT)? {
                 let _ = agent.signal("KILL"); // it may be gone
             }
@@ -180,6 +210,7 @@ impl Walk<'_> {
         wait::until("the cluster to answer again", BACK, || self.operator.ended("probe oslo", 0))?;
         let linked = || Ok(self.operator.run("kubectl clusters list")?.contains(" 2/2 "));
         wait::until_true("both agents", BACK, linked)?;
+        prometheus.wait_for(UNLINKED, "oslo", false)?;
         ensure!(self.operator.run(&pods)? == before, "others than {before}");
         let restarts = restarts()?;
         ensure!(!restarts.split(' ').any(|count| count == "0"), "nobody killed one: {restarts}");
@@ -189,7 +220,7 @@ impl Walk<'_> {
     }
 
     /// Everybody says that the agents are away. `again`: what keeps them away.
-    fn is_told(&self, again: impl Fn() -> Result<()>) -> Result<()> {
+    fn is_told(&self, prometheus: &Prometheus, again: impl Fn() -> Result<()>) -> Result<()> {
         // While the agents go, one request of a probe may find them and the next may not.
         wait::until("the link to be gone", LIMIT, || {
             again()?;
@@ -219,6 +250,10 @@ impl Walk<'_> {
             let is_alone = |row: &str| row.starts_with("oslo ") == row.contains("TunnelDown");
             ensure!(listed.lines().all(is_alone), "{listed}");
             Ok(())
+        })?;
+        wait::until("the alert to fire", LIMIT, || {
+            again()?;
+            prometheus.expect(UNLINKED, "oslo", true)
         })
     }
 
@@ -234,13 +269,17 @@ impl Walk<'_> {
         ))
     }
 
-    /// Where the tunnel-servers' metrics are.
-    fn servers(&self) -> Result<Vec<String>> {
-        let pods = self.testbed.hub.get("pods -n vela-system -l app.kubernetes.io/name=tunnel-server")?;
-        let pods = pods["items"].as_array().context("no list")?;
-        ensure!(pods.len() == 2, "{} tunnel-servers", pods.len());
-        let address = |pod: &serde_json::Value| pod["status"]["podIP"].as_str().map(|ip| format!("{ip}:{METRICS}"));
-        pods.iter().map(|pod| address(pod).context("no address")).collect()
+    /// Where the metrics of the hub's programs are.
+    fn targets(&self) -> Result<Targets> {
+        let of = |name: &str, port: u16| -> Result<Vec<String>> {
+            let pods = self.testbed.hub.get(&format!("pods -n vela-system -l app.kubernetes.io/name={name}"))?;
+            let pods = pods["items"].as_array().context("no list")?;
+            ensure!(pods.len() == 2, "{} {name}s", pods.len());
+            let address = |pod: &serde_json::Value| pod["status"]["podIP"].as_str().map(|ip| format!("{ip}:{port}"));
+            pods.iter().map(|pod| address(pod).context("no address")).collect()
+        };
+        let token = self.operator.run("kubectl create token prometheus")?.trim().to_owned();
+        Ok(Targets { servers: of("tunnel-server", METRICS)?, gateways: of("cluster-gateway", SECURE)?, token })
     }
 
     /// Under load, without a failed request.
@@ -273,7 +312,10 @@ impl Walk<'_> {
 
     /// Nothing is left on the hub but what the documentation says.
     fn uninstall(&self, hub: &Inventory) -> Result<()> {
-        self.operator.run("helm uninstall cluster-gateway -n vela-system")?;
+        self.operator.run(
+            "helm uninstall cluster-gateway -n vela-system
+             kubectl delete clusterrolebinding/prometheus clusterrole/prometheus serviceaccount/prometheus",
+        )?;
         let kept = |object: &str| object.split(' ').any(|word| [KEPT, "vela-system"].contains(&word));
         hub.wait_restored(&self.testbed.hub, |object| kept(object) && namespaces_own(object))?;
         self.operator.run(&format!("kubectl delete namespace vela-system {KEPT}"))?;
