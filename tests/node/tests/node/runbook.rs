@@ -51,12 +51,13 @@ fn given(operator: &Operator<'_>) -> Result<()> {
     let part = section(OPERATIONS, "#### The token in helm's values\n", "#### ")?;
     let (_, write) = part.split_once(LEAD).context("no commands")?;
     let (write, _) = write.split_once("\n\n").context("no end")?;
-    operator.run(&format!("{create}\n{write}"))?;
-    wait::until("the agents to link with the new token", MOUNTED, || {
+    let replaced = || {
         let logs = operator.run("kubectl --context berlin logs --tail=-1 -l app.kubernetes.io/name=tunnel-agent")?;
-        ensure!(logs.matches("replacing all links").count() >= 2, "{logs}");
-        Ok(())
-    })?;
+        Ok::<_, anyhow::Error>(logs.matches("replacing all links").count())
+    };
+    let before = replaced()?;
+    operator.run(&format!("{create}\n{write}"))?;
+    wait::until_true("both agents to link with the new token", MOUNTED, || Ok(replaced()? >= before + 2))?;
     operator.ended("probe berlin", 0).map(drop)
 }
 
