@@ -47,20 +47,27 @@ fn scaled(planes: &Planes) -> Result<()> {
     let release = Installed { planes, namespace: NAMESPACE };
     let values = format!("--set=autoscaling.enabled=true,resources.requests.cpu={REQUESTED}");
     release.helm("install", &[values])?;
+    let replicas = || kubectl.ok(&format!("get deployment {RELEASE} -n {NAMESPACE} -o jsonpath={{.spec.replicas}}"));
+    ensure!(replicas()? == "2", "{} gateways before the autoscaler looks", replicas()?);
     run(planes)?;
     let usage = Usage::start(&planes.hub.server, NAMESPACE)?;
     let used = |cpu| usage.tell(RELEASE, &PODS.map(|pod| (pod, cpu)));
     used("80m");
     let autoscaler = planes.start_autoscaler()?;
-    for (cpu, replicas) in [("80m", "2"), ("200m", "5")] {
+    for (cpu, expected) in [("80m", "2"), ("200m", "5")] {
         used(cpu);
-        let path = "jsonpath={.spec.replicas}";
-        let scaled = || Ok(kubectl.ok(&format!("get deployment {RELEASE} -n {NAMESPACE} -o {path}"))? == replicas);
-        wait::until_true(&format!("{replicas} gateways, at {cpu} each"), LIMIT, scaled).with_context(|| {
+        let scaled = || Ok(replicas()? == expected);
+        wait::until_true(&format!("{expected} gateways, at {cpu} each"), LIMIT, scaled).with_context(|| {
             kubectl.ok(&format!("describe hpa -n {NAMESPACE}")).unwrap_or_else(|error| error.to_string())
         })?;
     }
     drop((autoscaler, usage));
+    let upgrade = |set: &str| release.helm("upgrade", &["--reuse-values".to_owned(), format!("--set={set}")]);
+    upgrade("autoscaling.enabled=true")?;
+    ensure!(replicas()? == "5", "an upgrade left {} of 5 gateways", replicas()?);
+    upgrade("autoscaling.enabled=false,replicas=4")?;
+    upgrade("autoscaling.enabled=true")?;
+    ensure!(replicas()? == "4", "turning it on left {} of 4 gateways", replicas()?);
     kubectl.ok(&format!("delete pods --all -n {NAMESPACE} --force --grace-period=0"))?;
     release.uninstall()
 }
