@@ -8,13 +8,14 @@ use hub_tests::wait;
 use node_tests::cluster::Cluster;
 use node_tests::image::{BROKEN, NEXT, TAG};
 use node_tests::load::{self, Load};
-use node_tests::operator::Operator;
+use node_tests::operator::{Operator, commands, section};
 use node_tests::testbed::Testbed;
 use serde_json::json;
 
 use crate::pods::settled;
 use crate::readme;
 
+const INSTALL: &str = include_str!("../../../../docs/install.md");
 /// Of the hub, and of the member.
 pub(crate) const DEPLOYMENTS: [(&str, &str, &str); 4] = [
     ("hub", "vela-system", "cluster-gateway"),
@@ -60,6 +61,14 @@ pub(crate) fn rolled_out(operator: &Operator<'_>) -> Result<()> {
     Ok(())
 }
 
+/// The lines of the page that upgrade the gateway's chart, and roll it back.
+fn lines() -> Result<[String; 2]> {
+    let mut lines = commands(section(INSTALL, "## Upgrade, roll back, remove", "- **Values**")?);
+    ensure!(lines.len() == 3 && lines[0].ends_with("--set image.tag=<new>"), "other commands: {lines:?}");
+    let back = lines.swap_remove(1);
+    Ok([lines.swap_remove(0), back])
+}
+
 // === impl Life ===
 
 impl Life<'_> {
@@ -75,20 +84,20 @@ impl Life<'_> {
 
     /// To another image of all four programs, with these values too.
     fn upgrade_to(&self, tag: &str, [hub, member]: [&str; 2]) -> Result<()> {
+        let new = format!("{tag},tunnel.server.image.tag={tag},controllers.image.tag={tag}{hub}");
+        let [upgrade, _] = lines()?;
         self.operator.run(&format!(
-            "helm upgrade cluster-gateway charts/cluster-gateway -n vela-system --reuse-values \
-             --set image.tag={tag},tunnel.server.image.tag={tag},controllers.image.tag={tag}{hub}
-             helm --kube-context berlin upgrade tunnel-agent charts/tunnel-agent --reuse-values \
-             --set image.tag={tag}{member}"
+            "{}
+             helm --kube-context berlin upgrade tunnel-agent charts/tunnel-agent --reset-then-reuse-values \
+             --set image.tag={tag}{member}",
+            upgrade.replace("<new>", &new)
         ))?;
         Ok(())
     }
 
     fn back(&self) -> Result<()> {
-        self.operator.run(
-            "helm rollback cluster-gateway -n vela-system
-             helm --kube-context berlin rollback tunnel-agent",
-        )?;
+        let [_, back] = lines()?;
+        self.operator.run(&format!("{back}\nhelm --kube-context berlin rollback tunnel-agent"))?;
         rolled_out(&self.operator)
     }
 
