@@ -3,6 +3,9 @@
 use crate::tests_out::tests_out;
 use crate::tokens::{Token, tokens_and_literals};
 
+/// Words: what has fewer is a name.
+const SENTENCE: usize = 4;
+
 /// A figure as it is written, and what it says.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Figure {
@@ -131,6 +134,17 @@ pub fn is_said(literals: &str, quoted: &str) -> bool {
     literals.contains(text) || literals.contains(&filled.join(" "))
 }
 
+/// The sentences among `literals` that quote none of the `messages`, and begin with none of the
+/// `others`.
+pub fn unlisted<'a>(literals: &'a str, messages: &[String], others: &[&str]) -> Vec<&'a str> {
+    let is_sentence = |line: &&str| line.split(' ').count() >= SENTENCE;
+    let is_listed = |line: &&str| {
+        let quotes = |message: &String| line.contains(message.trim_end_matches('…').trim_end());
+        messages.iter().any(quotes) || others.iter().any(|other| line.starts_with(other))
+    };
+    literals.lines().filter(is_sentence).filter(|line| !is_listed(line)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -163,5 +177,13 @@ mod tests {
         for unsaid in ["one two", "three"] {
             assert!(!is_said(&literals(others), unsaid), "{unsaid}: only comments, names and tests have it");
         }
+    }
+
+    #[test]
+    fn sentences_that_no_row_quotes_are_named() {
+        let said = "application/json\nno such cluster #\n# keeps coming back to it\nthe request has #\n";
+        let messages = ["no such cluster".to_owned()];
+        assert_eq!(unlisted(said, &messages, &["the request has #"]), ["# keeps coming back to it"]);
+        assert!(unlisted(said, &["keeps coming…".to_owned()], &["no such", "the request"]).is_empty());
     }
 }

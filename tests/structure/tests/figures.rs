@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use structure_tests::figures::{is_said, linked, literals, quoted, section, unfounded, units};
+use structure_tests::figures::{is_said, linked, literals, quoted, section, unfounded, units, unlisted};
 use structure_tests::manifests::packages;
 use structure_tests::modules::trees;
 use structure_tests::widths::files;
@@ -14,6 +14,28 @@ const PERFORMANCE: &str = "docs/performance.md";
 const LISTS: [&str; 2] = ["why-this-one", "comparison"];
 /// Tools of tests whose versions the README names.
 const KUBECTLS: [&str; 2] = ["kubernetes", "kubectl-oldest"];
+
+/// Where the gateway words its own failures.
+const ERRORS: [&str; 4] = [
+    "gateway/src/error.rs",
+    "gateway/src/error/failure.rs",
+    "gateway/src/error/hub.rs",
+    "gateway/src/upstream/error.rs",
+];
+/// What needs no row, and why.
+const WITHOUT_ROW: [(&str, &str); 11] = [
+    ("the request has #", "what it has too much of has a row"),
+    ("the request for # has #", "the same"),
+    ("its head has #", "the same, of the member's response"),
+    ("# is unreachable: #", "why it is has a row: `dial tcp`"),
+    ("request to #: #", "the client has gone and reads nothing"),
+    ("the client disconnected", "the same"),
+    ("nothing is served under this path", "for the log; the caller reads the API server's words"),
+    ("the method is not served", "the same"),
+    ("no media type of the response", "the same"),
+    ("no such object #", "the same"),
+    ("no such server: #", "the registration of Karmada's API server never ends"),
+];
 
 fn read(page: &str) -> String {
     read_path(&workspace().join(page))
@@ -67,6 +89,18 @@ fn the_messages_of_the_errors_table_are_the_programs_own() {
     let unsaid: Vec<_> = messages.iter().filter(|message| !is_said(&said, message)).collect();
     assert!(unsaid.is_empty(), "no program says {unsaid:?}");
     assert!(messages.len() > 30, "{messages:?}");
+}
+
+#[test]
+fn each_error_of_the_gateway_has_a_row() {
+    let said: String = ERRORS.iter().map(|file| literals(&read(file))).collect();
+    let messages = quoted(&read("docs/operations.md"), "| code | message contains", 1);
+    let others = WITHOUT_ROW.map(|(begin, _)| begin);
+    let unlisted = unlisted(&said, &messages, &others);
+    assert!(unlisted.is_empty(), "no row of the errors table, and no reason for that here: {unlisted:#?}");
+    let gone: Vec<_> = others.iter().filter(|other| !said.lines().any(|line| line.starts_with(*other))).collect();
+    assert!(gone.is_empty(), "nothing says {gone:?} any more");
+    assert!(said.lines().count() > 40, "{said}");
 }
 
 /// Where the commands run in tests there are no pods, and so no logs to look through.
