@@ -6,7 +6,7 @@ use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
 use kube::core::Status;
 
-use crate::failure::{Failure, LONGEST_ERROR};
+use crate::failure::{Failure, Kind, LONGEST_ERROR};
 use crate::retry_after;
 use crate::sender::{Sender, Streamed};
 
@@ -37,8 +37,13 @@ pub async fn success(response: Response<Streamed>) -> Result<Response<Streamed>,
     if code.is_success() {
         return Ok(response);
     }
+    // Whoever turns requests away before it looks at them says so in plain text: API servers do.
+    let again = retry_after::of(response.headers()).filter(|_| code == StatusCode::TOO_MANY_REQUESTS);
     Err(match Limited::new(response.into_body(), LONGEST_ERROR).collect().await {
-        Ok(body) => refusal(code, &body.to_bytes()),
+        Ok(body) => match refusal(code, &body.to_bytes()) {
+            failure if matches!(failure.kind, Kind::Plain(_)) => Failure { retry_after: again, ..failure },
+            failure => failure,
+        },
         // The code says more than how its words ended.
         Err(_) => Failure::unread(code.as_u16()),
     })
@@ -54,10 +59,11 @@ fn refusal(code: StatusCode, body: &Bytes) -> Failure {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use tower::service_fn;
 
     use super::*;
-    use crate::failure::Kind;
 
     #[tokio::test]
     async fn of_an_error_only_the_beginning_is_read() {
@@ -77,6 +83,22 @@ mod tests {
         assert_eq!((short.kind, short.message.len()), (Kind::Answered(500), 4096));
         let long = asked(500, 2 * LONGEST_ERROR).await.unwrap_err();
         assert_eq!((long.kind, long.message.contains("unreadable body")), (Kind::Plain(500), true), "{long}");
+    }
+
+    #[tokio::test]
+    async fn who_turns_all_away_says_for_how_long() {
+        let asked = |code: u16, kind: &'static str, body: &'static str| {
+            let answer = move |_: Request<Body>| async move {
+                let response = Response::builder().status(code).header("content-type", kind).header("retry-after", "7");
+                Ok::<_, kube::Error>(response.body(Body::from(body.as_bytes().to_vec())).unwrap())
+            };
+            let sender = Sender::new(service_fn(answer));
+            async move { answer_of(&sender, LONGEST_ERROR).await.unwrap_err() }
+        };
+        let busy = asked(429, "text/plain", "Too many requests, please try again later.").await;
+        assert_eq!((busy.kind, busy.retry_after), (Kind::Plain(429), Some(Duration::from_secs(7))));
+        let broken = asked(503, "text/plain", "no").await;
+        assert_eq!((broken.kind, broken.retry_after), (Kind::Plain(503), None), "it may have been sent on");
     }
 
     async fn answer_of(sender: &Sender, most: usize) -> Result<Bytes, Failure> {

@@ -3,6 +3,8 @@
 //! The gateway says in the header alone that nothing has reached the member and the request may be
 //! sent again, and kube's errors hold the Status alone.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Response};
@@ -37,6 +39,11 @@ where
     let written = with_details(&read, seconds).unwrap_or(read);
     head.headers.insert(CONTENT_LENGTH, HeaderValue::from(written.len()));
     Ok(Response::from_parts(head, streamed(Full::new(written))))
+}
+
+/// What the header says, if it says something.
+pub fn of(headers: &HeaderMap) -> Option<Duration> {
+    seconds(headers).filter(|seconds| *seconds > 0).map(|seconds| Duration::from_secs(seconds.into()))
 }
 
 /// The header has a date as its other form (RFC 9110, 10.2.3), which Kubernetes does not write.

@@ -34,8 +34,8 @@ const LIGHT: usize = 8 << 20;
 const TURN: Duration = Duration::from_mins(1);
 /// Between tries of a cluster that does not answer.
 const AWAY: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
-/// How long a cluster is left alone at most because it asks for that (`Retry-After`): whoever has a
-/// webhook on it may answer so, to one object, and all others wait.
+/// How long a cluster is left alone at most because it asks for that (`Retry-After`): it may be
+/// something in front of its API server that does, and all its works wait.
 const MOST_ASKED: Duration = Duration::from_mins(1);
 
 /// Between tries for which somebody's word is the reason.

@@ -2,6 +2,7 @@
 //! told of it, what is of the member changes nothing, and others go on.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, ensure};
 use http::Method;
@@ -24,18 +25,25 @@ const APPLIED: &str = "/apis/work.open-cluster-management.io/v1/appliedmanifestw
 const TRIES: usize = 8;
 
 /// What is of one object: the answer, and what is told.
-const OF_OBJECT: [(&str, &str); 8] = [
+const OF_OBJECT: [(&str, &str); 9] = [
     ("403", "no, it said"),
     ("409", "another client writes the object at the same time"),
     ("413", "no, it said"),
     ("422", "no, it said"),
+    ("429", "no, it said"),
     ("500", "no, it said"),
     ("503", "no, it said"),
     ("garbage", "not JSON"),
     ("hanging", "no answer within"),
 ];
 /// What concerns the whole member.
-const OF_MEMBER: [&str; 2] = ["401", "429"];
+const OF_MEMBER: [&str; 2] = ["401", "overload"];
+/// For how long an object is to be left alone whose webhook has too much to do: longer than a trial
+/// of it takes.
+const OBJECT_RESTS: &str = "240";
+/// For how long an overloaded member is to be.
+const REST: Duration = Duration::from_secs(6);
+const UNDER_WAY: Duration = Duration::from_secs(2);
 
 /// What the member has, and how it answers.
 #[derive(Default)]
@@ -72,8 +80,11 @@ pub fn of_all_kinds(testbed: &Testbed) -> Result<()> {
         })?;
         ensure!(told.contains(why), "{answer}: {told}");
         let tries = posts(&member) - before;
-        ensure!(tries <= TRIES, "{answer}: {tries} requests");
+        ensure!(tries <= if answer == "429" { 1 } else { TRIES }, "{answer}: {tries} requests");
         others_go_on(&place, answer)?;
+        // And so do other works of the same member.
+        place.work_in(CLUSTER, "beside", &[config_map(CLUSTER, answer, &json!({"a": answer}))], &json!({}))?;
+        place.wait_in(CLUSTER, "beside", "Applied", "True/AppliedManifestWorkComplete")?;
     }
     for answer in OF_MEMBER {
         *script.answer.lock() = answer;
@@ -93,8 +104,26 @@ pub fn of_all_kinds(testbed: &Testbed) -> Result<()> {
             ensure!(said(told) == "True/AppliedManifestWorkComplete", "{}", work["status"]);
             Ok(())
         })?;
+        if answer == "overload" {
+            left_alone(&member, before)?;
+        }
     }
     end(place)
+}
+
+/// After the first request that it turned away, and what was under way then, it was asked nothing
+/// for as long as it wanted.
+fn left_alone(member: &FakeMember, before: usize) -> Result<()> {
+    let all = member.requests();
+    let turned_away = all.iter().filter(|request| is_post(request)).nth(before).context("no request")?.at;
+    let later = all.iter().map(|request| request.at).filter(|at| *at > turned_away + UNDER_WAY);
+    let next = later.min().context("no request")?;
+    ensure!(next - turned_away >= REST, "asked again after {:?}", next - turned_away);
+    Ok(())
+}
+
+fn is_post(request: &Recorded) -> bool {
+    request.method == Method::POST && request.path() == SECRETS
 }
 
 fn work(answer: &str) -> String {
@@ -117,14 +146,14 @@ fn others_go_on(place: &Place<'_>, answer: &str) -> Result<()> {
 
 /// Secrets that it was to create.
 fn posts(member: &FakeMember) -> usize {
-    member.requests().iter().filter(|request| request.method == Method::POST && request.path() == SECRETS).count()
+    member.requests().iter().filter(|request| is_post(request)).count()
 }
 
 /// The member is no server that could let go of anything.
 fn end(place: Place<'_>) -> Result<()> {
     place.deliver_to(CLUSTER, None)?;
-    for answer in OF_OBJECT.map(|(answer, _)| answer).iter().chain(&OF_MEMBER) {
-        let name = work(answer);
+    let works = OF_OBJECT.map(|(answer, _)| work(answer)).into_iter().chain(OF_MEMBER.map(work));
+    for name in works.chain(["beside".to_owned()]) {
         let free = json!({"metadata": {"finalizers": null}});
         place.testbed.hub.server.patch(&format!("{WORKS} {name} -n {CLUSTER}"), &free)?;
         place.delete(&format!("{WORKS} {name} -n {CLUSTER}"))?;
@@ -164,9 +193,15 @@ impl Script {
         match answer {
             "201" => Reply::json(201, &object("Secret", "any")),
             "503" => Reply::full(503, &[("content-type", "text/plain")], "no, it said"),
+            // As a webhook does.
             "429" => {
-                let headers = [("content-type", "application/json"), ("retry-after", "1")];
+                let headers = [("content-type", "application/json"), ("retry-after", OBJECT_RESTS)];
                 Reply::full(429, &headers, status(429, "no, it said").to_string())
+            }
+            // As an API server does.
+            "overload" => {
+                let rest = REST.as_secs().to_string();
+                Reply::full(429, &[("content-type", "text/plain"), ("retry-after", &rest)], "Too many requests")
             }
             "garbage" => Reply::full(201, &[("content-type", "application/json")], "{\"kind\": \u{0}\u{1}["),
             "hanging" => {

@@ -1,5 +1,7 @@
 //! Why a call to a member brought nothing, and whom that concerns.
 
+use std::time::Duration;
+
 use api::cluster_name::ClusterName;
 use api::side::Side;
 use fleet::{Failure, Kind};
@@ -36,6 +38,29 @@ impl MemberError {
             // What was sent, or came, is of one object.
             (None, Kind::Own) => Self::Refused(failure),
             _ => Self::Away(failure),
+        }
+    }
+
+    /// The same, of a request that admission looked at. A 429 that is a Status is of the object
+    /// then: so answer webhooks and quotas. An API server that has too much to do answers in plain
+    /// text, before it looks at what it is asked; its `X-Kubernetes-PF-…` headers tell nothing, as
+    /// they are on whatever a webhook answers too.
+    pub fn admitted(self) -> Self {
+        match self {
+            Self::Away(failure) if failure.side.is_none() && failure.kind == Kind::Answered(429) => {
+                Self::Refused(failure)
+            }
+            other => other,
+        }
+    }
+
+    /// For how long it asked not to be sent the same again.
+    pub fn asked(&self) -> Duration {
+        match self {
+            Self::Away(failure) | Self::Closed(failure) | Self::Late(failure) | Self::Refused(failure) => {
+                failure.retry_after.unwrap_or_default()
+            }
+            Self::NotLeading(_) => Duration::ZERO,
         }
     }
 

@@ -1,3 +1,5 @@
+mod turned_away;
+
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;
 
