@@ -29,6 +29,7 @@ mod statuses;
 mod telling;
 #[cfg(test)]
 mod tests;
+mod unlisted;
 mod verdicts;
 mod watches;
 mod work;

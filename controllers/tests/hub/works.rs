@@ -16,6 +16,7 @@ mod status;
 mod stillness;
 mod strategies;
 mod tunnelled;
+mod unlisted;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -52,6 +53,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "works: objects of all ranks arrive, owned and listed, and are told of", applied::everything),
         test(fixture, "works: what is no longer wanted goes, what is shared stays", applied::removed),
+        test(fixture, "works: what somebody takes off the list is neither forgotten nor left", unlisted::by_hand),
         test(fixture, "works: invalid objects stand beside valid ones", applied::beside),
         test(fixture, "works: one that cannot be read says so, and holds nobody else up", applied::unreadable),
         test(fixture, "works: what is left behind, and taken back", applied::orphans),

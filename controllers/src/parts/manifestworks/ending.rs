@@ -112,9 +112,12 @@ impl Part {
         let how = How { option: option.as_ref(), executor: executor.as_ref() };
         // One whose name is too long was never applied.
         if let Ok(name) = applied_name(&self.agent.hub_hash, work.name())
-            && let Some(held) = place.applied_for_certain(&name).await?
+            && let Some(mut held) = place.applied_for_certain(&name).await?
         {
             held.check_agent(work.cluster(), &self.agent.spec(work.name()), mode)?;
+            if !held.applied.is_ending {
+                place.list_unlisted(turn, &work.status.resource_status.manifests, &mut held).await?;
+            }
             place.end_applied(&held).await?;
             let held = if held.applied.is_ending { Some(held) } else { place.applied_for_certain(&name).await? };
             if let Some(held) = held

@@ -30,6 +30,7 @@ use super::place::{Place, Turn};
 use super::removal::Leaving;
 use super::sights::Scope;
 use super::telling::Asking;
+use super::unlisted::{Known, is_to_be_listed};
 use super::work::Work;
 use super::{Part, telling};
 use crate::events::Reason;
@@ -96,7 +97,7 @@ impl Pass<'_> {
             return self.go(memory, &held, begun).await;
         }
         let manifests = self.manifests(begun).await?;
-        let (done, failure) = self.settle_all(&manifests, memory, &held.applied.owner(), begun).await;
+        let (done, failure) = self.settle_all(&manifests, memory, &held, begun).await;
         let listed = match failure {
             None => self.list(&done, &mut held, memory, begun).await,
             Some(failure) => Err(failure),
@@ -184,9 +185,11 @@ impl Pass<'_> {
         &self,
         manifests: &'m [Manifest],
         memory: &mut Memory,
-        owner: &Owner,
+        held: &Held,
         begun: &mut Begun,
     ) -> (Done<'m>, Option<Failure>) {
+        let owner = &held.applied.owner();
+        let listed: Known<'_> = held.tracked().iter().map(|one| &one.identity).collect();
         let setting = Setting {
             place: self.place,
             work: self.work.name(),
@@ -204,7 +207,7 @@ impl Pass<'_> {
         done.outcomes.resize_with(manifests.len(), || None);
         let evaluator = Arc::new(Mutex::new(Evaluator::default()));
         for (_, rank) in manifests::ranked(manifests) {
-            let chosen = self.choose(rank, &index, memory, &done);
+            let chosen = self.choose(rank, (&index, &listed), memory, &done);
             let looks: Vec<_> = chosen
                 .into_iter()
                 .map(|(manifest, before, was_applied)| {
@@ -236,7 +239,7 @@ impl Pass<'_> {
     fn choose<'m>(
         &self,
         rank: Vec<&'m Manifest>,
-        index: &Index<'_>,
+        (index, listed): (&Index<'_>, &Known<'_>),
         memory: &mut Memory,
         done: &Done<'_>,
     ) -> Vec<Chosen<'m>> {
@@ -244,7 +247,10 @@ impl Pass<'_> {
         let mut chosen = Vec::new();
         for manifest in rank {
             let (identity, known) = (manifest.identity(), index.find(&ResourceMeta::from(manifest)));
-            let is_due = self.is_whole || memory.owed.contains(&identity);
+            let is_unlisted = || {
+                known.is_some_and(|known| is_to_be_listed(&identity, known, self.spec)) && !listed.contains(&identity)
+            };
+            let is_due = self.is_whole || memory.owed.contains(&identity) || is_unlisted();
             if Begun::is_looked_at(&done.outcomes, manifest) || (!is_due && known.is_some()) {
                 continue;
             }
@@ -329,14 +335,18 @@ impl Pass<'_> {
         memory: &mut Memory,
         begun: &mut Begun,
     ) -> Result<Staying, Failure> {
-        let before = held.tracked().to_vec();
+        let wanted: HashSet<Identity> = done.wanted().into_iter().map(|one| one.identity).collect();
+        // There may be less in the work than before.
+        let before = if self.is_whole {
+            let told = &self.work.status.resource_status.manifests;
+            self.place.applied_once(self.turn, told, held, &wanted).await?
+        } else {
+            held.tracked().to_vec()
+        };
         let mut now = done.tracked(&before);
         // Before anything is taken away: what is new is never without an entry for long.
         let gone: Vec<Tracked> = untracked(&before, &done.wanted(), done.manifests).into_iter().cloned().collect();
-        let (wanted, leaving): (HashSet<Identity>, HashSet<&Identity>) = (
-            done.wanted().into_iter().map(|one| one.identity).collect(),
-            gone.iter().map(|one| &one.identity).collect(),
-        );
+        let leaving: HashSet<&Identity> = gone.iter().map(|one| &one.identity).collect();
         let kept = before.iter().filter(|one| !leaving.contains(&one.identity) && !wanted.contains(&one.identity));
         now.extend(kept.cloned());
         let staying = self.take_away(&gone, &held.applied.owner(), begun).await?;

@@ -1,0 +1,103 @@
+//! What is applied and not listed: somebody took it off the list of an `AppliedManifestWork`.
+
+use std::collections::HashSet;
+
+use delivery::condition;
+use delivery::identity::{Identity, Tracked};
+use delivery::ownership::Owner;
+use delivery::strategy::Strategy;
+use delivery::work::{ManifestCondition, ManifestWorkSpec, ResourceMeta, UpdateStrategy, is_owned, kind, options};
+use futures_util::{StreamExt as _, stream};
+use serde_json::Value as Json;
+
+use super::REQUESTS;
+use super::applied::Held;
+use super::failure::Failure;
+use super::member::{At, MemberError};
+use super::place::{Place, Turn};
+
+/// What is wanted of a work, or known to be.
+pub type Known<'k> = HashSet<&'k Identity>;
+
+/// Whether an object is to be listed, by what is told of it.
+pub fn is_to_be_listed(identity: &Identity, told: &ManifestCondition, spec: &ManifestWorkSpec) -> bool {
+    let strategy = options(identity, &spec.manifest_configs).update_strategy;
+    let strategy = strategy.map_or(Ok(Strategy::Update), UpdateStrategy::strategy);
+    let is_owned = |strategy| is_owned(identity, spec.delete_option.as_ref(), &strategy);
+    condition::is_true(&told.conditions, kind::APPLIED) && strategy.is_ok_and(is_owned)
+}
+
+// === impl Place ===
+
+impl Place {
+    /// Lists again what is applied by the word of the hub, before it is taken away.
+    pub async fn list_unlisted(&self, turn: &Turn, told: &[ManifestCondition], held: &mut Held) -> Result<(), Failure> {
+        let listed = held.tracked().to_vec();
+        let known = listed.iter().map(|one| &one.identity).collect();
+        let unlisted = self.unlisted(turn, told, &held.applied.owner(), &known).await?;
+        self.list(held, listed.into_iter().chain(unlisted).collect()).await
+    }
+
+    /// What is listed, and what is missing there of what the hub was `told` of and is not `wanted`.
+    pub async fn applied_once(
+        &self,
+        turn: &Turn,
+        told: &[ManifestCondition],
+        held: &Held,
+        wanted: &HashSet<Identity>,
+    ) -> Result<Vec<Tracked>, Failure> {
+        let mut tracked = held.tracked().to_vec();
+        let known: Known<'_> = wanted.iter().chain(tracked.iter().map(|one| &one.identity)).collect();
+        let unlisted = self.unlisted(turn, told, &held.applied.owner(), &known).await?;
+        tracked.extend(unlisted);
+        Ok(tracked)
+    }
+
+    /// What the hub was `told` of and is not among those that are `known`, if it is there and ours.
+    /// What the member lets nobody see stays where it is.
+    ///
+    /// # Errors
+    ///
+    /// The member did not answer, or the turn is over.
+    async fn unlisted(
+        &self,
+        turn: &Turn,
+        told: &[ManifestCondition],
+        owner: &Owner,
+        known: &Known<'_>,
+    ) -> Result<Vec<Tracked>, Failure> {
+        let all = told.iter().filter_map(|one| placed(&one.resource_meta));
+        let looks = all.filter(|one| !known.contains(&one.identity)).map(|one| async move {
+            let _step = turn.step()?;
+            Ok::<_, Failure>(self.owned(one, owner).await?)
+        });
+        let mut looks = stream::iter(looks.collect::<Vec<_>>()).buffered(REQUESTS);
+        let mut unlisted = Vec::new();
+        while let Some(found) = looks.next().await {
+            unlisted.extend(found?);
+        }
+        Ok(unlisted)
+    }
+
+    async fn owned(&self, one: Tracked, owner: &Owner) -> Result<Option<Tracked>, MemberError> {
+        match self.member.get(At { identity: &one.identity, version: &one.version }).await {
+            Ok(Some(object)) if owner.owns(&object) => {
+                let uid = object.pointer("/metadata/uid").and_then(Json::as_str).unwrap_or_default().to_owned();
+                Ok(Some(Tracked { uid, ..one }))
+            }
+            Ok(_) | Err(MemberError::Refused(_)) => Ok(None),
+            // One object may hang.
+            Err(MemberError::Late(_)) => self.member.is_there().await.map(|()| None),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Where an object is that was told of; none: that is not known. Whoever may write statuses may
+/// have written anything.
+fn placed(meta: &ResourceMeta) -> Option<Tracked> {
+    let ResourceMeta { group, version, resource, name, namespace, .. } = meta.clone();
+    let identity = Identity { group, resource, name, namespace };
+    let is_placed = !identity.resource.is_empty() && identity.check(&version).is_ok();
+    is_placed.then(|| Tracked { identity, version, uid: String::new() })
+}
