@@ -49,7 +49,7 @@ pub fn each(testbed: &Testbed) -> Result<()> {
     wait_data(&place, "update", &json!({"a": "wanted"}))?;
     // The field is kubectl's now: no force, no fight.
     let told = place.wait_manifest("each", 2, "Applied", "False/AppliedManifestFailed")?;
-    ensure!(told.contains("conflict") && told.contains("kubectl"), "{told}");
+    ensure!(told.contains("conflict with \"kubectl-patch\" using v1: .data.a"), "{told}");
     wait_data(&place, "once", &json!({"a": "by hand"}))?;
     wait_data(&place, "server", &json!({"a": "by hand"}))?;
     wait_data(&place, "seen", &json!({"a": "by hand"}))?;
