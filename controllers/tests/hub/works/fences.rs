@@ -1,14 +1,22 @@
 //! Clusters that are not ours to touch, or that cannot be reached.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::MemberSecret;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::json;
+use tokio::time::Instant;
 
 use super::{APPLIED, PLACE, Place, condition, config_map, hash};
 use crate::fixture::{SOON, apply, event};
 use crate::rights::rendered;
+
+/// Of a member that is away: after them, it rests for 16 s and more.
+const TRIES: f64 = 5.0;
+/// From the word of a cluster until its work is told.
+const WAKES: Duration = Duration::from_secs(8);
 
 pub fn untouched(testbed: &Testbed) -> Result<()> {
     let (cluster, other) = ("works-fenced", "works-unfenced");
@@ -131,12 +139,15 @@ pub fn closed(testbed: &Testbed) -> Result<()> {
     testbed.hub.register_member(cluster, &nowhere)?;
     place.work("open", &[config_map(cluster, "open", &json!({"a": "c"}))], &json!({}))?;
     let away = || place.running.metric("cluster_gateway_delivery_member_requests_total", "code=\"50");
-    wait::until_true("that it was asked", SOON, || Ok(away()? >= 2.0))?;
+    // So often that it rests for long by then.
+    wait::until_true("that it was asked", 3 * SOON, || Ok(away()? >= TRIES))?;
     ensure!(place.read("open")?["status"] == before, "{}", place.read("open")?["status"]);
     place.register(cluster)?;
     // Its cluster says something, as it does when it is healthy again.
     place.annotate(&format!("managedcluster {cluster} healthy=again"))?;
+    let healthy = Instant::now();
     place.wait_applied("open")?;
+    ensure!(healthy.elapsed() < WAKES, "it woke after {:?}", healthy.elapsed());
     let applied = place.read("open")?;
     ensure!(condition(&applied["status"], "Applied")["observedGeneration"] == 2, "{applied}");
     ensure!(place.object("configmap", "open")?["data"]["a"] == "c");
