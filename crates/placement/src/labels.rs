@@ -60,7 +60,7 @@ impl<'t> FromIterator<&'t String> for Texts {
 }
 
 /// The entry of that name in entries that are sorted by it.
-fn find<'e, E>(entries: &'e [E], name: impl Fn(&E) -> &str, wanted: &str) -> Option<&'e E> {
+pub(crate) fn find<'e, E>(entries: &'e [E], name: impl Fn(&E) -> &str, wanted: &str) -> Option<&'e E> {
     if entries.len() <= FEW {
         return entries.iter().find(|entry| name(entry) == wanted);
     }

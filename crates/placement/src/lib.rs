@@ -49,6 +49,7 @@ mod schedule;
 pub mod selector;
 pub mod slices;
 pub mod taints;
+pub mod tree;
 
 pub use self::input::Input;
 pub use self::outcome::{Candidate, Filter, Group, Outcome, Scored, Warning};

@@ -10,12 +10,19 @@ use super::meter::Failure;
 use super::patterns::Pattern;
 use super::syntax::{Constant, Element, Expr, Node, Operator};
 use super::types::Type;
-use super::value::Value;
+use super::value::{Map, Value};
+use crate::tree::{self, Entry, Tree};
 
 /// Levels of a value, see [`Value::depth`]: more than any object of Kubernetes has.
 const DEEPEST: usize = 200;
 /// Parameters of a function, at most.
 const ARGUMENTS: usize = 4;
+
+/// What a chain of fields leads to.
+enum Within<'a> {
+    Map(&'a [Entry]),
+    Other(&'a Tree),
+}
 
 // === impl Run ===
 
@@ -40,15 +47,15 @@ impl<'a> Run<'_, 'a> {
             Node::Variable(at) => self.variables.get(*at).cloned().ok_or_else(|| Failure::error("no such variable")),
             Node::Local(at) => self.locals.get(*at).cloned().ok_or_else(|| Failure::error("no such variable")),
             Node::Select { of, field, is_optional } => {
-                let of = self.value(of)?;
+                let of = self.whole(of)?;
                 self.selected(of, field, *is_optional)
             }
             Node::Has { of, field } => {
-                let of = self.value(of)?;
+                let of = self.whole(of)?;
                 self.has(&of, field).map(Value::Bool)
             }
             Node::Index { of, index, is_optional } => {
-                let (of, index) = (self.value(of)?, self.value(index)?);
+                let (of, index) = (self.whole(of)?, self.value(index)?);
                 self.indexed(of, &index, *is_optional)
             }
             Node::List(elements) => self.list(elements),
@@ -74,6 +81,38 @@ impl<'a> Run<'_, 'a> {
                 }
             }
             Node::Fold(fold) => self.fold(fold),
+        }
+    }
+
+    /// The value that something is selected of: mostly a map within the input.
+    fn whole(&mut self, expression: &'a Expr) -> Answer<'a> {
+        match self.within_input(expression)? {
+            Some(Within::Map(entries)) => Ok(Value::Map(Map::Tree(entries))),
+            Some(Within::Other(tree)) => Ok(Value::from(tree)),
+            None => self.value(expression),
+        }
+    }
+
+    /// Where a chain of fields leads to, from a variable. None: it is no such chain, and nothing
+    /// was paid.
+    fn within_input(&mut self, expression: &'a Expr) -> Result<Option<Within<'a>>, Failure> {
+        match &expression.node {
+            Node::Variable(at) => {
+                let Some(Value::Map(Map::Tree(entries))) = self.variables.get(*at) else { return Ok(None) };
+                self.meter.charge(1)?;
+                Ok(Some(Within::Map(entries)))
+            }
+            Node::Select { of, field, is_optional: false } => {
+                let Some(of) = self.within_input(of)? else { return Ok(None) };
+                self.meter.charge(1)?;
+                let Within::Map(entries) = of else { return Err(Failure::no_overload()) };
+                match tree::get(entries, field) {
+                    Some(Tree::Map(entries)) => Ok(Some(Within::Map(entries))),
+                    Some(other) => Ok(Some(Within::Other(other))),
+                    None => Err(no_such_key(field)),
+                }
+            }
+            _ => Ok(None),
         }
     }
 

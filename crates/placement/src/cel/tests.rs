@@ -3,6 +3,7 @@ use std::fmt::Debug;
 use serde_json::{Value as Json, json};
 
 use super::*;
+use crate::tree::Tree;
 
 const VARIABLES: [Variable; 1] = [("managedCluster", Type::Map)];
 const STEPS: u64 = 100_000;
@@ -37,11 +38,19 @@ fn found(text: &str, steps: u64) -> Found {
         Ok(program) => program,
         Err(fault) => return Found::Fault(fault.within(text)),
     };
-    match program.evaluate(&[Value::from(&cluster)], &Scores, &mut Meter::new(steps)) {
-        Ok(Value::Bool(is_true)) => Found::Bool(is_true),
-        Ok(_) => Found::Other,
-        Err(failure) => Found::Failure(failure),
-    }
+    let found = |cluster: Value<'_>| {
+        let mut meter = Meter::new(steps);
+        let found = match program.evaluate(&[cluster], &Scores, &mut meter) {
+            Ok(Value::Bool(is_true)) => Found::Bool(is_true),
+            Ok(_) => Found::Other,
+            Err(failure) => Found::Failure(failure),
+        };
+        (found, meter.left())
+    };
+    // However the object is kept.
+    let (packed, plain) = (found(Value::from(&Tree::from(cluster.clone()))), found(Value::from(&cluster)));
+    assert_eq!(packed, plain, "{text}");
+    plain.0
 }
 
 fn each(texts: &[&str], is_it: impl Fn(&Found) -> bool, wanted: impl Debug) {

@@ -9,12 +9,13 @@ use std::ops::Deref;
 use std::rc::Rc;
 
 use ipnet::IpNet;
-use serde_json::Value as Json;
+use serde_json::{Number, Value as Json};
 use time::{Duration, OffsetDateTime};
 
 use super::meter::{Failure, Meter};
 use super::types::Type;
 use crate::quantity::Quantity;
+use crate::tree::{self, Entry, Tree};
 
 #[derive(Debug, Clone)]
 pub enum Value<'a> {
@@ -57,6 +58,7 @@ pub enum Text<'a> {
 #[derive(Debug, Clone)]
 pub enum List<'a> {
     Json(&'a [Json]),
+    Tree(&'a [Tree]),
     /// With its [`Value::depth`].
     Built(Rc<[Value<'a>]>, usize),
 }
@@ -64,6 +66,7 @@ pub enum List<'a> {
 #[derive(Debug, Clone)]
 pub enum Map<'a> {
     Json(&'a serde_json::Map<String, Json>),
+    Tree(&'a [Entry]),
     /// With its [`Value::depth`].
     Built(Rc<[(Value<'a>, Value<'a>)]>, usize),
 }
@@ -136,16 +139,31 @@ impl<'a> From<&'a Json> for Value<'a> {
         match json {
             Json::Null => Self::Null,
             Json::Bool(is_true) => Self::Bool(*is_true),
-            Json::Number(number) => number
-                .as_i64()
-                .map(Self::Int)
-                .or_else(|| number.as_u64().map(Self::Uint))
-                .or_else(|| number.as_f64().map(Self::Double))
-                .unwrap_or(Self::Null),
+            Json::Number(number) => Self::from(number),
             Json::String(text) => Self::from(text.as_str()),
             Json::Array(values) => Self::List(List::Json(values)),
             Json::Object(entries) => Self::Map(Map::Json(entries)),
         }
+    }
+}
+
+impl<'a> From<&'a Tree> for Value<'a> {
+    fn from(tree: &'a Tree) -> Self {
+        match tree {
+            Tree::Null => Self::Null,
+            Tree::Bool(is_true) => Self::Bool(*is_true),
+            Tree::Number(number) => Self::from(number),
+            Tree::Text(text) => Self::from(&**text),
+            Tree::List(values) => Self::List(List::Tree(values)),
+            Tree::Map(entries) => Self::Map(Map::Tree(entries)),
+        }
+    }
+}
+
+impl From<&Number> for Value<'_> {
+    fn from(number: &Number) -> Self {
+        let whole = number.as_i64().map(Self::Int).or_else(|| number.as_u64().map(Self::Uint));
+        whole.or_else(|| number.as_f64().map(Self::Double)).unwrap_or(Self::Null)
     }
 }
 
@@ -179,6 +197,7 @@ impl<'a> List<'a> {
     pub fn len(&self) -> usize {
         match self {
             Self::Json(values) => values.len(),
+            Self::Tree(values) => values.len(),
             Self::Built(values, _) => values.len(),
         }
     }
@@ -186,6 +205,7 @@ impl<'a> List<'a> {
     pub fn get(&self, at: usize) -> Option<Value<'a>> {
         match self {
             Self::Json(values) => values.get(at).map(Value::from),
+            Self::Tree(values) => values.get(at).map(Value::from),
             Self::Built(values, _) => values.get(at).cloned(),
         }
     }
@@ -201,6 +221,7 @@ impl<'a> Map<'a> {
     pub fn len(&self) -> usize {
         match self {
             Self::Json(entries) => entries.len(),
+            Self::Tree(entries) => entries.len(),
             Self::Built(entries, _) => entries.len(),
         }
     }
@@ -209,6 +230,7 @@ impl<'a> Map<'a> {
     pub fn field(&self, name: &str, meter: &mut Meter) -> Result<Option<Value<'a>>, Failure> {
         match self {
             Self::Json(entries) => Ok(entries.get(name).map(Value::from)),
+            Self::Tree(entries) => Ok(tree::get(entries, name).map(Value::from)),
             Self::Built(entries, _) => {
                 meter.charge(entries.len())?;
                 let is_it = |key: &Value<'_>| matches!(key, Value::Text(text) if **text == *name);
@@ -223,7 +245,7 @@ impl<'a> Map<'a> {
                 meter.traverse(name.len())?;
                 self.field(name, meter)
             }
-            (Self::Json(_), _) => Ok(None),
+            (Self::Json(_) | Self::Tree(_), _) => Ok(None),
             (Self::Built(entries, _), _) => {
                 for (candidate, value) in entries.iter() {
                     if candidate.equals(key, meter)? {
@@ -238,6 +260,7 @@ impl<'a> Map<'a> {
     pub fn keys(&self) -> Vec<Value<'a>> {
         match self {
             Self::Json(entries) => entries.keys().map(|key| Value::from(key.as_str())).collect(),
+            Self::Tree(entries) => entries.iter().map(|(key, _)| Value::from(&**key)).collect(),
             Self::Built(entries, _) => entries.iter().map(|(key, _)| key.clone()).collect(),
         }
     }
@@ -245,6 +268,7 @@ impl<'a> Map<'a> {
     pub fn values(&self) -> Vec<Value<'a>> {
         match self {
             Self::Json(entries) => entries.values().map(Value::from).collect(),
+            Self::Tree(entries) => entries.iter().map(|(_, value)| Value::from(value)).collect(),
             Self::Built(entries, _) => entries.iter().map(|(_, value)| value.clone()).collect(),
         }
     }

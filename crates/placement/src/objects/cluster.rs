@@ -7,6 +7,7 @@ use time::OffsetDateTime;
 use super::{is_there, labels, list, moment, text};
 use crate::labels::Labels;
 use crate::quantity::Quantity;
+use crate::tree::Tree;
 
 /// A cluster: what predicates, taints and prioritizers ask for, and the object for expressions.
 #[derive(Debug, Clone, Deserialize)]
@@ -22,7 +23,7 @@ pub struct ManagedCluster {
     /// Bytes, likewise.
     pub memory: Option<f64>,
     pub is_deleting: bool,
-    object: Json,
+    object: Tree,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -40,7 +41,7 @@ pub struct Taint {
 impl ManagedCluster {
     /// The whole object, with the fields that upstream's type always has: expressions may ask for
     /// them by `has`.
-    pub fn object(&self) -> &Json {
+    pub fn object(&self) -> &Tree {
         &self.object
     }
 }
@@ -60,7 +61,7 @@ impl From<Json> for ManagedCluster {
             cpu: allocatable(&object, "cpu"),
             memory: allocatable(&object, "memory"),
             is_deleting: is_there(&object, "/metadata/deletionTimestamp"),
-            object: whole(object),
+            object: whole(object).into(),
         }
     }
 }

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use placement::objects::{ManagedCluster, ManagedClusterSet};
-use serde_json::{Map, Value};
+use placement::tree::{Entry, Tree};
+use serde_json::Value;
 use time::OffsetDateTime;
 
 use super::{Known, Woken, World};
@@ -19,16 +20,14 @@ pub struct Set {
 /// What each write of an object changes, whatever it says.
 const OF_A_WRITE: [&str; 3] = ["resourceVersion", "generation", "managedFields"];
 
-fn is_same_to_see(before: &Value, after: &Value) -> bool {
-    let (Some(before), Some(after)) = (before.as_object(), after.as_object()) else { return before == after };
-    let has_all_of = |a: &Map<String, Value>, b: &Map<String, Value>, but: &[&str]| {
-        let mut all = a.iter().filter(|(name, _)| !but.contains(&name.as_str()));
-        all.all(|(name, value)| b.get(name) == Some(value))
-    };
-    let is_same = |a, b, but: &[&str]| has_all_of(a, b, but) && has_all_of(b, a, but);
-    let metadata = |object: &Map<String, Value>| object.get("metadata").and_then(Value::as_object).cloned();
-    let (metadata, other) = (metadata(before).unwrap_or_default(), metadata(after).unwrap_or_default());
-    is_same(before, after, &["metadata"]) && is_same(&metadata, &other, &OF_A_WRITE)
+fn is_same_to_see(before: &Tree, after: &Tree) -> bool {
+    let [metadata, other] = [before, after].map(|object| object.get("metadata").map_or(&[][..], Tree::entries));
+    is_same_but(before.entries(), after.entries(), &["metadata"]) && is_same_but(metadata, other, &OF_A_WRITE)
+}
+
+fn is_same_but(before: &[Entry], after: &[Entry], but: &[&str]) -> bool {
+    let is_seen = |(name, _): &&Entry| !but.contains(&&**name);
+    before.iter().filter(is_seen).eq(after.iter().filter(is_seen))
 }
 
 // === impl World ===
