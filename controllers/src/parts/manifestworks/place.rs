@@ -265,9 +265,12 @@ impl Place {
         (away.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now)), is_news)
     }
 
-    /// It answered. Returns whether that is news.
+    /// It answered. Returns whether that is news. While it asked to be left alone it is none: what
+    /// was under way then is answered, too.
     pub fn is_back(&self) -> bool {
-        std::mem::take(&mut *self.away.lock()).failures > 0
+        let mut away = self.away.lock();
+        let is_asked = away.asked.is_some_and(|asked| Instant::now() < asked);
+        !is_asked && std::mem::take(&mut *away).failures > 0
     }
 
     /// It is worth a try: something is said of it. Returns whether it is tried: what is said each
