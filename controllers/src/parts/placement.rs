@@ -25,9 +25,10 @@ use placement::explain;
 use serde_json::Value;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+use tokio::sync::Semaphore;
 
 use self::kinds::Of;
-use self::scheduler::Scheduler;
+use self::scheduler::{Scheduler, WRITES};
 use self::turns::Turns;
 use self::world::World;
 use super::rivals::Rival;
@@ -72,6 +73,7 @@ async fn work(context: Context<'_>) {
         metrics: context.metrics.clone(),
         tries: worker::Tries::default(),
         costly: Turns::new(shared.wakes.clone()),
+        writes: Semaphore::new(WRITES),
     });
     let known = Arc::clone(&shared.world);
     let _answering = context

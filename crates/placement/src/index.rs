@@ -1,6 +1,6 @@
 //! Decisions and scores, ready to be asked. Whoever watches them keeps these up to date.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use foldhash::fast::RandomState;
 
@@ -14,6 +14,8 @@ pub struct Decisions {
     namespaces: Names<Namespace>,
     /// How often decisions name a cluster.
     uses: Names<u64>,
+    /// How many clusters they name so often.
+    named: BTreeMap<u64, usize>,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -36,7 +38,7 @@ impl Decisions {
     pub fn put(&mut self, decision: PlacementDecision) -> Option<PlacementDecision> {
         let before = self.remove(&decision.namespace, &decision.name);
         for cluster in &decision.clusters {
-            *self.uses.entry(cluster.clone()).or_default() += 1;
+            self.use_again(cluster);
         }
         let namespace = self.namespaces.entry(decision.namespace.clone()).or_default();
         if let Some(placement) = &decision.placement {
@@ -59,14 +61,43 @@ impl Decisions {
             }
         }
         for cluster in &decision.clusters {
-            if let Some(count) = self.uses.get_mut(cluster) {
-                *count -= 1;
-                if *count == 0 {
-                    self.uses.remove(cluster);
-                }
-            }
+            self.use_less(cluster);
         }
         Some(decision)
+    }
+
+    fn use_again(&mut self, cluster: &str) {
+        let count = match self.uses.get_mut(cluster) {
+            Some(count) => {
+                *count += 1;
+                *count
+            }
+            None => *self.uses.entry(cluster.to_owned()).or_insert(1),
+        };
+        self.count(count - 1, count);
+    }
+
+    fn use_less(&mut self, cluster: &str) {
+        let Some(count) = self.uses.get_mut(cluster) else { return };
+        *count -= 1;
+        let count = *count;
+        if count == 0 {
+            self.uses.remove(cluster);
+        }
+        self.count(count + 1, count);
+    }
+
+    /// A cluster was named `before` times, and is `now`.
+    fn count(&mut self, before: u64, now: u64) {
+        if now > 0 {
+            *self.named.entry(now).or_default() += 1;
+        }
+        if let Some(clusters) = self.named.get_mut(&before) {
+            *clusters -= 1;
+            if *clusters == 0 {
+                self.named.remove(&before);
+            }
+        }
     }
 
     /// The decisions of a Placement, by their names.
@@ -84,6 +115,11 @@ impl Decisions {
     /// Each cluster that a decision names, and how often.
     pub fn all_uses(&self) -> impl Iterator<Item = (&str, u64)> {
         self.uses.iter().map(|(cluster, count)| (cluster.as_str(), *count))
+    }
+
+    /// How many clusters they name so often, the most often first.
+    pub fn most_used(&self) -> impl Iterator<Item = (u64, usize)> {
+        self.named.iter().rev().map(|(count, clusters)| (*count, *clusters))
     }
 }
 
@@ -161,10 +197,11 @@ mod tests {
     fn uses_follow_what_is_put_and_removed() {
         let mut index = Decisions::from_iter([decision("a", Some("p"), &["c1", "c2"]), decision("b", None, &["c1"])]);
         assert_eq!((index.uses("c1"), index.uses("c2"), index.uses("c3")), (2, 1, 0));
+        assert_eq!(index.most_used().collect::<Vec<_>>(), [(2, 1), (1, 1)]);
         let before = index.put(decision("a", Some("q"), &["c3"]));
         assert_eq!(before, Some(decision("a", Some("p"), &["c1", "c2"])));
         assert_eq!((index.uses("c1"), index.uses("c2"), index.uses("c3")), (1, 0, 1));
-        assert_eq!(index.all_uses().count(), 2);
+        assert_eq!(index.most_used().collect::<Vec<_>>(), [(1, 2)]);
         assert_eq!(index.remove("team", "b"), Some(decision("b", None, &["c1"])));
         assert_eq!((index.uses("c1"), index.remove("team", "b"), index.remove("other", "a")), (0, None, None));
     }

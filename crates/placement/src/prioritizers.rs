@@ -3,6 +3,10 @@
 
 mod add_on;
 
+use std::collections::HashMap;
+
+use foldhash::fast::RandomState;
+
 use crate::input::{Input, Own};
 use crate::numbers;
 use crate::objects::ManagedCluster;
@@ -48,10 +52,18 @@ fn others(cluster: &str, own: &Own<'_>, input: &Input<'_>) -> u64 {
     input.decisions.uses(cluster).saturating_sub(own.count(cluster))
 }
 
-/// The most that decisions of others name any cluster, a candidate or not.
+/// The most that decisions of others name any cluster, a candidate or not. Only the own clusters
+/// are asked for one by one: of the others, the most is that of all which is not of own ones alone.
 fn busiest(own: &Own<'_>, input: &Input<'_>) -> u64 {
-    let uses = input.decisions.all_uses().map(|(cluster, count)| count.saturating_sub(own.count(cluster)));
-    uses.max().unwrap_or(0)
+    let mut all_of_own: HashMap<u64, usize, RandomState> = HashMap::default();
+    let mut most = 0;
+    for cluster in own.names() {
+        *all_of_own.entry(input.decisions.uses(cluster)).or_default() += 1;
+        most = most.max(others(cluster, own, input));
+    }
+    let is_of_others = |(count, clusters): &(u64, usize)| all_of_own.get(count).is_none_or(|own| own < clusters);
+    let of_others = input.decisions.most_used().find(is_of_others);
+    of_others.map_or(most, |(count, _)| most.max(count))
 }
 
 /// 100 where no other Placement chose the cluster; −100 where most did.

@@ -12,8 +12,9 @@ use super::plan::{Change, Surplus};
 use super::scheduler::Scheduler;
 use crate::parts::hub::CallError;
 
-/// Decisions of one Placement that are written at a time.
-const AT_ONCE: usize = 8;
+/// Decisions of one Placement that are written at a time: each further round waits for the hub once
+/// more.
+const AT_ONCE: usize = 16;
 
 /// How far a batch got.
 #[derive(Default)]
@@ -45,7 +46,7 @@ impl Scheduler {
                 .collect();
             let (progress_of, warning) = (&progress, warning);
             let writes = due.iter().map(|(index, change)| async move {
-                (*index, progress_of.attempt(self.write(placement, change, warning)).await)
+                (*index, progress_of.attempt(self.in_turn(self.write(placement, change, warning))).await)
             });
             let done: Vec<_> = stream::iter(writes.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).collect().await;
             progress.take(done);
@@ -53,9 +54,17 @@ impl Scheduler {
         progress.first.map_or(Ok(()), Err)?;
         // Only then: who reads meanwhile finds a cluster twice rather than not at all.
         let progress = Progress::default();
-        let removals: Vec<_> = surplus.iter().map(|one| progress.attempt(self.remove(placement, one))).collect();
+        let removals = surplus.iter().map(|one| progress.attempt(self.in_turn(self.remove(placement, one))));
+        let removals: Vec<_> = removals.collect();
         let removed: Vec<_> = stream::iter(removals).buffer_unordered(AT_ONCE).collect().await;
         removed.into_iter().flatten().collect()
+    }
+
+    /// A write, as one of so many of all Placements.
+    async fn in_turn<T>(&self, write: impl Future<Output = T>) -> T {
+        // It is never closed.
+        let _permit = self.writes.acquire().await;
+        write.await
     }
 }
 

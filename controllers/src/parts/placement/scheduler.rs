@@ -8,6 +8,7 @@ use kube::api::DynamicObject;
 use kube::runtime::controller::Action;
 use parking_lot::RwLock;
 use time::OffsetDateTime;
+use tokio::sync::Semaphore;
 
 use super::NAME;
 use super::kinds::Of;
@@ -30,6 +31,9 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// milliseconds.
 const LOOKS: usize = 10_000;
 
+/// Decisions of all Placements that are written at a time.
+pub const WRITES: usize = 128;
+
 pub struct Scheduler {
     pub hub: Hub,
     pub world: Arc<RwLock<World>>,
@@ -39,6 +43,8 @@ pub struct Scheduler {
     /// Runs with expressions, which may take a third of a second each: one at a time, on a thread
     /// of their own.
     pub costly: Arc<Turns>,
+    /// Of [`WRITES`].
+    pub writes: Semaphore,
 }
 
 /// Who may run now.

@@ -3,6 +3,7 @@
 //! No IO and no clock: watches put objects in here, and each answers with the Placements that can
 //! see the difference.
 
+mod clusters;
 mod contest;
 mod decisions;
 mod hold;
@@ -21,10 +22,11 @@ use std::sync::Arc;
 use placement::Input;
 use placement::conditions::decided_generation;
 use placement::index::{Decisions, Scores};
-use placement::objects::{AddOnPlacementScore, ManagedCluster, ManagedClusterSetBinding};
+use placement::objects::{AddOnPlacementScore, ManagedCluster, ManagedClusterSet, ManagedClusterSetBinding, Members};
 use serde_json::Value;
 use time::OffsetDateTime;
 
+use self::clusters::{Clusters, set_of};
 use self::hold::Hold;
 use self::members::Set;
 use super::kinds::Of;
@@ -39,7 +41,7 @@ pub struct World {
     bindings: HashMap<String, BTreeMap<String, ManagedClusterSetBinding>>,
     /// Namespaces that a set is bound in.
     bound: HashMap<String, BTreeSet<String>>,
-    clusters: BTreeMap<String, Arc<ManagedCluster>>,
+    clusters: Clusters,
     /// Copied when it changes while a snapshot has it.
     scores: Arc<Scores>,
     /// Likewise.
@@ -135,7 +137,7 @@ impl World {
         match of {
             Of::Placement => pairs(&self.placements).map(within).collect(),
             Of::Binding => pairs(&self.bindings).map(within).collect(),
-            Of::Cluster => self.clusters.keys().map(alone).collect(),
+            Of::Cluster => self.clusters.names().map(alone).collect(),
             Of::Set => self.sets.keys().map(alone).collect(),
             Of::Decision => self.held.keys().cloned().collect(),
             Of::Score => self.scores.keys().map(|(cluster, name)| (cluster.to_owned(), name.to_owned())).collect(),
@@ -155,7 +157,7 @@ impl World {
         let bindings = self.bindings.get(&known.key.0);
         let bindings: Vec<_> = bindings.into_iter().flat_map(BTreeMap::values).collect();
         let sets: Vec<_> = bindings.iter().filter_map(|binding| Some(&*self.sets.get(&binding.name)?.set)).collect();
-        let clusters: Vec<_> = self.clusters.values().map(Arc::as_ref).collect();
+        let clusters: Vec<_> = self.looked_at(known, &sets).into_iter().map(Arc::as_ref).collect();
         run(&Input {
             placement: &known.prepared,
             sets: &sets,
@@ -166,6 +168,26 @@ impl World {
             decided_generation: decided_generation(&known.status),
             now,
         })
+    }
+
+    /// Clusters that a run of a Placement looks at: those that may be in its `sets`, and those that
+    /// it has now. Of a set by label, the others are not even read.
+    pub(super) fn looked_at(&self, known: &Known, sets: &[&ManagedClusterSet]) -> Vec<&Arc<ManagedCluster>> {
+        let (namespace, name) = (&known.key.0, &known.key.1);
+        let asked: Vec<_> = sets.iter().filter(|set| known.looks_at(&set.name)).collect();
+        if asked.iter().any(|set| !matches!(set.members, Members::Labelled)) {
+            return self.clusters.all().collect();
+        }
+        let asked: BTreeSet<&str> = asked.iter().map(|set| set.name.as_str()).collect();
+        let mut found: Vec<_> = asked.iter().flat_map(|set| self.clusters.labelled(set)).collect();
+        let decided = self.decisions.of(namespace, name).flat_map(|decision| &decision.clusters);
+        let is_elsewhere = |cluster: &&Arc<ManagedCluster>| set_of(cluster).is_none_or(|set| !asked.contains(set));
+        let elsewhere: BTreeMap<&str, _> = decided
+            .filter_map(|name| self.clusters.get(name).filter(is_elsewhere))
+            .map(|cluster| (cluster.name.as_str(), cluster))
+            .collect();
+        found.extend(elsewhere.into_values());
+        found
     }
 
     /// Clusters times rules that they are held against, in a run of a Placement.

@@ -100,7 +100,7 @@ impl World {
         match of {
             Of::Cluster if self.decisions.uses(&key.1) > 0 => {
                 // One that was being deleted was counted then.
-                let is_there = self.clusters.contains_key(&key.1);
+                let is_there = self.clusters.get(&key.1).is_some();
                 self.count_cluster(&key.1, self.clusters.len().saturating_sub(usize::from(is_there)), now);
             }
             Of::Set => self.count_set(&key.1, now),

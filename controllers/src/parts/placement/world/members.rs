@@ -39,8 +39,8 @@ impl World {
         if cluster.is_deleting && self.clusters.get(&name).is_some_and(|before| !before.is_deleting) {
             self.count_removal(Of::Cluster, &(String::new(), name.clone()), now);
         }
-        let before = self.clusters.insert(name.clone(), cluster);
-        let Some(after) = self.clusters.get(&name) else { return Woken::new() };
+        let before = self.clusters.put(&cluster);
+        let after = &*cluster;
         let Some(before) = &before else { return self.seeing(&[after], |_| true) };
         if differ(before, after) {
             return self.seeing(&[before, after], |_| true);

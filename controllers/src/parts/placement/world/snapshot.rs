@@ -29,12 +29,15 @@ impl World {
     pub fn snapshot(&self, known: &Known) -> Snapshot {
         let bindings = self.bindings.get(&known.key.0).into_iter().flat_map(BTreeMap::values);
         let sets = bindings.clone().filter_map(|binding| Some(Arc::clone(&self.sets.get(&binding.name)?.set)));
+        let sets: Vec<_> = sets.collect();
+        let borrowed: Vec<_> = sets.iter().map(Arc::as_ref).collect();
+        let clusters = self.looked_at(known, &borrowed).into_iter().cloned().collect();
         Snapshot {
             inputs: known.inputs,
             placement: Arc::clone(&known.prepared),
-            sets: sets.collect(),
+            sets,
             bindings: bindings.cloned().collect(),
-            clusters: self.clusters.values().cloned().collect(),
+            clusters,
             scores: Arc::clone(&self.scores),
             decisions: Arc::clone(&self.decisions),
             decided_generation: decided_generation(&known.status),

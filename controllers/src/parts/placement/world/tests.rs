@@ -81,6 +81,26 @@ fn a_cluster_wakes_who_can_see_it() {
 }
 
 #[test]
+fn a_run_looks_at_clusters_of_its_sets_and_at_those_that_it_has() {
+    let mut hub = Hub::filled();
+    hub.put(Of::Cluster, cluster("c-c", "c"));
+    hub.put(Of::Decision, decision("only-b-decision-1", "only-b", &["c-c", "c-b", "c-gone"], MANAGER));
+    let looked_at = |hub: &Hub, namespace: &str, name: &str| {
+        let known = hub.world.placement(&(namespace.to_owned(), name.to_owned())).unwrap();
+        let names = |input: &Input<'_>| input.clusters.iter().map(|one| one.name.clone()).collect::<Vec<_>>();
+        let found = hub.world.with_input(known, NOW, names);
+        assert_eq!(hub.world.snapshot(known).with_input(NOW, names), found);
+        found.join(" ")
+    };
+    assert_eq!(looked_at(&hub, "one", "all"), "c-a c-b");
+    assert_eq!(looked_at(&hub, "one", "only-b"), "c-b c-c", "its tolerations may end for both");
+    assert_eq!(looked_at(&hub, "two", "all"), "c-a");
+    let selecting = json!({"selectorType": "LabelSelector", "labelSelector": {}});
+    hub.put(Of::Set, json!({"metadata": {"name": "b"}, "spec": {"clusterSelector": selecting}}));
+    assert_eq!(looked_at(&hub, "one", "only-b"), "c-a c-b c-c", "any may be in the set");
+}
+
+#[test]
 fn only_expressions_see_all_of_a_cluster() {
     let mut hub = Hub::filled();
     let expression = json!({"requiredClusterSelector": {"celSelector": {"celExpressions": ["true"]}}});
