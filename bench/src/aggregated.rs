@@ -38,6 +38,8 @@ pub struct Member {
 /// was answered by this gateway.
 pub struct Gateway {
     pub route: Route,
+    /// Of the API that it is asked by.
+    group: String,
 }
 
 /// Somebody who may do everything on the hub.
@@ -52,9 +54,14 @@ fn caller(server: &ApiServer) -> Caller {
 /// Makes a namespace called `cluster`, which the gateways' account may read, with the Secret of the
 /// cluster in it.
 pub fn register_alone(hub: &HubSide, cluster: &str, secret: &ClusterSecret) -> Result<()> {
-    hub.hub.server.create_namespace(cluster)?;
-    hub.hub.apply(&rights(cluster))?;
-    hub.hub.apply(&[secret.document(Some(cluster), cluster)?])
+    register_in(hub, cluster, cluster, secret)
+}
+
+/// Makes a `namespace`, which the gateways' account may read, with the Secret of the cluster in it.
+pub fn register_in(hub: &HubSide, namespace: &str, cluster: &str, secret: &ClusterSecret) -> Result<()> {
+    hub.hub.server.create_namespace(namespace)?;
+    hub.hub.apply(&rights(namespace))?;
+    hub.hub.apply(&[secret.document(Some(namespace), cluster)?])
 }
 
 // === impl Member ===
@@ -106,13 +113,15 @@ impl Gateway {
         };
         let registered = Registered { namespace: Some(cluster), flags: &[] };
         let route = proxies::start_registered(testbed, target, destination, registered)?;
-        Ok(Self { route })
+        // The group is the first that a path names.
+        let group = route.prefix.split('/').nth(2).unwrap_or_default().to_owned();
+        Ok(Self { route, group })
     }
 
     /// Makes the hub send the API group here, and waits until `ask` is answered through it for this
     /// gateway's cluster.
     pub fn serve(&self, hub: &HubSide, ask: impl Fn(&str) -> Result<()>) -> Result<()> {
-        hub.hub.register_gateway(self.route.address.port(), &self.route.trusted)?;
+        hub.hub.register_gateway_for(&self.group, self.route.address.port(), &self.route.trusted)?;
         let path = format!("{}{PROBE}", self.route.prefix);
         wait::until("the hub to use the gateway", FOLLOW_LIMIT, || ask(&path))
     }

@@ -1,5 +1,6 @@
 //! The proxies that ways lead through, started.
 
+mod dialects;
 mod gateway;
 mod haproxy;
 mod karmada;
@@ -15,6 +16,7 @@ use hub_tests::hub::GATEWAY_HOST;
 use hub_tests::ports;
 use kit::pki::{Authority, Leaf, PemFiles};
 
+pub use self::dialects::{OURS_CALLER, OURS_KARMADA, OURS_KCP, OURS_USER_SERVER};
 use crate::figure::{BASELINE, DIRECT, GO, HAPROXY, KARMADA, NGINX, OURS, Target};
 use crate::route::{Destination, Route};
 use crate::testbed::Testbed;
@@ -25,13 +27,6 @@ use harness::program::Program;
 pub const OURS_2: Target = "ours, 2 threads";
 pub const NGINX_2: Target = "nginx, 2 workers";
 pub const HAPROXY_2: Target = "haproxy, 2 threads";
-
-/// As [`OURS`], and the member is asked as the caller, by impersonation.
-pub const OURS_CALLER: Target = "ours, as the caller";
-/// As [`OURS_CALLER`], on the path that Karmada's server has.
-pub const OURS_KARMADA: Target = "ours, karmada path";
-/// As [`OURS`], on the path that kcp's servers have.
-pub const OURS_KCP: Target = "ours, kcp path";
 
 /// How gateways of the hub know the destination, and what else they are told.
 #[derive(Clone, Copy, Default)]
@@ -98,15 +93,8 @@ pub fn start_registered(
         NGINX | NGINX_2 => (nginx::start(&plan)?, Access::default()),
         HAPROXY | HAPROXY_2 => (haproxy::start(&plan)?, Access::default()),
         OURS | OURS_2 => gateway::ours(testbed, &plan, &testbed.program(Program::Gateway)?, &[])?,
-        OURS_CALLER | OURS_KARMADA | OURS_KCP => {
-            let dialect = Dialect::of(target);
-            let program = testbed.program(Program::Gateway)?;
-            let (process, access) = gateway::ours(testbed, &plan, &program, &[dialect.flag])?;
-            if target == OURS_KARMADA {
-                karmada::allow_callers(&*testbed.hub()?)?;
-            }
-            let prefix = dialect.path.map_or(access.prefix, |path| path.replace("{}", plan.destination.cluster));
-            (process, Access { prefix, ..access })
+        OURS_CALLER | OURS_KARMADA | OURS_KCP | OURS_USER_SERVER => {
+            dialects::start(testbed, &plan, &testbed.program(Program::Gateway)?, target)?
         }
         BASELINE => gateway::ours(testbed, &plan, &given(testbed.given.baseline.as_ref(), "--baseline")?, &[])?,
         GO => gateway::go(testbed, &plan, &given(testbed.given.go_gateway.as_ref(), "--go-gateway")?)?,
@@ -116,37 +104,18 @@ pub fn start_registered(
         }
         _ => bail!("nobody knows how to start {target}"),
     };
-    let mut route = Route::through(process, plan.address, plan.trusted, destination.probe);
+    let address = access.address.unwrap_or(plan.address);
+    let mut route = Route::through(process, address, plan.trusted, destination.probe);
     (route.prefix, route.headers) = (access.prefix, access.headers);
     route.wait_ready().with_context(|| format!("{target} did not start"))?;
     Ok(route)
 }
 
-/// Another way to spell a cluster's path, or to be seen there.
-struct Dialect {
-    flag: &'static str,
-    /// With `{}` for the cluster's name; none: the gateway's own.
-    path: Option<&'static str>,
-}
-
-// === impl Dialect ===
-
-impl Dialect {
-    fn of(target: Target) -> Self {
-        match target {
-            OURS_KARMADA => Self {
-                flag: "--karmada-dialect=standalone",
-                path: Some("/apis/cluster.karmada.io/v1alpha1/clusters/{}/proxy"),
-            },
-            OURS_KCP => Self { flag: "--kcp-dialect", path: Some("/clusters/{}") },
-            _ => Self { flag: "--feature-gates=ClientIdentityPenetration=true", path: None },
-        }
-    }
-}
-
-/// What a client has to know beside the address.
+/// What a client has to know.
 #[derive(Default)]
 struct Access {
+    /// Unless it is the planned one.
+    address: Option<SocketAddr>,
     prefix: String,
     headers: Vec<String>,
 }

@@ -64,6 +64,7 @@ fn flags(testbed: &mut Testbed, plan: &Plan<'_>) -> Result<Vec<String>> {
 
 fn access(testbed: &mut Testbed, plan: &Plan<'_>) -> Result<Access> {
     Ok(Access {
+        address: None,
         prefix: format!("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/{}/proxy", plan.destination.cluster),
         headers: vec![format!("Authorization: Bearer {}", testbed.hub()?.token)],
     })

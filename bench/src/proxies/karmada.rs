@@ -53,7 +53,7 @@ pub fn start(hub: &HubSide, plan: &Plan<'_>, program: &Path) -> Result<(Process,
     let mut process = Process::start(&plan.name, program, flags, &plan.directory)?;
     register(hub, plan, &mut process).with_context(|| process.log_tail())?;
     let prefix = format!("{CLUSTERS}/{}/proxy", plan.destination.cluster);
-    Ok((process, Access { prefix, headers: vec![format!("Authorization: Bearer {}", hub.token)] }))
+    Ok((process, Access { address: None, prefix, headers: vec![format!("Authorization: Bearer {}", hub.token)] }))
 }
 
 /// Lets the bench's caller use clusters by Karmada's path.

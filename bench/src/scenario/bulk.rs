@@ -10,12 +10,13 @@ use super::{About, Scenario};
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Sample, Target};
 use crate::h2load::{Amount, H2load, Shape};
-use crate::proxies::{self, OURS_CALLER, OURS_KARMADA};
+use crate::proxies::{self, OURS_CALLER, OURS_KARMADA, OURS_KCP, OURS_USER_SERVER};
 use crate::route::Route;
 use crate::testbed::Testbed;
 use crate::upstream::{LARGE, SINK};
 
-const TARGETS: [Target; 9] = [DIRECT, OURS, OURS_CALLER, OURS_KARMADA, BASELINE, GO, NGINX, HAPROXY, KARMADA];
+const TARGETS: [Target; 11] =
+    [DIRECT, OURS, OURS_CALLER, OURS_KARMADA, OURS_KCP, OURS_USER_SERVER, BASELINE, GO, NGINX, HAPROXY, KARMADA];
 const CPU: Figure = Figure::new("cpu_ms_per_mb", "CPU ms per MB", 2);
 const RATE: Figure = Figure::new("mb_per_s", "MB per second", 0);
 const RESIDENT: Figure = Figure::new("rss_mib", "RSS MiB", 1);
@@ -47,6 +48,8 @@ const ABOUT: About = About {
         Goal::ratio("cpu_ms_per_mb", OURS, GO).must(Bound::AtMost(0.6)),
         Goal::ratio("cpu_ms_per_mb", OURS, NGINX).must(Bound::AtMost(1.0)).aim(Bound::AtMost(0.8)),
         Goal::ratio("cpu_ms_per_mb", OURS_KARMADA, OURS_CALLER).must(Bound::AtMost(1.03)),
+        Goal::ratio("cpu_ms_per_mb", OURS_KCP, OURS).must(Bound::AtMost(1.03)),
+        Goal::ratio("cpu_ms_per_mb", OURS_USER_SERVER, OURS).must(Bound::AtMost(1.03)),
     ],
     axis: None,
 };

@@ -9,13 +9,14 @@ use super::About;
 use super::closed_loop::{self, CPU, RATE, RESIDENT, micros};
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Sample, Target};
-use crate::proxies::{self, OURS_CALLER, OURS_KARMADA};
+use crate::proxies::{self, OURS_CALLER, OURS_KARMADA, OURS_KCP, OURS_USER_SERVER};
 use crate::route::Route;
 use crate::testbed::Testbed;
 use crate::upstream::SMALL;
 use crate::wrk::Wrk;
 
-const TARGETS: [Target; 9] = [DIRECT, OURS, OURS_CALLER, OURS_KARMADA, BASELINE, GO, NGINX, HAPROXY, KARMADA];
+const TARGETS: [Target; 11] =
+    [DIRECT, OURS, OURS_CALLER, OURS_KARMADA, OURS_KCP, OURS_USER_SERVER, BASELINE, GO, NGINX, HAPROXY, KARMADA];
 const CONNECTIONS: usize = 32;
 const P50: Figure = Figure::new("p50_us", "p50 µs", 0);
 const P99: Figure = Figure::new("p99_us", "p99 µs", 0);
@@ -37,6 +38,8 @@ pub const ABOUT: About = About {
         Goal::ratio("cpu_us", OURS, NGINX).must(Bound::AtMost(1.3)).aim(Bound::AtMost(1.0)),
         Goal::ratio("cpu_us", OURS_KARMADA, OURS_CALLER).must(Bound::AtMost(1.03)),
         Goal::ratio("cpu_us", OURS_KARMADA, KARMADA).must(Bound::AtMost(1.0 / 20.0)),
+        Goal::ratio("cpu_us", OURS_KCP, OURS).must(Bound::AtMost(1.03)),
+        Goal::ratio("cpu_us", OURS_USER_SERVER, OURS).must(Bound::AtMost(1.03)),
     ],
     axis: None,
 };

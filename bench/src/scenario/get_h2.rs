@@ -5,16 +5,17 @@ use super::closed_loop::{self, FIGURES};
 use crate::contender::Contender;
 use crate::figure::{BASELINE, Bound, DIRECT, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Target};
 use crate::h2load::Shape;
-use crate::proxies::{HAPROXY_2, NGINX_2, OURS_2, OURS_CALLER, OURS_KARMADA, OURS_KCP};
+use crate::proxies::{HAPROXY_2, NGINX_2, OURS_2, OURS_CALLER, OURS_KARMADA, OURS_KCP, OURS_USER_SERVER};
 use crate::testbed::Testbed;
 use crate::upstream::SMALL;
 
-const TARGETS: [Target; 13] = [
+const TARGETS: [Target; 14] = [
     DIRECT,
     OURS,
     OURS_CALLER,
     OURS_KARMADA,
     OURS_KCP,
+    OURS_USER_SERVER,
     BASELINE,
     GO,
     NGINX,
@@ -46,6 +47,7 @@ pub const ABOUT: About = About {
         Goal::ratio("cpu_us", OURS_KARMADA, OURS_CALLER).must(Bound::AtMost(1.03)),
         Goal::ratio("cpu_us", OURS_KARMADA, KARMADA).must(Bound::AtMost(1.0 / 20.0)),
         Goal::ratio("cpu_us", OURS_KCP, OURS).must(Bound::AtMost(1.03)),
+        Goal::ratio("cpu_us", OURS_USER_SERVER, OURS).must(Bound::AtMost(1.03)),
     ],
     axis: None,
 };

@@ -13,6 +13,7 @@ use crate::caller::Caller;
 use crate::contender::{Contender, Load};
 use crate::figure::{Bound, DIRECT, Figure, GO, Goal, OURS, Sample, Target};
 use crate::latency::percentiles;
+use crate::proxies::{OURS_CALLER, OURS_KARMADA};
 use crate::testbed::{HubSide, Testbed};
 use harness::usage::Tree;
 
@@ -20,6 +21,10 @@ use harness::usage::Tree;
 const HUB_OURS: Target = "hub → ours";
 /// The hub's aggregator in front of the Go gateway.
 const HUB_GO: Target = "hub → go gateway";
+/// The hub's aggregator in front of ours, by which the member is asked as the caller.
+const HUB_CALLER: Target = "hub → ours, as the caller";
+/// The same on the path of Karmada's server.
+const HUB_KARMADA: Target = "hub → ours, karmada path";
 /// What the hub answers itself, by the same caller.
 const HUB: Target = "hub alone";
 
@@ -52,6 +57,7 @@ pub const ABOUT: About = About {
         Goal::value("share", HUB_OURS).must(Bound::AtMost(15.0)),
         Goal::ratio("p50_us", OURS, GO).over(DIRECT).must(Bound::AtMost(0.25)),
         Goal::ratio("p50_us", HUB_OURS, HUB_GO).aim(Bound::AtMost(0.8)),
+        Goal::ratio("gateway_us", HUB_KARMADA, HUB_CALLER).must(Bound::AtMost(1.03)),
     ],
     axis: None,
 };
@@ -66,6 +72,12 @@ pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
         let straight = straight.and_then(|gateway| Sequence::straight(gateway, &member));
         contenders.push(Contender::new(target, straight));
         let aggregated = aggregated.and_then(|gateway| Sequence::through(&hub, gateway, &member));
+        contenders.push(Contender::new(through, aggregated));
+    }
+    for (target, through, cluster) in [(OURS_CALLER, HUB_CALLER, "caller-0"), (OURS_KARMADA, HUB_KARMADA, "karmada-0")]
+    {
+        let gateway = Gateway::start(testbed, &member, target, cluster);
+        let aggregated = gateway.and_then(|gateway| Sequence::through(&hub, gateway, &member));
         contenders.push(Contender::new(through, aggregated));
     }
     contenders.push(Contender::new(HUB, Sequence::on_hub(&hub, &member)));

@@ -12,12 +12,13 @@ use crate::caller::{closed, open};
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, KARMADA, NGINX, OURS, Sample, Target};
 use crate::latency::percentiles;
-use crate::proxies::{self, OURS_CALLER, OURS_KARMADA};
+use crate::proxies::{self, OURS_CALLER, OURS_KARMADA, OURS_KCP, OURS_USER_SERVER};
 use crate::route::Route;
 use crate::testbed::Testbed;
 use crate::upstream::SMALL;
 
-const TARGETS: [Target; 9] = [DIRECT, OURS, OURS_CALLER, OURS_KARMADA, BASELINE, GO, NGINX, HAPROXY, KARMADA];
+const TARGETS: [Target; 11] =
+    [DIRECT, OURS, OURS_CALLER, OURS_KARMADA, OURS_KCP, OURS_USER_SERVER, BASELINE, GO, NGINX, HAPROXY, KARMADA];
 const CONNECTIONS: usize = 4;
 /// Of what the Go gateway, the slowest, can do.
 const SHARE: f64 = 0.2;
@@ -50,6 +51,9 @@ pub const ABOUT: About = About {
         Goal::ratio("p99_us", OURS, GO).over(DIRECT).must(Bound::AtMost(0.25)),
         Goal::ratio("p50_us", OURS, HAPROXY).over(DIRECT).aim(Bound::AtMost(1.0)),
         Goal::ratio("p99_us", OURS, HAPROXY).over(DIRECT).aim(Bound::AtMost(1.0)),
+        Goal::ratio("cpu_us", OURS_KARMADA, OURS_CALLER).must(Bound::AtMost(1.03)),
+        Goal::ratio("cpu_us", OURS_KCP, OURS).must(Bound::AtMost(1.03)),
+        Goal::ratio("cpu_us", OURS_USER_SERVER, OURS).must(Bound::AtMost(1.03)),
     ],
     axis: None,
 };

@@ -11,7 +11,7 @@ use crate::caller::Caller;
 use crate::contender::{Contender, Load};
 use crate::figure::{BASELINE, Bound, DIRECT, Figure, GO, Goal, HAPROXY, NGINX, OURS, Sample, Target};
 use crate::latency;
-use crate::proxies::{self, OURS_CALLER, OURS_KARMADA};
+use crate::proxies::{self, OURS_CALLER, OURS_KARMADA, OURS_KCP, OURS_USER_SERVER};
 use crate::route::Route;
 use crate::testbed::Testbed;
 use crate::watch;
@@ -24,7 +24,8 @@ const MEDIAN: Figure = Figure::new("p50_ms", "p50 ms from due to read", 2);
 const TAIL: Figure = Figure::new("p99_ms", "p99 ms from due to read", 2);
 const RATE: Figure = Figure::new("events_s", "events/s", 0);
 
-const TARGETS: [Target; 8] = [DIRECT, OURS, OURS_CALLER, OURS_KARMADA, BASELINE, GO, NGINX, HAPROXY];
+const TARGETS: [Target; 10] =
+    [DIRECT, OURS, OURS_CALLER, OURS_KARMADA, OURS_KCP, OURS_USER_SERVER, BASELINE, GO, NGINX, HAPROXY];
 const CLUSTER: &str = "watches-events";
 /// Until every watch has had its first event, which comes within its first second.
 const LEAD: Duration = Duration::from_millis(1500);
@@ -48,6 +49,8 @@ pub const ABOUT: About = About {
         Goal::ratio(CPU.key, OURS, HAPROXY).aim(Bound::AtMost(1.0)),
         Goal::ratio(TAIL.key, OURS, GO).aim(Bound::AtMost(1.0)),
         Goal::ratio(CPU.key, OURS_KARMADA, OURS_CALLER).must(Bound::AtMost(1.03)),
+        Goal::ratio(CPU.key, OURS_KCP, OURS).must(Bound::AtMost(1.03)),
+        Goal::ratio(CPU.key, OURS_USER_SERVER, OURS).must(Bound::AtMost(1.03)),
     ],
     axis: None,
 };

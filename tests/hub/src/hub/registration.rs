@@ -86,6 +86,11 @@ impl Hub {
     /// Makes the hub send the API group to 127.0.0.1:`port`, where a certificate below `authority`
     /// is expected.
     pub fn register_gateway(&self, port: u16, authority: &Authority) -> Result<()> {
+        self.register_gateway_for("cluster.core.oam.dev", port, authority)
+    }
+
+    /// The same for the API `group`, whose version is `v1alpha1`.
+    pub fn register_gateway_for(&self, group: &str, port: u16, authority: &Authority) -> Result<()> {
         let service = json!({
             "apiVersion": "v1",
             "kind": "Service",
@@ -95,9 +100,9 @@ impl Hub {
         let api_service = json!({
             "apiVersion": "apiregistration.k8s.io/v1",
             "kind": "APIService",
-            "metadata": {"name": "v1alpha1.cluster.core.oam.dev"},
+            "metadata": {"name": format!("v1alpha1.{group}")},
             "spec": {
-                "group": "cluster.core.oam.dev",
+                "group": group,
                 "version": "v1alpha1",
                 "groupPriorityMinimum": 2000,
                 "versionPriority": 10,
