@@ -26,6 +26,10 @@ pub type Make = fn() -> Operation;
 pub fn all() -> Vec<(&'static str, Make)> {
     vec![
         ("route", request::route),
+        ("route-dialects", request::route_among_dialects),
+        ("route-kcp", request::route_kcp),
+        ("route-user-server", request::route_user_server),
+        ("route-karmada", request::route_karmada),
         ("rewrite", request::rewrite),
         ("answer", request::answer),
         ("status", request::status),

@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use api::cluster_name::ClusterName;
-use api::route::{self, RawRequest};
+use api::route::{self, Dialects, Karmada, RawRequest, Route, Served};
 use api::secret::Endpoint;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Uri};
@@ -14,6 +14,15 @@ pub const PATH: &str = concat!(
     "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/berlin/proxy",
     "/api/v1/namespaces/default/pods?labelSelector=app%3Dweb&limit=500"
 );
+
+const KCP_PATH: &str = concat!("/clusters/berlin", "/api/v1/namespaces/default/pods?labelSelector=app%3Dweb&limit=500");
+const USER_SERVER_PATH: &str = concat!("/berlin", "/api/v1/namespaces/default/pods?labelSelector=app%3Dweb&limit=500");
+const KARMADA_PATH: &str = concat!(
+    "/apis/cluster.karmada.io/v1alpha1/clusters/berlin/proxy",
+    "/api/v1/namespaces/default/pods?labelSelector=app%3Dweb&limit=500"
+);
+/// All dialects that the gateway's own port has.
+const EVERYTHING: Served = Served::Gateway(Dialects { kcp: true, karmada: Karmada::Standalone });
 
 /// As the hub's aggregator passes them on, identity taken out.
 const FROM_CLIENT: [(&str, &str); 7] = [
@@ -40,11 +49,38 @@ const FROM_MEMBER: [(&str, &str); 7] = [
 ];
 
 pub fn route() -> Operation {
-    let uri: Uri = PATH.parse().expect("a URI");
+    parsed("route", "path parsed into route and access attributes", PATH, Served::default())
+}
+
+/// The same path where everything is served.
+pub fn route_among_dialects() -> Operation {
+    parsed("route-dialects", "the same path, with all dialects on", PATH, EVERYTHING)
+}
+
+pub fn route_kcp() -> Operation {
+    parsed("route-kcp", "the same member's path in kcp's spelling", KCP_PATH, EVERYTHING)
+}
+
+pub fn route_user_server() -> Operation {
+    let what = "the same member's path in the spelling of the user server";
+    parsed("route-user-server", what, USER_SERVER_PATH, Served::UserServer)
+}
+
+pub fn route_karmada() -> Operation {
+    parsed("route-karmada", "the same member's path in Karmada's spelling", KARMADA_PATH, EVERYTHING)
+}
+
+fn parsed(name: &'static str, what: &'static str, path: &str, served: Served) -> Operation {
+    let uri: Uri = path.parse().expect("a URI");
+    assert!(matches!(parse(&uri, served).route, Route::Proxy(_)), "{path}: no member's");
     let once = move || {
-        black_box(route::parse(RawRequest::new(&Method::GET, black_box(uri.path()), uri.query())));
+        black_box(parse(&uri, served));
     };
-    Operation::new("route", "path parsed into route and access attributes", once)
+    Operation::new(name, what, once)
+}
+
+fn parse(uri: &Uri, served: Served) -> route::Parsed<'_> {
+    route::parse(RawRequest { served, ..RawRequest::new(&Method::GET, black_box(uri.path()), uri.query()) })
 }
 
 /// URI, headers and credential; copying the client's headers for it is in the figure.
