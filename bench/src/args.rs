@@ -47,8 +47,11 @@ pub enum Command {
         #[arg(required = true, value_name = "SCENARIO")]
         scenarios: Vec<String>,
     },
-    /// Runs every scenario for a moment, to show that it runs; the figures mean nothing
-    Smoke,
+    /// Runs every scenario for a moment, or some, to show that it runs; the figures mean nothing
+    Smoke {
+        #[arg(value_name = "SCENARIO")]
+        scenarios: Vec<String>,
+    },
     /// Lists the scenarios
     List,
     /// Copies the report of the newest run into docs/performance.md

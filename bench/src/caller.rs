@@ -17,7 +17,7 @@ use anyhow::{Context as _, Result, bail, ensure};
 use bytes::{Bytes, BytesMut};
 use h2::RecvStream;
 use h2::client::SendRequest;
-use http::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use http::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use http::{Method, Request, Response};
 use kit::pki::{self, Authority, Issued, Trust};
 use rustls::ClientConfig;
@@ -83,6 +83,12 @@ impl Caller {
         Self { address, tls, prefix: String::new(), headers: HeaderMap::new() }
     }
 
+    /// The same with a bearer token.
+    pub fn with_token(mut self, token: &str) -> Result<Self> {
+        self.headers.insert(AUTHORIZATION, HeaderValue::from_str(&format!("Bearer {token}"))?);
+        Ok(self)
+    }
+
     /// A new connection, which lasts as long as the sender or one of its streams. To be called on a
     /// runtime, which drives it.
     pub async fn connect(&self) -> Result<SendRequest<Bytes>> {
@@ -120,8 +126,17 @@ impl Caller {
 
     /// A JSON merge patch (RFC 7386).
     pub fn merge(&self, path: &str, change: &Value) -> Result<Request<Bytes>> {
-        let mut request = self.request(Method::PATCH, path, serde_json::to_vec(change)?.into())?;
-        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/merge-patch+json"));
+        self.typed(Method::PATCH, path, change, "application/merge-patch+json")
+    }
+
+    /// With an object.
+    pub fn json(&self, method: Method, path: &str, object: &Value) -> Result<Request<Bytes>> {
+        self.typed(method, path, object, "application/json")
+    }
+
+    fn typed(&self, method: Method, path: &str, body: &Value, kind: &'static str) -> Result<Request<Bytes>> {
+        let mut request = self.request(method, path, serde_json::to_vec(body)?.into())?;
+        request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         Ok(request)
     }
 

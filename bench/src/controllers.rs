@@ -28,13 +28,18 @@ pub struct Controllers {
 impl Controllers {
     /// Starts them with parts and more flags, as the hub's administrator and the only replica.
     pub fn start(testbed: &Testbed, side: &HubSide, parts: &str, more: &[String]) -> Result<Self> {
+        Self::start_in(testbed, side, "default", parts, more)
+    }
+
+    /// The same, whose Secrets are in `namespace`.
+    pub fn start_in(testbed: &Testbed, side: &HubSide, namespace: &str, parts: &str, more: &[String]) -> Result<Self> {
         let program = testbed.program(Program::Controllers)?;
         let admin = SocketAddr::from(([127, 0, 0, 1], ports::free()?));
         let mut arguments = vec![
             format!("--kubeconfig={}", side.hub.server.kubectl().kubeconfig.display()),
             format!("--admin-listen={admin}"),
             format!("--enable={parts}"),
-            "--secret-namespace=default".to_owned(),
+            format!("--secret-namespace={namespace}"),
             "--leader-elect=false".to_owned(),
             "--log-level=warn".to_owned(),
         ];
@@ -55,9 +60,18 @@ impl Controllers {
 
     /// Ends them, and starts them again as they were.
     pub fn restart(&mut self) -> Result<()> {
+        self.stop()?;
+        self.start_again()
+    }
+
+    pub fn stop(&mut self) -> Result<()> {
         self.process.stop()?;
         // Its supervisor goes a moment before the sockets of a large program do.
-        wait::until_true("its port to be free", START, || Ok(TcpStream::connect(self.admin).is_err()))?;
+        wait::until_true("its port to be free", START, || Ok(TcpStream::connect(self.admin).is_err()))
+    }
+
+    /// After [`Controllers::stop`], as they were.
+    pub fn start_again(&mut self) -> Result<()> {
         self.process.start_again()?;
         self.tree = Tree::new([self.process.id()]);
         self.wait_ready()

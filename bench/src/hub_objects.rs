@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use anyhow::Result;
-use http::Method;
-use http::header::{CONTENT_TYPE, HeaderValue};
+use bytes::Bytes;
+use http::{Method, Request};
 use serde_json::Value;
 use tokio::task::JoinSet;
 
@@ -13,19 +13,35 @@ use crate::caller::Caller;
 
 /// To the hub.
 const CONNECTIONS: usize = 4;
-/// At a time on each connection.
-const REQUESTS: usize = 16;
+/// At a time, on all connections.
+pub const MANY: usize = 64;
 
 /// Makes the path of a collection and the object with this number that is created in it.
 pub type Make = Arc<dyn Fn(usize) -> Result<(String, Value)> + Send + Sync>;
+/// Makes the request with this number.
+pub type MakeRequest = Arc<dyn Fn(&Caller, usize) -> Result<Request<Bytes>> + Send + Sync>;
 
 /// Creates `count` objects.
 pub async fn create(hub: &Caller, count: usize, make: Make) -> Result<()> {
+    create_at_once(hub, count, MANY, make).await
+}
+
+/// Creates `count` objects, so many at a time.
+pub async fn create_at_once(hub: &Caller, count: usize, at_once: usize, make: Make) -> Result<()> {
+    let post = move |hub: &Caller, number: usize| {
+        let (path, object) = make(number)?;
+        hub.json(Method::POST, &path, &object)
+    };
+    send(hub, count, at_once, Arc::new(post)).await
+}
+
+/// Sends `count` requests, so many at a time; each must be answered with success.
+pub async fn send(hub: &Caller, count: usize, at_once: usize, make: MakeRequest) -> Result<()> {
     let next = Arc::new(AtomicUsize::new(0));
     let mut workers = JoinSet::new();
     for _ in 0..CONNECTIONS {
         let connection = hub.connect().await?;
-        for _ in 0..REQUESTS {
+        for _ in 0..(at_once / CONNECTIONS).max(1) {
             let (connection, hub) = (connection.clone(), hub.clone());
             let (next, make) = (Arc::clone(&next), Arc::clone(&make));
             workers.spawn(async move {
@@ -34,11 +50,7 @@ pub async fn create(hub: &Caller, count: usize, make: Make) -> Result<()> {
                     if number >= count {
                         return anyhow::Ok(());
                     }
-                    let (path, object) = make(number)?;
-                    let body = serde_json::to_vec(&object)?;
-                    let mut request = hub.request(Method::POST, &path, body.into())?;
-                    request.headers_mut().insert(CONTENT_TYPE, HeaderValue::from_static("application/json"));
-                    hub.ask(&connection, request).await?;
+                    hub.ask(&connection, make(&hub, number)?).await?;
                 }
             });
         }

@@ -13,9 +13,11 @@ mod given;
 mod h2load;
 mod hub_objects;
 mod latency;
+mod metrics;
 mod nginx;
 mod outcome;
 mod proxies;
+mod registration;
 mod report;
 mod route;
 mod run;
@@ -52,7 +54,7 @@ fn main() -> ExitCode {
         Command::ServeUpgrades(options) => upgrade::server::run(options),
         Command::List => run::list(),
         Command::Publish => report::publish(&args.out(), Path::new(DOCUMENTS)),
-        Command::All | Command::Run { .. } | Command::Smoke => run::run(&args),
+        Command::All | Command::Run { .. } | Command::Smoke { .. } => run::run(&args),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,

@@ -40,7 +40,7 @@ struct Lane {
 /// report tells.
 pub fn run(args: &Args) -> Result<()> {
     let scenarios = wanted(&args.command)?;
-    let smoke = matches!(args.command, Command::Smoke);
+    let smoke = matches!(args.command, Command::Smoke { .. });
     let time = Duration::from_secs(args.seconds);
     let plan = if smoke { Plan { rounds: 1, time: SMOKE, smoke } } else { Plan { rounds: args.rounds, time, smoke } };
     ensure!(plan.rounds > 0, "no rounds");
@@ -58,7 +58,7 @@ pub fn run(args: &Args) -> Result<()> {
         report.put(Section::new(&outcome, run));
         report::save(&report, &out)?;
     }
-    if smoke {
+    if matches!(&args.command, Command::Smoke { scenarios } if scenarios.is_empty()) {
         testbed.floor(|floor| dist::train(floor, 1)).context("what builds are trained with")?;
     }
     progress.end(&report::screen(&report), &out);
@@ -74,7 +74,9 @@ pub fn list() -> Result<()> {
 
 fn wanted(command: &Command) -> Result<Vec<Scenario>> {
     let mut scenarios = scenario::all();
-    if let Command::Run { scenarios: wanted } = command {
+    if let Command::Run { scenarios: wanted } | Command::Smoke { scenarios: wanted } = command
+        && !wanted.is_empty()
+    {
         for name in wanted {
             let known = scenarios.iter().any(|scenario| scenario.about.name == name);
             ensure!(known, "no scenario \"{name}\": see `bench list`");

@@ -16,6 +16,7 @@ mod hub;
 mod latency;
 mod placement;
 mod placements;
+mod registration;
 mod tunnel_bulk;
 mod tunnel_dials;
 mod tunnel_echo;
@@ -88,6 +89,7 @@ pub fn all() -> Vec<Scenario> {
         Scenario::new(placement::ABOUT, |_| Ok(placement::contenders())),
         Scenario::new(placements::ABOUT, placements::contenders),
         Scenario::new(delivery::ABOUT, |testbed| Ok(delivery::contenders(testbed))),
+        Scenario::new(registration::ABOUT, |testbed| Ok(registration::contenders(testbed))),
     ]);
     all
 }

@@ -1,0 +1,4 @@
+//! Clusters that register themselves: what is on the hub before anything of ours looks.
+
+mod kubeconfigs;
+pub mod sources;
