@@ -12,6 +12,7 @@ mod figure;
 mod given;
 mod h2load;
 mod hub_objects;
+mod joining;
 mod latency;
 mod metrics;
 mod nginx;

@@ -13,6 +13,7 @@ mod growth_clusters;
 mod growth_streams;
 mod handshakes;
 mod hub;
+mod joining;
 mod latency;
 mod placement;
 mod placements;
@@ -90,6 +91,7 @@ pub fn all() -> Vec<Scenario> {
         Scenario::new(placements::ABOUT, placements::contenders),
         Scenario::new(delivery::ABOUT, |testbed| Ok(delivery::contenders(testbed))),
         Scenario::new(registration::ABOUT, |testbed| Ok(registration::contenders(testbed))),
+        Scenario::new(joining::ABOUT, |testbed| Ok(joining::contenders(testbed))),
     ]);
     all
 }

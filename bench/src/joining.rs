@@ -1,0 +1,12 @@
+//! Joining as agents of Open Cluster Management do it: what is on the hub, and agents without
+//! members.
+
+pub mod agents;
+pub mod beats;
+pub mod clusters;
+mod credential;
+pub mod ground;
+
+/// Of the bootstrap account, and where the controllers have their Secrets.
+pub const NAMESPACE: &str = "joining";
+const GROUP: &str = "cluster.open-cluster-management.io";

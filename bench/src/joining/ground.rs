@@ -1,0 +1,73 @@
+//! What a hub has before anybody joins: kinds, admission policies, and who may ask.
+
+use std::path::Path;
+use std::time::Duration;
+
+use anyhow::{Result, ensure};
+use bytes::Bytes;
+use http::Method;
+use hub_tests::helm::Helm;
+use hub_tests::tools;
+use serde_json::{Value, json};
+use tokio::time::{Instant, sleep};
+
+use super::{GROUP, NAMESPACE};
+use crate::caller::Caller;
+use crate::testbed::HubSide;
+
+const KINDS: [&str; 4] = ["cluster/v1/0000_00", "cluster/v1beta2/0000_0", "work/v1/0000_00", "addon/v1alpha1/0000_0"];
+const ACCOUNT: &str = "agent";
+const VALUES: &str = "--set=controllers.enabled=true,controllers.ocmRegistration.enabled=true";
+const PROBE: &str = "cluster.core.oam.dev/admission-probe";
+const PROOF: &str = "cluster-gateway admission is in force";
+/// For the hub to enforce policies that were just installed, and to be rid of what others left.
+const LIMIT: Duration = Duration::from_mins(2);
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Whom the controllers let in without a person.
+pub fn user() -> String {
+    format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}")
+}
+
+/// Kinds, policies, and the account; its token. `directory` is for helm's files.
+pub fn lay(side: &HubSide, directory: &Path) -> Result<String> {
+    let server = &side.hub.server;
+    let kinds = tools::kinds("open-cluster-management.io/api", &KINDS)?;
+    server.kubectl().args(["apply", "--server-side", "-f", "-"]).stdin(kinds).run()?.success()?;
+    server.kubectl().ok("wait --for=condition=Established crd --all --timeout=30s")?;
+    server.create_namespace(NAMESPACE)?;
+    let helm = Helm::prepare(directory, &server.kubectl().kubeconfig)?;
+    let mut policies = helm.template("bench", NAMESPACE, &[VALUES.to_owned()])?;
+    policies.retain(|object| object["kind"].as_str().is_some_and(|kind| kind.starts_with("ValidatingAdmissionPolicy")));
+    side.hub.apply(&policies)?;
+    let token = server.service_account_token(NAMESPACE, ACCOUNT)?;
+    side.grant("joining-agents", (NAMESPACE, ACCOUNT), &rules())?;
+    Ok(token)
+}
+
+/// Upstream's of the bootstrap account.
+fn rules() -> Value {
+    json!([
+        {"apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"],
+            "verbs": ["create", "get", "list", "watch"]},
+        {"apiGroups": [GROUP], "resources": ["managedclusters"], "verbs": ["get", "create", "list", "watch"]},
+    ])
+}
+
+/// Deletes the clusters that other scenarios left, and waits until the policies are enforced.
+pub async fn clear(hub: &Caller) -> Result<()> {
+    let (connection, begin) = (hub.connect().await?, Instant::now());
+    let path = format!("/apis/{GROUP}/v1/managedclusters");
+    hub.ask(&connection, hub.request(Method::DELETE, &path, Bytes::new())?).await?;
+    let probe = json!({"apiVersion": format!("{GROUP}/v1"), "kind": "ManagedCluster",
+        "metadata": {"name": "probe", "annotations": {PROBE: ""}}});
+    loop {
+        let request = hub.json(Method::POST, &format!("{path}?dryRun=All"), &probe)?;
+        let answer = hub.ask(&connection, request).await;
+        if answer.as_ref().is_err_and(|refusal| refusal.to_string().contains(PROOF)) {
+            return Ok(());
+        }
+        ensure!(begin.elapsed() < LIMIT, "the policies are not enforced: {answer:?}");
+        sleep(PAUSE).await;
+    }
+}

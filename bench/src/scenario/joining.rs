@@ -1,0 +1,170 @@
+//! Thousands of clusters with agents: at rest, when one falls silent, and when many join.
+
+mod steps;
+
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use anyhow::{Context as _, Result};
+use tokio::runtime::Runtime;
+
+use super::About;
+use crate::caller::Caller;
+use crate::contender::{Contender, Load};
+use crate::controllers::Controllers;
+use crate::figure::{Bound, Figure, Goal, OURS, Sample};
+use crate::hub_objects;
+use crate::joining::agents::Agents;
+use crate::joining::beats::Beats;
+use crate::joining::{NAMESPACE, clusters, ground};
+use crate::testbed::{HubSide, Testbed};
+use crate::watch;
+
+const REST_CORES: Figure = Figure::new("rest_cores", "cores at rest", 4);
+const RESIDENT: Figure = Figure::new("rss_mib", "RSS MiB", 1);
+const REST_REQUESTS: Figure = Figure::new("rest_requests", "hub requests per minute", 1);
+const REST_WRITES: Figure = Figure::new("rest_writes", "writes", 0);
+const LATE_P50: Figure = Figure::new("late_p50_ms", "ms that Unknown is late, p50", 0);
+const LATE_P99: Figure = Figure::new("late_p99_ms", "p99", 0);
+const SIGNED: Figure = Figure::new("signed", "certificates that the hub signs per second", 0);
+const APPROVED: Figure = Figure::new("approved", "joins approved per second", 0);
+const JOIN_S: Figure = Figure::new("join_s", "s until all are available", 1);
+const JOIN_CPU: Figure = Figure::new("join_cpu_ms", "CPU ms per join", 1);
+
+pub const ABOUT: About = About {
+    name: "joining",
+    title: "5,000 clusters with agents, and 500 that join",
+    method: "The controllers with the part `ocm-registration`, the chart's admission policies, and a real hub with \
+             5,000 accepted ManagedClusters, whose Leases the bench renews once a minute, evenly spread. For twelve \
+             times `--seconds` nothing else happens; hub requests are those of the kinds that the part works on, \
+             without watches and without the Leases' renewals. Then 20 more clusters, one after the other every \
+             quarter of a second, are silent: timed from the moment that their Lease gives until their ManagedCluster \
+             says Unknown. Then the hub alone signs 500 requests, which the bench approves. Then 500 agents ask at \
+             once to join, by the bootstrap account of `--ocm-auto-approve-users`: each makes its ManagedCluster and \
+             its request, and with its certificate renews its Lease and says that it is available. CPU is that of \
+             the controllers.",
+    figures: &[
+        REST_CORES,
+        RESIDENT,
+        REST_REQUESTS,
+        REST_WRITES,
+        LATE_P50,
+        LATE_P99,
+        SIGNED,
+        APPROVED,
+        JOIN_S,
+        JOIN_CPU,
+    ],
+    goals: &[
+        Goal::value(REST_CORES.key, OURS).must(Bound::AtMost(0.02)),
+        Goal::value(RESIDENT.key, OURS).must(Bound::AtMost(80.0)),
+        Goal::value(REST_WRITES.key, OURS).must(Bound::AtMost(0.0)),
+        Goal::value(LATE_P99.key, OURS).must(Bound::AtMost(1000.0)),
+    ],
+    axis: None,
+};
+
+/// Between renewals.
+const LEASE: Duration = Duration::from_mins(1);
+/// Of those that fall silent.
+const SHORT_LEASE: Duration = Duration::from_secs(1);
+/// A measurement that is asked for less time than this is not one that counts.
+const WARM_UP: Duration = Duration::from_secs(2);
+
+/// How many there are.
+#[derive(Clone, Copy)]
+struct Size {
+    clusters: usize,
+    silent: usize,
+    joining: usize,
+}
+
+struct Joining {
+    controllers: Controllers,
+    agents: Agents,
+    size: Size,
+    /// So that each has names of its own.
+    round: usize,
+    smoke: bool,
+    runtime: Runtime,
+    _beats: Beats,
+    _side: Rc<HubSide>,
+}
+
+pub fn contenders(testbed: &mut Testbed) -> Vec<Contender> {
+    let size = if testbed.smoke {
+        Size { clusters: 10, silent: 2, joining: 4 }
+    } else {
+        Size { clusters: 5000, silent: 20, joining: 500 }
+    };
+    vec![Contender::new(OURS, Joining::start(testbed, size))]
+}
+
+// === impl Size ===
+
+impl Size {
+    /// Of the cluster `number`; the last ones fall silent.
+    fn name(self, number: usize) -> String {
+        match number.checked_sub(self.clusters) {
+            None => format!("beating-{number:05}"),
+            Some(silent) => format!("silent-{silent:05}"),
+        }
+    }
+
+    fn lease(self, number: usize) -> Duration {
+        if number < self.clusters { LEASE } else { SHORT_LEASE }
+    }
+}
+
+// === impl Joining ===
+
+impl Joining {
+    fn start(testbed: &mut Testbed, size: Size) -> Result<Self> {
+        let (side, runtime) = (testbed.hub()?, watch::runtime()?);
+        let server = &side.hub.server;
+        let token = ground::lay(&side, testbed.directory())?;
+        let (address, authority) = (server.address(), Arc::clone(server.authority()));
+        let hub = Caller::with_certificate(address, &authority, server.admin());
+        let bootstrap = Caller::trusting(address, &authority).with_token(&token)?;
+        runtime.block_on(ground::clear(&hub))?;
+        let flags = [format!("--ocm-auto-approve-users={}", ground::user())];
+        let controllers = Controllers::start_in(testbed, &side, NAMESPACE, "ocm-registration", &flags)?;
+        let names = (0..size.clusters).map(|number| size.name(number)).collect();
+        let beats = Beats::start(hub.clone(), names, LEASE)?;
+        let agents = Agents { address, authority, hub, bootstrap };
+        let smoke = testbed.smoke;
+        let mut joining =
+            Self { controllers, agents, size, round: 0, smoke, runtime, _beats: beats, _side: Rc::clone(&side) };
+        joining.accept().context("they are not accepted")?;
+        Ok(joining)
+    }
+
+    /// All clusters, until their agents could beat.
+    fn accept(&mut self) -> Result<()> {
+        let size = self.size;
+        let make = move |number: usize| {
+            let seconds = u32::try_from(size.lease(number).as_secs())?;
+            Ok((clusters::collection(), clusters::managed(&size.name(number), true, seconds)))
+        };
+        let all = size.clusters + size.silent;
+        self.runtime.block_on(async {
+            hub_objects::create(&self.agents.hub, all, Arc::new(make)).await?;
+            self.begin_all().await
+        })?;
+        self.quiet()
+    }
+}
+
+impl Load for Joining {
+    fn measure(&mut self, time: Duration) -> Result<Sample> {
+        if !self.smoke && time < WARM_UP {
+            return Ok(Sample::new());
+        }
+        self.round += 1;
+        let mut sample = self.rest(if self.smoke { time } else { 12 * time })?;
+        sample.extend(self.fall_silent()?);
+        sample.extend(self.join()?);
+        Ok(sample)
+    }
+}
