@@ -37,10 +37,7 @@ const PAUSE: Duration = Duration::from_secs(1);
 /// Kinds, namespaces, and the decisions that choose all clusters. `runtime` is what many requests
 /// are sent on; not to be called on one.
 pub fn lay(runtime: &Runtime, side: &HubSide, hub: &Caller, size: Size) -> Result<()> {
-    let kubectl = side.hub.server.kubectl();
-    let kinds = tools::kinds("open-cluster-management.io/api", &KINDS)?;
-    kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(kinds).run()?.success()?;
-    side.hub.server.kubectl().ok("wait --for=condition=Established crd --all --timeout=30s")?;
+    side.install(&tools::kinds("open-cluster-management.io/api", &KINDS)?)?;
     side.hub.apply(&[json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}})])?;
     let namespace = |number: usize| {
         let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name(number)}});

@@ -32,9 +32,7 @@ pub fn user() -> String {
 /// Kinds, policies, and the account; its token. `directory` is for helm's files.
 pub fn lay(side: &HubSide, directory: &Path) -> Result<String> {
     let server = &side.hub.server;
-    let kinds = tools::kinds("open-cluster-management.io/api", &KINDS)?;
-    server.kubectl().args(["apply", "--server-side", "-f", "-"]).stdin(kinds).run()?.success()?;
-    server.kubectl().ok("wait --for=condition=Established crd --all --timeout=30s")?;
+    side.install(&tools::kinds("open-cluster-management.io/api", &KINDS)?)?;
     server.create_namespace(NAMESPACE)?;
     let helm = Helm::prepare(directory, &server.kubectl().kubeconfig)?;
     let mut policies = helm.template("bench", NAMESPACE, &[VALUES.to_owned()])?;

@@ -46,9 +46,8 @@ impl Sources {
     pub fn lay(runtime: &Runtime, side: &HubSide, count: usize, member: &StandIn) -> Result<Self> {
         let server = &side.hub.server;
         for kind in tools::cluster_api_kinds(KINDS)? {
-            server.kubectl().args(["apply", "--server-side", "-f", "-"]).stdin(kind).run()?.success()?;
+            side.install(&kind)?;
         }
-        server.kubectl().ok(&format!("wait --for=condition=Established crd clusters.{GROUP} --timeout=30s"))?;
         server.create_namespace(NAMESPACE)?;
         let hub = Caller::with_certificate(server.address(), server.authority(), server.admin());
         let kubeconfigs = Kubeconfigs::new(format!("https://{}", member.address), &member.authority);

@@ -101,9 +101,7 @@ pub fn contenders(testbed: &mut Testbed) -> Result<Vec<Contender>> {
 impl Placements {
     fn start(testbed: &Testbed, side: Rc<HubSide>, size: Size) -> Result<Self> {
         let server = &side.hub.server;
-        let kinds = tools::kinds("open-cluster-management.io/api", &KINDS)?;
-        server.kubectl().args(["apply", "--server-side", "-f", "-"]).stdin(kinds).run()?.success()?;
-        server.kubectl().ok("wait --for=condition=Established crd --all --timeout=30s")?;
+        side.install(&tools::kinds("open-cluster-management.io/api", &KINDS)?)?;
         side.hub.apply(&ground())?;
         let hub = Caller::with_certificate(server.address(), server.authority(), server.admin());
         let runtime = Builder::new_current_thread().enable_all().build()?;

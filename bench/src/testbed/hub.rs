@@ -1,11 +1,13 @@
 //! A real hub for the gateways that need one: etcd, kube-apiserver, its controllers.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result};
 use hub_tests::control_plane::{self, Etcd};
 use hub_tests::hub::{Hub, MemberSecret};
 use hub_tests::tools::{Tool, Tools};
+use hub_tests::wait;
 use kit::pki::Authority;
 use serde_json::{Value, json};
 
@@ -14,6 +16,9 @@ use harness::usage::Tree;
 const TOOLS: [Tool; 4] = [Tool::Etcd, Tool::ApiServer, Tool::ControllerManager, Tool::Kubectl];
 /// What callers of a proxy may do.
 pub const VERBS: [&str; 5] = ["get", "create", "update", "patch", "delete"];
+
+/// For kinds to be served.
+const SERVED: Duration = Duration::from_secs(30);
 
 /// Who calls: namespace and name of a ServiceAccount.
 pub const CALLER: (&str, &str) = ("default", "bench");
@@ -46,6 +51,16 @@ impl HubSide {
     pub fn register(&self, name: &str, url: &str, authority: &Authority, token: &str) -> Result<()> {
         let secret = MemberSecret::with_token(&self.hub.server, token).at(url).trusting(authority);
         self.hub.register_member(name, &secret)
+    }
+
+    /// Installs kinds (YAML) and waits until the hub serves them.
+    pub fn install(&self, kinds: &str) -> Result<()> {
+        let kubectl = self.hub.server.kubectl();
+        kubectl.args(["apply", "--server-side", "-f", "-"]).stdin(kinds).run()?.success()?;
+        // A kind that is so new that it has no status is an error to kubectl.
+        wait::until("the kinds to be served", SERVED, || {
+            kubectl.ok("wait --for=condition=Established crd --all --timeout=30s").map(drop)
+        })
     }
 
     /// Lets a ServiceAccount (namespace, name) do what `rules` say, by a `ClusterRole` and a
