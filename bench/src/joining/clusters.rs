@@ -14,8 +14,8 @@ use super::GROUP;
 use crate::caller::Caller;
 
 const AVAILABLE: &str = "ManagedClusterConditionAvailable";
-/// For rights and Leases to be there.
-const LIMIT: Duration = Duration::from_mins(10);
+/// For rights and Leases to be there: who waits first may be the last of thousands.
+const LIMIT: Duration = Duration::from_mins(30);
 const PAUSE: Duration = Duration::from_millis(250);
 
 pub fn collection() -> String {

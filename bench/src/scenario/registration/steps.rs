@@ -28,7 +28,7 @@ const CONNECTIONS: &str = "cluster_gateway_upstream_connections";
 /// For anything to be done.
 const LIMIT: Duration = Duration::from_mins(10);
 /// For one rotation.
-const FOLLOWED: Duration = Duration::from_secs(30);
+const FOLLOWED: Duration = Duration::from_mins(2);
 const SETTLE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(1);
 /// Rotations that are looked at when all were written.
@@ -65,13 +65,12 @@ impl Registration {
         self.runtime.block_on(memory::settled(&self.gateway.tree, SETTLE.min(time)))
     }
 
-    /// Of what the controllers ask.
+    /// Of Secrets and Clusters, which the controllers ask for. Events of what was registered are
+    /// still written a minute later.
     fn asked(&self) -> Result<Asked> {
         let text = self.runtime.block_on(self.sources.hub_metrics())?;
         Ok(Asked::of(&text, |labels| {
-            ["resource=\"secrets\"", "resource=\"events\"", "group=\"cluster.x-k8s.io\""]
-                .iter()
-                .any(|of| labels.contains(of))
+            labels.contains("resource=\"secrets\"") || labels.contains("group=\"cluster.x-k8s.io\"")
         }))
     }
 
