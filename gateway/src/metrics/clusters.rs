@@ -55,9 +55,10 @@ impl ClusterMetrics {
         if held.is_over() {
             return;
         }
-        match tunnelled {
-            true => drop(self.families.tunnelled.get_or_create(&self.labels).set(1)),
-            false => drop(self.families.tunnelled.remove(&self.labels)),
+        if tunnelled {
+            self.families.tunnelled.get_or_create(&self.labels).set(1);
+        } else {
+            self.families.tunnelled.remove(&self.labels);
         }
     }
 }

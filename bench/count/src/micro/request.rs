@@ -3,7 +3,7 @@
 use std::hint::black_box;
 
 use api::cluster_name::ClusterName;
-use api::route::{self, Dialects, Karmada, RawRequest, Route, Served};
+use api::route::{self, Dialects, KarmadaMode, RawRequest, Route, Served};
 use api::secret::Endpoint;
 use http::header::{AUTHORIZATION, CONTENT_TYPE, DATE, HeaderName};
 use http::{HeaderMap, HeaderValue, Method, Uri};
@@ -22,7 +22,7 @@ const KARMADA_PATH: &str = concat!(
     "/api/v1/namespaces/default/pods?labelSelector=app%3Dweb&limit=500"
 );
 /// All dialects that the gateway's own port has.
-const EVERYTHING: Served = Served::Gateway(Dialects { kcp: true, karmada: Karmada::Standalone });
+const EVERYTHING: Served = Served::Gateway(Dialects { kcp: true, karmada: KarmadaMode::Standalone });
 
 /// As the hub's aggregator passes them on, identity taken out.
 const FROM_CLIENT: [(&str, &str); 7] = [
