@@ -1,6 +1,7 @@
 //! The controllers as a program of their own, beside a real hub.
 
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -33,10 +34,21 @@ impl Controllers {
 
     /// The same, whose Secrets are in `namespace`.
     pub fn start_in(testbed: &Testbed, side: &HubSide, namespace: &str, parts: &str, more: &[String]) -> Result<Self> {
+        Self::start_as(testbed, &side.hub.server.kubectl().kubeconfig, namespace, parts, more)
+    }
+
+    /// The same as the user of `kubeconfig`.
+    pub fn start_as(
+        testbed: &Testbed,
+        kubeconfig: &Path,
+        namespace: &str,
+        parts: &str,
+        more: &[String],
+    ) -> Result<Self> {
         let program = testbed.program(Program::Controllers)?;
         let admin = SocketAddr::from(([127, 0, 0, 1], ports::free()?));
         let mut arguments = vec![
-            format!("--kubeconfig={}", side.hub.server.kubectl().kubeconfig.display()),
+            format!("--kubeconfig={}", kubeconfig.display()),
             format!("--admin-listen={admin}"),
             format!("--enable={parts}"),
             format!("--secret-namespace={namespace}"),

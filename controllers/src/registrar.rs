@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use register::claims::{Object, Step, Verdict, Wish};
 use register::expiry::Expiry;
 use register::reading::{Reading, Waiting};
-use register::removals::{Listed, Moment, Withdrawal};
+use register::removals::{Moment, Remaining, Withdrawal};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -180,12 +180,12 @@ impl Registrar {
         for object in claimants {
             names.extend(state.claims.remove(&object));
         }
-        let of_source: Vec<Object> =
-            state.registered_by(|object| object.source == source).map(|(_, it)| it.clone()).collect();
-        let is_none = of_source.iter().all(|object| absent.contains(object) || state.removals.is_absent(object));
-        let listed = if is_none { Listed::None } else { Listed::Some };
+        let is_left = |object: &Object| !absent.contains(object) && !state.removals.is_absent(object);
+        let mut of_source = state.registered_by(|object| object.source == source);
+        let remaining = Remaining::of(of_source.any(|(_, object)| is_left(object)));
+        drop(of_source);
         for object in absent {
-            state.removals.missing(object, listed, now);
+            state.removals.missing(object, remaining, now);
         }
         state.forget_absences(now);
         for name in names {

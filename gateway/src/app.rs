@@ -350,7 +350,7 @@ fn exchange(config: &Config, control: &Handle, registry: &mut MetricsRegistry) -
     Ok(Exchange::new(&config.exchange, rules))
 }
 
-/// Who had Karmada's group before, its files followed from here on.
+/// Karmada's aggregated API server, its files followed from here on.
 fn karmada_upstream(
     config: &Config,
     control: &Handle,

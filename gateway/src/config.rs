@@ -27,7 +27,7 @@ pub struct Config {
     /// Where members are served as Open Cluster Management's user server serves them. Absent:
     /// nowhere.
     pub user_server: Option<SocketAddr>,
-    /// Who had Karmada's group before. Absent unless the gateway stands beside a Karmada.
+    /// Karmada's aggregated API server. Absent unless the gateway stands beside a Karmada.
     pub karmada_upstream: Option<karmada_upstream::Options>,
     pub serving: Serving,
     pub sharing: Sharing,

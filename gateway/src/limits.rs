@@ -235,8 +235,8 @@ impl Load {
 // === impl TooMany ===
 
 impl TooMany {
-    /// The same of the server that stands behind as a cluster does, and is none.
-    pub fn of_karmada(self) -> Self {
+    /// The same, which names Karmada's API server instead of a cluster.
+    pub fn of_karmada_upstream(self) -> Self {
         Self { whose: Whose::KarmadaUpstream, ..self }
     }
 }

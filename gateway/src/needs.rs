@@ -34,7 +34,7 @@ pub struct RequestNeeds {
     pub hub: Option<Hub>,
     /// What Open Cluster Management knows of clusters. Absent without a hub.
     pub managed: Option<Arc<ManagedClusters>>,
-    /// Who had Karmada's group before. Absent unless the gateway stands beside a Karmada.
+    /// Karmada's aggregated API server. Absent unless the gateway stands beside a Karmada.
     pub karmada_upstream: Option<Arc<KarmadaUpstream>>,
     /// How clusters are shown to readers.
     pub view: View,

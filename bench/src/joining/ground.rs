@@ -1,12 +1,12 @@
 //! What a hub has before anybody joins: kinds, admission policies, and who may ask.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
 use bytes::Bytes;
 use http::Method;
-use hub_tests::helm::Helm;
+use hub_tests::helm::{Helm, account_kubeconfig};
 use hub_tests::tools;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -17,6 +17,18 @@ use crate::testbed::HubSide;
 
 const KINDS: [&str; 4] = ["cluster/v1/0000_00", "cluster/v1beta2/0000_0", "work/v1/0000_00", "addon/v1alpha1/0000_0"];
 const ACCOUNT: &str = "agent";
+/// Of the controllers: what the chart calls it.
+const CONTROLLERS: &str = "bench-cluster-gateway-controllers";
+/// What the chart gives them, and what limits that: without it they accept nobody.
+const GIVEN: [&str; 7] = [
+    "ServiceAccount",
+    "Role",
+    "RoleBinding",
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+];
 const VALUES: &str = "--set=controllers.enabled=true,controllers.ocmRegistration.enabled=true";
 const PROBE: &str = "cluster.core.oam.dev/admission-probe";
 const PROOF: &str = "cluster-gateway admission is in force";
@@ -29,18 +41,31 @@ pub fn user() -> String {
     format!("system:serviceaccount:{NAMESPACE}:{ACCOUNT}")
 }
 
-/// Kinds, policies, and the account; its token. `directory` is for helm's files.
-pub fn lay(side: &HubSide, directory: &Path) -> Result<String> {
+/// The token of the account of agents, and the kubeconfig of that of the controllers.
+pub struct Accounts {
+    pub token: String,
+    pub controllers: PathBuf,
+}
+
+/// Kinds, policies, and the accounts. `directory` is for helm's files.
+pub fn lay(side: &HubSide, directory: &Path) -> Result<Accounts> {
     let server = &side.hub.server;
     side.install(&tools::kinds("open-cluster-management.io/api", &KINDS)?)?;
     server.create_namespace(NAMESPACE)?;
     let helm = Helm::prepare(directory, &server.kubectl().kubeconfig)?;
-    let mut policies = helm.template("bench", NAMESPACE, &[VALUES.to_owned()])?;
-    policies.retain(|object| object["kind"].as_str().is_some_and(|kind| kind.starts_with("ValidatingAdmissionPolicy")));
-    side.hub.apply(&policies)?;
+    let mut given = helm.template("bench", NAMESPACE, &[VALUES.to_owned()])?;
+    given.retain(|object| GIVEN.iter().any(|kind| object["kind"] == *kind));
+    for object in &mut given {
+        // helm fills these in.
+        let is_namespaced = matches!(object["kind"].as_str(), Some("ServiceAccount" | "Role" | "RoleBinding"));
+        if is_namespaced && object["metadata"]["namespace"].is_null() {
+            object["metadata"]["namespace"] = NAMESPACE.into();
+        }
+    }
+    side.hub.apply(&given)?;
     let token = server.service_account_token(NAMESPACE, ACCOUNT)?;
     side.grant("joining-agents", (NAMESPACE, ACCOUNT), &rules())?;
-    Ok(token)
+    Ok(Accounts { token, controllers: account_kubeconfig(server, NAMESPACE, CONTROLLERS)? })
 }
 
 /// Upstream's of the bootstrap account.
@@ -52,7 +77,8 @@ fn rules() -> Value {
     ])
 }
 
-/// Deletes the clusters that other scenarios left, and waits until the policies are enforced.
+/// Deletes the clusters that other scenarios left, and waits until the first policy is enforced: the
+/// controllers wait for the others.
 pub async fn clear(hub: &Caller) -> Result<()> {
     let (connection, begin) = (hub.connect().await?, Instant::now());
     let path = format!("/apis/{GROUP}/v1/managedclusters");

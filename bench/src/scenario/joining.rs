@@ -123,13 +123,14 @@ impl Joining {
     fn start(testbed: &mut Testbed, size: Size) -> Result<Self> {
         let (side, runtime) = (testbed.hub()?, watch::runtime()?);
         let server = &side.hub.server;
-        let token = ground::lay(&side, testbed.directory())?;
+        let accounts = ground::lay(&side, testbed.directory())?;
         let (address, authority) = (server.address(), Arc::clone(server.authority()));
         let hub = Caller::with_certificate(address, &authority, server.admin());
-        let bootstrap = Caller::trusting(address, &authority).with_token(&token)?;
+        let bootstrap = Caller::trusting(address, &authority).with_token(&accounts.token)?;
         runtime.block_on(ground::clear(&hub))?;
         let flags = [format!("--ocm-auto-approve-users={}", ground::user())];
-        let controllers = Controllers::start_in(testbed, &side, NAMESPACE, "ocm-registration", &flags)?;
+        let (kubeconfig, part) = (&accounts.controllers, "ocm-registration");
+        let controllers = Controllers::start_as(testbed, kubeconfig, NAMESPACE, part, &flags)?;
         let names = (0..size.clusters).map(|number| size.name(number)).collect();
         let beats = Beats::start(hub.clone(), names, LEASE)?;
         let agents = Agents { address, authority, hub, bootstrap };

@@ -51,11 +51,11 @@ enum Absence {
     },
 }
 
-/// What a complete list has of the clusters of its source.
+/// What a complete list leaves of its source's clusters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Listed {
-    Some,
-    None,
+pub enum Remaining {
+    Others,
+    Nobody,
 }
 
 /// Why an object that is there registers nothing any more.
@@ -78,6 +78,14 @@ pub enum May {
     Held {
         until: Moment,
     },
+}
+
+// === impl Remaining ===
+
+impl Remaining {
+    pub fn of(is_anybody_left: bool) -> Self {
+        if is_anybody_left { Self::Others } else { Self::Nobody }
+    }
 }
 
 // === impl Removals ===
@@ -129,14 +137,14 @@ impl Removals {
         matches!(self.absent.get(object), Some(Absence::Withdrawn { .. }))
     }
 
-    /// It is not in a complete list, which has so much of its source.
-    pub fn missing(&mut self, object: Object, listed: Listed, now: Moment) {
+    /// It is not in a complete list.
+    pub fn missing(&mut self, object: Object, remaining: Remaining, now: Moment) {
         let absence = self.absent.entry(object).or_insert(Absence::Doubted);
         *absence = match *absence {
             Absence::Doubted => Absence::Missing(now),
-            Absence::Missing(first) if now >= first + BETWEEN_LISTS => match listed {
-                Listed::Some => Absence::Gone(now),
-                Listed::None => Absence::AllGone(now),
+            Absence::Missing(first) if now >= first + BETWEEN_LISTS => match remaining {
+                Remaining::Others => Absence::Gone(now),
+                Remaining::Nobody => Absence::AllGone(now),
             },
             other => other,
         };
@@ -239,15 +247,15 @@ mod tests {
     #[test]
     fn what_is_missing_counts_after_two_lists_a_minute_apart() {
         let mut removals = Removals::new(20);
-        removals.missing(object(1), Listed::Some, Duration::ZERO);
-        removals.missing(object(1), Listed::Some, 59 * SECOND);
+        removals.missing(object(1), Remaining::Others, Duration::ZERO);
+        removals.missing(object(1), Remaining::Others, 59 * SECOND);
         assert!(!removals.is_gone(&object(1)), "lists that follow one another");
         assert_eq!(removals.may(&object(1), 600 * SECOND, 100), May::No, "one list");
-        removals.missing(object(1), Listed::Some, 60 * SECOND);
+        removals.missing(object(1), Remaining::Others, 60 * SECOND);
         assert_eq!(removals.may(&object(1), 61 * SECOND, 100), May::Now);
-        removals.missing(object(2), Listed::Some, Duration::ZERO);
+        removals.missing(object(2), Remaining::Others, Duration::ZERO);
         removals.present(&object(2));
-        removals.missing(object(2), Listed::Some, 60 * SECOND);
+        removals.missing(object(2), Remaining::Others, 60 * SECOND);
         assert!(!removals.is_gone(&object(2)), "it was there in between");
         removals.deleted(object(2), 61 * SECOND);
         assert!(removals.is_gone(&object(2)));
@@ -257,8 +265,8 @@ mod tests {
     fn a_source_whose_lists_have_none_of_its_clusters_keeps_them_for_a_while() {
         let mut removals = Removals::new(20);
         for number in 0..2 {
-            removals.missing(object(number), Listed::None, Duration::ZERO);
-            removals.missing(object(number), Listed::None, 61 * SECOND);
+            removals.missing(object(number), Remaining::Nobody, Duration::ZERO);
+            removals.missing(object(number), Remaining::Nobody, 61 * SECOND);
         }
         assert!(removals.is_gone(&object(0)) && !removals.are_missing("capi"));
         let until = 61 * SECOND + HELD;
@@ -266,8 +274,8 @@ mod tests {
         assert!(removals.present(&object(1)));
         assert_eq!(removals.may(&object(0), 63 * SECOND, 2), May::Held { until }, "whatever came back");
         assert_eq!(removals.may(&object(0), until, 2), May::Now);
-        removals.missing(object(2), Listed::None, Duration::ZERO);
-        removals.missing(object(2), Listed::Some, 61 * SECOND);
+        removals.missing(object(2), Remaining::Nobody, Duration::ZERO);
+        removals.missing(object(2), Remaining::Others, 61 * SECOND);
         assert_eq!(removals.may(&object(2), 62 * SECOND, 2), May::Now, "the source is the right one");
     }
 
@@ -324,9 +332,9 @@ mod tests {
         removals.doubt("capi");
         assert!(removals.are_missing("capi") && !removals.are_missing("karmada"));
         assert_eq!(removals.may(&object(1), 600 * SECOND, 100), May::No);
-        removals.missing(object(1), Listed::Some, 600 * SECOND);
+        removals.missing(object(1), Remaining::Others, 600 * SECOND);
         assert!(!removals.is_gone(&object(1)), "its kind was away for long: this list is the first");
-        removals.missing(object(1), Listed::Some, 660 * SECOND);
+        removals.missing(object(1), Remaining::Others, 660 * SECOND);
         assert!(removals.is_gone(&object(1)) && !removals.are_missing("capi"));
     }
 
@@ -334,14 +342,14 @@ mod tests {
     fn ends_of_a_source_that_cannot_be_read_are_doubted() {
         let mut removals = Removals::new(20);
         removals.deleted_in_doubt(object(1));
-        removals.missing(object(1), Listed::Some, 600 * SECOND);
+        removals.missing(object(1), Remaining::Others, 600 * SECOND);
         assert!(!removals.is_gone(&object(1)) && removals.are_missing("capi"));
         removals.deleted_in_doubt(object(1));
-        removals.missing(object(1), Listed::Some, 660 * SECOND);
+        removals.missing(object(1), Remaining::Others, 660 * SECOND);
         assert!(removals.is_gone(&object(1)), "said again, it is missing for no less");
-        removals.missing(object(2), Listed::Some, SECOND);
+        removals.missing(object(2), Remaining::Others, SECOND);
         removals.doubt("capi");
-        removals.missing(object(2), Listed::Some, 600 * SECOND);
+        removals.missing(object(2), Remaining::Others, 600 * SECOND);
         assert!(!removals.is_gone(&object(2)), "the list before the doubt is none");
         removals.deleted(object(2), 601 * SECOND);
         assert!(removals.is_gone(&object(2)));

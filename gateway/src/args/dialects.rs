@@ -74,7 +74,7 @@ impl Dialects {
         Served::Gateway(api::route::Dialects { kcp: self.kcp_dialect, karmada })
     }
 
-    /// Who had Karmada's group before, where that matters.
+    /// Karmada's aggregated API server, where that matters.
     pub(super) fn karmada_upstream(&self, wrong: &mut Vec<String>) -> Option<Options> {
         if self.karmada_dialect != KarmadaDialect::Beside {
             return None;

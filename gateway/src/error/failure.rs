@@ -144,55 +144,55 @@ impl fmt::Display for Failure {
             }
             Cause::Send(error) => sending(f, of, error),
             Cause::UpgradeBroken(lost) => broken(f, of, lost),
-            Cause::CredentialRejected | Cause::IssuedRejected | Cause::NotIssued(_) => credential(f, of, cause),
-            Cause::NoUpgrade(_) | Cause::Unexpected(_) | Cause::Redirected | Cause::Loop => answered(f, of, cause),
+            Cause::NoUpgrade(status) => write!(
+                f,
+                "{of} answered an upgrade request with {status} instead of switching protocols; the request may \
+                 have been processed"
+            ),
+            Cause::Unexpected(status) => {
+                write!(f, "{of} sent an unexpected response ({status}); the request may have been processed")
+            }
+            Cause::CredentialRejected => rejected(f, of),
+            Cause::IssuedRejected => write!(
+                f,
+                "{of} rejected the credential that its external command issued (401): check on the member that \
+                 it accepts the identity of that credential"
+            ),
+            // The words of the Go cluster-gateway.
+            Cause::NotIssued(error) => {
+                write!(f, "{of}: failed to issue credential from external command: {error}")
+            }
+            Cause::Redirected => {
+                write!(f, "{of} attempted to redirect this request to another server, which is not permitted")
+            }
+            Cause::Loop => looping(f, of),
         }
     }
 }
 
-/// The credential, or the gateway's own word, is not accepted, or there is none.
-fn credential(f: &mut fmt::Formatter<'_>, of: &Backend, cause: &Cause) -> fmt::Result {
-    match (cause, of) {
-        (Cause::CredentialRejected, Backend::KarmadaUpstream(_)) => write!(
+/// The credential, or the gateway's own word, is not accepted.
+fn rejected(f: &mut fmt::Formatter<'_>, of: &Backend) -> fmt::Result {
+    match of {
+        Backend::Cluster(_) => {
+            write!(f, "{of} rejected the registered credential (401): renew the credential in its Secret")
+        }
+        Backend::KarmadaUpstream(_) => write!(
             f,
             "{of} does not believe the gateway's word on who calls: its front proxy's CA (--requestheader-client-ca-file) \
              must have issued --karmada-upstream-cert-file, and its --requestheader-allowed-names must allow the \
              certificate's common name"
         ),
-        (Cause::IssuedRejected, _) => write!(
-            f,
-            "{of} rejected the credential that its external command issued (401): check on the member that \
-             it accepts the identity of that credential"
-        ),
-        // The words of the Go cluster-gateway.
-        (Cause::NotIssued(error), _) => {
-            write!(f, "{of}: failed to issue credential from external command: {error}")
-        }
-        _ => write!(f, "{of} rejected the registered credential (401): renew the credential in its Secret"),
     }
 }
 
-/// The answer is none that may be passed on.
-fn answered(f: &mut fmt::Formatter<'_>, of: &Backend, cause: &Cause) -> fmt::Result {
-    match (cause, of) {
-        (Cause::NoUpgrade(status), _) => write!(
-            f,
-            "{of} answered an upgrade request with {status} instead of switching protocols; the request may \
-             have been processed"
-        ),
-        (Cause::Unexpected(status), _) => {
-            write!(f, "{of} sent an unexpected response ({status}); the request may have been processed")
+fn looping(f: &mut fmt::Formatter<'_>, of: &Backend) -> fmt::Result {
+    write!(f, "the request for {of} keeps coming back to this gateway: ")?;
+    f.write_str(match of {
+        Backend::Cluster(_) => "correct the endpoint in its Secret",
+        Backend::KarmadaUpstream(_) => {
+            "name the server that the APIService had before, not the one that reads APIServices"
         }
-        (Cause::Redirected, _) => {
-            write!(f, "{of} attempted to redirect this request to another server, which is not permitted")
-        }
-        (_, Backend::KarmadaUpstream(_)) => write!(
-            f,
-            "the request for {of} keeps coming back to this gateway: name the server that the APIService had before, \
-             not the one that reads APIServices"
-        ),
-        _ => write!(f, "the request for {of} keeps coming back to this gateway: correct the endpoint in its Secret"),
-    }
+    })
 }
 
 fn sending(f: &mut fmt::Formatter<'_>, of: &Backend, error: &SendError) -> fmt::Result {

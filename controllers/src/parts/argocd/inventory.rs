@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use register::claims::Object;
-use register::removals::{BETWEEN_LISTS, Listed, May, Moment, Removals, Withdrawal};
+use register::removals::{BETWEEN_LISTS, May, Moment, Remaining, Removals, Withdrawal};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
@@ -142,10 +142,10 @@ impl Inventory {
         let now = self.started.elapsed();
         let mut known = self.known.lock();
         let lacking: Vec<String> = known.clusters.keys().filter(|name| !listed.contains(*name)).cloned().collect();
-        let of_list = if listed.is_empty() { Listed::None } else { Listed::Some };
+        let remaining = Remaining::of(known.secrets.keys().any(|name| listed.contains(name)));
         for name in lacking {
             if known.forget_cluster(&name) {
-                known.removals.missing(object(&name), of_list, now);
+                known.removals.missing(object(&name), remaining, now);
             }
         }
         drop(known);
@@ -158,12 +158,12 @@ impl Inventory {
         let mut known = self.known.lock();
         let Known { clusters, secrets, removals, list_again, .. } = &mut *known;
         *list_again = None;
-        let of_list = if listed.is_empty() { Listed::None } else { Listed::Some };
+        let remaining = Remaining::of(secrets.keys().any(|name| listed.contains(name)));
         for name in secrets.keys().filter(|name| !clusters.contains_key(*name)) {
             if listed.contains(name) {
                 removals.present(&object(name));
             } else {
-                removals.missing(object(name), of_list, now);
+                removals.missing(object(name), remaining, now);
             }
         }
     }
@@ -292,7 +292,7 @@ impl Inventory {
             match clusters.get(name) {
                 // It was gone before it was known that it has a Secret: nobody saw its end.
                 // The list that confirms it tells whether all are missing.
-                None if !removals.is_absent(&object) => removals.missing(object.clone(), Listed::Some, now),
+                None if !removals.is_absent(&object) => removals.missing(object.clone(), Remaining::Others, now),
                 None => {}
                 Some(_) => removals.withdrawn(object.clone(), Withdrawal::Refusal, now),
             }

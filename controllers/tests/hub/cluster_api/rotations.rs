@@ -23,8 +23,6 @@ const FLEET: &str = "fleet-load";
 const NAME: &str = "load";
 /// By each route.
 const CALLERS: usize = 4;
-/// A second, of all callers.
-const RATE: f64 = 200.0;
 const ROUTES: [Route; 2] = [Route::Hub, Route::Gateway];
 /// With each credential, before the next.
 const REQUESTS: usize = 200;
@@ -129,7 +127,6 @@ impl Load<'_> {
         ensure!(answers.iter().all(|answers| *answers >= REQUESTS), "not by each route: {answers:?}");
         let rate = f64::from(u32::try_from(answers.iter().sum::<usize>())?) / took.as_secs_f64();
         print(&format!("while a kubeconfig is rewritten: {answers:?} answers by {ROUTES:?}, {rate:.0} a second"));
-        ensure!(rate >= RATE, "{rate:.0} a second: {answers:?} within {took:?}");
         Ok(())
     }
 }

@@ -18,9 +18,9 @@ const COLLECTION: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 const OPEN_API: &str = "/openapi/v3/apis/cluster.karmada.io/v1alpha1";
 const STATUS: &str = "/status";
 
-/// What the server that had the group before is asked for, and all below. Hubs read version 2 of
+/// What Karmada's aggregated API server is asked for, and all below. Hubs read version 2 of
 /// OpenAPI from whoever serves a group, and we have none.
-const OF_THE_ORIGINAL: [&str; 3] = ["/apis/cluster.karmada.io", "/openapi/v3/apis/cluster.karmada.io", "/openapi/v2"];
+const OF_UPSTREAM: [&str; 3] = ["/apis/cluster.karmada.io", "/openapi/v3/apis/cluster.karmada.io", "/openapi/v2"];
 
 /// `found`, or what it is where the group is served.
 pub(super) fn among<'a>(found: Route<'a>, asked: RawRequest<'a>, attributes: &Attributes) -> Route<'a> {
@@ -52,7 +52,7 @@ fn beside<'a>(found: Route<'a>, asked: RawRequest<'a>) -> Route<'a> {
     match found {
         Route::Discovery(Discovery::Groups) => Route::Beside(BesideRoute::Shared(SharedDocument::Groups)),
         Route::OpenApi(OpenApi::Root) => Route::Beside(BesideRoute::Shared(SharedDocument::OpenApiRoot)),
-        found if !is_of_the_original(path) => found,
+        found if !is_of_upstream(path) => found,
         _ if has_dot_segment(path) => Route::BadRequest(BadPath::DotSegment),
         // What is reviewed here is not decoded, and that server decodes what it reviews: it would
         // be another path, of a member even.
@@ -72,11 +72,11 @@ fn beside<'a>(found: Route<'a>, asked: RawRequest<'a>) -> Route<'a> {
 /// Whether a path belongs to Karmada's aggregated API server, and leads to no member.
 pub fn is_no_members(path: &str) -> bool {
     let is_plain = !path.contains(['%', '\\']) && !path.contains("//");
-    is_plain && is_of_the_original(path) && path.split('/').all(|segment| segment != "proxy")
+    is_plain && is_of_upstream(path) && path.split('/').all(|segment| segment != "proxy")
 }
 
-fn is_of_the_original(path: &str) -> bool {
-    let rests = OF_THE_ORIGINAL.iter().filter_map(|whole| path.strip_prefix(whole));
+fn is_of_upstream(path: &str) -> bool {
+    let rests = OF_UPSTREAM.iter().filter_map(|whole| path.strip_prefix(whole));
     rests.into_iter().any(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 

@@ -32,7 +32,10 @@ const LEAD: &str = "/runbook.rs::followed -->\n\n";
 pub(crate) fn followed(testbed: &Testbed) -> Result<()> {
     settled(testbed)?;
     let operator = readme::operator(testbed)?;
-    let pod = restarted(testbed).or_else(|_| killed(testbed).and_then(|()| restarted(testbed)))?;
+    if restarted(testbed)?.is_none() {
+        killed(testbed)?;
+    }
+    let pod = restarted(testbed)?.context("none was started again")?;
     for (heading, next, words) in SECTIONS {
         let part = section(OPERATIONS, heading, next)?;
         let (_, block) = part.split_once(LEAD).with_context(|| format!("{heading}: no commands"))?;
@@ -81,9 +84,9 @@ fn run(operator: &Operator<'_>, lines: &str) -> Result<String> {
 }
 
 /// A gateway whose program was started again.
-fn restarted(testbed: &Testbed) -> Result<String> {
+fn restarted(testbed: &Testbed) -> Result<Option<String>> {
     let pods = testbed.hub.get(&format!("pods -n {NAMESPACE} -l app.kubernetes.io/name=cluster-gateway"))?;
     let again = |pod: &&Value| pod["status"]["containerStatuses"][0]["restartCount"] != 0;
-    let pod = pods["items"].as_array().into_iter().flatten().find(again).context("none was started again")?;
-    pod["metadata"]["name"].as_str().map(str::to_owned).context("no name")
+    let pod = pods["items"].as_array().into_iter().flatten().find(again);
+    pod.map(|pod| pod["metadata"]["name"].as_str().map(str::to_owned).context("no name")).transpose()
 }
