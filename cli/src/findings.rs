@@ -169,7 +169,8 @@ pub fn cluster(row: &Row, insecure: bool, remedy: &str, now: i64) -> Vec<Finding
         found.extend(Some(credential).filter(|finding| finding.mark != Mark::Good));
     }
     if let Some(lacking) = row.agents.and_then(Agents::lacking) {
-        let remedy = "see the agents' pods and their logs on the member: if no agent is left, the cluster cannot be reached";
+        let remedy =
+            "see the agents' pods and their logs on the member: if no agent is left, the cluster cannot be reached";
         found.push(Finding::warning(format!("{name}: {lacking}"), remedy));
     }
     if row.endpoint_type == ENDPOINT_TYPE_CONST && row.endpoint.starts_with("http://") {

@@ -36,10 +36,10 @@ pub struct Removals {
 #[derive(Debug, Clone, Copy)]
 enum Absence {
     /// Its end was seen, perhaps as a part of its kind's or its source's. No list is without it
-    /// yet.
-    Doubted,
-    /// Not in a list, first at this moment.
-    Missing(Moment),
+    /// yet; or two were, and its source could not be read since: all of it was gone since then.
+    Doubted(Option<Moment>),
+    /// Not in a list, first at this moment, and what was known before.
+    Missing(Moment, Option<Moment>),
     Gone(Moment),
     /// It went as all of its source did, and nobody saw them end: their kind was made anew, or we
     /// were pointed at another hub.
@@ -103,14 +103,14 @@ impl Removals {
     /// Its deletion was seen.
     pub fn deleted(&mut self, object: Object, now: Moment) {
         let absence = self.absent.entry(object).or_insert(Absence::Gone(now));
-        if let Absence::Doubted | Absence::Missing(_) = absence {
+        if let Absence::Doubted(_) | Absence::Missing(..) = absence {
             *absence = Absence::Gone(now);
         }
     }
 
     /// Its deletion was seen while its source could not be read.
     pub fn deleted_in_doubt(&mut self, object: Object) {
-        self.absent.entry(object).or_insert(Absence::Doubted);
+        self.absent.entry(object).or_insert(Absence::Doubted(None));
     }
 
     /// It says itself that it registers nothing any more. Said again, that is no later.
@@ -139,12 +139,12 @@ impl Removals {
 
     /// It is not in a complete list.
     pub fn missing(&mut self, object: Object, remaining: Remaining, now: Moment) {
-        let absence = self.absent.entry(object).or_insert(Absence::Doubted);
+        let absence = self.absent.entry(object).or_insert(Absence::Doubted(None));
         *absence = match *absence {
-            Absence::Doubted => Absence::Missing(now),
-            Absence::Missing(first) if now >= first + BETWEEN_LISTS => match remaining {
+            Absence::Doubted(gone) => Absence::Missing(now, gone),
+            Absence::Missing(first, gone) if now >= first + BETWEEN_LISTS => match remaining {
                 Remaining::Others => Absence::Gone(now),
-                Remaining::Nobody => Absence::AllGone(now),
+                Remaining::Nobody => Absence::AllGone(gone.unwrap_or(now)),
             },
             other => other,
         };
@@ -155,7 +155,7 @@ impl Removals {
     pub fn doubt(&mut self, source: &str) {
         for (_, absence) in self.absent.iter_mut().filter(|(object, _)| object.source == source) {
             if !matches!(absence, Absence::Withdrawn { by: Withdrawal::Refusal, .. }) {
-                *absence = Absence::Doubted;
+                *absence = Absence::Doubted(absence.all_gone());
             }
         }
     }
@@ -163,7 +163,7 @@ impl Removals {
     /// Whether objects of a source must be missing from another list to be gone.
     pub fn are_missing(&self, source: &str) -> bool {
         let missing = |(object, absence): (&Object, &Absence)| {
-            object.source == source && matches!(absence, Absence::Doubted | Absence::Missing(_))
+            object.source == source && matches!(absence, Absence::Doubted(_) | Absence::Missing(..))
         };
         self.absent.iter().any(missing)
     }
@@ -184,7 +184,7 @@ impl Removals {
             Some(Absence::Withdrawn { since, by: Withdrawal::Refusal }) if now >= since + MOMENT => return May::Now,
             Some(Absence::AllGone(since)) => return held(since),
             Some(Absence::Gone(since) | Absence::Withdrawn { since, .. }) => since,
-            Some(Absence::Doubted | Absence::Missing(_)) | None => return May::No,
+            Some(Absence::Doubted(_) | Absence::Missing(..)) | None => return May::No,
         };
         if now < since + MOMENT {
             return May::At(since + MOMENT);
@@ -201,7 +201,7 @@ impl Removals {
     pub fn forget(&mut self, now: Moment, is_registered: impl Fn(&Object) -> bool) {
         let counts = |moment: &Moment| now < *moment + WINDOW;
         self.absent.retain(|object, absence| match absence {
-            Absence::Doubted | Absence::Missing(_) => is_registered(object),
+            Absence::Doubted(_) | Absence::Missing(..) => is_registered(object),
             // It is there: whether it registers anything is for it to say.
             Absence::Withdrawn { .. } => true,
             Absence::Gone(moment) | Absence::AllGone(moment) => counts(moment) || is_registered(object),
@@ -212,13 +212,22 @@ impl Removals {
 // === impl Absence ===
 
 impl Absence {
+    /// Since when all of its source is known to be gone, whatever was heard since.
+    fn all_gone(self) -> Option<Moment> {
+        match self {
+            Self::AllGone(since) => Some(since),
+            Self::Doubted(gone) | Self::Missing(_, gone) => gone,
+            Self::Gone(_) | Self::Withdrawn { .. } => None,
+        }
+    }
+
     /// When it ended, if as one of a crowd that may have ended by mistake.
     fn of_a_crowd(self) -> Option<Moment> {
         match self {
             Self::Gone(since) | Self::AllGone(since) | Self::Withdrawn { since, by: Withdrawal::Deletion } => {
                 Some(since)
             }
-            Self::Doubted | Self::Missing(_) | Self::Withdrawn { by: Withdrawal::Refusal, .. } => None,
+            Self::Doubted(_) | Self::Missing(..) | Self::Withdrawn { by: Withdrawal::Refusal, .. } => None,
         }
     }
 }
@@ -274,6 +283,13 @@ mod tests {
         assert!(removals.present(&object(1)));
         assert_eq!(removals.may(&object(0), 63 * SECOND, 2), May::Held { until }, "whatever came back");
         assert_eq!(removals.may(&object(0), until, 2), May::Now);
+        // A source that cannot be read for a while asks for two lists more, and for no more time.
+        removals.doubt("capi");
+        for seconds in [300, 361] {
+            assert_eq!(removals.may(&object(0), until, 2), May::No);
+            removals.missing(object(0), Remaining::Nobody, seconds * SECOND);
+        }
+        assert_eq!(removals.may(&object(0), 362 * SECOND, 2), May::Held { until });
         removals.missing(object(2), Remaining::Nobody, Duration::ZERO);
         removals.missing(object(2), Remaining::Others, 61 * SECOND);
         assert_eq!(removals.may(&object(2), 62 * SECOND, 2), May::Now, "the source is the right one");

@@ -115,7 +115,11 @@ fn created(writer: &Writer) -> Result<()> {
     let metadata = |key: &str, value: Value| with("/metadata", json!({"name": "other", key: value}));
     let urls = |url: &str| json!({"hubAcceptsClient": false, "managedClusterClientConfigs": [{"url": url}]});
     let taint = json!({"key": "a", "effect": "NoSelect", "timeAdded": "2020-01-01T00:00:00Z"});
+    let probe = |policy: &str| metadata("annotations", json!({"cluster.core.oam.dev/admission-probe": policy}));
     for (document, status, word) in [
+        // Stored, nobody could update it any more.
+        (probe(""), NO, "is in force"),
+        (probe("managedclustersetbindings"), NO, "is in force"),
         (with("/spec/hubAcceptsClient", json!(true)), NO, "may not accept"),
         (with("/metadata/name", json!("a.b")), BAD, "name of a namespace"),
         (with("/metadata/name", json!("a".repeat(64))), BAD, "name of a namespace"),
