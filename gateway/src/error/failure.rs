@@ -186,13 +186,16 @@ fn rejected(f: &mut fmt::Formatter<'_>, of: &Backend) -> fmt::Result {
 }
 
 fn looping(f: &mut fmt::Formatter<'_>, of: &Backend) -> fmt::Result {
-    write!(f, "the request for {of} keeps coming back to this gateway: ")?;
-    f.write_str(match of {
-        Backend::Cluster(_) => "correct the endpoint in its Secret",
-        Backend::KarmadaUpstream(_) => {
-            "name the server that the APIService had before, not the one that reads APIServices"
+    match of {
+        Backend::Cluster(_) => {
+            write!(f, "the request for {of} keeps coming back to this gateway: correct the endpoint in its Secret")
         }
-    })
+        Backend::KarmadaUpstream(_) => write!(
+            f,
+            "the request for {of} keeps coming back to this gateway: name the server that the APIService had before, \
+             not the one that reads APIServices"
+        ),
+    }
 }
 
 fn sending(f: &mut fmt::Formatter<'_>, of: &Backend, error: &SendError) -> fmt::Result {

@@ -100,7 +100,7 @@ impl Registration {
             (START_WAIT.key, share),
             (START_CPU.key, cpu.as_secs_f64() * 1e3 / self.count()),
             (HUB_S.key, self.sources.took.as_secs_f64()),
-            (KNOWN_S.key, (known - written).as_secs_f64()),
+            (KNOWN_S.key, known.saturating_sub(written).as_secs_f64()),
             (ASKED_S.key, asked.as_secs_f64()),
             (GATEWAY_KIB.key, (resident - before) / 1024.0 / self.count()),
         ]
