@@ -121,21 +121,7 @@ fn deployed(testbed: &Testbed) -> Result<()> {
             .map(drop)
     };
     let told = |name: &str, container: &str, ready: i32, version: &str| -> Result<()> {
-        let labels = json!({"app.kubernetes.io/version": version});
-        let flags = match container {
-            "tunnel-server" => ["--frontend-tls-cert-file", "--frontend-client-ca-file"],
-            _ => ["--proxy-cert", "--proxy-ca-cert"],
-        };
-        let files = flags.into_iter().chain(["--tls-cert-file"]).map(|flag| format!("{flag}=/etc/tls/tls.crt"));
-        let args: Vec<_> = files.chain([format!("--secret-namespace={SECRET_NAMESPACE}")]).collect();
-        let mounts = json!([{"name": "tls", "mountPath": "/etc/tls"}]);
-        let containers = json!([{"name": container, "image": "none", "args": args, "volumeMounts": mounts}]);
-        let volumes = json!([{"name": "tls", "secret": {"secretName": "cli-serving"}}]);
-        let pod = json!({"serviceAccountName": "gateway", "containers": containers, "volumes": volumes});
-        let pod = json!({"metadata": {"labels": {"app": name}}, "spec": pod});
-        let spec = json!({"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": pod});
-        let metadata = json!({"name": name, "namespace": SECRET_NAMESPACE, "labels": labels});
-        let mut deployment = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec});
+        let mut deployment = deployment(name, container, version);
         hub.apply(&deployment.to_string())?;
         // No controller of this hub has another opinion.
         deployment["status"] = json!({"replicas": 2, "readyReplicas": ready});
@@ -174,6 +160,25 @@ fn deployed(testbed: &Testbed) -> Result<()> {
     testbed.hub.server.delete(&format!("deployment gateway tunnel-server -n {SECRET_NAMESPACE}"))?;
     testbed.hub.server.delete(&format!("secret cli-serving -n {SECRET_NAMESPACE}"))?;
     screens.finish()
+}
+
+/// As the chart's, with one Secret for all its files.
+fn deployment(name: &str, container: &str, version: &str) -> Value {
+    let flags = match container {
+        "tunnel-server" => ["--frontend-tls-cert-file", "--frontend-client-ca-file"],
+        _ => ["--proxy-cert", "--proxy-ca-cert"],
+    };
+    let files = flags.into_iter().chain(["--tls-cert-file"]).map(|flag| format!("{flag}=/etc/tls/tls.crt"));
+    let args: Vec<_> = files.chain([format!("--secret-namespace={SECRET_NAMESPACE}")]).collect();
+    let mounts = json!([{"name": "tls", "mountPath": "/etc/tls"}]);
+    let containers = json!([{"name": container, "image": "none", "args": args, "volumeMounts": mounts}]);
+    let volumes = json!([{"name": "tls", "secret": {"secretName": "cli-serving"}}]);
+    let pod = json!({"serviceAccountName": "gateway", "containers": containers, "volumes": volumes});
+    let pod = json!({"metadata": {"labels": {"app": name}}, "spec": pod});
+    let spec = json!({"replicas": 2, "selector": {"matchLabels": {"app": name}}, "template": pod});
+    let metadata = json!({"name": name, "namespace": SECRET_NAMESPACE,
+        "labels": {"app.kubernetes.io/version": version}});
+    json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": metadata, "spec": spec})
 }
 
 /// `join` says it too, before what it makes is asked for.
