@@ -52,12 +52,8 @@ pub fn under_load(testbed: &Testbed) -> Result<()> {
     rewrite(&first, &json!({"token": "one"}))?;
     let token = testbed.hub.create_user("rotation-caller", &[NAME], &["*"])?;
     let authorization = format!("Bearer {token}");
-    let load = Load {
-        testbed,
-        authorization,
-        stop: AtomicBool::new(false),
-        answers: [AtomicUsize::new(0), AtomicUsize::new(0)],
-    };
+    let (stop, answers) = (AtomicBool::new(false), Default::default());
+    let load = Load { testbed, authorization, stop, answers };
     for route in ROUTES {
         wait::until("the first answer", SOON, || load.ask(&mut testbed.client(route).keep()?))?;
     }
