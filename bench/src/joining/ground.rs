@@ -77,8 +77,8 @@ fn rules() -> Value {
     ])
 }
 
-/// Deletes the clusters that other scenarios left, and waits until the first policy is enforced: the
-/// controllers wait for the others.
+/// Deletes the clusters that other scenarios left, and waits until the first policy is enforced.
+/// The controllers wait for the others.
 pub async fn clear(hub: &Caller) -> Result<()> {
     let (connection, begin) = (hub.connect().await?, Instant::now());
     let path = format!("/apis/{GROUP}/v1/managedclusters");

@@ -79,7 +79,7 @@ impl Joining {
         );
         registry.register(
             format!("{PREFIX}_ocm_admission"),
-            "1 while an admission policy is in force, 0 while no cluster is accepted without it",
+            "1 while this admission policy is in force; while it is 0, no cluster is accepted",
             joining.admission.clone(),
         );
         joining

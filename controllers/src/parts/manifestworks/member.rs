@@ -209,7 +209,7 @@ impl Member {
         body: Option<(&str, &Json)>,
         what_for: Use,
     ) -> Result<Json, MemberError> {
-        let is_admitted = method != Method::GET;
+        let sees_admission = method != Method::GET;
         let request = request(method, path, body).map_err(|error| MemberError::judged(&self.cluster, error))?;
         let _held = self.lane.enter().await;
         // Now: the term may have ended while others were asked.
@@ -218,7 +218,7 @@ impl Member {
         let answer = answer.unwrap_or_else(|_| Err(Failure::late(within)));
         self.metrics.asked(self.cluster.as_str(), answer.as_ref().err().map(|failure| failure.kind));
         let body = answer.map_err(|failure| match MemberError::judged(&self.cluster, failure) {
-            error if is_admitted => error.admitted(),
+            error if sees_admission => error.after_admission(),
             error => error,
         });
         if matches!(body, Ok(_) | Err(MemberError::Refused(_))) {

@@ -34,7 +34,7 @@ const GRANTED: Duration = Duration::from_mins(1);
 const REFUSED: Backoff = Backoff::doubling(Duration::from_secs(5), Duration::from_mins(4));
 
 /// How long an object is left alone at most because the member asks for that (`Retry-After`).
-const MOST_ASKED: Duration = Duration::from_mins(4);
+const LONGEST_REST: Duration = Duration::from_mins(4);
 
 /// What is kept of an object between two looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -310,7 +310,7 @@ impl Look<'_> {
         } else if error.is_forbidden() {
             GRANTED
         } else {
-            REFUSED.wait(self.before.failures).max(error.asked().min(MOST_ASKED))
+            REFUSED.wait(self.before.failures).max(error.retry_after().min(LONGEST_REST))
         };
         Ok(self.outcome_failed(Failed::Other(error.to_string()), Some(again), observed))
     }

@@ -339,7 +339,8 @@ impl Pass<'_> {
         // There may be less in the work than before.
         let before = if self.is_whole {
             let told = &self.work.status.resource_status.manifests;
-            self.place.applied_once(self.turn, told, held, &wanted).await?
+            let stays = done.listed(held.tracked());
+            self.place.applied_once(self.turn, told, held, (&wanted, &stays)).await?
         } else {
             held.tracked().to_vec()
         };

@@ -36,7 +36,7 @@ const TURN: Duration = Duration::from_mins(1);
 const AWAY: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
 /// How long a cluster is left alone at most because it asks for that (`Retry-After`): it may be
 /// something in front of its API server that does, and all its works wait.
-const MOST_ASKED: Duration = Duration::from_mins(1);
+const LONGEST_REST: Duration = Duration::from_mins(1);
 
 /// Between tries for which somebody's word is the reason.
 const BETWEEN_TRIES: Duration = Duration::from_secs(15);
@@ -255,7 +255,7 @@ impl Place {
         }
         let now = Instant::now();
         if !at_least.is_zero() {
-            away.asked = away.asked.max(Some(now + at_least.min(MOST_ASKED)));
+            away.asked = away.asked.max(Some(now + at_least.min(LONGEST_REST)));
         }
         if away.until.is_none_or(|until| until <= now) {
             away.until = Some(now + AWAY.wait(away.failures));

@@ -16,6 +16,9 @@ use super::failure::Failure;
 use super::member::{At, MemberError};
 use super::place::{Place, Turn};
 
+/// Objects of one work that are looked for at a time: a turn is long enough for so many.
+const LOOKS: usize = 256;
+
 /// What is wanted of a work, or known to be.
 pub type Known<'k> = HashSet<&'k Identity>;
 
@@ -38,19 +41,21 @@ impl Place {
         self.list(held, listed.into_iter().chain(unlisted).collect()).await
     }
 
-    /// What is listed, and what is missing there of what the hub was `told` of and is not `wanted`.
+    /// What is listed, and what is missing there of what the hub was `told` of, and is neither
+    /// `wanted` nor among what `stays`.
     pub async fn applied_once(
         &self,
         turn: &Turn,
         told: &[ManifestCondition],
         held: &Held,
-        wanted: &HashSet<Identity>,
+        (wanted, stays): (&HashSet<Identity>, &[Tracked]),
     ) -> Result<Vec<Tracked>, Failure> {
-        let mut tracked = held.tracked().to_vec();
-        let known: Known<'_> = wanted.iter().chain(tracked.iter().map(|one| &one.identity)).collect();
-        let unlisted = self.unlisted(turn, told, &held.applied.owner(), &known).await?;
-        tracked.extend(unlisted);
-        Ok(tracked)
+        let known: Known<'_> = wanted.iter().chain(stays.iter().map(|one| &one.identity)).collect();
+        let mut unlisted = self.unlisted(turn, told, &held.applied.owner(), &known).await?;
+        // Some objects have a second name, of another group.
+        let uids: HashSet<&str> = stays.iter().map(|one| &*one.uid).collect();
+        unlisted.retain(|one| !uids.contains(&*one.uid));
+        Ok(held.tracked().iter().cloned().chain(unlisted).collect())
     }
 
     /// What the hub was `told` of and is not among those that are `known`, if it is there and ours.
@@ -66,8 +71,9 @@ impl Place {
         owner: &Owner,
         known: &Known<'_>,
     ) -> Result<Vec<Tracked>, Failure> {
-        let all = told.iter().filter_map(|one| placed(&one.resource_meta));
-        let looks = all.filter(|one| !known.contains(&one.identity)).map(|one| async move {
+        let applied = told.iter().filter(|one| condition::is_true(&one.conditions, kind::APPLIED));
+        let all = applied.filter_map(|one| placed(&one.resource_meta));
+        let looks = all.filter(|one| !known.contains(&one.identity)).take(LOOKS).map(|one| async move {
             let _step = turn.step()?;
             Ok::<_, Failure>(self.owned(one, owner).await?)
         });

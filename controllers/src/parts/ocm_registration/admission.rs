@@ -104,9 +104,9 @@ impl Admission {
         Self { hub, clusters, roles, last: Mutex::default() }
     }
 
-    /// Asks for each, by the `ManagedCluster` `name`. Without one, those are left out that only one
-    /// can tell of: there is nobody to accept, then. That all are in force is remembered, for a
-    /// moment.
+    /// Asks for each policy, by dry runs: of a change of the `ManagedCluster` `name`, and of a
+    /// role. Without a cluster there is nobody to accept, and only the policy of roles is asked
+    /// for. That all are in force is remembered for a moment.
     pub async fn ask(&self, name: Option<&str>) -> Vec<(Policy, Verdict)> {
         let began = Instant::now();
         let asked = Policy::ALL.into_iter().filter(|policy| name.is_some() || *policy == Policy::Limits);

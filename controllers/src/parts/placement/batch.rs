@@ -46,7 +46,7 @@ impl Scheduler {
                 .collect();
             let (progress_of, warning) = (&progress, warning);
             let writes = due.iter().map(|(index, change)| async move {
-                (*index, progress_of.attempt(self.in_turn(self.write(placement, change, warning))).await)
+                (*index, progress_of.attempt(self.in_turn(Box::pin(self.write(placement, change, warning)))).await)
             });
             let done: Vec<_> = stream::iter(writes.collect::<Vec<_>>()).buffer_unordered(AT_ONCE).collect().await;
             progress.take(done);
@@ -54,7 +54,7 @@ impl Scheduler {
         progress.first.map_or(Ok(()), Err)?;
         // Only then: who reads meanwhile finds a cluster twice rather than not at all.
         let progress = Progress::default();
-        let removals = surplus.iter().map(|one| progress.attempt(self.in_turn(self.remove(placement, one))));
+        let removals = surplus.iter().map(|one| progress.attempt(self.in_turn(Box::pin(self.remove(placement, one)))));
         let removals: Vec<_> = removals.collect();
         let removed: Vec<_> = stream::iter(removals).buffer_unordered(AT_ONCE).collect().await;
         removed.into_iter().flatten().collect()

@@ -48,7 +48,7 @@ fn joins(testbed: &Testbed) -> Result<()> {
 
 /// Sets are made, kept as they are, and told of.
 fn sets(testbed: &Testbed) -> Result<()> {
-    // On a hub that others stood in for before, it is there from the start.
+    // A run of this part before may have made it already.
     testbed.hub.server.delete("managedclusterset global")?;
     wait::until("the set to be made anew", SOON, || get(testbed, "managedclusterset global").map(drop))?;
     let other = json!({"spec": {"clusterSelector": {"selectorType": "LabelSelector", "labelSelector": {}}}});

@@ -167,7 +167,7 @@ pub fn conflicts(testbed: &Testbed) -> Result<()> {
         ensure!(tries.len() > 1, "{tries:?}");
         Ok(tries)
     })?;
-    for (gap, least) in tries.windows(2).map(|pair| pair[1] - pair[0]).zip(BETWEEN_TRIES) {
+    for (gap, least) in tries.windows(2).map(|pair| pair[1].saturating_sub(pair[0])).zip(BETWEEN_TRIES) {
         ensure!(gap >= least, "{gap:?} after a try: {tries:?}");
     }
     let counted =

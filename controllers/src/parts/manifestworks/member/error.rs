@@ -45,7 +45,7 @@ impl MemberError {
     /// then: so answer webhooks and quotas. An API server that has too much to do answers in plain
     /// text, before it looks at what it is asked; its `X-Kubernetes-PF-…` headers tell nothing, as
     /// they are on whatever a webhook answers too.
-    pub fn admitted(self) -> Self {
+    pub fn after_admission(self) -> Self {
         match self {
             Self::Away(failure) if failure.side.is_none() && failure.kind == Kind::Answered(429) => {
                 Self::Refused(failure)
@@ -55,7 +55,7 @@ impl MemberError {
     }
 
     /// For how long it asked not to be sent the same again.
-    pub fn asked(&self) -> Duration {
+    pub fn retry_after(&self) -> Duration {
         match self {
             Self::Away(failure) | Self::Closed(failure) | Self::Late(failure) | Self::Refused(failure) => {
                 failure.retry_after.unwrap_or_default()

@@ -153,9 +153,9 @@ async fn one_that_asks_to_be_left_alone_is_whatever_is_said_of_it() {
     tokio::time::advance(asked).await;
     assert!(place.rest().is_none() && place.try_now());
     let year = Duration::from_hours(24 * 365);
-    assert_eq!(place.is_away(year, "too many requests").0, MOST_ASKED);
-    assert!(!place.is_back() && place.rest() == Some(MOST_ASKED), "that was under way");
-    tokio::time::advance(MOST_ASKED).await;
+    assert_eq!(place.is_away(year, "too many requests").0, LONGEST_REST);
+    assert!(!place.is_back() && place.rest() == Some(LONGEST_REST), "that was under way");
+    tokio::time::advance(LONGEST_REST).await;
     assert!(place.is_back() && place.rest().is_none(), "it answers");
 }
 
