@@ -1,13 +1,12 @@
 //! What waits in the gateway for the hub, or for those who watch clusters, counts like what waits
 //! for members: beyond what may be held, whoever has the most is told, and nobody else notices.
 
-use kit::client::H2Response;
+use kit::client::{H2Connection, H2Response};
 use kit::frames::{INITIAL_WINDOW_SIZE, Places, SETTINGS, Wire, encode, setting};
 use kit::pki::ALPN_H2;
 use system_tests::prelude::*;
 use tokio::task::JoinSet;
 
-use super::FAST;
 use super::held::Narrow;
 
 /// More than any test takes: who is known stays known.
@@ -21,27 +20,24 @@ const WAITING: usize = 48;
 const LEAST: usize = 16;
 /// `ENHANCE_YOUR_CALM`.
 const CALM: u32 = 11;
-const CLUSTERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways?watch=true";
 const VIRTUAL: &str = "/apis/cluster.core.oam.dev/v1alpha1/virtualclusters?watch=true";
 /// Of one user, who may have 128; each of `virtualclusters` counts twice.
 const WATCHES: usize = 60;
 /// Of each of these: less than an event of a large cluster, and more than the others.
 const WINDOW: u32 = 32 << 10;
-/// Of a large cluster, 100 KiB and more each: events of `clustergateways` have the CA, and those of
-/// `virtualclusters` the labels.
-const AUTHORITIES: usize = 200;
-const LABELS: usize = 2_000;
+/// Bytes of an event of a large cluster, at least.
+const EVENT: usize = 120 << 10;
 
 /// Sends requests of `user` one by one, each when the hub was asked `call` about the one before and
 /// did not answer, until one of them ends, which is returned with how many wait.
-async fn waiting_for(hub: &FakeHub, call: Call, connection: &Connection, user: impl Fn(usize) -> String) -> Told {
+async fn waiting_for(hub: &FakeHub, call: Call, client: &H2Connection, user: impl Fn(usize) -> User) -> Told {
     let (padding, mut answers) = ("X".repeat(HEAD), JoinSet::new());
     for number in 0..WAITING {
         let asked = hub.calls(call);
-        let authorization = format!("Bearer {}", user(number));
-        let headers = [("authorization", authorization.as_str()), ("x-long", &padding)];
+        let (name, value) = user(number);
+        let headers = [(name, value.as_str()), ("x-long", &padding)];
         let target = proxied(&format!("cluster-{number}"), "/x");
-        match connection.h2().send(Method::GET, &target, &headers, true).await {
+        match client.send(Method::GET, &target, &headers, true).await {
             Ok(request) => drop(answers.spawn(request.response())),
             Err(error) => return (Err(error), number),
         }
@@ -54,16 +50,18 @@ async fn waiting_for(hub: &FakeHub, call: Call, connection: &Connection, user: i
 }
 
 type Told = (Result<H2Response, h2::Error>, usize);
+/// The header line that says who sends a request.
+type User = (&'static str, String);
 
+/// On the connection that the hub has for all its users, which goes on.
 #[tokio::test]
 async fn requests_that_wait_for_access_reviews_give_way() {
     let mut narrow = Narrow::with(&KNOWN).await;
     let hub = Arc::clone(&narrow.fixture.hub);
-    let mut alice = narrow.fixture.connect(Http::H2, "alice").await;
-    assert_eq!(alice.get(&proxied(CLUSTER, FAST)).await.status, 200);
+    let aggregator = narrow.fixture.testbed.client_with(&hub.front_proxy_identity()).h2().await.expect("a connection");
     let greed = async {
         hub.fail(Call::AccessReview, Fault::Hang);
-        waiting_for(&hub, Call::AccessReview, &alice, |_| "alice".to_owned()).await
+        waiting_for(&hub, Call::AccessReview, &aggregator, |_| ("x-remote-user", "alice".to_owned())).await
     };
     let (told, waiting) = Box::pin(narrow.beside(greed)).await;
     assert!(waiting >= LEAST, "{waiting} wait");
@@ -81,10 +79,10 @@ async fn requests_that_wait_for_access_reviews_give_way() {
 async fn strangers_who_wait_for_token_reviews_give_way() {
     let mut narrow = Narrow::with(&KNOWN).await;
     let hub = Arc::clone(&narrow.fixture.hub);
-    let stranger = narrow.fixture.testbed.anonymous(Http::H2).await;
+    let stranger = narrow.fixture.testbed.client().h2().await.expect("a connection");
     let greed = async {
         hub.fail(Call::TokenReview, Fault::Hang);
-        waiting_for(&hub, Call::TokenReview, &stranger, |number| format!("stranger-{number}")).await
+        waiting_for(&hub, Call::TokenReview, &stranger, |number| ("authorization", format!("Bearer {number}"))).await
     };
     let (told, waiting) = Box::pin(narrow.beside(greed)).await;
     assert!(waiting >= LEAST, "{waiting} wait");
@@ -94,15 +92,14 @@ async fn strangers_who_wait_for_token_reviews_give_way() {
 }
 
 /// A change is told to all watchers; some of alice's, who read nothing, lose theirs.
-async fn fanned_out(watch: &str) {
+#[tokio::test]
+async fn watches_of_virtual_clusters_that_nobody_reads_give_way() {
     let mut narrow = Narrow::with(&KNOWN).await;
     let (fixture, hub) = (&narrow.fixture, Arc::clone(&narrow.fixture.hub));
-    let label = |secret: ClusterSecret, number| secret.label(&format!("label-{number}"), &"x".repeat(60));
-    let large = cluster("large", &fixture.member).ca(&fixture.member.ca_pem().repeat(AUTHORITIES));
-    let large = (0..LABELS).fold(large, label);
+    let large = cluster("large", &fixture.member).label("large", &"x".repeat(EVENT));
     let client = fixture.testbed.client();
     let bob = fixture.connect(Http::H2, "bob").await;
-    let mut seen = bob.open_beside("GET", watch).await.expect("a head");
+    let mut seen = bob.open_beside("GET", VIRTUAL).await.expect("a head");
     let greed = async {
         let io = client.raw(ALPN_H2).await.expect("a connection");
         let mut alice =
@@ -110,7 +107,7 @@ async fn fanned_out(watch: &str) {
         alice.send(&encode(SETTINGS, 0, 0, &setting(INITIAL_WINDOW_SIZE, WINDOW))).await;
         let mut streams = Vec::new();
         for _ in 0..WATCHES {
-            streams.push(alice.request("GET", watch, &[], true).await);
+            streams.push(alice.request("GET", VIRTUAL, &[], true).await);
         }
         let have = |wire: &Wire, what: fn(&kit::frames::Seen) -> bool| {
             streams.iter().filter(|stream| wire.seen(**stream).is_some_and(what)).count()
@@ -125,14 +122,4 @@ async fn fanned_out(watch: &str) {
     };
     let _alice = Box::pin(narrow.beside(greed)).await;
     narrow.assert_within_limit().await;
-}
-
-#[tokio::test]
-async fn watches_of_clusters_that_nobody_reads_give_way() {
-    fanned_out(CLUSTERS).await;
-}
-
-#[tokio::test]
-async fn watches_of_virtual_clusters_that_nobody_reads_give_way() {
-    fanned_out(VIRTUAL).await;
 }
