@@ -31,7 +31,7 @@ async fn a_webhook_that_has_too_much_to_do_speaks_of_its_object() {
     let outcome = settled(&[VERSION, (MAP, 404, MISSING), (MAPS, 429, TOO_MANY)]).await.unwrap();
     assert!(format!("{:?}", outcome.result).contains("denied the request: slowly"), "{:?}", outcome.result);
     let again = outcome.remembered.again.unwrap() - Instant::now();
-    assert!(again >= Duration::from_secs(60), "it asked for a minute, and is asked again after {again:?}");
+    assert!(again >= Duration::from_mins(1), "it asked for a minute, and is asked again after {again:?}");
 }
 
 #[tokio::test(start_paused = true)]
