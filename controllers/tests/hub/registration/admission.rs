@@ -70,6 +70,17 @@ impl Writer {
         self.send(&Method::PATCH, "v1/managedclusters/guarded", "application/merge-patch+json", change)
     }
 
+    /// The hub takes a moment to enforce what was just installed.
+    fn wait_enforced(&self) -> Result<()> {
+        let (cluster, merge) = ("v1/managedclusters/guarded?dryRun=All", "application/merge-patch+json");
+        let bindings = format!("v1beta2/namespaces/{}/managedclustersetbindings?dryRun=All", self.place);
+        let (accepts, binding) = (json!({"spec": {"hubAcceptsClient": true}}), self.binding("gold", "gold"));
+        wait::until("the policies", SOON, || {
+            expect(&self.send(&Method::PATCH, cluster, merge, &accepts)?, NO, "may not accept")?;
+            expect(&self.send(&Method::POST, &bindings, "application/json", &binding)?, NO, "may not bind")
+        })
+    }
+
     fn moves_to(&self, set: Option<&str>) -> Result<Answer> {
         self.patch(&json!({"metadata": {"labels": {SET: set}}}))
     }
@@ -94,6 +105,7 @@ pub fn refused(testbed: &Testbed) -> Result<()> {
     let named = ["managedclusters", "managedclustersetbindings"];
     grant(testbed, place, "all", &json!([{"apiGroups": [GROUP], "resources": named, "verbs": ["*"]}]))?;
     expect(&writer.create(&managed("guarded"))?, StatusCode::CREATED, "guarded")?;
+    writer.wait_enforced()?;
     created(&writer)?;
     changed(&writer)?;
     allowed(testbed, &writer)?;
