@@ -55,7 +55,7 @@ struct Asked {
 #[derive(Clone, Copy)]
 enum Pem {
     One,
-    /// A second block behind the first, of somebody else. The hub reads the first alone.
+    /// A second block behind the first, of another cluster's agent. The hub reads the first alone.
     Two,
     /// Signed with a key that is too short; the hub itself takes it.
     Rsa1024,
@@ -194,10 +194,16 @@ fn good_one() -> Asked {
     }
 }
 
+/// Of an agent of another cluster.
+fn another() -> Asked {
+    let (organizations, common_name) =
+        (vec!["system:open-cluster-management:crowd10"], "system:open-cluster-management:crowd10:agent");
+    Asked { organizations, common_name, ..good_one() }
+}
+
 fn faults() -> Vec<Asked> {
     let good = good_one();
-    let (other, others) =
-        (vec!["system:open-cluster-management:crowd10"], "system:open-cluster-management:crowd10:agent");
+    let Asked { organizations: other, common_name: others, .. } = another();
     let named = |common_name| Asked { common_name, ..good.clone() };
     vec![
         Asked { label: "crowd10", ..good.clone() },
@@ -225,7 +231,7 @@ fn faults() -> Vec<Asked> {
 // === impl Asked ===
 
 impl Asked {
-    fn document(&self, key: &KeyPair) -> Result<CertificateSigningRequest> {
+    fn request(&self, key: &KeyPair) -> Result<String> {
         let mut params = CertificateParams::default();
         params.distinguished_name = DistinguishedName::new();
         // The same attribute: what stands twice under one type stands once.
@@ -237,7 +243,11 @@ impl Asked {
         if let Some(name) = self.alternative_name {
             params.subject_alt_names.push(SanType::DnsName(name.try_into()?));
         }
-        let pem = self.pem.of(&params.serialize_request(key)?.pem()?)?;
+        Ok(params.serialize_request(key)?.pem()?)
+    }
+
+    fn document(&self, key: &KeyPair) -> Result<CertificateSigningRequest> {
+        let pem = self.pem.of(&self.request(key)?, &another().request(key)?)?;
         Ok(serde_json::from_value(json!({
             "metadata": {"labels": {"open-cluster-management.io/cluster-name": self.label, LABEL: "yes"}},
             "spec": {"signerName": self.signer, "request": STANDARD.encode(pem), "usages": self.usages},
@@ -248,10 +258,10 @@ impl Asked {
 // === impl Pem ===
 
 impl Pem {
-    fn of(self, good: &str) -> Result<String> {
+    fn of(self, good: &str, another: &str) -> Result<String> {
         match self {
             Self::One => Ok(good.to_owned()),
-            Self::Two => Ok(format!("{good}{RSA_1024}")),
+            Self::Two => Ok(format!("{good}{another}")),
             Self::Rsa1024 => Ok(RSA_1024.to_owned()),
             Self::Forged => {
                 let lines: String = good.lines().filter(|line| !line.starts_with('-')).collect();
