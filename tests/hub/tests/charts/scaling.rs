@@ -48,7 +48,6 @@ fn scaled(planes: &Planes) -> Result<()> {
     let values = format!("--set=autoscaling.enabled=true,resources.requests.cpu={REQUESTED}");
     release.helm("install", &[values])?;
     let replicas = || kubectl.ok(&format!("get deployment {RELEASE} -n {NAMESPACE} -o jsonpath={{.spec.replicas}}"));
-    ensure!(replicas()? == "2", "{} gateways before the autoscaler looks", replicas()?);
     run(planes)?;
     let usage = Usage::start(&planes.hub.server, NAMESPACE)?;
     let used = |cpu| usage.tell(RELEASE, &PODS.map(|pod| (pod, cpu)));
