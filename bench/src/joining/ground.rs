@@ -53,7 +53,9 @@ pub fn lay(side: &HubSide, directory: &Path) -> Result<Accounts> {
     side.install(&tools::kinds("open-cluster-management.io/api", &KINDS)?)?;
     server.create_namespace(NAMESPACE)?;
     let helm = Helm::prepare(directory, &server.kubectl().kubeconfig)?;
-    let mut given = helm.template("bench", NAMESPACE, &[VALUES.to_owned()])?;
+    // Who accepts for others may do so only where the chart knows for whom.
+    let values = format!("{VALUES},controllers.ocmRegistration.autoApproveUsers={{{}}}", user());
+    let mut given = helm.template("bench", NAMESPACE, &[values])?;
     given.retain(|object| GIVEN.iter().any(|kind| object["kind"] == *kind));
     for object in &mut given {
         // helm fills these in.
