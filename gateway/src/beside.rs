@@ -25,7 +25,7 @@ use crate::error::Error;
 use crate::exchange::ActingAs;
 use crate::headers;
 use crate::holding::Account;
-use crate::limits::{Kind, TooMany};
+use crate::limits::Kind;
 use crate::needs::RequestNeeds;
 use crate::proxy::{Answer, Call, forward as plain, upgrade};
 use crate::record::Admitted;
@@ -52,7 +52,7 @@ pub fn call<'a>(
     let gateway = connection.gateway();
     let cluster = upstream(gateway)?.cluster();
     let sent = admitted.sent_to(&cluster, asks.resource(), &gateway.limits, &permission);
-    sent.map_err(TooMany::of_karmada_upstream)?;
+    sent.map_err(|error| named(gateway, error.into()))?;
     Ok(Call::new(connection, cluster, ("", asks), permission, ActingAs::FrontProxied, account))
 }
 
@@ -146,7 +146,7 @@ async fn theirs(
     let gateway = connection.gateway();
     let cluster = upstream(gateway).map_err(|error| error.to_string())?.cluster();
     let permit = gateway.limits.of_cluster(cluster.name(), cluster.load(), permission.user(), Kind::Short);
-    let _permit = permit.map_err(|error| error.of_karmada_upstream().to_string())?;
+    let _permit = permit.map_err(|error| named(gateway, error.into()).to_string())?;
     let asks = MemberRequest::read(&Method::GET, request.uri().path(), None, false);
     let call = Call::new(connection, cluster, ("", &asks), permission, ActingAs::FrontProxied, account);
     let response = plain::serve(&call, question(document, request, account)).await;

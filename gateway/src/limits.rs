@@ -234,13 +234,6 @@ impl Load {
 
 // === impl TooMany ===
 
-impl TooMany {
-    /// The same, which names Karmada's API server instead of a cluster.
-    pub fn of_karmada_upstream(self) -> Self {
-        Self { whose: Whose::KarmadaUpstream, ..self }
-    }
-}
-
 impl std::error::Error for TooMany {}
 
 impl std::fmt::Display for TooMany {

@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use api::cluster_name::ClusterName;
-use api::secret::{ClusterEndpoint, ClusterSpec, ConstEndpoint, Credential, Endpoint};
+use api::secret::{ClusterSpec, ConstEndpoint, Credential, Endpoint};
 use net::tls::keypair::KeyPair;
 use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
@@ -70,7 +70,6 @@ impl Cluster {
             Some(previous) if acts_alike(&previous.spec, &spec) => Arc::clone(&previous.rights),
             _ => Arc::default(),
         };
-        metrics.set_tunnelled(spec.endpoint == ClusterEndpoint::ClusterProxy);
         let endpoint = located.url.clone();
         Ok(Self {
             spec,

@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use api::cluster_name::ClusterName;
-use api::secret::{ClusterSpec, SecretError, SecretRules, SecretView};
+use api::secret::{ClusterEndpoint, ClusterSpec, SecretError, SecretRules, SecretView};
 use foldhash::quality::RandomState;
 use telemetry::readiness::NotReady;
 use tokio_util::sync::CancellationToken;
@@ -142,6 +142,7 @@ impl Registry {
         });
         let entry = match made {
             Ok(cluster) => {
+                metrics.set_tunnelled(cluster.spec().endpoint == ClusterEndpoint::ClusterProxy);
                 if previous.is_none() {
                     tracing::info!(cluster = %name, endpoint = %cluster.upstream().target().authority, "cluster registered");
                 }

@@ -10,6 +10,7 @@ use http::StatusCode;
 use super::Error;
 use crate::clusters::{CredentialLease, LookupError, NotIssued};
 use crate::headers::size::Unfit;
+use crate::limits::{TooMany, Whose};
 use crate::upstream::{ConnectError, Lost, SendError};
 
 /// A request for `of` that got no answer of its own. Its text is the client's message.
@@ -260,6 +261,9 @@ impl Error {
         match self {
             Self::Cluster(Failure { cause, .. }) => {
                 Self::Cluster(Failure { of: Backend::KarmadaUpstream(url.to_owned()), cause })
+            }
+            Self::TooMany(error @ TooMany { whose: Whose::Cluster(_), .. }) => {
+                Self::TooMany(TooMany { whose: Whose::KarmadaUpstream, ..error })
             }
             error => error,
         }

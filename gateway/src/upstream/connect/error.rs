@@ -117,7 +117,7 @@ impl ConnectError {
             Self::Http2 { .. } | Self::NoStreams { .. } => Meaning::of_the_member("protocol"),
             Self::Exhausted { .. } => Meaning::of_the_member("exhausted"),
             Self::CircuitOpen(_) => Meaning::of_the_member("circuit"),
-            Self::Unregistered { .. } => Meaning { is_of_the_member: false, ..Meaning::of_the_member("unregistered") },
+            Self::Unregistered { .. } => Meaning::plain("unregistered"),
             Self::Nowhere(failures) => Meaning::of_all(&failures.iter().map(Self::meaning).collect::<Vec<_>>()),
         }
     }
@@ -126,15 +126,19 @@ impl ConnectError {
 // === impl Meaning ===
 
 impl Meaning {
-    fn of_the_member(kind: &'static str) -> Self {
+    fn plain(kind: &'static str) -> Self {
         Self {
             kind,
             is_timeout: false,
-            is_of_the_member: true,
+            is_of_the_member: false,
             is_of_the_tunnel: false,
             is_momentary: false,
             is_for_upgrades_only: false,
         }
+    }
+
+    fn of_the_member(kind: &'static str) -> Self {
+        Self { is_of_the_member: true, ..Self::plain(kind) }
     }
 
     fn timeout() -> Self {
