@@ -1,12 +1,14 @@
 //! One answer, read whole.
 
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::{Request, Response, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
 use kube::client::Body;
 use kube::core::Status;
 
-use crate::failure::{Failure, Kind, LONGEST_ERROR};
+use crate::failure::{Failure, LONGEST_ERROR};
 use crate::retry_after;
 use crate::sender::{Sender, Streamed};
 
@@ -37,33 +39,30 @@ pub async fn success(response: Response<Streamed>) -> Result<Response<Streamed>,
     if code.is_success() {
         return Ok(response);
     }
-    // Whoever turns requests away before it looks at them says so in plain text: API servers do.
-    let again = retry_after::of(response.headers()).filter(|_| code == StatusCode::TOO_MANY_REQUESTS);
+    let again = retry_after::of(response.headers());
     Err(match Limited::new(response.into_body(), LONGEST_ERROR).collect().await {
-        Ok(body) => match refusal(code, &body.to_bytes()) {
-            failure if matches!(failure.kind, Kind::Plain(_)) => Failure { retry_after: again, ..failure },
-            failure => failure,
-        },
+        Ok(body) => refusal(code, &body.to_bytes(), again),
         // The code says more than how its words ended.
         Err(_) => Failure::unread(code.as_u16()),
     })
 }
 
 /// As kube reads errors.
-fn refusal(code: StatusCode, body: &Bytes) -> Failure {
-    match serde_json::from_slice::<Status>(body) {
-        Ok(status) => Failure::answered(status),
-        Err(_) => Failure::plain(code.as_u16(), String::from_utf8_lossy(body).trim()),
-    }
+fn refusal(code: StatusCode, body: &Bytes, again: Option<Duration>) -> Failure {
+    let Ok(status) = serde_json::from_slice::<Status>(body) else {
+        let plain = Failure::plain(code.as_u16(), String::from_utf8_lossy(body).trim());
+        // API servers that turn requests away before they look at them say so in plain text.
+        return Failure { retry_after: again.filter(|_| code == StatusCode::TOO_MANY_REQUESTS), ..plain };
+    };
+    Failure::answered(status)
 }
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use tower::service_fn;
 
     use super::*;
+    use crate::failure::Kind;
 
     #[tokio::test]
     async fn of_an_error_only_the_beginning_is_read() {

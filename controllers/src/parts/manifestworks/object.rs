@@ -7,7 +7,7 @@ use delivery::executor::Executor;
 use delivery::manifests::{Fault, Manifest};
 use delivery::ownership::{Claim, Owner};
 use delivery::strategy::{Action, Known, Seen, Strategy, Wanted, plan, seen};
-use delivery::work::{Availability, Failed, ManifestWorkSpec, UpdateStrategy, is_owned, options};
+use delivery::work::{Availability, Failed, ManifestWorkSpec, is_owned, options};
 use net::backoff::Backoff;
 use parking_lot::Mutex;
 use serde_json::Value as Json;
@@ -34,7 +34,7 @@ const GRANTED: Duration = Duration::from_mins(1);
 const REFUSED: Backoff = Backoff::doubling(Duration::from_secs(5), Duration::from_mins(4));
 
 /// How long an object is left alone at most because the member asks for that (`Retry-After`).
-const LONGEST_REST: Duration = Duration::from_mins(4);
+const LONGEST_OBJECT_REST: Duration = Duration::from_mins(4);
 
 /// What is kept of an object between two looks.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -120,8 +120,7 @@ pub async fn settle(
         Ok(object) => object,
         Err(fault) => return Ok(faulty(fault, before)),
     };
-    let chosen = options(&identity, &setting.spec.manifest_configs).update_strategy;
-    let strategy = match chosen.map_or(Ok(Strategy::Update), UpdateStrategy::strategy) {
+    let strategy = match options(&identity, &setting.spec.manifest_configs).strategy() {
         Ok(strategy) => strategy,
         Err(invalid) => return Ok(failed(Failed::Other(invalid.to_string()), None, before, Availability::Incomplete)),
     };
@@ -310,7 +309,7 @@ impl Look<'_> {
         } else if error.is_forbidden() {
             GRANTED
         } else {
-            REFUSED.wait(self.before.failures).max(error.retry_after().min(LONGEST_REST))
+            REFUSED.wait(self.before.failures).max(error.retry_after().min(LONGEST_OBJECT_REST))
         };
         Ok(self.outcome_failed(Failed::Other(error.to_string()), Some(again), observed))
     }

@@ -5,8 +5,7 @@ use std::collections::HashSet;
 use delivery::condition;
 use delivery::identity::{Identity, Tracked};
 use delivery::ownership::Owner;
-use delivery::strategy::Strategy;
-use delivery::work::{ManifestCondition, ManifestWorkSpec, ResourceMeta, UpdateStrategy, is_owned, kind, options};
+use delivery::work::{ManifestCondition, ManifestWorkSpec, ResourceMeta, is_owned, kind, options};
 use futures_util::{StreamExt as _, stream};
 use serde_json::Value as Json;
 
@@ -24,9 +23,8 @@ pub type Known<'k> = HashSet<&'k Identity>;
 
 /// Whether an object is to be listed, by what is told of it.
 pub fn is_to_be_listed(identity: &Identity, told: &ManifestCondition, spec: &ManifestWorkSpec) -> bool {
-    let strategy = options(identity, &spec.manifest_configs).update_strategy;
-    let strategy = strategy.map_or(Ok(Strategy::Update), UpdateStrategy::strategy);
     let is_owned = |strategy| is_owned(identity, spec.delete_option.as_ref(), &strategy);
+    let strategy = options(identity, &spec.manifest_configs).strategy();
     condition::is_true(&told.conditions, kind::APPLIED) && strategy.is_ok_and(is_owned)
 }
 

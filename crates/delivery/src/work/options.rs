@@ -4,7 +4,7 @@ use time::{Duration, OffsetDateTime};
 
 use super::kind;
 use super::replica_set::SET_LABEL;
-use super::spec::{ConditionRule, DeleteOption, FeedbackRule, ManifestConfig, UpdateStrategy};
+use super::spec::{ConditionRule, DeleteOption, FeedbackRule, InvalidSpec, ManifestConfig, UpdateStrategy};
 use crate::condition::{Condition, Status, find};
 use crate::identity::Identity;
 use crate::strategy::Strategy;
@@ -15,6 +15,19 @@ pub struct Options<'a> {
     pub feedback_rules: &'a [FeedbackRule],
     pub update_strategy: Option<&'a UpdateStrategy>,
     pub condition_rules: &'a [ConditionRule],
+}
+
+// === impl Options ===
+
+impl Options<'_> {
+    /// How the object is to be brought to what is wanted: an update, where nothing is said.
+    ///
+    /// # Errors
+    ///
+    /// It is of a kind that there is not.
+    pub fn strategy(&self) -> Result<Strategy, InvalidSpec> {
+        self.update_strategy.map_or(Ok(Strategy::Update), UpdateStrategy::strategy)
+    }
 }
 
 /// The settings of `object`.
