@@ -99,7 +99,8 @@ impl Account {
         let owners = [self.owner(owner)];
         let metadata =
             json!({"name": self.name, "namespace": self.namespace, "labels": labels(), "ownerReferences": owners});
-        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata, "automountServiceAccountToken": false})
+        json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": metadata,
+            "automountServiceAccountToken": false})
     }
 
     /// A Secret for the member to put a token into, which lives as long as the Secret does.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::secret::{CA_KEY, TLS_CERT_KEY};
+use futures_util::future::join_all;
 use k8s_openapi::ByteString;
 use k8s_openapi::api::apps::v1::Deployment;
 use k8s_openapi::api::core::v1::Service;
@@ -29,10 +30,12 @@ pub async fn look(session: &Session, gateway: &Gateway) -> Vec<Finding> {
     let serves = |deployment: &&Deployment| findings::has_container(deployment, &["tunnel-server"]);
     let deployments = gateway.deployments.as_deref().unwrap_or_default();
     let mut found: Vec<_> = deployments.iter().filter(serves).map(findings::replicas).collect();
-    for deployment in deployments {
-        found.extend(between(session, deployment).await);
-    }
-    match servers::service(session, &gateway.namespace).await {
+    let (certificates, service) = tokio::join!(
+        join_all(deployments.iter().map(|deployment| between(session, deployment))),
+        servers::service(session, &gateway.namespace)
+    );
+    found.extend(certificates.into_iter().flatten());
+    match service {
         Ok(Some(service)) => {
             found.push(match servers::addresses(&service) {
                 Ok(addresses) => Finding::good(format!("agents dial {}", addresses.join(", "))),
@@ -48,16 +51,13 @@ pub async fn look(session: &Session, gateway: &Gateway) -> Vec<Finding> {
 
 /// Nothing of those that are kept elsewhere than in Secrets.
 async fn between(session: &Session, deployment: &Deployment) -> Vec<Finding> {
-    let mut found = Vec::new();
-    for (flag, what, is_authority) in BETWEEN {
-        match serving::file(session, deployment, flag).await {
-            Ok(Some(pem)) if is_authority => found.push(findings::bundle(what, &pem, now(), RENEW)),
-            Ok(Some(pem)) => found.push(findings::ending(what, Expiry::of_certificate(&pem), now(), RENEW)),
-            Ok(None) => {}
-            Err(trouble) => found.push(unseen(what, &trouble)),
-        }
-    }
-    found
+    let looks = BETWEEN.map(async |(flag, what, is_authority)| match serving::file(session, deployment, flag).await {
+        Ok(Some(pem)) if is_authority => Some(findings::bundle(what, &pem, now(), RENEW)),
+        Ok(Some(pem)) => Some(findings::ending(what, Expiry::of_certificate(&pem), now(), RENEW)),
+        Ok(None) => None,
+        Err(trouble) => Some(unseen(what, &trouble)),
+    });
+    join_all(looks).await.into_iter().flatten().collect()
 }
 
 /// Nothing of what is kept elsewhere.
