@@ -6,7 +6,7 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use bytes::Bytes;
 use http::Method;
-use hub_tests::helm::{Helm, account_kubeconfig};
+use hub_tests::helm::{Helm, account_kubeconfig, rights};
 use hub_tests::tools;
 use serde_json::{Value, json};
 use tokio::time::{Instant, sleep};
@@ -19,16 +19,6 @@ const KINDS: [&str; 4] = ["cluster/v1/0000_00", "cluster/v1beta2/0000_0", "work/
 const ACCOUNT: &str = "agent";
 /// Of the controllers: what the chart calls it.
 const CONTROLLERS: &str = "bench-cluster-gateway-controllers";
-/// What the chart gives them, and what limits that: without it they accept nobody.
-const GIVEN: [&str; 7] = [
-    "ServiceAccount",
-    "Role",
-    "RoleBinding",
-    "ClusterRole",
-    "ClusterRoleBinding",
-    "ValidatingAdmissionPolicy",
-    "ValidatingAdmissionPolicyBinding",
-];
 const VALUES: &str = "--set=controllers.enabled=true,controllers.ocmRegistration.enabled=true";
 const PROBE: &str = "cluster.core.oam.dev/admission-probe";
 const PROOF: &str = "cluster-gateway admission is in force";
@@ -55,15 +45,11 @@ pub fn lay(side: &HubSide, directory: &Path) -> Result<Accounts> {
     let helm = Helm::prepare(directory, &server.kubectl().kubeconfig)?;
     // Who accepts for others may do so only where the chart knows for whom.
     let values = format!("{VALUES},controllers.ocmRegistration.autoApproveUsers={{{}}}", user());
-    let mut given = helm.template("bench", NAMESPACE, &[values])?;
-    given.retain(|object| GIVEN.iter().any(|kind| object["kind"] == *kind));
-    for object in &mut given {
-        // helm fills these in.
-        let is_namespaced = matches!(object["kind"].as_str(), Some("ServiceAccount" | "Role" | "RoleBinding"));
-        if is_namespaced && object["metadata"]["namespace"].is_null() {
-            object["metadata"]["namespace"] = NAMESPACE.into();
-        }
-    }
+    let objects = helm.template("bench", NAMESPACE, &[values])?;
+    let is_policy =
+        |object: &&Value| object["kind"].as_str().is_some_and(|kind| kind.starts_with("ValidatingAdmissionPolicy"));
+    let policies = objects.iter().filter(is_policy).cloned();
+    let given: Vec<_> = policies.chain(rights(&objects, NAMESPACE)).collect();
     side.hub.apply(&given)?;
     let token = server.service_account_token(NAMESPACE, ACCOUNT)?;
     side.grant("joining-agents", (NAMESPACE, ACCOUNT), &rules())?;

@@ -46,8 +46,8 @@ impl Kubeconfigs {
             format!("    client-certificate-data: {certificate}\n    client-key-data: {key}\n")
         };
         format!(
-            "apiVersion: v1\nclusters:\n- cluster:\n    certificate-authority-data: {authority}\n    server: {server}\n  \
-             name: {name}\ncontexts:\n- context:\n    cluster: {name}\n    user: {name}-admin\n  \
+            "apiVersion: v1\nclusters:\n- cluster:\n    certificate-authority-data: {authority}\n    \
+             server: {server}\n  name: {name}\ncontexts:\n- context:\n    cluster: {name}\n    user: {name}-admin\n  \
              name: {name}-admin@{name}\ncurrent-context: {name}-admin@{name}\nkind: Config\npreferences: {{}}\n\
              users:\n- name: {name}-admin\n  user:\n{user}"
         )

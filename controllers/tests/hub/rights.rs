@@ -18,7 +18,6 @@ use crate::fixture::{
 };
 
 pub const NAME: &str = "door-cluster-gateway-controllers";
-const RIGHTS: [&str; 5] = ["ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
@@ -61,21 +60,7 @@ pub fn started(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Runn
 
 /// Gives the rights alone.
 pub fn grant(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<()> {
-    let rights: Vec<Value> = objects
-        .iter()
-        .filter(|object| RIGHTS.iter().any(|kind| object["kind"] == *kind))
-        .map(|object| {
-            let mut object = object.clone();
-            // helm fills these in.
-            if object["metadata"]["namespace"].is_null()
-                && !object["kind"].as_str().unwrap_or_default().starts_with("Cluster")
-            {
-                object["metadata"]["namespace"] = place.into();
-            }
-            object
-        })
-        .collect();
-    apply(testbed, &rights)
+    apply(testbed, &hub_tests::helm::rights(objects, place))
 }
 
 /// The same without the right to `without` (resource and verb).

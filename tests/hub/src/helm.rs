@@ -12,6 +12,8 @@ use crate::tools::{self, Tool};
 
 pub use self::release::{Workload, account_kubeconfig};
 
+/// Kinds that give an account its rights.
+pub const RIGHTS: [&str; 5] = ["ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding"];
 /// helm knows no hub while it renders: this is the one it supposes.
 const KUBE_VERSION: &str = "--kube-version=1.35.4";
 
@@ -92,6 +94,20 @@ impl Helm {
         let more = [&[KUBE_VERSION.to_owned()], more].concat();
         parse(&self.on_chart(&format!("template {release}"), namespace, &more)?)
     }
+}
+
+/// Of `objects` that were rendered for `namespace` those that give an account its rights, with what
+/// helm fills in.
+pub fn rights(objects: &[Value], namespace: &str) -> Vec<Value> {
+    let kind = |object: &Value| object["kind"].as_str().and_then(|kind| RIGHTS.iter().find(|right| **right == kind));
+    let given = objects.iter().filter_map(|object| Some((kind(object)?, object.clone())));
+    let complete = |(kind, mut object): (&&str, Value)| {
+        if !kind.starts_with("Cluster") && object["metadata"]["namespace"].is_null() {
+            object["metadata"]["namespace"] = namespace.into();
+        }
+        object
+    };
+    given.map(complete).collect()
 }
 
 /// The documents of a YAML stream.

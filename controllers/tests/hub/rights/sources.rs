@@ -7,11 +7,12 @@
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hub_tests::helm;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::{Value, json};
 
-use super::{NAME, RIGHTS, as_account, grant, is_refused_to, rendered, without_right};
+use super::{NAME, as_account, grant, is_refused_to, rendered, without_right};
 use crate::fixture::{
     SOON, apply, definition, event, kubeconfig_secret, member_kubeconfig, namespace, wait_gone, wait_secret,
 };
@@ -332,7 +333,7 @@ impl Source {
         let rules = objects[right.role]["rules"].as_array_mut().context("rules")?;
         let narrowed = without_right(&rules[right.rule], (&right.resource, &right.verb));
         rules.splice(right.rule..=right.rule, narrowed);
-        for object in objects.iter_mut().filter(|object| RIGHTS.iter().any(|kind| object["kind"] == *kind)) {
+        for object in objects.iter_mut().filter(|object| helm::RIGHTS.iter().any(|kind| object["kind"] == *kind)) {
             // One in a namespace that all places share is this place's.
             let namespace = object["metadata"]["namespace"].as_str().unwrap_or(self.place).to_owned();
             if object["kind"] == "RoleBinding" && namespace != self.place {
