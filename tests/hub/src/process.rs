@@ -42,6 +42,10 @@ const LOG_TAIL: usize = 3000;
 pub const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
 
+/// Control planes are written in Go, and collect their garbage when the heap has doubled. Cores are
+/// scarcer here than memory: it grows to the fivefold, or to what the limit leaves.
+const GO_MEMORY: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "768MiB")];
+
 /// A running program; ended on drop.
 #[derive(Debug)]
 pub struct Process {
@@ -160,6 +164,9 @@ fn launch(name: &str, words: &[OsString], directory: &Path, log: &Path) -> Resul
     command.args(["-c", SUPERVISOR]).arg(id).args(words);
     for variable in PROXY_VARIABLES {
         command.env_remove(variable);
+    }
+    for (variable, value) in GO_MEMORY {
+        command.env(variable, value);
     }
     command
         .current_dir(directory)
