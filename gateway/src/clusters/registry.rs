@@ -2,10 +2,12 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
+use std::time::{Duration, UNIX_EPOCH};
 
 use api::cluster_name::ClusterName;
-use api::secret::{ClusterEndpoint, ClusterSpec, SecretError, SecretRules, SecretView};
+use api::secret::{ClusterEndpoint, ClusterSpec, Credential, SecretError, SecretRules, SecretView};
 use foldhash::quality::RandomState;
+use register::expiry::Expiry;
 use telemetry::readiness::NotReady;
 use tokio_util::sync::CancellationToken;
 
@@ -15,6 +17,7 @@ use super::managed::ManagedClusters;
 use super::ocm::Ocm;
 use super::stamps::Stamps;
 use super::{Clusters, Entry, Snapshot};
+use crate::metrics::ClusterMetrics;
 
 /// Owns the map that snapshots are copies of. Used by one source task.
 pub struct Registry {
@@ -135,6 +138,8 @@ impl Registry {
         } else {
             self.unconvertible.insert(name.clone());
         }
+        let before = previous.as_ref().map(|cluster| &cluster.spec().credential);
+        set_expiry(&metrics, before, spec.as_ref().ok().map(|spec| &spec.credential));
         let made = spec.map_err(|error| error.to_string()).and_then(|spec| {
             let life = (Arc::clone(&metrics), ended);
             let made = Cluster::new(spec, previous.as_deref(), life, &self.common);
@@ -218,4 +223,18 @@ impl Registry {
         // Last: whoever hears that the gateway is ready must find the clusters there.
         self.not_ready = None;
     }
+}
+
+/// Sets when the credential of a Secret ends, if it says so. When one that a program issued ends,
+/// is set where it is issued, and stays while the same program issues it.
+fn set_expiry(metrics: &ClusterMetrics, before: Option<&Credential>, credential: Option<&Credential>) {
+    let ends = match (before, credential) {
+        (Some(Credential::Exec(_)), Some(Credential::Exec(_))) => return,
+        (_, credential) => credential.map(Expiry::of),
+    };
+    let seconds = match ends {
+        Some(Expiry::At(seconds)) => u64::try_from(seconds).ok(),
+        Some(Expiry::Never | Expiry::Unknown) | None => None,
+    };
+    metrics.credential_expires(seconds.and_then(|seconds| UNIX_EPOCH.checked_add(Duration::from_secs(seconds))));
 }

@@ -1,4 +1,4 @@
-//! What programs issued for clusters: how often it went well, and until when it lasts.
+//! When the credentials of clusters expire, and how often programs issued one.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -17,7 +17,7 @@ struct RunLabels {
     result: &'static str,
 }
 
-/// The families. Clusters whose credential is in their Secret have no series in them.
+/// The families. Only clusters with a credential plugin have runs.
 #[derive(Clone, Default)]
 pub(super) struct Families {
     runs: Family<RunLabels, Counter>,
@@ -38,7 +38,7 @@ impl Families {
         );
         registry.register(
             "cluster_gateway_credential_expiry_timestamp_seconds",
-            "Expiry of the credential in use, for clusters whose issued credential has one",
+            "Expiry of the credential in use, for clusters whose credential has one",
             self.expiry.clone(),
         );
     }
@@ -64,7 +64,7 @@ impl ClusterMetrics {
         self.families.credential.runs.get_or_create(&labels).inc();
     }
 
-    /// A credential came into use.
+    /// A credential came into use, which expires then, or never.
     pub fn credential_expires(&self, at: Option<SystemTime>) {
         let held = self.life.hold();
         if held.is_over() {

@@ -28,19 +28,15 @@ fn preset(planes: &Planes) -> Result<()> {
     let token = hub.service_account_token(NAMESPACE, ACCOUNT)?; // KubeVela's chart makes this account
     let values = format!("--values={}", Chart::Gateway.directory().join("values-kubevela.yaml").display());
     let release = Release::install(planes, ("gateway", DEPLOYMENT, SERVICE), &[values])?;
-    // The hub has looked, with the right CA, and nobody was there. A look still under way when the
-    // gateway comes would find all well, and the hub keeps that verdict while it can make nothing
-    // of the placeholder.
-    release.wait_condition("False FailedDiscoveryCheck")?;
-    let right = release.api_service()?["spec"]["caBundle"].take();
-    release.patch_api_service(&json!({"caBundle": PLACEHOLDER}))?;
+    let right = release.replace_api_service(&json!({"caBundle": PLACEHOLDER}))?["spec"]["caBundle"].take();
 
     let workload = release.workload()?;
     let labels = &workload.deployment["spec"]["template"]["metadata"]["labels"];
     ensure!(labels["app.kubernetes.io/name"] == "vela-core-cluster-gateway", "{labels}");
     ensure!(workload.args.iter().any(|word| word == "apiserver"), "{:?}", workload.args);
     let _gateway = release.run(&workload)?;
-    release.wait_condition("False FailedDiscoveryCheck")?; // the gateway is there, and nobody believes it
+    let asked = hub.kubectl().args(["get", "--raw", "/apis/cluster.core.oam.dev/v1alpha1"]).run()?;
+    ensure!(asked.status != 0, "the gateway is there, but the hub cannot trust it yet: {}", asked.stdout);
 
     let patcher = patcher(hub)?;
     patch(&patcher)?;

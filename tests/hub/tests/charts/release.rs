@@ -142,6 +142,25 @@ impl<'a> Release<'a> {
         kubectl.args(["patch", "apiservice", API_SERVICE, "--type=merge", "-p", &patch]).run()?.success().map(drop)
     }
 
+    /// Makes the APIService anew with another spec, and returns the one before. A look of the hub
+    /// with the spec before, still under way, cannot write its verdict to the new one, other than
+    /// after a patch.
+    pub(crate) fn replace_api_service(&self, spec: &Value) -> Result<Value> {
+        let before = self.api_service()?;
+        let mut anew = before.clone();
+        for field in ["uid", "resourceVersion", "creationTimestamp", "managedFields"] {
+            anew["metadata"].as_object_mut().context("metadata")?.remove(field);
+        }
+        anew["status"].take();
+        for (key, value) in spec.as_object().context("fields")? {
+            anew["spec"][key] = value.clone();
+        }
+        let hub = &self.planes.hub.server;
+        hub.delete(&format!("apiservice {API_SERVICE}"))?;
+        hub.create(&[anew])?;
+        Ok(before)
+    }
+
     /// Uninstalls it and waits until nothing of it is left.
     pub(crate) fn uninstall(mut self) -> Result<()> {
         let namespace = format!("--namespace={NAMESPACE}");

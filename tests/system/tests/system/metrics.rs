@@ -1,6 +1,9 @@
 //! What `/metrics` says after things have happened, under the names that dashboards know.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use kit::member::{FakeMember, Reply};
+use kit::pki::{Authority, Leaf};
 use kit::wait::WAIT;
 use system_tests::{ADMIN, CLUSTER, Http, Testbed, VIEWER, Versions, across_versions, cluster, proxied};
 
@@ -160,4 +163,23 @@ async fn they_can_be_switched_off() {
     assert_eq!(testbed.get(&proxied(CLUSTER, PODS)).await.status, 200);
     let text = testbed.get("/metrics").await.text();
     assert!(!text.contains("ocm_proxy"), "{text}");
+}
+
+#[tokio::test]
+async fn what_a_secret_says_of_its_credentials_end_is_a_series_as_long_as_it_says_so() {
+    let token = |claims: &str| format!("head.{}.signature", URL_SAFE_NO_PAD.encode(claims));
+    let member = member().await;
+    let issued = Authority::new("members").issue(&Leaf::client("c"));
+    let testbed = Testbed::builder()
+        .cluster(CLUSTER, cluster(CLUSTER, &member).token(&token(r#"{"exp":1900000000}"#)))
+        .cluster("certified", cluster("certified", &member).certificate(&issued))
+        .start()
+        .await;
+    let of = |cluster: &str| format!("cluster_gateway_credential_expiry_timestamp_seconds{{cluster=\"{cluster}\"}} ");
+    let text = until(&testbed, &[of(CLUSTER) + "1900000000"]).await;
+    assert!(text.contains(&of("certified")), "{text}");
+    testbed.register(CLUSTER, cluster(CLUSTER, &member).token(&token(r#"{"exp":2000000000}"#)));
+    until(&testbed, &[of(CLUSTER) + "2000000000"]).await;
+    testbed.register(CLUSTER, cluster(CLUSTER, &member).token(&token("{}")));
+    testbed.until(WAIT, "/metrics", |answer| !answer.text().contains(&of(CLUSTER))).await;
 }
