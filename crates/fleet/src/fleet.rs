@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
-use hub::client::{HubClientError, watch_client};
+use hub::client::{HubClientError, unbounded_client};
 use kube::{Client, Config};
 
 use crate::cluster::Cluster;
@@ -43,10 +43,11 @@ impl Fleet {
 
     /// With the hub of `kubeconfig`, or the one this process runs in, under the name `user_agent`.
     /// Must be called on the runtime that will drive it. Connecting takes 10 s at most; a stream
-    /// may be silent for as long as nothing happens, and other requests are for their callers to
-    /// bound, as [`each`] does.
+    /// may be silent for as long as nothing happens, logs may have any length, and other requests
+    /// are for their callers to bound, as [`each`] does in time and [`bounded`](crate::bounded) in
+    /// bytes.
     pub async fn connect(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Self, HubClientError> {
-        watch_client(kubeconfig, user_agent).await.map(Self::new)
+        unbounded_client(kubeconfig, user_agent).await.map(Self::new)
     }
 
     /// A client of the hub itself.

@@ -3,6 +3,7 @@
 //! Requests run on the caller's runtime and end when the caller leaves. Answers are bounded in size
 //! and time, and so is how many are under way: a crowd of readers waits here instead of at the hub.
 
+use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,13 +12,14 @@ use api::hub_status::HubStatus;
 use bytes::Bytes;
 use http::header::{ACCEPT, ACCEPT_ENCODING, CONTENT_TYPE};
 use http::{HeaderValue, Method, Request, Response, StatusCode};
-use http_body_util::{BodyExt, Limited};
+use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::Client;
 use kube::client::Body;
 use net::words::causes;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
+use super::bounded::TooLarge;
 use super::failure::{Cause, Collection, HubFailure};
 use super::lines::Lines;
 use super::watches::{Permit, Watches};
@@ -132,7 +134,7 @@ impl Hub {
         self.call(Verb::Get, Collection::Secrets, request(Method::GET, &target, Body::empty())).await
     }
 
-    /// On behalf of the user `reader`; of nobody's: the program's own.
+    /// On behalf of `reader`, as all that counts together is called; of nobody's: the program's own.
     pub async fn watch(
         &self,
         reader: Option<&str>,
@@ -227,9 +229,21 @@ pub(super) async fn read(
     let read = timeout_at(deadline, Limited::new(body, most).collect()).await;
     match read.map_err(|_| Cause::Timeout)? {
         Ok(body) => Ok(body.to_bytes()),
-        Err(error) if error.is::<http_body_util::LengthLimitError>() => Err(Cause::TooLarge),
+        Err(error) if is_too_large(&*error) => Err(Cause::TooLarge),
         Err(error) => Err(Cause::Unreachable(causes(&*error))),
     }
+}
+
+/// Whether this limit or that of all answers was met, whichever is first.
+fn is_too_large(error: &(dyn Error + 'static)) -> bool {
+    let mut next = Some(error);
+    while let Some(error) = next {
+        if error.is::<LengthLimitError>() || error.is::<TooLarge>() {
+            return true;
+        }
+        next = error.source();
+    }
+    false
 }
 
 #[cfg(test)]

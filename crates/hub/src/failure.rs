@@ -47,7 +47,7 @@ pub enum Cause {
     #[error("too many requests in flight")]
     Busy,
     /// One reader has `most` watches open, as many as one may have.
-    #[error("too many watches of one user are open")]
+    #[error("too many watches of one user, or of one namespace's ServiceAccounts, are open")]
     TooManyWatches { most: usize },
 }
 

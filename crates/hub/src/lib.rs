@@ -1,6 +1,7 @@
 //! The hub as programs use it: clients set up alike, calls bounded in size, time and number, the
 //! lines of watches, and the election of one leader among replicas.
 
+mod bounded;
 mod calls;
 mod certificate;
 pub mod client;

@@ -26,6 +26,7 @@ use tower::{BoxError, Service};
 
 use self::connect::{Connect, NoHttp2, connectors};
 use self::http1::{Http1, repeatable};
+use super::bounded;
 use super::client::{HubClientError, READ_TIMEOUT, Server, config, config_of_server};
 use super::through::assembled;
 
@@ -87,7 +88,7 @@ pub async fn pooled_client(
     if config.proxy_url.is_some() {
         // Kube's own client knows the proxies that it was built with, or says that it was not.
         config.read_timeout = Some(READ_TIMEOUT);
-        return Client::try_from(config).map_err(HubClientError::Client);
+        return bounded::client(config);
     }
     let pool = Pool::new(&config)?;
     assembled(&config, pool)

@@ -23,6 +23,7 @@ use net::transport::Transport;
 use tower::util::option_layer;
 use tower::{BoxError, Layer as _, Service, ServiceExt};
 
+use super::bounded::Bounded;
 use super::client::{HubClientError, config, with_cryptography};
 
 /// Opens connections.
@@ -59,18 +60,19 @@ pub async fn client_through(kubeconfig: Option<&Path>, user_agent: &str, dial: D
     assembled(&config, service)
 }
 
-/// A client that sends through `service`, with the URL, the credential and the headers of `config`.
+/// A client that sends through `service`, with the URL, the credential and the headers of `config`,
+/// whose answers have an end.
 pub(super) fn assembled<S, B>(config: &Config, service: S) -> Result<Client, HubClientError>
 where
     S: Service<Request<Body>, Response = Response<B>> + Clone + Send + 'static,
     S::Future: Send + 'static,
     S::Error: Into<BoxError>,
-    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Send + Unpin + 'static,
 {
     let service = ServiceExt::<Request<Body>>::map_err(service, Into::<BoxError>::into);
     let service = config.extra_headers_layer().map_err(HubClientError::Client)?.layer(service);
     let service = option_layer(config.auth_layer().map_err(HubClientError::Client)?).layer(service);
-    let service = config.base_uri_layer().layer(service);
+    let service = Bounded::USUAL.layer(config.base_uri_layer().layer(service));
     Ok(Client::new(service, config.default_namespace.clone()))
 }
 

@@ -17,7 +17,7 @@ pub const MOST_OF_ONE: usize = MOST / 8;
 #[derive(Clone)]
 pub struct Watches {
     all: Arc<Semaphore>,
-    /// By user name; who has none is not in it.
+    /// By what a reader counts as; who has none is not in it.
     readers: Arc<Mutex<HashMap<Box<str>, usize>>>,
 }
 
