@@ -1,7 +1,8 @@
 //! A small HTTP/1.1 endpoint for probes, metrics and whatever else an operator asks a program.
 //!
-//! It holds few connections, each for a bounded time: whoever reaches it can slow down nobody but
-//! others who ask.
+//! It holds few connections, each for a bounded time. Nobody who asks says who it is, so when there
+//! is one too many, the oldest of the address with the most is closed: whoever opens connections
+//! and says nothing keeps no probe waiting.
 
 pub mod nearby;
 
@@ -19,17 +20,19 @@ use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use net::accept;
 use net::listen::{self, Sharing};
+use net::pending::{Pending, PendingPermit};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use crate::metrics::{CONTENT_TYPE, Metrics};
 use crate::readiness::Readiness;
 
-/// Connections served at a time; more wait in the kernel.
+/// Connections at a time.
 const MOST_CONNECTIONS: usize = 64;
+/// The same from one address: a kubelet that probes, a scraper, or somebody with `curl`.
+const MOST_OF_ADDRESS: usize = 16;
 /// For one connection, however many requests come on it.
 const LONGEST_CONNECTION: Duration = Duration::from_mins(1);
 const HEAD_TIMEOUT: Duration = Duration::from_secs(5);
@@ -100,23 +103,27 @@ where
     H: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
     F: Future<Output = Answer> + Send + 'static,
 {
-    let room = Arc::new(Semaphore::new(MOST_CONNECTIONS));
+    let pending = Pending::new(MOST_CONNECTIONS, MOST_OF_ADDRESS);
     // The connections end with the endpoint.
     let mut connections = tokio::task::JoinSet::new();
-    let next = || async {
-        let permit = Arc::clone(&room).acquire_owned().await.expect("never closed");
-        Ok((accept::tcp(&listener).await?, permit))
-    };
-    let take = |((stream, asker), permit)| {
-        let handler = Arc::clone(&handler);
+    let take = |(stream, asker): (TcpStream, SocketAddr)| {
+        let (handler, permit) = (Arc::clone(&handler), pending.enter(asker.ip()));
         while connections.try_join_next().is_some() {}
-        connections.spawn(async move {
-            // The peer of a probe may vanish at any moment: that is nobody's error.
-            let _ = timeout(LONGEST_CONNECTION, connection(stream, PeerAddress(asker), handler)).await;
-            drop(permit);
-        });
+        connections.spawn(served(stream, PeerAddress(asker), handler, permit));
     };
-    accept::each("askers of the admin endpoint", next, take).await;
+    accept::each("askers of the admin endpoint", || accept::tcp(&listener), take).await;
+}
+
+async fn served<H, F>(stream: TcpStream, asker: PeerAddress, handler: Arc<H>, permit: PendingPermit)
+where
+    H: Fn(Request<Incoming>) -> F + Send + Sync + 'static,
+    F: Future<Output = Answer> + Send + 'static,
+{
+    tokio::select! {
+        // The peer of a probe may vanish at any moment: that is nobody's error.
+        _ = timeout(LONGEST_CONNECTION, connection(stream, asker, handler)) => {}
+        () = permit.given_away() => {}
+    }
 }
 
 async fn connection<H, F>(stream: TcpStream, asker: PeerAddress, handler: Arc<H>) -> hyper::Result<()>
