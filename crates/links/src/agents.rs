@@ -7,6 +7,7 @@ mod claim;
 mod doubts;
 mod grants;
 mod judge;
+mod judging;
 mod listener;
 mod supervisor;
 mod waiting;
@@ -26,7 +27,6 @@ use net::tls::server::{KeyPairFiles, ServingCertificate};
 use prometheus_client::registry::Registry as MetricsRegistry;
 use tokio::net::TcpListener;
 use tokio::runtime::Handle;
-use tokio::sync::Semaphore;
 use tokio::time::{Instant, sleep_until, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -35,6 +35,7 @@ use tunnel::Settings;
 use self::changes::Changes;
 use self::doubts::Doubts;
 use self::judge::{Authorities, Judge};
+use self::judging::Judging;
 use self::listener::Listener;
 use crate::limits::Limits;
 use crate::registry::{Metrics, Registry};
@@ -154,7 +155,7 @@ impl Agents {
             end: agents.end.clone(),
             links: agents.links.clone(),
             pending: Pending::new(config.limits.unregistered, config.limits.unregistered_per_address),
-            judging: Semaphore::new(config.limits.registering),
+            judging: Judging::new(config.limits.registering, config.limits.registering_per_address),
             sheds: LogThrottle::default(),
             refusals: LogThrottle::default(),
         };

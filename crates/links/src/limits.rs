@@ -13,6 +13,8 @@ pub struct Limits {
     pub unregistered_per_address: usize,
     /// Registrations being judged. More wait as unregistered ones do.
     pub registering: usize,
+    /// The same from one address: a hub that is slow holds each of them up.
+    pub registering_per_address: usize,
     /// Links of one cluster: two of each of a few agents are usual.
     pub links_per_cluster: usize,
     /// Links of one agent's process.
@@ -46,6 +48,7 @@ impl Default for Limits {
             unregistered: 512,
             unregistered_per_address: 128,
             registering: 256,
+            registering_per_address: 64,
             links_per_cluster: 64,
             links_per_agent: 16,
             links: 20_000,

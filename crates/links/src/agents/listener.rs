@@ -10,7 +10,6 @@ use net::large_reads::LargeReads;
 use net::pending::{Pending, PendingPermit};
 use net::words;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout};
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
@@ -22,6 +21,7 @@ use tunnel::{Hop, Link, Settings};
 use super::claim::Claim;
 use super::doubts::{Doubt, Doubts};
 use super::judge::{Judge, Refused};
+use super::judging::{Judging, JudgingPermit};
 use super::supervisor::LinkSupervisor;
 use crate::registry::{Credential, Linked, Metrics, Named, Outcome, Registry};
 use net::throttle::LogThrottle;
@@ -53,7 +53,7 @@ pub struct Listener {
     /// them.
     pub pending: Pending,
     /// Room for registrations being judged.
-    pub judging: Semaphore,
+    pub judging: Judging,
     pub refusals: LogThrottle,
     pub sheds: LogThrottle,
 }
@@ -127,7 +127,7 @@ impl Listener {
         &self,
         stream: TcpStream,
         peer: SocketAddr,
-    ) -> Result<(Applicant<Io>, Claim, Option<SemaphorePermit<'_>>), Failed> {
+    ) -> Result<(Applicant<Io>, Claim, Option<JudgingPermit<'_>>), Failed> {
         // Handshake and head together: each byte by byte would be twice as long.
         let patience = self.settings.handshake_timeout;
         let application = timeout(patience, self.application(stream, peer)).await;
@@ -138,8 +138,8 @@ impl Listener {
             Failed(Outcome::Malformed)
         })?;
         // Agents wait no longer.
-        let room = timeout(patience, self.judging.acquire()).await.ok();
-        Ok((applicant, claim, room.map(|room| room.expect("never closed"))))
+        let room = timeout(patience, self.judging.enter(peer.ip())).await.ok();
+        Ok((applicant, claim, room))
     }
 
     async fn application(&self, stream: TcpStream, peer: SocketAddr) -> Result<(Applicant<Io>, Claim), String> {
@@ -171,7 +171,7 @@ impl Listener {
         &self,
         claim: &Claim,
         since: Option<Instant>,
-        room: Option<SemaphorePermit<'_>>,
+        room: Option<JudgingPermit<'_>>,
     ) -> Result<Credential, Refused> {
         let Some(_room) = room else { return Err(Refused::late(self.settings.handshake_timeout)) };
         timeout(JUDGEMENT, self.judge.judge(claim, since)).await.unwrap_or_else(|_| Err(Refused::late(JUDGEMENT)))

@@ -81,13 +81,15 @@ async fn handshake_and_head_together_have_their_time() {
     fixture.metric_becomes("tunnel_server_registrations_total{outcome=\"malformed\"} 1").await;
 }
 
-/// Says what an agent says, without a credential, and then nothing: does not even close.
-async fn refused_and_stays(fixture: &Fixture) -> TlsStream<TcpStream> {
+/// Says what an agent says, with `credential` in its head, and then nothing: does not even close.
+async fn applies(fixture: &Fixture, from: [u8; 4], credential: &str) -> TlsStream<TcpStream> {
     let connector = TlsConnector::from(client_config(Trust::Anyone, None, &["http/1.1"]));
-    let stream = connect(fixture, SAME).await;
+    let stream = connect(fixture, from).await;
     let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
-    let head = "GET /tunnel/v1/links HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: cluster-tunnel/1\r\n\
-                Tunnel-Cluster: east\r\nTunnel-Agent: a\r\nTunnel-Link: 0\r\nTunnel-Version: 1\r\n\r\n";
+    let head = format!(
+        "GET /tunnel/v1/links HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: cluster-tunnel/1\r\n\
+         Tunnel-Cluster: east\r\nTunnel-Agent: a\r\nTunnel-Link: 0\r\nTunnel-Version: 1\r\n{credential}\r\n"
+    );
     stream.write_all(head.as_bytes()).await.unwrap();
     stream
 }
@@ -98,7 +100,7 @@ async fn those_who_are_refused_and_do_not_go_hold_up_nobody() {
     let fixture = Fixture::with(None, |config| config.limits = limits).await;
     let mut refused = Vec::new();
     for _ in 0..12 {
-        refused.push(refused_and_stays(&fixture).await);
+        refused.push(applies(&fixture, SAME, "").await);
     }
     let identity = fixture.certificate("system:tunnel-agent:east");
     within(PROMPTLY, "the link", fixture.link("east", Some(&identity), None)).await;
@@ -122,4 +124,21 @@ async fn those_who_wait_for_the_hub_give_way_too() {
         () = judged => panic!("all waited no longer"),
         () = shown => {}
     }
+}
+
+#[tokio::test]
+async fn made_up_tokens_of_one_address_keep_no_other_from_being_judged_while_the_hub_is_silent() {
+    let limits = Limits { registering: 4, registering_per_address: 2, ..Limits::default() };
+    let fixture = Fixture::with(Some(FakeHub::start().await), |config| config.limits = limits).await;
+    fixture.hub().allow_all();
+    fixture.hub().fail(Call::TokenReview, Fault::Hang);
+    let mut made_up = Vec::new();
+    for number in 0..8 {
+        made_up.push(applies(&fixture, NEIGHBOUR, &format!("Authorization: Bearer made-up-{number}\r\n")).await);
+    }
+    fixture.hub().called(Call::TokenReview, 2).await;
+    // Its certificate is known without the hub, which answers whether it has the right.
+    let identity = fixture.certificate("east");
+    let _agent = within(PROMPTLY, "the link", fixture.link("east", Some(&identity), None)).await;
+    assert_eq!(fixture.hub().calls(Call::TokenReview), 2, "one address has its share");
 }
