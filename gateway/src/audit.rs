@@ -86,7 +86,7 @@ impl Draft {
         self.event.side = Some(refusal.side.as_str());
         if let Some(Forbidden { user, reason }) = refusal.forbidden {
             self.event.user.get_or_insert(user);
-            self.event.decision = Some(Decision::Forbid { reason: reason.into() });
+            self.event.decision = Some(Decision::forbid(&reason));
         }
     }
 

@@ -17,6 +17,8 @@ use crate::timestamp::Micro;
 /// Bytes written of one part of an object's identity: names have 253, what stands in a path may
 /// have 64 KiB.
 const LONGEST_PART: usize = 512;
+/// Bytes of the hub's reason for a refusal: it lists what it could not resolve, up to all bindings.
+const LONGEST_REASON: usize = 512;
 /// What an event takes in memory beside its texts, in bytes, roughly.
 const OVERHEAD: usize = 512;
 
@@ -33,7 +35,10 @@ pub enum Stage {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decision {
     Allow,
-    Forbid { reason: Box<str> },
+    /// See [`Decision::forbid`].
+    Forbid {
+        reason: Box<str>,
+    },
 }
 
 /// What a request is about. Cut where the request chose to be absurd.
@@ -86,6 +91,19 @@ pub struct Event {
     pub side: Option<&'static str>,
 }
 
+// === impl Decision ===
+
+impl Decision {
+    /// With as much of the hub's `reason` as is written.
+    pub fn forbid(reason: &str) -> Self {
+        Self::Forbid { reason: cut(reason, LONGEST_REASON) }
+    }
+
+    fn weight(&self) -> usize {
+        if let Self::Forbid { reason } = self { reason.len() } else { 0 }
+    }
+}
+
 // === impl Event ===
 
 impl Event {
@@ -118,17 +136,29 @@ impl Event {
     /// Bytes it holds in memory, roughly, its share in the user's attributes included.
     pub(crate) fn weight(&self) -> usize {
         let user = |user: &Option<Arc<User>>| user.as_ref().map_or(0, |user| weight_of(user));
-        OVERHEAD + self.request_uri.len() + self.user_agent.len() + user(&self.user) + user(&self.impersonated)
+        let texts = self.request_uri.len() + self.user_agent.len() + self.verb.len();
+        let texts = texts + self.cluster.as_ref().map_or(0, |cluster| cluster.len());
+        let object = self.object.as_ref().map_or(0, ObjectRef::weight);
+        let decision = self.decision.as_ref().map_or(0, Decision::weight);
+        let addresses = self.source_ips.len() * size_of::<IpAddr>();
+        OVERHEAD + texts + object + decision + addresses + user(&self.user) + user(&self.impersonated)
     }
 }
 
 fn weight_of(user: &User) -> usize {
     let texts = |texts: &[String]| texts.iter().map(|text| text.len() + size_of::<String>()).sum::<usize>();
     let extra = user.extra.iter().map(|(key, values)| key.len() + texts(values)).sum::<usize>();
-    user.name.len() + texts(&user.groups) + extra
+    user.name.len() + user.uid.as_ref().map_or(0, String::len) + texts(&user.groups) + extra
 }
 
 // === impl ObjectRef ===
+
+impl ObjectRef {
+    fn weight(&self) -> usize {
+        let Self { resource, namespace, name, api_group, api_version, subresource } = self;
+        [resource, namespace, name, api_group, api_version, subresource].map(|part| part.len()).iter().sum()
+    }
+}
 
 impl From<&ResourceAttributes> for ObjectRef {
     fn from(resource: &ResourceAttributes) -> Self {

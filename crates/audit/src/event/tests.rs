@@ -42,6 +42,44 @@ fn with_id(mut event: Box<Event>) -> Box<Event> {
 }
 
 #[test]
+fn all_that_an_event_keeps_has_a_weight() {
+    let empty = event("/x").weight();
+    let more = |change: &dyn Fn(&mut Event)| {
+        let mut event = event("/x");
+        change(&mut event);
+        event.weight() - empty
+    };
+    let long = "n".repeat(400);
+    let object = ResourceAttributes {
+        verb: Verb::Get,
+        group: "g".repeat(400).into(),
+        version: "v1".into(),
+        resource: "r".repeat(400).into(),
+        subresource: "s".repeat(400).into(),
+        namespace: Some(long.as_str().into()),
+        name: Some(long.as_str().into()),
+        field_selector: None,
+        label_selector: None,
+    };
+    assert!(more(&|event| event.asks(&Attributes::Resource(object.clone()))) >= 2000);
+    assert!(more(&|event| event.decision = Some(Decision::forbid(&long))) >= 400);
+    assert!(more(&|event| event.source_ips = vec!["10.0.0.9".parse().unwrap(); 100]) >= 99 * size_of::<IpAddr>());
+    assert!(more(&|event| event.cluster = Some(long.as_str().into())) >= 400);
+    let named = User { uid: Some(long.clone()), ..User::default() };
+    assert!(more(&|event| event.user = Some(Arc::new(named.clone()))) >= 400);
+}
+
+#[test]
+fn a_long_reason_is_cut_between_characters() {
+    let Decision::Forbid { reason } = Decision::forbid(&"ü".repeat(1 << 20)) else { panic!("it forbids") };
+    assert!(reason.starts_with("üü") && (500..530).contains(&reason.len()), "{} bytes", reason.len());
+    let odd = format!("x{}", "ü".repeat(300));
+    let Decision::Forbid { reason } = Decision::forbid(&odd) else { panic!("it forbids") };
+    assert!(reason.starts_with(&odd[..511]) && !reason.starts_with(&odd[..513]), "{reason}");
+    assert_eq!(Decision::forbid("no rule"), Decision::Forbid { reason: "no rule".into() });
+}
+
+#[test]
 fn a_proxied_request_in_full() {
     let mut event = with_id(event("/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy/api/v1/x"));
     event.asks(&Attributes::Resource(ResourceAttributes {
