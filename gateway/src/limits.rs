@@ -1,5 +1,6 @@
 //! How much one cluster and one user may have under way at once: beyond, a request is answered 429
-//! before anything is sent.
+//! before anything is sent. All ServiceAccounts of a namespace are one user here
+//! ([`User::owner`]).
 //!
 //! A hub exempts proxied requests from its own fairness (`clustergateways/proxy` is long-running
 //! there), so nothing else keeps one user, or one slow member, from taking the whole gateway.
@@ -168,7 +169,7 @@ impl Limits {
     /// A permit among the requests of `user`; `None` where nothing limits them.
     pub fn of_user(&self, user: &Arc<User>, kind: Kind) -> Result<Option<LoadPermit>, TooMany> {
         let Some(most) = self.caps.user.of(kind).filter(|_| !user.is_in(EXEMPT)) else { return Ok(None) };
-        self.users.of(&user.name).enter(kind, most).map(Some).ok_or_else(|| {
+        self.users.of(user.owner()).enter(kind, most).map(Some).ok_or_else(|| {
             self.rejected[1][kind as usize].inc();
             TooMany { whose: Whose::User(Arc::clone(user)), kind, most }
         })
@@ -212,7 +213,10 @@ impl Limits {
         let of = |most: u32, load: &dyn Fn() -> Arc<Load>| {
             (most > 0 && !user.is_in(EXEMPT)).then(|| LoadPermit::beyond(load(), Load::count(Kind::Short)))
         };
-        [of(self.caps.user.short, &|| self.users.of(&user.name)), of(self.caps.cluster.short, &|| Arc::clone(cluster))]
+        [
+            of(self.caps.user.short, &|| self.users.of(user.owner())),
+            of(self.caps.cluster.short, &|| Arc::clone(cluster)),
+        ]
     }
 }
 
@@ -246,7 +250,10 @@ impl std::fmt::Display for TooMany {
         let (whose, flag) = match &self.whose {
             Whose::Cluster(name) => (format!("cluster {name}"), "cluster"),
             Whose::KarmadaUpstream => ("Karmada's API server".to_owned(), "cluster"),
-            Whose::User(user) => (format!("user {:?}", user.name), "user"),
+            Whose::User(user) => match user.service_account_namespace() {
+                Some(namespace) => (format!("all ServiceAccounts of namespace {namespace:?}"), "user"),
+                None => (format!("user {:?}", user.name), "user"),
+            },
         };
         write!(
             f,

@@ -40,6 +40,14 @@ impl User {
         service_account(&self.name).map(|(namespace, _)| namespace)
     }
 
+    /// Whom what the user has under way counts for: a ServiceAccount's counts for all of its
+    /// namespace, as whoever may create one there has as many as he likes. A part of the name: it
+    /// costs a request nothing to ask.
+    pub fn owner(&self) -> &str {
+        let accounts = self.name.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|rest| rest.split_once(':'));
+        accounts.map_or(&self.name, |(_, account)| &self.name[..self.name.len() - account.len()])
+    }
+
     /// Whether nothing proves who this is: the anonymous user, or one of `system:unauthenticated`.
     pub fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS || self.is_in(ALL_UNAUTHENTICATED)
@@ -100,6 +108,21 @@ mod tests {
         assert_eq!(user("u", &[ALL_AUTHENTICATED]).with_authenticated_group().groups, [ALL_AUTHENTICATED]);
         assert_eq!(user("u", &[ALL_UNAUTHENTICATED]).with_authenticated_group().groups, [ALL_UNAUTHENTICATED]);
         assert_eq!(User::anonymous().with_authenticated_group().groups, [ALL_UNAUTHENTICATED]);
+    }
+
+    #[test]
+    fn the_service_accounts_of_a_namespace_have_one_owner() {
+        for (name, owner) in [
+            ("system:serviceaccount:ci:bot", "system:serviceaccount:ci:"),
+            ("system:serviceaccount:ci:other", "system:serviceaccount:ci:"),
+            ("system:serviceaccount:c:bot", "system:serviceaccount:c:"),
+            ("system:serviceaccount:ci", "system:serviceaccount:ci"),
+            ("system:node:a", "system:node:a"),
+            ("alice", "alice"),
+            ("", ""),
+        ] {
+            assert_eq!(user(name, &[]).owner(), owner);
+        }
     }
 
     #[test]

@@ -15,11 +15,12 @@ pub struct Limits {
     /// Watches, followed logs and upgrades in flight for one cluster; 0 means no limit
     #[arg(long = "max-long-requests-per-cluster", default_value_t = 20_000, value_name = "NUMBER")]
     pub long_requests_per_cluster: u32,
-    /// Requests in flight of one user, excluding watches, followed logs and upgrades; 0 means no
-    /// limit
+    /// Requests in flight of one user, or of all ServiceAccounts of one namespace, excluding
+    /// watches, followed logs and upgrades; 0 means no limit
     #[arg(long = "max-requests-per-user", default_value_t = 2000, value_name = "NUMBER")]
     pub requests_per_user: u32,
-    /// Watches, followed logs and upgrades in flight of one user; 0 means no limit
+    /// Watches, followed logs and upgrades in flight of one user, or of all ServiceAccounts of one
+    /// namespace; 0 means no limit
     #[arg(long = "max-long-requests-per-user", default_value_t = 20_000, value_name = "NUMBER")]
     pub long_requests_per_user: u32,
     /// Bytes held for all clients together: heads, unread bodies, unsent responses; beyond it,

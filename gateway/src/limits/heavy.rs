@@ -20,11 +20,16 @@ pub struct HeavyPermits {
     most: usize,
     /// Of one user. Nobody is exempt: what is limited is memory.
     most_of_user: usize,
+    /// Of all ServiceAccounts of one namespace: there may be one for each cluster's agent.
+    most_of_namespace: usize,
     /// For the caller.
     what: &'static str,
     /// Of all, and of one user.
     rejected: [Counter; 2],
 }
+
+/// The part of all permits that the ServiceAccounts of one namespace may have: one in so many.
+const NAMESPACE: usize = 4;
 
 /// One of them, until it is dropped.
 #[derive(Debug)]
@@ -39,15 +44,18 @@ impl HeavyPermits {
     /// `most` of `what`, in the plural, for all users together. What gets none counts in
     /// `rejected`: for all users together, and for one.
     pub fn new(what: &'static str, most: usize, most_of_user: usize, rejected: [Counter; 2]) -> Self {
-        Self { all: Arc::default(), users: Loads::default(), most, most_of_user, what, rejected }
+        let (all, users, most_of_namespace) = (Arc::default(), Loads::default(), most_of_user.max(most / NAMESPACE));
+        Self { all, users, most, most_of_user, most_of_namespace, what, rejected }
     }
 
     /// A permit for `user`. Otherwise 429.
     pub fn enter(&self, user: &User) -> Result<HeavyPermit, Box<Status>> {
-        let load = self.users.of(&user.name);
-        let of_user = Permit::within(load, Load::count(Kind::Short), self.most_of_user);
-        let of_user =
-            of_user.ok_or_else(|| Box::new(self.full("of one user ", self.most_of_user, &self.rejected[1])))?;
+        let (whose, most) = match user.service_account_namespace() {
+            Some(_) => ("of one namespace's ServiceAccounts ", self.most_of_namespace),
+            None => ("of one user ", self.most_of_user),
+        };
+        let of_user = Permit::within(self.users.of(user.owner()), Load::count(Kind::Short), most);
+        let of_user = of_user.ok_or_else(|| Box::new(self.full(whose, most, &self.rejected[1])))?;
         let all =
             Permit::of(&self.all, self.most).ok_or_else(|| Box::new(self.full("", self.most, &self.rejected[0])))?;
         Ok(HeavyPermit { _all: all, _of_user: of_user })
@@ -72,6 +80,18 @@ mod tests {
 
     fn user(name: &str) -> User {
         User { name: name.into(), ..User::default() }
+    }
+
+    #[test]
+    fn the_service_accounts_of_a_namespace_have_a_quarter_together() {
+        let permits = HeavyPermits::new("feasts", 16, 2, [Counter::default(), Counter::default()]);
+        let account = |number: usize| user(&format!("system:serviceaccount:tenant:account-{number}"));
+        let taken: Vec<_> = (0..16).filter_map(|number| permits.enter(&account(number)).ok()).collect();
+        assert_eq!(taken.len(), 4);
+        let full = permits.enter(&account(16)).expect_err("full").message().to_owned();
+        assert_eq!(full, "too many feasts of one namespace's ServiceAccounts in flight (limit 4); retry shortly");
+        assert!(permits.enter(&user("system:serviceaccount:other:account")).is_ok(), "another namespace's");
+        assert!(permits.enter(&user("alice")).is_ok());
     }
 
     #[test]

@@ -37,6 +37,24 @@ fn users_are_counted_apart() {
 }
 
 #[test]
+fn the_service_accounts_of_a_namespace_are_counted_together() {
+    let (limits, _) = limits(2, 1);
+    let account = |namespace: &str, name: &str| user(&format!("system:serviceaccount:{namespace}:{name}"), &[]);
+    let _open = ["a", "b"].map(|name| limits.of_user(&account("tenant", name), Kind::Short).expect("room"));
+    let refused = limits.of_user(&account("tenant", "c"), Kind::Short).unwrap_err();
+    assert_eq!(
+        refused.to_string(),
+        "too many requests in flight for all ServiceAccounts of namespace \"tenant\" (limit 2, \
+         --max-requests-per-user); retry shortly"
+    );
+    let _other = limits.of_user(&account("tenant-2", "a"), Kind::Short).expect("another namespace's room");
+    // What lingers counts for the namespace too.
+    let load = Arc::new(Load::default());
+    let _left = [(); 2].map(|()| limits.lingers(&account("left", "a"), &load));
+    assert!(limits.of_user(&account("left", "b"), Kind::Short).is_err());
+}
+
+#[test]
 fn a_crowd_that_came_and_went_is_forgotten_and_who_is_there_is_not() {
     let (limits, _) = limits(1, 1);
     let alice = user("alice", &[]);

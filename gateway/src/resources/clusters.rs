@@ -129,7 +129,7 @@ async fn watch<K: Kind>(
 ) -> Result<Flow<Clusters<K>>, Error> {
     let lifetime = watch::lifetime(options.timeout_seconds);
     let query = options.to_hub(CREDENTIAL_TYPE_LABEL, true, lifetime.as_secs());
-    let watching = hub.watch(Some(&permission.user().name), Collection::Secrets, &query).await;
+    let watching = hub.watch(Some(permission.user().owner()), Collection::Secrets, &query).await;
     let watching = watching.map_err(|failure| Error::hub(failure, K::RESOURCE))?;
     // Those who begin with what there is learn from the events themselves what cannot be shown.
     let unseen = if options.wants_initial_events() {

@@ -77,7 +77,7 @@ impl VirtualWatch {
         let lifetime = watch::lifetime(options.timeout_seconds);
         let query = |label| options.to_hub(label, false, lifetime.as_secs());
         let failed = |failure| Error::hub(failure, RESOURCE);
-        let reader = Some(&*permission.user().name);
+        let reader = Some(permission.user().owner());
         let secrets = hub.watch(reader, Collection::Secrets, &query(CREDENTIAL_TYPE_LABEL)).await.map_err(failed)?;
         let managed = match hub.watch(reader, Collection::ManagedClusters, &query("")).await {
             Ok(watching) => Some(watching),
