@@ -67,35 +67,3 @@ async fn a_dropped_endpoint_ends_its_connections() {
     timeout(Duration::from_secs(10), stream.read_to_end(&mut rest)).await.unwrap().unwrap();
     assert!(String::from_utf8_lossy(&rest).ends_with("hello"), "{rest:?}");
 }
-
-/// The answer to `/livez`, within the second that a kubelet waits.
-async fn livez(address: SocketAddr) -> String {
-    let ask = async {
-        let mut stream = TcpStream::connect(address).await.unwrap();
-        stream.write_all(b"GET /livez HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n").await.unwrap();
-        let mut heard = Vec::new();
-        stream.read_to_end(&mut heard).await.unwrap();
-        String::from_utf8(heard).unwrap()
-    };
-    timeout(Duration::from_secs(1), ask).await.expect("an answer in time")
-}
-
-#[tokio::test]
-async fn silent_connections_keep_no_probe_waiting() {
-    let probes = Arc::new(probes());
-    let handler = move |request: Request<Incoming>| {
-        let answer = probes.answer(&request, String::new).unwrap();
-        async move { answer }
-    };
-    let endpoint = serve((Ipv4Addr::LOCALHOST, 0).into(), &Handle::current(), handler).unwrap();
-    let mut silent = Vec::new();
-    for _ in 0..500 {
-        silent.push(TcpStream::connect(endpoint.address()).await.unwrap());
-    }
-    let answer = livez(endpoint.address()).await;
-    assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("ok"), "{answer}");
-    let oldest = timeout(Duration::from_secs(1), silent[0].read(&mut [0])).await.expect("closed at once");
-    assert!(matches!(oldest, Ok(0) | Err(_)), "{oldest:?}");
-    let newest = timeout(Duration::from_millis(20), silent[499].read(&mut [0])).await;
-    assert!(newest.is_err(), "the newest was closed: {newest:?}");
-}

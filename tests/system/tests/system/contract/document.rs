@@ -10,17 +10,19 @@ const REQUIREMENTS: [(char, usize); 9] =
     [('A', 17), ('B', 9), ('C', 22), ('D', 13), ('E', 24), ('T', 10), ('P', 10), ('S', 13), ('K', 16)];
 
 /// Where the sources of each crate are, as the document names it.
-const CRATES: [(&str, &str); 23] = [
+const CRATES: [(&str, &str); 25] = [
     ("api", "crates/api/src"),
     ("audit", "crates/audit/src"),
     ("auth", "crates/auth/src"),
     ("delivery", "crates/delivery/src"),
     ("exec", "crates/exec/src"),
+    ("hub-client", "crates/hub/src"),
     ("links", "crates/links/src"),
     ("net", "crates/net/src"),
     ("placement", "crates/placement/src"),
     ("register", "crates/register/src"),
     ("telemetry", "crates/telemetry/src"),
+    ("silence", "crates/telemetry/tests/silence"),
     ("traces", "crates/traces/src"),
     ("gateway", "gateway/src"),
     ("protocol", "crates/tunnel/src"),
