@@ -14,9 +14,8 @@ use kube::client::{Body, ClientBuilder};
 use kube::config::Config;
 use tower::{BoxError, Layer, Service};
 
-use super::calls::LARGEST;
-use super::client::HubClientError;
-
+/// Longest answer taken, in bytes: about 15,000 clusters with a CA bundle and a token each.
+pub const LARGEST: usize = 128 << 20;
 /// Longest line of a watch, in bytes. An object takes 1.5 MiB in etcd, and up to six times as much
 /// in JSON that escapes every character: a watcher would meet a longer one again each time it goes
 /// on from where it was.
@@ -59,9 +58,8 @@ pub enum TooLarge {
 }
 
 /// kube's own client, whose answers have an end.
-pub fn client(config: Config) -> Result<Client, HubClientError> {
-    let builder = ClientBuilder::try_from(config).map_err(HubClientError::Client)?;
-    Ok(builder.with_layer(&Bounded::USUAL).build())
+pub fn client(config: Config) -> kube::Result<Client> {
+    Ok(ClientBuilder::try_from(config)?.with_layer(&Bounded::USUAL).build())
 }
 
 // === impl Bounded ===
@@ -113,8 +111,8 @@ fn is_watch(query: &str) -> bool {
 // === impl BoundedBody ===
 
 impl<B> BoundedBody<B> {
-    /// Whether `data` may be taken too.
-    fn has_room(&mut self, data: &[u8]) -> bool {
+    /// Counts `data`; says whether it may be taken.
+    fn count(&mut self, data: &[u8]) -> bool {
         let mut pieces = data.split(|byte| self.is_watch && *byte == b'\n');
         // There is a first piece, if an empty one.
         self.taken += pieces.next().map_or(0, <[u8]>::len);
@@ -140,7 +138,7 @@ impl<B: HttpBody<Data = Bytes, Error: Into<BoxError>> + Unpin> HttpBody for Boun
         let next = Pin::new(&mut self.inner).poll_frame(cx).map_err(Into::into);
         if let Poll::Ready(Some(Ok(frame))) = &next
             && let Some(data) = frame.data_ref()
-            && !self.has_room(data)
+            && !self.count(data)
         {
             return Poll::Ready(Some(Err(self.too_large().into())));
         }

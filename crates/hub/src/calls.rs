@@ -19,13 +19,11 @@ use net::words::causes;
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
-use super::bounded::TooLarge;
+use super::bounded::{LARGEST, TooLarge};
 use super::failure::{Cause, Collection, HubFailure};
 use super::lines::Lines;
 use super::watches::{Permit, Watches};
 
-/// Longest answer taken, in bytes: about 15,000 clusters with a CA bundle and a token each.
-pub const LARGEST: usize = 128 << 20;
 /// Longest error taken.
 const LARGEST_ERROR: usize = 64 << 10;
 /// A call that is not answered whole within this is given up. A hub itself gives up after 60 s.
@@ -134,7 +132,8 @@ impl Hub {
         self.call(Verb::Get, Collection::Secrets, request(Method::GET, &target, Body::empty())).await
     }
 
-    /// On behalf of `reader`, as all that counts together is called; of nobody's: the program's own.
+    /// On behalf of `reader`, by the name of all that counts together; of nobody's: the program's
+    /// own.
     pub async fn watch(
         &self,
         reader: Option<&str>,

@@ -58,18 +58,18 @@ pub fn is_in_pod() -> bool {
 
 /// A client for `kubeconfig`, or for the cluster this process runs in, that calls itself
 /// `user_agent`. Must be called on the runtime that will drive it. Tokens that the kubeconfig names
-/// by file, and those of pods, are read again as they change. An answer of more than 128 MiB, and an
-/// event of a watch of more than 10 MiB, breaks off with an error.
+/// by file, and those of pods, are read again as they change. An answer of more than 128 MiB, and
+/// an event of a watch of more than 10 MiB, breaks off with an error.
 pub async fn client(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Client, HubClientError> {
     let mut config = config(kubeconfig, user_agent).await?;
     config.read_timeout = Some(READ_TIMEOUT);
-    bounded::client(config)
+    bounded::client(config).map_err(HubClientError::Client)
 }
 
 /// As [`client`], for watches whose length their watchers decide: they may be silent for as long as
 /// nothing happens.
 pub async fn watch_client(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Client, HubClientError> {
-    bounded::client(config(kubeconfig, user_agent).await?)
+    bounded::client(config(kubeconfig, user_agent).await?).map_err(HubClientError::Client)
 }
 
 /// As [`watch_client`], for whoever bounds answers in ways of their own: these have no end.

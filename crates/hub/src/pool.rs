@@ -88,7 +88,7 @@ pub async fn pooled_client(
     if config.proxy_url.is_some() {
         // Kube's own client knows the proxies that it was built with, or says that it was not.
         config.read_timeout = Some(READ_TIMEOUT);
-        return bounded::client(config);
+        return bounded::client(config).map_err(HubClientError::Client);
     }
     let pool = Pool::new(&config)?;
     assembled(&config, pool)
