@@ -17,7 +17,8 @@ pub enum Removal {
     /// Others of our kind own it too: this JSON merge patch takes our reference off. Then it is
     /// forgotten.
     Release(Json),
-    /// `DELETE` with these options. It stays tracked until it is gone.
+    /// `DELETE` with these options. It stays tracked until it is gone. A conflict means that it is
+    /// to be looked at anew.
     Delete(Json),
     /// It is being deleted, and stays tracked until it is gone.
     Wait,
@@ -38,9 +39,19 @@ pub fn removal(tracked: &Tracked, observed: Option<&Json>, owner: &Owner) -> Rem
     Removal::Delete(json!({
         "kind": "DeleteOptions",
         "apiVersion": "v1",
-        "preconditions": {"uid": tracked.uid},
+        "preconditions": preconditions(observed),
         "propagationPolicy": "Background",
     }))
+}
+
+/// That it is as it was seen: another of our kind may own it by now.
+fn preconditions(observed: &Json) -> Json {
+    let mut all = json!({"uid": text(observed, "/metadata/uid")});
+    let version = text(observed, "/metadata/resourceVersion");
+    if !version.is_empty() {
+        all["resourceVersion"] = version.into();
+    }
+    all
 }
 
 /// Those of `before` that are not among `after`, whatever their version and UID. What a manifest
@@ -71,7 +82,7 @@ mod tests {
         };
         assert_eq!(patch["metadata"]["ownerReferences"], json!([them.reference()]));
         let Removal::Delete(options) = removal(&tracked("u"), Some(&owned(&[&us])), &us) else { panic!("not deleted") };
-        assert_eq!(options["preconditions"]["uid"], "u");
+        assert_eq!(options["preconditions"], json!({"uid": "u", "resourceVersion": "7"}), "as it was seen");
         assert_eq!(options["propagationPolicy"], "Background");
     }
 

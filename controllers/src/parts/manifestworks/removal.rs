@@ -23,6 +23,8 @@ pub const NO_EXECUTOR: &str =
     "an executor is required here: name one in spec.executor that may delete the object on the member";
 /// Versions of a group in which an object is looked for: each is a request.
 const VERSIONS: usize = 16;
+/// Looks at one object, where somebody else writes in between.
+const TRIES: usize = 3;
 
 /// Whose objects are taken away, and how.
 #[derive(Clone, Copy)]
@@ -72,7 +74,18 @@ impl Place {
         may_delete: MayDelete,
         step: &Step<'_>,
     ) -> Result<Removed, Failure> {
-        match self.removed(tracked, leaving, may_delete, step).await {
+        for _ in 0..TRIES {
+            match self.removed(tracked, leaving, may_delete.clone(), step).await {
+                // It may be another's too by now.
+                Err(failure) if failure.is_conflict() => step.goes_on()?,
+                removed => return self.judged_removal(removed).await,
+            }
+        }
+        Ok(Removed::Waits(None))
+    }
+
+    async fn judged_removal(&self, removed: Result<Removed, Failure>) -> Result<Removed, Failure> {
+        match removed {
             Err(Failure::Member(MemberError::Refused(failure))) => Ok(Removed::Refused(failure.to_string())),
             // One object may hang. Whether it is the member is soon found out.
             Err(Failure::Member(MemberError::Late(_))) => {
@@ -250,11 +263,10 @@ fn version(object: &Json) -> Option<String> {
     version.map(|version| Sight::cut(version).to_owned())
 }
 
-/// Somebody else was faster, or another one of that name is there.
+/// Somebody else was faster.
 fn gone_or(removed: Result<Removed, MemberError>) -> Result<Removed, MemberError> {
     match removed {
         Err(error) if error.is_missing() => Ok(Removed::Gone),
-        Err(error) if error.is_conflict() => Ok(Removed::Waits(None)),
         other => other,
     }
 }
