@@ -11,6 +11,7 @@ mod carried;
 mod compare;
 mod go;
 mod ignore;
+mod managed;
 mod server_side;
 mod update;
 

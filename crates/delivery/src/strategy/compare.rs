@@ -47,6 +47,12 @@ pub fn was_seen(manifest: &Json, observed: &Json, known: Known) -> bool {
     }
 }
 
+/// Whether `manifest` is what was written last, and `observed` has all of it still: what else it
+/// has is another's doing.
+pub fn still_has(manifest: &Json, observed: &Json, known: Known) -> bool {
+    matches!(known, Known::Answered(before) if before.wanted == hash(manifest)) && is_all_within(manifest, observed)
+}
+
 fn is_all_within(wanted: &Json, observed: &Json) -> bool {
     entries(wanted).all(|(key, value)| is_within(value, observed.get(key)))
 }

@@ -4,8 +4,9 @@ use std::collections::HashMap;
 
 use serde_json::{Value as Json, json};
 
-use super::compare::was_seen;
+use super::compare::{still_has, was_seen};
 use super::ignore::{Ignore, IgnoreError, SELECTORS, without};
+use super::managed::{is_applied_by, is_left_over};
 use super::{Action, Refusal, Wanted, go, owners};
 use crate::fields::{self, child, group_and_version, text};
 use crate::identity::RBAC;
@@ -38,7 +39,7 @@ impl ServerSide {
         without_empty_creation(&mut whole);
         let mut object = whole.clone();
         if self.ignore.is_empty() {
-            if observed.is_some_and(|observed| is_known(wanted, observed)) {
+            if observed.is_some_and(|observed| is_known(wanted, observed, manager)) {
                 return observed.map_or(Action::Nothing, |observed| owners(wanted, observed));
             }
         } else {
@@ -77,14 +78,19 @@ impl ServerSide {
     }
 }
 
-/// Whether this manifest was applied, and is still there: then it is not applied again.
-fn is_known(wanted: &Wanted<'_>, observed: &Json) -> bool {
-    let has = |pointer: &str| {
-        let there: HashMap<&str, &str> = fields::texts(observed, pointer).collect();
-        fields::texts(wanted.object, pointer).all(|(key, value)| there.get(key) == Some(&value))
+/// Whether this manifest was applied, and is still there: then it is not applied again. Others may
+/// apply fields beside ours, as an autoscaler does.
+fn is_known(wanted: &Wanted<'_>, observed: &Json, manager: &str) -> bool {
+    let Wanted { object, known, .. } = *wanted;
+    let has = |map: &str| {
+        let pointer = format!("/metadata/{map}");
+        let there: HashMap<&str, &str> = fields::texts(observed, &pointer).collect();
+        fields::texts(object, &pointer).all(|(key, value)| there.get(key) == Some(&value))
+            && !is_left_over(manager, object, observed, map)
     };
-    let is_labelled = ["/metadata/labels", "/metadata/annotations"].into_iter().all(has);
-    is_labelled && was_seen(wanted.object, observed, wanted.known)
+    ["labels", "annotations"].into_iter().all(has)
+        && (was_seen(object, observed, known)
+            || (still_has(object, observed, known) && is_applied_by(manager, object, observed)))
 }
 
 /// Finalizers are of who acts on them: one that is applied at first and not again would be taken

@@ -179,6 +179,42 @@ fn what_was_applied_server_side_and_is_still_there_is_not_applied_again() {
 }
 
 #[test]
+fn fields_that_others_apply_beside_ours_are_let_be() {
+    let (us, strategy) = (owner("1"), server_side("", vec![]));
+    let object = json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a", "labels": {"l": "1"}},
+        "spec": {"paused": true, "template": {"spec": {"containers": [{"name": "main", "image": "web:1"}]}}}});
+    let main = json!({".": {}, "f:name": {}, "f:image": {}});
+    let mut fields = json!({"f:metadata": {"f:labels": {"f:l": {}}}, "f:spec": {"f:paused": {},
+        "f:template": {"f:spec": {"f:containers": {"k:{\"name\":\"main\"}": main}}}}});
+    let with = |object: &Json, known, observed: &Json| {
+        plan(&Wanted { object, owner: &us, claim: Claim::Own, strategy: &strategy, known }, Some(observed))
+    };
+    let mut answer = stored(&object);
+    answer["metadata"]["ownerReferences"] = json!([us.reference()]);
+    let answered = Known::Answered(seen(&object, &answer));
+    let managed = |answer: &mut Json, fields: &Json| {
+        let entry = json!({"manager": "work-agent", "operation": "Apply", "fieldsV1": fields});
+        answer["metadata"]["managedFields"] = json!([entry]);
+    };
+    managed(&mut answer, &fields);
+    answer["spec"]["replicas"] = json!(5);
+    assert_eq!(with(&object, answered, &answer), Action::Nothing, "an autoscaler's");
+    let is_applied = |object: &Json, answer: &Json| matches!(with(object, answered, answer), Action::Apply { .. });
+    let mut drifted = answer.clone();
+    drifted["spec"]["paused"] = json!(false);
+    assert!(is_applied(&object, &drifted), "ours");
+    // What the manifest drops is to be taken off, in its metadata too.
+    let (mut without, mut unlabelled) = (object.clone(), object.clone());
+    without["spec"].as_object_mut().unwrap().remove("paused");
+    unlabelled["metadata"].as_object_mut().unwrap().remove("labels");
+    assert!(is_applied(&without, &answer) && is_applied(&unlabelled, &answer));
+    // Another has taken it, with the same value.
+    fields["f:spec"].as_object_mut().unwrap().remove("f:paused");
+    managed(&mut answer, &fields);
+    assert!(is_applied(&object, &answer));
+}
+
+#[test]
 fn server_side_apply_sets_no_finalizer_and_rbac_objects_only_as_they_were_seen() {
     let mut role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "Role", "rules": [],
         "metadata": {"name": "a", "namespace": "n", "finalizers": ["x.io/y"]}});
