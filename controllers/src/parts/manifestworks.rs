@@ -41,7 +41,7 @@ use api::cluster_name::ClusterName;
 use api::virtual_cluster::LOCAL;
 use delivery::executor::Executor;
 use delivery::feedback;
-use delivery::work::{AppliedSpec, ManifestWorkExecutor, ManifestWorkSpec, applied_name, hub_hash, is_complete};
+use delivery::work::{ManifestWorkExecutor, ManifestWorkSpec, applied_name, hub_hash, is_complete};
 use fleet::Fleet;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::api::DynamicObject;
@@ -54,7 +54,7 @@ use tokio::sync::{Semaphore, watch};
 use tokio::time::{Instant, sleep};
 use tokio_util::task::AbortOnDropHandle;
 
-use self::applied::Agent;
+use self::applied::{AGENT_ID, Agent};
 use self::beginning::Watches;
 use self::clusters::{Clusters, Mode};
 use self::failure::Failure;
@@ -183,7 +183,7 @@ async fn agent(hub: &Hub, url: Option<&str>) -> Agent {
             Ok(found) => {
                 let uid = found.metadata.uid.unwrap_or_default();
                 let hub_hash = hub_hash(url.unwrap_or(&uid));
-                return Agent { hub_hash, id: format!("cluster-gateway-controllers-{uid}") };
+                return Agent { hub_hash, id: format!("{AGENT_ID}-{uid}") };
             }
             Err(error) => tracing::warn!(%error, "namespace kube-system cannot be read: nothing is delivered before"),
         }
@@ -204,14 +204,6 @@ async fn work(part: Arc<Part>) {
     };
     let retry = |_: Arc<DynamicObject>, _: &Failure, _: Arc<Part>| Action::await_change();
     Queue { wakes, store, resource, at_once: AT_ONCE }.run(part, reconcile, retry).await;
-}
-
-// === impl Agent ===
-
-impl Agent {
-    fn spec(&self, work: &str) -> AppliedSpec {
-        AppliedSpec { hub_hash: self.hub_hash.clone(), agent_id: self.id.clone(), manifest_work_name: work.to_owned() }
-    }
 }
 
 // === impl Part ===
@@ -453,7 +445,7 @@ impl Part {
 
     /// Tells of the work why nothing can be done with it.
     async fn tell_failed(&self, work: &mut Work, memory: &mut Memory, failure: &Failure, failures: u32) {
-        if let Failure::Foreign { .. } = failure {
+        if let Failure::Foreign { .. } | Failure::Shared { .. } = failure {
             self.tell(work, Reason::ForeignAgent, failure.to_string());
             self.metrics.delivery.settle(&work.key, WorkState::foreign());
         }

@@ -13,6 +13,7 @@ use super::contest::Contest;
 use super::failure::Failure;
 use super::member::At;
 use super::place::Place;
+use super::work::Work;
 
 /// Its definition, which is installed where it is missing.
 const DEFINITION: &str = include_str!("definition.json");
@@ -23,6 +24,8 @@ pub const VERSION: &str = "v1";
 const ADOPTED: &str = "cluster.core.oam.dev/adopted";
 /// Characters that are told of another agent's name, which it chooses.
 const AGENT: usize = 200;
+/// Before the hub's UID, in the ID of its controllers.
+pub const AGENT_ID: &str = "cluster-gateway-controllers";
 
 /// Who applies what, for whom.
 #[derive(Debug, Clone)]
@@ -31,6 +34,22 @@ pub struct Agent {
     pub hub_hash: String,
     /// Of this hub's controllers.
     pub id: String,
+}
+
+/// Who keeps what is applied of a work.
+#[derive(Debug, Clone, Copy)]
+pub struct Keeper<'a> {
+    pub agent: &'a Agent,
+    pub work: &'a Work,
+}
+
+/// Whose one is.
+#[derive(Debug, PartialEq, Eq)]
+enum Whose {
+    Ours,
+    /// That of another cluster of this hub, by its name; empty: which one is not known.
+    Sibling(String),
+    Agent,
 }
 
 /// What is written of one: its making and head, and what it lists. What somebody undoes is written
@@ -87,6 +106,38 @@ impl Undone {
     }
 }
 
+// === impl Keeper ===
+
+impl Keeper<'_> {
+    /// As one says it. With the cluster: two may lead to one member, where works of one name share
+    /// a list, and each would take away what the other applied.
+    pub fn spec(&self) -> AppliedSpec {
+        let Agent { hub_hash, id } = self.agent;
+        let agent_id = format!("{id}-{}", self.work.cluster());
+        AppliedSpec { hub_hash: hub_hash.clone(), agent_id, manifest_work_name: self.work.name().to_owned() }
+    }
+
+    /// One of a version whose IDs named no cluster is ours if it lists an object that the work has,
+    /// or none. Whoever writes its ID first keeps it.
+    fn whose(&self, held: &Held) -> Whose {
+        let known = &held.applied.spec;
+        let id = known.agent_id.strip_prefix(&self.agent.id).filter(|_| known.hub_hash == self.agent.hub_hash);
+        match id {
+            Some("") => {
+                let tracked = held.tracked();
+                let is_ours = tracked.is_empty() || tracked.iter().any(|one| self.work.has(&one.identity));
+                if is_ours { Whose::Ours } else { Whose::Sibling(String::new()) }
+            }
+            Some(cluster) => match cluster.strip_prefix('-') {
+                Some(cluster) if cluster == self.work.cluster() => Whose::Ours,
+                Some(cluster) => Whose::Sibling(cluster.chars().take(AGENT).collect()),
+                None => Whose::Agent,
+            },
+            None => Whose::Agent,
+        }
+    }
+}
+
 // === impl Held ===
 
 impl Held {
@@ -103,18 +154,29 @@ impl Held {
     }
 
     /// Who else keeps it is not fought over.
-    pub fn check_agent(&self, cluster: &str, spec: &AppliedSpec, mode: Mode) -> Result<(), Failure> {
-        let known = &self.applied.spec;
+    pub fn check_agent(&self, keeper: Keeper<'_>, mode: Mode) -> Result<(), Failure> {
         let is_taken = match mode {
             Mode::Push => false,
             Mode::UNHEARD => !self.was_adopted,
             Mode::Adopt(_) => true,
         };
-        if (known.agent_id == spec.agent_id && known.hub_hash == spec.hub_hash) || is_taken {
+        if is_taken {
             return Ok(());
         }
-        let agent = known.agent_id.chars().take(AGENT).collect();
-        Err(Failure::Foreign { cluster: cluster.to_owned(), name: self.applied.name.clone(), agent })
+        let (cluster, name) = (keeper.work.cluster().to_owned(), self.applied.name.clone());
+        match keeper.whose(self) {
+            Whose::Ours => Ok(()),
+            Whose::Sibling(other) if !other.is_empty() => Err(Failure::Shared { cluster, name, other }),
+            Whose::Sibling(_) | Whose::Agent => {
+                let agent = self.applied.spec.agent_id.chars().take(AGENT).collect();
+                Err(Failure::Foreign { cluster, name, agent })
+            }
+        }
+    }
+
+    /// Whether nothing of the work is in it, since it is another cluster's of this hub.
+    pub fn is_of_sibling(&self, keeper: Keeper<'_>) -> bool {
+        matches!(keeper.whose(self), Whose::Sibling(_))
     }
 
     /// Whether what an agent kept is ours, and says so.
@@ -172,11 +234,11 @@ impl Place {
     pub async fn ensure_applied(
         &self,
         name: &str,
-        spec: &AppliedSpec,
-        labels: &Map<String, Json>,
+        keeper: Keeper<'_>,
         mode: Mode,
         writes: &mut Undone,
     ) -> Result<Held, Failure> {
+        let (spec, labels) = (&keeper.spec(), &keeper.work.labels);
         let held = self.applied(name).await?;
         let is_marked = held.as_ref().is_some_and(|held| held.was_adopted) || mode == Mode::Push;
         let what = json!([spec, labels, is_marked]).to_string();
@@ -190,7 +252,7 @@ impl Place {
                 None => self.create_applied(name, spec, labels, mode).await,
             };
         };
-        held.check_agent(self.member.cluster.as_str(), spec, mode)?;
+        held.check_agent(keeper, mode)?;
         let is_ours = held.applied.spec == *spec;
         let is_labelled = labels.iter().all(|(key, value)| held.labels.get(key) == Some(value));
         let is_finalized = held.finalizers.iter().any(|one| *one == *APPLIED_FINALIZER);
@@ -344,21 +406,74 @@ mod tests {
         assert!(writes.list.begin(&"b", Instant::now()).is_none(), "what is new is written at once");
     }
 
+    fn work(cluster: &str, objects: &[&str]) -> Work {
+        let told = objects.iter().map(|name| json!({"resourceMeta": {"resource": "configmaps", "name": name}}));
+        let object = json!({"apiVersion": "v1", "kind": "x", "metadata": {"name": "w", "namespace": cluster},
+            "spec": {"workload": {"manifests": [{"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "new"}}]}},
+            "status": {"resourceStatus": {"manifests": told.collect::<Vec<_>>()}}});
+        Work::read(&serde_json::from_value(object).unwrap())
+    }
+
+    fn held(agent: &str, annotations: &Json, objects: &[&str]) -> Held {
+        let listed = objects.iter().map(|name| json!({"version": "v1", "resource": "configmaps", "name": name}));
+        let object = json!({"metadata": {"name": "h-w", "annotations": annotations},
+            "spec": {"hubHash": "h", "agentID": agent, "manifestWorkName": "w"},
+            "status": {"appliedResources": listed.collect::<Vec<_>>()}});
+        Held::read(object).expect("it can be read")
+    }
+
+    fn agent() -> Agent {
+        Agent { hub_hash: "h".into(), id: "ours".into() }
+    }
+
     #[test]
     fn what_was_adopted_once_is_so_again_only_by_a_word_that_was_heard() {
-        let spec = AppliedSpec { hub_hash: "h".into(), agent_id: "ours".into(), manifest_work_name: "w".into() };
-        let held = |agent: &str, annotations: Json| {
-            let object = json!({"metadata": {"name": "h-w", "annotations": annotations},
-                "spec": {"hubHash": "h", "agentID": agent, "manifestWorkName": "w"}});
-            Held::read(object).expect("it can be read")
-        };
-        let may = |held: &Held, mode| held.check_agent("c", &spec, mode).is_ok();
-        let adopted = || json!({ADOPTED: "true"});
-        let [new, back] = [held("klusterlet", json!({})), held("klusterlet", adopted())];
+        let (agent, work, adopted) = (agent(), work("c", &[]), json!({ADOPTED: "true"}));
+        let keeper = Keeper { agent: &agent, work: &work };
+        let may = |held: &Held, mode| held.check_agent(keeper, mode).is_ok();
+        let [new, back] = [json!({}), adopted.clone()].map(|annotations| held("klusterlet", &annotations, &[]));
         let all = [Mode::Push, Mode::UNHEARD, Mode::Adopt(Some(NonZeroU64::MIN))];
         assert_eq!(all.map(|mode| may(&new, mode)), [false, true, true]);
         assert_eq!(all.map(|mode| may(&back, mode)), [false, false, true]);
-        assert_eq!(all.map(|mode| may(&held("ours", adopted()), mode)), [true; 3]);
+        assert_eq!(all.map(|mode| may(&held("ours-c", &adopted, &[]), mode)), [true; 3]);
+    }
+
+    #[test]
+    fn of_two_clusters_that_lead_to_one_member_one_keeps_it() {
+        let agent = agent();
+        let told = |cluster: &str, by: &str| {
+            let work = work(cluster, &["a"]);
+            let (keeper, held) = (Keeper { agent: &agent, work: &work }, held(by, &json!({}), &["a"]));
+            (held.check_agent(keeper, Mode::Push).err().map(|why| why.to_string()), held.is_of_sibling(keeper))
+        };
+        assert_eq!(told("c1", &keeper_id("c1")), (None, false));
+        let (why, is_of_sibling) = told("c2", &keeper_id("c1"));
+        assert!(is_of_sibling && why.is_some_and(|why| why.contains("kept for cluster \"c1\"")));
+        // Another hub's, and an agent's, are neither: they end it.
+        for other in ["oursx", "klusterlet"] {
+            let (why, is_of_sibling) = told("c1", other);
+            assert!(!is_of_sibling && why.is_some_and(|why| why.contains("stop that agent")), "{other}");
+        }
+    }
+
+    fn keeper_id(cluster: &str) -> String {
+        let (agent, work) = (agent(), work(cluster, &[]));
+        Keeper { agent: &agent, work: &work }.spec().agent_id
+    }
+
+    #[test]
+    fn one_that_names_no_cluster_is_of_the_work_whose_object_it_lists() {
+        let agent = agent();
+        let is_ours = |has: &[&str], lists: &[&str]| {
+            let work = work("c", has);
+            let (keeper, held) = (Keeper { agent: &agent, work: &work }, held("ours", &json!({}), lists));
+            let is_ours = held.check_agent(keeper, Mode::Push).is_ok();
+            assert_eq!(held.is_of_sibling(keeper), !is_ours, "its end takes nothing away that is not its own");
+            is_ours
+        };
+        assert!(is_ours(&["a", "b"], &["b", "c"]) && is_ours(&[], &[]) && is_ours(&["a"], &[]));
+        assert!(is_ours(&[], &["new"]), "it was not told yet");
+        assert!(!is_ours(&["a"], &["b"]) && !is_ours(&[], &["b"]));
     }
 
     #[test]

@@ -13,7 +13,7 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::Part;
-use super::applied::Held;
+use super::applied::{Held, Keeper};
 use super::begun::{Begun, Removed};
 use super::clusters::{Clusters, Mode};
 use super::failure::Failure;
@@ -110,11 +110,13 @@ impl Part {
         let option = work.delete_option.clone().map_err(Failure::DeleteOption)?;
         let executor = work.executor.clone().map_err(Failure::Executor)?;
         let how = How { option: option.as_ref(), executor: executor.as_ref() };
-        // One whose name is too long was never applied.
+        // One whose name is too long was never applied, nor one that another cluster's keeps off.
+        let keeper = Keeper { agent: &self.agent, work };
         if let Ok(name) = applied_name(&self.agent.hub_hash, work.name())
             && let Some(mut held) = place.applied_for_certain(&name).await?
+            && !held.is_of_sibling(keeper)
         {
-            held.check_agent(work.cluster(), &self.agent.spec(work.name()), mode)?;
+            held.check_agent(keeper, mode)?;
             if !held.applied.is_ending {
                 place.list_unlisted(turn, &work.status.resource_status.manifests, &mut held).await?;
             }

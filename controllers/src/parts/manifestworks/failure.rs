@@ -21,6 +21,13 @@ pub enum Failure {
     )]
     Foreign { cluster: String, name: String, agent: String },
     #[error(
+        "cluster {cluster}: AppliedManifestWork {name} is kept for cluster {other:?}, which leads to the same member and \
+         has a work of that name: give one of them another name. Or, to take it over, take the annotation \
+         cluster.core.oam.dev/delivery off {other}, then \
+         `kubectl annotate managedcluster {cluster} cluster.core.oam.dev/delivery=adopt --overwrite`"
+    )]
+    Shared { cluster: String, name: String, other: String },
+    #[error(
         "cluster {cluster}: another client keeps deleting AppliedManifestWork {name}, or taking it: it is written again \
          after {after:?}"
     )]
@@ -103,7 +110,7 @@ impl Failure {
     /// When it is tried again, if that is not for the back-off to say.
     pub fn after(&self) -> Option<Duration> {
         match self {
-            Self::Foreign { .. } => Some(GRANTED),
+            Self::Foreign { .. } | Self::Shared { .. } => Some(GRANTED),
             Self::Contested { after, .. } => Some(*after),
             _ if self.forbidden().is_some() => Some(GRANTED),
             _ => None,

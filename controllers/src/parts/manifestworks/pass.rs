@@ -18,7 +18,7 @@ use parking_lot::Mutex;
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-use super::applied::{self, Held};
+use super::applied::{self, Held, Keeper};
 use super::begun::{Begun, Kept, Removed};
 use super::clusters::Mode;
 use super::discovery::Gvk;
@@ -161,12 +161,11 @@ impl Pass<'_> {
     /// The `AppliedManifestWork`, read anew each time: it is as large as all that is kept of its
     /// objects, and most works have nothing to do for days.
     async fn held(&self, memory: &mut Memory) -> Result<Held, Failure> {
-        let spec = self.part.agent.spec(self.work.name());
+        let keeper = Keeper { agent: &self.part.agent, work: self.work };
         let mode = if memory.adopted == Some(self.mode) { Mode::Push } else { self.mode };
-        let held =
-            self.place.ensure_applied(&self.name, &spec, &self.work.labels, mode, &mut memory.writes.head).await?;
+        let held = self.place.ensure_applied(&self.name, keeper, mode, &mut memory.writes.head).await?;
         // Where it could not be written, the word was not carried out.
-        if self.mode != Mode::Push && held.is_adopted(&spec) {
+        if self.mode != Mode::Push && held.is_adopted(&keeper.spec()) {
             memory.adopted = Some(self.mode);
         }
         Ok(held)

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use delivery::executor::Executor;
+use delivery::identity::Identity;
 use delivery::work::{DeleteOption, GROUP, ManifestWorkExecutor, ManifestWorkSpec, ManifestWorkStatus};
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
@@ -108,6 +109,24 @@ impl Work {
 
     pub fn is_held(&self) -> bool {
         self.finalizers.iter().any(|one| one == FINALIZER)
+    }
+
+    /// Whether an object is of it, by what it wants or what was told of it.
+    pub fn has(&self, identity: &Identity) -> bool {
+        let Identity { group, resource, name, namespace } = identity;
+        let told = &self.status.resource_status.manifests;
+        let is_told = told
+            .iter()
+            .map(|one| &one.resource_meta)
+            .any(|one| (&one.group, &one.resource, &one.name, &one.namespace) == (group, resource, name, namespace));
+        let manifests = || self.spec.iter().flat_map(|spec| &spec.workload.manifests);
+        // Its kind has another name in paths, which the member would have to be asked for.
+        let is_wanted = |one: &Json| {
+            let text = |pointer: &str| one.pointer(pointer).and_then(Json::as_str).unwrap_or_default();
+            let of_group = text("/apiVersion").rsplit_once('/').map_or("", |(group, _)| group);
+            (of_group, text("/metadata/name"), text("/metadata/namespace")) == (group, name, namespace)
+        };
+        is_told || manifests().any(is_wanted)
     }
 
     /// A merge patch with our finalizer, or without it.

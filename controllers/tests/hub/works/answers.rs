@@ -58,7 +58,7 @@ pub fn of_all_kinds(testbed: &Testbed) -> Result<()> {
     let member = runtime.block_on(FakeMember::start(MemberOptions::default()));
     let place = Place::start(testbed, "works-answered")?;
     let uid = testbed.hub.server.read("namespace kube-system")?["metadata"]["uid"].clone();
-    let agent = format!("cluster-gateway-controllers-{}", uid.as_str().context("no UID")?);
+    let agent = format!("cluster-gateway-controllers-{}-{CLUSTER}", uid.as_str().context("no UID")?);
     let script = Arc::new(Script::default());
     let answers = Arc::clone(&script);
     member.on_any(move |request| answers.answer(request, &agent));

@@ -6,17 +6,16 @@ use std::sync::atomic::Ordering;
 use delivery::executor::Executor;
 use delivery::identity::{Identity, Tracked};
 use delivery::ownership::Owner;
-use delivery::work::AppliedSpec;
 use http::{Request, Response, StatusCode};
 use kube::Client;
 use kube::client::Body;
 use prometheus_client::registry::Registry;
-use serde_json::{Map, json};
+use serde_json::json;
 use tower::service_fn;
 
 use super::*;
 use crate::metrics::Delivery;
-use crate::parts::manifestworks::applied::Undone;
+use crate::parts::manifestworks::applied::{Agent, Keeper, Undone};
 use crate::parts::manifestworks::begun::{Begun, Removed};
 use crate::parts::manifestworks::clusters::Mode;
 use crate::parts::manifestworks::discovery::Found;
@@ -24,6 +23,7 @@ use crate::parts::manifestworks::failure::Failure;
 use crate::parts::manifestworks::member::{At, Limits, MemberError};
 use crate::parts::manifestworks::removal::Leaving;
 
+use crate::parts::manifestworks::work::Work;
 const WITHIN: Duration = Duration::from_secs(5);
 const SLOW: Duration = Duration::from_secs(1);
 
@@ -104,16 +104,18 @@ async fn an_adoption_that_is_undone_at_once_was_not_carried_out() {
         "spec": {"hubHash": "h", "agentID": "klusterlet", "manifestWorkName": "w"}}"#;
     let path = "/apis/work.open-cluster-management.io/v1/appliedmanifestworks/h-w";
     let place = place(vec![VERSION, ("/apis", 200, GROUPS), (path, 200, THEIRS)].leak());
-    let spec = AppliedSpec { hub_hash: "h".into(), agent_id: "ours".into(), manifest_work_name: "w".into() };
-    let (labels, mut writes) = (Map::new(), Undone::default());
+    let agent = Agent { hub_hash: "h".into(), id: "ours".into() };
+    let object = json!({"apiVersion": "v1", "kind": "x", "metadata": {"name": "w", "namespace": "c1"}});
+    let work = Work::read(&serde_json::from_value(object).unwrap());
+    let (keeper, mut writes) = (Keeper { agent: &agent, work: &work }, Undone::default());
     for _ in 0..2 {
-        let written = place.ensure_applied("h-w", &spec, &labels, Mode::UNHEARD, &mut writes).await.unwrap();
-        assert!(!written.is_adopted(&spec));
+        let written = place.ensure_applied("h-w", keeper, Mode::UNHEARD, &mut writes).await.unwrap();
+        assert!(!written.is_adopted(&keeper.spec()));
     }
-    let waits = place.ensure_applied("h-w", &spec, &labels, Mode::UNHEARD, &mut writes).await;
+    let waits = place.ensure_applied("h-w", keeper, Mode::UNHEARD, &mut writes).await;
     assert!(matches!(waits, Err(Failure::Contested { .. })), "{waits:?}");
     tokio::time::advance(WITHIN).await;
-    assert!(place.ensure_applied("h-w", &spec, &labels, Mode::UNHEARD, &mut writes).await.is_ok(), "it is tried again");
+    assert!(place.ensure_applied("h-w", keeper, Mode::UNHEARD, &mut writes).await.is_ok(), "it is tried again");
 }
 
 #[tokio::test]
