@@ -38,12 +38,17 @@ impl Owner {
 
     /// Whether another owner of our kind has a reference on `object`, in whatever version.
     pub fn has_rival(&self, object: &Json) -> bool {
+        self.rival(object).is_some()
+    }
+
+    /// The name of the first such owner.
+    pub fn rival<'o>(&self, object: &'o Json) -> Option<&'o str> {
         let is_rival = |one: &&Json| {
             group_and_version(text(one, "/apiVersion")).0 == group_and_version(&self.api_version).0
                 && text(one, "/kind") == self.kind
                 && text(one, "/uid") != self.uid
         };
-        references(object).iter().any(|one| is_rival(&one))
+        references(object).iter().find(is_rival).map(|one| text(one, "/name"))
     }
 
     /// The references that `object` should have; none, if it has them.
@@ -148,6 +153,7 @@ pub(crate) mod tests {
     fn rivals_are_of_our_kind() {
         let us = owner("1");
         assert!(us.has_rival(&owned(&[&us, &owner("2")])) && us.owns(&owned(&[&us])));
+        assert_eq!(us.rival(&owned(&[&us, &owner("2"), &owner("3")])), Some("hash-2"));
         let older = Owner { api_version: "work.open-cluster-management.io/v1beta1".into(), ..owner("2") };
         assert!(us.has_rival(&owned(&[&us, &older])));
         let set = Owner { kind: "ReplicaSet".into(), ..owner("2") };

@@ -47,6 +47,8 @@ pub struct Kept {
     pub uid: Option<String>,
     pub version: Option<String>,
     pub said: Option<Said>,
+    /// What is told of it, though it is applied.
+    pub note: Option<String>,
 }
 
 // === impl Begun ===
@@ -98,6 +100,7 @@ mod tests {
             uid: None,
             version: None,
             said: None,
+            note: None,
         };
         let mut begun = Begun { outcomes: vec![Some(looked_at), None], ..Begun::default() };
         let mut owed: HashSet<Identity> = all.iter().map(Manifest::identity).collect();

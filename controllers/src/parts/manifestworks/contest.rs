@@ -1,7 +1,9 @@
 //! An object that somebody changes back: it is repaired less and less often.
 
+use std::fmt;
 use std::time::Duration;
 
+use delivery::ownership::Owner;
 use serde_json::Value as Json;
 use tokio::time::Instant;
 
@@ -10,6 +12,8 @@ use crate::calls::MANAGER;
 /// Before the repairs that follow the first.
 const WAITS: [Duration; 4] =
     [Duration::from_secs(1), Duration::from_secs(5), Duration::from_secs(30), Duration::from_mins(5)];
+/// Characters of a name that are told.
+const NAME: usize = 253;
 /// Without a change, nobody contests it.
 const PEACE: Duration = Duration::from_mins(10);
 
@@ -50,15 +54,71 @@ impl Contest {
     }
 }
 
-/// Who wrote an object last, beside us (`metadata.managedFields`).
-pub fn other_manager(object: &Json) -> Option<&str> {
-    let entries = object.pointer("/metadata/managedFields").and_then(Json::as_array).into_iter().flatten();
-    let text = |entry: &'_ Json, key: &str| entry.get(key).and_then(Json::as_str).unwrap_or_default().to_owned();
-    let others = entries.filter(|entry| {
-        let manager = text(entry, "manager");
-        manager != MANAGER && !manager.starts_with("work-agent") && text(entry, "subresource").is_empty()
-    });
-    others.max_by_key(|entry| text(entry, "time"))?.get("manager")?.as_str()
+/// Who changes an object back.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum By {
+    /// The name of his client, as the member knows it.
+    Manager(String),
+    /// Another work wants something else of it: the name of its `AppliedManifestWork`.
+    Work(String),
+    /// Who deletes it each time leaves no name.
+    Somebody,
+}
+
+// === impl By ===
+
+impl By {
+    /// By what is there. The works of all clusters are written with the same names.
+    pub fn of(found: Option<&Json>, owner: &Owner) -> Self {
+        let Some(object) = found else { return Self::Somebody };
+        let entries = object.pointer("/metadata/managedFields").and_then(Json::as_array).into_iter().flatten();
+        let of_object = entries.filter(|entry| text(entry, "subresource") != "status");
+        let last = of_object.clone().max_by_key(time);
+        let rival = owner.rival(object).filter(|_| last.is_none_or(|last| is_of_work(text(last, "manager"))));
+        if let Some(rival) = rival {
+            return Self::Work(cut(rival));
+        }
+        let others = of_object.filter(|entry| !is_of_work(text(entry, "manager")));
+        let last = others.max_by_key(time);
+        last.map_or(Self::Somebody, |last| Self::Manager(cut(text(last, "manager"))))
+    }
+}
+
+impl fmt::Display for By {
+    /// The beginning of a sentence, about one object.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Manager(name) => write!(f, "{name} changes or deletes"),
+            Self::Work(name) => write!(f, "another work, with AppliedManifestWork {name}, changes"),
+            Self::Somebody => write!(f, "somebody changes or deletes"),
+        }
+    }
+}
+
+/// What is told of an object that another work wants otherwise.
+pub fn note(rival: &str) -> String {
+    let rival = cut(rival);
+    format!(
+        "another work, with AppliedManifestWork {rival}, wants something else of the object, and each changes it back: \
+         take it out of one of them"
+    )
+}
+
+fn is_of_work(manager: &str) -> bool {
+    manager == MANAGER || manager.starts_with("work-agent")
+}
+
+/// When an entry was written. Of the same second, others' is the last.
+fn time<'e>(entry: &&'e Json) -> (&'e str, bool) {
+    (text(entry, "time"), !is_of_work(text(entry, "manager")))
+}
+
+fn text<'e>(entry: &'e Json, key: &str) -> &'e str {
+    entry.get(key).and_then(Json::as_str).unwrap_or_default()
+}
+
+fn cut(name: &str) -> String {
+    name.chars().take(NAME).collect()
 }
 
 #[cfg(test)]
@@ -86,12 +146,40 @@ mod tests {
         assert_eq!(contest.wait(Instant::now()), Some(WAITS[0]));
     }
 
+    fn owner(uid: &str) -> Owner {
+        Owner { api_version: "w/v1".into(), kind: "k".into(), name: format!("hash-{uid}"), uid: uid.into() }
+    }
+
+    fn entry(manager: &str, time: &str) -> Json {
+        json!({"manager": manager, "time": time})
+    }
+
     #[test]
     fn the_last_other_writer_is_named() {
-        let entry = |manager: &str, time: &str| json!({"manager": manager, "time": time});
         let fields = [entry("kubectl", "2"), entry("helm", "1"), entry(MANAGER, "4"), entry("work-agent-x", "5")];
         let object = json!({"metadata": {"managedFields": fields}});
-        assert_eq!(other_manager(&object), Some("kubectl"));
-        assert_eq!(other_manager(&json!({})), None);
+        assert_eq!(By::of(Some(&object), &owner("1")), By::Manager("kubectl".to_owned()));
+        for none in [None, Some(&json!({}))] {
+            assert_eq!(By::of(none, &owner("1")), By::Somebody);
+        }
+    }
+
+    #[test]
+    fn another_work_is_named_where_one_wrote_last() {
+        let of = |fields: &[Json], owners: &[&str]| {
+            let owners: Vec<Json> = owners.iter().map(|uid| owner(uid).reference()).collect();
+            let object = json!({"metadata": {"managedFields": fields, "ownerReferences": owners}});
+            By::of(Some(&object), &owner("1"))
+        };
+        let old = [entry("kubectl", "2"), entry(MANAGER, "4")];
+        assert_eq!(of(&old, &["1", "2"]), By::Work("hash-2".to_owned()));
+        assert_eq!(of(&old, &["1"]), By::Manager("kubectl".to_owned()), "there is no other");
+        // Who wrote in the same second may have been the last.
+        let new = [entry("kubectl", "4"), entry(MANAGER, "4")];
+        assert_eq!(of(&new, &["1", "2"]), By::Manager("kubectl".to_owned()));
+        let controller = "kube-controller-manager";
+        let written = |subresource: &str| json!({"manager": controller, "time": "9", "subresource": subresource});
+        assert_eq!(of(&[entry(MANAGER, "4"), written("status")], &["1", "2"]), By::Work("hash-2".to_owned()));
+        assert_eq!(of(&[entry(MANAGER, "4"), written("scale")], &["1", "2"]), By::Manager(controller.to_owned()));
     }
 }

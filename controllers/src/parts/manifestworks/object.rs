@@ -13,7 +13,7 @@ use parking_lot::Mutex;
 use serde_json::Value as Json;
 use tokio::time::Instant;
 
-use super::contest::{Contest, other_manager};
+use super::contest::{By, Contest, note};
 use super::member::{At, MemberError};
 use super::place::Place;
 use crate::metrics::{Act, Delivery, Ended};
@@ -41,6 +41,8 @@ const LONGEST_OBJECT_REST: Duration = Duration::from_mins(4);
 pub struct Remembered {
     pub seen: Option<Seen>,
     pub contest: Contest,
+    /// Whether it is another work that contests it.
+    pub is_of_work: bool,
     /// Server-side applies that others' fields refused, and of which generation of the work.
     pub conflicts: Contest,
     pub conflicts_at: Option<i64>,
@@ -61,7 +63,9 @@ pub struct Outcome {
     pub is_owned: bool,
     pub remembered: Remembered,
     /// Somebody changes it back: who.
-    pub contested_by: Option<String>,
+    pub contested_by: Option<By>,
+    /// What is to be told of it, though it is applied.
+    pub note: Option<String>,
     /// Fields are others', and server-side apply does not take them.
     pub is_conflict: bool,
 }
@@ -90,7 +94,7 @@ struct Look<'a> {
     /// Whether the member has said what is there.
     is_read: AtomicBool,
     /// Who wrote last, beside us, what is to be repaired: once it is, nothing may be his any more.
-    undone_by: Mutex<Option<String>>,
+    undone_by: Mutex<Option<By>>,
 }
 
 /// How a look ended, other than well.
@@ -166,7 +170,8 @@ fn failed(why: Failed, again: Option<Duration>, before: Remembered, availability
     let again = again.map(|wait| Instant::now() + wait);
     let remembered = Remembered { failures: before.failures.saturating_add(1), again, ..before };
     let (is_owned, is_conflict) = (true, false);
-    Outcome { result: Err(why), availability, observed: None, is_owned, remembered, contested_by: None, is_conflict }
+    let (observed, contested_by, note) = (None, None, None);
+    Outcome { result: Err(why), availability, observed, is_owned, remembered, contested_by, note, is_conflict }
 }
 
 // === impl Remembered ===
@@ -215,20 +220,22 @@ impl Look<'_> {
         let (object, owner) = (self.object, self.setting.owner);
         let wanted = Wanted { object, owner, claim, strategy: &self.strategy, known: self.known() };
         let action = plan(&wanted, found.as_ref());
-        let is_change = is_change(&action);
-        if is_change && self.was_applied {
-            // Who deletes it each time leaves no name.
-            let by = found.as_ref().and_then(other_manager).unwrap_or("somebody");
-            *self.undone_by.lock() = Some(by.to_owned());
-        }
+        let by = (is_change(&action) && self.was_applied).then(|| By::of(found.as_ref(), owner));
+        self.undone_by.lock().clone_from(&by);
         self.check_contest(&action)?;
         let (is_written, is_nothing) = (is_repair(&action), action == Action::Nothing);
+        let mut is_changed = true;
         if let Some(answer) = self.carry_out(action, &at).await? {
+            is_changed = found.as_ref().is_none_or(|before| is_other(before, &answer));
             *found = Some(answer);
         }
         let mut remembered = Remembered { failures: 0, again: None, said: None, ..self.before };
-        if is_change && self.was_applied {
-            remembered.contest.repaired(Instant::now());
+        match by.filter(|_| is_changed) {
+            Some(by) => {
+                remembered.contest.repaired(Instant::now());
+                remembered.is_of_work = matches!(by, By::Work(_));
+            }
+            None => *self.undone_by.lock() = None,
         }
         if is_written || (is_nothing && self.strategy == Strategy::Update) {
             remembered.seen = found.as_ref().filter(|_| self.is_all_compared()).map(|answer| seen(self.object, answer));
@@ -283,16 +290,18 @@ impl Look<'_> {
     }
 
     fn counted(&self, act: Act, answer: Result<Json, MemberError>) -> Result<Json, Stop> {
+        // Of one that was there a moment ago.
+        let is_gone = |error: &MemberError| {
+            matches!(act, Act::Update | Act::Patch) && error.is_missing() && !error.is_kind_missing()
+        };
+        let is_raced = answer.as_ref().is_err_and(|error| error.is_conflict() || is_gone(error));
         let ended = match &answer {
             Ok(_) => Ended::Done,
-            Err(error) if error.is_conflict() => Ended::Conflict,
+            Err(_) if is_raced => Ended::Conflict,
             Err(_) => Ended::Failed,
         };
         self.setting.metrics.acted(act, ended);
-        match answer {
-            Err(error) if error.is_conflict() => Err(Stop::Again),
-            answer => Ok(answer?),
-        }
+        if is_raced { Err(Stop::Again) } else { Ok(answer?) }
     }
 
     /// What a member's refusal is of the object.
@@ -324,19 +333,19 @@ impl Look<'_> {
         Outcome { observed, is_owned: self.is_owned, ..one }
     }
 
-    fn outcome(&self, result: Result<(), Failed>, observed: Option<Json>, remembered: Remembered) -> Outcome {
+    fn outcome(&self, result: Result<(), Failed>, observed: Option<Json>, mut remembered: Remembered) -> Outcome {
         let availability = if observed.is_some() { Availability::Available } else { Availability::NotFound };
-        let is_contested = remembered.contest.is_contested(Instant::now());
-        let by = self.undone_by.lock().take().filter(|_| is_contested);
-        Outcome {
-            result,
-            availability,
-            observed,
-            is_owned: self.is_owned,
-            remembered,
-            contested_by: by,
-            is_conflict: false,
+        let now = Instant::now();
+        let is_contested = remembered.contest.is_contested(now);
+        let contested_by = self.undone_by.lock().take().filter(|_| is_contested);
+        let rival = observed.as_ref().and_then(|object| self.setting.owner.rival(object));
+        let note = rival.filter(|_| is_contested && remembered.is_of_work).map(note);
+        if note.is_some() {
+            // It is told no longer than it is so.
+            remembered.again = remembered.again.or(remembered.contest.ends(now));
         }
+        let (is_owned, is_conflict) = (self.is_owned, false);
+        Outcome { result, availability, observed, is_owned, remembered, contested_by, note, is_conflict }
     }
 }
 
@@ -348,6 +357,14 @@ fn is_repair(action: &Action) -> bool {
 /// Whether it changes what the object says, or whom it belongs to.
 fn is_change(action: &Action) -> bool {
     is_repair(action) || matches!(action, Action::PatchOwners(_))
+}
+
+/// Whether an answer is of another version than what was there: a write that changes nothing takes
+/// nothing back from anybody.
+fn is_other(before: &Json, answer: &Json) -> bool {
+    let version = |object: &Json| object.pointer("/metadata/resourceVersion").and_then(Json::as_str).map(str::to_owned);
+    let after = version(answer);
+    after.is_none() || version(before) != after
 }
 
 /// Where an object is.

@@ -21,6 +21,7 @@ use tokio::time::Instant;
 use super::applied::{self, Held, Keeper};
 use super::begun::{Begun, Kept, Removed};
 use super::clusters::Mode;
+use super::contest::By;
 use super::discovery::Gvk;
 use super::ending::{How, words};
 use super::failure::Failure;
@@ -72,7 +73,7 @@ type Chosen<'m> = (&'m Manifest, Remembered, bool);
 struct Looked {
     kept: Kept,
     remembered: Remembered,
-    contested_by: Option<String>,
+    contested_by: Option<By>,
     is_conflict: bool,
 }
 
@@ -281,7 +282,7 @@ impl Pass<'_> {
         }
         let outcome = settle(setting, manifest, before, was_applied).await?;
         let (uid, version) = (outcome.text("uid"), outcome.text("resourceVersion"));
-        let Outcome { result, availability, observed, is_owned, remembered, contested_by, is_conflict } = outcome;
+        let Outcome { result, availability, observed, is_owned, remembered, contested_by, note, is_conflict } = outcome;
         let said = match observed {
             Some(object) => {
                 let (spec, generation, raw) = (Arc::clone(self.spec), self.work.generation, self.part.raw_feedback);
@@ -289,7 +290,7 @@ impl Pass<'_> {
             }
             None => None,
         };
-        let kept = Kept { result, availability, is_owned, uid, version, said };
+        let kept = Kept { result, availability, is_owned, uid, version, said, note };
         Ok(Looked { kept, remembered, contested_by, is_conflict })
     }
 
@@ -309,8 +310,8 @@ impl Pass<'_> {
         }
         if let Some(by) = contested_by {
             let note = format!(
-                "{by} changes or deletes {} of cluster {} each time: it is repaired each 5 minutes. Stop that, or take \
-                 the object out of the work",
+                "{by} {} of cluster {} each time: it is repaired each 5 minutes. Stop that, or take the object out of \
+                 the work",
                 words(&identity),
                 self.work.cluster()
             );
@@ -409,6 +410,7 @@ impl Pass<'_> {
                 result: outcome.result,
                 availability: outcome.availability,
                 said: outcome.said,
+                note: outcome.note,
             });
             telling::Entry::new(manifest, news)
         };

@@ -23,6 +23,8 @@ pub struct News {
     pub availability: Availability,
     /// None: it is not there, or what it says could not be worked out.
     pub said: Option<Said>,
+    /// What is told of it, though it is applied.
+    pub note: Option<String>,
 }
 
 /// What an object says, by the rules of its work.
@@ -130,7 +132,10 @@ impl Telling {
             let known = known.cloned().unwrap_or_default();
             return ManifestCondition { resource_meta: entry.meta, ..known };
         };
-        let applied = applied(news.result.as_ref().err().map_or(Ok(()), Err), self.generation);
+        let mut applied = applied(news.result.as_ref().err().map_or(Ok(()), Err), self.generation);
+        if let Some(note) = &news.note {
+            applied.message = format!("{}; {note}", applied.message);
+        }
         let new = ManifestCondition { resource_meta: entry.meta, conditions: vec![applied], ..Default::default() };
         let known: Vec<ManifestCondition> = known.cloned().into_iter().collect();
         let Some(mut manifest) = merged(&known, vec![new], now).pop() else { return ManifestCondition::default() };

@@ -1,3 +1,4 @@
+mod raced;
 mod turned_away;
 
 use std::collections::HashSet;
@@ -22,8 +23,8 @@ use crate::parts::manifestworks::discovery::Found;
 use crate::parts::manifestworks::failure::Failure;
 use crate::parts::manifestworks::member::{At, Limits, MemberError};
 use crate::parts::manifestworks::removal::Leaving;
-
 use crate::parts::manifestworks::work::Work;
+
 const WITHIN: Duration = Duration::from_secs(5);
 const SLOW: Duration = Duration::from_secs(1);
 

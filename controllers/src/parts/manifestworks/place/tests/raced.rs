@@ -1,0 +1,237 @@
+//! Others write an object between two of our requests.
+
+use delivery::manifests::{self, Lookup, Resource};
+use delivery::work::ManifestWorkSpec;
+use http::Method;
+use http_body_util::BodyExt as _;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::*;
+use crate::calls::MANAGER;
+use crate::parts::manifestworks::contest::By;
+use crate::parts::manifestworks::object::{Outcome, Remembered, Setting, settle};
+
+const PATH: &str = "/apis/x.io/v1/things/a";
+const LIST: &str = "/apis/x.io/v1/things";
+
+type Meddling = Box<dyn FnOnce(&mut Option<Value>) + Send>;
+
+/// A member with one object.
+#[derive(Clone, Default)]
+struct One(Arc<Mutex<State>>);
+
+#[derive(Default)]
+struct State {
+    object: Option<Value>,
+    version: u32,
+    /// What somebody does before the next write.
+    meddling: Option<Meddling>,
+    writes: Vec<Method>,
+}
+
+// === impl One ===
+
+impl One {
+    fn with(object: Option<Value>) -> Self {
+        let one = Self::default();
+        one.change(|object_there| *object_there = object);
+        one
+    }
+
+    fn place(&self) -> Place {
+        let one = self.clone();
+        let answer = move |request: Request<Body>| {
+            let one = one.clone();
+            async move {
+                let (parts, body) = request.into_parts();
+                let body = serde_json::from_slice(&body.collect().await?.to_bytes()).unwrap_or_default();
+                let kind = parts.headers.get("content-type").and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+                let (code, answer) = one.0.lock().answer(&parts.method, (parts.uri.path(), kind), body);
+                Ok::<_, tower::BoxError>(Response::builder().status(code).body(Body::from(answer.into_bytes()))?)
+            }
+        };
+        Place::new(member(Client::new(service_fn(answer), "default")), &shared())
+    }
+
+    /// By somebody else, now.
+    fn change(&self, change: impl FnOnce(&mut Option<Value>)) {
+        self.0.lock().change(change);
+    }
+
+    /// The same, before the next write.
+    fn meddle(&self, change: impl FnOnce(&mut Option<Value>) + Send + 'static) {
+        self.0.lock().meddling = Some(Box::new(change));
+    }
+
+    fn object(&self) -> Value {
+        self.0.lock().object.clone().unwrap_or_default()
+    }
+
+    fn writes(&self) -> Vec<Method> {
+        std::mem::take(&mut self.0.lock().writes)
+    }
+}
+
+// === impl State ===
+
+impl State {
+    fn change(&mut self, change: impl FnOnce(&mut Option<Value>)) {
+        change(&mut self.object);
+        self.version += 1;
+        if let Some(object) = &mut self.object {
+            object["metadata"]["resourceVersion"] = self.version.to_string().into();
+            object["metadata"]["uid"] = "u".into();
+        }
+    }
+
+    fn answer(&mut self, method: &Method, (path, kind): (&str, &str), body: Value) -> (u16, String) {
+        match path {
+            "/version" => return (200, "{}".to_owned()),
+            "/apis" => return (200, GROUPS.2.to_owned()),
+            PATH | LIST => {}
+            _ => return (404, MISSING.to_owned()),
+        }
+        if method != Method::GET {
+            self.writes.push(method.clone());
+            if let Some(meddling) = self.meddling.take() {
+                self.change(meddling);
+            }
+        }
+        let Some(there) = self.object.clone() else {
+            if method != Method::POST {
+                return (404, MISSING.to_owned());
+            }
+            self.change(|object| *object = Some(body));
+            return (201, self.object.clone().unwrap_or_default().to_string());
+        };
+        let wanted = if *method == Method::DELETE { &body["preconditions"] } else { &body["metadata"] };
+        let is_as_seen = |field: &str| wanted[field].is_null() || wanted[field] == there["metadata"][field];
+        if *method == Method::POST || !is_as_seen("uid") || !is_as_seen("resourceVersion") {
+            return (409, MISSING.replace("404", "409").replace("NotFound", "Conflict"));
+        }
+        match *method {
+            Method::GET => {}
+            Method::DELETE => {
+                self.change(|object| *object = None);
+                return (200, json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}).to_string());
+            }
+            Method::PUT => self.change(|object| *object = Some(body)),
+            _ if kind.contains("apply") => self.apply(&there, &body),
+            _ => self.change(|object| {
+                *object = Some(there);
+                let owners = body["metadata"]["ownerReferences"].clone();
+                object.as_mut().unwrap()["metadata"]["ownerReferences"] = owners;
+            }),
+        }
+        (200, self.object.clone().unwrap_or_default().to_string())
+    }
+
+    /// Only what changes something makes another version.
+    fn apply(&mut self, there: &Value, body: &Value) {
+        let mut applied = there.clone();
+        for (key, value) in body["spec"].as_object().into_iter().flatten() {
+            applied["spec"][key] = value.clone();
+        }
+        if applied != *there {
+            self.change(|object| *object = Some(applied));
+        }
+    }
+}
+
+fn rival() -> Owner {
+    Owner { name: "h-other".into(), uid: "p".into(), ..owner() }
+}
+
+fn thing(a: &str, owners: &[Owner]) -> Value {
+    let owners: Vec<_> = owners.iter().map(Owner::reference).collect();
+    json!({"apiVersion": "x.io/v1", "kind": "Thing", "metadata": {"name": "a", "ownerReferences": owners},
+        "spec": {"a": a}})
+}
+
+/// It is to have `ours`.
+async fn settled(place: &Place, strategy: &str, before: Remembered) -> Outcome {
+    let config = json!({"resourceIdentifier": {"group": "x.io", "resource": "things", "name": "a"},
+        "updateStrategy": {"type": strategy}});
+    let spec: ManifestWorkSpec = serde_json::from_value(json!({"manifestConfigs": [config]})).unwrap();
+    let (owner, metrics) = (owner(), &place.member.metrics);
+    let setting = Setting { place, work: "w", spec: &spec, owner: &owner, executor: None, metrics };
+    let resource = Resource { name: "things".into(), is_namespaced: false };
+    let all = manifests::read(&[thing("ours", &[])], |_, _, _| Lookup::Found(resource.clone()));
+    settle(setting, &all[0], before, true).await.unwrap()
+}
+
+#[tokio::test]
+async fn an_object_that_another_work_takes_up_before_it_is_deleted_stays() {
+    let one = One::with(Some(thing("ours", &[owner()])));
+    one.meddle(|object| *object = Some(thing("ours", &[owner(), rival()])));
+    let (place, owner, turned) = (Arc::new(one.place()), owner(), tracked("a"));
+    let (option, metrics) = (None, &place.member.metrics);
+    let leaving = Leaving { work: "w", owner: &owner, option, executor: None, is_executor_required: false, metrics };
+    let turn = place.turn("w").unwrap();
+    let removed = place.remove(&turned, leaving, Ok(()), &turn.step().unwrap()).await.unwrap();
+    assert!(matches!(removed, Removed::Gone), "{removed:?}");
+    assert_eq!(one.object()["metadata"]["ownerReferences"], json!([rival().reference()]), "it is theirs alone");
+    assert_eq!(one.writes(), [Method::DELETE, Method::PATCH]);
+}
+
+#[tokio::test]
+async fn an_object_that_goes_before_it_is_written_is_made_anew() {
+    for (strategy, write) in [("Update", Method::PUT), ("CreateOnly", Method::PATCH)] {
+        let one = One::with(Some(thing("theirs", &[])));
+        one.meddle(|object| *object = None);
+        let outcome = settled(&one.place(), strategy, Remembered::default()).await;
+        assert_eq!(outcome.result, Ok(()), "{strategy}");
+        assert_eq!(one.writes(), [write, Method::POST], "{strategy}");
+        assert_eq!(one.object()["spec"]["a"], "ours", "{strategy}");
+    }
+}
+
+/// Rounds in which somebody does something each time, and what came of the last.
+async fn rounds(one: &One, strategy: &str, count: u32, change: impl Fn(u32, &mut Value)) -> Outcome {
+    let place = one.place();
+    let mut outcome = settled(&place, strategy, Remembered::default()).await;
+    for round in 0..count {
+        one.change(|object| change(round, object.as_mut().unwrap()));
+        tokio::time::advance(Duration::from_mins(6)).await;
+        outcome = settled(&place, strategy, outcome.remembered).await;
+    }
+    outcome
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_apply_that_changes_nothing_repairs_nothing() {
+    // It is applied once: what the member has beside the manifest is known then.
+    let one = One::with(Some(thing("theirs", &[owner()])));
+    let scaled = |round: u32, object: &mut Value| object["spec"]["replicas"] = round.into();
+    let outcome = rounds(&one, "ServerSideApply", 8, scaled).await;
+    assert!(!outcome.remembered.contest.is_contested(Instant::now()) && outcome.contested_by.is_none());
+    let undone = |round: u32, object: &mut Value| object["spec"]["a"] = round.into();
+    let outcome = rounds(&one, "ServerSideApply", 8, undone).await;
+    assert!(outcome.remembered.contest.is_contested(Instant::now()), "what is ours is");
+    assert_eq!(outcome.note, None, "there is no other work");
+}
+
+#[tokio::test(start_paused = true)]
+async fn two_works_that_want_different_things_are_told_of_each_other() {
+    let one = One::with(Some(thing("ours", &[owner(), rival()])));
+    let by = |manager: &'static str| {
+        move |round: u32, object: &mut Value| {
+            object["spec"]["a"] = format!("theirs {round}").into();
+            object["metadata"]["managedFields"] = json!([{"manager": manager, "time": "2026-01-01T00:00:00Z"}]);
+        }
+    };
+    let outcome = rounds(&one, "Update", 5, by(MANAGER)).await;
+    assert_eq!(outcome.contested_by, Some(By::Work("h-other".to_owned())));
+    assert!(outcome.note.is_some_and(|note| note.contains("AppliedManifestWork h-other, wants something else")));
+    // Nothing is to be done, and it is told all the same, until nobody goes on.
+    let calm = settled(&one.place(), "Update", outcome.remembered).await;
+    assert!(calm.note.is_some() && calm.contested_by.is_none());
+    let again = calm.remembered.again.unwrap();
+    tokio::time::advance(again - Instant::now()).await;
+    let over = settled(&one.place(), "Update", calm.remembered).await;
+    assert!(over.note.is_none() && over.remembered.again.is_none());
+    let outcome = rounds(&one, "Update", 5, by("kubectl")).await;
+    assert_eq!(outcome.contested_by, Some(By::Manager("kubectl".to_owned())));
+    assert_eq!(outcome.note, None, "the other work wants the same");
+}
