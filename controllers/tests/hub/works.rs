@@ -12,6 +12,7 @@ mod fences;
 mod ignoring;
 mod leaders;
 mod rights;
+mod shared;
 mod status;
 mod stillness;
 mod strategies;
@@ -86,6 +87,8 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "works: beside registration, the controllers still write no spec", fences::guarded),
         test(fixture, "works: a cluster goes from upstream's agent to us and back", agents::handed_over),
         test(fixture, "works: what an agent keeps is left to it until it is adopted", fences::foreign),
+        test(fixture, "works: two clusters that lead to one member, and works of one name", shared::one_member),
+        test(fixture, "works: two that want different things of one object name each other", shared::at_odds),
         test(
             fixture,
             "works: who is not let through says so, and a member that is away changes nothing",
