@@ -73,13 +73,13 @@ impl By {
         let Some(object) = found else { return Self::Somebody };
         let entries = object.pointer("/metadata/managedFields").and_then(Json::as_array).into_iter().flatten();
         let of_object = entries.filter(|entry| text(entry, "subresource") != "status");
-        let last = of_object.clone().max_by_key(time);
+        let last = of_object.clone().max_by(|a, b| time(a).cmp(&time(b)));
         let rival = owner.rival(object).filter(|_| last.is_none_or(|last| is_of_work(text(last, "manager"))));
         if let Some(rival) = rival {
             return Self::Work(cut(rival));
         }
         let others = of_object.filter(|entry| !is_of_work(text(entry, "manager")));
-        let last = others.max_by_key(time);
+        let last = others.max_by(|a, b| time(a).cmp(&time(b)));
         last.map_or(Self::Somebody, |last| Self::Manager(cut(text(last, "manager"))))
     }
 }
@@ -109,7 +109,7 @@ fn is_of_work(manager: &str) -> bool {
 }
 
 /// When an entry was written. Of the same second, others' is the last.
-fn time<'e>(entry: &&'e Json) -> (&'e str, bool) {
+fn time(entry: &Json) -> (&str, bool) {
     (text(entry, "time"), !is_of_work(text(entry, "manager")))
 }
 

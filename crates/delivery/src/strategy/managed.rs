@@ -15,7 +15,7 @@ pub fn is_applied_by(manager: &str, object: &Json, observed: &Json) -> bool {
     applied(manager, observed).any(|fields| {
         let all = object.as_object().into_iter().flatten();
         all.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind")).all(|(key, value)| {
-            let Some(fields) = fields.get(&format!("f:{key}")) else { return key == "metadata" && is_bare(value) };
+            let Some(fields) = fields.get(format!("f:{key}")) else { return key == "metadata" && is_bare(value) };
             if key == "metadata" { of_metadata(value).all(|one| has(one, fields)) } else { covers(value, fields) }
         })
     })
