@@ -1,4 +1,5 @@
 mod raced;
+mod executors;
 mod turned_away;
 
 use std::collections::HashSet;

@@ -1,0 +1,48 @@
+//! What an executor may not do is asked again, and done once it may.
+
+use std::sync::atomic::AtomicBool;
+
+use delivery::manifests::{self, Lookup, Resource};
+use delivery::work::ManifestWorkSpec;
+use http::Method;
+
+use super::*;
+use crate::parts::manifestworks::object::{Remembered, Setting, settle};
+
+/// A member without objects, which says `may` to reviews.
+fn granting(may: &Arc<AtomicBool>) -> Arc<Place> {
+    let may = Arc::clone(may);
+    let answer = move |request: Request<Body>| {
+        let is_allowed = may.load(Ordering::Relaxed);
+        async move {
+            let (code, body) = match (request.method(), request.uri().path()) {
+                (_, REVIEWS) => (201, json!({"status": {"allowed": is_allowed}}).to_string()),
+                (&Method::POST, _) => (201, json!({"metadata": {"name": "a", "uid": "u"}}).to_string()),
+                _ => (404, MISSING.to_owned()),
+            };
+            Ok::<_, tower::BoxError>(Response::builder().status(code).body(Body::from(body.into_bytes()))?)
+        }
+    };
+    Arc::new(Place::new(member(Client::new(service_fn(answer), "default")), &shared()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_an_executor_may_not_do_yet_is_done_a_minute_later_if_it_may_then() {
+    let may = Arc::new(AtomicBool::new(false));
+    let (place, owner, spec) = (granting(&may), owner(), ManifestWorkSpec::default());
+    let executor = Executor { namespace: "n".into(), name: "e".into() };
+    let (executor, metrics) = (Some(&executor), &place.member.metrics);
+    let setting = Setting { place: &place, work: "w", spec: &spec, owner: &owner, executor, metrics };
+    let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}});
+    let resource = Resource { name: "configmaps".into(), is_namespaced: true };
+    let all = manifests::read(&[map], |_, _, _| Lookup::Found(resource.clone()));
+    let refused = settle(setting, &all[0], Remembered::default(), false).await.unwrap();
+    let told = format!("{:?}", refused.result);
+    assert!(told.contains("system:serviceaccount:n:e may not create it"), "{told}");
+    let again = refused.remembered.again.unwrap() - Instant::now();
+    assert_eq!(again, Duration::from_mins(1));
+    may.store(true, Ordering::Relaxed);
+    tokio::time::advance(again).await;
+    let applied = settle(setting, &all[0], refused.remembered, false).await.unwrap();
+    assert!(applied.result.is_ok() && applied.remembered.again.is_none(), "{applied:?}");
+}
