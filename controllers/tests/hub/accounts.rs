@@ -12,10 +12,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::{STANDARD, URL_SAFE_NO_PAD};
 use hub_tests::hub::MemberSecret;
 use hub_tests::testbed::Testbed;
-use hub_tests::{tools, wait};
+use hub_tests::{tools, turns, wait};
 use k8s_openapi::jiff::Timestamp;
 use libtest_mimic::Trial;
-use parking_lot::Mutex;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, Running, SOON, apply, condition, namespace, test};
@@ -37,12 +36,12 @@ const DEFINITION: [&str; 2] = [
 ];
 
 /// Controllers of one test fill the accounts of all: one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
+const ALONE: &str = "ManagedServiceAccounts";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let alone = |name: &str, run: fn(&Testbed) -> Result<()>| {
         test(fixture, name, move |testbed| {
-            let _alone = ALONE.lock();
+            let _alone = turns::alone(&[ALONE]);
             prepare(testbed)?;
             run(testbed)
         })

@@ -9,24 +9,29 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::{CLUSTER, Testbed};
+use hub_tests::turns;
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, SOON, apply, event, test};
 use crate::part::{Part, has_part};
-use crate::registration::alone;
-use crate::rights::{is_refused_to, rendered, started_without};
+use crate::rights::used::{events, none_idle};
+use crate::rights::{grant, is_refused_to, rendered, started_without};
 
 const WRITES: &str = "cluster_gateway_argocd_secret_writes_total";
+/// Each has a Secret here, and each end of one counts.
+pub const ALONE: &str = "accepted ManagedClusters";
 const ACCOUNT: &str = "cluster-gateway-argocd";
+/// Of the controllers whose rights are looked at.
+const ARGO: &str = "audited-argocd";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "argocd: kubectl with a Secret's fields lists pods, and follows its token", reached),
         test(fixture, "argocd: what is not ours is not touched, and what is ours is put back", ours),
         test(fixture, "argocd: Secrets of clusters that are gone go, and not of a crowd", gone),
-        test(fixture, "rights: argocd with what the chart grants, and not with any right less", less),
+        test(fixture, "rights: argocd with what the chart grants, of which nothing stands idle", used),
     ]
 }
 
@@ -41,7 +46,7 @@ has_part!(Place);
 impl<'t> Place<'t> {
     /// With a ServiceAccount that may read everything of `CLUSTER`.
     fn start(testbed: &'t Testbed, name: &'static str, more: &str) -> Result<Self> {
-        let alone = alone();
+        let alone = turns::alone(&[ALONE]);
         let namespace = format!("{name}-argocd");
         let rights = json!([{"apiGroups": ["cluster.core.oam.dev"], "resources": ["clustergateways/proxy"],
             "resourceNames": [CLUSTER], "verbs": ["get"]}]);
@@ -240,41 +245,46 @@ fn gone(testbed: &Testbed) -> Result<()> {
     place.end(&clusters)
 }
 
-fn less(testbed: &Testbed) -> Result<()> {
-    let mut place = Place::start(testbed, "argo-less", "")?;
+fn used(testbed: &Testbed) -> Result<()> {
+    let mark = testbed.audit.mark()?;
+    let mut place = Place::start(testbed, ARGO, "")?;
     apply(testbed, &[cluster("argo-less", true)])?;
-    place.wait_secret("argo-less")?;
-    place.running.stop()?;
+    let first = token(&place.wait_secret("argo-less")?)?;
+    // A Secret is patched, and one removed whose cluster is accepted no more.
+    place.patch("secret cluster-gateway-argo-less", &json!({"stringData": {"server": "https://elsewhere"}}))?;
+    wait::until_true("that it is put back", SOON, || {
+        Ok(text(&place.secret("cluster-gateway-argo-less")?, "server")?.ends_with("/argo-less/proxy"))
+    })?;
+    stray(&place)?;
+    place.wait_gone("argo-less-gone")?;
+    // A token is reviewed by who finds it, and issued for an account that is another one.
+    place.running.restart()?;
+    let kept = || place.running.metric("cluster_gateway_argocd_secrets", "");
+    wait::until_true("that it is as it should be", SOON, || Ok(kept()? > 0.5))?;
+    place.delete(&format!("serviceaccount {ACCOUNT} -n {}", place.namespace))?;
+    apply(testbed, &[account(&place.namespace)])?;
+    wait::until_true("another token", SOON, || Ok(token(&place.secret("cluster-gateway-argo-less")?)? != first))?;
     let values = format!("controllers.parts.argocd=true,controllers.argocd.namespace={}", place.namespace);
-    let objects = rendered(testbed, "argo-less", &values)?;
-    let read = ["managedclusters", "secrets", "serviceaccounts"];
-    let read = read.into_iter().flat_map(|resource| ["list", "watch"].map(|verb| (resource, verb)));
-    let write = ["create", "patch", "delete"].map(|verb| ("secrets", verb));
-    // A token is reviewed as long as its account is the same.
-    let review = [("tokenreviews", "create")].into_iter();
-    for (resource, verb) in review.chain(read).chain(write).chain([("serviceaccounts/token", "create")]) {
-        all_to_do(&place, resource)?;
-        let mut running = started_without(testbed, "argo-less", &objects, (resource, verb))?;
-        let what = format!("that {verb} on {resource} is missed");
-        wait::until_true(&what, SOON, || is_refused_to(testbed, "argo-less", verb, resource))?;
-        running.stop()?;
-    }
+    let objects = rendered(testbed, ARGO, &values)?;
+    none_idle(testbed, ARGO, &objects, mark, &events())?;
+    place.running.stop()?;
+
+    let without = ("secrets", "delete");
+    let mut running = started_without(testbed, ARGO, &objects, without)?;
+    stray(&place)?;
+    wait::until_true("that it is missed", SOON, || is_refused_to(testbed, ARGO, without.1, without.0))?;
+    place.secret("cluster-gateway-argo-less-gone")?;
+    running.stop()?;
+    grant(testbed, ARGO, &objects)?;
     place.running.restart_stopped()?;
-    place.end(&["argo-less", "argo-less-new", "argo-less-gone"])
+    place.wait_gone("argo-less-gone")?;
+    place.end(&["argo-less", "argo-less-gone"])
 }
 
-/// Has a token reviewed or issued, a Secret created, one patched and one removed.
-fn all_to_do(place: &Place<'_>, resource: &str) -> Result<()> {
-    // With another account, there is nothing to review.
-    if resource != "tokenreviews" {
-        place.delete(&format!("serviceaccount {ACCOUNT} -n {} --ignore-not-found", place.namespace))?;
-    }
-    place.delete(&format!("secret cluster-gateway-argo-less-new -n {} --ignore-not-found", place.namespace))?;
+/// A Secret of ours, whose cluster nobody has accepted.
+fn stray(place: &Place<'_>) -> Result<()> {
     let left = json!({"apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": "cluster-gateway-argo-less-gone", "namespace": place.namespace,
             "labels": {"cluster.core.oam.dev/argocd-cluster": "argo-less-gone"}}});
-    let edited = json!({"stringData": {"server": "https://elsewhere"}});
-    place.patch("secret cluster-gateway-argo-less", &edited)?;
-    let clusters = [cluster("argo-less-new", true), cluster("argo-less-gone", false)];
-    apply(place.testbed, &[&[account(&place.namespace), left], &clusters[..]].concat())
+    apply(place.testbed, &[left, cluster("argo-less-gone", false)])
 }

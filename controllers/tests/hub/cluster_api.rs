@@ -10,9 +10,9 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use http::Method;
 use hub_tests::testbed::Testbed;
+use hub_tests::turns::{self, Alone};
 use hub_tests::wait;
 use libtest_mimic::Trial;
-use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -27,7 +27,7 @@ const AT_ONCE: Duration = Duration::from_secs(1);
 const ENDED: Duration = AT_ONCE.saturating_add(Duration::from_millis(700));
 
 /// Controllers that write where the testbed's gateway reads take turns by one Lease.
-static ALONE: Mutex<()> = Mutex::new(());
+const ALONE: &str = "vela-system";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
@@ -37,8 +37,8 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 }
 
 /// Until it is dropped, no other controllers of these tests write there.
-fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock()
+fn alone() -> Alone {
+    turns::alone(&[ALONE])
 }
 
 fn cluster(namespace: &str, name: &str) -> Value {

@@ -17,6 +17,7 @@ use anyhow::{Context as _, Result, ensure};
 use hub_tests::control_plane::ApiServer;
 use hub_tests::hub::MemberSecret;
 use hub_tests::testbed::Testbed;
+use hub_tests::turns;
 use hub_tests::wait;
 use kit::pki::Leaf;
 use libtest_mimic::Trial;
@@ -24,7 +25,7 @@ use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, SOON, condition, said, test, wait_end_within};
 use crate::part::{Part, has_part};
-use crate::{registration, works};
+use crate::{argocd, registration, replica_sets, works};
 
 /// Where the controllers are.
 const PLACE: &str = "fleet-controllers";
@@ -42,7 +43,7 @@ const WORK: &str = "work.open-cluster-management.io";
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "fleet: six commands, a policy, a template that changes, and a member is lost", everything),
-        test(fixture, "rights: availability with what the chart grants, and not with any right less", rights::less),
+        test(fixture, "rights: availability with what the chart grants, of which nothing stands idle", rights::used),
     ]
 }
 
@@ -65,7 +66,7 @@ has_part!(Fleet);
 
 impl<'t> Fleet<'t> {
     fn start(testbed: &'t Testbed) -> Result<Self> {
-        let alone = vec![registration::alone(), works::alone()];
+        let alone = vec![turns::alone(&[registration::ALONE, argocd::ALONE, replica_sets::ALONE, works::ALONE])];
         let mut servers = [testbed.start_api_server(NAMES[0])?, testbed.start_api_server(NAMES[1])?];
         let part = Part::install(testbed, PLACE, "delivery.enabled=true", alone)?;
         for (server, name) in servers.iter_mut().zip(NAMES) {

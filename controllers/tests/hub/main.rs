@@ -33,18 +33,19 @@ const THREADS: usize = 5;
 
 fn main() -> ExitCode {
     let fixture = Fixture::with_threads(fixture::prepared, THREADS);
-    // Those with the longest waits first: the end of the run is short then.
+    // Those that others wait for first, and those with the longest waits: the end of the run is
+    // short then.
     let trials = [
+        fleet::trials(&fixture),
         works::trials(&fixture),
         placement::trials(&fixture),
-        replica_sets::trials(&fixture),
-        rights::trials(&fixture),
-        registration::trials(&fixture),
-        accounts::trials(&fixture),
         argocd::trials(&fixture),
+        replica_sets::trials(&fixture),
+        registration::trials(&fixture),
+        rights::trials(&fixture),
+        accounts::trials(&fixture),
         cluster_api::trials(&fixture),
         contexts::trials(&fixture),
-        fleet::trials(&fixture),
         hostile::trials(&fixture),
         leaders::trials(&fixture),
         monitoring::trials(&fixture),

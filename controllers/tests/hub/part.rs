@@ -2,15 +2,15 @@
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::testbed::Testbed;
+use hub_tests::turns;
 use hub_tests::wait;
-use parking_lot::MutexGuard;
 use serde_json::{Value, json};
 
 use crate::fixture::{Running, SOON, apply, event, namespace, wait_end};
 use crate::rights::{rendered, started};
 
 /// Until it is dropped, no other test runs what would work on the same objects.
-pub type Alone = Vec<MutexGuard<'static, ()>>;
+pub type Alone = Vec<turns::Alone>;
 
 /// Controllers with the values and the rights of the chart, in a namespace of their own.
 pub struct Part<'t> {

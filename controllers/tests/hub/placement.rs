@@ -18,13 +18,14 @@ use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
+use hub_tests::turns;
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, SOON, apply, condition, said, test};
 use crate::part::{Part, has_part};
-use crate::registration::alone;
+use crate::{registration, replica_sets};
 
 const GROUP: &str = "cluster.open-cluster-management.io";
 /// As metrics name the controller.
@@ -33,7 +34,7 @@ const WRITES: &str = "cluster_gateway_placement_writes_total";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
-        test(fixture, "rights: placement with what the chart grants, and not with any right less", rights::less),
+        test(fixture, "rights: placement with what the chart grants, of which nothing stands idle", rights::used),
         test(fixture, "placement: two sets by label, claim and expression, as upstream writes it", choice::golden),
         test(fixture, "placement: 250 clusters, 90, none", choice::slices),
         test(fixture, "placement: groups by selector, then by size", choice::groups),
@@ -83,8 +84,10 @@ impl<'t> Place<'t> {
     }
 
     fn install(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
-        // Two of these at once would schedule each other's Placements.
-        Ok(Self { part: Part::install(testbed, name, values, vec![alone()])? })
+        // Two of these at once would schedule each other's Placements, and those that tests have
+        // decided themselves.
+        let alone = turns::alone(&[registration::ALONE, replica_sets::ALONE]);
+        Ok(Self { part: Part::install(testbed, name, values, vec![alone])? })
     }
 
     /// Sets of these names, each with the clusters that say so, bound here.

@@ -22,16 +22,17 @@ use anyhow::Result;
 use hub_tests::kubeconfig::Credential;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
+use hub_tests::turns::{self, Alone};
 use hub_tests::wait;
 use libtest_mimic::Trial;
-use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
+use crate::argocd;
 use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
 use crate::rights::{rendered, started};
 
 /// Two of these at once would stand in for each other, and taint the clusters of other tests.
-static ALONE: Mutex<()> = Mutex::new(());
+pub const ALONE: &str = "ManagedClusters";
 
 const BOOTSTRAP: &str = "agent-registration-bootstrap";
 
@@ -70,7 +71,7 @@ struct Registration {
     /// Of the chart.
     objects: Vec<Value>,
     policies: Vec<Value>,
-    _alone: MutexGuard<'static, ()>,
+    _alone: Alone,
 }
 
 impl Registration {
@@ -85,7 +86,7 @@ impl Registration {
         Ok(registration)
     }
 
-    fn install(testbed: &Testbed, place: &str, more: &str, alone: MutexGuard<'static, ()>) -> Result<Self> {
+    fn install(testbed: &Testbed, place: &str, more: &str, alone: Alone) -> Result<Self> {
         apply(testbed, &[namespace(place)])?;
         bootstrap_user(testbed, place)?;
         let values = format!(
@@ -110,9 +111,10 @@ impl Registration {
     }
 }
 
-/// Until it is dropped, nobody else stands in for Open Cluster Management's controllers.
-pub fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock()
+/// Until it is dropped, nobody else stands in for Open Cluster Management's controllers, or has
+/// clusters that are accepted.
+pub fn alone() -> Alone {
+    turns::alone(&[ALONE, argocd::ALONE])
 }
 
 /// Who may ask to join.

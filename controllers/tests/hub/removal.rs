@@ -9,9 +9,9 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use http::{Method, StatusCode};
 use hub_tests::testbed::Testbed;
+use hub_tests::turns::{self, Alone};
 use hub_tests::wait;
 use libtest_mimic::Trial;
-use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 use tokio::time::Instant;
 
@@ -29,7 +29,7 @@ const FLEET: usize = 24;
 /// Clusters of a kind that ends.
 const OF_A_KIND: usize = 50;
 /// The end of a kind is the end of its objects everywhere.
-static ALONE: Mutex<()> = Mutex::new(());
+const ALONE: &str = "KubeFedClusters";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
@@ -41,8 +41,8 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 }
 
 /// Until it is dropped, nobody else has anything of `KubeFed`, whose kind a test here ends.
-pub fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock()
+pub fn alone() -> Alone {
+    turns::alone(&[ALONE])
 }
 
 fn kubefed(name: &str) -> Value {

@@ -12,14 +12,17 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::testbed::Testbed;
+use hub_tests::turns;
 use hub_tests::wait;
 use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, SOON, apply, condition, namespace, said, test};
 use crate::part::{Part, has_part};
-use crate::registration::alone;
+use crate::registration;
 
+/// Two of these at once would keep each other's works.
+pub const ALONE: &str = "Placements and ManifestWorkReplicaSets";
 const WORK: &str = "work.open-cluster-management.io";
 const CLUSTER: &str = "cluster.open-cluster-management.io";
 const WRITES: &str = "cluster_gateway_replica_sets_writes_total";
@@ -44,7 +47,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "replica-sets: a restart writes nothing", stillness::restart),
         test(fixture, "replica-sets: beside upstream's work manager it stands by", stillness::stands_by),
         test(fixture, "replica-sets: 300 clusters at once", many::all),
-        test(fixture, "rights: replica-sets with what the chart grants, and not with any right less", rights::less),
+        test(fixture, "rights: replica-sets with what the chart grants, of which nothing stands idle", rights::used),
         test(
             fixture,
             "replica-sets: beside ocm-registration, whose policy limits works to those of sets",
@@ -72,8 +75,10 @@ impl<'t> Place<'t> {
     }
 
     fn install(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
-        // Two of these at once would keep each other's works.
-        Ok(Self { part: Part::install(testbed, name, values, vec![alone()])? })
+        let all = [ALONE, registration::ALONE];
+        let is_scheduled = values.contains("parts.placement");
+        let alone = turns::alone(if is_scheduled { &all[..] } else { &all[..1] });
+        Ok(Self { part: Part::install(testbed, name, values, vec![alone])? })
     }
 
     /// Namespaces of clusters.

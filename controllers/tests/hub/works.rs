@@ -26,9 +26,9 @@ use anyhow::{Result, ensure};
 use hub_tests::control_plane::ApiServer;
 use hub_tests::hub::MemberSecret;
 use hub_tests::testbed::Testbed;
+use hub_tests::turns::{self, Alone};
 use hub_tests::wait;
 use libtest_mimic::Trial;
-use parking_lot::{Mutex, MutexGuard};
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, SOON, apply, condition, namespace, said, test};
@@ -48,7 +48,7 @@ const HUB: &str = "https://hub.example:6443";
 const TOLD: Duration = Duration::from_secs(10);
 
 /// Controllers of one test deliver the works of all: one test at a time.
-static ALONE: Mutex<()> = Mutex::new(());
+pub const ALONE: &str = "ManifestWorks";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
@@ -80,7 +80,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "works: a restart writes nothing", stillness::restart),
         test(fixture, "works: a leader is killed amid a hundred, and another ends them", leaders::killed),
         test(fixture, "works: a leader stops, and another goes on at once", leaders::stopped),
-        test(fixture, "rights: manifestworks with what the chart grants, and not with any right less", rights::less),
+        test(fixture, "rights: manifestworks with what the chart grants, of which nothing stands idle", rights::used),
         test(fixture, "works: an executor may what it may, and gives no more", executor::reviewed),
         test(fixture, "works: where an executor is required, none is no excuse", executor::required),
         test(fixture, "works: a cluster that does not ask for it is not touched", fences::untouched),
@@ -103,8 +103,8 @@ pub fn keepers(fixture: &Arc<Fixture>) -> Vec<Trial> {
 }
 
 /// Until it is dropped, nobody else delivers.
-pub fn alone() -> MutexGuard<'static, ()> {
-    ALONE.lock()
+pub fn alone() -> Alone {
+    turns::alone(&[ALONE])
 }
 
 /// The part, as the chart installs it, and a cluster that it delivers to.

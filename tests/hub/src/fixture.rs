@@ -2,6 +2,7 @@
 //! the last has ended.
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::testbed::Testbed;
+use crate::turns::Turns;
 
 /// Tests at a time, unless a binary says otherwise. Everything waits for the same API servers; more
 /// only makes single tests slower.
@@ -23,7 +25,10 @@ pub struct Fixture {
     start: fn() -> Result<Testbed>,
     threads: usize,
     testbed: OnceLock<Result<Testbed, String>>,
-    /// How long each test took, the start of the testbed aside.
+    turns: Arc<Turns>,
+    /// Of its tests.
+    count: AtomicUsize,
+    /// How long each test took, the start of the testbed and what it waited for others aside.
     took: Mutex<Vec<(Duration, String)>>,
 }
 
@@ -34,11 +39,13 @@ pub fn test(
     run: impl FnOnce(&Testbed) -> Result<()> + Send + 'static,
 ) -> Trial {
     let (fixture, name) = (Arc::clone(fixture), name.into());
+    let number = fixture.count.fetch_add(1, Ordering::Relaxed);
     Trial::test(name.clone(), move || {
+        let turn = fixture.turns.begin(number);
         let testbed = fixture.testbed().map_err(|error| Failed::from(format!("{error:#}")))?;
         let begin = Instant::now();
         let outcome = run(testbed).map_err(|error| Failed::from(format!("{error:#}")));
-        fixture.took.lock().push((begin.elapsed(), name));
+        fixture.took.lock().push((begin.elapsed().saturating_sub(turn.waited()), name));
         outcome
     })
 }
@@ -53,14 +60,26 @@ impl Fixture {
 
     /// The same, for so many tests at a time: more where most of them wait for a clock.
     pub fn with_threads(start: fn() -> Result<Testbed>, threads: usize) -> Arc<Self> {
-        Arc::new(Self { start, threads, testbed: OnceLock::new(), took: Mutex::default() })
+        Arc::new(Self {
+            start,
+            threads,
+            testbed: OnceLock::new(),
+            turns: Arc::default(),
+            count: AtomicUsize::default(),
+            took: Mutex::default(),
+        })
     }
 
     /// Runs these of its tests that the command line asks for, and stops everything.
     pub fn run(self: Arc<Self>, trials: impl IntoIterator<Item = Vec<Trial>>) -> ExitCode {
         let mut arguments = Arguments::from_args();
-        arguments.test_threads.get_or_insert(self.threads);
-        let conclusion = libtest_mimic::run(&arguments, trials.into_iter().flatten().collect());
+        let trials: Vec<Trial> = trials.into_iter().flatten().collect();
+        let at_once = arguments.test_threads.unwrap_or(self.threads);
+        self.turns.open(at_once);
+        // A thread for each, most of which wait: a test that waits for another one keeps nobody from
+        // running.
+        arguments.test_threads = Some(if at_once > 1 { trials.len().max(1) } else { 1 });
+        let conclusion = libtest_mimic::run(&arguments, trials);
         self.tell_slowest();
         self.close(conclusion.has_failed());
         conclusion.exit_code()

@@ -32,5 +32,6 @@ pub mod testbed;
 pub mod tls_server;
 pub mod tools;
 pub mod tunnel;
+pub mod turns;
 pub mod usage;
 pub mod wait;

@@ -1,7 +1,8 @@
-//! The part `availability` with exactly what the chart grants it, and with any right less.
+//! The part `availability` with exactly what the chart grants it, of which nothing stands idle.
 //!
 //! `update` on `managedclusters/taints` is for hubs with upstream's webhook, which asks for it.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use anyhow::{Result, ensure};
@@ -13,72 +14,66 @@ use serde_json::json;
 use super::CLUSTER;
 use crate::fixture::{SOON, apply, condition, namespace};
 use crate::part::Part;
-use crate::rights::{grant, is_refused_to, nothing_refused, rendered, started_without};
-use crate::{registration, works};
+use crate::registration;
+use crate::rights::used::{events, none_idle, right};
+use crate::rights::{NAME, grant, rendered, started_without};
 
-const PLACE: &str = "availability-less";
+const PLACE: &str = "audited-availability";
 const PART: &str = "controllers.parts.availability=true";
-/// One that answers, and one that does not.
-const NAMES: [&str; 2] = ["less-here", "less-away"];
+/// One that answers, one that does not, and one whose agent speaks for it.
+const NAMES: [&str; 3] = ["less-here", "less-away", "less-agent"];
+const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 /// Until a loss is known, of Leases of one second: two periods of ten, and a moment.
 const KNOWN: Duration = Duration::from_secs(45);
 
-pub fn less(testbed: &Testbed) -> Result<()> {
-    let alone = vec![registration::alone(), works::alone()];
+pub fn used(testbed: &Testbed) -> Result<()> {
+    let alone = vec![registration::alone()];
+    let mark = testbed.audit.mark()?;
     let mut part = Part::install(testbed, PLACE, PART, alone)?;
     let here = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);
     testbed.hub.register_member(NAMES[0], &here)?;
     testbed.hub.register_member(NAMES[1], &here.at("https://127.0.0.1:1"))?;
     for name in NAMES {
         let managed = json!({"apiVersion": format!("{CLUSTER}/v1"), "kind": "ManagedCluster",
-            "metadata": {"name": name, "annotations": {"cluster.core.oam.dev/delivery": "push"}},
-            "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": 1}});
+            "metadata": {"name": name},
+            "spec": {"hubAcceptsClient": true, "leaseDurationSeconds": if name == NAMES[2] { 60 } else { 1 }}});
         apply(testbed, &[namespace(name), managed])?;
     }
+    // The agent's Lease is looked at where it has spoken.
+    let spoken = json!({"type": AVAILABLE, "status": "True", "reason": "ManagedClusterAvailable", "message": "m",
+        "lastTransitionTime": "2026-01-01T00:00:00Z"});
+    let told = json!({"status": {"conditions": [spoken]}});
+    testbed.hub.server.patch(&format!("managedcluster {} --subresource=status", NAMES[2]), &told)?;
+    for name in NAMES {
+        part.annotate(&format!("managedcluster {name} cluster.core.oam.dev/delivery=push"))?;
+    }
     // What the part alone is asked for: the condition, and the taint of one that is lost.
+    let read = |at: usize| testbed.hub.server.read(&format!("managedcluster {}", NAMES[at]));
     wait::until("that one is lost", KNOWN, || {
-        let [here, away] = [0, 1].map(|at| testbed.hub.server.read(&format!("managedcluster {}", NAMES[at])));
-        let (here, away) = (here?, away?);
-        let kind = "ManagedClusterConditionAvailable";
-        ensure!(condition(&here["status"], kind)["status"] == "True", "{here}");
-        ensure!(condition(&away["status"], kind)["status"] == "Unknown", "{away}");
+        let (here, away) = (read(0)?, read(1)?);
+        ensure!(condition(&here["status"], AVAILABLE)["status"] == "True", "{here}");
+        ensure!(condition(&away["status"], AVAILABLE)["status"] == "Unknown", "{away}");
         ensure!(away["spec"]["taints"].to_string().contains("unreachable"), "{away}");
         Ok(())
     })?;
-    nothing_refused(testbed, PLACE)?;
-    part.running.stop()?;
     let objects = rendered(testbed, PLACE, PART)?;
-    let read = ["managedclusters", "leases"];
-    let read = read.into_iter().flat_map(|resource| ["list", "watch"].map(|verb| (resource, verb)));
-    let write = [("managedclusters/status", "patch"), ("managedclusters", "patch")];
-    for (resource, verb) in read.chain(write) {
-        forget(testbed)?;
-        let mut running = started_without(testbed, PLACE, &objects, (resource, verb))?;
-        let what = format!("that {verb} on {resource} is missed");
-        wait::until_true(&what, KNOWN, || is_refused_to(testbed, PLACE, verb, resource))?;
-        running.stop()?;
-    }
+    let beside = BTreeSet::from([right("register.open-cluster-management.io", "managedclusters/taints", "update")]);
+    none_idle(testbed, PLACE, &objects, mark, &(&events() | &beside))?;
+    // Which is told from that of its own Lease.
+    let leases = testbed.audit.read_by_name((PLACE, NAME), (NAMES[2], "leases"), mark)?;
+    ensure!(leases.contains("managed-cluster-lease"), "{leases:?}");
+    part.running.stop()?;
+
     // Who may not probe does not judge.
-    forget(testbed)?;
+    let none = json!({"status": {"conditions": []}});
+    testbed.hub.server.patch(&format!("managedcluster {} --subresource=status", NAMES[0]), &none)?;
     let mut running = started_without(testbed, PLACE, &objects, ("clustergateways/proxy", "get"))?;
     let unknown = || running.metric("cluster_gateway_controllers_probed_clusters", "state=\"unknown\"");
-    wait::until_true("that nothing is known", SOON, || Ok(unknown()? > 1.5))?;
-    let here = || testbed.hub.server.read(&format!("managedcluster {}", NAMES[0]));
-    ensure!(here()?["status"]["conditions"].as_array().is_none_or(Vec::is_empty), "{}", here()?);
+    wait::until_true("that nothing is known", SOON, || Ok(unknown()? > 0.5))?;
+    ensure!(read(0)?["status"]["conditions"].as_array().is_none_or(Vec::is_empty), "{}", read(0)?);
     grant(testbed, PLACE, &objects)?;
-    wait::until_true("that it is judged", KNOWN, || {
-        Ok(condition(&here()?["status"], "ManagedClusterConditionAvailable")["status"] == "True")
-    })?;
+    wait::until_true("that it is judged", KNOWN, || Ok(condition(&read(0)?["status"], AVAILABLE)["status"] == "True"))?;
     running.stop()?;
     part.delete(&format!("managedclusters {}", NAMES.join(" ")))?;
-    NAMES.iter().try_for_each(|name| testbed.hub.forget_member(name))
-}
-
-/// Nothing is said of them: all is to be told, and tainted, anew.
-fn forget(testbed: &Testbed) -> Result<()> {
-    NAMES.iter().try_for_each(|name| {
-        let none = json!({"status": {"conditions": []}});
-        testbed.hub.server.patch(&format!("managedcluster {name} --subresource=status"), &none)?;
-        testbed.hub.server.patch(&format!("managedcluster {name}"), &json!({"spec": {"taints": null}})).map(drop)
-    })
+    NAMES[..2].iter().try_for_each(|name| testbed.hub.forget_member(name))
 }

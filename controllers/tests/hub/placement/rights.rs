@@ -1,66 +1,59 @@
-//! The chart grants no right that the part would not miss, and all that it needs.
+//! No right that the chart grants stands idle, and the part needs no more.
 //!
 //! `update` on `placements/finalizers` is for hubs that let nobody name an owner without it
 //! (`OwnerReferencesPermissionEnforcement`), which this one is not.
 
-use anyhow::Result;
+use std::collections::BTreeSet;
+
+use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::json;
 
 use super::{GROUP, Place, cluster};
 use crate::fixture::{SOON, apply};
-use crate::rights::{grant, is_refused_to, nothing_refused, rendered, started_without};
+use crate::rights::used::{events, none_idle, right};
+use crate::rights::{grant, is_refused_to, rendered, started_without};
 
 const PART: &str = "controllers.parts.placement=true";
-const PLACE: &str = "placement-less";
+const PLACE: &str = "audited-placement";
 const SET: &str = "less";
 
-pub fn less(testbed: &Testbed) -> Result<()> {
+pub fn used(testbed: &Testbed) -> Result<()> {
+    let mark = testbed.audit.mark()?;
     let mut place = Place::start(testbed, PLACE)?;
     place.sets(&[SET])?;
     let names = ["less1", "less2"];
     apply(testbed, &names.map(|name| cluster(name, SET, &json!({}))))?;
-    all_to_do(&place, 0)?;
-    place.wait_chosen("app", &names)?;
-    place.wait_chosen("new-0", &names[..1])?;
-    place.wait_end(&format!("placementdecision foreign-0 -n {PLACE}"))?;
-    nothing_refused(testbed, PLACE)?;
-    place.running.stop()?;
-    let objects = rendered(testbed, PLACE, PART)?;
-    let kinds = [
-        "placements",
-        "placementdecisions",
-        "managedclusters",
-        "managedclustersets",
-        "managedclustersetbindings",
-        "addonplacementscores",
-        "leases",
-    ];
-    let read = kinds.into_iter().flat_map(|resource| ["list", "watch"].map(|verb| (resource, verb)));
-    let write = ["create", "patch", "delete"].map(|verb| ("placementdecisions", verb));
-    let told = ["placements/status", "placementdecisions/status"].map(|resource| (resource, "patch"));
-    for (number, (resource, verb)) in read.chain(write).chain(told).enumerate() {
-        all_to_do(&place, number + 1)?;
-        let mut running = started_without(testbed, PLACE, &objects, (resource, verb))?;
-        let what = format!("that {verb} on {resource} is missed");
-        wait::until_true(&what, SOON, || is_refused_to(testbed, PLACE, verb, resource))?;
-        running.stop()?;
-    }
-    grant(testbed, PLACE, &objects)?;
-    place.running.restart_stopped()?;
-    place.end(&names, &[SET])
-}
-
-/// Has a Placement begin, a decision put right, and a foreign one removed.
-fn all_to_do(place: &Place<'_>, number: usize) -> Result<()> {
+    // One that is chosen, a decision that is put right, and a foreign one that goes.
     place.place("app", &json!({"clusterSets": [SET]}))?;
-    place.place(&format!("new-{number}"), &json!({"clusterSets": [SET], "numberOfClusters": 1}))?;
+    place.place("one", &json!({"clusterSets": [SET], "numberOfClusters": 1}))?;
     let decision = |name: &str| {
         json!({"apiVersion": format!("{GROUP}/v1beta1"), "kind": "PlacementDecision",
             "metadata": {"name": name, "namespace": PLACE,
-                "labels": {format!("{GROUP}/placement"): "app", "by-hand": format!("{number}")}}})
+                "labels": {format!("{GROUP}/placement"): "app", "by-hand": "yes"}}})
     };
-    // Made by hand, if the part has not made it yet, and marked by hand, which is put right.
-    apply(place.testbed, &[decision(&format!("foreign-{number}")), decision("app-decision-1")])
+    place.wait_chosen("app", &names)?;
+    place.wait_chosen("one", &names[..1])?;
+    apply(testbed, &[decision("foreign"), decision("app-decision-1")])?;
+    place.wait_end(&format!("placementdecision foreign -n {PLACE}"))?;
+    // Who hears of an end looks whether that of the kind is behind it.
+    place.delete("managedcluster less2")?;
+    place.wait_chosen("app", &names[..1])?;
+    let objects = rendered(testbed, PLACE, PART)?;
+    let beside = BTreeSet::from([right(GROUP, "placements/finalizers", "update")]);
+    none_idle(testbed, PLACE, &objects, mark, &(&events() | &beside))?;
+    place.running.stop()?;
+
+    let without = ("placementdecisions", "create");
+    let mut running = started_without(testbed, PLACE, &objects, without)?;
+    place.place("late", &json!({"clusterSets": [SET]}))?;
+    wait::until_true("that it is missed", SOON, || is_refused_to(testbed, PLACE, without.1, without.0))?;
+    ensure!(place.decisions("late")?.is_empty(), "the hub refused it");
+    ensure!(place.chosen("app")? == names[..1], "what was decided is gone");
+    running.stop()?;
+    grant(testbed, PLACE, &objects)?;
+    place.running.restart_stopped()?;
+    place.wait_chosen("late", &names[..1])?;
+    place.end(&names, &[SET])
 }

@@ -1,4 +1,4 @@
-//! The chart grants no right that the part would not miss.
+//! No right that the chart grants stands idle, and the part needs no more.
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
@@ -7,41 +7,41 @@ use serde_json::{Value, json};
 
 use super::{PART, Place, WORK, all_at_once};
 use crate::fixture::{SOON, apply};
-use crate::rights::{NAME, is_refused_to, rendered, started_without};
+use crate::rights::used::{events, none_idle};
+use crate::rights::{NAME, grant, is_refused_to, rendered, started_without};
 
-pub fn less(testbed: &Testbed) -> Result<()> {
-    let mut place = Place::start(testbed, "sets-less")?;
-    place.clusters(&["sets-less1"])?;
-    place.choose("p", &[("", &["sets-less1"])])?;
-    place.set("app", "0", &all_at_once("p"))?;
-    place.wait_works("app", &["sets-less1"])?;
-    place.running.stop()?;
-    let objects = rendered(testbed, place.name, PART)?;
-    let read = ["manifestworkreplicasets", "manifestworks", "placements", "placementdecisions", "leases"];
-    let read = read.into_iter().flat_map(|resource| ["list", "watch"].map(|verb| (resource, verb)));
-    let write = ["create", "patch", "delete"].map(|verb| ("manifestworks", verb));
-    let told = ["manifestworkreplicasets", "manifestworkreplicasets/status"].map(|resource| (resource, "patch"));
-    for (number, (resource, verb)) in read.chain(write).chain(told).enumerate() {
-        all_to_do(&place, number)?;
-        let mut running = started_without(testbed, place.name, &objects, (resource, verb))?;
-        let what = format!("that {verb} on {resource} is missed");
-        wait::until_true(&what, SOON, || is_refused_to(testbed, place.name, verb, resource))?;
-        running.stop()?;
-    }
-    place.running.restart_stopped()?;
-    place.end()
-}
-
-/// Has a set begin, a work patched, and one removed.
-fn all_to_do(place: &Place<'_>, number: usize) -> Result<()> {
+pub fn used(testbed: &Testbed) -> Result<()> {
+    let mark = testbed.audit.mark()?;
+    let mut place = Place::start(testbed, "audited-sets")?;
+    let clusters = ["sets-less1"];
+    place.clusters(&clusters)?;
+    place.choose("p", &[("", &clusters)])?;
+    place.set("app", "1", &all_at_once("p"))?;
+    place.wait_works("app", &clusters)?;
+    place.set("app", "2", &all_at_once("p"))?;
+    place.wait_data("app", "2", &clusters)?;
+    // One of a Placement that the set names no more.
     let labels =
-        json!({format!("{WORK}/manifestworkreplicaset"): "sets-less.app", format!("{WORK}/placementname"): "x"});
+        json!({format!("{WORK}/manifestworkreplicaset"): "audited-sets.app", format!("{WORK}/placementname"): "x"});
     let stray = json!({"apiVersion": format!("{WORK}/v1"), "kind": "ManifestWork",
-        "metadata": {"name": format!("stray-{number}"), "namespace": "sets-less1", "labels": labels},
+        "metadata": {"name": "stray", "namespace": clusters[0], "labels": labels},
         "spec": {"workload": {"manifests": []}}});
-    apply(place.testbed, &[stray])?;
-    place.set("app", &format!("{number}-changed"), &all_at_once("p"))?;
-    place.set(&format!("new-{number}"), "1", &all_at_once("p"))
+    apply(testbed, &[stray])?;
+    place.wait_end(&format!("manifestwork stray -n {}", clusters[0]))?;
+    let objects = rendered(testbed, place.name, PART)?;
+    none_idle(testbed, place.name, &objects, mark, &events())?;
+    place.running.stop()?;
+
+    let without = ("manifestworks", "patch");
+    let mut running = started_without(testbed, place.name, &objects, without)?;
+    place.set("app", "3", &all_at_once("p"))?;
+    wait::until_true("that it is missed", SOON, || is_refused_to(testbed, place.name, without.1, without.0))?;
+    ensure!(place.with_data("app", "2")? == clusters, "the hub refused the change");
+    running.stop()?;
+    grant(testbed, place.name, &objects)?;
+    place.running.restart_stopped()?;
+    place.wait_data("app", "3", &clusters)?;
+    place.end()
 }
 
 /// The policy that keeps ocm-registration's rights from being used lets works of sets through.

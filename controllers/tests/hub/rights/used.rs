@@ -36,6 +36,16 @@ pub fn none_idle(
     nothing_refused(testbed, place)
 }
 
+/// To write Events, which one rule grants to whatever is enabled: `sources::kubeconfig` shows that
+/// none of it can be left out.
+pub fn events() -> BTreeSet<Right> {
+    ["create", "patch"].map(|verb| right("events.k8s.io", "events", verb)).into()
+}
+
+pub fn right(group: &str, resource: &str, verb: &str) -> Right {
+    Right { group: group.to_owned(), resource: resource.to_owned(), verb: verb.to_owned() }
+}
+
 /// What a role grants; nothing if it is none.
 pub fn granted(role: &Value) -> Vec<Right> {
     let mut all = Vec::new();

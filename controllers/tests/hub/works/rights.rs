@@ -1,4 +1,4 @@
-//! The chart grants no right that the part would not miss, and all that it needs.
+//! No right that the chart grants stands idle, and the part needs no more.
 
 use anyhow::{Result, ensure};
 use hub_tests::testbed::Testbed;
@@ -6,18 +6,20 @@ use hub_tests::wait;
 use serde_json::{Value, json};
 
 use super::{Place, WORKS, config_map, strategy};
-use crate::fixture::{SOON, condition, wait_end_within};
+use crate::fixture::{SOON, condition};
 use crate::part::Part;
-use crate::rights::{is_refused_to, nothing_refused, rendered, started_without};
+use crate::rights::used::{events, none_idle};
+use crate::rights::{grant, is_refused_to, rendered, started_without};
 
 /// Where the controllers are: what they are refused is in the log of all tests.
-const PLACE: &str = "works-rights";
+const PLACE: &str = "audited-works";
 const PART: &str = "controllers.parts.manifestworks=true";
 const CLUSTER: &str = "works-entitled";
 /// Without it, one that is complete stays.
 const DELETE: (&str, &str) = ("manifestworks", "delete");
 
-pub fn less(testbed: &Testbed) -> Result<()> {
+pub fn used(testbed: &Testbed) -> Result<()> {
+    let mark = testbed.audit.mark()?;
     let mut place = Place { part: Part::install(testbed, PLACE, PART, vec![super::alone()])?, cluster: CLUSTER };
     place.register(CLUSTER)?;
     place.deliver(Some("push"))?;
@@ -26,25 +28,20 @@ pub fn less(testbed: &Testbed) -> Result<()> {
     all_done(&place, 0)?;
     all_to_do(&place, 1)?;
     all_done(&place, 1)?;
-    nothing_refused(testbed, PLACE)?;
-    place.running.stop()?;
     let objects = rendered(testbed, PLACE, PART)?;
-    let hub = [("namespaces", "get"), ("manifestworks/status", "patch"), ("manifestworks", "patch"), DELETE];
-    let read = ["manifestworks", "managedclusters"];
-    let read = read.into_iter().flat_map(|resource| ["list", "watch"].map(|verb| (resource, verb)));
-    let member = ["get", "create", "update", "patch", "delete"].map(|verb| ("clustergateways/proxy", verb));
-    for (number, (resource, verb)) in read.chain(hub).chain(member).enumerate() {
-        all_to_do(&place, number + 2)?;
-        let mut running = started_without(testbed, PLACE, &objects, (resource, verb))?;
-        let what = format!("that {verb} on {resource} is missed");
-        wait::until_true(&what, 2 * SOON, || is_refused_to(testbed, PLACE, verb, resource))?;
-        running.stop()?;
-    }
-    crate::rights::grant(testbed, PLACE, &objects)?;
+    none_idle(testbed, PLACE, &objects, mark, &events())?;
+    place.running.stop()?;
+
+    let mut running = started_without(testbed, PLACE, &objects, DELETE)?;
+    all_to_do(&place, 2)?;
+    wait::until_true("that it is missed", 2 * SOON, || is_refused_to(testbed, PLACE, DELETE.1, DELETE.0))?;
+    ensure!(!place.read("brief-2")?.is_null(), "the hub refused its end");
+    place.wait_applied("new-2")?;
+    running.stop()?;
+    grant(testbed, PLACE, &objects)?;
     place.running.restart_stopped()?;
-    place.delete(&format!("{WORKS} --all -n {CLUSTER} --wait=false"))?;
-    wait_end_within(&testbed.hub.server, &format!("{WORKS} -n {CLUSTER}"), 3 * SOON)?;
-    place.end(&[])
+    all_done(&place, 2)?;
+    place.end(&["app", "new-0", "new-1", "new-2"])
 }
 
 /// Has an object made, one updated, one applied, and one removed; a work begin, and one end by
