@@ -15,10 +15,10 @@ mod watches;
 use std::sync::Arc;
 use std::time::Duration;
 
-use kube::Api;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
+use kube::{Api, ResourceExt as _};
 use register::csr::SIGNER;
 use register::ocm;
 use telemetry::readiness::NotReady;
@@ -125,10 +125,12 @@ async fn work(context: &Context<'_>) {
     tokio::join!(watches::follow(&shared, sources, &clusters, hub.client.clone()), queues);
 }
 
-/// Asks for admission by some `ManagedCluster`, for `/readyz` and metrics. Never ends.
+/// Asks for admission by some `ManagedCluster`, for `/readyz` and metrics, and has clusters looked
+/// at when it is back: who was not accepted would wait for a back-off of minutes. Never ends.
 async fn keep_asking(context: &Context<'_>, shared: &Shared) {
     let mut not_ready: Vec<(Policy, NotReady)> = Vec::new();
     loop {
+        let was_ready = not_ready.is_empty();
         let some = shared.clusters.state().into_iter().find_map(|cluster| cluster.metadata.name.clone());
         for (policy, verdict) in shared.admission.ask(some.as_deref()).await {
             context.metrics.joining.admission(policy.name(), verdict == Verdict::InForce);
@@ -141,6 +143,9 @@ async fn keep_asking(context: &Context<'_>, shared: &Shared) {
                 }
                 Some(_) => {}
             }
+        }
+        if !was_ready && not_ready.is_empty() {
+            shared.clusters.state().iter().for_each(|cluster| shared.wakes.push("", &cluster.name_any()));
         }
         sleep(LOOKS).await;
     }

@@ -18,6 +18,7 @@ use tunnel_agent::Agent;
 use crate::fixture::{
     Fixture, Running, SOON, apply, definition, namespace, profile_kind, secret_field, test, wait_gone, wait_secret,
 };
+use crate::registration;
 use crate::rights::{installed, nothing_refused};
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -62,6 +63,7 @@ pub fn is_reachable(testbed: &Testbed, namespace: &str, name: &str) -> Result<()
 }
 
 fn karmada(testbed: &Testbed) -> Result<()> {
+    registration::ports_are_left();
     establish(testbed, &definition("cluster.karmada.io", "Cluster", "v1alpha1", "Cluster"))?;
     let secret = |token: &str| -> Result<Value> {
         Ok(json!({

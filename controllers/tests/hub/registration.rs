@@ -33,11 +33,24 @@ use crate::rights::{rendered, started};
 
 /// Two of these at once would stand in for each other, and taint the clusters of other tests.
 pub const ALONE: &str = "ManagedClusters";
+/// Of the tunnel: a tunnel-server of a test's own has them for a while, that of the testbed until
+/// the end.
+const PORTS: &str = "ports of the tunnel";
 
 const BOOTSTRAP: &str = "agent-registration-bootstrap";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
+        test(
+            fixture,
+            "registration: our agent joins with one kubeconfig, and a no ends its links at once",
+            joining::joins,
+        ),
+        test(
+            fixture,
+            "registration: our agent brings the credential too, a no ends all streams, a yes brings all back",
+            brought::works,
+        ),
         test(fixture, "registration: a yes gives, a no takes at once, a deletion in order", acceptance::yes_and_no),
         test(fixture, "registration: a namespace that is somebody else's is no cluster's", acceptance::foreign),
         test(fixture, "registration: nothing is written that is there", acceptance::stillness),
@@ -50,16 +63,6 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "registration: an agent that is silent, to the second", heartbeat::silence),
         test(fixture, "registration: beside upstream's controllers it keeps out", rivals::keeps_out),
         test(fixture, "registration: the unmodified klusterlet joins", klusterlet::joins),
-        test(
-            fixture,
-            "registration: our agent joins with one kubeconfig, and a no ends its links at once",
-            joining::joins,
-        ),
-        test(
-            fixture,
-            "registration: our agent brings the credential too, a no ends all streams, a yes brings all back",
-            brought::works,
-        ),
         test(fixture, "registration: none of its rights stands idle", used::all),
         test(fixture, "registration: upstream's controllers, ours, and they again", swap::there_and_back),
     ]
@@ -81,7 +84,16 @@ impl Registration {
 
     /// With further values of the chart, each behind a comma.
     fn with(testbed: &Testbed, place: &str, more: &str) -> Result<Self> {
-        let registration = Self::install(testbed, place, more, alone())?;
+        Self::started(testbed, place, more, alone())
+    }
+
+    /// The same, and nobody else has the tunnel's ports.
+    fn with_ports(testbed: &Testbed, place: &str, more: &str) -> Result<Self> {
+        Self::started(testbed, place, more, turns::alone(&[ALONE, argocd::ALONE, PORTS]))
+    }
+
+    fn started(testbed: &Testbed, place: &str, more: &str, alone: Alone) -> Result<Self> {
+        let registration = Self::install(testbed, place, more, alone)?;
         registration.wait_metric("cluster_gateway_controllers_ocm_stands_in", 1.0)?;
         Ok(registration)
     }
@@ -115,6 +127,12 @@ impl Registration {
 /// clusters that are accepted.
 pub fn alone() -> Alone {
     turns::alone(&[ALONE, argocd::ALONE])
+}
+
+/// Waits until all tests have ended that have the tunnel's ports for a while: the testbed's own
+/// tunnel-server keeps them.
+pub fn ports_are_left() {
+    drop(turns::alone(&[PORTS]));
 }
 
 /// Who may ask to join.

@@ -38,7 +38,6 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "replica-sets: a cluster that fails stops it", rollout::failures),
         test(fixture, "replica-sets: the canary's group first", rollout::per_group),
         test(fixture, "replica-sets: works without a rule, with upstream's way", rollout::needs_rules),
-        test(fixture, "replica-sets: a Placement of this program's is followed", rollout::placed),
         test(fixture, "replica-sets: a cluster that is dropped loses its work", removal::dropped),
         test(fixture, "replica-sets: decisions that are gone by mistake withdraw nothing", removal::held),
         test(fixture, "replica-sets: the end, with works that are waited for and not", removal::cascade),
@@ -48,11 +47,13 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "replica-sets: beside upstream's work manager it stands by", stillness::stands_by),
         test(fixture, "replica-sets: 300 clusters at once", many::all),
         test(fixture, "rights: replica-sets with what the chart grants, of which nothing stands idle", rights::used),
+        // Which wait for clusters, too.
         test(
             fixture,
             "replica-sets: beside ocm-registration, whose policy limits works to those of sets",
             rights::limited,
         ),
+        test(fixture, "replica-sets: a Placement of this program's is followed", rollout::placed),
     ]
 }
 
@@ -69,16 +70,25 @@ impl<'t> Place<'t> {
     }
 
     fn with(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
-        let place = Self::install(testbed, name, values)?;
-        place.wait_to_work(NAME)?;
-        Ok(place)
+        Self::install(testbed, name, values)?.working()
+    }
+
+    /// Where nobody else has clusters, or policies of registration.
+    fn among_clusters(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
+        Self::alone(testbed, name, values, &[ALONE, registration::ALONE])?.working()
+    }
+
+    fn working(self) -> Result<Self> {
+        self.wait_to_work(NAME)?;
+        Ok(self)
     }
 
     fn install(testbed: &'t Testbed, name: &'static str, values: &str) -> Result<Self> {
-        let all = [ALONE, registration::ALONE];
-        let is_scheduled = values.contains("parts.placement");
-        let alone = turns::alone(if is_scheduled { &all[..] } else { &all[..1] });
-        Ok(Self { part: Part::install(testbed, name, values, vec![alone])? })
+        Self::alone(testbed, name, values, &[ALONE])
+    }
+
+    fn alone(testbed: &'t Testbed, name: &'static str, values: &str, names: &[&'static str]) -> Result<Self> {
+        Ok(Self { part: Part::install(testbed, name, values, vec![turns::alone(names)])? })
     }
 
     /// Namespaces of clusters.

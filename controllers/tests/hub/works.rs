@@ -97,7 +97,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     ]
 }
 
-/// What keeps the ports of the tunnel until the end, which others take for a while: to be run last.
+/// What waits for the ports of the tunnel, which others take for a while: to be named last.
 pub fn keepers(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![test(fixture, "works: through a tunnel, whose agent is killed and started again", tunnelled::killed)]
 }

@@ -8,13 +8,14 @@ use std::time::Duration;
 use anyhow::{Result, ensure};
 use hub_tests::hub::MemberSecret;
 use hub_tests::testbed::Testbed;
+use hub_tests::turns;
 use hub_tests::wait;
 use serde_json::json;
 
 use super::CLUSTER;
+use crate::argocd;
 use crate::fixture::{SOON, apply, condition, namespace};
 use crate::part::Part;
-use crate::registration;
 use crate::rights::used::{events, none_idle, right};
 use crate::rights::{NAME, grant, rendered, started_without};
 
@@ -27,7 +28,8 @@ const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 const KNOWN: Duration = Duration::from_secs(45);
 
 pub fn used(testbed: &Testbed) -> Result<()> {
-    let alone = vec![registration::alone()];
+    // What it judges has been accepted.
+    let alone = vec![turns::alone(&[argocd::ALONE])];
     let mark = testbed.audit.mark()?;
     let mut part = Part::install(testbed, PLACE, PART, alone)?;
     let here = MemberSecret::with_token(&testbed.member.server, &testbed.member_token);

@@ -24,7 +24,7 @@ const AGAIN: Duration = Duration::from_mins(1);
 
 pub fn works(testbed: &Testbed) -> Result<()> {
     let values = format!(",controllers.sources.ocm=true,controllers.ocm.credential={ACCOUNT}");
-    let _registration = Registration::with(testbed, PLACE, &values)?;
+    let _registration = Registration::with_ports(testbed, PLACE, &values)?;
     // The same source, where the gateway of this testbed looks.
     let flags = ["--enable=ocm", &format!("--ocm-credential={ACCOUNT}"), "--leader-elect=false"];
     let _writing = Running::start(testbed, SECRET_NAMESPACE, &flags)?;

@@ -36,7 +36,7 @@ pub struct Member<'a> {
 }
 
 pub fn joins(testbed: &Testbed) -> Result<()> {
-    let _registration = Registration::start(testbed, PLACE)?;
+    let _registration = Registration::with_ports(testbed, PLACE, "")?;
     let member = Member::prepare(testbed, NAME, PLACE)?;
     let options = member.options.clone().flag("--state-secret=default/hub-kubeconfig-secret");
     let options = options.flag(&format!("--member-api-url={}", testbed.member.server.url()));

@@ -22,7 +22,7 @@ const STANDS_IN: &str = "cluster_gateway_controllers_ocm_stands_in";
 const PATIENCE: Duration = Duration::from_secs(90);
 
 /// Of the agent's Lease: it beats within a test, and is not missed while nobody looks.
-const BEAT: u64 = 10;
+const BEAT: u64 = 5;
 
 pub fn there_and_back(testbed: &Testbed) -> Result<()> {
     let alone = super::alone();
@@ -136,9 +136,9 @@ fn upstream(testbed: &Testbed) -> Result<Process> {
         format!("--kubeconfig={}", testbed.hub.server.kubectl().kubeconfig.display()),
         format!("--listen=127.0.0.1:{}", ports::free()?),
         "--namespace=open-cluster-management-hub".to_owned(),
-        "--leader-election-lease-duration=15s".to_owned(),
-        "--leader-election-renew-deadline=10s".to_owned(),
-        "--leader-election-retry-period=2s".to_owned(),
+        "--leader-election-lease-duration=10s".to_owned(),
+        "--leader-election-renew-deadline=8s".to_owned(),
+        "--leader-election-retry-period=1s".to_owned(),
     ];
     Process::start("ocm-controllers", &tools::provide(Tool::OcmRegistration)?, arguments, &directory)
 }

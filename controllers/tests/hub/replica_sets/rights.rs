@@ -46,7 +46,7 @@ pub fn used(testbed: &Testbed) -> Result<()> {
 
 /// The policy that keeps ocm-registration's rights from being used lets works of sets through.
 pub fn limited(testbed: &Testbed) -> Result<()> {
-    let place = Place::start(testbed, "sets-limited")?;
+    let place = Place::among_clusters(testbed, "sets-limited", PART)?;
     let objects = rendered(testbed, place.name, &format!("{PART},controllers.ocmRegistration.enabled=true"))?;
     let is_limit = |object: &&Value| {
         let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default().to_owned();

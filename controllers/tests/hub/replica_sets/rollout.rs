@@ -154,7 +154,7 @@ pub fn needs_rules(testbed: &Testbed) -> Result<()> {
 
 /// With the part that schedules: a label moves a cluster into the choice, and out of it.
 pub fn placed(testbed: &Testbed) -> Result<()> {
-    let place = Place::with(testbed, "sets-placed", &format!("{PART},controllers.parts.placement=true"))?;
+    let place = Place::among_clusters(testbed, "sets-placed", &format!("{PART},controllers.parts.placement=true"))?;
     let set = json!({"apiVersion": format!("{CLUSTER}/v1beta2"), "kind": "ManagedClusterSet",
         "metadata": {"name": "sets-placed"}, "spec": {"clusterSelector": {"selectorType": "ExclusiveClusterSetLabel"}}});
     let binding = json!({"apiVersion": format!("{CLUSTER}/v1beta2"), "kind": "ManagedClusterSetBinding",

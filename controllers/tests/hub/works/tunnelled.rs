@@ -9,9 +9,11 @@ use serde_json::json;
 
 use super::{Place, config_map};
 use crate::fixture::SOON;
+use crate::registration;
 
 pub fn killed(testbed: &Testbed) -> Result<()> {
     let cluster = "works-tunnelled";
+    registration::ports_are_left();
     let place = Place::start(testbed, cluster)?;
     let secret = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).behind_tunnel();
     testbed.hub.register_member(cluster, &secret)?;
