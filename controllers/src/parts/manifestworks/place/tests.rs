@@ -1,5 +1,5 @@
-mod raced;
 mod executors;
+mod raced;
 mod turned_away;
 
 use std::collections::HashSet;
