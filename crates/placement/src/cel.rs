@@ -19,7 +19,8 @@
 //!
 //! # What is missing
 //!
-//! - names of time zones (`getHours("Europe/Berlin")`): UTC and offsets like `+01:00` only;
+//! - names of time zones: UTC and offsets like `+01:00` only. `getHours("Europe/Berlin")` is not
+//!   compiled;
 //! - protocol buffer messages, enums and wrappers; containers and names that begin with a dot;
 //! - the extensions math, sets, encoders, bindings, two-variable comprehensions; Kubernetes'
 //!   authorizer and JSON patch libraries: Open Cluster Management has none of them;

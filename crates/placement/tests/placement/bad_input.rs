@@ -84,6 +84,9 @@ fn what_cannot_be_evaluated_says_why_and_keeps_its_decisions() {
             .starts_with("Predicate:compilation failed: ERROR: <input>:1:20")
     );
     assert!(misconfigured(expression("1 + 'a' == 2")).contains("found no matching overload for '_+_'"));
+    // It would never match, and no cluster would be left.
+    let zone = misconfigured(expression("timestamp(0).getHours('Europe/Berlin') < 24"));
+    assert!(zone.contains("unknown time zone 'Europe/Berlin'"), "{zone}");
 }
 
 #[test]

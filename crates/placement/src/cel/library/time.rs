@@ -1,4 +1,5 @@
 //! Timestamps and durations (CEL's standard definitions). Zones are UTC or an offset: `+01:00`.
+//! Another that is written in an expression is refused with it ([`super::is_zone`]).
 
 use ::time::format_description::well_known::Rfc3339;
 use ::time::{Duration as Span, OffsetDateTime, UtcOffset};
@@ -69,23 +70,26 @@ fn duration<'a>(_: &mut Run<'_, 'a>, arguments: &[Value<'a>]) -> Answer<'a> {
 fn part<'a>(arguments: &[Value<'a>], of: impl Fn(OffsetDateTime) -> i64) -> Answer<'a> {
     let (at, zone) = match arguments {
         [Value::Timestamp(at)] => (*at, UtcOffset::UTC),
-        [Value::Timestamp(at), Value::Text(zone)] => (*at, offset(zone)?),
+        [Value::Timestamp(at), Value::Text(zone)] => {
+            let unknown = || Failure::error(format!("unknown time zone {}", &**zone));
+            (*at, offset(zone).ok_or_else(unknown)?)
+        }
         _ => return Err(Failure::no_overload()),
     };
     let at = at.checked_to_offset(zone).ok_or_else(|| Failure::error("no such time"))?;
     Ok(Value::Int(of(at)))
 }
 
-fn offset(zone: &str) -> Result<UtcOffset, Failure> {
-    let unknown = || Failure::error(format!("unknown time zone {zone}"));
+/// None: nobody knows it here.
+pub fn offset(zone: &str) -> Option<UtcOffset> {
     if matches!(zone, "UTC" | "Z" | "") {
-        return Ok(UtcOffset::UTC);
+        return Some(UtcOffset::UTC);
     }
-    let (hours, minutes) = zone.trim_start_matches(['+', '-']).split_once(':').ok_or_else(unknown)?;
+    let (hours, minutes) = zone.trim_start_matches(['+', '-']).split_once(':')?;
     let number = |text: &str| text.parse::<i8>().ok().filter(|_| text.len() == 2);
-    let (hours, minutes) = (number(hours).ok_or_else(unknown)?, number(minutes).ok_or_else(unknown)?);
+    let (hours, minutes) = (number(hours)?, number(minutes)?);
     let sign = if zone.starts_with('-') { -1 } else { 1 };
-    UtcOffset::from_hms(sign * hours, sign * minutes, 0).map_err(|_| unknown())
+    UtcOffset::from_hms(sign * hours, sign * minutes, 0).ok()
 }
 
 fn month(at: OffsetDateTime) -> i64 {
@@ -105,7 +109,7 @@ fn span<'a>(arguments: &[Value<'a>], of: impl Fn(Span) -> i64) -> Answer<'a> {
 
 #[cfg(test)]
 mod tests {
-    use crate::cel::tests::{fails, holds};
+    use crate::cel::tests::{fails, holds, refused};
 
     #[test]
     fn times_have_parts_and_differences() {
@@ -133,7 +137,19 @@ mod tests {
             "duration('') == duration('0s')",
             "duration('1d') == duration('24h')",
             "timestamp('yesterday') == timestamp(0)",
-            "timestamp(0).getHours('Europe/Berlin') == 1",
+            "timestamp(0).getHours(managedCluster.metadata.name) == 1",
         ]);
+    }
+
+    /// As text of an object it is an error there; as text of the expression it is one of that.
+    #[test]
+    fn a_zone_that_is_written_there_is_one() {
+        refused(&[
+            "timestamp(0).getHours('Europe/Berlin') == 1",
+            "timestamp(managedCluster.metadata.at).getDayOfWeek('Local') == 1",
+            "managedCluster.metadata.at.getFullYear('+1:00') == 1970",
+            "false && timestamp(0).getMinutes('CET') == 0",
+        ]);
+        holds(&["timestamp(0).getHours('UTC') == 0 && timestamp(0).getHours('') == 0", "'a'.indexOf('CET') == -1"]);
     }
 }

@@ -53,6 +53,9 @@ impl Parser<'_> {
         let overloads = library::overloads(self.purpose, name, is_member, &kinds).map_err(|why| Fault::new(at, why))?;
         let kind = overloads.iter().map(|overload| overload.result).reduce(Type::joined).unwrap_or(Type::Dyn);
         let pattern = arguments.get(1).filter(|_| MATCHING.contains(&name));
+        if let (true, [_, Expr { node: Node::Constant(Constant::Text(zone)), .. }]) = (is_member, &arguments[..]) {
+            library::is_zone(name, zone).map_err(|why| Fault::new(at, why))?;
+        }
         let regex = match pattern.map(|pattern| &pattern.node) {
             Some(Node::Constant(Constant::Text(pattern))) => {
                 self.patterns += 1;
