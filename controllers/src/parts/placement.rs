@@ -29,7 +29,7 @@ use tokio::sync::Semaphore;
 
 use self::kinds::Of;
 use self::scheduler::{Scheduler, WRITES};
-use self::turns::Turns;
+use self::turns::Lanes;
 use self::world::World;
 use super::rivals::Rival;
 use super::stand_in::StandIn;
@@ -72,7 +72,7 @@ async fn work(context: Context<'_>) {
         events: context.events.clone(),
         metrics: context.metrics.clone(),
         tries: worker::Tries::default(),
-        costly: Turns::new(shared.wakes.clone()),
+        lanes: Lanes::new(&shared.wakes),
         writes: Semaphore::new(WRITES),
     });
     let known = Arc::clone(&shared.world);

@@ -24,6 +24,8 @@ pub struct Outcome<'a> {
     pub conditions: [Condition; 2],
     /// What makes the event of a changed decision a warning.
     pub warnings: Vec<Warning<'a>>,
+    /// Steps that predicates took on all clusters.
+    pub steps: u64,
     /// When a toleration of a chosen cluster ends: the result may be another then.
     pub requeue_at: Option<OffsetDateTime>,
 }

@@ -32,6 +32,11 @@ impl<'a> Predicates<'a> {
         Self { any_of: predicates, scores, left: RUN }
     }
 
+    /// Steps that were taken until now.
+    pub fn steps(&self) -> u64 {
+        RUN - self.left
+    }
+
     /// Whether `cluster` passes.
     pub fn pass(&mut self, cluster: &'a ManagedCluster) -> Result<bool, TooCostly> {
         let mut has_passed = self.any_of.is_empty();

@@ -25,6 +25,8 @@ struct Run<'i, 'a> {
     warnings: Vec<Warning<'a>>,
     chosen: Vec<&'a ManagedCluster>,
     unscheduled: usize,
+    /// Of predicates.
+    steps: u64,
 }
 
 /// Which clusters `input`'s Placement chooses, and why.
@@ -42,6 +44,7 @@ pub fn schedule<'a>(input: &Input<'a>) -> Outcome<'a> {
         warnings: Vec::new(),
         chosen: Vec::new(),
         unscheduled: 0,
+        steps: 0,
     };
     let unreadable = unreadable.map_or(Ok(()), |why| Err(Misconfigured { plugin: "", why }));
     let ran = unreadable.and_then(|()| run.run());
@@ -68,6 +71,7 @@ pub fn schedule<'a>(input: &Input<'a>) -> Outcome<'a> {
         candidates: run.candidates,
         prioritizers: run.prioritizers,
         warnings: run.warnings,
+        steps: run.steps,
         requeue_at,
     }
 }
@@ -101,7 +105,9 @@ impl Run<'_, '_> {
         let predicates = self.input.placement.predicates.as_ref().map_err(|why| wrong(why))?;
         let mut predicates = Predicates::new(predicates, self.input.scores);
         for candidate in &mut self.candidates {
-            let has_passed = predicates.pass(candidate.cluster).map_err(|TooCostly| {
+            let passed = predicates.pass(candidate.cluster);
+            self.steps = predicates.steps();
+            let has_passed = passed.map_err(|TooCostly| {
                 wrong(&format!("the predicates take more than {RUN} steps on all clusters: make them fewer, or their expressions cheaper"))
             })?;
             candidate.filtered_by = (!has_passed).then_some(Filter::Predicate);

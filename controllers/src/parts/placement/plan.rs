@@ -54,6 +54,8 @@ pub struct Plan {
     /// When the result may be another though nothing changes.
     pub again: Option<OffsetDateTime>,
     pub took: Duration,
+    /// Steps that its expressions took.
+    pub steps: u64,
 }
 
 /// A decision that is to be written.
@@ -154,6 +156,7 @@ fn plan(world: &World, known: &Known, run: &Run<'_>, now: &str) -> Plan {
         scores: outcome.score_message(),
         again: earliest(outcome.requeue_at, outcome.first_expiry(input)),
         took: *took,
+        steps: outcome.steps,
         inputs: run.inputs,
         ..Plan::empty(known)
     };
@@ -210,6 +213,7 @@ impl Plan {
             scores: String::new(),
             again: None,
             took: Duration::ZERO,
+            steps: 0,
         }
     }
 

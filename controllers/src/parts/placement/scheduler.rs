@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use super::NAME;
 use super::kinds::Of;
 use super::plan::{Plan, Step, step, step_aside};
-use super::turns::{AT_THE_LATEST, Turn, Turns};
+use super::turns::{AT_THE_LATEST, Lanes, Turn};
 use super::world::World;
 use crate::calls::now_text;
 use crate::events::{Events, Reason};
@@ -41,8 +41,8 @@ pub struct Scheduler {
     pub metrics: Metrics,
     pub tries: Tries,
     /// Runs with expressions, which may take a third of a second each: one at a time, on a thread
-    /// of their own.
-    pub costly: Arc<Turns>,
+    /// of their own; and one at a time of those that took little the last time.
+    pub lanes: Lanes,
     /// Of [`WRITES`].
     pub writes: Semaphore,
 }
@@ -52,8 +52,10 @@ enum May {
     AtOnce,
     /// On a thread of its own.
     Aside,
-    /// Alone among those that are costly.
-    InTurn,
+    /// Alone among those that are costly, or were quick.
+    InTurn {
+        is_quick: bool,
+    },
     NotBefore(OffsetDateTime),
 }
 
@@ -80,7 +82,7 @@ impl Scheduler {
     /// A Placement is gone.
     pub fn forget(&self, key: &Key) {
         self.tries.forget(&key.0, &key.1);
-        self.costly.forget(key);
+        self.lanes.forget(key);
         self.metrics.placements.forget(key);
     }
 
@@ -136,13 +138,13 @@ impl Scheduler {
 
     /// A run. Whether it is the first because of a change, or follows its own writes.
     async fn step(&self, key: &Key, is_first: bool) -> Result<Step, Failure> {
-        match self.may(key, is_first) {
+        let is_quick = match self.may(key, is_first) {
             May::AtOnce => return Ok(self.counted(step(&self.world.read(), key, worker::moment(), &now_text()))),
             May::NotBefore(until) => return Ok(Step::Wait { until }),
             May::Aside => return self.aside(key, None).await,
-            May::InTurn => {}
-        }
-        let Some(turn) = self.costly.take(key) else {
+            May::InTurn { is_quick } => is_quick,
+        };
+        let Some(turn) = self.lanes.take(key, is_quick) else {
             return Ok(Step::Wait { until: worker::moment() + AT_THE_LATEST });
         };
         if let Some(known) = self.world.write().placement_mut(key).filter(|_| is_first) {
@@ -157,7 +159,11 @@ impl Scheduler {
         let run = move || {
             // Also where nobody waits for the result any more, until it is there.
             let _turn = turn;
-            step_aside(&world, &own, worker::moment(), &now_text())
+            let step = step_aside(&world, &own, worker::moment(), &now_text());
+            if let (Step::Do(plan), Some(known)) = (&step, world.write().placement_mut(&own)) {
+                known.steps = Some(plan.steps);
+            }
+            step
         };
         let ended = |error| Failure::Told(format!("its run did not come to an end: {error}"));
         tokio::task::spawn_blocking(run).await.map(|step| self.counted(step)).map_err(ended)
@@ -172,7 +178,7 @@ impl Scheduler {
         match known.ran_at.map(|ran| (ran, ran + PAUSE)) {
             // A clock that was set back is nothing to wait for.
             Some((ran, end)) if is_first && (ran..end).contains(&worker::moment()) => May::NotBefore(end),
-            _ => May::InTurn,
+            _ => May::InTurn { is_quick: known.took_few_steps() },
         }
     }
 

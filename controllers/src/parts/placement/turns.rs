@@ -1,9 +1,11 @@
-//! Whose turn it is to run something costly: one at a time, in the order in which they asked.
+//! Whose turn it is to run something costly: one at a time. Namespaces take turns, and those who
+//! ask in one have theirs in the order in which they asked: whoever has many of them makes nobody
+//! of another namespace wait for more than one.
 //!
 //! Nobody waits in here: what is not its turn is looked at later, and what others need meanwhile is
 //! free for them.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -17,6 +19,13 @@ const TO_BEGIN: Duration = Duration::from_secs(1);
 /// When to look again at the latest: whose turn it is is woken.
 pub const AT_THE_LATEST: Duration = Duration::from_secs(10);
 
+/// Turns of runs that took little the last time, and of all others: who takes long, or may, is
+/// waited for by no one of whom that is not known.
+pub struct Lanes {
+    quick: Arc<Turns>,
+    costly: Arc<Turns>,
+}
+
 pub struct Turns {
     wakes: Wakes,
     state: Mutex<State>,
@@ -25,44 +34,71 @@ pub struct Turns {
 #[derive(Default)]
 struct State {
     is_taken: bool,
-    /// Each once. The first is next.
-    waiting: VecDeque<Key>,
+    waiting: Line,
     /// Until then nobody else may begin than the first.
     reserved: Option<Instant>,
+}
+
+/// Who waits, each once.
+#[derive(Default)]
+struct Line {
+    /// The next one first.
+    namespaces: VecDeque<String>,
+    /// In each of them, the next one first; none is empty.
+    names: HashMap<String, VecDeque<String>>,
 }
 
 /// Ends when it is dropped.
 pub struct Turn(Arc<Turns>);
 
-// === impl Turns ===
+// === impl Lanes ===
 
-impl Turns {
-    pub fn new(wakes: Wakes) -> Arc<Self> {
-        Arc::new(Self { wakes, state: Mutex::default() })
+impl Lanes {
+    pub fn new(wakes: &Wakes) -> Self {
+        Self { quick: Turns::new(wakes.clone()), costly: Turns::new(wakes.clone()) }
     }
 
     /// None if it is another's turn: then it waits, and is woken.
-    pub fn take(self: &Arc<Self>, key: &Key) -> Option<Turn> {
-        let mut state = self.state.lock();
-        if !state.is_taken && state.reserved.is_some_and(|end| end <= Instant::now()) {
-            state.waiting.pop_front();
-            state.reserved = None;
-        }
-        let is_next = state.waiting.front() == Some(key);
-        if state.is_taken || !(is_next || state.reserved.is_none()) {
-            if !state.waiting.contains(key) {
-                state.waiting.push_back(key.clone());
-            }
-            return None;
-        }
-        state.waiting.retain(|waiting| waiting != key);
-        (state.is_taken, state.reserved) = (true, None);
-        Some(Turn(Arc::clone(self)))
+    pub fn take(&self, key: &Key, is_quick: bool) -> Option<Turn> {
+        let (own, other) = if is_quick { (&self.quick, &self.costly) } else { (&self.costly, &self.quick) };
+        other.forget(key);
+        own.take(key)
     }
 
     /// It is gone.
     pub fn forget(&self, key: &Key) {
-        self.state.lock().waiting.retain(|waiting| waiting != key);
+        self.quick.forget(key);
+        self.costly.forget(key);
+    }
+}
+
+// === impl Turns ===
+
+impl Turns {
+    fn new(wakes: Wakes) -> Arc<Self> {
+        Arc::new(Self { wakes, state: Mutex::default() })
+    }
+
+    fn take(self: &Arc<Self>, key: &Key) -> Option<Turn> {
+        let mut state = self.state.lock();
+        if !state.is_taken && state.reserved.is_some_and(|end| end <= Instant::now()) {
+            if let Some(late) = state.waiting.first() {
+                state.waiting.had_its_turn(&late);
+            }
+            state.reserved = None;
+        }
+        let is_next = state.waiting.first().as_ref() == Some(key);
+        if state.is_taken || !(is_next || state.reserved.is_none()) {
+            state.waiting.push(key);
+            return None;
+        }
+        state.waiting.had_its_turn(key);
+        (state.is_taken, state.reserved) = (true, None);
+        Some(Turn(Arc::clone(self)))
+    }
+
+    fn forget(&self, key: &Key) {
+        self.state.lock().waiting.remove(key);
     }
 }
 
@@ -70,9 +106,46 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.is_taken = false;
-        if let Some((namespace, name)) = state.waiting.front() {
-            self.0.wakes.push(namespace, name);
+        if let Some((namespace, name)) = state.waiting.first() {
+            self.0.wakes.push(&namespace, &name);
             state.reserved = Some(Instant::now() + TO_BEGIN);
+        }
+    }
+}
+
+// === impl Line ===
+
+impl Line {
+    fn first(&self) -> Option<Key> {
+        let namespace = self.namespaces.front()?;
+        Some((namespace.clone(), self.names.get(namespace)?.front()?.clone()))
+    }
+
+    fn push(&mut self, (namespace, name): &Key) {
+        let names = self.names.entry(namespace.clone()).or_default();
+        if names.is_empty() {
+            self.namespaces.push_back(namespace.clone());
+        }
+        if !names.contains(name) {
+            names.push_back(name.clone());
+        }
+    }
+
+    /// Others of its namespace wait behind all other namespaces.
+    fn had_its_turn(&mut self, key: &Key) {
+        self.remove(key);
+        if self.names.contains_key(&key.0) {
+            self.namespaces.retain(|namespace| *namespace != key.0);
+            self.namespaces.push_back(key.0.clone());
+        }
+    }
+
+    fn remove(&mut self, (namespace, name): &Key) {
+        let Some(names) = self.names.get_mut(namespace) else { return };
+        names.retain(|waiting| waiting != name);
+        if names.is_empty() {
+            self.names.remove(namespace);
+            self.namespaces.retain(|waiting| waiting != namespace);
         }
     }
 }
@@ -82,7 +155,11 @@ mod tests {
     use super::*;
 
     fn key(name: &str) -> Key {
-        ("n".to_owned(), name.to_owned())
+        of("n", name)
+    }
+
+    fn of(namespace: &str, name: &str) -> Key {
+        (namespace.to_owned(), name.to_owned())
     }
 
     #[tokio::test(start_paused = true)]
@@ -101,5 +178,37 @@ mod tests {
         turns.forget(&key("c"));
         tokio::time::advance(TO_BEGIN).await;
         assert!(turns.take(&key("z")).is_some(), "nobody waits for one that does not come");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn namespaces_take_turns_however_many_wait_in_one() {
+        let wakes = Wakes::default();
+        let turns = Turns::new(wakes.clone());
+        let mut turn = turns.take(&of("many", "0"));
+        for number in 1..100 {
+            assert!(turns.take(&of("many", &number.to_string())).is_none());
+        }
+        assert!(turns.take(&of("one", "a")).is_none() && turns.take(&of("one", "b")).is_none());
+        assert!(turns.take(&of("other", "c")).is_none());
+        let mut had = Vec::new();
+        for _ in 0..7 {
+            drop(turn.take());
+            let next = wakes.next().await;
+            turn = turns.take(&next);
+            assert!(turn.is_some());
+            had.push(format!("{}/{}", next.0, next.1));
+        }
+        assert_eq!(had, ["many/1", "one/a", "other/c", "many/2", "one/b", "many/3", "many/4"]);
+    }
+
+    #[test]
+    fn what_takes_little_does_not_wait_for_what_takes_long() {
+        let lanes = Lanes::new(&Wakes::default());
+        let long = lanes.take(&key("long"), false);
+        assert!(long.is_some() && lanes.take(&key("a"), false).is_none());
+        let quick = lanes.take(&key("a"), true);
+        assert!(quick.is_some() && lanes.take(&key("b"), true).is_none(), "one of these at a time as well");
+        drop(long);
+        assert!(lanes.take(&key("c"), false).is_some(), "it waits in one line only");
     }
 }

@@ -195,6 +195,27 @@ fn a_run_aside_comes_to_the_same() {
     assert_eq!((plan.inputs, plan.status.unwrap()), (other.inputs, other.status.unwrap()));
 }
 
+/// Who took little does not wait behind who takes long.
+#[test]
+fn a_run_says_what_it_took() {
+    let took = |expression: &str| {
+        let selector = json!({"celSelector": {"celExpressions": [expression]}});
+        let world = RwLock::new(world(&json!({"predicates": [{"requiredClusterSelector": selector}]})));
+        let key = ("n".into(), "p".into());
+        assert!(!world.read().placement(&key).unwrap().took_few_steps(), "nobody knows yet");
+        let Step::Do(plan) = step_aside(&world, &key, NOW, "now") else { panic!("nothing") };
+        world.write().placement_mut(&key).unwrap().steps = Some(plan.steps);
+        let is_few = world.read().placement(&key).unwrap().took_few_steps();
+        (plan.steps, is_few)
+    };
+    let (cheap, is_few) = took("managedCluster.metadata.name == 'c1'");
+    assert!(cheap > 0 && is_few, "{cheap}");
+    let ten = "[0, 1, 2, 3, 4, 5, 6, 7, 8, 9]";
+    let nested = format!("{ten}.all(a, {ten}.all(b, {ten}.all(c, {ten}.all(d, a + b + c + d >= 0))))");
+    let (costly, is_few) = took(&nested);
+    assert!(costly > 100_000 && !is_few, "{costly}");
+}
+
 #[test]
 fn one_that_is_switched_off_is_left() {
     let mut world = world(&json!({}));

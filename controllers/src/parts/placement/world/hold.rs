@@ -4,7 +4,7 @@
 //! chosen from were the set or the binding there that went. Whatever else takes a cluster away, as
 //! a taint or an edit of the Placement does, is no removal.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use placement::objects::{ManagedCluster, ManagedClusterSet};
@@ -87,18 +87,32 @@ impl World {
     /// went now: whoever led before may have seen them go. All kinds were listed.
     pub fn count_missing(&mut self, now: OffsetDateTime) {
         let is_missing = |name: &str| self.clusters.get(name).is_none_or(|cluster| cluster.is_deleting);
-        let uses = self.decisions.all_uses().map(|(name, _)| name);
-        let missing: Vec<String> = uses.filter(|name| is_missing(name)).map(str::to_owned).collect();
+        let decided = self.placements.values().flat_map(BTreeMap::values).flat_map(|known| self.decided(known));
+        let missing: BTreeSet<String> = decided.filter(|name| is_missing(name)).map(str::to_owned).collect();
         for name in missing {
             self.count_cluster(&name, self.clusters.len(), now);
         }
+    }
+
+    /// Clusters that decisions of a Placement name and that it may lose by a removal. Whatever else
+    /// is labelled as a decision is no word of a scheduler, and one that keeps its decisions in any
+    /// case loses none: whoever may write these makes nobody else wait.
+    fn decided(&self, known: &Known) -> impl Iterator<Item = &str> {
+        let (namespace, name) = (&known.key.0, &known.key.1);
+        let decisions = self.decisions.of(namespace, name).filter(|_| known.may_lose_clusters());
+        decisions.flat_map(|decision| decision.clusters.iter().map(String::as_str))
+    }
+
+    fn is_decided(&self, cluster: &str) -> bool {
+        let all = || self.placements.values().flat_map(BTreeMap::values);
+        self.decisions.uses(cluster) > 0 && all().any(|known| self.decided(known).any(|name| name == cluster))
     }
 
     /// An object is about to go, or is on its way out.
     pub(super) fn count_removal(&mut self, of: Of, key: &Key, now: OffsetDateTime) {
         self.hold.forget(now);
         match of {
-            Of::Cluster if self.decisions.uses(&key.1) > 0 => {
+            Of::Cluster if self.is_decided(&key.1) => {
                 // One that was being deleted was counted then.
                 let is_there = self.clusters.get(&key.1).is_some();
                 self.count_cluster(&key.1, self.clusters.len().saturating_sub(usize::from(is_there)), now);

@@ -11,6 +11,9 @@ use super::{Contest, is_older, key};
 use crate::parts::placement::status::{has_ours, writer};
 use crate::wakes::Key;
 
+/// Steps of a run that others may wait for: a few milliseconds.
+const FEW_STEPS: u64 = 100_000;
+
 pub struct Known {
     pub key: Key,
     pub uid: String,
@@ -30,6 +33,8 @@ pub struct Known {
     pub warned: String,
     /// When it was last run because of a change, if it has expressions.
     pub ran_at: Option<OffsetDateTime>,
+    /// Steps that its expressions took in its last run.
+    pub steps: Option<u64>,
     /// Its input, and runs of it that led to writes, when the last had to wait for its turn.
     pub paused: Option<(u64, usize)>,
     /// Among the lists of its kind, that at which or after which it was seen.
@@ -54,6 +59,7 @@ impl Known {
             inputs: 0,
             warned: String::new(),
             ran_at: None,
+            steps: None,
             paused: None,
             seen_in: 0,
         }
@@ -82,6 +88,19 @@ impl Known {
             self.contest.seen(writer(&object["metadata"]), now);
         }
         !(is_told && is_same)
+    }
+
+    /// Whether a run of it takes clusters away that it has no more: one that cannot be evaluated,
+    /// or is not to be, keeps its decisions.
+    pub fn may_lose_clusters(&self) -> bool {
+        let Prepared { is_at_rest, predicates, tolerations, prioritizers, groups, .. } = &*self.prepared;
+        let is_right = predicates.is_ok() && tolerations.is_ok() && prioritizers.is_ok() && groups.is_ok();
+        is_right && !is_at_rest && self.unreadable.is_none()
+    }
+
+    /// Whether its last run took little of what expressions may take. Of none, nobody knows.
+    pub fn took_few_steps(&self) -> bool {
+        self.steps.is_some_and(|steps| steps <= FEW_STEPS)
     }
 
     /// Whether it takes clusters of a set that is bound in its namespace.

@@ -80,6 +80,39 @@ fn who_is_decided_and_missing_from_the_first_lists_counts() {
     assert!(hub.world.holds("one", NOW).is_some());
 }
 
+/// Whoever may write decisions in one namespace makes no other one wait.
+#[test]
+fn only_decisions_that_may_lose_clusters_count() {
+    let ghosts = ["gone1", "gone2", "gone3", "gone4"];
+    let counted = |of: &str, spec: Value, at_rest: bool| {
+        let mut hub = decided();
+        let mut object = placement("one", "theirs", &spec);
+        if at_rest {
+            object["metadata"]["annotations"] =
+                json!({"cluster.open-cluster-management.io/experimental-scheduling-disable": "true"});
+        }
+        hub.put(Of::Placement, object);
+        hub.put(Of::Decision, decision("made-up", of, &ghosts, "kubectl-edit"));
+        hub.world.take_over(NOW);
+        hub.world.holds("one", NOW).is_some()
+    };
+    assert!(counted("theirs", json!({}), false));
+    assert!(!counted("nobodys", json!({}), false), "there is no such Placement");
+    assert!(!counted("", json!({}), false), "of no Placement");
+    assert!(!counted("theirs", json!({"numberOfClusters": "x"}), false), "one that cannot be read");
+    let toleration = json!({"tolerations": [{"operator": "Equal", "value": "v"}]});
+    assert!(!counted("theirs", toleration, false), "one that cannot be evaluated keeps its decisions");
+    assert!(!counted("theirs", json!({}), true), "one that is not scheduled keeps its decisions");
+    // Nor do they count when clusters go.
+    let mut hub = decided();
+    hub.remove(Of::Decision, "one", "all-decision-1");
+    hub.put(Of::Decision, decision("made-up", "nobodys", &["c1", "c2", "c3", "c4"], "kubectl-edit"));
+    for name in ["c1", "c2", "c3", "c4"] {
+        hub.remove(Of::Cluster, "", name);
+    }
+    assert_eq!(hub.world.holds("one", NOW), None);
+}
+
 #[test]
 fn a_cluster_left_by_a_removal_if_it_would_be_there_without() {
     let mut hub = decided();
