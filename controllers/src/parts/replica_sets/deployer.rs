@@ -1,4 +1,4 @@
-//! Works on sets, one by one: removes and writes works, then tells how far it is.
+//! Works on sets, one by one: writes and removes works, then tells how far it is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -152,13 +152,15 @@ impl Deployer {
         due: Option<(&ReplicaSet, &[Due])>,
     ) -> Outcome {
         let mut outcome = Outcome::default();
-        let removals = surplus.iter().map(|one| async move { (one.cluster.clone(), self.remove(key, one).await) });
-        outcome.collect(removals.collect()).await;
-        if let Some((set, due)) = due.filter(|_| !outcome.is_over) {
+        if let Some((set, due)) = due {
             // What a write takes is made when it begins.
             let writes =
                 due.iter().map(|one| async move { (one.cluster.clone(), Box::pin(self.put(key, set, one)).await) });
             outcome.collect(writes.collect()).await;
+        }
+        if !outcome.is_over {
+            let removals = surplus.iter().map(|one| async move { (one.cluster.clone(), self.remove(key, one).await) });
+            outcome.collect(removals.collect()).await;
         }
         self.tell_failures(object, key, &outcome);
         outcome

@@ -1,5 +1,7 @@
 //! What is to be done for a set now. No IO and no clock.
 
+mod leaving;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -164,13 +166,14 @@ impl<'w> Deployment<'w> {
             }
         }
         let mut kept: BTreeMap<&str, Kept<'w>> = BTreeMap::new();
+        let (mut leaving, mut unnamed) = (Vec::new(), Vec::new());
         for work in self.sorted() {
             let is_named = references.iter().any(|reference| reference.name == work.placement());
             let of_placement = kept.entry(work.placement()).or_default();
             if is_named && !of_placement.contains_key(work.cluster.as_str()) {
                 of_placement.insert(&work.cluster, work);
             } else if !work.is_ending {
-                plan.surplus.push(Surplus::of(work));
+                (if is_named { &mut leaving } else { &mut unnamed }).push(work);
             }
         }
         for reference in references {
@@ -180,8 +183,10 @@ impl<'w> Deployment<'w> {
                 break;
             };
             let kept = kept.remove(reference.name.as_str()).unwrap_or_default();
-            self.follow(&mut plan, reference, chosen, &kept);
+            leaving.extend(self.follow(&mut plan, reference, chosen, &kept));
         }
+        leaving.extend(self.unnamed(&mut plan, unnamed));
+        self.release(&mut plan, &leaving);
         plan
     }
 
@@ -193,8 +198,14 @@ impl<'w> Deployment<'w> {
         works
     }
 
-    /// A Placement's turn.
-    fn follow(&self, plan: &mut Plan, reference: &PlacementReference, chosen: &Chosen, kept: &Kept<'w>) {
+    /// A Placement's turn. Returns its works of clusters that it chooses no more.
+    fn follow(
+        &self,
+        plan: &mut Plan,
+        reference: &PlacementReference,
+        chosen: &Chosen,
+        kept: &Kept<'w>,
+    ) -> Vec<&'w Work> {
         let mut verdict = Verdict {
             placement: reference.name.clone(),
             selected: chosen.selected,
@@ -210,38 +221,40 @@ impl<'w> Deployment<'w> {
             verdict.error = Some(why);
             Vec::new()
         });
+        let mut left = Vec::new();
         if verdict.error.is_none() {
             verdict.chosen = groups.iter().flat_map(|group| &group.clusters).map(|name| (*name).to_owned()).collect();
             match roll_out(&reference.rollout_strategy, &groups, &existing, self.now) {
-                Ok(rollout) => self.take(plan, &mut verdict, &rollout, kept),
+                Ok(rollout) => left = self.take(plan, &mut verdict, &rollout, kept),
                 Err(invalid) => verdict.error = Some(format!("placement {}: {invalid}", reference.name)),
             }
         }
         let before = plan.verdicts.iter().flat_map(|other| other.chosen.intersection(&verdict.chosen));
         plan.shared.extend(before.cloned().collect::<Vec<_>>());
         plan.verdicts.push(verdict);
+        left
     }
 
-    fn take(&self, plan: &mut Plan, verdict: &mut Verdict, rollout: &Rollout<'_>, kept: &Kept<'w>) {
+    fn take(&self, plan: &mut Plan, verdict: &mut Verdict, rollout: &Rollout<'_>, kept: &Kept<'w>) -> Vec<&'w Work> {
         verdict.is_stopped = rollout.has_too_many_failures;
-        plan.again = [plan.again, rollout.recheck_at].into_iter().flatten().min();
+        plan.look_again(rollout.recheck_at);
         let due = rollout.to_roll_out.iter().filter(|due| due.state == RolloutStatus::ToApply);
         let due = due.filter_map(|due| self.due(due.cluster, &verdict.placement, kept.get(due.cluster).copied()));
         plan.due.extend(due);
         // Upstream leaves those that do not have the template yet.
         let left = kept.values().filter(|work| !work.is_ending && !verdict.chosen.contains(&work.cluster));
-        let left: Vec<Surplus> = left.map(|work| Surplus::of(work)).collect();
+        let left: Vec<&Work> = left.copied().collect();
         if left.is_empty() {
-            return;
+            return left;
         }
-        // A Placement that was made anew, or restored, counts none until it has been scheduled.
-        if verdict.selected.is_none_or(|selected| selected > verdict.chosen.len()) {
+        if verdict.is_incomplete() {
             plan.is_held = true;
         } else if let Some(end) = self.unsettled() {
-            plan.again = Some(plan.again.map_or(end, |known| known.min(end)));
+            plan.look_again(Some(end));
         } else {
-            plan.surplus.extend(left);
+            return left;
         }
+        Vec::new()
     }
 
     /// Until when nothing is concluded of a cluster's absence; none: it is settled.
@@ -262,6 +275,33 @@ impl<'w> Deployment<'w> {
             Some(known) => Change::Patch { name: known.name.clone(), version: known.resource_version.clone() },
         };
         Some(Due { cluster: cluster.to_owned(), placement: placement.to_owned(), change })
+    }
+}
+
+// === impl Plan ===
+
+impl Plan {
+    fn look_again(&mut self, at: Option<OffsetDateTime>) {
+        self.again = self.again.into_iter().chain(at).min();
+    }
+
+    /// Whether a work is for a cluster that its Placement chooses.
+    pub fn chooses(&self, work: &Work) -> bool {
+        self.verdicts.iter().any(|verdict| verdict.has(work))
+    }
+}
+
+// === impl Verdict ===
+
+impl Verdict {
+    /// Whether decisions name fewer clusters than are counted. A Placement that was made anew, or
+    /// restored, counts none until it has been scheduled.
+    fn is_incomplete(&self) -> bool {
+        self.selected.is_none_or(|selected| selected > self.chosen.len())
+    }
+
+    pub fn has(&self, work: &Work) -> bool {
+        work.placement() == self.placement && self.chosen.contains(&work.cluster)
     }
 }
 

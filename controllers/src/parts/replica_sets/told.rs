@@ -37,8 +37,7 @@ pub fn of_plan(world: &World, key: &Key, plan: &Plan, now: OffsetDateTime) -> Op
         return update(world, key, not_found(set, now), SetState::Invalid);
     }
     // One that is to go, or stays until decisions are complete, is not of the choice.
-    let is_chosen = |work: &&Work| plan.verdicts.iter().any(|verdict| verdict.has(work));
-    let works: Vec<&Work> = world.works(key).filter(is_chosen).collect();
+    let works: Vec<&Work> = world.works(key).filter(|work| plan.chooses(work)).collect();
     let rollouts: Vec<PlacementRollout<'_>> = plan.verdicts.iter().map(|verdict| verdict.rollout(&works)).collect();
     let found = status(set, &rollouts, &works, now);
     let is_complete = delivery::condition::is_true(&found.conditions, "PlacementRolledOut");
@@ -62,10 +61,6 @@ fn update(world: &World, key: &Key, status: SetStatus, state: SetState) -> Optio
 // === impl Verdict ===
 
 impl Verdict {
-    fn has(&self, work: &Work) -> bool {
-        work.placement() == self.placement && self.chosen.contains(&work.cluster)
-    }
-
     fn rollout(&self, works: &[&Work]) -> PlacementRollout<'_> {
         let existing = works.iter().filter(|work| !work.is_ending && work.is_current && self.has(work));
         let existing: BTreeSet<&str> = existing.map(|work| work.cluster.as_str()).collect();

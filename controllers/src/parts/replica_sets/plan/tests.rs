@@ -1,3 +1,5 @@
+mod leaving;
+
 use serde_json::{Value, json};
 
 use super::*;

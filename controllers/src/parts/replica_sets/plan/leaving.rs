@@ -1,0 +1,104 @@
+//! Which works go, of those that the choice has no more place for.
+//!
+//! Where another work of the set takes over the objects, the old one stays until that has them: a
+//! workload that one Placement hands to another never leaves its member.
+
+use std::collections::{HashMap, HashSet};
+
+use delivery::condition::{self, Status};
+use delivery::work::kind;
+use delivery::work::replica_set::Work;
+use time::{Duration, OffsetDateTime};
+
+use super::{Deployment, Plan, Surplus};
+
+/// How long a work waits for another that cannot be applied, from when that was told first. Its
+/// objects that the other one does not have leave the member then.
+pub(super) const HANDOVER: Duration = Duration::minutes(10);
+
+/// Whether another work of the set has its objects on the member.
+#[derive(Debug, PartialEq, Eq)]
+enum Handover {
+    Done,
+    /// Nobody has said anything of the other one, or there is none yet. Whoever is to apply it is
+    /// whoever would take the old one's objects away, so that nothing goes on without him.
+    Awaited,
+    /// The other one could not be applied.
+    Until(OffsetDateTime),
+}
+
+// === impl Deployment ===
+
+impl<'w> Deployment<'w> {
+    /// Works of Placements that the set no longer names: which clusters go on having one is not
+    /// known before all that it names have chosen.
+    pub(super) fn unnamed(&self, plan: &mut Plan, works: Vec<&'w Work>) -> Vec<&'w Work> {
+        if works.is_empty() || plan.is_missing || plan.verdicts.iter().any(|verdict| verdict.error.is_some()) {
+            return Vec::new();
+        }
+        if plan.verdicts.iter().any(|verdict| verdict.is_incomplete()) {
+            plan.is_held = true;
+            return Vec::new();
+        }
+        if let Some(end) = self.unsettled().filter(|_| !plan.verdicts.is_empty()) {
+            plan.look_again(Some(end));
+            return Vec::new();
+        }
+        works
+    }
+
+    /// Lets those go whose objects nobody waits for.
+    pub(super) fn release(&self, plan: &mut Plan, leaving: &[&'w Work]) {
+        if leaving.is_empty() {
+            return;
+        }
+        let left: HashSet<(&str, &str)> = leaving.iter().map(|work| (&*work.cluster, &*work.name)).collect();
+        let mut staying: HashMap<&str, Vec<&Work>> = HashMap::new();
+        for work in self.world.works(self.key).filter(|work| !work.is_ending && plan.chooses(work)) {
+            if !left.contains(&(work.cluster.as_str(), work.name.as_str())) {
+                staying.entry(&work.cluster).or_default().push(work);
+            }
+        }
+        for work in leaving {
+            let others = staying.get(work.cluster.as_str()).map_or(&[][..], Vec::as_slice);
+            match handover(plan, work, others) {
+                Handover::Awaited => {}
+                Handover::Until(end) if end > self.now => plan.look_again(Some(end)),
+                Handover::Until(_) | Handover::Done => plan.surplus.push(Surplus::of(work)),
+            }
+        }
+    }
+}
+
+fn handover(plan: &Plan, work: &Work, others: &[&Work]) -> Handover {
+    let is_chosen = plan.verdicts.iter().any(|verdict| verdict.chosen.contains(&work.cluster));
+    // One of which nothing was told has nothing on the member.
+    if !is_chosen || condition::find(&work.conditions, kind::APPLIED).is_none() {
+        return Handover::Done;
+    }
+    let others = others.iter().map(|other| taken_over(other));
+    others.reduce(Handover::sooner).unwrap_or(Handover::Awaited)
+}
+
+/// What a work that stays says of its objects.
+fn taken_over(work: &Work) -> Handover {
+    let told = condition::find(&work.conditions, kind::APPLIED);
+    match told.filter(|one| one.observed_generation == work.generation) {
+        None => Handover::Awaited,
+        Some(told) if told.status == Status::True => Handover::Done,
+        Some(told) => told.last_transition_time.map_or(Handover::Awaited, |since| Handover::Until(since + HANDOVER)),
+    }
+}
+
+// === impl Handover ===
+
+impl Handover {
+    /// Of two that stay, one is enough; while one may still come, it is waited for.
+    fn sooner(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Done, _) | (_, Self::Done) => Self::Done,
+            (Self::Awaited, _) | (_, Self::Awaited) => Self::Awaited,
+            (Self::Until(one), Self::Until(another)) => Self::Until(one.max(another)),
+        }
+    }
+}
