@@ -23,8 +23,14 @@ const PREFIXES: [&str; 4] = [
     "cluster_gateway_argocd_",
 ];
 /// There only while their parts run: the tests of these wait for them.
-const OF_PARTS: [&str; 5] =
-    ["ocm_admission", "managed_serviceaccounts", "cluster_profiles", "standing_by", "probed_clusters"];
+const OF_PARTS: [&str; 6] = [
+    "ocm_admission",
+    "managed_serviceaccounts",
+    "cluster_profiles",
+    "standing_by",
+    "probed_clusters",
+    "member_requests_total",
+];
 const EXPIRY: &str = "cluster_gateway_controllers_credential_expiry_timestamp_seconds";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
