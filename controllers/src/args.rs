@@ -121,7 +121,7 @@ pub struct Sources {
     pub rival_namespaces: Vec<String>,
     /// Require a condition rule for Progressing in a `ManifestWorkReplicaSet` before its rollout
     /// continues, as upstream does (default: works without such a rule have finished when they are
-    /// applied and available)
+    /// applied and available). manifestworks sets no Progressing without one then
     #[arg(long)]
     pub rollout_needs_rules: bool,
     /// Namespace of Argo CD, where argocd writes a Secret for each accepted `ManagedCluster`

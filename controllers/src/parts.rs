@@ -34,6 +34,7 @@ use crate::events::Events;
 use crate::explained::Explained;
 use crate::metrics::Metrics;
 use crate::term::Term;
+use crate::wakes::Wakes;
 
 /// What every part gets. Cheap to clone.
 #[derive(Clone)]
@@ -48,6 +49,9 @@ pub struct Context<'a> {
     pub readiness: Readiness,
     pub explained: Explained,
     pub term: Term,
+    /// Clusters, as names, whose members answer after they did not: who rests because of that need
+    /// not wait any longer.
+    pub answered: Wakes,
 }
 
 /// Runs all parts that are enabled. Never ends, unless none is.

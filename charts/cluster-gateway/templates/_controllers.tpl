@@ -249,7 +249,7 @@ Rules of the part manifestworks. On members, it may do what the credentials that
 {{- define "cluster-gateway.controllers.manifestworksRules" -}}
 - apiGroups: [work.open-cluster-management.io]
   resources: [manifestworks]
-  verbs: [list, watch, patch, delete]
+  verbs: [list, watch, patch]
 - apiGroups: [work.open-cluster-management.io]
   resources: [manifestworks/status]
   verbs: [patch]
@@ -326,8 +326,8 @@ Rules of the part manifestworks. On members, it may do what the credentials that
 {{- if and $values.rivalNamespaces (not (or $values.parts.placement $values.parts.replicaSets)) -}}
 {{- fail "controllers.rivalNamespaces has no effect without controllers.parts.placement or .replicaSets" -}}
 {{- end -}}
-{{- if and $values.rolloutNeedsRules (not $values.parts.replicaSets) -}}
-{{- fail "controllers.rolloutNeedsRules has no effect without controllers.parts.replicaSets" -}}
+{{- if and $values.rolloutNeedsRules (not (or $values.parts.replicaSets $values.parts.manifestworks)) -}}
+{{- fail "controllers.rolloutNeedsRules has no effect without controllers.parts.replicaSets or .manifestworks" -}}
 {{- end -}}
 {{- $works := $values.manifestworks -}}
 {{- if and (or $works.hubURL $works.requireExecutor $works.rawFeedback) (not $values.parts.manifestworks) -}}

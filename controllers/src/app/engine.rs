@@ -87,6 +87,7 @@ impl Engine {
             readiness: self.readiness.clone(),
             explained: self.explained.clone(),
             term: term.clone(),
+            answered: Wakes::default(),
         });
         let registration = async {
             term.begins().await;

@@ -193,17 +193,16 @@ fn never_stand_by(names: &[StandsBy], parts: &BTreeSet<PartName>, wrong: &mut Ve
 
 /// Flags that only some part looks at.
 fn flags_of_parts(flags: &Sources, parts: &BTreeSet<PartName>, wrong: &mut Vec<String>) {
-    for (flag, is_given, part) in [
-        ("--ocm-auto-approve-users", !flags.ocm_auto_approve_users.is_empty(), PartName::OcmRegistration),
-        ("--rollout-needs-rules", flags.rollout_needs_rules, PartName::ReplicaSets),
+    for (flag, is_given, of) in [
+        ("--ocm-auto-approve-users", !flags.ocm_auto_approve_users.is_empty(), &[PartName::OcmRegistration][..]),
+        // What one does not tell, the other does not wait for.
+        ("--rollout-needs-rules", flags.rollout_needs_rules, &[PartName::ReplicaSets, PartName::Manifestworks][..]),
+        ("--rival-namespaces", !flags.rival_namespaces.is_empty(), &[PartName::Placement, PartName::ReplicaSets][..]),
     ] {
-        if is_given && !parts.contains(&part) {
-            wrong.push(format!("{flag} has no effect without --enable={}", part.as_str()));
+        if is_given && !of.iter().any(|part| parts.contains(part)) {
+            let of: Vec<String> = of.iter().map(|part| format!("--enable={}", part.as_str())).collect();
+            wrong.push(format!("{flag} has no effect without {}", of.join(" or ")));
         }
-    }
-    let have_rivals = [PartName::Placement, PartName::ReplicaSets];
-    if !flags.rival_namespaces.is_empty() && !have_rivals.iter().any(|part| parts.contains(part)) {
-        wrong.push("--rival-namespaces has no effect without --enable=placement or --enable=replica-sets".to_owned());
     }
 }
 

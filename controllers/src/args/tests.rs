@@ -113,9 +113,11 @@ fn namespaces_of_rivals_are_of_parts_that_have_some() {
 }
 
 #[test]
-fn rules_for_rollouts_are_of_replica_sets() {
+fn rules_for_rollouts_are_of_replica_sets_and_of_what_tells_how_far_their_works_are() {
     assert!(!parsed(&["--enable=replica-sets"]).unwrap().rollout_needs_rules);
-    assert!(parsed(&["--enable=replica-sets", "--rollout-needs-rules"]).unwrap().rollout_needs_rules);
+    for part in ["--enable=replica-sets", "--enable=manifestworks"] {
+        assert!(parsed(&[part, "--rollout-needs-rules"]).unwrap().rollout_needs_rules);
+    }
     let told = parsed(&["--enable=placement", "--rollout-needs-rules"]).unwrap_err();
     assert!(told.contains("--enable=replica-sets"), "{told}");
 }

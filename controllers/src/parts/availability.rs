@@ -56,6 +56,7 @@ async fn work(context: Context<'_>) {
         known: judge::Known::default(),
         doubtful: Semaphore::new(DOUBTFUL),
         tries: worker::Tries::default(),
+        answered: context.answered.clone(),
     });
     let _counting = context.metrics.counting(|metrics| metrics.availability.clear());
     tokio::join!(

@@ -41,21 +41,20 @@ use api::cluster_name::ClusterName;
 use api::virtual_cluster::LOCAL;
 use delivery::executor::Executor;
 use delivery::feedback;
-use delivery::work::{ManifestWorkExecutor, ManifestWorkSpec, applied_name, hub_hash, is_complete};
+use delivery::work::{ManifestWorkExecutor, ManifestWorkSpec, applied_name, is_complete};
 use fleet::Fleet;
-use k8s_openapi::api::core::v1::Namespace;
+use kube::Resource as _;
 use kube::api::DynamicObject;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
-use kube::{Api, Resource as _};
 use net::backoff::Backoff;
 use tokio::sync::{Semaphore, watch};
-use tokio::time::{Instant, sleep};
+use tokio::time::Instant;
 use tokio_util::task::AbortOnDropHandle;
 
-use self::applied::{AGENT_ID, Agent};
-use self::beginning::Watches;
+use self::applied::Agent;
+use self::beginning::{Watches, agent};
 use self::clusters::{Clusters, Mode};
 use self::failure::Failure;
 use self::lanes::Lanes;
@@ -104,9 +103,6 @@ const DEFINED: Backoff = Backoff::doubling(Duration::from_millis(300), Duration:
 const PATIENCE: u32 = 5;
 /// Somebody else wrote: the watch is about to say what.
 const AFTER_CONFLICT: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(30));
-/// Between tries to learn which hub this is.
-const LEARNED: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30));
-
 struct Part {
     hub: Hub,
     /// Of [`WRITES`].
@@ -120,9 +116,12 @@ struct Part {
     memories: Memories,
     store: Store<DynamicObject>,
     wakes: Wakes,
+    /// Clusters whose members answered somebody, by name.
+    answered: Wakes,
     limits: Limits,
     resync: Duration,
     is_executor_required: bool,
+    needs_rules: bool,
     /// Bytes of JSON that are told of a value that has no other type; none: that is an error.
     raw_feedback: Option<usize>,
     events: Events,
@@ -147,12 +146,14 @@ pub async fn run(context: Context<'_>) {
         memories: Memories::default(),
         store: writer.as_reader(),
         wakes: Wakes::default(),
+        answered: context.answered,
         limits: Limits {
             lanes: Lanes::new(config.requests, config.requests_per_cluster, SLOW_ANSWER),
             within: config.timeout,
         },
         resync: config.resync,
         is_executor_required: config.is_executor_required,
+        needs_rules: context.config.rollout_needs_rules,
         raw_feedback: config.is_feedback_raw.then_some(feedback::RAW),
         events: context.events,
         metrics: context.metrics,
@@ -171,25 +172,7 @@ pub async fn run(context: Context<'_>) {
         part.wake_all();
         work(Arc::clone(&part)).await;
     };
-    tokio::join!(watches.run(&part, writer), queue);
-}
-
-/// Who we are on members. Two hubs of one URL are still told apart.
-async fn agent(hub: &Hub, url: Option<&str>) -> Agent {
-    let api: Api<Namespace> = Api::all(hub.client.clone());
-    let mut failures = 0;
-    loop {
-        match hub.read(api.get_metadata("kube-system")).await {
-            Ok(found) => {
-                let uid = found.metadata.uid.unwrap_or_default();
-                let hub_hash = hub_hash(url.unwrap_or(&uid));
-                return Agent { hub_hash, id: format!("{AGENT_ID}-{uid}") };
-            }
-            Err(error) => tracing::warn!(%error, "namespace kube-system cannot be read: nothing is delivered before"),
-        }
-        sleep(LEARNED.wait(failures)).await;
-        failures = failures.saturating_add(1);
-    }
+    tokio::join!(watches.run(&part, writer), watches::answers(&part), queue);
 }
 
 async fn work(part: Arc<Part>) {
@@ -325,6 +308,7 @@ impl Part {
             sender: place.member.sender(),
             lists: place.lists.clone(),
             wakes: self.wakes.clone(),
+            answered: self.answered.clone(),
             resync: self.resync,
         }
     }
@@ -338,7 +322,7 @@ impl Part {
         memory: &mut Memory,
     ) -> Result<Action, Failure> {
         if is_complete(&work.status.conditions) {
-            return self.complete(work, place).await;
+            return Ok(self.complete(work, place));
         }
         if !work.is_held() {
             self.hold(work, memory, true).await?;

@@ -3,9 +3,11 @@
 //!
 //! Whose turn it is, and what a set's status says, is decided in the crate `delivery`; here it
 //! meets the hub. Members are not reached: whoever applies works says in their statuses how far
-//! they are. While upstream's controller runs, none of this does.
+//! they are. Works that are complete, of no set, are deleted when their time is over. While
+//! upstream's controller runs, none of this does.
 
 mod deployer;
+mod expiry;
 mod kinds;
 mod plan;
 mod told;
@@ -19,6 +21,7 @@ use futures_util::future::join_all;
 use kube::runtime::reflector::store::Writer;
 
 use self::deployer::Deployer;
+use self::expiry::Expiry;
 use self::kinds::Of;
 use self::world::World;
 use super::rivals::Rival;
@@ -69,7 +72,8 @@ async fn work(context: Context<'_>) {
         join_all(all).await;
         worker::run(Arc::clone(&deployer), shared.wakes.clone(), store, Of::Set.resource()).await;
     };
+    let expiry = Expiry::new(shared.hub.clone(), context.metrics.clone());
     // It ends by being dropped.
     let _counting = context.metrics.counting(|metrics| metrics.replica_sets.clear());
-    tokio::join!(watches::follow(&shared, &deployer, writer), queue);
+    tokio::join!(watches::follow(&shared, &deployer, writer), queue, expiry.follow(), expiry.run());
 }

@@ -4,7 +4,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
+use futures_util::{Stream, StreamExt as _};
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
@@ -39,7 +39,27 @@ pub struct Shared<W, const KINDS: usize> {
 
 /// Hands `take` what happens to objects of `kind` that `config` chooses, in all namespaces. A kind
 /// that goes and comes back is listed anew. Never ends.
-pub async fn follow(kind: &Kind, client: Client, config: watcher::Config, mut take: impl FnMut(Event<DynamicObject>)) {
+pub async fn follow(kind: &Kind, client: Client, config: watcher::Config, take: impl FnMut(Event<DynamicObject>)) {
+    follow_read(kind, client, config, raw::watcher, take).await;
+}
+
+/// The same, of objects whose contents stay text.
+pub async fn follow_packed(
+    kind: &Kind,
+    client: Client,
+    config: watcher::Config,
+    take: impl FnMut(Event<DynamicObject>),
+) {
+    follow_read(kind, client, config, raw::packed, take).await;
+}
+
+async fn follow_read<S: Stream<Item = watcher::Result<Event<DynamicObject>>>>(
+    kind: &Kind,
+    client: Client,
+    config: watcher::Config,
+    read: impl Fn(Api<RawObject>, watcher::Config) -> S,
+    mut take: impl FnMut(Event<DynamicObject>),
+) {
     let mut presence = crd::follow(kind, client.clone());
     loop {
         // The sender lives as long as this does.
@@ -49,20 +69,19 @@ pub async fn follow(kind: &Kind, client: Client, config: watcher::Config, mut ta
             () = crd::leaves(&mut presence) => continue,
         };
         tokio::select! {
-            () = until_it_ends(&resource, &client, &config, &mut take) => {}
+            () = until_it_ends(&resource, &client, |api| read(api, config.clone()), &mut take) => {}
             () = crd::leaves(&mut presence) => {}
         }
     }
 }
 
-async fn until_it_ends(
+async fn until_it_ends<S: Stream<Item = watcher::Result<Event<DynamicObject>>>>(
     resource: &ApiResource,
     client: &Client,
-    config: &watcher::Config,
+    read: impl FnOnce(Api<RawObject>) -> S,
     take: &mut impl FnMut(Event<DynamicObject>),
 ) {
-    let api: Api<RawObject> = Api::all_with(client.clone(), resource);
-    let mut events = pin!(raw::watcher(api, config.clone()).default_backoff());
+    let mut events = pin!(read(Api::all_with(client.clone(), resource)).default_backoff());
     while let Some(event) = events.next().await {
         match event {
             Ok(event) => take(event),

@@ -2,6 +2,8 @@
 //! grants. No member is there: the tests report of works as an agent would.
 
 mod bad_input;
+mod delivered;
+mod expiry;
 mod many;
 mod removal;
 mod rights;
@@ -38,6 +40,12 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "replica-sets: a cluster that fails stops it", rollout::failures),
         test(fixture, "replica-sets: the canary's group first", rollout::per_group),
         test(fixture, "replica-sets: works without a rule, with upstream's way", rollout::needs_rules),
+        test(
+            fixture,
+            "replica-sets: with the part that delivers: another Placement, and no rule",
+            delivered::both_ways,
+        ),
+        test(fixture, "replica-sets: works of no set that are complete go when their time is over", expiry::expired),
         test(fixture, "replica-sets: a cluster that is dropped loses its work", removal::dropped),
         test(fixture, "replica-sets: decisions that are gone by mistake withdraw nothing", removal::held),
         test(fixture, "replica-sets: the end, with works that are waited for and not", removal::cascade),

@@ -11,7 +11,9 @@ pub mod replica_set;
 mod spec;
 mod status;
 
-pub use self::aggregate::{aggregate, default_progressing, has_progressing_rule, prune, set_default_progressing};
+pub use self::aggregate::{
+    aggregate, default_progressing, has_progressing_rule, prune, set_default_progressing, take_default_progressing,
+};
 pub use self::applied::{
     APPLIED_FINALIZER, AppliedManifestWork, AppliedSpec, AppliedStatus, InvalidName, applied_name, applied_object,
     hub_hash, sorted,

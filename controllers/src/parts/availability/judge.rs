@@ -23,6 +23,7 @@ use crate::metrics::{Judged, Metrics};
 use crate::parts::hub::{CallError, Hub, now_text, value};
 use crate::parts::probe;
 use crate::parts::worker::{Failure, Tries, Worker};
+use crate::wakes::Wakes;
 
 /// Probes at a time of members that are slow or away: others are not to wait for them.
 pub const DOUBTFUL: usize = 8;
@@ -73,6 +74,8 @@ pub struct Judge {
     pub known: Known,
     pub doubtful: Semaphore,
     pub tries: Tries,
+    /// Whom to tell that a member answers again.
+    pub answered: Wakes,
 }
 
 // === impl Known ===
@@ -258,6 +261,9 @@ impl Judge {
             };
             outcome
         };
+        if matches!(outcome, Outcome::Healthy) && seen.is_doubtful() {
+            self.answered.push("", name);
+        }
         (self.known.probed(name, seen, outcome, began.elapsed(), cluster), true)
     }
 

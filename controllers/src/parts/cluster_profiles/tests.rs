@@ -42,6 +42,7 @@ fn context<'a>(config: &'a Config, hub: &Hub, term: Duration) -> Context<'a> {
         term: Term::begun(Arc::new(move || term)),
         readiness: telemetry::readiness::Readiness::default(),
         explained: crate::explained::Explained::default(),
+        answered: crate::wakes::Wakes::default(),
     }
 }
 

@@ -1,21 +1,58 @@
 //! The beginning of a term: nothing is done before what the watches told is what the hub has. A
 //! work that ended meanwhile would be applied once more, and nobody would take that away.
 
+use std::time::Duration;
+
+use delivery::work::{AppliedSpec, hub_hash};
+use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::DynamicObject;
 use kube::runtime::reflector::store::Writer;
+use net::backoff::Backoff;
 use tokio::sync::Notify;
+use tokio::time::sleep;
 
+use super::applied::{AGENT_ID, Agent};
 use super::work::WORKS;
 use super::{Part, watches};
 use crate::feed::crd;
 use crate::parts::catch_up::catch_up;
+use crate::parts::hub::Hub;
+
+/// Between tries to learn which hub this is.
+const LEARNED: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30));
 
 /// The watches of the hub, each of which begins anew when it is told to.
 #[derive(Default)]
 pub struct Watches {
     works: Notify,
     clusters: Notify,
+}
+
+/// Who we are on members. Two hubs of one URL are still told apart.
+pub async fn agent(hub: &Hub, url: Option<&str>) -> Agent {
+    let api: Api<Namespace> = Api::all(hub.client.clone());
+    let mut failures = 0;
+    loop {
+        match hub.read(api.get_metadata("kube-system")).await {
+            Ok(found) => {
+                let uid = found.metadata.uid.unwrap_or_default();
+                let hub_hash = hub_hash(url.unwrap_or(&uid));
+                return Agent { hub_hash, id: format!("{AGENT_ID}-{uid}") };
+            }
+            Err(error) => tracing::warn!(%error, "namespace kube-system cannot be read: nothing is delivered before"),
+        }
+        sleep(LEARNED.wait(failures)).await;
+        failures = failures.saturating_add(1);
+    }
+}
+
+// === impl Agent ===
+
+impl Agent {
+    pub fn spec(&self, work: &str) -> AppliedSpec {
+        AppliedSpec { hub_hash: self.hub_hash.clone(), agent_id: self.id.clone(), manifest_work_name: work.to_owned() }
+    }
 }
 
 // === impl Watches ===

@@ -421,6 +421,7 @@ impl Pass<'_> {
             entries: done.manifests.iter().zip(done.outcomes).map(entry).collect(),
             stays,
             is_of_set: self.work.labels.contains_key(delivery::work::replica_set::SET_LABEL),
+            needs_rules: self.part.needs_rules,
         };
         telling.status(OffsetDateTime::now_utc())
     }

@@ -40,6 +40,8 @@ const LONGEST_REST: Duration = Duration::from_mins(1);
 
 /// Between tries for which somebody's word is the reason.
 const BETWEEN_TRIES: Duration = Duration::from_secs(15);
+/// Between tries for which an answer is the reason that the member gave to somebody else.
+const BETWEEN_ANSWERS: Duration = Duration::from_secs(5);
 
 /// What all clusters share.
 #[derive(Clone)]
@@ -84,6 +86,8 @@ struct Away {
     cause: String,
     /// When somebody said that it is worth a try.
     tried: Option<Instant>,
+    /// For when it was tried last because it had answered somebody else.
+    answered: Option<Instant>,
 }
 
 /// The turn of a work.
@@ -283,6 +287,19 @@ impl Place {
             return false;
         }
         (away.until, away.tried) = (None, Some(now));
+        true
+    }
+
+    /// It answered somebody else. Returns whether it is tried sooner by that: at once, or a moment
+    /// after the last such try, since there may be many who are answered while works are not. For
+    /// as long as it asked to be left alone, it is.
+    pub fn has_answered(&self) -> bool {
+        let (mut away, now) = (self.away.lock(), Instant::now());
+        let at = away.answered.map_or(now, |last| now.max(last + BETWEEN_ANSWERS));
+        if away.asked.is_some_and(|asked| at < asked) || away.until.is_none_or(|until| until <= at) {
+            return false;
+        }
+        (away.until, away.answered) = (Some(at), Some(at));
         true
     }
 }

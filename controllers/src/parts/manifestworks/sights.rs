@@ -72,6 +72,8 @@ pub struct Way {
     pub sender: Sender,
     pub lists: ListsOfOne,
     pub wakes: Wakes,
+    /// Whom to tell that it answers, after it did not.
+    pub answered: Wakes,
     pub resync: std::time::Duration,
 }
 
@@ -347,6 +349,7 @@ mod tests {
             sender: kube::Client::new(silent, "default").into(),
             lists: Lists::default().of_one(),
             wakes: Wakes::default(),
+            answered: Wakes::default(),
             resync: std::time::Duration::from_mins(4),
         };
         let scope = |at: usize| Scope { namespace: format!("n{at}"), ..Scope::of(&identity("a"), "v1") };

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use delivery::condition::{self, Condition, Status};
-use delivery::work::{ManifestWorkStatus, end, is_complete, kind};
+use delivery::work::{ManifestWorkStatus, is_complete, kind};
 use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt as _};
 use time::OffsetDateTime;
@@ -14,30 +14,18 @@ use super::memory::Memory;
 use super::place::Place;
 use super::work::{Work, works};
 use super::{Part, telling};
-use crate::calls::deleting;
 use crate::metrics::WorkState;
 use crate::parts::hub::found;
-use crate::parts::worker;
 use crate::raw::RawObject;
 
 // === impl Part ===
 
 impl Part {
-    /// Nothing more is done with it, but its end may come by itself.
-    pub(super) async fn complete(&self, work: &Work, place: &Place) -> Result<Action, Failure> {
+    /// Nothing more is done with it. Who deletes it when its time is over is on the hub.
+    pub(super) fn complete(&self, work: &Work, place: &Place) -> Action {
         place.sights.forget(work.name());
         self.metrics.delivery.settle(&work.key, WorkState::complete());
-        let labels = work.labels.keys().map(String::as_str);
-        let option = work.spec.as_ref().ok().and_then(|spec| spec.delete_option.as_ref());
-        let Some(end) = end(labels, option, &work.status.conditions) else { return Ok(Action::await_change()) };
-        if end > worker::moment() {
-            return Ok(worker::at(Some(end)));
-        }
-        tracing::info!(cluster = work.cluster(), work = work.name(), "a work that is complete is deleted");
-        let deletion = deleting(&work.uid, None);
-        let _permit = self.writes.acquire().await;
-        found(self.hub.write(self.works(work).delete(work.name(), &deletion)).await)?;
-        Ok(Action::await_change())
+        Action::await_change()
     }
 
     /// Tells of the work alone that nothing can be done.

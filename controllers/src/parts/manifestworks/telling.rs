@@ -10,7 +10,7 @@ use delivery::rules::{self, Evaluator};
 use delivery::work::{
     Availability, ConditionRule, Failed, FeedbackRule, Index, ManifestCondition, ManifestConfig, ManifestWorkSpec,
     ManifestWorkStatus, ResourceMeta, Room, aggregate, all_applied, applied, available, has_progressing_rule, merged,
-    options, prune, set_default_progressing,
+    options, prune, set_default_progressing, take_default_progressing,
 };
 use parking_lot::Mutex;
 use serde_json::Value as Json;
@@ -84,6 +84,8 @@ pub struct Telling {
     pub stays: Option<String>,
     /// Whether it is of a `ManifestWorkReplicaSet`.
     pub is_of_set: bool,
+    /// Whether a rollout waits for a rule, as upstream's.
+    pub needs_rules: bool,
 }
 
 // === impl Entry ===
@@ -119,7 +121,11 @@ impl Telling {
         }
         prune(&mut conditions, self.generation);
         if self.is_of_set && !has_progressing_rule(&self.configs, &identities) {
-            set_default_progressing(&mut conditions, self.generation, now);
+            if self.needs_rules {
+                take_default_progressing(&mut conditions);
+            } else {
+                set_default_progressing(&mut conditions, self.generation, now);
+            }
         }
         let mut status = ManifestWorkStatus { conditions, ..ManifestWorkStatus::default() };
         status.resource_status.manifests = manifests;
@@ -149,5 +155,36 @@ impl Telling {
         }
         prune(&mut manifest.conditions, self.generation);
         manifest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use delivery::condition::Status;
+    use delivery::work::kind;
+
+    use super::*;
+
+    /// The reason of `Progressing` after a work without rules was applied.
+    fn progressing(is_of_set: bool, needs_rules: bool, before: ManifestWorkStatus) -> Option<String> {
+        let telling =
+            Telling { before, generation: 1, configs: vec![], entries: vec![], stays: None, is_of_set, needs_rules };
+        let told = telling.status(OffsetDateTime::UNIX_EPOCH);
+        condition::find(&told.conditions, kind::PROGRESSING).map(|one| one.reason.clone())
+    }
+
+    fn told(reason: &str) -> ManifestWorkStatus {
+        let one = Condition::new(kind::PROGRESSING, Status::False, reason, "").at(1);
+        ManifestWorkStatus { conditions: vec![one], ..ManifestWorkStatus::default() }
+    }
+
+    #[test]
+    fn where_rollouts_wait_for_a_rule_nothing_is_told_without_one() {
+        let nothing = ManifestWorkStatus::default;
+        assert_eq!(progressing(true, false, nothing()).as_deref(), Some("Applying"));
+        assert_eq!(progressing(true, true, nothing()), None);
+        assert_eq!(progressing(true, true, told("Completed")), None, "what was told before the flag was set");
+        assert_eq!(progressing(true, true, told("Theirs")).as_deref(), Some("Theirs"));
+        assert_eq!(progressing(false, true, told("Completed")).as_deref(), Some("Completed"), "a user's own work");
     }
 }

@@ -40,9 +40,11 @@ fn part(hub: &Hub) -> (Part, Writer<DynamicObject>) {
         memories: Memories::default(),
         store: writer.as_reader(),
         wakes: Wakes::default(),
+        answered: Wakes::default(),
         limits: Limits { lanes: Lanes::new(4, 4, SLOW_ANSWER), within: A_WHILE },
         resync: Duration::from_mins(10),
         is_executor_required: false,
+        needs_rules: false,
         raw_feedback: None,
         events: Events::start(hub.client(), metrics.events_left_out.clone(), Term::endless()),
         metrics,
@@ -64,6 +66,7 @@ async fn taken_over(hub: &Hub, meanwhile: impl FnOnce()) -> Vec<String> {
         metrics,
         readiness: telemetry::readiness::Readiness::default(),
         explained: crate::explained::Explained::default(),
+        answered: Wakes::default(),
         term,
     }));
     assert!(timeout(A_WHILE, &mut running).await.is_err());
@@ -132,18 +135,37 @@ async fn a_work_is_judged_as_it_is_when_its_turn_comes() {
     assert_eq!(hub.writes().len(), 1, "{:?}", hub.writes());
 }
 
+/// Who deletes it is on the hub, whatever cluster it is of.
 #[tokio::test(start_paused = true)]
-async fn a_complete_work_is_deleted_as_one_of_so_many_writes() {
+async fn with_a_complete_work_nothing_more_is_done() {
     let hub = Hub::default();
-    let (part, _writer) = part(&hub);
+    let (part, mut writer) = part(&hub);
     let mut object = hub::work();
     object["spec"]["deleteOption"] = json!({"ttlSecondsAfterFinished": 1});
     object["status"] = json!({"conditions": [{"type": "Complete", "status": "True", "reason": "x", "message": "",
         "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
-    let (work, place) = (Work::read(&told(&object)), part.place("c1").unwrap());
-    let others = part.writes.acquire_many(u32::try_from(WRITES).unwrap()).await.unwrap();
-    assert!(timeout(A_WHILE, part.complete(&work, &place)).await.is_err(), "others write");
-    drop(others);
-    part.complete(&work, &place).await.unwrap();
-    assert!(matches!(&hub.writes()[..], [one] if one.starts_with("DELETE")), "{:?}", hub.writes());
+    let complete = told(&object);
+    writer.apply_watcher_event(&Event::Apply(complete.clone()));
+    assert_eq!(part.reconcile(&complete).await, Action::await_change());
+    assert_eq!(hub.writes(), [""; 0]);
+}
+
+/// Whoever hears a member first: no work rests for as long as it would have.
+#[tokio::test(start_paused = true)]
+async fn works_of_a_member_that_answers_somebody_rest_no_longer() {
+    let hub = Hub::default();
+    let (part, mut writer) = part(&hub);
+    writer.apply_watcher_event(&Event::Apply(told(&hub::work())));
+    let place = part.place("c1").unwrap();
+    for _ in 0..9 {
+        let (after, _) = place.is_away(Duration::ZERO, "down");
+        tokio::time::advance(after).await;
+    }
+    place.is_away(Duration::ZERO, "down");
+    assert!(place.rest() > Some(Duration::from_secs(20)));
+    part.answered.push("", "c1");
+    part.answered.push("", "another");
+    assert!(timeout(A_WHILE, watches::answers(&part)).await.is_err(), "it never ends");
+    assert_eq!((place.rest(), part.wakes.next().await), (None, ("c1".to_owned(), "w".to_owned())));
+    assert_eq!(part.wakes.waiting(), 0);
 }

@@ -114,6 +114,16 @@ pub async fn clusters(part: &Part) {
     }
 }
 
+/// Tries clusters again whose members answered somebody. Never ends.
+pub async fn answers(part: &Part) {
+    loop {
+        let (_, cluster) = part.answered.next().await;
+        if part.places.known(&cluster).is_some_and(|place| place.has_answered()) {
+            part.wake_in(&cluster);
+        }
+    }
+}
+
 fn put(part: &Part, cluster: &Meta) {
     let name = cluster.name_any();
     part.clusters.saw(&name, cluster.metadata.deletion_timestamp.is_some());

@@ -6,6 +6,7 @@ use hub_tests::wait;
 use k8s_openapi::jiff::Timestamp;
 use serde_json::{Value, json};
 
+use super::expiry::complete;
 use super::{PART, Place, WORK, WRITES, all_at_once};
 use crate::fixture::{SOON, apply, event, namespace, versions};
 
@@ -64,13 +65,17 @@ pub fn stands_by(testbed: &Testbed) -> Result<()> {
     let told = wait::until("an Event", SOON, || event(testbed, THEIRS, "work-manager-lock", "StandingBy"))?;
     ensure!(told.contains("theirs") && told.contains("--never-stand-by=replica-sets"), "{told}");
     place.set("during", "1", &all_at_once("p"))?;
+    complete(&place, clusters[0], "finished", (0, &json!({})))?;
+    let finished = format!("manifestwork finished -n {}", clusters[0]);
     let mut place = place;
     // A restart finds the Lease as well.
     place.running.restart()?;
     wait::until_true("that it stands by again", SOON, || place.stands_by(super::NAME, true))?;
     ensure!(place.works("during")?.is_empty() && place.metric(WRITES, "")? == 0.0, "it writes beside them");
+    ensure!(place.json(&finished)?.is_object(), "a work that is complete is theirs to delete");
     apply(testbed, &[lease("theirs", 2)])?;
     place.wait_works("during", &clusters)?;
+    place.wait_end(&finished)?;
     place.end()?;
     let values = format!("{PART},controllers.neverStandBy={{replica-sets}}");
     let place = Place::install(testbed, "sets-stands-by", &values)?;

@@ -15,8 +15,8 @@ use crate::rights::{grant, is_refused_to, rendered, started_without};
 const PLACE: &str = "audited-works";
 const PART: &str = "controllers.parts.manifestworks=true";
 const CLUSTER: &str = "works-entitled";
-/// Without it, one that is complete stays.
-const DELETE: (&str, &str) = ("manifestworks", "delete");
+/// Without it, what is no longer wanted stays.
+const DELETE: (&str, &str) = ("clustergateways/proxy", "delete");
 
 pub fn used(testbed: &Testbed) -> Result<()> {
     let mark = testbed.audit.mark()?;
@@ -35,7 +35,7 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     let mut running = started_without(testbed, PLACE, &objects, DELETE)?;
     all_to_do(&place, 2)?;
     wait::until_true("that it is missed", 2 * SOON, || is_refused_to(testbed, PLACE, DELETE.1, DELETE.0))?;
-    ensure!(!place.read("brief-2")?.is_null(), "the hub refused its end");
+    ensure!(place.object("configmap", "made-1")?.is_object(), "the hub refused its end");
     place.wait_applied("new-2")?;
     running.stop()?;
     grant(testbed, PLACE, &objects)?;
@@ -44,29 +44,20 @@ pub fn used(testbed: &Testbed) -> Result<()> {
     place.end(&["app", "new-0", "new-1", "new-2"])
 }
 
-/// Has an object made, one updated, one applied, and one removed; a work begin, and one end by
-/// itself.
+/// Has an object made, one updated, one applied, and one removed; and a work begin.
 fn all_to_do(place: &Place<'_>, number: usize) -> Result<()> {
     let map = |name: &str, value: &str| config_map(CLUSTER, name, &json!({"a": value}));
     let changes = format!("{number}");
     let manifests = [map("updated", &changes), map("applied", &changes), map(&format!("made-{number}"), "x")];
     let apply = json!({"type": "ServerSideApply", "serverSideApply": {"force": true}});
     place.work("app", &manifests, &json!({"manifestConfigs": [strategy(CLUSTER, "applied", &apply)]}))?;
-    place.work(&format!("new-{number}"), &[map(&format!("new-{number}"), "x")], &json!({}))?;
-    let brief = format!("brief-{number}");
-    place.work(&brief, &[map(&brief, "x")], &json!({"deleteOption": {"ttlSecondsAfterFinished": 1}}))?;
-    let now = place.member().read("namespace default")?["metadata"]["creationTimestamp"].clone();
-    let complete = json!({"type": "Complete", "status": "True", "reason": "ByHand", "message": "",
-        "lastTransitionTime": now});
-    let line = format!("{WORKS} {brief} -n {CLUSTER} --subresource=status");
-    place.testbed.hub.server.patch(&line, &json!({"status": {"conditions": [complete]}})).map(drop)
+    place.work(&format!("new-{number}"), &[map(&format!("new-{number}"), "x")], &json!({}))
 }
 
 /// Waits until that is so.
 fn all_done(place: &Place<'_>, number: usize) -> Result<()> {
     place.wait_applied("app")?;
     place.wait_applied(&format!("new-{number}"))?;
-    place.wait_gone(&format!("brief-{number}"))?;
     for name in ["updated", "applied"] {
         let found = place.object("configmap", name)?;
         ensure!(found["data"]["a"] == format!("{number}"), "{found}");

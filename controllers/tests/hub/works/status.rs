@@ -16,7 +16,7 @@ const FLAPS: Duration = Duration::from_secs(13);
 
 pub fn told(testbed: &Testbed) -> Result<()> {
     let cluster = "works-told";
-    let place = Place::start(testbed, cluster)?;
+    let place = Place::with_sets(testbed, cluster)?;
     let job = json!({"apiVersion": "batch/v1", "kind": "Job", "metadata": {"name": "job", "namespace": cluster},
         "spec": {"template": {"spec": {"restartPolicy": "Never", "containers": [{"name": "c", "image": "c:1"}]}}}});
     let manifests = [job, config_map(cluster, "map", &json!({"text": "t"}))];

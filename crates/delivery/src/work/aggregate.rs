@@ -13,6 +13,9 @@ use crate::identity::Identity;
 
 /// Reasons of conditions that rules made begin so.
 const BY_RULE: &str = "ConditionRule";
+/// Those of [`default_progressing`].
+const APPLYING: &str = "Applying";
+const COMPLETED: &str = "Completed";
 
 #[derive(Debug, Default)]
 struct Counts<'a> {
@@ -49,9 +52,9 @@ pub fn default_progressing(conditions: &[Condition], generation: i64) -> Conditi
         find(conditions, kind).is_some_and(|one| one.status == Status::True && one.observed_generation == generation)
     });
     let made = if is_done {
-        Condition::new(kind::PROGRESSING, Status::False, "Completed", "All resources are applied and available")
+        Condition::new(kind::PROGRESSING, Status::False, COMPLETED, "All resources are applied and available")
     } else {
-        Condition::new(kind::PROGRESSING, Status::True, "Applying", "Not all resources are applied and available")
+        Condition::new(kind::PROGRESSING, Status::True, APPLYING, "Not all resources are applied and available")
     };
     made.at(generation)
 }
@@ -64,6 +67,11 @@ pub fn set_default_progressing(conditions: &mut Vec<Condition>, generation: i64,
         remove(conditions, kind::PROGRESSING);
     }
     set(conditions, progressing, now);
+}
+
+/// Takes [`default_progressing`] away that was put there before. That of somebody else stays.
+pub fn take_default_progressing(conditions: &mut Vec<Condition>) {
+    conditions.retain(|one| one.kind != kind::PROGRESSING || ![APPLYING, COMPLETED].contains(&one.reason.as_str()));
 }
 
 /// Whether a rule of the work makes `Progressing` of one of its `objects`, so that there is no

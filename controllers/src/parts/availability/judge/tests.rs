@@ -52,6 +52,7 @@ fn judge() -> (Judge, Shared) {
         known: Known::default(),
         doubtful: Semaphore::new(DOUBTFUL),
         tries: Tries::default(),
+        answered: Wakes::default(),
     };
     (judge, world)
 }
@@ -128,6 +129,23 @@ fn paths(world: &Shared) -> Vec<String> {
     let world = world.lock();
     let parts = world.written.iter().filter_map(|(path, _)| path.rsplit_once("v1/"));
     parts.map(|(_, end)| end.to_owned()).collect()
+}
+
+/// Also one whose silence was too short to be told: what rests because of it is tried again.
+#[tokio::test(start_paused = true)]
+async fn the_first_answer_after_none_is_passed_on() {
+    let (judge, world) = judge();
+    look(&judge, &ALL[..2]).await;
+    assert_eq!(judge.answered.waiting(), 0, "they answered all the time");
+    world.lock().away.push("a");
+    look(&judge, &ALL[..2]).await;
+    assert_eq!(judge.answered.waiting(), 0);
+    world.lock().away.clear();
+    look(&judge, &ALL[..2]).await;
+    assert_eq!(judge.answered.waiting(), 1, "nobody is told");
+    assert_eq!(judge.answered.next().await, (String::new(), "a".to_owned()));
+    look(&judge, &ALL[..2]).await;
+    assert_eq!(judge.answered.waiting(), 0, "once");
 }
 
 #[tokio::test(start_paused = true)]

@@ -148,6 +148,24 @@ async fn those_that_fail_at_once_count_once_and_who_calls_often_is_not_heard_oft
 }
 
 #[tokio::test(start_paused = true)]
+async fn who_answers_others_is_tried_soon_and_not_each_time() {
+    let place = place(&[]);
+    assert!(!place.has_answered(), "it does not rest");
+    for _ in 0..9 {
+        let (after, _) = place.is_away(Duration::ZERO, "down");
+        tokio::time::advance(after).await;
+    }
+    place.is_away(Duration::ZERO, "down");
+    assert!(place.has_answered() && place.rest().is_none());
+    // In vain; and others are answered meanwhile.
+    place.is_away(Duration::ZERO, "down");
+    assert!(place.has_answered() && place.rest() == Some(BETWEEN_ANSWERS));
+    assert!(!place.has_answered(), "it is tried as soon already");
+    place.is_away(Duration::from_secs(40), "too many requests");
+    assert!(!place.has_answered() && place.rest() > Some(Duration::from_secs(30)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn one_that_asks_to_be_left_alone_is_whatever_is_said_of_it() {
     let (place, asked) = (place(&[]), Duration::from_secs(40));
     place.is_away(Duration::ZERO, "down");

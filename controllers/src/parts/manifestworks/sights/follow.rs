@@ -161,7 +161,9 @@ impl Follow {
     fn listed(&self, listed: &HashMap<Identity, Version>) {
         let Some(sights) = self.sights.upgrade() else { return };
         let woken = sights.lock().listed(&self.scope, listed);
-        self.is_seeing.store(true, Ordering::Relaxed);
+        if !self.is_seeing.swap(true, Ordering::Relaxed) {
+            self.way.answered.push("", &self.way.cluster);
+        }
         self.wake(woken);
     }
 

@@ -19,6 +19,10 @@ struct Asked {
 
 /// Follows a member that answers watches with `code`.
 async fn follow_for(time: Duration, code: u16) -> Asked {
+    follow_telling(time, code, &Wakes::default()).await
+}
+
+async fn follow_telling(time: Duration, code: u16, answered: &Wakes) -> Asked {
     let asked = Arc::<Mutex<Asked>>::default();
     let theirs = Arc::clone(&asked);
     let answer = move |request: Request<Body>| {
@@ -41,6 +45,7 @@ async fn follow_for(time: Duration, code: u16) -> Asked {
         sender: Client::new(service_fn(answer), "default").into(),
         lists: Lists::default().of_one(),
         wakes: Wakes::default(),
+        answered: answered.clone(),
         resync: RESYNC,
     };
     let scope = Scope {
@@ -81,4 +86,12 @@ async fn a_watch_that_is_refused_is_tried_again_after_an_hour_and_lists_come_mea
 async fn one_that_breaks_is_tried_again_at_once() {
     let asked = follow_for(Duration::from_secs(20), 500).await;
     assert!(asked.watches.len() >= 3, "{}", asked.watches.len());
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_first_list_that_succeeds_says_that_the_member_answers() {
+    let answered = Wakes::default();
+    follow_telling(Duration::from_secs(5), 403, &answered).await;
+    assert_eq!(answered.waiting(), 1, "nobody is told");
+    assert_eq!(answered.next().await, (String::new(), "c".to_owned()));
 }

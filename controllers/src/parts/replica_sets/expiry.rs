@@ -1,0 +1,203 @@
+//! Deletes works that are complete, once their time is over (`ttlSecondsAfterFinished`): in all
+//! namespaces, whoever applies them. Those of sets stay, since their sets would make them anew.
+//!
+//! Upstream's work manager does the same on the hub, so that this stands by while that one runs.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use delivery::condition::Condition;
+use delivery::work::replica_set::SET_LABEL;
+use delivery::work::{DeleteOption, end};
+use futures_util::future::join_all;
+use kube::api::DynamicObject;
+use kube::runtime::watcher::{self, Event};
+use kube::{Api, ResourceExt as _};
+use net::backoff::Backoff;
+use parking_lot::Mutex;
+use serde::Deserialize;
+use time::OffsetDateTime;
+use tokio::sync::Notify;
+use tokio::time::sleep;
+
+use super::kinds::Of;
+use crate::calls::deleting;
+use crate::metrics::{Metrics, Operation, SetObject};
+use crate::parts::hub::{Hub, found};
+use crate::parts::{watched, worker};
+use crate::wakes::Key;
+
+/// Works that are deleted at a time.
+const AT_ONCE: usize = 8;
+const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
+/// Clocks are set, and nothing else would be told of that.
+const LONGEST_SLEEP: Duration = Duration::from_mins(10);
+
+pub struct Expiry {
+    hub: Hub,
+    metrics: Metrics,
+    ends: Mutex<Ends>,
+    more: Notify,
+}
+
+/// When works end.
+#[derive(Default)]
+struct Ends {
+    known: HashMap<Key, Known>,
+    /// The next one first.
+    line: BTreeSet<(OffsetDateTime, Key)>,
+    /// What a list had so far.
+    listed: Option<HashSet<Key>>,
+}
+
+struct Known {
+    uid: String,
+    end: OffsetDateTime,
+    /// When it is deleted: at its end, or when that is tried again.
+    at: OffsetDateTime,
+    failures: u32,
+}
+
+/// What is read of a work, which may be large and deep otherwise.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Contents {
+    spec: Spec,
+    status: Status,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    delete_option: Option<DeleteOption>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Status {
+    conditions: Vec<Condition>,
+}
+
+/// When a work ends by itself; none: it does not, or it is being deleted, or nobody can read when.
+fn end_of(work: &DynamicObject) -> Option<OffsetDateTime> {
+    let contents: Contents = serde_json::from_str(work.data.as_str()?).ok()?;
+    let labels = work.labels().keys().map(String::as_str);
+    let end = end(labels, contents.spec.delete_option.as_ref(), &contents.status.conditions);
+    end.filter(|_| work.metadata.deletion_timestamp.is_none())
+}
+
+// === impl Expiry ===
+
+impl Expiry {
+    pub fn new(hub: Hub, metrics: Metrics) -> Self {
+        Self { hub, metrics, ends: Mutex::default(), more: Notify::new() }
+    }
+
+    /// Follows all works that are of no set. Never ends.
+    pub async fn follow(&self) {
+        let config = watcher::Config::default().page_size(watched::PAGE).labels(&format!("!{SET_LABEL}"));
+        let take = |event: Event<DynamicObject>| {
+            self.ends.lock().take(&event);
+            self.more.notify_one();
+        };
+        watched::follow_packed(Of::Work.kind(), self.hub.client.clone(), config, take).await;
+    }
+
+    pub async fn run(&self) -> Infallible {
+        loop {
+            let (due, next) = self.ends.lock().due(worker::moment());
+            if due.is_empty() {
+                let rest = next.map_or(LONGEST_SLEEP, worker::until).min(LONGEST_SLEEP);
+                tokio::select! {
+                    () = sleep(rest) => {}
+                    () = self.more.notified() => {}
+                }
+                continue;
+            }
+            join_all(due.into_iter().map(|(key, uid)| self.delete(key, uid))).await;
+        }
+    }
+
+    async fn delete(&self, key: Key, uid: Arc<str>) {
+        let (cluster, name) = &key;
+        let api: Api<DynamicObject> = Api::namespaced_with(self.hub.client.clone(), cluster, &Of::Work.resource());
+        match found(self.hub.write(api.delete(name, &deleting(&uid, None))).await) {
+            Ok(deleted) => {
+                self.ends.lock().remove(&key);
+                if deleted.is_some() {
+                    self.metrics.replica_sets.wrote(SetObject::Work, Operation::Delete);
+                    tracing::info!(cluster, work = name, "a work that is complete is deleted");
+                }
+            }
+            // Another of its name: the watch is about to tell of that one.
+            Err(error) if error.is_conflict() => self.ends.lock().remove(&key),
+            Err(error) => {
+                let after = self.ends.lock().failed(&key, worker::moment());
+                tracing::warn!(cluster, work = name, ?after, "a work that is complete is not deleted: {error}");
+            }
+        }
+    }
+}
+
+// === impl Ends ===
+
+impl Ends {
+    fn take(&mut self, event: &Event<DynamicObject>) {
+        match event {
+            Event::Init => self.listed = Some(HashSet::new()),
+            Event::InitApply(work) | Event::Apply(work) => self.put(work),
+            Event::InitDone => {
+                let Some(listed) = self.listed.take() else { return };
+                let gone: Vec<Key> = self.known.keys().filter(|key| !listed.contains(*key)).cloned().collect();
+                gone.iter().for_each(|key| self.remove(key));
+            }
+            Event::Delete(work) => self.remove(&worker::key(work)),
+        }
+    }
+
+    fn put(&mut self, work: &DynamicObject) {
+        let (key, uid) = (worker::key(work), work.metadata.uid.as_deref().unwrap_or_default());
+        let end = end_of(work);
+        if let (Some(listed), Some(_)) = (&mut self.listed, end) {
+            listed.insert(key.clone());
+        }
+        // Whatever else changes of it, it is not tried again before its time.
+        if self.known.get(&key).is_some_and(|known| Some(known.end) == end && known.uid == uid) {
+            return;
+        }
+        self.remove(&key);
+        if let Some(end) = end {
+            self.line.insert((end, key.clone()));
+            self.known.insert(key, Known { uid: uid.to_owned(), end, at: end, failures: 0 });
+        }
+    }
+
+    fn remove(&mut self, key: &Key) {
+        if let Some(known) = self.known.remove(key) {
+            self.line.remove(&(known.at, key.clone()));
+        }
+    }
+
+    /// Those whose time is over, or when that of the next one is.
+    fn due(&self, now: OffsetDateTime) -> (Vec<(Key, Arc<str>)>, Option<OffsetDateTime>) {
+        let due = self.line.iter().take_while(|(at, _)| *at <= now).take(AT_ONCE);
+        let due = due.filter_map(|(_, key)| Some((key.clone(), self.known.get(key)?.uid.as_str().into())));
+        (due.collect(), self.line.first().map(|(at, _)| *at))
+    }
+
+    /// Returns when it is tried again.
+    fn failed(&mut self, key: &Key, now: OffsetDateTime) -> Option<Duration> {
+        let known = self.known.get_mut(key)?;
+        let after = BACKOFF.wait(known.failures);
+        known.failures = known.failures.saturating_add(1);
+        self.line.remove(&(known.at, key.clone()));
+        known.at = now + after;
+        self.line.insert((known.at, key.clone()));
+        Some(after)
+    }
+}
+
+#[cfg(test)]
+mod tests;
