@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use delivery::work::{AppliedSpec, hub_hash};
+use delivery::work::hub_hash;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
 use kube::api::DynamicObject;
@@ -44,14 +44,6 @@ pub async fn agent(hub: &Hub, url: Option<&str>) -> Agent {
         }
         sleep(LEARNED.wait(failures)).await;
         failures = failures.saturating_add(1);
-    }
-}
-
-// === impl Agent ===
-
-impl Agent {
-    pub fn spec(&self, work: &str) -> AppliedSpec {
-        AppliedSpec { hub_hash: self.hub_hash.clone(), agent_id: self.id.clone(), manifest_work_name: work.to_owned() }
     }
 }
 
