@@ -20,6 +20,40 @@ pub fn exceptions(text: &str) -> Vec<(String, String)> {
     entries(text, "exceptions").into_iter().map(pair).collect()
 }
 
+/// The versions of `skip` in `text`, each with its crate.
+///
+/// # Panics
+///
+/// There is no such list, or an entry of another form: a name alone lets any version through.
+pub fn skipped(text: &str) -> Vec<(String, String)> {
+    let pair = |words: Vec<String>| <[String; 2]>::try_from(words).map(Into::into).expect("a crate and a version");
+    entries(text, "skip").into_iter().map(pair).collect()
+}
+
+/// What is wrong with `skipped`, where a lock file has `locked`: of each crate, the newest version
+/// needs no entry, and each older one has to have its own.
+pub fn unskipped(locked: &[(String, String)], skipped: &[(String, String)]) -> Vec<String> {
+    let mut older: Vec<&(String, String)> = Vec::new();
+    for one in locked {
+        let is_newer = |other: &(String, String)| other.0 == one.0 && parts(&other.1) > parts(&one.1);
+        if locked.iter().any(is_newer) {
+            older.push(one);
+        }
+    }
+    let is_of = |(name, version): &(String, String), one: &(String, String)| {
+        *name == one.0 && (*version == one.1 || one.1.starts_with(&format!("{version}.")))
+    };
+    let without = older.iter().filter(|one| skipped.iter().filter(|entry| is_of(entry, one)).count() != 1);
+    let idle = skipped.iter().filter(|entry| older.iter().filter(|one| is_of(entry, one)).count() != 1);
+    let without = without.map(|(name, version)| format!("{name} {version} is beside a newer one"));
+    without.chain(idle.map(|(name, version)| format!("{name} {version} is not one older version"))).collect()
+}
+
+/// Of a version, to compare.
+fn parts(version: &str) -> Vec<u64> {
+    version.split(['.', '-', '+']).map_while(|part| part.parse().ok()).collect()
+}
+
 /// The quoted words of each line of a list.
 fn entries(text: &str, key: &str) -> Vec<Vec<String>> {
     let lines: Vec<&str> = text.lines().map(|line| line.split(" #").next().unwrap_or_default()).collect();
@@ -94,5 +128,19 @@ mod tests {
         let text =
             "[a]\nallow = [\n    \"MIT\", # \"not this\"\n]\ndeny = [\n    { name = \"ring\", reason = \"r\" },\n]\n";
         assert_eq!((list(text, "allow"), list(text, "deny")), (vec!["MIT".to_owned()], vec!["ring".to_owned()]));
+    }
+
+    #[test]
+    fn a_third_version_is_found() {
+        let all = |all: &[(&str, &str)]| -> Vec<(String, String)> {
+            all.iter().map(|(name, version)| ((*name).to_owned(), (*version).to_owned())).collect()
+        };
+        let skipped = all(&[("a", "0.9")]);
+        let wrong = |locked: &[(&str, &str)]| unskipped(&all(locked), &skipped);
+        assert_eq!(wrong(&[("a", "0.9.1"), ("a", "0.10.0"), ("b", "1.0.0")]), [""; 0]);
+        assert_eq!(wrong(&[("a", "0.8.0"), ("a", "0.9.1"), ("a", "0.10.0")]), ["a 0.8.0 is beside a newer one"]);
+        assert_eq!(wrong(&[("a", "0.9.1"), ("a", "0.10.0"), ("a", "0.11.0")]), ["a 0.10.0 is beside a newer one"]);
+        assert_eq!(wrong(&[("a", "0.9.1")]), ["a 0.9 is not one older version"]);
+        assert_eq!(wrong(&[("a", "0.9.0"), ("a", "0.9.1"), ("a", "0.10.0")]), ["a 0.9 is not one older version"]);
     }
 }
