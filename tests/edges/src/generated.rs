@@ -1,8 +1,11 @@
-//! Inputs made from a corpus, always the same ones: libFuzzer's mutations without its feedback.
+//! Inputs made from a corpus, other ones in each run: libFuzzer's mutations without its feedback.
 
+use std::fmt::Write as _;
 use std::fs;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::path::Path;
+use std::sync::LazyLock;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::Target;
 
@@ -11,6 +14,15 @@ const LONGEST: usize = 4096;
 /// Changes to a seed.
 const MOST_CHANGES: u64 = 6;
 
+/// The number that a run's inputs follow from.
+const SEED: &str = "EDGES_SEED";
+/// That of this run: the time, if nobody says which.
+static OF_RUN: LazyLock<u64> = LazyLock::new(|| {
+    let given = std::env::var(SEED).ok().map(|text| text.parse().unwrap_or_else(|_| panic!("{SEED} is a number")));
+    let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+    given.unwrap_or_else(|| u64::try_from(since.as_nanos() % u128::from(u64::MAX)).unwrap_or_default())
+});
+
 /// Xorshift (Marsaglia 2003, 64 bits).
 struct Numbers(u64);
 
@@ -18,17 +30,23 @@ struct Numbers(u64);
 ///
 /// # Panics
 ///
-/// What must hold does not: the input is on standard error. The corpus is empty or cannot be read.
+/// What must hold does not: the input, and what repeats the run, are on standard error. The corpus
+/// is empty or cannot be read.
 pub fn run(target: &Target) {
     let seeds = corpus(target.name);
     assert!(!seeds.is_empty(), "{} has no corpus", target.name);
     for seed in &seeds {
-        check(target, seed);
+        check(target, *OF_RUN, seed);
     }
-    let mut numbers = Numbers(0x9e37_79b9_7f4a_7c15);
-    for _ in 0..target.cases {
-        check(target, &mutated(&seeds, target.words, &mut numbers));
+    for input in inputs(target, &seeds, *OF_RUN) {
+        check(target, *OF_RUN, &input);
     }
+}
+
+/// The same for the same seed.
+fn inputs(target: &Target, seeds: &[Vec<u8>], seed: u64) -> impl Iterator<Item = Vec<u8>> {
+    let mut numbers = Numbers::of(seed);
+    (0..target.cases).map(move |_| mutated(seeds, target.words, &mut numbers))
 }
 
 /// The target's seeds, in order of their files' names.
@@ -41,11 +59,24 @@ fn corpus(name: &str) -> Vec<Vec<u8>> {
 }
 
 #[expect(clippy::print_stderr, reason = "the input is what a failure is worth")]
-fn check(target: &Target, input: &[u8]) {
+fn check(target: &Target, seed: u64, input: &[u8]) {
     if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (target.check)(input))) {
-        eprintln!("{}: \"{}\"", target.name, input.escape_ascii());
+        eprintln!("{}", told(target.name, seed, input));
         resume_unwind(panic);
     }
+}
+
+/// What `.ci/run` takes for final: that another seed finds nothing says nothing.
+fn told(name: &str, seed: u64, input: &[u8]) -> String {
+    let mut hex = String::with_capacity(2 * input.len());
+    for byte in input {
+        let _ = write!(hex, "{byte:02x}");
+    }
+    format!(
+        "VIOLATION  {name}: \"{}\"\n    again: {SEED}={seed} cargo test -p edges {name}\n    \
+         to keep it: echo {hex} | xxd -r -p >tests/edges/corpus/{name}/found",
+        input.escape_ascii()
+    )
 }
 
 fn mutated(seeds: &[Vec<u8>], words: &[&str], numbers: &mut Numbers) -> Vec<u8> {
@@ -82,6 +113,15 @@ fn mutated(seeds: &[Vec<u8>], words: &[&str], numbers: &mut Numbers) -> Vec<u8> 
 // === impl Numbers ===
 
 impl Numbers {
+    /// Seeds beside each other begin far from each other, and none with 0, where the row ends
+    /// (`SplitMix64`'s finalizer).
+    fn of(seed: u64) -> Self {
+        let mixed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        Self((mixed ^ (mixed >> 31)).max(1))
+    }
+
     fn next(&mut self) -> u64 {
         self.0 ^= self.0 << 13;
         self.0 ^= self.0 >> 7;
@@ -103,5 +143,39 @@ impl Numbers {
 
     fn one_of<'a, T>(&mut self, all: &'a [T]) -> &'a T {
         &all[self.index(all.len())]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::TARGETS;
+
+    #[test]
+    fn a_seed_repeats_its_inputs_and_another_one_makes_others() {
+        let target = TARGETS.first().expect("a target");
+        let seeds = corpus(target.name);
+        let some = |seed| inputs(target, &seeds, seed).take(50).collect::<Vec<_>>();
+        assert_eq!(some(7), some(7));
+        assert_ne!(some(7), some(8));
+        assert_eq!(some(0).len(), 50);
+    }
+
+    /// Nobody would see what another run does not look at.
+    #[test]
+    fn each_run_has_a_seed_of_its_own() {
+        if std::env::var(SEED).is_err() {
+            let before = SystemTime::now().duration_since(UNIX_EPOCH).expect("a time").as_nanos();
+            let hour = 3_600_000_000_000;
+            assert!(u128::from(*OF_RUN).abs_diff(before) < hour, "{} is not of this time", *OF_RUN);
+        }
+    }
+
+    #[test]
+    fn what_was_found_can_be_repeated_and_kept() {
+        let told = told("link", 7, b"a\0\xff");
+        assert!(told.starts_with("VIOLATION  link: \"a\\x00\\xff\""), "{told}");
+        assert!(told.contains("EDGES_SEED=7 cargo test -p edges link"));
+        assert!(told.contains("echo 6100ff | xxd -r -p >tests/edges/corpus/link/found"));
     }
 }

@@ -3,7 +3,7 @@
 //!
 //! Each target is a function of any bytes: it never panics because of them, and asserts what a user
 //! relies on. `fuzz` has libFuzzer look for inputs; [`generated`] does so on the pinned compiler,
-//! with so many cases and no clock.
+//! with so many cases, which are other ones in each run.
 
 pub mod generated;
 mod sources;
