@@ -71,7 +71,7 @@ impl Caller {
 
     /// Nobody, who trusts anybody: a probe.
     pub fn stranger(address: SocketAddr) -> Self {
-        Self::new(address, Trust::Anyone, None, None, Connections::Fresh)
+        Self::new(address, Trust::Anyone, None, None, Connections::Shared)
     }
 
     fn new(

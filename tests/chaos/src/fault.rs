@@ -20,6 +20,12 @@ const END: Duration = Duration::from_mins(2);
 
 /// What works again later than this is told.
 const SLOW: Duration = Duration::from_secs(5);
+/// Validity of certificates that are to expire: enough for all to be in use before.
+const EXPIRE: Duration = Duration::from_secs(6);
+/// The hub is away whatever the lengths of a run are.
+const AWAY: Duration = Duration::from_secs(30);
+/// A link is given up after 20 s without a word.
+const FROZEN: Duration = Duration::from_secs(25);
 /// For what callers begin when the weather changes to be under way.
 const UNDER_WAY: Duration = Duration::from_millis(40);
 
@@ -40,6 +46,9 @@ pub enum Fault {
     Expire,
     /// The hub's API server is gone for a while.
     HubAway,
+    /// It is gone for half a minute, and an agent is frozen meanwhile for longer than its links may
+    /// be without a word.
+    Silence,
     /// No room for the audit log.
     DiskFull,
     /// No descriptors left to a gateway.
@@ -74,8 +83,15 @@ impl Fault {
     pub fn all() -> Vec<Self> {
         let each = Target::ALL.into_iter();
         let of_targets = each.flat_map(|target| [Self::Kill(target), Self::Freeze(target), Self::Replace(target)]);
-        let others =
-            [Self::Renew, Self::RenewAuthorities, Self::Expire, Self::HubAway, Self::DiskFull, Self::Descriptors];
+        let others = [
+            Self::Renew,
+            Self::RenewAuthorities,
+            Self::Expire,
+            Self::HubAway,
+            Self::Silence,
+            Self::DiskFull,
+            Self::Descriptors,
+        ];
         of_targets.chain(others).collect()
     }
 
@@ -84,7 +100,7 @@ impl Fault {
         match self {
             Self::Replace(target) => target.is_ours(),
             Self::Renew | Self::RenewAuthorities | Self::DiskFull => true,
-            Self::Kill(_) | Self::Freeze(_) | Self::Expire | Self::HubAway | Self::Descriptors => false,
+            Self::Kill(_) | Self::Freeze(_) | Self::Expire | Self::HubAway | Self::Silence | Self::Descriptors => false,
         }
     }
 }
@@ -99,6 +115,7 @@ impl fmt::Display for Fault {
             Self::RenewAuthorities => f.write_str("renew-authorities"),
             Self::Expire => f.write_str("expire"),
             Self::HubAway => f.write_str("hub-away"),
+            Self::Silence => f.write_str("silence"),
             Self::DiskFull => f.write_str("disk-full"),
             Self::Descriptors => f.write_str("descriptors"),
         }
@@ -133,6 +150,7 @@ impl Hand<'_> {
         let count = match fault {
             Fault::Kill(target) | Fault::Freeze(target) => target.count(),
             Fault::DiskFull | Fault::Descriptors => Target::Gateway.count(),
+            Fault::Silence => Target::Agent.count(),
             _ => 1,
         };
         usize::try_from(self.dice.below(count as u64)).unwrap_or_default()
@@ -163,6 +181,7 @@ impl Hand<'_> {
                 self.pause(self.lengths.away);
                 self.world.start_again(Target::HubServer, 0)
             }
+            Fault::Silence => self.silence(number),
             Fault::DiskFull => self.disk_full(number),
             Fault::Descriptors => self.descriptors(number),
         }
@@ -201,6 +220,20 @@ impl Hand<'_> {
         wait::until_true(&format!("the end of {} {number}", target.name()), limit, || Ok(process.check().is_err()))
     }
 
+    /// The tunnel-servers have to give the links of the agent up while it says nothing.
+    fn silence(&mut self, number: usize) -> Result<()> {
+        self.kill(Target::HubServer, 0)?;
+        self.world.process(Target::Agent, number).signal("STOP")?;
+        self.pause(FROZEN);
+        if self.world.has_links() {
+            let what = format!("all links stayed, though agent {number} said nothing for {FROZEN:?}");
+            self.report.violation("the tunnel-servers", &what);
+        }
+        self.world.process(Target::Agent, number).signal("CONT")?;
+        self.pause(AWAY.saturating_sub(FROZEN));
+        self.world.start_again(Target::HubServer, 0)
+    }
+
     fn disk_full(&mut self, number: usize) -> Result<()> {
         let Some(disk) = self.world.disk(number)? else { bail!("there is no disk") };
         disk.fill()?;
@@ -213,6 +246,3 @@ impl Hand<'_> {
         })
     }
 }
-
-/// Validity of certificates that are to expire: enough for all to be in use before.
-const EXPIRE: Duration = Duration::from_secs(6);

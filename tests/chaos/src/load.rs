@@ -48,7 +48,7 @@ const WRITERS: usize = 3;
 /// That each asks for at most, beside bursts: whoever lists them all has to.
 const OBJECTS: u32 = 3000;
 /// Between two of them, at least.
-const PACE: Duration = Duration::from_millis(150);
+const PACE: Duration = Duration::from_millis(250);
 
 /// After a failure: soon, or nothing is tried while a fault lasts.
 const AGAIN: Backoff = Backoff::doubling(Duration::from_millis(50), Duration::from_millis(800));
@@ -211,8 +211,8 @@ impl Load {
     }
 
     /// Lets callers end, and compares what they were told with what there is. Watchers get `limit`
-    /// to see the rest.
-    pub async fn settle(self, limit: Duration) -> Result<()> {
+    /// to see the rest; none: nobody waits for them.
+    pub async fn settle(self, limit: Option<Duration>) -> Result<()> {
         let report = Arc::clone(&self.shared.report);
         self.shared.ended.store(true, Ordering::Relaxed);
         for task in self.asked {
@@ -230,9 +230,12 @@ impl Load {
         for wrong in settle(&entries, &objects) {
             report.violation("the ledger", &wrong);
         }
-        let deadline = tokio::time::Instant::now() + limit;
+        let deadline = limit.map(|limit| tokio::time::Instant::now() + limit);
         for watcher in self.watchers {
-            watcher.see(&report, &names[watcher.member], deadline).await;
+            match deadline {
+                Some(deadline) => watcher.see(&report, &names[watcher.member], deadline).await,
+                None => watcher.task.abort(),
+            }
         }
         self.others.iter().for_each(JoinHandle::abort);
         Ok(())

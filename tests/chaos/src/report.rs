@@ -6,10 +6,18 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use crate::fault::Fault;
 use crate::weather::Weather;
 
 /// Violations that are told; one alone fails the run.
 const TOLD: usize = 20;
+
+/// Before what no other run takes back: `.ci/run` does not repeat one that printed it.
+const FINAL: &str = "VIOLATION";
+/// Before what a busy machine is reason enough for.
+const SHORT: &str = "TOO LITTLE";
+/// The fault during which reads are counted by themselves.
+pub const REPLACED: &str = "replace-gateway";
 
 /// A number that grows.
 #[derive(Debug, Default)]
@@ -29,6 +37,8 @@ pub struct Counts {
     pub reads_retried: Count,
     /// Reads that failed twice where they may.
     pub reads_failed: Count,
+    /// Reads that succeeded, at the second try at the latest, while gateways were replaced.
+    pub reads_replaced: Count,
     pub uploads: Count,
     pub uploads_read_back: Count,
     pub watch_streams: Count,
@@ -103,11 +113,21 @@ impl Report {
         self.faults.lock().clone()
     }
 
-    /// Something is wrong: `what`, as `who` was told it.
+    /// A promise is broken: `what`, as `who` was told it. That the same seed passes the next time
+    /// says nothing: a race does not follow from it.
     pub fn violation(&self, who: &str, what: &str) {
+        self.wrong(FINAL, who, what);
+    }
+
+    /// The run did too little, or ran out of time.
+    pub fn too_little(&self, what: &str) {
+        self.wrong(SHORT, "the run", what);
+    }
+
+    fn wrong(&self, kind: &str, who: &str, what: &str) {
         let weather = self.weather.now().what;
         let text = format!("{who}: {what}\n    seed {}, during: {weather}", self.seed);
-        self.say(&format!("VIOLATION  {text}"));
+        self.say(&format!("{kind}  {text}"));
         self.violations.lock().push(text);
     }
 
@@ -115,12 +135,15 @@ impl Report {
         !self.violations.lock().is_empty()
     }
 
-    /// A ledger of nothing holds, too: some of each kind of work has to have been done, and some
-    /// fault.
-    pub fn check_work(&self) {
-        let c = &self.counts;
-        if self.faults.lock().is_empty() {
-            self.violation("the run", "no fault was done and recovered from");
+    /// A ledger of nothing holds, too: some of each kind of work has to have been done, and each of
+    /// the faults that every run begins with.
+    pub fn check_work(&self, first: &[Fault]) {
+        let (c, done) = (&self.counts, self.faults());
+        if done.is_empty() {
+            self.too_little("no fault was done and recovered from");
+        }
+        for fault in first.iter().map(ToString::to_string).filter(|fault| !done.contains(fault)) {
+            self.too_little(&format!("{fault} was not done and recovered from"));
         }
         for (count, what) in [
             (&c.created, "write was told 201"),
@@ -129,11 +152,14 @@ impl Report {
             (&c.lines, "line of a followed log came"),
         ] {
             if count.get() == 0 {
-                self.violation("the run", &format!("no {what}"));
+                self.too_little(&format!("no {what}"));
             }
         }
         if c.downloads.get() <= c.downloads_cut.get() {
-            self.violation("the run", "no download was whole");
+            self.too_little("no download was whole");
+        }
+        if done.iter().any(|fault| fault == REPLACED) && c.reads_replaced.get() == 0 {
+            self.too_little("no read while gateways were replaced");
         }
     }
 
@@ -163,6 +189,7 @@ impl fmt::Display for Report {
             c.written, c.created, c.existed, c.not_done, c.unknown
         )?;
         writeln!(f, "retries            {} of writes, {} of {} reads", c.retries, c.reads_retried, c.reads)?;
+        writeln!(f, "reads              {} while gateways were replaced", c.reads_replaced)?;
         writeln!(f, "reads failed twice {} (while killed or frozen)", c.reads_failed)?;
         writeln!(f, "uploads            {}: {} told as done, and read back", c.uploads, c.uploads_read_back)?;
         writeln!(
@@ -176,5 +203,38 @@ impl fmt::Display for Report {
             c.lines, c.follows, c.downloads, c.downloads_cut
         )?;
         write!(f, "violations         {}", self.violations.lock().len())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::world::Target;
+
+    /// What is told of a run that did all that is counted, but for what `change` takes away.
+    fn told(change: impl FnOnce(&Counts)) -> String {
+        let report = Report::new(1);
+        let c = &report.counts;
+        for count in [&c.created, &c.uploads_read_back, &c.watch_events, &c.lines, &c.downloads] {
+            count.add();
+        }
+        change(c);
+        report.done(REPLACED);
+        report.check_work(&[Fault::Replace(Target::Gateway)]);
+        report.verdict()
+    }
+
+    #[test]
+    fn a_run_in_which_nobody_read_while_gateways_were_replaced_shows_nothing() {
+        assert_eq!(told(|counts| counts.reads_replaced.add()), "");
+        assert!(told(|_| ()).contains("no read while gateways were replaced"));
+    }
+
+    #[test]
+    fn a_run_that_left_out_what_each_begins_with_shows_too_little() {
+        let report = Report::new(1);
+        report.done("kill-agent");
+        report.check_work(&[Fault::Replace(Target::Gateway)]);
+        assert!(report.verdict().contains("replace-gateway was not done"), "{}", report.verdict());
     }
 }

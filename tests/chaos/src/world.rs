@@ -217,6 +217,16 @@ impl World {
         Ok(panics)
     }
 
+    /// An error if one of the product's programs has ended by itself.
+    pub fn check(&mut self) -> Result<()> {
+        self.product.check()
+    }
+
+    /// Whether each agent has all of its links.
+    pub fn has_links(&self) -> bool {
+        self.product.check_links().is_ok()
+    }
+
     /// Leaves the logs behind; says where.
     pub fn keep(&mut self) -> PathBuf {
         self.scratch.keep();

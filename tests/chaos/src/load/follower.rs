@@ -14,7 +14,7 @@ use crate::lines::{After, Lines};
 /// A log is followed for so long at most, then from its beginning again.
 const FOLLOW: Duration = Duration::from_secs(30);
 /// For each 8 KiB of a download, so that it is under way when something happens.
-const SLOWLY: Duration = Duration::from_millis(2);
+const SLOWLY: Duration = Duration::from_millis(4);
 const PIECE: usize = 8 << 10;
 /// Between two downloads.
 const PACE: Duration = Duration::from_secs(2);

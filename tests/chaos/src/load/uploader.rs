@@ -17,7 +17,7 @@ use crate::dice::Dice;
 use crate::told::Told;
 
 /// Between two uploads.
-const PACE: Duration = Duration::from_secs(2);
+const PACE: Duration = Duration::from_secs(4);
 /// Bytes of text. Members take a mebibyte.
 const BYTES: usize = 900 << 10;
 /// For a member to come back, and answer.
@@ -50,7 +50,7 @@ pub(super) async fn run(shared: &Shared, route: &Route, direct: &Route) {
                     shared.report.violation(&format!("an upload of {name} to {}", route.name), &what);
                 });
             }
-            Err(why) => shared.report.violation(&direct.name, &format!("{name} cannot be read back: {why}")),
+            Err(why) => shared.report.too_little(&format!("{name} cannot be read back at {}: {why}", direct.name)),
         }
         // Or it would fill the member's store.
         let _ = direct.caller.whole(Method::DELETE, &path, Bytes::new()).await;
