@@ -92,6 +92,8 @@ pub enum Reason {
     ObjectContested,
     /// A `ManifestWork` ended with its cluster, which was not reached.
     WorkLeft,
+    /// There are more works than are kept in memory: some are read from the hub each time.
+    WorkNotKept,
 }
 
 /// To one hub. Cheap to clone.
@@ -141,6 +143,7 @@ impl Reason {
             Self::ForeignAgent => "ForeignAgent",
             Self::ObjectContested => "ObjectContested",
             Self::WorkLeft => "WorkLeft",
+            Self::WorkNotKept => "WorkNotKept",
         }
     }
 
@@ -170,7 +173,7 @@ impl Reason {
             Self::ScoreUpdate => "ScoreUpdated",
             Self::Unstable | Self::SchedulerConflict => "Schedule",
             Self::WorksFailed | Self::PlacementsOverlap => "RollOut",
-            Self::ForeignAgent | Self::ObjectContested | Self::WorkLeft => "Deliver",
+            Self::ForeignAgent | Self::ObjectContested | Self::WorkLeft | Self::WorkNotKept => "Deliver",
             _ => "Register",
         }
     }

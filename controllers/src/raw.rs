@@ -130,7 +130,8 @@ impl RawObject {
         DynamicObject { types, metadata, data }
     }
 
-    fn pack(self) -> DynamicObject {
+    /// Its contents stay text: `data` is a string.
+    pub fn pack(self) -> DynamicObject {
         let Self { types, metadata, contents } = self;
         DynamicObject { types, metadata, data: Value::String(contents) }
     }

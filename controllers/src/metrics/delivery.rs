@@ -32,6 +32,8 @@ pub struct Delivery {
     contested: Gauge,
     foreign: Gauge,
     waiting: Gauge,
+    kept: Gauge,
+    beyond: Gauge,
     works: Arc<Mutex<HashMap<Key, Known>>>,
 }
 
@@ -152,7 +154,7 @@ impl Delivery {
     pub fn register(registry: &mut Registry) -> Self {
         let delivery = Self::default();
         let name = |name: &str| format!("{PREFIX}_{name}");
-        let Self { actions, requests, objects, contested, foreign, waiting, .. } = delivery.clone();
+        let Self { actions, requests, objects, contested, foreign, waiting, kept, beyond, .. } = delivery.clone();
         registry.register(name("actions"), "Writes of objects of ManifestWorks to members", actions);
         registry.register(name("objects"), "Objects of ManifestWorks, by outcome", objects);
         registry.register(name("queue_depth"), "ManifestWorks that wait for their turn at their cluster", waiting);
@@ -162,6 +164,12 @@ impl Delivery {
             contested,
         );
         registry.register(name("foreign_works"), "ManifestWorks that agents keep on their members", foreign);
+        registry.register(name("kept_bytes"), "Bytes of ManifestWorks that are kept in memory", kept);
+        registry.register(
+            name("unkept_works"),
+            "ManifestWorks that are read from the hub each time, since there is no more memory for them",
+            beyond,
+        );
         registry.register(name("member_requests"), "Requests to members, by what they answered", requests);
         registry.register_collector(Box::new(Oldest(delivery.clone())));
         delivery
@@ -181,6 +189,17 @@ impl Delivery {
             Some(Kind::Late) => "late".to_owned(),
         };
         self.requests.get_or_create(&OfRequest { cluster: cluster.to_owned(), code }).inc();
+    }
+
+    /// So many bytes of works are in memory, and so many works are not.
+    pub fn keeps(&self, bytes: usize, beyond: usize) {
+        self.kept.set(i64::try_from(bytes).unwrap_or(i64::MAX));
+        self.beyond.set(i64::try_from(beyond).unwrap_or(i64::MAX));
+    }
+
+    #[cfg(test)]
+    pub fn unkept(&self) -> i64 {
+        self.beyond.get()
     }
 
     /// A work waits for its turn, or has it now.
@@ -248,6 +267,7 @@ impl Delivery {
         self.contested.set(0);
         self.foreign.set(0);
         self.waiting.set(0);
+        self.keeps(0, 0);
     }
 
     fn move_from(&self, before: WorkState, after: WorkState) {

@@ -24,6 +24,7 @@ mod pass;
 mod place;
 mod removal;
 mod reviews;
+mod shelf;
 mod sights;
 mod statuses;
 mod telling;
@@ -32,6 +33,7 @@ mod tests;
 mod unlisted;
 mod verdicts;
 mod watches;
+mod whole;
 mod work;
 
 use std::sync::Arc;
@@ -62,6 +64,7 @@ use self::member::{Limits, Member};
 use self::memory::{Memories, Memory};
 use self::pass::Pass;
 use self::place::{Place, Places, Shared, Turn};
+use self::shelf::Shelf;
 use self::sights::Way;
 use self::work::{Work, works};
 use super::Context;
@@ -115,6 +118,7 @@ struct Part {
     places: Places,
     memories: Memories,
     store: Store<DynamicObject>,
+    shelf: Shelf,
     wakes: Wakes,
     /// Clusters whose members answered somebody, by name.
     answered: Wakes,
@@ -145,6 +149,7 @@ pub async fn run(context: Context<'_>) {
         places: Places::new(Shared::new(Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES))),
         memories: Memories::default(),
         store: writer.as_reader(),
+        shelf: Shelf::new(shelf::ROOM, context.metrics.delivery.clone()),
         wakes: Wakes::default(),
         answered: context.answered,
         limits: Limits {
@@ -246,8 +251,11 @@ impl Part {
         if let Some(waits) = waits {
             return Action::requeue(waits);
         }
-        let Some(_room) = place.room(work::weighs(&newest)) else { return Action::requeue(TURN_AGAIN) };
-        let mut work = Work::read(&newest);
+        let whole = self.whole(newest, place, &mut memory).await;
+        let (mut work, _taken) = match whole {
+            Ok(whole) => whole,
+            Err(again) => return again,
+        };
         memory.recall(&mut work);
         if !self.clusters.is_leaving(work.cluster()) {
             memory.left = None;

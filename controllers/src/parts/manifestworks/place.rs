@@ -27,6 +27,9 @@ const SLOW_WORKS: usize = 64;
 /// the status of one take up to 24 MiB each.
 const HEAVY_WORKS: usize = 8;
 const HEAVY_OF_ONE: usize = 1;
+/// Works whose text is not kept that are read, and worked on, at a time: of all clusters. Of one, as
+/// many as are worked on.
+const READ_WORKS: usize = 32;
 /// Bytes of memory that most works take less of while they are worked on: of 350 KiB of text.
 const LIGHT: usize = 8 << 20;
 /// How long a turn lasts; requests under way are finished. Then others go before the work's next
@@ -51,6 +54,7 @@ pub struct Shared {
     pub lists: Lists,
     slow_works: Arc<AtomicUsize>,
     heavy_works: Arc<AtomicUsize>,
+    read_works: Arc<AtomicUsize>,
     /// Slow clusters of which none has its turn because enough others have.
     slow_line: Arc<Mutex<Line>>,
 }
@@ -68,6 +72,8 @@ pub struct Place {
     /// Those of them that take much memory.
     heavy: Arc<AtomicUsize>,
     of_all: Shared,
+    /// It was told that not all of its works are kept.
+    is_told: AtomicBool,
     /// Works that wait for a turn.
     waiting: Mutex<Line>,
     away: Mutex<Away>,
@@ -122,6 +128,7 @@ impl Shared {
         Self {
             rules,
             heavy_works: Arc::default(),
+            read_works: Arc::default(),
             lists: Lists::default(),
             slow_works: Arc::default(),
             slow_line: Arc::default(),
@@ -175,6 +182,7 @@ impl Place {
             slow: Arc::default(),
             heavy: Arc::default(),
             of_all: of_all.clone(),
+            is_told: AtomicBool::new(false),
             member,
             kinds: Kinds::default(),
             sights: Sights::default(),
@@ -210,6 +218,16 @@ impl Place {
         }
         let own = Permit::of(&self.heavy, HEAVY_OF_ONE)?;
         Some(vec![own, Permit::of(&self.of_all.heavy_works, HEAVY_WORKS)?])
+    }
+
+    /// Room for the text of a work that is not kept, likewise.
+    pub fn reading(&self) -> Option<Vec<Permit<AtomicUsize>>> {
+        Permit::of(&self.of_all.read_works, READ_WORKS).map(|one| vec![one])
+    }
+
+    /// Not all of its works are kept. Whether that is news.
+    pub fn is_beyond(&self) -> bool {
+        !self.is_told.swap(true, Ordering::Relaxed)
     }
 
     /// Whose turn is next, now that one has ended: as many as there are turns.

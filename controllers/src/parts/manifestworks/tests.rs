@@ -39,6 +39,7 @@ fn part(hub: &Hub) -> (Part, Writer<DynamicObject>) {
         places: Places::new(Shared::new(Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES))),
         memories: Memories::default(),
         store: writer.as_reader(),
+        shelf: Shelf::new(shelf::ROOM, metrics.delivery.clone()),
         wakes: Wakes::default(),
         answered: Wakes::default(),
         limits: Limits { lanes: Lanes::new(4, 4, SLOW_ANSWER), within: A_WHILE },
@@ -168,4 +169,52 @@ async fn works_of_a_member_that_answers_somebody_rest_no_longer() {
     assert!(timeout(A_WHILE, watches::answers(&part)).await.is_err(), "it never ends");
     assert_eq!((place.rest(), part.wakes.next().await), (None, ("c1".to_owned(), "w".to_owned())));
     assert_eq!(part.wakes.waiting(), 0);
+}
+
+/// Its watch has told it, and there is no room for it.
+fn beyond(part: &mut Part, writer: &mut Writer<DynamicObject>) -> Arc<DynamicObject> {
+    part.shelf = Shelf::new(shelf::Room { in_all: 0, of_one: 0 }, part.metrics.delivery.clone());
+    let event = part.shelf.keep(Event::Apply(told(&hub::work())), &part.store);
+    writer.apply_watcher_event(&event);
+    assert_eq!(part.metrics.delivery.unkept(), 1);
+    part.known(&("c1".to_owned(), "w".to_owned())).unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_work_that_is_not_kept_is_read_at_its_turn() {
+    let hub = Hub::default();
+    let (mut part, mut writer) = part(&hub);
+    let kept = beyond(&mut part, &mut writer);
+    part.reconcile(&kept).await;
+    // Its objects are applied, as if it were kept.
+    let writes = hub.writes();
+    let is_applied = writes.iter().any(|one| one.starts_with("POST") && one.contains("/appliedmanifestworks"));
+    assert!(is_applied, "{writes:?}");
+    assert!(!part.place("c1").unwrap().is_beyond(), "and that was told");
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_done_with_a_work_that_is_not_kept_and_cannot_be_read() {
+    let hub = Hub::default();
+    let (mut part, mut writer) = part(&hub);
+    let kept = beyond(&mut part, &mut writer);
+    hub.tells_work(false);
+    for _ in 0..3 {
+        assert_ne!(part.reconcile(&kept).await, Action::await_change(), "it is tried again");
+    }
+    assert_eq!(hub.writes(), [""; 0]);
+    hub.tells_work(true);
+    part.reconcile(&kept).await;
+    assert_ne!(hub.writes(), [""; 0], "it is on the hub");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_hub_lists_beyond_the_room_is_not_kept() {
+    let hub = Hub::default();
+    let (mut part, mut writer) = part(&hub);
+    part.shelf = Shelf::new(shelf::Room { in_all: 0, of_one: 0 }, part.metrics.delivery.clone());
+    assert!(timeout(A_WHILE, watches::works(&part, &mut writer)).await.is_err());
+    let listed = part.store.state();
+    assert!(matches!(&listed[..], [one] if !shelf::is_whole(one)), "{listed:?}");
+    assert_eq!(part.metrics.delivery.unkept(), 1);
 }

@@ -12,17 +12,18 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
 
-use super::Part;
 use super::clusters::{DELIVERY_ANNOTATION, Mode};
 use super::work::{self, WORKS, key};
+use super::{Part, shelf};
 use crate::feed::crd;
 use crate::parts::catch_up::WATCH;
 use crate::raw::{self, RawObject};
 use crate::sources::MANAGED_CLUSTERS;
 use net::words::causes;
 
-/// Objects of one answer of a list: a work may have half a mebibyte.
-const PAGE: u32 = 100;
+/// Objects of one answer of a list: a work may have a mebibyte and a half, and is there twice while
+/// the answer is read.
+const PAGE: u32 = 25;
 
 type Meta = PartialObjectMeta<DynamicObject>;
 
@@ -35,12 +36,7 @@ pub async fn works(part: &Part, writer: &mut Writer<DynamicObject>) {
     let mut listed = HashSet::new();
     while let Some(event) = events.next().await {
         let event = match event {
-            // Of one that ends, they say who holds it.
-            Ok(event) => event.modify(|object| {
-                if object.metadata.deletion_timestamp.is_none() {
-                    object.managed_fields_mut().clear();
-                }
-            }),
+            Ok(event) => part.shelf.keep(event, &part.store),
             Err(error) => {
                 tracing::warn!(error = causes(&error), "cannot watch ManifestWorks");
                 continue;
@@ -76,8 +72,7 @@ fn is_news(part: &Part, event: &Event<DynamicObject>) -> bool {
     let Some(old) = part.store.get(&reference) else { return true };
     let said = |object: &DynamicObject| {
         let metadata = &object.metadata;
-        let (finalizers, labels) = (metadata.finalizers.clone(), metadata.labels.clone());
-        (metadata.uid.clone(), metadata.generation, metadata.deletion_timestamp.clone(), finalizers, labels)
+        (metadata.uid.clone(), metadata.generation, metadata.deletion_timestamp.clone(), shelf::mark(object))
     };
     said(new) != said(&old)
 }

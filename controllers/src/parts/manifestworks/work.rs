@@ -6,6 +6,7 @@ use std::sync::Arc;
 use delivery::executor::Executor;
 use delivery::identity::Identity;
 use delivery::work::{DeleteOption, GROUP, ManifestWorkExecutor, ManifestWorkSpec, ManifestWorkStatus};
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use serde::Deserialize;
@@ -173,6 +174,16 @@ pub fn is_held_by_us(object: &DynamicObject) -> bool {
     let entries = object.metadata.managed_fields.iter().flatten();
     let mut ours = entries.filter(|entry| entry.manager.as_deref() == Some(MANAGER));
     ours.any(|entry| entry.fields_v1.as_ref().is_some_and(|fields| holds(&fields.0)))
+}
+
+/// What says so, and nothing else.
+pub fn holding() -> ManagedFieldsEntry {
+    let fields = json!({"f:metadata": {"f:finalizers": {format!("v:{}", json!(FINALIZER)): {}}}});
+    ManagedFieldsEntry {
+        manager: Some(MANAGER.to_owned()),
+        fields_v1: Some(FieldsV1(fields)),
+        ..ManagedFieldsEntry::default()
+    }
 }
 
 fn executor(text: &str) -> Result<Option<Executor>, String> {

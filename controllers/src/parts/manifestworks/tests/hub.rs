@@ -23,6 +23,8 @@ pub struct Hub(Arc<Mutex<State>>);
 #[derive(Default)]
 struct State {
     is_ended: bool,
+    /// It answers nobody who asks for the work alone.
+    is_unread: bool,
     /// Method and path of each.
     writes: Vec<String>,
 }
@@ -46,6 +48,11 @@ impl Hub {
     /// Its work ends, and no watch tells.
     pub fn end_work(&self) {
         self.0.lock().is_ended = true;
+    }
+
+    /// Whether it says what the work is to whoever asks for it alone.
+    pub fn tells_work(&self, is_told: bool) {
+        self.0.lock().is_unread = !is_told;
     }
 
     /// By whomever.
@@ -76,6 +83,7 @@ impl State {
             ["apis", group, "v1"] => (200, resources(group)),
             [.., "namespaces", "kube-system"] => (200, json!({"metadata": {"name": "kube-system", "uid": "u"}})),
             [.., "manifestworks"] => (200, self.list(is_metadata, &work())),
+            [.., "manifestworks", "w"] => self.read(),
             [.., "managedclusters"] => (200, listed(is_metadata, "ManagedCluster", &[cluster()], "5")),
             _ => (
                 404,
@@ -83,6 +91,11 @@ impl State {
                 "reason": "NotFound", "message": "not found", "details": {"name": "x", "kind": "y"}}),
             ),
         })
+    }
+
+    fn read(&self) -> (u16, Value) {
+        let why = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500, "message": "no"});
+        if self.is_unread { (500, why) } else { (200, work()) }
     }
 
     fn list(&self, is_metadata: bool, work: &Value) -> Value {

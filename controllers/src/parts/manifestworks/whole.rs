@@ -1,0 +1,81 @@
+//! All of a work, in its turn: what the watch told, or where that is not kept, what the hub says.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+
+use kube::Api;
+use kube::api::DynamicObject;
+use kube::runtime::controller::Action;
+use net::permit::Permit;
+
+use super::memory::Memory;
+use super::place::Place;
+use super::work::{self, Work, works};
+use super::{BACKOFF, NAME, Part, TURN_AGAIN, shelf};
+use crate::events::Reason;
+use crate::raw::RawObject;
+
+/// Held while a work takes memory.
+type Taken = Vec<Permit<AtomicUsize>>;
+
+// === impl Part ===
+
+impl Part {
+    /// Reads it, where there is room for that.
+    ///
+    /// # Errors
+    ///
+    /// When it is to be tried again: nothing is known of what it says, and nothing is done.
+    pub(super) async fn whole(
+        &self,
+        known: Arc<DynamicObject>,
+        place: &Place,
+        memory: &mut Memory,
+    ) -> Result<(Work, Taken), Action> {
+        if shelf::is_whole(&known) {
+            let room = place.room(work::weighs(&known)).ok_or_else(|| Action::requeue(TURN_AGAIN))?;
+            return Ok((Work::read(&known), room));
+        }
+        let mut taken = place.reading().ok_or_else(|| Action::requeue(TURN_AGAIN))?;
+        let found = self.from_hub(&known, memory).await?;
+        taken.extend(place.room(work::weighs(&found)).ok_or_else(|| Action::requeue(TURN_AGAIN))?);
+        let work = Work::read(&found);
+        if place.is_beyond() {
+            self.tell(&work, Reason::WorkNotKept, not_kept(work.cluster()));
+        }
+        Ok((work, taken))
+    }
+
+    async fn from_hub(&self, known: &DynamicObject, memory: &mut Memory) -> Result<DynamicObject, Action> {
+        let (cluster, name) = work::key(known);
+        let api: Api<RawObject> = Api::namespaced_with(self.hub.client.clone(), &cluster, &works());
+        match self.hub.read(api.get_opt(&name)).await {
+            Ok(Some(found)) => {
+                let found = found.pack();
+                // The watch is about to tell what became of it.
+                let is_same = found.metadata.uid == known.metadata.uid;
+                if is_same { Ok(found) } else { Err(Action::requeue(TURN_AGAIN)) }
+            }
+            Ok(None) => Err(Action::requeue(TURN_AGAIN)),
+            Err(error) => {
+                let after = BACKOFF.wait(memory.failures);
+                memory.failures = memory.failures.saturating_add(1);
+                self.metrics.failed(NAME);
+                tracing::warn!(cluster, work = name, ?after, %error, "a work that is not kept cannot be read");
+                Err(Action::requeue(after))
+            }
+        }
+    }
+}
+
+/// What is told of the first of a cluster's.
+fn not_kept(cluster: &str) -> String {
+    let shelf::Room { in_all, of_one } = shelf::ROOM;
+    format!(
+        "the controllers do not keep this work in memory: those of {cluster} take more than {} MiB, or those of all \
+         clusters more than {} MiB. It is read from the hub each time, and so may others be. Nothing is lost, it is \
+         only slower: make fewer or smaller works",
+        of_one >> 20,
+        in_all >> 20
+    )
+}
