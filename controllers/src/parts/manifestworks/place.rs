@@ -27,8 +27,8 @@ const SLOW_WORKS: usize = 64;
 /// the status of one take up to 24 MiB each.
 const HEAVY_WORKS: usize = 8;
 const HEAVY_OF_ONE: usize = 1;
-/// Works whose text is not kept that are read, and worked on, at a time: of all clusters. Of one, as
-/// many as are worked on.
+/// Works whose text is not kept that are read, and worked on, at a time, of all clusters. Of one
+/// cluster, as many as are worked on.
 const READ_WORKS: usize = 32;
 /// Bytes of memory that most works take less of while they are worked on: of 350 KiB of text.
 const LIGHT: usize = 8 << 20;
