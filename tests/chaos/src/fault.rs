@@ -25,7 +25,7 @@ const EXPIRE: Duration = Duration::from_secs(6);
 /// The hub is away whatever the lengths of a run are.
 const AWAY: Duration = Duration::from_secs(30);
 /// A link is given up after 20 s without a word.
-const FROZEN: Duration = Duration::from_secs(25);
+const FROZEN: Duration = Duration::from_secs(22);
 /// For what callers begin when the weather changes to be under way.
 const UNDER_WAY: Duration = Duration::from_millis(40);
 
@@ -222,15 +222,15 @@ impl Hand<'_> {
 
     /// The tunnel-servers have to give the links of the agent up while it says nothing.
     fn silence(&mut self, number: usize) -> Result<()> {
+        let began = Instant::now();
         self.kill(Target::HubServer, 0)?;
         self.world.process(Target::Agent, number).signal("STOP")?;
         self.pause(FROZEN);
-        if self.world.has_links() {
-            let what = format!("all links stayed, though agent {number} said nothing for {FROZEN:?}");
-            self.report.violation("the tunnel-servers", &what);
-        }
+        let what = format!("the end of the links of agent {number}, which is silent");
+        let given_up = wait::until_true(&what, END, || Ok(!self.world.has_links()));
         self.world.process(Target::Agent, number).signal("CONT")?;
-        self.pause(AWAY.saturating_sub(FROZEN));
+        given_up?;
+        self.pause(AWAY.saturating_sub(began.elapsed()));
         self.world.start_again(Target::HubServer, 0)
     }
 

@@ -78,7 +78,7 @@ pub fn run(options: &Options) -> Result<()> {
     report.say(&format!("seed {}", options.seed));
     let runtime = Builder::new_multi_thread().worker_threads(2).enable_all().build()?;
     let mut world = World::start(runtime.handle())?;
-    let first = options.first();
+    let first: Vec<String> = options.first().iter().map(ToString::to_string).collect();
     let outcome = trouble(options, faults, &report, &mut world, runtime.handle());
     // Whoever ended by itself is why the rest did not work.
     if let Err(ended) = world.check() {
