@@ -12,7 +12,7 @@ use serde_json::{Map, Value};
 pub const PROGRAM: &str = "x";
 /// The variable that is allowed, and the one that the provider of profiles sets.
 const VARIABLE: &str = "A";
-const PROVIDERS_VARIABLE: &str = "B";
+pub const PROVIDERS_VARIABLE: &str = "B";
 /// In whatever must not be repeated.
 const CANARY: &str = "~secret~";
 

@@ -8,7 +8,7 @@ use register::cluster_profile::{Providers, is_own, read};
 use register::reading::Reading;
 use serde_json::{Value, json};
 
-use crate::sources::{PROGRAM, changed, hold, rules};
+use crate::sources::{PROGRAM, PROVIDERS_VARIABLE, changed, hold, rules};
 
 pub const WORDS: &[&str] = &[
     "\n/object/profile/",
@@ -70,16 +70,24 @@ pub fn check(input: &[u8]) {
         match Providers::parse(file) {
             Err(invalid) => assert!(!invalid.to_string().contains("~secret~"), "{invalid}"),
             Ok(providers) => {
-                // The operator's own variables are not judged.
-                let is_plain =
-                    !file.windows(3).any(|three| three == b"LD_") && !file.windows(4).any(|four| four == b"PATH");
                 let reading = read(&pair.object["profile"], &providers, &rules());
                 let is_registered = matches!(reading, Reading::Register(_));
                 assert!(!is_registered || !is_own(&pair.object["profile"]), "our own profile");
-                if is_plain || !is_registered {
+                if !is_registered || is_plain(file) {
                     hold(&reading);
                 }
             }
         }
     }
+}
+
+/// Whether an operator's file sets no variable but the one that `hold` knows as his: which others
+/// he sets is not judged.
+fn is_plain(file: &[u8]) -> bool {
+    let Ok(file) = serde_json::from_slice::<Value>(file) else {
+        return !file.windows(3).any(|three| three == b"env");
+    };
+    let providers = file["providers"].as_array().into_iter().flatten();
+    let mut set = providers.flat_map(|one| one["execConfig"]["env"].as_array().into_iter().flatten());
+    set.all(|one| one["name"] == PROVIDERS_VARIABLE)
 }
