@@ -1,5 +1,5 @@
-//! What the merge gate runs once more, and what it does not: by the function of `.ci/run` itself, on
-//! the output of a test that has failed.
+//! What the merge gate runs once more, and what it does not: by the function of `.ci/run` itself,
+//! on the output of a test that has failed.
 
 use std::fs;
 use std::path::Path;
