@@ -1,10 +1,10 @@
 //! A log of numbered lines as its reader has to take it: from 0 on, each line whole.
 
 /// Widths of what fills lines: they end anywhere in a frame.
-const WIDTHS: u64 = 256;
+const WIDTHS: usize = 256;
 /// The longest of that.
 const DOTS: &str = {
-    const BYTES: [u8; WIDTHS as usize] = [b'.'; WIDTHS as usize];
+    const BYTES: [u8; WIDTHS] = [b'.'; WIDTHS];
     match std::str::from_utf8(&BYTES) {
         Ok(dots) => dots,
         Err(_) => panic!("dots are text"),
@@ -32,7 +32,7 @@ pub enum After {
 /// The line of this number, with its end.
 pub fn line(number: u64) -> String {
     // A hundred thousand a second are compared: no padding, which is written sign by sign.
-    let width = usize::try_from(number % WIDTHS).unwrap_or_default();
+    let width = usize::try_from(number).unwrap_or_default() % WIDTHS;
     [&number.to_string(), " ", &DOTS[..width], "\n"].concat()
 }
 

@@ -4,7 +4,6 @@
 
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
-use std::sync::Arc;
 
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
@@ -126,7 +125,7 @@ impl Shelf {
             }
             Event::Apply(object) => {
                 let old = before(&object);
-                Event::Apply(now.put(object, old, self.room))
+                Event::Apply(now.put(object, old.as_deref(), self.room))
             }
             Event::Delete(mut object) => {
                 now.take(before(&object).as_deref());
@@ -142,8 +141,8 @@ impl Shelf {
 // === impl Books ===
 
 impl Books {
-    fn put(&mut self, mut object: DynamicObject, before: Option<Arc<DynamicObject>>, room: Room) -> DynamicObject {
-        self.take(before.as_deref());
+    fn put(&mut self, mut object: DynamicObject, before: Option<&DynamicObject>, room: Room) -> DynamicObject {
+        self.take(before);
         prune(&mut object);
         let size = size(&object);
         let own = self.of_one.get(object.metadata.namespace.as_deref().unwrap_or_default()).copied();

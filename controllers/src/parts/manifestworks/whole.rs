@@ -37,7 +37,7 @@ impl Part {
             return Ok((Work::read(&known), room));
         }
         let mut taken = place.reading().ok_or_else(|| Action::requeue(TURN_AGAIN))?;
-        let found = self.from_hub(&known, memory).await?;
+        let found = self.read_anew(&known, memory).await?;
         taken.extend(place.room(work::weighs(&found)).ok_or_else(|| Action::requeue(TURN_AGAIN))?);
         let work = Work::read(&found);
         if place.is_beyond() {
@@ -46,7 +46,7 @@ impl Part {
         Ok((work, taken))
     }
 
-    async fn from_hub(&self, known: &DynamicObject, memory: &mut Memory) -> Result<DynamicObject, Action> {
+    async fn read_anew(&self, known: &DynamicObject, memory: &mut Memory) -> Result<DynamicObject, Action> {
         let (cluster, name) = work::key(known);
         let api: Api<RawObject> = Api::namespaced_with(self.hub.client.clone(), &cluster, &works());
         match self.hub.read(api.get_opt(&name)).await {
