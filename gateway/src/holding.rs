@@ -3,8 +3,10 @@
 //! Two things hold bytes: a client's connection (its buffers, heads that are not whole) and each of
 //! its requests (its head, what is unread of its bodies, what was not sent of its answer). What a
 //! user holds in all decides who gives way, and who has not been authenticated goes first. Beside
-//! them [members](MemberAccounts) begin heads that are not whole.
+//! them [members](MemberAccounts) begin heads that are not whole, and what comes through the tunnel
+//! [waits](Backlog) for whoever is to read it.
 
+mod backlog;
 mod member;
 
 use std::net::IpAddr;
@@ -19,6 +21,7 @@ use net::budget::{self, Counters, Holder, Owner};
 use net::pending;
 use rustls_pki_types::CertificateDer;
 
+pub use self::backlog::Backlog;
 use self::member::Member;
 pub use self::member::MemberAccounts;
 

@@ -29,6 +29,7 @@ pub use self::error::TunnelError;
 use self::error::{Cause, Missing};
 pub use self::remote::{Remote, RemoteConfig};
 use self::stream::Tunnelled;
+use crate::holding::Backlog;
 use crate::metrics::{ClusterMetrics, TunnelHop, TunnelMetrics, TunnelOpen};
 use crate::spans;
 
@@ -91,9 +92,14 @@ impl Tunnel {
 // === impl TunnelDialer ===
 
 impl TunnelDialer {
-    /// A byte stream to the cluster's API server before `deadline`. Dropping the future cancels the
-    /// dial at the far end.
-    pub async fn open(&self, deadline: Instant, trace: Option<&Trace>) -> Result<Opened, TunnelError> {
+    /// A byte stream to the cluster's API server before `deadline`, whose unread bytes `backlog`
+    /// has. Dropping the future cancels the dial at the far end.
+    pub async fn open(
+        &self,
+        backlog: Option<&Arc<Backlog>>,
+        deadline: Instant,
+        trace: Option<&Trace>,
+    ) -> Result<Opened, TunnelError> {
         let started = Instant::now();
         let mut attempt = TunnelOpen::default();
         let outcome = self.open_somewhere(deadline, trace, &mut attempt).await;
@@ -105,7 +111,7 @@ impl TunnelDialer {
         self.metrics.tunnel_open_ended(attempt, took);
         outcome.map(|stream| {
             let leaving = stream.leaving();
-            Opened::other(stream, leaving)
+            Opened::other(stream.observed_by(backlog), leaving)
         })
     }
 

@@ -26,10 +26,10 @@ use traces::{Span, Trace};
 pub use self::body::UpstreamBody;
 pub use self::connect::{ConnectError, Dialer, MAX_DIALS, Target};
 pub use self::error::SendError;
-pub use self::h1::Reading;
+pub use self::h1::{HEADER_BYTES, HEADER_LINES, HeldIncoming, Reading};
 pub use self::lost::{Lost, Truncated};
 use self::pool::{Lease, Pool};
-pub use self::shed::Counted;
+pub use self::shed::{Counted, Held};
 use crate::headers::size;
 use crate::metrics::ClusterMetrics;
 use crate::request_body::RequestBody;
@@ -96,9 +96,9 @@ impl Upstream {
     }
 
     /// A connection of its own for an upgrade, speaking HTTP/1.1.
-    pub async fn dial_upgrade(&self, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
+    pub async fn dial_upgrade(&self, held: &Held, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
         let span = self.target.span(trace);
-        let dialled = self.target.connect_http1(span.as_ref().map(Span::trace)).await;
+        let dialled = self.target.connect_http1(held, span.as_ref().map(Span::trace)).await;
         spans::ended(span, &dialled, ConnectError::kind);
         dialled
     }

@@ -2,6 +2,7 @@
 
 mod inbound;
 
+use std::fmt;
 use std::io;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -43,6 +44,12 @@ pub struct Stream {
     _open: Open,
 }
 
+/// Told what has come for a stream and was not read, in steps, so that it costs next to nothing:
+/// less than 64 KiB is nothing. By whichever thread moves the link's frames.
+pub trait UnreadObserver: fmt::Debug + Send + Sync {
+    fn unread(&self, bytes: usize);
+}
+
 /// Of a stream, for as long as it is open or being opened.
 pub(crate) type Open = Permit<AtomicUsize>;
 
@@ -67,6 +74,14 @@ impl Stream {
     /// the link's driver.
     pub(crate) fn attended_by(self, unattended: &Arc<UnattendedStreams>) -> Self {
         self.inbound.attended_by(Arc::clone(unattended));
+        self
+    }
+
+    /// `observer` hears what is unread from here on, while the stream is read as [`AsyncRead`].
+    /// Only for the end that opened the stream: there the link's driver takes what nobody reads.
+    #[must_use]
+    pub fn observed_by(self, observer: Arc<dyn UnreadObserver>) -> Self {
+        self.inbound.observed_by(observer);
         self
     }
 
@@ -220,6 +235,7 @@ impl AsyncRead for Stream {
             }
         }
         inbound.release(before - buf.remaining());
+        inbound.tell();
         Poll::Ready(Ok(()))
     }
 }
@@ -230,7 +246,11 @@ impl AsyncWrite for Stream {
             return Poll::Ready(Ok(0));
         }
         self.inbound.lock().take_unwaited();
-        let room = ready!(self.poll_room(cx, buf.len()))?;
+        let Poll::Ready(room) = self.poll_room(cx, buf.len()) else {
+            self.inbound.lock().take_behind_writer();
+            return Poll::Pending;
+        };
+        let room = room?;
         self.send(Bytes::copy_from_slice(&buf[..room]))?;
         self.settle();
         Poll::Ready(Ok(room))

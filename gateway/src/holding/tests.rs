@@ -202,3 +202,23 @@ fn the_head_of_an_answer_counts_with_its_request() {
         assert_eq!(budget.held(), before);
     }
 }
+
+#[test]
+fn what_waits_in_the_tunnel_counts_for_the_request_while_it_has_the_connection() {
+    use tunnel::UnreadObserver as _;
+    let budget = Budget::new(1 << 30);
+    let cluster = api::cluster_name::ClusterName::parse("c1").unwrap();
+    let member = MemberAccounts::new(budget.clone(), cluster).open(0);
+    let request = request(&budget, &connection(&budget, [10, 0, 0, 1]), "one");
+    let before = (member.held(), request.held());
+    let backlog = Backlog::new(&member);
+    backlog.unread(MIB);
+    assert_eq!((member.held(), request.held()), (before.0 + MIB as u64, before.1));
+    backlog.count_for(&request);
+    backlog.unread(2 * MIB);
+    assert_eq!((member.held(), request.held()), (before.0, before.1 + 2 * MIB as u64));
+    backlog.count_for_connection();
+    assert_eq!((member.held(), request.held()), (before.0 + 2 * MIB as u64, before.1));
+    drop(backlog);
+    assert_eq!((member.held(), request.held()), before);
+}

@@ -8,7 +8,6 @@ use std::time::Duration;
 
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST};
 use http::{HeaderValue, Method, Request, Response, StatusCode, Version};
-use hyper::body::Incoming;
 use hyper::upgrade::OnUpgrade;
 use tokio::time::timeout;
 use traces::Trace;
@@ -22,7 +21,7 @@ use crate::error::{Cause, Error};
 use crate::headers::size;
 use crate::request::upgrade::Upgrade;
 use crate::request_body::RequestBody;
-use crate::upstream::SendError;
+use crate::upstream::{HeldIncoming, SendError};
 
 /// The member's answer may take as long as it needs to start a container's process, but not for
 /// ever.
@@ -66,7 +65,7 @@ pub async fn serve(
             Ok(relay::join(client, response, call))
         }
         refused if refused.is_client_error() || refused.is_server_error() => {
-            let refusal = relay::refused(response).await;
+            let refusal = relay::refused(response, &call.account).await;
             refusal.map(Answer::from).map_err(|lost| Cause::UpgradeBroken(lost).at(cluster))
         }
         status => Err(Cause::NoUpgrade(status).at(cluster)),
@@ -76,7 +75,7 @@ pub async fn serve(
 // === impl Upgrading ===
 
 impl Attempt for Upgrading<'_> {
-    type Body = Incoming;
+    type Body = HeldIncoming;
 
     fn call(&self) -> &Call<'_> {
         self.call
@@ -105,12 +104,12 @@ impl Attempt for Upgrading<'_> {
         lease: &CredentialLease<'_>,
         request: Request<RequestBody>,
         trace: Option<&Trace>,
-    ) -> Result<Response<Incoming>, Error> {
+    ) -> Result<Response<HeldIncoming>, Error> {
         let cluster = self.call.cluster.name();
         size::of_request(&request).map_err(|unfit| Cause::Send(SendError::Unfit(unfit)).at(cluster))?;
-        let held = lease.upstream().target().accounts.open(self.call.connection.core());
-        let answer = match lease.upstream().dial_upgrade(trace).await {
-            Ok(transport) => timeout(ANSWER_WITHIN, relay::ask(transport, request, &held)).await,
+        let held = lease.upstream().target().held(self.call.connection.core());
+        let answer = match lease.upstream().dial_upgrade(&held, trace).await {
+            Ok(transport) => timeout(ANSWER_WITHIN, relay::ask(transport, request, &held, &self.call.account)).await,
             Err(error) => Ok(Err(SendError::Connect(Arc::new(error)))),
         };
         let Ok(answer) = answer else {

@@ -11,6 +11,8 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio_util::sync::CancellationToken;
 use tunnel::{Gauge, Stream, Timing};
 
+use crate::holding::Backlog;
+
 pub struct Tunnelled {
     stream: Stream,
     /// Through whom, as messages name it.
@@ -29,6 +31,15 @@ impl Tunnelled {
     #[must_use]
     pub fn counted(self, gauge: Arc<Gauge>) -> Self {
         Self { gauge: Some(gauge), ..self }
+    }
+
+    /// What is unread of it is in `backlog`.
+    #[must_use]
+    pub fn observed_by(mut self, backlog: Option<&Arc<Backlog>>) -> Self {
+        if let Some(backlog) = backlog {
+            self.stream = self.stream.observed_by(Arc::<Backlog>::clone(backlog));
+        }
+        self
     }
 
     /// What the hops said of how long they took to open it.

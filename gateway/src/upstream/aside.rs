@@ -36,7 +36,7 @@ pub async fn exchange(
     mut request: Request<Full<Bytes>>,
     most: usize,
 ) -> Result<Response<Read>, Unanswered> {
-    let transport = target.connect_any(None).await.map_err(Unanswered::Connect)?;
+    let transport = target.connect_any(&target.held(0), None).await.map_err(Unanswered::Connect)?;
     if transport.alpn() == Some(tls::H2) {
         let mut uri = std::mem::take(request.uri_mut()).into_parts();
         (uri.scheme, uri.authority) = (Some(target.scheme.clone()), Some(target.authority.clone()));

@@ -20,7 +20,8 @@ use traces::{Span, Trace};
 pub use self::error::ConnectError;
 use super::addresses::{MemberAddress, MemberAddresses};
 use super::circuit::Circuit;
-use crate::holding::MemberAccounts;
+use super::shed::Held;
+use crate::holding::{Backlog, MemberAccounts};
 use crate::spans;
 use crate::tunnel::TunnelDialer;
 
@@ -71,14 +72,21 @@ impl Target {
         format!("{address}{through}")
     }
 
+    /// For a connection that is used on `core`.
+    pub fn held(&self, core: usize) -> Held {
+        let account = self.accounts.open(core);
+        let backlog = matches!(self.dialer, Dialer::Tunnel(_)).then(|| Backlog::new(&account));
+        Held { account, backlog }
+    }
+
     /// For pooled requests: the member chooses between HTTP/2 and HTTP/1.1.
-    pub async fn connect_any(&self, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
-        self.connect(&[tls::H2, tls::HTTP_11], trace).await
+    pub async fn connect_any(&self, held: &Held, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
+        self.connect(&[tls::H2, tls::HTTP_11], held, trace).await
     }
 
     /// For upgrades: HTTP/1.1 and nothing else, since HTTP/2 cannot carry them (RFC 9113 §8.6).
-    pub async fn connect_http1(&self, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
-        let transport = self.connect(&[tls::HTTP_11], trace).await?;
+    pub async fn connect_http1(&self, held: &Held, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
+        let transport = self.connect(&[tls::HTTP_11], held, trace).await?;
         if transport.alpn() == Some(tls::H2) {
             return Err(ConnectError::NoHttp1 { address: self.address() });
         }
@@ -95,7 +103,7 @@ impl Target {
         spans::shared_dial(trace, &self.authority, self.dialer.word())
     }
 
-    async fn connect(&self, alpn: &[&[u8]], trace: Option<&Trace>) -> Result<Transport, ConnectError> {
+    async fn connect(&self, alpn: &[&[u8]], held: &Held, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
         let attempt = self.circuit.attempt()?;
         let deadline = Instant::now() + self.dial_timeout;
         let Ok(_dialling) = timeout_at(deadline, self.dials.acquire()).await else {
@@ -105,7 +113,7 @@ impl Target {
             biased;
             // A connection made for it would be closed at once, and dialled again.
             () = self.ended.cancelled() => Err(ConnectError::Unregistered { address: self.address() }),
-            outcome = self.connect_somewhere(alpn, deadline, trace) => outcome,
+            outcome = self.connect_somewhere(alpn, held, deadline, trace) => outcome,
         };
         match &outcome {
             Ok(_) => attempt.succeeded(),
@@ -122,6 +130,7 @@ impl Target {
     async fn connect_somewhere(
         &self,
         alpn: &[&[u8]],
+        held: &Held,
         deadline: Instant,
         trace: Option<&Trace>,
     ) -> Result<Transport, ConnectError> {
@@ -131,7 +140,7 @@ impl Target {
             let now = Instant::now();
             let left = u32::try_from(addresses.len()).unwrap_or(u32::MAX).saturating_add(1);
             let share = now + deadline.saturating_duration_since(now) / left;
-            match self.connect_to(address, alpn, share, trace).await {
+            match self.connect_to(address, alpn, held, share, trace).await {
                 Ok(transport) => {
                     self.addresses.prefer(index);
                     return Ok(transport);
@@ -146,6 +155,7 @@ impl Target {
         &self,
         address: &MemberAddress,
         alpn: &[&[u8]],
+        held: &Held,
         deadline: Instant,
         trace: Option<&Trace>,
     ) -> Result<Transport, ConnectError> {
@@ -155,7 +165,7 @@ impl Target {
             Dialer::Proxy(proxy) => Box::pin(proxy.connect(&address.host, address.port, deadline)).await?,
             Dialer::Tunnel(through) => {
                 let failed = |source| ConnectError::Tunnel { address: self.describe(address), source };
-                Box::pin(through.open(deadline, trace)).await.map_err(failed)?
+                Box::pin(through.open(held.backlog.as_ref(), deadline, trace)).await.map_err(failed)?
             }
         };
         let Some((config, name)) = &address.tls else {

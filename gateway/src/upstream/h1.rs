@@ -20,20 +20,20 @@ use tokio::time::timeout;
 use tokio_util::sync::CancellationToken;
 
 use self::abortable::{AbortHandle, AbortableBody, abortable};
-pub use self::body::H1Body;
+pub use self::body::{H1Body, HeldIncoming};
 pub use self::idle::{ConnectionPermit, Idle, MAX_OPEN};
 use self::reading::Buffer;
 pub use self::reading::Reading;
 use super::connect::{ConnectError, Target};
-use super::shed::Counted;
+use super::shed::{Counted, Held};
 use super::{Lost, SendError};
 use crate::holding::Account;
 use crate::request_body::RequestBody;
 
 /// Largest response head we read; the connection is nobody else's. Less is passed on.
-const HEADER_BYTES: usize = 1024 * 1024;
+pub const HEADER_BYTES: usize = 1024 * 1024;
 /// Most header lines of a response.
-const HEADER_LINES: usize = 2048;
+pub const HEADER_LINES: usize = 2048;
 /// A connection just given back needs a moment to finish its exchange; one that takes longer is not
 /// worth waiting for.
 const READY_WITHIN: Duration = Duration::from_millis(100);
@@ -43,8 +43,8 @@ pub struct Connection {
     sender: http1::SendRequest<AbortableBody>,
     leaving: Option<CancellationToken>,
     buffer: Arc<Buffer>,
-    /// Of heads.
-    held: Account,
+    /// Boxed: each request that waits for an answer has room for a lease.
+    held: Box<Held>,
     #[allow(dead_code, reason = "counts the connection as open until it is dropped")]
     permit: ConnectionPermit,
 }
@@ -95,15 +95,18 @@ impl Exchange {
     async fn send(mut self, request: Request<AbortableBody>) -> Result<Sent, SendError> {
         let lease = self.lease.as_mut().expect("held until the end");
         lease.connection.buffer.expect_body(false);
+        if let (Some(backlog), Some(account)) = (&lease.connection.held.backlog, &self.account) {
+            backlog.count_for(account);
+        }
         match lease.connection.sender.try_send_request(request).await {
             Ok(response) => {
                 let buffer = Arc::clone(&lease.connection.buffer);
                 buffer.expect_body(true);
                 let (head, body) = response.into_parts();
                 let held = self.account.as_ref().map(|account| (account.tally(), buffer));
-                Ok(Sent::Response(Response::from_parts(head, H1Body::new(body, self, held))))
+                Ok(Sent::Response(Response::from_parts(head, H1Body::new(HeldIncoming::new(body, held), self))))
             }
-            Err(_) if lease.connection.held.is_ended() => Err(SendError::Shed),
+            Err(_) if lease.connection.held.account.is_ended() => Err(SendError::Shed),
             Err(mut refused) => {
                 // hyper hands the request back only if none of it was written.
                 let unsent = refused.take_message().and_then(|request| {
@@ -125,6 +128,7 @@ impl Exchange {
         if self.abort.has_ended()
             && let Some(lease) = self.lease.take()
         {
+            lease.connection.held.request_is_over();
             lease.give_back();
         }
     }
@@ -132,6 +136,10 @@ impl Exchange {
 
 impl Drop for Exchange {
     fn drop(&mut self) {
+        if let Some(lease) = &self.lease {
+            // It ends in its own time, and the member may stop that.
+            lease.connection.held.request_is_over();
+        }
         self.abort.abort();
     }
 }
@@ -139,22 +147,21 @@ impl Drop for Exchange {
 // === impl Connection ===
 
 impl Connection {
-    /// Used on `core`.
     pub async fn start(
         transport: Transport,
         permit: ConnectionPermit,
         target: &Target,
-        core: usize,
+        held: Held,
     ) -> Result<Self, ConnectError> {
-        let (leaving, held) = (transport.leaving(), target.accounts.open(core));
-        let (transport, buffer) = Reading::new(transport, &held);
+        let leaving = transport.leaving();
+        let (transport, buffer) = Reading::new(transport, &held.account);
         let (sender, driver) = http1::Builder::new()
             .max_buf_size(HEADER_BYTES)
             .max_headers(HEADER_LINES)
             .handshake(TokioIo::new(transport))
             .await
             .map_err(|error| ConnectError::Http2 { address: target.address(), source: error.into() })?;
-        let driver = Counted::new(driver, held.clone());
+        let driver = Counted::new(driver, &held);
         let ended = target.ended.clone().cancelled_owned();
         tokio::spawn(async move {
             let end = tokio::select! {
@@ -168,7 +175,7 @@ impl Connection {
             };
             tracing::debug!(reason, "connection to member ended");
         });
-        Ok(Self { sender, leaving, buffer, held, permit })
+        Ok(Self { sender, leaving, buffer, held: Box::new(held), permit })
     }
 
     /// Closed, or about to be cut.

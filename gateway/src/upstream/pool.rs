@@ -11,9 +11,8 @@ use parking_lot::Mutex;
 use tokio::sync::{Notify, watch};
 use traces::{Span, Trace};
 
-use super::SendError;
 use super::connect::{ConnectError, Target};
-use super::{h1, h2};
+use super::{Held, SendError, h1, h2};
 use crate::metrics::{ClusterMetrics, InFlight};
 use crate::spans;
 use net::tls;
@@ -150,7 +149,7 @@ impl Pool {
         state.dial = Some(outcome.clone());
         let (target, pool) = (Arc::clone(&self.target), self.this.clone());
         let span = target.span(trace);
-        tokio::spawn(dial(target, pool, report, span));
+        tokio::spawn(dial(target.held(self.core), target, pool, report, span));
         Step::Began(outcome)
     }
 
@@ -164,7 +163,8 @@ impl Pool {
     async fn dial_h1(&self, permit: h1::ConnectionPermit, trace: Option<&Trace>) -> Result<Lease, SendError> {
         let span = self.target.span(trace);
         let connected = async {
-            let transport = self.target.connect_any(span.as_ref().map(Span::trace)).await?;
+            let held = self.target.held(self.core);
+            let transport = self.target.connect_any(&held, span.as_ref().map(Span::trace)).await?;
             if transport.alpn() == Some(tls::H2) {
                 // The member changed its mind, perhaps by an upgrade of its own: learn again.
                 self.state.lock().speaks_h1 = false;
@@ -173,7 +173,7 @@ impl Pool {
                     source: "the member changed from HTTP/1.1 to HTTP/2, try again".into(),
                 });
             }
-            h1::Connection::start(transport, permit, &self.target, self.core).await
+            h1::Connection::start(transport, permit, &self.target, held).await
         };
         let connected = connected.await;
         spans::ended(span, &connected, ConnectError::kind);
@@ -219,31 +219,30 @@ enum Dialled {
 /// One shared dial, as a task of its own. Holds the pool weakly: when the cluster is gone, so is
 /// the interest.
 async fn dial(
+    held: Held,
     target: Arc<Target>,
     pool: Weak<Pool>,
     report: watch::Sender<Option<Result<(), Arc<ConnectError>>>>,
     span: Option<Span>,
 ) {
     let outcome = async {
-        let transport = target.connect_any(span.as_ref().map(Span::trace)).await?;
+        let transport = target.connect_any(&held, span.as_ref().map(Span::trace)).await?;
         let Some(pool) = pool.upgrade() else {
             return Ok(None);
         };
         if transport.alpn() == Some(tls::H2) {
             let (open, room) = (InFlight::new(pool.metrics.connections()), Arc::clone(&pool.room));
-            let account = target.accounts.open(pool.core);
             drop(pool);
             let leaving = transport.leaving();
-            return h2::Connection::start(transport, &target, account, open, room, leaving)
+            return h2::Connection::start(transport, &target, held, open, room, leaving)
                 .await
                 .map(Dialled::H2)
                 .map(Some);
         }
         let permit =
             pool.h1_permit().ok_or(ConnectError::Exhausted { address: target.address(), limit: h1::MAX_OPEN })?;
-        let core = pool.core;
         drop(pool);
-        h1::Connection::start(transport, permit, &target, core).await.map(Dialled::H1).map(Some)
+        h1::Connection::start(transport, permit, &target, held).await.map(Dialled::H1).map(Some)
     };
     let outcome = outcome.await;
     spans::ended(span, &outcome, ConnectError::kind);

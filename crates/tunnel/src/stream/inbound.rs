@@ -13,7 +13,7 @@ use h2::RecvStream;
 use net::queue::Queue;
 use parking_lot::{Mutex, MutexGuard};
 
-use super::lost;
+use super::{UnreadObserver, lost};
 use crate::activity::Activity;
 
 /// A stream's receiving half, shared by its reader and its link's driver.
@@ -30,7 +30,21 @@ pub(super) struct Received {
     ended: bool,
     /// Woken when something comes and no reader waits.
     waker: Waker,
+    observed: Option<Observed>,
 }
+
+/// Somebody wants to know how much is unread.
+#[derive(Debug)]
+struct Observed {
+    observer: Arc<dyn UnreadObserver>,
+    /// What it knows.
+    told: usize,
+    /// Who has found nothing and was not woken since: it may be held up by what it writes.
+    reader: Option<Waker>,
+}
+
+/// A change of what is unread that is worth telling of: one frame read at a time is none.
+pub(super) const STEP: usize = 64 * 1024;
 
 /// Woken by h2 under its lock, where nothing can be taken.
 struct DataWaker {
@@ -51,11 +65,18 @@ pub(crate) struct UnattendedStreams {
 impl Inbound {
     pub fn new(recv: RecvStream, unread: Queue) -> Arc<Self> {
         let waker = Waker::noop().clone();
-        Arc::new(Self(Mutex::new(Received { recv, unread, reader_waits: false, ended: false, waker })))
+        Arc::new(Self(Mutex::new(Received { recv, unread, reader_waits: false, ended: false, waker, observed: None })))
     }
 
     pub fn attended_by(self: &Arc<Self>, unattended: Arc<UnattendedStreams>) {
         self.lock().waker = Arc::new(DataWaker { inbound: Arc::downgrade(self), unattended }).into();
+    }
+
+    pub fn observed_by(&self, observer: Arc<dyn UnreadObserver>) {
+        let mut received = self.lock();
+        received.observed = Some(Observed { observer, told: 0, reader: None });
+        // From here on the driver attends to it.
+        received.take_unwaited();
     }
 
     pub fn lock(&self) -> MutexGuard<'_, Received> {
@@ -76,6 +97,9 @@ impl Received {
         loop {
             let polled = self.recv.poll_data(cx);
             self.reader_waits = polled.is_pending();
+            if let Some(observed) = &mut self.observed {
+                observed.waits(self.reader_waits, cx);
+            }
             return Poll::Ready(match ready!(polled) {
                 Some(Ok(data)) if data.is_empty() => continue,
                 Some(Ok(data)) => Some(Ok(data)),
@@ -91,8 +115,32 @@ impl Received {
     /// Takes what has come since the last read, unless a reader waits: it takes that itself, and
     /// the waker is its own.
     pub fn take_unwaited(&mut self) {
-        if !self.reader_waits {
-            take(&mut self.recv, &mut self.unread, &mut Context::from_waker(&self.waker));
+        if self.reader_waits {
+            return;
+        }
+        let is_over = take(&mut self.recv, &mut self.unread, &mut Context::from_waker(&self.waker));
+        if let Some(observed) = &mut self.observed
+            && (is_over || !self.unread.is_empty())
+            && let Some(reader) = observed.reader.take()
+        {
+            reader.wake();
+        }
+        self.tell();
+    }
+
+    /// The same for a reader that waits, where somebody wants to know what is unread: what it
+    /// writes has no room, so it may not come to read either. It is woken when there is something.
+    pub fn take_behind_writer(&mut self) {
+        if self.observed.is_some() {
+            self.reader_waits = false;
+            self.take_unwaited();
+        }
+    }
+
+    /// What is unread has changed.
+    pub fn tell(&mut self) {
+        if let Some(observed) = &mut self.observed {
+            observed.tell(self.unread.held());
         }
     }
 
@@ -108,12 +156,40 @@ impl Received {
     }
 }
 
-/// Takes what there is off HTTP/2. What ended it, if something did, is said again to whoever polls
-/// next.
-pub(crate) fn take(recv: &mut RecvStream, unread: &mut Queue, cx: &mut Context<'_>) {
-    while let Poll::Ready(Some(Ok(data))) = recv.poll_data(cx) {
-        if !data.is_empty() {
-            unread.push(data);
+// === impl Observed ===
+
+impl Observed {
+    fn waits(&mut self, waits: bool, cx: &Context<'_>) {
+        match &mut self.reader {
+            Some(reader) if waits => reader.clone_from(cx.waker()),
+            reader => *reader = waits.then(|| cx.waker().clone()),
+        }
+    }
+
+    fn tell(&mut self, unread: usize) {
+        let unread = if unread < STEP { 0 } else { unread };
+        if unread.abs_diff(self.told) >= STEP {
+            self.told = unread;
+            self.observer.unread(unread);
+        }
+    }
+}
+
+impl Drop for Observed {
+    fn drop(&mut self) {
+        self.tell(0);
+    }
+}
+
+/// Takes what there is off HTTP/2; says whether nothing more will come. What ended it is said again
+/// to whoever polls next.
+pub(crate) fn take(recv: &mut RecvStream, unread: &mut Queue, cx: &mut Context<'_>) -> bool {
+    loop {
+        match recv.poll_data(cx) {
+            Poll::Ready(Some(Ok(data))) if data.is_empty() => {}
+            Poll::Ready(Some(Ok(data))) => unread.push(data),
+            Poll::Ready(_) => return true,
+            Poll::Pending => return false,
         }
     }
 }

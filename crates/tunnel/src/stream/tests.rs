@@ -1,14 +1,37 @@
 //! Peers that send a byte a frame.
 
-use kit::wait::{WAIT, within};
+use std::time::Duration;
+
+use kit::wait::{WAIT, eventually, unless_quiet, within};
 use tokio::io::{AsyncReadExt, AsyncWriteExt, duplex, split};
 use tokio::sync::oneshot;
 
+use super::inbound::STEP;
 use super::*;
 use crate::testing::{Pair, to};
 use crate::{Serving, Settings, serve};
 
 const FRAMES: usize = 20_000;
+/// Less than a window.
+const MUCH: usize = 640 << 10;
+
+/// What an observer heard.
+#[derive(Debug, Default)]
+struct Told(parking_lot::Mutex<Vec<usize>>);
+
+impl UnreadObserver for Told {
+    fn unread(&self, bytes: usize) {
+        self.0.lock().push(bytes);
+    }
+}
+
+// === impl Told ===
+
+impl Told {
+    fn last(&self) -> usize {
+        self.0.lock().last().copied().unwrap_or_default()
+    }
+}
 
 /// With room for two hundred short frames in HTTP/2 before the link is ended.
 fn strict() -> Settings {
@@ -142,4 +165,53 @@ async fn short_frames_that_come_before_the_answer_are_held_as_bytes() {
     assert_eq!(within(WAIT, "the answer", response).await.unwrap().status(), http::StatusCode::OK);
     let early = within(WAIT, "the bytes", told).await.unwrap();
     assert_eq!((early.len(), early.ends_with(b"xend")), (FRAMES + 3, true));
+}
+
+/// By the link's driver, as in a gateway whose client has stalled.
+#[tokio::test]
+async fn what_nobody_reads_is_told_in_steps_and_so_is_its_end() {
+    let mut pair = Pair::new().await;
+    let (near, mut far) = pair.open().await;
+    let told = Arc::<Told>::default();
+    let mut near = near.observed_by(Arc::<Told>::clone(&told));
+    far.write_all(&vec![7; MUCH]).await.unwrap();
+    eventually(WAIT, || told.last() > MUCH - STEP).await;
+    assert!(told.0.lock().len() <= MUCH / STEP + 1, "{told:?}");
+    near.read_exact(&mut vec![0; MUCH]).await.unwrap();
+    assert_eq!(told.last(), 0, "all was read");
+    far.write_all(&vec![7; MUCH]).await.unwrap();
+    eventually(WAIT, || told.last() > MUCH - STEP).await;
+    drop(near);
+    assert_eq!(told.last(), 0, "nobody has it any more");
+}
+
+#[tokio::test]
+async fn of_a_stream_whose_reader_keeps_up_nothing_is_told() {
+    let mut pair = Pair::new().await;
+    let (near, mut far) = pair.open().await;
+    let told = Arc::<Told>::default();
+    let mut near = near.observed_by(Arc::<Told>::clone(&told));
+    for _ in 0..1000 {
+        far.write_all(&[7; 16 << 10]).await.unwrap();
+        near.read_exact(&mut [0; 16 << 10]).await.unwrap();
+    }
+    assert!(told.0.lock().is_empty(), "{told:?}");
+}
+
+/// HTTP/2 does so inside a stream whose far end reads nothing.
+#[tokio::test]
+async fn what_comes_for_a_reader_behind_a_writer_without_room_is_told() {
+    let mut pair = Pair::new().await;
+    let (near, mut far) = pair.open().await;
+    let told = Arc::<Told>::default();
+    let (mut read, mut write) = split(near.observed_by(Arc::<Told>::clone(&told)));
+    let mut all = vec![0; MUCH];
+    let mut reading = std::pin::pin!(read.read_exact(&mut all));
+    assert!(futures_util::poll!(&mut reading).is_pending());
+    let piece = vec![7; 64 << 10];
+    while unless_quiet(Duration::from_millis(100), write.write_all(&piece)).await.is_some() {}
+    far.write_all(&vec![7; MUCH]).await.unwrap();
+    eventually(WAIT, || told.last() > MUCH - STEP).await;
+    within(WAIT, "the rest", reading).await.unwrap();
+    assert_eq!(told.last(), 0);
 }

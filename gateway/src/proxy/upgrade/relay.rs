@@ -9,11 +9,11 @@ use bytes::{Bytes, BytesMut};
 use http::header::{CONTENT_LENGTH, LOCATION, TRANSFER_ENCODING};
 use http::{Request, Response, StatusCode};
 use http_body_util::BodyExt;
-use hyper::body::Incoming;
 use hyper::client::conn::http1;
 use hyper::upgrade::{OnUpgrade, Upgraded};
 use hyper_util::rt::TokioIo;
 use net::drain::{Drain, DrainGuard};
+use net::prefixed::Prefixed;
 use net::pump::{Moved, pump_observed};
 use net::transport::Transport;
 use net::words::{self, causes};
@@ -29,7 +29,7 @@ use crate::metrics::ClusterMetrics;
 use crate::record::Record;
 use crate::request::upgrade::Upgrade;
 use crate::request_body::RequestBody;
-use crate::upstream::{Counted, Lost, Reading, SendError};
+use crate::upstream::{Counted, HEADER_BYTES, HEADER_LINES, Held, HeldIncoming, Lost, Reading, SendError};
 
 /// The body of a refusal is a Status. One that is larger than this is none, and is not passed on:
 /// half of it would look whole.
@@ -58,29 +58,42 @@ pub struct UpgradedPair {
 /// Sends the upgrade request on a connection that serves nothing else, before or after
 /// (CVE-2018-1002105).
 ///
-/// A head that is not whole counts for the member, in `held`.
+/// A head that is not whole counts for the member, in `held`; what comes behind it counts for the
+/// request, in `account`.
 pub async fn ask(
     transport: Transport,
     request: Request<RequestBody>,
-    held: &Account,
-) -> Result<Response<Incoming>, SendError> {
+    held: &Held,
+    account: &Account,
+) -> Result<Response<HeldIncoming>, SendError> {
     let broken = |error: hyper::Error| {
-        if held.is_ended() { SendError::Shed } else { SendError::Broken(error.into()) }
+        if held.account.is_ended() { SendError::Shed } else { SendError::Broken(error.into()) }
     };
-    let (reading, buffer) = Reading::new(transport, held);
-    let (mut sender, connection) =
-        http1::Builder::new().max_headers(2048).handshake(TokioIo::new(reading)).await.map_err(broken)?;
-    tokio::spawn(Counted::new(connection.with_upgrades(), held.clone()));
+    let (reading, buffer) = Reading::new(transport, &held.account);
+    let handshake =
+        http1::Builder::new().max_buf_size(HEADER_BYTES).max_headers(HEADER_LINES).handshake(TokioIo::new(reading));
+    let (mut sender, connection) = handshake.await.map_err(broken)?;
+    tokio::spawn(Counted::new(connection.with_upgrades(), held));
     let response = sender.send_request(request).await.map_err(broken)?;
-    buffer.expect_no_head();
-    Ok(response)
+    buffer.expect_body(true);
+    if response.status() == StatusCode::SWITCHING_PROTOCOLS
+        && let Some(backlog) = &held.backlog
+    {
+        backlog.count_for(account);
+    }
+    Ok(response.map(|body| HeldIncoming::new(body, Some((account.tally(), buffer)))))
 }
 
 /// The member's refusal, read whole: clients print its Status. The connection to the client closes
 /// after it.
-pub async fn refused(response: Response<Peeked<Incoming>>) -> Result<Response<ResponseBody>, Lost> {
+///
+/// What is read of it counts for the request, in `account`.
+pub async fn refused(
+    response: Response<Peeked<HeldIncoming>>,
+    account: &Account,
+) -> Result<Response<ResponseBody>, Lost> {
     let (mut head, body) = response.into_parts();
-    let body = match timeout(REFUSAL_WITHIN, read(body)).await {
+    let body = match timeout(REFUSAL_WITHIN, read(body, account)).await {
         Ok(body) => body?,
         Err(_) => return Err(format!("the refusal of the upgrade did not end within {REFUSAL_WITHIN:?}").into()),
     };
@@ -93,14 +106,15 @@ pub async fn refused(response: Response<Peeked<Incoming>>) -> Result<Response<Re
     Ok(refusal)
 }
 
-async fn read(mut body: Peeked<Incoming>) -> Result<Bytes, Lost> {
-    let mut read = BytesMut::new();
+async fn read(mut body: Peeked<HeldIncoming>, account: &Account) -> Result<Bytes, Lost> {
+    let (mut read, mut tally) = (BytesMut::new(), account.tally());
     while let Some(frame) = body.frame().await {
         let Ok(data) = frame?.into_data() else { continue };
         if read.len() + data.len() > REFUSAL_BYTES {
             return Err(format!("its refusal of the upgrade has more than {} KiB", REFUSAL_BYTES / 1024).into());
         }
         read.extend_from_slice(&data);
+        tally.set(read.capacity());
     }
     Ok(read.freeze())
 }
@@ -117,7 +131,7 @@ pub async fn close(client: OnUpgrade) {
 
 /// Passes the 101 on; the client's connection becomes ours only after it left, so both are joined
 /// later.
-pub fn join(client: OnUpgrade, mut member: Response<Peeked<Incoming>>, call: &Call<'_>) -> Answer {
+pub fn join(client: OnUpgrade, mut member: Response<Peeked<HeldIncoming>>, call: &Call<'_>) -> Answer {
     let upgraded = hyper::upgrade::on(&mut member);
     let mut switching = Response::new(ResponseBody::empty());
     *switching.status_mut() = StatusCode::SWITCHING_PROTOCOLS;
@@ -185,6 +199,10 @@ async fn carry(client: OnUpgrade, member: OnUpgrade, moved: &mut Moved, account:
         Ok(Err(error)) => return format!("not joined: {}", causes(&error)),
         Err(_) => return format!("not joined within {JOIN_WITHIN:?}"),
     };
+    let mut member = match from_http(member, account) {
+        Ok(member) => member,
+        Err(reason) => return reason.to_owned(),
+    };
     // The client's connection gives back what it had as HTTP's.
     account.take(2 * holding::CONNECTION);
     let mut counted = 0;
@@ -192,8 +210,18 @@ async fn carry(client: OnUpgrade, member: OnUpgrade, moved: &mut Moved, account:
         account.recount(&mut counted, bytes);
         account.check(cx)
     };
-    match pump_observed(&mut TokioIo::new(client), &mut TokioIo::new(member), moved, observe).await {
+    match pump_observed(&mut TokioIo::new(client), &mut member, moved, observe).await {
         Ok(()) => "closed".to_owned(),
         Err(error) => words::io(&error),
     }
+}
+
+/// The member's connection without the buffer that it had as HTTP's: what came behind the 101
+/// counts for the request until it is passed on.
+fn from_http(member: Upgraded, account: &Account) -> Result<Prefixed<Transport>, &'static str> {
+    let Ok(parts) = member.downcast::<TokioIo<Reading<Transport>>>() else {
+        return Err("not joined: the member's connection is of another kind");
+    };
+    let early = account.charge(Bytes::copy_from_slice(&parts.read_buf));
+    Ok(Prefixed::new(parts.io.into_inner().into_inner(), early))
 }

@@ -49,7 +49,7 @@ async fn another_place_is_dialled_when_one_is_away_and_kept_while_it_answers() {
     let (first, second) = (member().await, member().await);
     let target = target(MemberAddresses::new(at(&first), [at(&second)]), PATIENCE);
     let goes_to = async |expected: SocketAddr| {
-        target.connect_any(None).await.expect("one place answers");
+        target.connect_any(&target.held(0), None).await.expect("one place answers");
         assert_eq!(target.address(), expected.to_string());
     };
     let (first_address, authority) = (first.address(), Arc::clone(first.authority()));
@@ -69,10 +69,10 @@ async fn a_place_that_swallows_everything_costs_its_share_of_the_time_only() {
     let timeout = Duration::from_secs(4);
     let target = target(MemberAddresses::new(address(hole.address(), &member.ca_pem()), [at(&member)]), timeout);
     let started = Instant::now();
-    target.connect_any(None).await.expect("the second place answers");
+    target.connect_any(&target.held(0), None).await.expect("the second place answers");
     assert!((timeout / 2..timeout).contains(&started.elapsed()), "{:?}", started.elapsed());
     let again = Instant::now();
-    target.connect_any(None).await.expect("and is dialled first now");
+    target.connect_any(&target.held(0), None).await.expect("and is dialled first now");
     assert!(again.elapsed() < timeout / 2);
 }
 
@@ -82,7 +82,8 @@ async fn when_no_place_answers_all_are_named() {
     let closed: SocketAddr = ([127, 0, 0, 1], free_port().await).into();
     let addresses =
         MemberAddresses::new(address(closed, &member.ca_pem()), [address(hole.address(), &member.ca_pem())]);
-    let error = target(addresses, Duration::from_millis(400)).connect_any(None).await.err().expect("nobody is there");
+    let target = target(addresses, Duration::from_millis(400));
+    let error = target.connect_any(&target.held(0), None).await.err().expect("nobody is there");
     let text = error.to_string();
     assert!(text.starts_with(&format!("dial tcp {closed}: connect: ")), "{text}");
     assert!(text.contains(&format!("; dial tcp {}: i/o timeout", hole.address())), "{text}");
@@ -96,15 +97,15 @@ async fn failed_dials_open_the_circuit_and_a_success_closes_it() {
     let target = with_circuit(target(MemberAddresses::new(at(&member), []), PATIENCE), 3);
     drop(member);
     for _ in 0..3 {
-        let error = target.connect_any(None).await.err().expect("nobody is there");
+        let error = target.connect_any(&target.held(0), None).await.err().expect("nobody is there");
         assert!(matches!(error, ConnectError::Dial(_)), "{error}");
     }
-    let error = target.connect_http1(None).await.err().expect("upgrades share the circuit");
+    let error = target.connect_http1(&target.held(0), None).await.err().expect("upgrades share the circuit");
     assert!(matches!(error, ConnectError::CircuitOpen(_)) && !error.is_timeout(), "{error}");
     assert!(error.to_string().starts_with(&format!("dial tcp {address}: connect: ")), "{error}");
     let member = back(address, &authority).await;
-    becomes(PATIENCE, "the end of the pause", async || target.connect_any(None).await.is_ok()).await;
-    target.connect_any(None).await.expect("the circuit is closed");
+    becomes(PATIENCE, "the end of the pause", async || target.connect_any(&target.held(0), None).await.is_ok()).await;
+    target.connect_any(&target.held(0), None).await.expect("the circuit is closed");
     assert_eq!(member.connections_accepted(), 2);
 }
 
@@ -115,9 +116,9 @@ async fn a_member_that_takes_no_upgrades_is_there_for_all_else() {
     for others in [vec![], vec![nobody]] {
         let target = with_circuit(target(MemberAddresses::new(at(&member), others), PATIENCE), 1);
         for _ in 0..3 {
-            let error = target.connect_http1(None).await.err().expect("it speaks HTTP/2 only");
+            let error = target.connect_http1(&target.held(0), None).await.err().expect("it speaks HTTP/2 only");
             assert!(error.to_string().contains("does not support HTTP/1.1"), "{error}");
-            target.connect_any(None).await.expect("the circuit stays closed");
+            target.connect_any(&target.held(0), None).await.expect("the circuit stays closed");
         }
     }
 }

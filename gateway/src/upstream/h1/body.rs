@@ -13,24 +13,25 @@ use crate::holding::Tally;
 use crate::upstream::Truncated;
 
 pub struct H1Body {
-    incoming: Incoming,
+    incoming: HeldIncoming,
     /// Gone when the response has ended or failed.
     exchange: Option<Exchange>,
-    /// For the request, what hyper has read and nobody has taken.
+}
+
+/// A body as hyper has it. What that has read and nobody has taken counts.
+pub struct HeldIncoming {
+    incoming: Incoming,
     held: Option<(Tally, Arc<Buffer>)>,
 }
 
 // === impl H1Body ===
 
 impl H1Body {
-    pub fn new(incoming: Incoming, exchange: Exchange, held: Option<(Tally, Arc<Buffer>)>) -> Self {
-        Self { incoming, exchange: Some(exchange), held }
+    pub fn new(incoming: HeldIncoming, exchange: Exchange) -> Self {
+        Self { incoming, exchange: Some(exchange) }
     }
 
     pub fn poll_frame(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, Truncated>>> {
-        if let Some((tally, buffer)) = &mut self.held {
-            tally.set(buffer.held());
-        }
         match ready!(Pin::new(&mut self.incoming).poll_frame(cx)) {
             Some(Ok(frame)) => {
                 if self.incoming.is_end_stream() {
@@ -58,7 +59,7 @@ impl H1Body {
     }
 
     fn end(&mut self) {
-        self.held = None;
+        self.incoming.held = None;
         if let Some(exchange) = self.exchange.take() {
             exchange.end();
         }
@@ -71,5 +72,33 @@ impl Drop for H1Body {
         if self.incoming.is_end_stream() {
             self.end();
         }
+    }
+}
+
+// === impl HeldIncoming ===
+
+impl HeldIncoming {
+    pub fn new(incoming: Incoming, held: Option<(Tally, Arc<Buffer>)>) -> Self {
+        Self { incoming, held }
+    }
+}
+
+impl Body for HeldIncoming {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        if let Some((tally, buffer)) = &mut self.held {
+            tally.set(buffer.held());
+        }
+        Pin::new(&mut self.incoming).poll_frame(cx)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.incoming.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.incoming.size_hint()
     }
 }

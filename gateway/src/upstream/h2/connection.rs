@@ -22,13 +22,12 @@ use tokio_util::sync::CancellationToken;
 use self::settings::Settings;
 use super::resets::Resets;
 use crate::headers::size::Unfit;
-use crate::holding::Account;
 use crate::inbound::{Inbound, Marks};
 use crate::metrics::InFlight;
 use crate::unread::{Collecting, Collector};
 use crate::upstream::Lost;
 use crate::upstream::connect::{ConnectError, Target};
-use crate::upstream::shed::{Counted, GaveWay};
+use crate::upstream::shed::{Counted, GaveWay, Held};
 
 /// One connection, shared by the requests on it.
 pub struct Connection {
@@ -47,8 +46,7 @@ pub struct Connection {
     room: Arc<Notify>,
     /// Told when a closing connection has no stream any more.
     emptied: Arc<Notify>,
-    /// Of heads that are not whole.
-    held: Account,
+    held: Held,
 }
 
 /// One stream's worth of a connection, given back when dropped.
@@ -67,7 +65,7 @@ impl Connection {
     pub async fn start<T>(
         transport: T,
         target: &Target,
-        held: Account,
+        held: Held,
         open: InFlight,
         room: Arc<Notify>,
         leaving: Option<CancellationToken>,
@@ -78,7 +76,8 @@ impl Connection {
         let failed = |source: Lost| ConnectError::Http2 { address: target.address(), source };
         let marks = Marks::default();
         let collector = Arc::<Collector>::default();
-        let io = Inbound::of_member(transport, marks.clone()).attended_by(Arc::clone(&collector)).held_for(&held);
+        let io =
+            Inbound::of_member(transport, marks.clone()).attended_by(Arc::clone(&collector)).held_for(&held.account);
         let (io, outlet) = gather(io);
         let handshake = Settings::builder().handshake::<_, Bytes>(io);
         let started = async {
@@ -99,7 +98,7 @@ impl Connection {
         }
         let pings = driver.driver().connection().ping_pong().expect("taken once");
         let emptied = Arc::<Notify>::default();
-        let driver = Counted::new(driver, held.clone());
+        let driver = Counted::new(driver, &held);
         let connection = Arc::new(Self {
             sender,
             in_use: AtomicUsize::new(0),
@@ -166,7 +165,7 @@ impl Connection {
 
     /// It was ended, or will be in a moment, for what it held.
     pub fn is_shed(&self) -> bool {
-        self.held.is_ended()
+        self.held.account.is_ended()
     }
 
     pub fn saw_traffic(&self) {

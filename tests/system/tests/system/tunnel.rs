@@ -9,6 +9,7 @@ mod certificates;
 mod choice;
 mod embedded;
 mod failures;
+mod held;
 mod lost;
 pub mod server;
 mod traffic;

@@ -26,7 +26,7 @@ async fn connected(streams: u32) -> (Arc<Connection>, Gauge) {
 
 async fn start(ours: DuplexStream, open: &Gauge, leaving: Option<CancellationToken>) -> Arc<Connection> {
     let target = Target::sample();
-    let held = target.accounts.open(0);
+    let held = target.held(0);
     Connection::start(ours, &target, held, InFlight::new(open), Arc::default(), leaving).await.unwrap()
 }
 

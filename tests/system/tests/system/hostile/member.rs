@@ -3,6 +3,7 @@
 
 mod http1;
 mod http2;
+mod upgrades;
 
 use kit::frames::{RST_STREAM, Seen, encode};
 use system_tests::prelude::*;

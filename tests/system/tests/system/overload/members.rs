@@ -75,11 +75,36 @@ async fn heads_of_an_http1_member_that_are_not_whole_end_its_own_requests() {
     unfinished_heads_give_way(vec![Act::Tls(ALPN_H1), Act::ReadHead, head, Act::ReadToEnd], FAST, &[]).await;
 }
 
+/// They are collected for the one who asked, who has to wait for their ends.
+#[tokio::test]
+async fn refusals_of_upgrades_that_do_not_end_give_way() {
+    let mut narrow = Box::pin(Narrow::start()).await;
+    let body = "x".repeat(HEAD);
+    let refusal = format!("HTTP/1.1 403 Forbidden\r\nContent-Length: 1000000\r\n\r\n{body}");
+    let member = RawMember::always(Act::answer(refusal, Act::ReadToEnd)).await;
+    let secret = ClusterSecret::new("vela-system", HOSTILE).endpoint(&member.url()).ca(&member.ca_pem());
+    narrow.fixture.hub.put_secret(secret.token(MEMBER_TOKEN));
+    let client = narrow.fixture.testbed.client();
+    let asking = async {
+        let mut requests = JoinSet::new();
+        for _ in 0..CONNECTIONS {
+            let mut alice = client.h1().await.expect("the gateway accepts connections");
+            requests.spawn(async move {
+                let headers = [("Authorization", "Bearer alice")];
+                alice.upgrade("GET", &proxied(HOSTILE, "/exec"), "websocket", &headers).await.expect("a head").status
+            });
+        }
+        requests.join_next().await.expect("a request").expect("no panic")
+    };
+    let status = Box::pin(narrow.beside(within(WAIT, "a request that is given up", asking))).await;
+    assert_eq!(status, 429);
+    narrow.assert_within_limit().await;
+}
+
 #[tokio::test]
 async fn heads_that_answer_upgrades_and_are_not_whole_end_these() {
     const EXEC: &str = "/api/v1/namespaces/ns/pods/p/exec?command=sh";
-    // hyper refuses more than 400 KiB here.
-    let head = unfinished_http1(HEAD / 2);
+    let head = unfinished_http1(HEAD);
     let script = vec![Act::Tls(ALPN_H1), Act::ReadHead, head, Act::ReadToEnd];
     unfinished_heads_give_way(script, EXEC, &[("connection", "upgrade"), ("upgrade", "SPDY/3.1")]).await;
 }

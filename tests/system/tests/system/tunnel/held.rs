@@ -1,0 +1,74 @@
+//! What comes through the tunnel faster than it is read: it counts for whoever does not read it,
+//! and is given back when that has left.
+
+use kit::client::H1Connection;
+use kit::pki::ALPN_H2;
+use system_tests::prelude::*;
+use tokio::io::AsyncWriteExt as _;
+
+use super::{Answer, ENDPOINT_TYPE, Fixture, PATH, Pki, TunnelServer, metric};
+
+const FLOOD: &str = "/flood";
+/// Next to a window of a stream, which is a mebibyte or more.
+const WINDOW: u64 = 900 << 10;
+/// More than a gateway counts for some connections and requests without any.
+const USUAL: u64 = 400 << 10;
+
+/// A member that floods whoever upgrades.
+async fn flooding(arguments: &'static [&'static str]) -> Fixture {
+    let more = |builder: system_tests::TestbedBuilder| {
+        arguments.iter().fold(builder, |builder, argument| builder.arg(argument))
+    };
+    let fixture = Fixture::with(MemberOptions::default(), more).await;
+    fixture.member.on(FLOOD, |_| {
+        Reply::upgrade("websocket", |mut io| async move { while io.write_all(&[b'x'; 16 << 10]).await.is_ok() {} })
+    });
+    fixture
+}
+
+async fn upgrade(fixture: &Fixture) -> H1Connection {
+    let mut connection = fixture.testbed.client().h1().await.expect("the gateway accepts connections");
+    let authorization = format!("Bearer {ADMIN}");
+    let headers = [("Authorization", authorization.as_str())];
+    let head = connection.upgrade("GET", &proxied(CLUSTER, FLOOD), "websocket", &headers).await.expect("an answer");
+    assert_eq!(head.status, 101, "{head:?}");
+    connection
+}
+
+async fn held(testbed: &Testbed) -> u64 {
+    metric(testbed, "cluster_gateway_held_bytes").await
+}
+
+#[tokio::test]
+async fn what_an_upgrade_does_not_read_counts_until_it_ends() {
+    let fixture = flooding(&[]).await;
+    let stalled = upgrade(&fixture).await;
+    becomes(WAIT, "a window to count", async || held(&fixture.testbed).await > WINDOW).await;
+    drop(stalled);
+    becomes(WAIT, "nothing to count", async || held(&fixture.testbed).await < USUAL).await;
+}
+
+/// HTTP/2 reads nothing while it cannot answer a PING: what the member sends meanwhile stays in
+/// the tunnel.
+#[tokio::test]
+async fn what_a_member_sends_that_does_not_read_counts_for_its_connection() {
+    const SETTINGS: [u8; 9] = [0, 0, 0, 4, 0, 0, 0, 0, 0];
+    const PING: [u8; 17] = [0, 0, 8, 6, 0, 0, 0, 0, 0, 1, 2, 3, 4, 5, 6, 7, 8];
+    let pki = Pki::new();
+    let flood = [SETTINGS.to_vec(), PING.repeat(1 << 20)].concat();
+    let raw = RawMember::always(vec![Act::Tls(ALPN_H2), Act::Write(flood.into()), Act::Hold]).await;
+    let server = TunnelServer::start(&pki).await;
+    server.set(CLUSTER, Answer::LeadsTo(raw.address()));
+    let secret = ClusterSecret::new("vela-system", CLUSTER)
+        .label(ENDPOINT_TYPE, "ClusterProxy")
+        .ca(&raw.ca_pem())
+        .token(MEMBER_TOKEN)
+        .data("tls-server-name", "localhost");
+    let testbed = pki.gateway(&[&server]).cluster(CLUSTER, secret).start().await;
+    let admin = testbed.connect(Http::H2).await;
+    let headers = [("authorization", format!("Bearer {ADMIN}"))];
+    let headers = headers.each_ref().map(|(name, value)| (*name, value.as_str()));
+    let pending = admin.h2().send(Method::GET, &proxied(CLUSTER, PATH), &headers, true).await.expect("sent");
+    becomes(WAIT, "a window to count", async || held(&testbed).await > WINDOW).await;
+    drop(pending);
+}
