@@ -28,6 +28,8 @@ const NO_ENDPOINT: &str = "-";
 /// same everywhere.
 const LOCAL_VERSION: &str = "1";
 const LOCAL_UID: &str = "6c6f6361-6c00-8000-8000-000000000000";
+/// Bytes of a label in memory, beside its text.
+const LABEL: usize = 64;
 
 /// One cluster.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -182,11 +184,28 @@ impl VirtualCluster {
         Self { resource_version: version.to_owned(), ..self }
     }
 
+    /// Bytes that it takes, about.
+    pub fn held(&self) -> usize {
+        let Self { name, uid, resource_version, creation_timestamp, labels, spec } = self;
+        let labels = labels.iter().map(|(key, value)| LABEL + key.len() + value.len()).sum::<usize>();
+        let stamp = creation_timestamp.as_ref().map_or(0, String::len);
+        size_of::<Self>() + name.len() + uid.len() + resource_version.len() + stamp + labels + spec.held()
+    }
+
     /// The order of lists: the control plane, then the newest first; by name where that says
     /// nothing.
     pub fn order(&self, other: &Self) -> std::cmp::Ordering {
         let key = |one: &Self| (one.name != LOCAL, std::cmp::Reverse(one.creation_timestamp.clone()));
         key(self).cmp(&key(other)).then_with(|| self.name.cmp(&other.name))
+    }
+}
+
+// === impl Spec ===
+
+impl Spec {
+    /// Beside itself.
+    fn held(&self) -> usize {
+        self.alias.len() + self.endpoint.len() + self.credential_type.len()
     }
 }
 

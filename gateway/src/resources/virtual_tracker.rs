@@ -42,8 +42,13 @@ pub struct Tracker {
     /// The version the watch goes on from; 0 if it begins with all there is.
     start: u64,
     names: HashMap<String, KnownName>,
+    /// Bytes of what is known.
+    held: usize,
     progress: Progress,
 }
+
+/// Of a name in a map, beside its text and what is known of it.
+const ENTRY: usize = 64;
 
 /// What is known of a name. `None` is what was not heard of.
 #[derive(Default)]
@@ -89,7 +94,14 @@ impl Tracker {
         };
         let WatchOptions { selectors, bookmarks, resource_version, .. } = options;
         let start = resource_version.parse().unwrap_or(0);
-        Self { writer, selectors, bookmarks, known, start, names: HashMap::new(), progress }
+        let held = known.held();
+        Self { writer, selectors, bookmarks, known, start, names: HashMap::new(), held, progress }
+    }
+
+    /// Bytes that it keeps of all names: of each `ManagedCluster` the whole object, for the day on
+    /// which no Secret hides it.
+    pub fn held(&self) -> usize {
+        self.held
     }
 
     /// The hub itself, which is there from the beginning.
@@ -106,7 +118,7 @@ impl Tracker {
                     let (name, uid) = (&secret.metadata.name, &secret.metadata.uid);
                     let cluster = VirtualCluster::of_secret(&secret.view()).ok();
                     let gone = VirtualCluster::remnant(name, uid, &secret.metadata.resource_version);
-                    self.change(source, change, cluster, &gone)
+                    self.counted(source, change, cluster, &gone)
                 }
                 other => self.rest(source, other.map(|event| event.map(|_| ()))),
             },
@@ -114,11 +126,30 @@ impl Tracker {
                 Ok(HubEvent::Change(change, managed)) => {
                     let (name, uid) = (&managed.metadata.name, &managed.metadata.uid);
                     let gone = VirtualCluster::remnant(name, uid, &managed.metadata.resource_version);
-                    self.change(source, change, VirtualCluster::of_managed(&managed).ok(), &gone)
+                    self.counted(source, change, VirtualCluster::of_managed(&managed).ok(), &gone)
                 }
                 other => self.rest(source, other.map(|event| event.map(|_| ()))),
             },
         }
+    }
+
+    /// [`Self::change`], after which what is known of the name counts as it is then.
+    fn counted(
+        &mut self,
+        source: Source,
+        change: Change,
+        cluster: Option<VirtualCluster>,
+        gone: &VirtualCluster,
+    ) -> Step {
+        let before = self.held_of(&gone.name);
+        let step = self.change(source, change, cluster, gone);
+        self.held = self.held - before + self.held_of(&gone.name);
+        step
+    }
+
+    fn held_of(&self, name: &str) -> usize {
+        let unheard = self.known.managed.get(name).map_or(0, VirtualCluster::held);
+        unheard + self.names.get(name).map_or(0, |known| ENTRY + name.len() + known.held())
     }
 
     /// `cluster`: the object of the event, if it is one; `gone` is what is left of it otherwise.
@@ -205,6 +236,11 @@ impl Tracker {
 // === impl Known ===
 
 impl Known {
+    fn held(&self) -> usize {
+        let secrets = self.secrets.iter().map(|name| ENTRY + name.len()).sum::<usize>();
+        secrets + self.managed.values().map(VirtualCluster::held).sum::<usize>()
+    }
+
     /// Whether a watcher from `start` saw the `ManagedCluster` of this name, which a first Secret
     /// now hides. `None` if it was written since: then it may be new as well.
     fn shown_at(&self, start: u64, name: &str, selectors: &Selectors) -> Option<bool> {
@@ -217,6 +253,11 @@ impl Known {
 // === impl KnownName ===
 
 impl KnownName {
+    fn held(&self) -> usize {
+        let object = if let Managed::There(cluster) = &self.managed { cluster.held() } else { 0 };
+        size_of::<Self>() + object
+    }
+
     fn managed(&mut self, known: &mut Known, name: &str) -> Option<VirtualCluster> {
         if matches!(self.managed, Managed::Unheard) {
             self.managed = known.managed.remove(name).into();

@@ -46,7 +46,7 @@ pub struct VirtualWatch {
     drain: Pin<Box<WaitForCancellationFutureOwned>>,
     closing: bool,
     over: bool,
-    /// Of what came of the hub and was not told yet.
+    /// Of what came of the hub and was not told yet, and of what is kept of it.
     weight: Weight,
 }
 
@@ -97,6 +97,8 @@ impl VirtualWatch {
         let mut tracker = Tracker::new(EventWriter::new(form), options, managed.is_some(), known);
         let lines = if initial { tracker.local().into_iter().collect() } else { VecDeque::new() };
         let until = Instant::now() + lifetime + watch::GRACE;
+        let mut weight = Weight::of(request);
+        weight.set(tracker.held());
         Ok(Self {
             order: InOrder::new(managed.is_some()),
             secrets,
@@ -110,7 +112,7 @@ impl VirtualWatch {
             drain: Box::pin(gateway.drain.soft_token().cancelled_owned()),
             closing: false,
             over: false,
-            weight: Weight::of(request),
+            weight,
         })
     }
 
@@ -163,7 +165,7 @@ impl VirtualWatch {
 
     async fn wait(&mut self) -> Next {
         let managed = self.managed.as_ref().map_or(0, |watching| watching.lines.held());
-        self.weight.set(self.secrets.lines.held() + managed + self.order.held());
+        self.weight.set(self.secrets.lines.held() + managed + self.order.held() + self.tracker.held());
         if let Some((source, line)) = self.order.take(Instant::now()) {
             return Next::Turn(source, line);
         }

@@ -209,3 +209,41 @@ fn errors_end_the_watch() {
         assert!(matches!(initial("").line(source, b"<html>"), Step::Last(_)));
     }
 }
+
+/// Each watch has a copy of every `ManagedCluster`.
+#[test]
+fn what_is_kept_of_each_name_counts_until_it_is_gone() {
+    const LABEL: usize = 10_000;
+    let region = "x".repeat(LABEL);
+    let mut tracker = initial("");
+    assert_eq!(tracker.held(), 0);
+    all(&mut tracker, &[managed("ADDED", 1, &region)]);
+    let one = tracker.held();
+    assert!((LABEL..2 * LABEL).contains(&one), "{one}");
+    all(&mut tracker, &[secret("ADDED", 2, "north"), managed("MODIFIED", 3, &region)]);
+    assert_eq!(tracker.held(), one, "hidden, and kept");
+    all(&mut tracker, &[managed("MODIFIED", 4, &region.repeat(2))]);
+    assert!(tracker.held() >= one + LABEL);
+    all(&mut tracker, &[managed("DELETED", 5, "south")]);
+    assert!(tracker.held() < LABEL, "{}", tracker.held());
+    for number in 0..100 {
+        let object = managed_object(&format!("c-{number}"), 6, &region);
+        tracker.line(Source::Managed, json!({"type": "ADDED", "object": object}).to_string().as_bytes());
+    }
+    assert!(tracker.held() >= 100 * LABEL);
+}
+
+#[test]
+fn what_a_watch_from_a_version_has_looked_at_counts_once() {
+    const LABEL: usize = 10_000;
+    let cluster: ManagedCluster =
+        serde_json::from_value(managed_object("c1", 3, &"x".repeat(LABEL))).expect("an object");
+    let cluster = VirtualCluster::of_managed(&cluster).expect("a cluster");
+    let known = Known { secrets: ["c1".to_owned()].into(), managed: [("c1".to_owned(), cluster)].into() };
+    let mut tracker = watch("resourceVersion=5", known);
+    let before = tracker.held();
+    assert!((LABEL..2 * LABEL).contains(&before), "{before}");
+    // Heard of from here on, and no longer among what was looked at.
+    all(&mut tracker, &[secret("DELETED", 6, "north")]);
+    assert!((before..before + 1000).contains(&tracker.held()), "{}", tracker.held());
+}

@@ -77,7 +77,7 @@ impl Narrow {
 }
 
 /// A number of the gateway's own.
-async fn metric(root: &mut Connection, name: &str) -> u64 {
+pub(super) async fn metric(root: &mut Connection, name: &str) -> u64 {
     let metrics = root.get("/metrics").await.text();
     let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
     value.unwrap_or_else(|| panic!("{name} is not among\n{metrics}"))

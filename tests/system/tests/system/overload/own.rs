@@ -7,7 +7,7 @@ use kit::pki::ALPN_H2;
 use system_tests::prelude::*;
 use tokio::task::JoinSet;
 
-use super::held::Narrow;
+use super::held::{Narrow, metric};
 
 /// More than any test takes: who is known stays known.
 const KNOWN: [&str; 2] =
@@ -89,6 +89,35 @@ async fn strangers_who_wait_for_token_reviews_give_way() {
     assert!(told.is_err(), "{told:?}");
     hub.heal(Call::TokenReview);
     narrow.assert_within_limit().await;
+}
+
+/// They keep all ManagedClusters, for when no Secret hides one, however fast their events are read.
+#[tokio::test]
+async fn watches_of_virtual_clusters_count_for_what_they_keep() {
+    const OPEN: usize = 20;
+    let narrow = Narrow::with(&KNOWN).await;
+    let (hub, mut root) = (Arc::clone(&narrow.fixture.hub), narrow.fixture.connect(Http::H2, "root").await);
+    hub.install(Resource::ManagedClusters);
+    hub.put(
+        Resource::ManagedClusters,
+        json!({"metadata": {"name": "large", "labels": {"large": "x".repeat(EVENT)}},
+            "spec": {"managedClusterClientConfigs": [{"url": "https://m"}]}}),
+    );
+    let alice = narrow.fixture.connect(Http::H2, "alice").await;
+    let before = metric(&mut root, "cluster_gateway_held_bytes").await;
+    let mut watches = Vec::new();
+    for _ in 0..OPEN {
+        let mut watch = alice.open_beside("GET", VIRTUAL).await.expect("a head");
+        while !watch.event().await.contains("\"large\"") {}
+        watches.push(watch);
+    }
+    let least = before + u64::try_from(OPEN * EVENT).expect("small");
+    becomes(WAIT, "they count", async || metric(&mut root, "cluster_gateway_held_bytes").await >= least).await;
+    drop((watches, alice));
+    becomes(WAIT, "nothing to count", async || {
+        metric(&mut root, "cluster_gateway_held_bytes").await < before + (64 << 10)
+    })
+    .await;
 }
 
 /// A change is told to all watchers; some of alice's, who read nothing, lose theirs.
