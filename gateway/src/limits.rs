@@ -28,7 +28,7 @@ use prometheus_client::registry::Registry;
 
 pub use self::heavy::HeavyPermits;
 pub use self::loads::Loads;
-use crate::hub::{Cause, HubFailure};
+use crate::hub::{Cause, Collection, HubFailure, WatchPermit, Watches};
 
 /// The group that is never turned away: whoever has to repair things must get in.
 const EXEMPT: &str = "system:masters";
@@ -90,6 +90,8 @@ pub struct Limits {
     pub writers: reports::Permits,
     /// For reports of health.
     pub reports: reports::Permits,
+    /// Watches without a hub.
+    watching: Watches,
     /// As [`REASONS`].
     rejected: [[Counter; 2]; 2],
     /// As [`OF_HUB`].
@@ -161,6 +163,7 @@ impl Limits {
             writes,
             writers,
             reports: reports::Permits::new(counter(REPORTS_BUSY)),
+            watching: Watches::default(),
             of_hub: OF_HUB.map(counter),
             rejected: REASONS.map(|reasons| reasons.map(counter)),
         }
@@ -187,6 +190,15 @@ impl Limits {
         Arc::clone(load).enter(kind, most).map(Some).ok_or_else(|| {
             self.rejected[0][kind as usize].inc();
             TooMany { whose: Whose::Cluster(cluster.clone()), kind, most }
+        })
+    }
+
+    /// A permit among the watches of what is known without a hub: as many as are open at one.
+    pub fn watch(&self, user: &User) -> Result<WatchPermit, HubFailure> {
+        self.watching.enter(Some(&user.name)).map_err(|full| {
+            let failure = HubFailure { verb: Verb::Watch, collection: Collection::Secrets, cause: full.into() };
+            self.count_of_hub()(&failure);
+            failure
         })
     }
 

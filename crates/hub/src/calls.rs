@@ -74,7 +74,7 @@ impl Hub {
             secrets: format!("/api/v1/namespaces/{namespace}/secrets").into(),
             permits: Arc::new(Semaphore::new(CALLS)),
             lists: Arc::new(Semaphore::new(LISTS)),
-            watching: Watches::new(),
+            watching: Watches::default(),
             meter: None,
             on_refused: None,
         }

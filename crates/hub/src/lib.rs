@@ -18,3 +18,4 @@ pub use self::certificate::ClientCertificate;
 pub use self::failure::{Cause, Collection, HubFailure};
 pub use self::lines::{Line, Lines};
 pub use self::requests::{RequestError, Requests};
+pub use self::watches::{Permit as WatchPermit, Watches};

@@ -14,7 +14,7 @@ const MOST: usize = 1024;
 pub const MOST_OF_ONE: usize = MOST / 8;
 
 /// The permits. Cheap to clone.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub struct Watches {
     all: Arc<Semaphore>,
     /// By what a reader counts as; who has none is not in it.
@@ -45,10 +45,6 @@ struct Share {
 // === impl Watches ===
 
 impl Watches {
-    pub fn new() -> Self {
-        Self::of(MOST)
-    }
-
     pub fn of(most: usize) -> Self {
         Self { all: Arc::new(Semaphore::new(most)), readers: Arc::default() }
     }
@@ -72,6 +68,12 @@ impl Watches {
     }
 }
 
+impl Default for Watches {
+    fn default() -> Self {
+        Self::of(MOST)
+    }
+}
+
 // === impl Share ===
 
 impl Drop for Share {
@@ -92,7 +94,7 @@ mod tests {
 
     #[test]
     fn one_reader_does_not_get_what_is_for_all() {
-        let watches = Watches::new();
+        let watches = Watches::default();
         let mut open: Vec<_> = std::iter::from_fn(|| watches.enter(Some("alice")).ok()).take(MOST).collect();
         assert_eq!(open.len(), MOST_OF_ONE);
         assert!(matches!(watches.enter(Some("alice")), Err(Full::ForReader)));

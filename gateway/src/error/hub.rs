@@ -29,6 +29,9 @@ pub fn status(failure: HubFailure, resource: &'static str) -> Status {
             Status::new(StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, message)
                 .with_details(Details { retry_after_seconds: retry_after(failure.verb), ..Details::default() })
         }
+        Cause::Busy if failure.verb == Verb::Watch => {
+            too_many(format!("too many watches open of {resource}; retry shortly"))
+        }
         Cause::Busy => too_many(format!("too many requests to the hub for {resource} in flight; retry shortly")),
         Cause::TooManyWatches { most } => too_many(format!(
             "too many watches open: this gateway serves {most} per user, and all ServiceAccounts of a namespace count \
@@ -90,7 +93,8 @@ mod tests {
 
     #[test]
     fn watches_beyond_the_limit_are_told_to_come_again() {
-        for (cause, words) in [(Cause::Busy, "in flight"), (Cause::TooManyWatches { most: 128 }, "serves 128 per user")]
+        for (cause, words) in
+            [(Cause::Busy, "too many watches open of"), (Cause::TooManyWatches { most: 128 }, "serves 128 per user")]
         {
             let status = to_status(Verb::Watch, cause);
             assert_eq!(status.code(), StatusCode::TOO_MANY_REQUESTS);

@@ -64,7 +64,7 @@ pub async fn serve_as<K: Kind>(
             let flow = watch(kind, gateway, hub, permission, options, form, Weight::of(request)).await?;
             Ok(watch::response(gateway, request.method(), flow.stream()))
         }
-        (route, None) => memory::clusters(kind, gateway, route, form, request),
+        (route, None) => memory::clusters(kind, gateway, permission.user(), route, form, request),
     }
 }
 

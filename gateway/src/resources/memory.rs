@@ -6,7 +6,8 @@ use api::cluster_name::ClusterName;
 use api::list_options::{ListOptions, Selectors, WatchOptions};
 use api::route::ClustersRoute;
 use api::served::{Form, ListMeta};
-use api::virtual_cluster::{LOCAL, VirtualCluster};
+use api::virtual_cluster::{LOCAL, RESOURCE, VirtualCluster};
+use auth::User;
 use http::{Request, Response};
 
 use super::kinds::{Kind, Subject};
@@ -16,7 +17,8 @@ use super::weight::Weight;
 use super::{ok, watch};
 use crate::body::ResponseBody;
 use crate::clusters::{Cluster, LookupError, Snapshot};
-use crate::error::{Cause, Error};
+use crate::error::{self, Cause, Error};
+use crate::hub::WatchPermit;
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 
@@ -24,6 +26,7 @@ use crate::request_body::RequestBody;
 pub fn clusters<K: Kind>(
     kind: &K,
     gateway: &RequestNeeds,
+    user: &User,
     route: &ClustersRoute,
     form: Form,
     request: &Request<RequestBody>,
@@ -47,10 +50,17 @@ pub fn clusters<K: Kind>(
         }
         ClustersRoute::Watch => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let watch = MemoryWatch::begin(gateway, kind.subject(), options, form, Weight::of(request))?;
+            let part = (Weight::of(request), permit(gateway, user, K::RESOURCE)?);
+            let watch = MemoryWatch::begin(gateway, kind.subject(), options, form, part)?;
             Ok(watch::response(gateway, request.method(), watch.stream()))
         }
     }
+}
+
+/// Room for one more watch of this user, of `resource`.
+fn permit(gateway: &RequestNeeds, user: &User, resource: &'static str) -> Result<WatchPermit, Error> {
+    let permit = gateway.limits.watch(user);
+    permit.map_err(|failure| Error::Status(Box::new(error::hub::status(failure, resource))))
 }
 
 /// The snapshot, once the clusters are known.
@@ -80,6 +90,7 @@ fn registered(
 /// As [`clusters`], of `virtualclusters`: those, and this gateway's own place.
 pub fn virtual_clusters(
     gateway: &RequestNeeds,
+    user: &User,
     route: &ClustersRoute,
     form: Form,
     request: &Request<RequestBody>,
@@ -103,7 +114,8 @@ pub fn virtual_clusters(
         }
         ClustersRoute::Watch => {
             let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let watch = MemoryWatch::begin(gateway, Subject::VirtualClusters, options, form, Weight::of(request))?;
+            let part = (Weight::of(request), permit(gateway, user, RESOURCE)?);
+            let watch = MemoryWatch::begin(gateway, Subject::VirtualClusters, options, form, part)?;
             Ok(watch::response(gateway, request.method(), watch.stream()))
         }
     }

@@ -5,15 +5,16 @@
 //! whoever has seen only a part of a snapshot's changes has a version that is not current:
 //! deletions first, with numbers that later changes exceed.
 
-use std::collections::BTreeMap;
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::cluster_gateway::ClusterGateway;
+use api::cluster_name::ClusterName;
 use api::karmada_cluster::cluster::Cluster;
 use api::list_options::{InvalidListOptions, Selectors, WatchOptions};
 use api::secret::ClusterSpec;
-use api::served::Form;
+use api::served::{Form, ObjectMeta};
 use api::virtual_cluster::VirtualCluster;
 use api::watch_event::{Change, EventWriter};
 use bytes::Bytes;
@@ -21,11 +22,12 @@ use futures_util::stream::unfold;
 use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
-use super::kinds::{Kind as _, Subject};
+use super::kinds::{Gateways, KarmadaClusters, Kind, Subject};
 use super::watch::{self, Events, Queued};
 use super::weight::Weight;
 use crate::clusters::{Cluster as Registered, Clusters, Snapshot};
 use crate::error::Error;
+use crate::hub::WatchPermit;
 use crate::needs::RequestNeeds;
 
 /// How often a watcher that asked for bookmarks gets one.
@@ -38,13 +40,24 @@ pub struct MemoryWatch {
     selectors: Selectors,
     clusters: Arc<Clusters>,
     changed: Receiver<()>,
-    /// What the watcher has seen, by name.
-    seen: BTreeMap<String, Arc<Registered>>,
+    /// What the watcher has seen.
+    seen: HashMap<ClusterName, Seen>,
     version: u64,
     lines: Queued,
     bookmarks: Option<Interval>,
     until: Instant,
+    _permit: WatchPermit,
 }
+
+/// Of a cluster: enough to tell that it has changed, and that it is gone. Not the cluster, which
+/// would stay for as long as a watcher reads nothing.
+struct Seen {
+    uid: String,
+    version: String,
+}
+
+/// Of an entry of what was seen, beside its text.
+const ENTRY: usize = 64;
 
 enum Next {
     Changed,
@@ -55,13 +68,13 @@ enum Next {
 // === impl MemoryWatch ===
 
 impl MemoryWatch {
-    /// What waits for the watcher is of this `weight`.
+    /// What was seen, and what waits for the watcher, is of this weight.
     pub fn begin(
         gateway: &RequestNeeds,
         subject: Subject,
         options: WatchOptions,
         form: Form,
-        weight: Weight,
+        (weight, permit): (Weight, WatchPermit),
     ) -> Result<Self, Error> {
         // Subscribed before the first look, so that a change in between is seen.
         let mut changed = gateway.clusters.subscribe();
@@ -77,7 +90,7 @@ impl MemoryWatch {
             writer: EventWriter::new(form),
             clusters: Arc::clone(&gateway.clusters),
             changed,
-            seen: BTreeMap::new(),
+            seen: HashMap::new(),
             version: number(snapshot.resource_version()),
             lines: Queued::new(weight),
             bookmarks: options.bookmarks.then(|| {
@@ -87,12 +100,18 @@ impl MemoryWatch {
             }),
             until: Instant::now() + watch::lifetime(options.timeout_seconds),
             selectors: options.selectors.clone(),
+            _permit: permit,
         };
-        watch.seen = watch.selected(&snapshot);
         if initial {
             watch.tell_local();
-            watch.tell_all();
         }
+        for cluster in watch.selected(&snapshot) {
+            watch.see(cluster.spec());
+            if initial {
+                watch.tell(Change::Added, cluster.spec());
+            }
+        }
+        watch.weigh();
         if options.wants_their_end() {
             watch.bookmark(true);
         }
@@ -130,10 +149,21 @@ impl MemoryWatch {
         }
     }
 
-    fn selected(&self, snapshot: &Snapshot) -> BTreeMap<String, Arc<Registered>> {
-        let ready = snapshot.ready().into_iter();
-        let selected = ready.filter(|cluster| self.subject.selects(&self.selectors, cluster.spec()));
-        selected.map(|cluster| (cluster.name().to_string(), Arc::clone(cluster))).collect()
+    /// In order of their names.
+    fn selected<'a>(&self, snapshot: &'a Snapshot) -> Vec<&'a Arc<Registered>> {
+        let mut clusters = snapshot.ready();
+        clusters.retain(|cluster| self.subject.selects(&self.selectors, cluster.spec()));
+        clusters
+    }
+
+    fn see(&mut self, spec: &ClusterSpec) {
+        let seen = Seen { uid: spec.uid.clone(), version: spec.resource_version.clone() };
+        self.seen.insert(spec.name.clone(), seen);
+    }
+
+    fn weigh(&mut self) {
+        let seen = self.seen.iter().map(|(name, seen)| seen.held() + name.as_str().len()).sum();
+        self.lines.keep(seen);
     }
 
     /// The control plane is no cluster of any snapshot.
@@ -145,41 +175,33 @@ impl MemoryWatch {
         }
     }
 
-    fn tell_all(&mut self) {
-        let seen = std::mem::take(&mut self.seen);
-        for cluster in seen.values() {
-            self.tell(Change::Added, cluster.spec());
-        }
-        self.seen = seen;
-    }
-
     fn catch_up(&mut self) {
         let snapshot = self.clusters.snapshot();
         let now = self.selected(&snapshot);
-        let before = std::mem::take(&mut self.seen);
-        let gone = before.values().filter(|cluster| !now.contains_key(cluster.name().as_str()));
-        for (version, cluster) in (self.version + 1..).zip(gone) {
-            self.tell(
-                Change::Deleted,
-                &ClusterSpec { resource_version: version.to_string(), ..cluster.spec().clone() },
-            );
+        self.tell_gone(&now);
+        let is_new = |cluster: &&Arc<Registered>| {
+            let version = |seen: &Seen| seen.version == cluster.spec().resource_version;
+            !self.seen.get(cluster.name()).is_some_and(version)
+        };
+        let mut changed: Vec<_> = now.into_iter().filter(is_new).collect();
+        changed.sort_by_key(|cluster| number(&cluster.spec().resource_version));
+        for cluster in changed {
+            let is_known = self.seen.contains_key(cluster.name());
+            self.tell(if is_known { Change::Modified } else { Change::Added }, cluster.spec());
+            self.see(cluster.spec());
         }
-        let mut changed: Vec<_> = now
-            .values()
-            .filter_map(|cluster| match before.get(cluster.name().as_str()) {
-                None => Some((Change::Added, cluster)),
-                Some(old) if old.spec().resource_version != cluster.spec().resource_version => {
-                    Some((Change::Modified, cluster))
-                }
-                Some(_) => None,
-            })
-            .collect();
-        changed.sort_by_key(|(_, cluster)| number(&cluster.spec().resource_version));
-        for (change, cluster) in changed {
-            self.tell(change, cluster.spec());
-        }
-        self.seen = now;
         self.version = number(snapshot.resource_version());
+        self.weigh();
+    }
+
+    /// Of what is not among those that there are `now`, which are in order.
+    fn tell_gone(&mut self, now: &[&Arc<Registered>]) {
+        let is_there = |name: &ClusterName| now.binary_search_by(|cluster| cluster.name().cmp(name)).is_ok();
+        let mut gone: Vec<_> = self.seen.extract_if(|name, _| !is_there(name)).collect();
+        gone.sort_unstable_by(|(one, _), (other, _)| one.cmp(other));
+        for (version, (name, seen)) in (self.version + 1..).zip(gone) {
+            self.tell_remnant(&name, &seen.uid, &version.to_string());
+        }
     }
 
     fn tell(&mut self, change: Change, spec: &ClusterSpec) {
@@ -195,6 +217,18 @@ impl MemoryWatch {
         self.lines.push(line);
     }
 
+    fn tell_remnant(&mut self, name: &ClusterName, uid: &str, version: &str) {
+        let metadata = ObjectMeta { name: name.as_str(), uid, resource_version: version, ..ObjectMeta::default() };
+        let line = match &self.subject {
+            Subject::ClusterGateways(_) => self.writer.change(Change::Deleted, &Gateways::remnant(metadata)),
+            Subject::KarmadaClusters(_) => self.writer.change(Change::Deleted, &KarmadaClusters::remnant(metadata)),
+            Subject::VirtualClusters => {
+                self.writer.change(Change::Deleted, &VirtualCluster::remnant(metadata.name, uid, version))
+            }
+        };
+        self.lines.push(line);
+    }
+
     fn bookmark(&mut self, initial_events_end: bool) {
         let version = self.version.to_string();
         let line = match &self.subject {
@@ -203,6 +237,14 @@ impl MemoryWatch {
             Subject::VirtualClusters => self.writer.bookmark::<VirtualCluster>(&version, initial_events_end),
         };
         self.lines.push(line);
+    }
+}
+
+// === impl Seen ===
+
+impl Seen {
+    fn held(&self) -> usize {
+        ENTRY + size_of::<Self>() + self.uid.len() + self.version.len()
     }
 }
 

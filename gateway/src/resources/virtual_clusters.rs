@@ -50,7 +50,7 @@ pub async fn serve(
             let watch = VirtualWatch::begin(gateway, hub, permission, options, form, request).await?;
             Ok(watch::response(gateway, request.method(), watch.stream()))
         }
-        (route, None) => memory::virtual_clusters(gateway, route, form, request),
+        (route, None) => memory::virtual_clusters(gateway, permission.user(), route, form, request),
     }
 }
 

@@ -70,6 +70,8 @@ pub struct Flow<T> {
 pub struct Queued {
     lines: VecDeque<Bytes>,
     bytes: usize,
+    /// What the watch keeps beside them.
+    kept: usize,
     weight: Weight,
 }
 
@@ -130,20 +132,30 @@ impl<T: Translate> Flow<T> {
 
 impl Queued {
     pub fn new(weight: Weight) -> Self {
-        Self { lines: VecDeque::new(), bytes: 0, weight }
+        Self { lines: VecDeque::new(), bytes: 0, kept: 0, weight }
     }
 
     pub fn push(&mut self, line: Bytes) {
         self.bytes += line.len();
-        self.weight.set(self.bytes);
+        self.weigh();
         self.lines.push_back(line);
     }
 
     pub fn pop(&mut self) -> Option<Bytes> {
         let line = self.lines.pop_front()?;
         self.bytes -= line.len();
-        self.weight.set(self.bytes);
+        self.weigh();
         Some(line)
+    }
+
+    /// So many bytes are kept beside the lines.
+    pub fn keep(&mut self, bytes: usize) {
+        self.kept = bytes;
+        self.weigh();
+    }
+
+    fn weigh(&mut self) {
+        self.weight.set(self.bytes + self.kept);
     }
 }
 

@@ -107,3 +107,67 @@ async fn watches_end_when_their_time_is_over_and_when_the_gateway_leaves() {
     assert_eq!(watch.next().await, None);
     stopping.await.expect("the gateway stops");
 }
+
+/// As many as with a hub, where each takes a place there.
+#[tokio::test]
+async fn one_reader_cannot_have_all_watches() {
+    const MOST: usize = 128;
+    const VIRTUAL: &str = "/apis/cluster.core.oam.dev/v1alpha1/virtualclusters";
+    let testbed = testbed(&[("a", readable("a"))]).await;
+    let (mut connections, mut open) = (Vec::new(), Vec::new());
+    for _ in 0..2 {
+        connections.push(testbed.connect(Http::H2).await);
+    }
+    for connection in &connections {
+        for _ in 0..MOST / 2 {
+            let watch = connection.open_beside("GET", &format!("{CLUSTERS}?watch=true")).await.expect("a head");
+            assert_eq!(watch.status, 200);
+            open.push(watch);
+        }
+    }
+    for resource in [CLUSTERS, VIRTUAL] {
+        let answer = testbed.get(&format!("{resource}?watch=true")).await;
+        let message = answer.status_message(429, "TooManyRequests");
+        assert!(message.starts_with("too many watches open: this gateway serves 128 per user"), "{message}");
+        assert_eq!(answer.header("retry-after"), Some("1"));
+    }
+    let metrics = testbed.get("/metrics").await.text();
+    assert!(metrics.contains("cluster_gateway_requests_rejected_total{reason=\"watches_user\"} 2"), "{metrics}");
+    open.pop();
+    let other = &connections[0];
+    becomes(WAIT, "room again", async || {
+        other.open_beside("GET", &format!("{CLUSTERS}?watch=true")).await.expect("a head").status == 200
+    })
+    .await;
+}
+
+/// Each watch remembers what it has told, and nothing for longer than it lasts.
+#[tokio::test]
+async fn what_a_watch_has_seen_counts() {
+    const WATCHES: usize = 50;
+    let names: Vec<_> = (0..40).map(|number| format!("{}-{number}", "n".repeat(200))).collect();
+    let clusters: Vec<_> = names.iter().map(|name| (name.as_str(), readable(name))).collect();
+    let testbed = testbed(&clusters).await;
+    let held = async || {
+        let metrics = testbed.get("/metrics").await.text();
+        let line = metrics.lines().find_map(|line| line.strip_prefix("cluster_gateway_held_bytes "));
+        line.expect("the gauge").parse::<usize>().expect("a number")
+    };
+    let before = held().await;
+    let connection = testbed.connect(Http::H2).await;
+    let mut open = Vec::new();
+    for _ in 0..WATCHES {
+        let target = format!("{CLUSTERS}?watch=true&resourceVersion={}", version(&testbed).await);
+        open.push(connection.open_beside("GET", &target).await.expect("a head"));
+    }
+    // The names alone, and what each watch counts for as a request.
+    let least = before + WATCHES * (names.len() * 200 + 4096);
+    let now = held().await;
+    assert!(now >= least, "{now} of {least}");
+    drop((open, connection));
+    becomes(WAIT, "nothing to count", async || held().await < before + (64 << 10)).await;
+}
+
+async fn version(testbed: &Testbed) -> String {
+    testbed.get(CLUSTERS).await.json()["metadata"]["resourceVersion"].as_str().expect("a version").to_owned()
+}
