@@ -20,7 +20,7 @@ use crate::body::ResponseBody;
 use crate::connection::Connection;
 use crate::error::{Cause, Error, Refusal, Side};
 use crate::every;
-use crate::holding::Account;
+use crate::holding::{Account, ToldToGiveWay};
 use crate::proxy::{self, Answer, forward, subpath, upgrade};
 use crate::record::{Answered, Failed, Record, RecordedBody};
 use crate::request::{Head, Line};
@@ -180,8 +180,11 @@ fn refuse(
             "request refused"
         );
     }
-    let refusal = error.refusal();
-    let response = error.into_response_as(head.form.pick());
+    let (refusal, gave_way) = (error.refusal(), matches!(error, Error::HeldTooMuch));
+    let mut response = error.into_response_as(head.form.pick());
+    if gave_way {
+        response.extensions_mut().insert(ToldToGiveWay);
+    }
     if let (Some(suppressed), Some(text)) = (due, text) {
         record.failed(
             head,

@@ -38,6 +38,11 @@ enum Kind {
     Member(Member),
 }
 
+/// Among the extensions of an answer: it tells its client that the request had to give way for what
+/// it held, so it is sent all the same.
+#[derive(Clone, Copy)]
+pub struct ToldToGiveWay;
+
 /// Who has a connection, and what that holds by itself.
 pub struct Client {
     counters: Counters,

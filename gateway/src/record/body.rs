@@ -23,11 +23,6 @@ impl RecordedBody {
     pub fn new(body: ResponseBody, record: Option<Record>) -> Self {
         Self { body, _record: record }
     }
-
-    /// The bytes are the gateway's own, and all there.
-    pub fn is_own(&self) -> bool {
-        self.body.is_own()
-    }
 }
 
 impl Body for RecordedBody {

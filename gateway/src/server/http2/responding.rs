@@ -12,7 +12,7 @@ use http::{HeaderValue, Response};
 use hyper::body::Body;
 use net::words;
 
-use crate::holding::{self, Account};
+use crate::holding::{self, Account, ToldToGiveWay};
 use crate::record::RecordedBody;
 
 /// A task of its own. A client that resets the stream ends it, wherever it is.
@@ -79,9 +79,9 @@ fn begin(respond: &mut SendResponse<Bytes>, response: Response<RecordedBody>, ac
         head.headers.entry(CONTENT_LENGTH).or_insert_with(|| length.into());
     }
     holding::hold_head(&account, &mut head.headers, is_whole);
+    let is_told = account.is_ended() && head.extensions.get::<ToldToGiveWay>().is_some();
     match respond.send_response(Response::from_parts(head, ()), is_whole) {
         Ok(stream) => {
-            let is_told = account.is_ended() && body.is_own();
             if is_whole {
                 account.holder().end_with_connection();
             }
@@ -215,3 +215,6 @@ impl Sending {
         Poll::Ready(true)
     }
 }
+
+#[cfg(test)]
+mod tests;

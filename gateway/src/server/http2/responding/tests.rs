@@ -1,0 +1,57 @@
+//! Answers of requests that were told to give way while these were made.
+
+use http::{Request, Uri};
+use kit::wait::{WAIT, within};
+use net::budget::Holder as _;
+use tokio::io::duplex;
+
+use super::*;
+use crate::body::ResponseBody;
+use crate::holding::Budget;
+
+/// The answer to a request whose account ends while it is handled: `body` of the gateway's own, for
+/// a client with so much room.
+async fn ended_answer(body: Vec<u8>, is_refusal: bool, window: u32) -> Result<usize, h2::Error> {
+    let (ours, theirs) = duplex(1 << 20);
+    tokio::spawn(async move {
+        let mut connection = h2::server::handshake(ours).await.unwrap();
+        let (_, respond) = connection.accept().await.unwrap().unwrap();
+        let budget = Budget::new(1 << 30);
+        let client = holding::open(&budget, 0, [10, 0, 0, 1].into());
+        let account = holding::open_request(&budget, 0, &client, &Uri::from_static("/"), &http::HeaderMap::new());
+        let handling = async move {
+            account.holder().end();
+            let mut response = Response::new(RecordedBody::new(ResponseBody::full(body), None));
+            if is_refusal {
+                response.extensions_mut().insert(ToldToGiveWay);
+            }
+            (response, account)
+        };
+        tokio::spawn(Responding::new(handling, respond));
+        while connection.accept().await.is_some() {}
+    });
+    let (mut requests, driver) =
+        h2::client::Builder::new().initial_window_size(window).handshake::<_, Bytes>(theirs).await.unwrap();
+    tokio::spawn(driver);
+    let request = Request::get("https://gateway/").body(()).unwrap();
+    let (answer, _) = requests.send_request(request, true).unwrap();
+    let mut body = answer.await?.into_body();
+    let mut read = 0;
+    while let Some(piece) = body.data().await {
+        read += piece?.len();
+    }
+    Ok(read)
+}
+
+/// A list of thousands of clusters, for one.
+#[tokio::test]
+async fn a_large_answer_of_our_own_is_not_taken_for_the_refusal() {
+    let ended = within(WAIT, "the reset", ended_answer(vec![0; 8 << 20], false, 0)).await;
+    assert_eq!(ended.unwrap_err().reason(), Some(Reason::ENHANCE_YOUR_CALM));
+}
+
+#[tokio::test]
+async fn the_refusal_itself_is_sent() {
+    let read = within(WAIT, "the refusal", ended_answer(vec![0; 1000], true, 65_535)).await;
+    assert_eq!(read.unwrap(), 1000);
+}
