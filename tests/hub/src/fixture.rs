@@ -76,7 +76,7 @@ impl Fixture {
         let trials: Vec<Trial> = trials.into_iter().flatten().collect();
         let at_once = arguments.test_threads.unwrap_or(self.threads);
         self.turns.open(at_once);
-        // A thread for each, most of which wait: a test that waits for another one keeps nobody from
+        // A thread for each, most of which wait: who waits for another test keeps nobody from
         // running.
         arguments.test_threads = Some(if at_once > 1 { trials.len().max(1) } else { 1 });
         let conclusion = libtest_mimic::run(&arguments, trials);
