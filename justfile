@@ -59,6 +59,10 @@ bench *SCENARIOS:
 count *CASE:
     cargo run --profile counted -p count -- {{ CASE }}
 
+# Build docs/ as a book in target/book (mdBook)
+book:
+    mdbook build
+
 # Check dependencies, their licences and sources (cargo-deny)
 deny:
     cargo deny check bans licenses sources

@@ -1,6 +1,6 @@
-//! What was counted.
+//! What was counted or timed.
 
-/// Instructions per unit: the median of the rounds and how far they are apart.
+/// Instructions or nanoseconds per unit: the median of the rounds and how far they are apart.
 #[derive(Clone, Copy, Debug)]
 pub struct Figure {
     pub median: f64,

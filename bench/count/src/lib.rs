@@ -1,4 +1,3 @@
-//! Single operations, for the benches that time them and for the program that counts their
-//! instructions.
+//! Single operations, for the program that counts their instructions or times them.
 
 pub mod micro;

@@ -38,6 +38,9 @@ struct Options {
     /// How often to count each case
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// Time single operations with the clock instead: needs no valgrind, and moves with the machine's load
+    #[arg(long, conflicts_with_all = ["write", "traced", "top", "inclusive", "keep"])]
+    time: bool,
     /// Cases to count, by prefix of their names [default: all]
     #[arg(value_name = "CASE")]
     cases: Vec<String>,
@@ -93,6 +96,9 @@ fn main() -> ExitCode {
 
 /// What the command line asks for.
 fn run(options: &Options) -> Result<()> {
+    if options.time {
+        return time(options);
+    }
     callgrind::require()?;
     let scratch = Scratch::create()?;
     let program = |program: Program| program.path(&options.given, || Program::build(Profile::Counted));
@@ -101,12 +107,11 @@ fn run(options: &Options) -> Result<()> {
     let floor = Floor { directory: scratch.path(), program: &program, gateway: &arguments };
     let mut counting = Counting { options, floor, figures: record::Figures::committed()? };
     let operations = operation::names();
-    counting
-        .check(gateway::NAMES.iter().chain(&tunnel::NAMES).copied().chain(operations.iter().map(String::as_str)))?;
+    options.check(gateway::NAMES.iter().chain(&tunnel::NAMES).copied().chain(operations.iter().map(String::as_str)))?;
     counting.whole(&gateway::NAMES, gateway::harness)?;
     counting.whole(&tunnel::NAMES, tunnel::harness)?;
     for name in operations {
-        if counting.wants(&name) {
+        if options.wants(&name) {
             let (figure, units, dump) =
                 operation::count(counting.floor.directory, &name).with_context(|| name.clone())?;
             counting.tell(&name, "operation", figure, units, &[dump])?;
@@ -115,30 +120,45 @@ fn run(options: &Options) -> Result<()> {
     if options.write { counting.figures.write() } else { Ok(()) }
 }
 
-// === impl Counting ===
+/// Times what is asked for of the single operations.
+fn time(options: &Options) -> Result<()> {
+    let operations = operation::names();
+    options.check(operations.iter().map(String::as_str))?;
+    for name in operations.iter().filter(|name| options.wants(name)) {
+        let figure = operation::time(name, options.rounds)?;
+        say(&format!("{name:<20} {:>12.1} ns, ±{:.0} %", figure.median, figure.spread * 50.0));
+    }
+    Ok(())
+}
 
-impl Counting<'_> {
+// === impl Options ===
+
+impl Options {
     fn wants(&self, name: &str) -> bool {
-        self.options.cases.is_empty() || self.options.cases.iter().any(|case| name.starts_with(case.as_str()))
+        self.cases.is_empty() || self.cases.iter().any(|case| name.starts_with(case.as_str()))
     }
 
     /// Everything asked for has to be there.
     fn check<'n>(&self, known: impl Iterator<Item = &'n str>) -> Result<()> {
         let known = known.collect::<Vec<_>>();
-        for case in &self.options.cases {
+        for case in &self.cases {
             let is_known = known.iter().any(|name| name.starts_with(case.as_str()));
             ensure!(is_known, "no case {case:?}: there are {}", known.join(", "));
         }
         Ok(())
     }
+}
 
+// === impl Counting ===
+
+impl Counting<'_> {
     /// Those of `names` that are asked for, if any, in front of whole programs.
     fn whole(&mut self, names: &[&str], start: fn(&Floor<'_>) -> Result<Harness<Counted>>) -> Result<()> {
-        if !names.iter().any(|name| self.wants(name)) {
+        if !names.iter().any(|name| self.options.wants(name)) {
             return Ok(());
         }
         let Harness { mut programs, mut cases } = start(&self.floor)?;
-        cases.retain(|case| self.wants(case.name));
+        cases.retain(|case| self.options.wants(case.name));
         for case in &mut cases {
             let (figure, dumps) = count(case, &mut programs, self.options.rounds).with_context(|| case.name)?;
             self.tell(case.name, case.unit, figure, case.units, &dumps)?;

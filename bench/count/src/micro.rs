@@ -1,5 +1,5 @@
-//! Single operations of a request's path, without network and hub: for criterion, which times them,
-//! and for callgrind, which counts them.
+//! Single operations of a request's path, without network and hub: for callgrind, which counts their
+//! instructions, and for a clock.
 
 mod admission;
 mod request;

@@ -4,6 +4,7 @@
 use std::env;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context as _, Result, bail, ensure};
 use count::micro::{self, Operation};
@@ -44,11 +45,36 @@ pub fn count(directory: &Path, name: &str) -> Result<(Figure, u64, Dump)> {
     Ok((Figure { median: each, spread: 0.0 }, OPERATIONS, dump))
 }
 
+/// Times the operation called `name`, in nanoseconds each: so many rounds of [`OPERATIONS`].
+pub fn time(name: &str, rounds: usize) -> Result<Figure> {
+    let mut operation = made(name.strip_prefix(PREFIX).unwrap_or(name))?;
+    operation.warm_up(OPERATIONS / 2);
+    #[expect(clippy::cast_precision_loss, reason = "far below 2^52")]
+    let each = |took: Duration| took.as_nanos() as f64 / OPERATIONS as f64;
+    Ok(Figure::of((0..rounds.max(1)).map(|_| each(operation.time(OPERATIONS))).collect()))
+}
+
 /// What callgrind counts: does `count` of the operation called `name`.
 pub fn operate(name: &str, count: u64) -> Result<()> {
-    let made = micro::all().into_iter().find(|(known, _)| *known == name);
-    let mut operation: Operation = made.with_context(|| format!("no operation {name:?}"))?.1();
+    let mut operation = made(name)?;
     operation.warm_up(count / 2);
     operation.run(count);
     Ok(())
+}
+
+fn made(name: &str) -> Result<Operation> {
+    let made = micro::all().into_iter().find(|(known, _)| *known == name);
+    Ok(made.with_context(|| format!("no operation {name:?}"))?.1())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_operation_is_timed_by_the_name_it_is_counted_by() {
+        let figure = time("op-route", 3).expect("timed");
+        assert!(figure.median > 0.0 && figure.spread >= 0.0, "{figure:?}");
+        assert!(time("op-none", 3).is_err());
+    }
 }

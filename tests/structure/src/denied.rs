@@ -10,16 +10,6 @@ pub fn list(text: &str, key: &str) -> Vec<String> {
     entries(text, key).into_iter().filter_map(|words| words.into_iter().next()).collect()
 }
 
-/// The crates of `exceptions` in `text`, each with the one licence that it may have besides.
-///
-/// # Panics
-///
-/// There is no such list, or an entry of another form.
-pub fn exceptions(text: &str) -> Vec<(String, String)> {
-    let pair = |words: Vec<String>| <[String; 2]>::try_from(words).map(Into::into).expect("a crate and a licence");
-    entries(text, "exceptions").into_iter().map(pair).collect()
-}
-
 /// The versions of `skip` in `text`, each with its crate.
 ///
 /// # Panics
@@ -60,8 +50,7 @@ fn entries(text: &str, key: &str) -> Vec<Vec<String>> {
     let text = lines.join("\n");
     let (_, rest) = text.split_once(&format!("\n{key} = [")).unwrap_or_else(|| panic!("deny.toml has no {key}"));
     let list = rest.split_once("\n]").map_or(rest, |(list, _)| list);
-    let entries = list.lines().map(|line| line.split('"').skip(1).step_by(2).map(ToOwned::to_owned).collect());
-    entries.filter(|words: &Vec<String>| !words.is_empty()).collect()
+    list.lines().filter_map(|line| line.split('"').nth(1)).map(ToOwned::to_owned).collect()
 }
 
 /// Whether the SPDX expression lets one choose `allowed` licences only (SPDX 2.3, annex D; `/` is

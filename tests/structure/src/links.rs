@@ -42,21 +42,23 @@ pub fn broken(page: &Path, link: &str, anchors_of: impl Fn(&Path) -> Option<BTre
     }
 }
 
-/// Where a built `page` of the book at `root` leads, and nothing of the book is.
-///
-/// # Panics
-///
-/// `root` is not there.
-pub fn dead(root: &Path, page: &Path, html: &str) -> Vec<String> {
-    let root = root.canonicalize().expect("a book");
-    let targets = html.split(" href=\"").skip(1).filter_map(|rest| rest.split_once('"')).map(|(target, _)| target);
-    let is_dead = |target: &&str| {
-        let file = target.split(['#', '?']).next().unwrap_or_default();
-        let found = page.with_file_name("").join(file).canonicalize();
-        !file.is_empty() && !found.is_ok_and(|found| found.starts_with(&root))
+/// What mdBook would not show as it stands: links to files that are not in `book`, which it does
+/// not copy; tags, which a browser hides; and includes, which it replaces, in blocks of code too.
+pub fn unfit_for_a_book(book: &Path, page: &Path, text: &str) -> Vec<String> {
+    let file = |link: &str| link.split('#').next().unwrap_or_default().to_owned();
+    let is_outside = |link: &String| {
+        let found = page.with_file_name(file(link)).canonicalize();
+        !file(link).is_empty() && !found.is_ok_and(|found| found.starts_with(book))
     };
-    // "/": the base of the page that mdBook has for what is missing.
-    targets.filter(|target| !target.contains(':') && *target != "/").filter(is_dead).map(str::to_owned).collect()
+    let mut unfit: Vec<String> = links(text).into_iter().filter(is_outside).collect();
+    let prose = prose(text);
+    for said in prose.split('`').step_by(2) {
+        let tags =
+            said.split('<').skip(1).filter(|rest| rest.starts_with(|sign: char| sign == '/' || sign.is_alphabetic()));
+        unfit.extend(tags.map(|rest| format!("<{}>", rest.split('>').next().unwrap_or_default())));
+    }
+    unfit.extend(text.contains("{{#").then(|| "{{#".to_owned()));
+    unfit
 }
 
 /// A file of the workspace that a page only names, since it is no page of the book.
@@ -135,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn files_that_are_named_and_links_out_of_the_book_are_found() {
+    fn files_that_are_named_are_found() {
         let text = "See `a/b.md`, \"What\nis\", `c.md`, `d d/e.rs` and `f/g.rs` (`h`,\n`I::j`), `k`.\n";
         let [page, source] = named(text).try_into().expect("two files");
         assert_eq!((&*page.file, page.heading.as_deref(), page.functions.len()), ("a/b.md", Some("What is"), 0));
@@ -143,10 +145,16 @@ mod tests {
         assert_eq!(source.functions, ["h", "I::j"]);
         assert!(has_function("pub fn h<T>() {}", "h") && has_function("fn j(self)", "I::j"));
         assert!(!has_function("fn hat() {} fn j2() {}", "h") && !has_function("h(); I::j()", "I::j"));
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("src");
-        let html =
-            "<a href=\"lib.rs#a\"><a href=\"#a\"><a href=\"https://a\"><a href=\"../Cargo.toml\"><a href=\"no\">";
-        assert_eq!(dead(&root, &root.join("links.rs"), html), ["../Cargo.toml", "no"]);
+    }
+
+    #[test]
+    fn what_is_no_page_of_a_book_is_found() {
+        let book = Path::new(env!("CARGO_MANIFEST_DIR")).canonicalize().expect("a directory").join("src");
+        let unfit = |text: &str| unfit_for_a_book(&book, &book.join("links.rs"), text);
+        assert_eq!(unfit("[a](lib.rs#a) [b](#b) [c](https://c) `<d>` 1 < 2\n\n    <e>\n<!-- f -->\n"), [""; 0]);
+        assert_eq!(unfit("[a](../Cargo.toml#a), [b](no.md)\n"), ["../Cargo.toml#a", "no.md"]);
+        assert_eq!(unfit("In `one`\n<place> of </it>.\n"), ["<place>", "</it>"]);
+        assert_eq!(unfit("```\n{{#include b.md}}\n```\n"), ["{{#"]);
     }
 
     #[test]

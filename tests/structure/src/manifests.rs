@@ -11,8 +11,21 @@ pub struct Package {
     pub name: String,
     /// Below the workspace's directory.
     pub directory: PathBuf,
+    /// As sources name its library.
+    pub library: String,
     /// To other packages of the workspace, for their tests and build scripts too.
     pub arrows: Vec<Arrow>,
+    pub dependencies: Vec<Dependency>,
+}
+
+/// What a manifest depends on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Dependency {
+    /// As Cargo names the package.
+    pub name: String,
+    /// Of the manifest, counted from 1.
+    pub line: usize,
+    pub is_for_tests: bool,
 }
 
 /// Every member of the workspace in `workspace`.
@@ -53,26 +66,30 @@ fn package(workspace: &Path, directory: PathBuf) -> Package {
     let manifest = text(&workspace.join(&file));
     let name = manifest.lines().find_map(|line| line.strip_prefix("name = ")).expect("the package's name");
     let name = name.trim_matches('"').to_owned();
-    let arrow = |(to, line)| Arrow { from: name.clone(), to, file: file.clone(), line };
-    let arrows = dependencies(&manifest).into_iter().map(arrow).collect();
-    Package { name, directory, arrows }
+    let library = manifest.split_once("[lib]\nname = \"").and_then(|(_, rest)| rest.split_once('"'));
+    let library = library.map_or_else(|| name.replace('-', "_"), |(library, _)| library.to_owned());
+    let dependencies = dependencies(&manifest);
+    let arrow = |to: &Dependency| Arrow { from: name.clone(), to: to.name.clone(), file: file.clone(), line: to.line };
+    let arrows = dependencies.iter().map(arrow).collect();
+    Package { name, directory, library, arrows, dependencies }
 }
 
-/// What a manifest depends on, each with its line.
-fn dependencies(manifest: &str) -> Vec<(String, usize)> {
+fn dependencies(manifest: &str) -> Vec<Dependency> {
     let mut found = Vec::new();
-    let mut inside = false;
+    let (mut inside, mut is_for_tests) = (false, false);
     for (index, line) in manifest.lines().enumerate() {
         let line = line.trim();
+        let mut add = |name: &str, is_for_tests| {
+            found.push(Dependency { name: name.to_owned(), line: index + 1, is_for_tests });
+        };
         if let Some(section) = line.strip_prefix('[') {
             let section = section.split(']').next().unwrap_or_default();
-            inside = section.ends_with("dependencies");
+            (inside, is_for_tests) = (section.ends_with("dependencies"), section.contains("dev-dependencies"));
             if let Some((_, name)) = section.rsplit_once("dependencies.") {
-                found.push((name.to_owned(), index + 1));
+                add(name, is_for_tests);
             }
         } else if inside && !line.is_empty() && !line.starts_with('#') {
-            let name = line.split(['.', ' ', '=']).next().unwrap_or_default();
-            found.push((name.to_owned(), index + 1));
+            add(line.split(['.', ' ', '=']).next().unwrap_or_default(), is_for_tests);
         }
     }
     found
@@ -91,7 +108,9 @@ mod tests {
         let manifest = "[package]\nname = \"a\"\n[dependencies]\nb.workspace = true # why\n# c\nd = { path = \"d\" }\n\
             [features]\ne = []\n[dev-dependencies]\nf = \"1\"\n[target.'cfg(unix)'.dependencies]\ng = \"1\"\n\
             [build-dependencies.h]\npath = \"h\"\n";
-        let expected = [("b", 4), ("d", 6), ("f", 10), ("g", 12), ("h", 13)];
-        assert_eq!(dependencies(manifest), expected.map(|(name, line)| (name.to_owned(), line)));
+        let expected = [("b", 4, false), ("d", 6, false), ("f", 10, true), ("g", 12, false), ("h", 13, false)];
+        let dependency =
+            |(name, line, is_for_tests): (&str, _, _)| Dependency { name: name.to_owned(), line, is_for_tests };
+        assert_eq!(dependencies(manifest), expected.map(dependency));
     }
 }

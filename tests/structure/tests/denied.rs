@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::process::Command;
 
-use structure_tests::denied::{exceptions, list, permits, skipped, unskipped};
+use structure_tests::denied::{list, permits, skipped, unskipped};
 use structure_tests::workspace;
 
 fn text(file: &str) -> String {
@@ -12,15 +12,11 @@ fn text(file: &str) -> String {
 }
 
 /// Every package that is built on this machine for the programs and their tests, with its licence.
-fn built() -> BTreeMap<String, String> {
-    tree("normal,build,dev")
-}
-
 /// By Cargo's own choice of features, since its lock file also names what no feature asks for.
-fn tree(edges: &str) -> BTreeMap<String, String> {
+fn built() -> BTreeMap<String, String> {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["tree", "--workspace", "--locked", "--offline", "--prefix", "none", "--format", "{p}|{l}|"]);
-    let output = cargo.args(["--edges", edges]).current_dir(workspace()).output().expect("cargo runs");
+    let output = cargo.args(["--edges", "normal,build,dev"]).current_dir(workspace()).output().expect("cargo runs");
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let lines = String::from_utf8(output.stdout).expect("text");
     let package = |line: &str| {
@@ -36,25 +32,12 @@ fn every_licence_is_allowed() {
     let allowed = list(&text("deny.toml"), "allow");
     let built = built();
     assert!(built.len() > 100, "{} packages", built.len());
-    let excepted = exceptions(&text("deny.toml"));
-    let may_have = |package: &str| {
-        let besides = excepted.iter().filter(|(excepted, _)| *excepted == name(package));
-        [&allowed[..], &besides.map(|(_, license)| license.clone()).collect::<Vec<_>>()].concat()
-    };
-    let wrong: Vec<_> = built.iter().filter(|(package, license)| !permits(license, &may_have(package))).collect();
+    let wrong: Vec<_> = built.iter().filter(|(_, license)| !permits(license, &allowed)).collect();
     assert!(wrong.is_empty(), "not among the licences of deny.toml: {wrong:#?}");
 }
 
 fn name(package: &str) -> String {
     package.split(' ').next().unwrap_or_default().to_owned()
-}
-
-#[test]
-fn no_program_has_an_exception() {
-    let (excepted, programs) = (exceptions(&text("deny.toml")), tree("normal,build"));
-    let is_excepted = |package: &str| excepted.iter().any(|(excepted, _)| *excepted == name(package));
-    let built: Vec<_> = programs.keys().filter(|package| is_excepted(package)).collect();
-    assert!(programs.len() > 100 && built.is_empty(), "under another licence than the programs may have: {built:?}");
 }
 
 #[test]

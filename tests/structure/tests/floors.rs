@@ -1,6 +1,7 @@
 //! One way down: crates stand on lower crates, and modules of a crate know each other in one
 //! direction.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -151,6 +152,28 @@ fn the_documentation_draws_these_floors() {
 
 fn owned(floors: &[&[&str]]) -> Vec<Vec<String>> {
     floors.iter().map(|floor| floor.iter().map(|name| (*name).to_owned()).collect()).collect()
+}
+
+#[test]
+fn the_documentation_says_what_each_library_uses() {
+    let packages = all();
+    let is_library =
+        |name: &str| packages.iter().any(|package| package.name == name && package.directory.starts_with("crates"));
+    let mut used = BTreeMap::new();
+    for package in packages.iter().filter(|package| is_library(&package.name)) {
+        let dependencies = package.dependencies.iter().filter(|one| !one.is_for_tests && is_library(&one.name));
+        used.insert(package.name.clone(), dependencies.map(|one| one.name.clone()).collect::<BTreeSet<_>>());
+    }
+    let document = fs::read_to_string(workspace().join("docs/architecture.md")).expect("docs/architecture.md");
+    let (_, text) = document.split_once("\nThe libraries use each other so").expect("the sentence");
+    let drawing = text.split("```\n").nth(1).expect("its drawing");
+    let mut said = BTreeMap::new();
+    for line in drawing.lines() {
+        let (names, uses) = line.split_once("  ").expect("two columns");
+        let uses: BTreeSet<_> = uses.trim().split(", ").filter(|name| *name != "nothing").map(str::to_owned).collect();
+        said.extend(names.split(" | ").map(|name| (name.to_owned(), uses.clone())));
+    }
+    assert_eq!(said, used);
 }
 
 /// The first drawing of a section: a line a floor, with what it is for behind two spaces.

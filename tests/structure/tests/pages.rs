@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use structure_tests::links::{anchors, broken, has_function, links, named};
+use structure_tests::links::{anchors, broken, has_function, links, named, unfit_for_a_book};
 use structure_tests::widths::files;
 use structure_tests::workspace;
 
@@ -62,4 +62,18 @@ fn the_summary_has_every_page() {
     let pages: BTreeSet<PathBuf> =
         pages.filter(|page| page.extension().is_some_and(|kind| kind == "md") && *page != summary).collect();
     assert_eq!(listed, pages);
+}
+
+#[test]
+fn every_page_is_fit_for_the_book() {
+    let docs = workspace().join("docs").canonicalize().expect("docs");
+    let pages = files(&docs, &["md"]);
+    let unfit: Vec<String> = pages
+        .iter()
+        .flat_map(|page| {
+            let found = unfit_for_a_book(&docs, page, &read(page)).into_iter();
+            found.map(|what| format!("{}: {what}", page.display())).collect::<Vec<_>>()
+        })
+        .collect();
+    assert!(pages.len() > 15 && unfit.is_empty(), "\n\n{}\n", unfit.join("\n"));
 }
