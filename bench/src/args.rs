@@ -95,3 +95,26 @@ impl Args {
         self.out.clone().unwrap_or_else(|| scratch::target().join("bench"))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    use clap::CommandFactory as _;
+
+    use super::*;
+
+    #[test]
+    fn the_documentation_has_every_subcommand_and_no_other() {
+        let page = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/performance.md");
+        let page = fs::read_to_string(page).expect("docs/performance.md");
+        let section = page.split("\n## ").find(|section| section.starts_with("Running it\n")).expect("the section");
+        let rows = section.lines().filter_map(|line| line.strip_prefix("| `")?.split_once("-- "));
+        let documented: BTreeSet<&str> = rows.filter_map(|(_, rest)| rest.split([' ', '`']).next()).collect();
+        let command = Args::command();
+        let visible = command.get_subcommands().filter(|command| !command.is_hide_set());
+        assert_eq!(documented, visible.map(clap::Command::get_name).collect());
+    }
+}

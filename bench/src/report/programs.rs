@@ -10,12 +10,11 @@ use crate::given::Programs;
 use crate::tool;
 
 /// Of the distribution's programs: name, package, how it tells its version.
-const TOOLS: [(&str, &str, &str); 6] = [
+const TOOLS: [(&str, &str, &str); 5] = [
     ("nginx", "nginx-light", "-v"),
     ("haproxy", "haproxy", "-v"),
     ("h2load", "nghttp2-client", "--version"),
     ("wrk", "wrk", "-v"),
-    ("oha", "oha", "--version"),
     ("rustc", "rustc", "--version"),
 ];
 

@@ -13,7 +13,7 @@ use crate::output;
 use crate::session::{Options, Session};
 use crate::trouble::Result;
 
-/// For the hub to tell of its clusters, everything together: somebody waits for what she types.
+/// For listing the hub's clusters, everything together: the user waits for each completion.
 const WITHIN: Duration = Duration::from_secs(1);
 /// What the program is that kubectl asks.
 const ASKED: &str = "\
@@ -111,7 +111,7 @@ impl Completion {
     }
 }
 
-/// Of the hub that the line is about. Nobody is told why there are none: she is still typing.
+/// Of the hub that the line is about. A failure is not reported: the user is still typing.
 async fn names(words: &[String], options: &Options) -> Option<Vec<String>> {
     let value = |flag: &str| {
         let mut words = words.iter();

@@ -2,7 +2,8 @@
 //!
 //! Nothing here does IO, asks a clock or knows a client: [`schedule`] makes an [`Outcome`] of an
 //! [`Input`], and [`slices`] the objects that should be there. Results are those of Open Cluster
-//! Management v1.3's scheduler, integer by integer; where they differ, the reason is beside it.
+//! Management's scheduler (v1.2.0, with which the tests compare them), integer by integer; where
+//! they differ, the reason is beside it.
 //!
 //! # Kept although it surprises
 //!
