@@ -38,7 +38,7 @@ struct Options {
     /// How often to count each case
     #[arg(long, default_value_t = 5)]
     rounds: usize,
-    /// Time single operations with the clock instead: needs no valgrind, and moves with the machine's load
+    /// Time single operations with the clock instead: needs no valgrind, and varies with the load
     #[arg(long, conflicts_with_all = ["write", "traced", "top", "inclusive", "keep"])]
     time: bool,
     /// Cases to count, by prefix of their names [default: all]

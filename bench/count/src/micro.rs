@@ -1,5 +1,5 @@
-//! Single operations of a request's path, without network and hub: for callgrind, which counts their
-//! instructions, and for a clock.
+//! Single operations of a request's path, without network and hub: for callgrind, which counts
+//! their instructions, and for a clock.
 
 mod admission;
 mod request;

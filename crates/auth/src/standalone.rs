@@ -19,6 +19,7 @@
 //! `delete`.
 
 use std::collections::HashSet;
+use std::str::Utf8Error;
 use std::sync::Arc;
 
 use api::access::{Attributes, ResourceAttributes, Verb};
@@ -59,8 +60,10 @@ struct Rule {
 /// A policy file is not valid. The texts name what is wrong with it.
 #[derive(Debug, thiserror::Error)]
 pub enum PolicyError {
+    #[error("the policy is not valid YAML of the expected shape: not UTF-8")]
+    Encoding(#[from] Utf8Error),
     #[error("the policy is not valid YAML of the expected shape: {0}")]
-    Syntax(String),
+    Syntax(#[from] serde_saphyr::Error),
     #[error("rule {rule}: {what}")]
     Rule { rule: usize, what: String },
 }
@@ -142,8 +145,8 @@ impl Policy {
     /// Reads a policy file. An unknown key, verb or cluster name is an error: a rule that silently
     /// means nothing would look like one that works.
     pub(crate) fn parse(yaml: &[u8]) -> Result<Self, PolicyError> {
-        let yaml = std::str::from_utf8(yaml).map_err(|_| PolicyError::Syntax("not UTF-8".to_owned()))?;
-        let file: PolicyFile = serde_saphyr::from_str(yaml).map_err(|error| PolicyError::Syntax(error.to_string()))?;
+        let yaml = std::str::from_utf8(yaml)?;
+        let file: PolicyFile = serde_saphyr::from_str(yaml)?;
         let rules = file.rules.into_iter().enumerate();
         let rules = rules
             .map(|(index, rule)| Rule::parse(rule).map_err(|what| PolicyError::Rule { rule: index + 1, what }))

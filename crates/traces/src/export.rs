@@ -1,5 +1,6 @@
 //! The way to the collector: OTLP over gRPC, one connection, each export within a time.
 
+use std::error::Error;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -26,8 +27,8 @@ const PONG_WITHIN: Duration = Duration::from_secs(10);
 /// Tracing cannot be switched on as it was asked for.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
-    #[error("--tracing-endpoint={0}: {1}")]
-    Endpoint(String, String),
+    #[error("--tracing-endpoint={endpoint}: {source}")]
+    Endpoint { endpoint: String, source: Box<dyn Error + Send + Sync> },
 }
 
 /// The SDK's exporter, with its outcomes counted.
@@ -50,9 +51,9 @@ impl Exporter {
     /// To `endpoint`, `host:port`. Connects when there is something to send.
     pub fn new(endpoint: &str, runtime: &Handle, waiting: Waiting, metrics: &Metrics) -> Result<Self, StartError> {
         let _entered = runtime.enter();
-        let wrong = |error: &dyn std::error::Error| StartError::Endpoint(endpoint.to_owned(), error.to_string());
+        let wrong = |source| StartError::Endpoint { endpoint: endpoint.to_owned(), source };
         let channel = Endpoint::from_shared(format!("http://{endpoint}"))
-            .map_err(|error| wrong(&error))?
+            .map_err(|error| wrong(error.into()))?
             .connect_timeout(CONNECT_WITHIN)
             .timeout(EXPORT_WITHIN)
             .http2_keep_alive_interval(PING_AFTER)
@@ -63,7 +64,7 @@ impl Exporter {
             .with_channel(channel)
             .with_timeout(EXPORT_WITHIN)
             .build()
-            .map_err(|error| wrong(&error))?;
+            .map_err(|error| wrong(error.into()))?;
         Ok(Self {
             to,
             endpoint: endpoint.to_owned(),

@@ -12,6 +12,7 @@ use std::io;
 use std::time::Duration;
 
 use http::StatusCode;
+use http::status::InvalidStatusCode;
 use net::words;
 
 pub use self::agent::register;
@@ -73,7 +74,7 @@ pub enum RegisterError {
     #[error("the server answered {status}: {message}")]
     Refused { status: StatusCode, message: String, retry_after: Option<Duration> },
     #[error("not an answer to a registration: {0}")]
-    Malformed(String),
+    Malformed(#[from] Malformed),
     /// What the agent would send is not fit for a header; nothing was sent.
     #[error("cannot be sent: {0}")]
     Unfit(&'static str),
@@ -81,6 +82,18 @@ pub enum RegisterError {
     Timeout(Duration),
     #[error("{}", words::io(.0))]
     Io(#[from] io::Error),
+}
+
+/// What is wrong with an answer.
+#[derive(Debug, thiserror::Error)]
+pub enum Malformed {
+    #[error(transparent)]
+    Http(#[from] httparse::Error),
+    #[error(transparent)]
+    Status(#[from] InvalidStatusCode),
+    /// It is HTTP/1.1, and not what a server answers.
+    #[error("{0}")]
+    Unexpected(String),
 }
 
 /// Why a connection to the agents' listener is no registration. It has been answered where that was

@@ -10,7 +10,9 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
 use super::head::{self, HeadError, MOST_HEADERS};
-use super::{AGENT, CLUSTER, LINK, PATH, PROTOCOL, RegisterError, Registered, Registration, SERVER, VERSION};
+use super::{
+    AGENT, CLUSTER, LINK, Malformed, PATH, PROTOCOL, RegisterError, Registered, Registration, SERVER, VERSION,
+};
 use net::prefixed::Prefixed;
 
 /// Of a refusal's text, in bytes as sent.
@@ -79,11 +81,11 @@ where
     head::check_lines(head).map_err(refuted)?;
     let mut lines = [httparse::EMPTY_HEADER; MOST_HEADERS];
     let mut response = httparse::Response::new(&mut lines);
-    let complete = response.parse(head).map_err(|error| RegisterError::Malformed(error.to_string()))?;
+    let complete = response.parse(head).map_err(Malformed::Http)?;
     let (true, Some(code), Some(1)) = (complete.is_complete(), response.code, response.version) else {
-        return Err(RegisterError::Malformed("not HTTP/1.1".into()));
+        return Err(unexpected("not HTTP/1.1"));
     };
-    let status = StatusCode::from_u16(code).map_err(|error| RegisterError::Malformed(error.to_string()))?;
+    let status = StatusCode::from_u16(code).map_err(Malformed::Status)?;
     let headers = head::headers(response.headers, status != StatusCode::SWITCHING_PROTOCOLS).map_err(refuted)?;
     if status.is_informational() {
         return welcome(status, &headers).map(|server| (server, early));
@@ -96,13 +98,13 @@ where
 
 fn welcome(status: StatusCode, headers: &HeaderMap) -> Result<String, RegisterError> {
     if status != StatusCode::SWITCHING_PROTOCOLS {
-        return Err(RegisterError::Malformed(format!("an interim answer, {status}")));
+        return Err(unexpected(format!("an interim answer, {status}")));
     }
     if !head::is_upgrade(headers) {
-        return Err(RegisterError::Malformed(format!("101, but not to {PROTOCOL}")));
+        return Err(unexpected(format!("101, but not to {PROTOCOL}")));
     }
     let server = headers.get(SERVER).and_then(|name| name.to_str().ok()).filter(|name| super::is_name(name));
-    server.map(ToOwned::to_owned).ok_or_else(|| RegisterError::Malformed(format!("no {SERVER} header, or a bad one")))
+    server.map(ToOwned::to_owned).ok_or_else(|| unexpected(format!("no {SERVER} header, or a bad one")))
 }
 
 /// The body of an answer that is a plain text of bounded length: a load balancer's page is of no
@@ -134,6 +136,10 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 fn refuted(error: HeadError) -> RegisterError {
     match error {
         HeadError::Io(error) => error.into(),
-        error => RegisterError::Malformed(error.to_string()),
+        error => unexpected(error.to_string()),
     }
+}
+
+fn unexpected(what: impl Into<String>) -> RegisterError {
+    Malformed::Unexpected(what.into()).into()
 }

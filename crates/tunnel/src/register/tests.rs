@@ -1,6 +1,7 @@
 //! Both sides of a registration over a pipe in memory.
 
 use kit::io::Faulty;
+use net::words::causes;
 use proptest::prelude::*;
 use secrecy::SecretString;
 use tokio::io::{AsyncReadExt, AsyncWriteExt, DuplexStream, duplex};
@@ -204,7 +205,11 @@ async fn an_answer_that_is_no_upgrade_to_this_protocol_is_malformed() {
         "SSH-2.0-OpenSSH_9.9\r\n\r\n",
     ] {
         let error = register_error(answer).await;
-        assert!(matches!(error, RegisterError::Malformed(_)), "{answer:?}: {error}");
+        let RegisterError::Malformed(malformed) = &error else { panic!("{answer:?}: {error}") };
+        // What a parser says stays an error of its own.
+        let is_unreadable = ["HTTP/1.1 99", "SSH", "\x1b"].iter().any(|part| answer.contains(part));
+        assert_eq!(matches!(malformed, Malformed::Http(_) | Malformed::Status(_)), is_unreadable, "{answer:?}: {error}");
+        assert!(causes(&error).ends_with(&malformed.to_string()), "{error}");
     }
     assert!(matches!(register_error("").await, RegisterError::Io(_)));
 }
