@@ -33,12 +33,24 @@ pub struct HostPort<'a> {
 ///
 /// The name is resolved once and only the resolved addresses are dialled, as [`connect_to`] says.
 pub async fn connect(host: &str, port: u16, deadline: Instant) -> Result<TcpStream, DialError> {
-    let destination = HostPort { host, port };
-    let addresses = timeout_at(deadline, tokio::net::lookup_host((host, port)))
+    let addresses = resolve(host, port, deadline).await?;
+    connect_to(HostPort { host, port }, addresses, deadline).await
+}
+
+/// The addresses of `host:port`, each once, in the resolver's order; never none. How many of them
+/// are used is the caller's affair: which ones are worth keeping depends on what for.
+pub async fn resolve(host: &str, port: u16, deadline: Instant) -> Result<Vec<SocketAddr>, DialError> {
+    let found = timeout_at(deadline, tokio::net::lookup_host((host, port)))
         .await
-        .map_err(|_| DialError::Timeout { address: destination.to_string() })?
+        .map_err(|_| DialError::Timeout { address: HostPort { host, port }.to_string() })?
         .map_err(|source| DialError::Resolve { host: host.to_owned(), source })?;
-    connect_to(destination, addresses, deadline).await
+    let mut addresses: Vec<SocketAddr> = Vec::new();
+    for address in found {
+        if !addresses.contains(&address) {
+            addresses.push(address);
+        }
+    }
+    if addresses.is_empty() { Err(DialError::NoAddress { host: host.to_owned() }) } else { Ok(addresses) }
 }
 
 /// Connects to one of `addresses`, which `destination` was found to mean, before `deadline`:

@@ -7,7 +7,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
-use net::dial::DialError;
+use net::dial::{DialError, resolve};
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
@@ -77,18 +77,9 @@ impl Addresses {
         if let Some(known) = self.known.lock().clone().filter(Known::is_fresh) {
             return Ok(known);
         }
-        let named = || format!("{}:{}", self.host, self.port);
-        let found = timeout_at(deadline, tokio::net::lookup_host((self.host.as_str(), self.port)))
-            .await
-            .map_err(|_| DialError::Timeout { address: named() })?
-            .map_err(|source| DialError::Resolve { host: self.host.clone(), source })?;
-        let mut all: Vec<SocketAddr> = found.collect();
+        let mut all = resolve(&self.host, self.port, deadline).await?;
         all.sort_unstable();
-        all.dedup();
         all.truncate(MOST);
-        if all.is_empty() {
-            return Err(DialError::NoAddress { host: self.host.clone() });
-        }
         let known = Known { all: all.into(), at: Instant::now() };
         *self.known.lock() = Some(known.clone());
         Ok(known)

@@ -2,16 +2,15 @@
 //! links at.
 
 use std::collections::HashMap;
-use std::io;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use net::dial::resolve;
 use net::random::fraction;
-use tokio::net::lookup_host;
 use tokio::sync::watch;
 use tokio::task::{Id, JoinSet};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep};
 
 use super::keeper::LinkKeeper;
 use super::{Connector, Server};
@@ -65,7 +64,7 @@ impl LinkKeepers {
     async fn resolve_again_and_again(&mut self, host: &str, port: u16) {
         let mut complained = String::new();
         loop {
-            match resolve(host, port).await {
+            match resolve(host, port, Instant::now() + LOOKUP_TIMEOUT).await {
                 Ok(found) => {
                     complained.clear();
                     self.update(&self.choose(found));
@@ -91,7 +90,6 @@ impl LinkKeepers {
     /// Those that are kept of too many: known ones first, so that nothing changes without need.
     fn choose(&self, mut found: Vec<SocketAddr>) -> Vec<Option<SocketAddr>> {
         found.sort_by_key(|address| (!self.known.contains_key(&Some(*address)), *address));
-        found.dedup();
         found.truncate(MOST_ADDRESSES);
         found.into_iter().map(Some).collect()
     }
@@ -116,12 +114,6 @@ impl LinkKeepers {
             self.known.insert(*address, Known { present, task });
         }
     }
-}
-
-async fn resolve(host: &str, port: u16) -> io::Result<Vec<SocketAddr>> {
-    let found = timeout(LOOKUP_TIMEOUT, lookup_host((host, port)));
-    let found: Vec<_> = found.await.map_err(|_| io::Error::from(io::ErrorKind::TimedOut))??.collect();
-    if found.is_empty() { Err(io::Error::other("the name has no addresses")) } else { Ok(found) }
 }
 
 #[cfg(test)]

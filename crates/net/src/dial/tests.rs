@@ -70,3 +70,16 @@ async fn failures_are_worded_as_go_words_them() {
     let error = connect("no-such-host.invalid", 1, within(Duration::from_secs(10))).await.unwrap_err();
     assert!(error.to_string().starts_with("dial tcp: lookup no-such-host.invalid: "), "{error}");
 }
+
+#[tokio::test]
+async fn a_name_is_resolved_to_each_of_its_addresses_once() {
+    let soon = || within(Duration::from_secs(10));
+    for host in ["192.0.2.1", "::1"] {
+        assert_eq!(resolve(host, 7, soon()).await.unwrap(), [SocketAddr::new(host.parse().unwrap(), 7)]);
+    }
+    let local = resolve("localhost", 7, soon()).await.unwrap();
+    let distinct: std::collections::HashSet<_> = local.iter().collect();
+    assert!(local.iter().all(|address| address.ip().is_loopback()) && distinct.len() == local.len(), "{local:?}");
+    let error = resolve("no-such-host.invalid", 7, soon()).await.unwrap_err();
+    assert!(error.to_string().starts_with("dial tcp: lookup no-such-host.invalid"), "{error}");
+}
