@@ -3,8 +3,9 @@
 #
 #     cli/krew.sh VERSION URL DIRECTORY OS-ARCH=PROGRAM …  > clusters.yaml
 #
-# VERSION as in v0.1.0; URL is where the archives will be; DIRECTORY takes the archives; each program is one platform's, as in
-# linux-amd64=target/release/kubectl-clusters. krew installs what the manifest's checksums name and nothing else.
+# VERSION as in v0.1.0; URL is where the archives will be; DIRECTORY takes the archives; each
+# program is one platform's, as in linux-amd64=target/release/kubectl-clusters. krew installs what
+# the manifest's checksums name and nothing else.
 set -eu
 if [ $# -lt 4 ]; then sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; fi
 version=$1 url=${2%/} directory=$3

@@ -21,6 +21,12 @@ pub fn comments(text: &str) -> Vec<Wide> {
     wide(text.lines().map(|line| line.trim_start().starts_with("//").then_some(line)), COMMENT)
 }
 
+/// Comments of shell, YAML and TOML that are too wide. What is not a comment cannot always be
+/// wrapped: a query, an address, a certificate.
+pub fn hash_comments(text: &str) -> Vec<Wide> {
+    wide(text.lines().map(|line| line.trim_start().starts_with('#').then_some(line)), COMMENT)
+}
+
 /// Lines of Markdown that are too wide.
 pub fn markdown(text: &str) -> Vec<Wide> {
     let mut fenced = false;
@@ -40,7 +46,7 @@ fn wide<'a>(lines: impl Iterator<Item = Option<&'a str>>, most: usize) -> Vec<Wi
     numbered.filter(|line| line.columns > most).collect()
 }
 
-/// Files of these kinds (`rs`, `md`) below `workspace`, what is built or hidden left out.
+/// Files of these kinds (`rs`, `md`, …) below `workspace`, what is built or hidden left out.
 ///
 /// # Panics
 ///
@@ -79,6 +85,13 @@ mod tests {
         let (fits, wide) = ("é".repeat(COMMENT - 3), "x".repeat(COMMENT - 2));
         let text = format!("// {fits}\n    //! {wide}\nlet a = \"{wide}{wide}\"; // and {wide}\n// {wide}\n");
         assert_eq!(lines(&comments(&text)), [2, 4]);
+    }
+
+    #[test]
+    fn comments_behind_a_hash_are_measured_and_values_are_not() {
+        let wide = "x".repeat(COMMENT);
+        let text = format!("#!/bin/sh\n# {wide}\na: {wide} # {wide}\n  # -- {wide}\n# x\n");
+        assert_eq!(lines(&hash_comments(&text)), [2, 4]);
     }
 
     #[test]

@@ -3,13 +3,13 @@
 use std::fs;
 use std::path::Path;
 
-use structure_tests::widths::{Wide, comments, files, markdown};
+use structure_tests::widths::{Wide, comments, files, hash_comments, markdown};
 use structure_tests::workspace;
 
-fn check(kind: &str, wide: fn(&str) -> Vec<Wide>) {
+fn check(kinds: &[&str], wide: fn(&str) -> Vec<Wide>) {
     let root = workspace();
-    let files = files(&root, &[kind]);
-    assert!(files.len() > 10, "the workspace has files of this kind: {kind}");
+    let files = files(&root, kinds);
+    assert!(files.len() > 10, "the workspace has files of these kinds: {kinds:?}");
     let too_wide: Vec<String> = files.iter().flat_map(|file| report(&root, file, wide)).collect();
     assert!(too_wide.is_empty(), "\n\n{}\n", too_wide.join("\n"));
 }
@@ -22,10 +22,15 @@ fn report(root: &Path, file: &Path, wide: fn(&str) -> Vec<Wide>) -> Vec<String> 
 
 #[test]
 fn comments_wrap() {
-    check("rs", comments);
+    check(&["rs"], comments);
 }
 
 #[test]
 fn markdown_wraps() {
-    check("md", markdown);
+    check(&["md"], markdown);
+}
+
+#[test]
+fn comments_of_scripts_charts_and_manifests_wrap() {
+    check(&["sh", "yaml", "toml"], hash_comments);
 }
