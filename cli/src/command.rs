@@ -35,7 +35,7 @@ Examples:
   kubectl clusters probe berlin
 
 Exit codes: 0 done; 1 failed for at least one cluster; 2 wrong command line, file or name;
-3 the hub could not be asked; 130 Ctrl-C.")]
+3 the hub could not be queried; 130 Ctrl-C.")]
 pub struct Cli {
     #[command(flatten)]
     options: Options,

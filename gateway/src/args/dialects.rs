@@ -35,8 +35,8 @@ pub struct Dialects {
     /// PEM file of the CAs of --karmada-upstream, re-read when it changes
     #[arg(long, value_name = "FILE")]
     pub karmada_upstream_ca_file: Option<PathBuf>,
-    /// PEM file of the client certificate by which --karmada-upstream believes who calls: a front
-    /// proxy's; re-read when it changes
+    /// PEM file of a front proxy's client certificate: with it, --karmada-upstream trusts the
+    /// gateway to name the caller; re-read when it changes
     #[arg(long, value_name = "FILE")]
     pub karmada_upstream_cert_file: Option<PathBuf>,
     /// PEM file of the private key of --karmada-upstream-cert-file, re-read when it changes
@@ -48,8 +48,9 @@ pub struct Dialects {
     /// or `system:unauthenticated` if the member adds that group itself
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
     pub karmada_forward_all_groups: bool,
-    /// Reserved names: Karmada's API creates no cluster called NAME or NAME-…, as other Secrets of
-    /// the clusters' namespace are; repeatable. The controllers have the same flag
+    /// Reserved names: Karmada's API creates no cluster called NAME or NAME-…, because other
+    /// Secrets in the clusters' namespace have such names; repeatable. The controllers have the
+    /// same flag
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "cluster-gateway,tunnel-agent")]
     pub reserved_names: Vec<String>,
 }

@@ -179,7 +179,7 @@ fn rejected(f: &mut fmt::Formatter<'_>, of: &Backend) -> fmt::Result {
         }
         Backend::KarmadaUpstream(_) => write!(
             f,
-            "{of} does not believe the gateway's word on who calls: its front proxy's CA (--requestheader-client-ca-file) \
+            "{of} does not accept the gateway as a front proxy: its front proxy's CA (--requestheader-client-ca-file) \
              must have issued --karmada-upstream-cert-file, and its --requestheader-allowed-names must allow the \
              certificate's common name"
         ),
