@@ -1,7 +1,5 @@
 //! What `check` finds, each with its remedy.
 
-mod bundle;
-
 use std::collections::BTreeMap;
 
 use api::secret::{ENDPOINT_TYPE_CLUSTER_PROXY, ENDPOINT_TYPE_CONST};
@@ -10,15 +8,23 @@ use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::ResourceExt as _;
 use serde::Serialize;
 
-pub use self::bundle::bundle;
 use crate::expiry::{self, Expiry};
-use crate::mark::Mark;
 use crate::row::{Agents, Row};
 
 /// Credentials and certificates that end sooner are warned of, in seconds: two weeks.
 pub const SOON: i64 = 14 * 86_400;
 /// Of what a chart installed: its version.
 pub const VERSION_LABEL: &str = "app.kubernetes.io/version";
+
+/// Whether something is as it should be, in one character.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Mark {
+    Good,
+    /// It works, but will not for long, or could not be looked at.
+    Warning,
+    Bad,
+}
 
 /// Something that was looked at.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -27,6 +33,22 @@ pub struct Finding {
     pub what: String,
     /// What to do; empty for what is good.
     pub remedy: String,
+}
+
+// === impl Mark ===
+
+impl Mark {
+    /// The sign, in colour for terminals.
+    pub fn sign(self, coloured: bool) -> &'static str {
+        match (self, coloured) {
+            (Self::Good, false) => "✓",
+            (Self::Warning, false) => "‼",
+            (Self::Bad, false) => "✗",
+            (Self::Good, true) => "\x1b[32m✓\x1b[0m",
+            (Self::Warning, true) => "\x1b[33m‼\x1b[0m",
+            (Self::Bad, true) => "\x1b[31m✗\x1b[0m",
+        }
+    }
 }
 
 // === impl Finding ===
@@ -205,12 +227,28 @@ pub fn ending(what: &str, expiry: Expiry, now: i64, remedy: &str) -> Finding {
     }
 }
 
+/// Of the CAs in a PEM file, which are trusted side by side: while one takes the place of another
+/// there are two. One that has expired is only in the way while another is good.
+pub fn bundle(what: &str, pem: &[u8], now: i64, remedy: &str) -> Finding {
+    let Some(ends) = Expiry::of_bundle(pem) else { return ending(what, Expiry::Unknown, now, remedy) };
+    let expired = ends.iter().filter(|end| **end <= now).count();
+    let (Some(first), Some(last)) = (ends.iter().min(), ends.iter().max()) else {
+        return ending(what, Expiry::Unknown, now, remedy);
+    };
+    if expired > 0 && *last > now {
+        return Finding::warning(format!("{expired} of {} certificates of {what} have expired", ends.len()), remedy);
+    }
+    ending(what, Expiry::At(if expired > 0 { *last } else { *first }), now, remedy)
+}
+
 #[cfg(test)]
 mod tests {
-    use kit::pki::Authority;
+    use kit::pki::{Authority, Leaf};
     use serde_json::json;
+    use time::Duration;
 
     use super::*;
+    use crate::expiry::now;
 
     fn service(conditions: &serde_json::Value, spec: &serde_json::Value) -> APIService {
         serde_json::from_value(
@@ -310,5 +348,27 @@ mod tests {
         };
         assert_eq!([told("0.9.1"), told("0.10.0"), told("0.11.0")], [Some(Mark::Warning), None, None]);
         assert_eq!([told("0.10.0-rc.1"), told("nightly")], [None, None]);
+    }
+
+    #[test]
+    fn all_of_a_bundle_are_looked_at() {
+        let authority = Authority::new("ca");
+        let days = |days| {
+            let leaf = Leaf::server("ca").valid(Duration::ZERO, Duration::days(days));
+            authority.issue(&leaf).chain_pem.clone()
+        };
+        let expired = authority.issue(&Leaf::server("ca").expired()).chain_pem.clone();
+        let of = |pems: &[&str]| bundle("the CA", pems.concat().as_bytes(), now(), "renew it");
+        let (good, soon) = (days(400), days(SOON / 86_400 - 1));
+        assert_eq!([of(&[&good]).mark, of(&[&good, &good]).mark], [Mark::Good; 2]);
+        assert_eq!(of(&[&good, &soon]).mark, Mark::Warning, "the second ends first");
+        let old = of(&[&good, &expired]);
+        assert_eq!((old.mark, &*old.what), (Mark::Warning, "1 of 2 certificates of the CA have expired"));
+        assert_eq!([of(&[&expired]).mark, of(&[&expired, &expired]).mark], [Mark::Bad; 2]);
+        for unreadable in
+            [&[][..], &["words"], &[&good, "-----BEGIN CERTIFICATE-----\nQQ==\n-----END CERTIFICATE-----\n"]]
+        {
+            assert!(of(unreadable).what.contains("cannot be read"), "{unreadable:?}");
+        }
     }
 }

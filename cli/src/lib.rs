@@ -17,7 +17,6 @@ mod findings;
 mod helm;
 mod hops;
 mod look;
-mod mark;
 mod member;
 mod namespace;
 mod needs;

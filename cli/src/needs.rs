@@ -73,7 +73,7 @@ pub fn right(who: &str, need: &Need, namespace: &str, allowed: bool) -> Finding 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mark::Mark;
+    use crate::findings::Mark;
 
     #[test]
     fn a_missing_right_is_the_gateways_failure_and_a_persons_affair() {

@@ -11,9 +11,9 @@ use tokio::time::Instant;
 
 use crate::crossing::Crossing;
 use crate::expiry::{self, Expiry, now};
+use crate::findings::Mark;
 use crate::hops::Hop;
 use crate::look::version;
-use crate::mark::Mark;
 use crate::reach::{Seen, is_refused_by_hub, whoami};
 use crate::registration::Registrations;
 use crate::session::{self, Session};

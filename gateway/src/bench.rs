@@ -19,7 +19,7 @@ pub fn to_member(
     client: &HeaderValue,
     credential: &HeaderValue,
 ) -> Option<Uri> {
-    let target = proxy::uri::rewrite(endpoint, uri, remainder).ok()?;
+    let target = proxy::rewrite(endpoint, uri, remainder).ok()?;
     headers::to_member(head, client).ok()?;
     head.insert(AUTHORIZATION, credential.clone());
     Some(target.into())

@@ -8,7 +8,6 @@ mod common;
 mod credential;
 pub mod directory;
 mod dynamic;
-mod error;
 pub mod files;
 pub mod karmada_upstream;
 pub mod kubeconfig;
@@ -31,6 +30,8 @@ use std::sync::Arc;
 use api::cluster_name::ClusterName;
 use arc_swap::ArcSwap;
 use foldhash::quality::RandomState;
+use net::tls::client;
+use net::tls::keypair::KeyPairError;
 use tokio::sync::watch as watch_channel;
 
 pub use self::cluster::Cluster;
@@ -82,6 +83,27 @@ pub enum LookupError {
     Late,
     /// Not known here, and the hub did not say whether it has it.
     Unanswered,
+}
+
+/// Why a well-formed specification still makes no usable cluster. Texts name the Secret's key.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    #[error("data key \"endpoint\": host or base path is not valid in a URL")]
+    Endpoint,
+    #[error("data key \"tls-server-name\" (or the endpoint's host) is not a DNS name or IP address: {0:?}")]
+    ServerName(String),
+    #[error("data key \"ca.crt\": {0}")]
+    Trust(#[from] client::TrustError),
+    #[error("data keys \"tls.crt\" and \"tls.key\": {0}")]
+    KeyPair(#[from] KeyPairError),
+    #[error("data key \"token\" cannot be sent in a header")]
+    Token,
+    #[error(
+        "it is behind the tunnel (endpoint type ClusterProxy), and this gateway has none: start the gateway with --proxy-host (tunnel-servers) or --tunnel-listen (embedded)"
+    )]
+    NoTunnel,
+    #[error("data key \"proxy-url\": {0}: give the proxy's CA by --proxy-ca-file")]
+    ProxyTrust(client::TrustError),
 }
 
 /// The current snapshot, for readers.

@@ -13,7 +13,7 @@ use api::accept::StatusForm;
 use api::cluster_name::ClusterName;
 use api::list_options::InvalidListOptions;
 use api::route::{BadPath, NoMember};
-use api::status::{Cause as Hop, Details, Reason, Status};
+use api::status::{Details, Reason, Status, StatusCause};
 use auth::{AuthenticationError, AuthorizationError};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response, StatusCode};
@@ -133,9 +133,9 @@ impl Error {
         }
     }
 
-    /// Whether it was found before anybody was asked who sent the request, and often: connections
-    /// on which nobody has said who he is are not worth keeping for it either.
-    pub fn is_untold_whose(&self) -> bool {
+    /// Whether it was found before the caller was authenticated, and often: connections on which no
+    /// caller was ever authenticated are not worth keeping for it either.
+    pub fn is_before_authentication(&self) -> bool {
         matches!(self, Self::NoMember(_))
     }
 
@@ -146,7 +146,7 @@ impl Error {
         let said = if let Self::Cluster(failure) = &self { failure.said() } else { String::new() };
         let status = self.status();
         match hop {
-            Some(hop) => status.with_cause(Hop { reason: hop.into(), message: said.into(), field: "".into() }),
+            Some(hop) => status.with_cause(StatusCause { reason: hop.into(), message: said.into(), field: "".into() }),
             None => status,
         }
     }

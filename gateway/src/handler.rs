@@ -163,7 +163,7 @@ fn refuse(
     if side != Side::Caller {
         record.concerns(head.cluster(), gateway);
     }
-    let is_strangers = error.is_unauthenticated() || error.is_untold_whose() && !connection.is_known();
+    let is_strangers = error.is_unauthenticated() || error.is_before_authentication() && !connection.is_known();
     if is_strangers && !connection.peer().is_front_proxy() {
         connection.close_soon();
     }

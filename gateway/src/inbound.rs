@@ -15,7 +15,6 @@
 mod block;
 mod costly;
 mod frames;
-mod mark;
 mod owed;
 mod reach;
 mod turn;
@@ -121,7 +120,7 @@ impl Marks {
         if !self.0.marked.load(Ordering::Relaxed) {
             return None;
         }
-        headers.remove(mark::NAME).map(|mark| mark::cause(&mark))
+        headers.remove(frames::MARK).map(|mark| frames::cause(&mark))
     }
 
     /// Bytes of header blocks, over the connection's lifetime, that h2 may have kept for the sake

@@ -5,16 +5,17 @@ pub mod forward;
 pub mod location;
 pub mod subpath;
 pub mod upgrade;
-pub mod uri;
 pub mod workload;
 
 use std::sync::Arc;
 
 use api::route::MemberRequest;
+use api::secret::Endpoint;
 use auth::Permission;
-use bytes::Bytes;
+use bytes::{BufMut, Bytes, BytesMut};
 use http::header::AUTHORIZATION;
 use http::request::Parts;
+use http::uri::PathAndQuery;
 use http::{HeaderMap, Request, Response, Uri};
 use hyper::body::Body;
 use net::drain::Drain;
@@ -57,10 +58,26 @@ pub struct Answer {
 /// URI and headers as the member shall see them, but for the credential.
 fn to_member(call: &Call<'_>, request: Request<RequestBody>) -> Result<(Parts, RequestBody), Error> {
     let (mut parts, body) = request.into_parts();
-    parts.uri = Uri::from(uri::rewrite(call.cluster.endpoint(), &parts.uri, call.prefix.len())?);
+    parts.uri = Uri::from(rewrite(call.cluster.endpoint(), &parts.uri, call.prefix.len())?);
     headers::to_member(&mut parts.headers, call.connection.address())
         .map_err(|_| Cause::Loop.at(call.cluster.name()))?;
     Ok((parts, body))
+}
+
+/// The member's URI: `base path + path[remainder..] + ?query`, nothing decoded, cleaned or
+/// reordered. An empty remainder becomes `/`.
+pub fn rewrite(endpoint: &Endpoint, uri: &Uri, remainder: usize) -> Result<PathAndQuery, Error> {
+    let sent = uri.path_and_query().map_or("/", PathAndQuery::as_str);
+    let path_ends = uri.path().len();
+    let rest = &sent[remainder.min(sent.len())..];
+    let mut target = BytesMut::with_capacity(endpoint.base_path.len() + 1 + rest.len());
+    target.put_slice(endpoint.base_path.as_bytes());
+    if remainder >= path_ends {
+        target.put_u8(b'/');
+    }
+    target.put_slice(rest.as_bytes());
+    let target: Bytes = target.freeze();
+    PathAndQuery::from_maybe_shared(target).map_err(|_| Error::BadRequest("the proxied path is not a valid URL path"))
 }
 
 // === impl Answer ===
@@ -114,7 +131,7 @@ impl<'a> Call<'a> {
         B: Body<Data = Bytes> + Unpin,
     {
         let tells = matches!(self.acting, ActingAs::FrontProxied) && !self.permission.user().is_anonymous();
-        tells && Box::pin(workload::knows_nobody(response)).await
+        tells && Box::pin(workload::is_anonymous_refusal(response)).await
     }
 
     /// Sets the cluster's own credential, and as whom it acts: on behalf of somebody where
@@ -127,5 +144,44 @@ impl<'a> Call<'a> {
             headers.insert(AUTHORIZATION, authorization.clone());
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PREFIX: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c/proxy";
+
+    fn rewritten(base: &str, rest: &str) -> String {
+        let endpoint = Endpoint::parse(&format!("https://member:6443{base}"), false).unwrap();
+        let uri: Uri = format!("{PREFIX}{rest}").parse().unwrap();
+        rewrite(&endpoint, &uri, PREFIX.len()).unwrap().to_string()
+    }
+
+    #[test]
+    fn the_empty_remainder_is_the_root() {
+        assert_eq!(rewritten("", ""), "/");
+        assert_eq!(rewritten("", "?watch=1"), "/?watch=1");
+        assert_eq!(rewritten("/base", "?a"), "/base/?a");
+        assert_eq!(rewritten("/base/", "/"), "/base/");
+    }
+
+    #[test]
+    fn bytes_survive() {
+        for rest in ["//a", "/a%2Fb", "/a%20b+c", "/a/?b=2&a=1&b=&x;y&z=%20+", "/a/", "/a?", "/%E4?q=%"] {
+            assert_eq!(rewritten("", rest), rest);
+            assert_eq!(rewritten("/base/x", rest), format!("/base/x{rest}"));
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_follows_the_prefix_is_what_the_member_sees(rest in "/[!$-;=?-Z_a-z~]{0,40}") {
+            prop_assert_eq!(rewritten("", &rest), rest.clone());
+            prop_assert_eq!(rewritten("/b", &rest), format!("/b{rest}"));
+        }
     }
 }

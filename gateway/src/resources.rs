@@ -1,6 +1,5 @@
 //! What the gateway answers itself: its own resources, discovery, probes, version, metrics.
 
-mod asked;
 mod clusters;
 mod health;
 mod in_order;
@@ -21,12 +20,15 @@ mod weight;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
-use api::route::{Discovery, OpenApi, Probe, ProbeCheck};
+use api::accept::{self, Shape};
+use api::route::{ClustersRoute, Discovery, OpenApi, Probe, ProbeCheck};
+use api::served::Form;
+use api::table::IncludeObject;
 use api::{discovery as documents, openapi, query};
 use auth::Permission;
 use bytes::Bytes;
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, X_CONTENT_TYPE_OPTIONS};
-use http::{HeaderMap, HeaderValue, Request, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Request, Response, StatusCode, Uri};
 use http_body_util::{BodyExt, Limited};
 
 use crate::body::ResponseBody;
@@ -58,6 +60,27 @@ pub fn discovery(document: Discovery, headers: &HeaderMap) -> Response<ResponseB
 pub fn open_api(document: OpenApi, request: &Request<RequestBody>) -> Result<Response<ResponseBody>, Error> {
     let answer = openapi::respond(document, request.headers(), request.uri().query(), SystemTime::now());
     answer.map(|response| response.map(ResponseBody::full)).map_err(|_| Error::NotAcceptable)
+}
+
+/// The form that `request` accepts for what `route` returns.
+fn form<B>(route: &ClustersRoute, request: &Request<B>) -> Result<Form, Error> {
+    let shape = if matches!(route, ClustersRoute::List) { Shape::List } else { Shape::Object };
+    form_of(shape, request)
+}
+
+fn form_of<B>(shape: Shape, request: &Request<B>) -> Result<Form, Error> {
+    Ok(Form {
+        representation: accept::representation(request.headers(), shape).map_err(|_| Error::NotAcceptable)?,
+        include: IncludeObject::from_query(request.uri().query())
+            .map_err(|_| Error::BadRequest("includeObject must be None, Metadata or Object"))?,
+    })
+}
+
+/// The `resourceVersion` of a GET, as the query for the hub.
+fn version_query(uri: &Uri) -> String {
+    let version = query::first(uri.query(), "resourceVersion").unwrap_or_default();
+    let valid = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
+    if valid { format!("resourceVersion={version}") } else { String::new() }
 }
 
 /// The conditions of readiness, as their owners name them.

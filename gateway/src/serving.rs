@@ -1,15 +1,20 @@
 //! The certificates the gateway serves with: given, found, or made.
 
-mod end;
 mod self_signed;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use anyhow::Context as _;
+use net::tls::end;
 use net::tls::policy::Policy;
 use net::tls::server::{KeyPairFiles, NamedFiles, ServingCertificate, ServingCertificates};
+use rustls_pki_types::CertificateDer;
+
+/// A pair that lies where we make pairs is renewed by nobody, so that its end is told this long
+/// before.
+const SOON: Duration = Duration::from_hours(30 * 24);
 
 /// How to serve TLS.
 #[derive(Debug)]
@@ -40,7 +45,7 @@ impl Serving {
         let files = self.main.files()?;
         let main = ServingCertificate::load(files.clone()).with_context(|| self.main.describe(&files))?;
         let certificate = main.current();
-        if let Some(warning) = end::warning(certificate.end_entity_cert()?, self.main.is_made(), SystemTime::now()) {
+        if let Some(warning) = warning(certificate.end_entity_cert()?, self.main.is_made(), SystemTime::now()) {
             tracing::warn!(certificate = %files.certificate.display(), "{warning}");
         }
         ServingCertificates::load(main, self.named.clone()).context("--tls-sni-cert-key")
@@ -100,6 +105,20 @@ fn find_or_make(directory: &Path, names: &[String]) -> anyhow::Result<KeyPairFil
          for production give --tls-cert-file and --tls-private-key-file"
     );
     Ok(files)
+}
+
+/// What the operator should know now about the end of `certificate`; `made` if it lies where we
+/// make some.
+fn warning(certificate: &CertificateDer<'_>, made: bool, now: SystemTime) -> Option<String> {
+    let at = end::of(certificate)?;
+    let end = api::time::text(at);
+    let left = at.duration_since(now);
+    let renew = if made { "delete both files and restart, and the gateway creates a new pair" } else { "renew it" };
+    match left {
+        Err(_) => Some(format!("the serving certificate expired at {end}, and clients reject it: {renew}")),
+        Ok(left) if made && left < SOON => Some(format!("the serving certificate expires at {end}: {renew}")),
+        Ok(_) => None,
+    }
 }
 
 fn exists(path: &Path) -> anyhow::Result<bool> {

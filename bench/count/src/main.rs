@@ -29,6 +29,7 @@ use crate::traced::Traces;
 /// Counts instructions per operation: of our programs, and of single operations of a request's
 /// path. Needs valgrind
 #[derive(Clone, Debug, Parser)]
+#[expect(clippy::struct_excessive_bools, reason = "each is a switch of the command line")]
 #[command(name = "count", args_conflicts_with_subcommands = true)]
 struct Options {
     #[command(subcommand)]

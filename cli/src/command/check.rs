@@ -14,9 +14,9 @@ use serde_json::json;
 
 use self::gateway::Gateway;
 use crate::expiry::now;
+use crate::findings::Mark;
 use crate::findings::{self, Finding};
 use crate::look::version;
-use crate::mark::Mark;
 use crate::output::{self, Format};
 use crate::session::Session;
 use crate::trouble::{Exit, INSTALL, Result, Trouble};

@@ -11,7 +11,7 @@ use serde_json::json;
 use tokio::time::{Instant, sleep};
 
 use crate::expiry::now;
-use crate::mark::Mark;
+use crate::findings::Mark;
 use crate::namespace::API_SERVICE;
 use crate::session::{LOOK_AGAIN, Options, Session};
 use crate::trouble::{Result, Trouble};

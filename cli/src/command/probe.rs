@@ -2,8 +2,8 @@
 
 use std::process::ExitCode;
 
+use crate::findings::Mark;
 use crate::hops::{self, Hop};
-use crate::mark::Mark;
 use crate::session::Session;
 use crate::trouble::{self, Exit, Result, is_without_gateway};
 use crate::walk::{End, Step, walk};

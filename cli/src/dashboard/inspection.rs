@@ -81,7 +81,7 @@ fn trouble_of(failure: &Failure, cluster: &ClusterName) -> Trouble {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::mark::Mark;
+    use crate::findings::Mark;
 
     #[test]
     fn a_way_that_takes_too_long_ends_behind_what_was_passed() {

@@ -15,8 +15,8 @@ use super::links::Links;
 use super::overview::notices;
 use super::traffic::History;
 use super::words;
+use crate::findings::Mark;
 use crate::hops::{self, Hop};
-use crate::mark::Mark;
 use crate::trouble::{self, Trouble};
 
 /// Markup by the place where it goes: what a page is made of, and what changes.

@@ -1,7 +1,6 @@
 //! A Cluster of Karmada's as a cluster's Secret in its words: read, written, and lists of many
 //! members made one.
 
-mod age;
 pub mod change;
 pub mod cluster;
 mod kept;

@@ -77,7 +77,7 @@ pub struct Details {
     #[serde(skip_serializing_if = "str::is_empty")]
     pub uid: Cow<'static, str>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub causes: Vec<Cause>,
+    pub causes: Vec<StatusCause>,
     /// Seconds. With a 5xx, client-go repeats any request (POST too) that carries the header of the
     /// same meaning: set neither once a byte may have reached a member.
     #[serde(rename = "retryAfterSeconds", skip_serializing_if = "is_zero")]
@@ -86,7 +86,7 @@ pub struct Details {
 
 /// `metav1.StatusCause`.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
-pub struct Cause {
+pub struct StatusCause {
     /// `metav1.CauseType`, for example `FieldValueInvalid`.
     #[serde(skip_serializing_if = "str::is_empty")]
     pub reason: Cow<'static, str>,
@@ -126,7 +126,7 @@ impl Status {
 
     /// Adds to `details.causes`.
     #[must_use]
-    pub fn with_cause(mut self, cause: Cause) -> Self {
+    pub fn with_cause(mut self, cause: StatusCause) -> Self {
         self.details.get_or_insert_default().causes.push(cause);
         self
     }

@@ -6,7 +6,6 @@
 //! closed, is its own affair.
 
 mod group;
-mod tail;
 
 use std::ffi::OsString;
 use std::io;
@@ -21,7 +20,6 @@ use tokio::time::timeout;
 
 use self::group::Group;
 pub use self::group::end_all;
-use self::tail::Tail;
 
 /// What is kept of standard output; a credential with a chain of certificates needs a few KiB.
 pub(crate) const MOST_STDOUT: usize = 1 << 20;
@@ -139,6 +137,38 @@ async fn follow(pipe: Option<impl AsyncRead + Unpin>, into: &mut Tail) -> Result
             0 => return Ok(()),
             read => into.push(&chunk[..read]),
         }
+    }
+}
+
+/// The last bytes of a stream of any length: keeps at most twice the limit on the way.
+struct Tail {
+    bytes: Vec<u8>,
+    limit: usize,
+}
+
+// === impl Tail ===
+
+impl Tail {
+    fn new(limit: usize) -> Self {
+        Self { bytes: Vec::new(), limit }
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        self.bytes.extend_from_slice(bytes);
+        // Moved once per limit, not once per push.
+        if self.bytes.len() > 2 * self.limit {
+            self.cut();
+        }
+    }
+
+    fn into_bytes(mut self) -> Vec<u8> {
+        self.cut();
+        self.bytes
+    }
+
+    fn cut(&mut self) {
+        let excess = self.bytes.len().saturating_sub(self.limit);
+        self.bytes.drain(..excess);
     }
 }
 

@@ -10,11 +10,11 @@ use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::error::{OTelSdkError, OTelSdkResult};
 use opentelemetry_sdk::trace::{SpanData, SpanExporter};
 use prometheus_client::metrics::counter::Counter;
+use prometheus_client::registry::Registry;
 use tokio::runtime::Handle;
 use tokio::time::timeout;
 use tonic::transport::Endpoint;
 
-use crate::metrics::Metrics;
 use crate::queue::Waiting;
 
 /// For one export, retries included.
@@ -43,6 +43,32 @@ pub struct Exporter {
     failed: Counter,
     /// The last one failed: told of once.
     is_failing: AtomicBool,
+}
+
+/// What became of finished spans. Clones share their values.
+#[derive(Debug, Clone, Default)]
+pub struct Metrics {
+    pub(crate) exported: Counter,
+    pub(crate) dropped: Counter,
+    pub(crate) failed: Counter,
+}
+
+// === impl Metrics ===
+
+impl Metrics {
+    /// Registers `cluster_gateway_trace_spans_exported_total`, `…_dropped_total` and
+    /// `…_failed_total`.
+    pub fn register(registry: &mut Registry) -> Self {
+        let metrics = Self::default();
+        for (name, help, counter) in [
+            ("exported", "Spans that the collector accepted", &metrics.exported),
+            ("dropped", "Spans dropped because the queue was full", &metrics.dropped),
+            ("failed", "Spans lost because the collector did not accept them", &metrics.failed),
+        ] {
+            registry.register(format!("cluster_gateway_trace_spans_{name}"), help, counter.clone());
+        }
+        metrics
+    }
 }
 
 // === impl Exporter ===

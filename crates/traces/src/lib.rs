@@ -16,8 +16,6 @@ pub mod edges;
 #[cfg(feature = "otlp")]
 mod export;
 #[cfg(feature = "otlp")]
-mod metrics;
-#[cfg(feature = "otlp")]
 mod parent;
 #[cfg(feature = "otlp")]
 mod queue;
@@ -35,9 +33,7 @@ pub use opentelemetry::trace::SpanKind as Kind;
 pub use self::absent::{Kind, Metrics, Span, StartError, Trace, Traces};
 pub use self::config::{Config, Parent, PerMillion};
 #[cfg(feature = "otlp")]
-pub use self::export::StartError;
-#[cfg(feature = "otlp")]
-pub use self::metrics::Metrics;
+pub use self::export::{Metrics, StartError};
 #[cfg(feature = "otlp")]
 pub use self::span::{Span, Trace};
 #[cfg(feature = "otlp")]

@@ -12,8 +12,7 @@ use opentelemetry_sdk::trace::{Sampler, SdkTracer, SdkTracerProvider};
 use tokio::runtime::Handle;
 
 use crate::config::{Config, Parent};
-use crate::export::{Exporter, StartError};
-use crate::metrics::Metrics;
+use crate::export::{Exporter, Metrics, StartError};
 use crate::parent;
 use crate::queue::{Queue, Waiting};
 use crate::span::Span;

@@ -9,10 +9,10 @@ use net::tls::keypair::KeyPair;
 use secrecy::ExposeSecret;
 use tokio_util::sync::CancellationToken;
 
+use super::ClusterError;
 use super::common::Common;
 use super::credential::{CredentialLease, MemberCredential, bearer};
 use super::dynamic::{self, Dynamic, NotIssued};
-use super::error::ClusterError;
 use super::rights::Rights;
 use super::target::{endpoint, target};
 use crate::exchange::OwnRules;

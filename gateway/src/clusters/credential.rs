@@ -6,7 +6,7 @@ use std::sync::Arc;
 use exec_credential::Issued;
 use http::HeaderValue;
 
-use super::error::ClusterError;
+use super::ClusterError;
 use crate::upstream::Upstream;
 
 /// One credential, ready to be used.

@@ -14,9 +14,9 @@ use net::tls::keypair::KeyPair;
 use parking_lot::Mutex;
 use secrecy::ExposeSecret;
 
+use super::ClusterError;
 use super::common::Common;
 use super::credential::{IssuedCredential, MemberCredential, bearer};
-use super::error::ClusterError;
 use crate::metrics::ClusterMetrics;
 use crate::upstream::Upstream;
 

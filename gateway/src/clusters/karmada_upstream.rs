@@ -21,9 +21,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use tokio_util::sync::CancellationToken;
 
+use super::ClusterError;
 use super::cluster::{Cluster, connects_alike};
 use super::common::Common;
-use super::error::ClusterError;
 
 /// Where it is, and by what we know it and it knows us.
 #[derive(Debug, Clone)]

@@ -13,8 +13,8 @@ use rustls_pki_types::ServerName;
 use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
+use super::ClusterError;
 use super::common::Common;
-use super::error::ClusterError;
 use crate::holding::MemberAccounts;
 use crate::metrics::ClusterMetrics;
 use crate::tunnel;

@@ -1,8 +1,7 @@
 //! A header block, read as far as its fields begin and end (RFC 7541 §5 and §6). Neither tables nor
 //! Huffman code are needed for that.
 
-use super::frames::Frames;
-use super::mark::{literal, mark};
+use super::frames::{Frames, literal, mark};
 use super::{FRAME_HEAD, Frame, HEADERS};
 use crate::headers::size::{MOST_BYTES, Unfit};
 

@@ -235,7 +235,7 @@ async fn a_head_of_a_million_fields_of_a_byte_is_passed_on_short_and_with_a_mark
     let mut read = Vec::new();
     Inbound::of_member(ours, Marks::default()).read_to_end(&mut read).await.unwrap();
     assert!(read.len() < 20_000 && read.windows(4).any(|bytes| bytes == line(0x40, "b", "")), "{} bytes", read.len());
-    let mark = mark::mark(Unfit::TooLarge);
+    let mark = frames::mark(Unfit::TooLarge);
     assert!(read.windows(mark.len()).any(|bytes| bytes == mark), "no mark");
 }
 

@@ -57,7 +57,7 @@ pub async fn refuses_identity<B: Body<Data = Bytes> + Unpin>(
 
 /// Whether a server that was told who calls refuses a caller it does not know: it does not believe
 /// what it is told.
-pub async fn knows_nobody<B: Body<Data = Bytes> + Unpin>(response: &mut Response<Peeked<B>>) -> bool {
+pub async fn is_anonymous_refusal<B: Body<Data = Bytes> + Unpin>(response: &mut Response<Peeked<B>>) -> bool {
     if response.status() != StatusCode::FORBIDDEN || encoding(response.headers()).is_none() {
         return false;
     }

@@ -22,7 +22,7 @@ use super::kinds::{Gateways, Kind};
 use super::translate::Clusters;
 use super::watch::{self, Flow};
 use super::weight::{self, Weight};
-use super::{asked, memory, ok};
+use super::{form, memory, ok, version_query};
 use crate::body::ResponseBody;
 use crate::clusters::{Seen, View};
 use crate::error::{self, Error};
@@ -48,11 +48,11 @@ pub async fn serve_as<K: Kind>(
     route: &ClustersRoute,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
-    let form = asked::form(route, request)?;
+    let form = form(route, request)?;
     let query = request.uri().query();
     match (route, &gateway.hub) {
         (ClustersRoute::Get(name), Some(hub)) => {
-            let seen = get::<K>(hub, &gateway.view, name, &asked::version(request.uri())).await?;
+            let seen = get::<K>(hub, &gateway.view, name, &version_query(request.uri())).await?;
             Ok(ok(form.object(&kind.object(&seen.spec, seen.health))))
         }
         (ClustersRoute::List, Some(hub)) => {

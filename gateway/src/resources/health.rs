@@ -18,7 +18,7 @@ use http::{HeaderMap, Request, Response, StatusCode};
 use super::clusters::{parsed, read, secret, serve as serve_clusters};
 use super::kinds::Gateways;
 use super::sent::{self, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH};
-use super::{asked, ok};
+use super::{form_of, ok};
 use crate::body::ResponseBody;
 use crate::error::Error;
 use crate::hub::Hub;
@@ -49,7 +49,7 @@ pub async fn serve(
             "this gateway runs without a hub, its clusters are files: write the health annotations there",
         )));
     };
-    let form = asked::form_of(Shape::Object, &request)?;
+    let form = form_of(Shape::Object, &request)?;
     let query = sent::query(request.uri().query())?;
     let read_body = body_kind(action, request.headers())?;
     let limit = if action == HealthAction::Patch { change::LONGEST_PATCH } else { LARGEST };

@@ -31,7 +31,7 @@ use tokio::time::timeout;
 use super::clusters::{parsed, read, secret, serve_as};
 use super::kinds::{KarmadaClusters, Kind};
 use super::sent::{self, JSON, JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH};
-use super::{asked, ok};
+use super::{form_of, ok};
 use crate::body::ResponseBody;
 use crate::error::Error;
 use crate::headers;
@@ -74,7 +74,7 @@ pub async fn serve(
         permission,
         query: sent::query(request.uri().query())?,
         strictness: Strictness::of(request.uri().query())?,
-        form: asked::form_of(Shape::Object, &request)?,
+        form: form_of(Shape::Object, &request)?,
     };
     let _permit = gateway.limits.writes.enter(permission.user()).map_err(Error::Status)?;
     match timeout(WITHIN, write.done(route, request)).await {

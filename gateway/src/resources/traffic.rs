@@ -8,7 +8,7 @@ use api::traffic::ClusterTraffic;
 use auth::Permission;
 use http::{Request, Response};
 
-use super::{asked, ok};
+use super::{form_of, ok};
 use crate::body::ResponseBody;
 use crate::clusters::LookupError;
 use crate::error::Error;
@@ -22,7 +22,7 @@ pub async fn serve(
     cluster: &ClusterName,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
-    asked::form_of(Shape::Object, request)?;
+    form_of(Shape::Object, request)?;
     let metrics = match (gateway.cluster(cluster).await, gateway.clusters.metrics(cluster)) {
         (Ok(found), _) => Arc::clone(found.metrics()),
         // Requests for it fail, and are told of.

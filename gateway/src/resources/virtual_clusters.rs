@@ -20,7 +20,7 @@ use serde::de::DeserializeOwned;
 use super::virtual_sources::{Sources, not_found, parsed};
 use super::virtual_watch::VirtualWatch;
 use super::weight;
-use super::{asked, memory, ok, watch};
+use super::{form, memory, ok, version_query, watch};
 use crate::body::ResponseBody;
 use crate::clusters::managed::is_absence;
 use crate::error::Error;
@@ -35,11 +35,11 @@ pub async fn serve(
     route: &ClustersRoute,
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
-    let form = asked::form(route, request)?;
+    let form = form(route, request)?;
     let query = request.uri().query();
     match (route, &gateway.hub) {
         (ClustersRoute::Get(name), Some(hub)) => {
-            Ok(ok(form.object(&get(hub, name, &asked::version(request.uri())).await?)))
+            Ok(ok(form.object(&get(hub, name, &version_query(request.uri())).await?)))
         }
         (ClustersRoute::List, Some(hub)) => {
             let options = ListOptions::from_query(query).map_err(Error::List)?;

@@ -1,5 +1,6 @@
 use std::os::unix::fs::PermissionsExt as _;
 
+use kit::pki::{Authority, Leaf};
 use net::tls::policy::{Suites, Version};
 
 use super::*;
@@ -69,4 +70,17 @@ fn a_directory_that_cannot_be_written_is_told_with_the_way_out() {
     std::fs::write(directory.path().join("made"), "a file in the way").unwrap();
     let error = main(directory.path()).files().unwrap_err();
     assert!(format!("{error:#}").contains("a writable --cert-dir"), "{error:#}");
+}
+
+#[test]
+fn its_end_is_told_before_where_nobody_renews_it() {
+    let day = |number: u32| SystemTime::now() + Duration::from_hours(24) * number;
+    let issued =
+        Authority::new("ca").issue(&Leaf::server("gateway").valid(time::Duration::ZERO, time::Duration::days(90)));
+    let told = |made, days| warning(&issued.certificate_der, made, day(days)).unwrap_or_default();
+    assert_eq!((told(true, 59), told(false, 89)), (String::new(), String::new()));
+    assert!(told(true, 61).contains(" expires at ") && told(true, 61).contains("delete both files"));
+    for made in [true, false] {
+        assert!(told(made, 91).contains(" expired at "), "{}", told(made, 91));
+    }
 }

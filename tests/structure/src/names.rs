@@ -1,9 +1,10 @@
-//! Names that types had once and that nobody understood.
+//! Names that types and functions had once and that nobody understood.
 
 use crate::tokens::{Token, tokens};
 
-/// What a type is not called, and what names it instead (`docs/architecture.md#words`).
-pub const RETIRED: [(&str, &str); 10] = [
+/// What a type or a function is not called, and what names it instead
+/// (`docs/architecture.md#words`).
+pub const RETIRED: [(&str, &str); 12] = [
     ("Ear", "an observer"),
     ("Ground", "a fixture"),
     ("Heard", "an observer"),
@@ -14,9 +15,12 @@ pub const RETIRED: [(&str, &str); 10] = [
     ("Stethoscope", "an observer"),
     ("Unasked", "an unexpected informational response"),
     ("Wishes", "query hints"),
+    ("is_untold_whose", "is_before_authentication"),
+    ("knows_nobody", "is_anonymous_refusal"),
 ];
 
-/// The types of `source` with such a name: the line, from 1, the name, and what to say instead.
+/// The types and functions of `source` with such a name: the line, from 1, the name, and what to
+/// say instead.
 pub fn retired(source: &str) -> Vec<(usize, &'static str, &'static str)> {
     let tokens = tokens(source);
     tokens.windows(2).filter_map(|pair| declared(pair).map(|(name, instead)| (pair[1].line, name, instead))).collect()
@@ -24,8 +28,8 @@ pub fn retired(source: &str) -> Vec<(usize, &'static str, &'static str)> {
 
 fn declared(pair: &[Token]) -> Option<(&'static str, &'static str)> {
     let [keyword, name] = pair else { return None };
-    let is_type = ["enum", "struct", "trait", "type"].contains(&&*keyword.text);
-    RETIRED.into_iter().find(|(retired, _)| is_type && name.text == *retired)
+    let declares = ["enum", "fn", "struct", "trait", "type"].contains(&&*keyword.text);
+    RETIRED.into_iter().find(|(retired, _)| declares && name.text == *retired)
 }
 
 #[cfg(test)]
@@ -34,8 +38,8 @@ mod tests {
 
     #[test]
     fn a_declaration_is_found_and_a_use_is_not() {
-        let source = "use a::Lab;\npub struct Pulse(Lab);\n// struct Ear\nenum Earth {}\ntrait Wishes {}\n";
+        let source = "use a::Lab;\npub struct Pulse(Lab);\n// struct Ear\nenum Earth {}\ntrait Wishes {}\nfn knows_nobody() { Lab }\n";
         let found: Vec<_> = retired(source).into_iter().map(|(line, name, _)| (line, name)).collect();
-        assert_eq!(found, [(2, "Pulse"), (5, "Wishes")]);
+        assert_eq!(found, [(2, "Pulse"), (5, "Wishes"), (6, "knows_nobody")]);
     }
 }

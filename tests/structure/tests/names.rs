@@ -7,7 +7,7 @@ use structure_tests::widths::files;
 use structure_tests::workspace;
 
 #[test]
-fn no_type_has_a_name_that_was_given_up() {
+fn nothing_has_a_name_that_was_given_up() {
     let root = workspace();
     let (mut found, all) = (Vec::new(), files(&root, &["rs"]));
     assert!(all.len() > 1_000, "only {} files", all.len());

@@ -14,7 +14,7 @@ use telemetry::logs;
 use tunnel::{ClusterName, Destination, Settings};
 
 use super::{Args, Credential, JoinConfig, Servers};
-use crate::outbound::{Outbound, environment};
+use crate::outbound::Outbound;
 use crate::targets::{Rule, Targets, is_in_cluster};
 
 /// Where a pod finds its cluster's CA.
@@ -178,7 +178,7 @@ fn outbound(args: &Servers, variable: &impl Fn(&str) -> Option<String>, wrong: &
     let ca = args.proxy_ca_file.clone();
     let made = match &args.proxy_url {
         Some(url) => Outbound::through(url.expose_secret(), ca).map_err(|error| format!("--proxy-url: {error}")),
-        None => environment::read(variable, ca),
+        None => Outbound::of_environment(variable, ca),
     };
     made.map_err(|error| wrong.push(error)).ok()
 }

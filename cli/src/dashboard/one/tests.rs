@@ -7,7 +7,7 @@ use fleet::{Failure, Kind};
 use tokio::time::Instant;
 
 use super::*;
-use crate::mark::Mark;
+use crate::findings::Mark;
 use crate::walk::{End, Step};
 
 const EVIL: &str = "</p><script>alert(1)</script>\"'";

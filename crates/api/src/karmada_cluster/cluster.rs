@@ -5,10 +5,12 @@ use std::time::SystemTime;
 
 use serde::Serialize;
 use serde_json::{Value, json};
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
 
+use super::Spec;
 use super::kept::Kept;
 use super::text::{Outline, Text};
-use super::{Spec, age};
 use crate::health::Health;
 use crate::karmada::{API_VERSION, CLUSTERS, KIND};
 use crate::object::{Cell, Column, ObjectMeta, Served};
@@ -63,7 +65,7 @@ impl<'a> Cluster<'a> {
             uid: uid(&cluster.uid),
             resource_version: &cluster.resource_version,
             creation_timestamp: cluster.creation_timestamp.as_deref(),
-            age: age::since(cluster.creation_timestamp.as_deref(), now),
+            age: age_since(cluster.creation_timestamp.as_deref(), now),
             labels: labels(&cluster.labels),
             annotations,
             spec: spec.over(Spec::said(cluster)),
@@ -221,6 +223,36 @@ impl Served for Cluster<'_> {
     fn content(&self) -> Content<'_> {
         Content { spec: &self.spec, status: &self.status }
     }
+}
+
+/// The time since `created`, RFC 3339.
+fn age_since(created: Option<&str>, now: SystemTime) -> String {
+    let created = created.and_then(|text| OffsetDateTime::parse(text, &Rfc3339).ok());
+    created.map_or_else(|| "<unknown>".to_owned(), |then| age((OffsetDateTime::from(now) - then).whole_seconds()))
+}
+
+/// `seconds` as Kubernetes prints ages
+/// (`k8s.io/apimachinery/pkg/util/duration.HumanDuration`). Clocks differ: two seconds in the
+/// future are now.
+fn age(seconds: i64) -> String {
+    let (minutes, hours, days) = (seconds / 60, seconds / 3600, seconds / 86_400);
+    match () {
+        () if seconds < -1 => "<invalid>".to_owned(),
+        () if seconds < 0 => "0s".to_owned(),
+        () if seconds < 120 => format!("{seconds}s"),
+        () if minutes < 10 => two_units((minutes, "m"), (seconds % 60, "s")),
+        () if minutes < 180 => format!("{minutes}m"),
+        () if hours < 8 => two_units((hours, "h"), (minutes % 60, "m")),
+        () if hours < 48 => format!("{hours}h"),
+        () if days < 8 => two_units((days, "d"), (hours % 24, "h")),
+        () if days < 730 => format!("{days}d"),
+        () if days < 2920 => two_units((days / 365, "y"), (days % 365, "d")),
+        () => format!("{}y", days / 365),
+    }
+}
+
+fn two_units((many, unit): (i64, &str), (rest, smaller): (i64, &str)) -> String {
+    if rest == 0 { format!("{many}{unit}") } else { format!("{many}{unit}{rest}{smaller}") }
 }
 
 #[cfg(test)]

@@ -7,7 +7,7 @@ use super::spec::{PULL, PUSH, SecretRef, Spec, Taint};
 use crate::cluster_name::is_label;
 use crate::go_text::quoted;
 use crate::selector::label::{is_key, is_value};
-use crate::status::Cause;
+use crate::status::StatusCause;
 
 /// Longest name: the namespace of a cluster is made of it.
 const LONGEST_NAME: usize = 48;
@@ -22,7 +22,7 @@ const DNS_LABEL: &str = "a lowercase RFC 1123 label must consist of lower case a
                          start and end with an alphanumeric character";
 
 /// A field at fault: `metav1.StatusCause` of a 422.
-pub(super) type Problem = Cause;
+pub(super) type Problem = StatusCause;
 
 /// What is wrong with the name of a new Cluster. Clusters that were registered otherwise may have
 /// other names.

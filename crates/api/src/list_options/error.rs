@@ -6,7 +6,7 @@ use http::StatusCode;
 
 use crate::selector::field::InvalidFieldSelector;
 use crate::selector::label::InvalidLabelSelector;
-use crate::status::{Cause, Details, Reason, Status};
+use crate::status::{Details, Reason, Status, StatusCause};
 
 /// Why a list or a watch is refused.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -56,6 +56,6 @@ impl From<InvalidListOptions> for Status {
     }
 }
 
-fn cause(reason: &'static str, field: &'static str, kind: &str, text: &str) -> Cause {
-    Cause { reason: reason.into(), message: format!("{kind}{text}").into(), field: field.into() }
+fn cause(reason: &'static str, field: &'static str, kind: &str, text: &str) -> StatusCause {
+    StatusCause { reason: reason.into(), message: format!("{kind}{text}").into(), field: field.into() }
 }

@@ -10,10 +10,8 @@
 
 mod karmada;
 mod kcp;
-mod native;
-mod ocm;
 
-use super::RESOURCE;
+use super::{COLLECTION, PROXY, RESOURCE};
 use crate::cluster_name::ClusterName;
 use crate::{GROUP, VERSION};
 
@@ -98,13 +96,42 @@ pub(super) struct Member<'a> {
 
 /// Reads `path` on a port where `served` is.
 pub(super) fn read(path: &str, served: Served) -> Reading<'_> {
-    let Served::Gateway(dialects) = served else { return ocm::read(path) };
-    match native::read(path) {
+    let Served::Gateway(dialects) = served else { return read_user_server(path) };
+    match read_native(path) {
         Some(member) => Reading::Member(member),
         None => match kcp::read(path, dialects.kcp) {
             Reading::Other => karmada::read(path, dialects.karmada != KarmadaMode::Off),
             found => found,
         },
+    }
+}
+
+/// Our own: a cluster's proxy is a subresource, which the hub's aggregator passes on to us.
+///
+/// `None`: another path, a cluster's proxy without a valid name among them, which is reviewed as
+/// what it says and not found.
+fn read_native(path: &str) -> Option<Member<'_>> {
+    let (name, tail) = path.strip_prefix(COLLECTION)?.strip_prefix('/')?.split_once('/')?;
+    let remainder = tail.strip_prefix(PROXY).filter(|rest| rest.is_empty() || rest.starts_with('/'))?;
+    let cluster = ClusterName::parse(name).ok()?;
+    Some(Member { dialect: Dialect::Native, cluster, prefix: &path[..path.len() - remainder.len()] })
+}
+
+/// What [`read_native`] reads.
+fn write_native(cluster: &ClusterName) -> String {
+    format!("{COLLECTION}/{cluster}/{PROXY}")
+}
+
+/// Open Cluster Management's user server: `/<cluster>`, then the member's part
+/// (`open-cluster-management.io/cluster-proxy/pkg/utils.GetTargetServiceConfigForKubeAPIServer`).
+///
+/// Every path there is a member's, so it has a port of its own: beside others, a cluster named
+/// `apis` would take all of ours.
+fn read_user_server(path: &str) -> Reading<'_> {
+    let name = path.strip_prefix('/').and_then(|rest| rest.split('/').next()).unwrap_or_default();
+    match ClusterName::parse(name) {
+        Ok(cluster) => Reading::Member(Member { dialect: Dialect::UserServer, cluster, prefix: &path[..=name.len()] }),
+        Err(_) => Reading::NoMember(NoMember::UserServer),
     }
 }
 
@@ -129,9 +156,9 @@ impl Dialect {
     /// the dialect has no spelling of the name.
     pub fn path(self, cluster: &ClusterName) -> Option<String> {
         match self {
-            Self::Native => Some(native::write(cluster)),
+            Self::Native => Some(write_native(cluster)),
             Self::Kcp => kcp::write(cluster),
-            Self::UserServer => Some(ocm::write(cluster)),
+            Self::UserServer => Some(format!("/{cluster}")),
             Self::Karmada => Some(karmada::write(cluster)),
         }
     }

@@ -7,7 +7,7 @@
 
 use bytes::Bytes;
 
-use super::{Cause, Details, Status};
+use super::{Details, Status, StatusCause};
 
 /// What Kubernetes calls this form.
 pub(super) const CONTENT_TYPE: &str = "application/vnd.kubernetes.protobuf";
@@ -51,7 +51,7 @@ fn details_message(details: &Details) -> Message {
     message
 }
 
-fn cause_message(cause: &Cause) -> Message {
+fn cause_message(cause: &StatusCause) -> Message {
     let mut message = Message::default();
     message.text(1, &cause.reason);
     message.text(2, &cause.message);

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 
 use http::StatusCode;
 
-use super::{Cause, Details, Reason, Status, qualified};
+use super::{Details, Reason, Status, StatusCause, qualified};
 use crate::{GROUP, go_text};
 
 // === impl Status ===
@@ -32,7 +32,7 @@ impl Status {
 
     /// 422 as `NewInvalid`. `kind` is the object's kind, and each cause's message begins with its
     /// error's name, such as `Required value`.
-    pub fn invalid(kind: &'static str, name: &str, causes: Vec<Cause>) -> Self {
+    pub fn invalid(kind: &'static str, name: &str, causes: Vec<StatusCause>) -> Self {
         let mut message = format!("{} {} is invalid", qualified(kind, GROUP), go_text::quoted(name));
         let texts: Vec<_> = causes.iter().map(|cause| format!("{}: {}", cause.field, cause.message)).collect();
         let _ = match &texts[..] {

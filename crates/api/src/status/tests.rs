@@ -3,7 +3,7 @@
 
 use http::StatusCode;
 
-use super::{Cause, Details, Reason, Status};
+use super::{Details, Reason, Status, StatusCause};
 use crate::access::{Attributes, ResourceAttributes, Verb};
 
 fn text(status: &Status) -> String {
@@ -84,7 +84,7 @@ fn generic_answers() {
 
 #[test]
 fn refused_writes() {
-    let cause = |field: &'static str, message: &'static str| Cause {
+    let cause = |field: &'static str, message: &'static str| StatusCause {
         reason: "FieldValueRequired".into(),
         message: message.into(),
         field: field.into(),
@@ -112,7 +112,7 @@ fn every_detail_in_kubernetes_order() {
         group: "g".into(),
         kind: "clustergateways".into(),
         uid: "7".into(),
-        causes: vec![Cause { reason: "FieldValueInvalid".into(), message: "m".into(), field: "f".into() }],
+        causes: vec![StatusCause { reason: "FieldValueInvalid".into(), message: "m".into(), field: "f".into() }],
         retry_after_seconds: 1,
     });
     insta::assert_snapshot!(text(&status));

@@ -91,3 +91,16 @@ async fn a_signal_is_no_exit_code() {
     let finished = sh("kill -9 $$", FOREVER).await.unwrap();
     assert_eq!((finished.status.code(), finished.status.signal()), (None, Some(9)));
 }
+
+#[test]
+fn the_end_of_any_row_of_pieces_is_kept() {
+    let all: Vec<u8> = (0..=255).cycle().take(1000).collect();
+    for piece in [1, 3, 64, 1000] {
+        let mut tail = Tail::new(100);
+        for bytes in all.chunks(piece) {
+            tail.push(bytes);
+            assert!(tail.bytes.len() <= 200 + piece);
+        }
+        assert_eq!(tail.into_bytes(), all[900..]);
+    }
+}

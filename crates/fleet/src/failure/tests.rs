@@ -1,4 +1,4 @@
-use api::status::{Cause, Details, Reason, Status as Written};
+use api::status::{Details, Reason, Status as Written, StatusCause};
 use http::StatusCode;
 
 use super::*;
@@ -26,7 +26,7 @@ fn of_cluster(code: StatusCode, message: &'static str) -> Written {
 fn the_hop_is_read_where_the_gateway_writes_it() {
     for side in [Side::Hub, Side::Gateway, Side::Tunnel, Side::Member] {
         let reason = side.hop().unwrap().into();
-        let cause = Cause { reason, message: "dial tcp: refused".into(), field: "".into() };
+        let cause = StatusCause { reason, message: "dial tcp: refused".into(), field: "".into() };
         let failure = told(&of_cluster(StatusCode::SERVICE_UNAVAILABLE, "unreachable").with_cause(cause));
         assert_eq!((failure.side, &*failure.cause), (Some(side), "dial tcp: refused"));
         assert_eq!((failure.cluster.clone(), failure.kind), (Some(berlin()), Kind::Answered(503)));
@@ -50,7 +50,7 @@ fn a_members_own_answer_is_nobodys_failure() {
     assert_eq!((failure.side, failure.cluster.clone(), &*failure.reason), (None, None, "NotFound"));
     assert_eq!(failure.at(&berlin()).to_string(), "cluster berlin: pods \"p\" not found");
     // Causes of validation are no hops.
-    let cause = Cause { reason: "FieldValueInvalid".into(), message: "m".into(), field: "spec".into() };
+    let cause = StatusCause { reason: "FieldValueInvalid".into(), message: "m".into(), field: "spec".into() };
     assert_eq!(told(&status.with_cause(cause)).side, None);
 }
 
@@ -142,7 +142,7 @@ async fn what_a_credential_program_knows_is_not_told() {
 
 #[test]
 fn a_member_commands_no_terminal_and_forges_no_line() {
-    let cause = Cause { reason: "Member".into(), message: "a\x1b]0;t\x07".into(), field: "".into() };
+    let cause = StatusCause { reason: "Member".into(), message: "a\x1b]0;t\x07".into(), field: "".into() };
     let failure = told(&of_cluster(StatusCode::BAD_GATEWAY, "m\nWARN forged\u{202e}").with_cause(cause));
     assert_eq!((&*failure.message, &*failure.cause), ("m WARN forged ", "a ]0;t "));
     assert_eq!(Failure::plain(500, "<h1>\r\n").message, "500: <h1>  ");

@@ -70,3 +70,35 @@ fn readiness_is_what_was_reported_and_else_unknown() {
     };
     assert_eq!((&*ready(true, ""), &*ready(false, "Down"), &*ready(false, "")), ("True", "False", "Unknown"));
 }
+
+#[test]
+fn ages_are_worded_as_kubectl_words_them() {
+    const DAY: i64 = 86_400;
+    for (seconds, expected) in [
+        (-2, "<invalid>"),
+        (-1, "0s"),
+        (119, "119s"),
+        (120, "2m"),
+        (125, "2m5s"),
+        (600, "10m"),
+        (179 * 60 + 59, "179m"),
+        (180 * 60, "3h"),
+        (7 * 3600 + 60, "7h1m"),
+        (8 * 3600, "8h"),
+        (2 * DAY, "2d"),
+        (2 * DAY + 3600, "2d1h"),
+        (8 * DAY + 3600, "8d"),
+        (730 * DAY, "2y"),
+        (731 * DAY, "2y1d"),
+        (2921 * DAY, "8y"),
+    ] {
+        assert_eq!(age(seconds), expected, "{seconds}");
+    }
+}
+
+#[test]
+fn an_age_is_the_time_since_the_beginning() {
+    let now = UNIX_EPOCH + Duration::from_secs(90);
+    assert_eq!(age_since(Some("1970-01-01T00:00:00Z"), now), "90s");
+    assert_eq!((age_since(None, now), age_since(Some("soon"), now)), ("<unknown>".to_owned(), "<unknown>".to_owned()));
+}

@@ -1,3 +1,5 @@
+mod user_server;
+
 use proptest::prelude::*;
 
 use super::*;

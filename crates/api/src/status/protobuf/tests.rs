@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use http::StatusCode;
 
 use super::{MAGIC, encoded};
-use crate::status::{Cause, Details, Reason, Status};
+use crate::status::{Details, Reason, Status, StatusCause};
 
 /// Values of a message by field number, in order: the bytes of a length-delimited one, or a number.
 #[derive(Debug, Default)]
@@ -58,8 +58,11 @@ fn varint(from: &mut &[u8]) -> u64 {
 }
 
 fn with_every_field() -> Status {
-    let cause =
-        |field: &'static str| Cause { reason: "FieldValueInvalid".into(), message: "bad".into(), field: field.into() };
+    let cause = |field: &'static str| StatusCause {
+        reason: "FieldValueInvalid".into(),
+        message: "bad".into(),
+        field: field.into(),
+    };
     let long = "m".repeat(300);
     Status::new(StatusCode::UNPROCESSABLE_ENTITY, Reason::Invalid, long).with_details(Details {
         name: "c1".into(),
