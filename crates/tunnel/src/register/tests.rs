@@ -208,7 +208,11 @@ async fn an_answer_that_is_no_upgrade_to_this_protocol_is_malformed() {
         let RegisterError::Malformed(malformed) = &error else { panic!("{answer:?}: {error}") };
         // What a parser says stays an error of its own.
         let is_unreadable = ["HTTP/1.1 99", "SSH", "\x1b"].iter().any(|part| answer.contains(part));
-        assert_eq!(matches!(malformed, Malformed::Http(_) | Malformed::Status(_)), is_unreadable, "{answer:?}: {error}");
+        assert_eq!(
+            matches!(malformed, Malformed::Http(_) | Malformed::Status(_)),
+            is_unreadable,
+            "{answer:?}: {error}"
+        );
         assert!(causes(&error).ends_with(&malformed.to_string()), "{error}");
     }
     assert!(matches!(register_error("").await, RegisterError::Io(_)));
