@@ -50,7 +50,8 @@ fn entries(text: &str, key: &str) -> Vec<Vec<String>> {
     let text = lines.join("\n");
     let (_, rest) = text.split_once(&format!("\n{key} = [")).unwrap_or_else(|| panic!("deny.toml has no {key}"));
     let list = rest.split_once("\n]").map_or(rest, |(list, _)| list);
-    list.lines().filter_map(|line| line.split('"').nth(1)).map(ToOwned::to_owned).collect()
+    let entries = list.lines().map(|line| line.split('"').skip(1).step_by(2).map(ToOwned::to_owned).collect());
+    entries.filter(|words: &Vec<String>| !words.is_empty()).collect()
 }
 
 /// Whether the SPDX expression lets one choose `allowed` licences only (SPDX 2.3, annex D; `/` is
