@@ -37,11 +37,11 @@ fn main() -> ExitCode {
     // short then.
     let trials = [
         fleet::trials(&fixture),
-        registration::trials(&fixture),
         works::trials(&fixture),
-        replica_sets::trials(&fixture),
         placement::trials(&fixture),
         argocd::trials(&fixture),
+        registration::trials(&fixture),
+        replica_sets::trials(&fixture),
         rights::trials(&fixture),
         accounts::trials(&fixture),
         cluster_api::trials(&fixture),

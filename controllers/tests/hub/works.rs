@@ -251,7 +251,10 @@ impl<'t> Place<'t> {
         for work in works {
             self.wait_gone(work)?;
         }
-        self.delete(&format!("managedcluster {}", self.cluster))?;
+        // A test of registration that has ended since may have left one.
+        let cluster = format!("managedcluster {}", self.cluster);
+        self.testbed.hub.server.patch(&cluster, &json!({"metadata": {"finalizers": null}}))?;
+        self.delete(&cluster)?;
         self.running.stop()
     }
 }
