@@ -32,8 +32,8 @@ use libtest_mimic::Trial;
 use serde_json::{Value, json};
 
 use crate::fixture::{Fixture, SOON, apply, condition, namespace, said, test};
-use crate::part::{Alone, Part, has_part};
-use crate::registration;
+use crate::part::{Part, has_part};
+use crate::replica_sets;
 
 const GROUP: &str = "work.open-cluster-management.io";
 const WORKS: &str = "manifestworks.work.open-cluster-management.io";
@@ -123,18 +123,18 @@ impl<'t> Place<'t> {
     }
 
     fn with(testbed: &'t Testbed, cluster: &'static str, values: &str) -> Result<Self> {
-        Self::of(testbed, cluster, values, vec![alone()])
+        Self::of(testbed, cluster, values, alone())
     }
 
     /// With the part that ends works on the hub.
     fn with_sets(testbed: &'t Testbed, cluster: &'static str) -> Result<Self> {
-        let alone = vec![registration::alone(), alone()];
+        let alone = turns::alone(&[replica_sets::ALONE, ALONE]);
         Self::of(testbed, cluster, ",controllers.parts.replicaSets=true", alone)
     }
 
     fn of(testbed: &'t Testbed, cluster: &'static str, values: &str, alone: Alone) -> Result<Self> {
         let values = format!("controllers.parts.manifestworks=true,controllers.manifestworks.hubURL={HUB}{values}");
-        let place = Self { part: Part::install(testbed, PLACE, &values, alone)?, cluster };
+        let place = Self { part: Part::install(testbed, PLACE, &values, vec![alone])?, cluster };
         place.register(cluster)?;
         place.deliver(Some("push"))?;
         testbed.member.server.apply(&[namespace(cluster)])?;

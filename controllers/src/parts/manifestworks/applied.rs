@@ -77,14 +77,6 @@ pub struct Held {
     was_adopted: bool,
 }
 
-// === impl Agent ===
-
-impl Agent {
-    pub fn spec(&self, work: &str) -> AppliedSpec {
-        AppliedSpec { hub_hash: self.hub_hash.clone(), agent_id: self.id.clone(), manifest_work_name: work.to_owned() }
-    }
-}
-
 // === impl Writes ===
 
 impl Writes {

@@ -4,6 +4,7 @@
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::MemberSecret;
 use hub_tests::testbed::Testbed;
+use hub_tests::turns;
 use hub_tests::wait;
 use serde_json::{Value, json};
 
@@ -18,7 +19,7 @@ const CLUSTERS: [&str; 2] = ["sets-given1", "sets-given2"];
 
 pub fn both_ways(testbed: &Testbed) -> Result<()> {
     let values = format!("{PART},controllers.parts.manifestworks=true,controllers.rolloutNeedsRules=true");
-    let alone = vec![registration::alone(), works::alone()];
+    let alone = vec![turns::alone(&[registration::ALONE, super::ALONE, works::ALONE])];
     let place = Place { part: Part::install(testbed, PLACE, &values, alone)? };
     place.wait_to_work(NAME)?;
     for cluster in CLUSTERS {

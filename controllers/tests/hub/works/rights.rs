@@ -5,7 +5,7 @@ use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::{Value, json};
 
-use super::{Place, WORKS, config_map, strategy};
+use super::{Place, config_map, strategy};
 use crate::fixture::{SOON, condition};
 use crate::part::Part;
 use crate::rights::used::{events, none_idle};
