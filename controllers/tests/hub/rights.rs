@@ -45,12 +45,11 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 /// The controllers' objects of a rendering.
 pub fn rendered(testbed: &Testbed, place: &str, values: &str) -> Result<Vec<Value>> {
     let known = RENDERED.lock().get(values).cloned();
-    let anywhere = match known {
-        Some(known) => known,
-        None => {
-            let new = serde_json::to_string(&rendered_anew(testbed, ANYWHERE, values)?)?;
-            RENDERED.lock().entry(values.to_owned()).or_insert(new).clone()
-        }
+    let anywhere = if let Some(known) = known {
+        known
+    } else {
+        let new = serde_json::to_string(&rendered_anew(testbed, ANYWHERE, values)?)?;
+        RENDERED.lock().entry(values.to_owned()).or_insert(new).clone()
     };
     Ok(serde_json::from_str(&anywhere.replace(ANYWHERE, place))?)
 }

@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use tokio::time::Instant;
 
 use crate::testbed::Testbed;
-use crate::turns::Turns;
+use crate::turns::{self, Turns};
 
 /// Tests at a time, unless a binary says otherwise. Everything waits for the same API servers; more
 /// only makes single tests slower.
@@ -41,11 +41,11 @@ pub fn test(
     let (fixture, name) = (Arc::clone(fixture), name.into());
     let number = fixture.count.fetch_add(1, Ordering::Relaxed);
     Trial::test(name.clone(), move || {
-        let turn = fixture.turns.begin(number);
+        let _turn = fixture.turns.begin(number);
         let testbed = fixture.testbed().map_err(|error| Failed::from(format!("{error:#}")))?;
         let begin = Instant::now();
         let outcome = run(testbed).map_err(|error| Failed::from(format!("{error:#}")));
-        fixture.took.lock().push((begin.elapsed().saturating_sub(turn.waited()), name));
+        fixture.took.lock().push((begin.elapsed().saturating_sub(turns::waited()), name));
         outcome
     })
 }

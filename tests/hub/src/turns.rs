@@ -71,6 +71,11 @@ pub fn alone(names: &[Name]) -> Alone {
     })
 }
 
+/// How long the test of this thread has waited for others amid its run.
+pub(crate) fn waited() -> Duration {
+    CURRENT.with_borrow(|current| current.as_ref().map_or(Duration::ZERO, |current| current.waited))
+}
+
 // === impl Turns ===
 
 impl Turns {
@@ -131,13 +136,6 @@ impl State {
 }
 
 // === impl Turn ===
-
-impl Turn {
-    /// How long it has waited for others amid its run.
-    pub fn waited(&self) -> Duration {
-        CURRENT.with_borrow(|current| current.as_ref().map_or(Duration::ZERO, |current| current.waited))
-    }
-}
 
 impl Drop for Turn {
     fn drop(&mut self) {
@@ -203,7 +201,7 @@ mod tests {
                     let turn = turns.begin(number);
                     let alone = alone(&[A, B]);
                     order.lock().push(("begins", number));
-                    assert!(turn.waited() < Duration::from_mins(1));
+                    assert!(waited() < Duration::from_mins(1));
                     order.lock().push(("ends", number));
                     drop((alone, turn));
                 });

@@ -151,7 +151,9 @@ impl Ends {
             Event::InitDone => {
                 let Some(listed) = self.listed.take() else { return };
                 let gone: Vec<Key> = self.known.keys().filter(|key| !listed.contains(*key)).cloned().collect();
-                gone.iter().for_each(|key| self.remove(key));
+                for key in &gone {
+                    self.remove(key);
+                }
             }
             Event::Delete(work) => self.remove(&worker::key(work)),
         }

@@ -16,7 +16,7 @@ use tower::service_fn;
 
 use super::*;
 
-const SOON: Duration = Duration::from_secs(60);
+const SOON: Duration = Duration::from_mins(1);
 const SECRETS: &str = "/api/v1/namespaces/vela-system/secrets";
 
 /// What is read of `pieces` until an end or an error, where five bytes are taken of an answer and

@@ -26,6 +26,9 @@ fn due(ends: &Ends, seconds: i64) -> Vec<String> {
     ends.due(now() + time::Duration::seconds(seconds)).0.into_iter().map(|(key, _)| key.1).collect()
 }
 
+/// Of metadata and contents.
+type Change = fn(&mut Value, &mut Value);
+
 #[test]
 fn a_work_ends_when_its_time_is_over_and_no_other_does() {
     let set = |metadata: &mut Value, _: &mut Value| metadata["labels"] = json!({SET_LABEL: "n.s"});
@@ -34,8 +37,7 @@ fn a_work_ends_when_its_time_is_over_and_no_other_does() {
     let kept = |_: &mut Value, contents: &mut Value| contents["spec"]["deleteOption"] = json!({});
     let odd = |_: &mut Value, contents: &mut Value| contents["status"] = json!({"conditions": 3});
     let mut ends = Ends::default();
-    let others: [(&str, fn(&mut Value, &mut Value)); 5] =
-        [("set", set), ("ending", ending), ("busy", busy), ("kept", kept), ("odd", odd)];
+    let others: [(&str, Change); 5] = [("set", set), ("ending", ending), ("busy", busy), ("kept", kept), ("odd", odd)];
     for (name, change) in others {
         ends.take(&Event::Apply(complete(name, change)));
     }

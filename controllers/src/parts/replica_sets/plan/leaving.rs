@@ -10,7 +10,7 @@ use delivery::work::kind;
 use delivery::work::replica_set::Work;
 use time::{Duration, OffsetDateTime};
 
-use super::{Deployment, Plan, Surplus};
+use super::{Deployment, Plan, Surplus, Verdict};
 
 /// How long a work waits for another that cannot be applied, from when that was told first. Its
 /// objects that the other one does not have leave the member then.
@@ -36,7 +36,7 @@ impl<'w> Deployment<'w> {
         if works.is_empty() || plan.is_missing || plan.verdicts.iter().any(|verdict| verdict.error.is_some()) {
             return Vec::new();
         }
-        if plan.verdicts.iter().any(|verdict| verdict.is_incomplete()) {
+        if plan.verdicts.iter().any(Verdict::is_incomplete) {
             plan.is_held = true;
             return Vec::new();
         }
