@@ -27,7 +27,7 @@ const TOO_MANY: u16 = 429;
 /// Whoever asks for more is asked again all the same.
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
 /// Objects of one answer of a list.
-const PAGE: u32 = 500;
+const PAGE: u32 = 80;
 
 /// Why a call did not succeed.
 #[derive(Debug, thiserror::Error)]

@@ -195,7 +195,7 @@ impl Limits {
 
     /// A permit among the watches of what is known without a hub: as many as are open at one.
     pub fn watch(&self, user: &User) -> Result<WatchPermit, HubFailure> {
-        self.watching.enter(Some(&user.name)).map_err(|full| {
+        self.watching.enter(Some(user.owner())).map_err(|full| {
             let failure = HubFailure { verb: Verb::Watch, collection: Collection::Secrets, cause: full.into() };
             self.count_of_hub()(&failure);
             failure

@@ -249,7 +249,8 @@ Rules of the part manifestworks. On members, it may do what the credentials that
 {{- define "cluster-gateway.controllers.manifestworksRules" -}}
 - apiGroups: [work.open-cluster-management.io]
   resources: [manifestworks]
-  verbs: [list, watch, patch]
+  # Those that are not kept in memory are read at their turn.
+  verbs: [get, list, watch, patch]
 - apiGroups: [work.open-cluster-management.io]
   resources: [manifestworks/status]
   verbs: [patch]

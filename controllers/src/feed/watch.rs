@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Objects of one answer of a list, each of which may have a mebibyte and a half before most of it
 /// is let go.
-const PAGE: u32 = 100;
+const PAGE: u32 = 80;
 /// Before a kind that is not served holds up nobody any more.
 const ABSENT_AFTER: Duration = Duration::from_secs(2);
 

@@ -51,7 +51,7 @@ pub struct WorkState {
     applied: i64,
     failed: i64,
     contested: i64,
-    /// An agent keeps it.
+    /// Another agent, or another cluster's work, keeps it.
     foreign: i64,
     /// The work is as it should be, or is left to others.
     is_settled: bool,
@@ -163,7 +163,11 @@ impl Delivery {
             "Objects of ManifestWorks that another client keeps changing back",
             contested,
         );
-        registry.register(name("foreign_works"), "ManifestWorks that agents keep on their members", foreign);
+        registry.register(
+            name("foreign_works"),
+            "ManifestWorks that other agents, or other clusters' works, keep on their members",
+            foreign,
+        );
         registry.register(name("kept_bytes"), "Bytes of ManifestWorks that are kept in memory", kept);
         registry.register(
             name("unkept_works"),

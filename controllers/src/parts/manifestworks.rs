@@ -437,7 +437,7 @@ impl Part {
 
     /// Tells of the work why nothing can be done with it.
     async fn tell_failed(&self, work: &mut Work, memory: &mut Memory, failure: &Failure, failures: u32) {
-        if let Failure::Foreign { .. } | Failure::Shared { .. } = failure {
+        if let Failure::Foreign { .. } | Failure::Shared { .. } | Failure::Earlier { .. } = failure {
             self.tell(work, Reason::ForeignAgent, failure.to_string());
             self.metrics.delivery.settle(&work.key, WorkState::foreign());
         }

@@ -215,5 +215,6 @@ impl Shared {
 /// Requests that may be an agent's. Those of add-ons have the label too, and are not ours to judge.
 fn request_selection() -> kube::runtime::watcher::Config {
     let labels = format!("{},!open-cluster-management.io/addon-name", register::csr::CLUSTER_LABEL);
-    kube::runtime::watcher::Config::default().fields(&format!("spec.signerName={SIGNER}")).labels(&labels)
+    let all = kube::runtime::watcher::Config::default().page_size(crate::parts::watched::PAGE);
+    all.fields(&format!("spec.signerName={SIGNER}")).labels(&labels)
 }

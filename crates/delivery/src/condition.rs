@@ -102,7 +102,7 @@ fn is_zero(generation: &i64) -> bool {
 /// RFC 3339 in UTC, whole seconds.
 #[expect(clippy::ref_option, reason = "serde hands references")]
 fn written<S: Serializer>(time: &Option<OffsetDateTime>, out: S) -> Result<S::Ok, S::Error> {
-    let utc = time.map(|time| whole(time.to_offset(UtcOffset::UTC)));
+    let utc = time.and_then(|time| time.checked_to_offset(UtcOffset::UTC)).map(whole);
     utc.and_then(|time| time.format(&Rfc3339).ok()).serialize(out)
 }
 

@@ -35,7 +35,7 @@ pub fn status(failure: HubFailure, resource: &'static str) -> Status {
         Cause::Busy => too_many(format!("too many requests to the hub for {resource} in flight; retry shortly")),
         Cause::TooManyWatches { most } => too_many(format!(
             "too many watches open: this gateway serves {most} per user, and all ServiceAccounts of a namespace count \
-             as one; a watch of virtualclusters counts twice; close some before you open another"
+             as one; at a hub, a watch of virtualclusters counts twice; close some before you open another"
         )),
         Cause::Timeout => Status::new(
             StatusCode::GATEWAY_TIMEOUT,

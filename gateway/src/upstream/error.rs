@@ -23,8 +23,8 @@ pub enum SendError {
     Broken(#[source] Lost),
     /// The connection was ended for what it held; the member may have acted on the request.
     #[error(
-        "the gateway holds too many bytes (--max-held-bytes), and heads that this member began and did not finish \
-         hold the most: it closed the connection"
+        "the gateway holds too many bytes (--max-held-bytes), and this member's heads that it began and did not \
+         finish, or its unread bytes in the tunnel, hold the most: it closed the connection"
     )]
     Shed,
     /// The head or the trailers of the request would endanger the streams of others. Nothing of

@@ -17,7 +17,7 @@ use crate::raw::{self, RawObject};
 use crate::secrets::Meta;
 
 /// Profiles of one answer of a list.
-const PAGE: u32 = 100;
+const PAGE: u32 = 80;
 
 /// Follows all of it for `publisher`; `store` gets the Secrets. Never ends.
 pub async fn follow(publisher: &Arc<Publisher>, store: StoreWriter<Meta>) {

@@ -167,7 +167,8 @@ impl Held {
         match keeper.whose(self) {
             Whose::Ours => Ok(()),
             Whose::Sibling(other) if !other.is_empty() => Err(Failure::Shared { cluster, name, other }),
-            Whose::Sibling(_) | Whose::Agent => {
+            Whose::Sibling(_) => Err(Failure::Earlier { cluster, name }),
+            Whose::Agent => {
                 let agent = self.applied.spec.agent_id.chars().take(AGENT).collect();
                 Err(Failure::Foreign { cluster, name, agent })
             }

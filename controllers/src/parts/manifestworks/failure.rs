@@ -28,6 +28,13 @@ pub enum Failure {
     )]
     Shared { cluster: String, name: String, other: String },
     #[error(
+        "cluster {cluster}: AppliedManifestWork {name} is of an earlier version of these controllers, and lists no object \
+         of this work: it is this cluster's, or that of another which leads to the same member. If there is no other, \
+         `kubectl annotate managedcluster {cluster} cluster.core.oam.dev/delivery=adopt --overwrite`; otherwise give the \
+         work another name"
+    )]
+    Earlier { cluster: String, name: String },
+    #[error(
         "cluster {cluster}: another client keeps deleting AppliedManifestWork {name}, or taking it: it is written again \
          after {after:?}"
     )]
@@ -110,7 +117,7 @@ impl Failure {
     /// When it is tried again, if that is not for the back-off to say.
     pub fn after(&self) -> Option<Duration> {
         match self {
-            Self::Foreign { .. } | Self::Shared { .. } => Some(GRANTED),
+            Self::Foreign { .. } | Self::Shared { .. } | Self::Earlier { .. } => Some(GRANTED),
             Self::Contested { after, .. } => Some(*after),
             _ if self.forbidden().is_some() => Some(GRANTED),
             _ => None,

@@ -226,7 +226,7 @@ impl Place {
     }
 
     /// Not all of its works are kept. Whether that is news.
-    pub fn is_beyond(&self) -> bool {
+    pub fn is_first_beyond(&self) -> bool {
         !self.is_told.swap(true, Ordering::Relaxed)
     }
 

@@ -190,7 +190,7 @@ async fn a_work_that_is_not_kept_is_read_at_its_turn() {
     let writes = hub.writes();
     let is_applied = writes.iter().any(|one| one.starts_with("POST") && one.contains("/appliedmanifestworks"));
     assert!(is_applied, "{writes:?}");
-    assert!(!part.place("c1").unwrap().is_beyond(), "and that was told");
+    assert!(!part.place("c1").unwrap().is_first_beyond(), "and that was told");
 }
 
 #[tokio::test(start_paused = true)]

@@ -40,7 +40,7 @@ impl Part {
         let found = self.read_anew(&known, memory).await?;
         taken.extend(place.room(work::weighs(&found)).ok_or_else(|| Action::requeue(TURN_AGAIN))?);
         let work = Work::read(&found);
-        if place.is_beyond() {
+        if place.is_first_beyond() {
             self.tell(&work, Reason::WorkNotKept, not_kept(work.cluster()));
         }
         Ok((work, taken))
@@ -61,7 +61,11 @@ impl Part {
                 let after = BACKOFF.wait(memory.failures);
                 memory.failures = memory.failures.saturating_add(1);
                 self.metrics.failed(NAME);
-                tracing::warn!(cluster, work = name, ?after, %error, "a work that is not kept cannot be read");
+                tracing::warn!(
+                    cluster, work = name, ?after, %error,
+                    "a work that is not kept in memory cannot be read from the hub: nothing is done with it until it \
+                     can (403: grant the controllers get on manifestworks)"
+                );
                 Err(Action::requeue(after))
             }
         }

@@ -27,7 +27,7 @@ use super::{Shared, Sources, request_selection};
 use crate::raw::{self, RawObject};
 
 /// Objects of one answer of a list: an agent may make its own `ManagedCluster` large.
-const PAGE: u32 = 100;
+const PAGE: u32 = 80;
 /// After an end that could not be carried out.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Of `spec`, what is looked at.

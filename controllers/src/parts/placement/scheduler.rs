@@ -159,8 +159,13 @@ impl Scheduler {
         let run = move || {
             // Also where nobody waits for the result any more, until it is there.
             let _turn = turn;
+            let before = world.read().placement(&own).map(|known| Arc::clone(&known.prepared));
             let step = step_aside(&world, &own, worker::moment(), &now_text());
-            if let (Step::Do(plan), Some(known)) = (&step, world.write().placement_mut(&own)) {
+            // What it took says nothing of another generation.
+            let is_same = |now: &Arc<_>| before.as_ref().is_some_and(|before| Arc::ptr_eq(before, now));
+            if let (Step::Do(plan), Some(known)) = (&step, world.write().placement_mut(&own))
+                && is_same(&known.prepared)
+            {
                 known.steps = Some(plan.steps);
             }
             step

@@ -35,8 +35,8 @@ pub struct Turns {
 struct State {
     is_taken: bool,
     waiting: Line,
-    /// Until then nobody else may begin than the first.
-    reserved: Option<Instant>,
+    /// For whom the next turn is kept, and until when.
+    reserved: Option<(Instant, Key)>,
 }
 
 /// Who waits, each once.
@@ -81,11 +81,8 @@ impl Turns {
 
     fn take(self: &Arc<Self>, key: &Key) -> Option<Turn> {
         let mut state = self.state.lock();
-        if !state.is_taken && state.reserved.is_some_and(|end| end <= Instant::now()) {
-            if let Some(late) = state.waiting.first() {
-                state.waiting.had_its_turn(&late);
-            }
-            state.reserved = None;
+        if let Some((_, late)) = state.reserved.take_if(|(end, _)| *end <= Instant::now()) {
+            state.waiting.had_its_turn(&late);
         }
         let is_next = state.waiting.first().as_ref() == Some(key);
         if state.is_taken || !(is_next || state.reserved.is_none()) {
@@ -98,7 +95,19 @@ impl Turns {
     }
 
     fn forget(&self, key: &Key) {
-        self.state.lock().waiting.remove(key);
+        let mut state = self.state.lock();
+        state.waiting.remove(key);
+        // Or those behind it would wait for one that does not come.
+        if state.reserved.take_if(|(_, kept)| kept == key).is_some() {
+            self.keep_for_first(&mut state);
+        }
+    }
+
+    fn keep_for_first(&self, state: &mut State) {
+        if let Some(first) = state.waiting.first() {
+            self.wakes.push(&first.0, &first.1);
+            state.reserved = Some((Instant::now() + TO_BEGIN, first));
+        }
     }
 }
 
@@ -106,10 +115,7 @@ impl Drop for Turn {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.is_taken = false;
-        if let Some((namespace, name)) = state.waiting.first() {
-            self.0.wakes.push(&namespace, &name);
-            state.reserved = Some(Instant::now() + TO_BEGIN);
-        }
+        self.0.keep_for_first(&mut state);
     }
 }
 
@@ -178,6 +184,23 @@ mod tests {
         turns.forget(&key("c"));
         tokio::time::advance(TO_BEGIN).await;
         assert!(turns.take(&key("z")).is_some(), "nobody waits for one that does not come");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn one_that_leaves_when_its_turn_comes_holds_nobody_up_and_takes_no_place() {
+        let wakes = Wakes::default();
+        let turns = Turns::new(wakes.clone());
+        let turn = turns.take(&key("a"));
+        for name in ["b", "c", "d"] {
+            assert!(turns.take(&key(name)).is_none());
+        }
+        drop(turn);
+        assert_eq!(wakes.next().await, key("b"));
+        turns.forget(&key("b"));
+        assert_eq!(wakes.next().await, key("c"), "the next one is woken at once");
+        tokio::time::advance(TO_BEGIN).await;
+        assert!(turns.take(&key("z")).is_some(), "it did not come");
+        assert_eq!(turns.state.lock().waiting.first(), Some(key("d")), "c alone lost its place");
     }
 
     #[tokio::test(start_paused = true)]

@@ -5,7 +5,6 @@
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
 use delivery::condition::Condition;
@@ -52,8 +51,13 @@ struct Ends {
     listed: Option<HashSet<Key>>,
 }
 
+/// Its UID and version, as it was seen last.
+type Seen = (String, String);
+
 struct Known {
     uid: String,
+    /// It is deleted only as it was seen last: what was not told may have put its end off.
+    version: String,
     end: OffsetDateTime,
     /// When it is deleted: at its end, or when that is tried again.
     at: OffsetDateTime,
@@ -116,14 +120,14 @@ impl Expiry {
                 }
                 continue;
             }
-            join_all(due.into_iter().map(|(key, uid)| self.delete(key, uid))).await;
+            join_all(due.into_iter().map(|(key, seen)| self.delete(key, seen))).await;
         }
     }
 
-    async fn delete(&self, key: Key, uid: Arc<str>) {
+    async fn delete(&self, key: Key, (uid, version): Seen) {
         let (cluster, name) = &key;
         let api: Api<DynamicObject> = Api::namespaced_with(self.hub.client.clone(), cluster, &Of::Work.resource());
-        match found(self.hub.write(api.delete(name, &deleting(&uid, None))).await) {
+        match found(self.hub.write(api.delete(name, &deleting(&uid, Some(&version)))).await) {
             Ok(deleted) => {
                 self.ends.lock().remove(&key);
                 if deleted.is_some() {
@@ -131,10 +135,12 @@ impl Expiry {
                     tracing::info!(cluster, work = name, "a work that is complete is deleted");
                 }
             }
-            // Another of its name: the watch is about to tell of that one.
-            Err(error) if error.is_conflict() => self.ends.lock().remove(&key),
             Err(error) => {
                 let after = self.ends.lock().failed(&key, worker::moment());
+                // The watch is about to tell what became of it.
+                if error.is_conflict() {
+                    return;
+                }
                 tracing::warn!(cluster, work = name, ?after, "a work that is complete is not deleted: {error}");
             }
         }
@@ -161,18 +167,20 @@ impl Ends {
 
     fn put(&mut self, work: &DynamicObject) {
         let (key, uid) = (worker::key(work), work.metadata.uid.as_deref().unwrap_or_default());
+        let version = work.metadata.resource_version.clone().unwrap_or_default();
         let end = end_of(work);
         if let (Some(listed), Some(_)) = (&mut self.listed, end) {
             listed.insert(key.clone());
         }
         // Whatever else changes of it, it is not tried again before its time.
-        if self.known.get(&key).is_some_and(|known| Some(known.end) == end && known.uid == uid) {
+        if let Some(known) = self.known.get_mut(&key).filter(|known| Some(known.end) == end && known.uid == uid) {
+            known.version = version;
             return;
         }
         self.remove(&key);
         if let Some(end) = end {
             self.line.insert((end, key.clone()));
-            self.known.insert(key, Known { uid: uid.to_owned(), end, at: end, failures: 0 });
+            self.known.insert(key, Known { uid: uid.to_owned(), version, end, at: end, failures: 0 });
         }
     }
 
@@ -183,9 +191,10 @@ impl Ends {
     }
 
     /// Those whose time is over, or when that of the next one is.
-    fn due(&self, now: OffsetDateTime) -> (Vec<(Key, Arc<str>)>, Option<OffsetDateTime>) {
+    fn due(&self, now: OffsetDateTime) -> (Vec<(Key, Seen)>, Option<OffsetDateTime>) {
         let due = self.line.iter().take_while(|(at, _)| *at <= now).take(AT_ONCE);
-        let due = due.filter_map(|(_, key)| Some((key.clone(), self.known.get(key)?.uid.as_str().into())));
+        let seen = |known: &Known| (known.uid.clone(), known.version.clone());
+        let due = due.filter_map(|(_, key)| Some((key.clone(), seen(self.known.get(key)?))));
         (due.collect(), self.line.first().map(|(at, _)| *at))
     }
 

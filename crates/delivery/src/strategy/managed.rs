@@ -1,22 +1,29 @@
 //! Whose the fields of an object are (`metadata.managedFields`).
 
+use std::cell::Cell;
+
 use serde_json::{Map, Value as Json};
 
 use crate::fields::{list, text};
 
 /// Items of a list that are looked for one by one.
 const ITEMS: usize = 256;
+/// Fields, and items beside keys, that are compared for an object: lists in lists multiply, and the
+/// member says what they are. Beyond, nothing is clear.
+const STEPS: usize = 200_000;
 /// What of the metadata is not applied.
 const NOT_APPLIED: [&str; 3] = ["name", "namespace", "finalizers"];
 
 /// Whether `manager` applied each field of `object`, by what `observed` says. Where that is not
 /// clear, it did not: to apply it once more changes nothing then.
 pub fn is_applied_by(manager: &str, object: &Json, observed: &Json) -> bool {
+    let left = &Cell::new(STEPS);
     applied(manager, observed).any(|fields| {
         let all = object.as_object().into_iter().flatten();
         all.filter(|(key, _)| !matches!(key.as_str(), "apiVersion" | "kind")).all(|(key, value)| {
             let Some(fields) = fields.get(format!("f:{key}")) else { return key == "metadata" && is_bare(value) };
-            if key == "metadata" { of_metadata(value).all(|one| has(one, fields)) } else { covers(value, fields) }
+            let is_metadata = key == "metadata";
+            if is_metadata { of_metadata(value).all(|one| has(one, fields, left)) } else { covers(value, fields, left) }
         })
     })
 }
@@ -51,33 +58,46 @@ fn is_bare(metadata: &Json) -> bool {
     of_metadata(metadata).all(|(_, value)| value.is_null())
 }
 
-fn has((key, value): (&String, &Json), fields: &Json) -> bool {
-    value.is_null() || fields.get(format!("f:{key}")).is_some_and(|fields| covers(value, fields))
+/// Whether so many steps may be taken.
+fn may(left: &Cell<usize>, steps: usize) -> bool {
+    let rest = left.get().checked_sub(steps);
+    left.set(rest.unwrap_or_default());
+    rest.is_some()
+}
+
+fn has((key, value): (&String, &Json), fields: &Json, left: &Cell<usize>) -> bool {
+    value.is_null() || fields.get(format!("f:{key}")).is_some_and(|fields| covers(value, fields, left))
 }
 
 /// Whether `fields` have each part of a value. One that has no fields is applied as a whole.
-fn covers(value: &Json, fields: &Json) -> bool {
-    let Some(all) = fields.as_object() else { return false };
+fn covers(value: &Json, fields: &Json, left: &Cell<usize>) -> bool {
+    let Some(all) = fields.as_object().filter(|_| may(left, 1)) else { return false };
     match value {
         _ if all.is_empty() => true,
-        Json::Object(entries) => entries.iter().all(|one| has(one, fields)),
-        Json::Array(items) => items.len() <= ITEMS && all.len() <= 2 * ITEMS && has_items(items, all),
+        Json::Object(entries) => entries.iter().all(|one| has(one, fields, left)),
+        Json::Array(items) => items.len() <= ITEMS && all.len() <= 2 * ITEMS && has_items(items, all, left),
         _ => true,
     }
 }
 
 /// Items are named by what they are, or by their keys, of which the member fills some in.
-fn has_items(items: &[Json], fields: &Map<String, Json>) -> bool {
+fn has_items(items: &[Json], fields: &Map<String, Json>, left: &Cell<usize>) -> bool {
+    // Reading a key takes as long as a few comparisons.
+    if !may(left, 8 * fields.len()) {
+        return false;
+    }
     let read = |key: &str, mark: &str| serde_json::from_str::<Json>(key.strip_prefix(mark)?).ok();
     let keyed: Vec<(Json, &Json)> =
         fields.iter().filter_map(|(key, fields)| Some((read(key, "k:")?, fields))).collect();
     let values: Vec<Json> = fields.keys().filter_map(|key| read(key, "v:")).collect();
     let is_named = |item: &Json, keys: &Json| {
-        let mut keys = keys.as_object().into_iter().flatten();
-        keys.all(|(key, value)| item.get(key).is_none_or(|own| own == value))
+        // No keys would name each item.
+        let keys = keys.as_object().filter(|keys| !keys.is_empty() && may(left, keys.len()));
+        keys.is_some_and(|keys| keys.iter().all(|(key, value)| item.get(key).is_none_or(|own| own == value)))
     };
     items.iter().all(|item| {
-        values.contains(item) || keyed.iter().any(|(keys, fields)| is_named(item, keys) && covers(item, fields))
+        may(left, values.len()) && values.contains(item)
+            || keyed.iter().any(|(keys, fields)| is_named(item, keys) && covers(item, fields, left))
     })
 }
 
@@ -134,6 +154,26 @@ mod tests {
             is_applied_by("m", &json!({"items": items}), &observed("m", &fields))
         };
         assert!(is_applied(ITEMS) && !is_applied(ITEMS + 1));
+    }
+
+    /// As many as a member may make of them, each of which fits until its end.
+    #[test]
+    fn lists_in_lists_do_not_multiply() {
+        // Keys with more spaces come first.
+        let keys = |last: Json, others: Json| -> Json {
+            let key = |count: usize| format!("k:{{{}\"a\":1}}", " ".repeat(count));
+            (0..200)
+                .map(|count| (key(count), if count == 0 { &last } else { &others }.clone()))
+                .collect::<Map<_, _>>()
+                .into()
+        };
+        let mut inner = vec![json!({"a": 1}); ITEMS];
+        inner[ITEMS - 1] = json!({"a": 1, "b": 2});
+        let items = json!(vec![json!({"a": 1, "inner": inner}); ITEMS]);
+        let fields = json!({"f:a": {}, "f:inner": keys(json!({"f:a": {}}), json!({"f:z": {}}))});
+        let left = Cell::new(STEPS);
+        assert!(!covers(&items, &keys(fields.clone(), fields), &left) && left.get() == 0, "{left:?} steps are left");
+        assert!(!is_applied_by("m", &json!({"items": [{"a": 1}]}), &observed("m", &json!({"f:items": {"k:{}": {}}}))));
     }
 
     #[test]

@@ -86,7 +86,9 @@ fn taken_over(work: &Work) -> Handover {
     match told.filter(|one| one.observed_generation == work.generation) {
         None => Handover::Awaited,
         Some(told) if told.status == Status::True => Handover::Done,
-        Some(told) => told.last_transition_time.map_or(Handover::Awaited, |since| Handover::Until(since + HANDOVER)),
+        Some(told) => {
+            told.last_transition_time.map_or(Handover::Awaited, |since| Handover::Until(since.saturating_add(HANDOVER)))
+        }
     }
 }
 

@@ -91,7 +91,8 @@ async fn strangers_who_wait_for_token_reviews_give_way() {
     narrow.assert_within_limit().await;
 }
 
-/// They keep each `ManagedCluster`, for when no Secret hides one, however fast their events are read.
+/// They keep each `ManagedCluster`, for when no Secret hides one, however fast their events are
+/// read.
 #[tokio::test]
 async fn watches_of_virtual_clusters_count_for_what_they_keep() {
     const OPEN: usize = 20;

@@ -45,6 +45,14 @@ fn one_that_cannot_be_applied_is_not_waited_for_without_end() {
     assert_eq!(removed(&planned_at(&world, end)), [("c1", "old")]);
 }
 
+/// Agents say when; no time that they may write ends the program.
+#[test]
+fn a_time_at_the_end_of_all_times_is_only_far() {
+    let mut far = told("new", "b", "False");
+    far["status"]["conditions"][0]["lastTransitionTime"] = json!("9999-12-31T23:59:59Z");
+    assert!(planned(&handed_over(&[far])).surplus.is_empty());
+}
+
 #[test]
 fn what_was_never_applied_waits_for_nobody() {
     let mut world = world(&all("b"), &[on_hub("c1", "old", "a", "1", 1)]);
