@@ -96,7 +96,7 @@ fn of_delivery(case: &str, rule: &Value) -> Option<Value> {
     match rule["resources"][0].as_str()? {
         // Those of sets are created by replica-sets.
         "manifestworks" if is_whole && rule["verbs"].as_array()?.len() == 5 => None,
-        "manifestworks" => Some(json!(["list", "watch", "patch"])),
+        "manifestworks" => Some(json!(["get", "list", "watch", "patch"])),
         "manifestworks/status" | "managedclusters/status" => Some(json!(["patch"])),
         // Their taints are availability's.
         "managedclusters" => either(&[json!(["list", "watch"]), json!(["list", "watch", "patch"])]),

@@ -95,7 +95,7 @@ async fn strangers_who_wait_for_token_reviews_give_way() {
 /// read.
 #[tokio::test]
 async fn watches_of_virtual_clusters_count_for_what_they_keep() {
-    const OPEN: usize = 20;
+    const OPEN: usize = 10;
     let narrow = Narrow::with(&KNOWN).await;
     let (hub, mut root) = (Arc::clone(&narrow.fixture.hub), narrow.fixture.connect(Http::H2, "root").await);
     hub.install(Resource::ManagedClusters);
