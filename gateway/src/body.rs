@@ -61,6 +61,11 @@ impl ResponseBody {
         self.drain.is_some() || matches!(self.content, Content::Stream(_))
     }
 
+    /// Our own bytes, all of them here.
+    pub fn is_own(&self) -> bool {
+        matches!(self.content, Content::Full(_))
+    }
+
     /// Leaves our own bytes out, for the answer to a HEAD; says how many they would have been, if
     /// any.
     pub fn without_own_bytes(&mut self) -> Option<usize> {

@@ -43,11 +43,18 @@ pub async fn handle(
     let mut record = Record::started(gateway, audit, span, &request, &head);
     let trace = record.trace();
     let mut client = head.asks_upgrade.then(|| hyper::upgrade::on(&mut request));
+    let is_read = request.method().is_safe();
     let responded = {
         let mut responding =
             pin!(respond(&connection, request, &head, &mut client, &mut record, trace.as_ref(), account));
         poll_fn(|cx| match account.check(cx) {
-            Ok(()) => responding.as_mut().poll(cx),
+            Ok(()) => match responding.as_mut().poll(cx) {
+                // Making it was too much, and nothing of it is sent. Of a write, nobody may say so.
+                Poll::Ready(Ok(answer)) if is_read && account.is_ended() && answer.is_own() => {
+                    Poll::Ready(Err(Error::HeldTooMuch))
+                }
+                responded => responded,
+            },
             Err(_) => Poll::Ready(Err(Error::HeldTooMuch)),
         })
         .await

@@ -82,6 +82,13 @@ pub fn rewrite(endpoint: &Endpoint, uri: &Uri, remainder: usize) -> Result<PathA
 
 // === impl Answer ===
 
+impl Answer {
+    /// The bytes are the gateway's own, and all there.
+    pub fn is_own(&self) -> bool {
+        self.joined.is_none() && self.response.body().is_own()
+    }
+}
+
 impl From<Response<ResponseBody>> for Answer {
     fn from(response: Response<ResponseBody>) -> Self {
         Self { response, joined: None }

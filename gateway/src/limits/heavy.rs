@@ -36,6 +36,7 @@ const NAMESPACE: usize = 4;
 pub struct HeavyPermit {
     _all: Permit<AtomicUsize>,
     _of_user: LoadPermit,
+    _of_namespace: Option<LoadPermit>,
 }
 
 // === impl HeavyPermits ===
@@ -50,15 +51,20 @@ impl HeavyPermits {
 
     /// A permit for `user`. Otherwise 429.
     pub fn enter(&self, user: &User) -> Result<HeavyPermit, Box<Status>> {
-        let (whose, most) = match user.service_account_namespace() {
-            Some(_) => ("of one namespace's ServiceAccounts ", self.most_of_namespace),
-            None => ("of one user ", self.most_of_user),
+        let of_user = self.of(&user.name, "of one user ", self.most_of_user)?;
+        // One account takes no more than a user does, or it would take all that others there have.
+        let of_namespace = match user.service_account_namespace() {
+            Some(_) => Some(self.of(user.owner(), "of one namespace's ServiceAccounts ", self.most_of_namespace)?),
+            None => None,
         };
-        let of_user = Permit::within(self.users.of(user.owner()), Load::count(Kind::Short), most);
-        let of_user = of_user.ok_or_else(|| Box::new(self.full(whose, most, &self.rejected[1])))?;
         let all =
             Permit::of(&self.all, self.most).ok_or_else(|| Box::new(self.full("", self.most, &self.rejected[0])))?;
-        Ok(HeavyPermit { _all: all, _of_user: of_user })
+        Ok(HeavyPermit { _all: all, _of_user: of_user, _of_namespace: of_namespace })
+    }
+
+    fn of(&self, name: &str, whose: &str, most: usize) -> Result<LoadPermit, Box<Status>> {
+        let permit = Permit::within(self.users.of(name), Load::count(Kind::Short), most);
+        permit.ok_or_else(|| Box::new(self.full(whose, most, &self.rejected[1])))
     }
 
     #[cfg(test)]
@@ -92,6 +98,9 @@ mod tests {
         assert_eq!(full, "too many feasts of one namespace's ServiceAccounts in flight (limit 4); retry shortly");
         assert!(permits.enter(&user("system:serviceaccount:other:account")).is_ok(), "another namespace's");
         assert!(permits.enter(&user("alice")).is_ok());
+        drop(taken);
+        let own: Vec<_> = (0..4).map_while(|_| permits.enter(&account(0)).ok()).collect();
+        assert_eq!(own.len(), 2, "one account leaves some to its neighbours");
     }
 
     #[test]
