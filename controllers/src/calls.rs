@@ -26,8 +26,9 @@ pub const CONFLICT: u16 = 409;
 const TOO_MANY: u16 = 429;
 /// Whoever asks for more is asked again all the same.
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
-/// Objects of one answer of a list.
-const PAGE: u32 = 80;
+/// Objects of one answer of a list: each may have a mebibyte and a half, and all have to fit into
+/// the 128 MiB that are read of an answer.
+pub const PAGE: u32 = 80;
 
 /// Why a call did not succeed.
 #[derive(Debug, thiserror::Error)]

@@ -86,7 +86,8 @@ pub enum Reason {
     PlacementsOverlap,
     /// A Secret that is not ours has the name of a cluster's for Argo CD.
     ArgocdSecretNameTaken,
-    /// What a `ManifestWork` applied is kept by an agent on the member.
+    /// What a `ManifestWork` applied is kept by another agent, or another cluster's work, on the
+    /// member.
     ForeignAgent,
     /// Somebody changes an object of a `ManifestWork` back each time.
     ObjectContested,

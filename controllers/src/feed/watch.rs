@@ -23,6 +23,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Feed;
 use super::crd::{self, Presence};
+use crate::calls::PAGE;
 use crate::raw::{self, RawObject};
 use crate::secrets::Meta;
 use crate::sources::prune_metadata;
@@ -35,9 +36,6 @@ const LIST_AGAIN: Duration = BETWEEN_LISTS.saturating_add(Duration::from_secs(1)
 /// For the first list, before names are given away without it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Objects of one answer of a list, each of which may have a mebibyte and a half before most of it
-/// is let go.
-const PAGE: u32 = 80;
 /// Before a kind that is not served holds up nobody any more.
 const ABSENT_AFTER: Duration = Duration::from_secs(2);
 

@@ -106,6 +106,7 @@ const DEFINED: Backoff = Backoff::doubling(Duration::from_millis(300), Duration:
 const PATIENCE: u32 = 5;
 /// Somebody else wrote: the watch is about to say what.
 const AFTER_CONFLICT: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(30));
+
 struct Part {
     hub: Hub,
     /// Of [`WRITES`].
@@ -437,7 +438,7 @@ impl Part {
 
     /// Tells of the work why nothing can be done with it.
     async fn tell_failed(&self, work: &mut Work, memory: &mut Memory, failure: &Failure, failures: u32) {
-        if let Failure::Foreign { .. } | Failure::Shared { .. } | Failure::Earlier { .. } = failure {
+        if failure.is_kept_by_others() {
             self.tell(work, Reason::ForeignAgent, failure.to_string());
             self.metrics.delivery.settle(&work.key, WorkState::foreign());
         }

@@ -35,6 +35,7 @@ use super::hub::Hub;
 use super::rivals::{Rival, Rivals, Sought};
 use super::{Context, hub, rivals, worker};
 use crate::args::{Config, PartName, SourceName};
+use crate::calls::PAGE;
 use crate::wakes::Wakes;
 
 /// In `/readyz`: upstream's controllers run.
@@ -145,7 +146,7 @@ async fn keep_asking(context: &Context<'_>, shared: &Shared) {
             }
         }
         if !was_ready && not_ready.is_empty() {
-            shared.clusters.state().iter().for_each(|cluster| shared.wakes.push("", &cluster.name_any()));
+            shared.wake_all();
         }
         sleep(LOOKS).await;
     }
@@ -154,6 +155,10 @@ async fn keep_asking(context: &Context<'_>, shared: &Shared) {
 // === impl Shared ===
 
 impl Shared {
+    fn wake_all(&self) {
+        self.clusters.state().iter().for_each(|cluster| self.wakes.push("", &cluster.name_any()));
+    }
+
     fn new(hub: &Hub, config: &Config) -> (Self, Sources) {
         let cluster_resource = hub::managed_clusters();
         let request_resource =
@@ -215,6 +220,6 @@ impl Shared {
 /// Requests that may be an agent's. Those of add-ons have the label too, and are not ours to judge.
 fn request_selection() -> kube::runtime::watcher::Config {
     let labels = format!("{},!open-cluster-management.io/addon-name", register::csr::CLUSTER_LABEL);
-    let all = kube::runtime::watcher::Config::default().page_size(crate::parts::watched::PAGE);
+    let all = kube::runtime::watcher::Config::default().page_size(PAGE);
     all.fields(&format!("spec.signerName={SIGNER}")).labels(&labels)
 }

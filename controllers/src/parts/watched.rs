@@ -23,8 +23,6 @@ use crate::raw::{self, RawObject};
 use crate::sources::Kind;
 use crate::wakes::Wakes;
 
-/// Objects of one answer of a list: an agent may make its own `ManagedCluster` large.
-pub const PAGE: u32 = 80;
 /// For a list, until it is told that it is waited for.
 const PATIENCE: Duration = Duration::from_secs(10);
 

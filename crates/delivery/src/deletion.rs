@@ -27,7 +27,7 @@ pub enum Removal {
 /// What is to be done with `tracked`, which is `observed` on the member.
 pub fn removal(tracked: &Tracked, observed: Option<&Json>, owner: &Owner) -> Removal {
     let Some(observed) = observed.filter(|observed| owner.owns(observed)) else { return Removal::Forget };
-    if owner.has_rival(observed) {
+    if owner.rival(observed).is_some() {
         return owner.patch(observed, Claim::Release).map_or(Removal::Forget, Removal::Release);
     }
     if tracked.uid != text(observed, "/metadata/uid") {

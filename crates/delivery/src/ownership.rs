@@ -36,12 +36,8 @@ impl Owner {
         references(object).iter().any(|one| text(one, "/uid") == self.uid)
     }
 
-    /// Whether another owner of our kind has a reference on `object`, in whatever version.
-    pub fn has_rival(&self, object: &Json) -> bool {
-        self.rival(object).is_some()
-    }
-
-    /// The name of the first such owner.
+    /// The name of the first other owner of our kind that has a reference on `object`, in whatever
+    /// version.
     pub fn rival<'o>(&self, object: &'o Json) -> Option<&'o str> {
         let is_rival = |one: &&Json| {
             group_and_version(text(one, "/apiVersion")).0 == group_and_version(&self.api_version).0
@@ -152,11 +148,11 @@ pub(crate) mod tests {
     #[test]
     fn rivals_are_of_our_kind() {
         let us = owner("1");
-        assert!(us.has_rival(&owned(&[&us, &owner("2")])) && us.owns(&owned(&[&us])));
+        assert!(us.rival(&owned(&[&us, &owner("2")])).is_some() && us.owns(&owned(&[&us])));
         assert_eq!(us.rival(&owned(&[&us, &owner("2"), &owner("3")])), Some("hash-2"));
         let older = Owner { api_version: "work.open-cluster-management.io/v1beta1".into(), ..owner("2") };
-        assert!(us.has_rival(&owned(&[&us, &older])));
+        assert!(us.rival(&owned(&[&us, &older])).is_some());
         let set = Owner { kind: "ReplicaSet".into(), ..owner("2") };
-        assert!(!us.has_rival(&owned(&[&us, &set])) && !us.has_rival(&json!({})));
+        assert!(us.rival(&owned(&[&us, &set])).is_none() && us.rival(&json!({})).is_none());
     }
 }

@@ -112,11 +112,6 @@ impl Decisions {
         self.uses.get(cluster).copied().unwrap_or(0)
     }
 
-    /// Each cluster that a decision names, and how often.
-    pub fn all_uses(&self) -> impl Iterator<Item = (&str, u64)> {
-        self.uses.iter().map(|(cluster, count)| (cluster.as_str(), *count))
-    }
-
     /// How many clusters they name so often, the most often first.
     pub fn most_used(&self) -> impl Iterator<Item = (u64, usize)> {
         self.named.iter().rev().map(|(count, clusters)| (*count, *clusters))

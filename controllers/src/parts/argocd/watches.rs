@@ -18,6 +18,7 @@ use super::inventory::List;
 use super::publisher::Publisher;
 use super::secret::{CLUSTER_KEY, HeldSecret, cluster_of};
 use crate::args::Argocd;
+use crate::calls::PAGE;
 use crate::parts::watched;
 use crate::parts::worker::Worker as _;
 use crate::sources::{Kind, MANAGED_CLUSTERS};
@@ -27,7 +28,7 @@ pub const SECRETS: Kind = Kind { group: "", name: "Secret", plural: "secrets", v
 
 /// Follows clusters and their Secrets. Never ends.
 pub async fn follow(publisher: &Publisher, wakes: &Wakes, mut writer: Writer<DynamicObject>) {
-    let config = watcher::Config::default().page_size(watched::PAGE);
+    let config = watcher::Config::default().page_size(PAGE);
     let mut known = HashSet::new();
     let take = |event: Event<DynamicObject>| take_cluster(publisher, wakes, (&mut writer, &mut known), event);
     let clusters = watched::follow(&MANAGED_CLUSTERS, publisher.hub.client.clone(), config, take);
@@ -68,7 +69,7 @@ fn take_cluster(
 }
 
 async fn follow_secrets(publisher: &Publisher, wakes: &Wakes) {
-    let config = watcher::Config::default().page_size(watched::PAGE).labels(CLUSTER_KEY);
+    let config = watcher::Config::default().page_size(PAGE).labels(CLUSTER_KEY);
     let mut events = pin!(watcher::watcher(publisher.secrets.clone(), config).default_backoff());
     let inventory = &publisher.inventory;
     while let Some(event) = events.next().await {

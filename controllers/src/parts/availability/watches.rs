@@ -10,13 +10,14 @@ use register::ocm::delivery::DELIVERY_ANNOTATION;
 use serde_json::{Value, json};
 
 use super::judge::Judge;
+use crate::calls::PAGE;
 use crate::parts::watched;
 use crate::sources::MANAGED_CLUSTERS;
 use crate::wakes::Wakes;
 
 /// Follows the clusters. Never ends.
 pub async fn follow(judge: &Judge, wakes: &Wakes, mut writer: Writer<DynamicObject>) {
-    let config = watcher::Config::default().page_size(watched::PAGE);
+    let config = watcher::Config::default().page_size(PAGE);
     let mut known = HashSet::new();
     let take = |event: Event<DynamicObject>| {
         let event = event.modify(prune);

@@ -13,11 +13,9 @@ use kube::{Api, ResourceExt as _};
 use net::words::causes;
 
 use super::publisher::Publisher;
+use crate::calls::PAGE;
 use crate::raw::{self, RawObject};
 use crate::secrets::Meta;
-
-/// Profiles of one answer of a list.
-const PAGE: u32 = 80;
 
 /// Follows all of it for `publisher`; `store` gets the Secrets. Never ends.
 pub async fn follow(publisher: &Arc<Publisher>, store: StoreWriter<Meta>) {

@@ -31,6 +31,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Part;
 use super::accounts::Accounts;
+use crate::calls::PAGE;
 use crate::feed::crd;
 use crate::parts::hub;
 use crate::raw::{self, RawObject};
@@ -39,8 +40,6 @@ use crate::sources;
 
 const ACCOUNT: sources::Kind =
     sources::Kind { group: GROUP, name: KIND, plural: PLURAL, versions: VERSIONS, is_custom: true };
-/// Objects of one answer of a list.
-const PAGE: u32 = 80;
 /// Bytes of an object's fields that are kept, as JSON.
 const LARGEST: usize = 64 << 10;
 /// Bytes of one list of a member, or of one watch, which are held whole. Beyond this it fails, and

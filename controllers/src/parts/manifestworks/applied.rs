@@ -24,8 +24,6 @@ pub const VERSION: &str = "v1";
 const ADOPTED: &str = "cluster.core.oam.dev/adopted";
 /// Characters that are told of another agent's name, which it chooses.
 const AGENT: usize = 200;
-/// Before the hub's UID, in the ID of its controllers.
-pub const AGENT_ID: &str = "cluster-gateway-controllers";
 
 /// Who applies what, for whom.
 #[derive(Debug, Clone)]
@@ -47,8 +45,10 @@ pub struct Keeper<'a> {
 #[derive(Debug, PartialEq, Eq)]
 enum Whose {
     Ours,
-    /// That of another cluster of this hub, by its name; empty: which one is not known.
+    /// That of another cluster of this hub, by its name.
     Sibling(String),
+    /// Of a version whose IDs named no cluster: maybe that of another.
+    Earlier,
     Agent,
 }
 
@@ -126,7 +126,7 @@ impl Keeper<'_> {
             Some("") => {
                 let tracked = held.tracked();
                 let is_ours = tracked.is_empty() || tracked.iter().any(|one| self.work.has(&one.identity));
-                if is_ours { Whose::Ours } else { Whose::Sibling(String::new()) }
+                if is_ours { Whose::Ours } else { Whose::Earlier }
             }
             Some(cluster) => match cluster.strip_prefix('-') {
                 Some(cluster) if cluster == self.work.cluster() => Whose::Ours,
@@ -166,8 +166,8 @@ impl Held {
         let (cluster, name) = (keeper.work.cluster().to_owned(), self.applied.name.clone());
         match keeper.whose(self) {
             Whose::Ours => Ok(()),
-            Whose::Sibling(other) if !other.is_empty() => Err(Failure::Shared { cluster, name, other }),
-            Whose::Sibling(_) => Err(Failure::Earlier { cluster, name }),
+            Whose::Sibling(other) => Err(Failure::Shared { cluster, name, other }),
+            Whose::Earlier => Err(Failure::Earlier { cluster, name }),
             Whose::Agent => {
                 let agent = self.applied.spec.agent_id.chars().take(AGENT).collect();
                 Err(Failure::Foreign { cluster, name, agent })
@@ -177,7 +177,7 @@ impl Held {
 
     /// Whether nothing of the work is in it, since it is another cluster's of this hub.
     pub fn is_of_sibling(&self, keeper: Keeper<'_>) -> bool {
-        matches!(keeper.whose(self), Whose::Sibling(_))
+        matches!(keeper.whose(self), Whose::Sibling(_) | Whose::Earlier)
     }
 
     /// Whether what an agent kept is ours, and says so.

@@ -12,13 +12,15 @@ use net::backoff::Backoff;
 use tokio::sync::Notify;
 use tokio::time::sleep;
 
-use super::applied::{AGENT_ID, Agent};
+use super::applied::Agent;
 use super::work::WORKS;
 use super::{Part, watches};
 use crate::feed::crd;
 use crate::parts::catch_up::catch_up;
 use crate::parts::hub::Hub;
 
+/// Before the hub's UID, in the ID of its controllers.
+const AGENT_ID: &str = "cluster-gateway-controllers";
 /// Between tries to learn which hub this is.
 const LEARNED: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30));
 

@@ -114,12 +114,16 @@ impl Failure {
         )
     }
 
+    /// Others have the list of what is applied: they are not fought.
+    pub fn is_kept_by_others(&self) -> bool {
+        matches!(self, Self::Foreign { .. } | Self::Shared { .. } | Self::Earlier { .. })
+    }
+
     /// When it is tried again, if that is not for the back-off to say.
     pub fn after(&self) -> Option<Duration> {
         match self {
-            Self::Foreign { .. } | Self::Shared { .. } | Self::Earlier { .. } => Some(GRANTED),
             Self::Contested { after, .. } => Some(*after),
-            _ if self.forbidden().is_some() => Some(GRANTED),
+            _ if self.is_kept_by_others() || self.forbidden().is_some() => Some(GRANTED),
             _ => None,
         }
     }

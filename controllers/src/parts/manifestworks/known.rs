@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use kube::api::DynamicObject;
-use kube::runtime::reflector::ObjectRef;
 
 use super::Part;
-use super::work::{key, works};
+use super::work::{find, key};
 use crate::parts::catch_up::Versions;
 use crate::wakes::Key;
 
@@ -15,7 +14,7 @@ use crate::wakes::Key;
 impl Part {
     /// As the watch told it last.
     pub(super) fn known(&self, key: &Key) -> Option<Arc<DynamicObject>> {
-        self.store.get(&ObjectRef::new_with(&key.1, works()).within(&key.0))
+        find(&self.store, key)
     }
 
     pub(super) fn is_there(&self, key: &Key, uid: &str) -> bool {

@@ -362,9 +362,9 @@ fn is_change(action: &Action) -> bool {
 /// Whether an answer is of another version than what was there: a write that changes nothing takes
 /// nothing back from anybody.
 fn is_other(before: &Json, answer: &Json) -> bool {
-    let version = |object: &Json| object.pointer("/metadata/resourceVersion").and_then(Json::as_str).map(str::to_owned);
-    let after = version(answer);
-    after.is_none() || version(before) != after
+    const VERSION: &str = "/metadata/resourceVersion";
+    let after = answer.pointer(VERSION);
+    after.is_none() || before.pointer(VERSION) != after
 }
 
 /// Where an object is.

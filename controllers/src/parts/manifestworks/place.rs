@@ -221,8 +221,8 @@ impl Place {
     }
 
     /// Room for the text of a work that is not kept, likewise.
-    pub fn reading(&self) -> Option<Vec<Permit<AtomicUsize>>> {
-        Permit::of(&self.of_all.read_works, READ_WORKS).map(|one| vec![one])
+    pub fn reading(&self) -> Option<Permit<AtomicUsize>> {
+        Permit::of(&self.of_all.read_works, READ_WORKS)
     }
 
     /// Not all of its works are kept. Whether that is news.

@@ -75,7 +75,7 @@ impl Place {
         step: &Step<'_>,
     ) -> Result<Removed, Failure> {
         for _ in 0..TRIES {
-            match self.removed(tracked, leaving, may_delete.clone(), step).await {
+            match self.removed(tracked, leaving, &may_delete, step).await {
                 // It may be another's too by now.
                 Err(failure) if failure.is_conflict() => step.goes_on()?,
                 removed => return self.judged_removal(removed).await,
@@ -99,7 +99,7 @@ impl Place {
         &self,
         tracked: &Tracked,
         leaving: Leaving<'_>,
-        may_delete: MayDelete,
+        may_delete: &MayDelete,
         step: &Step<'_>,
     ) -> Result<Removed, Failure> {
         let Leaving { owner, option, metrics, .. } = leaving;
@@ -125,7 +125,7 @@ impl Place {
             }
             Removal::Delete(options) => {
                 if let Err(why) = may_delete {
-                    return Ok(Removed::Refused(why));
+                    return Ok(Removed::Refused(why.clone()));
                 }
                 let answer = counted(metrics, Act::Delete, self.member.delete(at, &options).await);
                 // A Status says that it is gone, the object that it is not gone yet.

@@ -8,12 +8,12 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use kube::core::ObjectMeta;
-use kube::runtime::reflector::{ObjectRef, Store};
+use kube::runtime::reflector::Store;
 use kube::runtime::watcher::Event;
 use parking_lot::Mutex;
 use serde_json::Value as Json;
 
-use super::work::{holding, is_held_by_us, works};
+use super::work::{find, holding, is_held_by_us, key};
 use crate::metrics::Delivery;
 
 /// Bytes of works that are kept. Twice as much is there for the moment in which the hub is listed
@@ -109,10 +109,7 @@ impl Shelf {
     pub fn keep(&self, event: Event<DynamicObject>, store: &Store<DynamicObject>) -> Event<DynamicObject> {
         let mut books = self.books.lock();
         let [now, listed] = &mut *books;
-        let before = |object: &DynamicObject| {
-            let reference = ObjectRef::new_with(&object.name_any(), works());
-            store.get(&reference.within(&object.namespace().unwrap_or_default()))
-        };
+        let before = |object: &DynamicObject| find(store, &key(object));
         let event = match event {
             Event::Init => {
                 *listed = Books::default();

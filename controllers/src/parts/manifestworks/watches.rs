@@ -7,13 +7,12 @@ use futures_util::StreamExt as _;
 use kube::api::DynamicObject;
 use kube::core::PartialObjectMeta;
 use kube::runtime::WatchStreamExt as _;
-use kube::runtime::reflector::ObjectRef;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
 
 use super::clusters::{DELIVERY_ANNOTATION, Mode};
-use super::work::{self, WORKS, key};
+use super::work::{WORKS, key};
 use super::{Part, shelf};
 use crate::feed::crd;
 use crate::parts::catch_up::WATCH;
@@ -68,8 +67,7 @@ pub async fn works(part: &Part, writer: &mut Writer<DynamicObject>) {
 /// Whether a work is to be looked at: its status is written by us.
 fn is_news(part: &Part, event: &Event<DynamicObject>) -> bool {
     let Event::Apply(new) = event else { return false };
-    let reference = ObjectRef::new_with(&new.name_any(), work::works()).within(&new.namespace().unwrap_or_default());
-    let Some(old) = part.store.get(&reference) else { return true };
+    let Some(old) = part.known(&key(new)) else { return true };
     let said = |object: &DynamicObject| {
         let metadata = &object.metadata;
         (metadata.uid.clone(), metadata.generation, metadata.deletion_timestamp.clone(), shelf::mark(object))

@@ -32,15 +32,17 @@ impl Part {
         place: &Place,
         memory: &mut Memory,
     ) -> Result<(Work, Taken), Action> {
-        if shelf::is_whole(&known) {
-            let room = place.room(work::weighs(&known)).ok_or_else(|| Action::requeue(TURN_AGAIN))?;
-            return Ok((Work::read(&known), room));
-        }
-        let mut taken = place.reading().ok_or_else(|| Action::requeue(TURN_AGAIN))?;
-        let found = self.read_anew(&known, memory).await?;
-        taken.extend(place.room(work::weighs(&found)).ok_or_else(|| Action::requeue(TURN_AGAIN))?);
-        let work = Work::read(&found);
-        if place.is_first_beyond() {
+        let again = || Action::requeue(TURN_AGAIN);
+        let is_kept = shelf::is_whole(&known);
+        let (object, mut taken) = if is_kept {
+            (known, Vec::new())
+        } else {
+            let taken = vec![place.reading().ok_or_else(again)?];
+            (Arc::new(self.read_anew(&known, memory).await?), taken)
+        };
+        taken.extend(place.room(work::weighs(&object)).ok_or_else(again)?);
+        let work = Work::read(&object);
+        if !is_kept && place.is_first_beyond() {
             self.tell(&work, Reason::WorkNotKept, not_kept(work.cluster()));
         }
         Ok((work, taken))

@@ -9,6 +9,7 @@ use delivery::work::{DeleteOption, GROUP, ManifestWorkExecutor, ManifestWorkSpec
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::{FieldsV1, ManagedFieldsEntry};
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
+use kube::runtime::reflector::{ObjectRef, Store};
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use serde_json::value::RawValue;
@@ -193,6 +194,11 @@ fn executor(text: &str) -> Result<Option<Executor>, String> {
 
 pub fn key(object: &DynamicObject) -> Key {
     (object.namespace().unwrap_or_default(), object.name_any())
+}
+
+/// As it was told last.
+pub fn find(store: &Store<DynamicObject>, key: &Key) -> Option<Arc<DynamicObject>> {
+    store.get(&ObjectRef::new_with(&key.1, works()).within(&key.0))
 }
 
 #[cfg(test)]

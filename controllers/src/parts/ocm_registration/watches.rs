@@ -24,10 +24,9 @@ use super::clusters::Clusters;
 use super::hub::CallError;
 use super::worker::Worker as _;
 use super::{Shared, Sources, request_selection};
+use crate::calls::PAGE;
 use crate::raw::{self, RawObject};
 
-/// Objects of one answer of a list: an agent may make its own `ManagedCluster` large.
-const PAGE: u32 = 80;
 /// After an end that could not be carried out.
 const AGAIN: Duration = Duration::from_secs(1);
 /// Of `spec`, what is looked at.
@@ -38,8 +37,7 @@ pub async fn follow(shared: &Shared, sources: Sources, clusters: &Clusters, clie
     let notify = |cluster: &str| {
         if cluster.is_empty() {
             // A role that all have: whoever is accepted writes it again.
-            let all = shared.clusters.state();
-            return all.iter().for_each(|cluster| shared.wakes.push("", &cluster.name_any()));
+            return shared.wake_all();
         }
         shared.wakes.push("", cluster);
         if !has(&shared.clusters, &shared.cluster_resource, cluster) {

@@ -21,7 +21,7 @@ use super::kinds::Of;
 use super::scheduler::Scheduler;
 use super::world::{Woken, World, key};
 use super::{Shared, UNLISTED, watched, worker};
-use crate::calls::value;
+use crate::calls::{PAGE, value};
 use crate::feed::crd::{self, Presence};
 use crate::parts::catch_up::{Followed, WATCH};
 use crate::raw::{self, RawObject};
@@ -122,7 +122,7 @@ impl Follower<'_> {
 
     async fn watch(&mut self, resource: &ApiResource) {
         let api: Api<RawObject> = Api::all_with(self.shared.hub.client.clone(), resource);
-        let config = watcher::Config::default().page_size(watched::PAGE).timeout(WATCH);
+        let config = watcher::Config::default().page_size(PAGE).timeout(WATCH);
         let mut events = pin!(raw::watcher(api, config).default_backoff());
         while let Some(event) = events.next().await {
             match event {

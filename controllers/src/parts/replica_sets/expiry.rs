@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::kinds::Of;
-use crate::calls::deleting;
+use crate::calls::{PAGE, deleting};
 use crate::metrics::{Metrics, Operation, SetObject};
 use crate::parts::hub::{Hub, found};
 use crate::parts::{watched, worker};
@@ -101,7 +101,7 @@ impl Expiry {
 
     /// Follows all works that are of no set. Never ends.
     pub async fn follow(&self) {
-        let config = watcher::Config::default().page_size(watched::PAGE).labels(&format!("!{SET_LABEL}"));
+        let config = watcher::Config::default().page_size(PAGE).labels(&format!("!{SET_LABEL}"));
         let take = |event: Event<DynamicObject>| {
             self.ends.lock().take(&event);
             self.more.notify_one();

@@ -243,16 +243,20 @@ impl<'w> Deployment<'w> {
         plan.due.extend(due);
         // Upstream leaves those that do not have the template yet.
         let left = kept.values().filter(|work| !work.is_ending && !verdict.chosen.contains(&work.cluster));
-        let left: Vec<&Work> = left.copied().collect();
-        if left.is_empty() {
-            return left;
+        self.settled(plan, verdict.is_incomplete(), left.copied().collect())
+    }
+
+    /// Those of `works` that may go now: all of them, or none while something is waited for.
+    fn settled(&self, plan: &mut Plan, is_incomplete: bool, works: Vec<&'w Work>) -> Vec<&'w Work> {
+        if works.is_empty() {
+            return works;
         }
-        if verdict.is_incomplete() {
+        if is_incomplete {
             plan.is_held = true;
         } else if let Some(end) = self.unsettled() {
             plan.look_again(Some(end));
         } else {
-            return left;
+            return works;
         }
         Vec::new()
     }

@@ -10,10 +10,10 @@ use super::deployer::{AT_ONCE, Deployer};
 use super::kinds::Of;
 use super::plan::{Change, Due, Finalizers, Surplus};
 use super::told::Told;
-use crate::calls::{creating, deleting, is_taken, value};
+use crate::calls::{PAGE, creating, deleting, is_taken, value};
 use crate::metrics::{Operation, SetObject};
 use crate::parts::hub::{CallError, found};
-use crate::parts::{watched, worker};
+use crate::parts::worker;
 use crate::wakes::Key;
 
 // === impl Deployer ===
@@ -177,7 +177,7 @@ impl Deployer {
 
 /// Works of the set with this label. Without a version, the hub answers what it has, and no cache.
 fn of_set(label: &str) -> ListParams {
-    ListParams::default().labels(&format!("{SET_LABEL}={label}")).limit(watched::PAGE)
+    ListParams::default().labels(&format!("{SET_LABEL}={label}")).limit(PAGE)
 }
 
 fn unwritable(error: serde_json::Error) -> CallError {

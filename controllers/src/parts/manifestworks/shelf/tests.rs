@@ -2,7 +2,7 @@ use kube::runtime::reflector::store::Writer;
 use serde_json::json;
 
 use super::*;
-use crate::parts::manifestworks::work::{FINALIZER, Work};
+use crate::parts::manifestworks::work::{FINALIZER, Work, works};
 
 /// Of so many bytes.
 fn work(namespace: &str, name: &str, size: usize) -> DynamicObject {

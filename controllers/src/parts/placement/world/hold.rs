@@ -87,8 +87,7 @@ impl World {
     /// went now: whoever led before may have seen them go. All kinds were listed.
     pub fn count_missing(&mut self, now: OffsetDateTime) {
         let is_missing = |name: &str| self.clusters.get(name).is_none_or(|cluster| cluster.is_deleting);
-        let decided = self.placements.values().flat_map(BTreeMap::values).flat_map(|known| self.decided(known));
-        let missing: BTreeSet<String> = decided.filter(|name| is_missing(name)).map(str::to_owned).collect();
+        let missing: BTreeSet<String> = self.all_decided().filter(|name| is_missing(name)).map(str::to_owned).collect();
         for name in missing {
             self.count_cluster(&name, self.clusters.len(), now);
         }
@@ -103,9 +102,12 @@ impl World {
         decisions.flat_map(|decision| decision.clusters.iter().map(String::as_str))
     }
 
+    fn all_decided(&self) -> impl Iterator<Item = &str> {
+        self.placements.values().flat_map(BTreeMap::values).flat_map(|known| self.decided(known))
+    }
+
     fn is_decided(&self, cluster: &str) -> bool {
-        let all = || self.placements.values().flat_map(BTreeMap::values);
-        self.decisions.uses(cluster) > 0 && all().any(|known| self.decided(known).any(|name| name == cluster))
+        self.decisions.uses(cluster) > 0 && self.all_decided().any(|name| name == cluster)
     }
 
     /// An object is about to go, or is on its way out.

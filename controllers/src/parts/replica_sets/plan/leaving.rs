@@ -33,18 +33,14 @@ impl<'w> Deployment<'w> {
     /// Works of Placements that the set no longer names: which clusters go on having one is not
     /// known before all that it names have chosen.
     pub(super) fn unnamed(&self, plan: &mut Plan, works: Vec<&'w Work>) -> Vec<&'w Work> {
-        if works.is_empty() || plan.is_missing || plan.verdicts.iter().any(|verdict| verdict.error.is_some()) {
+        if plan.is_missing || plan.verdicts.iter().any(|verdict| verdict.error.is_some()) {
             return Vec::new();
         }
-        if plan.verdicts.iter().any(Verdict::is_incomplete) {
-            plan.is_held = true;
-            return Vec::new();
+        if plan.verdicts.is_empty() {
+            return works;
         }
-        if let Some(end) = self.unsettled().filter(|_| !plan.verdicts.is_empty()) {
-            plan.look_again(Some(end));
-            return Vec::new();
-        }
-        works
+        let is_incomplete = plan.verdicts.iter().any(Verdict::is_incomplete);
+        self.settled(plan, is_incomplete, works)
     }
 
     /// Lets those go whose objects nobody waits for.
