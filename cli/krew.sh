@@ -7,7 +7,7 @@
 # program is one platform's, as in linux-amd64=target/release/kubectl-clusters. krew installs what
 # the manifest's checksums name and nothing else.
 set -eu
-if [ $# -lt 4 ]; then sed -n '2,7s/^# \{0,1\}//p' "$0" >&2; exit 2; fi
+if [ $# -lt 4 ]; then sed -n '2,8s/^# \{0,1\}//p' "$0" >&2; exit 2; fi
 version=$1 url=${2%/} directory=$3
 shift 3
 license=$(dirname "$0")/../LICENSE

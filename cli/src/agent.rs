@@ -35,7 +35,8 @@ pub fn account(cluster: &ClusterName, namespace: &str) -> Result<Account> {
 /// To link this cluster and nothing else.
 pub fn rights(cluster: &ClusterName) -> Rights {
     let resource = "clustergateways/tunnel";
-    let rule = json!({"apiGroups": [api::GROUP], "resources": [resource], "resourceNames": [cluster.as_str()], "verbs": ["create"]});
+    let rule = json!({"apiGroups": [api::GROUP], "resources": [resource], "resourceNames": [cluster.as_str()],
+        "verbs": ["create"]});
     Rights::Rules(vec![rule])
 }
 
@@ -120,9 +121,8 @@ mod tests {
         let Rights::Rules(rules) = rights(&berlin()) else { panic!("rules") };
         assert_eq!(
             rules,
-            [
-                json!({"apiGroups": ["cluster.core.oam.dev"], "resources": ["clustergateways/tunnel"], "resourceNames": ["berlin"], "verbs": ["create"]})
-            ]
+            [json!({"apiGroups": ["cluster.core.oam.dev"], "resources": ["clustergateways/tunnel"],
+                    "resourceNames": ["berlin"], "verbs": ["create"]})]
         );
         assert_eq!(account(&berlin(), "hub").unwrap().path(), "hub/tunnel-agent-berlin");
     }

@@ -48,16 +48,15 @@ pub async fn handle(
         let mut responding =
             pin!(respond(&connection, request, &head, &mut client, &mut record, trace.as_ref(), account));
         poll_fn(|cx| match account.check(cx) {
-            Ok(()) => match responding.as_mut().poll(cx) {
-                // Making it was too much, and nothing of it is sent. Of a write, nobody may say so.
-                Poll::Ready(Ok(answer)) if is_read && account.is_ended() && answer.is_own() => {
-                    Poll::Ready(Err(Error::HeldTooMuch))
-                }
-                responded => responded,
-            },
+            Ok(()) => responding.as_mut().poll(cx),
             Err(_) => Poll::Ready(Err(Error::HeldTooMuch)),
         })
         .await
+    };
+    let responded = match responded {
+        // Making it was too much, and nothing of it is sent. Of a write, nobody may say so.
+        Ok(answer) if is_read && account.is_ended() && answer.is_own() => Err(Error::HeldTooMuch),
+        responded => responded,
     };
     let (answer, refusal) = match responded {
         Ok(answer) => (answer, None),

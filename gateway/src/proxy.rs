@@ -83,7 +83,7 @@ pub fn rewrite(endpoint: &Endpoint, uri: &Uri, remainder: usize) -> Result<PathA
 // === impl Answer ===
 
 impl Answer {
-    /// The bytes are the gateway's own, and all there.
+    /// All of its bytes are here, and none was sent.
     pub fn is_own(&self) -> bool {
         self.joined.is_none() && self.response.body().is_own()
     }

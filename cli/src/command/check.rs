@@ -14,8 +14,7 @@ use serde_json::json;
 
 use self::gateway::Gateway;
 use crate::expiry::now;
-use crate::findings::Mark;
-use crate::findings::{self, Finding};
+use crate::findings::{self, Finding, Mark};
 use crate::look::version;
 use crate::output::{self, Format};
 use crate::session::Session;

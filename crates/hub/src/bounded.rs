@@ -93,7 +93,7 @@ where
 
     fn call(&mut self, request: Request<Body>) -> Self::Future {
         let (most, path) = (self.most, request.uri().path().into());
-        let asks_to_watch = is_watch(request.uri().query().unwrap_or_default());
+        let asks_to_watch = api::query::flag(request.uri().query(), "watch");
         let bounded = move |response: Response<B>| {
             // An error is no watch.
             let is_watch = asks_to_watch && response.status().is_success();
@@ -104,16 +104,16 @@ where
     }
 }
 
-fn is_watch(query: &str) -> bool {
-    query.split('&').any(|pair| pair == "watch=true" || pair == "watch=1")
-}
-
 // === impl BoundedBody ===
 
 impl<B> BoundedBody<B> {
     /// Counts `data`; says whether it may be taken.
     fn count(&mut self, data: &[u8]) -> bool {
-        let mut pieces = data.split(|byte| self.is_watch && *byte == b'\n');
+        if !self.is_watch {
+            self.taken += data.len();
+            return self.taken <= self.most;
+        }
+        let mut pieces = data.split(|byte| *byte == b'\n');
         // There is a first piece, if an empty one.
         self.taken += pieces.next().map_or(0, <[u8]>::len);
         let mut longest = self.taken;

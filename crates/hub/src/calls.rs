@@ -15,7 +15,7 @@ use http::{HeaderValue, Method, Request, Response, StatusCode};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use kube::Client;
 use kube::client::Body;
-use net::words::causes;
+use net::words::{causes, chain};
 use tokio::sync::{Semaphore, SemaphorePermit};
 use tokio::time::{Instant, timeout_at};
 
@@ -235,14 +235,7 @@ pub(super) async fn read(
 
 /// Whether this limit or that of all answers was met, whichever is first.
 fn is_too_large(error: &(dyn Error + 'static)) -> bool {
-    let mut next = Some(error);
-    while let Some(error) = next {
-        if error.is::<LengthLimitError>() || error.is::<TooLarge>() {
-            return true;
-        }
-        next = error.source();
-    }
-    false
+    chain(error).any(|error| error.is::<LengthLimitError>() || error.is::<TooLarge>())
 }
 
 #[cfg(test)]

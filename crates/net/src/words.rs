@@ -31,11 +31,16 @@ pub fn io(error: &Error) -> String {
     }
 }
 
+/// `error`, its cause, the cause of that, and so on.
+pub fn chain<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'e (dyn StdError + 'static)> {
+    successors(Some(error), |error| (*error).source())
+}
+
 /// `error` and its causes, `: ` between them; a cause that the text ends with already is not told
 /// twice. Texts of a transport can name addresses.
 pub fn causes(error: &(dyn StdError + 'static)) -> String {
     let mut text = one(error);
-    for cause in successors(error.source(), |error| (*error).source()).take(MOST) {
+    for cause in chain(error).skip(1).take(MOST) {
         let cause = one(cause);
         if !text.ends_with(&cause) {
             text.push_str(": ");

@@ -24,7 +24,7 @@ pub struct HeavyPermits {
     most_of_namespace: usize,
     /// For the caller.
     what: &'static str,
-    /// Of all, and of one user.
+    /// Of all, and of one user or namespace.
     rejected: [Counter; 2],
 }
 
@@ -51,12 +51,12 @@ impl HeavyPermits {
 
     /// A permit for `user`. Otherwise 429.
     pub fn enter(&self, user: &User) -> Result<HeavyPermit, Box<Status>> {
-        let of_user = self.of(&user.name, "of one user ", self.most_of_user)?;
+        let (name, owner) = (&*user.name, user.owner());
+        let of_user = self.of(name, "of one user ", self.most_of_user)?;
         // One account takes no more than a user does, or it would take all that others there have.
-        let of_namespace = match user.service_account_namespace() {
-            Some(_) => Some(self.of(user.owner(), "of one namespace's ServiceAccounts ", self.most_of_namespace)?),
-            None => None,
-        };
+        let of_namespace = (owner != name)
+            .then(|| self.of(owner, "of one namespace's ServiceAccounts ", self.most_of_namespace))
+            .transpose()?;
         let all =
             Permit::of(&self.all, self.most).ok_or_else(|| Box::new(self.full("", self.most, &self.rejected[0])))?;
         Ok(HeavyPermit { _all: all, _of_user: of_user, _of_namespace: of_namespace })

@@ -18,7 +18,6 @@ use super::{ok, watch};
 use crate::body::ResponseBody;
 use crate::clusters::{Cluster, LookupError, Snapshot};
 use crate::error::{self, Cause, Error};
-use crate::hub::WatchPermit;
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 
@@ -48,19 +47,23 @@ pub fn clusters<K: Kind>(
             let metadata = ListMeta { resource_version: snapshot.resource_version(), ..ListMeta::default() };
             Ok(ok(form.list(&objects, metadata)))
         }
-        ClustersRoute::Watch => {
-            let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let part = (Weight::of(request), permit(gateway, user, K::RESOURCE)?);
-            let watch = MemoryWatch::begin(gateway, kind.subject(), options, form, part)?;
-            Ok(watch::response(gateway, request.method(), watch.stream()))
-        }
+        ClustersRoute::Watch => watched(gateway, user, (K::RESOURCE, kind.subject()), form, request),
     }
 }
 
-/// Room for one more watch of this user, of `resource`.
-fn permit(gateway: &RequestNeeds, user: &User, resource: &'static str) -> Result<WatchPermit, Error> {
+/// A watch of `subject`, whose resource is named, if its user may have one more.
+fn watched(
+    gateway: &RequestNeeds,
+    user: &User,
+    (resource, subject): (&'static str, Subject),
+    form: Form,
+    request: &Request<RequestBody>,
+) -> Result<Response<ResponseBody>, Error> {
+    let options = WatchOptions::from_query(request.uri().query()).map_err(Error::List)?;
     let permit = gateway.limits.watch(user);
-    permit.map_err(|failure| Error::Status(Box::new(error::hub::status(failure, resource))))
+    let permit = permit.map_err(|failure| Error::Status(Box::new(error::hub::status(failure, resource))))?;
+    let watch = MemoryWatch::begin(gateway, subject, options, form, (Weight::of(request), permit))?;
+    Ok(watch::response(gateway, request.method(), watch.stream()))
 }
 
 /// The snapshot, once the clusters are known.
@@ -112,11 +115,6 @@ pub fn virtual_clusters(
             let metadata = ListMeta { resource_version: snapshot.resource_version(), ..ListMeta::default() };
             Ok(ok(form.list(&clusters, metadata)))
         }
-        ClustersRoute::Watch => {
-            let options = WatchOptions::from_query(query).map_err(Error::List)?;
-            let part = (Weight::of(request), permit(gateway, user, RESOURCE)?);
-            let watch = MemoryWatch::begin(gateway, Subject::VirtualClusters, options, form, part)?;
-            Ok(watch::response(gateway, request.method(), watch.stream()))
-        }
+        ClustersRoute::Watch => watched(gateway, user, (RESOURCE, Subject::VirtualClusters), form, request),
     }
 }

@@ -24,7 +24,7 @@ use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at};
 
 use super::kinds::{Gateways, KarmadaClusters, Kind, Subject};
 use super::watch::{self, Events, Queued};
-use super::weight::Weight;
+use super::weight::{ENTRY, Weight};
 use crate::clusters::{Cluster as Registered, Clusters, Snapshot};
 use crate::error::Error;
 use crate::hub::WatchPermit;
@@ -55,9 +55,6 @@ struct Seen {
     uid: String,
     version: String,
 }
-
-/// Of an entry of what was seen, beside its text.
-const ENTRY: usize = 64;
 
 enum Next {
     Changed,

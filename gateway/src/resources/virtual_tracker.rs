@@ -7,7 +7,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use api::hub_object::SecretObject;
+use api::hub_object::{HubMeta, SecretObject};
 use api::list_options::{Selectors, WatchOptions};
 use api::managed_cluster::ManagedCluster;
 use api::status::Status;
@@ -16,6 +16,7 @@ use api::watch_event::{Change, EventWriter, HubEvent};
 use bytes::Bytes;
 
 use super::watch::Step;
+use super::weight::ENTRY;
 
 /// Where an event comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,9 +48,6 @@ pub struct Tracker {
     progress: Progress,
 }
 
-/// Of a name in a map, beside its text and what is known of it.
-const ENTRY: usize = 64;
-
 /// What is known of a name. `None` is what was not heard of.
 #[derive(Default)]
 struct KnownName {
@@ -78,6 +76,11 @@ struct Progress {
     /// The end of the initial events is still to be told.
     end_due: bool,
     told: u64,
+}
+
+/// What is left of an object of the hub in an event that is its end, or that cannot be read.
+fn remnant(metadata: &HubMeta) -> VirtualCluster {
+    VirtualCluster::remnant(&metadata.name, &metadata.uid, &metadata.resource_version)
 }
 
 // === impl Tracker ===
@@ -115,18 +118,15 @@ impl Tracker {
         match source {
             Source::Secrets => match HubEvent::<SecretObject>::parse(line) {
                 Ok(HubEvent::Change(change, secret)) => {
-                    let (name, uid) = (&secret.metadata.name, &secret.metadata.uid);
                     let cluster = VirtualCluster::of_secret(&secret.view()).ok();
-                    let gone = VirtualCluster::remnant(name, uid, &secret.metadata.resource_version);
-                    self.counted(source, change, cluster, &gone)
+                    self.counted(source, change, cluster, &remnant(&secret.metadata))
                 }
                 other => self.rest(source, other.map(|event| event.map(|_| ()))),
             },
             Source::Managed => match HubEvent::<ManagedCluster>::parse(line) {
                 Ok(HubEvent::Change(change, managed)) => {
-                    let (name, uid) = (&managed.metadata.name, &managed.metadata.uid);
-                    let gone = VirtualCluster::remnant(name, uid, &managed.metadata.resource_version);
-                    self.counted(source, change, VirtualCluster::of_managed(&managed).ok(), &gone)
+                    let cluster = VirtualCluster::of_managed(&managed).ok();
+                    self.counted(source, change, cluster, &remnant(&managed.metadata))
                 }
                 other => self.rest(source, other.map(|event| event.map(|_| ()))),
             },

@@ -14,6 +14,9 @@ use crate::request_body::RequestBody;
 /// read of it, and our own words.
 const TIMES: usize = 3;
 
+/// Of an entry of a map, beside its text and its value.
+pub const ENTRY: usize = 64;
+
 /// Recounted as it changes, and gone with it.
 pub struct Weight(Option<Tally>);
 

@@ -11,12 +11,16 @@ mod reply;
 
 use std::collections::HashMap;
 use std::net::{Ipv4Addr, SocketAddr};
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use http::{Request, Response};
 use hyper::body::Incoming;
 use parking_lot::Mutex;
 use rustls::ServerConfig;
+use serde_json::json;
 use tokio::sync::mpsc;
 
 pub use self::black_hole::BlackHole;
@@ -123,6 +127,22 @@ impl FakeMember {
             .await
             .expect("a member can listen on loopback");
         Self { server, state, authority }
+    }
+
+    /// Writes a kubeconfig for it, with the token `secret`, into `directory`.
+    ///
+    /// # Panics
+    ///
+    /// If `directory` cannot be written to.
+    pub fn write_kubeconfig(&self, directory: &Path) -> PathBuf {
+        let (url, ca) = (self.url(), STANDARD.encode(self.ca_pem()));
+        let kubeconfig = json!({
+            "current-context": "c", "contexts": [{"name": "c", "context": {"cluster": "c", "user": "u"}}],
+            "clusters": [{"name": "c", "cluster": {"server": url, "certificate-authority-data": ca}}],
+            "users": [{"name": "u", "user": {"token": "secret"}}]});
+        let path = directory.join("kubeconfig");
+        std::fs::write(&path, kubeconfig.to_string()).expect("the directory is writable");
+        path
     }
 
     /// The address it listens on.

@@ -156,6 +156,13 @@ impl Testbed {
         self.connect(Http::H2).await.get(target).await
     }
 
+    /// The value of a series in the gateway's metrics, 0 if there is none.
+    pub async fn metric(&self, series: &str) -> u64 {
+        let metrics = self.get("/metrics").await.text();
+        let line = metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
+        line.map_or(0, |value| value.parse().expect("a number"))
+    }
+
     /// Creates or replaces a cluster's manifest; seen by the gateway within its polling interval.
     pub fn register(&self, name: &str, secret: ClusterSecret) {
         self.files.write_cluster(name, secret);

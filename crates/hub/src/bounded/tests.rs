@@ -2,8 +2,6 @@ use std::convert::Infallible;
 use std::pin::pin;
 use std::time::Duration;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use futures_util::StreamExt as _;
 use http_body_util::{BodyExt as _, StreamBody};
 use k8s_openapi::api::core::v1::Secret;
@@ -66,15 +64,8 @@ async fn who_takes_less_or_as_much_is_told_alike() {
 
 /// A client of a hub that begins to answer, and what is sent to it.
 async fn answering(hub: &FakeMember) -> Api<Secret> {
-    let (url, ca) = (hub.url(), STANDARD.encode(hub.ca_pem()));
-    let kubeconfig = format!(
-        r#"{{"current-context": "c", "contexts": [{{"name": "c", "context": {{"cluster": "c", "user": "u"}}}}],
-        "clusters": [{{"name": "c", "cluster": {{"server": "{url}", "certificate-authority-data": "{ca}"}}}}],
-        "users": [{{"name": "u", "user": {{"token": "secret"}}}}]}}"#
-    );
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("kubeconfig");
-    std::fs::write(&path, kubeconfig).unwrap();
+    let path = hub.write_kubeconfig(directory.path());
     let client = crate::client::client(Some(&path), "test").await.unwrap();
     Api::namespaced(client, "vela-system")
 }

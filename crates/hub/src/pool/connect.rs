@@ -11,6 +11,7 @@ use hyper_util::client::legacy::connect::{Connection as _, HttpConnector};
 use hyper_util::rt::TokioIo;
 use kube::Config;
 use kube::client::ConfigExt as _;
+use net::words::chain;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tower::{BoxError, Service};
@@ -58,14 +59,7 @@ pub fn connectors(config: &Config) -> Result<(Connect, Connect), HubClientError>
 impl NoHttp2 {
     /// Whether this is behind `error`.
     pub fn is_why(error: &(dyn Error + 'static)) -> bool {
-        let mut next = Some(error);
-        while let Some(error) = next {
-            if error.is::<Self>() {
-                return true;
-            }
-            next = error.source();
-        }
-        false
+        chain(error).any(<dyn Error>::is::<Self>)
     }
 }
 

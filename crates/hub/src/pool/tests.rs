@@ -1,5 +1,3 @@
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
 use http_body_util::BodyExt as _;
 use kit::member::{FakeMember, MemberOptions, Reply};
@@ -10,15 +8,8 @@ use super::*;
 const KIB: usize = 1 << 10;
 
 async fn client_of(server: &FakeMember) -> Client {
-    let (url, ca) = (server.url(), STANDARD.encode(server.ca_pem()));
-    let kubeconfig = format!(
-        r#"{{"current-context": "c", "contexts": [{{"name": "c", "context": {{"cluster": "c", "user": "u"}}}}],
-        "clusters": [{{"name": "c", "cluster": {{"server": "{url}", "certificate-authority-data": "{ca}"}}}}],
-        "users": [{{"name": "u", "user": {{"token": "secret"}}}}]}}"#
-    );
     let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("kubeconfig");
-    std::fs::write(&path, kubeconfig).unwrap();
+    let path = server.write_kubeconfig(directory.path());
     pooled_client(Some(&path), None, "test/1").await.unwrap()
 }
 

@@ -167,13 +167,18 @@ async fn short_frames_that_come_before_the_answer_are_held_as_bytes() {
     assert_eq!((early.len(), early.ends_with(b"xend")), (FRAMES + 3, true));
 }
 
+/// The ends of a stream, the nearer of which is observed.
+async fn observed() -> (Pair, Stream, Stream, Arc<Told>) {
+    let mut pair = Pair::new().await;
+    let (near, far) = pair.open().await;
+    let told = Arc::<Told>::default();
+    (pair, near.observed_by(Arc::<Told>::clone(&told)), far, told)
+}
+
 /// By the link's driver, as in a gateway whose client has stalled.
 #[tokio::test]
 async fn what_nobody_reads_is_told_in_steps_and_so_is_its_end() {
-    let mut pair = Pair::new().await;
-    let (near, mut far) = pair.open().await;
-    let told = Arc::<Told>::default();
-    let mut near = near.observed_by(Arc::<Told>::clone(&told));
+    let (_pair, mut near, mut far, told) = observed().await;
     far.write_all(&vec![7; MUCH]).await.unwrap();
     eventually(WAIT, || told.last() > MUCH - STEP).await;
     assert!(told.0.lock().len() <= MUCH / STEP + 1, "{told:?}");
@@ -187,10 +192,7 @@ async fn what_nobody_reads_is_told_in_steps_and_so_is_its_end() {
 
 #[tokio::test]
 async fn of_a_stream_whose_reader_keeps_up_nothing_is_told() {
-    let mut pair = Pair::new().await;
-    let (near, mut far) = pair.open().await;
-    let told = Arc::<Told>::default();
-    let mut near = near.observed_by(Arc::<Told>::clone(&told));
+    let (_pair, mut near, mut far, told) = observed().await;
     for _ in 0..1000 {
         far.write_all(&[7; 16 << 10]).await.unwrap();
         near.read_exact(&mut [0; 16 << 10]).await.unwrap();
@@ -201,10 +203,8 @@ async fn of_a_stream_whose_reader_keeps_up_nothing_is_told() {
 /// HTTP/2 does so inside a stream whose far end reads nothing.
 #[tokio::test]
 async fn what_comes_for_a_reader_behind_a_writer_without_room_is_told() {
-    let mut pair = Pair::new().await;
-    let (near, mut far) = pair.open().await;
-    let told = Arc::<Told>::default();
-    let (mut read, mut write) = split(near.observed_by(Arc::<Told>::clone(&told)));
+    let (_pair, near, mut far, told) = observed().await;
+    let (mut read, mut write) = split(near);
     let mut all = vec![0; MUCH];
     let mut reading = std::pin::pin!(read.read_exact(&mut all));
     assert!(futures_util::poll!(&mut reading).is_pending());

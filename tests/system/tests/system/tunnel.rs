@@ -19,6 +19,7 @@ use std::path::PathBuf;
 
 use system_tests::TestbedBuilder;
 use system_tests::prelude::*;
+use system_tests::testbed::Reachable;
 use tempfile::TempDir;
 
 use self::server::{Answer, TunnelServer};
@@ -83,7 +84,7 @@ impl Pki {
 }
 
 /// The Secret of a cluster that is reached through the tunnel, and proves to be `member`.
-pub fn tunnelled(name: &str, member: &FakeMember) -> ClusterSecret {
+pub fn tunnelled(name: &str, member: &impl Reachable) -> ClusterSecret {
     // As they are written: without an endpoint.
     ClusterSecret::new("vela-system", name)
         .label(ENDPOINT_TYPE, "ClusterProxy")
@@ -138,13 +139,6 @@ impl Fixture {
     async fn get(&self) -> system_tests::Answer {
         self.testbed.get(&proxied(CLUSTER, PATH)).await
     }
-}
-
-/// The value of a series in the gateway's metrics, 0 if there is none.
-async fn metric(testbed: &Testbed, series: &str) -> u64 {
-    let metrics = testbed.get("/metrics").await.text();
-    let line = metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-    line.map_or(0, |value| value.parse().expect("a number"))
 }
 
 /// Keeps the direct way in view where both are compared.

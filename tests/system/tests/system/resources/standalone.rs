@@ -148,11 +148,7 @@ async fn what_a_watch_has_seen_counts() {
     let names: Vec<_> = (0..40).map(|number| format!("{}-{number}", "n".repeat(200))).collect();
     let clusters: Vec<_> = names.iter().map(|name| (name.as_str(), readable(name))).collect();
     let testbed = testbed(&clusters).await;
-    let held = async || {
-        let metrics = testbed.get("/metrics").await.text();
-        let line = metrics.lines().find_map(|line| line.strip_prefix("cluster_gateway_held_bytes "));
-        line.expect("the gauge").parse::<usize>().expect("a number")
-    };
+    let held = async || testbed.metric("cluster_gateway_held_bytes").await;
     let before = held().await;
     let connection = testbed.connect(Http::H2).await;
     let mut open = Vec::new();
@@ -161,7 +157,7 @@ async fn what_a_watch_has_seen_counts() {
         open.push(connection.open_beside("GET", &target).await.expect("a head"));
     }
     // The names alone, and what each watch counts for as a request.
-    let least = before + WATCHES * (names.len() * 200 + 4096);
+    let least = before + u64::try_from(WATCHES * (names.len() * 200 + 4096)).expect("small");
     let now = held().await;
     assert!(now >= least, "{now} of {least}");
     drop((open, connection));

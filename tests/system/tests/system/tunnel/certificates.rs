@@ -3,7 +3,7 @@
 
 use system_tests::prelude::*;
 
-use super::{Answer, Fixture, PATH, Pki, TunnelServer, member, metric, tunnelled};
+use super::{Answer, Fixture, PATH, Pki, TunnelServer, member, tunnelled};
 
 #[tokio::test]
 async fn a_rotated_certificate_is_shown_on_new_links_and_old_ones_drain() {
@@ -37,11 +37,11 @@ async fn the_end_of_the_certificate_shown_is_told_and_follows_its_file() {
         fixture.pki.path("gateway.crt").display()
     );
     let now = || std::time::SystemTime::UNIX_EPOCH.elapsed().expect("after 1970").as_secs();
-    let long = metric(&fixture.testbed, &series).await;
+    let long = fixture.testbed.metric(&series).await;
     assert!(long > now() + 24 * 60 * 60, "{long}");
     let soon = Leaf::client("gateway-1").valid(time::Duration::ZERO, time::Duration::hours(1));
     fixture.pki.frontends.issue(&soon).write_to(fixture.pki.directory.path(), "gateway").expect("a writable directory");
-    becomes(WAIT, "the other end", async || metric(&fixture.testbed, &series).await <= now() + 60 * 60).await;
+    becomes(WAIT, "the other end", async || fixture.testbed.metric(&series).await <= now() + 60 * 60).await;
 }
 
 #[tokio::test]
@@ -50,7 +50,7 @@ async fn a_certificate_that_cannot_be_used_is_counted_and_changes_nothing() {
     fixture.member.on_any(|_| Reply::full(200, &[("connection", "close")], "fine"));
     std::fs::write(fixture.pki.path("gateway.crt"), "half a certif").expect("the directory is writable");
     becomes(WAIT, "the count", async || {
-        metric(&fixture.testbed, "cluster_gateway_tunnel_reload_failures_total").await == 1
+        fixture.testbed.metric("cluster_gateway_tunnel_reload_failures_total").await == 1
     })
     .await;
     assert_eq!(fixture.get().await.status, 200);

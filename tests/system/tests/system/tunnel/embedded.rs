@@ -7,7 +7,7 @@ use tempfile::TempDir;
 use tunnel::register::RegisterError;
 
 use super::agent::Agent;
-use super::{Answer, PATH, Pki, TunnelServer, member, metric, tunnelled};
+use super::{Answer, PATH, Pki, TunnelServer, member, tunnelled};
 
 /// Counts the agents that the gateway uses, or has used.
 const LINKED: &str = "tunnel_server_registrations_total{outcome=\"linked\"}";
@@ -47,9 +47,9 @@ impl Agents {
     ) -> Result<Agent, RegisterError> {
         let identity = self.authority.issue(&Leaf::client(format!("system:tunnel-agent:{of}")));
         let address = testbed.tunnel_address().expect("it takes links");
-        let before = metric(testbed, LINKED).await;
+        let before = testbed.metric(LINKED).await;
         let agent = Agent::link(address, testbed.serving(), &identity, cluster, member.address()).await?;
-        becomes(WAIT, "the agent in the registry", async || metric(testbed, LINKED).await > before).await;
+        becomes(WAIT, "the agent in the registry", async || testbed.metric(LINKED).await > before).await;
         Ok(agent)
     }
 }
@@ -68,7 +68,7 @@ async fn an_agent_links_and_its_member_is_used_like_any_other(http: Http) {
         assert_eq!(connection.get(&proxied(CLUSTER, PATH)).await.status, 200);
     }
     assert_eq!(member.connections_accepted(), 1);
-    assert_eq!(metric(&testbed, "cluster_gateway_tunnel_opens_total{outcome=\"opened\",hop=\"\"}").await, 1);
+    assert_eq!(testbed.metric("cluster_gateway_tunnel_opens_total{outcome=\"opened\",hop=\"\"}").await, 1);
 
     let metrics = testbed.get("/metrics").await.text();
     let mut types: Vec<_> = metrics.lines().filter(|line| line.starts_with("# TYPE ")).collect();

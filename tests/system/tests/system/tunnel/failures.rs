@@ -9,7 +9,7 @@ use tokio::time::{Duration, Instant};
 use tunnel::{Hop, Reason};
 
 use super::server::refusal;
-use super::{Answer, ENDPOINT_TYPE, Fixture, PATH, Pki, TunnelServer, member, metric, tunnelled};
+use super::{Answer, ENDPOINT_TYPE, Fixture, PATH, Pki, TunnelServer, member, tunnelled};
 
 /// The message of one failed request, with its code and reason.
 async fn failure_message(testbed: &Testbed, code: u16, reason: &str) -> String {
@@ -66,7 +66,7 @@ async fn each_refusal_names_its_hop_and_what_to_do() {
         let momentary = matches!(reason, Reason::Limit | Reason::Draining);
         assert_eq!(again, momentary.then_some("1"), "{hop} {}", reason.as_str());
         let series = format!("cluster_gateway_tunnel_opens_total{{outcome=\"{}\",hop=\"{hop}\"}}", reason.as_str());
-        assert!(metric(&fixture.testbed, &series).await >= 1, "{series}");
+        assert!(fixture.testbed.metric(&series).await >= 1, "{series}");
     }
     assert_eq!(fixture.member.connections_accepted(), 0);
 }

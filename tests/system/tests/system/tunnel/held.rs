@@ -6,7 +6,7 @@ use kit::pki::ALPN_H2;
 use system_tests::prelude::*;
 use tokio::io::AsyncWriteExt as _;
 
-use super::{Answer, ENDPOINT_TYPE, Fixture, PATH, Pki, TunnelServer, metric};
+use super::{Answer, Fixture, PATH, Pki, TunnelServer, tunnelled};
 
 const FLOOD: &str = "/flood";
 /// Next to a window of a stream, which is a mebibyte or more.
@@ -36,7 +36,7 @@ async fn upgrade(fixture: &Fixture) -> H1Connection {
 }
 
 async fn held(testbed: &Testbed) -> u64 {
-    metric(testbed, "cluster_gateway_held_bytes").await
+    testbed.metric("cluster_gateway_held_bytes").await
 }
 
 #[tokio::test]
@@ -59,11 +59,7 @@ async fn what_a_member_sends_that_does_not_read_counts_for_its_connection() {
     let raw = RawMember::always(vec![Act::Tls(ALPN_H2), Act::Write(flood.into()), Act::Hold]).await;
     let server = TunnelServer::start(&pki).await;
     server.set(CLUSTER, Answer::LeadsTo(raw.address()));
-    let secret = ClusterSecret::new("vela-system", CLUSTER)
-        .label(ENDPOINT_TYPE, "ClusterProxy")
-        .ca(&raw.ca_pem())
-        .token(MEMBER_TOKEN)
-        .data("tls-server-name", "localhost");
+    let secret = tunnelled(CLUSTER, &raw).data("tls-server-name", "localhost");
     let testbed = pki.gateway(&[&server]).cluster(CLUSTER, secret).start().await;
     let admin = testbed.connect(Http::H2).await;
     let headers = [("authorization", format!("Bearer {ADMIN}"))];

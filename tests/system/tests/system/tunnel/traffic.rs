@@ -4,7 +4,7 @@ use bytes::Bytes;
 use system_tests::prelude::*;
 
 use super::server::refusal;
-use super::{API_SERVER, Answer, ENDPOINT_TYPE, Fixture, PATH, Pki, TunnelServer, direct, member, metric, tunnelled};
+use super::{API_SERVER, Answer, Fixture, PATH, Pki, TunnelServer, direct, member, tunnelled};
 
 across_http!(a_member_behind_the_tunnel_is_used_like_any_other);
 
@@ -21,9 +21,9 @@ async fn a_member_behind_the_tunnel_is_used_like_any_other(http: Http) {
     assert_eq!(fixture.member.connections_accepted(), 1, "connections are used again");
     assert_eq!(fixture.server.asked(), [(API_SERVER.to_owned(), CLUSTER.to_owned())]);
     assert_eq!(fixture.server.links(), ["gateway-1"]);
-    assert_eq!(metric(&fixture.testbed, "cluster_gateway_tunnel_links").await, 1);
-    assert_eq!(metric(&fixture.testbed, "cluster_gateway_tunnel_opens_total{outcome=\"opened\",hop=\"\"}").await, 1);
-    assert_eq!(metric(&fixture.testbed, "cluster_gateway_tunnel_open_seconds_count").await, 1);
+    assert_eq!(fixture.testbed.metric("cluster_gateway_tunnel_links").await, 1);
+    assert_eq!(fixture.testbed.metric("cluster_gateway_tunnel_opens_total{outcome=\"opened\",hop=\"\"}").await, 1);
+    assert_eq!(fixture.testbed.metric("cluster_gateway_tunnel_open_seconds_count").await, 1);
 }
 
 #[tokio::test]
@@ -163,11 +163,7 @@ async fn an_exec_goes_through() {
     let raw = RawMember::always(Act::upgrade("websocket", b"hello")).await;
     let server = TunnelServer::start(&pki).await;
     server.set(CLUSTER, Answer::LeadsTo(raw.address()));
-    let secret = ClusterSecret::new("vela-system", CLUSTER)
-        .label(ENDPOINT_TYPE, "ClusterProxy")
-        .ca(&raw.ca_pem())
-        .token(MEMBER_TOKEN)
-        .data("tls-server-name", "localhost");
+    let secret = tunnelled(CLUSTER, &raw).data("tls-server-name", "localhost");
     let testbed = pki.gateway(&[&server]).cluster(CLUSTER, secret).start().await;
     let mut connection = testbed.client().h1().await.expect("the gateway accepts connections");
     let authorization = format!("Bearer {ADMIN}");
