@@ -1,5 +1,10 @@
 //! A thousand clusters, by a real hub and a gateway, with scripted members behind them.
 
+#[path = "scale/browsed.rs"]
+mod browsed;
+#[allow(dead_code, reason = "the tests on a hub use the rest")]
+#[path = "hub/chromium.rs"]
+mod chromium;
 #[allow(dead_code, reason = "the tests on a hub use the rest")]
 #[path = "hub/dashboard/http.rs"]
 mod http;
@@ -129,7 +134,8 @@ fn dashboard(testbed: &Testbed) -> Result<String> {
         page.body.len()
     );
     ensure!(page.first_byte <= FIRST_BYTE && page.body.len() <= PAGE && largest <= EVENT, "{told}");
-    Ok(told)
+    let browsed = browsed::times(testbed, &address.url())?;
+    Ok(browsed.map_or(told.clone(), |times| format!("{told}; {times}")))
 }
 
 /// How many requests members have at a time.

@@ -54,8 +54,9 @@ pub const ABOUT: About = About {
              changed on the hub, and timed until the member has it; then again, while one member hangs and another \
              is away every other second, whose works change each second too. Hub writes are counted by the hub: OCM's \
              kinds and Events, without what the bench writes. CPU is that of the controllers unless it says \
-             otherwise. KiB per object are beside what the controllers take with the same works and no cluster to \
-             deliver to.",
+             otherwise. KiB per object are beside the works that are kept \
+             (`cluster_gateway_delivery_kept_bytes`), and beside what the controllers take while there is no cluster \
+             to deliver to.",
     figures: &[
         START_S,
         START_CPU,
@@ -103,7 +104,8 @@ struct Delivery {
     members: Rc<Members>,
     gateway: Route,
     size: Size,
-    /// What the controllers take while there is no cluster to deliver to, in bytes.
+    /// What the controllers take while there is no cluster to deliver to, in bytes, beside the works
+    /// that they keep.
     idle: f64,
     /// So that each change is another one.
     changes: u64,
@@ -160,7 +162,7 @@ impl Delivery {
         self.runtime.block_on(objects::close(&self.hub))?;
         self.controllers.restart()?;
         self.quiet()?;
-        self.idle = self.resident()?;
+        self.idle = self.resident()? - self.kept()?;
         self.runtime.block_on(objects::open(&self.hub, self.size))?;
         self.wait_applied().map(drop)
     }

@@ -83,6 +83,11 @@ impl Delivery {
         self.runtime.block_on(memory::settled(&self.controllers.tree, SETTLE))
     }
 
+    /// Bytes of works that the controllers keep in memory.
+    pub fn kept(&mut self) -> Result<f64> {
+        self.controllers.metric("cluster_gateway_delivery_kept_bytes")
+    }
+
     pub fn start_anew(&mut self) -> Result<Sample> {
         // What was changed last is told a moment later.
         self.quiet()?;
@@ -113,7 +118,7 @@ impl Delivery {
             (REST_CORES.key, cores(0)),
             (REST_GATEWAY.key, cores(1)),
             (RESIDENT.key, resident / MIB),
-            (TRACKED.key, (resident - self.idle) / 1024.0 / number(self.size.objects())),
+            (TRACKED.key, (resident - self.kept()? - self.idle) / 1024.0 / number(self.size.objects())),
         ]
         .into())
     }

@@ -1,0 +1,77 @@
+//! The page of a thousand clusters in a real browser: it answers a hand, and stays live.
+
+use std::time::Duration;
+
+use anyhow::{Context as _, Result, ensure};
+use hub_tests::testbed::Testbed;
+use serde_json::Value;
+use tokio::time::Instant;
+
+use crate::CLUSTERS;
+use crate::chromium::{self, Chromium, Window};
+
+/// Until the page answers a key or a click, layout included. On two free cores it takes some 50 ms.
+const ANSWER: Duration = Duration::from_secs(2);
+const WINDOW: Window = Window { width: 1280, height: 720, dark: false };
+/// The cluster that is forgotten while the page is open.
+const FORGOTTEN: &str = "c-0500";
+const SHOWN: &str = "[...document.querySelectorAll('#clusters [data-state]')].filter((row) => !row.hidden)";
+
+/// What a hand waits for; `None`: there is no browser here.
+pub fn times(testbed: &Testbed, url: &str) -> Result<Option<String>> {
+    let Some(program) = chromium::find() else { return Ok(None) };
+    let mut browser = Chromium::start(program, &testbed.directory("chromium")?)?;
+    browser.resize(WINDOW)?;
+    let opening = Instant::now();
+    browser.open(url, &format!("{SHOWN}.length === {CLUSTERS}"))?;
+    browser.until("document.getElementById('live').textContent === 'live'")?;
+    let opened = opening.elapsed();
+    browser.evaluate("window.kept = true")?;
+    let filtered = filter(&mut browser, "c-0999", 1)?.max(filter(&mut browser, "", CLUSTERS)?);
+    let sorted = sort(&mut browser, "status", None)?.max(sort(&mut browser, "name", Some("c-0000"))?);
+    let backwards = sort(&mut browser, "name", Some("c-0999"))?;
+    testbed.hub.forget_member(FORGOTTEN)?;
+    browser.until(&format!("document.getElementById('c-{FORGOTTEN}') === null && window.kept"))?;
+    browser.open(&format!("{url}?view=tiles"), &format!("{SHOWN}.length === {}", CLUSTERS - 1))?;
+    let tiles = filter(&mut browser, "c-00", 100)?;
+    let complaints = browser.complaints()?;
+    ensure!(complaints.is_empty(), "the console complains: {}", complaints.join("\n"));
+    let slowest = filtered.max(sorted).max(backwards).max(tiles);
+    let times = format!(
+        "in a browser: {opened:.1?} until live, filter {filtered:.0?}, sort {:.0?}, tiles' filter {tiles:.0?}",
+        sorted.max(backwards)
+    );
+    ensure!(slowest <= ANSWER, "{times}");
+    Ok(Some(times))
+}
+
+/// Types `words` into the filter, which `count` clusters pass.
+fn filter(browser: &mut Chromium, words: &str, count: usize) -> Result<Duration> {
+    let words = Value::from(words);
+    let took = timed(
+        browser,
+        &format!(
+            "const filter = document.getElementById('filter'); filter.value = {words}; \
+             filter.dispatchEvent(new Event('input'));"
+        ),
+    )?;
+    let shown = browser.evaluate(&format!("{SHOWN}.length"))?;
+    ensure!(shown == count, "{shown} of {words} are shown");
+    Ok(took)
+}
+
+/// Clicks the head of a column. `first` is the cluster that is on top then.
+fn sort(browser: &mut Chromium, by: &str, first: Option<&str>) -> Result<Duration> {
+    let took = timed(browser, &format!("document.querySelector('[data-sort={by}]').click();"))?;
+    let top = browser.evaluate(&format!("{SHOWN}[0].id.slice(2)"))?;
+    ensure!(first.is_none_or(|first| top == first), "by {by}, {top} comes first");
+    Ok(took)
+}
+
+/// How long the page is busy with `script` and with laying itself out afterwards.
+fn timed(browser: &mut Chromium, script: &str) -> Result<Duration> {
+    let took = browser.evaluate(&format!(
+        "{{ const begin = performance.now(); {script} document.body.offsetHeight; performance.now() - begin; }}"
+    ))?;
+    Ok(Duration::from_secs_f64(took.as_f64().context("a time")? / 1000.0))
+}
