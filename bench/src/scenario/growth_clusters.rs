@@ -64,7 +64,7 @@ pub const ABOUT: About = About {
          turn, after a request to each has opened its connection. Each cluster has its own pool, so each write to a \
          connection becomes smaller. Permissions are cached for ten minutes here, at all points: each cluster has its \
          own, and renewing 10,000 every ten seconds would be another load. Those that do not fit into the gateway's \
-         cache (8,192 when this was written) are reviewed again, and the figure includes that.",
+         cache are reviewed again, and the figure includes that.",
     figures: &[CPU, RESIDENT],
     goals: &[
         Goal::ratio(CPU.key, HUNDRED, ONE).must(Bound::AtMost(1.15)),
