@@ -101,11 +101,9 @@ fn placement<B>(request: &Request<B>, explained: &Explained) -> Answer {
     match explained.of(namespace, name) {
         Explanation::NobodyKnows => text(
             StatusCode::SERVICE_UNAVAILABLE,
-            "this replica does not place: it does not lead, stands by, or runs without --enable=placement\n",
+            "this replica schedules no Placements: it stands by, or runs without --enable=placement\n",
         ),
-        Explanation::NoSuchPlacement => {
-            text(StatusCode::NOT_FOUND, "there is no such Placement, as far as is known here\n")
-        }
+        Explanation::NoSuchPlacement => text(StatusCode::NOT_FOUND, "this replica knows no such Placement\n"),
         Explanation::Of(explanation) if wants_json(request) => json(&explanation),
         Explanation::Of(explanation) => text(StatusCode::OK, explanation_table(&explanation)),
     }

@@ -102,12 +102,12 @@ impl Explain {
         }
         if not_in_sets(document) {
             output::say(
-                "decisions have clusters that are in none of its sets: they go with the scheduler's next run, or at \
-                 the end of the hold that the Event RemovalHeld tells of",
+                "decisions have clusters that are in none of its sets: the scheduler removes them at its next run, or \
+                 10 minutes after the removals that the Event RemovalHeld reports",
             );
         }
         if document["isAtRest"] == true {
-            output::say("it is not scheduled: it is being deleted, or an annotation switches its scheduling off");
+            output::say("it is not scheduled: it is being deleted, or an annotation turns its scheduling off");
         }
         Ok(ExitCode::SUCCESS)
     }

@@ -92,7 +92,7 @@ fn report(context: &Context<'_>, rivals: &Rivals) {
     if let Rivals::Alive { namespace, holder } = rivals {
         tracing::warn!(
             holder = format!("{namespace}/{holder}"),
-            "Open Cluster Management's own registration controllers run: ocm-registration keeps out until their \
+            "Open Cluster Management's own registration controllers run: ocm-registration does nothing until their \
              Lease {} ends; stop them, or disable this part",
             ocm::rival::LEASE
         );

@@ -57,9 +57,9 @@ async fn nobodys(hub: &Client) -> Outcome {
         |body: &[u8]| serde_json::from_slice::<Served>(body).is_ok_and(|served| served.group_version == API_VERSION);
     match answer {
         Ok(body) if is_gateways(&body) => Outcome::Unreachable(
-            "what is before the member's API server has no answer of it: see whether that runs".to_owned(),
+            "a server before the member's API server has no answer from it: check that the API server runs".to_owned(),
         ),
-        _ => Outcome::NotProbed("the hub has no answer of the gateway".to_owned()),
+        _ => Outcome::NotProbed("the hub has no answer from the gateway".to_owned()),
     }
 }
 
@@ -119,7 +119,7 @@ fn outcome(failure: &Failure) -> Outcome {
         // An API server that says no is one that answers.
         (None, Kind::Answered(_) | Kind::Plain(_)) => Outcome::Healthy,
         (None, Kind::Late | Kind::Unanswered | Kind::Own) => {
-            Outcome::Unreachable(with_next_step("the member gives no answer in time".to_owned()))
+            Outcome::Unreachable(with_next_step("the member did not answer in time".to_owned()))
         }
     }
 }

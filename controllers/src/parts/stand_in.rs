@@ -67,8 +67,8 @@ impl StandIn {
                 };
                 let note = format!(
                     "another {} runs ({holder}): {part} stands by, everywhere, until Lease {namespace}/{lease} ends. \
-                     Stop that one, disable this part{flag}. Whoever may write Leases in that namespace can cause \
-                     this",
+                     Stop that one, disable this part{flag}. Any user that may write Leases in that namespace can \
+                     cause this",
                     self.role
                 );
                 tracing::warn!(namespace, lease, note);

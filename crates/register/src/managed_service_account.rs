@@ -73,24 +73,24 @@ pub enum Step {
 /// Why it gets no token until somebody corrects something. Texts are for its condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
-    #[error("{VALIDITY} is no duration: write for example 720h")]
+    #[error("{VALIDITY} is not a duration: write for example 720h")]
     Validity,
-    #[error("Secret {0} exists and is not of this ManagedServiceAccount: delete it, or take another name")]
+    #[error("Secret {0} exists and does not belong to this ManagedServiceAccount: delete it, or use another name")]
     SecretNotOwn(String),
     #[error(
-        "ServiceAccount {MEMBER_NAMESPACE}/{name} exists on cluster {cluster} without the label {LABEL}=true: take \
+        "ServiceAccount {MEMBER_NAMESPACE}/{name} exists on cluster {cluster} without the label {LABEL}=true: use \
          another name, or set the label there if its token may be on the hub"
     )]
     AccountNotOwn { cluster: String, name: String },
-    #[error("cluster {0} issued a token of another account: look at what its API server is")]
+    #[error("cluster {0} issued a token of another account: check that its endpoint leads to its own API server")]
     OtherAccount(String),
     #[error(
-        "cluster {cluster} issued a token for {life} s, less than {SHORTEST} s: look at the limits of its API server"
+        "cluster {cluster} issued a token for {life} s, less than {SHORTEST} s: check the limits of its API server"
     )]
     TooShort { cluster: String, life: i64 },
     #[error("cluster {0} issued a token that cannot be read")]
     Unreadable(String),
-    #[error("cluster {0} issued a token that is to be renewed already: compare its clock with the hub's")]
+    #[error("cluster {0} issued a token that is already due for renewal: compare its clock with the hub's")]
     Stale(String),
 }
 

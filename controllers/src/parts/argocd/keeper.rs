@@ -115,13 +115,13 @@ impl Keeper<'_> {
                 }
                 Ok(false) => {
                     return tracing::warn!(
-                        "the hub did not issue the token that stands in Secrets for Argo CD: another \
-                        is asked for; see who else writes these Secrets"
+                        "the hub did not issue the token in the Secrets for Argo CD, and another is requested: \
+                        check which other program writes these Secrets"
                     );
                 }
                 Err(error) if failures == REVIEWS => {
-                    tracing::warn!(%error, "the token that stands in Secrets for Argo CD was not reviewed: another is \
-                        asked for");
+                    tracing::warn!(%error, "the token in the Secrets for Argo CD was not reviewed: another is \
+                        requested");
                 }
                 Err(_) => sleep(AGAIN.wait(failures - 1)).await,
             }

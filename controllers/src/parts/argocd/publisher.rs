@@ -115,8 +115,9 @@ impl Publisher {
             return self.update(cluster, content, (&held.uid, &held.version)).await;
         }
         let note = format!(
-            "Secret {}/{name} is not this program's ({} wrote it), and Argo CD gets no other of cluster {}: delete it, \
-             or create it under another name; the cluster's is written within 5 minutes then",
+            "Secret {}/{name} was not created by this program ({} wrote it), and Argo CD gets no other Secret of \
+             cluster {}: delete it, or create it under another name; the cluster's Secret is then written within 5 \
+             minutes",
             found.namespace.as_deref().unwrap_or_default(),
             writers(&found),
             cluster.as_str()

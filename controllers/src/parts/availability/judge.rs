@@ -205,8 +205,8 @@ impl Judge {
         if is_held && is_news {
             tracing::warn!(
                 cluster = name,
-                "the member does not answer, and neither do most others: nothing is said of it, since the way to them \
-                 is rather at fault; see the gateway's metrics, or move its workloads with a taint whose key is your own"
+                "the member does not answer, and neither do most others: no loss is reported, because the path to \
+                 them is probably at fault; see the gateway's metrics, or move its workloads by a taint with your own key"
             );
         }
         if !is_held {

@@ -225,10 +225,11 @@ impl Part {
         let why = if self.is_leaving(work) {
             let after = LEFT.as_secs() / 60;
             format!(
-                "cluster {cluster} is gone, or goes, and is not reached: after {after} minutes the work ends without it"
+                "cluster {cluster} is gone or being deleted, and is not reached: after {after} minutes the work's \
+                 deletion completes without it"
             )
         } else {
-            format!("cluster {cluster} does not answer, and is waited for")
+            format!("cluster {cluster} does not answer: the deletion waits for it")
         };
         self.tell_deleting(work, memory, Some(&why)).await
     }

@@ -310,7 +310,7 @@ impl Pass<'_> {
         }
         if let Some(by) = contested_by {
             let note = format!(
-                "{by} {} of cluster {} each time: it is repaired each 5 minutes. Stop that, or take the object out of \
+                "{by} {} of cluster {} each time: it is repaired every 5 minutes. Stop that, or take the object out of \
                  the work",
                 words(&identity),
                 self.work.cluster()
@@ -367,7 +367,7 @@ impl Pass<'_> {
                 Removed::Gone => {}
                 Removed::Waits(version) => staying.objects.push((one, version)),
                 Removed::Refused(why) => {
-                    staying.why.get_or_insert_with(|| format!("{} is not taken away: {why}", words(&one.identity)));
+                    staying.why.get_or_insert_with(|| format!("{} is not deleted: {why}", words(&one.identity)));
                     staying.objects.push((one, None));
                 }
             }

@@ -79,8 +79,8 @@ fn not_kept(cluster: &str) -> String {
     let shelf::Room { in_all, of_one } = shelf::ROOM;
     format!(
         "the controllers do not keep this work in memory: those of {cluster} take more than {} MiB, or those of all \
-         clusters more than {} MiB. It is read from the hub each time, and so may others be. Nothing is lost, it is \
-         only slower: make fewer or smaller works",
+         clusters more than {} MiB. This work, and perhaps others, is read from the hub at each turn, which is slower; \
+         nothing is lost. Create fewer or smaller works",
         of_one >> 20,
         in_all >> 20
     )

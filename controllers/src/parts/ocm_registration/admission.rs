@@ -89,9 +89,9 @@ impl Policy {
 
     fn without(self) -> &'static str {
         match self {
-            Self::Clusters => "anybody who may update a ManagedCluster could accept it",
-            Self::Bindings => "anybody who may write a ManagedClusterSetBinding could bind any set",
-            Self::Limits => "whoever has these controllers' token could use every right that they hand out to agents",
+            Self::Clusters => "any user that may update a ManagedCluster could accept it",
+            Self::Bindings => "any user that may write a ManagedClusterSetBinding could bind any set",
+            Self::Limits => "a stolen token of these controllers could use every right that they grant to agents",
         }
     }
 }

@@ -147,7 +147,7 @@ impl Requests {
         match join {
             FirstJoin::Approve => {}
             FirstJoin::Person => {
-                return Ok(person("the cluster joined before, or was denied: what it gets now, a person decides"));
+                return Ok(person("the cluster joined before, or was denied: approve the request by hand"));
             }
             FirstJoin::Accept => {
                 if let Some(objection) = self.objection(&agent.cluster).await? {
@@ -168,13 +168,12 @@ impl Requests {
             return Ok(Some(bad.to_string()));
         }
         if self.rights.were_given(&Cluster { name: cluster, uid: "" }) {
-            return Ok(Some("the cluster was accepted before: what it gets now, a person decides".to_owned()));
+            return Ok(Some("the cluster was accepted before: approve the request by hand".to_owned()));
         }
         // By it the tunnel of a cluster that joined otherwise would be the requester's too.
         let registered = self.hub.read(self.secrets.get_metadata(cluster)).await;
         Ok(found(registered)?.map(|_| {
-            "a cluster of that name is registered already, by another way: what it gets now, a person decides"
-                .to_owned()
+            "a cluster of that name is already registered in another way: approve the request by hand".to_owned()
         }))
     }
 
@@ -190,7 +189,7 @@ impl Requests {
             "spec": {"hubAcceptsClient": true},
         });
         self.hub.merge(&self.clusters, cluster, &change).await?;
-        tracing::info!(cluster, "accepted without a person: a trusted user asked for it");
+        tracing::info!(cluster, "accepted automatically: a user in --ocm-auto-approve-users requested it");
         Ok(())
     }
 
@@ -206,7 +205,7 @@ impl Requests {
             return Ok(person("the cluster is not accepted any more"));
         };
         if decision == Decision::Joined && standing::first_join(&cluster) == FirstJoin::Person {
-            return Ok(person("an agent of the cluster came meanwhile: what comes now, a person decides"));
+            return Ok(person("an agent of the cluster joined meanwhile: approve the request by hand"));
         }
         let taken = self.pace.lock().take(&agent.cluster, decision == Decision::Renewed, self.started.elapsed());
         if let Err(wait) = taken {

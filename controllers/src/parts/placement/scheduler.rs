@@ -226,23 +226,23 @@ impl Scheduler {
 
     fn leave_alone(&self, object: &DynamicObject, manager: &str) {
         let note = format!(
-            "{manager} writes the decisions of this Placement too: they are left as they are until it has been silent \
-             for 10 minutes, or the Placement is changed; stop one of the two schedulers"
+            "{manager} also writes the decisions of this Placement: they stay as they are until it has written \
+             nothing for 10 minutes, or the Placement is changed; stop one of the two schedulers"
         );
         self.tell(object, Reason::SchedulerConflict, note);
     }
 
     fn hold(&self, object: &DynamicObject) {
         self.metrics.placements.held();
-        let note = "many clusters, sets or bindings went at once, or the definition of one was on its way out: its \
-                    decisions keep the clusters that left by that until 10 minutes later";
+        let note = "many clusters, sets or bindings disappeared at once, or the definition of their kind was being \
+                    deleted: for 10 minutes, its decisions keep the clusters that left because of that";
         self.tell(object, Reason::RemovalHeld, note.to_owned());
     }
 
     fn leave_unstable(&self, object: &DynamicObject) {
         let note = format!(
-            "its own decisions make it choose otherwise each time: it is left as it is after {ROUNDS} rounds; give \
-             Steady a weight that is not negative"
+            "its own decisions change its choice each time: scheduling stops after {ROUNDS} rounds; give Steady a \
+             non-negative weight"
         );
         self.tell(object, Reason::Unstable, note);
     }

@@ -31,7 +31,7 @@ pub fn crowd(testbed: &Testbed) -> Result<()> {
     // Then all, as by mistake.
     place.delete(&format!("managedclusters -l {GROUP}/clusterset=crowd --wait=false"))?;
     let told = place.wait_event("many", "RemovalHeld")?;
-    ensure!(told.contains("many clusters, sets or bindings went at once"), "{told}");
+    ensure!(told.contains("many clusters, sets or bindings disappeared at once"), "{told}");
     // 20 within a minute are followed.
     let kept = place.chosen("many")?;
     ensure!(kept.len() >= 40, "workloads are withdrawn from {} clusters", 60 - kept.len());

@@ -104,7 +104,7 @@ impl Publisher {
     fn stand_back(&self, namespace: &str, name: &str, secret: &Meta, who: &str) {
         if self.metrics.profiles.settle(namespace, name, ProfileState::Taken) {
             let note = format!(
-                "ClusterProfile {namespace}/{name} is of {who}, and is left alone: publish into another namespace \
+                "ClusterProfile {namespace}/{name} belongs to {who} and is not changed: publish into another namespace \
                  (--clusterprofile-namespaces)"
             );
             tracing::warn!(cluster = name, "{note}");
