@@ -101,7 +101,10 @@ impl Chart {
         match named {
             Some(named) => Ok(Placed { place: named.to_owned(), _directory: None }),
             None => self.unpacked().map_err(|error| {
-                Trouble::failed(format!("no place for the chart {}: {error}", self.name), "see TMPDIR, or name a chart")
+                Trouble::failed(
+                    format!("no place for the chart {}: {error}", self.name),
+                    "set TMPDIR to a writable directory, or name a chart",
+                )
             }),
         }
     }

@@ -115,7 +115,10 @@ impl Registrations {
                 None => return Ok(()),
             }
         }
-        Err(Trouble::failed(format!("the list of Secrets does not end after {PAGES} pages"), "see the hub"))
+        Err(Trouble::failed(
+            format!("the list of Secrets does not end after {PAGES} pages"),
+            "check the hub's API server",
+        ))
     }
 
     /// Writes `document` as the cluster's Secret: a new one, or in place of `old`, whose other

@@ -109,7 +109,7 @@ pub fn remedy(failure: &Failure) -> String {
     let step = match failure.kind {
         Kind::Answered(401) if failure.cluster.is_some() => {
             "renew the credential in your kubeconfig; if `kubectl clusters list` works with it, the member refused the \
-             registered one: `kubectl clusters probe` says what to do"
+             registered one: `kubectl clusters probe` names the remedy"
         }
         Kind::Plain(500) if is_of_registration(failure) => {
             "correct what the message names: the cluster's Secret, or, for a cluster behind a tunnel, the gateway's \

@@ -101,7 +101,7 @@ pub struct Sources {
     pub ocm_auto_approve_users: Vec<String>,
     /// How to reach a `ManagedCluster`: auto, direct or tunnel. auto uses the tunnel if the
     /// `ManagedCluster` has no address
-    #[arg(long, default_value = "auto", value_name = "WAY")]
+    #[arg(long, default_value = "auto", value_name = "MODE")]
     pub ocm_endpoint: Reach,
     /// File with the credential plugins for other managers' `ClusterProfiles`, in the format of the
     /// SIG's library
@@ -120,8 +120,8 @@ pub struct Sources {
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub rival_namespaces: Vec<String>,
     /// Require a condition rule for Progressing in a `ManifestWorkReplicaSet` before its rollout
-    /// continues, as upstream does (default: works without such a rule have finished when they are
-    /// applied and available). manifestworks sets no Progressing without one then
+    /// continues, as upstream does; manifestworks then never sets Progressing itself (default:
+    /// works without such a rule have finished when they are applied and available)
     #[arg(long)]
     pub rollout_needs_rules: bool,
     /// Namespace of Argo CD, where argocd writes a Secret for each accepted `ManagedCluster`

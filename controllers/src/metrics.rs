@@ -174,7 +174,7 @@ impl Metrics {
         );
         registry.register(
             format!("{PREFIX}_credential_expiry_timestamp_seconds"),
-            "When a registered credential expires, as far as it says",
+            "Expiry of a registered credential, if it contains one",
             metrics.expiry.clone(),
         );
         registry.register(format!("{PREFIX}_leader"), "1 while this replica writes", metrics.leader.clone());
@@ -185,7 +185,7 @@ impl Metrics {
         );
         registry.register(
             format!("{PREFIX}_standing_by"),
-            "1 while a part stands by because other controllers hold the Lease of what it does",
+            "1 while a part stands by because other controllers hold the Lease for its task",
             metrics.standing_by.clone(),
         );
         registry.register_collector(Box::new(Objects(reports)));

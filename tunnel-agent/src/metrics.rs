@@ -95,7 +95,7 @@ impl Metrics {
     fn register_joining(&self, registry: &mut Registry) {
         registry.register(
             "tunnel_agent_joins_again",
-            "Certificates of the hub (--register) that did not count any more, by reason",
+            "Certificates of the hub (--register) that became unusable, by reason",
             self.joins_again.clone(),
         );
         registry.register(
@@ -105,7 +105,7 @@ impl Metrics {
         );
         registry.register(
             "tunnel_agent_credential_filled",
-            "1 while the hub has a good token of the cluster (--credential-service-account)",
+            "1 while the hub has a valid token for the cluster (--credential-service-account)",
             self.credential_filled.clone(),
         );
     }

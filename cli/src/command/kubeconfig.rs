@@ -21,7 +21,7 @@ use crate::{contexts, output};
 ///
 /// Prints a kubeconfig with a context for each cluster, which goes through the hub as the user of
 /// your hub's context, or directly to the member. It names that user and holds no credential: use
-/// it beside your own kubeconfig, or merge it.
+/// it together with your own kubeconfig, or merge it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

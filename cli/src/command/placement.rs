@@ -20,8 +20,8 @@ use crate::trouble::{Result, Trouble};
 
 /// Explain what a Placement of Open Cluster Management chooses.
 ///
-/// Reads the Placement and what it depends on with your rights, and computes the choice here: no
-/// controller is asked, and nothing is written.
+/// Reads the Placement and what it depends on with your rights, and computes the choice here. It
+/// needs no controller, and writes nothing.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Example:\n  kubectl clusters placement explain team/web")]
 pub struct Placement {
@@ -36,8 +36,9 @@ enum Action {
 
 /// Show each candidate's scores, or the step that filtered it.
 ///
-/// CHOSEN is what the Placement chooses now, DECIDED what its decisions say. They differ for the
-/// moment that the scheduler takes, or because it leaves the Placement alone: its Events say why.
+/// CHOSEN says whether the Placement chooses the cluster now, DECIDED whether its decisions name
+/// it. The two differ until the scheduler has caught up, or while it does not touch the Placement:
+/// the Placement's Events say why.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

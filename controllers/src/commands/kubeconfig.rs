@@ -24,7 +24,7 @@ use crate::calls::{PROGRAM, runtime};
 /// Print a kubeconfig with a context for each cluster
 ///
 /// It holds no credential. Its user is a program that reads a token from a file (--token-file), or
-/// the user of a kubeconfig (--user-from), beside which it is to be used.
+/// the user of another kubeconfig (--user-from): use the two together.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:

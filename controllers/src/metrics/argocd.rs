@@ -44,8 +44,8 @@ impl Argocd {
         };
         let Self { secrets, held, token_ends, token_overdue, writes, tokens } = argocd.clone();
         let name = |name: &str| format!("{PREFIX}_{name}");
-        registry.register(name("secrets"), "Clusters whose Secret for Argo CD is as it should be", secrets);
-        registry.register(name("removals_held"), "Secrets kept because too many clusters went at once", held);
+        registry.register(name("secrets"), "Clusters whose Secret for Argo CD is up to date", secrets);
+        registry.register(name("removals_held"), "Secrets kept because too many clusters disappeared at once", held);
         registry.register(
             name("token_expiry_timestamp_seconds"),
             "When the token in the Secrets for Argo CD expires; 0 without one",

@@ -48,7 +48,7 @@ impl Availability {
         let availability = Self::default();
         registry.register(
             format!("{PREFIX}_probed_clusters"),
-            "ManagedClusters without an agent, by what their members' answers say of them",
+            "ManagedClusters without an agent, by the state that their probes show",
             availability.0.family(),
         );
         availability

@@ -174,7 +174,7 @@ impl Delivery {
             "ManifestWorks that are read from the hub each time, since there is no more memory for them",
             beyond,
         );
-        registry.register(name("member_requests"), "Requests to members, by what they answered", requests);
+        registry.register(name("member_requests"), "Requests to members, by the code of the answer", requests);
         registry.register_collector(Box::new(Oldest(delivery.clone())));
         delivery
     }

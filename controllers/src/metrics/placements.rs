@@ -69,7 +69,7 @@ impl Placements {
         registry.register(name("decisions"), "Clusters that decisions of Placements name", decisions);
         registry.register(name("misconfigured"), "Placements that cannot be evaluated", misconfigured);
         registry.register(name("writes"), "Writes of PlacementDecisions and of Placements' status", writes);
-        let held = "Runs whose decisions keep clusters that left when many went at once";
+        let held = "Runs whose decisions keep clusters that left when many disappeared at once";
         registry.register(name("removals_held"), held, removals_held);
         placements
     }

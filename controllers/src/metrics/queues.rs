@@ -37,12 +37,12 @@ impl Queues {
         let queues = Self { of_sources, work_seconds: Histogram::new(BOUNDS), watch_failures: Family::default() };
         registry.register(
             format!("{PREFIX}_queue_work_seconds"),
-            "Time that one look at an object of a source took",
+            "Time to process one object of a source",
             queues.work_seconds.clone(),
         );
         registry.register(
             format!("{PREFIX}_watch_failures"),
-            "Lists and watches of a source that failed and are begun again",
+            "Failed lists and watches of a source; each restarts",
             queues.watch_failures.clone(),
         );
         registry.register_collector(Box::new(queues.of_sources.clone()));
@@ -77,7 +77,7 @@ impl Collector for Waiting {
             let all = waiting.entry(source).or_default();
             *all = all.saturating_add(more);
         }
-        let (name, help) = (format!("{PREFIX}_queue_waiting"), "Objects of a source that wait for a look");
+        let (name, help) = (format!("{PREFIX}_queue_waiting"), "Objects of a source that wait to be processed");
         let mut all = encoder.encode_descriptor(&name, help, None, MetricType::Gauge)?;
         for (source, waiting) in waiting {
             ConstGauge::new(waiting).encode(all.encode_family(&OfSource { source })?)?;

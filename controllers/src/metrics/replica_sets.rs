@@ -55,7 +55,7 @@ impl ReplicaSets {
     pub fn register(registry: &mut Registry) -> Self {
         let sets = Self { states: Tally::default(), writes: Family::default() };
         let name = |name: &str| format!("{PREFIX}_{name}");
-        registry.register(name("sets"), "ManifestWorkReplicaSets, by how far they are", sets.states.family());
+        registry.register(name("sets"), "ManifestWorkReplicaSets, by the state of their rollout", sets.states.family());
         registry.register(
             name("writes"),
             "Writes of ManifestWorks, and of ManifestWorkReplicaSets' finalizers and statuses",

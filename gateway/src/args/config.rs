@@ -168,15 +168,16 @@ fn debug_mode(args: &Args, wrong: &mut Vec<String>, warnings: &mut Vec<String>) 
     if also.is_some_and(|address| !address.ip().is_loopback()) {
         wrong.push(
             "--standalone-debug-mode needs an address of 127.0.0.1 or ::1 in --ocm-user-server-listen too: it allows \
-             everything to everybody"
+             every request of every caller"
                 .into(),
         );
     }
     if args.serving.bind_address.is_loopback() {
-        warnings.push("--standalone-debug-mode: EVERYBODY on this machine may do EVERYTHING on every cluster".into());
+        warnings.push("--standalone-debug-mode: EVERY USER of this machine may do EVERYTHING on every cluster".into());
     } else {
         wrong.push(
-            "--standalone-debug-mode needs --bind-address=127.0.0.1 or ::1: it allows everything to everyone".into(),
+            "--standalone-debug-mode needs --bind-address=127.0.0.1 or ::1: it allows every request of every caller"
+                .into(),
         );
     }
 }
@@ -280,7 +281,7 @@ mod tests {
         assert!(with("--bind-address=0.0.0.0").unwrap_err().contains("needs --bind-address=127.0.0.1 or ::1"));
         for address in ["--bind-address=127.0.0.1", "--bind-address=::1"] {
             let config = with(address).unwrap();
-            assert!(config.auth.authorization.allow_everything && config.warnings[0].contains("EVERYBODY"));
+            assert!(config.auth.authorization.allow_everything && config.warnings[0].contains("EVERY USER"));
         }
         let and = |address: &str| {
             let files = ["--tls-cert-file=c", "--tls-private-key-file=k", "--bind-address=::1"];

@@ -25,7 +25,7 @@ pub struct Dialects {
     /// Serve members under Karmada's paths too,
     /// `/apis/cluster.karmada.io/v1alpha1/clusters/<name>/proxy/…`, each request as its caller.
     /// off: not at all; standalone: on a hub that has no Karmada; beside: on Karmada's own API
-    /// server, for members alone: everything else of the group goes to --karmada-upstream
+    /// server, for members only; everything else of the group goes to --karmada-upstream
     #[arg(long, value_enum, default_value_t = KarmadaDialect::Off, value_name = "WHERE")]
     pub karmada_dialect: KarmadaDialect,
     /// Karmada's aggregated API server, for everything of its group but members, with
@@ -43,7 +43,7 @@ pub struct Dialects {
     #[arg(long, value_name = "FILE")]
     pub karmada_upstream_key_file: Option<PathBuf>,
     /// Send all groups, uids and extra attributes of a caller under Karmada's paths, without asking
-    /// members whom the registered credential may impersonate. A member refuses the request if the
+    /// members what the registered credential may impersonate. A member refuses the request if the
     /// credential may not impersonate one of them. The gateway never sends `system:authenticated`
     /// or `system:unauthenticated` if the member adds that group itself
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value_t = false, default_missing_value = "true")]
@@ -120,7 +120,7 @@ impl Dialects {
         let mut warnings = Vec::new();
         if is_on && !hub {
             warnings.push(
-                "--karmada-dialect without a hub is for system:masters alone: --standalone-policy grants nothing of \
+                "--karmada-dialect without a hub is for system:masters only: --standalone-policy grants nothing of \
                  cluster.karmada.io"
                     .to_owned(),
             );

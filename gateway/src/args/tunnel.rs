@@ -134,7 +134,7 @@ impl Links {
             );
         }
         if !hub && self.tunnel_hub_client_ca {
-            wrong.push("--tunnel-hub-client-ca needs a hub: its client CA is meant".into());
+            wrong.push("--tunnel-hub-client-ca needs a hub: it trusts the hub's client CA".into());
         }
         Some(EmbeddedConfig {
             listen,

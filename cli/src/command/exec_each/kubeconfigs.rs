@@ -30,8 +30,9 @@ pub struct Kubeconfigs {
 impl Kubeconfigs {
     /// Writes the shared one.
     pub fn new(session: &Session) -> Result<Self> {
-        let directory = tempfile::tempdir()
-            .map_err(|error| Trouble::failed(format!("cannot create temporary files: {error}"), "see TMPDIR"))?;
+        let directory = tempfile::tempdir().map_err(|error| {
+            Trouble::failed(format!("cannot create temporary files: {error}"), "set TMPDIR to a writable directory")
+        })?;
         write(&directory.path().join(SHARED), &without_context(session.kubeconfig.clone()))?;
         Ok(Self { directory })
     }
@@ -50,8 +51,9 @@ impl Kubeconfigs {
         write(&path, &made)?;
         // The first file says which context is meant, the other has the credential.
         let both = [path, self.directory.path().join(SHARED)];
-        std::env::join_paths(both)
-            .map_err(|error| Trouble::failed(format!("cannot create temporary files: {error}"), "see TMPDIR"))
+        std::env::join_paths(both).map_err(|error| {
+            Trouble::failed(format!("cannot create temporary files: {error}"), "set TMPDIR to a writable directory")
+        })
     }
 }
 
@@ -83,7 +85,7 @@ fn absolute(path: &mut Option<String>) {
 /// For the owner alone: it holds credentials.
 fn write(path: &Path, kubeconfig: &Kubeconfig) -> Result<()> {
     let failed = |error: &dyn std::fmt::Display| {
-        Trouble::failed(format!("cannot write {}: {error}", path.display()), "see TMPDIR")
+        Trouble::failed(format!("cannot write {}: {error}", path.display()), "set TMPDIR to a writable directory")
     };
     let text = serde_json::to_vec(kubeconfig).map_err(|error| failed(&error))?;
     let mut options = OpenOptions::new();
