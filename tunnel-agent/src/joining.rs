@@ -99,7 +99,8 @@ enum JoinError {
     #[error("the key of the certificate request: {0}")]
     Key(#[from] rcgen::Error),
     #[error(
-        "{0} certificate requests of this cluster wait for a decision: approve or deny them, to let another be made"
+        "{0} certificate requests of this cluster wait for a decision: approve or deny them, so that the agent can \
+         create another"
     )]
     Outstanding(usize),
     #[error("the certificate request is no longer on the hub: making another")]
@@ -111,7 +112,7 @@ enum JoinError {
     #[error("the hub has a certificate request {0} that is for another key: making another")]
     Taken(String),
     #[error(
-        "Secret {namespace}/{name} of the member is not an agent's of this cluster: give another name with \
+        "Secret {namespace}/{name} of the member does not belong to an agent of this cluster: give another name with \
          --state-secret, or delete it"
     )]
     NotOwn { namespace: String, name: String },
@@ -182,7 +183,7 @@ impl Joining {
         let (mut failures, mut complaints) = (0, Complaints::default());
         while let Err(error) = secret.restore(&self.state).await {
             if let Some(reason) = complaints.new_cause(&error) {
-                tracing::warn!(reason, "what earlier runs left is not known yet, trying again");
+                tracing::warn!(reason, "the state of earlier runs cannot be read yet, trying again");
             }
             sleep(AGAIN.wait(failures)).await;
             failures += 1;
@@ -204,7 +205,7 @@ impl Joining {
         tokio::select! {
             joined = self.tried(Some(old)) => joined,
             joined = self.believed(old) => {
-                tracing::info!("the hub knows the certificate again: going on with it");
+                tracing::info!("the hub accepts the certificate again: using it");
                 // A person would have to approve it, and it would stand for the next renewal.
                 if let Err(error) = self.state.forget_request() {
                     tracing::warn!(reason = %error, "the certificate request that is not needed any more stays");

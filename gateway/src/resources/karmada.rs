@@ -82,7 +82,7 @@ pub async fn serve(
         Err(_) => Err(refused(Status::new(
             StatusCode::GATEWAY_TIMEOUT,
             Reason::Timeout,
-            format!("the write was not done within {} s: look whether it was", WITHIN.as_secs()),
+            format!("the write did not complete within {} s: check whether it took effect", WITHIN.as_secs()),
         ))),
     }
 }
@@ -247,7 +247,7 @@ impl Write<'_> {
     /// The object as it is in the Secret that the hub answered.
     fn answer(&self, wanted: &Wanted, verb: Verb, json: &[u8]) -> Result<Response<ResponseBody>, Error> {
         let secret: SecretObject = parsed::<KarmadaClusters, _>(verb, json)?;
-        let name = ClusterName::parse(&wanted.name).map_err(|_| Error::BadRequest("the name is no cluster's"))?;
+        let name = ClusterName::parse(&wanted.name).map_err(|_| Error::BadRequest("the name is not a cluster name"))?;
         let seen = read::<KarmadaClusters>(&self.gateway.view, &name, &secret)?;
         let kind = KarmadaClusters(self.gateway.view.clone());
         let mut response = ok(self.form.object(&kind.object(&seen.spec, seen.health)));

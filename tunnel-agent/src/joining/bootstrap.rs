@@ -98,7 +98,7 @@ impl<'a> Bootstrap<'a> {
                 missing.push(format!("approve its certificate: kubectl certificate approve {}", pending.name));
             }
             Progress::Refused(why) => missing.push(format!(
-                "its certificate request {} was denied ({why}): delete that, and another one is made",
+                "its certificate request {} was denied ({why}): delete it, and the agent creates another",
                 pending.name
             )),
             Progress::Approved | Progress::Issued(_) => {}

@@ -45,7 +45,7 @@ pub enum Useless {
     #[error("it is for another key")]
     Key,
     #[error(
-        "it is good for {0:?} from now, less than {SHORTEST:?}: compare the clocks, and look at the duration of the \
+        "it is valid for {0:?} from now, less than {SHORTEST:?}: compare the clocks, and check the duration of the \
          hub's signer"
     )]
     Short(Duration),

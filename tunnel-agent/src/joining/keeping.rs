@@ -144,7 +144,10 @@ impl<'a> Keeping<'a> {
         }
         self.joining.state.write_kubeconfig(&meant)?;
         let hub = self.joining.requests(self.joining.state.path(KUBECONFIG)).await?;
-        tracing::info!(hub = meant.url(), "the bootstrap kubeconfig names another way to the hub: going that way");
+        tracing::info!(
+            hub = meant.url(),
+            "the bootstrap kubeconfig has another CA, server name or proxy for the hub: using it"
+        );
         let mut joined = self.joined.lock();
         (joined.hub, joined.way) = (hub, meant);
         drop(joined);

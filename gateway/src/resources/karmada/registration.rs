@@ -54,7 +54,7 @@ pub async fn of(gateway: &RequestNeeds, hub: &Hub, user: &Arc<User>, wanted: &Wa
 pub fn misnamed(name: &str, why: InvalidClusterName) -> Refused {
     let detail = match why {
         InvalidClusterName::Name(why) => why.to_string(),
-        _ => "this name, or one that begins so, is that of the hub or of another Secret: take another".to_owned(),
+        _ => "this name is the hub's, or reserved for other Secrets (--reserved-names): use another".to_owned(),
     };
     Refused::field(name, "metadata.name", &detail)
 }
@@ -68,7 +68,10 @@ pub fn may_move(current: &ClusterSpec, wanted: &Wanted, shown: &Cluster<'_>) -> 
         return no("spec", &why);
     }
     if wanted.spec.secret_ref.is_none() && wanted.spec.impersonator_secret_ref.is_none() {
-        return no("spec.secretRef", "the cluster was registered by its Secret: name one here, or change that one");
+        return no(
+            "spec.secretRef",
+            "the credential is in the cluster's own Secret: name a secretRef here, or change that Secret",
+        );
     }
     if wanted.spec.proxy_url.contains('@') && wanted.spec.proxy_url == shown.spec.proxy_url {
         return no("spec.proxyURL", "its password is not shown: write the URL with it, or use proxyHeader");

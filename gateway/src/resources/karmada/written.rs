@@ -85,7 +85,7 @@ fn check_labels(wanted: &Wanted, before: &BTreeMap<String, String>) -> Result<()
     for (changed, what) in [(changed, "set"), (gone, "removed")] {
         let others = others(&changed);
         if let Some(key) = others.iter().find(|key| !matches!(key.as_str(), REGION_LABEL | ZONE_LABEL)) {
-            return refused(format!("{key} cannot be {what} here: labels of this domain say what a Secret is"));
+            return refused(format!("{key} cannot be {what} here: labels of this domain mark the purpose of a Secret"));
         }
     }
     Ok(())

@@ -113,8 +113,8 @@ impl<'a> Filling<'a> {
     fn check_owner(&self, owner: Option<&Value>, held: Option<&Value>) -> Result<(), JoinError> {
         let had_one = self.had_owner.fetch_or(owner.is_some(), Ordering::Relaxed);
         if owner.is_none() && (had_one || held.and_then(owner_of).is_some()) {
-            let text = "its ManagedServiceAccount was deleted, and it is filled when there is one again; tokens that \
-                        were given count until the member's ServiceAccount is deleted";
+            let text = "its ManagedServiceAccount was deleted: the agent fills it when there is one again; earlier \
+                        tokens stay valid until the member's ServiceAccount is deleted";
             return Err(JoinError::Credential(text.into()));
         }
         Ok(())
@@ -172,7 +172,7 @@ impl<'a> Filling<'a> {
         let text = SecretString::from(answer["status"]["token"].as_str().unwrap_or_default());
         let token = self.read(&text, uid).ok_or_else(|| JoinError::Issued(FOREIGN.into()))?;
         if token.life() < SHORTEST || due(&token) <= now() {
-            let text = "it issued a token that is to be renewed at once: look at the limits of its API server, and compare \
+            let text = "it issued a token that is already due for renewal: check the limits of its API server, and compare \
                         the clocks";
             return Err(JoinError::Issued(text.into()));
         }

@@ -51,7 +51,7 @@ impl Keeping<'_> {
                     let until = self.certificate().ends();
                     self.joining.refused(Some(format!(
                         "the hub refuses to renew this cluster's certificate ({why}): it is good until {until}; delete \
-                         the certificate request on the hub, and another one is made"
+                         the certificate request on the hub, and the agent creates another"
                     )));
                     LONGEST_SLEEP
                 }
