@@ -35,7 +35,7 @@ pub enum HubClientError {
     Ca { path: PathBuf, what: String },
     #[error("the User-Agent cannot be sent in a header")]
     UserAgent,
-    #[error("tls-server-name of the kubeconfig is no DNS name")]
+    #[error("tls-server-name of the kubeconfig is not a DNS name")]
     ServerName,
     #[error("cannot set up the client for the hub")]
     Client(#[source] kube::Error),
@@ -139,7 +139,7 @@ pub fn handed_over(path: &Path) -> Result<(), HubClientError> {
         ];
         if let Some((field, _)) = found.into_iter().find(|(_, is_there)| *is_there) {
             return Err(refused(format!(
-                "{field} is not used of a kubeconfig that was handed over: put the data into it"
+                "{field} is not accepted in a bootstrap kubeconfig: put the data into the file"
             )));
         }
     }
@@ -149,12 +149,14 @@ pub fn handed_over(path: &Path) -> Result<(), HubClientError> {
         }
         if cluster.insecure_skip_tls_verify == Some(true) {
             return Err(refused(
-                "insecure-skip-tls-verify: give the hub's CA, the token goes to whoever answers".into(),
+                "insecure-skip-tls-verify is not accepted: give the hub's CA, or any server that answers gets the \
+                 token"
+                    .into(),
             ));
         }
         let url = cluster.server.as_deref().unwrap_or_default();
         if !url.starts_with("https://") {
-            return Err(refused("its server is no https URL".into()));
+            return Err(refused("its server is not an https URL".into()));
         }
     }
     Ok(())

@@ -84,7 +84,7 @@ fn users(csv: &[u8], hasher: &TokenHasher) -> Result<HashMap<TokenId, Arc<User>>
             ..User::default()
         };
         if users.insert(hasher.id(token.as_bytes()), Arc::new(user.with_authenticated_group())).is_some() {
-            tracing::warn!(line, "a token stands twice in the token file: the later line wins");
+            tracing::warn!(line, "a token is in the token file twice: the later line wins");
         }
     }
     Ok(users)
