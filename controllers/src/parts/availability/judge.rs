@@ -206,7 +206,8 @@ impl Judge {
             tracing::warn!(
                 cluster = name,
                 "the member does not answer, and neither do most others: no loss is reported, because the path to \
-                 them is probably at fault; see the gateway's metrics, or move its workloads by a taint with your own key"
+                 them is probably at fault; see the gateway's metrics, or move its workloads by a taint with a key of \
+                 your own"
             );
         }
         if !is_held {

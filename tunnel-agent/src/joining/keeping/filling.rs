@@ -172,8 +172,8 @@ impl<'a> Filling<'a> {
         let text = SecretString::from(answer["status"]["token"].as_str().unwrap_or_default());
         let token = self.read(&text, uid).ok_or_else(|| JoinError::Issued(FOREIGN.into()))?;
         if token.life() < SHORTEST || due(&token) <= now() {
-            let text = "it issued a token that is already due for renewal: check the limits of its API server, and compare \
-                        the clocks";
+            let text = "it issued a token that is already due for renewal: check the limits of its API server, and \
+                        compare the clocks";
             return Err(JoinError::Issued(text.into()));
         }
         Ok(text)
