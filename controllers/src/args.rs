@@ -111,16 +111,16 @@ pub struct Sources {
     /// (default: --secret-namespace)
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub clusterprofile_namespaces: Vec<String>,
-    /// Parts that run even while upstream's controllers hold their Lease: placement, replica-sets;
+    /// Parts that run even while OCM's controllers hold their Lease: placement, replica-sets;
     /// repeatable
     #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
     pub never_stand_by: Vec<StandsBy>,
-    /// Namespaces where upstream's controllers may have the Lease that placement and replica-sets
-    /// stand by for; repeatable (default: all)
+    /// Namespaces where OCM's controllers may have the Lease that placement and replica-sets stand
+    /// by for; repeatable (default: all)
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub rival_namespaces: Vec<String>,
     /// Require a condition rule for Progressing in a `ManifestWorkReplicaSet` before its rollout
-    /// continues, as upstream does; manifestworks then never sets Progressing itself (default:
+    /// continues, as OCM does; manifestworks then never sets Progressing itself (default:
     /// works without such a rule have finished when they are applied and available)
     #[arg(long)]
     pub rollout_needs_rules: bool,
