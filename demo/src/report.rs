@@ -120,7 +120,7 @@ impl<W: Write> Report<W> {
         ] {
             writeln!(out, "  kubectl {line}")?;
         }
-        writeln!(out, "\nLet a cluster come and go:\n")?;
+        writeln!(out, "\nAdd and remove a cluster:\n")?;
         let guest = tour.guest.name();
         writeln!(out, "  cp {} {}", quoted(spare), quoted(clusters))?;
         writeln!(out, "  kubectl --context {guest} get pods -A")?;

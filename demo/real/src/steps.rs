@@ -111,11 +111,11 @@ impl Step {
             Self::Pods => "list the pods",
             Self::Log => "follow a log",
             Self::Exec => "run a command in a pod",
-            Self::Unknown => "ask for a cluster that does not exist",
+            Self::Unknown => "request a cluster that does not exist",
             Self::Tunnel => "exec through tunnel-server and agent",
             Self::Cut => "kill that agent",
             Self::Restored => "start it again",
-            Self::Stranger => "come as somebody without rights",
+            Self::Stranger => "send a request without rights",
             Self::Register => "register the member a second time",
             Self::Forget => "delete that Secret again",
         }
