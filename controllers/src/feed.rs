@@ -5,7 +5,8 @@
 //! time, each with its own back-off.
 
 pub mod crd;
-mod watch;
+pub mod follow;
+pub mod watch;
 
 use std::sync::Arc;
 

@@ -12,7 +12,6 @@ pub mod commands;
 mod events;
 mod explained;
 mod feed;
-mod holders;
 mod metrics;
 mod parts;
 mod queue;

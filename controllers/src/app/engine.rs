@@ -18,8 +18,7 @@ use tokio_util::sync::CancellationToken;
 use crate::args::{Config, SourceName};
 use crate::events::Events;
 use crate::explained::Explained;
-use crate::feed::Feed;
-use crate::holders;
+use crate::feed::{self, Feed};
 use crate::metrics::Metrics;
 use crate::parts;
 use crate::registrar::{self, FeedState, Registrar};
@@ -112,7 +111,7 @@ impl Engine {
         // Without sources no Secret is written, and none need be readable.
         let holders = async {
             if !self.config.sources.is_empty() {
-                holders::follow(secrets, Arc::clone(&registrar)).await;
+                feed::watch::holders(secrets, Arc::clone(&registrar)).await;
             }
         };
         tokio::join!(join_all(feeds), holders, registrar.keep_time(), registrar.remove_all());

@@ -1,23 +1,20 @@
 //! Whether a kind is there: the hub serves it, and its `CustomResourceDefinition` is not on its way
 //! out, which takes all objects with it.
 
-use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use hub::Cause;
 use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
 use kube::api::ApiResource;
 use kube::core::PartialObjectMeta;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher;
 use kube::{Api, Client, discovery};
 use net::backoff::Backoff;
 use net::follow::Complaints;
-use net::words::causes;
 use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
+use super::follow::{self, Change};
 use crate::sources::Kind;
 
 /// Between two looks for a kind that is not served.
@@ -107,36 +104,29 @@ pub fn follow(kind: &Kind, client: Client) -> watch::Receiver<Presence> {
 async fn send(presence: &watch::Sender<Presence>, client: Client, name: &str) {
     let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
     let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let mut events = pin!(watcher::watcher(api, only).default_backoff());
-    let mut is_listed = false;
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Init) => is_listed = false,
-            Ok(Event::InitApply(definition) | Event::Apply(definition)) => {
-                is_listed = true;
-                let is_leaving = definition.metadata.deletion_timestamp.is_some();
-                presence.send_replace(if is_leaving { Presence::Leaving } else { Presence::There });
+    let found = |definition: &PartialObjectMeta<CustomResourceDefinition>| {
+        let is_leaving = definition.metadata.deletion_timestamp.is_some();
+        if is_leaving { Presence::Leaving } else { Presence::There }
+    };
+    let apply = |change: Change<PartialObjectMeta<CustomResourceDefinition>>| {
+        presence.send_replace(match change {
+            Change::Listed(definitions) => definitions.first().map_or(Presence::Leaving, found),
+            Change::Applied(definition) => found(&definition),
+            Change::Deleted(_) => Presence::Leaving,
+        });
+    };
+    let failed = |error: &str| {
+        tracing::debug!(error, name, "cannot watch the definition");
+        // What was seen to leave has not come back by that.
+        presence.send_if_modified(|now| {
+            let is_there = *now == Presence::There;
+            if is_there {
+                *now = Presence::Unknown;
             }
-            Ok(Event::InitDone) if !is_listed => {
-                presence.send_replace(Presence::Leaving);
-            }
-            Ok(Event::InitDone) => {}
-            Ok(Event::Delete(_)) => {
-                presence.send_replace(Presence::Leaving);
-            }
-            Err(error) => {
-                tracing::debug!(error = causes(&error), name, "cannot watch the definition");
-                // What was seen to leave has not come back by that.
-                presence.send_if_modified(|now| {
-                    let is_there = *now == Presence::There;
-                    if is_there {
-                        *now = Presence::Unknown;
-                    }
-                    is_there
-                });
-            }
-        }
-    }
+            is_there
+        });
+    };
+    follow::each_or(watcher(api, only), failed, follow::whole(apply)).await;
 }
 
 #[cfg(test)]

@@ -1,7 +1,9 @@
-//! The watches of a feed: its objects, and the Secrets that belong to them.
+//! The watches of a feed: its objects, and the Secrets that belong to them; and that of the
+//! clusters' Secrets.
 //!
-//! A watch that breaks is begun anew with a list. kube would go on from the last version, but a
-//! quiet source would then not be known to be readable again, and removals wait for that.
+//! A watch of objects that breaks is begun anew with a list. kube would go on from the last
+//! version, but a quiet source would then not be known to be readable again, and removals wait for
+//! that.
 
 use std::collections::HashSet;
 use std::pin::pin;
@@ -11,7 +13,6 @@ use std::time::Duration;
 use futures_util::StreamExt as _;
 use futures_util::stream::BoxStream;
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
@@ -23,9 +24,11 @@ use tokio::time::{Instant, sleep, sleep_until};
 
 use super::Feed;
 use super::crd::{self, Presence};
+use super::follow::{self, Change};
 use crate::calls::PAGE;
 use crate::raw::{self, RawObject};
-use crate::secrets::Meta;
+use crate::registrar::Registrar;
+use crate::secrets::{Meta, Secrets};
 use crate::sources::prune_metadata;
 
 /// Between tries of a watch that breaks.
@@ -195,24 +198,35 @@ pub async fn secrets(feed: Arc<Feed>) {
         field_selector: related.name.map(|name| format!("metadata.name={name}")),
         ..watcher::Config::default().page_size(PAGE)
     };
-    let mut events = watcher::watcher(api, config).default_backoff().boxed();
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::InitApply(secret) | Event::Apply(secret) | Event::Delete(secret)) => {
-                for (namespace, name) in feed.source.reader.of_secret(&secret) {
-                    feed.reports.changed(&feed.object_called(&namespace, &name));
-                    feed.wakes.push(&namespace, &name);
-                }
-            }
-            Ok(Event::Init | Event::InitDone) => {}
-            Err(error) => {
-                tracing::warn!(
-                    error = causes(&error),
-                    source = feed.source.name.as_str(),
-                    "cannot watch the source's Secrets"
-                );
-                feed.metrics.queues.watch_failed(feed.source.name.as_str());
+    let failed = |error: &str| {
+        tracing::warn!(error, source = feed.source.name.as_str(), "cannot watch the source's Secrets");
+        feed.metrics.queues.watch_failed(feed.source.name.as_str());
+    };
+    let apply = |event: Event<Meta>| match event {
+        Event::InitApply(secret) | Event::Apply(secret) | Event::Delete(secret) => {
+            for (namespace, name) in feed.source.reader.of_secret(&secret) {
+                feed.reports.changed(&feed.object_called(&namespace, &name));
+                feed.wakes.push(&namespace, &name);
             }
         }
-    }
+        Event::Init | Event::InitDone => {}
+    };
+    follow::each_or(watcher::watcher(api, config), failed, apply).await;
+}
+
+/// Tells the registrar which names have a Secret, and whose it is. Never ends.
+pub async fn holders(secrets: Secrets, registrar: Arc<Registrar>) {
+    let events = watcher::watcher(secrets.metadata(), watcher::Config::default());
+    let what = format!("the Secrets of clusters in namespace {}", secrets.namespace());
+    let changed = |secret: &Meta, now: Option<&Meta>| {
+        if let Some(name) = &secret.metadata.name {
+            registrar.secret_changed(name, now);
+        }
+    };
+    let apply = |change: Change<Meta>| match change {
+        Change::Listed(listed) => registrar.secrets_listed(&listed),
+        Change::Applied(secret) => changed(&secret, Some(&secret)),
+        Change::Deleted(secret) => changed(&secret, None),
+    };
+    follow::each(events, what, follow::whole(apply)).await;
 }

@@ -4,12 +4,10 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::{Stream, StreamExt as _};
-use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::WatchStreamExt as _;
+use futures_util::Stream;
+use kube::api::DynamicObject;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
-use net::words::causes;
 use parking_lot::RwLock;
 use serde_json::Value;
 use telemetry::readiness::Readiness;
@@ -19,6 +17,7 @@ use tokio::time::timeout;
 use super::Context;
 use super::hub::Hub;
 use crate::feed::crd::{self, Presence};
+use crate::feed::follow;
 use crate::raw::{self, RawObject};
 use crate::sources::Kind;
 use crate::wakes::Wakes;
@@ -51,7 +50,7 @@ pub async fn follow_packed(
     follow_read(kind, client, config, raw::packed, take).await;
 }
 
-async fn follow_read<S: Stream<Item = watcher::Result<Event<DynamicObject>>>>(
+async fn follow_read<S: Stream<Item = watcher::Result<Event<DynamicObject>>> + Send>(
     kind: &Kind,
     client: Client,
     config: watcher::Config,
@@ -66,24 +65,10 @@ async fn follow_read<S: Stream<Item = watcher::Result<Event<DynamicObject>>>>(
             resource = crd::served(kind, &client) => resource,
             () = crd::leaves(&mut presence) => continue,
         };
+        let events = read(Api::all_with(client.clone(), &resource), config.clone());
         tokio::select! {
-            () = until_it_ends(&resource, &client, |api| read(api, config.clone()), &mut take) => {}
+            () = follow::each(events, &resource.plural, &mut take) => {}
             () = crd::leaves(&mut presence) => {}
-        }
-    }
-}
-
-async fn until_it_ends<S: Stream<Item = watcher::Result<Event<DynamicObject>>>>(
-    resource: &ApiResource,
-    client: &Client,
-    read: impl FnOnce(Api<RawObject>) -> S,
-    take: &mut impl FnMut(Event<DynamicObject>),
-) {
-    let mut events = pin!(read(Api::all_with(client.clone(), resource)).default_backoff());
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(event) => take(event),
-            Err(error) => tracing::warn!(error = causes(&error), kind = resource.kind, "cannot watch"),
         }
     }
 }

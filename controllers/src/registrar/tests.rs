@@ -20,7 +20,7 @@ use crate::reports::{Reports, Stage};
 use crate::secrets::Secrets;
 use crate::term::Term;
 use crate::wakes::Wakes;
-use crate::{feed, holders, sources};
+use crate::{feed, sources};
 
 const FAULTS: [Fault; 6] =
     [Fault::Status(429), Fault::Status(409), Fault::Status(410), Fault::Status(500), Fault::Status(503), Fault::Reset];
@@ -62,7 +62,7 @@ impl Leader {
         };
         let mut tasks = JoinSet::new();
         tasks.spawn(feed.run());
-        tasks.spawn(holders::follow(secrets, Arc::clone(&registrar)));
+        tasks.spawn(feed::watch::holders(secrets, Arc::clone(&registrar)));
         let (clock, ends) = (Arc::clone(&registrar), registrar);
         tasks.spawn(async move { clock.keep_time().await });
         tasks.spawn(async move { ends.remove_all().await });

@@ -1,17 +1,13 @@
 //! The watches, and what they put into the queue.
 
 use std::collections::HashSet;
-use std::pin::pin;
 
-use futures_util::StreamExt as _;
-use k8s_openapi::api::core::v1::ServiceAccount;
+use k8s_openapi::api::core::v1::{Secret, ServiceAccount};
 use kube::api::DynamicObject;
 use kube::core::PartialObjectMeta;
-use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
-use net::words::causes;
 use tokio::sync::watch;
 
 use super::inventory::List;
@@ -19,6 +15,7 @@ use super::publisher::Publisher;
 use super::secret::{CLUSTER_KEY, HeldSecret, cluster_of};
 use crate::args::Argocd;
 use crate::calls::PAGE;
+use crate::feed::follow::{self, Change};
 use crate::parts::watched;
 use crate::parts::worker::Worker as _;
 use crate::sources::{Kind, MANAGED_CLUSTERS};
@@ -70,27 +67,25 @@ fn take_cluster(
 
 async fn follow_secrets(publisher: &Publisher, wakes: &Wakes) {
     let config = watcher::Config::default().page_size(PAGE).labels(CLUSTER_KEY);
-    let mut events = pin!(watcher::watcher(publisher.secrets.clone(), config).default_backoff());
+    let events = watcher::watcher(publisher.secrets.clone(), config);
     let inventory = &publisher.inventory;
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Init) => inventory.begin_secrets(),
-            Ok(Event::InitApply(secret) | Event::Apply(secret)) => match HeldSecret::read(&secret) {
-                Some((cluster, held)) => {
-                    wakes.push("", &cluster);
-                    inventory.put_secret(cluster, held);
-                }
-                None => gone(publisher, wakes, &secret.name_any()),
-            },
-            Ok(Event::InitDone) => {
-                inventory.end_secrets();
-                inventory.was_listed(List::Secrets);
-                inventory.clusters().iter().for_each(|cluster| wakes.push("", cluster));
+    let apply = |event: Event<Secret>| match event {
+        Event::Init => inventory.begin_secrets(),
+        Event::InitApply(secret) | Event::Apply(secret) => match HeldSecret::read(&secret) {
+            Some((cluster, held)) => {
+                wakes.push("", &cluster);
+                inventory.put_secret(cluster, held);
             }
-            Ok(Event::Delete(secret)) => gone(publisher, wakes, &secret.name_any()),
-            Err(error) => tracing::warn!(error = causes(&error), "cannot watch the Secrets in Argo CD's namespace"),
+            None => gone(publisher, wakes, &secret.name_any()),
+        },
+        Event::InitDone => {
+            inventory.end_secrets();
+            inventory.was_listed(List::Secrets);
+            inventory.clusters().iter().for_each(|cluster| wakes.push("", cluster));
         }
-    }
+        Event::Delete(secret) => gone(publisher, wakes, &secret.name_any()),
+    };
+    follow::each(events, "the Secrets in Argo CD's namespace", apply).await;
 }
 
 /// A Secret is gone, or bears the label no more.
@@ -109,25 +104,11 @@ pub async fn follow_account(argocd: &Argocd, publisher: &Publisher, uid: watch::
     let (namespace, name) = &argocd.account;
     let api: Api<PartialObjectMeta<ServiceAccount>> = Api::namespaced(publisher.hub.client.clone(), namespace);
     let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
-    let mut events = pin!(watcher::watcher(api, only).default_backoff());
-    let mut listed = None;
-    while let Some(event) = events.next().await {
-        let known = match event {
-            Ok(Event::Init) => {
-                listed = None;
-                continue;
-            }
-            Ok(Event::InitApply(account)) => {
-                listed = account.uid();
-                continue;
-            }
-            Ok(Event::InitDone) => listed.take(),
-            Ok(Event::Apply(account)) => account.uid(),
-            Ok(Event::Delete(_)) => None,
-            Err(error) => {
-                tracing::warn!(error = causes(&error), namespace, name, "cannot watch Argo CD's ServiceAccount");
-                continue;
-            }
+    let apply = |change: Change<PartialObjectMeta<ServiceAccount>>| {
+        let known = match change {
+            Change::Listed(accounts) => accounts.first().and_then(|account| account.uid()),
+            Change::Applied(account) => account.uid(),
+            Change::Deleted(_) => None,
         };
         if known.is_none() {
             tracing::warn!(namespace, name, "Argo CD's ServiceAccount is not there: create it");
@@ -137,5 +118,7 @@ pub async fn follow_account(argocd: &Argocd, publisher: &Publisher, uid: watch::
             *before = known;
             is_news
         });
-    }
+    };
+    let what = format!("Argo CD's ServiceAccount {name} in namespace {namespace}");
+    follow::each(watcher::watcher(api, only), what, follow::whole(apply)).await;
 }

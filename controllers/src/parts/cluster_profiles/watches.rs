@@ -1,19 +1,17 @@
 //! What the publisher follows: the Secrets that register clusters, without their data, and the
 //! profiles of the namespaces that it publishes into.
 
-use std::pin::pin;
 use std::sync::Arc;
 
-use futures_util::StreamExt as _;
 use futures_util::future::join_all;
-use kube::runtime::WatchStreamExt as _;
+use kube::api::DynamicObject;
 use kube::runtime::reflector::store::Writer as StoreWriter;
 use kube::runtime::watcher::{self, Config, Event};
 use kube::{Api, ResourceExt as _};
-use net::words::causes;
 
 use super::publisher::Publisher;
 use crate::calls::PAGE;
+use crate::feed::follow::{self, Change};
 use crate::raw::{self, RawObject};
 use crate::secrets::Meta;
 
@@ -26,28 +24,18 @@ pub async fn follow(publisher: &Arc<Publisher>, store: StoreWriter<Meta>) {
 /// Follows the clusters' Secrets. Never ends.
 async fn secrets(publisher: &Publisher, api: Api<Meta>, mut store: StoreWriter<Meta>) {
     let labelled = Config::default().labels(api::secret::CREDENTIAL_TYPE_LABEL);
-    let mut events = pin!(watcher::watcher(api, labelled).default_backoff());
-    let mut listed = Vec::new();
-    while let Some(event) = events.next().await {
-        let event = match event {
-            Ok(event) => event.modify(prune),
-            Err(error) => {
-                tracing::warn!(
-                    error = causes(&error),
-                    "cannot watch the Secrets of clusters: their ClusterProfiles stay as they are"
-                );
-                continue;
-            }
-        };
+    let mut whole = follow::whole(|change: Change<Meta>| match change {
+        Change::Listed(listed) => publisher.registered(listed),
+        Change::Applied(secret) => publisher.changed(&secret),
+        Change::Deleted(secret) => publisher.unregistered(&secret.name_any()),
+    });
+    let apply = |event: Event<Meta>| {
+        let event = event.modify(prune);
         store.apply_watcher_event(&event);
-        match event {
-            Event::Init => listed.clear(),
-            Event::InitApply(secret) => listed.push(secret),
-            Event::InitDone => publisher.registered(std::mem::take(&mut listed)),
-            Event::Apply(secret) => publisher.changed(&secret),
-            Event::Delete(secret) => publisher.unregistered(&secret.name_any()),
-        }
-    }
+        whole(event);
+    };
+    let what = "the Secrets of clusters: their ClusterProfiles stay as they are";
+    follow::each(watcher::watcher(api, labelled), what, apply).await;
 }
 
 /// Who wrote it is not asked.
@@ -58,22 +46,12 @@ fn prune(secret: &mut Meta) {
 
 /// Follows the profiles of a namespace. Never ends.
 async fn profiles(publisher: Arc<Publisher>, namespace: String, api: Api<RawObject>) {
-    let mut events = pin!(raw::watcher(api, Config::default().page_size(PAGE)).default_backoff());
-    let mut listed = Vec::new();
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Init) => listed.clear(),
-            Ok(Event::InitApply(profile)) => listed.push(profile),
-            Ok(Event::InitDone) => publisher.listed(&namespace, std::mem::take(&mut listed)),
-            Ok(Event::Apply(profile)) => publisher.seen(&namespace, profile),
-            Ok(Event::Delete(profile)) => publisher.gone(&namespace, &profile),
-            Err(error) => {
-                tracing::warn!(
-                    error = causes(&error),
-                    namespace,
-                    "cannot watch ClusterProfiles: none is published there"
-                );
-            }
-        }
-    }
+    let events = raw::watcher(api, Config::default().page_size(PAGE));
+    let apply = |change: Change<DynamicObject>| match change {
+        Change::Listed(listed) => publisher.listed(&namespace, listed),
+        Change::Applied(profile) => publisher.seen(&namespace, profile),
+        Change::Deleted(profile) => publisher.gone(&namespace, &profile),
+    };
+    let what = format!("ClusterProfiles in namespace {namespace}: none is published there");
+    follow::each(events, what, follow::whole(apply)).await;
 }

@@ -1,22 +1,19 @@
 //! Where upstream's add-on is installed: its agent fills the `ManagedServiceAccounts` there.
 
 use std::collections::HashSet;
-use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
-use kube::runtime::WatchStreamExt as _;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher;
 use kube::{Api, Client, ResourceExt as _};
-use net::words::causes;
 use parking_lot::Mutex;
 use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::accounts::Accounts;
 use crate::feed::crd::{self, Presence};
+use crate::feed::follow::{self, Change};
 use crate::sources::Kind;
 
 /// Its name, in each cluster's namespace.
@@ -84,21 +81,14 @@ impl Addons {
     async fn watch(&self, resource: &ApiResource, hub: &Client, accounts: &Accounts) {
         let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(hub.clone(), resource);
         let only = watcher::Config::default().fields(&format!("metadata.name={ADDON}"));
-        let mut events = pin!(watcher::watcher(api, only).default_backoff());
-        let mut listed = HashSet::new();
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(Event::Init) => listed.clear(),
-                Ok(Event::InitApply(addon)) => {
-                    listed.insert(addon.namespace().unwrap_or_default());
-                }
-                Ok(Event::InitDone) => self.set(std::mem::take(&mut listed), accounts),
-                Ok(Event::Apply(addon)) => self.change(&addon.namespace().unwrap_or_default(), true, accounts),
-                Ok(Event::Delete(addon)) => self.change(&addon.namespace().unwrap_or_default(), false, accounts),
-                // What was known last counts.
-                Err(error) => tracing::warn!(error = causes(&error), "cannot watch ManagedClusterAddOns"),
-            }
-        }
+        let namespace = |addon: &PartialObjectMeta<DynamicObject>| addon.namespace().unwrap_or_default();
+        let apply = |change: Change<PartialObjectMeta<DynamicObject>>| match change {
+            Change::Listed(addons) => self.set(addons.iter().map(namespace).collect(), accounts),
+            Change::Applied(addon) => self.change(&namespace(&addon), true, accounts),
+            Change::Deleted(addon) => self.change(&namespace(&addon), false, accounts),
+        };
+        // While it fails, what was known last counts.
+        follow::each(watcher(api, only), "ManagedClusterAddOns", follow::whole(apply)).await;
     }
 
     fn set(&self, namespaces: HashSet<String>, accounts: &Accounts) {

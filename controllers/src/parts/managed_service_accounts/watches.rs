@@ -5,22 +5,16 @@
 //! somebody deletes is back at once: upstream's agent, which runs there, watches too.
 
 use std::collections::{HashMap, HashSet};
-use std::pin::pin;
 use std::time::Duration;
 
 use api::cluster_name::ClusterName;
 use api::secret::CREDENTIAL_TYPE_LABEL;
 use fleet::{Change, Sender, Sight};
-use futures_util::StreamExt as _;
-use k8s_openapi::api::core::v1::Secret;
 use kube::api::DynamicObject;
-use kube::core::PartialObjectMeta;
-use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
 use net::backoff::Backoff;
-use net::words::causes;
 use parking_lot::Mutex;
 use register::managed_service_account::{GROUP, KIND, LABEL, MEMBER_NAMESPACE, PLURAL, VERSIONS};
 use serde_json::Value;
@@ -32,10 +26,10 @@ use tokio_util::task::AbortOnDropHandle;
 use super::Part;
 use super::accounts::Accounts;
 use crate::calls::PAGE;
-use crate::feed::crd;
+use crate::feed::{crd, follow};
 use crate::parts::hub;
 use crate::raw::{self, RawObject};
-use crate::secrets::Secrets;
+use crate::secrets::{Meta, Secrets};
 use crate::sources;
 
 const ACCOUNT: sources::Kind =
@@ -65,16 +59,9 @@ pub async fn objects(part: &Part, mut writer: Writer<DynamicObject>) {
     let resource = crd::served(&ACCOUNT, &part.client).await;
     let api: Api<RawObject> = Api::all_with(part.client.clone(), &resource);
     let config = watcher::Config::default().page_size(PAGE);
-    let mut events = pin!(raw::watcher(api, config).default_backoff());
     let mut listed = HashSet::new();
-    while let Some(event) = events.next().await {
-        let event = match event {
-            Ok(event) => event.modify(prune),
-            Err(error) => {
-                tracing::warn!(error = causes(&error), "cannot watch ManagedServiceAccounts");
-                continue;
-            }
-        };
+    let apply = |event: Event<DynamicObject>| {
+        let event = event.modify(prune);
         let is_news = is_news(accounts, &event);
         writer.apply_watcher_event(&event);
         match &event {
@@ -96,7 +83,8 @@ pub async fn objects(part: &Part, mut writer: Writer<DynamicObject>) {
                 }
             }
         }
-    }
+    };
+    follow::each(raw::watcher(api, config), "ManagedServiceAccounts", apply).await;
 }
 
 /// Whether an object is to be looked at: its status is written by us, and what a member says is in
@@ -129,40 +117,34 @@ fn key(object: &DynamicObject) -> (String, String) {
 
 /// Follows the Secrets with tokens, without their data. Never ends.
 pub async fn tokens(hub: &Client, accounts: &Accounts) {
-    let api: Api<PartialObjectMeta<Secret>> = Api::all(hub.clone());
     let config = watcher::Config::default().labels(&format!("{LABEL}=true")).page_size(PAGE);
-    let mut events = pin!(watcher::watcher(api, config).default_backoff());
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Apply(secret) | Event::Delete(secret)) => {
-                accounts.wake(&secret.namespace().unwrap_or_default(), &secret.name_any());
-            }
-            // Whatever happened while nobody watched. One that is in the queue is there once.
-            Ok(Event::InitDone) => accounts.wake_all(),
-            Ok(Event::Init | Event::InitApply(_)) => {}
-            Err(error) => tracing::warn!(error = causes(&error), "cannot watch the Secrets of ManagedServiceAccounts"),
+    let events = watcher::watcher(Api::<Meta>::all(hub.clone()), config);
+    let apply = |event: Event<Meta>| match event {
+        Event::Apply(secret) | Event::Delete(secret) => {
+            accounts.wake(&secret.namespace().unwrap_or_default(), &secret.name_any());
         }
-    }
+        // Any of them may have changed before the watch. The queue holds each account once.
+        Event::InitDone => accounts.wake_all(),
+        Event::Init | Event::InitApply(_) => {}
+    };
+    follow::each(events, "the Secrets of ManagedServiceAccounts", apply).await;
 }
 
 /// Follows which clusters are registered. Never ends.
 pub async fn clusters(part: &Part, secrets: &Secrets) {
     let config = watcher::Config::default().labels(CREDENTIAL_TYPE_LABEL);
-    let mut events = pin!(watcher::watcher(secrets.metadata(), config).default_backoff());
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Apply(cluster)) => part.accounts.wake_in(&cluster.name_any()),
-            Ok(Event::Delete(cluster)) => {
-                let name = cluster.name_any();
-                part.watched.retain(|cluster| cluster.as_str() != name);
-                // One that waits to be gone waits for nobody now.
-                part.accounts.wake_in(&name);
-            }
-            Ok(Event::InitDone) => part.accounts.wake_all(),
-            Ok(Event::Init | Event::InitApply(_)) => {}
-            Err(error) => tracing::warn!(error = causes(&error), "cannot watch the Secrets of clusters"),
+    let apply = |event: Event<Meta>| match event {
+        Event::Apply(cluster) => part.accounts.wake_in(&cluster.name_any()),
+        Event::Delete(cluster) => {
+            let name = cluster.name_any();
+            part.watched.retain(|cluster| cluster.as_str() != name);
+            // One that waits to be gone waits for nobody now.
+            part.accounts.wake_in(&name);
         }
-    }
+        Event::InitDone => part.accounts.wake_all(),
+        Event::Init | Event::InitApply(_) => {}
+    };
+    follow::each(watcher::watcher(secrets.metadata(), config), "the Secrets of clusters", apply).await;
 }
 
 // === impl Members ===

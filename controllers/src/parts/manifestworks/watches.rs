@@ -1,12 +1,9 @@
 //! The watches of the hub: the works, and which clusters are ours.
 
 use std::collections::HashSet;
-use std::pin::pin;
 
-use futures_util::StreamExt as _;
 use kube::api::DynamicObject;
 use kube::core::PartialObjectMeta;
-use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
@@ -14,11 +11,10 @@ use kube::{Api, ResourceExt as _};
 use super::clusters::{DELIVERY_ANNOTATION, Mode};
 use super::work::{WORKS, key};
 use super::{Part, shelf};
-use crate::feed::crd;
+use crate::feed::{crd, follow};
 use crate::parts::catch_up::WATCH;
 use crate::raw::{self, RawObject};
 use crate::sources::MANAGED_CLUSTERS;
-use net::words::causes;
 
 /// Objects of one answer of a list: a work may have a mebibyte and a half, and is there twice while
 /// the answer is read.
@@ -31,16 +27,9 @@ pub async fn works(part: &Part, writer: &mut Writer<DynamicObject>) {
     let resource = crd::served(&WORKS, &part.hub.client).await;
     let api: Api<RawObject> = Api::all_with(part.hub.client.clone(), &resource);
     let config = watcher::Config::default().page_size(PAGE).timeout(WATCH);
-    let mut events = pin!(raw::packed(api, config).default_backoff());
     let mut listed = HashSet::new();
-    while let Some(event) = events.next().await {
-        let event = match event {
-            Ok(event) => part.shelf.keep(event, &part.store),
-            Err(error) => {
-                tracing::warn!(error = causes(&error), "cannot watch ManifestWorks");
-                continue;
-            }
-        };
+    let apply = |event| {
+        let event = part.shelf.keep(event, &part.store);
         let is_news = is_news(part, &event);
         writer.apply_watcher_event(&event);
         if let Event::Apply(object) = &event {
@@ -61,7 +50,8 @@ pub async fn works(part: &Part, writer: &mut Writer<DynamicObject>) {
             Event::Apply(_) => {}
             Event::Delete(object) => part.leave(&key(object)),
         }
-    }
+    };
+    follow::each(raw::packed(api, config), "ManifestWorks", apply).await;
 }
 
 /// Whether a work is to be looked at: its status is written by us.
@@ -80,31 +70,28 @@ pub async fn clusters(part: &Part) {
     let resource = crd::served(&MANAGED_CLUSTERS, &part.hub.client).await;
     let api: Api<Meta> = Api::all_with(part.hub.client.clone(), &resource);
     let config = watcher::Config::default().timeout(WATCH);
-    let mut events = pin!(watcher::watcher(api, config).default_backoff());
     let mut listed = HashSet::new();
-    while let Some(event) = events.next().await {
-        match event {
-            Ok(Event::Init) => listed.clear(),
-            Ok(Event::InitApply(cluster)) => {
-                listed.insert(cluster.name_any());
-                put(part, &cluster);
-            }
-            Ok(Event::InitDone) => {
-                let there = std::mem::take(&mut listed);
-                let gone = part.clusters.missing(|cluster| there.contains(cluster));
-                part.clusters.listed(there);
-                for gone in gone {
-                    set(part, &gone, None);
-                }
-            }
-            Ok(Event::Apply(cluster)) => put(part, &cluster),
-            Ok(Event::Delete(cluster)) => {
-                part.clusters.lost(&cluster.name_any());
-                set(part, &cluster.name_any(), None);
-            }
-            Err(error) => tracing::warn!(error = causes(&error), "cannot watch ManagedClusters"),
+    let apply = |event: Event<Meta>| match event {
+        Event::Init => listed.clear(),
+        Event::InitApply(cluster) => {
+            listed.insert(cluster.name_any());
+            put(part, &cluster);
         }
-    }
+        Event::InitDone => {
+            let there = std::mem::take(&mut listed);
+            let gone = part.clusters.missing(|cluster| there.contains(cluster));
+            part.clusters.listed(there);
+            for gone in gone {
+                set(part, &gone, None);
+            }
+        }
+        Event::Apply(cluster) => put(part, &cluster),
+        Event::Delete(cluster) => {
+            part.clusters.lost(&cluster.name_any());
+            set(part, &cluster.name_any(), None);
+        }
+    };
+    follow::each(watcher::watcher(api, config), "ManagedClusters", apply).await;
 }
 
 /// Tries clusters again whose members answered somebody. Never ends.

@@ -7,14 +7,11 @@
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use k8s_openapi::api::coordination::v1::Lease;
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
-use net::words::causes;
 use parking_lot::Mutex;
 use register::csr::CLUSTER_LABEL;
 use register::ocm::condition::{self, CLOCK_SYNCED};
@@ -24,6 +21,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 use super::hub::{now, renewed};
+use crate::feed::follow;
 use crate::wakes::Wakes;
 
 const PAGE: u32 = 500;
@@ -109,28 +107,25 @@ impl Beats {
     pub async fn follow(&self, client: Client, clusters: (&Store<DynamicObject>, &ApiResource), wakes: &Wakes) {
         let only =
             watcher::Config::default().fields(&format!("metadata.name={LEASE}")).labels(CLUSTER_LABEL).page_size(PAGE);
-        let mut events = watcher::watcher(Api::<Lease>::all(client), only).default_backoff().boxed();
         let mut listed = BTreeSet::new();
-        while let Some(event) = events.next().await {
-            match event {
-                Ok(Event::Init) => listed.clear(),
-                Ok(Event::InitApply(lease)) => {
-                    listed.insert(lease.namespace().unwrap_or_default());
-                    self.take(&lease, clusters, wakes);
-                }
-                Ok(Event::InitDone) => {
-                    self.retain(&listed, wakes);
-                    self.listed.send_replace(true);
-                }
-                Ok(Event::Apply(lease)) => self.take(&lease, clusters, wakes),
-                Ok(Event::Delete(lease)) => {
-                    let name = lease.namespace().unwrap_or_default();
-                    self.forget(&name);
-                    wakes.push("", &name);
-                }
-                Err(error) => tracing::warn!(error = causes(&error), "cannot watch the Leases of clusters"),
+        let apply = |event: Event<Lease>| match event {
+            Event::Init => listed.clear(),
+            Event::InitApply(lease) => {
+                listed.insert(lease.namespace().unwrap_or_default());
+                self.take(&lease, clusters, wakes);
             }
-        }
+            Event::InitDone => {
+                self.retain(&listed, wakes);
+                self.listed.send_replace(true);
+            }
+            Event::Apply(lease) => self.take(&lease, clusters, wakes),
+            Event::Delete(lease) => {
+                let name = lease.namespace().unwrap_or_default();
+                self.forget(&name);
+                wakes.push("", &name);
+            }
+        };
+        follow::each(watcher::watcher(Api::<Lease>::all(client), only), "the Leases of clusters", apply).await;
     }
 
     fn retain(&self, listed: &BTreeSet<String>, wakes: &Wakes) {

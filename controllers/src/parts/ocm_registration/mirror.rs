@@ -2,20 +2,18 @@
 
 use std::sync::Arc;
 
-use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use kube::api::{ApiResource, DynamicObject};
-use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::{Writer, WriterDropped};
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
-use net::words::causes;
 use register::csr::CLUSTER_LABEL;
 use register::ocm::acceptance::{self, Difference, Key, Kind, Wanted};
 use serde_json::Value;
 
 use super::hub::{self, value};
+use crate::feed::follow;
 
 const PAGE: u32 = 500;
 
@@ -105,22 +103,11 @@ async fn follow(
 ) {
     let only = watcher::Config::default().labels(CLUSTER_LABEL).page_size(PAGE);
     let api = Api::<DynamicObject>::all_with(client, &resource);
-    let mut events = watcher::watcher(api, only).default_backoff().boxed();
-    while let Some(event) = events.next().await {
-        let event = match event {
-            Ok(event) => event.modify(|object| {
-                object.managed_fields_mut().clear();
-                object.annotations_mut().clear();
-            }),
-            Err(error) => {
-                tracing::warn!(
-                    error = causes(&error),
-                    kind = resource.kind,
-                    "cannot watch what clusters have on the hub"
-                );
-                continue;
-            }
-        };
+    let apply = |event: Event<DynamicObject>| {
+        let event = event.modify(|object| {
+            object.managed_fields_mut().clear();
+            object.annotations_mut().clear();
+        });
         writer.apply_watcher_event(&event);
         if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event
             && let Some(cluster) = object.labels().get(CLUSTER_LABEL)
@@ -129,5 +116,7 @@ async fn follow(
         {
             notify(cluster);
         }
-    }
+    };
+    let what = format!("{} of clusters", resource.plural);
+    follow::each(watcher::watcher(api, only), what, apply).await;
 }

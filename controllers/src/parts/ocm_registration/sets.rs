@@ -3,16 +3,13 @@
 
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use futures_util::future::try_join_all;
 use kube::api::{ApiResource, DynamicObject, PostParams};
-use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
 use net::backoff::Backoff;
-use net::words::causes;
 use register::ocm::GROUP;
 use register::ocm::condition::{self, Condition};
 use register::ocm::sets;
@@ -21,6 +18,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::hub::{CallError, Hub, now_text, resource, value};
+use crate::feed::follow;
 
 /// With the value `false`, a set is a person's.
 const AUTO_UPDATE: &str = "cluster.open-cluster-management.io/autoupdate";
@@ -70,20 +68,14 @@ impl Sets {
 
     async fn follow(&self, client: Client, resource: &ApiResource, mut writer: Writer<DynamicObject>) {
         let api = Api::<DynamicObject>::all_with(client, resource);
-        let mut events = watcher::watcher(api, watcher::Config::default()).default_backoff().boxed();
-        while let Some(event) = events.next().await {
-            match event.map(|event| event.modify(|object| object.managed_fields_mut().clear())) {
-                Ok(event) => {
-                    writer.apply_watcher_event(&event);
-                    if !matches!(event, Event::Init | Event::InitApply(_)) {
-                        self.look();
-                    }
-                }
-                Err(error) => {
-                    tracing::warn!(error = causes(&error), kind = resource.kind, "cannot watch sets of clusters");
-                }
+        let apply = |event: Event<DynamicObject>| {
+            let event = event.modify(|object| object.managed_fields_mut().clear());
+            writer.apply_watcher_event(&event);
+            if !matches!(event, Event::Init | Event::InitApply(_)) {
+                self.look();
             }
-        }
+        };
+        follow::each(watcher::watcher(api, watcher::Config::default()), &resource.plural, apply).await;
     }
 
     async fn correct_all(&self) {

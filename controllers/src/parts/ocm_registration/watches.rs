@@ -4,16 +4,13 @@ use std::collections::{BTreeSet, HashSet};
 use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::StreamExt as _;
 use k8s_openapi::api::certificates::v1::CertificateSigningRequest;
 use kube::api::{ApiResource, DynamicObject};
 use kube::core::PartialObjectMeta;
-use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
-use net::words::causes;
 use register::ocm::acceptance::Cluster;
 use register::ocm::delivery;
 use register::ocm::standing::AUTOMATIC_ANNOTATION;
@@ -25,6 +22,7 @@ use super::hub::CallError;
 use super::worker::Worker as _;
 use super::{Shared, Sources, request_selection};
 use crate::calls::PAGE;
+use crate::feed::follow;
 use crate::raw::{self, RawObject};
 
 /// After an end that could not be carried out.
@@ -60,16 +58,9 @@ fn has(store: &Store<DynamicObject>, resource: &ApiResource, name: &str) -> bool
 async fn follow_clusters(shared: &Shared, mut writer: Writer<DynamicObject>, clusters: &Clusters, client: Client) {
     let api: Api<RawObject> = Api::all_with(client, &shared.cluster_resource);
     let config = watcher::Config::default().page_size(PAGE);
-    let mut events = raw::watcher(api, config).default_backoff().boxed();
     let mut known = HashSet::new();
-    while let Some(event) = events.next().await {
-        let event = match event {
-            Ok(event) => event.modify(prune),
-            Err(error) => {
-                tracing::warn!(error = causes(&error), "cannot watch ManagedClusters");
-                continue;
-            }
-        };
+    let apply = |event: Event<DynamicObject>| {
+        let event = event.modify(prune);
         if moves(shared, &event) {
             shared.sets.look();
         }
@@ -93,7 +84,8 @@ async fn follow_clusters(shared: &Shared, mut writer: Writer<DynamicObject>, clu
             }
             Event::Delete(cluster) => forget(shared, clusters, &mut known, &cluster.name_any()),
         }
-    }
+    };
+    follow::each(raw::watcher(api, config), "ManagedClusters", apply).await;
 }
 
 /// Whether sets have other clusters by that.
@@ -159,20 +151,14 @@ async fn end(shared: &Shared, name: &str) -> Result<(), CallError> {
 
 async fn follow_requests(shared: &Shared, mut writer: Writer<DynamicObject>, client: Client) {
     let api: Api<PartialObjectMeta<CertificateSigningRequest>> = Api::all(client);
-    let mut events = watcher::watcher(api, request_selection()).default_backoff().boxed();
-    while let Some(event) = events.next().await {
-        let event = match event {
-            Ok(event) => names(event, &shared.request_resource),
-            Err(error) => {
-                tracing::warn!(error = causes(&error), "cannot watch certificate requests");
-                continue;
-            }
-        };
+    let apply = |event| {
+        let event = names(event, &shared.request_resource);
         writer.apply_watcher_event(&event);
         if let Event::Apply(request) | Event::InitApply(request) = &event {
             shared.asked.push("", &request.name_any());
         }
-    }
+    };
+    follow::each(watcher::watcher(api, request_selection()), "certificate requests", apply).await;
 }
 
 /// Name, uid and kind: all that Events on them need.

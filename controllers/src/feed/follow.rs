@@ -1,0 +1,91 @@
+//! How a watch is followed: kube's watcher, tried again after errors.
+//!
+//! Four loops are their own:
+//!
+//! - `feed::watch::objects` begins anew with a list after each error: only a list shows that a
+//!   quiet source is readable again.
+//! - `parts::rivals` does the same, and begins anew with the term.
+//! - `parts::placement::watches` asks the hub, before it takes a deletion, whether the kind leaves.
+//! - `parts::manifestworks::sights` and `parts::managed_service_accounts::watches` follow members
+//!   through the gateway with `fleet::Sight`, which bounds the bytes of a list.
+
+use std::fmt::Display;
+use std::mem::take;
+
+use futures_util::{Stream, StreamExt as _};
+use kube::runtime::WatchStreamExt as _;
+use kube::runtime::watcher::{self, Event};
+use net::words::causes;
+
+/// What a watch reports, with each list as a whole.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Change<K> {
+    Listed(Vec<K>),
+    Applied(K),
+    Deleted(K),
+}
+
+/// Hands each event to `apply`. Logs that `what` cannot be watched when the watch fails, and tries
+/// again after kube's back-off. Never ends.
+pub async fn each<K>(
+    events: impl Stream<Item = watcher::Result<Event<K>>> + Send,
+    what: impl Display,
+    apply: impl FnMut(Event<K>),
+) {
+    each_or(events, move |error: &str| tracing::warn!(error, "cannot watch {what}"), apply).await;
+}
+
+/// The same, but hands errors to `failed`, each with its causes.
+pub async fn each_or<K>(
+    events: impl Stream<Item = watcher::Result<Event<K>>> + Send,
+    mut failed: impl FnMut(&str),
+    mut apply: impl FnMut(Event<K>),
+) {
+    let mut events = events.default_backoff().boxed();
+    while let Some(event) = events.next().await {
+        match event {
+            Ok(event) => apply(event),
+            Err(error) => failed(&causes(&error)),
+        }
+    }
+}
+
+/// Collects the objects of a list, and hands them to `apply` when it is complete.
+pub fn whole<K>(mut apply: impl FnMut(Change<K>)) -> impl FnMut(Event<K>) {
+    let mut listed = Vec::new();
+    move |event| match event {
+        Event::Init => listed.clear(),
+        Event::InitApply(object) => listed.push(object),
+        Event::InitDone => apply(Change::Listed(take(&mut listed))),
+        Event::Apply(object) => apply(Change::Applied(object)),
+        Event::Delete(object) => apply(Change::Deleted(object)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures_util::stream;
+
+    use super::*;
+
+    /// A list that breaks off counts for nothing, and the watch goes on after it.
+    #[tokio::test(start_paused = true)]
+    async fn a_list_is_handed_over_once_it_is_complete() {
+        let events = [
+            Ok(Event::Init),
+            Ok(Event::InitApply("old")),
+            Err(watcher::Error::NoResourceVersion),
+            Ok(Event::Init),
+            Ok(Event::InitApply("a")),
+            Ok(Event::InitApply("b")),
+            Ok(Event::InitDone),
+            Ok(Event::Apply("c")),
+            Ok(Event::Delete("a")),
+        ];
+        let (mut changes, mut failures) = (Vec::new(), 0);
+        let apply = whole(|change| changes.push(change));
+        each_or(stream::iter(events), |_| failures += 1, apply).await;
+        let expected = [Change::Listed(vec!["a", "b"]), Change::Applied("c"), Change::Deleted("a")];
+        assert_eq!((changes.as_slice(), failures), (expected.as_slice(), 1));
+    }
+}
