@@ -13,9 +13,6 @@ use tokio::time::Instant;
 
 use crate::calls::now_text;
 
-/// Between tries of one object that fails.
-const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
-
 /// As `…_source_objects{state}` and `/debug/sources` name it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
@@ -123,11 +120,11 @@ impl Reports {
     /// A try failed. Returns how long to wait for the next. Without `state`, it is what it was.
     pub fn failed(&self, object: &Object, state: Option<Stage>, reason: &str) -> Duration {
         let mut reports = self.0.lock();
-        let Some(report) = reports.get_mut(object) else { return BACKOFF.longest };
+        let Some(report) = reports.get_mut(object) else { return Backoff::OBJECT.longest };
         report.failures = report.failures.saturating_add(1);
         report.state = state.unwrap_or(report.state);
         reason.clone_into(&mut report.reason);
-        BACKOFF.wait(report.failures - 1)
+        Backoff::OBJECT.wait(report.failures - 1)
     }
 
     pub fn forget(&self, object: &Object) {

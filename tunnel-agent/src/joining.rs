@@ -42,8 +42,6 @@ pub use self::standing::{SharedStanding, Standing};
 
 /// How we call ourselves to hubs.
 const PROGRAM: &str = concat!("tunnel-agent/", env!("CARGO_PKG_VERSION"));
-/// After a failure.
-const AGAIN: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
 /// A certificate that was gone on with for less than this has the next try wait.
 const SHORT: Duration = Duration::from_mins(1);
 
@@ -172,7 +170,7 @@ impl Joining {
             unbelieved = (over == Over::Unbelieved).then_some(joined);
             short = if began.elapsed() < SHORT { short + 1 } else { 0 };
             if short > 0 {
-                sleep(AGAIN.wait(short - 1)).await;
+                sleep(Backoff::HUB.wait(short - 1)).await;
             }
         }
     }
@@ -185,7 +183,7 @@ impl Joining {
             if let Some(reason) = complaints.new_cause(&error) {
                 tracing::warn!(reason, "the state of earlier runs cannot be read yet, trying again");
             }
-            sleep(AGAIN.wait(failures)).await;
+            sleep(Backoff::HUB.wait(failures)).await;
             failures += 1;
         }
     }
@@ -225,7 +223,7 @@ impl Joining {
             if let Some(reason) = complaints.new_cause(&error) {
                 tracing::warn!(reason, "this cluster has not joined, trying again");
             }
-            sleep(AGAIN.wait(failures)).await;
+            sleep(Backoff::HUB.wait(failures)).await;
             failures += 1;
         }
     }
@@ -342,7 +340,7 @@ impl Joining {
             if let Some(reason) = complaints.new_cause(&error) {
                 tracing::warn!(reason, "no client of the member, for the Secrets that were asked for: trying again");
             }
-            sleep(AGAIN.wait(failures)).await;
+            sleep(Backoff::HUB.wait(failures)).await;
             failures += 1;
         }
     }

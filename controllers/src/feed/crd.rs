@@ -17,7 +17,7 @@ use tokio::time::{sleep, timeout};
 use super::follow::{self, Change};
 use crate::sources::Kind;
 
-/// Between two looks for a kind that is not served.
+/// Between two looks for a kind that is not served: an administrator may be installing it.
 const LOOKS: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(10));
 /// For one look.
 const WITHIN: Duration = Duration::from_secs(10);

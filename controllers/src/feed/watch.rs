@@ -31,8 +31,6 @@ use crate::registrar::Registrar;
 use crate::secrets::{Meta, Secrets};
 use crate::sources::prune_metadata;
 
-/// Between tries of a watch that breaks.
-const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30));
 /// More than the time after which an object is missing for the second time.
 const LIST_AGAIN: Duration = BETWEEN_LISTS.saturating_add(Duration::from_secs(1));
 
@@ -80,7 +78,7 @@ pub async fn objects(feed: Arc<Feed>, mut writer: Writer<DynamicObject>) {
         }
         if matches!(end, End::Broken) {
             feed.registrar.unavailable(feed.source.name.as_str(), feed.index);
-            sleep(BACKOFF.wait(failures)).await;
+            sleep(Backoff::WATCH.wait(failures)).await;
             failures = failures.saturating_add(1);
         }
     }

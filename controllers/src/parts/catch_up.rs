@@ -26,7 +26,7 @@ pub const WATCH: u32 = 30;
 const PATIENCE: Backoff = Backoff::doubling(Duration::from_secs(2), Duration::from_mins(15));
 /// Between two looks at what a watch told.
 const LOOKS: Duration = Duration::from_millis(50);
-/// Between two tries to list.
+/// Between two tries to list: a term's writes wait for it.
 const TRIES: Backoff = Backoff::doubling(Duration::from_millis(500), Duration::from_secs(15));
 
 /// What a watch told of the objects of one kind.

@@ -48,7 +48,7 @@ use crate::wakes::{Key, Wakes};
 /// That are looked at, at a time.
 const AT_ONCE: u16 = 16;
 /// Between two looks at one of which nothing was heard, with some of it left to chance.
-const LOOKS: Backoff = Backoff { chance: 0.25, ..Backoff::doubling(Duration::from_mins(10), Duration::from_mins(10)) };
+const LOOKS: Backoff = Backoff::steady(Duration::from_mins(10), 0.25);
 /// As `--enable` and metrics name it.
 const NAME: &str = "managed-serviceaccount";
 

@@ -98,14 +98,10 @@ const SLOW_ANSWER: Duration = Duration::from_secs(2);
 const TURN_AGAIN: Duration = Duration::from_secs(1);
 /// Until a work that waits for its turn is looked at, should nobody call it.
 const NO_TURN: Duration = Duration::from_mins(1);
-/// Between tries of what fails for no reason that we know.
-const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
 /// After a definition, until it is served.
 const DEFINED: Backoff = Backoff::doubling(Duration::from_millis(300), Duration::from_mins(1));
 /// Failures of that kind in a row that are nothing to speak of.
 const PATIENCE: u32 = 5;
-/// Somebody else wrote: the watch is about to say what.
-const AFTER_CONFLICT: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(30));
 
 struct Part {
     hub: Hub,
@@ -364,7 +360,7 @@ impl Part {
             }
         }
         if memory.resync.is_none() && !place.sights.sees(&memory.scopes) {
-            let again = Backoff { chance: 0.25, ..Backoff::doubling(self.resync, self.resync) };
+            let again = Backoff::steady(self.resync, 0.25);
             memory.resync = Some(Instant::now() + again.wait(0));
         }
         self.metrics.delivery.contested(&work.key, memory.contested());
@@ -418,12 +414,12 @@ impl Part {
             return Action::requeue(after);
         }
         if failure.is_conflict() {
-            return Action::requeue(AFTER_CONFLICT.wait(failures));
+            return Action::requeue(Backoff::CONFLICT.wait(failures));
         }
         if matches!(failure, Failure::Defined) && failures < PATIENCE {
             return Action::requeue(DEFINED.wait(failures));
         }
-        let after = failure.after().unwrap_or_else(|| BACKOFF.wait(failures));
+        let after = failure.after().unwrap_or_else(|| Backoff::OBJECT.wait(failures));
         self.metrics.failed(NAME);
         let text = failure.to_string();
         if memory.said == text {

@@ -22,7 +22,7 @@ use crate::term::{Begin, Term};
 
 /// Without a Lease that runs out, nothing is to be looked at but what the watch tells.
 const LONG: Duration = Duration::from_hours(1);
-/// Between two tries to watch.
+/// Between two tries to watch: no longer than [`SILENCE`].
 const TRIES: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(10));
 /// Of tries that failed, one this long ago does not count any more.
 const FORGIVEN: Duration = Duration::from_mins(2);

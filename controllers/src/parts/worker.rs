@@ -17,9 +17,6 @@ use crate::queue::Queue;
 use crate::wakes::{Key, Wakes};
 
 const AT_ONCE: u16 = 16;
-const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
-/// Somebody else wrote: the watch is about to say what, or somebody writes all the time.
-const AFTER_CONFLICT: Backoff = Backoff::doubling(Duration::from_millis(200), Duration::from_secs(30));
 /// In a row, of which nothing is said.
 const CONFLICTS: u32 = 3;
 
@@ -108,7 +105,7 @@ impl Tries {
         let counts = tries.entry(key).or_default();
         let before = counts.failures;
         counts.failures = before.saturating_add(1);
-        BACKOFF.wait(before)
+        Backoff::OBJECT.wait(before)
     }
 
     fn conflicted(&self, key: Key) -> Duration {
@@ -116,7 +113,7 @@ impl Tries {
         let counts = tries.entry(key).or_default();
         let before = counts.conflicts;
         counts.conflicts = before.saturating_add(1);
-        AFTER_CONFLICT.wait(before)
+        Backoff::CONFLICT.wait(before)
     }
 
     /// Whether one more conflict would be too many to say nothing.

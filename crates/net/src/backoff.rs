@@ -20,9 +20,25 @@ pub struct Backoff {
 // === impl Backoff ===
 
 impl Backoff {
+    /// One object of many that fails. The others go on meanwhile, so that it may wait long.
+    pub const OBJECT: Self = Self::doubling(Duration::from_secs(1), Duration::from_mins(5));
+    /// A write that met another writer's: the next attempt reads what that wrote.
+    pub const CONFLICT: Self = Self::doubling(Duration::from_millis(200), Duration::from_secs(30));
+    /// A watch of the hub: as client-go's reflectors and kube's watchers, half a minute in the end.
+    pub const WATCH: Self = Self::doubling(Duration::from_secs(1), Duration::from_secs(30));
+    /// A call to the hub that a program repeats until it succeeds.
+    pub const HUB: Self = Self::doubling(Duration::from_secs(1), Duration::from_mins(1));
+    /// A member that does not answer, and a watch of one: thousands may be away.
+    pub const MEMBER: Self = Self::doubling(Duration::from_secs(1), Duration::from_mins(1));
+
     /// Twice as long each time, the lower half of it for certain.
     pub const fn doubling(first: Duration, longest: Duration) -> Self {
         Self { first, longest, factor: 2.0, chance: 0.5 }
+    }
+
+    /// The same each time, up to a share `chance` sooner.
+    pub const fn steady(every: Duration, chance: f64) -> Self {
+        Self { chance, ..Self::doubling(every, every) }
     }
 
     /// The longest wait after so many failures before this one.

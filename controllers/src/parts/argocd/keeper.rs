@@ -23,8 +23,6 @@ use crate::metrics::Metrics;
 use crate::parts::hub::{CallError, Hub, now};
 use crate::wakes::Wakes;
 
-/// After a token that could not be issued.
-const AGAIN: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
 /// Tries of a review of the token that stands in Secrets. Another one is asked for then, and all of
 /// them are written.
 const REVIEWS: u32 = 4;
@@ -97,7 +95,7 @@ impl Keeper<'_> {
             Err(error) => {
                 self.failed(&error);
                 *failures = failures.saturating_add(1);
-                AGAIN.wait(failures.saturating_sub(1))
+                Backoff::OBJECT.wait(failures.saturating_sub(1))
             }
         }
     }
@@ -123,7 +121,7 @@ impl Keeper<'_> {
                     tracing::warn!(%error, "the token in the Secrets for Argo CD was not reviewed: another is \
                         requested");
                 }
-                Err(_) => sleep(AGAIN.wait(failures - 1)).await,
+                Err(_) => sleep(Backoff::OBJECT.wait(failures - 1)).await,
             }
         }
     }

@@ -32,8 +32,7 @@ const SLOW: Duration = Duration::from_secs(1);
 /// By how much probes are spread: those of a fleet do not stay together.
 const SPREAD: f64 = 0.1;
 /// How soon a place is asked for again.
-const NO_ROOM: Backoff =
-    Backoff { chance: SPREAD, ..Backoff::doubling(Duration::from_secs(2), Duration::from_secs(2)) };
+const NO_ROOM: Backoff = Backoff::steady(Duration::from_secs(2), SPREAD);
 
 /// Between two losses that are told although the way to members is in doubt, each after it was held
 /// for long: where that is our own fault all the same, somebody has time to see it.

@@ -40,9 +40,7 @@ const AT_ONCE: u16 = 64;
 /// Of these, such as did not answer last time, or were never known to.
 const DOUBTFUL: usize = 32;
 /// For a place among those.
-const NO_ROOM: Backoff = Backoff::doubling(Duration::from_secs(10), Duration::from_secs(10));
-/// After a write that failed.
-const AGAIN: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
+const NO_ROOM: Backoff = Backoff::steady(Duration::from_secs(10), 0.5);
 /// By how much probes are spread: those of a fleet that was registered at once do not stay
 /// together.
 const SPREAD: f64 = 0.2;
@@ -220,7 +218,7 @@ impl Publisher {
     }
 
     fn retry(&self, secret: &Meta, failure: &Unwritten) -> Action {
-        let after = AGAIN.wait(self.clusters.failed(&secret.name_any()));
+        let after = Backoff::OBJECT.wait(self.clusters.failed(&secret.name_any()));
         tracing::warn!(?after, "{failure}");
         self.metrics.failed(crate::args::PartName::Clusterprofile.as_str());
         Action::requeue(after)

@@ -10,8 +10,6 @@ use tokio::time::Instant;
 use crate::metrics::{AccountState as State, Accounts};
 use crate::wakes::Key;
 
-/// Between tries of one.
-const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
 /// Between two tokens of one: a member whose `ServiceAccounts` come and go in circles does not keep
 /// the hub writing.
 pub const BETWEEN_TOKENS: Duration = Duration::from_secs(5);
@@ -59,9 +57,9 @@ impl States {
 
     /// A try failed. Returns how long to wait for the next.
     pub fn failed(&self, key: &Key, state: State) -> Duration {
-        let mut wait = BACKOFF.longest;
+        let mut wait = Backoff::OBJECT.longest;
         self.change(key, state, |known| {
-            wait = BACKOFF.wait(known.failures);
+            wait = Backoff::OBJECT.wait(known.failures);
             known.failures = known.failures.saturating_add(1);
         });
         wait

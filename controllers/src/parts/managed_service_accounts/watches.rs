@@ -41,8 +41,7 @@ const LARGEST: usize = 64 << 10;
 const MOST_WATCHED: usize = 2 << 20;
 /// Between the lists, pages and watches of one member.
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);
-/// Between tries of a watch that breaks, and how long one lasts that works.
-const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30));
+/// How long a watch lasts that works.
 const LIVES: Duration = Duration::from_mins(1);
 /// Between the looks that a member's changes lead to.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
@@ -192,7 +191,7 @@ async fn follow(cluster: ClusterName, sender: Sender, accounts: Accounts) {
             };
             tracing::debug!(%cluster, %failure, "cannot watch the member's ServiceAccounts");
             failures = if began.elapsed() < LIVES { failures.saturating_add(1) } else { 0 };
-            sleep(BACKOFF.wait(failures)).await;
+            sleep(Backoff::MEMBER.wait(failures)).await;
         }
     };
     let telling = async {

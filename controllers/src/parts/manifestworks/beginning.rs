@@ -1,8 +1,6 @@
 //! The beginning of a term: nothing is done before what the watches told is what the hub has. A
 //! work that ended meanwhile would be applied once more, and nobody would take that away.
 
-use std::time::Duration;
-
 use delivery::work::hub_hash;
 use k8s_openapi::api::core::v1::Namespace;
 use kube::Api;
@@ -21,8 +19,6 @@ use crate::parts::hub::Hub;
 
 /// Before the hub's UID, in the ID of its controllers.
 const AGENT_ID: &str = "cluster-gateway-controllers";
-/// Between tries to learn which hub this is.
-const LEARNED: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30));
 
 /// The watches of the hub, each of which begins anew when it is told to.
 #[derive(Default)]
@@ -44,7 +40,7 @@ pub async fn agent(hub: &Hub, url: Option<&str>) -> Agent {
             }
             Err(error) => tracing::warn!(%error, "namespace kube-system cannot be read: nothing is delivered before"),
         }
-        sleep(LEARNED.wait(failures)).await;
+        sleep(Backoff::HUB.wait(failures)).await;
         failures = failures.saturating_add(1);
     }
 }

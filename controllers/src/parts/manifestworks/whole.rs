@@ -6,12 +6,13 @@ use std::sync::atomic::AtomicUsize;
 use kube::Api;
 use kube::api::DynamicObject;
 use kube::runtime::controller::Action;
+use net::backoff::Backoff;
 use net::permit::Permit;
 
 use super::memory::Memory;
 use super::place::Place;
 use super::work::{self, Work, works};
-use super::{BACKOFF, NAME, Part, TURN_AGAIN, shelf};
+use super::{NAME, Part, TURN_AGAIN, shelf};
 use crate::events::Reason;
 use crate::raw::RawObject;
 
@@ -60,7 +61,7 @@ impl Part {
             }
             Ok(None) => Err(Action::requeue(TURN_AGAIN)),
             Err(error) => {
-                let after = BACKOFF.wait(memory.failures);
+                let after = Backoff::OBJECT.wait(memory.failures);
                 memory.failures = memory.failures.saturating_add(1);
                 self.metrics.failed(NAME);
                 tracing::warn!(

@@ -22,7 +22,6 @@ use crate::feed::follow;
 
 /// With the value `false`, a set is a person's.
 const AUTO_UPDATE: &str = "cluster.open-cluster-management.io/autoupdate";
-const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
 /// Clusters that join together are counted together.
 const PAUSE: Duration = Duration::from_millis(500);
 
@@ -93,7 +92,7 @@ impl Sets {
                 Err(error) if error.is_conflict() => sleep(PAUSE).await,
                 Err(error) => {
                     tracing::warn!(%error, "cannot keep the sets of clusters");
-                    sleep(BACKOFF.wait(failures)).await;
+                    sleep(Backoff::HUB.wait(failures)).await;
                     failures = failures.saturating_add(1);
                 }
             }

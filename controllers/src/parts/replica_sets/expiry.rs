@@ -30,7 +30,6 @@ use crate::wakes::Key;
 
 /// Works that are deleted at a time.
 const AT_ONCE: usize = 8;
-const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
 /// Clocks are set, and nothing else would be told of that.
 const LONGEST_SLEEP: Duration = Duration::from_mins(10);
 
@@ -201,7 +200,7 @@ impl Ends {
     /// Returns when it is tried again.
     fn failed(&mut self, key: &Key, now: OffsetDateTime) -> Option<Duration> {
         let known = self.known.get_mut(key)?;
-        let after = BACKOFF.wait(known.failures);
+        let after = Backoff::OBJECT.wait(known.failures);
         known.failures = known.failures.saturating_add(1);
         self.line.remove(&(known.at, key.clone()));
         known.at = now + after;

@@ -27,7 +27,7 @@ use crate::joining::JoinError;
 /// Seconds of life that are asked for: what upstream's definition sets (8640h).
 const VALIDITY: u64 = 8640 * 3600;
 /// Between two looks at the Secret and at the account.
-const LOOKS: Backoff = Backoff { chance: 0.25, ..Backoff::doubling(Duration::from_mins(5), Duration::from_mins(5)) };
+const LOOKS: Backoff = Backoff::steady(Duration::from_mins(5), 0.25);
 /// What each namespace has: what pods verify the API server with.
 const AUTHORITY: &str = "kube-root-ca.crt";
 /// Of a CA bundle, in bytes.

@@ -20,8 +20,6 @@ use crate::parts::hub;
 const PAGE_WITHIN: Duration = Duration::from_secs(30);
 /// Between requests of one follower.
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);
-/// Between tries of a watch that breaks.
-const BACKOFF: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
 /// A watch that lasts for so long works: lists that never lead to one would go on and on.
 const LIVES: Duration = Duration::from_secs(30);
 /// Until one that is refused is tried again: rights change, and members get newer.
@@ -80,7 +78,7 @@ impl Follow {
                 Broke::Early => {}
             }
             self.blinded(failures);
-            sleep(BACKOFF.wait(failures)).await;
+            sleep(Backoff::MEMBER.wait(failures)).await;
             failures = failures.saturating_add(1);
         }
     }
@@ -113,7 +111,7 @@ impl Follow {
 
     /// What changes in between is missed until the next list.
     async fn list(&self, sight: &Sight) -> Infallible {
-        let again = Backoff { chance: CHANCE, ..Backoff::doubling(self.way.resync, self.way.resync) };
+        let again = Backoff::steady(self.way.resync, CHANCE);
         loop {
             match self.list_once(sight).await {
                 Ok(listed) => self.listed(&listed.objects),
