@@ -8,7 +8,6 @@ mod addons;
 mod failure;
 mod member;
 mod objects;
-mod places;
 mod states;
 mod watches;
 
@@ -28,12 +27,11 @@ use register::managed_service_account::{Account, Judgement, MemberAccount, Step,
 use register::service_account_token::ServiceAccountToken;
 use secrecy::ExposeSecret as _;
 
-use self::accounts::{Accounts, resource};
+use self::accounts::{Accounts, NO_PERMIT, Permits, resource};
 use self::addons::Addons;
 use self::failure::Failure;
 use self::member::{Member, MemberError};
 use self::objects::{HeldSecret, HubError, Objects};
-use self::places::{COMES_AGAIN, Places};
 use self::states::States;
 use super::Context;
 use super::hub::Hub;
@@ -60,7 +58,7 @@ struct Part {
     addons: Addons,
     watched: watches::Members,
     states: States,
-    places: Places,
+    permits: Permits,
     /// Of the clusters' Secrets: no cluster has its token there.
     secret_namespace: String,
     events: Events,
@@ -80,7 +78,7 @@ pub async fn run(context: Context<'_>) {
         addons: Addons::new(),
         watched: watches::Members::default(),
         states: States::new(context.metrics.accounts.clone()),
-        places: Places::default(),
+        permits: Permits::default(),
         secret_namespace: context.config.secret_namespace.clone(),
         events: context.events,
         metrics: context.metrics,
@@ -110,9 +108,9 @@ impl Part {
     async fn reconcile(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let key = key(object);
         let mut account = Account::read(&value(object)).map_err(Failure::Unreadable)?;
-        let place = self.cluster(&account).ok().map(|cluster| self.places.of(&cluster));
-        if let Some(None) = place {
-            return Ok(Action::requeue(COMES_AGAIN));
+        let permit = self.cluster(&account).ok().map(|cluster| self.permits.of(&cluster));
+        if let Some(None) = permit {
+            return Ok(Action::requeue(NO_PERMIT));
         }
         match account.step(self.addons.is_in(&key.0), now()) {
             Step::Leave => self.states.forget(&key),

@@ -6,9 +6,8 @@ use std::collections::HashSet;
 
 use serde_json::Value as Json;
 
-use crate::fields::{group_and_version, text};
+use crate::fields::{group_and_version, text, visible};
 use crate::json_path::{Basic, JsonPath};
-use crate::visible::visible;
 
 use self::written::json;
 

@@ -1,9 +1,16 @@
-//! Fields of objects as the API server sends them: what is missing is empty.
+//! Fields of objects as the API server sends them: what is missing is empty. And what of an object
+//! statuses may show.
+
+use std::borrow::Cow;
 
 use serde_json::{Map, Value as Json};
 
 /// Bytes of a text that weigh as much as a value.
 pub const STRIDE: usize = 64;
+/// `kubectl apply` keeps the whole object in it, with its data.
+const LAST_APPLIED: &str = "kubectl.kubernetes.io/last-applied-configuration";
+/// What is not secret in a `Secret`.
+const OPEN: [&str; 5] = ["apiVersion", "kind", "type", "metadata", "status"];
 
 pub fn text<'j>(object: &'j Json, pointer: &str) -> &'j str {
     object.pointer(pointer).and_then(Json::as_str).unwrap_or_default()
@@ -63,6 +70,20 @@ pub fn group_and_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))
 }
 
+/// The object; of a `Secret` what is not its data. Statuses are read by many who may not read the
+/// member's Secrets.
+pub fn visible(object: &Json) -> Cow<'_, Json> {
+    if (text(object, "/apiVersion"), text(object, "/kind")) != ("v1", "Secret") {
+        return Cow::Borrowed(object);
+    }
+    let fields = OPEN.iter().filter_map(|name| Some(((*name).to_owned(), object.get(name)?.clone())));
+    let mut open = Json::Object(fields.collect::<Map<_, _>>());
+    if let Some(Json::Object(annotations)) = open.pointer_mut("/metadata/annotations") {
+        annotations.remove(LAST_APPLIED);
+    }
+    Cow::Owned(open)
+}
+
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -89,5 +110,16 @@ mod tests {
         child(metadata(&mut object).unwrap(), "annotations").unwrap().insert("x".into(), json!("y"));
         assert_eq!(text(&object, "/metadata/annotations/x"), "y");
         assert_eq!((group_and_version("apps/v1"), group_and_version("v1")), (("apps", "v1"), ("", "v1")));
+    }
+
+    #[test]
+    fn the_data_of_secrets_is_not_visible() {
+        let secret = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque", "data": {"a": "b"},
+            "metadata": {"name": "n", "annotations": {LAST_APPLIED: "{\"data\": {}}", "a": "b"}}});
+        let open = json!({"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+            "metadata": {"name": "n", "annotations": {"a": "b"}}});
+        assert_eq!(*visible(&secret), open);
+        let other = json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"a": "b"}});
+        assert_eq!(*visible(&other), other);
     }
 }

@@ -80,5 +80,4 @@ pub mod ownership;
 pub mod rollout;
 pub mod rules;
 pub mod strategy;
-mod visible;
 pub mod work;

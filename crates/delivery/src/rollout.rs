@@ -5,20 +5,18 @@
 //! in no state. It gives the template to those that are [to roll out](Rollout::to_roll_out), and
 //! asks again when something changes, at the latest at [`Rollout::recheck_at`].
 
-mod groups;
 mod state;
 mod steps;
 mod strategy;
 
-pub use self::groups::DecisionGroup;
 pub use self::state::{Existing, RolloutStatus, state};
-pub use self::strategy::{InvalidStrategy, MandatoryDecisionGroup, Progress, RolloutStrategy, deadline};
+pub use self::strategy::{DecisionGroup, InvalidStrategy, MandatoryDecisionGroup, Progress, RolloutStrategy, deadline};
 
 use placement::prepared::Size;
 use time::OffsetDateTime;
 
 use self::steps::{Waits, per_cluster, per_group};
-use self::strategy::{Kind, Plan};
+use self::strategy::{Kind, Plan, clusters, split};
 
 /// What is to be done.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -54,7 +52,7 @@ pub fn roll_out<'a>(
     now: OffsetDateTime,
 ) -> Result<Rollout<'a>, InvalidStrategy> {
     let plan = Plan::read(strategy)?;
-    let all = groups::clusters(groups.iter());
+    let all = clusters(groups.iter());
     let is_here = |one: &&Existing<'a>| all.contains(one.cluster);
     let (mut current, removed): (Vec<&Existing<'a>>, Vec<_>) = existing.iter().partition(is_here);
     current.sort_by_key(|one| one.cluster);
@@ -65,11 +63,11 @@ pub fn roll_out<'a>(
 }
 
 fn run<'a>(plan: &Plan, groups: &'a [DecisionGroup<'a>], current: &[&'a Existing<'a>], waits: &Waits) -> Rollout<'a> {
-    let all = groups::clusters(groups.iter());
+    let all = clusters(groups.iter());
     if plan.kind == Kind::All {
         return per_cluster(&all, all.len(), all.len(), waits, current);
     }
-    let (mandatory, rest) = groups::split(groups, &plan.mandatory);
+    let (mandatory, rest) = split(groups, &plan.mandatory);
     // Those that go first tolerate no failure, whatever the others do.
     if !mandatory.is_empty() {
         let first = per_group(&mandatory, Size::Count(0), waits, current);
@@ -80,7 +78,7 @@ fn run<'a>(plan: &Plan, groups: &'a [DecisionGroup<'a>], current: &[&'a Existing
     if plan.kind == Kind::PerGroup {
         return per_group(&rest, plan.max_failures, waits, current);
     }
-    let others = groups::clusters(rest.into_iter());
+    let others = clusters(rest.into_iter());
     let concurrency = plan.max_concurrency.within(others.len()).unwrap_or(others.len());
     let failures = plan.max_failures.within(all.len()).unwrap_or(0);
     per_cluster(&others, concurrency, failures, waits, current)

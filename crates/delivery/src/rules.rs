@@ -8,8 +8,7 @@ use placement::cel::{Failure, Host, Meter, Program, Purpose, Type, Value, Variab
 use serde_json::Value as Json;
 
 use crate::condition::{Condition, Status};
-use crate::fields::text;
-use crate::visible::visible;
+use crate::fields::{text, visible};
 
 /// A rule for a condition.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,13 +1,11 @@
 //! Objects of a hub as they are read: what is missing is empty, what is not looked at is left out.
 
 mod cluster;
-mod decision;
 mod placement;
 mod score;
 mod set;
 
 pub use self::cluster::{ManagedCluster, Taint};
-pub use self::decision::{PLACEMENT_LABEL, PlacementDecision};
 pub use self::placement::{
     AddOnScore, CelSelector, ClusterClaimSelector, ClusterPredicate, ClusterSelector, DecisionGroup, DecisionStrategy,
     GroupStrategy, IntOrString, Metadata, Placement, PlacementSpec, PrioritizerConfig, PrioritizerPolicy,
@@ -16,6 +14,7 @@ pub use self::placement::{
 pub use self::score::{AddOnPlacementScore, ScoreItem};
 pub use self::set::{ManagedClusterSet, ManagedClusterSetBinding, Members, SET_LABEL};
 
+use serde::Deserialize;
 use serde_json::Value as Json;
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
@@ -24,6 +23,20 @@ use crate::labels::Labels;
 
 /// API group of everything here.
 pub const GROUP: &str = "cluster.open-cluster-management.io";
+/// Label of decisions: the name of their Placement.
+pub const PLACEMENT_LABEL: &str = "cluster.open-cluster-management.io/placement";
+
+/// `PlacementDecision` (`cluster.open-cluster-management.io/v1beta1`).
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(from = "Json")]
+pub struct PlacementDecision {
+    pub namespace: String,
+    pub name: String,
+    /// What [`PLACEMENT_LABEL`] says.
+    pub placement: Option<String>,
+    /// In the order of `status.decisions`.
+    pub clusters: Vec<String>,
+}
 
 fn text(object: &Json, pointer: &str) -> String {
     object.pointer(pointer).and_then(Json::as_str).unwrap_or_default().to_owned()
@@ -45,6 +58,24 @@ fn moment(object: &Json, pointer: &str) -> Option<OffsetDateTime> {
 
 fn is_there(object: &Json, pointer: &str) -> bool {
     object.pointer(pointer).is_some_and(|value| !value.is_null())
+}
+
+// === impl PlacementDecision ===
+
+impl From<Json> for PlacementDecision {
+    fn from(object: Json) -> Self {
+        let labels = object.pointer("/metadata/labels");
+        let placement = labels.and_then(|labels| labels.get(PLACEMENT_LABEL)).and_then(Json::as_str);
+        Self {
+            namespace: text(&object, "/metadata/namespace"),
+            name: text(&object, "/metadata/name"),
+            placement: placement.map(str::to_owned),
+            clusters: list(&object, "/status/decisions")
+                .iter()
+                .map(|decision| text(decision, "/clusterName"))
+                .collect(),
+        }
+    }
 }
 
 #[cfg(test)]

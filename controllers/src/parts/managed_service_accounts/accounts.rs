@@ -1,13 +1,26 @@
-//! The `ManagedServiceAccounts` of the hub, as they were seen last, and the queue of those that are
-//! to be looked at.
+//! The `ManagedServiceAccounts` of the hub, as they were seen last, the queue of those that are to
+//! be looked at, and how many of one cluster are looked at at a time.
 
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
+use std::time::Duration;
+
+use api::cluster_name::ClusterName;
 use kube::ResourceExt as _;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::{ObjectRef, Store};
+use net::permit::Permit;
+use parking_lot::Mutex;
 use register::managed_service_account::{GROUP, KIND, PLURAL, VERSIONS};
 
 use crate::parts::hub;
 use crate::wakes::Wakes;
+
+/// Of one cluster, a quarter of all.
+const PER_CLUSTER: usize = super::AT_ONCE as usize / 4;
+/// For one that got no permit.
+pub const NO_PERMIT: Duration = Duration::from_secs(1);
 
 /// Cheap to clone.
 #[derive(Clone)]
@@ -16,6 +29,11 @@ pub struct Accounts {
     pub wakes: Wakes,
     pub resource: ApiResource,
 }
+
+/// Permits to look at accounts, by cluster: a member that lets each call wait keeps no other
+/// cluster's waiting. No entry stays for a cluster without an account in work.
+#[derive(Default)]
+pub struct Permits(Mutex<HashMap<ClusterName, Arc<AtomicUsize>>>);
 
 /// The one version that is understood.
 pub fn resource() -> ApiResource {
@@ -56,5 +74,35 @@ impl Accounts {
     /// Whether a cluster has any.
     pub fn are_in(&self, namespace: &str) -> bool {
         self.store.state().iter().any(|account| account.namespace().as_deref() == Some(namespace))
+    }
+}
+
+// === impl Permits ===
+
+impl Permits {
+    /// One more of the cluster, if it has any left.
+    pub fn of(&self, cluster: &ClusterName) -> Option<Permit<AtomicUsize>> {
+        let mut clusters = self.0.lock();
+        clusters.retain(|_, count| Arc::strong_count(count) > 1);
+        Permit::of(clusters.entry(cluster.clone()).or_default(), PER_CLUSTER)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_cluster_takes_no_permit_of_another() {
+        let permits = Permits::default();
+        let [slow, other] = ["slow", "other"].map(|name| ClusterName::parse(name).unwrap());
+        let mut taken: Vec<_> = (0..PER_CLUSTER).map(|_| permits.of(&slow).unwrap()).collect();
+        assert!(permits.of(&slow).is_none());
+        assert!(permits.of(&other).is_some());
+        taken.pop();
+        assert!(permits.of(&slow).is_some(), "given back");
+        taken.clear();
+        drop(permits.of(&other));
+        assert_eq!(permits.0.lock().len(), 1, "those that are done are forgotten");
     }
 }

@@ -6,8 +6,8 @@ use placement::prepared::Size;
 use placement::taints::earlier;
 use time::{Duration, OffsetDateTime};
 
-use super::groups::DecisionGroup;
 use super::state::{Existing, RolloutStatus};
+use super::strategy::DecisionGroup;
 use super::{Due, Rollout};
 
 /// How long is waited for what.

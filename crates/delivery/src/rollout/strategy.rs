@@ -1,4 +1,6 @@
-//! `RolloutStrategy` as it is written, and read.
+//! `RolloutStrategy` as it is written, and read; the decision groups of a Placement that it names.
+
+use std::collections::BTreeSet;
 
 use placement::durations;
 use placement::objects::IntOrString;
@@ -39,6 +41,16 @@ pub struct MandatoryDecisionGroup {
     pub group_index: usize,
 }
 
+/// A decision group of a Placement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DecisionGroup<'a> {
+    /// From 0, as the decisions' label says.
+    pub index: usize,
+    /// Several may have one name, or none.
+    pub name: &'a str,
+    pub clusters: Vec<&'a str>,
+}
+
 /// A strategy that cannot be followed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum InvalidStrategy {
@@ -69,6 +81,14 @@ pub struct Plan {
     pub(super) max_failures: Size,
     pub(super) max_concurrency: Size,
     pub(super) mandatory: Vec<MandatoryDecisionGroup>,
+}
+
+// === impl MandatoryDecisionGroup ===
+
+impl MandatoryDecisionGroup {
+    fn means(&self, group: &DecisionGroup<'_>) -> bool {
+        if self.group_name.is_empty() { self.group_index == group.index } else { self.group_name == group.name }
+    }
 }
 
 // === impl Plan ===
@@ -103,6 +123,21 @@ impl Plan {
             mandatory: progress.mandatory_decision_groups.clone(),
         })
     }
+}
+
+/// All clusters of groups, sorted.
+pub fn clusters<'g, 'a: 'g>(groups: impl Iterator<Item = &'g DecisionGroup<'a>>) -> BTreeSet<&'a str> {
+    groups.flat_map(|group| group.clusters.iter().copied()).collect()
+}
+
+/// The groups that are named, and the others, each by index. A name means all groups of that name.
+pub fn split<'g, 'a>(
+    groups: &'g [DecisionGroup<'a>],
+    named: &[MandatoryDecisionGroup],
+) -> (Vec<&'g DecisionGroup<'a>>, Vec<&'g DecisionGroup<'a>>) {
+    let mut sorted: Vec<&DecisionGroup<'a>> = groups.iter().collect();
+    sorted.sort_by_key(|group| group.index);
+    sorted.into_iter().partition(|group| named.iter().any(|one| one.means(group)))
 }
 
 /// `progressDeadline`: hours, minutes and seconds, as in `1h30m`; `None` or nothing is for ever,
