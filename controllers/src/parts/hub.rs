@@ -66,9 +66,14 @@ pub fn managed_clusters() -> ApiResource {
     resource(group, versions[0], name, plural)
 }
 
-/// Milliseconds since 1970.
-pub fn now() -> i64 {
+/// Now, in milliseconds since 1970.
+pub fn now_millis() -> i64 {
     Timestamp::now().as_millisecond()
+}
+
+/// Now, in seconds since 1970.
+pub fn now_seconds() -> i64 {
+    Timestamp::now().as_second()
 }
 
 /// When its holder renewed it, as the holder wrote it: milliseconds since 1970.

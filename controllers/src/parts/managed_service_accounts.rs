@@ -17,7 +17,6 @@ use std::time::Duration;
 use api::cluster_name::ClusterName;
 use api::virtual_cluster::LOCAL;
 use fleet::Fleet;
-use k8s_openapi::jiff::Timestamp;
 use kube::api::DynamicObject;
 use kube::runtime::controller::Action;
 use kube::runtime::reflector::store::Writer;
@@ -34,7 +33,7 @@ use self::member::{Member, MemberError};
 use self::objects::{HeldSecret, HubError, Objects};
 use self::states::States;
 use super::Context;
-use super::hub::Hub;
+use super::hub::{Hub, now_seconds};
 use crate::calls::value;
 use crate::events::{Events, Reason};
 use crate::metrics::{AccountState, Metrics};
@@ -112,7 +111,7 @@ impl Part {
         if let Some(None) = permit {
             return Ok(Action::requeue(NO_PERMIT));
         }
-        match account.step(self.addons.is_in(&key.0), now()) {
+        match account.step(self.addons.is_in(&key.0), now_seconds()) {
             Step::Leave => self.states.forget(&key),
             Step::HandOver => {
                 self.objects.hold(&mut account, false).await?;
@@ -144,7 +143,7 @@ impl Part {
         let member = Member::new(&self.members, &cluster, Arc::clone(&self.may_write));
         let on_member = member.account(&account.name).await?;
         self.watched.follow(&cluster, || self.members.sender(&cluster), &self.accounts);
-        match account.judge(secret, on_member.as_ref(), now()) {
+        match account.judge(secret, on_member.as_ref(), now_seconds()) {
             Judgement::Good { token, due } => {
                 // Upstream's agent may have filled it.
                 if !account.is_held() {
@@ -168,7 +167,7 @@ impl Part {
     ) -> Result<i64, Failure> {
         let key = key_of(account);
         if let Some(rest) = self.states.rests(&key) {
-            return Ok(now().saturating_add(i64::try_from(rest.as_secs()).unwrap_or_default()));
+            return Ok(now_seconds().saturating_add(i64::try_from(rest.as_secs()).unwrap_or_default()));
         }
         let validity = account.validity()?;
         // Before there is anything on the member that it would leave behind.
@@ -182,7 +181,7 @@ impl Part {
         account.check_account(&on_member)?;
         let authority = member.authority().await?;
         let token = member.token(&account.name, validity).await?;
-        let (told, due) = account.check_issued(token.expose_secret().as_bytes(), &on_member, now())?;
+        let (told, due) = account.check_issued(token.expose_secret().as_bytes(), &on_member, now_seconds())?;
         self.objects.put_secret(account, held, (&authority, &token)).await?;
         self.states.issued(&key);
         tracing::info!(cluster = key.0, account = key.1, ?why, life = told.life(), "a token was issued");
@@ -191,7 +190,7 @@ impl Part {
     }
 
     async fn report(&self, account: &Account, token: &ServiceAccountToken, is_new: bool) -> Result<(), HubError> {
-        match account.reported(token, is_new, now()) {
+        match account.reported(token, is_new, now_seconds()) {
             Some(status) => self.objects.put_status(account, &status).await,
             None => Ok(()),
         }
@@ -231,7 +230,7 @@ impl Part {
     }
 
     async fn report_failure(&self, account: &Account, failure: &Failure) -> Result<(), HubError> {
-        match account.failed(&failure.to_string(), now()) {
+        match account.failed(&failure.to_string(), now_seconds()) {
             Some(status) => self.objects.put_status(account, &status).await,
             None => Ok(()),
         }
@@ -270,17 +269,13 @@ fn next(account: &Account, due: i64) -> Action {
 /// Until one is to be deleted, if that is still to come.
 fn ends_in(object: &DynamicObject) -> Option<Duration> {
     let account = Account::read(&value(object)).ok()?;
-    account.end().filter(|end| *end > now()).map(until)
+    account.end().filter(|end| *end > now_seconds()).map(until)
 }
 
 /// What is due after a second is due when that second is over.
 fn until(moment: i64) -> Duration {
-    let seconds = u64::try_from(moment.saturating_sub(now())).unwrap_or_default();
+    let seconds = u64::try_from(moment.saturating_sub(now_seconds())).unwrap_or_default();
     Duration::from_secs(seconds.saturating_add(1))
-}
-
-fn now() -> i64 {
-    Timestamp::now().as_second()
 }
 
 fn key(object: &DynamicObject) -> Key {

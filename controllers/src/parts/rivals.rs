@@ -17,7 +17,7 @@ use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
 use super::catch_up::WATCH;
-use super::hub::now;
+use super::hub::now_millis;
 use crate::term::{Begin, Term};
 
 /// Without a Lease that runs out, nothing is to be looked at but what the watch tells.
@@ -184,7 +184,8 @@ async fn follow(
     let (mut failures, mut failed) = (0, None::<Instant>);
     let (mut leases, mut listed) = (Leases::unlisted(sought), None);
     loop {
-        let wait = leases.next_end().map_or(LONG, |end| Duration::from_millis(u64::try_from(end - now()).unwrap_or(0)));
+        let wait =
+            leases.next_end().map_or(LONG, |end| Duration::from_millis(u64::try_from(end - now_millis()).unwrap_or(0)));
         let next = async {
             sleep_until(begins).await;
             events.next().await
@@ -202,7 +203,7 @@ async fn follow(
                     failures = if failed.is_none_or(|last| last.elapsed() > FORGIVEN) { 0 } else { failures + 1 };
                     (failed, begins) = (Some(Instant::now()), Instant::now() + TRIES.wait(failures));
                     (events, is_of_term) = begin();
-                    leases.lost.get_or_insert_with(now);
+                    leases.lost.get_or_insert_with(now_millis);
                 }
                 None => return,
             },
@@ -211,7 +212,7 @@ async fn follow(
             () = sleep(wait) => {}
         }
         rivals.send_if_modified(|known| {
-            let seen = leases.alive(now());
+            let seen = leases.alive(now_millis());
             let is_news = *known != seen;
             *known = seen;
             is_news
@@ -283,8 +284,8 @@ impl<'a> Leases<'a> {
         let holder = spec.and_then(|spec| spec.holder_identity.clone()).unwrap_or_default();
         let renewed = spec.and_then(|spec| Some(spec.renew_time.as_ref()?.0.as_millisecond()));
         let hold = Hold { holder: &holder, renewed, seconds: spec.and_then(|spec| spec.lease_duration_seconds) };
-        let changed = known.is_some_and(|known| known.version != version).then(now);
-        let until = hold.until(changed, now());
+        let changed = known.is_some_and(|known| known.version != version).then(now_millis);
+        let until = hold.until(changed, now_millis());
         let identity = holder[..holder.floor_char_boundary(LONGEST_HOLDER)].to_owned();
         self.held.insert(namespace(lease), Holder { identity, until, version });
     }
@@ -301,7 +302,7 @@ impl<'a> Leases<'a> {
 
     /// When another may be known of without anything being told.
     fn next_end(&self) -> Option<i64> {
-        let now = now();
+        let now = now_millis();
         let ends = self.held.values().filter_map(|held| held.until);
         let silence = self.lost.map(|lost| lost.saturating_add(SILENCE));
         ends.chain(silence).filter(|until| *until > now).min()

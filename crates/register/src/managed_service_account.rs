@@ -127,14 +127,14 @@ impl Account {
         })
     }
 
-    /// `is_upstreams`: the add-on is installed for its cluster. `now` is in seconds since 1970.
-    pub fn step(&self, is_upstreams: bool, now: i64) -> Step {
+    /// `is_upstreams`: the add-on is installed for its cluster.
+    pub fn step(&self, is_upstreams: bool, now_seconds: i64) -> Step {
         match (is_upstreams, self.is_held()) {
             (true, true) => Step::HandOver,
             (true, false) => Step::Leave,
             (false, true) if self.is_deleting => Step::Clean,
             (false, false) if self.is_deleting => Step::Leave,
-            (false, _) if self.end.is_some_and(|end| now > end) => Step::End,
+            (false, _) if self.end.is_some_and(|end| now_seconds > end) => Step::End,
             (false, _) => Step::Keep,
         }
     }

@@ -191,7 +191,7 @@ impl Inventory {
 
     pub fn put_secret(&self, cluster: String, held: HeldSecret) {
         let mut known = self.known.lock();
-        let now = hub::now() / 1000;
+        let now = hub::now_seconds();
         if known.token.is_none()
             && let Some(token) =
                 held.token().and_then(Token::read).filter(|token| token.is_plausible(&self.argocd, now))

@@ -20,7 +20,7 @@ use super::token::{LIFE, Token, subject};
 use crate::args::Argocd;
 use crate::calls::creating;
 use crate::metrics::Metrics;
-use crate::parts::hub::{CallError, Hub, now};
+use crate::parts::hub::{CallError, Hub, now_seconds};
 use crate::wakes::Wakes;
 
 /// Tries of a review of the token that stands in Secrets. Another one is asked for then, and all of
@@ -77,7 +77,7 @@ impl Keeper<'_> {
 
     /// Has one issued if that is due. Returns when to look again.
     async fn attend(&self, uid: &str, failures: &mut u32) -> Duration {
-        let seconds = now() / 1000;
+        let seconds = now_seconds();
         // One that is only due stays until there is another.
         self.forget_unless(|token| token.lives(uid, seconds));
         let rest = self.inventory.token().and_then(|token| token.serves(uid, seconds));
@@ -102,7 +102,7 @@ impl Keeper<'_> {
 
     /// Takes the token that Secrets have, if the hub says that it is one of the account.
     async fn adopt(&self, uid: &str) {
-        let Some(token) = self.inventory.take_candidate().filter(|token| token.lives(uid, now() / 1000)) else {
+        let Some(token) = self.inventory.take_candidate().filter(|token| token.lives(uid, now_seconds())) else {
             return;
         };
         for failures in 1..=REVIEWS {
@@ -154,7 +154,7 @@ impl Keeper<'_> {
     fn failed(&self, error: &TokenError) {
         self.metrics.failed(NAME);
         let (namespace, name) = &self.argocd.account;
-        let seconds = now() / 1000;
+        let seconds = now_seconds();
         let Some(token) = self.inventory.token() else {
             tracing::error!(%error, namespace, name, "no token was issued for Argo CD, and there is none: no Secret \
                 is written; let the controllers create serviceaccounts/token of it");

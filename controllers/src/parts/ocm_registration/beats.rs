@@ -20,7 +20,7 @@ use serde_json::Value;
 use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
-use super::hub::{now, renewed};
+use super::hub::{now_millis, renewed};
 use crate::feed::follow;
 use crate::wakes::Wakes;
 
@@ -62,7 +62,7 @@ impl Beats {
 
     /// The Lease of `cluster` as it is now. Returns whether somebody is to look at the cluster.
     pub fn see(&self, name: &str, renewed: i64, cluster: Option<&Value>) -> bool {
-        let (grace, now) = (cluster.map_or_else(|| grace(&Value::Null), grace), now());
+        let (grace, now) = (cluster.map_or_else(|| grace(&Value::Null), grace), now_millis());
         let was_off = cluster.is_some_and(|cluster| condition::status(cluster, CLOCK_SYNCED) == Some("False"));
         let mut state = self.state.lock();
         let before = state.beats.get(name).copied();
@@ -86,7 +86,7 @@ impl Beats {
     pub async fn keep_time(&self, wakes: &Wakes) {
         loop {
             let wait = loop {
-                let now = now();
+                let now = now_millis();
                 let mut state = self.state.lock();
                 let Some((at, name)) = state.due.first().cloned() else { break LONG };
                 if at > now {
@@ -157,7 +157,7 @@ impl State {
     /// and would be woken again by that, for ever.
     fn schedule(&mut self, name: &str, at: i64) {
         self.cancel(name);
-        if at <= now() {
+        if at <= now_millis() {
             return;
         }
         self.due.insert((at, name.to_owned()));
@@ -181,18 +181,18 @@ mod tests {
     async fn one_that_renews_is_left_alone_and_one_that_does_not_is_looked_at() {
         let (beats, wakes) = (Beats::default(), Wakes::default());
         let cluster = json!({"spec": {"leaseDurationSeconds": 60}});
-        assert!(beats.see("quick", now(), Some(&cluster)), "the first sight");
-        beats.see("slow", now() - 299_900, Some(&cluster));
-        assert!(beats.see("quick", now() + 1, Some(&cluster)), "its clock is told");
-        assert!(!beats.see("quick", now() + 2, Some(&cluster)), "nothing new but its life");
+        assert!(beats.see("quick", now_millis(), Some(&cluster)), "the first sight");
+        beats.see("slow", now_millis() - 299_900, Some(&cluster));
+        assert!(beats.see("quick", now_millis() + 1, Some(&cluster)), "its clock is told");
+        assert!(!beats.see("quick", now_millis() + 2, Some(&cluster)), "nothing new but its life");
         let woken = tokio::select! {
             (_, name) = wakes.next() => name,
             () = beats.keep_time(&wakes) => String::new(),
         };
         assert_eq!(woken, "slow");
-        assert!(beats.of("slow", grace(&cluster)).unwrap().silent_from(grace(&cluster)) <= now());
+        assert!(beats.of("slow", grace(&cluster)).unwrap().silent_from(grace(&cluster)) <= now_millis());
         assert!(!beats.state.lock().at.contains_key("slow"), "who looked at it is not woken again by that");
-        assert!(beats.see("slow", now(), Some(&cluster)), "it is back");
+        assert!(beats.see("slow", now_millis(), Some(&cluster)), "it is back");
         beats.forget("slow");
         assert!(beats.of("slow", grace(&cluster)).is_none());
     }

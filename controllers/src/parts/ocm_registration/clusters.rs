@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 
 use super::admission::Admission;
 use super::beats::Beats;
-use super::hub::{CallError, Hub, found, now, now_text, renewed, value};
+use super::hub::{CallError, Hub, found, now_millis, now_text, renewed, value};
 use super::rights::{Refused, Rights};
 use super::worker::{Failure, Tries, Worker};
 use crate::events::{Events, Reason};
@@ -174,7 +174,7 @@ impl Clusters {
         };
         let is_unknown = condition::status(cluster, AVAILABLE) == Some("Unknown");
         let is_answered = self.answers_count && owner(cluster, false) == Owner::Answers;
-        let is_silent = beat.silent_from(grace) <= now();
+        let is_silent = beat.silent_from(grace) <= now_millis();
         if is_silent && !is_unknown && !is_answered && self.confirm_silence(name, cluster, grace).await? {
             conditions.push(Condition::silent());
         }
@@ -194,7 +194,7 @@ impl Clusters {
         if let Some(renewed) = lease.as_ref().and_then(renewed) {
             self.beats.see(name, renewed, Some(cluster));
         }
-        Ok(self.beats.of(name, grace).is_some_and(|beat| beat.silent_from(grace) <= now()))
+        Ok(self.beats.of(name, grace).is_some_and(|beat| beat.silent_from(grace) <= now_millis()))
     }
 
     async fn create_lease(&self, name: &str) -> Result<(), CallError> {

@@ -268,7 +268,7 @@ fn is_decided(request: &CertificateSigningRequest) -> bool {
 /// Milliseconds since it was made.
 fn age(request: &CertificateSigningRequest) -> i64 {
     let made = request.creation_timestamp().map_or(0, |time| time.0.as_millisecond());
-    super::hub::now() - made
+    super::hub::now_millis() - made
 }
 
 fn person(why: &str) -> Outcome {

@@ -65,7 +65,7 @@ impl Account {
     }
 
     /// What its own Secret and the member's ServiceAccount say.
-    pub fn judge(&self, secret: Option<&SecretObject>, account: Option<&MemberAccount>, now: i64) -> Judgement {
+    pub fn judge(&self, secret: Option<&SecretObject>, account: Option<&MemberAccount>, now_seconds: i64) -> Judgement {
         if let Some(other) = self.judge_secret(secret) {
             return other;
         }
@@ -78,7 +78,7 @@ impl Account {
         match token {
             Some(token) if token.subject != self.subject() => Judgement::Due(Why::OtherSubject),
             Some(token) if token.uid != account.uid => Judgement::Due(Why::OtherAccount),
-            Some(token) if due(&token) < now => Judgement::Due(Why::Old),
+            Some(token) if due(&token) < now_seconds => Judgement::Due(Why::Old),
             Some(token) if secret.value(CA).is_some() => Judgement::Good { due: due(&token), token },
             _ => Judgement::Due(Why::Unreadable),
         }
@@ -92,13 +92,13 @@ impl Account {
         Err(Refusal::AccountNotOwn { cluster: self.namespace.clone(), name: self.name.clone() })
     }
 
-    /// Reads a token that was issued just now, at `now` by our clock. What would be due again at
-    /// once is none.
+    /// Reads a token that was issued at `now_seconds` by our clock. One that would be due again at
+    /// once is refused.
     pub fn check_issued(
         &self,
         token: &[u8],
         account: &MemberAccount,
-        now: i64,
+        now_seconds: i64,
     ) -> Result<(ServiceAccountToken, i64), Refusal> {
         let cluster = || self.namespace.clone();
         let token = ServiceAccountToken::read(token).ok_or_else(|| Refusal::Unreadable(cluster()))?;
@@ -108,7 +108,7 @@ impl Account {
         if token.life() < SHORTEST {
             return Err(Refusal::TooShort { cluster: cluster(), life: token.life() });
         }
-        if due(&token) < now.saturating_add(LEAST_USE) {
+        if due(&token) < now_seconds.saturating_add(LEAST_USE) {
             return Err(Refusal::Stale(cluster()));
         }
         Ok((token.clone(), due(&token)))

@@ -22,11 +22,11 @@ const LONGEST_MESSAGE: usize = 1024;
 impl Account {
     /// Its status with this token in the Secret. `None`: that is its status. `is_new`: the token
     /// was issued just now.
-    pub fn reported(&self, token: &ServiceAccountToken, is_new: bool, now: i64) -> Option<Value> {
+    pub fn reported(&self, token: &ServiceAccountToken, is_new: bool, now_seconds: i64) -> Option<Value> {
         let mut status = self.status.clone();
         let mut conditions = conditions(&status);
-        set(&mut conditions, SECRET_CREATED, ("True", SECRET_CREATED, ""), now);
-        set(&mut conditions, TOKEN_REPORTED, ("True", TOKEN_REPORTED, ""), now);
+        set(&mut conditions, SECRET_CREATED, ("True", SECRET_CREATED, ""), now_seconds);
+        set(&mut conditions, TOKEN_REPORTED, ("True", TOKEN_REPORTED, ""), now_seconds);
         status["conditions"] = conditions.into();
         let is_told = |path: &str, moment: i64| {
             let told = status.pointer(path).and_then(Value::as_str).and_then(|text| text.parse::<Timestamp>().ok());
@@ -44,11 +44,11 @@ impl Account {
 
     /// Its status after a failure that somebody has to do something about. What was reported before
     /// stays. `None`: that is its status.
-    pub fn failed(&self, why: &str, now: i64) -> Option<Value> {
+    pub fn failed(&self, why: &str, now_seconds: i64) -> Option<Value> {
         let mut status = self.status.clone();
         let mut conditions = conditions(&status);
         let why = &why[..why.floor_char_boundary(LONGEST_MESSAGE)];
-        set(&mut conditions, TOKEN_REPORTED, ("False", TOKEN_REPORT_FAILED, why), now);
+        set(&mut conditions, TOKEN_REPORTED, ("False", TOKEN_REPORT_FAILED, why), now_seconds);
         status["conditions"] = conditions.into();
         (status != self.status).then_some(status)
     }
@@ -58,9 +58,9 @@ fn conditions(status: &Value) -> Vec<Value> {
     status["conditions"].as_array().cloned().unwrap_or_default()
 }
 
-fn set(conditions: &mut Vec<Value>, kind: &str, (status, reason, message): (&str, &str, &str), now: i64) {
+fn set(conditions: &mut Vec<Value>, kind: &str, (status, reason, message): (&str, &str, &str), now_seconds: i64) {
     let condition = json!({"message": message, "reason": reason, "status": status, "type": kind});
-    conditions::set(conditions, condition, &moment(now));
+    conditions::set(conditions, condition, &moment(now_seconds));
 }
 
 /// As `metav1.Time` is written. A moment that no calendar has is the last that one has.

@@ -40,19 +40,23 @@ pub fn grace(cluster: &Value) -> i64 {
 impl Beat {
     /// A Lease as it was found. A time far from ours may be an old one, or a clock's: it is a
     /// clock's where it was known to be wrong.
-    pub fn found(renewed: i64, now: i64, grace: i64, was_out_of_sync: bool) -> Self {
-        let is_far = (now - renewed).abs() >= grace;
-        Self { renewed, last: if is_far && was_out_of_sync { now } else { renewed.min(now) }, is_synced: None }
+    pub fn found(renewed: i64, now_millis: i64, grace: i64, was_out_of_sync: bool) -> Self {
+        let is_far = (now_millis - renewed).abs() >= grace;
+        Self {
+            renewed,
+            last: if is_far && was_out_of_sync { now_millis } else { renewed.min(now_millis) },
+            is_synced: None,
+        }
     }
 
     /// The Lease as it is now.
     #[must_use]
-    pub fn seen(self, renewed: i64, now: i64, grace: i64) -> Self {
+    pub fn seen(self, renewed: i64, now_millis: i64, grace: i64) -> Self {
         if renewed == self.renewed {
             return self;
         }
-        let is_synced = (now - renewed).abs() < grace;
-        Self { renewed, last: if is_synced { renewed.min(now) } else { now }, is_synced: Some(is_synced) }
+        let is_synced = (now_millis - renewed).abs() < grace;
+        Self { renewed, last: if is_synced { renewed.min(now_millis) } else { now_millis }, is_synced: Some(is_synced) }
     }
 
     /// From when on the agent is silent.

@@ -29,15 +29,15 @@ pub fn may_be_theirs(namespace: &str) -> bool {
 // === impl Hold ===
 
 impl Hold<'_> {
-    /// Until when somebody holds it, unless they renew; none if nobody does.
+    /// Until when the holder has it, unless it renews; none without a holder.
     ///
-    /// `changed` is when we saw it change, if we did: their clock may be behind. It may be ahead of
-    /// `now` as well, which does not make the Lease longer.
-    pub fn until(&self, changed: Option<i64>, now: i64) -> Option<i64> {
+    /// `changed` is when we saw it change, if we did: the holder's clock may be behind. A clock that
+    /// is ahead does not make the Lease longer.
+    pub fn until(&self, changed: Option<i64>, now_millis: i64) -> Option<i64> {
         if self.holder.is_empty() {
             return None;
         }
-        let since = self.renewed.map(|renewed| renewed.min(now)).max(changed)?;
+        let since = self.renewed.map(|renewed| renewed.min(now_millis)).max(changed)?;
         let seconds = self.seconds.filter(|seconds| *seconds > 0).unwrap_or(DEFAULT_SECONDS).min(MOST_SECONDS);
         Some(since.saturating_add(i64::from(seconds) * 1000))
     }

@@ -32,7 +32,7 @@ fn token(subject: &str, uid: &str, issued: i64, life: i64) -> Token {
 
 /// A token of the account with this UID, issued just now.
 pub fn of_account(uid: &str) -> Token {
-    token(SUBJECT, uid, now() / 1000, LIFE)
+    token(SUBJECT, uid, now_seconds(), LIFE)
 }
 
 fn argocd() -> Argocd {
@@ -69,7 +69,7 @@ impl Issuer {
             return (500, json!({"kind": "Status", "apiVersion": "v1", "code": 500, "message": "broken"}));
         }
         self.issued += 1;
-        let issued = token(SUBJECT, "u1", now() / 1000 + i64::try_from(self.issued).unwrap(), LIFE);
+        let issued = token(SUBJECT, "u1", now_seconds() + i64::try_from(self.issued).unwrap(), LIFE);
         let text = issued.text.expose_secret();
         self.known.insert(text.to_owned());
         let status = json!({"token": text, "expirationTimestamp": "2030-01-01T00:00:00Z"});
@@ -170,7 +170,7 @@ fn what_nobody_would_have_issued_here_is_not_plausible() {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_of_the_hubs_is_taken_from_secrets_and_a_forged_one_is_not() {
-    let seconds = now() / 1000;
+    let seconds = now_seconds();
     let (issued, forged) = (token(SUBJECT, "u1", seconds - 900, LIFE), token(SUBJECT, "u1", seconds - 60, LIFE));
     let place = Place::new(&[&issued]);
     place.issuer.lock().known.insert(text(&issued));
@@ -191,7 +191,7 @@ async fn a_token_of_the_hubs_is_taken_from_secrets_and_a_forged_one_is_not() {
 #[tokio::test(start_paused = true)]
 async fn the_old_token_stays_until_there_is_another() {
     // Due for an hour, and good for some more.
-    let old = token(SUBJECT, "u1", now() / 1000 - 21 * 3600, LIFE);
+    let old = token(SUBJECT, "u1", now_seconds() - 21 * 3600, LIFE);
     let place = Place::new(&[&old]);
     place.issuer.lock().known.insert(text(&old));
     place.issuer.lock().fails = true;
@@ -207,7 +207,7 @@ async fn the_old_token_stays_until_there_is_another() {
 
 #[tokio::test(start_paused = true)]
 async fn a_token_ends_with_its_account_and_its_life() {
-    let seconds = now() / 1000;
+    let seconds = now_seconds();
     for (old, uid) in [
         (token(SUBJECT, "u1", seconds, LIFE), None),
         (token(SUBJECT, "u1", seconds, LIFE), Some("u2")),
