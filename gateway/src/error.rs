@@ -6,7 +6,7 @@
 //! a member: client-go repeats *any* request, POST too, that is answered 5xx with it.
 
 mod failure;
-pub mod hub;
+mod hub;
 mod verdict;
 
 use api::accept::StatusForm;

@@ -170,9 +170,7 @@ impl Hub {
     }
 
     fn told(&self, failure: HubFailure) -> HubFailure {
-        if let Some(on_refused) = &self.on_refused
-            && matches!(failure.cause, Cause::Busy | Cause::TooManyWatches { .. })
-        {
+        if let Some(on_refused) = self.on_refused.as_ref().filter(|_| failure.is_own_limit()) {
             on_refused(&failure);
         }
         failure

@@ -79,10 +79,14 @@ impl HubFailure {
         }
     }
 
-    /// Whether an operator should hear of it, and not only the caller, whose parameters may be to
-    /// blame.
-    pub fn is_operational(&self) -> bool {
-        self.code().is_none_or(|code| matches!(code, 401 | 403 | 500..))
+    /// Whether a limit of this program refused the request, so that the hub was not asked.
+    pub fn is_own_limit(&self) -> bool {
+        matches!(self.cause, Cause::Busy | Cause::TooManyWatches { .. })
+    }
+
+    /// Whether the hub failed, and not the caller's parameters: for the operator's log.
+    pub fn is_of_the_hub(&self) -> bool {
+        !self.is_own_limit() && self.code().is_none_or(|code| matches!(code, 401 | 403 | 500..))
     }
 }
 

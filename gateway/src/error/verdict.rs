@@ -194,13 +194,22 @@ fn bad_gateway() -> OfCluster {
 
 /// What else the hub refuses is for the caller's parameters.
 fn of_hub(failure: &HubFailure) -> Verdict {
-    if failure.is_operational() { Verdict::operational(Side::Hub) } else { Verdict::quietly(Side::Caller) }
+    if failure.is_own_limit() {
+        Verdict::quietly(Side::Gateway).again()
+    } else if failure.is_of_the_hub() {
+        Verdict::operational(Side::Hub)
+    } else {
+        Verdict::quietly(Side::Caller)
+    }
 }
 
 #[cfg(test)]
 mod tests {
+    use api::access::Verb;
+
     use super::*;
     use crate::error::tests::{every_kind, through_the_tunnel};
+    use crate::hub::{self, Collection};
 
     #[test]
     fn no_failure_of_the_caller_invites_a_repetition() {
@@ -208,6 +217,18 @@ mod tests {
             let verdict = error.verdict();
             assert!(verdict.side != Side::Caller || verdict.retry_after.is_none(), "{error:?}");
         }
+    }
+
+    #[test]
+    fn a_limit_of_the_gateway_is_no_failure_of_the_hub() {
+        let of = |cause| {
+            let verdict = of_hub(&HubFailure { verb: Verb::Watch, collection: Collection::Secrets, cause });
+            (verdict.side, verdict.level, verdict.retry_after)
+        };
+        for cause in [hub::Cause::Busy, hub::Cause::TooManyWatches { most: 128 }] {
+            assert_eq!(of(cause), (Side::Gateway, Level::DEBUG, Some(1)));
+        }
+        assert_eq!(of(hub::Cause::Timeout), (Side::Hub, Level::WARN, None));
     }
 
     #[test]

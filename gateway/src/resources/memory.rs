@@ -17,7 +17,7 @@ use super::weight::Weight;
 use super::{ok, watch};
 use crate::body::ResponseBody;
 use crate::clusters::{Cluster, LookupError, Snapshot};
-use crate::error::{self, Cause, Error};
+use crate::error::{Cause, Error};
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 
@@ -60,8 +60,7 @@ fn watched(
     request: &Request<RequestBody>,
 ) -> Result<Response<ResponseBody>, Error> {
     let options = WatchOptions::from_query(request.uri().query()).map_err(Error::List)?;
-    let permit = gateway.limits.watch(user);
-    let permit = permit.map_err(|failure| Error::Status(Box::new(error::hub::status(failure, resource))))?;
+    let permit = gateway.limits.watch(user).map_err(|failure| Error::hub(failure, resource))?;
     let watch = MemoryWatch::begin(gateway, subject, options, form, (Weight::of(request), permit))?;
     Ok(watch::response(gateway, request.method(), watch.stream()))
 }

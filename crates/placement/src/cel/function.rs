@@ -48,6 +48,11 @@ pub const fn method(name: &'static str, parameters: &'static [Type], result: Typ
 // === impl Overload ===
 
 impl Overload {
+    /// Whether its parameters are these.
+    pub fn is_for(&self, parameters: &[Type]) -> bool {
+        self.parameters == parameters
+    }
+
     pub fn takes(&self, kinds: impl ExactSizeIterator<Item = Type>) -> bool {
         kinds.len() == self.parameters.len()
             && self.parameters.iter().zip(kinds).all(|(parameter, kind)| parameter.accepts(kind))

@@ -57,17 +57,15 @@ pub fn is_function(purpose: Purpose, name: &str) -> bool {
     all(purpose).any(|overload| overload.name == name && !overload.is_member)
 }
 
-/// Whether what stands there as the zone of a time is one. It would never match else, and take a
-/// Placement's clusters away.
+/// Refuses an unknown zone of a time in a call of one of `overloads`. The expression would never
+/// match, and take a Placement's clusters away.
 ///
 /// # Errors
 ///
-/// It is none.
-pub fn is_zone(name: &str, text: &str) -> Result<(), String> {
-    let is_zoned = time::OVERLOADS
-        .iter()
-        .any(|known| known.name == name && known.takes([Type::Timestamp, Type::Text].into_iter()));
-    if !is_zoned || time::offset(text).is_some() {
+/// The call may take a zone, and `text` is none.
+pub fn check_zone(overloads: &[&Overload], text: &str) -> Result<(), String> {
+    let takes_zone = overloads.iter().any(|known| known.is_for(&[Type::Timestamp, Type::Text]));
+    if !takes_zone || time::offset(text).is_some() {
         return Ok(());
     }
     Err(format!("unknown time zone '{text}': write UTC, or an offset such as '+01:00'"))

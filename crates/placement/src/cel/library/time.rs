@@ -1,5 +1,5 @@
 //! Timestamps and durations (CEL's standard definitions). Zones are UTC or an offset: `+01:00`.
-//! Another that is written in an expression is refused with it ([`super::is_zone`]).
+//! Another that is written in an expression is refused with it ([`super::check_zone`]).
 
 use ::time::format_description::well_known::Rfc3339;
 use ::time::{Duration as Span, OffsetDateTime, UtcOffset};

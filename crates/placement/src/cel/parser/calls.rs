@@ -54,7 +54,7 @@ impl Parser<'_> {
         let kind = overloads.iter().map(|overload| overload.result).reduce(Type::joined).unwrap_or(Type::Dyn);
         let pattern = arguments.get(1).filter(|_| MATCHING.contains(&name));
         if let (true, [_, Expr { node: Node::Constant(Constant::Text(zone)), .. }]) = (is_member, &arguments[..]) {
-            library::is_zone(name, zone).map_err(|why| Fault::new(at, why))?;
+            library::check_zone(&overloads, zone).map_err(|why| Fault::new(at, why))?;
         }
         let regex = match pattern.map(|pattern| &pattern.node) {
             Some(Node::Constant(Constant::Text(pattern))) => {
