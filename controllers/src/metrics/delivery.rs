@@ -34,11 +34,11 @@ pub struct Delivery {
     waiting: Gauge,
     kept: Gauge,
     beyond: Gauge,
-    works: Arc<Mutex<HashMap<Key, Known>>>,
+    works: Arc<Mutex<HashMap<Key, ObservedWork>>>,
 }
 
 #[derive(Debug, Clone, Default)]
-struct Known {
+struct ObservedWork {
     state: WorkState,
     generation: Option<i64>,
     /// Since when it waits to be applied.

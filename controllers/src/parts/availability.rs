@@ -53,7 +53,7 @@ async fn work(context: Context<'_>) {
         metrics: context.metrics.clone(),
         is_beside_registration: context.config.parts.contains(&PartName::OcmRegistration),
         agents: agents::Agents::default(),
-        known: judge::Known::default(),
+        known: judge::Observed::default(),
         doubtful: Semaphore::new(DOUBTFUL),
         tries: worker::Tries::default(),
         answered: context.answered.clone(),

@@ -10,10 +10,10 @@ use crate::secrets::Meta;
 use crate::wakes::Key;
 
 #[derive(Default)]
-pub struct References(Mutex<Known>);
+pub struct References(Mutex<Index>);
 
 #[derive(Default)]
-struct Known {
+struct Index {
     of_object: HashMap<Key, Vec<SecretReference>>,
     of_secret: HashMap<SecretReference, BTreeSet<Key>>,
 }
@@ -51,9 +51,9 @@ impl References {
     }
 }
 
-// === impl Known ===
+// === impl Index ===
 
-impl Known {
+impl Index {
     fn remove(&mut self, object: &Key) {
         for secret in self.of_object.remove(object).unwrap_or_default() {
             if let Some(objects) = self.of_secret.get_mut(&secret) {

@@ -22,7 +22,7 @@ use crate::parts::watched::is_older;
 const LIST_AGAIN: Duration = BETWEEN_LISTS.saturating_add(Duration::from_secs(1));
 
 pub struct Inventory {
-    known: Mutex<Known>,
+    known: Mutex<Observed>,
     argocd: Argocd,
     /// Who went, or came back.
     pub moved: Notify,
@@ -34,7 +34,7 @@ pub struct Inventory {
     started: Instant,
 }
 
-struct Known {
+struct Observed {
     /// Whether each is accepted.
     clusters: BTreeMap<String, bool>,
     /// By cluster.
@@ -88,7 +88,7 @@ pub struct Due {
 
 impl Inventory {
     pub fn new(limit: usize, argocd: &Argocd) -> Self {
-        let known = Known {
+        let known = Observed {
             clusters: BTreeMap::new(),
             secrets: HashMap::new(),
             listing: None,
@@ -156,7 +156,7 @@ impl Inventory {
     pub fn confirm(&self, listed: &HashSet<String>) {
         let now = self.started.elapsed();
         let mut known = self.known.lock();
-        let Known { clusters, secrets, removals, list_again, .. } = &mut *known;
+        let Observed { clusters, secrets, removals, list_again, .. } = &mut *known;
         *list_again = None;
         let remaining = Remaining::of(secrets.keys().any(|name| listed.contains(name)));
         for name in secrets.keys().filter(|name| !clusters.contains_key(*name)) {
@@ -284,7 +284,7 @@ impl Inventory {
     pub fn due(&self) -> Due {
         let now = self.started.elapsed();
         let mut known = self.known.lock();
-        let Known { clusters, secrets, removals, list_again, .. } = &mut *known;
+        let Observed { clusters, secrets, removals, list_again, .. } = &mut *known;
         let mut due = Due::default();
         let is_left = |name: &String| !clusters.get(name).copied().unwrap_or_default();
         for (name, held) in secrets.iter().filter(|(name, _)| is_left(name)) {
@@ -321,9 +321,9 @@ impl Inventory {
     }
 }
 
-// === impl Known ===
+// === impl Observed ===
 
-impl Known {
+impl Observed {
     /// True if it has a Secret.
     fn forget_cluster(&mut self, name: &str) -> bool {
         self.clusters.remove(name);

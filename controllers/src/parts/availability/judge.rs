@@ -40,7 +40,7 @@ const BETWEEN_HELD: Duration = Duration::from_mins(5);
 
 /// What is known of the clusters that are judged.
 #[derive(Debug, Default)]
-pub struct Known {
+pub struct Observed {
     seen: Mutex<HashMap<String, Seen>>,
     /// When a loss was told last that had been held.
     released: Mutex<Option<Instant>>,
@@ -70,16 +70,16 @@ pub struct Judge {
     /// sets the taints of all clusters by their conditions.
     pub is_beside_registration: bool,
     pub agents: Agents,
-    pub known: Known,
+    pub known: Observed,
     pub doubtful: Semaphore,
     pub tries: Tries,
     /// Whom to tell that a member answers again.
     pub answered: Wakes,
 }
 
-// === impl Known ===
+// === impl Observed ===
 
-impl Known {
+impl Observed {
     /// Of `cluster` as it is now.
     fn get(&self, name: &str, cluster: &Value) -> Seen {
         let mut known = self.seen.lock();

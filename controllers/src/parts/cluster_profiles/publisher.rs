@@ -4,7 +4,7 @@
 //! and when its probe is due. A member that does not answer holds a place in the queue until it is
 //! given up, so those that did not answer last time have places of their own: nobody else waits.
 
-mod known;
+mod observed;
 mod publication;
 
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use register::outcome::Outcome;
 use register::profile::{GatewayAddress, Registered};
 use tokio::sync::Semaphore;
 
-use self::known::{Clusters, Due};
+use self::observed::{Clusters, Due};
 use self::publication::Unwritten;
 use super::Context;
 use super::books::Books;

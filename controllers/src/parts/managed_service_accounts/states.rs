@@ -15,12 +15,12 @@ use crate::wakes::Key;
 pub const BETWEEN_TOKENS: Duration = Duration::from_secs(5);
 
 pub struct States {
-    known: Mutex<HashMap<Key, Known>>,
+    known: Mutex<HashMap<Key, Attempts>>,
     metrics: Accounts,
 }
 
 #[derive(Default)]
-struct Known {
+struct Attempts {
     failures: u32,
     issued: Option<Instant>,
 }
@@ -79,7 +79,7 @@ impl States {
         }
     }
 
-    fn change(&self, key: &Key, state: State, change: impl FnOnce(&mut Known)) {
+    fn change(&self, key: &Key, state: State, change: impl FnOnce(&mut Attempts)) {
         change(self.known.lock().entry(key.clone()).or_default());
         self.metrics.settle(key, state);
     }

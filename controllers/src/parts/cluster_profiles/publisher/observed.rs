@@ -20,7 +20,7 @@ const STATUS: &str = "status.cluster.core.oam.dev/";
 
 /// None: not listed yet.
 #[derive(Default)]
-pub struct Clusters(Mutex<Option<HashMap<String, Known>>>);
+pub struct Clusters(Mutex<Option<HashMap<String, ObservedCluster>>>);
 
 /// Whether a probe is due.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum Due {
     In(Duration),
 }
 
-struct Known {
+struct ObservedCluster {
     uid: String,
     version: String,
     status: BTreeMap<String, String>,
@@ -59,7 +59,7 @@ impl Clusters {
     /// A Secret came or changed. With another content, or another object in its place, what was
     /// seen of the member may be of another one.
     pub fn see(&self, secret: &Meta) {
-        let new = Known::new(secret);
+        let new = ObservedCluster::new(secret);
         let mut clusters = self.0.lock();
         let Some(clusters) = clusters.as_mut() else { return };
         let Some(known) = clusters.get_mut(&secret.name_any()) else {
@@ -154,14 +154,14 @@ impl Clusters {
         before.unwrap_or(0)
     }
 
-    fn with<T>(&self, name: &str, run: impl FnOnce(&mut Known) -> T) -> Option<T> {
+    fn with<T>(&self, name: &str, run: impl FnOnce(&mut ObservedCluster) -> T) -> Option<T> {
         self.0.lock().as_mut()?.get_mut(name).map(run)
     }
 }
 
-// === impl Known ===
+// === impl ObservedCluster ===
 
-impl Known {
+impl ObservedCluster {
     fn new(secret: &Meta) -> Self {
         let status = secret.annotations().iter().filter(|(key, _)| key.starts_with(STATUS));
         Self {
