@@ -1,7 +1,7 @@
 //! The hub as clients' reads of our resources use it: raw JSON, with the gateway's own rights.
 //!
 //! Requests run on the caller's runtime and end when the caller leaves. Answers are bounded in size
-//! and time, and so is how many are under way: a crowd of readers waits here instead of at the hub.
+//! and time, and requests in number: a crowd of readers waits here instead of at the hub.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ use super::watches::{Permit, Watches};
 const LARGEST_ERROR: usize = 64 << 10;
 /// A call that is not answered whole within this is given up. A hub itself gives up after 60 s.
 const WITHIN: Duration = Duration::from_mins(1);
-/// Calls under way; more wait as long as a call may last.
+/// Calls in flight; more wait as long as a call may last.
 const CALLS: usize = 32;
 /// Lists among them: these take memory.
 const LISTS: usize = 8;
@@ -48,10 +48,10 @@ pub struct Hub {
     on_refused: Option<Arc<OnRefused>>,
 }
 
-/// Is told of requests that were not sent, as too many are under way.
+/// Called for requests that were not sent because too many are in flight.
 type OnRefused = dyn Fn(&HubFailure) + Send + Sync;
 
-/// Is told of answers while they come, long before they are whole: of every piece.
+/// Called for every piece of an answer, long before the answer is complete.
 pub trait Meter: Send + Sync {
     fn received(&self, bytes: usize);
 }
@@ -85,13 +85,13 @@ impl Hub {
         &self.namespace
     }
 
-    /// The same hub, with the same limits, whose answers are told to `meter`.
+    /// The same hub, with the same limits, whose answers are reported to `meter`.
     #[must_use]
     pub fn metered(&self, meter: Arc<dyn Meter>) -> Self {
         Self { meter: Some(meter), ..self.clone() }
     }
 
-    /// Tells `on_refused` of requests that were not sent, as too many are under way.
+    /// Calls `on_refused` for requests that were not sent because too many are in flight.
     #[must_use]
     pub fn telling(self, on_refused: impl Fn(&HubFailure) + Send + Sync + 'static) -> Self {
         Self { on_refused: Some(Arc::new(on_refused)), ..self }
@@ -132,8 +132,7 @@ impl Hub {
         self.call(Verb::Get, Collection::Secrets, request(Method::GET, &target, Body::empty())).await
     }
 
-    /// On behalf of `reader`, by the name of all that counts together; of nobody's: the program's
-    /// own.
+    /// For `reader`, by the name of all that count together; none is the program itself.
     pub async fn watch(
         &self,
         reader: Option<&str>,
@@ -198,7 +197,7 @@ fn with_json(method: Method, target: &str, body: Vec<u8>) -> Request<Body> {
     request
 }
 
-/// A successful answer's head; any other answer is read and told.
+/// A successful answer's head; any other answer is read and becomes the error.
 async fn send(client: &Client, request: Request<Body>, deadline: Instant) -> Result<Response<Body>, Cause> {
     let sent = timeout_at(deadline, client.send(request)).await.map_err(|_| Cause::Timeout)?;
     let response = sent.map_err(|error| Cause::Unreachable(causes(&error)))?;

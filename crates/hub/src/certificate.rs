@@ -17,7 +17,7 @@ pub struct ClientCertificate(End);
 
 impl ClientCertificate {
     /// That of the current context, named by its own file, or by the kubeconfig if that holds it.
-    /// `None` if there is none, or none that can be read: whoever makes the client says why.
+    /// `None` if there is none, or none that can be read: making the client reports why.
     pub fn of(kubeconfig: &Path) -> Option<Self> {
         let read = Kubeconfig::read_from(kubeconfig).ok()?;
         let current = read.current_context.as_deref()?;

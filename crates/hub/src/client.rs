@@ -72,7 +72,7 @@ pub async fn watch_client(kubeconfig: Option<&Path>, user_agent: &str) -> Result
     bounded::client(config(kubeconfig, user_agent).await?).map_err(HubClientError::Client)
 }
 
-/// As [`watch_client`], for whoever bounds answers in ways of their own: these have no end.
+/// As [`watch_client`], without limits on answers: the caller has limits of its own.
 pub async fn unbounded_client(kubeconfig: Option<&Path>, user_agent: &str) -> Result<Client, HubClientError> {
     Client::try_from(config(kubeconfig, user_agent).await?).map_err(HubClientError::Client)
 }
@@ -115,13 +115,13 @@ pub(super) async fn config_of_server(
 /// TLS takes its cryptography from the process; kube's clients set it as well.
 pub(super) fn with_cryptography() {
     if CryptoProvider::get_default().is_none() {
-        // Somebody else may have been faster, with the same one.
+        // Another thread may have been faster, with the same one.
         let _ = aws_lc_rs::default_provider().install_default();
     }
 }
 
-/// Whether a kubeconfig that somebody else wrote can be used: it runs no program here, reads no
-/// file of this machine, and leads to a hub whose certificate is verified.
+/// Whether a kubeconfig of unknown origin can be used: it runs no program here, reads no file of
+/// this machine, and leads to a hub whose certificate is verified.
 ///
 /// # Errors
 ///
@@ -162,7 +162,7 @@ pub fn handed_over(path: &Path) -> Result<(), HubClientError> {
     Ok(())
 }
 
-/// Where the hub is, and how its certificate is verified: for clients that are told of it.
+/// Where the hub is, and how its certificate is verified: for clients that get its address from us.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Address {
     /// Without a slash at its end.
@@ -171,7 +171,7 @@ pub struct Address {
     pub ca: Option<Vec<u8>>,
     pub tls_server_name: Option<String>,
     pub proxy_url: Option<String>,
-    /// Nobody verifies the certificate.
+    /// Its certificate is not verified.
     pub is_insecure: bool,
 }
 
@@ -243,7 +243,7 @@ async fn from_file(path: &Path) -> Result<Config, HubClientError> {
 }
 
 /// What is wrong with a kubeconfig. Parsers quote the lines around a mistake, which hold
-/// credentials: only the place is told.
+/// credentials: the text has only the position.
 pub fn mistake(error: &KubeconfigError) -> String {
     match error {
         KubeconfigError::Parse(error) => match error.location() {

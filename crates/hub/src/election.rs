@@ -1,19 +1,19 @@
 //! One leader among replicas, elected by a `coordination.k8s.io/v1` Lease. Others may contend for
 //! the same Lease by client-go's `tools/leaderelection`, whose rules these are:
 //!
-//! - A holder that changes nothing in its Lease for `leaseDurationSeconds` is gone. That time
-//!   passes on the clock of whoever watches, from when it *saw* the last change: clocks are never
+//! - A holder that changes nothing in its Lease for `leaseDurationSeconds` is gone. Each contender
+//!   measures that time on its own clock, from when it *saw* the last change: clocks are never
 //!   compared.
-//! - Who takes over says which version of the Lease it takes, so that one of many does.
-//! - Who cannot renew stops in time, before others may begin.
+//! - A takeover names the version of the Lease that it replaces, so that one of many succeeds.
+//! - A holder that cannot renew stops in time, before others may begin.
 //!
 //! One thing is done otherwise. client-go sends one renewal at a time, and counts its deadline from
 //! the answer to the one before. A slow API server may have carried that out long before it
 //! answered: others count from then, and the leader leads beyond the end of its Lease. Counting
 //! from when a renewal was sent is safe, but then renewals of 9 s, one after the other, are too
 //! slow for a Lease of 15 s. Here each counts from when it was *sent*, and the next one goes out a
-//! retry period later, answered or not. So a renewal depends on who holds the Lease (a JSON patch
-//! with a `test`), and not on its version, which only the answer to the one before would tell.
+//! retry period later, answered or not. So a renewal depends on the holder of the Lease (a JSON
+//! patch with a `test`), and not on its version, which only the answer to the one before has.
 //!
 //! Needs `get`, `create` and `patch` of the Lease.
 
@@ -93,8 +93,8 @@ impl Election {
     /// finish before that watches for a signal of its own, such as the soft one of
     /// [`net::drain::Drain`], and returns; the hard one is `stop`.
     ///
-    /// The Lease is not given up when this future is dropped: others wait for its end. Who contends
-    /// again does so as another [`Identity`].
+    /// Dropping this future does not give up the Lease: others wait for its end. A program that
+    /// contends again does so as another [`Identity`].
     pub async fn run<T, F: Future<Output = T>>(
         mut self,
         stop: impl Future<Output = ()>,

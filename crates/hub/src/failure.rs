@@ -1,5 +1,4 @@
-//! Requests to the hub, and why one brought nothing: facts, for the log and for whoever answers a
-//! caller.
+//! Requests to the hub, and why one failed: facts, for the log and for the answer to a caller.
 
 use api::access::Verb;
 use api::hub_status::HubStatus;
@@ -43,7 +42,7 @@ pub enum Cause {
     /// An answer that is not what was asked for.
     #[error("the answer cannot be read")]
     Unreadable,
-    /// As many requests as allowed are under way.
+    /// As many requests as allowed are in flight.
     #[error("too many requests in flight")]
     Busy,
     /// One reader has `most` watches open, as many as one may have.

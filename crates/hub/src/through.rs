@@ -1,4 +1,4 @@
-//! A client whose connections somebody else opens: a program that has ways of its own out of its
+//! A client over connections that the caller opens: a program may have ways of its own out of its
 //! network.
 
 use std::io;

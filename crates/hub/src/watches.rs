@@ -17,7 +17,7 @@ pub const MOST_OF_ONE: usize = MOST / 8;
 #[derive(Clone, Debug)]
 pub struct Watches {
     all: Arc<Semaphore>,
-    /// By what a reader counts as; who has none is not in it.
+    /// Open watches by reader; a reader without any has no entry.
     readers: Arc<Mutex<HashMap<Box<str>, usize>>>,
 }
 
@@ -59,7 +59,7 @@ impl Watches {
     fn share(&self, reader: &str) -> Result<Share, Full> {
         let mut readers = self.readers.lock();
         let count = readers.entry(reader.into()).or_default();
-        // One who is not known yet has room, so nothing is left behind by a refusal.
+        // A reader without an entry has room, so a refusal leaves nothing behind.
         if *count >= MOST_OF_ONE {
             return Err(Full::ForReader);
         }

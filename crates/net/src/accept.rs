@@ -1,4 +1,4 @@
-//! Accepting connections, whatever becomes of single ones.
+//! Accepts connections, and goes on after single ones fail.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,10 +15,10 @@ use crate::words;
 /// After an accept that failed for want of something, file descriptors most often.
 const AGAIN: Backoff = Backoff::doubling(Duration::from_millis(10), Duration::from_secs(1));
 
-/// Hands what `next` accepts to `take`, for ever. `whom` is for the log: "clients".
+/// Hands each connection that `next` accepts to `take`, for ever. `whom` is for the log: "clients".
 ///
-/// Errors are of one connection, or mean that the process is out of something: the first are
-/// nobody's concern, after the others it waits a while, longer each time.
+/// An error concerns one connection, or means that the process lacks something. The loop ignores
+/// the first kind, and waits after the second, longer each time.
 pub async fn each<T, F: Future<Output = io::Result<T>>>(
     whom: &'static str,
     mut next: impl FnMut() -> F,
@@ -47,8 +47,9 @@ pub async fn each<T, F: Future<Output = io::Result<T>>>(
     }
 }
 
-/// The next connection, with the options that all have, and who it comes from: IPv4 addresses as
-/// such, also where a socket of both families has them inside of IPv6 ones (RFC 4291 §2.5.5.2).
+/// The next connection, with the options that all have, and its peer's address. An IPv4 address is
+/// given as such, also where a socket of both families has it inside of an IPv6 one (RFC 4291
+/// §2.5.5.2).
 pub async fn tcp(listener: &TcpListener) -> io::Result<(TcpStream, SocketAddr)> {
     let (stream, address) = listener.accept().await?;
     dial::tune(&stream);

@@ -1,11 +1,11 @@
-//! When to try again: each wait longer than the one before, up to a longest, and a share of it left
-//! to chance, so that those who failed together do not come back together.
+//! When to try again. Each wait is longer than the one before, up to a longest. A share of it is
+//! left to chance, so that clients that failed together do not come back together.
 
 use std::time::Duration;
 
 use crate::random::sooner;
 
-/// The waits of one kind of failure. Whoever waits counts its failures in a row itself.
+/// The waits of one kind of failure. The caller counts its failures in a row.
 #[derive(Debug, Clone, Copy)]
 pub struct Backoff {
     /// After the first failure, at most.

@@ -1,10 +1,10 @@
-//! One run of something for all who want its outcome at the same time.
+//! One run of something for all callers that want its outcome at the same time.
 
 use tokio::runtime::Handle;
 use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
-/// A run, as a task of its own: it goes on when whoever began it leaves.
+/// A run, as a task of its own: it goes on when the caller that began it leaves.
 #[derive(Debug)]
 pub struct Flight<T> {
     waiter: FlightWaiter<T>,
@@ -18,8 +18,8 @@ pub struct FlightWaiter<T>(watch::Receiver<Option<T>>);
 // === impl Flight ===
 
 impl<T: Clone + Send + Sync + 'static> Flight<T> {
-    /// Begins `run` on `runtime`, and joins it. What `run` does at its end happens before anybody
-    /// hears of its outcome.
+    /// Begins `run` on `runtime`, and joins it. What `run` does at its end happens before any
+    /// waiter gets its outcome.
     pub fn begin(runtime: &Handle, run: impl Future<Output = T> + Send + 'static) -> (Self, FlightWaiter<T>) {
         let (report, waiter) = watch::channel(None);
         let task = runtime.spawn(async move {
@@ -30,15 +30,15 @@ impl<T: Clone + Send + Sync + 'static> Flight<T> {
         (Self { waiter: waiter.clone(), task: task.abort_handle() }, waiter)
     }
 
-    /// To join it, if it is under way. One whose task was lost, to a panic or with its runtime, is
-    /// not.
+    /// To join a run that has not ended. A run whose task was lost, to a panic or with its runtime,
+    /// has none.
     pub fn waiter(&self) -> Option<FlightWaiter<T>> {
         let FlightWaiter(waiter) = &self.waiter;
         let under_way = waiter.borrow().is_none() && waiter.has_changed().is_ok();
         under_way.then(|| self.waiter.clone())
     }
 
-    /// Nobody wants its outcome any more.
+    /// No caller wants its outcome any more.
     pub fn abort(&self) {
         self.task.abort();
     }

@@ -18,16 +18,17 @@ pub use self::file::{File, LONGEST, Look, read};
 /// Between two looks: how long a change may go unnoticed. A look is one `stat` a file.
 pub const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Failures of one thing, each told once: until it works again, or fails for another cause.
+/// Failures of one thing. Each is reported once, until the thing works again or fails for another
+/// cause.
 #[derive(Debug, Default)]
 pub struct Complaints(Option<String>);
 
 /// Calls `reload` whenever one of `files` may have changed, for ever. It says whether something
 /// else is in use now.
 ///
-/// What cannot be used (such as a key written before its certificate) is logged and told to
-/// `failed` once per cause, and tried again at each look; until then the last good contents stay in
-/// use, of which `reload` takes care.
+/// Contents that cannot be used (such as a key written before its certificate) are logged and
+/// reported to `failed` once per cause, and tried again at each look. `reload` keeps the last good
+/// contents in use until then.
 pub async fn follow<E: Display>(
     what: &'static str,
     files: Vec<PathBuf>,

@@ -8,10 +8,10 @@
 /// net::forward!([Plain Encrypted]: poll_read);
 /// ```
 ///
-/// Whoever forwards a write forwards
+/// A wrapper that forwards a write also forwards
 /// [`poll_write_vectored`](tokio::io::AsyncWrite::poll_write_vectored) and
-/// [`is_write_vectored`](tokio::io::AsyncWrite::is_write_vectored) as well: without them h2 copies
-/// every payload into one buffer.
+/// [`is_write_vectored`](tokio::io::AsyncWrite::is_write_vectored): without them h2 copies every
+/// payload into one buffer.
 #[macro_export]
 macro_rules! forward {
     ($to:tt: $($method:ident),+) => { $($crate::forward!(@$method $to);)+ };

@@ -2,7 +2,7 @@
 
 use std::ops::ControlFlow;
 
-/// What a frame's head says, as far as anybody counts it.
+/// What a frame's head says, as far as it is counted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FrameHead {
     /// Of what follows.

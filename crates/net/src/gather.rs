@@ -2,9 +2,9 @@
 //!
 //! An HTTP/2 library writes and flushes frame by frame, and each would become a TLS record and a
 //! system call of its own: for small answers both cost more than all the rest. Here writes and
-//! flushes only fill a buffer; whoever drives the connection lets it out when its turn is over, in
-//! records as large as they can be. What fills a record before that is encrypted at once, from
-//! where it is: bulk data is not copied into the buffer.
+//! flushes only fill a buffer. The task that drives the connection lets it out at the end of its
+//! turn, in records as large as they can be. What fills a record before that is encrypted at once,
+//! from where it is: bulk data is not copied into the buffer.
 
 use std::io;
 use std::pin::Pin;
@@ -122,7 +122,7 @@ impl<T: AsyncWrite + Seal + Unpin> Gathering<T> {
             self.failure = Some(error);
             cx.waker().wake_by_ref();
         } else if self.refused && self.held() < before {
-            // The socket wakes nobody for the room that was made here.
+            // The socket does not wake its task for the room that was made here.
             self.refused = false;
             cx.waker().wake_by_ref();
         }

@@ -67,8 +67,8 @@ impl Search {
     }
 }
 
-/// The length of a head. Bare line feeds count too (RFC 9112 §2.2): whoever does not allow them
-/// looks for them in the head.
+/// The length of a head. Bare line feeds count too (RFC 9112 §2.2): a caller that does not allow
+/// them looks for them in the head.
 fn end_of_head(bytes: &[u8]) -> Option<usize> {
     let mut feeds = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
     feeds.find_map(|at| match &bytes[at + 1..] {

@@ -4,8 +4,8 @@ use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::Poll;
 
-/// The limit of streams that a connection is begun with, to be told from any that the peer may set:
-/// until its SETTINGS have come, it is not known how many streams it takes.
+/// The limit of streams that a connection begins with, unlike any that the peer may set: until its
+/// SETTINGS come, its limit is unknown.
 pub const UNKNOWN_STREAM_LIMIT: usize = usize::MAX - 1;
 
 /// Drives `connection` until the peer's SETTINGS have come; `streams` says how many streams it

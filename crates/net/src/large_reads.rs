@@ -1,4 +1,4 @@
-//! Reading from a socket in large pieces, whatever size the reader asks for.
+//! Reads from a socket in large pieces, of whatever size the reader asks.
 //!
 //! rustls asks for 4 KiB at a time, which makes five system calls of one full record. A stream that
 //! always has more is read in pieces that grow; one that brings little at a time is read by its

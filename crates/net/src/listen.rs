@@ -26,9 +26,9 @@ pub enum Sharing {
 /// (`favoriteAddrFamily` in `net/ipsock_posix.go`), and `[::]` is the same. Where the kernel has no
 /// IPv6, both are IPv4 alone.
 ///
-/// `SO_REUSEPORT` would let a second process of the same user listen too, and get half of the
-/// connections without anybody noticing. So unless that is wanted, the port is tried without the
-/// option first; two processes that start in the same instant can still slip through.
+/// `SO_REUSEPORT` would let a second process of the same user listen too, and silently get half of
+/// the connections. So unless that is wanted, the port is tried without the option first; two
+/// processes that start in the same instant can still slip through.
 pub fn reuse_port(address: SocketAddr, count: usize, sharing: Sharing) -> io::Result<Vec<std::net::TcpListener>> {
     let address = of_all_families(address, bind_ipv6);
     if sharing == Sharing::Refused {
@@ -65,7 +65,7 @@ fn is_without_ipv6(error: &io::Error) -> bool {
     errors.iter().any(|errno| error.raw_os_error() == Some(errno.raw_os_error()))
 }
 
-/// On a port of its own: whether somebody else's is free is another question.
+/// On a port of its own: whether another port is free is another question.
 fn bind_ipv6() -> io::Result<()> {
     socket((Ipv6Addr::UNSPECIFIED, 0).into(), false).map(drop)
 }
@@ -83,7 +83,7 @@ fn socket(address: SocketAddr, reuse_port: bool) -> io::Result<Socket> {
     socket.set_reuse_port(reuse_port)?;
     socket.set_nonblocking(true)?;
     if address.is_ipv6() && address.ip().is_unspecified() {
-        // Whatever `net.ipv6.bindv6only` says.
+        // Independent of `net.ipv6.bindv6only`.
         socket.set_only_v6(false)?;
     }
     socket.bind(&address.into())?;

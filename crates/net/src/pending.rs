@@ -1,10 +1,10 @@
-//! Connections that have not shown yet who they are. Anybody can open them, so they have few
-//! permits, and none is theirs for long: when one more comes, the oldest of the network that has
-//! the most gives way.
+//! Connections whose peer has not authenticated yet. Anybody can open them, so they have few
+//! permits, and keep none for long: when one more comes, the oldest of the network that has the
+//! most gives way.
 //!
-//! Leaving new ones in the kernel's queue instead would let whoever opens connections and says
-//! nothing keep everybody out: the queue is served in order, each silent one for as long as a
-//! handshake may take. Turning the new ones away would do the same.
+//! Leaving new ones in the kernel's queue instead would let a client that opens connections and
+//! says nothing keep all others out: the queue is served in order, and each silent one holds it for
+//! as long as a handshake may take. Turning the new ones away would do the same.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -104,14 +104,15 @@ impl Room {
     /// be held until it has. When all room is taken, one of these gives way; if there is none of
     /// them, the new connection waits.
     ///
-    /// Whoever holds the permit has to give up both as soon as it is
-    /// [given away](PendingPermit::given_away).
+    /// The holder of the permit gives up both as soon as it is [given
+    /// away](PendingPermit::given_away).
     pub async fn enter(&self, address: IpAddr) -> (OwnedSemaphorePermit, PendingPermit) {
         self.enter_or(address, |_| false).await
     }
 
-    /// As [`Room::enter`]. When all room is taken, `end` is asked first to end connections that
-    /// have shown who they are, beside so many that have not; it says whether it did.
+    /// As [`Room::enter`]. When all room is taken, `end` is called first, with the number of
+    /// connections that have not authenticated: it may end one that has, and returns whether it
+    /// did.
     pub async fn enter_or(
         &self,
         address: IpAddr,
@@ -172,7 +173,7 @@ impl PendingPermit {
         self.given_away.cancelled().await;
     }
 
-    /// Cancelled when another connection was given the place. For whoever may give the place back
+    /// Cancelled when another connection gets the permit. For a holder that may give it back
     /// meanwhile.
     pub fn token(&self) -> CancellationToken {
         self.given_away.clone()
@@ -185,7 +186,7 @@ impl Drop for PendingPermit {
     }
 }
 
-/// Whom a connection from `address` counts for. One who has an IPv6 address has all of its /64 (RFC
+/// The network that a connection from `address` counts for: the whole /64 of an IPv6 address (RFC
 /// 4291 §2.5.4).
 pub fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {

@@ -1,7 +1,7 @@
 //! One of a limited number of something, counted for as long as it is held.
 //!
-//! Beside tokio's semaphores: those make who comes too late wait, and here it is told so at once;
-//! and where a count lives is up to whom it belongs to.
+//! tokio's semaphores make latecomers wait; a permit refuses them at once. And the owner of a count
+//! decides where it lives.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ pub struct Permit<C> {
     count: fn(&C) -> &AtomicUsize,
 }
 
-/// Counts one more unless that is more than `most`, for whoever gives it back in a way of its own.
+/// Counts one more unless that exceeds `most`. The caller gives it back in a way of its own.
 pub fn raise(count: &AtomicUsize, most: usize) -> bool {
     let more = |current| (current < most).then_some(current + 1);
     count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()

@@ -59,8 +59,7 @@ pub fn exit_code<E: Display>(program: &str, outcome: Result<(), E>) -> ExitCode 
 }
 
 /// A program's whole life: `start`, then wait for SIGTERM or SIGINT on `runtime`, then `stop`,
-/// which drains. Another signal ends the process at once, after `last`: whoever asks twice does not
-/// want to wait.
+/// which drains. A second signal ends the process at once, after `last`.
 ///
 /// # Errors
 ///

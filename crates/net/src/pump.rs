@@ -2,10 +2,10 @@
 //!
 //! One future drives both directions. Each has its own buffer, which starts small and grows with
 //! traffic, so that idle upgrades stay cheap. When one side ends, what was already read from it is
-//! delivered, then both sides are shut down: an aggregating API server does the same
-//! (`k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go`), so half-open connections cannot be
-//! relied on by anybody, but a lost tail would be a bug (the exit status of an exec travels in the
-//! last frame).
+//! delivered, then both sides are shut down. An aggregating API server does the same
+//! (`k8s.io/apimachinery/pkg/util/proxy/upgradeaware.go`), so no client can rely on half-open
+//! connections; but a lost tail would be a bug (the exit status of an exec travels in the last
+//! frame).
 
 use std::future::poll_fn;
 use std::io;

@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 #[error("the task ended early")]
 pub struct EndedEarly;
 
-/// A runtime was told to end, and has not.
+/// A runtime did not end after it was shut down.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotEnded {
     #[error("its thread panicked")]
@@ -22,7 +22,7 @@ pub enum NotEnded {
 }
 
 /// A runtime on a thread of its own, so that its owner can be started, stopped and dropped inside
-/// of another one. Told to end when dropped, and not waited for unless it is [awaited].
+/// of another one. Dropping it shuts it down without waiting, unless it is [awaited].
 ///
 /// [awaited]: BackgroundRuntime::awaited
 #[derive(Debug)]

@@ -1,8 +1,8 @@
 //! Encrypting first and writing later.
 //!
-//! A TLS stream encrypts and writes in one call, so whoever wants several records in one write has
-//! to keep their plain bytes somewhere until then, which copies them. Encrypting copies them
-//! anyway: what is encrypted as it comes has nothing to be copied for.
+//! A TLS stream encrypts and writes in one call, so that several records in one write need a buffer
+//! for their plain bytes, and a copy into it. Encrypting copies them anyway: bytes that are
+//! encrypted as they come need no other copy.
 
 use std::io::{self, IoSlice, Write as _};
 use std::ops::DerefMut;
@@ -15,8 +15,8 @@ use crate::transport::Transport;
 
 /// The longest plain text of one record, in bytes (RFC 8446 §5.1).
 pub const RECORD: usize = 16 * 1024;
-/// What a TLS library may hold that is encrypted and not written. Whoever seals stays far below it:
-/// at rustls's own 64 KiB the fourth of four full records would be cut short for the heads of the
+/// What a TLS library may hold that is encrypted and not written. Sealing stays far below it: at
+/// rustls's own 64 KiB the fourth of four full records would be cut short for the heads of the
 /// others.
 const MOST: usize = 128 * 1024;
 

@@ -34,8 +34,8 @@ impl Transport {
         }
     }
 
-    /// Cancelled when the way is about to be cut: nothing new should be begun on it. `None` where
-    /// nobody would tell.
+    /// Cancelled when the connection is about to be cut: begin nothing new on it. `None` where no
+    /// such notice comes.
     pub fn leaving(&self) -> Option<CancellationToken> {
         match self {
             Self::ProxiedTls(stream) => stream.get_ref().0.get_ref().leaving(),

@@ -1,11 +1,11 @@
 //! Errors in the words of Go, which clients and operators of clusters know and search for:
-//! `connection reset by peer`, without `(os error 104)`, whatever the C library calls it.
+//! `connection reset by peer`, without `(os error 104)` or the C library's own words.
 
 use std::error::Error as StdError;
 use std::io::{Error, ErrorKind};
 use std::iter::successors;
 
-/// Causes told of one error: a chain that goes in circles ends all the same.
+/// Causes shown of one error: a chain that goes in circles ends all the same.
 const MOST: usize = 16;
 /// What the standard library puts between the system's words and its number.
 const NUMBER: &str = " (os error ";
@@ -36,8 +36,8 @@ pub fn chain<'e>(error: &'e (dyn StdError + 'static)) -> impl Iterator<Item = &'
     successors(Some(error), |error| (*error).source())
 }
 
-/// `error` and its causes, `: ` between them; a cause that the text ends with already is not told
-/// twice. Texts of a transport can name addresses.
+/// `error` and its causes, `: ` between them. A cause that ends the text already is not repeated.
+/// Texts of a transport can name addresses.
 pub fn causes(error: &(dyn StdError + 'static)) -> String {
     let mut text = one(error);
     for cause in chain(error).skip(1).take(MOST) {

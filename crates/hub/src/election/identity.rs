@@ -1,11 +1,11 @@
-//! Who holds a Lease.
+//! The holder of a Lease.
 
 use std::fmt;
 use std::sync::Arc;
 
 use net::random::identifier;
 
-/// The name of one contender, never empty: an empty holder is nobody. Cheap to clone.
+/// The name of one contender, never empty: an empty holder is none. Cheap to clone.
 ///
 /// No two may have the same one, not even one after the other: they take each other's leadership
 /// for their own, and a call of the first that is still on its way, such as its release, would be

@@ -1,4 +1,4 @@
-//! Leadership as those see it who write because of it.
+//! Leadership, for the tasks that write because of it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,10 +18,10 @@ impl Leading {
         Self(Arc::new(Mutex::new(Some(until))))
     }
 
-    /// Whether we lead now: to be asked before each write. One look at the clock and a lock that
-    /// nobody holds for long. True ends by itself when renewing gets stuck, with its task or with
-    /// the hub. Only the clock must run: of a machine that was suspended, it says so until the next
-    /// renewal is refused.
+    /// Whether we lead now; ask before each write. It costs one look at the clock and a short lock.
+    /// It turns false by itself when renewing gets stuck, with its task or with the hub. Only the
+    /// clock must run: on a machine that was suspended, it stays true until the next renewal is
+    /// refused.
     pub fn is_held(&self) -> bool {
         !self.remaining().is_zero()
     }
@@ -48,7 +48,7 @@ impl Leading {
     }
 }
 
-/// Whoever hears of none is the last word, whatever is renewed later.
+/// Once a task has seen none left, later renewals do not count.
 fn remaining(until: &mut Option<Instant>) -> Duration {
     let remaining = until.map(|until| until.saturating_duration_since(Instant::now())).unwrap_or_default();
     if remaining.is_zero() {

@@ -40,11 +40,11 @@ pub(super) enum Write {
     Create,
     /// It is of this version. Labels, annotations and fields that we do not know stay.
     Take { version: String, transitions: i32 },
-    /// We hold it. It depends on no version, other than client-go's, so that several may be under
-    /// way: see the module of elections. How long it lasts is written again, since others go by
-    /// that, whoever changed it.
+    /// We hold it. Unlike client-go's, this depends on no version, so that several may be in
+    /// flight: see the module of elections. It writes the duration again, since others go by that,
+    /// whoever changed it.
     Renew,
-    /// We hold it. It names nobody then, for a second: the least that is valid.
+    /// We hold it. It names no holder then, for a second: the least that is valid.
     Release,
 }
 
@@ -174,7 +174,7 @@ fn text(time: Timestamp) -> Value {
 /// being the same or not, and never with our clock.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Record {
-    /// An empty name is nobody's, as after a release.
+    /// An empty name is no holder, as after a release.
     pub(super) holder: Option<String>,
     /// A Lease that people made may not say.
     pub(super) lasts: Option<Duration>,

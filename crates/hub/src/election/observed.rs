@@ -1,4 +1,5 @@
-//! What one who does not lead has seen of the Lease, by its own clock, and what follows from it.
+//! What a contender that does not lead has seen of the Lease, by its own clock, and what follows
+//! from it.
 
 use std::time::Duration;
 
@@ -11,8 +12,7 @@ use super::lock::Record;
 #[derive(Debug)]
 pub(super) struct Observed {
     me: Identity,
-    /// For Leases that do not say how long they last: client-go takes these over at once, from
-    /// whoever holds them.
+    /// For Leases without a duration: client-go takes these over at once, from any holder.
     lasts: Duration,
     last: Option<Sighting>,
 }
@@ -29,7 +29,7 @@ struct Sighting {
 pub(super) enum Verdict {
     /// There is no Lease.
     Create,
-    /// Nobody holds it any more. With the transitions to write.
+    /// It has no holder any more. With the transitions to write.
     Take { transitions: i32 },
     /// It is ours: we stopped leading without giving it up, or claimed it without hearing so.
     Resume,
@@ -70,7 +70,7 @@ impl Observed {
         }
     }
 
-    /// Who held the Lease when it was last seen.
+    /// The holder when the Lease was last seen.
     pub(super) fn holder(&self) -> Option<&str> {
         self.last.as_ref()?.record.holder.as_deref()
     }

@@ -21,7 +21,7 @@ struct Confirmed {
     until: Instant,
 }
 
-/// A write under way.
+/// A write without an answer yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Sent {
     pub(super) at: Instant,
@@ -61,8 +61,8 @@ impl Proof {
     /// to the hub before our claim did.
     ///
     /// # Errors
-    /// When the term is over. It is also over, for good, if `now` is after [`Proof::until`]: those
-    /// who asked meanwhile were told so.
+    /// When the term is over. It is also over, for good, if `now` is after [`Proof::until`]:
+    /// callers that asked meanwhile got that answer.
     pub(super) fn answered(&mut self, sent: Sent, answer: Result<(), Setback>, now: Instant) -> Result<(), Loss> {
         if self.until().is_some_and(|until| until <= now) {
             return Err(Loss::Lapsed);

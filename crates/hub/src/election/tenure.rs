@@ -12,7 +12,7 @@ use super::lock::{Lock, Setback, Write};
 use super::proof::{Loss, Proof, Sent};
 use super::timing::Timing;
 
-/// Writes under way. By default six fit into the renew deadline, at which each is given up.
+/// Writes in flight. By default six fit into the renew deadline, at which each is given up.
 const WRITES: usize = 8;
 
 /// Keeps the Lease while it is polled. Dropped, the term is over.
@@ -80,7 +80,7 @@ impl<'a> Tenure<'a> {
         }
     }
 
-    /// Renewals begin while the claim is under way: if it takes as long as it may, the first of
+    /// Renewals begin before the claim is answered: if it takes as long as it may, the first of
     /// them would come too late otherwise.
     fn send(&mut self, write: Write, claim: bool) {
         let sent = Sent { at: Instant::now(), claim };

@@ -19,7 +19,7 @@ use super::connect::Connect;
 /// Streams, each of which has a connection; more are refused.
 const STREAMS: usize = 8_192;
 const FULL: &str = "too many requests at a time (limit 8192: the server does not speak HTTP/2)";
-/// Until HTTP/2 is tried again: it may have been somebody in between who did not speak it.
+/// Until HTTP/2 is tried again: a proxy in between may have been what did not speak it.
 const RETRY_HTTP2_AFTER: Duration = Duration::from_mins(10);
 
 /// Clones share.

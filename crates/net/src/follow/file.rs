@@ -60,8 +60,8 @@ impl File {
         Ok((Self { path: path.to_owned(), longest, hasher, known }, contents))
     }
 
-    /// Hands changed contents to `apply`, for ever, once per change. What cannot be read or applied
-    /// is logged with its causes and told to `failed`, and what was applied before stays.
+    /// Hands changed contents to `apply`, for ever, once per change. Contents that cannot be read
+    /// or applied are logged with their causes and reported to `failed`; those applied before stay.
     pub async fn follow<E: Into<Box<dyn Error + Send + Sync>> + 'static>(
         self,
         what: &'static str,
@@ -73,8 +73,8 @@ impl File {
         let mut refused = None;
         let reload = move || {
             let contents = read(&path, longest).map_err(|error| {
-                // What comes next is applied, whatever it is: who was told of a failure learns that
-                // it is over.
+                // Whatever comes next is applied, so that a caller that saw the failure sees its
+                // end.
                 known = None;
                 words::io(&error)
             })?;

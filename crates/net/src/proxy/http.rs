@@ -1,8 +1,8 @@
 //! `CONNECT` over HTTP/1.1 (RFC 9110 §9.3.6): one request, the head of one answer, then bytes of
 //! the destination.
 //!
-//! What follows the head belongs to the destination, whatever `Content-Length` or
-//! `Transfer-Encoding` say (they are meaningless in a successful answer), and is handed on.
+//! The bytes after the head belong to the destination, and are handed on. `Content-Length` and
+//! `Transfer-Encoding` have no meaning in a successful answer.
 
 use base64::Engine as _;
 use base64::prelude::BASE64_STANDARD;

@@ -56,7 +56,7 @@ where
     Ok(())
 }
 
-/// Agrees on a method and proves who we are.
+/// Agrees on a method and authenticates.
 async fn greet<S>(stream: &mut S, credentials: Option<&Credentials>) -> Result<(), Refusal>
 where
     S: AsyncRead + AsyncWrite + Unpin,

@@ -15,13 +15,13 @@ use super::verifier::{AcceptAny, Verifier};
 /// Sessions remembered per member: connections are few and long, so a handful is enough.
 const SESSIONS: usize = 8;
 
-/// Whom to believe when dialling.
+/// The authorities of servers.
 #[derive(Debug, Clone, Copy)]
 pub enum Trust<'a> {
     /// Only the certificates of this PEM text; system roots are never added.
     Bundle(&'a [u8]),
     SystemRoots,
-    /// Anybody. Only on explicit request of the operator.
+    /// Any server. Only on explicit request of the operator.
     Insecure,
 }
 

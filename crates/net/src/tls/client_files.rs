@@ -1,8 +1,8 @@
-//! The dialling side's files: whom to trust and, if we show one, our certificate; re-read while
-//! running.
+//! The dialling side's files, re-read while running: authorities and, if we show one, our
+//! certificate.
 //!
-//! Connections keep what they began with. Each reading that differs is a new generation, so that
-//! whoever keeps connections knows which of them are of older files.
+//! Connections keep what they began with. Each reading that differs is a new generation, so that a
+//! pool knows which of its connections are of older files.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;

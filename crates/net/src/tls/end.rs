@@ -1,8 +1,7 @@
-//! When the certificates in use end, for whoever warns of it.
+//! When the certificates in use end, for warnings.
 //!
-//! Of a chain the first certificate counts, as in cert-manager and kubelets: what follows may hold
-//! a root, or a cross-signed one that has ended and harms nobody (as Let's Encrypt served for
-//! years).
+//! Of a chain the first certificate counts, as in cert-manager and kubelets: the rest may hold a
+//! root, or a cross-signed one whose end has no effect (as Let's Encrypt served for years).
 
 use std::fmt;
 use std::path::{Path, PathBuf};

@@ -6,8 +6,8 @@
 //! acceptable CAs is sent, because Go clients offer a certificate only if the list is empty or
 //! names their issuer.
 //!
-//! Where nobody without a certificate has any business, [`config_admitting`] refuses in the
-//! handshake already.
+//! Where only clients with a certificate have any business, [`config_admitting`] refuses others in
+//! the handshake already.
 
 mod admission;
 mod names;

@@ -36,7 +36,7 @@ pub(super) struct Verifier<J> {
     pub provider: Arc<CryptoProvider>,
 }
 
-/// Whoever it is.
+/// Accepts any peer.
 pub(super) struct AcceptAny;
 
 impl ServerJudge for AcceptAny {

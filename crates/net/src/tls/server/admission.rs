@@ -1,7 +1,7 @@
-//! Handshakes that fail for whoever is not admitted.
+//! Handshakes that fail for clients that are not admitted.
 //!
-//! Sessions are not resumed: a resumed one skips the certificate, and would let in who was admitted
-//! under authorities that are gone.
+//! Sessions are not resumed: a resumed one skips the certificate, and would admit clients of
+//! authorities that are gone.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::tls::verifier::{ClientJudge, PeerCertificate};
 
 /// Judges the certificates of clients that want to connect.
 pub trait ClientAdmission: std::fmt::Debug + Send + Sync {
-    /// Whether whoever holds the key of the first certificate of `chain` may connect now; if not,
+    /// Whether the holder of the key of the first certificate of `chain` may connect now; if not,
     /// why.
     fn admit(&self, chain: &[CertificateDer<'static>]) -> Result<(), String>;
 }

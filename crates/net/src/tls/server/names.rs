@@ -2,8 +2,8 @@
 //!
 //! The rules are those of Kubernetes' servers (`--tls-sni-cert-key`): names given with a pair come
 //! before names read from its certificate, earlier pairs before later ones, whole names before
-//! wildcards, and a wildcard stands for one label. Who asks for no name, or one that nobody has,
-//! gets the main certificate.
+//! wildcards, and a wildcard stands for one label. A client that asks for no name, or for an
+//! unknown one, gets the main certificate.
 
 use std::collections::HashMap;
 use std::fmt;
