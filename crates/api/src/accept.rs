@@ -53,8 +53,7 @@ pub enum StatusForm {
     Protobuf,
 }
 
-/// What [`status`] found, as received: most requests end without an error, and nobody has to read
-/// it.
+/// What [`status`] found, as received: most requests end without an error, and never read it.
 #[derive(Debug, Clone)]
 pub struct LateForm(Late);
 

@@ -24,7 +24,7 @@ pub enum Credentials {
     /// Only its type.
     #[default]
     Redacted,
-    /// As the Go cluster-gateway: whoever may read the object may use the credential.
+    /// As the Go cluster-gateway: a reader of the object may use the credential.
     Exposed,
 }
 
@@ -133,8 +133,8 @@ impl Served for ClusterGateway<'_> {
         self.metadata
     }
 
-    /// The Go cluster-gateway's (its `printer.go`), but for clusters whose health nobody has
-    /// reported: there it says `false`.
+    /// The Go cluster-gateway's (its `printer.go`), but for clusters without reported health: there
+    /// it says `false`.
     fn cells(&self) -> Vec<Cell<'_>> {
         let credential = self.spec.map_or("<none>", |spec| spec.credential.kind().as_str());
         let endpoint = self.spec.map_or("", |spec| spec.endpoint.kind());

@@ -15,8 +15,8 @@ pub fn since<'a>(known: Option<&'a Value>, status: &Value, now: &'a str) -> &'a 
 
 /// Puts `new` (`type`, `status`, `reason`, `message`, and what else it has) in the place of the
 /// condition of its type, or at the end. `lastTransitionTime` becomes `now` (RFC 3339) where the
-/// status is another one, or there was none; else it stays, and so do fields that `new` lacks:
-/// they are somebody else's. As apimachinery's `meta.SetStatusCondition`.
+/// status is another one, or there was none. Otherwise it stays, and so do fields that `new` lacks:
+/// they are another writer's. As apimachinery's `meta.SetStatusCondition`.
 pub fn set(list: &mut Vec<Value>, mut new: Value, now: &str) {
     let known = list.iter_mut().find(|condition| condition["type"] == new["type"]);
     new["lastTransitionTime"] = since(known.as_deref(), &new["status"], now).into();

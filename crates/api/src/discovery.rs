@@ -1,4 +1,4 @@
-//! Discovery: what we serve, told in the four documents clients ask for.
+//! Discovery: what we serve, in the four documents that clients ask for.
 //!
 //! All of them come from one table, so they cannot disagree, and the table has only what works: a
 //! verb that is advertised but not served breaks controllers (`watch`) or makes the hub's garbage
@@ -172,7 +172,7 @@ impl Document {
         Self { body, content_type, etag }
     }
 
-    /// The answer to a GET with these headers. `kept`: by whom it may be kept, and for how long.
+    /// The answer to a GET with these headers. `kept` is its Cache-Control.
     pub(crate) fn answer(&self, headers: &HeaderMap, kept: HeaderValue) -> Response<Bytes> {
         let mut response = Response::new(Bytes::new());
         let answer = response.headers_mut();
@@ -198,8 +198,8 @@ impl Document {
     }
 }
 
-/// FNV-1a: the tag must change with the document and be the same on every replica, and nobody gains
-/// from a collision.
+/// FNV-1a: the tag must change with the document and be the same on every replica. A collision
+/// helps no attacker.
 fn fnv1a(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
 }

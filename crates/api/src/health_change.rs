@@ -19,7 +19,7 @@ use crate::patch::{Patch, PatchError};
 use crate::secret::ClusterSpec;
 use crate::status::{Details, Reason, Status};
 
-/// Operations in a JSON patch. The type has two fields that anybody can change.
+/// Operations in a JSON patch. The type has two fields that a client can change.
 const MOST_OPERATIONS: usize = 100;
 /// Longest patch, in bytes: as values in memory it is thirty times as large.
 pub const LONGEST_PATCH: usize = 64 << 10;
@@ -37,8 +37,7 @@ pub enum Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HealthUpdate {
     pub health: Health,
-    /// The sender insists on the version there is: when another write comes in between, it must be
-    /// told.
+    /// The sender insists on the version there is: another write in between must fail this one.
     pub pinned: bool,
 }
 

@@ -66,7 +66,7 @@ pub fn parse<T: DeserializeOwned>(json: &[u8]) -> Result<T, Unreadable> {
     serde_json::from_slice(json).map_err(|_| Unreadable)
 }
 
-/// Null is what Go writes for a map or slice that nobody made.
+/// Go writes null for a map or slice that was never made.
 pub(crate) fn or_empty<'de, D: Deserializer<'de>, T: Deserialize<'de> + Default>(
     deserializer: D,
 ) -> Result<T, D::Error> {

@@ -1,8 +1,8 @@
-//! The hub's `metav1.Status` about its own objects, told again about ours.
+//! The hub's `metav1.Status` about its own objects, rewritten for ours.
 //!
 //! Codes, reasons and what follows from them (a 410 after which clients list anew, the seconds to
-//! wait after a 429) are the hub's. Its words are kept but for the name of the resource: whoever
-//! asked for `clustergateways` knows of no Secrets.
+//! wait after a 429) are the hub's. Its words are kept but for the name of the resource: a client
+//! that asked for `clustergateways` knows of no Secrets.
 
 use http::header::RETRY_AFTER;
 use http::{HeaderMap, StatusCode};

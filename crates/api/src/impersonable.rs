@@ -1,4 +1,4 @@
-//! Whom a credential may impersonate, as its API server lists its rights
+//! The users that a credential may impersonate, as its API server lists its rights
 //! (`authorization.k8s.io/v1` `SelfSubjectRulesReview`).
 //!
 //! The list is what RBAC holds; other authorizers need not tell. It decides nothing: what is left
@@ -15,8 +15,8 @@ pub const PATH: &str = "/apis/authorization.k8s.io/v1/selfsubjectrulesreviews";
 /// those of all come: impersonation is not of any namespace.
 pub const QUESTION: &str =
     r#"{"apiVersion":"authorization.k8s.io/v1","kind":"SelfSubjectRulesReview","spec":{"namespace":"none.invalid"}}"#;
-/// Names, of all rules together, each once for every resource of its rule. One with more has lists
-/// that nobody wrote by hand, and is taken for one that does not tell.
+/// Names, of all rules together, each once for every resource of its rule. Longer lists are not
+/// handmade: the credential counts as one without a list.
 const MOST_NAMES: usize = 10_000;
 
 /// What may be sent of a caller.

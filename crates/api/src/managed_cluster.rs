@@ -4,7 +4,7 @@
 //! With `--ocm-integration` its client configurations take the place of what the Secret of the same
 //! name says about endpoint and trust: the Secret then brings the credential alone.
 //!
-//! Whoever holds a bootstrap credential of Open Cluster Management may create one, of any name and
+//! A holder of a bootstrap credential of Open Cluster Management may create one, of any name and
 //! with any address. Only the administrator's acceptance (`spec.hubAcceptsClient`) makes it more
 //! than a request: until then nothing of it counts here.
 
@@ -112,10 +112,9 @@ impl ManagedCluster {
         Ok(spec)
     }
 
-    /// The health of the cluster, of which `reported` is what somebody wrote down: OCM knows better
-    /// when the cluster is away, and is believed that it is there when nobody has said anything.
-    /// Without acceptance nobody knows whose conditions these are: a stranger could otherwise make
-    /// clusters look ill that it has nothing to do with, or well.
+    /// The health of the cluster; `reported` is what a client wrote. OCM knows better when the
+    /// cluster is away, and counts where no health was reported. Without acceptance, the conditions
+    /// may be anyone's: a stranger could otherwise make unrelated clusters look ill, or well.
     pub fn health(&self, reported: Option<Health>) -> Health {
         let conditions = if self.spec.hub_accepts_client { &*self.status.conditions } else { &[] };
         let condition = conditions.iter().find(|condition| condition.r#type == AVAILABLE);

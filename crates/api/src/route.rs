@@ -53,7 +53,7 @@ pub enum Route<'a> {
     Proxy(ProxyRoute<'a>),
     /// `/apis/cluster.karmada.io/v1alpha1/clusters/*/proxy/…`
     Every(EveryRoute<'a>),
-    /// In the form of a dialect, and for no member: refused before anybody is asked who sends it.
+    /// In the form of a dialect, and for no member: refused before authentication.
     NoMember(NoMember),
     /// `…/services/<service>/proxy-service/…` of Open Cluster Management's user server: what runs
     /// behind a member's API server, which the gateway does not reach.

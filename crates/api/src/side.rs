@@ -1,6 +1,6 @@
 //! Where a request failed, in the words that servers write and programs read.
 
-/// Where a request failed, seen from the gateway: who has to act, if anybody.
+/// Where a request failed, seen from the gateway: the side that has to act, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Side {
     /// The request itself, its rights, or its client.

@@ -91,8 +91,8 @@ impl<'a, C> Table<'a, C> {
         Self::of::<T>(objects.into_iter().map(row).collect(), metadata, version, columns)
     }
 
-    /// A Table whose one row has nothing but metadata: what a bookmark looks like to those who
-    /// asked for Tables.
+    /// A Table whose one row has nothing but metadata: a bookmark for clients that asked for
+    /// Tables.
     pub(crate) fn bare<T: Served>(bookmark: ObjectMeta<'a>, version: MetaVersion, columns: bool) -> Self {
         let metadata = ListMeta { resource_version: bookmark.resource_version, ..ListMeta::default() };
         let object = RowObject::Metadata(PartialObjectMetadata::new(bookmark, version));

@@ -57,7 +57,7 @@ pub struct Traffic {
     /// The last failures that were not their callers', oldest first. Floods are left out.
     pub recent_failures: Vec<RecentFailure>,
     /// The last attempt to open a byte stream to the cluster through the tunnel. Absent if there
-    /// was none: it is reached otherwise, or nobody has asked for it.
+    /// was none: it is reached otherwise, or not in use.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tunnel_open: Option<TunnelOpen>,
 }
@@ -126,7 +126,7 @@ pub struct TunnelOpen {
     pub time: i64,
     /// Until the stream was open or refused, everything together.
     pub took_micros: u64,
-    /// The hops tried, in the order of their answers. The last opened it, if anybody did.
+    /// The hops tried, in the order of their answers. The last one opened it, if any did.
     pub hops: Vec<TunnelHop>,
 }
 

@@ -22,7 +22,7 @@ pub const LOCAL: &str = "local";
 
 /// Its value says whether the cluster is the hub itself.
 const CONTROL_PLANE_LABEL: &str = "cluster.core.oam.dev/control-plane";
-/// What stands for an endpoint that is nobody's business.
+/// Shown instead of an endpoint that readers may not see.
 const NO_ENDPOINT: &str = "-";
 /// The control plane was there before everything: its version never changes, and its uid is the
 /// same everywhere.
@@ -178,7 +178,8 @@ impl VirtualCluster {
         }
     }
 
-    /// As it is told that the object is gone, or was replaced by something older, since `version`.
+    /// As in the event that the object is gone, or was replaced by something older, since
+    /// `version`.
     #[must_use]
     pub fn at(self, version: &str) -> Self {
         Self { resource_version: version.to_owned(), ..self }
@@ -267,7 +268,7 @@ impl Served for VirtualCluster {
 }
 
 /// An endpoint as written, if it is one. Anything else may hold a password, or half of one, and
-/// those who may read `virtualclusters` are not those who may read credentials.
+/// readers of `virtualclusters` may not be readers of credentials.
 fn shown(written: &[u8]) -> &str {
     match str::from_utf8(written) {
         Ok("") => "",

@@ -35,8 +35,8 @@ use crate::user::User;
 pub struct Auth {
     pub authenticator: Arc<Authenticator>,
     pub authorizer: Arc<Authorizer>,
-    /// Turns true once it is known whom to trust. Not ready before: the hub itself would be taken
-    /// for a stranger.
+    /// Turns true once the trusted authorities are known. Not ready before: the hub itself would be
+    /// taken for a stranger.
     pub loaded: watch::Receiver<bool>,
     /// Files that are read again, the watch of the `ConfigMap`.
     _workers: JoinSet<()>,

@@ -23,7 +23,7 @@ use crate::trust::Trust;
 use crate::user::User;
 use crate::{client_certificate, front_proxy};
 
-/// Finds out who a request comes from. Share it behind an `Arc`.
+/// Finds out the user of a request. Share it behind an `Arc`.
 #[derive(Debug)]
 pub struct Authenticator {
     pub(crate) trust: Arc<Trust>,
@@ -35,17 +35,17 @@ pub struct Authenticator {
     pub(crate) metrics: Metrics,
 }
 
-/// Who a request comes from.
+/// The user of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Identity {
     /// Whose rights count.
     pub user: Arc<User>,
-    /// Who has proved to be somebody and acts as `user`, for the record. Impersonation at a hub in
-    /// front is not seen here.
+    /// The authenticated user that acts as `user`, for the record. Impersonation at a hub in front
+    /// is not seen here.
     pub impersonator: Option<Arc<User>>,
 }
 
-/// The caller is not known, or not allowed to be who it wants to be.
+/// The caller is unknown, or may not be the user that it wants to be.
 #[derive(Debug, thiserror::Error)]
 pub enum AuthenticationError {
     /// Answer 401. `why` is for the log, not for the caller.
@@ -65,7 +65,7 @@ pub enum AuthenticationError {
     Busy,
 }
 
-/// Nothing proves who the caller is.
+/// The request has no valid credential.
 #[derive(Debug)]
 enum NotAuthenticated {
     Refused(String),
@@ -82,22 +82,22 @@ struct Rejections {
 // === impl Authenticator ===
 
 impl Authenticator {
-    /// Whether it is known who signs clients' certificates. Once it is, it stays so: authorities
-    /// that become unreadable leave the last good ones in force.
+    /// Whether the authorities of clients' certificates are known. Once they are, they stay so:
+    /// authorities that become unreadable leave the last good ones in force.
     pub fn knows_client_authorities(&self) -> bool {
         self.trust.clients().is_some()
     }
 
-    /// Authenticates one request of `peer`, and takes its identity claims out of `headers`,
-    /// whatever the outcome: `Authorization`, front-proxy and impersonation headers and the bearer
-    /// subprotocol. (Headers that `Connection` nominates are left alone here.)
+    /// Authenticates one request of `peer`. It always removes the identity claims from `headers`:
+    /// `Authorization`, front-proxy and impersonation headers and the bearer subprotocol. (Headers
+    /// that `Connection` nominates are left alone here.)
     ///
     /// Every user but the anonymous one comes out as a member of `system:authenticated`.
     pub async fn authenticate(&self, peer: &Peer, headers: &mut HeaderMap) -> Result<Arc<User>, AuthenticationError> {
         Ok(self.identify(peer, headers).await?.user)
     }
 
-    /// As [`Authenticator::authenticate`], and says who acts where that is somebody else.
+    /// As [`Authenticator::authenticate`], and names the acting user where that is another one.
     pub async fn identify(&self, peer: &Peer, headers: &mut HeaderMap) -> Result<Identity, AuthenticationError> {
         // Read, take, and only then wait: a request given up half-way leaves nothing behind.
         let mut rejections = Rejections::default();

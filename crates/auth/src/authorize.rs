@@ -31,12 +31,12 @@ pub struct Authorizer {
     pub(crate) metrics: Metrics,
 }
 
-/// Who decides about everything that is not allowed to everybody.
+/// What decides about everything that is not allowed to all.
 #[derive(Debug)]
 pub(crate) enum Decider {
     Hub(Box<HubAuthorizer>),
     Standalone(Standalone),
-    /// Nobody: everything is allowed, for debugging on one's own machine.
+    /// Everything is allowed, for debugging on one's own machine.
     Nobody,
 }
 

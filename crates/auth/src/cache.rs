@@ -3,8 +3,8 @@
 //!
 //! Callers live on several single-threaded runtimes, while the hub's client belongs to one: the
 //! shared call is a task of that runtime, so it survives the caller that started it while others
-//! wait. A lookup takes one short lock. A failed call is forgotten, and one that nobody waits for
-//! any more is given up.
+//! wait. A lookup takes one short lock. A failed call is forgotten, and a call without waiters is
+//! given up.
 
 mod entries;
 mod flight;
@@ -95,8 +95,8 @@ where
         }
     }
 
-    /// The kept answer, or that of the call already under way, or that of a new call `load`, which
-    /// is told to say how far it is.
+    /// The kept answer, or that of the call in flight, or that of a new call `load`, which reports
+    /// its progress.
     pub async fn get_or_load<F>(&self, key: Arc<K>, load: impl FnOnce(ReviewProgress) -> F) -> Result<V, ReviewError>
     where
         F: Future<Output = Loaded<V>> + Send + 'static,

@@ -1,4 +1,4 @@
-//! The few fields of an X.509 certificate that decide who its holder is, read as Go's `crypto/x509`
+//! The few fields of an X.509 certificate that identify its holder, read as Go's `crypto/x509`
 //! reads them.
 
 use x509_parser::prelude::{FromDer as _, X509Certificate};
@@ -17,7 +17,7 @@ pub(crate) struct Subject {
 pub(crate) enum CertificateError {
     #[error("the certificate is not well-formed DER")]
     Malformed,
-    /// Skipping such an attribute would make the caller somebody else than the issuer wrote.
+    /// Without such an attribute, the caller would be another user than the issuer wrote.
     #[error("the certificate's subject has a name in an unsupported string type")]
     Name,
 }

@@ -1,5 +1,5 @@
-//! The hub's own word on whom to trust: ConfigMap `kube-system/extension-apiserver-authentication`,
-//! followed live.
+//! The hub's own authorities and front proxy: ConfigMap
+//! `kube-system/extension-apiserver-authentication`, followed live.
 //!
 //! The rules are those of `headerrequest.RequestHeaderAuthRequestController` and
 //! `dynamiccertificates.ConfigMapCAController`: an authority that is missing or broken, a list that
@@ -76,7 +76,7 @@ enum Change {
 // === impl ConfigMapSource ===
 
 impl ConfigMapSource {
-    /// `loaded` becomes true with the first ConfigMap that leaves no doubt who the front proxy is.
+    /// `loaded` becomes true with the first ConfigMap that names the front proxy beyond doubt.
     pub(crate) fn new(trust: Arc<Trust>, parts: Parts, loaded: watch::Sender<bool>) -> Self {
         Self { trust, parts, lists: None, proxy: None, clients: None, loaded, tolerant: false }
     }

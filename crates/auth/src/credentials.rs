@@ -1,4 +1,4 @@
-//! Takes everything that claims an identity out of a request's headers, whatever becomes of the
+//! Removes everything that claims an identity from a request's headers, whatever becomes of the
 //! request.
 //!
 //! What is taken: `Authorization`, every `X-Remote-*` and configured front-proxy header, every
@@ -83,8 +83,8 @@ impl std::fmt::Debug for ProtocolToken {
 
 /// Removes the bearer entries from the subprotocols, and the header if nothing else was in it.
 ///
-/// The entries go even from a request that is no WebSocket handshake, where they authenticate
-/// nobody.
+/// The entries go even from a request that is no WebSocket handshake, where they authenticate no
+/// user.
 fn take_protocol_token(headers: &mut HeaderMap) -> ProtocolToken {
     let mut others: Vec<&[u8]> = Vec::new();
     let mut bearers: Vec<&[u8]> = Vec::new();

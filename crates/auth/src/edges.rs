@@ -45,7 +45,7 @@ impl FrontProxied {
     pub fn user(&mut self, headers: &HeaderMap) -> Result<Option<Arc<User>>, Arc<str>> {
         match self.known.user(headers, &self.names, 1) {
             Opinion::User(user) => Ok(Some(user)),
-            // Nobody is asked.
+            // No hub is asked.
             Opinion::None | Opinion::Failed(_) => Ok(None),
             Opinion::Refused(why) => Err(why),
         }

@@ -1,4 +1,4 @@
-//! The headers in which a front proxy writes the user: which they are, and who is in them.
+//! The headers in which a front proxy writes the user: their names, and the user in them.
 
 mod memory;
 
@@ -6,7 +6,7 @@ use http::HeaderName;
 
 pub(crate) use self::memory::{IdentityCache, unescape_key};
 
-/// Names of the headers that carry a user. Any list may be empty; without user-name headers nobody
+/// Names of the headers that carry a user. Any list may be empty; without user-name headers no user
 /// is ever recognised.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct IdentityHeaders {

@@ -40,7 +40,7 @@ pub(crate) struct Impersonation {
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Malformed(pub(crate) &'static str);
 
-/// Nobody is impersonated.
+/// The request is refused; it impersonates no user.
 #[derive(Debug)]
 pub(crate) enum ImpersonationError {
     Malformed(Malformed),

@@ -42,7 +42,7 @@ pub(crate) enum Method {
 pub(crate) enum Verdict {
     Allowed,
     Denied,
-    /// Nobody could say.
+    /// The review failed.
     Failed,
 }
 

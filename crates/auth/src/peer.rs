@@ -62,8 +62,8 @@ impl Peer {
         Self { address, certificates, may_be_front_proxy: true, front_proxy, memory }
     }
 
-    /// The same on a port to which no front proxy comes: whatever its certificate, nobody's word is
-    /// taken for another's.
+    /// The same on a port to which no front proxy comes: no certificate there may speak for other
+    /// users.
     #[must_use]
     pub fn without_front_proxy(self) -> Self {
         Self { may_be_front_proxy: false, ..self }

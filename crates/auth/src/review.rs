@@ -41,7 +41,7 @@ const REVIEW_DEADLINE: Duration = Duration::from_secs(30);
 /// review anyway.
 const MAX_RETRY_AFTER: Duration = Duration::from_secs(10);
 
-/// Whoever answers reviews: the hub, or a test's script. One call is one attempt.
+/// What answers reviews: the hub, or a test's script. One call is one attempt.
 pub trait Reviews: Send + Sync + 'static {
     fn token_review(&self, spec: TokenReviewSpec) -> BoxFuture<'_, Result<TokenReviewStatus, ReviewError>>;
 

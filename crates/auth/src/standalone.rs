@@ -10,7 +10,7 @@
 //!
 //! A rule grants its verbs on `clustergateways/proxy` of its clusters, and with them reading: `get`
 //! on those clusters and their health, and, if its clusters are `"*"`, listing and watching all.
-//! Discovery is open to everybody authenticated, as by RBAC's `system:discovery`. Nothing else is
+//! Discovery is open to all authenticated users, as by RBAC's `system:discovery`. Nothing else is
 //! granted, except to `system:masters`, who may do everything (decided before this module is
 //! asked).
 //!

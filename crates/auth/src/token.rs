@@ -1,4 +1,4 @@
-//! Bearer tokens: who holds this one?
+//! Bearer tokens and their holders.
 //!
 //! A token file is asked first, then the hub. The hub's answers are kept for seconds under a keyed
 //! hash of the token, not the token itself, which is kept only by the connection that sent it,
@@ -63,7 +63,7 @@ struct Presented<'a> {
 // === impl Tokens ===
 
 impl Tokens {
-    /// The holder of `token`. A token nobody knows is refused: a bad token must not pass for none.
+    /// The holder of `token`. An unknown token is refused: a bad token must not pass for none.
     pub(crate) async fn authenticate(&self, token: &[u8]) -> Opinion {
         self.look_up(Presented { token, peer: None }).await
     }

@@ -23,7 +23,7 @@ pub(crate) struct TokenId([u8; 32]);
 // === impl TokenId ===
 
 impl Hash for TokenId {
-    /// A part of it: it is a hash already, by a key that nobody else knows.
+    /// A part of it: it is a hash already, by a secret key.
     fn hash<H: Hasher>(&self, state: &mut H) {
         if let Some(part) = self.0.first_chunk() {
             state.write_u64(u64::from_ne_bytes(*part));

@@ -1,8 +1,8 @@
-//! The live snapshots that certificates are judged by: who the front proxy is, and which
-//! authorities sign clients.
+//! The live snapshots that certificates are judged by: the front proxy, and the authorities of
+//! clients.
 //!
 //! Writers (the ConfigMap watch, re-read files) swap whole snapshots; requests load them without
-//! waiting. Each snapshot has a generation of its own, by which remembered verdicts are told to be
+//! waiting. Each snapshot has a generation of its own, which shows that a remembered verdict is
 //! stale.
 
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(crate) struct FrontProxySettings {
     pub(crate) headers: IdentityHeaders,
 }
 
-/// What is trusted at this moment. Nothing, until somebody publishes.
+/// What is trusted at this moment. Nothing until the first publication.
 #[derive(Debug, Default)]
 pub(crate) struct Trust {
     front_proxy: ArcSwapOption<Snapshot<FrontProxySettings>>,

@@ -17,7 +17,7 @@ const SERVICE_ACCOUNT_PREFIX: &str = "system:serviceaccount:";
 const MAX_LABEL: usize = 63;
 const MAX_SUBDOMAIN: usize = 253;
 
-/// Who a request comes from. Holds no secret.
+/// The user of a request. Holds no secret.
 ///
 /// `extra` keys are lower case. Groups keep the order in which the authenticator gave them.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Hash)]
@@ -35,20 +35,21 @@ impl User {
         Self { name: ANONYMOUS.to_owned(), groups: vec![ALL_UNAUTHENTICATED.to_owned()], ..Self::default() }
     }
 
-    /// The namespace of a ServiceAccount; `None` for anybody else.
+    /// The namespace of a ServiceAccount; `None` for other users.
     pub fn service_account_namespace(&self) -> Option<&str> {
         service_account(&self.name).map(|(namespace, _)| namespace)
     }
 
-    /// Whom what the user has under way counts for: a ServiceAccount's counts for all of its
-    /// namespace, as whoever may create one there has as many as he likes. A part of the name: it
-    /// costs a request nothing to ask.
+    /// The name that the user's requests in flight count under. A ServiceAccount's count for all of
+    /// its namespace, since a user that may create one there can create any number. It is a part of
+    /// the name: it costs a request nothing to ask.
     pub fn owner(&self) -> &str {
         let accounts = self.name.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|rest| rest.split_once(':'));
         accounts.map_or(&self.name, |(_, account)| &self.name[..self.name.len() - account.len()])
     }
 
-    /// Whether nothing proves who this is: the anonymous user, or one of `system:unauthenticated`.
+    /// Whether the user is not authenticated: the anonymous user, or one of
+    /// `system:unauthenticated`.
     pub fn is_anonymous(&self) -> bool {
         self.name == ANONYMOUS || self.is_in(ALL_UNAUTHENTICATED)
     }

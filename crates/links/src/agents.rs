@@ -70,7 +70,7 @@ pub struct Agents {
     certificate: Arc<ServingCertificate>,
     registry: Arc<Registry>,
     drain_timeout: Duration,
-    /// Ends the links in order, what is under way sent.
+    /// Ends the links in order, after what is in flight is sent.
     leave: CancellationToken,
     end: CancellationToken,
     links: TaskTracker,
@@ -89,8 +89,8 @@ impl AgentsConfig {
 impl Agents {
     /// Binds and starts on `runtime`, which must be the one that drives the clients of `hub`. With
     /// `hub`, TokenReviews and SubjectAccessReviews decide; without it, client certificates whose
-    /// common name is `system:tunnel-agent:<cluster>`. Fails when there is neither a hub nor a CA:
-    /// nobody could be authenticated.
+    /// common name is `system:tunnel-agent:<cluster>`. Fails without hub and CA: no agent could
+    /// authenticate.
     pub fn start(
         config: &AgentsConfig,
         hub: Option<auth::Hub>,
@@ -180,8 +180,8 @@ impl Agents {
     }
 
     /// Takes no new links and streams, asks all agents to link elsewhere, and waits for the streams
-    /// to end: until the timeout of the configuration or the hard signal of `drain`, whatever comes
-    /// first. Then the links end, and streams that are left are reset. Says whether none was.
+    /// to end: until the timeout of the configuration or the hard signal of `drain`, whichever
+    /// comes first. Then the links end, and streams that are left are reset. Says whether none was.
     pub async fn drain(&self, drain: &Drain) -> bool {
         let _guard = drain.guard();
         let deadline = Instant::now() + self.drain_timeout;

@@ -1,4 +1,4 @@
-//! Links that agents open: the listener that admits them, who is linked, and how much each may
+//! Links that agents open: the listener that admits them, the linked agents, and how much each may
 //! take. The tunnel-server stands on it, and the gateway with `--tunnel-listen`.
 
 mod agents;

@@ -1,11 +1,11 @@
-//! How much of each thing a tunnel-server takes. Whoever hits a limit is told so (429); nobody else
-//! notices.
+//! How much of each thing a tunnel-server takes. A client that hits a limit gets a 429; others are
+//! not affected.
 
 /// The numbers; [`Limits::default`] is right for a server of a few thousand clusters.
 #[derive(Debug, Clone, Copy)]
 pub struct Limits {
     /// Connections to the agents' listener that have not said what they want to register, TLS
-    /// handshakes included. Anybody can open these: see `pending` for who gives way when there is
+    /// handshakes included. Any client can open these: `pending` says which gives way when there is
     /// one more. Each may cost 64 KiB.
     pub unregistered: usize,
     /// The same from one address. Many agents may have one: that of a network's way out, or of a
@@ -33,8 +33,8 @@ pub struct Limits {
     /// Connections of frontends, over TLS and the Unix socket together; each stream by HTTP/1.1 is
     /// one.
     pub frontends: usize,
-    /// Connections to the frontends' listener whose TLS handshake has not ended; who gives way is
-    /// said in `pending`.
+    /// Connections to the frontends' listener whose TLS handshake has not ended; `pending` says
+    /// which gives way.
     pub handshakes: usize,
     /// The same from one address: a kube-apiserver makes one for each stream.
     pub handshakes_per_address: usize,

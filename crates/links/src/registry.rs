@@ -56,7 +56,7 @@ struct Core {
     fewer: Notify,
     draining: AtomicBool,
     next_id: AtomicU64,
-    /// Counts every change of who is linked.
+    /// Counts every change of the linked agents.
     changes: watch::Sender<u64>,
 }
 
@@ -69,8 +69,8 @@ impl Registry {
 
     /// Opens a stream to `to` in `cluster` within `dial_timeout`, on the link with the fewest
     /// streams; another link is tried if nothing was dialled. Dropping the future cancels the dial.
-    /// The gauge is listed for as long as somebody holds it: who runs the stream keeps it until the
-    /// stream has ended, for it is what the stream is counted by.
+    /// The gauge is listed for as long as it is held. The owner of the stream keeps it until the
+    /// stream has ended: the stream counts by it.
     pub async fn open(
         &self,
         cluster: &ClusterName,

@@ -75,8 +75,8 @@ fn mode(found: &mut Vec<Problem>, mode: &str) {
     }
 }
 
-/// As Go's `url.Parse` divides it. Whether a member can be reached there is judged by whoever
-/// registers it.
+/// As Go's `url.Parse` divides it. The registering program judges whether a member can be reached
+/// there.
 fn endpoint(found: &mut Vec<Problem>, endpoint: &str) {
     const FIELD: &str = "spec.apiEndpoint";
     if endpoint.is_empty() {

@@ -1,5 +1,5 @@
 //! A JSON patch (RFC 6902), applied within bounds: a few lines of it could otherwise make an object
-//! of any size, by copies of copies, or one so deep that whoever walks it runs out of stack.
+//! of any size, by copies of copies, or one so deep that walking it overflows the stack.
 //!
 //! kube-apiserver bounds the same, by `AccumulatedCopySizeLimit` of its library
 //! (`k8s.io/apiserver/pkg/endpoints/handlers/patch.go`).

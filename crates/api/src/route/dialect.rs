@@ -4,9 +4,9 @@
 //! does with the request, and what its sender is reviewed for, is found out behind it, alike for
 //! all. A path has a meaning in one dialect only, and none decodes, cleans or collapses.
 //!
-//! No dialect is on unless the operator says so. A path of one that is off, and one that names what
-//! could not be a cluster, is refused before anybody is asked who sends it: no cluster is looked
-//! up, so nothing is told of any.
+//! No dialect is on unless the operator turns it on. A path of one that is off, and one that names
+//! no valid cluster, is refused before authentication: no cluster is looked up, so the answer
+//! reveals none.
 
 mod karmada;
 mod kcp;
@@ -55,7 +55,7 @@ pub enum KarmadaMode {
     Beside,
 }
 
-/// Why a path in the form of a dialect asks for no member. Told to everybody.
+/// Why a path in the form of a dialect asks for no member. Every client may read it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NoMember {
     /// The operator has not switched the dialect on.
@@ -163,8 +163,8 @@ impl Dialect {
         }
     }
 
-    /// Whether members see the caller, whatever is said elsewhere about identities: who may use it
-    /// was promised that the member's own rights decide.
+    /// Whether members see the caller, whatever the settings say about identities: the dialect
+    /// promises that the member's own rights decide.
     pub const fn acts_as_caller(self) -> bool {
         matches!(self, Self::Karmada)
     }

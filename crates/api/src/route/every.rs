@@ -10,8 +10,8 @@ use crate::karmada::{CLUSTERS, GROUP, VERSION};
 use crate::path::has_dot_segment;
 use crate::query;
 
-/// What its sender is reviewed for as a hub's aggregator does it: the proxy of a cluster `*`.
-/// Whoever carries it out reviews each cluster too.
+/// Its sender is reviewed as a hub's aggregator does it: for the proxy of a cluster `*`. Carrying
+/// it out reviews each cluster too.
 pub(super) fn parsed<'a>(asked: RawRequest<'a>, prefix: &'a str) -> Parsed<'a> {
     let RawRequest { method, path, query, upgrade, .. } = asked;
     let remainder = &path[prefix.len()..];
@@ -43,8 +43,8 @@ pub(super) fn parsed<'a>(asked: RawRequest<'a>, prefix: &'a str) -> Parsed<'a> {
 
 fn route<'a>(method: &Method, asks: MemberRequest<'a>, prefix: &'a str) -> Route<'a> {
     let Attributes::Resource(resource) = asks.attributes() else { return Route::NotFound };
-    // A stream of many members could not be told from one that lost some. Whoever carries it out
-    // refuses to switch protocols.
+    // A stream of many members would look like one that lost some. Carrying it out refuses to
+    // switch protocols.
     if *method != Method::GET || asks.is_endless() || asks.may_act() {
         return Route::MethodNotAllowed;
     }

@@ -18,8 +18,8 @@ const COLLECTION: &str = "/apis/cluster.karmada.io/v1alpha1/clusters";
 const OPEN_API: &str = "/openapi/v3/apis/cluster.karmada.io/v1alpha1";
 const STATUS: &str = "/status";
 
-/// What Karmada's aggregated API server is asked for, and all below. Hubs read version 2 of
-/// OpenAPI from whoever serves a group, and we have none.
+/// What Karmada's aggregated API server is asked for, and all below. Hubs read version 2 of OpenAPI
+/// from each server of a group, and we have none.
 const OF_UPSTREAM: [&str; 3] = ["/apis/cluster.karmada.io", "/openapi/v3/apis/cluster.karmada.io", "/openapi/v2"];
 
 /// `found`, or what it is where the group is served.

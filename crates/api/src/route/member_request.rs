@@ -1,5 +1,5 @@
 //! What a member will do with a proxied request: read once, from the bytes that are forwarded, for
-//! everybody who has to know.
+//! all code that has to know.
 //!
 //! A wrong answer is a hole: one thing would be allowed, counted or written down, and another done.
 //! So this follows the member step by step: `net/http` decodes the path once, then `requestinfo.go`
@@ -81,9 +81,9 @@ impl<'a> MemberRequest<'a> {
     /// The verb to review it under as a request to a member's proxy: that of its method, and for a
     /// read that opens a stream `gained`.
     ///
-    /// Never less than what the member executes: an upgrade adds to what a GET does, and takes
-    /// nothing from what any other method does, since a member that knows no upgrade ignores the
-    /// wish (RFC 9110 §7.8) and deletes what it is told to delete.
+    /// Never less than what the member executes. An upgrade adds to what a GET does. It takes
+    /// nothing from what any other method does: a member that knows no upgrade ignores the wish
+    /// (RFC 9110 §7.8) and deletes what the request deletes.
     pub fn reviewed_verb(&self, gained: Verb) -> Verb {
         match request_info::verb(self.method) {
             Verb::Get if self.connects() => gained,
@@ -150,14 +150,14 @@ impl<'a> MemberRequest<'a> {
 
     /// Whether two hexadecimal digits follow each percent sign of the path. A review must not speak
     /// of a path for which that is not so: kube-apiserver refuses it before it looks at anything
-    /// (`net/url`), but other servers, and proxies in front of any, mend it into one that nobody
-    /// has reviewed.
+    /// (`net/url`), but other servers, and proxies in front of any, mend it into one without a
+    /// review.
     pub fn can_be_decoded(&self) -> bool {
         self.decodes
     }
 
-    /// Whether all who read its path find what [`MemberRequest::attributes`] says. Proxies in front
-    /// of an API server join slashes or take `\` for one (nginx `merge_slashes`, Envoy
+    /// Whether every reader of its path finds what [`MemberRequest::attributes`] says. Proxies in
+    /// front of an API server join slashes or take `\` for one (nginx `merge_slashes`, Envoy
     /// `merge_slashes` and `normalize_path`): `pods/p//log` is a pod for `requestinfo.go`, and a
     /// log once it has passed. A review must not speak of a path for which that is not so.
     ///
@@ -182,8 +182,8 @@ impl<'a> MemberRequest<'a> {
         let mut attributes = request_info::attributes(self.method, &path, self.query);
         if let Attributes::Resource(resource) = &mut attributes
             && self.upgrade
-            // Without a name it is a list for the rules, and still an exec for whoever collapses
-            // slashes.
+            // Without a name it is a list for the rules, and still an exec for a proxy that
+            // collapses slashes.
             && matches!(resource.verb, Verb::Get | Verb::List | Verb::Watch)
             && (&*resource.group, &*resource.resource) == ("", "pods")
             && matches!(&*resource.subresource, "exec" | "attach" | "portforward")

@@ -1,10 +1,9 @@
 //! `k8s.io/apiserver/pkg/endpoints/request/requestinfo.go`: any request's attributes for the access
 //! review.
 //!
-//! Segments are taken as given: a proxied request's path is decoded first, as the member will
-//! (`member_request`), and of our own paths nobody decodes any. Of these only paths without a
-//! percent sign are served, and for all others the review then speaks of a resource that nobody has
-//! been granted.
+//! Segments are taken as given. A proxied request's path is decoded first, as the member will
+//! (`member_request`); our own paths are never decoded. Of these only paths without a percent sign
+//! are served, and for all others the review speaks of a resource without grants.
 
 use std::borrow::Cow;
 use std::sync::Arc;

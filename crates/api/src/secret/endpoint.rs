@@ -1,6 +1,6 @@
 //! The URL of a member's API server, parsed once and strictly.
 //!
-//! Whoever writes the URL decides where a powerful credential is sent, so nothing is guessed: no
+//! The writer of the URL decides where a powerful credential is sent, so nothing is guessed: no
 //! user info, query or fragment, no dot segments (the base path must be inescapable), and the host
 //! is one name or address.
 

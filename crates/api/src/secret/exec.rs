@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::SecretError;
 
-/// Names, separated by commas, of variables that anybody may set for a program by default: they
+/// Names, separated by commas, of variables that any Secret may set for a program by default: they
 /// choose among identities and places that the operator set up, and neither programs nor files.
 pub const HARMLESS_VARIABLES: &str =
     "AWS_PROFILE,AWS_REGION,AWS_DEFAULT_REGION,AWS_STS_REGIONAL_ENDPOINTS,CLOUDSDK_CORE_PROJECT";
@@ -25,7 +25,7 @@ pub struct ExecConfig {
     pub args: Vec<String>,
     /// Added to the gateway's own environment, in this order.
     pub env: Vec<(String, SecretString)>,
-    /// Whether the program is told about the cluster in `KUBERNETES_EXEC_INFO`.
+    /// Whether the program gets the cluster in `KUBERNETES_EXEC_INFO`.
     pub provide_cluster_info: bool,
     /// Shown when the program is not there.
     pub install_hint: Option<String>,

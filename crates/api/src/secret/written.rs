@@ -1,4 +1,4 @@
-//! The other direction: a cluster Secret as whoever registers a cluster writes it.
+//! The other direction: a cluster Secret as registration writes it.
 
 use std::collections::BTreeMap;
 
@@ -88,7 +88,7 @@ impl ClusterSecret {
     }
 
     /// All that the Secret says, in an order that does not change: the map (`labels`,
-    /// `annotations`, `data`), the key and the value. For whoever compares two of them without
+    /// `annotations`, `data`), the key and the value. It serves to compare two of them without
     /// keeping either: it holds the credential.
     pub fn entries(&self) -> impl Iterator<Item = (&'static str, String, SecretSlice<u8>)> {
         let texts = |map: &'static str, texts: BTreeMap<String, String>| {

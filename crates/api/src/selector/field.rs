@@ -14,7 +14,7 @@ struct Requirement {
     value: String,
 }
 
-/// The text is no field selector (a 400 for the client, who gets to see `message`).
+/// The text is no field selector (a 400 whose `message` the client sees).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("unable to parse the field selector: write FIELD=VALUE, FIELD==VALUE or FIELD!=VALUE, separated by commas")]
 pub struct InvalidFieldSelector;

@@ -1,4 +1,4 @@
-//! Telling a `metav1.Status` of another API server from whatever else it may have passed on.
+//! Recognizes a `metav1.Status` of another API server among whatever else it may have passed on.
 
 use serde::Deserialize;
 

@@ -62,8 +62,8 @@ struct Subject {
 impl Hash for Subject {
     /// Groups are compared but not hashed: they are many, and those of one name hardly ever differ.
     /// What callers choose is hashed whole, and so are uid and extra attributes: each token of a
-    /// ServiceAccount has an id of its own there, and whoever may mint tokens would otherwise fill
-    /// one slot with thousands of subjects, to be compared one by one for everybody.
+    /// ServiceAccount has an id of its own there. A caller that may mint tokens would otherwise
+    /// fill one slot with thousands of subjects, and every caller would compare them one by one.
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.user.name.hash(state);
         self.user.uid.hash(state);

@@ -1,4 +1,4 @@
-//! What a cache holds: answers by key, and calls under way.
+//! What a cache holds: answers by key, and calls in flight.
 //!
 //! Entries leave in the order they came. With one lifetime of seconds for all, the oldest is also
 //! the next to expire, and recency would not be worth a second lock or a write per hit.
@@ -27,7 +27,7 @@ pub(super) struct Entries<K, V> {
     /// Keys of `Ready` slots by age. An id that no longer matches its slot is left over from an
     /// earlier entry.
     pub(super) order: VecDeque<Entry<K>>,
-    /// Weight of the calls under way.
+    /// Weight of the calls in flight.
     pub(super) pending: usize,
     next_id: u64,
     weigh: WeightFn<K, V>,
@@ -52,7 +52,7 @@ pub(super) enum Slot<V> {
         began: Instant,
         id: u64,
     },
-    /// Holds no receiver: those that exist are callers who wait.
+    /// Holds no receiver: each receiver is a caller that waits.
     Pending { outcome: Arc<watch::Sender<Outcome<V>>>, began: Instant, id: u64 },
 }
 
@@ -69,7 +69,7 @@ impl<V> Slot<V> {
         }
     }
 
-    /// The call under way, if it did not begin before `since`.
+    /// The call in flight, if it did not begin before `since`.
     pub(super) fn call(&self, since: Option<Instant>) -> Option<&watch::Sender<Outcome<V>>> {
         match self {
             Self::Pending { outcome, began, .. } if Some(*began) >= since => Some(outcome),

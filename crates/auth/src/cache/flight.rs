@@ -1,4 +1,4 @@
-//! One call under way: until it lands, or until nobody waits for it any more.
+//! One call in flight: until it ends, or until its last waiter leaves.
 
 use std::hash::Hash;
 use std::pin::pin;
@@ -13,10 +13,10 @@ use super::entries::Entries;
 use super::{Loaded, Outcome};
 use crate::review::ReviewProgress;
 
-/// How long a call that is at the hub may go on for nobody. To end it breaks the connection it is
-/// on (HTTP/1.1 has no other way), so callers who come and go at once would cost a TLS handshake
-/// each. This bounds both: handshakes to the number of places a second, and the time a place is
-/// held for nobody.
+/// How long a call at the hub goes on without waiters. Ending it breaks its connection (HTTP/1.1
+/// has no other way), so callers that come and go at once would cost a TLS handshake each. This
+/// bounds both: handshakes to the number of permits a second, and the time that an abandoned call
+/// holds its permit.
 pub(super) const ABANDONED_GRACE: Duration = Duration::from_secs(1);
 
 /// Dropped without landing (given up, its task panicked or was shut down), it clears its slot.
@@ -26,7 +26,7 @@ pub(super) struct Flight<K: Hash + Eq, V> {
     pub(super) own: Option<(Arc<K>, u64)>,
     pub(super) began: Instant,
     pub(super) weight: usize,
-    /// Its receivers are the callers who wait.
+    /// Its receivers are the callers that wait.
     pub(super) outcome: Arc<watch::Sender<Outcome<V>>>,
 }
 

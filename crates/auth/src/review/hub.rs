@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use super::{Retry, ReviewError, Reviews};
 
 /// Longest answer to a review, in bytes: a front proxy's head takes no more of a user either. kube
-/// reads answers of any length, and a hundred are under way at a time.
+/// reads answers of any length, and a hundred are in flight at a time.
 const LARGEST: usize = 1 << 20;
 const TOKEN_REVIEWS: &str = "/apis/authentication.k8s.io/v1/tokenreviews";
 const ACCESS_REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";

@@ -1,11 +1,11 @@
 //! Permits to ask the hub, so that a crowd of strangers waits for itself and never for users, nor
 //! users for it.
 //!
-//! Whoever sends no credential, or a token made up on the spot, can ask for as many reviews as it
-//! likes. First come, first served over all of them would make the hub's answers to known users
-//! wait for thousands of answers nobody needs.
+//! A client without a credential, or with invented tokens, can ask for as many reviews as it likes.
+//! First come, first served over all of them would make known users wait for thousands of useless
+//! answers.
 //!
-//! A review's progress says whether it has its permit, for whoever decides whether to give it up.
+//! A review's progress says whether it has its permit: its caller may give it up before.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,8 +15,8 @@ use tokio::sync::{Semaphore, SemaphorePermit};
 /// Reviews of users and tokens in flight at the hub. Enough for thousands of new identities a
 /// second, few enough not to be a flood.
 pub(crate) const MAX_OUTSTANDING: usize = 100;
-/// Those of them that may be for tokens not known to be good: the rest is left to users whatever
-/// strangers send.
+/// Those of them that may be for tokens not known to be good: strangers cannot take the rest from
+/// users.
 pub(crate) const MAX_NEW_TOKENS: usize = 50;
 /// Reviews of anonymous users in flight, beside the others: it takes only a few to answer honest
 /// ones.
@@ -31,7 +31,7 @@ pub struct ReviewProgress(Arc<AtomicBool>);
 #[derive(Debug)]
 pub struct AtHubGuard<'a>(&'a AtomicBool);
 
-/// Whom a review is for, and so where it queues.
+/// The user of a review, and so where it queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Line {
     /// Users, and tokens that were good not long ago.

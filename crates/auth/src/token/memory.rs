@@ -21,7 +21,7 @@ const STRANGERS: Limits = Limits { kept: 8192, pending: 1024 };
 /// nothing about what it is worth now.
 const KNOWN_FOR: Duration = Duration::from_hours(1);
 
-/// Who holds a token; `None`: it was refused.
+/// The holder of a token; `None`: it was refused.
 pub(super) type Holder = Option<Arc<User>>;
 
 #[derive(Debug)]
@@ -60,7 +60,7 @@ impl Memory {
         if holder.is_none() || line == Line::Users {
             return lifetime;
         }
-        // In this order: who finds the token known also finds its holder.
+        // In this order: a reader that finds the token known also finds its holder.
         self.users.put(id, holder.clone(), lifetime);
         self.known.put(id, (), KNOWN_FOR);
         Duration::ZERO

@@ -1,4 +1,4 @@
-//! Roles and bindings of the hub: a change of those that let somebody link a cluster has its links
+//! Roles and bindings of the hub: a change of those that allow to link a cluster has its links
 //! judged again at once.
 //!
 //! Watches cost the hub nothing while nothing changes; asking it about each agent every few seconds
@@ -26,8 +26,8 @@ use super::grants::{Concerned, Grants};
 use super::waiting::{Due, Waiting};
 use crate::registry::Metrics;
 
-/// Roles, or bindings, of one answer: each may be of 1.5 MB, and whoever may write any may write
-/// many.
+/// Roles, or bindings, of one answer: each may be of 1.5 MB, and a user that may write any may
+/// write many.
 const PAGE: u32 = 20;
 const CLUSTER_ROLE: &str = "ClusterRole";
 const FORBIDDEN: u16 = 403;
@@ -147,7 +147,7 @@ impl Changes {
         if self.doubts.is_idle() { Concerned::none() } else { Concerned::All }
     }
 
-    /// Told once per cause: a program that may not read roles works all the same. A watch that is
+    /// Logged once per cause: a program that may not read roles works all the same. A watch that is
     /// cut off goes on from where it was.
     fn failed(&mut self, watch: usize, error: &watcher::Error) -> Concerned {
         if !is_lasting(error) {

@@ -18,8 +18,7 @@ pub struct Claim {
     pub peer_of_hub: Peer,
     /// It shows a certificate, and no token beside it.
     pub is_by_certificate: bool,
-    /// `Authorization` and nothing else: no other header may say who somebody is here, nor whom it
-    /// wants to be.
+    /// `Authorization` and nothing else: no other header may name or impersonate a user here.
     credentials: HeaderMap,
 }
 

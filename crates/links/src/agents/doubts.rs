@@ -1,8 +1,8 @@
 //! Clusters whose right to link may have changed, and the links that want to hear of it.
 //!
-//! Whoever registers follows its cluster from before it is judged, so that no change is lost
-//! between the judgement and the link. What the hub said before a change is remembered as doubtful
-//! for as long as it may be kept, for those who register next.
+//! A registration follows its cluster from before it is judged, so that no change is lost between
+//! the judgement and the link. Answers of the hub before a change stay doubtful for as long as they
+//! may be kept, for later registrations.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -63,13 +63,13 @@ impl Doubts {
         Doubt { doubts: Arc::clone(self), cluster: cluster.clone(), since, told }
     }
 
-    /// Whether nobody has been judged, or is about to be, whose links are still there.
+    /// Whether no link of a judged agent, or of one about to be judged, is left.
     pub fn is_idle(&self) -> bool {
         self.0.lock().followed.is_empty()
     }
 
-    /// What the hub said of `cluster` before now does not count. True if somebody follows it, who
-    /// has the hub asked.
+    /// What the hub said of `cluster` before now does not count. True if a follower will ask the
+    /// hub again.
     pub fn cast(&self, cluster: &ClusterName) -> bool {
         let (mut state, now) = (self.0.lock(), Instant::now());
         if state.recent.len() >= MOST_REMEMBERED {
@@ -87,8 +87,8 @@ impl Doubts {
         followed.is_some()
     }
 
-    /// What the hub said of any cluster before now does not count for those who register next.
-    /// Returns the clusters that are followed; their links are told by [`Doubts::cast`] only.
+    /// What the hub said of any cluster before now does not count for later registrations. Returns
+    /// the clusters that are followed; only [`Doubts::cast`] notifies their links.
     pub fn cast_all(&self) -> Vec<ClusterName> {
         let mut state = self.0.lock();
         state.all = Some(Instant::now());
@@ -132,7 +132,7 @@ impl Drop for Doubt {
 // === impl Changes ===
 
 impl Changes {
-    /// When the next change was told. Never completes if there is none.
+    /// When the next change was reported. Never completes if there is none.
     pub async fn next(&mut self) -> Instant {
         loop {
             if self.0.changed().await.is_err() {

@@ -7,14 +7,13 @@ use foldhash::quality::RandomState;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use tunnel::ClusterName;
 
-/// Roles with names of clusters that are remembered; of further ones it is not known whom they
-/// concern.
+/// Roles that are remembered with names of clusters; further ones may concern any cluster.
 const MOST_ROLES: usize = 65_536;
 /// Names of one role that are remembered; one with more concerns everybody.
 const MOST_NAMES: usize = 1_024;
 const RESOURCES: [&str; 3] = ["clustergateways/tunnel", "*/tunnel", "*"];
 
-/// Whom a change concerns.
+/// The clusters that a change concerns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Concerned {
     /// None if there is no name.
@@ -22,7 +21,7 @@ pub enum Concerned {
     All,
 }
 
-/// The roles that let anybody link a cluster, by name.
+/// The roles that allow to link a cluster, by name.
 #[derive(Debug, Default)]
 pub struct Grants {
     roles: HashMap<String, Concerned, RandomState>,
@@ -58,7 +57,7 @@ impl Grants {
         self.roles.remove(name).unwrap_or_else(|| Concerned::of(role))
     }
 
-    /// Whom a change of a binding of the `ClusterRole` `role` concerns.
+    /// The clusters that a change of a binding of the `ClusterRole` `role` concerns.
     pub fn bound(&self, role: &str) -> Concerned {
         let unknown = || if self.is_full { Concerned::All } else { Concerned::none() };
         self.roles.get(role).cloned().unwrap_or_else(unknown)
@@ -72,7 +71,7 @@ impl Concerned {
         Self::Named(Box::default())
     }
 
-    /// Whom a role lets link.
+    /// The clusters that a role allows to link.
     fn of(role: &ClusterRole) -> Self {
         let mut names = Vec::new();
         for rule in role.rules.iter().flatten().filter(|rule| is_about_links(rule)) {

@@ -20,10 +20,10 @@ use crate::registry::{Credential, Outcome};
 
 /// Of the common name of an agent's certificate where there is no hub; the cluster's name follows.
 const COMMON_NAME: &str = "system:tunnel-agent:";
-/// Extra key by which a certificate is told from a token (`CredentialIDKey` in
+/// Extra key that a certificate has and a token has not (`CredentialIDKey` in
 /// `k8s.io/apiserver/pkg/authentication/user`).
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
-/// Group of everybody who is known.
+/// Group of all authenticated users.
 const AUTHENTICATED: &str = "system:authenticated";
 /// What groups of clusters' agents begin with, behind `system:` or not.
 const CLUSTERS: &str = "open-cluster-management:";
@@ -45,7 +45,7 @@ pub struct Judge {
     takes_certificates: bool,
 }
 
-/// Who signs the agents' client certificates.
+/// The authorities of the agents' client certificates.
 #[derive(Debug, Clone, Default)]
 pub struct Authorities {
     /// A CA bundle, PEM.
@@ -58,7 +58,7 @@ pub struct Authorities {
 enum HubsWord {
     /// An agent of Open Cluster Management.
     Agent(Arc<User>),
-    /// Nothing, or it is nobody who counts here.
+    /// Nothing, or no user that counts here.
     Other,
     /// The CA has never been read.
     Unknown,
@@ -110,7 +110,7 @@ impl Judge {
         let user = match self.agent_of_hub(claim).await {
             HubsWord::Agent(user) => user,
             HubsWord::Other => self.authenticated(claim).await?,
-            // Whom the agents' own CA vouches for need not wait for the hub's.
+            // Certificates of the agents' own CA need not wait for the hub's.
             HubsWord::Unknown => {
                 let why = "the hub's client CA is not known yet: it could not be read from the hub";
                 self.authenticated(claim).await.map_err(|_| not_asked(why.to_owned()))?
@@ -131,8 +131,8 @@ impl Judge {
         user.map_err(|error| self.unknown(error))
     }
 
-    /// Who shows a certificate that the hub signed for an agent of Open Cluster Management. Those
-    /// that it signed for others are no credential here.
+    /// The agent of Open Cluster Management for which the hub signed the certificate. Those that it
+    /// signed for others are no credential here.
     async fn agent_of_hub(&self, claim: &Claim) -> HubsWord {
         let Some(auth) = self.of_hub.as_ref().filter(|_| claim.is_by_certificate) else { return HubsWord::Other };
         // Not whether all that the hub publishes is in order: a front proxy means nothing here.
@@ -227,8 +227,8 @@ fn without_system_groups(mut user: Arc<User>, cluster: &ClusterName) -> Arc<User
     user
 }
 
-/// Nobody gets in unknown, no group is above the hub's RBAC, and whom the hub's own front proxy and
-/// users' CA vouch for means nothing here.
+/// Every user is authenticated, no group is above the hub's RBAC, and users of the hub's own front
+/// proxy and CA mean nothing here.
 ///
 /// The hub's word is kept for less than the time between two looks at a link, so that each look
 /// asks; the links of one agent, which come together, ask once.

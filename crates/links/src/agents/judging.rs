@@ -1,5 +1,5 @@
-//! Room for registrations being judged, shared out by address: a hub that is slow holds each of
-//! them up, and whoever makes up tokens would have all room meanwhile.
+//! Room for registrations being judged, shared out by address: a slow hub holds each of them up,
+//! and a client with invented tokens would take all room meanwhile.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -39,7 +39,7 @@ impl Judging {
     }
 
     /// Room for a registration from `address`. Waits for others of that address first, so that
-    /// those who wait there keep nobody else waiting.
+    /// these keep no other address waiting.
     pub async fn enter(&self, address: IpAddr) -> JudgingPermit<'_> {
         let (share, own) = self.share(network(address));
         let own = own.acquire_owned().await.expect("never closed");

@@ -1,4 +1,4 @@
-//! A link while it lives: its credential is judged again and again, its end is told.
+//! A link while it lives: its credential is judged again and again, its end is reported.
 
 use std::time::Duration;
 
@@ -61,7 +61,7 @@ impl LinkSupervisor<'_> {
         link.finished().await;
     }
 
-    /// The link's own end; tells who watches when it begins to.
+    /// The link's own end; notifies its watchers when it begins to.
     async fn ended(&self) -> (Ended, String) {
         let link = self.linked.link();
         let (said_so, error) = tokio::select! {

@@ -26,8 +26,8 @@ pub(super) struct Waiting {
     due: HashMap<ClusterName, Instant, RandomState>,
     /// When all clusters are to be looked at.
     all: Option<Instant>,
-    /// What is left of the look under way, and whom the next one is about: one look is never begun
-    /// anew before it has come to its end, or changes without end would keep it at its beginning.
+    /// What is left of the current look, and what the next one is about. A look never begins anew
+    /// before its end: changes without end would keep it at its beginning.
     sweep: Vec<ClusterName>,
     next_sweep: Vec<ClusterName>,
     /// Whether the last turn was a named cluster's: then the look at all has the next.
@@ -65,7 +65,7 @@ impl Waiting {
         self.all.get_or_insert_with(|| Instant::now() + SETTLE);
     }
 
-    /// Looks at `clusters`, after those of a look under way.
+    /// Looks at `clusters`, after those of the current look.
     pub(super) fn sweep(&mut self, clusters: Vec<ClusterName>) {
         if self.sweep.is_empty() { self.sweep = clusters } else { self.next_sweep = clusters }
     }
@@ -95,8 +95,8 @@ impl Waiting {
         Some(Due::One(cluster))
     }
 
-    /// What was taken has the hub asked: the next one waits. A cluster without links costs the hub
-    /// nothing, and keeps nobody waiting.
+    /// What was taken asks the hub: the next one waits. A cluster without links costs the hub
+    /// nothing, and delays no other.
     pub(super) fn paced(&mut self) {
         self.next = Some(Instant::now() + PACE);
     }

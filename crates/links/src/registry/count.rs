@@ -12,8 +12,8 @@ use super::registered::{Counts, Open, RegisteredLink};
 
 /// One stream, from its choice of a link to the drop of its gauge.
 ///
-/// No [`Permit`]s hold its three counts: whoever waits for the streams to end is told by the last
-/// of them, after it is counted nowhere.
+/// No [`Permit`]s hold its three counts: the last of them wakes the drain that waits for the
+/// streams to end, after it is counted nowhere.
 #[derive(Debug)]
 pub(super) struct Counted {
     core: Arc<Core>,
@@ -49,7 +49,7 @@ impl Counted {
         Ok(Self { core: Arc::clone(core), held: Arc::clone(held), counts, to: to.clone(), id, listed: false })
     }
 
-    /// The gauge of the stream, now open: whoever drops it says that the stream has ended.
+    /// The gauge of the stream, now open: dropping it says that the stream has ended.
     pub(super) fn gauge(mut self) -> Arc<Gauge> {
         let gauge = Arc::new(Gauge::default());
         let open = Open { to: self.to.clone(), since: Instant::now(), gauge: Arc::downgrade(&gauge) };

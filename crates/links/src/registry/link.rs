@@ -107,7 +107,7 @@ impl Linked {
         self.held.streams()
     }
 
-    /// Tells who watches that the link accepts no new streams.
+    /// Notifies watchers that the link accepts no new streams.
     pub fn withdrawn(&self) {
         self.core.changed();
     }

@@ -1,4 +1,4 @@
-//! Who a link belongs to.
+//! The owner of a link.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tunnel::ClusterName;
 use tunnel::register::Registration;
 
-/// Who a link belongs to, as the log and the listing name it.
+/// The owner of a link, as the log and the listing name it.
 #[derive(Debug, Clone)]
 pub struct Named {
     pub cluster: ClusterName,

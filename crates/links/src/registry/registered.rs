@@ -11,9 +11,9 @@ use tunnel::{Destination, Gauge, Link, OpenError, Stream};
 use super::named::Named;
 use super::permits::Permit;
 
-/// One cluster's links, there for as long as it has any. Cheap to clone: whoever looks at links
-/// does it without the registry's lock, for a link is asked under HTTP/2's own, and a listing of
-/// all streams takes long.
+/// One cluster's links, there for as long as it has any. Cheap to clone: code looks at links
+/// without the registry's lock, for a link is asked under HTTP/2's own, and a listing of all
+/// streams takes long.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Cluster {
     pub(super) links: Arc<Vec<Arc<RegisteredLink>>>,
