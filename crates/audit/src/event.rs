@@ -68,7 +68,7 @@ pub struct Event {
     pub request_uri: Box<str>,
     /// RBAC verb, or the lower-case method of a request that is about no resource.
     pub verb: Cow<'static, str>,
-    /// `None`: nobody known.
+    /// `None`: unknown.
     pub user: Option<Arc<User>>,
     /// The user that `user` acted as.
     pub impersonated: Option<Arc<User>>,

@@ -1,4 +1,4 @@
-//! The audit log: who asked for what, when, from where, and what came of it.
+//! The audit log: the user, the request, its time and origin, and its outcome.
 //!
 //! Events are `audit.k8s.io/v1` at level Metadata, one JSON object a line, as kube-apiserver's log
 //! backend writes them (`k8s.io/apiserver/pkg/apis/audit/v1`, `plugin/pkg/audit/log`). They hold no

@@ -1,9 +1,8 @@
 //! Request URIs without what must not be written down.
 //!
 //! A query can carry a password: exec's `command` does, and people put tokens there. Keys stay,
-//! because they say what was asked; values of suspicious keys go, and so does every value that
-//! cannot be told to be innocent, and every key that may be none: who sends `?<token>` has sent no
-//! key.
+//! because they say what was asked; values of suspicious keys go, and so does every value that may
+//! not be innocent, and every key that may be none: `?<token>` has no key.
 
 use std::borrow::Cow;
 
@@ -88,7 +87,7 @@ const CONTINUE: &str = "continue";
 pub enum Query {
     /// Keys, and the values of keys that are not suspicious.
     Usual,
-    /// Keys alone: what is asked for acts on a workload, and who knows what that understands.
+    /// Keys alone: the request acts on a workload, whose parameters are unknown.
     KeysOnly,
 }
 

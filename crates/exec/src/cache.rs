@@ -19,7 +19,7 @@ use crate::error::ExecError;
 use crate::plugins::Runner;
 use crate::request::{Fingerprint, Request};
 
-/// Told of every run that a [`Source`] started.
+/// Called for every run that a [`Source`] started.
 pub type Observer = Arc<dyn Fn(&Result<Arc<Issued>, Arc<ExecError>>) + Send + Sync>;
 
 /// All that is kept. One per process.

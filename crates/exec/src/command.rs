@@ -4,7 +4,7 @@
 //! says which. The Secret's environment must not be a way around that, and nearly every program
 //! takes code from some variable (`LD_PRELOAD`, `BASH_ENV`, `PYTHONWARNINGS`, `NODE_OPTIONS`,
 //! `AWS_CONFIG_FILE`, …): no list of bad ones is ever complete, so the good ones are listed.
-//! Arguments are the Secret's: which of them are safe only who lists a program can know.
+//! Arguments are the Secret's: the operator that lists a program judges which of them are safe.
 
 use std::env;
 use std::ffi::OsStr;

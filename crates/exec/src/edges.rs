@@ -11,7 +11,7 @@ pub fn credential(stdout: &[u8]) -> Result<Credential, ExecError> {
     output::parse(stdout, ExecApiVersion::V1)
 }
 
-/// What is told of a standard error.
+/// What is shown of a standard error.
 pub fn last_words(request: &Request, stderr: &[u8]) -> String {
     Redaction::of(request).last_words(stderr)
 }

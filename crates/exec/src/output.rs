@@ -86,7 +86,7 @@ fn timestamp(text: &str) -> Result<SystemTime, ExecError> {
     OffsetDateTime::parse(text, &Rfc3339).map(SystemTime::from).map_err(|_| ExecError::Expiration)
 }
 
-/// A certificate that is over is refused during the handshake, where nobody would ask for another.
+/// A certificate that is over fails in the handshake, where no new one would be asked for.
 fn end_of(pair: &KeyPair) -> Result<SystemTime, ExecError> {
     let chain = &pair.certified_key().cert;
     let leaf = chain.first().ok_or(KeyPairError::NoCertificate)?;

@@ -66,8 +66,7 @@ pub(crate) async fn run(invocation: Invocation<'_>) -> Result<Finished, RunError
     let (mut stdout, mut stderr) = (Vec::new(), Tail::new(MOST_STDERR));
     match timeout(patience, finish(&mut child, &mut stdout, &mut stderr)).await {
         Ok(Ok(Ended { status, silent })) => {
-            // A group that nobody is left in must not be killed: its number may be somebody else's
-            // by now.
+            // An empty group must not be killed: its number may belong to another by now.
             if silent {
                 group.leave();
             }
@@ -96,7 +95,7 @@ fn start(invocation: Invocation<'_>) -> io::Result<Child> {
 
 struct Ended {
     status: ExitStatus,
-    /// Nobody holds the output open.
+    /// No process holds the output open.
     silent: bool,
 }
 

@@ -1,8 +1,8 @@
-//! The last words of a program, fit for a log and for whoever asked: on one line, and without what
-//! is or looks like a secret.
+//! The last words of a program, fit for a log and for the caller: on one line, and without what is
+//! or looks like a secret.
 //!
-//! Taken out are the values that the Secret gave the program, PEM blocks, and long words that look
-//! random. Too much rather than too little: who needs the whole text runs the program by hand.
+//! Removed are the values that the Secret gave the program, PEM blocks, and long words that look
+//! random. Too much rather than too little: running the program by hand shows the whole text.
 
 mod words;
 

@@ -1,7 +1,7 @@
 //! What is asked of a plugin: its configuration and, if it wants it, the cluster.
 //!
-//! Requests with the same content get the same credential, whatever cluster they are made for; a
-//! change of either is another request.
+//! Requests with the same content get the same credential, for any cluster; a change of either is
+//! another request.
 
 mod info;
 
@@ -13,11 +13,11 @@ use secrecy::{ExposeSecret as _, SecretString};
 #[derive(Debug)]
 pub struct Request {
     config: ExecConfig,
-    /// Only when the plugin shall be told.
+    /// Only for a plugin that gets it.
     cluster: Option<ClusterInfo>,
 }
 
-/// The cluster as a plugin is told of it: `ExecCredential`'s `spec.cluster`.
+/// The cluster as a plugin gets it: `ExecCredential`'s `spec.cluster`.
 #[derive(Debug, Clone, Default)]
 pub struct ClusterInfo {
     /// URL of the API server.
@@ -30,7 +30,7 @@ pub struct ClusterInfo {
     pub proxy_url: Option<SecretString>,
 }
 
-/// SHA-256 over all content: whoever may write Secrets must not be able to find another's.
+/// SHA-256 over all content: a writer of Secrets must not be able to find another's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct Fingerprint([u8; 32]);
 

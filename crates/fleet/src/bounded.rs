@@ -30,7 +30,7 @@ pub fn bounded(client: Client, most: usize) -> Client {
 
 impl Sender {
     /// The same; an answer of more than `most` bytes breaks off, an error of more than 64 KiB.
-    /// Streams count too: whoever follows one for long begins it again.
+    /// Streams count too: a long one has to begin again.
     #[must_use]
     pub fn bounded(self, most: usize) -> Self {
         Self::new(Bounded { sender: self, most })

@@ -20,7 +20,7 @@ pub struct Cluster {
     pub endpoint: Option<EndpointType>,
     /// The URL of a member with a fixed one.
     pub address: Option<String>,
-    /// Whether nobody verifies the certificate of a member with a fixed URL.
+    /// Whether the certificate of a member with a fixed URL is not verified.
     pub insecure: bool,
     /// A [`api::secret::CredentialType`], as written; `None`: the object does not say.
     pub credential: Option<String>,

@@ -1,6 +1,6 @@
 //! One operation over many clusters.
 //!
-//! All of it runs in the task that reads the events, so that dropping it ends what is under way and
+//! All of it runs in the task that reads the events, so that dropping it ends what is in flight and
 //! starts nothing more. A reader that pauses holds everything up but the deadlines.
 
 use std::pin::Pin;
@@ -15,16 +15,16 @@ use tokio::time::timeout;
 
 use crate::failure::Failure;
 
-/// Clusters under way at once, unless somebody says otherwise. With HTTP/1.1, which kube's clients
-/// speak, each takes a connection to the hub.
+/// Clusters at the same time, by default. With HTTP/1.1, which kube's clients speak, each takes a
+/// connection to the hub.
 const AT_ONCE: usize = 32;
-/// For one cluster, unless somebody says otherwise: longer than a gateway dials.
+/// For one cluster, by default: longer than a gateway dials.
 const WITHIN: Duration = Duration::from_secs(30);
 
 /// What an operation over many clusters may take.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
-    /// Clusters under way at the same moment; 0 counts as 1.
+    /// Clusters at the same time; 0 counts as 1.
     pub at_once: usize,
     /// For one cluster, from its start.
     pub within: Duration,

@@ -24,7 +24,7 @@ const UNSELECTABLE: &str = "Unselectable";
 const LONGEST_MESSAGE: usize = 4 << 10;
 /// Longest error that is read, in bytes. That of a Status with all it may name of one object.
 pub(crate) const LONGEST_ERROR: usize = 64 << 10;
-/// Causes told of one error: a chain that goes in circles ends all the same.
+/// Causes shown of one error: a chain that goes in circles ends all the same.
 const DEEPEST: usize = 16;
 /// A hub that could not be connected to is asked again after this.
 const CONNECT_AGAIN: Duration = Duration::from_secs(1);
@@ -34,7 +34,7 @@ const CONNECT_AGAIN: Duration = Duration::from_secs(1);
 pub struct Failure {
     /// `None`: it was not of one cluster.
     pub cluster: Option<ClusterName>,
-    /// Where it failed. `None`: nobody says so, as with a member's own answers.
+    /// Where it failed. `None`: unknown, as with a member's own answers.
     pub side: Option<Side>,
     pub kind: Kind,
     /// `metav1.StatusReason`; empty if there is none.
@@ -151,7 +151,7 @@ impl Failure {
         self.kind == Kind::Own && self.reason == UNSELECTABLE
     }
 
-    /// What whoever reads this can do; empty where the message is all there is to say.
+    /// What the reader can do; empty where the message is all there is to say.
     pub fn next_step(&self) -> &'static str {
         match (self.side, self.kind) {
             (Some(Side::Caller), Kind::Answered(401)) => "renew the credential for the hub",

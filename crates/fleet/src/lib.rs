@@ -1,7 +1,7 @@
 //! What thin clients of many clusters are made of: the clusters that a hub knows, a client for each
 //! of them through the gateway, one operation over many of them, and failures that say where.
 //!
-//! It knows the gateway by its API only, so that whatever serves that API serves these clients.
+//! It knows the gateway by its API only, so that any server of that API serves these clients.
 
 mod answer;
 mod bounded;

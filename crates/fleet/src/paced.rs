@@ -27,8 +27,8 @@ struct Paced {
 impl Sender {
     /// The same; between the beginnings of two requests passes `every` at least.
     ///
-    /// For watches of servers that nobody trusts: kube's watcher backs off after errors, and begins
-    /// anew at once after a watch that ended well, or after a page that promises another.
+    /// For watches of untrusted servers: kube's watcher backs off after errors, and begins anew at
+    /// once after a watch that ended well, or after a page that promises another.
     #[must_use]
     pub fn paced(self, every: Duration) -> Self {
         let next = Arc::new(Mutex::new(Instant::now()));

@@ -21,7 +21,7 @@ const PAGE: usize = 500;
 pub const MOST: usize = 1000;
 /// Longest page, in bytes: 500 clusters with a CA bundle of 64 KiB each.
 const LARGEST: usize = 32 << 20;
-/// For one page, unless somebody says otherwise. A hub itself gives up after 60 s.
+/// For one page, by default. A hub itself gives up after 60 s.
 pub const WITHIN: Duration = Duration::from_mins(1);
 
 #[derive(Deserialize)]
@@ -96,8 +96,8 @@ pub async fn read(hub: &Client, selector: &str, within: Duration) -> Result<Vec<
 /// this is the one that it narrows (`virtualcluster_client.go`). It takes the labels of its own
 /// group off before it selects: they cannot be asked for, and whatever excludes them matches all.
 ///
-/// A `ManagedCluster` that matches stands for a Secret of its name that does not: who may label the
-/// one would choose where commands for the other go, so it counts for nothing.
+/// A `ManagedCluster` that matches stands for a Secret of its name that does not: a user that may
+/// label the one would choose where commands for the other go, so it counts for nothing.
 async fn virtual_clusters(hub: &Client, selector: &str) -> Result<HashSet<String>, Failure> {
     let selector = utf8_percent_encode(selector, NON_ALPHANUMERIC);
     let target = format!("/apis/{GROUP}/{VERSION}/virtualclusters?labelSelector={selector}");

@@ -1,5 +1,5 @@
-//! What is read whole is asked for only when there is room for it: kube keeps an answer
-//! until its end, and nobody else knows how many there are at a time.
+//! What is read whole is asked for only when there is room for it: kube keeps an answer until its
+//! end, and does not count its answers in flight.
 
 mod lines;
 

@@ -10,8 +10,8 @@ use kube::client::Body;
 use tower::util::BoxCloneSyncService;
 use tower::{BoxError, Service, ServiceExt as _};
 
-/// As kube's client, without its queue: that takes 10 KiB and a task, and of those who watch one
-/// kind in one namespace of one cluster there are thousands.
+/// As kube's client, without its queue: that takes 10 KiB and a task, and there are thousands of
+/// watches of one kind in one namespace of one cluster.
 #[derive(Clone)]
 pub struct Sender(BoxCloneSyncService<Request<Body>, Response<Streamed>, BoxError>);
 

@@ -68,7 +68,7 @@ impl Sight {
         Self { selector: Some(labels), ..self }
     }
 
-    /// At most so many bytes as are told of a name or a version.
+    /// At most as many bytes as are reported of a name or a version.
     pub fn cut(text: &str) -> &str {
         wire::cut(text)
     }
@@ -113,7 +113,7 @@ impl Sight {
         }
     }
 
-    /// Until it ends, and the version up to which all is told.
+    /// Until it ends, and the version up to which it reported all.
     async fn watch_once(
         &self,
         version: &mut String,

@@ -35,7 +35,7 @@ impl Through {
     }
 
     /// The target on the hub. A target that could lead out of the cluster's path is refused here,
-    /// whatever the servers behind would make of it: who asks for one cluster means that one.
+    /// however the servers behind would read it: a request for one cluster stays with that cluster.
     fn target(&self, uri: &Uri) -> Result<Uri, kube::Error> {
         let own = uri.path_and_query().map_or("/", PathAndQuery::as_str);
         if !own.starts_with('/') || has_dot_segment(uri.path()) {

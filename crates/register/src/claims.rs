@@ -1,8 +1,8 @@
 //! One name, one owner: which object registers which cluster.
 //!
 //! Objects of several sources and namespaces may claim the same name. The first has it for as long
-//! as it lives, and a person's Secret always. What stands in the Secret decides over what is known
-//! here, so that a restart changes nobody's cluster.
+//! as it lives, and a person's Secret always. The Secret's contents decide over what is known here,
+//! so that a restart changes no cluster.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -44,7 +44,7 @@ pub enum Wish {
     Waiting,
 }
 
-/// Who has the Secret of a name.
+/// The owner of a name's Secret.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Holder {
     Nobody,
@@ -70,11 +70,11 @@ pub enum Step {
     Refuse(Object),
     /// Its object does not show, which is not yet to say that it is gone.
     Wait,
-    /// Nobody claims it any more.
+    /// Nothing claims it any more.
     Remove,
 }
 
-/// What is to be done, and who claims a name that is another's.
+/// What is to be done, and the objects that claim a name of another's.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Verdict {
     pub step: Step,

@@ -1,9 +1,9 @@
 //! Clusters of Cluster API (`cluster.x-k8s.io`), by their kubeconfig Secrets.
 //!
-//! Whoever may create Secrets in a namespace decides what its Clusters are: where requests for them
-//! go, and as whom. Nothing here can undo that. What is not written as Cluster API and its
-//! providers write it is still refused: a name alone, or a Secret that outlived its Cluster, makes
-//! no cluster. <https://cluster-api.sigs.k8s.io/developer/providers/contracts/control-plane>
+//! A user that may create Secrets in a namespace decides what its Clusters are: where requests for
+//! them go, and as whom. Nothing here can undo that. What Cluster API and its providers would not
+//! write is still refused: a name alone, or a Secret that outlived its Cluster, makes no cluster.
+//! <https://cluster-api.sigs.k8s.io/developer/providers/contracts/control-plane>
 
 use api::secret::ClusterSecret;
 use serde_json::Value;
@@ -19,7 +19,7 @@ pub const KIND: &str = "Cluster";
 pub const VERSIONS: &[&str] = &["v1beta2", "v1beta1"];
 /// Label of all Secrets of a Cluster, with its name.
 pub const CLUSTER_LABEL: &str = "cluster.x-k8s.io/cluster-name";
-/// Annotation that pauses whatever it stands on, whatever it says.
+/// Annotation that pauses its object, whatever its value.
 const PAUSED: &str = "cluster.x-k8s.io/paused";
 /// What the kubeconfig Secret of a Cluster is called after its name.
 const SUFFIX: &str = "-kubeconfig";

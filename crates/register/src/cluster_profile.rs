@@ -30,8 +30,8 @@ pub const MANAGER_LABEL: &str = "x-k8s.io/cluster-manager";
 /// Lists of `status`, the later ones by name before the earlier.
 const ACCESS_PROVIDERS: &str = "status.accessProviders";
 const CREDENTIAL_PROVIDERS: &str = "status.credentialProviders";
-/// Extension of a provider's cluster: what the program is told of it (`spec.cluster.config` of an
-/// `ExecCredential`).
+/// Extension of a provider's cluster: what the program gets as `spec.cluster.config` of its
+/// `ExecCredential`.
 pub(crate) const CONFIG: &str = "client.authentication.k8s.io/exec";
 /// Extension (KEP-5339): further arguments of the program.
 const ARGS: &str = "clusterprofiles.multicluster.x-k8s.io/exec/additional-args";

@@ -39,7 +39,7 @@ pub struct Recognized {
     pub agent: String,
 }
 
-/// Why a request is not recognized. Whoever made it chose its words: none is repeated.
+/// Why a request is not recognized. Its sender chose its words: none is repeated.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Unrecognized {
     #[error("spec.signerName is not {SIGNER}")]
@@ -75,7 +75,7 @@ pub enum Judgement {
     /// An agent renews its own certificate: approved if the hub's review also allows it the verb
     /// `renew`.
     Renewal,
-    /// A first certificate, asked for by somebody who is trusted with that.
+    /// A first certificate, for a user that is trusted to join clusters.
     FirstJoin,
     /// A person decides.
     Person,

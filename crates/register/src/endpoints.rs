@@ -11,8 +11,8 @@ use crate::Refused;
 /// Segments of every path of the gateway on a hub: `/apis/GROUP/VERSION/RESOURCE/…`.
 const GATEWAY: (&str, &str, &str) = ("apis", "cluster.core.oam.dev", "clustergateways");
 
-/// Networks that no cluster is in unless an operator says otherwise, separated by commas: hosts of
-/// clouds that tell credentials to whoever asks.
+/// Networks in which clusters are refused unless an operator allows it, separated by commas:
+/// metadata servers of clouds, which give credentials to every client.
 pub const DENIED: &str = "169.254.0.0/16,fe80::/10";
 
 /// What an operator says of addresses.
@@ -41,8 +41,8 @@ pub struct Rules {
 // === impl Rules ===
 
 impl Rules {
-    /// Refuses a program that is not listed, or one whose arguments begin otherwise: whoever
-    /// chooses a program's arguments chooses what it does, such as sending files somewhere.
+    /// Refuses a program that is not listed, or one whose arguments begin otherwise: arguments
+    /// decide what a program does, such as sending files somewhere.
     pub(crate) fn check_program(&self, exec: &ExecConfig) -> Result<(), Refused> {
         let is_it = |listed: &String| {
             let (mut words, mut arguments) = (listed.split_ascii_whitespace(), exec.args.iter());

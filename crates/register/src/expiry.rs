@@ -1,6 +1,6 @@
 //! When a credential ends, as far as it says itself.
 //!
-//! Nobody verifies tokens and certificates here: a forged date would deceive its own writer.
+//! Tokens and certificates are not verified here: a forged date would deceive its own writer.
 
 use api::secret::Credential;
 use base64::Engine as _;

@@ -1,7 +1,7 @@
 //! Fields of an object's JSON, by path (`spec.apiEndpoint`).
 //!
 //! Absent, null and empty are the same, as Go has them. A field of another type than upstream's is
-//! refused by its path: the object may be of a version that nobody here knows.
+//! refused by its path: the object may be of an unknown version.
 
 use std::collections::BTreeMap;
 

@@ -35,8 +35,8 @@ struct Reference {
     name: &'static str,
 }
 
-/// Where Karmada keeps the Secrets that clusters refer to. Others are not looked at: whoever may
-/// write a Cluster, and no Secrets, would have their tokens sent to an address of theirs.
+/// Where Karmada keeps the Secrets that clusters refer to. Others are not read: a user that may
+/// write a Cluster, and no Secrets, would have their tokens sent to an address of its own.
 pub const NAMESPACE: &str = "karmada-cluster";
 
 /// The credential of Karmada's own controllers, and the member's CA.

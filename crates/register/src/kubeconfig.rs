@@ -1,8 +1,7 @@
-//! A kubeconfig that came in an object of the hub: somebody else wrote it, for their machine.
+//! A kubeconfig in an object of the hub: its writer made it for another machine.
 //!
-//! One context of it becomes a cluster. What points at a file, runs a program that nobody allowed,
-//! or says as whom requests are made is refused; so is what says a thing twice. The format is
-//! client-go's `clientcmd/api/v1`.
+//! One context of it becomes a cluster. Refused are files, programs that the operator does not
+//! allow, impersonation, and duplicates. The format is client-go's `clientcmd/api/v1`.
 
 mod cluster;
 mod document;
@@ -29,7 +28,7 @@ pub fn cluster(kubeconfig: &[u8], rules: &Rules) -> Result<ClusterSecret, Refuse
     let (endpoint, trust, tls_server_name) = cluster.read(rules)?;
     let mut secret = ClusterSecret::new(ClusterEndpoint::Const(endpoint), trust, user.credential(rules)?);
     secret.tls_server_name = tls_server_name;
-    // What the gateway could not use is refused here, where somebody learns of it.
+    // What the gateway could not use is refused here, where the refusal is reported.
     secret.document(None, "cluster")?;
     Ok(secret)
 }

@@ -2,7 +2,7 @@
 //! them.
 //!
 //! A `KubeFedCluster` names a Secret of its own namespace, and an address that its token is sent
-//! to. Whoever may create one gets at every token there; those of the namespace's own service
+//! to. A user that may create one gets every token there; those of the namespace's own service
 //! accounts are refused. Its status is its own controller's, and says nothing here.
 //! <https://github.com/kubernetes-retired/kubefed/tree/master/pkg/apis/core/v1beta1>
 

@@ -1,7 +1,7 @@
 //! Which labels of a source object its cluster's Secret gets.
 //!
-//! Labels select: on a Secret they say what it is, and to whom it belongs. Whoever labels a source
-//! object must not say that.
+//! Labels select: on a Secret they say what it is, and to whom it belongs. The labels of a source
+//! object must not decide that.
 
 use std::collections::BTreeMap;
 

@@ -1,10 +1,10 @@
 //! `ManagedServiceAccounts` of Open Cluster Management: what is due for one of them.
 //!
-//! Its namespace is its cluster's name, and nothing else names a cluster: who may create one there
-//! gets nothing of another cluster. Secrets and `ServiceAccounts` that are not its own are neither
-//! read out nor overwritten. Upstream's agent does both (v0.10.0,
-//! `pkg/addon/agent/controller/token.go`), so that whoever may create such an object chooses among
-//! the accounts that other add-ons have on the member, with all their rights.
+//! Its namespace is its cluster's name, and nothing else names a cluster: a user that may create
+//! one there gets nothing of another cluster. Secrets and `ServiceAccounts` that are not its own
+//! are neither read out nor overwritten. Upstream's agent does both (v0.10.0,
+//! `pkg/addon/agent/controller/token.go`), so that a user that may create such an object can choose
+//! among the accounts that other add-ons have on the member, with all their rights.
 
 mod judgement;
 mod status;
@@ -24,8 +24,7 @@ pub const PLURAL: &str = "managedserviceaccounts";
 pub const VERSIONS: &[&str] = &["v1beta1"];
 /// Label of `ServiceAccounts` and Secrets that belong to one: `true`.
 pub const LABEL: &str = crate::ocm::TOKEN_LABEL;
-/// Where the `ServiceAccounts` are on members: where upstream's agent runs unless somebody says
-/// otherwise.
+/// Where the `ServiceAccounts` are on members: the default namespace of upstream's agent.
 pub const MEMBER_NAMESPACE: &str = "open-cluster-management-agent-addon";
 /// Holds one until its ServiceAccount is gone. Upstream has none: its agent sees what is left over
 /// when it next starts, for it is on the member. A token lives for a year, and deleting the
@@ -58,7 +57,7 @@ pub struct Account {
 /// What is to be done about one, before anything else is looked at.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// It is somebody else's, or on its way out.
+    /// It has another owner, or is being deleted.
     Leave,
     /// Upstream's add-on is there: our finalizer goes, and nothing else is touched.
     HandOver,
@@ -70,7 +69,7 @@ pub enum Step {
     Keep,
 }
 
-/// Why it gets no token until somebody corrects something. Texts are for its condition.
+/// Why it gets no token until a person corrects something. Texts are for its condition.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
     #[error("{VALIDITY} is not a duration: write for example 720h")]

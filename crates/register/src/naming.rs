@@ -93,9 +93,9 @@ impl Template {
         Ok(Self { parts, reserved: Vec::new() })
     }
 
-    /// The same without these names, and such as begin with one of them and a `-`. A Secret of such
-    /// a name is mounted by pods, or trusted by a chart: whoever had one of his own in its place
-    /// would be trusted too.
+    /// The same without these names, and such as begin with one of them and a `-`. Pods mount a
+    /// Secret of such a name, or a chart trusts it: a cluster's Secret in its place would be
+    /// trusted too.
     #[must_use]
     pub fn without(mut self, prefixes: &[String]) -> Self {
         self.reserved = prefixes.to_vec();

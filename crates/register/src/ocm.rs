@@ -1,9 +1,9 @@
 //! Clusters of Open Cluster Management (`cluster.open-cluster-management.io/v1`), with the token of
 //! a `ManagedServiceAccount`.
 //!
-//! Whoever has a bootstrap credential may create a `ManagedCluster`, and an agent may write its
-//! own: any name is asked for, any address told. An administrator's acceptance makes it a cluster,
-//! and its end ends it. Only then is anything else of it looked at.
+//! A holder of a bootstrap credential may create a `ManagedCluster`, and an agent may write its
+//! own: with any name and any address. An administrator's acceptance makes it a cluster, and its
+//! end ends it. Nothing else of it counts before.
 
 pub mod acceptance;
 pub mod availability;
@@ -65,8 +65,7 @@ pub fn read(cluster: &Value, token: Option<&SecretObject>, reach: Reach, rules: 
     registered(cluster, token, reach, rules).into()
 }
 
-/// Whether an administrator lets the cluster in. What says otherwise registers nothing, whatever
-/// else there is of it.
+/// Whether an administrator accepts the cluster. Without that, nothing of it is registered.
 pub fn is_accepted(cluster: &Value) -> bool {
     flag(cluster, ACCEPTED).is_ok_and(|is_accepted| is_accepted)
 }

@@ -69,7 +69,7 @@ pub struct Seen {
     pub properties: Option<Vec<Property>>,
 }
 
-/// Who writes a profile that is there.
+/// The writer of an existing profile.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Owner {
     We,
@@ -86,8 +86,8 @@ impl Registered {
             return None;
         }
         let name = ClusterName::parse(name).ok()?;
-        // Of other sources the label is what somebody wrote on an object of theirs: nobody was
-        // asked whether the cluster may be of the set, as Open Cluster Management asks.
+        // Of other sources the label is what a person wrote on an object: nothing checks whether
+        // the cluster may be of the set, as Open Cluster Management does.
         let may_have_ocms = labels.get(SOURCE_LABEL).is_none_or(|source| source == OCM_SOURCE);
         let ocms = labels.get(sets::LABEL).filter(|_| may_have_ocms);
         let set = labels.get(SET_LABEL).or(ocms).filter(|set| !set.is_empty());
@@ -180,9 +180,9 @@ fn condition(health: Option<&Health>, before: &Value, now: &str) -> Value {
     })
 }
 
-/// Whose a profile is. Ours has our name in its label and in its spec, and is of the clusters in
-/// the namespace `place`. One without that annotation is of an unknown gateway, which is ours
-/// unless somebody has two.
+/// The owner of a profile. Ours has our name in its label and in its spec, and is of the clusters
+/// in the namespace `place`. One without that annotation is of an unknown gateway, which is ours
+/// unless there are two.
 pub fn owner(profile: &Value, place: &str) -> Owner {
     let manager = text(profile, "spec.clusterManager.name").unwrap_or_default();
     let labels = texts(profile, "metadata.labels").unwrap_or_default();

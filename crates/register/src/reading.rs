@@ -19,7 +19,7 @@ pub enum Reading {
     Register(Box<ClusterSecret>),
     /// It is no cluster yet, or none any more.
     Waiting(Waiting),
-    /// Somebody asked for it to be left as it is: nothing is changed, nothing removed.
+    /// A person paused it: nothing is changed, nothing removed.
     Paused,
     /// It makes no cluster until its author corrects it. What was registered before stays.
     Refused(Refused),

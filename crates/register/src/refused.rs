@@ -10,8 +10,8 @@ pub enum Refused {
     TooLarge(usize),
     #[error("it is not UTF-8 text")]
     NotText,
-    /// Parsers quote the lines around a mistake, which may hold credentials: only its place is
-    /// told.
+    /// Parsers quote the lines around a mistake, which may hold credentials: the text has only the
+    /// position.
     #[error(
         "it is not a kubeconfig in YAML, near line {line}, column {column} (keys must be unique, and anchors are not \
          allowed): correct it"

@@ -1,8 +1,8 @@
 //! When the end of an object is the end of its cluster's registration.
 //!
 //! An object that is merely not listed may come back: its list was cut, its kind is being replaced,
-//! somebody pointed us at another hub. Many that go at once are rather a mistake than a wish. Who
-//! asks says what was seen, and when; nothing here looks at a clock.
+//! or we were pointed at another hub. Many that go at once are rather a mistake than a wish. The
+//! caller says what was seen, and when; nothing here looks at a clock.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -41,7 +41,7 @@ enum Absence {
     /// Not in a list, first at this moment, and what was known before.
     Missing(Moment, Option<Moment>),
     Gone(Moment),
-    /// It went as all of its source did, and nobody saw them end: their kind was made anew, or we
+    /// It went as all of its source did, and no watch saw them end: their kind was made anew, or we
     /// were pointed at another hub.
     AllGone(Moment),
     /// It is there, and says itself that it registers nothing any more.
@@ -189,7 +189,7 @@ impl Removals {
         if now < since + MOMENT {
             return May::At(since + MOMENT);
         }
-        // Around its own end: who came first is no safer from a mistake than who came last.
+        // Around its own end: the first is no safer from a mistake than the last.
         let together = self.absent.iter().filter(|(other, absence)| {
             let near = |moment: Moment| moment.abs_diff(since) < WINDOW;
             other.source == object.source && absence.of_a_crowd().is_some_and(near)
@@ -212,7 +212,7 @@ impl Removals {
 // === impl Absence ===
 
 impl Absence {
-    /// Since when all of its source is known to be gone, whatever was heard since.
+    /// Since when all of its source is known to be gone, whatever was seen since.
     fn all_gone(self) -> Option<Moment> {
         match self {
             Self::AllGone(since) => Some(since),

@@ -71,7 +71,7 @@ pub(crate) fn read_secret(secret: &Value) -> SecretObject {
     SecretObject::read(secret).unwrap()
 }
 
-/// A reading in one line, as people are told of it.
+/// A reading in one line, as people see it.
 pub(crate) fn told(reading: &Reading) -> String {
     match reading {
         Reading::Register(_) => "registered".to_owned(),

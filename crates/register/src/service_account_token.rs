@@ -1,8 +1,8 @@
 //! What a ServiceAccount's token says of itself (RFC 7519; its claims are in Kubernetes'
 //! `pkg/serviceaccount/claims.go`).
 //!
-//! Nobody verifies it here. A member's API server issues the tokens of its own accounts, and one
-//! that issues others deceives those who use that member.
+//! It is not verified here. A member's API server issues the tokens of its own accounts, and one
+//! that issues others deceives the users of that member.
 
 use std::fmt;
 

@@ -1,8 +1,8 @@
-//! A small HTTP/1.1 endpoint for probes, metrics and whatever else an operator asks a program.
+//! A small HTTP/1.1 endpoint for probes, metrics and other questions of an operator.
 //!
-//! It holds few connections, each for a bounded time. Nobody who asks says who it is, so when there
-//! is one too many, the oldest of the address with the most is closed: whoever opens connections
-//! and says nothing keeps no probe waiting.
+//! It holds few connections, each for a bounded time. Clients do not authenticate, so when there is
+//! one too many, the oldest of the address with the most is closed: silent connections keep no
+//! probe waiting.
 
 pub mod nearby;
 
@@ -31,7 +31,7 @@ use crate::readiness::Readiness;
 
 /// Connections at a time.
 const MOST_CONNECTIONS: usize = 64;
-/// The same from one address: a kubelet that probes, a scraper, or somebody with `curl`.
+/// The same from one address: a kubelet that probes, a scraper, or a person with `curl`.
 const MOST_OF_ADDRESS: usize = 16;
 /// For one connection, however many requests come on it.
 const LONGEST_CONNECTION: Duration = Duration::from_mins(1);
@@ -52,12 +52,12 @@ pub struct Endpoint {
 #[derive(Debug)]
 pub struct Probes {
     pub readiness: Readiness,
-    /// The reasons that [`Readiness`] may have, in the order they are told.
+    /// The reasons that [`Readiness`] may have, in the order of the answer.
     pub conditions: &'static [&'static str],
     pub metrics: Metrics,
 }
 
-/// Who asks, among the extensions of each request.
+/// The client's address, among the extensions of each request.
 #[derive(Debug, Clone, Copy)]
 pub struct PeerAddress(pub SocketAddr);
 
@@ -120,7 +120,7 @@ where
     F: Future<Output = Answer> + Send + 'static,
 {
     tokio::select! {
-        // The peer of a probe may vanish at any moment: that is nobody's error.
+        // The peer of a probe may vanish at any moment: that is no error.
         _ = timeout(LONGEST_CONNECTION, connection(stream, asker, handler)) => {}
         () = permit.given_away() => {}
     }
@@ -162,7 +162,7 @@ impl Drop for Endpoint {
 
 impl Probes {
     /// The answer to a request for one of the common paths; none for any other. `details` are lines
-    /// about the state, told by `/readyz?verbose` and whenever the program is not ready.
+    /// about the state, shown by `/readyz?verbose` and whenever the program is not ready.
     pub fn answer<B>(&self, request: &Request<B>, details: impl FnOnce() -> String) -> Option<Answer> {
         let path = request.uri().path();
         if !matches!(path, "/livez" | "/healthz" | "/readyz" | "/metrics") {

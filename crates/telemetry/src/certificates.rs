@@ -1,5 +1,5 @@
 //! `…_certificate_expiry_timestamp_seconds{file}`: when the certificates end that a program shows
-//! to its peers, read when somebody asks.
+//! to its peers, read at each scrape.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -47,7 +47,7 @@ impl Certificates {
     }
 
     /// By file, each once: two parts of a program may show the same one. If only one of them has
-    /// taken over a change, the earlier end is told.
+    /// taken over a change, the earlier end is reported.
     fn ends(&self) -> BTreeMap<PathBuf, SystemTime> {
         let mut by_file = BTreeMap::new();
         for End { file, at } in self.0.lock().iter().flat_map(|in_use| in_use.ends()) {

@@ -44,8 +44,8 @@ pub fn start(level: &str, format: Format) -> Result<LogLevel, LogError> {
 }
 
 /// The hub client logs answers it cannot parse, whole: Secrets and tokens among them. And each
-/// failed request as an error without its cause, which whoever made the request tells better. No
-/// level brings these back.
+/// failed request as an error without its cause, which its caller reports better. No level brings
+/// these back.
 const NEVER: [&str; 2] = ["kube_client::client=error", "kube_client::client::builder=off"];
 
 fn parse(level: &str) -> Result<EnvFilter, LogError> {

@@ -2,7 +2,7 @@
 //! libraries use (`prometheus.io/docs/instrumenting/writing_clientlibs`, "Process metrics"), so
 //! that rules and dashboards for any program fit ours.
 //!
-//! Read from `/proc` when somebody asks. What cannot be read is left out.
+//! Read from `/proc` at each scrape. What cannot be read is left out.
 
 use std::fmt;
 use std::fs;

@@ -5,12 +5,12 @@ use std::str::FromStr;
 use http::uri::Authority;
 
 /// As kube-apiserver's `TracingConfiguration` (`k8s.io/component-base/tracing/api/v1`) has it, and
-/// whom to believe.
+/// the senders that decide about sampling.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Config {
     /// `host:port` of a collector that takes OTLP over gRPC, in the clear.
     pub endpoint: Authority,
-    /// Of the requests that nobody decided about before.
+    /// Of the requests without an earlier decision.
     pub sampling: PerMillion,
     pub parent: Parent,
 }
@@ -24,7 +24,7 @@ pub struct PerMillion(u32);
 pub enum Parent {
     /// The hub's.
     Hub,
-    /// Nobody's.
+    /// No sender's.
     Nobody,
 }
 

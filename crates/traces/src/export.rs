@@ -41,7 +41,7 @@ pub struct Exporter {
     waiting: Waiting,
     exported: Counter,
     failed: Counter,
-    /// The last one failed: told of once.
+    /// The last one failed: logged once.
     is_failing: AtomicBool,
 }
 

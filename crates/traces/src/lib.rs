@@ -2,7 +2,7 @@
 //!
 //! Made of the OpenTelemetry project's own crates. [`Traces::begin`] decides about a request, once:
 //! it gives a [`Span`] for one that is recorded, and nothing for any other. Further spans hang on
-//! the [`Trace`] of one that is there, so whoever has none spends nothing.
+//! the [`Trace`] of an existing one, so that a request without one spends nothing.
 //!
 //! A request never waits for the collector: finished spans queue, what finds no room is dropped,
 //! and both that and what the collector did not take are counted.

@@ -1,4 +1,4 @@
-//! A span under way, and the place where further ones hang.
+//! A span that has not ended, and the place where further ones hang.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::parent;
 const LONGEST_TEXT: usize = 256;
 /// What went wrong, as one of few words (semantic conventions, `error.type`).
 const ERROR_TYPE: &str = "error.type";
-/// Of a span whose end nobody waited for.
+/// Of a span whose waiter left.
 const CANCELLED: &str = "cancelled";
 
 /// A recorded span, to hang others on. Cheap to clone; may outlive the span.
@@ -27,8 +27,7 @@ struct Parent {
     span: SpanContext,
 }
 
-/// A span that is recorded until it is dropped. One whose outcome was not told by then was
-/// cancelled.
+/// A span that is recorded until it is dropped. Without an outcome by then it was cancelled.
 #[derive(Debug)]
 pub struct Span(Box<Open>);
 
@@ -60,7 +59,7 @@ impl Trace {
 
 impl Span {
     /// The first span of this process for a request: beneath `parent`, or a beginning that is
-    /// merely linked to who sent it. `None`: it is not sampled.
+    /// merely linked to its sender's. `None`: it is not sampled.
     pub(crate) fn first(
         tracer: &SdkTracer,
         name: &'static str,
@@ -91,7 +90,7 @@ impl Span {
         self.0.span.set_attribute(KeyValue::new(key, value));
     }
 
-    /// As [`Span::set`], for a text that somebody else chose: it is cut where it is long.
+    /// As [`Span::set`], for a text that a client chose: it is cut where it is long.
     pub fn set_text(&mut self, key: &'static str, text: &str) {
         self.set(key, short(text).to_owned());
     }

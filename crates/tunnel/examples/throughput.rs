@@ -30,7 +30,7 @@ async fn sockets() -> (TcpStream, TcpStream) {
     (connected, accepted)
 }
 
-/// Hands on what it reads after `delay`, as much as is under way.
+/// Hands on what it reads after `delay`, with any amount in flight.
 async fn delayed(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, delay: Duration) {
     let (sender, mut receiver) = mpsc::unbounded_channel::<(Instant, Vec<u8>)>();
     tokio::spawn(async move {

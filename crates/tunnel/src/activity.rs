@@ -1,5 +1,5 @@
 //! When a link last received something, and what its PINGs found: written by its driver, read by
-//! whoever asks.
+//! any thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

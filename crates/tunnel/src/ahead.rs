@@ -25,7 +25,7 @@ pub(crate) struct ReadAhead<T> {
     /// What comes after `early`: the end of file, or an error, which the stream below need not
     /// repeat.
     end: Option<io::Result<()>>,
-    /// A write has found no room, and nobody has read since.
+    /// A write has found no room, and the reader has not read since.
     stuck: bool,
     /// A read has found nothing: its task waits for more.
     reader_waits: bool,

@@ -9,7 +9,7 @@ use h2::client::ResponseFuture;
 use http::Response;
 
 /// Interim answers (1xx) before the answer. Neither agents nor tunnel-servers send any, and h2
-/// would throw them away uncounted for as long as somebody waits.
+/// would throw them away uncounted while a caller waits.
 const MOST_INTERIM: usize = 100;
 
 /// Why there is no answer.

@@ -1,5 +1,5 @@
-//! What is on its way when one side breaks: it is passed on before the other side is told, for as
-//! long as it moves.
+//! What is in flight when one side breaks: it is passed on before the other side ends, for as long
+//! as it moves.
 //!
 //! A server that refuses an upload answers and closes with the rest unread, which is a reset right
 //! behind the answer. TCP delivers what came before a reset; so do we.
@@ -31,7 +31,7 @@ pub(crate) trait Joined {
     fn deferred_reset(&mut self) -> &mut Option<Box<DeferredReset>>;
 
     /// Ready when both directions have ended and all was sent, or when a side broke and the other
-    /// may be told.
+    /// may end.
     fn poll_end(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         self.account().check(cx)?;
         while let Err(error) = self.poll_both(cx) {
@@ -64,7 +64,7 @@ pub(crate) struct DeferredReset {
 
 impl DeferredReset {
     const LOOK_EVERY: Duration = Duration::from_secs(1);
-    /// Whoever takes nothing for so long is told of the end without the rest.
+    /// A side that takes nothing for so long ends without the rest.
     const MOST_IDLE: u32 = 3;
 
     pub fn new(error: io::Error) -> Self {

@@ -1,4 +1,4 @@
-//! What one relayed stream has carried and holds, shared with whoever lists streams.
+//! What one relayed stream has carried and holds, shared with listings of streams.
 
 use std::any::Any;
 use std::io;
@@ -15,7 +15,7 @@ pub struct Gauge {
     pub forth: AtomicU64,
     /// Bytes passed the other way.
     pub back: AtomicU64,
-    /// Dropped with the gauge: how whoever counts streams learns that this one is over. Set by the
+    /// Dropped with the gauge, which tells the registry that the stream is over. Set by the
     /// tunnel-server's registry.
     pub keeps: OnceLock<Box<dyn Any + Send + Sync>>,
     counters: Counters,
@@ -45,7 +45,7 @@ impl Gauge {
         self.counters.held()
     }
 
-    /// Asks the stream to end: it is reset both ways. For whoever lists streams.
+    /// Asks the stream to end: it is reset both ways. For operators that list streams.
     pub fn end(&self) {
         self.counters.end();
     }

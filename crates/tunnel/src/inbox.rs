@@ -48,7 +48,7 @@ impl Inbox {
         Ok(())
     }
 
-    /// Drops what is in it: nobody wants it any more.
+    /// Drops its contents, which have no reader any more.
     pub fn discard(&mut self, source: &mut Stream, account: &Account) {
         let held = self.queue.held();
         self.queue = Queue::default();

@@ -29,7 +29,7 @@ pub(crate) struct Keepalive {
     window: Window,
 }
 
-/// A PING under way.
+/// A PING without an answer yet.
 struct PingSent {
     at: Instant,
     bytes: u64,

@@ -1,9 +1,9 @@
 //! Streams that are about to be cut: their own link is leaving, or a link further on is.
 //!
-//! Whoever runs requests of its own inside a stream wants to start no more of them on such a one.
-//! That the link leaves, GOAWAY says. Of what lies behind it, the server tells in answer to
-//! `GET /leaving`: a body that lasts as long as the link, with the identifier of each stream that
-//! is concerned (RFC 9113 §5.1.1) in a line of its own.
+//! A client that runs requests of its own inside a stream wants to start no more of them on such a
+//! one. GOAWAY says that the link leaves. For what lies behind it, the server answers `GET
+//! /leaving`: a body that lasts as long as the link, with the identifier of each stream that is
+//! concerned (RFC 9113 §5.1.1) in a line of its own.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,12 +19,12 @@ use tokio_util::sync::CancellationToken;
 
 use crate::answered::answered;
 
-/// Path of the request to be told.
+/// Path of the request for notices.
 pub const LEAVING: &str = "/leaving";
 /// Digits of the largest stream identifier.
 const LONGEST_LINE: usize = 10;
 
-/// The opener's end: who is to be told.
+/// The opener's end: the streams to notify.
 #[derive(Debug, Default)]
 pub(crate) struct Leaving {
     link: CancellationToken,
@@ -38,13 +38,13 @@ pub(crate) struct Notice {
     listed: Option<(Arc<Leaving>, u32)>,
 }
 
-/// The server's end: who wants to be told.
+/// The server's end: the subscriber.
 #[derive(Debug, Default)]
 pub(crate) struct Notices(Mutex<Subscriber>);
 
 #[derive(Debug, Default)]
 enum Subscriber {
-    /// Nobody has asked yet.
+    /// No subscriber yet.
     #[default]
     Nobody,
     Listener(SendStream<Bytes>),
@@ -65,14 +65,14 @@ impl Leaving {
         Notice { token: self.link.clone(), listed: None }
     }
 
-    /// For the stream `id`, which may be told of alone.
+    /// For the stream `id`, which may be notified alone.
     pub fn single(self: &Arc<Self>, id: u32) -> Notice {
         let token = self.link.child_token();
         self.streams.lock().insert(id, token.clone());
         Notice { token, listed: Some((Arc::clone(self), id)) }
     }
 
-    /// Hears the answer to the request to be told, until there is nothing more to hear.
+    /// Reads the answer to the request for notices, to its end.
     pub async fn follow(self: Arc<Self>, answer: ResponseFuture) {
         match answered(answer).await {
             Ok(answer) if answer.status() == StatusCode::OK => self.listen(answer.into_body()).await,
@@ -128,7 +128,7 @@ impl Drop for Notice {
 // === impl Notices ===
 
 impl Notices {
-    /// Takes the body of the answer to whoever asked last.
+    /// Makes `body` the subscriber's: the last request counts.
     pub fn ask(&self, body: SendStream<Bytes>) {
         let mut subscriber = self.0.lock();
         if matches!(*subscriber, Subscriber::Over) {
@@ -144,7 +144,7 @@ impl Notices {
         let Subscriber::Listener(body) = &mut *subscriber else { return };
         let line = Bytes::from(format!("{id}\n"));
         body.reserve_capacity(line.len());
-        // One that does not listen is told no more: what it did not hear must not be kept for it.
+        // A subscriber that does not read gets no more: notices must not be kept for it.
         if body.capacity() < line.len() || body.send_data(line, false).is_err() {
             *subscriber = Subscriber::Over;
         }

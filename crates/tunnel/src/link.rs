@@ -98,8 +98,8 @@ struct Unanswered {
 
 impl Link {
     /// Starts HTTP/2 as its client on `io` and waits for the peer's SETTINGS. Spawns the
-    /// connection's task on the current runtime. `peer` is who is at the other end, for refusals
-    /// that do not say who refused.
+    /// connection's task on the current runtime. `peer` is the other end, for refusals that do not
+    /// name their hop.
     pub async fn start<T>(io: T, settings: &Settings, peer: Hop) -> Result<Self, LinkError>
     where
         T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -156,7 +156,7 @@ impl Link {
             Ok(answer) => answer.into_parts(),
             Err(NoAnswer::Failed(error)) => return Err(not_opened(&error)),
             Err(error @ NoAnswer::Interim) => {
-                // Work for all of its streams, for as long as somebody waits.
+                // Works for all of its streams, for as long as a caller waits.
                 self.close();
                 return Err(OpenError::Lost(error.to_string()));
             }
@@ -242,7 +242,7 @@ impl Link {
     }
 }
 
-/// Asks to be told which streams are leaving.
+/// Asks for notices of streams that are leaving.
 fn listen(sender: &SendRequest<Bytes>, streams: Arc<Leaving>) -> Option<AbortHandle> {
     let request = Request::get(format!("http://tunnel{LEAVING}")).body(()).expect("a constant");
     let (answer, _) = sender.clone().send_request(request, true).ok()?;

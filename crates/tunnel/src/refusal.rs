@@ -6,14 +6,14 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 
 /// The machine-readable reason, one word of [`Reason`].
 pub const REASON: &str = "tunnel-reason";
-/// Who refused, one word of [`Hop`].
+/// The hop that refused, one word of [`Hop`].
 pub const HOP: &str = "tunnel-hop";
 /// The sentence for people, percent-encoded UTF-8.
 pub const MESSAGE: &str = "tunnel-message";
 /// Longest message that is sent or believed, in bytes.
 const LONGEST_MESSAGE: usize = 512;
 
-/// Who refused a stream.
+/// The hop that refused a stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Hop {
     /// The tunnel-server.

@@ -24,12 +24,12 @@ use net::prefixed::Prefixed;
 pub const PATH: &str = "/tunnel/v1/links";
 /// Token of the `Upgrade` header.
 pub const PROTOCOL: &str = "cluster-tunnel/1";
-/// Who is registered.
+/// The registered cluster.
 const CLUSTER: &str = "tunnel-cluster";
 const AGENT: &str = "tunnel-agent";
 const LINK: &str = "tunnel-link";
 const VERSION: &str = "tunnel-version";
-/// Who answered.
+/// The server that answered.
 const SERVER: &str = "tunnel-server";
 /// For the specification's test.
 #[cfg(test)]

@@ -6,7 +6,7 @@ use std::time::Duration;
 /// times.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// Bytes of one stream that may be under way unread when a link starts: the throughput of a
+    /// Bytes of one stream that may be in flight unread when a link starts: the throughput of a
     /// stream is this over the round trip, and what one stalled stream costs in memory at most.
     /// HTTP/2 in the `h2` crate has one such number for all streams of a connection, so it follows
     /// the link: see `stream_window_max`.
@@ -39,7 +39,7 @@ pub struct Settings {
     /// h2 counts what unread DATA frames below 256 bytes lack to that size and ends the
     /// *connection* when this is used up: one stalled stream of short frames would end everybody's.
     /// So by default there is no limit: windows bound each stream, and [`crate::splice`],
-    /// [`crate::bridge`] and whoever reads a [`crate::Stream`] that a [`crate::Link`] opened take
+    /// [`crate::bridge`] and the reader of a [`crate::Stream`] that a [`crate::Link`] opened take
     /// short frames off h2 into buffers of their own at once, where a byte is a byte. A limit is
     /// for what slips through.
     pub short_frames: usize,
@@ -55,8 +55,8 @@ impl Settings {
     pub const TLS_BUFFER: usize = 128 * 1024;
     /// Headers of one request or answer, as h2 counts them. A `CONNECT` needs a few hundred bytes.
     pub(crate) const HEADER_LIST: u32 = 16 * 1024;
-    /// Streams we reset are remembered for the frames that are still under way. As many as a link
-    /// may have: a frontend that goes away resets all of its own at once.
+    /// Streams we reset are remembered for their frames in flight. As many as a link may have: a
+    /// frontend that goes away resets all of its own at once.
     pub(crate) const RESET_STREAMS: usize = 10_000;
     /// Resets that h2 sends by itself, for frames of forgotten streams. It counts them over the
     /// connection's *lifetime* and ends it at a thousand by default; a link lives for months, and
@@ -64,8 +64,8 @@ impl Settings {
     /// within a round trip than are remembered. Still a bound: each may wait in memory, 700 bytes,
     /// for a peer that does not read, on each of the links that one credential may have.
     pub(crate) const LOCAL_RESETS: usize = 1 << 12;
-    /// How long they are remembered. A second, h2's default, is less than what is under way may
-    /// take on a slow path.
+    /// How long they are remembered. A second, h2's default, is less than frames may be in flight
+    /// on a slow path.
     pub(crate) const RESET_REMEMBERED: Duration = Duration::from_secs(30);
     /// Bytes of headers that the peer may have us remember (RFC 7541 §4.2).
     pub(crate) const HEADER_TABLE: u32 = 4096;

@@ -20,7 +20,7 @@ pub(crate) enum Signal {
     Close = 1,
     /// End with the last stream.
     Drain = 2,
-    /// Nobody is left to open streams.
+    /// No handle is left to open streams.
     Abandoned = 4,
     /// Send a PING.
     Probe = 8,

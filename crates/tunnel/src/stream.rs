@@ -44,8 +44,8 @@ pub struct Stream {
     _open: Open,
 }
 
-/// Told what has come for a stream and was not read, in steps, so that it costs next to nothing:
-/// less than 64 KiB is nothing. By whichever thread moves the link's frames.
+/// Notified of what has come for a stream and was not read, in steps, so that it costs next to
+/// nothing: less than 64 KiB is nothing. By whichever thread moves the link's frames.
 pub trait UnreadObserver: fmt::Debug + Send + Sync {
     fn unread(&self, bytes: usize);
 }
@@ -77,8 +77,8 @@ impl Stream {
         self
     }
 
-    /// `observer` hears what is unread from here on, while the stream is read as [`AsyncRead`].
-    /// Only for the end that opened the stream: there the link's driver takes what nobody reads.
+    /// `observer` gets the unread bytes from here on, while the stream is read as [`AsyncRead`].
+    /// Only for the end that opened the stream: there the link's driver takes what stays unread.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn UnreadObserver>) -> Self {
         self.inbound.observed_by(observer);
@@ -102,8 +102,8 @@ impl Stream {
     }
 
     /// Cancelled when the stream's link, or one further on, takes no new streams any more: this one
-    /// goes on, for a while. Who runs requests of its own inside had better start new ones
-    /// elsewhere. `None` at the end that accepted the stream.
+    /// goes on, for a while. A client that runs requests of its own inside had better start new
+    /// ones elsewhere. `None` at the end that accepted the stream.
     pub fn leaving(&self) -> Option<CancellationToken> {
         self.notice.as_ref().map(|notice| notice.token().clone())
     }
@@ -177,7 +177,7 @@ impl Stream {
         }
     }
 
-    /// Ready when the peer has reset the stream or the link is lost: for somebody who neither reads
+    /// Ready when the peer has reset the stream or the link is lost: for a task that neither reads
     /// nor writes just now. The task is woken for this or for [`Stream::poll_room`], so both must
     /// be polled by the same one.
     pub fn poll_reset(&mut self, cx: &mut Context<'_>) -> Poll<io::Error> {

@@ -1,7 +1,7 @@
 //! How long the hops took to open a stream, as a 200 tells it.
 //!
-//! The header is that of W3C's Server Timing (<https://www.w3.org/TR/server-timing/>). It is for
-//! people who look for a slow hop: an end works the same without it, and older ones send none.
+//! The header is that of W3C's Server Timing (<https://www.w3.org/TR/server-timing/>). It helps
+//! people to find a slow hop: an end works the same without it, and older ones send none.
 
 use std::num::NonZeroU32;
 use std::time::Duration;

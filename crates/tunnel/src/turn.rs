@@ -1,8 +1,8 @@
-//! How much of a link HTTP/2 takes in before somebody reads what it is about.
+//! How much of a link HTTP/2 takes in before its owners read it.
 //!
-//! h2 reads until nothing is left to read. Whatever it finds waits there, 250 bytes for a frame of
-//! one, 72 for each field of a head, and it never gives the room for the frames back: an agent that
-//! fills the line with them would have some hundred megabytes of each of its links, for life.
+//! h2 reads until nothing is left to read. Each frame or field waits there, 250 bytes for a frame
+//! of one, 72 for each field of a head, and it never gives the room for the frames back: an agent
+//! that fills the line with them would have some hundred megabytes of each of its links, for life.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -55,8 +55,7 @@ impl Turn {
     /// To be called before a read: whether there is to be none.
     pub fn check_over(&mut self) -> bool {
         let (number, is_full) = (self.turns.number(), self.is_full());
-        // Before there is a driver, somebody waits for the peer's first frames and for nothing
-        // else.
+        // Before there is a driver, the start of the link waits for the peer's first frames alone.
         let is_next = number != self.number || (number == 0 && is_full);
         if is_next {
             (self.number, self.frames, self.heads) = (number, 0, 0);

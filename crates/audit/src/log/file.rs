@@ -1,7 +1,7 @@
 //! An append-only file that is set aside when it has its size: `audit.log` becomes
 //! `audit-2006-01-02T15-04-05.000.log`.
 //!
-//! Names and rules are lumberjack's, so that whatever collects kube-apiserver's audit log collects
+//! Names and rules are lumberjack's, so that a collector of kube-apiserver's audit log collects
 //! this one. In one point it is stricter: no file is ever replaced by a rename.
 
 use std::ffi::OsStr;
@@ -17,7 +17,7 @@ use super::writer::Output;
 use super::{FileConfig, OpenError};
 use crate::timestamp::FileStamp;
 
-/// Nobody but the owner reads who did what.
+/// Only the owner reads what users did.
 const MODE: u32 = 0o600;
 /// Names tried for a file to be set aside, a millisecond apart.
 const MOST_NAMES: u32 = 1000;
@@ -116,7 +116,7 @@ impl Names {
         }
     }
 
-    /// A name nobody has, for a file set aside at `at` or a little later.
+    /// A free name for a file set aside at `at` or a little later.
     fn free(&self, at: SystemTime) -> io::Result<PathBuf> {
         for later in 0..MOST_NAMES {
             let stamp = FileStamp(at + Duration::from_millis(1) * later);

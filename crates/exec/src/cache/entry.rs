@@ -35,7 +35,7 @@ pub(super) struct Entry {
 
 #[derive(Default)]
 struct Runs {
-    /// The run under way.
+    /// The run that has not ended.
     flight: Option<Flight<Outcome>>,
     /// The last run's failure, and when the next may begin.
     failure: Option<(Arc<ExecError>, Instant)>,
@@ -115,7 +115,7 @@ impl Entry {
         self.follow(step).await.map(Some)
     }
 
-    /// Joins the run under way, or begins one unless the last has just failed.
+    /// Joins the current run, or begins one unless the last has just failed.
     fn next(self: &Arc<Self>, state: &mut Runs, observer: &Observer) -> Step {
         if let Some(waiter) = state.flight() {
             return Step::Wait(waiter);
@@ -137,7 +137,7 @@ impl Entry {
         }
     }
 
-    /// The task holds the entry weakly: when the last cluster is gone, nobody wants its credential.
+    /// The task holds the entry weakly: without a cluster, its credential has no use.
     fn take_off(self: &Arc<Self>, standing: Standing, observer: &Observer) -> (Flight<Outcome>, FlightWaiter<Outcome>) {
         let runner = Arc::clone(&self.credentials.runner);
         let (request, entry, observer) = (Arc::clone(&self.request), Arc::downgrade(self), Arc::clone(observer));
@@ -157,7 +157,7 @@ impl Entry {
     }
 }
 
-/// Before the waiting hear of it: who asks next must find what they got.
+/// Before the waiters get it: a later caller must find what they got.
 fn land(entry: &Weak<Entry>, outcome: &Outcome) {
     let Some(entry) = entry.upgrade() else { return };
     let mut state = entry.state.lock();
@@ -193,7 +193,7 @@ impl Drop for Entry {
 // === impl Runs ===
 
 impl Runs {
-    /// The run under way.
+    /// The run that has not ended.
     fn flight(&self) -> Option<FlightWaiter<Outcome>> {
         self.flight.as_ref().and_then(Flight::waiter)
     }
@@ -204,8 +204,8 @@ impl Runs {
     }
 
     /// Whether the rejection of a credential comes too soon to be acted on; forgets those before
-    /// one that has proven good. The first is believed at once: the plugin may have had an old
-    /// credential at hand. A member that rejects whatever comes must not have a program run for
+    /// one that has proven good. The first counts at once: the plugin may have had an old
+    /// credential at hand. A member that rejects every credential must not have a program run for
     /// each request.
     fn reject_early(&mut self, rejected: &Issued) -> bool {
         if rejected.age() >= PROVEN {

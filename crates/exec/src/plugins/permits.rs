@@ -1,10 +1,10 @@
 //! How many programs run at a time, and which: those that hang leave room for those that do not.
 //!
-//! What a program is like shows only when it runs, and after a restart nothing is known of any. So
+//! A program shows only in a run whether it works, and after a restart nothing is known of any. So
 //! there are permits for good programs alone, and permits for a first try: short enough that a
-//! crowd of programs that hang is through with them soon, and a program that does its work is found
-//! among them. Who needed longer is tried once more, for as long as the operator allows, where
-//! others are not kept from their turn by it.
+//! crowd of hanging programs is through soon, and a working program is found among them. A program
+//! that needed longer is tried once more, for as long as the operator allows, where that delays no
+//! others.
 
 use std::time::Duration;
 

@@ -43,7 +43,7 @@ impl Group {
 impl Drop for Group {
     fn drop(&mut self) {
         if let Some(leader) = self.forget() {
-            // There may be nobody left, which is what is wanted.
+            // The group may be empty, which is what is wanted.
             let _ = kill_process_group(leader, Signal::KILL);
         }
     }

@@ -21,7 +21,7 @@ struct ExecCredential<'a> {
 struct Spec<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     cluster: Option<Cluster<'a>>,
-    /// There is nobody to talk to.
+    /// No person is there to answer.
     interactive: bool,
 }
 

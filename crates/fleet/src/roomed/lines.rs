@@ -1,4 +1,4 @@
-//! A watch's answer, line by line: whoever reads it keeps what has come of a line until its end.
+//! A watch's answer, line by line: its reader keeps a line until its end.
 
 use std::time::Duration;
 

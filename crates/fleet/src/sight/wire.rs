@@ -28,11 +28,11 @@ pub enum Said<'a> {
     /// There is such an object: its name and version.
     There(&'a str, &'a str),
     Gone(&'a str, &'a str),
-    /// All is told up to that version.
+    /// All changes up to that version were sent.
     Bookmark(&'a str),
     /// The watch does not go on: as an HTTP code.
     Failed(u16),
-    /// Of a type that nobody knows.
+    /// Of an unknown type.
     Other,
 }
 
@@ -180,7 +180,7 @@ impl<'de, T: FnMut(&str, &str)> Visitor<'de> for Items<'_, T> {
         formatter.write_str("objects")
     }
 
-    /// So Go writes a list that nobody made.
+    /// So Go writes a list that was never made.
     fn visit_none<E>(self) -> Result<(), E> {
         Ok(())
     }

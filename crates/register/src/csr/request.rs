@@ -1,5 +1,5 @@
-//! The request itself: PKCS #10 (RFC 2986) in PEM, read more strictly than those who sign it do, so
-//! that both see the same.
+//! The request itself: PKCS #10 (RFC 2986) in PEM, read more strictly than signers do, so that both
+//! see the same.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -29,7 +29,7 @@ const ALGORITHMS: [Oid<'static>; 6] = [
     OID_PKCS1_SHA512WITHRSA,
 ];
 
-/// Who a certificate would be of.
+/// The subject that a certificate would have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Subject {
     pub common_name: String,

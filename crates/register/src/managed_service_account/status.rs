@@ -42,8 +42,8 @@ impl Account {
         (status != self.status).then_some(status)
     }
 
-    /// Its status after a failure that somebody has to do something about. What was reported before
-    /// stays. `None`: that is its status.
+    /// Its status after a failure that a person has to correct. What was reported before stays.
+    /// `None`: that is its status.
     pub fn failed(&self, why: &str, now_seconds: i64) -> Option<Value> {
         let mut status = self.status.clone();
         let mut conditions = conditions(&status);

@@ -110,8 +110,8 @@ impl Cluster<'_> {
         self.work().key
     }
 
-    /// What is there from the first yes to the end, and no agent can write: that it is there says
-    /// that somebody judged the cluster.
+    /// What is there from the first acceptance to the end, and no agent can write: it proves that
+    /// an administrator judged the cluster.
     pub fn mark_key(&self) -> Key {
         self.role(false).key
     }
@@ -168,7 +168,7 @@ impl Cluster<'_> {
         format!("cluster-gateway:managedcluster:{}:tunnel", self.name)
     }
 
-    /// Gone with the cluster, whoever's controllers run then: upstream's do not know of it.
+    /// Gone with the cluster, whichever controllers run then: upstream's do not know of it.
     fn owned(&self, mut wanted: Wanted) -> Wanted {
         wanted.document["metadata"]["ownerReferences"] = json!([{
             "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
@@ -261,8 +261,8 @@ fn object(kind: Kind, namespace: &str, name: String, cluster: &str, content: Val
     Wanted { key: Key { kind, namespace: namespace.to_owned(), name }, document }
 }
 
-/// Whether a namespace that is there is the cluster's: it says so, or somebody else made it for
-/// something else, and rights in it are not an acceptance's to give. Upstream takes any.
+/// Whether an existing namespace is the cluster's: it says so. Otherwise another owner made it for
+/// something else, and an acceptance must not give rights in it. Upstream takes any.
 pub fn is_clusters(namespace: &Value, cluster: &str) -> bool {
     namespace["metadata"]["labels"].get(CLUSTER_LABEL).is_some_and(|label| label == cluster)
 }

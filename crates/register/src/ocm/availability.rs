@@ -1,8 +1,8 @@
 //! Whether a cluster without an agent is available: its member's answers, through the gateway, are
 //! what an agent's renewals of its Lease are elsewhere.
 //!
-//! An agent that speaks is believed, and nobody judges beside it. Times are of a clock that nobody
-//! sets: a step of the machine's time loses nobody.
+//! The agent's own report counts, and nothing judges beside it. Times are of a monotonic clock: a
+//! step of the machine's time loses no cluster.
 
 mod observed_lease;
 
@@ -40,8 +40,8 @@ const FEW: usize = 3;
 /// The longest grace: a cluster's own agent may write `leaseDurationSeconds`, and one that is never
 /// lost keeps its workloads for ever. That of 3600 s.
 const LONGEST_GRACE: Duration = Duration::from_hours(5);
-/// While any answers, a loss is held for so long, or for its grace, if that is longer. Who goes
-/// silent at the same time as another, and stays so, holds it no longer than that.
+/// While any answers, a loss is held for so long, or for its grace, if that is longer. A cluster
+/// that goes silent at the same time as another, and stays so, holds it no longer than that.
 const HELD: Duration = Duration::from_mins(30);
 
 /// What is known of one member by its answers.
@@ -77,10 +77,10 @@ pub struct Answers {
     turn: Turn,
 }
 
-/// Whether a loss may be told, where one is told after the other.
+/// Whether a loss may be reported, where one is reported after the other.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 enum Turn {
-    /// Nobody asks.
+    /// It does not ask.
     #[default]
     None,
     /// Others go before.
@@ -88,12 +88,12 @@ enum Turn {
     Has,
 }
 
-/// Who says whether a cluster is available: one at a time, since two would take each other's word
-/// back. Whoever follows Leases asks too, before it says that an agent is silent.
+/// What decides whether a cluster is available: one at a time, since two would overwrite each
+/// other. The follower of Leases asks too, before it reports an agent as silent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Owner {
-    /// The agent that renews its Lease; and of its silence, whoever follows Leases
-    /// (`ocm-registration`). So too where nothing is delivered, and where nobody accepted.
+    /// The agent that renews its Lease; and of its silence, the follower of Leases
+    /// (`ocm-registration`). So too where nothing is delivered, and without an acceptance.
     Agent,
     /// The part `availability`, by the member's answers.
     Answers,
@@ -170,7 +170,7 @@ fn asked(cluster: &Value) -> Duration {
     Duration::from_millis(grace(cluster).unsigned_abs())
 }
 
-/// Told with a loss whose grace was shorter than the cluster says.
+/// Reported with a loss whose grace was shorter than the cluster says.
 fn capped(cluster: &Value) -> &'static str {
     if asked(cluster) > LONGEST_GRACE {
         " Its leaseDurationSeconds counts as 3600: no cluster may be silent to probes for more than five hours."
@@ -198,8 +198,9 @@ impl Answers {
 
     /// A probe ended so. `others_answer`: another member did, within the last period.
     ///
-    /// One that did not get as far as the member gives it all its time anew: what it did meanwhile,
-    /// nobody knows. But where others answer, the way as a whole is not at fault: it is nothing.
+    /// A probe that did not get as far as the member gives it all its time anew: what the member
+    /// did meanwhile is unknown. But where others answer, the way as a whole is not at fault: it
+    /// counts as nothing.
     #[must_use]
     pub fn after(self, outcome: Outcome, now: Instant, others_answer: bool) -> Self {
         let is_blind = matches!(outcome, Outcome::NotProbed(_));
@@ -239,11 +240,12 @@ impl Answers {
     }
 
     /// What `fleet` says of its silence. While less than half of those that ever answered do, its
-    /// loss is told when it `is_next`, which is asked once it is over: others that answered since
-    /// show that there was a way, and a way that goes bit by bit would take nearly all with it.
+    /// loss is reported when it `is_next`, which is asked once it is over: others that answered
+    /// since show that there was a way, and a way that goes bit by bit would take nearly all with
+    /// it.
     #[must_use]
     pub fn weighed(self, fleet: Answering, cluster: &Value, now: Instant, is_next: impl FnOnce() -> bool) -> Self {
-        // Nothing is left to tell: what is next is somebody else's.
+        // Nothing is left to report: the next one is another cluster.
         if is_told(cluster) {
             return self;
         }
@@ -271,7 +273,7 @@ impl Answers {
         if lasted.is_some_and(|lasted| lasted >= HELD.max(patience(cluster))) && (self.turn == Turn::Has || is_next()) {
             return Self { since: held, held, was_doubted: false, turn: Turn::Has, ..self };
         }
-        // What is doubted has its own time: it goes before nobody meanwhile.
+        // A cluster in doubt has its own time: it goes before no other meanwhile.
         let turn = if self.turn == Turn::Waits { Turn::None } else { self.turn };
         Self { since: None, held, was_doubted: self.was_doubted || is_held, turn, ..self }
     }
@@ -292,8 +294,9 @@ impl Answers {
         (self.was_doubted || self.turn == Turn::Waits) && !self.is_lost
     }
 
-    /// Whether its loss waits to be told, and it has been silent for longer than `other`: where one
-    /// is told after the other, who fell silent again and again is not first each time.
+    /// Whether its loss waits to be reported, and it has been silent for longer than `other`: where
+    /// one is reported after the other, a cluster that fell silent again and again is not first
+    /// each time.
     pub fn waits_before(&self, other: &Self) -> bool {
         let is_before = self.silent.zip(other.silent).is_some_and(|(own, other)| own < other);
         self.turn == Turn::Waits && !self.is_lost && self.blind == 0 && is_before
@@ -328,7 +331,7 @@ impl Answers {
     }
 
     /// The condition `Available` of `cluster` as it is to be at `now`; none if it is so, and while
-    /// nothing is known. `is_new`: a probe ended just now. Without one, no loss is told.
+    /// nothing is known. `is_new`: a probe ended just now. Without one, no loss is reported.
     pub fn condition(&self, cluster: &Value, now: Instant, is_new: bool) -> Option<Condition> {
         let condition = match self.outcome.as_ref()? {
             Outcome::NotProbed(_) => return None,
@@ -375,12 +378,12 @@ impl Answers {
 
 impl Answering {
     /// Of `one`, which is silent, and all `others`, at `now`. Those that are lost already count no
-    /// more, and those that never answered not yet; nor do those that nobody may ask, or whose
+    /// more, and those that never answered not yet; nor do those that cannot be probed, or whose
     /// registration is broken, while others are asked.
     ///
     /// Each cluster decides what it answers, and when. So one that was silent before this one was
-    /// says nothing of the way, and one that answered since says that there is one: who answers now
-    /// and then, or takes hours to be lost, holds nobody else's loss up.
+    /// says nothing of the way, and one that answered since says that there is one: a cluster that
+    /// answers now and then, or takes hours to be lost, holds no other's loss up.
     pub fn of<'a>(one: &'a Answers, others: impl Iterator<Item = &'a Answers>, now: Instant) -> Self {
         let mut fleet = Self::default();
         for member in others.chain([one]).filter(|member| !member.is_lost && !member.is_unasked()) {
@@ -408,7 +411,7 @@ impl Answering {
         self.known >= FEW && self.healthy * 2 < self.known
     }
 
-    /// Whether none answers: then no loss is told, however long that lasts.
+    /// Whether none answers: then no loss is reported, however long that lasts.
     pub fn is_blind(self) -> bool {
         self.untold >= FEW && self.healthy == 0
     }

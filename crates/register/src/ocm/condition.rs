@@ -42,8 +42,8 @@ pub fn status<'a>(object: &'a Value, of: &str) -> Option<&'a str> {
 
 /// All conditions of an object after `changes` at `now` (RFC 3339); none if they change nothing.
 ///
-/// A list is replaced as a whole by a merge patch: whoever writes this names the version that it
-/// was computed from.
+/// A list is replaced as a whole by a merge patch: the writer names the version that it was
+/// computed from.
 pub fn changed(object: &Value, changes: &[Condition], now: &str) -> Option<Vec<Value>> {
     let before = field(object, "status.conditions").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
     let mut after = before.to_vec();

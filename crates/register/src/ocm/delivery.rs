@@ -20,17 +20,17 @@ pub const ANNOTATIONS: [&str; 3] = [DELIVERY_ANNOTATION, DELIVERY_SET_ANNOTATION
 pub enum Mode {
     /// From here, unless an agent has applied something for this hub.
     Push,
-    /// The same; what an agent applied is taken over, once each time that somebody says so: the
-    /// number is another one then. None: nobody here knows whether it was carried out. Two who
-    /// write the same, each over the other, serve nobody.
+    /// The same; what an agent applied is taken over, once each time that a person says so: the
+    /// number is another one then. None: whether it was carried out is unknown. Two agents that
+    /// overwrite each other serve no purpose.
     Adopt(Option<NonZeroU64>),
 }
 
 /// The annotations that a cluster gets with its first acceptance, at `now` (RFC 3339), if any.
 ///
-/// Whoever announces a cluster with a klusterlet does not say [`TUNNEL_AGENT`], and nothing else
-/// tells that none will come: of all others, a person says how they are delivered to. What a person
-/// said before the acceptance stays, and what they take off afterwards is not put back.
+/// A cluster with a klusterlet does not announce [`TUNNEL_AGENT`], and nothing else says that no
+/// agent will come: of all others, a person says how they are delivered to. What a person said
+/// before the acceptance stays, and what they take off afterwards is not put back.
 ///
 /// That an agent could say it of any cluster that it announces gives it nothing: it may write every
 /// annotation of its own `ManagedCluster`, this one too.
@@ -51,7 +51,7 @@ pub fn chosen(cluster: &Value, now: &str) -> Option<Value> {
 // === impl Mode ===
 
 impl Mode {
-    /// To take over what an agent applied, said who knows when.
+    /// To take over what an agent applied, at an unknown moment.
     pub const UNHEARD: Self = Self::Adopt(None);
 
     /// Anything else than the two values means nothing.

@@ -10,8 +10,8 @@ const WINDOW: Duration = Duration::from_mins(10);
 /// Clusters that are remembered before those whose window is over are forgotten.
 const MANY: usize = 10_000;
 
-/// For which clusters certificates were approved, of renewals and of first joins apart: who may
-/// join must not be able to use up what renewals have.
+/// The clusters for which certificates were approved, renewals and first joins apart: joining
+/// clusters must not use up what renewals have.
 #[derive(Debug, Default)]
 pub struct Pace(HashMap<(String, bool), Spent>);
 

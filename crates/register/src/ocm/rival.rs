@@ -2,13 +2,13 @@
 
 /// Name of their Lease.
 pub const LEASE: &str = "registration-controller-lock";
-/// What the namespaces are called in which they run. In others anybody who may create Leases could
+/// What the namespaces are called in which they run. In others a user that may create Leases could
 /// keep this part out, and with it the withdrawal of rights. No cluster's namespace is called so.
 const NAMESPACES: &str = "open-cluster-management";
 /// What upstream sets where the Lease says nothing.
 const DEFAULT_SECONDS: i32 = 137;
 
-/// More than upstream sets: of a Lease that says more, somebody made it to keep us out.
+/// More than upstream sets: a Lease that says more was made to keep us out.
 const MOST_SECONDS: i32 = 3600;
 
 /// A Lease of theirs.
@@ -31,8 +31,8 @@ pub fn may_be_theirs(namespace: &str) -> bool {
 impl Hold<'_> {
     /// Until when the holder has it, unless it renews; none without a holder.
     ///
-    /// `changed` is when we saw it change, if we did: the holder's clock may be behind. A clock that
-    /// is ahead does not make the Lease longer.
+    /// `changed` is when we saw it change, if we did: the holder's clock may be behind. A clock
+    /// ahead of ours does not make the Lease longer.
     pub fn until(&self, changed: Option<i64>, now_millis: i64) -> Option<i64> {
         if self.holder.is_empty() {
             return None;

@@ -59,8 +59,8 @@ pub fn of(cluster: &Value) -> Standing {
     }
 }
 
-/// Whether somebody was ever asked. The annotation is the hub's, which admission guards; the
-/// condition is in a status that the agent may write, so neither alone is enough.
+/// Whether an administrator was ever asked. The annotation is the hub's, which admission guards;
+/// the condition is in a status that the agent may write, so neither alone is enough.
 fn was_judged(cluster: &Value) -> bool {
     condition::find(cluster, HUB_ACCEPTED).is_some() || was_automatic(cluster)
 }
@@ -71,8 +71,9 @@ fn was_automatic(cluster: &Value) -> bool {
 
 /// What a trusted user's request leads to.
 ///
-/// Trust is for joining: who holds a bootstrap credential must not get the certificate of a cluster
-/// that an agent runs already. Upstream approves every request of a trusted user, for any cluster.
+/// Trust is for joining: a holder of a bootstrap credential must not get the certificate of a
+/// cluster that an agent runs already. Upstream approves every request of a trusted user, for any
+/// cluster.
 pub fn first_join(cluster: &Value) -> FirstJoin {
     match of(cluster) {
         Standing::New => FirstJoin::Accept,

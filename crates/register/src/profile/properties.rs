@@ -49,8 +49,8 @@ pub(super) fn published(profile: &Value) -> Vec<Property> {
     properties.iter().filter_map(|known| Property::new(text(known, "name").ok()?, text(known, "value").ok()?)).collect()
 }
 
-/// All of a cluster, each name once, sorted. Of one name the first counts: the Secret's, then
-/// `told`.
+/// All of a cluster, each name once, sorted. Of one name the first counts: the Secret's, then the
+/// one from `told`.
 pub(super) fn all(cluster: &str, labels: &BTreeMap<String, String>, told: Vec<Property>) -> Vec<Property> {
     let own = OF_LABELS.into_iter().filter_map(|(name, label)| Property::new(name, labels.get(label)?));
     let mut names = BTreeSet::new();

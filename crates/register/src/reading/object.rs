@@ -22,7 +22,7 @@ pub struct Object {
     pub created: String,
     pub labels: BTreeMap<String, String>,
     pub annotations: BTreeMap<String, String>,
-    /// Somebody deleted it, and finalizers hold it.
+    /// It was deleted, and finalizers hold it.
     pub is_deleting: bool,
 }
 

@@ -74,8 +74,8 @@ impl SecretObject {
     }
 
     /// Whether it is the token of a ServiceAccount of the hub that it stands on: no member's
-    /// credential. Who may name a Secret, but not read it, would have it sent to an address of
-    /// theirs.
+    /// credential. A user that may name a Secret, but not read it, would have it sent to an address
+    /// of its own.
     pub fn is_of_hub(&self) -> bool {
         self.r#type == SERVICE_ACCOUNT_TOKEN
     }

@@ -1,4 +1,4 @@
-//! Who may see what has names and addresses in it: who is on the same machine, or in the same pod
+//! Which clients may see names and addresses: those on the same machine, or in the same pod
 //! (`kubectl port-forward` is), and no web page that a browser there may show.
 
 use std::net::IpAddr;
@@ -8,7 +8,7 @@ use http::{Request, StatusCode, header};
 
 use super::{Answer, PeerAddress, text};
 
-/// The answer to somebody from elsewhere.
+/// The answer to a client from elsewhere.
 pub fn refuse_remote<B>(request: &Request<B>) -> Option<Answer> {
     let near = request
         .extensions()
@@ -22,8 +22,8 @@ pub fn refuse_remote<B>(request: &Request<B>) -> Option<Answer> {
     (!near || browsed).then(|| text(StatusCode::FORBIDDEN, why))
 }
 
-/// Whether the request is for an address or for localhost, not for a name that somebody's DNS may
-/// point anywhere.
+/// Whether the request is for an address or for localhost, not for a name that some DNS may point
+/// anywhere.
 fn names_this_machine<B>(request: &Request<B>) -> bool {
     let Some(host) = request.headers().get(header::HOST) else { return true };
     let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());

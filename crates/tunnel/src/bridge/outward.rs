@@ -47,10 +47,10 @@ impl Outward {
     /// A socket that is not read does not say that its peer has reset it.
     const LOOK_EVERY: Duration = Duration::from_secs(1);
     /// A peer that wrote and closed is owed the delivery of what it wrote, but not for ever: after
-    /// so many looks at which nothing had moved while nobody was there any more to hear an answer,
-    /// it is given up. Two minutes are about what the kernel gives a closed TCP socket whose peer
-    /// takes nothing (`tcp_probe_timer` in `net/ipv4/tcp_timer.c`); a slow reader's window comes in
-    /// lumps of half its size, so less would cut it.
+    /// so many looks at which nothing moved while no reader was left for an answer, it is given up.
+    /// Two minutes are about what the kernel gives a closed TCP socket whose peer takes nothing
+    /// (`tcp_probe_timer` in `net/ipv4/tcp_timer.c`); a slow reader's window comes in lumps of half
+    /// its size, so less would cut it.
     const MOST_FORSAKEN: u32 = 120;
 
     /// The socket's end was passed on, or the stream takes no more.
@@ -99,7 +99,7 @@ impl Outward {
                 self.look = None;
                 stream.settle();
             }
-            // Who waits for the last words looks after them.
+            // The waiter for the last bytes looks after them.
             Poll::Pending if self.cut => {}
             Poll::Pending => self.look_after(cx, socket, moved.load(Ordering::Relaxed)).map_err(BrokenSide::Socket)?,
         }

@@ -18,14 +18,14 @@ pub trait Socket: AsyncRead + AsyncWrite + Unpin + Send + 'static {
     /// below is reset without a `close_notify`.
     fn abort(self);
 
-    /// An error that has come up while nobody was reading or writing: the peer's reset.
+    /// An error that came up between reads and writes: the peer's reset.
     fn error(&self) -> Option<io::Error> {
         None
     }
 
     /// The peer has closed for good, not for writing only: asked of a socket that is not being
-    /// read. Where that cannot be told, as with TCP, where keepalive probes find it out, the answer
-    /// is no.
+    /// read. Where that is unknown, as with TCP, where keepalive probes find it out, the answer is
+    /// no.
     fn is_gone(&self) -> bool {
         false
     }

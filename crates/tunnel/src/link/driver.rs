@@ -81,8 +81,7 @@ impl<T: AsyncRead + AsyncWrite + Unpin> Driver<T> {
     pub async fn run(mut self) {
         self.end.1 = poll_fn(|cx| self.poll(cx)).await;
         tracing::debug!(reason = %self.end.1, "link ended");
-        // Before anybody is told, so that streams fail first: who waits for the end finds them
-        // ended.
+        // Before the notice, so that streams fail first: a waiter for the end finds them ended.
         let Self { connection, sender, end, .. } = self;
         drop((connection, sender));
         drop(end);

@@ -19,7 +19,7 @@ use net::prefixed::Prefixed;
 const LONGEST_TEXT: usize = 2048;
 /// Of a refusal's text, in characters that are kept.
 const LONGEST_MESSAGE: usize = 512;
-/// Whoever says more means "not today".
+/// A server that says more means "not today".
 const LONGEST_RETRY: Duration = Duration::from_hours(24);
 
 /// The agent's side. `host` goes into `Host`. Bounded by `patience`.

@@ -55,7 +55,7 @@ where
     match judged {
         Ok((registration, headers, early)) => Ok(Applicant { registration, headers, io, early }),
         Err(Refused { status, error }) => {
-            // The error is what counts; that it could not be told is no other.
+            // The error is what counts; a failure to send it adds nothing.
             let _ = answer(io, status, &error.to_string(), None).await;
             Err(error)
         }

@@ -1,4 +1,4 @@
-//! A stream that somebody asks for.
+//! A stream that a peer asks for.
 
 use std::future::poll_fn;
 use std::task::{Context, Poll};
@@ -21,7 +21,7 @@ pub struct Incoming {
     pub destination: Destination,
     /// The `Tunnel-Cluster` header, if there is one.
     pub cluster: Option<ClusterName>,
-    /// All headers, for whoever wants more.
+    /// All headers, for callers that need more.
     pub headers: HeaderMap,
     answer: Answer,
 }

@@ -1,8 +1,8 @@
-//! What a stream's peer has sent and nobody has read yet.
+//! What a stream's peer has sent and its reader has not read yet.
 //!
-//! In HTTP/2 a frame of one byte takes 250, and h2 ends the link of whoever lets many of them lie.
-//! Here they are joined. Whoever reads or writes takes along what has come; for a stream that
-//! nobody touches, because its client has stalled, the link's driver does.
+//! In HTTP/2 a frame of one byte takes 250, and h2 ends a link with many of them. Here they are
+//! joined. A read or a write takes along what has come; for a stream without either, because its
+//! client has stalled, the link's driver does.
 
 use std::io;
 use std::sync::{Arc, Weak};
@@ -33,13 +33,13 @@ pub(super) struct Received {
     observed: Option<Observed>,
 }
 
-/// Somebody wants to know how much is unread.
+/// An observer of the unread bytes.
 #[derive(Debug)]
 struct Observed {
     observer: Arc<dyn UnreadObserver>,
     /// What it knows.
     told: usize,
-    /// Who has found nothing and was not woken since: it may be held up by what it writes.
+    /// The reader that found nothing and was not woken since: it may be held up by what it writes.
     reader: Option<Waker>,
 }
 
@@ -53,7 +53,7 @@ struct DataWaker {
     unattended: Arc<UnattendedStreams>,
 }
 
-/// The streams of a link that have something for nobody.
+/// The streams of a link that have something and no reader.
 #[derive(Debug)]
 pub(crate) struct UnattendedStreams {
     activity: Arc<Activity>,
@@ -128,8 +128,8 @@ impl Received {
         self.tell();
     }
 
-    /// The same for a reader that waits, where somebody wants to know what is unread: what it
-    /// writes has no room, so it may not come to read either. It is woken when there is something.
+    /// The same for a reader that waits, where an observer wants to know what is unread: its writes
+    /// have no room, so it may not come to read either. It is woken when there is something.
     pub fn take_behind_writer(&mut self) {
         if self.observed.is_some() {
             self.reader_waits = false;
@@ -181,8 +181,8 @@ impl Drop for Observed {
     }
 }
 
-/// Takes what there is off HTTP/2; says whether nothing more will come. What ended it is said again
-/// to whoever polls next.
+/// Takes what there is off HTTP/2; says whether nothing more will come. A later poll gets the same
+/// end again.
 pub(crate) fn take(recv: &mut RecvStream, unread: &mut Queue, cx: &mut Context<'_>) -> bool {
     loop {
         match recv.poll_data(cx) {

@@ -1,5 +1,6 @@
-//! Whether an agent still renews its Lease, where nobody follows Leases: looked at again when a
-//! grace is over. Its last word stands for ever otherwise, although the agent is gone.
+//! Whether an agent still renews its Lease, where Leases are not followed: it is read again when a
+//! grace is over. Otherwise the agent's last report would stand for ever, although the agent is
+//! gone.
 
 use std::time::{Duration, Instant};
 
