@@ -369,8 +369,8 @@ async fn ready_when_loaded(mut loaded: tokio::sync::watch::Receiver<bool>, unkno
     if loaded.wait_for(|loaded| *loaded).await.is_ok() {
         drop(unknown);
     } else {
-        // The task that would have known is gone: never ready is better than ready without knowing
-        // whom to trust.
+        // The task that would know is gone: never ready is better than ready without the trusted
+        // authorities.
         CancellationToken::new().cancelled().await;
     }
 }

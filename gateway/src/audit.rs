@@ -1,8 +1,8 @@
 //! What of a request goes to the audit log: collected while it is served, before anything of it is
 //! taken away or rewritten.
 //!
-//! Everybody is audited, those who are unknown or refused among them. Probes and metrics are not:
-//! they say nothing about anybody and come every second.
+//! All requests are audited, those of unknown and refused users among them. Probes and metrics are
+//! not: they say nothing about any user and come every second.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -81,7 +81,7 @@ impl Draft {
         self.event.decision = Some(Decision::Allow);
     }
 
-    /// Says where it failed, and who was refused what.
+    /// Records where it failed, and the user and the right of a refusal.
     pub fn refused(&mut self, refusal: Refusal) {
         self.event.side = Some(refusal.side.as_str());
         if let Some(Forbidden { user, reason }) = refusal.forbidden {

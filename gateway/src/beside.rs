@@ -1,9 +1,9 @@
 //! Karmada's group where the gateway stands beside a Karmada: what is not for a member goes on to
 //! the server that had the group before, as a hub's aggregator would send it.
 //!
-//! A hub sends nothing for a group that nobody describes to it, and two documents tell of our own
-//! group and of Karmada's. Neither members nor our own group must depend on a Karmada that answers:
-//! without one, discovery says what we know of its group, and warns.
+//! A hub sends nothing for a group without a description, and two documents describe our own group
+//! and Karmada's. Neither members nor our own group must depend on a Karmada that answers: without
+//! one, discovery says what we know of its group, and warns.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -41,7 +41,7 @@ const LONGEST_WARNED: usize = 512;
 const WARNING: &str =
     "Karmada's API server does not describe cluster.karmada.io: the gateway says what it knows, and why in its log";
 
-/// A call of the server that had the group before, of which `admitted` is told.
+/// A call of the server that had the group before; it is reported to `admitted`.
 pub fn call<'a>(
     connection: &Arc<Connection>,
     asks: &'a MemberRequest<'a>,
@@ -105,7 +105,7 @@ fn late() -> String {
 
 fn from_memory(mut answer: Response<ResponseBody>, path: &str, why: &str) -> Response<ResponseBody> {
     tracing::warn!(path, why, "Karmada's API server does not describe its group");
-    // Anybody may ask: addresses and causes are for the log.
+    // Any client may ask: addresses and causes are for the log.
     headers::warn(answer.headers_mut(), WARNING, LONGEST_WARNED);
     answer
 }
@@ -129,7 +129,7 @@ pub async fn shared(
     };
     let answer = match document {
         SharedDocument::Groups => resources::discovery(Discovery::AllGroups, request.headers()),
-        // Nobody has the document of its group.
+        // No server has the document of its group.
         SharedDocument::OpenApiRoot => resources::open_api(OpenApi::Root, request)?,
     };
     Ok(from_memory(answer, request.uri().path(), &why))
@@ -171,7 +171,7 @@ fn named(gateway: &RequestNeeds, error: Error) -> Error {
     }
 }
 
-/// Of the client's headers, those that say who asks, and on which way.
+/// Of the client's headers, those that identify the caller and its way here.
 fn question(document: SharedDocument, request: &Request<RequestBody>, account: &Account) -> Request<RequestBody> {
     let mut headers = HeaderMap::new();
     for name in [USER_AGENT, VIA] {

@@ -101,7 +101,7 @@ impl Connection {
     }
 
     /// A request of it was authenticated as one of `user`: the connection is no stranger's, unless
-    /// that is anybody.
+    /// that is the anonymous user.
     pub fn authenticated(&self, user: &Arc<User>) {
         if self.is_known() || user.is_anonymous() {
             return;

@@ -42,7 +42,7 @@ pub struct Options {
     pub forwarded: Forwarded,
 }
 
-/// What members are told of callers that act as themselves whatever the rules say.
+/// What members see of callers that act as themselves whatever the rules say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Forwarded {
     /// What the registered credential may say of others.
@@ -68,12 +68,12 @@ pub enum ActingAs {
     Registered,
     /// As a rule says.
     Mapped(Arc<Impersonation>),
-    /// As its caller, as far as members are told of callers.
+    /// As its caller, as far as members may see callers.
     Caller(Arc<Disclosure>),
     /// As its caller, as far as the member lets the registered credential say so.
     CallerWithin(Arc<Disclosure>, Within),
-    /// As its caller, where the registered credential is that of a front proxy: it is believed
-    /// whatever it says.
+    /// As its caller, where the registered credential is that of a front proxy: members believe all
+    /// it says.
     FrontProxied,
 }
 
@@ -92,8 +92,7 @@ pub enum OwnRules {
     #[default]
     None,
     Valid(Rules),
-    /// Why nobody is let through to this cluster: rules that cannot be read might have held
-    /// somebody back.
+    /// Why no caller may act on this cluster: rules that cannot be read might have refused some.
     Invalid(Arc<str>),
 }
 

@@ -48,7 +48,7 @@ impl Shares {
         Some(self.of.entry(key).or_default().clone())
     }
 
-    /// Forgets who has been silent, and looks no more often than it can help.
+    /// Forgets silent entries, and looks no more often than it can help.
     fn sweep(&mut self) {
         let now = Instant::now();
         if self.swept.is_none_or(|swept| now.duration_since(swept) >= PERIOD) {

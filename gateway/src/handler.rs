@@ -54,7 +54,7 @@ pub async fn handle(
         .await
     };
     let responded = match responded {
-        // Making it was too much, and nothing of it is sent. Of a write, nobody may say so.
+        // Making it was too much, and nothing of it is sent. Of a write, the outcome is unknown.
         Ok(answer) if is_read && account.is_ended() && answer.is_own() => Err(Error::HeldTooMuch),
         responded => responded,
     };
@@ -140,7 +140,7 @@ async fn respond(
 }
 
 /// Its span, if it is recorded. Probes and scrapes are not, as in the audit log: they say nothing
-/// about anybody and come every second.
+/// about any user and come every second.
 fn trace(
     traces: &Traces,
     connection: &Connection,
@@ -165,7 +165,7 @@ fn refuse(
     let (gateway, verdict) = (connection.gateway(), error.verdict());
     let side = verdict.side;
     gateway.metrics.failed(side.as_str());
-    // What strangers do wrong says nothing about a cluster, whatever they name.
+    // Mistakes of strangers say nothing about a cluster, whatever they name.
     if side != Side::Caller {
         record.concerns(head.cluster(), gateway);
     }
@@ -175,8 +175,7 @@ fn refuse(
     }
     let is_operational = verdict.level == Level::WARN;
     let due = if is_operational { gateway.failure_log.due(head.cluster(), side) } else { None };
-    // As text, which is escaped: an error may repeat what a caller, or whoever was asked about it,
-    // wrote.
+    // As text, which is escaped: an error may repeat what a caller or another server wrote.
     let text = due.map(|_| error.to_string());
     if !is_operational {
         tracing::debug!(

@@ -43,7 +43,7 @@ enum Kind {
 #[derive(Clone, Copy)]
 pub struct ToldToGiveWay;
 
-/// Who has a connection, and what that holds by itself.
+/// The owner of a connection, and what that holds by itself.
 pub struct Client {
     counters: Counters,
     address: IpAddr,
@@ -152,7 +152,7 @@ pub fn hold_head(account: &Account, headers: &mut HeaderMap, is_all: bool) {
     hold_with(account, bytes, value);
 }
 
-/// Trailers, as [`hold_head`]: whoever sends them is done then, and has let go of the request.
+/// Trailers, as [`hold_head`]: their sender is done then, and has let go of the request.
 pub fn hold_trailers(account: &Account, trailers: &mut HeaderMap) {
     let bytes = size(trailers);
     if let Some(value) = trailers.values_mut().next() {
@@ -181,7 +181,7 @@ impl Holding {
         }
     }
 
-    /// Who sent the request, once that is known.
+    /// The user of the request, once that is known.
     pub fn user(&self) -> Option<&User> {
         self.request().and_then(|request| request.user.get()).map(Arc::as_ref)
     }
@@ -196,13 +196,13 @@ impl Holding {
         }
     }
 
-    /// Of the connection of a known user, how many requests are under way.
+    /// Of the connection of a known user, its number of requests in flight.
     pub fn known_connection(&self) -> Option<usize> {
         let Kind::Connection(client) = &self.0 else { return None };
         client.user.get().map(|_| Arc::strong_count(client) - 1)
     }
 
-    /// Nobody looks whether the request is to end: from now on its connection ends in its place.
+    /// The request does not end on request any more: from now on its connection ends in its place.
     pub fn end_with_connection(&self) {
         if let Some(request) = self.request() {
             request.ends_with_connection.store(true, Ordering::Release);
@@ -210,7 +210,7 @@ impl Holding {
     }
 
     /// As [`Holding::end_with_connection`], of a request that is all that its connection serves:
-    /// ending that harms nobody else, whoever's it is. Hubs upgrade on such connections.
+    /// ending that ends no other request. Hubs upgrade on such connections.
     pub fn end_with_own_connection(&self) {
         if let Some(request) = self.request() {
             request.owns_connection.store(true, Ordering::Relaxed);
@@ -274,13 +274,13 @@ impl Client {
         self.is_front_proxy.load(Ordering::Relaxed)
     }
 
-    /// Whom something on the connection counts for that is `of` somebody, if that is known.
+    /// The owner of something on the connection, of the user `of` if that is known.
     fn owner(&self, of: Option<&Arc<User>>) -> Owner {
         let address = || pending::network(self.address).to_string();
         match of.or_else(|| self.user.get()) {
-            // Anybody may be that.
+            // Any client may be that.
             Some(user) if user.is_anonymous() => Owner::Unauthenticated(address()),
-            // Whoever may create one in a namespace has as many as he likes.
+            // A user that may create one in a namespace can create any number.
             Some(user) => match user.service_account_namespace() {
                 Some(namespace) => Owner::Group(format!("system:serviceaccounts:{namespace}")),
                 None => Owner::Named(user.name.clone()),
@@ -294,7 +294,7 @@ impl Client {
 // === impl Request ===
 
 impl Request {
-    /// Whether its end is nobody else's.
+    /// Whether its end ends no other request.
     fn harms_nobody_else(&self) -> bool {
         !self.ends_with_connection.load(Ordering::Acquire) || self.owns_connection.load(Ordering::Relaxed)
     }

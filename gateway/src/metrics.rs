@@ -119,7 +119,7 @@ struct Families {
 }
 
 /// The series of one cluster, until [`Metrics::forget`] removes them. Requests that are open then
-/// go on counting here, where nobody reads it.
+/// go on counting here, where no scrape reads it.
 pub struct ClusterMetrics {
     labels: ClusterLabels,
     families: Families,
@@ -179,7 +179,7 @@ impl Metrics {
     }
 
     /// The series of the cluster that `owner`, the uid of what registers it, has under this name.
-    /// What another owner had there is forgotten. `None`: of whoever has it, where that cannot be
+    /// Those of another owner are forgotten. `None`: the current owner, where its uid cannot be
     /// read.
     pub fn for_cluster(&self, cluster: Arc<str>, owner: Option<&str>) -> Arc<ClusterMetrics> {
         let mut clusters = self.clusters.lock();
@@ -204,8 +204,8 @@ impl Metrics {
         }
     }
 
-    /// Of what concerns no registered cluster: what the gateway answers itself, and failures before
-    /// it is known whom they concern.
+    /// Of requests for no registered cluster: those that the gateway answers itself, and failures
+    /// before the cluster is known.
     pub fn of_none(&self) -> Arc<ClusterMetrics> {
         self.for_cluster("".into(), None)
     }
@@ -423,7 +423,7 @@ impl ClusterMetrics {
         self.by_side[side as usize].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// The last failures that the log told of.
+    /// The last failures in the log.
     pub fn recent(&self) -> &Recent {
         &self.recent
     }

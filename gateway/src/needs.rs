@@ -28,7 +28,7 @@ pub struct RequestNeeds {
     pub authenticator: Arc<Authenticator>,
     pub authorizer: Arc<Authorizer>,
     pub clusters: Arc<Clusters>,
-    /// Before a name is said to be nobody's. Absent without a hub.
+    /// Before a name counts as unknown. Absent without a hub.
     pub second_look: Option<SecondLook>,
     /// Absent when there is none.
     pub hub: Option<Hub>,
@@ -53,7 +53,7 @@ pub struct RequestNeeds {
     /// Series of requests that concern no registered cluster.
     pub own_metrics: Arc<ClusterMetrics>,
     pub exposition: Exposition,
-    /// Absent when somebody else set up the process's logs.
+    /// Absent when another program set up the process's logs.
     pub log_level: Option<LogLevel>,
     /// The runtime of everything that is not a request.
     pub control: Handle,

@@ -3,8 +3,8 @@
 //!
 //! For installations whose certificate is made in the cluster, after the APIService: KubeVela's
 //! chart creates that one with a placeholder and runs `/patch` as a Job. Secret, APIService and the
-//! Job's own rights may all come later than the process, so whatever fails is tried again until the
-//! timeout, and the last reason is told.
+//! Job's own rights may all come later than the process, so each failure is tried again until the
+//! timeout, and the last reason is shown.
 
 mod api_service;
 mod args;

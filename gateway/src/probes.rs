@@ -25,7 +25,7 @@ use self::reason::Reason;
 use crate::clusters::{Cluster, Clusters};
 use crate::hub::{Collection, Hub, HubFailure};
 
-/// Probes under way at a time: members that do not answer must not hold up the others.
+/// Probes at a time: members that do not answer must not hold up the others.
 const AT_A_TIME: usize = 64;
 /// A member is said to be unhealthy when this many probes in a row found it so; one lost packet is
 /// not news.

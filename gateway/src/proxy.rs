@@ -132,7 +132,7 @@ impl<'a> Call<'a> {
         &self.connection.gateway().drain
     }
 
-    /// Whether the answer says that its sender does not believe who calls, of whom it was told.
+    /// Whether the answer says that the member does not believe the caller that we named.
     async fn is_disbelieved<B>(&self, response: &mut Response<Peeked<B>>) -> bool
     where
         B: Body<Data = Bytes> + Unpin,
@@ -141,10 +141,10 @@ impl<'a> Call<'a> {
         tells && Box::pin(workload::is_anonymous_refusal(response)).await
     }
 
-    /// Sets the cluster's own credential, and as whom it acts: on behalf of somebody where
-    /// [`crate::exchange`] says so. The caller's credential was removed when it was authenticated,
-    /// its identity with the headers that stay here; a cluster that authenticates us by client
-    /// certificate needs no header.
+    /// Sets the cluster's own credential, and the user that it acts as, where [`crate::exchange`]
+    /// names one. The caller's credential was removed when it was authenticated, its identity with
+    /// the headers that stay here; a cluster that authenticates us by client certificate needs no
+    /// header.
     fn set_credential(&self, lease: &CredentialLease<'_>, headers: &mut HeaderMap) -> Result<(), Error> {
         self.acting.apply(self.permission.user(), headers).map_err(|NotAHeader| Error::IDENTITY)?;
         if let Some(authorization) = lease.authorization() {

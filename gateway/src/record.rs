@@ -139,7 +139,8 @@ impl Record {
         }
     }
 
-    /// Tells the log of a failure that is not its caller's, and those who ask about the cluster.
+    /// Reports a failure that is not its caller's to the log, and to readers of the cluster's
+    /// traffic.
     pub fn failed(&self, head: &Head<'_>, failed: &Failed<'_>) {
         let (line, took) = (AccessLine::of(head), self.0.started.elapsed());
         line.write_failed(failed, took);

@@ -1,5 +1,4 @@
-//! What a request says, read once: from its path, query and headers, before anybody is asked about
-//! it.
+//! What a request says, read once: from its path, query and headers, before any review.
 
 pub mod framing;
 pub mod upgrade;

@@ -56,7 +56,7 @@ pub fn discovery(document: Discovery, headers: &HeaderMap) -> Response<ResponseB
     documents::respond(document, headers).map(ResponseBody::full)
 }
 
-/// An OpenAPI document. Refuses those who accept no JSON.
+/// An OpenAPI document. Refuses clients that accept no JSON.
 pub fn open_api(document: OpenApi, request: &Request<RequestBody>) -> Result<Response<ResponseBody>, Error> {
     let answer = openapi::respond(document, request.headers(), request.uri().query(), SystemTime::now());
     answer.map(|response| response.map(ResponseBody::full)).map_err(|_| Error::NotAcceptable)
@@ -143,7 +143,7 @@ pub async fn metrics(gateway: &Arc<RequestNeeds>) -> Response<ResponseBody> {
     }
 }
 
-/// An answer of the gateway's own, which nobody keeps.
+/// An answer of the gateway's own, which no cache keeps.
 pub fn answer(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::full(body));
     *response.status_mut() = status;

@@ -65,7 +65,7 @@ impl Server {
         let server = Arc::new(self);
         let next = || async {
             let (stream, address) = accept::tcp(&listener).await?;
-            // At the limit, connections of whoever has most of them give way, or those without an
+            // At the limit, connections of the client with the most give way, or those without an
             // authenticated request, or else new ones wait in the kernel's queue.
             Ok((stream, address, server.room.enter_or(address.ip(), |strangers| server.make_room(strangers)).await))
         };
@@ -143,7 +143,8 @@ impl Server {
     }
 }
 
-/// Serves until the client is done; asked to leave, finishes what is in flight; told to, drops it.
+/// Serves until the client is done; when asked to leave, finishes what is in flight; when cut,
+/// drops it.
 async fn drive<C, E>(serving: C, leave: impl Fn(Pin<&mut C>), connection: &Connection) -> Result<(), Ended>
 where
     C: Future<Output = Result<(), E>>,

@@ -12,8 +12,8 @@ use net::tls::policy::Policy;
 use net::tls::server::{KeyPairFiles, NamedFiles, ServingCertificate, ServingCertificates};
 use rustls_pki_types::CertificateDer;
 
-/// A pair that lies where we make pairs is renewed by nobody, so that its end is told this long
-/// before.
+/// A pair that lies where we make pairs is renewed by no other program, so that its end is warned
+/// of this long before.
 const SOON: Duration = Duration::from_hours(30 * 24);
 
 /// How to serve TLS.
@@ -25,7 +25,7 @@ pub struct Serving {
     pub policy: Policy,
 }
 
-/// The certificate shown to who asks for no other.
+/// The certificate for clients that ask for no other.
 #[derive(Debug)]
 pub enum MainCertificate {
     Given(KeyPairFiles),
@@ -69,7 +69,7 @@ impl MainCertificate {
         }
     }
 
-    /// Nobody else looks after it.
+    /// No other program renews it.
     fn is_made(&self) -> bool {
         matches!(self, Self::InDirectory { .. })
     }

@@ -15,7 +15,7 @@ use traces::{Kind, Span, Trace, Traces};
 
 use crate::metrics::HttpMethod;
 
-/// Finding out who calls.
+/// Authentication of the caller.
 pub const AUTHENTICATION: &str = "authentication";
 /// Asking whether the caller may.
 pub const AUTHORIZATION: &str = "authorization";
@@ -70,7 +70,7 @@ pub fn request_ended(span: &mut Span, code: u16, side: Option<&'static str>) {
 }
 
 /// The exchange with a member, from the first attempt to find a connection to the head of its
-/// response. The member is told, so that its own spans hang on this one.
+/// response. The member gets its context, so that its own spans hang on this one.
 ///
 /// Takes the request and gives it back: a future that lends one out keeps its room until the end.
 pub fn member<B>(trace: Option<&Trace>, to: &Authority, mut request: Request<B>) -> (Option<Span>, Request<B>) {
@@ -96,7 +96,7 @@ pub fn member_ended<B, E: Display>(
     let Some(mut span) = span else { return outcome };
     let status = response.status();
     span.set(STATUS, i64::from(status.as_u16()));
-    // To whoever sent a request, what it did wrong is a failure too (semantic conventions).
+    // To the sender of a request, its own mistake is a failure too (semantic conventions).
     if status.is_client_error() || status.is_server_error() {
         span.failed(status.as_u16().to_string(), "");
     } else {
@@ -105,7 +105,7 @@ pub fn member_ended<B, E: Display>(
     outcome
 }
 
-/// Opening a connection to a member: TCP or whatever is in its place, TLS and the protocol's start.
+/// Opening a connection to a member: TCP or its substitute, TLS and the protocol's start.
 pub fn dial(trace: Option<&Trace>, to: &Authority, by: &'static str) -> Option<Span> {
     let mut span = trace?.span(DIAL, Kind::Client);
     address(&mut span, to);

@@ -1,9 +1,10 @@
 //! The tunnel as a way to members that cannot be dialled: byte streams to them, opened by
 //! tunnel-servers or by this process.
 //!
-//! A member behind the tunnel is asked for as what it is to itself, `kubernetes.default.svc:443`;
-//! which member it is, a header says. TLS with the member runs inside the stream, so nobody on the
-//! way sees a credential. Nothing above the opening of the stream knows of it.
+//! A member behind the tunnel is asked for by its own name for itself,
+//! `kubernetes.default.svc:443`; a header says which member it is. TLS with the member runs inside
+//! the stream, so no hop on the way sees a credential. Nothing above the opening of the stream
+//! knows of it.
 
 mod addresses;
 mod attempts;
@@ -54,7 +55,7 @@ pub struct TunnelConfig {
     pub settings: tunnel::Settings,
 }
 
-/// Who opens streams: this process for agents that are linked to it, tunnel-servers for theirs, or
+/// What opens streams: this process for agents that are linked to it, tunnel-servers for theirs, or
 /// both.
 pub struct Tunnel {
     embedded: Option<Embedded>,
@@ -66,7 +67,7 @@ pub struct Tunnel {
 pub struct TunnelDialer {
     tunnel: Arc<Tunnel>,
     cluster: ClusterName,
-    /// What is told of the cluster.
+    /// The metrics of the cluster.
     metrics: Arc<ClusterMetrics>,
     /// The tunnel-server that opened the last stream: it is asked first.
     answered: Mutex<Option<SocketAddr>>,
@@ -75,7 +76,7 @@ pub struct TunnelDialer {
 // === impl Tunnel ===
 
 impl Tunnel {
-    /// `None` if there is nobody to open streams.
+    /// `None` without a way to open streams.
     pub fn new(embedded: Option<Embedded>, remote: Option<Remote>, metrics: TunnelMetrics) -> Option<Arc<Self>> {
         let any = embedded.is_some() || remote.is_some();
         any.then(|| Arc::new(Self { embedded, remote, metrics }))

@@ -1,4 +1,4 @@
-//! Bodies that nobody reads: answers whose client has stalled, uploads whose member has.
+//! Bodies without a reader: answers whose client has stalled, uploads whose member has.
 //!
 //! h2 keeps what is unread frame by frame, some 250 bytes for one of a single byte, and ends the
 //! *connection*, which is everybody's, of a peer that lets many short ones lie. So what still lies
@@ -39,7 +39,7 @@ const SHORT: usize = 256;
 /// until the piece has so many.
 const JOINED: usize = 16 * 1024;
 /// What h2 may have when a turn ends without another that follows at once: bytes of frames. Short
-/// ones cost it some 250 whatever is in them, and a client or a member chooses how many.
+/// ones cost it some 250 each, and a client or a member chooses how many.
 const MOST_LEFT: usize = 256 * 1024;
 /// So that 64 of them are too many.
 const SHORT_COUNTS: usize = 4096;
@@ -73,7 +73,7 @@ struct UnreadBody {
 
 /// The streams of a connection that may have something unread.
 pub struct Collector {
-    /// `None` when nobody attends any more.
+    /// `None` when no driver attends any more.
     listed: Mutex<Option<Vec<Arc<Unread>>>>,
     /// Of the frames of this turn, see [`MOST_LEFT`].
     left: AtomicUsize,
@@ -102,13 +102,13 @@ impl Source {
         let first = match stream.poll_data(&mut Context::from_waker(Waker::noop())) {
             Poll::Ready(Some(Ok(data))) if stream.is_end_stream() => return Self::Whole { stream, data: Some(data) },
             Poll::Ready(Some(Ok(data))) => data,
-            // Whatever else it is, h2 says it again.
+            // Any other end, h2 reports again.
             _ => Bytes::new(),
         };
         Self::Long(Reader::new(stream, first, collector, account.cloned()))
     }
 
-    /// The next piece. Its window is given back: that of whoever it is for holds it from here.
+    /// The next piece. Its window is given back: that of its reader holds it from here.
     pub fn poll_data(&mut self, cx: &mut Context<'_>) -> Poll<Option<Result<Bytes, h2::Error>>> {
         match self {
             Self::Whole { stream, data } => {
@@ -186,7 +186,7 @@ impl Reader {
         polled
     }
 
-    /// The next frame, and if that is short what lies behind it too: whoever it is for gets fewer.
+    /// The next frame, and if that is short what lies behind it too: its reader gets fewer.
     fn poll_frames(&self, kept: &mut UnreadBody) -> Poll<Option<Result<Bytes, h2::Error>>> {
         let poll = |kept: &mut UnreadBody| self.unread.arm(&self.waker, &mut kept.stream, RecvStream::poll_data);
         let first = match poll(kept) {
@@ -216,12 +216,12 @@ impl Reader {
         polled
     }
 
-    /// Under the stream's lock: nobody takes what comes before the reader is known.
+    /// Under the stream's lock: nothing takes what comes before the reader is known.
     fn register<T>(&self, cx: &Context<'_>, polled: &Poll<T>) {
         if polled.is_pending() {
             self.unread.reader.register(cx.waker());
             if !self.unread.armed.load(Ordering::Acquire) {
-                // Rung before it was known for whom.
+                // Rung before the reader was known.
                 cx.waker().wake_by_ref();
             }
         }

@@ -60,7 +60,7 @@ impl Threads {
 
     /// Hands a core its listeners.
     pub fn serve(&mut self, core: usize, listening: Vec<Listening>) {
-        // A thread that ended already has nobody to tell; joining it reports why.
+        // A thread that ended already does not listen; joining it reports why.
         let _ = self.cores[core].send(listening);
     }
 

@@ -1,8 +1,8 @@
 //! `--feature-gates`: which optional behaviour is on.
 //!
 //! The names, defaults and the form of values are those of the Go cluster-gateway. Gates of the API
-//! server library inside it are accepted and have no effect, so that its charts go on working; a
-//! name nobody knows may be a typing error that leaves a safeguard off, and is warned of.
+//! server library inside it are accepted and have no effect, so that its charts go on working; an
+//! unknown name may be a typing error that leaves a safeguard off, and is warned of.
 
 use crate::config::Gates;
 
@@ -12,7 +12,7 @@ pub(super) struct Parsed {
     pub gates: Gates,
     /// Known to Kubernetes, without effect here.
     pub idle: Vec<String>,
-    /// Known to nobody.
+    /// Unknown names.
     pub unknown: Vec<String>,
     /// Not of the form `Gate=true` or `Gate=false`.
     pub malformed: Vec<String>,

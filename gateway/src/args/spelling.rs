@@ -52,8 +52,8 @@ fn boolean_flag(argument: Arg) -> Arg {
 }
 
 /// Fails if a boolean flag of `command` is followed by its value as a word of its own. To pflag
-/// that is the flag alone and then an argument for nobody, so that `--anonymous-auth false` turns
-/// it on: rather no start than the opposite of what was meant.
+/// that is the flag alone and then a stray argument, so that `--anonymous-auth false` turns it on:
+/// rather no start than the opposite of what was meant.
 pub(super) fn no_detached_values(arguments: &[OsString], command: &mut Command) -> Result<(), clap::Error> {
     let flags = arguments.iter().take_while(|argument| *argument != "--");
     for (flag, word) in flags.zip(arguments.iter().skip(1)) {

@@ -140,7 +140,7 @@ impl Cluster {
         &self.metrics
     }
 
-    /// What is under way at it, for limits on it.
+    /// Its requests in flight, for limits on it.
     pub fn load(&self) -> &Arc<Load> {
         &self.load
     }
@@ -149,7 +149,7 @@ impl Cluster {
         &self.identity_rules
     }
 
-    /// Whom the credential may impersonate, as far as that was asked.
+    /// The users that the credential may impersonate, as far as that was asked.
     pub fn rights(&self) -> &Arc<Rights> {
         &self.rights
     }

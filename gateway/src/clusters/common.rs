@@ -16,7 +16,7 @@ use crate::tunnel::Tunnel;
 #[derive(Clone)]
 pub struct Common {
     pub metrics: Metrics,
-    /// What is under way at each cluster, for limits on it.
+    /// The requests in flight at each cluster, for limits on it.
     pub loads: Arc<Loads>,
     /// Number of cores that serve requests.
     pub cores: usize,

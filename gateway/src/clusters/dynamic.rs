@@ -44,8 +44,7 @@ pub enum NotIssued {
     Unusable(#[from] ClusterError),
 }
 
-/// The cluster as its program is told of it: what client-go would say of the same cluster in a
-/// kubeconfig.
+/// The cluster as its program gets it: as client-go would for the same cluster in a kubeconfig.
 fn cluster_info(spec: &ClusterSpec, endpoint: &ConstEndpoint) -> ClusterInfo {
     let (certificate_authority, insecure_skip_tls_verify) = match &spec.trust {
         Trust::Bundle(pem) => (Some(pem.clone()), false),

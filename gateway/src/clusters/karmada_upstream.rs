@@ -1,8 +1,8 @@
 //! The server that had Karmada's group before, where the gateway stands beside a Karmada
 //! (`--karmada-dialect=beside`).
 //!
-//! Requests reach it as they reach a member: over the same connections, within the same times. What
-//! is told of it has a name that no cluster can have.
+//! Requests reach it as they reach a member: over the same connections, within the same times.
+//! Metrics and logs give it a name that no cluster can have.
 
 use std::collections::BTreeMap;
 use std::fmt;

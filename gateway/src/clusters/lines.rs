@@ -19,7 +19,7 @@ impl Lines {
     /// Until the guard is dropped.
     pub fn collect() -> (Self, DefaultGuard) {
         // Without a subscriber of all threads, a place that logs first while another thread begins
-        // to collect may be taken for one that nobody listens to, for good.
+        // to collect may be taken for one without a listener, for good.
         static EVERYWHERE: Once = Once::new();
         EVERYWHERE.call_once(|| drop(tracing::subscriber::set_global_default(Self(None))));
         let lines = Self(Some(Arc::default()));

@@ -2,10 +2,10 @@
 //! and kept in memory.
 //!
 //! Their kind is defined by a custom resource that may be installed later, and removed: a hub
-//! without it is asked again now and then, and at once when somebody has seen it. A gateway that
+//! without it is asked again now and then, and at once when a reader has seen it. A gateway that
 //! may not read them goes on as if there were none, unless they say where clusters are: to forget
-//! that would send credentials to addresses that nobody meant any more. So a refusal changes
-//! nothing then, and a kind that is gone counts only when it stays gone.
+//! that would send credentials to outdated addresses. So a refusal changes nothing then, and a kind
+//! that is gone counts only when it stays gone.
 
 mod following;
 
@@ -23,7 +23,7 @@ use crate::hub::HubFailure;
 /// What they are needed for.
 #[derive(Debug)]
 pub enum Purpose {
-    /// Readers of virtual clusters, who ask the hub themselves.
+    /// Readers of virtual clusters, which ask the hub themselves.
     Display,
     /// They say where clusters are. Held until it is known whether there are any.
     Location(Option<NotReady>),
@@ -50,8 +50,8 @@ pub struct Managed {
 /// The kind is there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
-    /// The version at which it was noticed; 0 if it was there from the start. Who has read the hub
-    /// before may have missed some.
+    /// The version at which it was noticed; 0 if it was there from the start. A reader of the hub
+    /// before that may have missed some.
     pub since: u64,
 }
 
@@ -76,7 +76,7 @@ impl ManagedClusters {
         }
     }
 
-    /// Somebody has seen that the hub has the kind after all: looks at once.
+    /// A reader has seen that the hub has the kind after all: looks at once.
     pub fn look(&self) {
         self.seen.notify_one();
     }

@@ -30,7 +30,7 @@ struct LocatedSecret {
 enum ManagedLocation {
     /// There is none.
     Nothing,
-    /// Whoever made it may say and change what it likes: none of it is kept.
+    /// Its agent may write what it likes into it: none of it is kept.
     NotAccepted,
     At(Vec<ClientConfig>),
 }

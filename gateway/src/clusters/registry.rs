@@ -32,13 +32,13 @@ pub struct Registry {
     stamps: Option<Stamps>,
     unconvertible: BTreeSet<ClusterName>,
     registrations: HashMap<ClusterName, Registration, RandomState>,
-    /// Of registrations that are no more, to be cancelled when nobody finds them by their names.
+    /// Of registrations that are no more, to be cancelled once their names lead to others.
     ended: Vec<CancellationToken>,
     /// Where Open Cluster Management has a say in where clusters are.
     ocm: Option<Ocm>,
 }
 
-/// One Secret, as long as it lives, whatever it says meanwhile.
+/// One Secret, as long as it lives, through all its changes.
 struct Registration {
     uid: String,
     ended: CancellationToken,
@@ -109,8 +109,8 @@ impl Registry {
         self.apply_spec(name, &uid, spec);
     }
 
-    /// A cluster is meant, but what describes it cannot be read as a Secret: whoever asks for it
-    /// learns why.
+    /// A cluster is meant, but its description cannot be read as a Secret: requests for it fail
+    /// with the reason.
     pub fn reject(&mut self, name: &str, reason: &str) {
         let Ok(name) = ClusterName::parse(name) else { return };
         tracing::warn!(cluster = %name, reason, "cluster unusable");
@@ -220,7 +220,7 @@ impl Registry {
         for ended in self.ended.drain(..) {
             ended.cancel();
         }
-        // Last: whoever hears that the gateway is ready must find the clusters there.
+        // Last: a client that sees the gateway ready must find the clusters there.
         self.not_ready = None;
     }
 }

@@ -1,5 +1,5 @@
-//! Whom a cluster's credential may impersonate there, kept for a while. `rules_review` asks the
-//! member when somebody needs it.
+//! The users that a cluster's credential may impersonate there, kept for a while. `rules_review`
+//! asks the member when a request needs it.
 //!
 //! It decides nothing, the member does. A group that the credential may not impersonate makes a
 //! member refuse the whole request, so what is known to be refused is better left out. Where it
@@ -16,7 +16,7 @@ use tokio::time::Instant;
 
 /// For how long an answer holds.
 const KEPT: Duration = Duration::from_mins(5);
-/// From this age on it is asked again, while those who need it use what is known.
+/// From this age on it is asked again, while requests use the known answer.
 const AGED: Duration = Duration::from_mins(4);
 /// So long it is not asked again after nothing was learnt, nor because a member refused what was
 /// known to be allowed.
@@ -36,7 +36,7 @@ struct State {
 
 struct Known {
     told: Arc<Impersonable>,
-    /// Other authorizers may allow more than the list says, and so far nobody was refused anything.
+    /// Other authorizers may allow more than the list says, and no request was refused so far.
     is_doubted: bool,
     since: Instant,
     until: Instant,
@@ -50,7 +50,7 @@ pub fn everything() -> Arc<Impersonable> {
 // === impl Rights ===
 
 impl Rights {
-    /// What is known; otherwise what is told by `ask`, which says nothing if it learns nothing.
+    /// The known answer; otherwise the one of `ask`, which is empty if it learns nothing.
     pub async fn get<A, F>(self: &Arc<Self>, runtime: &Handle, ask: A) -> Arc<Impersonable>
     where
         A: FnOnce() -> F + Send + 'static,
@@ -63,7 +63,7 @@ impl Rights {
             match held {
                 Some(held) if !is_aged => return held,
                 Some(held) => {
-                    // Whoever needs it next has it.
+                    // The next request has it.
                     drop(self.asked(&mut state, runtime, ask));
                     return held;
                 }
@@ -73,7 +73,7 @@ impl Rights {
         waiter.outcome().await.unwrap_or_else(everything)
     }
 
-    /// Joins the question that is under way, or asks it.
+    /// Joins the question in flight, or asks it.
     fn asked<A, F>(self: &Arc<Self>, state: &mut State, runtime: &Handle, ask: A) -> FlightWaiter<Arc<Impersonable>>
     where
         A: FnOnce() -> F + Send + 'static,
@@ -97,7 +97,7 @@ impl Rights {
         held
     }
 
-    /// The member refused to let the credential impersonate somebody, in a request that was made by
+    /// The member refused to let the credential impersonate a user, in a request that was made by
     /// `held`. What is held by now is not doubted for what was held before.
     pub fn refused(&self, held: &Arc<Impersonable>) {
         if let Some(known) = &mut self.0.lock().known

@@ -1,4 +1,5 @@
-//! Asks a member whom a cluster's credential may impersonate there, by a `SelfSubjectRulesReview`.
+//! Asks a member for the users that a cluster's credential may impersonate there, by a
+//! `SelfSubjectRulesReview`.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -39,7 +40,7 @@ enum Unknown {
     Unusable(#[from] Untold),
 }
 
-/// Whom `cluster`'s credential may impersonate. Asks on `runtime`, once for all who wait.
+/// The users that `cluster`'s credential may impersonate. Asks on `runtime`, once for all waiters.
 pub async fn impersonable(cluster: &Arc<Cluster>, runtime: &Handle) -> Arc<Impersonable> {
     let asked = Arc::clone(cluster);
     cluster.rights().get(runtime, async move || review(&asked).await).await

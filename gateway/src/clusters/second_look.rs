@@ -1,9 +1,9 @@
 //! A second look at the hub before a name is said to be no cluster's.
 //!
-//! The snapshot follows the Secrets by milliseconds, and by more under load. Whoever registers a
-//! cluster and uses it at once would be told "no such cluster", and clients take that for good. So
-//! the hub is asked first whether it has the Secret: once for all who wait for the same name, few
-//! names at a time and per second, and its answer is kept for a moment.
+//! The snapshot follows the Secrets by milliseconds, and by more under load. A client that
+//! registers a cluster and uses it at once would read "no such cluster", and clients take that for
+//! good. So the hub is asked first whether it has the Secret: once for all that wait for the same
+//! name, few names at a time and per second, and its answer is kept for a moment.
 //!
 //! What is read here never becomes a cluster. The watch stays the one source of those: an answer
 //! that was long on its way could bring back what has been deleted since, or an older Secret over a
@@ -32,7 +32,7 @@ const CATCH_UP: Duration = Duration::from_secs(5);
 /// Requests for others get the answer that the snapshot gives.
 const NAMES: CacheLimits = CacheLimits { kept: 1024, pending: 128 };
 
-/// Asks, and waits. For requests that were authorized: what is there is nobody else's business.
+/// Asks, and waits. For authorized requests: others must not learn which clusters exist.
 pub struct SecondLook {
     clusters: Arc<Clusters>,
     answers: Cache<ClusterName, Answer>,
@@ -57,7 +57,7 @@ impl SecondLook {
         // The watch may have been faster than the answer.
         match (self.clusters.get(name), answer) {
             (Err(LookupError::Absent), Answer::Failed) => Err(LookupError::Unanswered),
-            // Where nobody may ask, or not now, the snapshot's word has to do: it is right but for
+            // Where the hub cannot be asked, or not now, the snapshot decides: it is right but for
             // that moment.
             (known, _) => known,
         }

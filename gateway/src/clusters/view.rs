@@ -16,7 +16,7 @@ pub struct View {
     /// What Secrets may say.
     pub rules: SecretRules,
     pub credentials: Credentials,
-    /// Whether reported health is told (feature gate `HealthinessCheck`).
+    /// Whether reported health is shown (feature gate `HealthinessCheck`).
     pub health: bool,
     /// Where `--ocm-integration` says that endpoint and trust, and absence, are those of Open
     /// Cluster Management.

@@ -74,7 +74,7 @@ async fn changed(changes: &mut Option<Receiver<()>>) {
 
 struct Following {
     registry: Registry,
-    /// The names of a list that is under way.
+    /// The names of a list that is not complete yet.
     listed: Option<HashSet<String>>,
     complained: Option<Instant>,
 }
@@ -106,7 +106,7 @@ impl Following {
         }
     }
 
-    /// While a list is under way it waits for its end.
+    /// Before the end of a list it waits for that.
     fn relocate(&mut self) {
         if self.listed.is_none() && self.registry.relocate() {
             self.registry.publish(true);

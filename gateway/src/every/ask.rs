@@ -36,7 +36,7 @@ pub struct Head {
     headers: HeaderMap,
 }
 
-/// Who asks, and for what.
+/// The caller, and what it asks for.
 pub struct Asking<'a> {
     pub connection: &'a Arc<Connection>,
     pub route: &'a EveryRoute<'a>,
@@ -59,7 +59,7 @@ pub enum Outcome {
     Nothing,
     /// It did not say, and why.
     Missing(String),
-    /// Whether the caller may know of it is not known: nobody is told anything.
+    /// It is unknown whether the caller may know of it: the answer says nothing of it.
     Unreviewed(Error),
 }
 
@@ -81,8 +81,8 @@ struct Sent<'a> {
 /// Parameters that mean something for one member only: pages, and versions.
 const OF_ONE: [&str; 5] = ["limit", "continue", "resourceVersion", "resourceVersionMatch", "sendInitialEvents"];
 
-/// Of the caller's headers, those that are each member's too: who asks, on which way, and as part
-/// of what. Any other may speak of a body that is not sent on, or of one member's answer.
+/// Of the caller's headers, those for each member too: caller, way, and trace. Any other may speak
+/// of a body that is not sent on, or of one member's answer.
 const OF_ALL: [&str; 6] = ["user-agent", "via", "x-forwarded-for", "traceparent", "tracestate", "audit-id"];
 
 /// The request without what is for one member only. JSON alone can be merged.

@@ -9,7 +9,7 @@ use crate::holding::Account;
 
 /// What all answers may have together, in bytes.
 pub const LARGEST: usize = 64 << 20;
-/// Of that, what is divided among the members; the rest is for whoever needs more.
+/// Of that, what is divided among the members; the rest is for those that need more.
 const DIVIDED: usize = LARGEST / 2;
 /// What one member may have beyond its own part.
 const BEYOND: usize = LARGEST / 4;
@@ -18,7 +18,7 @@ const COPIES: usize = 3;
 
 /// See the [module](self). What is taken is held for the request.
 pub struct Room {
-    /// For whoever needs more than its own part.
+    /// For members that need more than their own part.
     left: AtomicUsize,
     /// Of each member.
     own: usize,

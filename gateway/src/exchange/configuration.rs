@@ -1,8 +1,8 @@
 //! `ClusterGatewayProxyConfiguration`, YAML or JSON, made into rules; everything wrong with it is
 //! reported at once.
 //!
-//! Keys that nobody knows are errors below `clientIdentityExchanger`: a misspelt condition would
-//! otherwise be none, and its rule one about everybody.
+//! Unknown keys are errors below `clientIdentityExchanger`: a misspelt condition would otherwise be
+//! none, and its rule one about all callers.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ pub const LONGEST: usize = 256 * 1024;
 const MOST_RULES: usize = 1000;
 /// Most patterns of one configuration: each takes memory of its own, and more on every core.
 const MOST_PATTERNS: usize = 1000;
-/// Problems told to callers, in bytes: the log has them all.
+/// Problems shown to callers, in bytes: the log has them all.
 const BRIEF: usize = 600;
 /// Of a rule's name, in characters, in messages.
 const LONGEST_NAME: usize = 64;
@@ -188,7 +188,7 @@ fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Err
 // === impl Compiler ===
 
 impl Compiler<'_> {
-    /// `None` if the rule is wrong, or matches nobody, or is not allowed here.
+    /// `None` if the rule is wrong, or matches no user, or is not allowed here.
     fn rule(&mut self, number: usize, written: Written) -> Option<Rule> {
         let name = written.name.as_deref().unwrap_or_default();
         let label = format!("rule {number} ({:?})", shortened(name, LONGEST_NAME));
@@ -258,8 +258,8 @@ impl Compiler<'_> {
     }
 }
 
-/// What of a rule nobody may hand out by writing a Secret. Members reserve `system:` for their own
-/// users and groups, among which `system:masters` may do everything.
+/// What a rule in a Secret must not hand out. Members reserve `system:` for their own users and
+/// groups, among which `system:masters` may do everything.
 fn privilege(outcome: &Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Privileged => Some("privileged rules"),

@@ -2,7 +2,7 @@
 //! file changes.
 //!
 //! A file that is wrong stops the start. One that becomes wrong later changes nothing: the rules
-//! read last stay in force, the log says why, and a counter and a gauge tell whoever watches.
+//! read last stay in force, the log says why, and a counter and a gauge show it.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};

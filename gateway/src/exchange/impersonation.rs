@@ -35,15 +35,15 @@ pub struct Disclosure {
     withheld_prefixes: Vec<String>,
 }
 
-/// How much a member may be told where callers act as themselves, whatever the rules say.
+/// How much a member may see where callers act as themselves, whatever the rules say.
 #[derive(Debug, Clone)]
 pub struct Within(pub Arc<Impersonable>);
 
 static USER: HeaderName = HeaderName::from_static("impersonate-user");
 static GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 static UID: HeaderName = HeaderName::from_static("impersonate-uid");
-/// What an API server says by itself of whoever it has authenticated, or not. Whoever impersonates
-/// others may rarely claim it of them.
+/// What an API server itself adds for authenticated and anonymous users. A credential that may
+/// impersonate may rarely claim these groups.
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 const ANONYMOUS: &str = "system:anonymous";
@@ -102,7 +102,7 @@ impl Impersonation {
 // === impl Disclosure ===
 
 impl Disclosure {
-    /// `uid`: whether uids are told. `withheld`: keys of extra attributes that are not; a trailing
+    /// `uid`: whether uids are sent. `withheld`: keys of extra attributes that are not; a trailing
     /// `*` makes a prefix.
     pub fn new(uid: bool, withheld: &[String]) -> Self {
         let mut disclosure = Self { uid, ..Self::default() };

@@ -1,10 +1,10 @@
 //! Regular expressions as Go's `regexp` has them (RE2 syntax, unanchored), in linear time and
 //! bounded memory.
 //!
-//! A pattern decides who gets whose rights, so it must never mean something else here than where it
-//! was written for. What Go reads in another way is read in Go's way (`\d`, `\s`, `\w` and `\b` are
-//! about ASCII) or refused (set operations and nested brackets in classes, `\<`, the flags `x`, `u`
-//! and `R`). What only Go knows is refused: `\Q…\E`, `\C`, octal escapes, `{` as a plain character.
+//! A pattern decides which rights a caller gets, so it must mean the same here as in Go. What Go
+//! reads in another way is read in Go's way (`\d`, `\s`, `\w` and `\b` are about ASCII) or refused
+//! (set operations and nested brackets in classes, `\<`, the flags `x`, `u` and `R`). What only Go
+//! knows is refused: `\Q…\E`, `\C`, octal escapes, `{` as a plain character.
 
 use std::convert::Infallible;
 

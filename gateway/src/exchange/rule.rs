@@ -23,11 +23,12 @@ pub struct Rule {
 pub enum Outcome {
     /// The registered credential acts as itself.
     Privileged,
-    /// Somebody else, the same for everybody.
+    /// Another user, the same for all callers.
     Mapped(Arc<Impersonation>),
 }
 
-/// Whom a rule is about: all conditions that are there hold. Without any, it is about everybody.
+/// The callers that a rule is about: all conditions that are there hold. Without any, it is about
+/// all callers.
 #[derive(Debug, Default)]
 pub struct Source {
     pub user: Option<String>,

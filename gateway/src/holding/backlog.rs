@@ -1,7 +1,7 @@
-//! What has come through the tunnel for a stream and nobody has read.
+//! What has come through the tunnel for a stream and was not read.
 //!
 //! Of a direct connection the kernel has that. A stream of the tunnel has a window of its own, up
-//! to 8 MiB, and the link's driver fills it whether anybody reads or not.
+//! to 8 MiB, and the link's driver fills it with or without a reader.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use super::{Account, Tally};
 /// Of one stream. Counts for its connection, or for a request that has the connection to itself.
 pub struct Backlog {
     connection: Account,
-    /// The bytes, and for whom they count.
+    /// The bytes, and the user that they count for.
     counted: Mutex<(usize, Tally)>,
 }
 

@@ -1,4 +1,4 @@
-//! What members have us hold that nobody asked for: heads that they begin and do not finish.
+//! What members make us hold unasked: heads that they begin and do not finish.
 
 use api::cluster_name::ClusterName;
 use net::budget::{Counters, Owner};

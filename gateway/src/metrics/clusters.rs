@@ -1,5 +1,5 @@
-//! Of clusters: whether the circuit of one is open, as told by the newest of its circuits; whether
-//! it is behind the tunnel; and what came of asking the hub about those that were not known.
+//! Of clusters: whether the circuit of one is open, by the newest of its circuits; whether it is
+//! behind the tunnel; and the outcomes of asking the hub about unknown names.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,7 +13,7 @@ use prometheus_client::registry::Registry;
 use super::ClusterMetrics;
 
 /// One circuit's hold on its cluster's series. When a Secret changes, a new circuit takes over, and
-/// what dials of the old one come to later is no longer told.
+/// later dials of the old one do not count.
 pub struct CircuitGauge {
     gauge: Gauge,
     newest: Arc<AtomicU64>,
@@ -32,7 +32,7 @@ pub struct SecondLooks(Family<Labels, Counter>);
 // === impl CircuitGauge ===
 
 impl CircuitGauge {
-    /// Takes the series over from whoever had it.
+    /// Takes the series over from the former circuit.
     pub(super) fn newest(gauge: &Gauge, newest: &Arc<AtomicU64>) -> Self {
         let own = newest.fetch_add(1, Ordering::Relaxed) + 1;
         gauge.set(0);

@@ -1,4 +1,4 @@
-//! Bytes held for clients, read when somebody asks.
+//! Bytes held for clients, read at each scrape.
 
 use std::fmt;
 

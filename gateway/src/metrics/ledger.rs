@@ -1,9 +1,9 @@
 //! Few values by key that are found without a lock: entries are only ever added, each behind the
 //! one before.
 //!
-//! For what is looked up at every request on every core and has a dozen keys: a walk over a dozen
-//! entries costs less than the hash of one key, and nobody waits for anybody but for the moment in
-//! which an entry is made.
+//! For lookups at every request on every core, with a dozen keys: a walk over a dozen entries costs
+//! less than the hash of one key, and cores wait for each other only in the moment in which an
+//! entry is made.
 
 use std::sync::OnceLock;
 
@@ -28,7 +28,7 @@ impl<K: Copy + Eq, V> Ledger<K, V> {
     pub fn get_or_add(&self, most: usize, key: K, make: impl Fn() -> V) -> Option<&V> {
         let mut ledger = self;
         for _ in 0..most {
-            // Whoever comes first makes the entry, for its own key; the others look whether that is
+            // The first thread makes the entry, for its own key; the others look whether that is
             // theirs too.
             let entry = ledger.first.get_or_init(|| Box::new(Entry { key, value: make(), rest: Self::default() }));
             if entry.key == key {

@@ -1,7 +1,7 @@
-//! Whether a cluster's series are still read by anybody.
+//! Whether a cluster's series are still read.
 //!
 //! A cluster that is gone takes its series along, while its requests may go on for hours. What
-//! those count from then on goes nowhere: the name may be somebody else's by then.
+//! those count from then on goes nowhere: the name may be another cluster's by then.
 
 use parking_lot::{Mutex, MutexGuard};
 
@@ -10,7 +10,7 @@ use parking_lot::{Mutex, MutexGuard};
 pub(super) struct Life(Mutex<bool>);
 
 /// Held while a series is made and kept, and while all of them are removed: none comes into being
-/// behind those who remove them.
+/// after the removal.
 pub(super) struct Held<'a>(MutexGuard<'a, bool>);
 
 // === impl Life ===

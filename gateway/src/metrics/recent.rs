@@ -1,4 +1,4 @@
-//! The last failures of requests for a cluster, as the log told of them.
+//! The last failures of requests for a cluster, as the log has them.
 //!
 //! Few, and cut short: callers choose how many requests fail, and members the words. What a flood
 //! leaves out of the log is left out here too.

@@ -1,4 +1,4 @@
-//! The counts of one cluster, for whoever asks the gateway itself (`clustergateways/traffic`).
+//! The counts of one cluster, for `clustergateways/traffic`.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;

@@ -1,5 +1,5 @@
 //! How the last attempt went to open a byte stream through the tunnel, hop by hop, as spans have
-//! it: kept for whoever asks, whether requests are traced or not.
+//! it: kept for `clustergateways/traffic`, whether requests are traced or not.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
@@ -10,7 +10,7 @@ use tunnel::Timing;
 
 use super::{micros, recent};
 
-/// Servers kept of one attempt. Who asks more of them has other questions.
+/// Servers kept of one attempt: a reader of more has other questions.
 const MOST: usize = 8;
 
 /// Of one cluster. Each attempt takes the place of the one before.
@@ -24,7 +24,7 @@ pub struct TunnelOpen {
     ended: Option<(SystemTime, Duration)>,
 }
 
-/// Who was asked for the stream, and what came of it.
+/// The hop that was asked for the stream, and its outcome.
 #[derive(Debug)]
 pub struct TunnelHop {
     /// A tunnel-server; absent: this process.
@@ -59,7 +59,7 @@ impl LastTunnelOpen {
 // === impl TunnelOpen ===
 
 impl TunnelOpen {
-    /// Somebody was asked, and has answered or will not.
+    /// A hop was asked, and has answered or will not.
     pub fn asked(&mut self, hop: TunnelHop) {
         if self.hops.len() < MOST {
             self.hops.push(hop);

@@ -1,7 +1,7 @@
 //! What is written of a member that is not well: the kind of failure and nothing else.
 //!
-//! A written reason is an update of a Secret and an event for everybody who watches clusters, and
-//! every replica writes its own. So the same cause gives the same text each time and everywhere: no
+//! A written reason is an update of a Secret and an event for every watcher of clusters, and every
+//! replica writes its own. So the same cause gives the same text each time and everywhere: no
 //! clocks, as in rustls' words for an expired certificate, no addresses of which there may be
 //! several, no words of the member's or a proxy's. The whole story is in the log, and in the answer
 //! to a request.
@@ -16,8 +16,8 @@ use rustls::{AlertDescription, CertificateError};
 use crate::upstream::ConnectError;
 
 /// Shown in the Go cluster-gateway's words where it has some (`HealthyReasonType` in its
-/// `clustergateway_types.go`). Of several places' reasons the greatest is told, so they are ordered
-/// by how much they tell.
+/// `clustergateway_types.go`). Of several places' reasons the greatest is shown, so they are
+/// ordered by how much they say.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     ConnectionTimeout,

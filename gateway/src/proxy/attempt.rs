@@ -100,8 +100,8 @@ fn keep(lease: &CredentialLease<'_>, asks: &MemberRequest<'_>, request: &Request
 }
 
 /// A member that does not take a client certificate ends the connection, and says nothing about it
-/// in HTTP. So a connection that was refused or broken has the program asked again, for those who
-/// come after; how often is limited as for a 401.
+/// in HTTP. So a connection that was refused or broken has the program asked again, for later
+/// requests; how often is limited as for a 401.
 pub fn suspect(cluster: &Cluster, lease: &CredentialLease<'_>, error: &SendError) {
     let may_be_it = match error {
         SendError::Connect(error) => matches!(**error, ConnectError::Tls { .. } | ConnectError::Http2 { .. }),
@@ -126,7 +126,7 @@ async fn next<'a>(
     lease: &CredentialLease<'_>,
 ) -> Result<Option<(CredentialLease<'a>, Request<RequestBody>)>, Error> {
     let Some(RetryHead(head)) = again else {
-        // For those who come after: begun when it is first asked for, and nothing to wait for here.
+        // For later requests: begun when it is first polled, and nothing to wait for here.
         let _ = cluster.renew(lease).now_or_never();
         return Ok(None);
     };

@@ -15,10 +15,10 @@ use crate::error::Error;
 use crate::needs::RequestNeeds;
 
 /// Fails unless `user` may do this on the member. A path that may mean one thing here and another
-/// there is refused, whoever asks.
+/// there is refused for every user.
 ///
-/// Comes before the cluster is looked up, like every check: whoever may do nothing there learns
-/// nothing of what exists.
+/// Comes before the cluster is looked up, like every check: a user without rights there does not
+/// learn what exists.
 pub async fn authorize(gateway: &RequestNeeds, user: Arc<User>, route: &ProxyRoute<'_>) -> Result<(), Error> {
     if !route.asks.can_be_decoded() {
         return Err(Error::BadPath(BadPath::Escape));

@@ -38,7 +38,7 @@ pub async fn judge<B: Body<Data = Bytes> + Unpin>(response: Response<B>, asks: &
     Judged { response, is_rejection }
 }
 
-/// Whether the member says in JSON that the credential may not impersonate somebody
+/// Whether the member says in JSON that the credential may not impersonate a user
 /// (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ForbiddenStatus`). The answer is
 /// passed on all the same.
 ///
@@ -55,8 +55,8 @@ pub async fn refuses_identity<B: Body<Data = Bytes> + Unpin>(
     response.body_mut().short(STATUS_BYTES, WITHIN).await.is_some_and(|body| says_so(&body))
 }
 
-/// Whether a server that was told who calls refuses a caller it does not know: it does not believe
-/// what it is told.
+/// Whether a server that was sent the caller's identity refuses an unknown caller: it does not
+/// believe us.
 pub async fn is_anonymous_refusal<B: Body<Data = Bytes> + Unpin>(response: &mut Response<Peeked<B>>) -> bool {
     if response.status() != StatusCode::FORBIDDEN || encoding(response.headers()).is_none() {
         return false;
@@ -69,7 +69,7 @@ fn says_so(body: &[u8]) -> bool {
     forbidden(body).is_some_and(|(_, said)| said.starts_with("cannot impersonate resource \""))
 }
 
-/// Who is refused, and what.
+/// The refused user, and the refused right.
 fn forbidden(body: &[u8]) -> Option<(String, String)> {
     #[derive(serde::Deserialize)]
     struct Said {

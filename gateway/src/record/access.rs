@@ -43,7 +43,7 @@ pub struct Failed<'a> {
 // === impl AccessLine ===
 
 impl AccessLine {
-    /// `None`: nobody reads it.
+    /// `None`: no log reads it.
     pub fn begin(head: &Head<'_>) -> Option<Box<Self>> {
         tracing::enabled!(Level::DEBUG).then(|| Box::new(Self::of(head)))
     }
@@ -60,7 +60,7 @@ impl AccessLine {
         Self { user: None, cluster: head.cluster().cloned(), verb, resource: short(&resource).to_owned() }
     }
 
-    /// Who acts: of an impersonation the user that was taken on, as in the hub's own log.
+    /// The user that acts: under impersonation the impersonated one, as in the hub's own log.
     pub fn identified(&mut self, identity: &Identity) {
         self.user = Some(Arc::clone(&identity.user));
     }
@@ -93,7 +93,7 @@ impl AccessLine {
         );
     }
 
-    /// The same for who asks the gateway, and not its log.
+    /// The same for readers of the gateway's recent failures, instead of its log.
     pub fn recent(self, failed: &Failed<'_>, took: Duration) -> RecentFailure {
         RecentFailure {
             time: 0,

@@ -77,7 +77,7 @@ async fn get<K: Kind>(hub: &Hub, view: &View, name: &ClusterName, query: &str) -
 /// A Secret that was read, as a cluster.
 pub fn read<K: Kind>(view: &View, name: &ClusterName, secret: &SecretObject) -> Result<Seen, Error> {
     view.read(secret).map_err(|error| match error {
-        // Some Secret of that name: nobody called it a cluster.
+        // Another Secret of that name, which is no cluster.
         SecretError::NoCredentialType => K::absent(name),
         unusable => error::Cause::Unconvertible(unusable.to_string().into()).at(name),
     })
@@ -131,7 +131,8 @@ async fn watch<K: Kind>(
     let query = options.to_hub(CREDENTIAL_TYPE_LABEL, true, lifetime.as_secs());
     let watching = hub.watch(Some(permission.user().owner()), Collection::Secrets, &query).await;
     let watching = watching.map_err(|failure| Error::hub(failure, K::RESOURCE))?;
-    // Those who begin with what there is learn from the events themselves what cannot be shown.
+    // Watches that begin with the existing objects learn from the events themselves what cannot be
+    // shown.
     let unseen = if options.wants_initial_events() {
         HashSet::new()
     } else {

@@ -28,7 +28,7 @@ use crate::request_body::RequestBody;
 /// Longest object sent, as kube-apiserver's (`--max-resource-write-bytes`). Of patches see
 /// [`change::LONGEST_PATCH`].
 const LARGEST: usize = 3 << 20;
-/// Writes of others that may come in between before the sender is told.
+/// Writes of others that may come in between before the sender sees a conflict.
 const ATTEMPTS: usize = 6;
 
 /// `get`, `update` and `patch` of `clustergateways/health`.

@@ -81,8 +81,8 @@ impl InOrder {
         self.bytes
     }
 
-    /// Whether one stream may still hold what is older than something that had its turn: who goes
-    /// on from there would miss it.
+    /// Whether one stream may still hold what is older than something that had its turn: a watch
+    /// that goes on from there would miss it.
     pub fn is_behind(&self) -> bool {
         let [one, other] = self.received;
         self.taken > one.min(other)

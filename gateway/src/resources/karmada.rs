@@ -39,7 +39,7 @@ use crate::hub::Hub;
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 
-/// Writes of others that may come in between before the sender is told.
+/// Writes of others that may come in between before the sender sees a conflict.
 const ATTEMPTS: usize = 6;
 /// Warnings of one answer; each names a field.
 const MOST_WARNINGS: usize = 16;
@@ -262,7 +262,7 @@ impl Write<'_> {
 type Reader = fn(&[u8]) -> Result<Sent, Refused>;
 
 /// How the body is to be read, by its media type. Server-side apply is not served, as with
-/// `clustergateways/health`: nobody here keeps who manages which field.
+/// `clustergateways/health`: the managers of fields are not kept here.
 fn body_kind(is_patch: bool, headers: &HeaderMap) -> Result<Reader, Error> {
     match (is_patch, sent::media(headers).as_str()) {
         // Nothing said means JSON, as in kube-apiserver.

@@ -1,8 +1,8 @@
 //! Watches without a hub: what changed from one snapshot to the next.
 //!
 //! There is no history, so a watch begins with the current snapshot or with what there is; any
-//! other version is answered by 410, after which clients list anew. Versions are numbered so that
-//! whoever has seen only a part of a snapshot's changes has a version that is not current:
+//! other version is answered by 410, after which clients list anew. Versions are numbered so that a
+//! client that has seen only a part of a snapshot's changes has a version that is not current:
 //! deletions first, with numbers that later changes exceed.
 
 use std::collections::HashMap;

@@ -15,7 +15,7 @@ use crate::error::Error;
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 
-/// `get` of `clustergateways/traffic`. Refuses those who accept no JSON.
+/// `get` of `clustergateways/traffic`. Refuses clients that accept no JSON.
 pub async fn serve(
     gateway: &RequestNeeds,
     _permission: &Permission,
@@ -25,7 +25,7 @@ pub async fn serve(
     form_of(Shape::Object, request)?;
     let metrics = match (gateway.cluster(cluster).await, gateway.clusters.metrics(cluster)) {
         (Ok(found), _) => Arc::clone(found.metrics()),
-        // Requests for it fail, and are told of.
+        // Requests for it fail, and are counted.
         (Err(LookupError::Invalid(_)), Some(metrics)) => metrics,
         (Err(error), _) => return Err(Error::lookup(cluster, error)),
     };

@@ -1,8 +1,8 @@
-//! The hub's events about Secrets, told as events about what is read from them.
+//! The hub's events about Secrets, as events about the clusters in them.
 //!
 //! A watcher must end up with what a list would show. So a Secret that stops being a readable
-//! cluster is told as deleted, once, if the watcher may have seen it, and one that becomes readable
-//! as added. Versions are the hub's throughout: a watcher can go on from any of them, here or at
+//! cluster becomes a deletion, once, if the watcher may have seen it, and one that becomes readable
+//! an addition. Versions are the hub's throughout: a watcher can go on from any of them, here or at
 //! another replica.
 
 use std::collections::HashSet;
@@ -23,11 +23,12 @@ pub struct Clusters<K> {
     kind: K,
     selectors: Selectors,
     bookmarks: bool,
-    /// Names that this watch has told as deleted, or never told, because they cannot be read.
+    /// Names that this watch has reported as deleted, or never reported, because they cannot be
+    /// read.
     hidden: HashSet<String>,
     /// Names that probably could not be read when the watch began. Only decides between "modified"
     /// and "added": it may be newer than what the watcher has seen, and then a deletion must still
-    /// be told.
+    /// be sent.
     unseen: HashSet<String>,
 }
 

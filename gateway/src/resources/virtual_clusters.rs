@@ -61,7 +61,7 @@ async fn get(hub: &Hub, name: &ClusterName, query: &str) -> Result<VirtualCluste
     let secret: Option<SecretObject> = one(hub, Collection::Secrets, name, query).await?;
     let invalid = match secret.map(|secret| VirtualCluster::of_secret(&secret.view())) {
         Some(Ok(cluster)) => return Ok(cluster),
-        // Some Secret of that name: nobody called it a cluster.
+        // Another Secret of that name, which is no cluster.
         None | Some(Err(InvalidVirtualCluster::NoCredentialType)) => None,
         Some(Err(error)) => Some(error),
     };

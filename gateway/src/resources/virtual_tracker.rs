@@ -73,7 +73,7 @@ struct Progress {
     passed: [Option<u64>; 2],
     /// Streams whose initial events have not ended.
     beginning: [bool; 2],
-    /// The end of the initial events is still to be told.
+    /// The end of the initial events is still to be sent.
     end_due: bool,
     told: u64,
 }

@@ -46,7 +46,7 @@ pub struct VirtualWatch {
     drain: Pin<Box<WaitForCancellationFutureOwned>>,
     closing: bool,
     over: bool,
-    /// Of what came of the hub and was not told yet, and of what is kept of it.
+    /// Of what the hub sent and was not passed on yet, and of what is kept of it.
     weight: Weight,
 }
 
@@ -142,8 +142,8 @@ impl VirtualWatch {
                     Step::Last(list_anew())
                 }
                 Next::KindsChanged | Next::Settled => Step::Nothing,
-                // One stream was too slow for what was told of the other: no version told is one to
-                // go on from.
+                // One stream was too slow for what the other sent: no version that was sent is one
+                // to go on from.
                 Next::Turn(_, Line::End) | Next::TimeIsUp if self.order.is_behind() => Step::Last(list_anew()),
                 Next::Turn(_, Line::End) | Next::TimeIsUp => return None,
             };
@@ -193,8 +193,8 @@ async fn known(hub: &Hub) -> Result<Known, Error> {
     Ok(Known { secrets: sources.secrets().map(|cluster| cluster.name).collect(), managed: managed.collect() })
 }
 
-/// Whether a watch ended because there is nothing to watch any more: whoever just watches again
-/// would keep what is gone.
+/// Whether a watch ended because there is nothing to watch any more: a client that just watches
+/// again would keep what is gone.
 async fn kind_is_gone(hub: Hub) -> bool {
     matches!(hub.list(Collection::ManagedClusters, "limit=1").await, Err(failure) if is_absence(&failure))
 }

@@ -20,7 +20,7 @@ pub const ENTRY: usize = 64;
 /// Recounted as it changes, and gone with it.
 pub struct Weight(Option<Tally>);
 
-/// Of what a hub answers, for as long as somebody has the hub that is told.
+/// Of what a hub answers, for as long as the hub that reports to it is in use.
 struct Answers {
     account: Account,
     counted: AtomicUsize,

@@ -1,4 +1,4 @@
-//! When a connection ends whatever it is about: it holds too much, or is a stranger's.
+//! When a connection ends at once: it holds too much, or is a stranger's.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};

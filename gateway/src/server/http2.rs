@@ -50,7 +50,7 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
     let serving = super::drive(serving, |serving| serving.get_mut().driver().connection().leave(), &connection);
     tokio::select! {
         end = serving => end,
-        // Before the preface no PING asks whether anybody is there.
+        // Before the preface no PING checks liveness.
         () = silence(&received) => Err(Ended::NoPreface(Limits::PREFACE)),
     }
 }
@@ -66,7 +66,7 @@ async fn silence(received: &ReceivedBytes) {
 /// The connection, to its end.
 struct Serving {
     phase: Phase,
-    /// Asked to leave, before there was anybody to tell.
+    /// Asked to leave before the client could be notified.
     leaving: bool,
     received: ReceivedBytes,
     requests: Requests,
@@ -90,7 +90,7 @@ struct Requests {
 // === impl Serving ===
 
 impl Serving {
-    /// Takes no new requests, finishes those that are under way: GOAWAY (RFC 9113 §6.8).
+    /// Takes no new requests, finishes those in flight: GOAWAY (RFC 9113 §6.8).
     fn leave(&mut self) {
         match &mut self.phase {
             Phase::Handshake(_) => self.leaving = true,

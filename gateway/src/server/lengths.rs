@@ -1,7 +1,7 @@
 //! Which chunked HTTP/1.1 request says its length twice.
 //!
 //! The parser lets `Transfer-Encoding` win over a `Content-Length` beside it, and hides the latter.
-//! So somebody reads along: heads by the same parser, with the same limits, and bodies by the
+//! So this module reads along: heads by the same parser, with the same limits, and bodies by the
 //! length it goes by. A chunked request is the last of its connection
 //! ([`must_close_after`](crate::request::framing::must_close_after)), so that no chunk has to be
 //! read, and what was noted is of the one request that asks. What cannot be followed counts as
@@ -27,7 +27,7 @@ pub struct Reader {
     noted: Lengths,
     section: Section,
     /// Of a head that is not whole, or for the largest there was. Gone when the connection leaves
-    /// HTTP: whatever it is then has an account of its own.
+    /// HTTP: the upgrade has an account of its own.
     tally: Option<Tally>,
     /// What the parser's buffer may have kept of its room.
     kept: usize,

@@ -16,7 +16,7 @@ impl Limits {
     /// for some milliseconds, so they get in beside strangers of their own address too.
     pub const STRANGERS: usize = 1024;
     pub const STRANGERS_OF_ONE: usize = 256;
-    /// With so many of them it is strangers who give way when a core's room is full.
+    /// With so many of them, strangers give way when a core's room is full.
     pub const FEW_STRANGERS: usize = 64;
     /// From the end of the TLS handshake to the end of the first request's head.
     pub const FIRST_REQUEST: Duration = Duration::from_secs(15);
@@ -68,11 +68,11 @@ impl Limits {
     /// of them. Go invents no streams, so what is kept follows what was asked for.
     pub const LOCAL_RESETS: usize = 4096;
     /// Requests that the client took back before we had looked at them. A hub sends those of all
-    /// its users over one connection, and h2 ends that at 20 by default: anybody could end
-    /// everybody's watches. They wait only within one turn ([`Self::TURN`]) and are dropped before
-    /// the handler sees them. So what this bounds is memory, one connection's at a time: 20 MB with
+    /// its users over one connection, and h2 ends that at 20 by default: any user could end all
+    /// users' watches. They wait only within one turn ([`Self::TURN`]) and are dropped before the
+    /// handler sees them. So what this bounds is memory, one connection's at a time: 20 MB with
     /// heads of a hub's size. A hub that is not under attack has a few, and one under attack has
-    /// 250 requests under way at most (`--http2-max-streams-per-connection`): Go's client counts
+    /// 250 requests in flight at most (`--http2-max-streams-per-connection`): Go's client counts
     /// what it has reset until a PING after it was answered.
     pub const PENDING_RESETS: usize = 10_000;
     /// Bytes of header blocks that, over a connection's lifetime, had a late pseudo-header to be
@@ -122,8 +122,8 @@ pub fn http1(many_users: bool) -> http1::Builder {
         .keep_alive(true)
         // A client that closes its side has left: what it asked for is cancelled.
         .half_close(false)
-        // What is no request is refused: another reading of it would be another request to whoever
-        // stands before or behind us.
+        // What is no request is refused: a proxy before or behind us could read it as another
+        // request.
         .ignore_invalid_headers(false)
         .allow_multiple_spaces_in_request_line_delimiters(false)
         .title_case_headers(false)

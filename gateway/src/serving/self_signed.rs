@@ -1,4 +1,4 @@
-//! A serving certificate nobody had to ask for: a new authority, and one certificate below it, as
+//! A serving certificate of our own making: a new authority, and one certificate below it, as
 //! Kubernetes' servers make them.
 //!
 //! The authority's key is thrown away. Its certificate follows the server's in the file, so that
@@ -90,7 +90,7 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), MakeError> {
             tempfile::Builder::new().prefix(".apiserver-").permissions(permissions).tempfile_in(directory)?;
         file.write_all(text.as_bytes())?;
         file.as_file().sync_all()?;
-        // Nobody's file is written over.
+        // No existing file is overwritten.
         file.persist_noclobber(path).map_err(|error| error.error)
     };
     written().map(drop).map_err(|source| MakeError::Write { path: path.to_owned(), source })

@@ -1,7 +1,7 @@
 //! The addresses behind the name of the tunnel-servers, looked up again while they are in use.
 //!
 //! What is known is used at once, however old; what is old is looked up anew beside it, so that a
-//! slow name server delays nobody.
+//! slow name server delays no request.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -58,7 +58,7 @@ impl Addresses {
         }
     }
 
-    /// Looks up again, unless somebody did in the meantime.
+    /// Looks up again, unless another task did in the meantime.
     pub async fn refresh(&self, deadline: Instant) -> Result<Known, DialError> {
         let timeout = || DialError::Timeout { address: format!("{}:{}", self.host, self.port) };
         let _looking = timeout_at(deadline, self.looking.lock()).await.map_err(|_| timeout())?;

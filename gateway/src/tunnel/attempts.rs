@@ -1,8 +1,8 @@
 //! Asking several tunnel-servers for one stream: the next when one says no, or has said nothing for
 //! a moment.
 //!
-//! A server that is silent goes on being waited for beside the next, since it may be the member
-//! that is slow; whoever opens the stream first wins, and the others' dials are cancelled.
+//! A silent server is waited for beside the next, since the member may be what is slow. The first
+//! to open the stream wins, and the others' dials are cancelled.
 
 use std::net::SocketAddr;
 use std::sync::Arc;

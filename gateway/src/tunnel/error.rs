@@ -19,13 +19,13 @@ pub struct TunnelError(Box<Cause>);
 /// Which hop failed.
 #[derive(Debug)]
 pub enum Cause {
-    /// Nobody who was asked has the cluster.
+    /// No server that was asked has the cluster.
     Missing(Missing),
-    /// Somebody has, and the stream was refused further on.
+    /// A server has it, and the stream was refused further on.
     Refused(Refusal),
 }
 
-/// Who was asked in vain, and could have had the cluster.
+/// The servers that were asked in vain, and could have had the cluster.
 #[derive(Debug, Default)]
 pub struct Missing {
     /// This process, if agents may link to it.
@@ -68,7 +68,7 @@ impl Missing {
         self.nowhere.push(why);
     }
 
-    /// The refusal that tells most: who has no room has the cluster.
+    /// The refusal that tells most: a hop without room has the cluster.
     fn foremost(&self) -> Option<&Refusal> {
         let of = |reason| move |refusal: &&Refusal| refusal.reason == reason;
         let all = || self.refused.iter().chain(&self.here);
@@ -86,7 +86,7 @@ impl Missing {
             && self.unreachable.iter().all(Unreachable::is_timeout)
     }
 
-    /// To whom no agent is linked.
+    /// The servers without a link of the agent.
     fn whom(&self) -> String {
         let here = self.here.as_ref().map(|_| "this gateway".to_owned());
         let servers = match self.refused.len() {
@@ -202,7 +202,7 @@ impl TunnelError {
         }
     }
 
-    /// Whether the same request may well go through in a moment: somebody has the cluster, and no
+    /// Whether the same request may well go through in a moment: a server has the cluster, and no
     /// room just now.
     pub fn is_momentary(&self) -> bool {
         match self.reason() {
@@ -247,7 +247,7 @@ impl TunnelError {
         }
     }
 
-    /// Who failed: `gateway`, when no tunnel-server can be reached, `server` or `agent`.
+    /// The hop that failed: `gateway`, when no tunnel-server can be reached, `server` or `agent`.
     pub fn hop(&self) -> &'static str {
         match &*self.0 {
             Cause::Refused(refusal) => refusal.hop.as_str(),

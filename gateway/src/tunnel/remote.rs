@@ -25,7 +25,7 @@ use super::replica::Replica;
 use super::stream::Tunnelled;
 use crate::metrics::TunnelOpen;
 
-/// How long a look-up may take when nobody at the addresses known has the cluster.
+/// How long a look-up may take when no server at the known addresses has the cluster.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
 
 /// Where the tunnel-servers are.
@@ -41,7 +41,7 @@ pub struct Remote {
     hosts: Vec<Host>,
     linking: Arc<Linking>,
     replicas: Mutex<HashMap<SocketAddr, Arc<Replica>>>,
-    /// Where to begin when nobody has answered for a cluster yet: not all with the same server.
+    /// Where to begin when no server has answered for a cluster yet: not all with the same one.
     turn: AtomicUsize,
     links: Gauge,
 }
@@ -90,8 +90,8 @@ impl Remote {
         Arc::clone(&self.linking.tls).follow(failed)
     }
 
-    /// The stream that is `wanted`, and who opened it. `missing` says who was asked before;
-    /// `attempt` gets who is asked now.
+    /// The stream that is `wanted`, and the server that opened it. `missing` has the servers that
+    /// were asked before; `attempt` gets the one asked now.
     pub async fn open(
         &self,
         wanted: OpenRequest<'_>,

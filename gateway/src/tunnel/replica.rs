@@ -66,7 +66,7 @@ struct PooledLink {
     link: Link,
     /// Of the files it was made with.
     generation: u64,
-    /// Tells who looks after the link that it is not held any more.
+    /// Tells the keeper of the link that it is not held any more.
     _guard: DropGuard,
 }
 
@@ -162,7 +162,7 @@ impl Replica {
             match link.open(to, Some(cluster)).await {
                 Ok(stream) => return Ok(stream),
                 Err(OpenError::Refused(refusal)) => return Err(NotOpened::Refused(refusal)),
-                // The member may have been dialled, but was told nothing: dialling again does no
+                // The member may have been dialled, but got no request: dialling again does no
                 // harm.
                 Err(error) => last = error.to_string(),
             }
@@ -268,8 +268,7 @@ async fn make(replica: Weak<Replica>, runtime: Id) -> LinkOutcome {
     Ok(())
 }
 
-/// Until the link accepts no new streams, nobody has wanted one for long, or its certificate is of
-/// yesterday.
+/// Until the link accepts no new streams, none was wanted for long, or its certificate is outdated.
 async fn look_after(replica: &Weak<Replica>, runtime: Id, released: CancellationToken, link: Link) -> String {
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);

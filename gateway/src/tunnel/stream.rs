@@ -15,7 +15,7 @@ use crate::holding::Backlog;
 
 pub struct Tunnelled {
     stream: Stream,
-    /// Through whom, as messages name it.
+    /// The server that opened it, as messages name it.
     via: Arc<str>,
     /// Of a stream that this process lists among its own.
     gauge: Option<Arc<Gauge>>,
@@ -52,7 +52,7 @@ impl Tunnelled {
         self.stream.leaving()
     }
 
-    /// Whoever lists this process's streams may end one.
+    /// An operator that lists this process's streams may end one.
     fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         let outcome = self.gauge.as_ref().map_or(Ok(()), |gauge| gauge.check(cx));
         if outcome.is_err() {

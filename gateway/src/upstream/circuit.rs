@@ -36,7 +36,7 @@ struct Pause {
     /// So many dials that it let through have failed.
     probes: u32,
     until: Instant,
-    /// The one dial is under way.
+    /// The one dial has not ended.
     probing: bool,
     failures: u32,
     last: Arc<str>,

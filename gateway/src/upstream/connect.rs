@@ -37,7 +37,7 @@ pub struct Target {
     pub dialer: Dialer,
     /// For proxy, TCP and TLS together, and for all addresses.
     pub dial_timeout: Duration,
-    /// Dials that may be under way at a time, upgrades' included.
+    /// Dials at a time, upgrades' included.
     pub dials: Semaphore,
     pub circuit: Circuit,
     /// For what connections hold by themselves.
@@ -98,7 +98,7 @@ impl Target {
         spans::dial(trace, &self.authority, self.dialer.word())
     }
 
-    /// Of waiting for a dial that somebody else began.
+    /// Of waiting for a dial that another request began.
     pub fn shared_span(&self, trace: Option<&Trace>) -> Option<Span> {
         spans::shared_dial(trace, &self.authority, self.dialer.word())
     }

@@ -30,7 +30,7 @@ use super::{Lost, SendError};
 use crate::holding::Account;
 use crate::request_body::RequestBody;
 
-/// Largest response head we read; the connection is nobody else's. Less is passed on.
+/// Largest response head we read; the connection is this exchange's alone. Less is passed on.
 pub const HEADER_BYTES: usize = 1024 * 1024;
 /// Most header lines of a response.
 pub const HEADER_LINES: usize = 2048;
@@ -123,7 +123,7 @@ impl Exchange {
     }
 
     /// The response was read to its end: the connection serves the next request, unless this one's
-    /// body is still under way.
+    /// body is not sent whole.
     pub fn end(mut self) {
         if self.abort.has_ended()
             && let Some(lease) = self.lease.take()

@@ -28,7 +28,7 @@ pub struct Pool {
     metrics: Arc<ClusterMetrics>,
     state: Mutex<Connections>,
     h1: Arc<h1::Idle>,
-    /// Told when a stream of any connection is given back.
+    /// Notified when a stream of any connection is given back.
     room: Arc<Notify>,
     this: Weak<Pool>,
 }

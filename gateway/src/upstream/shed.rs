@@ -19,7 +19,7 @@ pub struct Held {
 pub struct Counted<D> {
     driver: D,
     account: Account,
-    /// It grows while nobody polls the driver.
+    /// It grows while the driver is not polled.
     has_backlog: bool,
 }
 
@@ -47,7 +47,7 @@ impl<D> Counted<D> {
     }
 
     fn gives_way(&self, cx: &Context<'_>) -> bool {
-        // What holds nothing is told nothing, so nothing has to wake it.
+        // A holder of nothing gets no request to give way, so nothing has to wake it.
         if self.has_backlog || self.account.held() > 0 {
             self.account.check(cx).is_err()
         } else {

@@ -66,8 +66,9 @@ pub async fn run(hub: Hub, published: Arc<ManagedClusters>, purpose: Purpose) {
 // === impl Following ===
 
 impl Following {
-    /// Whether there is nothing to display, as everybody may know. A hub without the kind refuses
-    /// whoever lacks the right to it, and has that in its audit log: so does each default install.
+    /// Whether there is nothing to display, as every client may know. A hub without the kind
+    /// refuses a client without the right to it, and has that in its audit log: so does each
+    /// default install.
     async fn is_needless(&self) -> bool {
         matches!(self.purpose, Purpose::Display)
             && self.managed.kind.is_none()
@@ -103,7 +104,7 @@ impl Following {
             let query =
                 format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={LIFETIME}&resourceVersion={version}");
             let mut watching = self.hub.watch(None, Collection::ManagedClusters, &query).await?;
-            // Not after the list: who may list and not watch is to ask ever more seldom, too.
+            // Not after the list: a gateway that may list and not watch asks ever more seldom, too.
             (self.failures, self.refusals) = (0, 0);
             let before = version.clone();
             while let Line::Whole(line) = watching.lines.next().await {

@@ -94,7 +94,7 @@ impl Questions {
         Self { hub, permits, begun: Mutex::default(), metrics, throttle: LogThrottle::default() }
     }
 
-    /// The answer, and how long it may be kept. `progress` is told when the hub has the question.
+    /// The answer, and how long it may be kept. `progress` shows when the hub has the question.
     pub(super) async fn ask(&self, name: &ClusterName, progress: ReviewProgress) -> (Answer, Duration) {
         if !self.begun.lock().one_more() {
             return (self.refused(), Duration::ZERO);

@@ -2,7 +2,7 @@
 //! rules of the source `karmada` (`register::karmada`).
 //!
 //! A Cluster names Secrets and an address that their tokens are sent to. So the gateway reads a
-//! Secret only for a caller who may read it too, and only in the one namespace where `karmadactl`
+//! Secret only for a caller that may read it too, and only in the one namespace where `karmadactl`
 //! puts them.
 
 use std::borrow::Cow;
@@ -59,8 +59,8 @@ pub fn misnamed(name: &str, why: InvalidClusterName) -> Refused {
     Refused::field(name, "metadata.name", &detail)
 }
 
-/// Whether the way to the member may be changed here. What registered the cluster otherwise says
-/// how it is reached, and a credential goes to another address only for those who may read it.
+/// Whether the way to the member may be changed here. The registration's own source says how it is
+/// reached, and a credential goes to another address only for callers that may read it.
 pub fn may_move(current: &ClusterSpec, wanted: &Wanted, shown: &Cluster<'_>) -> Result<(), Refused> {
     let no = |field: &str, why: &str| Err(Refused::field(&wanted.name, field, why));
     if let Some(source) = current.labels.get(SOURCE_LABEL) {
@@ -79,7 +79,7 @@ pub fn may_move(current: &ClusterSpec, wanted: &Wanted, shown: &Cluster<'_>) -> 
     Ok(())
 }
 
-/// Whether `user` may change how a cluster that was registered otherwise is reached: who may write
+/// Whether `user` may change how a cluster that was registered otherwise is reached: a writer of
 /// its Secret could do it there.
 pub async fn review_move(gateway: &RequestNeeds, hub: &Hub, user: &Arc<User>, cluster: &str) -> Result<(), Error> {
     let secret = SecretReference { namespace: hub.namespace().to_owned(), name: cluster.to_owned() };

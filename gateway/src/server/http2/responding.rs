@@ -180,7 +180,7 @@ impl Sending {
         self.is_apart = false;
     }
 
-    /// Of the buffer that the piece is part of: nobody knows how long it waits.
+    /// Of the buffer that the piece is part of: it may wait for long.
     fn let_go(&mut self) {
         if !std::mem::replace(&mut self.is_apart, true)
             && let Some((data, _)) = &mut self.waiting

@@ -1,7 +1,7 @@
 //! A request body that can be cut off.
 //!
 //! hyper's HTTP/1.1 client owns the body it sends and would go on sending it after the member's
-//! response has ended. Once that has happened nobody wants the rest (RFC 9112 §9.3): cutting the
+//! response has ended. Once that has happened the rest has no reader (RFC 9112 §9.3): cutting the
 //! body ends the member's connection, and dropping the client's end of it ends the client's.
 
 use std::io;

@@ -18,7 +18,7 @@ pub struct H1Body {
     exchange: Option<Exchange>,
 }
 
-/// A body as hyper has it. What that has read and nobody has taken counts.
+/// A body as hyper has it. What hyper has read and was not taken counts.
 pub struct HeldIncoming {
     incoming: Incoming,
     held: Option<(Tally, Arc<Buffer>)>,

@@ -32,8 +32,8 @@ use crate::upstream::shed::{Counted, GaveWay, Held};
 /// One connection, shared by the requests on it.
 pub struct Connection {
     sender: SendRequest<Bytes>,
-    /// Leases. Not a count of permits: the last of them tells who waits for the connection to be
-    /// empty, and each tells who waits for room.
+    /// Leases. Not a count of permits: the last of them wakes the waiter for an empty connection,
+    /// and each wakes the waiters for room.
     in_use: AtomicUsize,
     closing: AtomicBool,
     /// Of heads that names were taken out of.
@@ -42,9 +42,9 @@ pub struct Connection {
     collector: Arc<Collector>,
     /// Something was received since the last look.
     traffic: AtomicBool,
-    /// Told of every stream that is given back.
+    /// Notified of every stream that is given back.
     room: Arc<Notify>,
-    /// Told when a closing connection has no stream any more.
+    /// Notified when a closing connection has no stream any more.
     emptied: Arc<Notify>,
     held: Held,
 }

@@ -14,7 +14,7 @@ pub struct Resets {
     /// The last stream that was to be reset, admitted or not: nothing is forgotten before an answer
     /// to a later one.
     newest: AtomicU32,
-    /// The last stream with an answer, as far as anybody asked.
+    /// The last stream with an answer, as far as a reset asked.
     answered: AtomicU32,
     passed: Notify,
 }
@@ -22,10 +22,10 @@ pub struct Resets {
 // === impl Resets ===
 
 impl Resets {
-    /// So many may wait: a caller or two who give up at once are noticed by the member at once.
-    /// Servers on Rust's h2 end a connection at 20 that they have not looked at, Go's when four
-    /// times its stream limit are queued; and never more than the member's stream limit, so that
-    /// with as many in use that is half of what Go's takes.
+    /// So many may wait: the member notices at once when a caller or two give up at once. Servers
+    /// on Rust's h2 end a connection at 20 that they have not looked at, Go's when four times its
+    /// stream limit are queued; and never more than the member's stream limit, so that with as many
+    /// in use that is half of what Go's takes.
     pub const MOST: usize = 16;
 
     /// Whether `stream` may be reset and forgotten on a connection with `streams` at a time.
@@ -39,7 +39,7 @@ impl Resets {
         admitted
     }
 
-    /// Whether there are any: only then answers need be told.
+    /// Whether there are any: only then answers need be reported.
     pub fn any(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }

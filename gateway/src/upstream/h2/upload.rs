@@ -30,7 +30,7 @@ pub enum UploadEnd {
     /// The member wants no more of it; its response says why.
     Stopped,
     ClientGone(Lost),
-    /// The trailers cannot be sent: the member was told that the request does not end.
+    /// The trailers cannot be sent: the member saw no end of the request.
     Unfit(Unfit),
 }
 
@@ -108,7 +108,7 @@ impl Upload {
         if self.stream.send_trailers(trailers).is_ok() { UploadEnd::Sent } else { UploadEnd::Stopped }
     }
 
-    /// Of the buffer that the chunk is part of: nobody knows how long it waits.
+    /// Of the buffer that the chunk is part of: it may wait for long.
     fn let_go(&mut self) {
         if !std::mem::replace(&mut self.is_apart, true)
             && let Some(account) = self.body.account()

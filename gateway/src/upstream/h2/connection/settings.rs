@@ -12,7 +12,7 @@ impl Settings {
     /// What one unread response may hold back in our memory, and what one fast one may have in
     /// flight.
     pub const STREAM_WINDOW: u32 = 512 * 1024;
-    /// The maximum: with less, a few streams that nobody reads would stop every other stream of the
+    /// The maximum: with less, a few unread streams would stop every other stream of the
     /// connection.
     pub const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
     /// Larger frames, fewer of them; 64 KiB is where it stops paying.
@@ -36,10 +36,10 @@ impl Settings {
     /// Bytes read before readers get their turn. h2 keeps them in frames until then. Short ones end
     /// the turn by their number ([`crate::inbound`]).
     pub const TURN: usize = 1024 * 1024;
-    /// Streams that we reset are remembered for the frames that are still under way. h2 counts
-    /// frames of forgotten ones as errors over the connection's lifetime, and by default a thousand
-    /// of them end it: a few dozen log followers that leave at once would end everybody's watches,
-    /// and with any number somebody who leaves often.
+    /// Streams that we reset are remembered for their frames in flight. h2 counts frames of
+    /// forgotten ones as errors over the connection's lifetime, and by default a thousand of them
+    /// end it: a few dozen log followers that leave at once would end all watches on it, and so
+    /// would, with any number, a client that leaves often.
     pub const RESET_STREAMS: usize = 4096;
     /// Its count is over the lifetime of a connection, which abandoned answers would use up in the
     /// end. What a member that does not read may be owed is bounded where its frames come in
