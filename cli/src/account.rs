@@ -85,7 +85,7 @@ impl Account {
         Some(json!({"apiVersion": RBAC, "kind": "ClusterRole", "metadata": metadata, "rules": rules}))
     }
 
-    /// The Namespace, which nobody owns before it is to go.
+    /// The Namespace, without an owner until it is to go.
     pub fn namespace_document(&self, owner: Option<&str>) -> Value {
         let mut metadata = json!({"name": self.namespace, "labels": labels()});
         if let Some(owner) = owner {

@@ -1,5 +1,5 @@
-//! The charts of this version: the program holds them, so that none is taken from wherever somebody
-//! happens to be.
+//! The charts of this version: the program holds them, so that it takes none from the current
+//! directory.
 
 use std::path::PathBuf;
 
@@ -14,7 +14,7 @@ pub struct Chart {
     files: &'static [(&'static str, &'static str)],
 }
 
-/// A chart where helm can read it: as somebody named it, or in a directory that goes with this.
+/// A chart where helm can read it: the user's own, or one in a directory that goes with this.
 pub struct Placed {
     pub place: String,
     _directory: Option<TempDir>,
@@ -96,7 +96,7 @@ pub const AGENT: Chart = chart!(
 // === impl Chart ===
 
 impl Chart {
-    /// The chart that somebody `named`, or this one.
+    /// The chart that the user `named`, or this one.
     pub fn or(&self, named: Option<&str>) -> Result<Placed> {
         match named {
             Some(named) => Ok(Placed { place: named.to_owned(), _directory: None }),

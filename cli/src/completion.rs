@@ -1,5 +1,5 @@
-//! What may stand where somebody types: for kubectl, which asks the program itself and shows what
-//! it prints (cobra's `__complete`).
+//! What may stand at the cursor: for kubectl, which asks the program itself and shows what it
+//! prints (cobra's `__complete`).
 
 use clap::{Arg, Command};
 

@@ -118,7 +118,7 @@ pub fn place(object: &Value) -> Option<Cluster> {
 }
 
 /// The first entry of `made` for which `known` has another of the same name: one that does not lead
-/// to the same place is somebody's own.
+/// to the same place is the user's own.
 pub fn shadowed<'a>(known: &Kubeconfig, made: &'a Kubeconfig) -> Option<&'a str> {
     let server = |cluster: &NamedCluster| cluster.cluster.as_ref().and_then(|cluster| cluster.server.clone());
     let foreign = made.clusters.iter().find(|new| {

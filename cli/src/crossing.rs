@@ -12,7 +12,7 @@ use crate::hops::Hop;
 use crate::session::{self, Session};
 use crate::span;
 
-/// Of a hop about which nobody says more.
+/// Of a hop without further details.
 const PASSED: &str = "passed";
 /// What a hop is called that opened the stream.
 const OPENED: &str = "opened";
@@ -22,9 +22,9 @@ const OF_SERVERS: [&str; 3] = ["no-link", "unknown-cluster", "draining"];
 
 /// The last way through the tunnel to one cluster.
 pub enum Crossing {
-    /// Nobody measured it, or the person may not see it.
+    /// It was not measured, or the user may not see it.
     Untimed(&'static str),
-    /// Of whom the gateway asked last, and how long ago that was, in seconds.
+    /// Of the hop that the gateway asked last, and how long ago that was, in seconds.
     Timed { hop: TunnelHop, ago: i64 },
 }
 

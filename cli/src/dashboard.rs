@@ -1,8 +1,8 @@
-//! The page: all clusters, and each of them, in a browser of the person who started it.
+//! The page: all clusters, and each of them, in the browser of the user that started it.
 //!
-//! Nothing is served to anybody else ([`access`]), and nothing is asked of hub and clusters but
-//! with the person's own kubeconfig. Each page is whole as it is sent; what changes afterwards
-//! comes as a stream of events, and is no more than what changed.
+//! Nothing is served to other users ([`access`]), and hub and clusters are asked only with the
+//! user's own kubeconfig. Each page is whole as it is sent; what changes afterwards comes as a
+//! stream of events, and is no more than what changed.
 
 mod access;
 mod answer;

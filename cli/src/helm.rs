@@ -33,7 +33,7 @@ pub struct Options {
 impl Options {
     /// What helm prints for `arguments`, with `input` as its standard input, within `limit`. After
     /// that, and when `interrupted` is cancelled, it is interrupted and waited for. After an
-    /// interrupt it is not started at all: nobody would wait until it has ended in good order.
+    /// interrupt it is not started at all: its orderly end would find no waiter.
     pub async fn output(
         &self,
         arguments: &[String],

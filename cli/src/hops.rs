@@ -114,7 +114,7 @@ pub fn is_passed_on(failure: &Failure) -> bool {
 /// What to do about a failure of a request for a cluster, at `hop`.
 pub fn remedy(hop: Hop, failure: &Failure, cluster: &str) -> String {
     let told = trouble::remedy(failure);
-    // Who refused it does not know what this program can do about it.
+    // The hop that refused it does not know what this program can do about it.
     let is_known_here = matches!(hop, Hop::Credential | Hop::TunnelServer | Hop::TunnelAgent);
     if told.is_empty() || is_known_here { hop.remedy(cluster) } else { told }
 }

@@ -61,7 +61,7 @@ pub fn run() -> ExitCode {
         Err(error) => return output::fail(&trouble::Trouble::failed(format!("cannot start: {error}"), "")),
     };
     let code = runtime.block_on(until_interrupted(cli));
-    // Reads of standard input and lookups of names cannot be cancelled, and nobody waits for them.
+    // Reads of standard input and lookups of names cannot be cancelled, and are not waited for.
     runtime.shutdown_background();
     code
 }
@@ -86,8 +86,8 @@ async fn until_interrupted(cli: Cli) -> ExitCode {
 
 /// What `command` ends with; `None`: Ctrl-C came first.
 ///
-/// Ctrl-C is asked first, each time: a command may do much before it first waits, and one that came
-/// before anybody listened would be lost or would end the process with its files left behind.
+/// Ctrl-C is polled first, each time: a command may do much before it first waits, and one that
+/// came before this listened would be lost or would end the process with its files left behind.
 async fn or_interrupted<F: Future>(command: F) -> Option<F::Output> {
     tokio::select! {
         biased;

@@ -67,8 +67,8 @@ pub async fn version(client: &Client) -> Answer {
     Ok((cut(&version.git_version, LONGEST_VERSION), start.elapsed()))
 }
 
-/// The agents of a member, as it sees them itself: who asks by one of them needs no other source.
-/// `None`: a join put none there, or nobody says.
+/// The agents of a member, as it sees them itself: a request through one of them needs no other
+/// source. `None`: a join put none there, or it is unknown.
 pub async fn agents(client: &Client, registered: Option<&Registered>) -> Option<Agents> {
     let namespace = registered?.agents_in.as_deref()?;
     let deployments = Api::<Deployment>::namespaced(bounded(client.clone(), LARGEST_OBJECT), namespace);

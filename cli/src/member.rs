@@ -1,4 +1,4 @@
-//! A member's API server, as somebody who may make accounts on it.
+//! A member's API server, for a user that may make accounts on it.
 
 mod accounts;
 mod acting;

@@ -30,7 +30,7 @@ pub async fn of_clusters(session: &Session) -> Result<String> {
         }
     })?;
     let deployments = Api::<Deployment>::namespaced(session.hub().clone(), &own);
-    // Whoever may not read them may still be right about the default.
+    // A user that may not read them may still be right about the default.
     let found = session.within(deployments.list(&ListParams::default().limit(MOST))).await;
     Ok(found.ok().and_then(|list| of_flags(&list.items)).unwrap_or(own))
 }
@@ -56,7 +56,7 @@ fn unknown(trouble: Trouble) -> Trouble {
     trouble.remedied(format!("you need `get` of the APIService {API_SERVICE}"))
 }
 
-/// What a gateway among `deployments` was told.
+/// The flags of a gateway among `deployments`.
 fn of_flags(deployments: &[Deployment]) -> Option<String> {
     let containers = deployments
         .iter()

@@ -2,7 +2,7 @@
 
 use crate::findings::Finding;
 
-/// Something that somebody has to be allowed.
+/// A right that a user needs.
 #[derive(Debug, Clone, Copy)]
 pub struct Need {
     pub verb: &'static str,
@@ -51,7 +51,7 @@ impl Need {
     }
 }
 
-/// Of a right: somebody's, who is called `who`.
+/// Of a right of the user `who`.
 pub fn right(who: &str, need: &Need, namespace: &str, allowed: bool) -> Finding {
     let place = match namespace {
         _ if !need.namespaced => String::new(),

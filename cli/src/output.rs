@@ -19,7 +19,7 @@ pub enum Format {
     Name,
 }
 
-/// Writes results. Whoever stopped reading them has what it wanted.
+/// Writes results. A reader that stopped has what it wanted.
 pub fn print(text: &str) -> Result<()> {
     match io::stdout().lock().write_all(text.as_bytes()).and_then(|()| io::stdout().flush()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -49,8 +49,8 @@ pub fn to_yaml(document: &Value) -> Result<String> {
 }
 
 /// Says something to the person. Servers choose some of the words: none of them is a command for a
-/// terminal. Nobody is left to hear of a failure. In one piece: what a pipe prints meanwhile comes
-/// before or after it, not in between.
+/// terminal. A failure has no reader left. In one piece: what a pipe prints meanwhile comes before
+/// or after it, not in between.
 pub fn say(line: &str) {
     drop(io::stderr().lock().write_all(format!("{}\n", tame(line)).as_bytes()));
 }

@@ -1,4 +1,4 @@
-//! Whether a cluster answers through the gateway, and as whom.
+//! Whether a cluster answers through the gateway, and as which user.
 
 use std::time::Duration;
 
@@ -18,7 +18,7 @@ use crate::trouble::{Result, Trouble};
 /// `system:serviceaccount:`, a namespace of 63 and a name of 220 (`account`).
 const LONGEST_USER: usize = 320;
 
-/// Who the member takes the gateway for.
+/// The user that the member takes the gateway for.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Seen {
     pub user: String,
@@ -55,7 +55,7 @@ struct Metadata {
     resource_version: String,
 }
 
-/// Asks the member through the gateway who asks.
+/// Asks the member through the gateway which user asks.
 pub async fn whoami(session: &Session, cluster: &ClusterName) -> std::result::Result<Seen, Failure> {
     let client = session.fleet.client(cluster);
     let document = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
@@ -72,14 +72,14 @@ pub async fn whoami(session: &Session, cluster: &ClusterName) -> std::result::Re
     Ok(Seen { user: cut(&review.status.user_info.username, LONGEST_USER), took: start.elapsed() })
 }
 
-/// Whether the hub refused to ask the member: who may only read cannot ask, for it is a POST.
+/// Whether the hub refused to ask the member: read rights do not suffice, for it is a POST.
 pub fn is_refused_by_hub(failure: &Failure) -> bool {
     failure.side == Some(Side::Caller) && failure.kind == Kind::Answered(403)
 }
 
 /// Waits until the gateway has read the cluster's Secret as it is since `version`, a
-/// resourceVersion, for `span` at most: before that, an answer tells of the old one. Who may not
-/// see which it has read, or whose gateway does not say, does not wait.
+/// resourceVersion, for `span` at most: before that, an answer tells of the old one. Does not wait
+/// for a gateway that does not say which it has read, or not to this user.
 pub async fn until_read(session: &Session, cluster: &ClusterName, version: &str, span: Duration) -> Result<()> {
     let end = Instant::now() + span;
     let path = format!("/apis/{GROUP}/{VERSION}/clustergateways/{cluster}");
@@ -113,8 +113,8 @@ fn is_since(known: &str, version: &str) -> bool {
         || number(known).zip(number(version)).is_some_and(|(known, version)| known >= version)
 }
 
-/// Asks until the member answers the gateway as `user` (`None`: as anybody), for `span` at most.
-/// The person's own lack of rights does not pass: it ends the wait.
+/// Asks until the member answers the gateway as `user` (`None`: as any), for `span` at most. The
+/// person's own lack of rights does not pass: it ends the wait.
 pub async fn until_answered(
     session: &Session,
     cluster: &ClusterName,

@@ -28,7 +28,7 @@ pub struct Registrations {
     pub namespace: String,
 }
 
-/// Whose a name is, for one who wants to register a member by it.
+/// The owner of a name, for a user that wants to register a member by it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Standing {
     Free,
@@ -68,7 +68,7 @@ impl Registrations {
         )
     }
 
-    /// Refuses a person who may not write Secrets, before anything is made elsewhere for one.
+    /// Refuses a user that may not write Secrets, before anything is made elsewhere for one.
     pub async fn may_write(&self, existing: Option<&Secret>) -> Result<()> {
         let verb = if existing.is_some() { "update" } else { "create" };
         let asked = ResourceAttributes {
@@ -90,8 +90,8 @@ impl Registrations {
         Err(Trouble { exit: Exit::Hub, ..Trouble::failed(what, self.missing_right(verb)) })
     }
 
-    /// Refuses an account on the member with `uid` that another cluster than `name` names too: who
-    /// gives it rights or takes it away does so to both.
+    /// Refuses an account on the member with `uid` that another cluster than `name` names too:
+    /// giving it rights or taking it away would affect both.
     pub async fn refuse_shared(&self, name: &str, account: &Account, uid: &str) -> Result<()> {
         let mut params = ListParams::default().labels(CREDENTIAL_TYPE_LABEL).limit(PAGE);
         for _ in 0..PAGES {
@@ -161,7 +161,7 @@ impl Registrations {
         self.patch(name, &patch).await
     }
 
-    /// Deletes this very Secret, if nobody changed it since it was read.
+    /// Deletes this very Secret, if it did not change since it was read.
     pub async fn delete_unchanged(&self, secret: &Secret) -> Result<()> {
         self.delete_if(secret, secret.resource_version()).await
     }
@@ -195,7 +195,7 @@ pub fn is_cluster(secret: &Secret) -> bool {
     secret.labels().contains_key(CREDENTIAL_TYPE_LABEL)
 }
 
-/// What tells the cluster's member from others; `None`: nobody said.
+/// What tells the cluster's member from others; `None`: unknown.
 pub fn member_uid(secret: &Secret) -> Option<&str> {
     secret.annotations().get(MEMBER_UID_ANNOTATION).map(String::as_str)
 }

@@ -17,7 +17,7 @@ pub struct Facts {
     pub cluster: Cluster,
     /// What its API server said of its version, and how long that took; `None`: it was not asked.
     pub answer: Option<Result<(String, Duration), Failure>>,
-    /// Of a member that a join gave agents; `None`: nobody says.
+    /// Of a member that a join gave agents; `None`: unknown.
     pub agents: Option<Agents>,
     /// What its Secret says; `None`: the person may not read it.
     pub registered: Option<Registered>,
@@ -68,7 +68,7 @@ pub struct Row {
     /// `rotate` can renew it.
     #[serde(skip)]
     pub rotates: bool,
-    /// `None`: it has none, or nobody says.
+    /// `None`: it has none, or it is unknown.
     pub agents: Option<Agents>,
     pub alias: String,
     pub labels: BTreeMap<String, String>,
@@ -84,7 +84,7 @@ impl Agents {
     }
 }
 
-/// Longest reason that somebody reported, in characters.
+/// Longest reported reason, in characters.
 const LONGEST_REASON: usize = 4096;
 
 const HEADS: [&str; 9] =
@@ -158,7 +158,7 @@ fn standing(facts: &Facts) -> (&'static str, String) {
     }
 }
 
-/// What a failure means for whoever wants to use the cluster.
+/// What a failure means for a user of the cluster.
 fn word(failure: &Failure) -> &'static str {
     match (failure.side, failure.kind) {
         // The hub has just listed the clusters for the same person.

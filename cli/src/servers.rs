@@ -53,7 +53,7 @@ pub async fn certificate(session: &Session, service: &Service) -> Result<Option<
 }
 
 /// The agent's image where the programs of the hub have theirs from, in the gateway's `namespace`;
-/// `None`: nobody says.
+/// `None`: unknown.
 pub async fn agents_image(session: &Session, namespace: &str) -> Option<String> {
     let deployments = Api::<Deployment>::namespaced(session.hub().clone(), namespace);
     let listed = session.within(deployments.list(&ListParams::default().limit(MOST))).await.ok()?;

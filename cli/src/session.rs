@@ -119,7 +119,7 @@ impl Session {
     }
 }
 
-/// Without it nobody knows which accounts on members are this hub's.
+/// Without it this hub's accounts on members cannot be told from others'.
 fn unidentified(trouble: Trouble) -> Trouble {
     let trouble = trouble.when("cannot identify this hub");
     if !trouble.is_forbidden() {
@@ -145,7 +145,7 @@ async fn config(kubeconfig: &Kubeconfig, context: &str, connecting: Duration) ->
     let config = Config::from_custom_kubeconfig(kubeconfig.clone(), &options).await;
     let mut config = config.map_err(|error| unusable(context, &hub::client::mistake(&error)))?;
     config.connect_timeout = Some(connecting);
-    // It would repeat whatever a member that is away is asked, up to 15 times.
+    // It would repeat each request to a member that is away, up to 15 times.
     config.default_retry = false;
     config.headers.push((USER_AGENT, HeaderValue::from_static(NAME)));
     Ok(config)

@@ -1,7 +1,7 @@
 //! Whether a cluster's Secret names what is the cluster's own, before anything is done by it.
 //!
-//! Whoever may change one Secret may write another cluster's account into it, and an administrator
-//! who rotates or detaches has rights on all of them.
+//! A user that may change one Secret may write another cluster's account into it, and an
+//! administrator who rotates or detaches has rights on all of them.
 
 use api::cluster_name::ClusterName;
 use api::secret::{AGENT_ACCOUNT_ANNOTATION, MEMBER_UID_ANNOTATION};

@@ -23,8 +23,7 @@ pub fn lay_out(heads: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// The beginning of what somebody else chose, of `most` characters; what is left out is told by a
-/// mark.
+/// The beginning of a foreign text, of `most` characters; a mark stands for what is left out.
 pub fn cut(text: &str, most: usize) -> String {
     match text.char_indices().nth(most) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -46,7 +46,7 @@ impl Trouble {
         Self { exit: Exit::Usage, what: what.into(), remedy: remedy.into() }
     }
 
-    /// Ctrl-C came first. What to do then is told of the whole command.
+    /// Ctrl-C came first. The advice then is about the whole command.
     pub fn interrupted() -> Self {
         Self::failed("it was interrupted", "")
     }
@@ -94,8 +94,8 @@ impl Trouble {
     }
 }
 
-/// What failed in one line, without the next step. Members and whoever is taken for one choose the
-/// words: none of them reaches a terminal as a command.
+/// What failed in one line, without the next step. Members, real or not, choose the words: none of
+/// them reaches a terminal as a command.
 pub fn cause(failure: &Failure) -> String {
     let mut text = failure.message.clone();
     if !failure.cause.is_empty() && !text.contains(&failure.cause) {
@@ -104,7 +104,7 @@ pub fn cause(failure: &Failure) -> String {
     text_table::tame(&text)
 }
 
-/// What whoever reads this can do; empty where the message is all there is to say.
+/// What the reader can do; empty where the message is all there is to say.
 pub fn remedy(failure: &Failure) -> String {
     let step = match failure.kind {
         Kind::Answered(401) if failure.cluster.is_some() => {

@@ -1,5 +1,4 @@
-//! Whether the cluster's API server answers: an agent that is linked but cannot reach it is of no
-//! use to anybody.
+//! Whether the cluster's API server answers: a linked agent that cannot reach it is of no use.
 //!
 //! Any answer to `GET /readyz` will do, 401 as well as 200: no credential is sent. Where the
 //! cluster's CA is known the certificate is verified, so that something else on the same address

@@ -2,8 +2,8 @@
 //!
 //! Each `--server` is followed by one task that resolves its name; each address by one that makes
 //! and keeps the links through it ([`keeper`]). Behind an address may be one server, or a load
-//! balancer and any number of them: who answered is known from the answer only, and what there is
-//! already is known from [`Links`].
+//! balancer and any number of them: only the answer says which server answered, and [`Links`] has
+//! the existing links.
 
 mod attempt;
 mod backoff;

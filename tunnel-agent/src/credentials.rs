@@ -1,4 +1,4 @@
-//! Whom the agent trusts and who it is, as the files say at the moment a link is made.
+//! The agent's authorities and its credential, as the files say at the moment a link is made.
 //!
 //! Files that are missing or broken leave what was read last in use. A change is announced, so that
 //! links with the old identity are replaced before that expires.
@@ -69,7 +69,7 @@ impl Credentials {
         let mut paths = self.tls.files().paths();
         paths.extend(self.token.as_ref().map(|token| token.path().to_owned()));
         let looks = move || paths.iter().map(|path| Look::at(path)).collect::<Vec<_>>();
-        // Errors are told by `look` if something is in use, and else by those who make links.
+        // `look` reports errors if something is in use, and else the attempts at links do.
         follow::watch(looks, move |_, fresh| self.look().is_ok() && !fresh).await;
     }
 
@@ -78,12 +78,12 @@ impl Credentials {
         self.changes.subscribe()
     }
 
-    /// Who was refused before may be accepted now, with the same credential.
+    /// A refused credential may be accepted now.
     pub fn try_again(&self) {
         self.changes.send_modify(|_| ());
     }
 
-    /// What the files say now. An error is told once per cause.
+    /// What the files say now. An error is logged once per cause.
     fn look(&self) -> Result<Identity, CredentialsError> {
         let mut state = self.state.lock();
         let LastIdentity { complaints, last, .. } = &mut *state;

@@ -1,7 +1,7 @@
 //! One stream: judge where it wants to go, connect, join the two.
 //!
-//! A dial ends when its asker gives up, and before the tunnel-server does, so that the reason is
-//! told by the one who knows it.
+//! A dial ends when its asker gives up, and before the tunnel-server does, so that the agent, which
+//! knows the reason, reports it.
 
 mod dial;
 mod lookup;
@@ -29,7 +29,7 @@ use crate::targets::Targets;
 
 /// Streams open at a time. Each holds at most a window of bytes and one socket.
 const MOST_STREAMS: usize = 10_000;
-/// Connects under way at a time: destinations that do not answer must not gather sockets.
+/// Connects at a time: destinations that do not answer must not gather sockets.
 const MOST_DIALS: usize = 512;
 /// What the answer may take on its way back to the server, which counts the same time from a little
 /// earlier.

@@ -1,8 +1,7 @@
-//! The usable links of the process, whoever made them: who is linked to which server, and is that
-//! enough?
+//! The usable links of the process, from all keepers: which servers are linked, and is that enough?
 //!
-//! Keepers (the connector's) make links independently and look here whether one more is wanted.
-//! Nobody waits for the lock.
+//! Keepers (the connector's) make links independently and look here whether one more is wanted. The
+//! lock is never held for long.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! `tunnel_agent_*`: counted where things happen; links and bytes are read when somebody asks.
+//! `tunnel_agent_*`: counted where things happen; links and bytes are read at each scrape.
 
 mod live;
 
@@ -20,7 +20,7 @@ pub struct Metrics {
     /// Links established.
     pub registrations: Counter,
     registration_failures: Family<Reason, Counter>,
-    /// Links that ended without anybody having asked for it.
+    /// Links that ended unasked.
     pub links_lost: Counter,
     /// Links that were replaced, because a server asked for it or the credential changed.
     pub links_replaced: Counter,

@@ -1,9 +1,9 @@
 //! Which destinations the agent connects to: its own API server, and what the operator allowed.
 //!
-//! The agent decides, whatever the servers and those behind them want. A name is resolved once,
-//! here, and the addresses that were checked are the ones that are dialled (CVE-2020-8562).
-//! Loopback, link-local addresses and metadata services of clouds are reached only by a rule about
-//! them: `0.0.0.0/0`, or a name whose owner lets it point there, is not enough.
+//! The agent decides, whatever servers and their clients want. A name is resolved once, here, and
+//! the addresses that were checked are the ones that are dialled (CVE-2020-8562). Loopback,
+//! link-local addresses and metadata services of clouds are reached only by a rule about them:
+//! `0.0.0.0/0`, or a name whose owner lets it point there, is not enough.
 
 mod rule;
 mod special;
@@ -96,9 +96,9 @@ impl Targets {
         self.allows(address, &canonical(candidate.destination.host()), candidate.destination.port(), candidate.check)
     }
 
-    /// What is said when `candidate`, asked for as `destination`, may not be reached at any of its
-    /// addresses. Names that no rule knows are answered the same when they have none: which names
-    /// there are here is nobody's business.
+    /// The answer when `candidate`, asked for as `destination`, may not be reached at any of its
+    /// addresses. A name without a rule gets the same answer when it has no address: clients must
+    /// not learn which names exist here.
     pub fn refusal(&self, candidate: &Candidate, destination: &Destination) -> NotAllowed {
         let is_name = candidate.destination.host().parse::<IpAddr>().is_err();
         let hidden = is_name && candidate.check == Check::Unnamed;

@@ -139,7 +139,7 @@ impl Parts {
     }
 }
 
-/// An agent's account on the hub. Whoever may not look for it has none to remove.
+/// An agent's account on the hub. A user that may not look for it has none to remove.
 async fn agent_left(session: &Session, name: &ClusterName) -> Result<Option<Account>> {
     let look = async {
         let own = agent::account(name, &namespace::of_gateway(session).await?)?;

@@ -71,7 +71,7 @@ impl ExecEach {
         let clusters = self.selection.resolve(session, self.clusters.as_deref()).await?;
         let (kubeconfigs, room) = (Kubeconfigs::new(session)?, Room::new(MOST));
         let limits = Limits { at_once: AT_ONCE, within: self.timeout };
-        // Dropped before the files are: nobody is left to miss them.
+        // Dropped before the files are: no command is left to miss them.
         let mut all = fleet::each(clusters, limits, |cluster| self.one(session, &kubeconfigs, &room, cluster));
         let mut line = Line::new("done");
         let (mut waiting, mut next, mut failures) = (BTreeMap::new(), 0, Vec::new());
@@ -155,7 +155,7 @@ impl Done {
     }
 }
 
-/// All that comes, up to [`LONGEST`] bytes; the rest is read and told of.
+/// All that comes, up to [`LONGEST`] bytes; the rest is read and counted.
 async fn kept(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     let Some(mut pipe) = pipe else { return Ok(Vec::new()) };
     let mut kept = Vec::new();

@@ -67,7 +67,7 @@ impl Install {
         if self.print {
             return self.print(options, &chart.place).await;
         }
-        // A context that cannot be used, and a hub that is away or refuses the credential, are told
+        // A context that cannot be used, and a hub that is away or refuses the credential, fail
         // before anything is made, and in our words.
         let session = Session::open(options.clone()).await?;
         session.within(crate::look::version(session.hub())).await?;
@@ -128,14 +128,14 @@ impl Install {
     }
 }
 
-/// What helm is told of the hub's place.
+/// The flags that tell helm where the hub is.
 fn hub(options: &Options) -> Vec<String> {
     let kubeconfig = options.kubeconfig.iter().map(|file| format!("--kubeconfig={}", file.display()));
     kubeconfig.chain(options.context.iter().map(|context| format!("--kube-context={context}"))).collect()
 }
 
-/// What helm prints, without the chart's notes: they are for people who have nothing else, and
-/// would bury what was done.
+/// What helm prints, without the chart's notes: they are for users of helm alone, and would bury
+/// what was done.
 fn without_notes(text: &str) -> &str {
     text.find("\nNOTES:").map_or(text, |end| &text[..=end])
 }
@@ -157,7 +157,7 @@ async fn available(session: &Session, span: Duration) -> Result<()> {
     }
 }
 
-/// What helm is told of the hub while it renders, which asks nobody: its version, if it answers.
+/// The hub's version for helm's rendering, which contacts no hub; none if the hub does not answer.
 async fn version(options: &Options) -> Option<String> {
     let session = Session::open(options.clone()).await.ok()?;
     let (version, _) = session.within(crate::look::version(session.hub())).await.ok()?;

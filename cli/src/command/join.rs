@@ -215,7 +215,7 @@ pub async fn refuse_taken(session: &Session, name: &ClusterName, existing: Optio
     let why = match standing(existing, uid) {
         Standing::Free | Standing::Own => return Ok(()),
         Standing::Taken(why) => why,
-        // Who registered it by hand did not say which member it is: it says so itself.
+        // A registration by hand does not say which member it is: the member says so itself.
         Standing::Unsaid => match Member::through(session, name).await?.uid().await {
             Ok(known) if known == uid => return Ok(()),
             Ok(_) => existing.map(another).unwrap_or_default(),

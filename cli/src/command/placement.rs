@@ -148,7 +148,8 @@ impl World {
     }
 }
 
-/// Those of all namespaces count. Who may see those of this one alone is told what that means.
+/// Those of all namespaces count. A user that may see those of this one alone reads what that
+/// means.
 async fn decisions(session: &Session, placement: &Prepared) -> Result<Vec<Value>> {
     match all(session, "v1beta1", "PlacementDecision", "").await {
         Err(trouble) if trouble.is_forbidden() => {
@@ -159,7 +160,7 @@ async fn decisions(session: &Session, placement: &Prepared) -> Result<Vec<Value>
     }
 }
 
-/// They are asked for only by who sees them. A hub may lack the kind.
+/// They are read only for users that may see them. A hub may lack the kind.
 async fn scores(session: &Session, placement: &Prepared) -> Result<Vec<Value>> {
     if !placement.has_expressions() && placement.score_resources().next().is_none() {
         return Ok(Vec::new());

@@ -63,7 +63,7 @@ impl Rotate {
                 format!("`kubectl clusters join {name} --rights …` creates one, whose token can be rotated"),
             ));
         };
-        // Before anything is made, on either side: what the Secret says may be somebody's trick.
+        // Before anything is made, on either side: the Secret's contents may be a trick.
         let agent = target::agent_account(session, &before, &name).await?;
         let member = self.member.on(session, &name, member_uid(&before)).await?;
         target::verify(&registrations, &before, &account, &member).await?;
@@ -74,7 +74,8 @@ impl Rotate {
         let read = before.resource_version().unwrap_or_default();
         let patched = match registrations.patch_at(&name, &read, &json!({"data": {TOKEN_KEY: token}})).await {
             Ok(patched) => patched,
-            // Nobody uses it. Its own failure is told less than the one that led to it.
+            // The new token has no user yet. Its own failure matters less than the one that led to
+            // it.
             Err(trouble) => return Err(withdrawn(&member, &account, &new.secret, trouble).await),
         };
         let version = patched.resource_version().unwrap_or_default();
@@ -125,7 +126,7 @@ impl Rotate {
     }
 }
 
-/// The Secret could not be changed, or somebody else changed it: the token that was made goes.
+/// The Secret could not be changed, or another writer changed it: the token that was made goes.
 async fn withdrawn(member: &Member, account: &Account, secret: &str, trouble: Trouble) -> Trouble {
     let left = match member.revoke(account, secret).await {
         Ok(()) => String::new(),

@@ -1,4 +1,4 @@
-//! Who may read the page: whoever knows the address that the program printed, and nobody else.
+//! Access to the page: only for clients that know the address that the program printed.
 //!
 //! The port is open to every user of this machine, and to every web site in the person's browser.
 //! The first do not know the token; of the second, those that make their own name lead here (DNS
@@ -8,8 +8,8 @@
 //! `localhost` is no name for it: browsers try `[::1]` first, where another user may listen on the
 //! same port, and would be handed the token.
 //!
-//! When the program has ended, its port is anybody's, and pages are still open. They know it by its
-//! seal, which they were given and which no request tells: see `page.js`.
+//! When the program has ended, any other may take its port while pages are still open. They know it
+//! by its seal, which they got and which no request tells: see `page.js`.
 
 use std::fmt;
 
@@ -30,7 +30,7 @@ const HTTP: u16 = 80;
 /// What the first part of each path must be, and what each stream begins with.
 pub struct Token(String);
 
-/// What is answered, and who may ask for it.
+/// What is answered, and to which clients.
 pub struct Door {
     token: Token,
     seal: Token,
@@ -98,7 +98,7 @@ impl Door {
         }
     }
 
-    /// Whether it was sent to us by a name that nobody else can make lead here.
+    /// Whether it was sent to us by a name that no other party can make lead here.
     fn is_ours<B>(&self, request: &Request<B>) -> bool {
         let mut hosts = request.headers().get_all(HOST).iter();
         let (Some(host), None) = (hosts.next(), hosts.next()) else { return false };

@@ -27,7 +27,7 @@ pub async fn to(dashboard: &Arc<Dashboard>, path: &str, query: Option<&str>) -> 
     finished(at(dashboard, path, query.unwrap_or_default()).await)
 }
 
-/// Nothing, and that is the last of this connection: who is not admitted holds none.
+/// Nothing, and that is the last of this connection: a refused client holds none.
 pub fn refusal(Refused(status, words): Refused) -> Response<Body> {
     let mut response = finished(text(status, words));
     response.headers_mut().insert(header::CONNECTION, HeaderValue::from_static("close"));

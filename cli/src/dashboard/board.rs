@@ -1,4 +1,4 @@
-//! What is known of all clusters, and what of it changed since somebody looked.
+//! What is known of all clusters, and what of it changed since the last look.
 //!
 //! Readers keep the snapshot that they have shown, and compare it with the newest: nothing queues
 //! up for a slow one. A page says which snapshot it was made of; the last few are kept, so that its
@@ -139,7 +139,7 @@ impl Board {
         self.newest()
     }
 
-    /// For whoever shows something here.
+    /// For code that shows something here.
     pub fn newest(&self) -> Arc<Snapshot> {
         Arc::clone(&self.newest.borrow())
     }
@@ -151,13 +151,13 @@ impl Board {
         past.iter().chain([&newest]).find(|snapshot| snapshot.version == version).cloned()
     }
 
-    /// Comes when somebody looks.
+    /// Completes when a page is open.
     pub async fn watched(&self) {
         let wanted = self.wanted.notified();
         if self.newest.receiver_count() == 0 {
             wanted.await;
         } else {
-            // Nobody is to be told of it once more when all have left.
+            // All have left: it needs no second notice.
             wanted.now_or_never();
         }
     }

@@ -5,12 +5,12 @@ use api::secret::{ENDPOINT_TYPE_CLUSTER_PROXY, ENDPOINT_TYPE_CONST};
 use crate::findings::{SOON, renewal};
 use crate::row::{Agents, Row};
 
-/// Whether somebody should look.
+/// Whether a person should look.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum State {
     /// It cannot be used.
     Bad,
-    /// It works, but will not for long, or somebody reported it.
+    /// It works, but will not for long, or a reporter says so.
     Warning,
     Good,
     /// Not asked yet, or not for this person.

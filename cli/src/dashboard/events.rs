@@ -49,7 +49,7 @@ pub fn of_one(dashboard: &Arc<Dashboard>, name: ClusterName) -> Response<Body> {
     let Some(permit) = permit(dashboard) else { return full() };
     let (newest, seal) = (dashboard.board.subscribe(), seal(dashboard));
     let dashboard = Arc::clone(dashboard);
-    // Whoever comes back shows what nobody here knows: everything is sent once.
+    // A page that comes back shows an unknown state: everything is sent once.
     let reader = One { dashboard, name, newest, sent: Parts::new(), due: Instant::now(), _permit: permit };
     let events = stream::unfold(reader, |mut reader| async move { Some((Box::pin(reader.next()).await, reader)) });
     streaming(seal, events)
@@ -116,7 +116,7 @@ impl One {
         if changed.is_empty() { SILENCE.to_owned() } else { event(&Patch { parts: changed, ..Patch::default() }) }
     }
 
-    /// Remembers it for whoever opens the page next.
+    /// Remembers it for the page that opens next.
     fn keep(&self, snapshot: &Snapshot, seen: &Inspection) -> Parts {
         self.dashboard.page(&self.name, |page| {
             if let Ok(traffic) = &seen.traffic {

@@ -1,5 +1,5 @@
-//! HTML that nobody's words become a part of: what is markup is known when this is compiled, and
-//! everything else is escaped.
+//! HTML without foreign markup: the markup is known when this is compiled, and everything else is
+//! escaped.
 
 use crate::text_table::is_command;
 

@@ -115,7 +115,7 @@ impl Known<'_> {
         html.raw("<span class=\"pill ").raw(state.word()).raw("\">");
         dot(&mut html, state);
         html.text(&status).raw("</span>");
-        // Why the way ends is told beside it.
+        // The reason why the way ends stands beside it.
         let reason = if status == cells.status { &*cells.reason } else { "" };
         for word in [reason, &cells.alias, &cells.version, &cells.labels].into_iter().filter(|word| !word.is_empty()) {
             html.raw(" <span class=\"muted\">").text(word).raw("</span>");

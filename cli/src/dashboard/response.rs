@@ -8,8 +8,8 @@ use http::{Response, StatusCode};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt as _, Full};
 
-/// With every answer. Nothing is loaded from elsewhere, nothing inline runs, nobody frames it, and
-/// the address, which is the key to it, is told to nobody.
+/// With every answer. Nothing is loaded from elsewhere, nothing inline runs, no page frames it, and
+/// the address, which is the key to it, is never sent on.
 const HEADERS: [(HeaderName, &str); 7] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -34,7 +34,7 @@ pub fn finished(mut response: Response<Body>) -> Response<Body> {
     response
 }
 
-/// Words for a person who asked in vain.
+/// Words for a refused person.
 pub fn text(status: StatusCode, words: &'static str) -> Response<Body> {
     let mut response = full("text/plain; charset=utf-8", words);
     *response.status_mut() = status;

@@ -56,7 +56,7 @@ async fn serve(dashboard: Arc<Dashboard>, stream: TcpStream, _place: OwnedSemaph
     let mut server = http1::Builder::new();
     server.timer(TokioTimer::new()).header_read_timeout(HEAD).max_buf_size(LARGEST_HEAD);
     tokio::select! {
-        // A browser may leave at any moment: that is nobody's error.
+        // A browser may leave at any moment: that is no error.
         _ = server.serve_connection(TokioIo::new(stream), service) => {}
         () = given_away.cancelled() => {}
     }

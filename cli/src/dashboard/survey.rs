@@ -1,4 +1,4 @@
-//! Asks hub and clusters at regular times, for as long as somebody looks.
+//! Asks hub and clusters at regular times, for as long as a page is open.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;

@@ -76,7 +76,7 @@ pub struct Sum {
 // === impl History ===
 
 impl History {
-    /// A replica answered at `now`. Somebody looks each `interval`.
+    /// A replica answered at `now`. A look comes each `interval`.
     pub fn add(&mut self, traffic: Traffic, now: Instant, interval: Duration) {
         let lately = LATELY.max(interval.saturating_mul(LOOKS));
         self.replicas.retain(|_, replica| now.duration_since(replica.read) < lately);
@@ -122,7 +122,7 @@ impl History {
         self.points.iter().copied()
     }
 
-    /// `None`: nobody has answered yet.
+    /// `None`: no replica has answered yet.
     pub fn sum(&self) -> Option<Sum> {
         if self.replicas.is_empty() {
             return None;
@@ -144,7 +144,7 @@ impl History {
             sum.failures.extend(newest.recent_failures.iter().cloned());
         }
         sum.failures.sort_by_key(|failure| std::cmp::Reverse(failure.time));
-        // One after the other, they are told once.
+        // One after the other, they are shown once.
         sum.failures.dedup_by(|older, newer| {
             let is_same = is_same(older, newer);
             if is_same {

@@ -117,7 +117,7 @@ impl Member {
     }
 
     /// Deletes the account with all that belongs to it. Nothing, if it is not there. Returns what
-    /// stays, if that is to be told.
+    /// stays, if the user is to know.
     pub async fn remove(&self, account: &Account) -> Result<Option<String>> {
         let Some(binding) = self.binding(account).await? else { return Ok(None) };
         let stays = self.release(account, &binding.uid().unwrap_or_default()).await?;

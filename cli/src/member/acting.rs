@@ -1,4 +1,4 @@
-//! As whom a command acts on a member that is registered.
+//! The user as which a command acts on a registered member.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -12,8 +12,7 @@ use crate::output;
 use crate::session::Session;
 use crate::trouble::Result;
 
-/// For a context that nobody named to show where it leads: one that leads nowhere is not waited
-/// for.
+/// For a guessed context to show where it leads: one that leads nowhere is not waited for.
 const LOOK: Duration = Duration::from_secs(3);
 
 /// How the person reaches it.
@@ -57,7 +56,7 @@ impl Acting {
     }
 }
 
-/// By the context called as the cluster. Nobody said that it is the member's: its uid has to.
+/// By the context called as the cluster. That name does not prove the member: its uid has to.
 async fn called_so(session: &Session, cluster: &ClusterName, uid: Option<&str>) -> Option<Member> {
     let uid = uid?;
     let context = contexts::named(&session.kubeconfig, Some(cluster.as_str())).ok()?;

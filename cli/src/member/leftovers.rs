@@ -1,8 +1,8 @@
 //! Whether a Namespace that joins made can go with the last account in it.
 //!
-//! An account does not own its Namespace: somebody may have put more into it since. It goes only
-//! when nothing else is in it, and then by the garbage collector with all else, since a credential
-//! that ends itself cannot ask for more afterwards.
+//! An account does not own its Namespace: others may have put more into it since. It goes only when
+//! nothing else is in it, and then by the garbage collector with all else, since a credential that
+//! ends itself cannot ask for more afterwards.
 
 use std::collections::HashSet;
 
@@ -19,7 +19,7 @@ use crate::trouble::Result;
 
 /// Kinds listed at a time.
 const AT_ONCE: usize = 8;
-/// Objects of one kind that are looked at: more are somebody's.
+/// Objects of one kind that are looked at: more are in use.
 const MOST: u32 = 500;
 /// Owners of owners that are followed: a Deployment's Pods are two away.
 const DEEPEST: usize = 8;
@@ -34,7 +34,7 @@ struct Found {
 
 impl Member {
     /// Lets the account's Namespace go with the binding `owner`, if a join made it and it holds
-    /// nothing else. Returns why it stays, if that is to be told.
+    /// nothing else. Returns why it stays, if the user is to know.
     pub(super) async fn release(&self, account: &Account, owner: &str) -> Result<Option<String>> {
         let namespaces: Api<Namespace> = Api::all(self.client.clone());
         let found = self.ask(namespaces.get_opt(&account.namespace)).await?;

@@ -31,7 +31,7 @@ pub(super) struct Backoff {
 pub(super) enum Kind {
     /// It may work in a moment.
     Passing,
-    /// Somebody has to do something first.
+    /// A person has to act first.
     Lasting,
 }
 
@@ -65,7 +65,7 @@ impl Backoff {
         self.until
     }
 
-    /// Whether a wait is under way.
+    /// Whether a wait has not ended.
     pub(super) fn is_waiting(&self) -> bool {
         self.until.is_some_and(|until| until > Instant::now())
     }

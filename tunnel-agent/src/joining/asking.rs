@@ -15,7 +15,7 @@ use super::request::{self, MOST_OUTSTANDING, Pending, Progress, REQUESTS};
 use super::way::HubWay;
 use super::{JoinError, Joining};
 
-/// The request under way, or one that is to be made, for a new key.
+/// The request that waits for its certificate, or a new one, for a new key.
 pub fn pending(joining: &Joining, agent: &OcmAgent) -> Result<Pending, JoinError> {
     if let Some(pending) = joining.state.request()? {
         return Ok(pending);
@@ -49,8 +49,8 @@ pub async fn look(joining: &Joining, hub: &Requests, pending: &Pending) -> Resul
     }
 }
 
-/// Whether there may be one more. Anybody may label requests with this cluster's name: of those
-/// that renew, which are approved at once, none waits for others.
+/// Whether there may be one more. Any requester may label requests with this cluster's name:
+/// renewals are approved at once, and wait for no others.
 pub async fn check_outstanding(hub: &Requests, cluster: &str) -> Result<(), JoinError> {
     let own = format!("{REQUESTS}?labelSelector={CLUSTER_LABEL}%3D{cluster}");
     let known = hub.get(&own).await.map_err(JoinError::hub("listing certificate requests"))?;

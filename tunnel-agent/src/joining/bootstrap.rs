@@ -14,15 +14,15 @@ use super::request::{Pending, Progress};
 use super::way::HubWay;
 use super::{JoinError, Joining, cluster};
 
-/// Between two looks at the request: somebody has just approved it, or will tomorrow.
+/// Between two looks at the request: an administrator has just approved it, or will tomorrow.
 const LOOK: Backoff = Backoff { chance: 0.3, ..Backoff::doubling(Duration::from_secs(2), Duration::from_secs(15)) };
 
-/// The hub as somebody sees it who asks to join.
+/// The hub as a program sees it that asks to join.
 pub struct Bootstrap<'a> {
     joining: &'a Joining,
     hub: Requests,
     way: HubWay,
-    /// What the log was told last.
+    /// The last text in the log.
     said: String,
 }
 

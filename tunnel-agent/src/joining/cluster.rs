@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 pub const CLUSTERS: &str = "/apis/cluster.open-cluster-management.io/v1/managedclusters";
 /// Of the Lease, where the object does not say (its kind's default).
 const DEFAULT_LEASE: u64 = 60;
-/// More often is never renewed, whatever the object says, and more seldom neither.
+/// Never renewed more often, whatever the object says, nor more seldom.
 const SHORTEST_LEASE: u64 = 1;
 const LONGEST_LEASE: u64 = 3_600;
 /// Between two looks.
@@ -16,7 +16,7 @@ const SHORTEST_LOOK: Duration = Duration::from_secs(5);
 const LONGEST_LOOK: Duration = Duration::from_mins(1);
 
 /// What announces `cluster`, at `url` if clients of the hub can reach it there. It says that no
-/// klusterlet does, so that the hub may deliver what nobody on the member will fetch.
+/// klusterlet runs, so that the hub may deliver what no agent on the member will fetch.
 pub fn document(cluster: &str, url: Option<&str>) -> Value {
     let mut spec = json!({"hubAcceptsClient": false, "leaseDurationSeconds": DEFAULT_LEASE});
     if let Some(url) = url {

@@ -1,6 +1,6 @@
-//! What an agent with a certificate owes its hub: a Lease that is renewed, a status that is told,
-//! and the next certificate before this one ends. Each goes on by itself: a call that hangs holds
-//! up its own kind and no other.
+//! What an agent with a certificate owes its hub: a renewed Lease, a reported status, and the next
+//! certificate before this one ends. Each goes on by itself: a call that hangs holds up its own
+//! kind and no other.
 
 mod announcing;
 mod filling;
@@ -63,7 +63,7 @@ pub struct Keeping<'a> {
     soon: Notify,
 }
 
-/// What one kind of call complains of, told once per cause.
+/// What one kind of call complains of, logged once per cause.
 #[derive(Default)]
 struct Troubles {
     complaints: Complaints,

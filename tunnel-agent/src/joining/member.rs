@@ -1,4 +1,4 @@
-//! The member's own API server, as far as its `ManagedCluster` is told of it.
+//! The member's own API server, as far as its `ManagedCluster` reports it.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,21 +12,22 @@ use tokio::time::{Instant, timeout};
 
 use super::status::{Facts, Resources};
 
-/// Nodes of one answer, and answers that are read: a member with more has more than is told.
+/// Nodes of one answer, and answers that are read: a member with more has more than its status
+/// says.
 const PAGE: usize = 200;
 const MOST_PAGES: usize = 50;
 /// How long version and nodes are believed.
 const SELDOM: Duration = Duration::from_mins(1);
 /// For all of them.
 const NODES_WITHIN: Duration = Duration::from_secs(30);
-/// Resources of nodes that are told, and no others: drivers add theirs, one for each device.
+/// Resources of nodes that are reported, and no others: drivers add theirs, one for each device.
 const RESOURCES: [&str; 5] = ["cpu", "memory", "pods", "ephemeral-storage", "nvidia.com/gpu"];
 
 /// What changes seldom, and when it was read.
 #[derive(Default)]
 pub struct Known(Option<(Instant, Option<String>, Option<Resources>)>);
 
-/// What can be found out now. What may not be read is not told. Version and nodes are read once a
+/// What can be found out now. What may not be read is left out. Version and nodes are read once a
 /// minute at most, and `known` holds them meanwhile.
 pub async fn facts(member: &Requests, known: &mut Known) -> Facts {
     let unavailable = health(member).await.err().unwrap_or_default();
@@ -50,7 +51,7 @@ async fn health(member: &Requests) -> Result<(), String> {
         match member.probe(path).await {
             Ok(code) if code.is_success() => return Ok(()),
             Ok(StatusCode::FORBIDDEN | StatusCode::NOT_FOUND) if path == "/livez" => path = "/healthz",
-            // It answers, and who asks may not know more.
+            // It answers, and the agent may not know more.
             Ok(StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => return Ok(()),
             Ok(code) => return Err(format!("{path} of the kube-apiserver answered {}", code.as_u16())),
             Err(error) => return Err(plain(&format!("the kube-apiserver: {error}"))),

@@ -14,11 +14,11 @@ use x509_parser::prelude::FromDer as _;
 
 /// Where requests are.
 pub const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningrequests";
-/// Requests of a cluster that nobody has decided about. With more, an agent makes no other: it
-/// would bury those that somebody is to look at.
+/// Undecided requests of a cluster. With more, an agent makes no other: it would bury those that an
+/// administrator is to look at.
 pub const MOST_OUTSTANDING: usize = 10;
 
-/// Bytes of what somebody wrote on the hub that are told.
+/// Bytes that are quoted of a text on the hub.
 const LONGEST_QUOTE: usize = 1 << 10;
 
 /// A key whose certificate was asked for, or is to be.
@@ -33,7 +33,7 @@ pub struct Pending {
 /// What became of a request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Progress {
-    /// Nobody has decided yet.
+    /// No administrator has decided yet.
     Waiting,
     /// The hub has not signed it yet.
     Approved,
@@ -85,12 +85,12 @@ pub fn is_for(request: &Value, key: &SecretString) -> bool {
     asked.is_some() && asked == public_key(key)
 }
 
-/// What somebody wrote on the hub, as it is told here: on one line, and not without end.
+/// A text of the hub, quoted on one line and cut.
 pub fn quoted(text: &str) -> String {
     tame(&text[..text.floor_char_boundary(LONGEST_QUOTE)])
 }
 
-/// How many of the requests in a list nobody has decided about.
+/// The number of undecided requests in a list.
 pub fn outstanding(list: &Value) -> usize {
     let items = list["items"].as_array().map_or(&[][..], Vec::as_slice);
     items.iter().filter(|item| Progress::of(item) == Progress::Waiting).count()

@@ -21,7 +21,7 @@ use crate::args::SecretName;
 
 /// Label of the Secrets that agents make: `true`.
 const LABEL: &str = "cluster.core.oam.dev/agent-state";
-/// For what somebody else deleted or changed.
+/// Until the agent sees that its Secret was deleted or changed.
 const BELIEVED: Duration = Duration::from_mins(5);
 
 /// See the module.
@@ -96,7 +96,7 @@ impl StateSecret {
         Ok(())
     }
 
-    /// A Secret of somebody else is neither read nor replaced.
+    /// A Secret of another owner is neither read nor replaced.
     fn check(&self, secret: &Value) -> Result<(), JoinError> {
         if is_own(secret, &self.cluster) {
             return Ok(());

@@ -1,4 +1,4 @@
-//! How the cluster stands with the hub, for those who wait for it.
+//! How the cluster stands with the hub, for tasks that wait for it.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ pub enum Standing {
     Silent,
 }
 
-/// The standing, as it changes, and what somebody has to do about the certificate. Cheap to clone.
+/// The standing, as it changes, and what a person has to do about the certificate. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct SharedStanding {
     standing: watch::Sender<Standing>,
@@ -52,7 +52,7 @@ impl SharedStanding {
         is_new
     }
 
-    /// What somebody has to do about the certificate, if anything.
+    /// What a person has to do about the certificate, if anything.
     pub fn certificate_trouble(&self) -> Option<String> {
         self.trouble.lock().clone()
     }

@@ -27,7 +27,7 @@ pub const KEY: &str = "tls.key";
 pub const KUBECONFIG: &str = "kubeconfig";
 pub const CLUSTER_NAME: &str = "cluster-name";
 pub const AGENT_NAME: &str = "agent-name";
-/// Of a request under way: its name on the hub, and its key.
+/// Of a request without a certificate yet: its name on the hub, and its key.
 const PENDING_NAME: &str = "request-name";
 const PENDING_KEY: &str = "request-key";
 /// All that is kept.
@@ -53,8 +53,8 @@ pub struct StateError {
 // === impl StateDirectory ===
 
 impl StateDirectory {
-    /// Creates the directory if it is not there. One to which others may write is refused: whoever
-    /// replaces its key and certificate is the agent.
+    /// Creates the directory if it is not there. One to which others may write is refused:
+    /// replacing its key and certificate makes another agent.
     pub fn open(directory: &Path) -> Result<Self, StateError> {
         let wrong = |source| StateError { path: directory.to_owned(), source };
         fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(directory).map_err(wrong)?;
@@ -109,7 +109,7 @@ impl StateDirectory {
         Ok(name)
     }
 
-    /// The request under way.
+    /// The request without a certificate yet.
     pub fn request(&self) -> Result<Option<Pending>, StateError> {
         let (name, key) = (self.read_text(PENDING_NAME)?, self.read_text(PENDING_KEY)?);
         Ok(name.zip(key).map(|(name, key)| Pending { name: name.trim().to_owned(), key: key.into() }))

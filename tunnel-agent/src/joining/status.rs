@@ -1,4 +1,4 @@
-//! What a `ManagedCluster` is told of its member: `cluster.open-cluster-management.io/v1`, as the
+//! What a `ManagedCluster` says of its member: `cluster.open-cluster-management.io/v1`, as the
 //! klusterlet writes it.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ pub const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 /// Bytes of a condition's message (`maxLength` of `metav1.Condition`: 32,768; less is enough).
 const LONGEST_MESSAGE: usize = 1_024;
 
-/// What is known of the member. What is `None` is not told.
+/// What is known of the member. What is `None` is left out.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Facts {
     /// Why its API server is not available; empty: it is.
@@ -51,7 +51,7 @@ pub fn patch(cluster: &Value, facts: &Facts, now: &str) -> Option<Value> {
     if status == json!({}) {
         return None;
     }
-    // A list is replaced as a whole: only if nobody else has written meanwhile.
+    // A list is replaced as a whole: only if no other writer came in between.
     Some(json!({"metadata": {"resourceVersion": cluster["metadata"]["resourceVersion"]}, "status": status}))
 }
 

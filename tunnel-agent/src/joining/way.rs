@@ -22,8 +22,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Default)]
 pub struct HubWay {
     pub address: Address,
-    /// The `proxy-url` as it stands there: it may hold a password, without which the proxy lets
-    /// nobody through. [`Address`] has it without.
+    /// The `proxy-url` as it stands there: it may hold a password, which the proxy requires.
+    /// [`Address`] has it without.
     pub proxy: Option<SecretString>,
 }
 

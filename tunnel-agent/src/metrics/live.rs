@@ -1,4 +1,4 @@
-//! Metrics of what is there now, read when somebody asks.
+//! Metrics of the current state, read at each scrape.
 
 use std::fmt;
 use std::sync::Arc;

@@ -1,7 +1,6 @@
-//! Addresses that mean this machine, its nearest neighbours or its cloud, whoever asks.
+//! Addresses that mean this machine, its nearest neighbours or its cloud.
 //!
-//! Whoever is let in to a network at large is not meant to be let in to these: a rule has to be
-//! about them alone.
+//! A rule about a network at large does not mean these: one has to be about them alone.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 

@@ -14,7 +14,7 @@ use crate::row::{Facts, Row};
 use crate::session::Session;
 use crate::trouble::Result;
 
-/// Each cluster: whether it answers, as somebody, and for how long it will.
+/// Each cluster: whether it answers, as which user, and for how long it will.
 pub async fn look(session: &Session, name: Option<&ClusterName>) -> Result<Vec<Finding>> {
     let (all, known) = tokio::join!(session.fleet.clusters(""), registered(session, ""));
     let known = &known.unwrap_or_default();

@@ -1,9 +1,9 @@
-//! A command and whatever it started: ended together.
+//! A command and the processes that it started: ended together.
 
 use tokio::process::{Child, Command};
 
-/// A process group whose leader is the command. Whoever is left in it is killed when this is
-/// dropped: a process that lives longer than its kubeconfig would go on with another.
+/// A process group whose leader is the command. Dropping this kills its remaining processes: one
+/// that lives longer than its kubeconfig would go on with another.
 pub struct Group(#[cfg(unix)] Option<rustix::process::Pid>);
 
 // === impl Group ===
@@ -31,7 +31,7 @@ impl Group {
     fn end(&self) {
         #[cfg(unix)]
         if let Some(leader) = self.0 {
-            // There may be nobody left, which is what is wanted.
+            // The group may be empty, which is what is wanted.
             let _ = rustix::process::kill_process_group(leader, rustix::process::Signal::KILL);
         }
     }

@@ -1,5 +1,5 @@
-//! Whether somebody says where the gateway's image is. None is published: without one helm waits
-//! for pods that never start.
+//! Whether the gateway's image is named anywhere. None is published: without one helm waits for
+//! pods that never start.
 
 use serde_json::Value;
 
@@ -17,7 +17,7 @@ const NO_RELEASE: &str = "not found";
 // === impl Install ===
 
 impl Install {
-    /// Refuses to wait for an image that nobody named: on the command line, in the release, or in
+    /// Refuses to wait for an image without a name: on the command line, in the release, or in
     /// another chart than the gateway's.
     pub(super) async fn refuse_imageless(&self, options: &Options, chart: &str) -> Result<()> {
         if self.is_image_said(options, chart).await? || (!self.reset_values && self.release_says(options).await?) {

@@ -1,5 +1,5 @@
-//! What a join is made with may be of another version than this program, and not know what this
-//! one asks of it: that is told before something else fails for it.
+//! Programs of a join may be of another version than this one, and not know what it asks of them: a
+//! warning comes before another failure.
 
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{Api, ListParams};
@@ -15,8 +15,8 @@ const MOST: u32 = 100;
 /// The containers of the gateway's chart that a cluster is reached by.
 const PROGRAMS: [&str; 2] = ["cluster-gateway", "tunnel-server"];
 
-/// Warns of programs on the hub that are older than this one. Whoever may not see them, or cannot
-/// now, is told nothing: no join fails for it.
+/// Warns of programs on the hub that are older than this one. A user that may not see them, or
+/// cannot now, gets no warning: no join fails for it.
 pub async fn warn_of_hub(session: &Session) {
     let Ok(namespace) = namespace::of_gateway(session).await else { return };
     let deployments = Api::<Deployment>::namespaced(session.hub().clone(), &namespace);

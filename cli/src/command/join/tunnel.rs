@@ -117,7 +117,7 @@ impl Tunnel {
     ) -> Result<Vec<Value>> {
         let chart = charts::AGENT.or(self.agent_chart.as_deref())?;
         let words = ["template", agent::RELEASE, &chart.place, "--namespace", namespace, "--values", "-"];
-        // helm asks nobody while it renders, and supposes a version of its own.
+        // helm contacts no hub while it renders, and supposes a version of its own.
         let words = words.into_iter().chain(["--kube-version", version]).map(str::to_owned).collect::<Vec<_>>();
         let image = match &self.agent_image {
             Some(image) => Some(image.clone()),

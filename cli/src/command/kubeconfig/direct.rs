@@ -1,4 +1,4 @@
-//! Contexts straight to members: to addresses that whoever registered them chose.
+//! Contexts straight to members: to the addresses in their registrations.
 
 use api::cluster_name::ClusterName;
 use api::{GROUP, VERSION};
@@ -67,7 +67,7 @@ impl Direct {
     }
 }
 
-/// Refuses a user who is not there, and the hub's: members are not to be handed its credential.
+/// Refuses a missing user, and the hub's: members must not get its credential.
 fn refuse_user(kubeconfig: &Kubeconfig, context: &str, user: &str) -> Result<()> {
     let find = |name: &str| kubeconfig.auth_infos.iter().find(|known| known.name == name);
     let Some(known) = find(user) else {

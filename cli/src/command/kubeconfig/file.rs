@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::session::Session;
 use crate::trouble::{Result, Trouble};
 
-/// A file that nobody else changes until this is dropped: kubectl's own way, a file beside it
+/// A file that no other kubectl changes until this is dropped: kubectl's own way, a file beside it
 /// (client-go, `tools/clientcmd/config.go`, `lockFile`).
 pub struct Lock {
     path: PathBuf,

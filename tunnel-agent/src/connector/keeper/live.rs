@@ -39,7 +39,7 @@ struct Run {
     connector: Arc<Connector>,
     serving: Serving,
     number: Arc<Number>,
-    /// None: nobody wants to hear of it.
+    /// None: no link is announced.
     id: Option<u64>,
     reporter: mpsc::Sender<Event>,
     ended: CancellationToken,

@@ -1,7 +1,7 @@
 //! The token of an account of the member, for the hub: the Secret of a `ManagedServiceAccount` in
 //! the cluster's namespace, as upstream's agent writes it
 //! (<https://github.com/open-cluster-management-io/managed-serviceaccount/tree/v0.10.0>), so that
-//! the hub's clients reach the member and nobody has typed a credential.
+//! the hub's clients reach the member without a typed credential.
 
 use std::convert::Infallible;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -109,7 +109,7 @@ impl<'a> Filling<'a> {
         }
     }
 
-    /// Whoever deletes the `ManagedServiceAccount` wants no token here.
+    /// Deleting the `ManagedServiceAccount` deletes the wish for a token here.
     fn check_owner(&self, owner: Option<&Value>, held: Option<&Value>) -> Result<(), JoinError> {
         let had_one = self.had_owner.fetch_or(owner.is_some(), Ordering::Relaxed);
         if owner.is_none() && (had_one || held.and_then(owner_of).is_some()) {

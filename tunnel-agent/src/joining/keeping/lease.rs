@@ -41,7 +41,7 @@ impl Keeping<'_> {
         }
     }
 
-    /// One request, unless somebody else wrote it meanwhile: agents may update their Lease, and not
+    /// One request, unless another writer came in between: agents may update their Lease, and not
     /// patch it.
     async fn renew_lease(&self, known: &mut Option<Value>) -> Result<(), RequestError> {
         let (hub, namespace) = (self.hub(), &self.joining.cluster);

@@ -68,7 +68,7 @@ impl Keeping<'_> {
         }
     }
 
-    /// What is told of a hub that takes no request, or lets none be read.
+    /// The complaint about a hub that takes no request, or lets none be read.
     fn refusal(&self, error: &JoinError) -> String {
         let until = self.certificate().ends();
         let error = quoted(&error.to_string());

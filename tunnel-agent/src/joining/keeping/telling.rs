@@ -1,4 +1,4 @@
-//! The status of the `ManagedCluster`: what the hub is told of its member.
+//! The status of the `ManagedCluster`: what it says of its member.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -31,7 +31,7 @@ impl Keeping<'_> {
                     troubles.over();
                     None
                 }
-                // Somebody else has written meanwhile: their status is looked at first.
+                // Another writer came in between: its status is read first.
                 Ok(false) => Some(STEP.wait(0)),
                 Err(error) => Some(troubles.failed(&JoinError::Hub { what: "writing the status", error })),
             };
@@ -44,7 +44,7 @@ impl Keeping<'_> {
         }
     }
 
-    /// False if somebody else has written since `cluster` was read.
+    /// False if another writer came after `cluster` was read.
     async fn report(&self, cluster: &Value, known: &mut Known) -> Result<bool, RequestError> {
         let facts = timeout(WITHIN, self.facts(known)).await;
         let facts = facts.unwrap_or_else(|_| unavailable("the kube-apiserver does not answer in time"));
