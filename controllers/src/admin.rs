@@ -41,7 +41,7 @@ const HELP: &str = "there are:
                                              why a Placement has the clusters that it has
 ";
 
-/// What is told of objects to who is near.
+/// Reports about objects, for clients nearby.
 pub struct Reported {
     pub reports: Arc<Reports>,
     pub explained: Explained,
@@ -109,7 +109,7 @@ fn placement<B>(request: &Request<B>, explained: &Explained) -> Answer {
     }
 }
 
-/// Conditions, then a line for each candidate: who filtered it, or its scores.
+/// Conditions, then a line for each candidate: the filter that refused it, or its scores.
 fn explanation_table(explanation: &Value) -> String {
     let mut lines = String::new();
     // Writing to a text does not fail.

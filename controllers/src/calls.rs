@@ -24,7 +24,7 @@ pub const LAST_MOMENT: Duration = Duration::from_millis(500);
 pub const NOT_FOUND: u16 = 404;
 pub const CONFLICT: u16 = 409;
 const TOO_MANY: u16 = 429;
-/// Whoever asks for more is asked again all the same.
+/// A hub that asks for more is asked again after this all the same.
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
 /// Objects of one answer of a list: each may have a mebibyte and a half, and all have to fit into
 /// the 128 MiB that are read of an answer.
@@ -58,8 +58,8 @@ pub fn merging() -> PatchParams {
     PatchParams { field_manager: Some(MANAGER.to_owned()), ..PatchParams::default() }
 }
 
-/// Deletes the object that was judged and no later one of its name; with `version`, only while
-/// nobody has changed it.
+/// Deletes the object that was judged and no later one of its name; with `version`, only while it
+/// has not changed.
 pub fn deleting(uid: &str, version: Option<&str>) -> DeleteParams {
     let (uid, resource_version) = (Some(uid.to_owned()), version.map(str::to_owned));
     DeleteParams { preconditions: Some(Preconditions { uid, resource_version }), ..DeleteParams::default() }
@@ -88,7 +88,7 @@ pub fn is_taken(error: &kube::Error) -> bool {
     matches!(error, kube::Error::Api(status) if status.code == CONFLICT && status.reason == "AlreadyExists")
 }
 
-/// An object as JSON, for those who read or decide.
+/// An object as JSON, for code that reads or decides.
 pub fn value(object: &DynamicObject) -> Value {
     // An object that came as JSON is JSON.
     serde_json::to_value(object).unwrap_or_default()
@@ -158,7 +158,7 @@ impl CallError {
         }
     }
 
-    /// Somebody else wrote in between, or what was to be created is there, or what was to be
+    /// Another writer came in between, or what was to be created is there, or what was to be
     /// changed is not.
     pub fn is_conflict(&self) -> bool {
         self.is(CONFLICT) || matches!(self, Self::Gone)

@@ -1,4 +1,4 @@
-//! Who answers `/debug/placement`: the part that places, while it does.
+//! What answers `/debug/placement`: the part that places, while it does.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 /// Of a Placement, by namespace and name: why its clusters are chosen. None if there is no such.
 type Explain = dyn Fn(&str, &str) -> Option<Value> + Send + Sync;
 
-/// What is told of a Placement.
+/// The explanation of a Placement.
 pub enum Explanation {
     Of(Value),
     NoSuchPlacement,

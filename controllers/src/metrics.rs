@@ -1,5 +1,5 @@
-//! `cluster_gateway_controllers_*`: counted where things happen; states of objects are read when
-//! somebody asks.
+//! `cluster_gateway_controllers_*`: counted where things happen; states of objects are read at each
+//! scrape.
 
 mod accounts;
 mod argocd;

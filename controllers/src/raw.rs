@@ -1,4 +1,4 @@
-//! Objects of a hub whose contents are left as text until one is worked on: whoever may write one
+//! Objects of a hub whose contents are left as text until one is worked on. The writer of one
 //! chooses how deep and how many its values are, and a list that is read as values fails, or takes
 //! all memory, because of a single object in it.
 
@@ -49,9 +49,9 @@ pub enum Unreadable {
     Invalid(String),
 }
 
-/// As kube's watcher, of objects that hold nobody else up. What of one cannot be read is a text
-/// that says why, in the place of the field: nobody takes it for a field that is not there, and
-/// the fields beside it are read. It is logged.
+/// As kube's watcher, of objects of which none holds the others up. A field that cannot be read
+/// becomes a text that says why, so that it does not look absent, and the fields beside it are
+/// read. It is logged.
 pub fn watcher(
     api: Api<RawObject>,
     config: watcher::Config,

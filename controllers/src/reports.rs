@@ -25,7 +25,7 @@ pub enum Stage {
     Waiting,
 }
 
-/// What is told of one object.
+/// The report about one object.
 #[derive(Debug, Clone, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
@@ -131,7 +131,7 @@ impl Reports {
         self.0.lock().remove(object);
     }
 
-    /// Keeps what is told of such objects.
+    /// Keeps the reports about such objects.
     pub fn retain(&self, is_kept: impl Fn(&Object) -> bool) {
         self.0.lock().retain(|object, _| is_kept(object));
     }

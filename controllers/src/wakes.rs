@@ -47,8 +47,8 @@ impl Wakes {
         }
     }
 
-    /// Forgets what there is and what comes: for whoever will ask for everything when its time
-    /// comes. Never ends.
+    /// Forgets what there is and what comes: a standby asks for everything when its term begins.
+    /// Never ends.
     pub async fn ignore(&self) -> Infallible {
         loop {
             self.next().await;

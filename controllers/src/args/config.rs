@@ -57,7 +57,7 @@ pub struct Config {
     pub log_level: String,
 }
 
-/// Where Argo CD is, and as whom it comes.
+/// Where Argo CD is, and its ServiceAccount.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Argocd {
     pub namespace: String,

@@ -1,4 +1,4 @@
-//! `credential`: a credential plugin for whoever has the token in a file
+//! `credential`: a credential plugin for clients with the token in a file
 //! (`client.authentication.k8s.io/v1`).
 
 use std::path::PathBuf;
@@ -30,7 +30,7 @@ impl Credential {
         let read = follow::read(&self.token_file, LONGEST);
         let read = read.with_context(|| format!("cannot read the token in {file}: check --token-file"))?;
         let token = read.trim_ascii();
-        // What a header takes of it (RFC 6750, 2.1). None of it is told.
+        // What a header takes of it (RFC 6750, 2.1). No text has any of it.
         let is_token = !token.is_empty() && token.iter().all(u8::is_ascii_graphic);
         ensure!(is_token, "{file} holds no token: it must be one line of visible ASCII characters");
         let mut status = json!({"token": String::from_utf8_lossy(token)});

@@ -1,4 +1,4 @@
-//! `remove-clusters`: takes away what sources have registered, for who uninstalls everything.
+//! `remove-clusters`: takes away what sources have registered, before everything is uninstalled.
 
 use std::path::PathBuf;
 
@@ -64,7 +64,7 @@ async fn pass(secrets: &Api<Secret>) -> anyhow::Result<usize> {
     let listed = calls::list_metadata(secrets, ListParams::default().labels(SOURCE_LABEL)).await;
     for secret in listed.context("cannot list the clusters' Secrets")?.into_iter().filter(is_of_a_source) {
         let name = secret.name.unwrap_or_default();
-        // A person who registers the name meanwhile, or takes the Secret over, keeps the cluster.
+        // A person that registers the name meanwhile, or takes the Secret over, keeps the cluster.
         let only = calls::deleting(&secret.uid.unwrap_or_default(), secret.resource_version.as_deref());
         match calls::bounded(WITHIN, secrets.delete(&name, &only)).await {
             Ok(_) => super::print(&format!("cluster {name} removed\n"))?,

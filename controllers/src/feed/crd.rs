@@ -86,7 +86,7 @@ async fn look(kind: &Kind, client: &Client) -> Result<Option<ApiResource>, kube:
     }))
 }
 
-/// Follows the kind's definition for as long as anybody listens.
+/// Follows the kind's definition until the receiver is dropped.
 pub fn follow(kind: &Kind, client: Client) -> watch::Receiver<Presence> {
     let (presence, followed) = watch::channel(Presence::Unknown);
     if kind.is_custom {

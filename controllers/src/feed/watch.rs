@@ -37,7 +37,7 @@ const LIST_AGAIN: Duration = BETWEEN_LISTS.saturating_add(Duration::from_secs(1)
 /// For the first list, before names are given away without it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// Before a kind that is not served holds up nobody any more.
+/// After that, other sources no longer wait for a kind that is not served.
 const ABSENT_AFTER: Duration = Duration::from_secs(2);
 
 type Events = BoxStream<'static, watcher::Result<Event<DynamicObject>>>;

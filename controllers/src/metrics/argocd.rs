@@ -69,7 +69,7 @@ impl Argocd {
         self.tokens.inc();
     }
 
-    /// Another replica keeps them, or nobody.
+    /// Another replica keeps them, or none.
     pub fn clear(&self) {
         self.secrets.set(0);
         self.held.set(0);

@@ -63,7 +63,7 @@ impl Availability {
         self.0.forget(&cluster.to_owned());
     }
 
-    /// Nobody judges any more, or another replica.
+    /// Another replica judges, or none.
     pub fn clear(&self) {
         self.0.clear();
     }

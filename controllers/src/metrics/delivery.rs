@@ -19,8 +19,8 @@ use tokio::time::Instant;
 use crate::wakes::Key;
 
 const PREFIX: &str = "cluster_gateway_delivery";
-/// Codes that are told of members, each as it is. Others are told by their class: a member chooses
-/// its answers.
+/// Codes of members that are counted one by one. Others are counted by their class: a member
+/// chooses its answers.
 const CODES: [u16; 12] = [400, 401, 403, 404, 409, 413, 422, 429, 500, 502, 503, 504];
 
 /// Clones share their values.
@@ -92,14 +92,14 @@ struct OfState {
     state: &'static str,
 }
 
-/// How long the oldest work waits, asked when somebody wants to know.
+/// How long the oldest work waits, computed at each scrape.
 #[derive(Debug)]
 struct Oldest(Delivery);
 
 // === impl WorkState ===
 
 impl WorkState {
-    /// `contested`: so many of them are changed back by somebody.
+    /// `contested`: as many of them are changed back by another writer.
     pub fn of(status: &ManifestWorkStatus, generation: i64, contested: usize) -> Self {
         let manifests = &status.resource_status.manifests;
         let is_applied = |one: &&ManifestCondition| condition::is_true(&one.conditions, kind::APPLIED);
@@ -240,7 +240,7 @@ impl Delivery {
         self.move_from(before, state);
     }
 
-    /// So many objects of a work are changed back by somebody.
+    /// As many objects of a work are changed back by another writer.
     pub fn contested(&self, key: &Key, contested: usize) {
         let mut works = self.works.lock();
         let Some(known) = works.get_mut(key) else { return };
@@ -263,7 +263,7 @@ impl Delivery {
         }
     }
 
-    /// Another replica delivers, or nobody.
+    /// Another replica delivers, or none.
     pub fn clear(&self) {
         self.works.lock().clear();
         self.objects.clear();

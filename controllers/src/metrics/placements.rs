@@ -103,7 +103,7 @@ impl Placements {
         self.move_from(before, State::default());
     }
 
-    /// Another replica schedules, or nobody.
+    /// Another replica schedules, or none.
     pub fn clear(&self) {
         self.states.lock().clear();
         self.decisions.set(0);

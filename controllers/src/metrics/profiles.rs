@@ -75,7 +75,7 @@ impl Profiles {
         self.states.forget(&(namespace.to_owned(), name.to_owned()));
     }
 
-    /// Another replica publishes, or nobody.
+    /// Another replica publishes, or none.
     pub fn clear(&self) {
         self.states.clear();
     }

@@ -24,7 +24,7 @@ pub enum SetState {
     /// All clusters have succeeded with the template.
     Complete,
     Progressing,
-    /// Too many clusters have failed: nobody new gets the template.
+    /// Too many clusters have failed: no other gets the template.
     Stopped,
     /// Its conditions say what is wrong with it.
     Invalid,
@@ -86,7 +86,7 @@ impl ReplicaSets {
         self.states.forget(key);
     }
 
-    /// Another replica keeps them, or nobody.
+    /// Another replica keeps them, or none.
     pub fn clear(&self) {
         self.states.clear();
     }

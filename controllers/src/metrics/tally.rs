@@ -58,7 +58,7 @@ where
         self.leave(before);
     }
 
-    /// Nobody counts any more, or another replica.
+    /// Another replica counts, or none.
     pub fn clear(&self) {
         self.groups.lock().clear();
         self.count.clear();

@@ -1,5 +1,5 @@
-//! What a standby's watch told, as its term begins: a connection that broke without a word shows
-//! only when the watch runs out, and what the last leader did meanwhile must not be undone.
+//! What a standby's watch observed, as its term begins: a connection that broke without a word
+//! shows only when the watch runs out, and the last leader's later work must not be undone.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -24,12 +24,12 @@ pub const WATCH: u32 = 30;
 /// For which a watch may be behind, until it begins anew. Longer and longer: the list with which it
 /// begins may take minutes where there are many objects, and beginning anew cuts it off.
 const PATIENCE: Backoff = Backoff::doubling(Duration::from_secs(2), Duration::from_mins(15));
-/// Between two looks at what a watch told.
+/// Between two looks at what a watch observed.
 const LOOKS: Duration = Duration::from_millis(50);
 /// Between two tries to list: a term's writes wait for it.
 const TRIES: Backoff = Backoff::doubling(Duration::from_millis(500), Duration::from_secs(15));
 
-/// What a watch told of the objects of one kind.
+/// What a watch observed of the objects of one kind.
 pub trait Versions {
     /// The `resourceVersion` of an object; none: there is no such object.
     fn version(&self, key: &Key) -> Option<String>;
@@ -37,7 +37,7 @@ pub trait Versions {
     fn keys(&self) -> Vec<Key>;
 }
 
-/// What a watch told, where nothing else keeps the versions.
+/// What a watch observed, where nothing else keeps the versions.
 #[derive(Debug, Default)]
 pub struct Followed {
     versions: Mutex<HashMap<Key, String>>,
@@ -55,8 +55,8 @@ struct Behind {
     unseen: Vec<Key>,
 }
 
-/// Completes when nothing that `told` has is older than the hub is now. Has the watch begin anew by
-/// `again` if it does not tell so soon. It is one list, of metadata.
+/// Completes when nothing in `told` is older than the hub is now. Has the watch begin anew by
+/// `again` if it does not catch up so soon. It is one list, of metadata.
 pub async fn catch_up(api: &Api<DynamicObject>, told: &impl Versions, again: impl Fn()) {
     let mut behind = Behind::of(told, list(api).await);
     let (mut begins, mut last) = (0, Instant::now());
@@ -138,7 +138,7 @@ impl Behind {
         Self { stale: there.into_iter().chain(gone).collect(), unseen }
     }
 
-    /// Forgets what was told meanwhile. True if that is all.
+    /// Forgets what was observed meanwhile. True if that is all.
     fn catches_up(&mut self, told: &impl Versions) -> bool {
         self.stale.retain(|key, version| told.version(key).is_some_and(|known| is_older(Some(&known), version)));
         self.unseen.retain(|key| told.version(key).is_none());

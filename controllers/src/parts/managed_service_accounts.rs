@@ -212,7 +212,7 @@ impl Part {
         match member.account(name).await {
             Ok(Some(on_member)) if on_member.is_managed => member.delete_account(name, &on_member).await,
             Ok(_) => Ok(()),
-            // Nobody here can reach it any more.
+            // It cannot be reached from here any more.
             Err(MemberError::NotRegistered(_)) => {
                 tracing::warn!(%cluster, account = name, "the cluster is not registered: a ServiceAccount may be left");
                 Ok(())

@@ -18,7 +18,7 @@ use tokio::time::timeout;
 /// For one answer.
 const WITHIN: Duration = Duration::from_secs(10);
 const LARGEST: usize = 1 << 20;
-/// Of a version such as `v1.35.4`, in bytes. Of a longer one nothing is told.
+/// Of a version such as `v1.35.4`, in bytes. A longer one is left out.
 const LONGEST_VERSION: usize = 64;
 /// Of one kind of a member. One has ten.
 const MOST: usize = 200;
@@ -50,7 +50,7 @@ pub async fn health(members: &Fleet, name: &ClusterName) -> Outcome {
 /// An answer that neither the gateway nor an API server wrote: of what is before the member, if the
 /// hub has a gateway to ask.
 async fn nobodys(hub: &Client) -> Outcome {
-    // The hub passes it on, and anybody may read it.
+    // The hub passes it on, and any user may read it.
     let answer = get(hub, &format!("/apis/{API_VERSION}")).await;
     // What a load balancer before the hub says of everything is no word of the gateway either.
     let is_gateways =
@@ -72,7 +72,7 @@ pub async fn version(member: &Client) -> Option<String> {
 }
 
 /// What the member says of itself, by `ClusterProperties` and `ClusterClaims`. None: that cannot be
-/// read now. Who has no such kinds, or lets nobody read them, says nothing.
+/// read now. A member without such kinds, or without the right to read them, says nothing.
 pub async fn properties(member: &Client) -> Option<Vec<Property>> {
     let mut properties = Vec::new();
     for path in MEMBER_PROPERTIES {
@@ -101,7 +101,7 @@ async fn get(member: &Client, target: &str) -> Result<Vec<u8>, Failure> {
     answered.unwrap_or_else(|_| Err(Failure::late(WITHIN))).map(|body| body.to_vec())
 }
 
-/// What a failure says of the member. Its text is of fixed words, whatever the member wrote.
+/// What a failure says of the member. Its text is of fixed words, none of the member's.
 fn outcome(failure: &Failure) -> Outcome {
     let with_next_step = |what: String| match failure.next_step() {
         "" => what,

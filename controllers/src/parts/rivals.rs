@@ -26,16 +26,16 @@ const LONG: Duration = Duration::from_hours(1);
 const TRIES: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(10));
 /// Of tries that failed, one this long ago does not count any more.
 const FORGIVEN: Duration = Duration::from_mins(2);
-/// For so long, in milliseconds, nobody is taken to have come while the hub says nothing: less than
-/// any of upstream's takes to start and to get its Lease. What was held is held until the hub says
+/// For so long, in milliseconds, no rival counts as come while the hub says nothing: less than any
+/// of upstream's takes to start and to get its Lease. What was held is held until the hub says
 /// otherwise.
 const SILENCE: i64 = 10_000;
 /// After a rival is gone, until the work begins: the longer, the more often one came lately.
-/// Whoever makes a Lease come and go would have everything listed each time.
+/// Otherwise a Lease that comes and goes would have everything listed each time.
 const QUIET: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
 /// A rival this long ago does not count any more.
 const LATELY: Duration = Duration::from_mins(30);
-/// Of a holder's name, in bytes, is told.
+/// Bytes of a holder's name that are reported.
 const LONGEST_HOLDER: usize = 128;
 
 /// Controllers that a part stands in for.
@@ -56,7 +56,7 @@ pub struct Sought<'a> {
     pub namespaces: &'a [String],
 }
 
-/// Who holds which Lease.
+/// The holder of each Lease.
 struct Leases<'a> {
     sought: Sought<'a>,
     /// By namespace.
@@ -77,7 +77,7 @@ pub enum Rivals {
     /// Not asked yet, or the hub does not say.
     Unknown,
     None,
-    /// One of them: the namespace of its Lease, and who holds it.
+    /// One of them: the namespace of its Lease, and its holder.
     Alive {
         namespace: String,
         holder: String,
@@ -108,7 +108,7 @@ pub async fn while_alone<W: Future<Output = ()>>(
             let is_alone = |rivals: &Rivals| *rivals == Rivals::None;
             let (begin, own) = Term::ahead();
             tokio::select! {
-                // Who is there is known before the term begins.
+                // The rivals are known before the term begins.
                 biased;
                 _ = async { rivals.wait_for(|rivals| !is_alone(rivals)).await.map(drop) } => {
                     // It may be gone already.
@@ -124,7 +124,7 @@ pub async fn while_alone<W: Future<Output = ()>>(
     tokio::join!(follow(client.clone(), sought, term, (sender, &asked)), stand_in);
 }
 
-/// Has `begin` begin with the term, once it was asked in it who runs.
+/// Has `begin` begin with the term, after the hub was asked for rivals in it.
 async fn begins(term: &Term, asked: &watch::Sender<bool>, begin: &Begin) -> Infallible {
     term.begins().await;
     // The sender lives as long as this does.
@@ -207,7 +207,7 @@ async fn follow(
                 }
                 None => return,
             },
-            // What was told before may be long ago: a connection may break without a word.
+            // The last events may be long ago: a connection may break without a word.
             () = term.begins(), if !is_of_term => (events, is_of_term) = begin(),
             () = sleep(wait) => {}
         }
@@ -290,7 +290,7 @@ impl<'a> Leases<'a> {
         self.held.insert(namespace(lease), Holder { identity, until, version });
     }
 
-    /// While the hub says nothing, nobody gives up what he has.
+    /// While the hub says nothing, every holder keeps its Lease.
     fn alive(&self, now: i64) -> Rivals {
         let heard = self.lost.map_or(now, |lost| lost.min(now));
         let alive = self.held.iter().find(|(_, held)| held.until.is_some_and(|until| until > heard));
@@ -300,7 +300,7 @@ impl<'a> Leases<'a> {
         if now.saturating_sub(heard) < SILENCE { Rivals::None } else { Rivals::Unknown }
     }
 
-    /// When another may be known of without anything being told.
+    /// When another may be known of without any event.
     fn next_end(&self) -> Option<i64> {
         let now = now_millis();
         let ends = self.held.values().filter_map(|held| held.until);
@@ -309,7 +309,7 @@ impl<'a> Leases<'a> {
     }
 }
 
-/// Since when nobody is there, and how often somebody came.
+/// Since when there is no rival, and how often one came.
 #[derive(Debug)]
 struct Quiet {
     /// Until then the work does not begin.
@@ -337,7 +337,7 @@ impl Quiet {
         self.last = Some(Instant::now());
     }
 
-    /// What is known has changed: nobody is there from now on, or somebody.
+    /// What is known has changed: no rival is there from now on, or one is.
     fn began(&mut self, is_alone: bool) {
         if is_alone {
             self.is_there = false;

@@ -1,5 +1,5 @@
-//! A part that stands in for upstream's controller of the same objects: it stands by while that
-//! one runs, unless it is told never to.
+//! A part that stands in for upstream's controller of the same objects: it stands by while that one
+//! runs, unless a flag forbids it.
 
 use k8s_openapi::api::core::v1::ObjectReference;
 use parking_lot::Mutex;
@@ -12,7 +12,7 @@ use crate::events::Reason;
 pub struct StandIn {
     pub part: PartName,
     pub rival: Rival,
-    /// Whom it stands in for, in texts: `scheduler of Placements`.
+    /// The controller that it stands in for, in texts: `scheduler of Placements`.
     pub role: &'static str,
     /// What is logged when it begins.
     pub begins: &'static str,
@@ -29,7 +29,7 @@ impl StandIn {
             context.metrics.stands_by(self.part.as_str(), false);
             return work(context.clone()).await;
         }
-        // An Event is a write: what was seen before this replica leads is told when it does.
+        // An Event is a write: what was seen before this replica leads is recorded when it does.
         let unsaid = Mutex::new(None);
         let tell = || {
             let rivals = unsaid.lock().take();

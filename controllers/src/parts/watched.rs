@@ -22,7 +22,7 @@ use crate::raw::{self, RawObject};
 use crate::sources::Kind;
 use crate::wakes::Wakes;
 
-/// For a list, until it is told that it is waited for.
+/// For a list, until `/readyz` says that it is missing.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the watches of a part tell its queue: of so many kinds.
@@ -105,8 +105,8 @@ pub fn name_only(object: &mut DynamicObject) {
     object.data = Value::Null;
 }
 
-/// Whether a `resourceVersion` comes before one that is known. Where they are no numbers, nobody
-/// can tell.
+/// Whether a `resourceVersion` comes before one that is known. Where they are no numbers, that is
+/// unknown.
 pub fn is_older(version: Option<&str>, known: &str) -> bool {
     let number = |text: &str| text.parse::<u64>().ok();
     let older = |version| Some(number(version)? < number(known)?);

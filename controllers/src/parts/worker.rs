@@ -74,7 +74,7 @@ pub fn at(end: Option<OffsetDateTime>) -> Action {
 // === impl Failure ===
 
 impl Failure {
-    /// Somebody else wrote in between.
+    /// Another writer came in between.
     pub fn is_conflict(&self) -> bool {
         matches!(self, Self::Call(error) | Self::Due { error, .. } if error.is_conflict())
     }

@@ -1,5 +1,5 @@
-//! How much memory the values of a text take: whoever wrote it chooses that, and 3 MiB of fields
-//! without names become 289 MiB.
+//! How much memory the values of a text take: its writer chooses that, and 3 MiB of fields without
+//! names become 289 MiB.
 
 /// Bytes that an object takes with its first field: `serde_json` keeps fields in nodes of eleven.
 const OBJECT: usize = 640;
@@ -30,7 +30,7 @@ fn skip_text(bytes: &mut impl Iterator<Item = u8>) {
     while let Some(byte) = bytes.next() {
         match byte {
             b'"' => return,
-            // Whatever is escaped ends no text.
+            // An escaped character ends no text.
             b'\\' => drop(bytes.next()),
             _ => {}
         }

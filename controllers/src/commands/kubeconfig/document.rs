@@ -14,7 +14,7 @@ const USER: &str = "cluster-gateway";
 /// Looked for in PATH.
 const COMMAND: &str = "cluster-gateway-controllers";
 
-/// As whom the contexts are used.
+/// The user of the contexts.
 #[derive(Debug, Clone)]
 pub enum User {
     /// The token in a file, whose path is absolute.

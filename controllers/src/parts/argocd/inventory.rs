@@ -1,4 +1,4 @@
-//! What is known: clusters, their Secrets, the token, and who went.
+//! What was observed: clusters, their Secrets, the token, and the clusters that went.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -24,7 +24,7 @@ const LIST_AGAIN: Duration = BETWEEN_LISTS.saturating_add(Duration::from_secs(1)
 pub struct Inventory {
     known: Mutex<Observed>,
     argocd: Argocd,
-    /// Who went, or came back.
+    /// A cluster went, or came back.
     pub moved: Notify,
     /// A Secret whose cluster is not to have one has gone from the watch, perhaps by its label
     /// alone.
@@ -46,7 +46,7 @@ struct Observed {
     /// When each Secret was written last.
     written: HashMap<String, Instant>,
     token: Option<Arc<Token>>,
-    /// The newest that was seen in a Secret of ours before there was one, and that nobody verified.
+    /// The newest that was seen in a Secret of ours before there was one; it is not verified.
     candidate: Option<Token>,
     removals: Removals,
     /// When to list clusters again, because some are missing.
@@ -270,7 +270,7 @@ impl Inventory {
         self.known.lock().token = Some(Arc::new(token));
     }
 
-    /// The newest that a Secret had. Nobody has verified it.
+    /// The newest that a Secret had. It is not verified.
     pub fn take_candidate(&self) -> Option<Token> {
         self.known.lock().candidate.take()
     }
@@ -290,8 +290,8 @@ impl Inventory {
         for (name, held) in secrets.iter().filter(|(name, _)| is_left(name)) {
             let object = object(name);
             match clusters.get(name) {
-                // It was gone before it was known that it has a Secret: nobody saw its end.
-                // The list that confirms it tells whether all are missing.
+                // It was gone before its Secret was known: no watch saw its end. The list that
+                // confirms it shows whether all are missing.
                 None if !removals.is_absent(&object) => removals.missing(object.clone(), Remaining::Others, now),
                 None => {}
                 Some(_) => removals.withdrawn(object.clone(), Withdrawal::Refusal, now),
@@ -331,7 +331,7 @@ impl Observed {
         self.written.remove(name);
         let has_secret = self.secrets.contains_key(name);
         if !has_secret {
-            // Nothing is to be removed, whatever was said of it.
+            // Nothing is to be removed any more.
             self.removals.present(&object(name));
         }
         has_secret

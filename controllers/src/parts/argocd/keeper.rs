@@ -1,8 +1,8 @@
 //! Keeps the token that Argo CD reaches members with: one for all, issued anew after four fifths of
 //! the life that the hub granted, and when its ServiceAccount is another one.
 //!
-//! One that stands in a Secret was put there by whoever may write Secrets in Argo CD's namespace:
-//! it is taken only if the hub says that it is one of that account.
+//! A token in a Secret may come from any writer of Secrets in Argo CD's namespace: it is taken only
+//! if the hub says that it is one of that account.
 
 use std::time::Duration;
 

@@ -19,7 +19,7 @@ use crate::metrics::{Metrics, Operation};
 use crate::parts::hub::{self, CallError, Hub, found, managed_clusters};
 use crate::parts::worker::{Failure, Tries, Worker, judged, key};
 
-/// Between two writes of one Secret: somebody may change it back.
+/// Between two writes of one Secret: another writer may change it back.
 const PAUSE: Duration = Duration::from_secs(5);
 
 pub struct Publisher {
@@ -100,8 +100,8 @@ impl Publisher {
         }
     }
 
-    /// The name is there, though no Secret of ours is known: somebody took the label from it, or it
-    /// is another's.
+    /// The name is there, though no Secret of ours is known: its label was removed, or it is
+    /// another's.
     async fn take_back(
         &self,
         object: &DynamicObject,

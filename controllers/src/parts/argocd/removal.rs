@@ -47,7 +47,7 @@ async fn remove_due(publisher: &Publisher) -> Instant {
     if due.now.is_empty() {
         return again;
     }
-    // The end of each cluster may be told before that of its kind.
+    // The watch may see the end of each cluster before that of its kind.
     if crd::is_leaving(&MANAGED_CLUSTERS, &publisher.hub.client).await {
         publisher.inventory.doubt();
         return again.min(Instant::now() + AGAIN);

@@ -15,13 +15,13 @@ use serde_json::{Value, json};
 
 /// Label: a Secret is one of Argo CD's, and what of.
 const ARGOCD_LABEL: (&str, &str) = ("argocd.argoproj.io/secret-type", "cluster");
-/// Label and annotation: the Secret is ours, and of which cluster. Watched is the label, and the
-/// annotation says so still when somebody took that away.
+/// Label and annotation: the Secret is ours, and of which cluster. The watch selects the label; the
+/// annotation still says so when the label was removed.
 pub const CLUSTER_KEY: &str = "cluster.core.oam.dev/argocd-cluster";
 /// Before a cluster's name in that of its Secret.
 const PREFIX: &str = "cluster-gateway-";
 
-/// Named of those who wrote a Secret.
+/// Writers of a Secret that are named.
 const WRITERS: usize = 3;
 
 /// The fields that are ours. What others add, such as `project` or `namespaces`, stays.
@@ -113,7 +113,7 @@ pub fn cluster_of(secret: &str) -> Option<&str> {
     secret.strip_prefix(PREFIX)
 }
 
-/// Whom a Secret that is not ours is said to be by: who wrote its fields, three at most.
+/// The writers of a Secret that is not ours: those of its fields, three at most.
 pub fn writers(metadata: &ObjectMeta) -> String {
     let entries = metadata.managed_fields.iter().flatten();
     let mut writers: Vec<&str> = entries.filter_map(|entry| entry.manager.as_deref()).collect();

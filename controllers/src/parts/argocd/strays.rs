@@ -1,5 +1,5 @@
-//! Secrets of ours that somebody has taken the label from, by which they are watched: they are
-//! found by their name and annotation, and put back, or removed with their cluster.
+//! Secrets of ours without the label that selects them: they are found by their name and
+//! annotation, and put back, or removed with their cluster.
 
 use std::time::Duration;
 
@@ -23,7 +23,7 @@ pub async fn run(publisher: &Publisher, wakes: &Wakes) {
             tracing::warn!(%error, "Secrets for Argo CD that bear no label of ours were not looked for");
         }
         let began = Instant::now();
-        // What is told meanwhile is looked for after the pause.
+        // Notices of meanwhile are looked for after the pause.
         let _ = timeout_at(began + LOOK, publisher.inventory.strayed.notified()).await;
         sleep_until(began + PAUSE).await;
     }

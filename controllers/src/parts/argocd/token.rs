@@ -29,8 +29,8 @@ impl Token {
         self.said.subject == subject(argocd)
     }
 
-    /// Whether it says of itself what one would that was asked for here until `now` (in seconds
-    /// since 1970). Nobody has verified that.
+    /// Whether it looks like one that was asked for here until `now` (in seconds since 1970). It is
+    /// not verified.
     pub fn is_plausible(&self, argocd: &Argocd, now: i64) -> bool {
         self.is_of(argocd) && self.said.issued <= now.saturating_add(AHEAD) && self.said.life() <= LIFE
     }

@@ -93,7 +93,7 @@ fn gone(publisher: &Publisher, wakes: &Wakes, secret: &str) {
     let Some(cluster) = cluster_of(secret) else { return };
     let was_known = publisher.inventory.remove_secret(cluster);
     wakes.push("", cluster);
-    // Who is to have one finds it by its name.
+    // The publisher finds a Secret that it needs by its name.
     if was_known && !publisher.inventory.is_accepted(cluster) {
         publisher.inventory.strayed.notify_one();
     }

@@ -1,5 +1,5 @@
-//! Agents' Leases, where nobody else of this program follows them: an agent that is gone has a last
-//! word, and that is not to stand for ever.
+//! Agents' Leases, where no other part of this program follows them: the last report of an agent
+//! that is gone must not stand for ever.
 
 use std::collections::HashMap;
 use std::time::Duration;

@@ -34,15 +34,15 @@ const SPREAD: f64 = 0.1;
 /// How soon a place is asked for again.
 const NO_ROOM: Backoff = Backoff::steady(Duration::from_secs(2), SPREAD);
 
-/// Between two losses that are told although the way to members is in doubt, each after it was held
-/// for long: where that is our own fault all the same, somebody has time to see it.
+/// Between two losses that are reported although the way to members is in doubt, each after it was
+/// held for long: if the fault is our own all the same, an operator has time to see it.
 const BETWEEN_HELD: Duration = Duration::from_mins(5);
 
 /// What is known of the clusters that are judged.
 #[derive(Debug, Default)]
 pub struct Observed {
     seen: Mutex<HashMap<String, Seen>>,
-    /// When a loss was told last that had been held.
+    /// When a held loss was reported last.
     released: Mutex<Option<Instant>>,
 }
 
@@ -73,7 +73,7 @@ pub struct Judge {
     pub known: Observed,
     pub doubtful: Semaphore,
     pub tries: Tries,
-    /// Whom to tell that a member answers again.
+    /// Woken when a member answers again.
     pub answered: Wakes,
 }
 
@@ -236,7 +236,8 @@ impl Judge {
         Ok(Some(Action::requeue(left)))
     }
 
-    /// Probes the member if that is due. And whether what it says is new, or still to be told.
+    /// Probes the member if that is due. Returns also whether its answer is new, or still to be
+    /// reported.
     async fn look(&self, member: &ClusterName, cluster: &Value) -> (Seen, bool) {
         let name = member.as_str();
         let mut seen = self.known.get(name, cluster);
@@ -247,7 +248,7 @@ impl Judge {
         let began = Instant::now();
         let probe = probe::health(&self.members, member);
         let outcome = if seen.is_doubtful() {
-            // Who waits in the queue would take a place there from those that answer.
+            // A waiter in the queue would take a permit from those that answer.
             let place = self.known.is_next(seen.next).then(|| self.doubtful.try_acquire().ok()).flatten();
             let Some(_place) = place else {
                 seen.next = Instant::now() + NO_ROOM.wait(0);
@@ -305,7 +306,7 @@ impl Judge {
         self.hub.merge(&self.api, name, &change).await.map(drop)
     }
 
-    /// Of a cluster that is gone, or that somebody else judges.
+    /// Of a cluster that is gone, or that has another judge.
     pub fn forget(&self, name: &str) {
         self.agents.forget(name);
         self.forget_answers(name);

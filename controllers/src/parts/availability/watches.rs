@@ -34,7 +34,7 @@ pub async fn follow(judge: &Judge, wakes: &Wakes, mut writer: Writer<DynamicObje
                 for name in known.difference(&there) {
                     judge.forget(name);
                 }
-                // A list that is under way is in the store when it is complete.
+                // A list is in the store when it is complete.
                 for name in &there {
                     wakes.push("", name);
                 }
@@ -49,8 +49,8 @@ pub async fn follow(judge: &Judge, wakes: &Wakes, mut writer: Writer<DynamicObje
     watched::follow(&MANAGED_CLUSTERS, judge.hub.client.clone(), config, take).await;
 }
 
-/// Leaves out what nobody looks at: an agent may write a mebibyte into its own. Of conditions all
-/// stay, for a list is written as a whole.
+/// Leaves out what is not read: an agent may write a mebibyte into its own. Of conditions all stay,
+/// for a list is written as a whole.
 fn prune(cluster: &mut DynamicObject) {
     cluster.managed_fields_mut().clear();
     cluster.labels_mut().clear();

@@ -1,8 +1,9 @@
 //! Which cluster is looked at when, and what is written of it.
 //!
 //! kube's queue holds the clusters: each comes up when its Secret or one of its profiles changes,
-//! and when its probe is due. A member that does not answer holds a place in the queue until it is
-//! given up, so those that did not answer last time have places of their own: nobody else waits.
+//! and when its probe is due. A member that does not answer holds its slot in the queue until it is
+//! given up, so those that did not answer last time have permits of their own: others need not
+//! wait.
 
 mod observed;
 mod publication;
@@ -187,7 +188,7 @@ impl Publisher {
         let wait = match self.clusters.due(name, was_well) {
             Due::In(wait) => wait,
             Due::Now { is_doubtful: false } => self.probe(&cluster).await,
-            // Without a place it comes up again soon: the queue is not to fill with those who wait.
+            // Without a permit it comes up again soon: the queue must not fill with waiters.
             Due::Now { is_doubtful: true } => match self.doubtful.try_acquire() {
                 Ok(_place) => self.probe(&cluster).await,
                 Err(_) => NO_ROOM.wait(0),

@@ -38,7 +38,7 @@ async fn secrets(publisher: &Publisher, api: Api<Meta>, mut store: StoreWriter<M
     follow::each(watcher::watcher(api, labelled), what, apply).await;
 }
 
-/// Who wrote it is not asked.
+/// Its writers are not read.
 fn prune(secret: &mut Meta) {
     secret.metadata.managed_fields = None;
     secret.metadata.owner_references = None;

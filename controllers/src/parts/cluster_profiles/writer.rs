@@ -97,7 +97,7 @@ impl Writer {
     }
 
     async fn call<T>(&self, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, WriteError> {
-        // Nobody closes it.
+        // It is never closed.
         let _permit = self.permits.acquire().await;
         self.hub.write(call).await.map_err(WriteError::from)
     }

@@ -29,8 +29,8 @@ pub enum Failure {
 // === impl Failure ===
 
 impl Failure {
-    /// Whether the condition says it: somebody has to correct something. A cluster that is away has
-    /// none. `failures`: so many tries before this one failed.
+    /// Whether the condition says it: a person has to correct something. A cluster that is away has
+    /// none. `failures`: as many tries before this one failed.
     pub fn is_told(&self, failures: u32) -> bool {
         match self {
             Self::Refused(_) => true,
@@ -45,8 +45,7 @@ impl Failure {
         }
     }
 
-    /// Whether there may be any number of such, for as long as nobody does anything: they are no
-    /// matter for the log.
+    /// Whether there may be any number of such until a person acts: they are no matter for the log.
     pub fn is_usual(&self) -> bool {
         matches!(
             self,

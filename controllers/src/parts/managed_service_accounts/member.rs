@@ -35,7 +35,7 @@ pub struct Member {
 pub enum MemberError {
     #[error("cluster {0} is not registered")]
     NotRegistered(ClusterName),
-    /// Nobody has answered who could judge.
+    /// No server that could judge has answered.
     #[error("{0}")]
     Away(Failure),
     /// What the member itself says.
@@ -108,7 +108,7 @@ impl Member {
         let namespace = Namespace { metadata, ..Namespace::default() };
         let api: Api<Namespace> = Api::all(self.client.clone());
         match self.write(api.create(&creating(), &namespace)).await {
-            // Somebody else was faster.
+            // Another writer was faster.
             Err(MemberError::Refused(failure)) if is_there(&failure) => Ok(()),
             other => other.map(drop),
         }
@@ -177,7 +177,7 @@ fn judged(cluster: &ClusterName, failure: Failure) -> MemberError {
     }
 }
 
-/// Whether somebody else has created it first.
+/// Whether another writer has created it first.
 fn is_there(failure: &Failure) -> bool {
     failure.reason == "AlreadyExists"
 }

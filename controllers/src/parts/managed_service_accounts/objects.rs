@@ -1,5 +1,5 @@
-//! What the part reads and writes on the hub. Each write says which version it replaces: who wrote
-//! meanwhile is not overwritten.
+//! What the part reads and writes on the hub. Each write says which version it replaces, so that it
+//! overwrites no write in between.
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;

@@ -1,8 +1,8 @@
 //! What leads to a look at a `ManagedServiceAccount`: itself, its Secret, its cluster's
 //! registration, and its ServiceAccount on the member.
 //!
-//! A member is watched from when it first answered for an account, so that a ServiceAccount that
-//! somebody deletes is back at once: upstream's agent, which runs there, watches too.
+//! A member is watched from when it first answered for an account, so that a deleted ServiceAccount
+//! is back at once: upstream's agent, which runs there, watches too.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -137,7 +137,7 @@ pub async fn clusters(part: &Part, secrets: &Secrets) {
         Event::Delete(cluster) => {
             let name = cluster.name_any();
             part.watched.retain(|cluster| cluster.as_str() != name);
-            // One that waits to be gone waits for nobody now.
+            // One that waits for its cluster to be gone need not wait any more.
             part.accounts.wake_in(&name);
         }
         Event::InitDone => part.accounts.wake_all(),
@@ -183,7 +183,7 @@ async fn follow(cluster: ClusterName, sender: Sender, accounts: Accounts) {
             let began = Instant::now();
             let failure = match sight.list(|_, _| ()).await {
                 Ok(version) => {
-                    // Whatever happened while nobody watched.
+                    // Any of them may have changed before the watch.
                     accounts.wake_in(cluster.as_str());
                     sight.watch(version, take).await
                 }

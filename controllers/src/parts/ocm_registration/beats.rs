@@ -60,7 +60,7 @@ impl Beats {
         Some(beat)
     }
 
-    /// The Lease of `cluster` as it is now. Returns whether somebody is to look at the cluster.
+    /// The Lease of `cluster` as it is now. Returns whether the cluster is to be looked at.
     pub fn see(&self, name: &str, renewed: i64, cluster: Option<&Value>) -> bool {
         let (grace, now) = (cluster.map_or_else(|| grace(&Value::Null), grace), now_millis());
         let was_off = cluster.is_some_and(|cluster| condition::status(cluster, CLOCK_SYNCED) == Some("False"));
@@ -153,8 +153,8 @@ impl Beats {
 // === impl State ===
 
 impl State {
-    /// A moment that is over is nothing to wait for: whoever schedules looks at the cluster now,
-    /// and would be woken again by that, for ever.
+    /// A moment that is over is nothing to wait for: the caller looks at the cluster now, and would
+    /// be woken again by that, for ever.
     fn schedule(&mut self, name: &str, at: i64) {
         self.cancel(name);
         if at <= now_millis() {

@@ -74,8 +74,8 @@ impl Clusters {
         let (mut conditions, mut refused) = (Vec::new(), None);
         match standing {
             Standing::Leaving => return self.leave(&cluster, &rights).await,
-            // First of all: a no is a no at once. What was given to one that is new now was given
-            // before its yes became a no again, too fast to be told.
+            // First of all: a refusal acts at once. Rights of a cluster that is new now were given
+            // before its acceptance was taken back, too fast for the watch.
             Standing::Denied | Standing::New => self.rights.withdraw(&rights).await?,
             Standing::Accepted => {}
         }
@@ -212,7 +212,7 @@ impl Clusters {
             }),
         };
         match self.hub.write(api.create(&PostParams::default(), &lease)).await {
-            // Ours, which the watch has not told of yet.
+            // Ours, which the watch has not seen yet.
             Err(error) if error.is_conflict() => Ok(()),
             answer => answer.map(drop),
         }

@@ -111,7 +111,8 @@ async fn follow(
         writer.apply_watcher_event(&event);
         if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event
             && let Some(cluster) = object.labels().get(CLUSTER_LABEL)
-            // Anybody may leave the label empty on what is theirs; these roles are everybody's
+            // Any user may leave the label empty on its own objects; these roles are of all
+            // clusters.
             && (!cluster.is_empty() || acceptance::is_common(&object.name_any()))
         {
             notify(cluster);

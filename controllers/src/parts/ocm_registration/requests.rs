@@ -162,7 +162,8 @@ impl Requests {
         self.approve(request, agent, Decision::Joined).await
     }
 
-    /// Why a cluster that nobody judged, by its own word, is not to be let in without a person.
+    /// Why a cluster that no administrator judged, by its own word, is not to be let in without a
+    /// person.
     async fn objection(&self, cluster: &str) -> Result<Option<String>, CallError> {
         if let Err(bad) = standing::check_name(cluster, &self.rights.own_namespace) {
             return Ok(Some(bad.to_string()));

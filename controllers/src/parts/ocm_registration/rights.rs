@@ -86,8 +86,8 @@ impl Rights {
         self.has_clusters_name(cluster) && self.mirror.get(&cluster.mark_key()).is_some()
     }
 
-    /// Of what is called as something of the hub, role and binding are the hub's. What else a
-    /// cluster is given says in its own name whose it is, whoever's controllers gave it.
+    /// Role and binding with names of the hub are the hub's. Other rights of a cluster have its
+    /// name in their own, whichever controllers gave them.
     fn has_clusters_name(&self, cluster: &Cluster<'_>) -> bool {
         standing::check_name(cluster.name, &self.own_namespace).is_ok()
     }
@@ -152,8 +152,8 @@ impl Rights {
         self.apply(wanted).await.map_err(unwritten)
     }
 
-    /// Created, never changed: one that is there and does not say that it is the cluster's belongs
-    /// to somebody else.
+    /// Created, never changed: an existing one that does not say that it is the cluster's has
+    /// another owner.
     async fn create_namespace(&self, wanted: &Wanted) -> Result<(), Refused> {
         let unwritten = |error| Refused::Write { key: wanted.key.clone(), error };
         if self.mirror.get(&wanted.key).is_some() {
@@ -188,13 +188,13 @@ impl Rights {
         self.hub.write(api.patch(&wanted.key.name, &parameters, &Patch::Apply(&wanted.document))).await.map(drop)
     }
 
-    /// What is not there, as far as the mirror knows, is not asked for: should it be on its way,
-    /// its arrival makes somebody look again.
+    /// What is not there, as far as the mirror knows, is not deleted: should it be on its way, its
+    /// arrival leads to another look.
     async fn delete(&self, key: &Key) -> Result<(), CallError> {
         let Some(existing) = self.mirror.value(key) else { return Ok(()) };
         let api = self.mirror.api(key);
         if let Some(rest) = without_finalizer(&existing) {
-            // It would hold the right until somebody takes it off.
+            // It would hold the right until it is removed.
             let change = json!({"metadata": {"finalizers": rest}});
             found(self.hub.merge(&api, &key.name, &change).await)?;
         }

@@ -34,7 +34,7 @@ const SPEC: [&str; 3] = ["hubAcceptsClient", "leaseDurationSeconds", "taints"];
 pub async fn follow(shared: &Shared, sources: Sources, clusters: &Clusters, client: Client) {
     let notify = |cluster: &str| {
         if cluster.is_empty() {
-            // A role that all have: whoever is accepted writes it again.
+            // A role that all have: each accepted cluster writes it again.
             return shared.wake_all();
         }
         shared.wakes.push("", cluster);
@@ -102,7 +102,7 @@ fn forget(shared: &Shared, clusters: &Clusters, known: &mut HashSet<String>, nam
     shared.leftovers.push("", name);
 }
 
-/// Leaves out what nobody looks at: an agent may write a mebibyte into its own.
+/// Leaves out what is not read: an agent may write a mebibyte into its own.
 fn prune(cluster: &mut DynamicObject) {
     cluster.managed_fields_mut().clear();
     let is_read = |key: &str| key == AUTOMATIC_ANNOTATION || delivery::ANNOTATIONS.contains(&key);

@@ -114,7 +114,7 @@ impl Clusters {
             let wait = spread(known.record.take(outcome));
             known.seen.health = known.record.health().cloned();
             if was_well && !known.record.is_well() {
-                // Who was away may come back as another version.
+                // A member that was away may come back as another version.
                 known.next_details = None;
             }
             let now = Instant::now();
