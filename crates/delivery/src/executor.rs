@@ -33,7 +33,8 @@ pub enum Review {
     },
 }
 
-/// What writing an RBAC object asks beyond the object itself: nobody gives what they do not have.
+/// What writing an RBAC object asks beyond the object itself: a user gives no rights that it does
+/// not have.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Escalation {
     /// It is no RBAC object.
@@ -97,7 +98,7 @@ impl Executor {
 // === impl Refused ===
 
 impl Refused {
-    /// As it is told of that object.
+    /// As the report about that object has it.
     pub fn told(&self, identity: &Identity) -> String {
         format!("{}, error: {self}", refusal(identity))
     }
@@ -162,7 +163,7 @@ pub fn escalated(identity: &Identity) -> String {
 /// By server-side apply, what is there stays where the manifest says nothing: an aggregation label
 /// on a role that has rules gives these. So both are reviewed. Between the review and the request
 /// nothing may change: [`crate::strategy::plan`] sends the version of the `observed` with RBAC
-/// objects. Only one that somebody else creates in between goes unseen.
+/// objects. Only one that another writer creates in between goes unseen.
 ///
 /// # Errors
 ///
@@ -237,8 +238,8 @@ pub fn rules_of(role: &Json, namespace: &str) -> Result<Vec<Review>, Refused> {
     Ok(items)
 }
 
-/// Who writes a role that gathers the rules of others has to be allowed everything, since it will
-/// allow whatever these do.
+/// The writer of a role that gathers the rules of others has to be allowed everything, since it
+/// will allow whatever these do.
 fn everything() -> [Review; 2] {
     let all = Identity { group: "*".to_owned(), resource: "*".to_owned(), ..Identity::default() };
     [Review::of("*", &all, "*"), Review::Url { verb: "*".to_owned(), path: "*".to_owned() }]

@@ -1,4 +1,4 @@
-//! Values of an object's status that are told back.
+//! Values of an object's status that are reported back.
 
 mod written;
 
@@ -44,11 +44,11 @@ pub struct Feedback {
     pub errors: Vec<String>,
 }
 
-/// Bytes of JSON that are told.
+/// Bytes of JSON that are reported.
 pub const RAW: usize = 1024;
-/// Bytes of a text that are told.
+/// Bytes of a text that are reported.
 pub const TEXT: usize = 32 * 1024;
-/// Bytes of all names and values of an object that are told.
+/// Bytes of all names and values of an object that are reported.
 pub const OBJECT: usize = 256 * 1024;
 /// Paths that are followed for one object, and rules of what is commonly asked.
 pub const PATHS: usize = 128;
@@ -69,9 +69,9 @@ const POD: &[(&str, &str)] =
     &[("PodReady", r#".status.conditions[?(@.type=="Ready")].status"#), ("PodPhase", ".status.phase")];
 
 /// Follows `rules` through `object`. With `raw`, values that are no integer, text or boolean are
-/// told as JSON of at most that many bytes, and [`RAW`]; without, they are errors, and of several
-/// values the first is told. Of a `Secret`, its data is not there. A name is told once: the API
-/// takes no second one, and would refuse the whole status.
+/// reported as JSON of at most that many bytes, and [`RAW`]; without, they are errors, and of
+/// several values the first is reported. Of a `Secret`, its data is not there. A name is reported
+/// once: the API takes no second one, and would refuse the whole status.
 pub fn read(object: &Json, rules: &[Rule], raw: Option<usize>) -> Feedback {
     let object = visible(object);
     let feedback = followed(&object, rules, raw);

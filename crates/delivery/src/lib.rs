@@ -1,5 +1,5 @@
 //! Delivery of objects to clusters, as far as it is pure: what is done with each object, what is
-//! told of it, and who gets something next.
+//! reported of it, and which clusters get something next.
 //!
 //! Nothing here does IO, asks a clock or knows a client: objects are JSON as the API server sends
 //! it, times are arguments, and what is to be done is an answer.
@@ -9,8 +9,8 @@
 //! [`manifests`] reads what is wanted, in [`order`], each with its [`identity`]; [`strategy`] plans
 //! the one request that brings an object to it; [`ownership`] and [`deletion`] say whose an object
 //! is and what becomes of it; [`executor`] what has to be allowed before; [`feedback`] and
-//! [`rules`] what is told of it, by [`json_path`] and expressions; [`rollout`] which clusters are
-//! next. None of these knows whose objects ask for it.
+//! [`rules`] what is reported of it, by [`json_path`] and expressions; [`rollout`] which clusters
+//! are next. None of these knows whose objects ask for it.
 //!
 //! # The front-ends
 //!
@@ -21,7 +21,7 @@
 //!
 //! Results are those of Open Cluster Management v1.3's agent and controllers, except:
 //!
-//! - A PUT keeps what the member fills in and lets nobody change ([`strategy`]); an object is not
+//! - A PUT keeps what the member fills in and makes immutable ([`strategy`]); an object is not
 //!   written again for what the member filled in, by server-side apply neither. What is empty is
 //!   not what is missing.
 //! - `ignoreFields` with a `JSONPath` or a pointer that cannot be read are an error, which upstream
@@ -39,8 +39,8 @@
 //! - Of a `Secret`, neither feedback nor rules see the data.
 //! - What is only read is not owned; a reference of an earlier time is taken off.
 //! - A rule makes neither `Applied`, `Deleting` nor `StatusFeedbackSynced`, nor what is no type.
-//! - A completion of which nobody can read the time is no reason to delete.
-//! - A rollout strategy that cannot be read stays told in its set's conditions; nothing is done.
+//! - A completion with an unreadable time is no reason to delete.
+//! - A rollout strategy that cannot be read stays in its set's conditions; nothing is done.
 //! - Works of a `ReplicaSet` have `Progressing` without a rule ([`work::default_progressing`]).
 //!
 //! # Limits
@@ -60,8 +60,9 @@
 //! # Not here
 //!
 //! - How many manifests a work has is not bounded here: the hub bounds its size.
-//! - A new RBAC object that somebody else creates between review and apply goes unseen.
-//! - Who can set the annotation with the hash of `ignoreFields` on the member can hold an apply up.
+//! - A new RBAC object that another writer creates between review and apply goes unseen.
+//! - A user that can set the annotation with the hash of `ignoreFields` on the member can hold an
+//!   apply up.
 //! - The fields of an [`identity::Identity`] are open: what is read is checked, what is put
 //!   together in code is to be checked with [`identity::Identity::check`].
 

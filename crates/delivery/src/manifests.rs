@@ -67,7 +67,7 @@ pub enum Fault {
     /// As upstream says it.
     #[error("the server doesn't have a resource type \"{0}\"")]
     UnknownKind(String),
-    /// Whether there is such a kind cannot be told.
+    /// It is unknown whether there is such a kind.
     #[error("discovery of the member's kinds failed: {0}")]
     Undiscovered(String),
     #[error("a duplicate of manifest {0}")]
@@ -184,7 +184,7 @@ impl Manifest {
     }
 
     /// Whether it may mean `tracked`, where it cannot be used: whatever it says of its object fits.
-    /// One that says neither a kind that is known nor a name means nothing.
+    /// One without a known kind and without a name means nothing.
     pub fn may_mean(&self, tracked: &Identity) -> bool {
         let is_open = |text: &str| text.is_empty();
         let is_group = is_open(&self.version) || self.group == tracked.group;

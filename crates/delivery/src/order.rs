@@ -1,7 +1,7 @@
 //! In which order objects are applied: what others need comes first.
 
-/// The rank of a kind. Objects of a lower one come first, those of one rank together. Whatever
-/// group it is of: upstream looks at the kind alone.
+/// The rank of a kind. Objects of a lower one come first, those of one rank together. The group
+/// does not matter: upstream looks at the kind alone.
 pub fn rank(kind: &str) -> u16 {
     let found = RANKS.iter().position(|kinds| kinds.contains(&kind));
     found.and_then(|at| u16::try_from(at).ok()).unwrap_or(OTHERS)

@@ -1,9 +1,9 @@
 //! Rollout of a template over the clusters of a Placement: all at once, some at a time, or group by
 //! group (`RolloutStrategy` of Open Cluster Management's API v1.3).
 //!
-//! The caller tells the state of each work that has the new template already; who has none yet is
-//! in no state. It gives the template to those that are [to roll out](Rollout::to_roll_out), and
-//! asks again when something changes, at the latest at [`Rollout::recheck_at`].
+//! The caller gives the state of each work that has the new template already; other clusters are in
+//! no state. It gives the template to those that are [to roll out](Rollout::to_roll_out), and asks
+//! again when something changes, at the latest at [`Rollout::recheck_at`].
 
 mod state;
 mod steps;
@@ -27,7 +27,7 @@ pub struct Rollout<'a> {
     pub timed_out: Vec<&'a str>,
     /// Those that have a work and are chosen no longer.
     pub removed: Vec<&'a str>,
-    /// Whether more failed than may: nobody new starts.
+    /// Whether more failed than may: no other cluster starts.
     pub has_too_many_failures: bool,
     /// The first end of a wait.
     pub recheck_at: Option<OffsetDateTime>,

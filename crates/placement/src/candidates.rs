@@ -1,4 +1,4 @@
-//! Who may be chosen at all: clusters of the sets that are bound in the namespace.
+//! The clusters that may be chosen at all: those of the sets that are bound in the namespace.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 

@@ -11,11 +11,11 @@ use crate::outcome::{Candidate, Filter, Outcome};
 use crate::prepared::Prepared;
 use crate::schedule::schedule;
 
-/// Runs a Placement, and tells of each candidate who filtered it, or each prioritizer's score and
-/// weight; whether it `isChosen` by this run, and whether it `isDecided` by what is there. Clusters
-/// that are decided and are no candidates are filtered by `NotInSets`.
+/// Runs a Placement, and says of each candidate which filter refused it, or each prioritizer's
+/// score and weight; whether it `isChosen` by this run, and whether it `isDecided` by what is
+/// there. Clusters that are decided and are no candidates are filtered by `NotInSets`.
 ///
-/// Of one that cannot be evaluated, it tells (`isEvaluated`) no more than who the candidates are.
+/// Of one that cannot be evaluated, it says (`isEvaluated`) no more than the candidates.
 pub fn explain(input: &Input<'_>) -> Value {
     let outcome = schedule(input);
     let is_evaluated = outcome.groups.is_some();

@@ -1,4 +1,4 @@
-//! Decisions and scores, ready to be asked. Whoever watches them keeps these up to date.
+//! Decisions and scores, ready to be asked. Their watches keep these up to date.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -131,7 +131,7 @@ impl FromIterator<PlacementDecision> for Decisions {
 // === impl Scores ===
 
 impl Scores {
-    /// Scores were told or changed. Returns what they were before.
+    /// Scores came or changed. Returns what they were before.
     pub fn put(&mut self, score: AddOnPlacementScore) -> Option<AddOnPlacementScore> {
         let clusters = self.resources.entry(score.resource.clone()).or_default();
         clusters.insert(score.cluster.clone(), score)

@@ -25,7 +25,7 @@ pub struct Input<'a> {
     pub now: OffsetDateTime,
 }
 
-/// Who is chosen now, and how often that is written: by the Placement's own decisions.
+/// The clusters chosen now, and how often that is written: by the Placement's own decisions.
 #[derive(Debug)]
 pub struct Own<'a> {
     counts: HashMap<&'a str, u64, RandomState>,

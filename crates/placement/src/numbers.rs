@@ -1,4 +1,4 @@
-//! Conversions between integers and floating point, each with its loss told.
+//! Conversions between integers and floating point, each with its loss described.
 
 /// The nearest double.
 #[expect(clippy::cast_precision_loss, reason = "the nearest is what is asked for")]

@@ -54,7 +54,7 @@ pub struct Scored<'a> {
     pub scores: Vec<Option<i64>>,
 }
 
-/// Clusters that are told together.
+/// Clusters that are written together.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Group<'a> {
     /// Empty for those that no group of the Placement matches.

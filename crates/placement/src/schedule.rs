@@ -31,8 +31,8 @@ struct Run<'i, 'a> {
 
 /// Which clusters `input`'s Placement chooses, and why.
 ///
-/// The result depends on nothing but the input, and not on the order of its lists. Whoever is
-/// [at rest](crate::Prepared::is_at_rest) is not asked about that here.
+/// The result depends on nothing but the input, and not on the order of its lists. It ignores
+/// whether the Placement is [at rest](crate::Prepared::is_at_rest).
 pub fn schedule<'a>(input: &Input<'a>) -> Outcome<'a> {
     let Candidates { bindings, sets, clusters, unreadable } = candidates(input);
     let candidates = clusters.into_iter().map(|cluster| Candidate { cluster, filtered_by: None, total: 0 }).collect();
@@ -48,7 +48,8 @@ pub fn schedule<'a>(input: &Input<'a>) -> Outcome<'a> {
     };
     let unreadable = unreadable.map_or(Ok(()), |why| Err(Misconfigured { plugin: "", why }));
     let ran = unreadable.and_then(|()| run.run());
-    // Upstream groups whatever was chosen, so what is wrong with groups is told before the rest.
+    // Upstream groups whatever was chosen, so what is wrong with groups is reported before the
+    // rest.
     let rule = input.placement.groups.as_ref().map_err(|why| Misconfigured { plugin: "", why: why.clone() });
     let requeue_at = if ran.is_ok() { run.first_end() } else { None };
     let grouped = rule.and_then(|rule| ran.map(|()| rule)).and_then(|rule| grouped(&run.chosen, rule));
@@ -76,7 +77,7 @@ pub fn schedule<'a>(input: &Input<'a>) -> Outcome<'a> {
     }
 }
 
-/// The groups, unless they take more objects than anybody reads.
+/// The groups, unless they take more objects than any reader reads.
 fn grouped<'a>(chosen: &[&'a ManagedCluster], rule: &'a GroupRule) -> Result<Vec<Group<'a>>, Misconfigured> {
     let groups = groups(chosen, rule);
     let objects: usize = groups.iter().map(|group| group.clusters.len().div_ceil(SLICE).max(1)).sum();
@@ -156,8 +157,8 @@ impl Run<'_, '_> {
         self.unscheduled = asked.unwrap_or(0).saturating_sub(self.chosen.len());
     }
 
-    /// The first end of a toleration of who is chosen until now. One that is chosen only now is
-    /// looked at in the next run, which its decision brings about.
+    /// The first end of a toleration of the clusters chosen until now. One that is chosen only now
+    /// is looked at in the next run, which its decision brings about.
     fn first_end(&self) -> Option<time::OffsetDateTime> {
         let Ok(tolerations) = &self.input.placement.tolerations else { return None };
         let tainted = self.input.clusters.iter().filter(|cluster| !cluster.taints.is_empty());

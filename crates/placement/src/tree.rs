@@ -1,5 +1,5 @@
-//! An object for those who look into it again and again: packed, so that a look-up reads few places
-//! of memory. The maps of `serde_json` are trees of texts, which are read on the way down.
+//! An object for repeated look-ups: packed, so that a look-up reads few places of memory. The maps
+//! of `serde_json` are trees of texts, which are read on the way down.
 
 use serde_json::{Number, Value as Json};
 

@@ -1,4 +1,4 @@
-//! Values as JSON, no longer than is told.
+//! Values as JSON, no longer than reports take.
 
 use std::io::{Error, Write};
 

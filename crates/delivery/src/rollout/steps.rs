@@ -20,8 +20,8 @@ pub struct Waits {
     pub now: OffsetDateTime,
 }
 
-/// At most `most` clusters are busy: those that are, by name, then new ones, by name. Nobody new
-/// starts once more than `failures` failed.
+/// At most `most` clusters are busy: those that are, by name, then new ones, by name. None starts
+/// once more than `failures` failed.
 pub fn per_cluster<'a>(
     clusters: &BTreeSet<&'a str>,
     most: usize,
@@ -53,7 +53,7 @@ pub fn per_cluster<'a>(
     found
 }
 
-/// All clusters of a group at once; the next group when nobody but failures is busy. A group with
+/// All clusters of a group at once; the next group when none but failures is busy. A group with
 /// more than `failures` of them ends it.
 pub fn per_group<'a>(
     groups: &[&'a DecisionGroup<'a>],

@@ -1,5 +1,5 @@
-//! What a member fills in once and lets nobody change, or another controller puts in: a PUT has
-//! to carry it, where the manifest leaves it open. Upstream does so in merges of known types.
+//! What a member fills in once and makes immutable, or another controller puts in: a PUT has to
+//! carry it, where the manifest leaves it open. Upstream does so in merges of known types.
 
 use std::collections::HashMap;
 

@@ -57,7 +57,7 @@ fn print_number(number: &Number, out: &mut String) {
         (None, Some(double)) => write!(out, "{double}"),
         (None, None) => Ok(()),
     };
-    // A text takes whatever is written to it.
+    // Writing to a text does not fail.
     let _ = written;
 }
 

@@ -50,7 +50,7 @@ const LONGEST_QUOTE: usize = 200;
 /// Takes the fields out of `object` that are left out of what is applied.
 pub fn without(object: &mut Json, ignore: &Ignore) -> Result<(), IgnoreError> {
     for path in &ignore.paths {
-        // Read in any case: one that is broken is told, whenever it is ignored.
+        // Read in any case: a broken one is reported, whenever it is ignored.
         let wrong = |why| IgnoreError::Path { path: shortened(path), why };
         let (parent, key) = parted(path).map_err(wrong)?;
         if ignore.when == When::Present {

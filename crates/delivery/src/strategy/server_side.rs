@@ -93,9 +93,9 @@ fn is_known(wanted: &Wanted<'_>, observed: &Json, manager: &str) -> bool {
             || (still_has(object, observed, known) && is_applied_by(manager, object, observed)))
 }
 
-/// Finalizers are of who acts on them: one that is applied at first and not again would be taken
-/// off by that. What an executor's rights were compared with, of an RBAC object, is what has to be
-/// there.
+/// Finalizers belong to the controllers that act on them: one that is applied at first and not
+/// again would be taken off by that. What an executor's rights were compared with, of an RBAC
+/// object, is what has to be there.
 fn prepare(object: &mut Json, observed: Option<&Json>) {
     let is_rbac = group_and_version(text(object, "/apiVersion")).0 == RBAC;
     let Some(metadata) = fields::metadata(object) else { return };

@@ -20,7 +20,8 @@ pub fn plan(wanted: &Wanted<'_>, observed: &Json) -> Action {
     metadata.put(&mut object);
     if let Some(metadata) = fields::metadata(&mut object) {
         let owners = owners.map(Json::from).or_else(|| observed.pointer("/metadata/ownerReferences").cloned());
-        // Of the member, whatever the manifest says: finalizers are of who acts on them.
+        // Of the member, whatever the manifest says: finalizers belong to the controllers that act
+        // on them.
         let finalizers = observed.pointer("/metadata/finalizers").cloned();
         for (field, value) in [("ownerReferences", owners), ("finalizers", finalizers)] {
             match value {

@@ -69,7 +69,7 @@ pub fn set_default_progressing(conditions: &mut Vec<Condition>, generation: i64,
     set(conditions, progressing, now);
 }
 
-/// Takes [`default_progressing`] away that was put there before. That of somebody else stays.
+/// Removes a [`default_progressing`] that was put there before. Another writer's stays.
 pub fn take_default_progressing(conditions: &mut Vec<Condition>) {
     conditions.retain(|one| one.kind != kind::PROGRESSING || ![APPLYING, COMPLETED].contains(&one.reason.as_str()));
 }

@@ -7,8 +7,8 @@ use time::OffsetDateTime;
 use super::status::{ManifestCondition, ResourceMeta};
 use crate::condition::{self, Condition};
 
-/// What is told of manifests, to be found in its place, or by its identity in another place, if
-/// that is there once.
+/// Reports about manifests, to be found in their place, or by identity in another place, if that is
+/// there once.
 #[derive(Debug, Clone)]
 pub struct Index<'m> {
     places: HashMap<(usize, Key<'m>), &'m ManifestCondition>,
@@ -33,7 +33,7 @@ impl<'m> Index<'m> {
         Self { places, elsewhere }
     }
 
-    /// What is told of the manifest `meta`.
+    /// The report about the manifest `meta`.
     pub fn find(&self, meta: &ResourceMeta) -> Option<&'m ManifestCondition> {
         let key = key(meta);
         let place = self.places.get(&(meta.ordinal, key)).copied();

@@ -58,7 +58,7 @@ pub fn is_owned(object: &Identity, option: Option<&DeleteOption>, strategy: &Str
     }
 }
 
-/// When the work is deleted; none: not at all, as where nobody can read since when it is complete.
+/// When the work is deleted; none: not at all, as where the time of its completion is unreadable.
 /// Works of a `ReplicaSet` are its own to delete.
 pub fn end<'l>(
     labels: impl IntoIterator<Item = &'l str>,

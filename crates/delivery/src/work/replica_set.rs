@@ -53,8 +53,8 @@ pub struct PlacementReference {
 // === impl ReplicaSet ===
 
 impl ReplicaSet {
-    /// Whether a rule of its template makes `Progressing` of whatever object: without one, somebody
-    /// else has to say how far a work is.
+    /// Whether a rule of its template makes `Progressing` of any object: without one, another
+    /// writer has to say how far a work is.
     pub fn has_progressing_rule(&self) -> bool {
         let is_such = |rule: &Json| text(rule, "/type") == "CEL" && text(rule, "/condition") == PROGRESSING;
         let configs = list(&self.template, "/manifestConfigs").iter();
@@ -65,7 +65,7 @@ impl ReplicaSet {
     ///
     /// # Errors
     ///
-    /// It is no value of a label; what is told says what to do.
+    /// It is no value of a label; the error says what to do.
     pub fn key(&self) -> Result<String, String> {
         let key = format!("{}.{}", self.namespace, self.name);
         // Namespaces and names hold nothing that a label may not.

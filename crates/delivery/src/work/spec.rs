@@ -210,8 +210,8 @@ impl FeedbackRule {
 // === impl ConditionRule ===
 
 impl ConditionRule {
-    /// One whose condition cannot be is told as another condition: ours are not its to make, and
-    /// one that the API does not take would be refused with the whole status.
+    /// A rule for a reserved condition is reported as another condition: ours are not its to make,
+    /// and one that the API does not take would be refused with the whole status.
     pub fn rule(&self) -> rules::Rule {
         let is_possible = is_type(&self.condition) && !kind::OURS.contains(&self.condition.as_str());
         let source = match self.kind.as_str() {

@@ -1,4 +1,4 @@
-//! Types of operators: what cannot be right whatever the values are is a fault before any.
+//! Types of operators: what cannot be right for any values is a fault before evaluation.
 
 use super::syntax::{Expr, Operator};
 use super::types::Type;

@@ -116,8 +116,8 @@ impl Value<'_> {
     }
 
     /// Levels of lists, maps and optionals that were built around each other: what goes through a
-    /// value, and its end too, takes a frame of the stack for each. Those of the input are bounded
-    /// by who read it.
+    /// value, and its end too, takes a frame of the stack for each. The reader of the input bounds
+    /// those of the input.
     pub fn depth(&self) -> usize {
         match self {
             Self::List(List::Built(_, depth)) | Self::Map(Map::Built(_, depth)) => *depth,

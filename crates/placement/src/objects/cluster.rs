@@ -47,7 +47,8 @@ impl ManagedCluster {
 }
 
 impl From<Json> for ManagedCluster {
-    /// No expression sees who wrote what (`metadata.managedFields`): a caller need not ask for it.
+    /// No expression sees the writers of fields (`metadata.managedFields`): a caller need not ask
+    /// for them.
     fn from(mut object: Json) -> Self {
         if let Some(metadata) = object.get_mut("metadata").and_then(Json::as_object_mut) {
             metadata.remove("managedFields");
@@ -79,7 +80,7 @@ impl Taint {
     }
 }
 
-/// What `resource` there is to allocate, if its capacity is told too.
+/// What `resource` there is to allocate, if its capacity is reported too.
 fn allocatable(object: &Json, resource: &str) -> Option<f64> {
     let quantity = |of: &str| -> Option<f64> {
         let found = object.pointer(&format!("/status/{of}/{resource}"))?;

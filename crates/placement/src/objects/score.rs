@@ -13,9 +13,9 @@ pub struct AddOnPlacementScore {
     pub cluster: String,
     /// Its name.
     pub resource: String,
-    /// As they were told: expressions see their order.
+    /// In the object's order: expressions see it.
     pub scores: Vec<ScoreItem>,
-    /// Positions in `scores`, by name, then as they were told: the API bounds neither.
+    /// Positions in `scores`, by name, then in the object's order: the API bounds neither.
     by_name: Box<[usize]>,
     pub valid_until: Option<OffsetDateTime>,
 }

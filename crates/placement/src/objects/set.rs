@@ -17,13 +17,13 @@ pub struct ManagedClusterSet {
     pub members: Members,
 }
 
-/// Who is in a set.
+/// The members of a set.
 #[derive(Debug, Clone)]
 pub enum Members {
     /// Clusters whose label [`SET_LABEL`] is the set's name.
     Labelled,
     Selected(Selector),
-    /// It cannot be told, and this is why.
+    /// Unknown, and this is why.
     Unreadable(String),
 }
 

@@ -76,7 +76,7 @@ pub fn status(set: &ReplicaSet, rollouts: &[PlacementRollout<'_>], works: &[&Wor
             summary,
         });
     }
-    // Upstream forgets of the error here that it has told it.
+    // Upstream forgets here that it has reported the error.
     let error = rollouts.iter().find_map(|rollout| rollout.error);
     let (reason, message) = match (error, found.summary.total) {
         (Some(error), _) => ("NotAsExpected", error),

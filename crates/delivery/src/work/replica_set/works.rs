@@ -26,8 +26,7 @@ pub struct Work {
     pub generation: i64,
     /// When it was created, in RFC 3339 and UTC: texts that sort as the moments do.
     pub created: String,
-    /// When its spec was written last, whoever did (`metadata.managedFields`); none: nothing says
-    /// so.
+    /// When its spec was written last, by any writer (`metadata.managedFields`); none: unknown.
     pub written: Option<OffsetDateTime>,
     pub is_ending: bool,
     pub labels: Map<String, Json>,

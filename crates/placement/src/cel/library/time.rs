@@ -80,7 +80,7 @@ fn part<'a>(arguments: &[Value<'a>], of: impl Fn(OffsetDateTime) -> i64) -> Answ
     Ok(Value::Int(of(at)))
 }
 
-/// None: nobody knows it here.
+/// None: an unknown zone.
 pub fn offset(zone: &str) -> Option<UtcOffset> {
     if matches!(zone, "UTC" | "Z" | "") {
         return Some(UtcOffset::UTC);
