@@ -53,7 +53,7 @@ pub struct RequestNeeds {
     /// Series of requests that concern no registered cluster.
     pub own_metrics: Arc<ClusterMetrics>,
     pub exposition: Exposition,
-    /// Absent when another program set up the process's logs.
+    /// Absent when other code of this process set up its logs.
     pub log_level: Option<LogLevel>,
     /// The runtime of everything that is not a request.
     pub control: Handle,

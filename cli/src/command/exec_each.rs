@@ -155,7 +155,8 @@ impl Done {
     }
 }
 
-/// All that comes, up to [`LONGEST`] bytes; the rest is read and counted.
+/// All that comes, up to [`LONGEST`] bytes; the rest is read and dropped, and a mark
+/// says so.
 async fn kept(pipe: Option<impl AsyncRead + Unpin>) -> io::Result<Vec<u8>> {
     let Some(mut pipe) = pipe else { return Ok(Vec::new()) };
     let mut kept = Vec::new();

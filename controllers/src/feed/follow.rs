@@ -1,6 +1,6 @@
 //! How a watch is followed: kube's watcher, tried again after errors.
 //!
-//! Four loops are their own:
+//! Five loops are their own:
 //!
 //! - `feed::watch::objects` begins anew with a list after each error: only a list shows that a
 //!   quiet source is readable again.

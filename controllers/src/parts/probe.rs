@@ -72,7 +72,8 @@ pub async fn version(member: &Client) -> Option<String> {
 }
 
 /// What the member says of itself, by `ClusterProperties` and `ClusterClaims`. None: that cannot be
-/// read now. A member without such kinds, or without the right to read them, says nothing.
+/// read now. A member without such kinds, or one that
+/// refuses our credential (403), says nothing.
 pub async fn properties(member: &Client) -> Option<Vec<Property>> {
     let mut properties = Vec::new();
     for path in MEMBER_PROPERTIES {

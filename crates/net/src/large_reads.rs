@@ -1,4 +1,4 @@
-//! Reads from a socket in large pieces, of whatever size the reader asks.
+//! Reads from a socket in large pieces, however little the reader asks for.
 //!
 //! rustls asks for 4 KiB at a time, which makes five system calls of one full record. A stream that
 //! always has more is read in pieces that grow; one that brings little at a time is read by its

@@ -77,7 +77,7 @@ impl Stream {
         self
     }
 
-    /// `observer` gets the unread bytes from here on, while the stream is read as [`AsyncRead`].
+    /// `observer` gets the number of unread bytes from here on, while the stream is read as [`AsyncRead`].
     /// Only for the end that opened the stream: there the link's driver takes what stays unread.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn UnreadObserver>) -> Self {

@@ -32,7 +32,7 @@ pub struct Registry {
     stamps: Option<Stamps>,
     unconvertible: BTreeSet<ClusterName>,
     registrations: HashMap<ClusterName, Registration, RandomState>,
-    /// Of registrations that are no more, to be cancelled once their names lead to others.
+    /// Of registrations that are no more, to be cancelled once no request finds them.
     ended: Vec<CancellationToken>,
     /// Where Open Cluster Management has a say in where clusters are.
     ocm: Option<Ocm>,

@@ -50,7 +50,8 @@ pub fn everything() -> Arc<Impersonable> {
 // === impl Rights ===
 
 impl Rights {
-    /// The known answer; otherwise the one of `ask`, which is empty if it learns nothing.
+    /// The known answer; otherwise that of `ask`. If that learns nothing, everything
+    /// counts as allowed.
     pub async fn get<A, F>(self: &Arc<Self>, runtime: &Handle, ask: A) -> Arc<Impersonable>
     where
         A: FnOnce() -> F + Send + 'static,

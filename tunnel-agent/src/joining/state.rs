@@ -54,7 +54,7 @@ pub struct StateError {
 
 impl StateDirectory {
     /// Creates the directory if it is not there. One to which others may write is refused:
-    /// replacing its key and certificate makes another agent.
+    /// a user that replaces its key and certificate can act as the agent.
     pub fn open(directory: &Path) -> Result<Self, StateError> {
         let wrong = |source| StateError { path: directory.to_owned(), source };
         fs::DirBuilder::new().recursive(true).mode(DIRECTORY_MODE).create(directory).map_err(wrong)?;

@@ -31,8 +31,8 @@ impl Token {
 
     /// Whether it looks like one that was asked for here until `now` (in seconds since 1970). It is
     /// not verified.
-    pub fn is_plausible(&self, argocd: &Argocd, now: i64) -> bool {
-        self.is_of(argocd) && self.said.issued <= now.saturating_add(AHEAD) && self.said.life() <= LIFE
+    pub fn is_plausible(&self, argocd: &Argocd, now_seconds: i64) -> bool {
+        self.is_of(argocd) && self.said.issued <= now_seconds.saturating_add(AHEAD) && self.said.life() <= LIFE
     }
 
     pub fn is_newer_than(&self, other: &Self) -> bool {
@@ -41,20 +41,20 @@ impl Token {
 
     /// For how many seconds from `now` (since 1970) it need not be renewed; none: it is due, or not
     /// of the account with this `uid`.
-    pub fn serves(&self, uid: &str, now: i64) -> Option<u64> {
+    pub fn serves(&self, uid: &str, now_seconds: i64) -> Option<u64> {
         let due = self.said.issued.saturating_add(self.said.life() / 5 * 4);
-        let rest = u64::try_from(due.saturating_sub(now)).ok().filter(|rest| *rest > 0);
+        let rest = u64::try_from(due.saturating_sub(now_seconds)).ok().filter(|rest| *rest > 0);
         rest.filter(|_| self.said.uid == uid)
     }
 
     /// Whether the hub takes it still, due or not.
-    pub fn lives(&self, uid: &str, now: i64) -> bool {
-        self.said.uid == uid && self.said.ends > now
+    pub fn lives(&self, uid: &str, now_seconds: i64) -> bool {
+        self.said.uid == uid && self.said.ends > now_seconds
     }
 
     /// Whether less than a tenth of its life is left.
-    pub fn is_near_its_end(&self, now: i64) -> bool {
-        self.said.ends.saturating_sub(now) < self.said.life() / 10
+    pub fn is_near_its_end(&self, now_seconds: i64) -> bool {
+        self.said.ends.saturating_sub(now_seconds) < self.said.life() / 10
     }
 }
 

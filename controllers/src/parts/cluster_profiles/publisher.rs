@@ -40,7 +40,7 @@ use crate::wakes::Wakes;
 const AT_ONCE: u16 = 64;
 /// Of these, such as did not answer last time, or were never known to.
 const DOUBTFUL: usize = 32;
-/// For a place among those.
+/// For a permit among those.
 const NO_ROOM: Backoff = Backoff::steady(Duration::from_secs(10), 0.5);
 /// By how much probes are spread: those of a fleet that was registered at once do not stay
 /// together.

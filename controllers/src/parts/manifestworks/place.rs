@@ -35,8 +35,6 @@ const LIGHT: usize = 8 << 20;
 /// How long a turn lasts; requests under way are finished. Then others go before the work's next
 /// turn.
 const TURN: Duration = Duration::from_mins(1);
-/// Between tries of a cluster that does not answer.
-const AWAY: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(1));
 /// How long a cluster is left alone at most because it asks for that (`Retry-After`): it may be
 /// something in front of its API server that does, and all its works wait.
 const LONGEST_REST: Duration = Duration::from_mins(1);
@@ -280,7 +278,7 @@ impl Place {
             away.asked = away.asked.max(Some(now + at_least.min(LONGEST_REST)));
         }
         if away.until.is_none_or(|until| until <= now) {
-            away.until = Some(now + AWAY.wait(away.failures));
+            away.until = Some(now + Backoff::MEMBER.wait(away.failures));
             away.failures = away.failures.saturating_add(1);
         }
         away.until = away.until.max(away.asked);

@@ -91,7 +91,7 @@ pub async fn clusters(part: &Part) {
             set(part, &cluster.name_any(), None);
         }
     };
-    follow::each(watcher::watcher(api, config), "ManagedClusters", apply).await;
+    follow::each(watcher::watcher(api, config), "ManagedClusters to deliver to", apply).await;
 }
 
 /// Tries clusters again whose members answered somebody. Never ends.

@@ -85,7 +85,7 @@ async fn follow_clusters(shared: &Shared, mut writer: Writer<DynamicObject>, clu
             Event::Delete(cluster) => forget(shared, clusters, &mut known, &cluster.name_any()),
         }
     };
-    follow::each(raw::watcher(api, config), "ManagedClusters", apply).await;
+    follow::each(raw::watcher(api, config), "ManagedClusters to register", apply).await;
 }
 
 /// Whether sets have other clusters by that.

@@ -129,7 +129,7 @@ impl Follower<'_> {
                 // The end of each object may be told before that of its kind.
                 Ok(Event::Delete(_)) if self.of.is_guarded() && self.is_leaving().await => return,
                 Ok(event) => self.take(event),
-                Err(error) => tracing::warn!(error = causes(&error), kind = self.of.kind().name, "cannot watch"),
+                Err(error) => tracing::warn!(error = causes(&error), "cannot watch {}", self.of.kind().name),
             }
         }
     }

@@ -20,8 +20,8 @@ use crate::registry::{Credential, Outcome};
 
 /// Of the common name of an agent's certificate where there is no hub; the cluster's name follows.
 const COMMON_NAME: &str = "system:tunnel-agent:";
-/// Extra key that a certificate has and a token has not (`CredentialIDKey` in
-/// `k8s.io/apiserver/pkg/authentication/user`).
+/// Extra key whose value tells a certificate (`X509SHA256=…`) from a token (`JTI=…`):
+/// `CredentialIDKey` in `k8s.io/apiserver/pkg/authentication/user`.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 /// Group of all authenticated users.
 const AUTHENTICATED: &str = "system:authenticated";

@@ -21,8 +21,8 @@ pub enum Mode {
     /// From here, unless an agent has applied something for this hub.
     Push,
     /// The same; what an agent applied is taken over, once each time that a person says so: the
-    /// number is another one then. None: whether it was carried out is unknown. Two agents that
-    /// overwrite each other serve no purpose.
+    /// number is another one then. None: whether it was carried out is unknown. A hub and
+    /// an agent that overwrite each other serve no purpose.
     Adopt(Option<NonZeroU64>),
 }
 

@@ -33,7 +33,7 @@ pub(super) struct Received {
     observed: Option<Observed>,
 }
 
-/// An observer of the unread bytes.
+/// An observer of the number of unread bytes.
 #[derive(Debug)]
 struct Observed {
     observer: Arc<dyn UnreadObserver>,

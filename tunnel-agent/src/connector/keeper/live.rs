@@ -39,7 +39,7 @@ struct Run {
     connector: Arc<Connector>,
     serving: Serving,
     number: Arc<Number>,
-    /// None: no link is announced.
+    /// None: the link is not kept, and its events are not reported.
     id: Option<u64>,
     reporter: mpsc::Sender<Event>,
     ended: CancellationToken,

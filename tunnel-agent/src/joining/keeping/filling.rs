@@ -120,7 +120,14 @@ impl<'a> Filling<'a> {
         Ok(())
     }
 
-    fn judge(&self, held: Option<&Value>, owner: Option<&Value>, uid: &str, authority: &str, now: i64) -> Found {
+    fn judge(
+        &self,
+        held: Option<&Value>,
+        owner: Option<&Value>,
+        uid: &str,
+        authority: &str,
+        now_seconds: i64,
+    ) -> Found {
         let Some(held) = held else { return Found::Due };
         if held["type"] != "Opaque" || held["metadata"]["labels"][LABEL] != "true" {
             return Found::Foreign("it exists and does not belong to a ManagedServiceAccount: delete it");
@@ -131,12 +138,12 @@ impl<'a> Filling<'a> {
             // Two that fill it would take it from each other for ever.
             let foreign = "it holds a token of another account, so another program fills it: delete it, or run \
                            only one of the two";
-            return if token.ends > now { Found::Foreign(foreign) } else { Found::Due };
+            return if token.ends > now_seconds { Found::Foreign(foreign) } else { Found::Due };
         }
         let due = due(&token);
         let is_owned = owner.is_none_or(|owner| owner_of(held) == owner["metadata"]["uid"].as_str());
         let is_good =
-            is_owned && token.uid == uid && due > now && data(CA).is_some_and(|ca| ca == authority.as_bytes());
+            is_owned && token.uid == uid && due > now_seconds && data(CA).is_some_and(|ca| ca == authority.as_bytes());
         if is_good { Found::Good(due) } else { Found::Due }
     }
 
