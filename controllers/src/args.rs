@@ -107,7 +107,7 @@ pub struct Sources {
     /// SIG's library
     #[arg(long, value_name = "FILE")]
     pub clusterprofile_import_providers_file: Option<PathBuf>,
-    /// Namespaces to publish a `ClusterProfile` of every registered cluster into; repeatable
+    /// Namespaces to publish a `ClusterProfile` for every registered cluster into; repeatable
     /// (default: --secret-namespace)
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub clusterprofile_namespaces: Vec<String>,
@@ -120,8 +120,8 @@ pub struct Sources {
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub rival_namespaces: Vec<String>,
     /// Require a condition rule for Progressing in a `ManifestWorkReplicaSet` before its rollout
-    /// continues, as OCM does; manifestworks then never sets Progressing itself (default:
-    /// works without such a rule have finished when they are applied and available)
+    /// continues, as OCM does; for works without such a rule, manifestworks then sets no
+    /// Progressing (default: such works have finished when they are applied and available)
     #[arg(long)]
     pub rollout_needs_rules: bool,
     /// Namespace of Argo CD, where argocd writes a Secret for each accepted `ManagedCluster`

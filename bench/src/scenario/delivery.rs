@@ -104,8 +104,8 @@ struct Delivery {
     members: Rc<Members>,
     gateway: Route,
     size: Size,
-    /// What the controllers take while there is no cluster to deliver to, in bytes, beside the works
-    /// that they keep.
+    /// What the controllers take while there is no cluster to deliver to, in bytes, beside the
+    /// works that they keep.
     idle: f64,
     /// So that each change is another one.
     changes: u64,

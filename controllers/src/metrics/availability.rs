@@ -48,7 +48,7 @@ impl Availability {
         let availability = Self::default();
         registry.register(
             format!("{PREFIX}_probed_clusters"),
-            "ManagedClusters without an agent, by the state that their probes show",
+            "ManagedClusters without an agent, by state; held: not reported as lost, because most do not answer",
             availability.0.family(),
         );
         availability

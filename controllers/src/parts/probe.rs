@@ -57,7 +57,8 @@ async fn nobodys(hub: &Client) -> Outcome {
         |body: &[u8]| serde_json::from_slice::<Served>(body).is_ok_and(|served| served.group_version == API_VERSION);
     match answer {
         Ok(body) if is_gateways(&body) => Outcome::Unreachable(
-            "a server before the member's API server has no answer from it: check that the API server runs".to_owned(),
+            "a server in front of the member's API server got no answer from it: check that the API server runs"
+                .to_owned(),
         ),
         _ => Outcome::NotProbed("the hub has no answer from the gateway".to_owned()),
     }

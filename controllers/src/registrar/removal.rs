@@ -51,8 +51,9 @@ impl Registrar {
     }
 
     fn tell_delayed(&self, state: &Registrations, name: &str) {
-        let note = "the object of this cluster disappeared together with more of its source than \
-                    --source-removal-limit allows, or with all of them: the cluster stays for 10 minutes";
+        let note = "the object of this cluster disappeared together with more objects of its source than \
+                    --source-removal-limit allows, or the source's list has none of its clusters any more: the \
+                    cluster stays for 10 minutes";
         tracing::warn!(cluster = name, "{note}");
         let secret = ObjectReference {
             api_version: Some("v1".to_owned()),

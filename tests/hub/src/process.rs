@@ -42,10 +42,10 @@ const LOG_TAIL: usize = 3000;
 pub const PROXY_VARIABLES: [&str; 6] =
     ["HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"];
 
-/// Control planes are written in Go, and collect their garbage when the heap has doubled. Cores are
-/// scarcer here than memory: it grows to the fivefold, or to what the limit leaves. The limit has to
-/// be far above what the hub of a measurement holds (1 GB with 11,000 works), or it does little else
-/// than collect.
+/// Control planes are written in Go, and collect their garbage when the heap has doubled. Cores
+/// are scarcer here than memory: it grows to the fivefold, or to what the limit leaves. The limit
+/// has to be far above what the hub of a measurement holds (1 GB with 11,000 works), or it does
+/// little else than collect.
 const GO_MEMORY: [(&str, &str); 2] = [("GOGC", "400"), ("GOMEMLIMIT", "3GiB")];
 
 /// A running program; ended on drop.

@@ -124,7 +124,8 @@ fn hub(args: &Agents, in_pod: bool, wrong: &mut Vec<String>) -> Hub {
                 );
             }
             if args.agent_hub_client_ca {
-                wrong.push("--agent-hub-client-ca trusts the client CA of a hub: give --kubeconfig".to_owned());
+                wrong
+                    .push("--agent-hub-client-ca needs a hub, whose client CA it trusts: give --kubeconfig".to_owned());
             }
             Hub::None
         }

@@ -39,7 +39,7 @@ async fn remove_due(publisher: &Publisher) -> Instant {
     if due.held > 0 {
         tracing::warn!(
             count = due.held,
-            "too many clusters went at once: their Secrets for Argo CD stay for 10 minutes"
+            "too many clusters disappeared at once: their Secrets for Argo CD stay for 10 minutes"
         );
     }
     let again =

@@ -147,7 +147,7 @@ impl Requests {
         match join {
             FirstJoin::Approve => {}
             FirstJoin::Person => {
-                return Ok(person("the cluster joined before, or was denied: approve the request by hand"));
+                return Ok(person("the cluster joined before, or was denied: approve or deny the request by hand"));
             }
             FirstJoin::Accept => {
                 if let Some(objection) = self.objection(&agent.cluster).await? {
@@ -169,12 +169,13 @@ impl Requests {
             return Ok(Some(bad.to_string()));
         }
         if self.rights.were_given(&Cluster { name: cluster, uid: "" }) {
-            return Ok(Some("the cluster was accepted before: approve the request by hand".to_owned()));
+            return Ok(Some("the cluster was accepted before: approve or deny the request by hand".to_owned()));
         }
         // By it the tunnel of a cluster that joined otherwise would be the requester's too.
         let registered = self.hub.read(self.secrets.get_metadata(cluster)).await;
         Ok(found(registered)?.map(|_| {
-            "a cluster of that name is already registered in another way: approve the request by hand".to_owned()
+            "a cluster of that name is already registered in another way: approve or deny the request by hand"
+                .to_owned()
         }))
     }
 
@@ -206,7 +207,7 @@ impl Requests {
             return Ok(person("the cluster is not accepted any more"));
         };
         if decision == Decision::Joined && standing::first_join(&cluster) == FirstJoin::Person {
-            return Ok(person("an agent of the cluster joined meanwhile: approve the request by hand"));
+            return Ok(person("an agent of the cluster joined meanwhile: approve or deny the request by hand"));
         }
         let taken = self.pace.lock().take(&agent.cluster, decision == Decision::Renewed, self.started.elapsed());
         if let Err(wait) = taken {

@@ -241,8 +241,8 @@ impl Scheduler {
 
     fn leave_unstable(&self, object: &DynamicObject) {
         let note = format!(
-            "its own decisions change its choice each time: scheduling stops after {ROUNDS} rounds; give Steady a \
-             non-negative weight"
+            "its own decisions change its choice each time: after {ROUNDS} rounds its decisions stay as they are; give \
+             Steady a non-negative weight"
         );
         self.tell(object, Reason::Unstable, note);
     }

@@ -216,7 +216,11 @@ impl Follower<'_> {
         drop(world);
         if is_held && !was_held {
             let kind = self.of.kind().name;
-            tracing::error!(kind, namespace, "many went at once: for 10 minutes decisions keep the clusters that left");
+            tracing::error!(
+                kind,
+                namespace,
+                "many disappeared at once: for 10 minutes decisions keep the clusters that left"
+            );
         }
         woken
     }

@@ -54,7 +54,7 @@ pub async fn of(gateway: &RequestNeeds, hub: &Hub, user: &Arc<User>, wanted: &Wa
 pub fn misnamed(name: &str, why: InvalidClusterName) -> Refused {
     let detail = match why {
         InvalidClusterName::Name(why) => why.to_string(),
-        _ => "this name is the hub's, or reserved for other Secrets (--reserved-names): use another".to_owned(),
+        _ => "this name, or one that begins like it, belongs to the hub or to another Secret: use another".to_owned(),
     };
     Refused::field(name, "metadata.name", &detail)
 }

@@ -50,7 +50,7 @@ impl Keeping<'_> {
                 Ok(Step::Refused(why)) => {
                     let until = self.certificate().ends();
                     self.joining.refused(Some(format!(
-                        "the hub refuses to renew this cluster's certificate ({why}): it is good until {until}; delete \
+                        "the hub refuses to renew this cluster's certificate ({why}): it is valid until {until}; delete \
                          the certificate request on the hub, and the agent creates another"
                     )));
                     LONGEST_SLEEP
