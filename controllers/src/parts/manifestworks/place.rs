@@ -30,6 +30,7 @@ const HEAVY_OF_ONE: usize = 1;
 /// Works whose text is not kept that are read, and worked on, at a time, of all clusters. Of one
 /// cluster, as many as are worked on.
 const READ_WORKS: usize = 32;
+const _: () = assert!(4 * MOST <= READ_WORKS, "a cluster has no more than a quarter");
 /// Bytes of memory that most works take less of while they are worked on: of 350 KiB of text.
 const LIGHT: usize = 8 << 20;
 /// How long a turn lasts; requests under way are finished. Then others go before the work's next

@@ -13,7 +13,7 @@ use kube::runtime::watcher::Event;
 use parking_lot::Mutex;
 use serde_json::Value as Json;
 
-use super::work::{find, holding, is_held_by_us, key};
+use super::work::{self, find, holding, is_held_by_us, key};
 use crate::metrics::Delivery;
 
 /// Bytes of works that are kept. Twice as much is there for the moment in which the hub is listed
@@ -22,6 +22,9 @@ pub const ROOM: Room = Room { in_all: 112 << 20, of_one: 16 << 20 };
 
 /// That an entry of a map takes beside its bytes, roughly.
 const ENTRY: usize = 64;
+/// Bits of what stands in the place of contents that say how much memory they take, in KiB. The
+/// others are the mark.
+const WEIGHT: u32 = 24;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Room {
@@ -53,18 +56,25 @@ pub fn is_whole(object: &DynamicObject) -> bool {
 
 /// A number for what of the metadata somebody may change, and which is to be looked at then.
 pub fn mark(object: &DynamicObject) -> u64 {
-    if let Some(mark) = object.data.as_u64() {
-        return mark;
+    if let Some(instead) = object.data.as_u64() {
+        return instead >> WEIGHT;
     }
     let mut hasher = DefaultHasher::new();
     (object.finalizers(), object.labels()).hash(&mut hasher);
-    hasher.finish()
+    hasher.finish() >> WEIGHT
 }
 
-/// What is looked at of a work before its turn. In the place of its contents is its mark, which
-/// nobody can read as a work that wants nothing.
+/// How much memory working on it takes, roughly; if it is not kept, as the watch told it.
+pub fn weighs(object: &DynamicObject) -> usize {
+    let told = object.data.as_u64().map(|instead| instead & ((1 << WEIGHT) - 1));
+    told.map_or_else(|| work::weighs(object), |kib| usize::try_from(kib << 10).unwrap_or(usize::MAX))
+}
+
+/// What is looked at of a work before its turn. In the place of its contents are its mark and its
+/// weight, as one number, which nobody can read as a work that wants nothing.
 fn beyond(mut object: DynamicObject) -> DynamicObject {
-    object.data = Json::from(mark(&object));
+    let weight = u64::try_from(work::weighs(&object).div_ceil(1 << 10)).unwrap_or(u64::MAX);
+    object.data = Json::from((mark(&object) << WEIGHT) | weight.min((1 << WEIGHT) - 1));
     (object.metadata.finalizers, object.metadata.labels) = (None, None);
     object
 }

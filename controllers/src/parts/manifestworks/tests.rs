@@ -172,9 +172,9 @@ async fn works_of_a_member_that_answers_somebody_rest_no_longer() {
 }
 
 /// Its watch has told it, and there is no room for it.
-fn beyond(part: &mut Part, writer: &mut Writer<DynamicObject>) -> Arc<DynamicObject> {
+fn beyond(part: &mut Part, writer: &mut Writer<DynamicObject>, work: &serde_json::Value) -> Arc<DynamicObject> {
     part.shelf = Shelf::new(shelf::Room { in_all: 0, of_one: 0 }, part.metrics.delivery.clone());
-    let event = part.shelf.keep(Event::Apply(told(&hub::work())), &part.store);
+    let event = part.shelf.keep(Event::Apply(told(work)), &part.store);
     writer.apply_watcher_event(&event);
     assert_eq!(part.metrics.delivery.unkept(), 1);
     part.known(&("c1".to_owned(), "w".to_owned())).unwrap()
@@ -184,7 +184,7 @@ fn beyond(part: &mut Part, writer: &mut Writer<DynamicObject>) -> Arc<DynamicObj
 async fn a_work_that_is_not_kept_is_read_at_its_turn() {
     let hub = Hub::default();
     let (mut part, mut writer) = part(&hub);
-    let kept = beyond(&mut part, &mut writer);
+    let kept = beyond(&mut part, &mut writer, &hub::work());
     part.reconcile(&kept).await;
     // Its objects are applied, as if it were kept.
     let writes = hub.writes();
@@ -193,11 +193,28 @@ async fn a_work_that_is_not_kept_is_read_at_its_turn() {
     assert!(!part.place("c1").unwrap().is_first_beyond(), "and that was told");
 }
 
+/// Whoever has many heavy ones would have them all read, and have no other read meanwhile.
+#[tokio::test(start_paused = true)]
+async fn a_heavy_work_that_is_not_kept_is_not_read_before_there_is_room() {
+    let hub = Hub::default();
+    let (mut part, mut writer) = part(&hub);
+    let mut heavy = hub::work();
+    heavy["spec"]["workload"]["manifests"] = vec![json!({"a": 1}); 100_000].into();
+    let kept = beyond(&mut part, &mut writer, &heavy);
+    let others = part.place("c1").unwrap().room(shelf::weighs(&kept)).unwrap();
+    assert!(!others.is_empty(), "it is heavy");
+    assert_eq!(part.reconcile(&kept).await, Action::requeue(TURN_AGAIN));
+    assert_eq!(hub.reads(), 0);
+    drop(others);
+    part.reconcile(&kept).await;
+    assert_eq!(hub.reads(), 1);
+}
+
 #[tokio::test(start_paused = true)]
 async fn nothing_is_done_with_a_work_that_is_not_kept_and_cannot_be_read() {
     let hub = Hub::default();
     let (mut part, mut writer) = part(&hub);
-    let kept = beyond(&mut part, &mut writer);
+    let kept = beyond(&mut part, &mut writer, &hub::work());
     hub.tells_work(false);
     for _ in 0..3 {
         assert_ne!(part.reconcile(&kept).await, Action::await_change(), "it is tried again");

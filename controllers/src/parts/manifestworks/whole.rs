@@ -22,7 +22,8 @@ type Taken = Vec<Permit<AtomicUsize>>;
 // === impl Part ===
 
 impl Part {
-    /// Reads it, where there is room for that.
+    /// Reads it, where there is room for that. Room for what the watch told comes first: a heavy
+    /// one would be read in vain, again and again, for as long as others have that.
     ///
     /// # Errors
     ///
@@ -35,13 +36,19 @@ impl Part {
     ) -> Result<(Work, Taken), Action> {
         let again = || Action::requeue(TURN_AGAIN);
         let is_kept = shelf::is_whole(&known);
-        let (object, mut taken) = if is_kept {
-            (known, Vec::new())
+        let mut taken = place.room(shelf::weighs(&known)).ok_or_else(again)?;
+        let object = if is_kept {
+            known
         } else {
-            let taken = vec![place.reading().ok_or_else(again)?];
-            (Arc::new(self.read_anew(&known, memory).await?), taken)
+            let reading = place.reading().ok_or_else(again)?;
+            let object = Arc::new(self.read_anew(&known, memory).await?);
+            if taken.is_empty() {
+                // It may have grown meanwhile.
+                taken = place.room(shelf::weighs(&object)).ok_or_else(again)?;
+            }
+            taken.push(reading);
+            object
         };
-        taken.extend(place.room(work::weighs(&object)).ok_or_else(again)?);
         let work = Work::read(&object);
         if !is_kept && place.is_first_beyond() {
             self.tell(&work, Reason::WorkNotKept, not_kept(work.cluster()));

@@ -91,6 +91,8 @@ fn what_is_not_kept_looks_like_nothing_that_can_be_done() {
     assert!(kept.labels().is_empty() && kept.annotations().is_empty());
     let moved = mark(&object);
     assert_eq!(mark(&kept), moved, "nothing has changed");
+    let (whole, told) = (weighs(&object), weighs(&kept));
+    assert!(whole > 0 && (whole..whole + 1024).contains(&told), "{told} of {whole}");
     object.metadata.labels = None;
     assert_ne!(mark(&object), moved);
 }

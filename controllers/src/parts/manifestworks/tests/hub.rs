@@ -27,6 +27,8 @@ struct State {
     is_unread: bool,
     /// Method and path of each.
     writes: Vec<String>,
+    /// Times that the work alone was asked for.
+    reads: usize,
 }
 
 // === impl Hub ===
@@ -53,6 +55,11 @@ impl Hub {
     /// Whether it says what the work is to whoever asks for it alone.
     pub fn tells_work(&self, is_told: bool) {
         self.0.lock().is_unread = !is_told;
+    }
+
+    /// How often anybody asked what the work is, and for it alone.
+    pub fn reads(&self) -> usize {
+        self.0.lock().reads
     }
 
     /// By whomever.
@@ -93,7 +100,8 @@ impl State {
         })
     }
 
-    fn read(&self) -> (u16, Value) {
+    fn read(&mut self) -> (u16, Value) {
+        self.reads += 1;
         let why = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500, "message": "no"});
         if self.is_unread { (500, why) } else { (200, work()) }
     }
