@@ -1,7 +1,10 @@
 //! Agents that may link, and then say whatever they like on the link: those who use other clusters
 //! of the same tunnel-server, on the same connection of a frontend, do not notice.
 
+mod embedded;
+
 use std::io;
+use std::net::SocketAddr;
 use std::pin::pin;
 use std::time::Duration;
 
@@ -18,7 +21,8 @@ use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
 use tokio_util::sync::CancellationToken;
 use tunnel::register::{self, Registration};
-use tunnel::{ClusterName, Destination, OpenError, Reason};
+use tunnel::{ClusterName, Destination, OpenError, Reason, Stream};
+use tunnel_tests::pki::Pki;
 use tunnel_tests::{AgentSpec, Caller, Frontend, Testbed, Tunnel, measure, testbed::CLUSTER};
 
 const EVIL: &str = "evil";
@@ -157,16 +161,37 @@ impl Random {
     }
 }
 
+/// Where such agents link, and who asks for their streams there.
+trait Stage {
+    /// A stream that was opened.
+    type Opened;
+
+    fn pki(&self) -> &Pki;
+
+    /// Of the agents' listener.
+    fn address(&self) -> SocketAddr;
+
+    /// Whether an agent of [`EVIL`] is.
+    async fn is_linked(&self) -> bool;
+
+    /// Asks for a stream of [`EVIL`], on the connection that others have theirs on.
+    async fn open(&self, row: &str) -> (Gets, Option<Self::Opened>);
+
+    /// What a caller sees there of what the table says.
+    fn seen(gets: Gets) -> Gets;
+}
+
 /// Links as an agent of [`EVIL`], by its own certificate.
-async fn linked(testbed: &Testbed) -> AgentLink {
-    let identity = testbed.pki.agents.issue(&Leaf::client(format!("system:tunnel-agent:{EVIL}")));
-    let tls = TlsConnector::from(client_config(Trust::Authority(&testbed.pki.serving), Some(&identity), ALPN_H1));
-    let socket = TcpStream::connect(testbed.server(0).agent_address()).await.expect("connected");
+async fn linked(stage: &impl Stage) -> AgentLink {
+    let pki = stage.pki();
+    let identity = pki.agents.issue(&Leaf::client(format!("system:tunnel-agent:{EVIL}")));
+    let tls = TlsConnector::from(client_config(Trust::Authority(&pki.serving), Some(&identity), ALPN_H1));
+    let socket = TcpStream::connect(stage.address()).await.expect("connected");
     let io = tls.connect(ServerName::try_from("localhost").expect("a name"), socket).await.expect("TLS");
     let registration = Registration { cluster: evil(), agent: "evil-1".to_owned(), link: 0, version: "1".to_owned() };
     let registered = register::register(io, "localhost", &registration, None, WAIT).await.expect("registered");
     let link = Frames::server(registered.io, 1000).await.expect("HTTP/2");
-    becomes(WAIT, "the link", async || testbed.server(0).registry().is_linked(&evil())).await;
+    becomes(WAIT, "the link", || stage.is_linked()).await;
     link
 }
 
@@ -198,14 +223,11 @@ async fn says(
     let _ = link.shutdown().await;
 }
 
-/// Has a frontend ask for a stream of [`EVIL`] on the link that its other streams are on, until the
-/// agent has said all.
-async fn asked(caller: &Caller, row: &str, fate: oneshot::Receiver<Fate>) -> (Gets, Fate) {
+/// Has somebody ask for a stream of [`EVIL`] until the agent has said all.
+async fn asked(stage: &impl Stage, row: &str, mut fate: oneshot::Receiver<Fate>) -> (Gets, Fate) {
     /// An answer that is there already comes sooner.
     const QUIET: Duration = Duration::from_millis(200);
-    let link = caller.link().await.expect("a link");
-    let (to, cluster) = (Destination::parse("127.0.0.1:443").expect("one"), evil());
-    let (mut opening, mut opened, mut fate) = (pin!(link.open(&to, Some(&cluster))), None, fate);
+    let (mut opening, mut opened) = (pin!(stage.open(row)), None);
     let told = async {
         loop {
             tokio::select! {
@@ -218,14 +240,7 @@ async fn asked(caller: &Caller, row: &str, fate: oneshot::Receiver<Fate>) -> (Ge
     if opened.is_none() {
         opened = unless_quiet(QUIET, opening).await;
     }
-    let gets = match opened {
-        None => Gets::Nothing,
-        Some(Ok(_)) => Gets::Stream,
-        Some(Err(OpenError::Refused(refusal))) => Gets::Refused(refusal.reason),
-        Some(Err(OpenError::Lost(_))) => Gets::Reset,
-        Some(Err(error @ OpenError::NotSent(_))) => panic!("{row}: {error}"),
-    };
-    (gets, fate)
+    (opened.map_or(Gets::Nothing, |(gets, _)| gets), fate)
 }
 
 fn evil() -> ClusterName {
@@ -248,27 +263,23 @@ fn all() -> impl Iterator<Item = (String, Says, usize, Option<(Gets, Fate)>)> {
     rows.chain(random)
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn whatever_an_agent_says_on_its_link_other_clusters_do_not_notice() {
-    let testbed = Testbed::builder().agent(AgentSpec::new(CLUSTER)).start().await;
-    let (shared, apart) = (testbed.caller(Frontend::H2), testbed.caller(Frontend::Tls));
-    let authority = testbed.api_server.authority();
-    let mut victims = [shared.must(&authority).await, apart.must(&authority).await];
-    let is_linked = || testbed.server(0).registry().is_linked(&evil());
+/// Goes through all of them, while what others have open goes on.
+async fn whatever_they_say<S: Stage>(stage: &S, mut others: impl AsyncFnMut() -> io::Result<()>) {
     let mut wrong = Vec::new();
     for (name, bytes, times, expected) in all() {
-        let link = linked(&testbed).await;
+        let expected = expected.map(|(gets, fate)| (S::seen(gets), fate));
+        let link = linked(stage).await;
         let (told, fate) = oneshot::channel();
         let released = CancellationToken::new();
         let saying = tokio::spawn(says(link, bytes, times, told, released.clone()));
-        let (got, goes_on) = tokio::join!(asked(&shared, &name, fate), echoed(&mut victims));
+        let (got, goes_on) = tokio::join!(asked(stage, &name, fate), others());
         goes_on.unwrap_or_else(|error| panic!("during {name}: {error}"));
         // While the link is as the agent left it.
-        echoed(&mut victims).await.unwrap_or_else(|error| panic!("after {name}: {error}"));
+        others().await.unwrap_or_else(|error| panic!("after {name}: {error}"));
         let got = match expected {
             // What it said last may have been answered before the link ends.
             Some((gets, Fate::Ends)) if got == (gets, Fate::Stays) => {
-                becomes(WAIT, format!("the end of the link after {name}"), async || !is_linked()).await;
+                becomes(WAIT, format!("the end of the link after {name}"), async || !stage.is_linked().await).await;
                 (gets, Fate::Ends)
             }
             _ => got,
@@ -277,13 +288,61 @@ async fn whatever_an_agent_says_on_its_link_other_clusters_do_not_notice() {
             wrong.push(format!("{name}: {got:?}"));
         }
         if expected == Some((got.0, Fate::Stays)) {
-            assert!(is_linked(), "{name}: it is not linked any more");
+            assert!(stage.is_linked().await, "{name}: it is not linked any more");
         }
         released.cancel();
         saying.await.expect("no panic");
-        becomes(WAIT, format!("the end of the link of {name}"), async || !is_linked()).await;
+        becomes(WAIT, format!("the end of the link of {name}"), async || !stage.is_linked().await).await;
     }
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// A tunnel-server, and a frontend of it.
+struct Server<'a> {
+    testbed: &'a Testbed,
+    frontend: &'a Caller,
+}
+
+// === impl Server ===
+
+impl Stage for Server<'_> {
+    type Opened = Stream;
+
+    fn pki(&self) -> &Pki {
+        &self.testbed.pki
+    }
+
+    fn address(&self) -> SocketAddr {
+        self.testbed.server(0).agent_address()
+    }
+
+    async fn is_linked(&self) -> bool {
+        self.testbed.server(0).registry().is_linked(&evil())
+    }
+
+    async fn open(&self, row: &str) -> (Gets, Option<Stream>) {
+        let link = self.frontend.link().await.expect("a link");
+        let to = Destination::parse("127.0.0.1:443").expect("one");
+        match link.open(&to, Some(&evil())).await {
+            Ok(stream) => (Gets::Stream, Some(stream)),
+            Err(OpenError::Refused(refusal)) => (Gets::Refused(refusal.reason), None),
+            Err(OpenError::Lost(_)) => (Gets::Reset, None),
+            Err(error @ OpenError::NotSent(_)) => panic!("{row}: {error}"),
+        }
+    }
+
+    fn seen(gets: Gets) -> Gets {
+        gets
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn whatever_an_agent_says_on_its_link_other_clusters_do_not_notice() {
+    let testbed = Testbed::builder().agent(AgentSpec::new(CLUSTER)).start().await;
+    let (shared, apart) = (testbed.caller(Frontend::H2), testbed.caller(Frontend::Tls));
+    let authority = testbed.api_server.authority();
+    let mut victims = [shared.must(&authority).await, apart.must(&authority).await];
+    whatever_they_say(&Server { testbed: &testbed, frontend: &shared }, async || echoed(&mut victims).await).await;
     drop(victims);
     testbed.wait_idle().await;
 }
