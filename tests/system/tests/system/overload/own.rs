@@ -20,6 +20,7 @@ const WAITING: usize = 48;
 const LEAST: usize = 16;
 /// `ENHANCE_YOUR_CALM`.
 const CALM: u32 = 11;
+const CLUSTERS: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways?watch=true";
 const VIRTUAL: &str = "/apis/cluster.core.oam.dev/v1alpha1/virtualclusters?watch=true";
 /// Of one user, who may have 128; each of `virtualclusters` counts twice.
 const WATCHES: usize = 60;
@@ -121,15 +122,27 @@ async fn watches_of_virtual_clusters_count_for_what_they_keep() {
     .await;
 }
 
-/// A change is told to all watchers; some of alice's, who read nothing, lose theirs.
 #[tokio::test]
 async fn watches_of_virtual_clusters_that_nobody_reads_give_way() {
+    unread_watches_give_way(VIRTUAL).await;
+}
+
+#[tokio::test]
+async fn watches_of_clusters_that_nobody_reads_give_way() {
+    unread_watches_give_way(CLUSTERS).await;
+}
+
+/// A change is told to all watchers; some of alice's, who read nothing, lose theirs.
+async fn unread_watches_give_way(target: &str) {
     let mut narrow = Narrow::with(&KNOWN).await;
     let (fixture, hub) = (&narrow.fixture, Arc::clone(&narrow.fixture.hub));
-    let large = cluster("large", &fixture.member).label("large", &"x".repeat(EVENT));
+    let ca = fixture.member.ca_pem();
+    // Virtual clusters show the label, and the others the authorities.
+    let large =
+        cluster("large", &fixture.member).label("large", &"x".repeat(EVENT)).ca(&ca.repeat(EVENT.div_ceil(ca.len())));
     let client = fixture.testbed.client();
     let bob = fixture.connect(Http::H2, "bob").await;
-    let mut seen = bob.open_beside("GET", VIRTUAL).await.expect("a head");
+    let mut seen = bob.open_beside("GET", target).await.expect("a head");
     let greed = async {
         let io = client.raw(ALPN_H2).await.expect("a connection");
         let mut alice =
@@ -137,7 +150,7 @@ async fn watches_of_virtual_clusters_that_nobody_reads_give_way() {
         alice.send(&encode(SETTINGS, 0, 0, &setting(INITIAL_WINDOW_SIZE, WINDOW))).await;
         let mut streams = Vec::new();
         for _ in 0..WATCHES {
-            streams.push(alice.request("GET", VIRTUAL, &[], true).await);
+            streams.push(alice.request("GET", target, &[], true).await);
         }
         let have = |wire: &Wire, what: fn(&kit::frames::Seen) -> bool| {
             streams.iter().filter(|stream| wire.seen(**stream).is_some_and(what)).count()
