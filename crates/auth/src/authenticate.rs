@@ -113,6 +113,35 @@ impl Authenticator {
         Ok(Identity { user, impersonator })
     }
 
+    /// Who a request of `peer` comes from, if a client certificate or what is remembered of a
+    /// bearer token says so: the hub is not asked. Nobody, if it wants to be somebody else.
+    pub fn remembered(&self, peer: &Peer, headers: &mut HeaderMap) -> Option<Arc<User>> {
+        let credentials = Credentials::take(headers, None);
+        if credentials.impersonation.is_some() {
+            return None;
+        }
+        let (method, user) = match self.certified(peer, self.now(peer)) {
+            Opinion::User(user) => (Method::ClientCertificate, user),
+            _ => {
+                let token = credentials.authorization.as_ref().and_then(bearer)?;
+                (Method::Bearer, self.tokens.remembered_of(peer, token)?)
+            }
+        };
+        self.metrics.authenticated(method, true);
+        Some(user)
+    }
+
+    /// What the client certificate of `peer` says.
+    fn certified(&self, peer: &Peer, now: u64) -> Opinion {
+        let clients = self.trust.clients();
+        clients.as_ref().map_or(Opinion::None, |bundle| client_certificate::authenticate(peer, bundle, now))
+    }
+
+    /// For certificates.
+    fn now(&self, peer: &Peer) -> u64 {
+        if peer.certificates().is_empty() { 0 } else { self.clock.now() }
+    }
+
     /// Whether the connection of `peer` is the hub's front proxy's, before its first request.
     pub fn recognize(&self, peer: &Peer) -> bool {
         let proxy = self.trust.front_proxy();
@@ -126,19 +155,16 @@ impl Authenticator {
         headers: &mut HeaderMap,
         rejections: &mut Rejections,
     ) -> (Option<Arc<User>>, Credentials) {
-        let now = if peer.certificates().is_empty() { 0 } else { self.clock.now() };
+        let now = self.now(peer);
         let proxy = self.trust.front_proxy();
         let opinion = match &*proxy {
             Some(settings) => front_proxy::authenticate(peer, headers, settings, now),
             None => Opinion::None,
         };
         let credentials = Credentials::take(headers, proxy.as_ref().map(|settings| &settings.value.headers));
-        let user = self.weigh(Method::FrontProxy, opinion, rejections).or_else(|| {
-            let clients = self.trust.clients();
-            let opinion =
-                clients.as_ref().map_or(Opinion::None, |bundle| client_certificate::authenticate(peer, bundle, now));
-            self.weigh(Method::ClientCertificate, opinion, rejections)
-        });
+        let user = self
+            .weigh(Method::FrontProxy, opinion, rejections)
+            .or_else(|| self.weigh(Method::ClientCertificate, self.certified(peer, now), rejections));
         (user, credentials)
     }
 

@@ -99,6 +99,20 @@ impl HubAuthorizer {
         Ok((subject.user, subject.attributes, decision))
     }
 
+    /// The same, if it is remembered that the user may. A miss is not counted: who asks here asks
+    /// again.
+    pub(crate) fn remembered(
+        &self,
+        user: Arc<User>,
+        attributes: Attributes,
+        since: Option<Instant>,
+    ) -> Option<(Arc<User>, Attributes)> {
+        let subject = Subject { user, attributes };
+        let Decision::Allowed = self.line(&subject.user).1.get_since(&subject, since)? else { return None };
+        self.metrics.cache_lookup(Kind::Access, true);
+        Some((subject.user, subject.attributes))
+    }
+
     async fn review(&self, subject: &Subject, since: Option<Instant>) -> Result<Decision, AuthorizationError> {
         let (line, cache) = self.line(&subject.user);
         let load = |progress| review(Arc::clone(&self.reviewer), line, progress, spec(subject), self.lifetimes);

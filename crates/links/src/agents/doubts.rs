@@ -25,7 +25,7 @@ pub struct Doubts(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Clusters with links, or with registrations being judged: these bound it.
+    /// Clusters with links, or with registrations: these bound it.
     followed: HashMap<ClusterName, Followed, RandomState>,
     recent: HashMap<ClusterName, Instant, RandomState>,
     /// The last change that may concern any cluster.

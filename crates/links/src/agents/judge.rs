@@ -125,6 +125,22 @@ impl Judge {
         Ok(credential)
     }
 
+    /// The same, if it is known without the hub that the claim stands: nobody has to wait for that.
+    pub async fn remembers(&self, claim: &Claim, since: Option<Instant>) -> Option<Credential> {
+        let user = match self.agent_of_hub(claim).await {
+            HubsWord::Agent(user) => user,
+            _ => self.auth.authenticator.remembered(&claim.peer, &mut claim.credentials())?,
+        };
+        let (credential, cluster) = (Credential(user.name.as_str().into()), &claim.registration.cluster);
+        if self.has_hub {
+            let user = without_system_groups(user, cluster);
+            self.auth.authorizer.remembered(user, attributes(cluster), since)?;
+        } else {
+            named_so(&user, cluster).ok()?;
+        }
+        Some(credential)
+    }
+
     async fn authenticated(&self, claim: &Claim) -> Result<Arc<User>, Refused> {
         let mut credentials = claim.credentials();
         let user = self.auth.authenticator.authenticate(&claim.peer, &mut credentials).await;

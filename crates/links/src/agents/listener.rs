@@ -10,7 +10,7 @@ use net::large_reads::LargeReads;
 use net::pending::{Pending, PendingPermit};
 use net::words;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::time::{Instant, timeout};
+use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 use tokio_rustls::server::TlsStream;
 use tokio_util::sync::CancellationToken;
@@ -58,6 +58,14 @@ pub struct Listener {
     pub sheds: LogThrottle,
 }
 
+/// Whether a claim has to be judged.
+enum Standing<'a> {
+    /// The hub's word on it is remembered, and followed.
+    Known(Credential, Doubt),
+    /// There is room for judging it, or was none for too long.
+    Unknown(Option<JudgingPermit<'a>>),
+}
+
 /// A connection that came to nothing, told and counted.
 struct Failed(Outcome);
 
@@ -94,7 +102,7 @@ impl Listener {
         peer: SocketAddr,
         pending_permit: PendingPermit,
     ) -> Result<(Linked, Claim, Doubt), Failed> {
-        let (applicant, claim, room) = tokio::select! {
+        let (applicant, claim, standing) = tokio::select! {
             biased;
             came = self.arrival(stream, peer) => came?,
             () = pending_permit.given_away() => return Err(self.shed(peer)),
@@ -104,10 +112,8 @@ impl Listener {
             let message = "this tunnel-server is shutting down: link to another";
             return Err(self.turn_away(applicant, &claim, Outcome::Draining, message.to_owned()).await);
         }
-        // Before the judgement: what changes from now on is looked at again.
-        let doubt = self.doubts.follow(&claim.registration.cluster);
-        let credential = match self.judged(&claim, doubt.since(), room).await {
-            Ok(credential) => credential,
+        let (credential, doubt) = match self.judged(&claim, standing).await {
+            Ok(judged) => judged,
             Err(refused) => return Err(self.refuse(applicant, &claim, &refused).await),
         };
         let pending_permit = match self.registry.reserve(&claim.registration, &credential) {
@@ -122,12 +128,12 @@ impl Listener {
         Ok((self.registry.add(pending_permit, named, link), claim, doubt))
     }
 
-    /// A registration and room for judging it, unless none is free for too long.
+    /// A registration and room for judging it, if it needs any, unless none is free for too long.
     async fn arrival(
         &self,
         stream: TcpStream,
         peer: SocketAddr,
-    ) -> Result<(Applicant<Io>, Claim, Option<JudgingPermit<'_>>), Failed> {
+    ) -> Result<(Applicant<Io>, Claim, Standing<'_>), Failed> {
         // Handshake and head together: each byte by byte would be twice as long.
         let patience = self.settings.handshake_timeout;
         let application = timeout(patience, self.application(stream, peer)).await;
@@ -137,9 +143,18 @@ impl Listener {
             tracing::debug!(%peer, reason, "no registration");
             Failed(Outcome::Malformed)
         })?;
-        // Agents wait no longer.
-        let room = timeout(patience, self.judging.enter(peer.ip())).await.ok();
-        Ok((applicant, claim, room))
+        // All agents behind one address would wait for whoever makes up tokens there.
+        let doubt = self.doubts.follow(&claim.registration.cluster);
+        let standing = match self.judge.remembers(&claim, doubt.since()).await {
+            Some(credential) => Standing::Known(credential, doubt),
+            None => {
+                // What changes while it waits counts.
+                drop(doubt);
+                // Agents wait no longer.
+                Standing::Unknown(timeout(patience, self.judging.enter(peer.ip())).await.ok())
+            }
+        };
+        Ok((applicant, claim, standing))
     }
 
     async fn application(&self, stream: TcpStream, peer: SocketAddr) -> Result<(Applicant<Io>, Claim), String> {
@@ -167,14 +182,16 @@ impl Listener {
 
     /// Gives the room back before anybody is answered: an answer takes as long as who gets it
     /// likes.
-    async fn judged(
-        &self,
-        claim: &Claim,
-        since: Option<Instant>,
-        room: Option<JudgingPermit<'_>>,
-    ) -> Result<Credential, Refused> {
+    async fn judged(&self, claim: &Claim, standing: Standing<'_>) -> Result<(Credential, Doubt), Refused> {
+        let room = match standing {
+            Standing::Known(credential, doubt) => return Ok((credential, doubt)),
+            Standing::Unknown(room) => room,
+        };
         let Some(_room) = room else { return Err(Refused::late(self.settings.handshake_timeout)) };
-        timeout(JUDGEMENT, self.judge.judge(claim, since)).await.unwrap_or_else(|_| Err(Refused::late(JUDGEMENT)))
+        // Before the judgement: what changes from now on is looked at again.
+        let doubt = self.doubts.follow(&claim.registration.cluster);
+        let judged = timeout(JUDGEMENT, self.judge.judge(claim, doubt.since())).await;
+        judged.unwrap_or_else(|_| Err(Refused::late(JUDGEMENT))).map(|credential| (credential, doubt))
     }
 
     async fn welcome(&self, applicant: Applicant<Io>) -> Result<Link, String> {

@@ -142,3 +142,29 @@ async fn made_up_tokens_of_one_address_keep_no_other_from_being_judged_while_the
     let _agent = within(PROMPTLY, "the link", fixture.link("east", Some(&identity), None)).await;
     assert_eq!(fixture.hub().calls(Call::TokenReview), 2, "one address has its share");
 }
+
+#[tokio::test]
+async fn who_is_known_needs_no_room_behind_an_address_of_made_up_tokens() {
+    let limits = Limits { registering: 2, registering_per_address: 2, ..Limits::default() };
+    let fixture = Fixture::with(Some(FakeHub::start().await), |config| {
+        (config.limits, config.recheck) = (limits, Duration::from_mins(1));
+    })
+    .await;
+    fixture.hub().allow_all();
+    fixture.hub().add_token("token", TokenUser::new("agent", &[]));
+    let _agent = fixture.link("east", None, Some("token")).await;
+    let asked = fixture.hub().calls(Call::TokenReview);
+    fixture.hub().fail(Call::TokenReview, Fault::Hang);
+    let mut made_up = Vec::new();
+    for number in 0..4 {
+        made_up.push(applies(&fixture, SAME, &format!("Authorization: Bearer made-up-{number}\r\n")).await);
+    }
+    fixture.hub().called(Call::TokenReview, asked + 2).await;
+    // Another link of the same agent.
+    within(PROMPTLY, "the link", fixture.apply("east", None, Some("token"))).await.unwrap();
+    assert_eq!(fixture.hub().calls(Call::TokenReview), asked + 2, "it is not asked");
+    // What is remembered is no word on another cluster.
+    fixture.hub().fail(Call::AccessReview, Fault::Hang);
+    let other = timeout(Duration::from_millis(200), fixture.apply("west", None, Some("token"))).await;
+    assert!(other.is_err(), "nobody has said that it may");
+}
