@@ -66,10 +66,19 @@ where
     std::mem::take(&mut *requests.lock())
 }
 
+/// What came on an HTTP/2 connection.
+#[derive(Debug)]
+pub struct Heads {
+    pub heads: Vec<Head>,
+    /// A field was taken out of some head, which h2 may have refused for another.
+    pub is_any_marked: bool,
+    /// It ended in good order. If not, the last heads may be lost.
+    pub is_whole: bool,
+}
+
 /// The heads of all requests on an HTTP/2 connection, as clients' are read, or as h2 alone reads
-/// them; and whether the connection ended in good order. If not, the last ones may be lost. Long
-/// frames are taken.
-pub async fn http2<S>(stream: S, is_filtered: bool) -> (Vec<Head>, bool)
+/// them. Long frames are taken.
+pub async fn http2<S>(stream: S, is_filtered: bool) -> Heads
 where
     S: AsyncRead + AsyncWrite + Seal + Unpin + Send + 'static,
 {
@@ -117,18 +126,27 @@ where
     }
 }
 
-async fn heads<S: AsyncRead + AsyncWrite + Unpin>(stream: S, marks: &Marks) -> (Vec<Head>, bool) {
+async fn heads<S: AsyncRead + AsyncWrite + Unpin>(stream: S, marks: &Marks) -> Heads {
     let mut heads = Vec::new();
+    let is_whole = until_its_end(stream, marks, &mut heads).await;
+    Heads { heads, is_any_marked: marks.is_any(), is_whole }
+}
+
+/// Whether it ended in good order.
+async fn until_its_end<S>(stream: S, marks: &Marks, heads: &mut Vec<Head>) -> bool
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+{
     let handshake = h2::server::Builder::new().max_frame_size(1 << 20).handshake::<_, bytes::Bytes>(stream);
-    let Ok(mut connection) = handshake.await else { return (heads, false) };
+    let Ok(mut connection) = handshake.await else { return false };
     while let Some(accepted) = connection.accept().await {
-        let Ok((request, mut respond)) = accepted else { return (heads, false) };
+        let Ok((request, mut respond)) = accepted else { return false };
         let mut headers = request.into_parts().0.headers;
         let is_marked = marks.take(&mut headers).is_some();
         heads.push((respond.stream_id().as_u32(), headers, is_marked));
         let _ = respond.send_response(Response::new(()), true);
     }
-    (heads, true)
+    true
 }
 
 /// As whom `user` acts on `on` by the annotation `text` of `cluster`: `None`, no rule of it says;

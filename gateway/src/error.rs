@@ -49,7 +49,7 @@ pub enum Error {
     WorkloadService,
     #[error("the request has more than {} header lines: send fewer", headers::MOST_LINES)]
     TooManyHeaders,
-    #[error("the request has {0}: send fewer or shorter headers")]
+    #[error("the request has {}: {}", .0, .0.remedy())]
     UnfitHead(Unfit),
     #[error("nothing is served under this path")]
     NotFound,
@@ -165,9 +165,10 @@ impl Error {
             Self::NotFound | Self::NoMember(NoMember::Off) => Status::path_not_found(),
             Self::NoMember(error) => Status::bad_request(error.to_string()),
             Self::List(error) => error.into(),
-            Self::TooManyHeaders | Self::UnfitHead(_) => {
+            Self::TooManyHeaders => {
                 Status::new(StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Reason::BadRequest, self.to_string())
             }
+            Self::UnfitHead(unfit) => Status::new(unfit.status(), Reason::BadRequest, self.to_string()),
             Self::MethodNotAllowed => Status::method_not_allowed(),
             Self::NotAcceptable => {
                 Status::not_acceptable("application/json, application/json;as=Table;v=v1;g=meta.k8s.io")

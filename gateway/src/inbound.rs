@@ -1,4 +1,4 @@
-//! HTTP/2 frames as they are received, and header names too long for the libraries below, on
+//! HTTP/2 frames as they are received, and header names that the libraries below cannot take, on
 //! connections of many users: the hub's to us, and ours to members.
 //!
 //! `http` takes names of less than 64 KiB, and h2 answers any other by the end of the *connection*.
@@ -8,6 +8,11 @@
 //! taken out of them; what HPACK's tables hold stays the same. A mark takes its place, for the one
 //! request or answer to be refused.
 //!
+//! A field without a name is taken out likewise: h2 ends the connection for it in the last frame of
+//! a head, and in any other goes on as if it were not there. If it is to be remembered, all later
+//! heads would be read by another table than their sender's: that ends the connection here, too. A
+//! path too long for `http` is replaced: it would have no answer but a reset.
+//!
 //! Held heads are cut anew ([`frames`]), into frames of the largest size that we announce, because
 //! h2 also limits their number. A name that long takes a head of several frames, or one frame of
 //! more than 32 KiB (5 bits a byte in the shortest code). Everything else passes as it comes.
@@ -15,6 +20,7 @@
 mod block;
 mod costly;
 mod frames;
+mod huffman;
 mod owed;
 mod reach;
 mod turn;
@@ -117,10 +123,15 @@ struct Frame {
 impl Marks {
     /// Why this head, or these trailers, are not to be passed on, if so; removes the mark.
     pub fn take(&self, headers: &mut HeaderMap) -> Option<Unfit> {
-        if !self.0.marked.load(Ordering::Relaxed) {
+        if !self.is_any() {
             return None;
         }
         headers.remove(frames::MARK).map(|mark| frames::cause(&mark))
+    }
+
+    /// A head has one, or had.
+    pub fn is_any(&self) -> bool {
+        self.0.marked.load(Ordering::Relaxed)
     }
 
     /// Bytes of header blocks, over the connection's lifetime, that h2 may have kept for the sake

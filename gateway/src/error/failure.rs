@@ -221,10 +221,11 @@ fn sending(f: &mut fmt::Formatter<'_>, of: &Backend, error: &SendError) -> fmt::
         SendError::Unfit(unfit @ (Unfit::TooLarge | Unfit::TooMany | Unfit::LongName)) => write!(
             f,
             "the request for {of} has {unfit}, including the member's credential and the groups of an \
-             impersonated user: send fewer or shorter headers"
+             impersonated user: {}",
+            unfit.remedy()
         ),
-        SendError::Unfit(Unfit::Name) => {
-            write!(f, "the request for {of} has {}: rename the header", Unfit::Name)
+        SendError::Unfit(unfit @ (Unfit::Name | Unfit::NoName | Unfit::LongPath)) => {
+            write!(f, "the request for {of} has {unfit}: {}", unfit.remedy())
         }
         SendError::UnfitAnswer(_) => write!(
             f,

@@ -54,6 +54,8 @@ pub(super) fn every_kind() -> Vec<Error> {
         Error::BadRequest("Upgrade request required"),
         Error::BadPath(BadPath::DotSegment),
         Error::UnfitHead(Unfit::LongName),
+        Error::UnfitHead(Unfit::NoName),
+        Error::UnfitHead(Unfit::LongPath),
         Error::HeldTooMuch,
         Error::NotFound,
         Error::MethodNotAllowed,

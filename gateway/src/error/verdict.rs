@@ -14,7 +14,6 @@ use tracing::Level;
 
 use super::failure::Backend;
 use super::{Cause, Error, Failure};
-use crate::headers::size::Unfit;
 use crate::hub::HubFailure;
 use crate::upstream::{ConnectError, SendError};
 
@@ -168,12 +167,8 @@ fn of_sending(error: &SendError) -> OfCluster {
         SendError::Connect(error) => unavailable(of_connecting(error)),
         SendError::Exhausted(_) | SendError::Refused => unavailable(Verdict::operational(Side::Member).again()),
         SendError::Broken(_) | SendError::Shed | SendError::UnfitAnswer(_) => bad_gateway(),
-        SendError::Unfit(Unfit::TooLarge | Unfit::TooMany | Unfit::LongName) => {
-            (StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE, Reason::BadRequest, quietly)
-        }
-        SendError::Unfit(Unfit::Name) | SendError::ClientGone(_) => {
-            (StatusCode::BAD_REQUEST, Reason::BadRequest, quietly)
-        }
+        SendError::Unfit(unfit) => (unfit.status(), Reason::BadRequest, quietly),
+        SendError::ClientGone(_) => (StatusCode::BAD_REQUEST, Reason::BadRequest, quietly),
     }
 }
 

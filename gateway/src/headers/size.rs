@@ -16,7 +16,7 @@
 //! string reaches it. Clients written in Go, the hub's aggregator among them, judge answers alike,
 //! with 10 MiB as their limit.
 
-use http::{HeaderMap, Request};
+use http::{HeaderMap, Request, StatusCode};
 
 use super::MOST_LINES;
 
@@ -48,6 +48,35 @@ pub enum Unfit {
     /// It was taken out before the head was read.
     #[error("a header name of more than 32 KiB")]
     LongName,
+    /// So was this.
+    #[error("a header without a name, which is invalid")]
+    NoName,
+    /// And what was in the place of this: `http` takes no longer one.
+    #[error("a path and query of more than 64 KiB")]
+    LongPath,
+}
+
+// === impl Unfit ===
+
+impl Unfit {
+    /// What a sender can do.
+    pub fn remedy(self) -> &'static str {
+        match self {
+            Self::TooLarge | Self::TooMany | Self::LongName => "send fewer or shorter headers",
+            Self::Name => "rename the header",
+            Self::NoName => "leave the header out",
+            Self::LongPath => "send a shorter one",
+        }
+    }
+
+    /// Of a request that has it.
+    pub fn status(self) -> StatusCode {
+        match self {
+            Self::TooLarge | Self::TooMany | Self::LongName => StatusCode::REQUEST_HEADER_FIELDS_TOO_LARGE,
+            Self::Name | Self::NoName => StatusCode::BAD_REQUEST,
+            Self::LongPath => StatusCode::URI_TOO_LONG,
+        }
+    }
 }
 
 /// The head of a request with all that was added to it.
@@ -106,7 +135,7 @@ fn huffman(text: &[u8]) -> usize {
 
 /// Lengths of the codes of RFC 7541 appendix B, in bits.
 #[rustfmt::skip]
-const CODE_BITS: [u8; 256] = [
+pub const CODE_BITS: [u8; 256] = [
     13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28, 28, 28, 28, 28, 28, 28, 30, 28,
     28, 28, 28, 28, 28, 28, 28, 28, 6, 10, 10, 12, 13, 6, 8, 11, 10, 10, 8, 11, 8, 6, 6, 6,
     5, 5, 5, 6, 6, 6, 6, 6, 6, 6, 7, 8, 15, 6, 12, 10, 13, 6, 7, 7, 7, 7, 7, 7,

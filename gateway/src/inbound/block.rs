@@ -2,7 +2,7 @@
 //! Huffman code are needed for that.
 
 use super::frames::{Frames, literal, mark};
-use super::{FRAME_HEAD, Frame, HEADERS};
+use super::{FRAME_HEAD, Frame, HEADERS, huffman};
 use crate::headers::size::{MOST_BYTES, Unfit};
 
 /// Encoded bytes. A name of 64 KiB takes 40 KiB in the shortest code, and nobody's takes one of
@@ -14,13 +14,18 @@ const TABLE: usize = 4096;
 /// Each counts for 32 bytes and its own (RFC 9113 §6.5.2): a head of more is refused. h2 would take
 /// all of them in first, and turns a field of one byte into a hundred.
 const MOST_FIELDS: usize = MOST_BYTES / 32;
+/// What `http` takes of a path with its query. h2 resets the stream of a longer one, and Go's
+/// client, the hub's among them, sends what was reset for that reason again, for half a minute.
+const MOST_PATH: usize = 65_534;
+const PATH: &[u8] = b":path";
 const PADDED: u8 = 8;
 const PRIORITY: u8 = 0x20;
 
 /// A field of a block.
 struct Field {
     end: usize,
-    is_long: bool,
+    /// Why it is taken out.
+    unfit: Option<Unfit>,
     entry: Entry,
     /// Its name may be a pseudo-header's.
     may_be_pseudo: bool,
@@ -52,39 +57,44 @@ pub struct Mended {
     pub surplus: usize,
 }
 
-/// The same block without the fields whose names are too long, in frames of at most so many bytes.
-/// `None` if it is not a block.
+/// The same block without the fields that have no name or too long a one, and with another path in
+/// the place of one that is too long, in frames of at most so many bytes. `None` if it is not a block, or h2 would read later ones by another table than their
+/// sender's.
 pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
     let first = Frame::read(frames)?;
     let stream = frames.get(5..FRAME_HEAD)?.try_into().ok()?;
     let block = payloads(frames)?;
     let mut mended = Frames::new(first.flags & !(PADDED | PRIORITY), stream, most, block.len());
-    let (mut at, mut found, mut spared, mut pins) = (0, false, false, false);
+    let (mut at, mut found, mut spared, mut pins) = (0, None, false, false);
     let (mut fields, mut surplus) = (0, 0);
     while at < block.len() {
         let field = field(&block, at)?;
+        if field.unfit == Some(Unfit::NoName) && field.entry == Entry::New {
+            return None;
+        }
         fields += usize::from(field.entry != Entry::Resize);
         // What changes the table is passed on, or later heads would mean something else.
         let is_spare = fields > MOST_FIELDS && field.entry == Entry::No;
         if fields > MOST_FIELDS && field.entry == Entry::New {
             surplus += 1;
         }
-        if !field.is_long && !is_spare {
-            mended.put(&block[at..field.end]);
-        } else if field.entry == Entry::New {
-            mended.put(&literal(0x40, b"x", &[b'x'; TABLE]));
+        match (field.unfit, field.entry) {
+            (None, _) if !is_spare => mended.put(&block[at..field.end]),
+            (Some(Unfit::LongPath), Entry::New) => mended.put(&literal(0x40, PATH, &[b'/'; TABLE])),
+            (Some(Unfit::LongPath), _) => mended.put(&literal(0, PATH, b"/")),
+            (_, Entry::New) => mended.put(&literal(0x40, b"x", &[b'x'; TABLE])),
+            _ => {}
         }
-        found |= field.is_long;
+        found = found.or(field.unfit);
         spared |= is_spare;
         pins |= at > most && field.entry == Entry::New && field.may_be_pseudo;
         at = field.end;
     }
-    if found {
-        mended.put(&mark(Unfit::LongName));
-    } else if spared {
-        mended.put(&mark(Unfit::TooLarge));
+    let found = found.or(spared.then_some(Unfit::TooLarge));
+    if let Some(why) = found {
+        mended.put(&mark(why));
     }
-    let (frames, is_marked) = mended.end(found || spared);
+    let (frames, is_marked) = mended.end(found.is_some());
     Some(Mended {
         frames,
         is_marked,
@@ -118,7 +128,7 @@ fn payloads(mut frames: &[u8]) -> Option<Vec<u8>> {
 fn field(block: &[u8], at: usize) -> Option<Field> {
     let first = *block.get(at)?;
     let plain =
-        |entry, prefix| Some(Field { end: integer(block, at, prefix)?.1, is_long: false, entry, may_be_pseudo: false });
+        |entry, prefix| Some(Field { end: integer(block, at, prefix)?.1, unfit: None, entry, may_be_pseudo: false });
     let (prefix, entry) = match first {
         0x80.. => return plain(Entry::No, 7),
         0x40.. => (6, Entry::New),
@@ -126,19 +136,37 @@ fn field(block: &[u8], at: usize) -> Option<Field> {
         _ => (4, Entry::No),
     };
     let (index, mut end) = integer(block, at, prefix)?;
-    let mut is_long = false;
+    let (mut unfit, mut is_path) = (None, matches!(index, 4 | 5));
     // By the static table (RFC 7541 appendix A), or one that is not known here.
     let mut may_be_pseudo = matches!(index, 1..=7 | 62..);
     if index == 0 {
         let (length, begins) = integer(block, end, 7)?;
-        is_long = length > MOST_NAME;
+        unfit = match length {
+            0 => Some(Unfit::NoName),
+            _ => (length > MOST_NAME).then_some(Unfit::LongName),
+        };
         // A colon, as it is or in Huffman code (1011100).
         may_be_pseudo = block.get(begins).is_some_and(|first| *first == b':' || first >> 1 == 0b101_1100);
+        is_path = block.get(begins..begins + length).is_some_and(|name| name == PATH);
         end = begins + length;
     }
+    let is_coded = block.get(end)? & 0x80 != 0;
     let (length, begins) = integer(block, end, 7)?;
     let end = begins + length;
-    (end <= block.len()).then_some(Field { end, is_long, entry, may_be_pseudo })
+    let value = block.get(begins..end)?;
+    if is_path && is_long_path(value, is_coded) {
+        unfit = Some(Unfit::LongPath);
+    }
+    Some(Field { end, unfit, entry, may_be_pseudo })
+}
+
+/// A byte takes five bits of Huffman code at least.
+fn is_long_path(value: &[u8], is_coded: bool) -> bool {
+    if is_coded {
+        value.len() > MOST_PATH * 5 / 8 && huffman::decoded(value) > MOST_PATH
+    } else {
+        value.len() > MOST_PATH
+    }
 }
 
 /// An integer of RFC 7541 §5.1, and where it ends. None that is longer than a block may be.

@@ -15,6 +15,8 @@ use crate::headers::size::Unfit;
 /// answer is refused.
 pub const MARK: &str = "cluster-gateway-unfit";
 const TOO_LARGE: &[u8] = b"too large";
+const NO_NAME: &[u8] = b"no name";
+const LONG_PATH: &[u8] = b"long path";
 
 /// Frames of one block, as they are made.
 pub struct Frames {
@@ -31,12 +33,23 @@ pub struct Frames {
 
 /// The mark, encoded (RFC 7541 §6.2.2). Its value says why.
 pub fn mark(why: Unfit) -> Vec<u8> {
-    literal(0, MARK.as_bytes(), if why == Unfit::TooLarge { TOO_LARGE } else { b"" })
+    let value = match why {
+        Unfit::TooLarge => TOO_LARGE,
+        Unfit::NoName => NO_NAME,
+        Unfit::LongPath => LONG_PATH,
+        _ => b"",
+    };
+    literal(0, MARK.as_bytes(), value)
 }
 
 /// Why a head with this mark is refused.
 pub fn cause(mark: &HeaderValue) -> Unfit {
-    if mark.as_bytes() == TOO_LARGE { Unfit::TooLarge } else { Unfit::LongName }
+    match mark.as_bytes() {
+        TOO_LARGE => Unfit::TooLarge,
+        NO_NAME => Unfit::NoName,
+        LONG_PATH => Unfit::LongPath,
+        _ => Unfit::LongName,
+    }
 }
 
 /// A literal with a name of its own, of kind `first`, as it is. Names are shorter than 127 bytes.

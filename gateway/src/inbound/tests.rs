@@ -41,9 +41,9 @@ fn request() -> Vec<u8> {
     [&[0x82, 0x87, 0x84][..], &line(0, ":authority", "hub")].concat()
 }
 
-/// The headers of all requests as h2 reads them behind the filter, and whether each was marked;
+/// The headers of all requests as h2 reads them behind the filter, and why each was marked;
 /// received in pieces of this size.
-async fn served(blocks: &[Vec<u8>], pieces: usize) -> Vec<(HeaderMap, bool)> {
+async fn served(blocks: &[Vec<u8>], pieces: usize) -> Vec<(HeaderMap, Option<Unfit>)> {
     let (ours, theirs) = duplex(pieces);
     let (mut answers, mut requests) = tokio::io::split(theirs);
     let streams = (1..).step_by(2).zip(blocks);
@@ -56,8 +56,8 @@ async fn served(blocks: &[Vec<u8>], pieces: usize) -> Vec<(HeaderMap, bool)> {
     while seen.len() < blocks.len() {
         let (request, mut respond) = server.accept().await.expect("no end").expect("no error of the connection");
         let mut headers = request.into_parts().0.headers;
-        let marked = marks.take(&mut headers).is_some();
-        seen.push((headers, marked));
+        let mark = marks.take(&mut headers);
+        seen.push((headers, mark));
         respond.send_response(Response::new(()), true).unwrap();
     }
     seen
@@ -75,8 +75,8 @@ async fn a_long_name_costs_its_own_request_and_no_other() {
         // As the tables have it: what was put in last comes first.
         let second = [request(), vec![0xbe, 0xbf]].concat();
         let seen = served(&[first, second], pieces).await;
-        for ((headers, marked), expected) in seen.iter().zip([true, false]) {
-            assert_eq!((*marked, headers.len()), (expected, 2), "in pieces of {pieces}");
+        for ((headers, mark), expected) in seen.iter().zip([Some(Unfit::LongName), None]) {
+            assert_eq!((*mark, headers.len()), (expected, 2), "in pieces of {pieces}");
             assert_eq!((&headers["x-before"], &headers["x-after"]), (&"1".parse().unwrap(), &"2".parse().unwrap()));
         }
     }
@@ -87,8 +87,73 @@ async fn a_long_name_that_was_to_be_remembered_empties_the_table() {
     let first = [request(), line(0x40, "x-before", "1"), line(0x40, &long(), "b"), line(0x40, "x-after", "2")].concat();
     let second = [request(), vec![0xbe]].concat();
     let seen = served(&[first, second], 1 << 20).await;
-    assert!(seen[0].1 && !seen[1].1);
+    assert_eq!((seen[0].1, seen[1].1), (Some(Unfit::LongName), None));
     assert_eq!((seen[1].0.len(), &seen[1].0["x-after"]), (1, &"2".parse().unwrap()));
+}
+
+#[tokio::test]
+async fn a_field_without_a_name_costs_its_own_request_and_no_other() {
+    for name in [&[0][..], &[0x80]] {
+        let nameless = [&[0][..], name, b"\x01v"].concat();
+        let large = line(0, "x", &"v".repeat(40_000));
+        let first = [request(), line(0x40, "x-before", "1"), large, nameless, line(0x40, "x-after", "2")].concat();
+        let second = [request(), vec![0xbe, 0xbf]].concat();
+        let seen = served(&[first, second], 1 << 20).await;
+        assert_eq!((seen[0].1, seen[1].1), (Some(Unfit::NoName), None));
+        assert_eq!((seen[0].0.len(), seen[1].0.len()), (3, 2));
+        assert_eq!((&seen[1].0["x-before"], &seen[1].0["x-after"]), (&"1".parse().unwrap(), &"2".parse().unwrap()));
+    }
+}
+
+/// h2 does not remember it, and goes on.
+#[tokio::test]
+async fn a_field_without_a_name_that_was_to_be_remembered_ends_its_connection() {
+    let large = line(0, "x", &"v".repeat(40_000));
+    let block = [request(), line(0x40, "", "v"), large].concat();
+    let (ours, mut theirs) = duplex(1 << 20);
+    theirs.write_all(&[preface(), frames(1, &block), frames(3, &request())].concat()).await.unwrap();
+    drop(theirs);
+    let mut read = Vec::new();
+    let end = Inbound::of_client(ours, Marks::default()).read_to_end(&mut read).await;
+    assert!(end.is_err() && read == preface(), "{end:?} after {} bytes", read.len());
+}
+
+/// A path of `a`s of so many bytes, in Huffman code.
+fn coded_path(length: usize) -> Vec<u8> {
+    let bits = [0, 1, 1, 0, 0, 0].into_iter().chain([0, 0, 0, 1, 1].into_iter().cycle().take(5 * (length - 1)));
+    let bits: Vec<u8> = bits.collect();
+    bits.chunks(8).map(|bits| (0..8).fold(0_u8, |byte, at| (byte << 1) | bits.get(at).unwrap_or(&1))).collect()
+}
+
+/// What follows the name of a field.
+fn value(bytes: &[u8], coded: u8) -> Vec<u8> {
+    let rest = bytes.len() - 127;
+    let length = [0, 7].map(|shift| u8::try_from((rest >> shift) & 0x7f).unwrap() | 0x80);
+    [&[127 | coded][..], &length, &[u8::try_from(rest >> 14).unwrap()], bytes].concat()
+}
+
+#[tokio::test]
+async fn a_path_too_long_for_the_library_costs_its_own_request_and_no_other() {
+    let plain = |length: usize| value(format!("/{}", "a".repeat(length - 1)).as_bytes(), 0);
+    let coded = |length: usize| value(&coded_path(length), 0x80);
+    let by_name = |value: Vec<u8>| [&line(0, ":path", "")[..7], &value].concat();
+    let long = Some(Unfit::LongPath);
+    for (path, mark) in [
+        ([vec![4], plain(65_534)].concat(), None),
+        ([vec![4], plain(65_535)].concat(), long),
+        ([vec![0x45], plain(65_535)].concat(), long),
+        (by_name(plain(65_534)), None),
+        (by_name(plain(70_000)), long),
+        ([vec![4], coded(65_534)].concat(), None),
+        ([vec![4], coded(65_535)].concat(), long),
+        ([vec![4], coded(400_000)].concat(), long),
+    ] {
+        let first = [&[0x82, 0x87][..], &path, &line(0, ":authority", "hub"), &line(0x40, "x-after", "2")].concat();
+        let second = [request(), vec![0xbe]].concat();
+        let seen = served(&[first, second], 1 << 20).await;
+        assert_eq!((seen[0].1, seen[1].1), (mark, None), "{:?}", &path[..8]);
+        assert_eq!(seen[1].0["x-after"], "2", "{:?}", &path[..8]);
+    }
 }
 
 #[tokio::test]
@@ -98,8 +163,8 @@ async fn other_heads_of_many_frames_pass() {
     for pieces in [997, 1 << 20] {
         let seen = served(&[block.clone(), request(), block.clone()], pieces).await;
         assert_eq!(
-            seen.iter().map(|(headers, marked)| (headers.len(), *marked)).collect::<Vec<_>>(),
-            [(2, false), (0, false), (2, false)]
+            seen.iter().map(|(headers, mark)| (headers.len(), *mark)).collect::<Vec<_>>(),
+            [(2, None), (0, None), (2, None)]
         );
     }
 }

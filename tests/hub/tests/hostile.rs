@@ -20,8 +20,6 @@ use crate::fixture::{Fixture, test};
 const OF_THE_HUB: &[(&str, &[Expected])] = &[
     // It passes no trailers on.
     ("trailers with a name of 70,000 bytes", &[Expected::Passed]),
-    // Its client sends what was reset again, for a minute.
-    ("a path of 64 KiB", &[Expected::Nothing]),
     // Its proxy passes on no query that Go does not read.
     ("10,001 parameters", &[Expected::Passed]),
 ];

@@ -19,13 +19,13 @@ pub(super) const ROWS: &[Row] = &[
     Row {
         name: "a path of 64 KiB",
         by_hub: true,
-        expected: &[Expected::Reset],
+        expected: &[Expected::Told(414, "64 KiB")],
         attack: |wire| Box::pin(path(wire, 64 << 10)),
     },
     Row {
         name: "a path of a megabyte",
         by_hub: true,
-        expected: &[Expected::Reset, Expected::Told(431, "")],
+        expected: &[Expected::Told(414, "64 KiB"), Expected::Told(431, "")],
         attack: |wire| Box::pin(path(wire, 1 << 20)),
     },
     Row {

@@ -1,0 +1,65 @@
+//! How many bytes a string stands for that is in Huffman code (RFC 7541 §5.2).
+
+use crate::headers::size::CODE_BITS;
+
+/// Bits of a code at most.
+const LONGEST: usize = 30;
+
+/// Of each length, the first code and how many there are: the code is canonical (appendix B), those
+/// of one length follow each other behind all shorter ones.
+const CODES: [(u32, u32); LONGEST + 1] = codes();
+
+const fn codes() -> [(u32, u32); LONGEST + 1] {
+    let mut codes = [(0, 0); LONGEST + 1];
+    let mut byte = 0;
+    while byte < CODE_BITS.len() {
+        codes[CODE_BITS[byte] as usize].1 += 1;
+        byte += 1;
+    }
+    let mut length = 1;
+    while length <= LONGEST {
+        let (first, count) = codes[length - 1];
+        codes[length].0 = (first + count) << 1;
+        length += 1;
+    }
+    codes
+}
+
+/// Bytes that `text` stands for, up to what is no code.
+pub fn decoded(text: &[u8]) -> usize {
+    let (mut code, mut length, mut bytes) = (0_u32, 0, 0);
+    for bit in text.iter().flat_map(|byte| (0..8).rev().map(move |at| u32::from(byte >> at) & 1)) {
+        code = (code << 1) | bit;
+        length += 1;
+        let Some((first, count)) = CODES.get(length) else { return bytes };
+        if code.wrapping_sub(*first) < *count {
+            bytes += 1;
+            (code, length) = (0, 0);
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// RFC 7541 appendix C, and codes of all lengths.
+    #[test]
+    fn it_is_as_long_as_what_was_encoded() {
+        let known: [(&[u8], usize); 4] = [
+            (&[0xf1, 0xe3, 0xc2, 0xe5, 0xf2, 0x3a, 0x6b, 0xa0, 0xab, 0x90, 0xf4, 0xff], "www.example.com".len()),
+            (&[0xa8, 0xeb, 0x10, 0x64, 0x9c, 0xbf], "no-cache".len()),
+            (&[0xae, 0xc3, 0x77, 0x1a, 0x4b], "private".len()),
+            (&[0xff; 10], 0),
+        ];
+        for (text, length) in known {
+            assert_eq!(decoded(text), length, "{text:?}");
+        }
+        let lengths: Vec<u32> = CODES.iter().map(|(_, count)| *count).collect();
+        assert_eq!(lengths.iter().sum::<u32>(), 256);
+        // All are taken but the end of a string, which is 30 bits of 1.
+        let (first, count) = CODES[LONGEST];
+        assert_eq!(first + count, (1 << LONGEST) - 1);
+    }
+}
