@@ -15,8 +15,10 @@ pub enum Removal {
     /// It is tracked no longer: it is gone, is another one of that name, or is not ours.
     Forget,
     /// Others of our kind own it too: this JSON merge patch takes our reference off. Then it is
-    /// forgotten.
+    /// forgotten. A conflict means the same as that of a deletion.
     Release(Json),
+    /// The same by a JSON patch (RFC 6902).
+    Unreference(Json),
     /// `DELETE` with these options. It stays tracked until it is gone. A conflict means that it is
     /// to be looked at anew.
     Delete(Json),
@@ -24,11 +26,25 @@ pub enum Removal {
     Wait,
 }
 
+/// What of an object has to be as it was observed when something is done with it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Guard {
+    /// All of it: another of our kind may own it by now.
+    Version,
+    /// Whose it is: somebody writes the object all the time, and it would never go. Our reference
+    /// is taken off where the API server finds it, whatever else is new. A deletion names the UID
+    /// alone: who takes the object up between the reading of its owners and that sees it go, and
+    /// makes it anew. Kubernetes' garbage collector, which is whom owner references are for,
+    /// deletes in the same way after a conflict (`deleteObject` in
+    /// `pkg/controller/garbagecollector/operations.go`).
+    Owners,
+}
+
 /// What is to be done with `tracked`, which is `observed` on the member.
-pub fn removal(tracked: &Tracked, observed: Option<&Json>, owner: &Owner) -> Removal {
+pub fn removal(tracked: &Tracked, observed: Option<&Json>, owner: &Owner, guard: Guard) -> Removal {
     let Some(observed) = observed.filter(|observed| owner.owns(observed)) else { return Removal::Forget };
     if owner.rival(observed).is_some() {
-        return owner.patch(observed, Claim::Release).map_or(Removal::Forget, Removal::Release);
+        return release(observed, owner, guard);
     }
     if tracked.uid != text(observed, "/metadata/uid") {
         return Removal::Forget;
@@ -39,16 +55,24 @@ pub fn removal(tracked: &Tracked, observed: Option<&Json>, owner: &Owner) -> Rem
     Removal::Delete(json!({
         "kind": "DeleteOptions",
         "apiVersion": "v1",
-        "preconditions": preconditions(observed),
+        "preconditions": preconditions(observed, guard),
         "propagationPolicy": "Background",
     }))
 }
 
-/// That it is as it was seen: another of our kind may own it by now.
-fn preconditions(observed: &Json) -> Json {
+/// How our reference is taken off what is `observed`, and stays.
+pub fn release(observed: &Json, owner: &Owner, guard: Guard) -> Removal {
+    let change = match guard {
+        Guard::Version => owner.patch(observed, Claim::Release).map(Removal::Release),
+        Guard::Owners => owner.unreference(observed).map(Removal::Unreference),
+    };
+    change.unwrap_or(Removal::Forget)
+}
+
+fn preconditions(observed: &Json, guard: Guard) -> Json {
     let mut all = json!({"uid": text(observed, "/metadata/uid")});
     let version = text(observed, "/metadata/resourceVersion");
-    if !version.is_empty() {
+    if guard == Guard::Version && !version.is_empty() {
         all["resourceVersion"] = version.into();
     }
     all
@@ -75,15 +99,32 @@ mod tests {
     #[test]
     fn only_what_is_ours_alone_is_deleted() {
         let (us, them) = (owner("1"), owner("2"));
-        assert_eq!(removal(&tracked("u"), None, &us), Removal::Forget);
-        assert_eq!(removal(&tracked("u"), Some(&owned(&[&them])), &us), Removal::Forget);
-        let Removal::Release(patch) = removal(&tracked("u"), Some(&owned(&[&us, &them])), &us) else {
+        assert_eq!(removal(&tracked("u"), None, &us, Guard::Version), Removal::Forget);
+        assert_eq!(removal(&tracked("u"), Some(&owned(&[&them])), &us, Guard::Version), Removal::Forget);
+        let Removal::Release(patch) = removal(&tracked("u"), Some(&owned(&[&us, &them])), &us, Guard::Version) else {
             panic!("not released")
         };
         assert_eq!(patch["metadata"]["ownerReferences"], json!([them.reference()]));
-        let Removal::Delete(options) = removal(&tracked("u"), Some(&owned(&[&us])), &us) else { panic!("not deleted") };
+        let Removal::Delete(options) = removal(&tracked("u"), Some(&owned(&[&us])), &us, Guard::Version) else {
+            panic!("not deleted")
+        };
         assert_eq!(options["preconditions"], json!({"uid": "u", "resourceVersion": "7"}), "as it was seen");
         assert_eq!(options["propagationPolicy"], "Background");
+    }
+
+    #[test]
+    fn of_what_is_written_all_the_time_its_owners_count() {
+        let (us, them) = (owner("1"), owner("2"));
+        let at = |observed: &Json| removal(&tracked("u"), Some(observed), &us, Guard::Owners);
+        let Removal::Delete(options) = at(&owned(&[&us])) else { panic!("not deleted") };
+        assert_eq!(options["preconditions"], json!({"uid": "u"}));
+        let Removal::Unreference(patch) = at(&owned(&[&them, &us])) else { panic!("not released") };
+        let ours = "/metadata/ownerReferences/1";
+        let wanted = json!([{"op": "test", "path": "/metadata/uid", "value": "u"},
+            {"op": "test", "path": ours, "value": us.reference()}, {"op": "remove", "path": ours}]);
+        assert_eq!(patch, wanted, "the other reference may be another one by then");
+        assert_eq!(at(&owned(&[&them])), Removal::Forget);
+        assert_eq!(release(&owned(&[&them]), &us, Guard::Owners), Removal::Forget);
     }
 
     #[test]
@@ -112,13 +153,16 @@ mod tests {
 
     #[test]
     fn another_one_of_that_name_is_let_be() {
-        assert_eq!(removal(&tracked("before"), Some(&owned(&[&owner("1")])), &owner("1")), Removal::Forget);
+        assert_eq!(
+            removal(&tracked("before"), Some(&owned(&[&owner("1")])), &owner("1"), Guard::Version),
+            Removal::Forget
+        );
     }
 
     #[test]
     fn one_that_ends_already_is_waited_for() {
         let mut ending = owned(&[&owner("1")]);
         ending["metadata"]["deletionTimestamp"] = json!("2026-03-01T12:00:00Z");
-        assert_eq!(removal(&tracked("u"), Some(&ending), &owner("1")), Removal::Wait);
+        assert_eq!(removal(&tracked("u"), Some(&ending), &owner("1"), Guard::Version), Removal::Wait);
     }
 }

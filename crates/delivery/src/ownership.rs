@@ -81,6 +81,19 @@ impl Owner {
         }}))
     }
 
+    /// A JSON patch (RFC 6902) of `object` that takes our reference off; none, if it is not on. The
+    /// API server applies it to the object as it is by then, if the reference is where it was.
+    pub fn unreference(&self, object: &Json) -> Option<Json> {
+        let all = references(object);
+        let at = all.iter().position(|one| self.is_like(one))?;
+        let path = format!("/metadata/ownerReferences/{at}");
+        Some(json!([
+            {"op": "test", "path": "/metadata/uid", "value": text(object, "/metadata/uid")},
+            {"op": "test", "path": path, "value": all.get(at)?},
+            {"op": "remove", "path": path},
+        ]))
+    }
+
     fn is_like(&self, other: &Json) -> bool {
         let group = |api_version: &str| group_and_version(api_version).0.to_owned();
         text(other, "/name") == self.name

@@ -27,6 +27,7 @@ const LARGEST: usize = 3 << 20;
 /// What stands in paths as it is.
 const SEGMENT: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~').remove(b':');
 const MERGE: &str = "application/merge-patch+json";
+const PATCH: &str = "application/json-patch+json";
 const APPLY: &str = "application/apply-patch+yaml";
 const JSON: &str = "application/json";
 
@@ -140,6 +141,11 @@ impl Member {
     /// A JSON merge patch.
     pub async fn merge(&self, at: At<'_>, change: &Json) -> Result<Json, MemberError> {
         self.write_as_manager(Method::PATCH, &at.object(), (MERGE, change)).await
+    }
+
+    /// A JSON patch (RFC 6902).
+    pub async fn patch(&self, at: At<'_>, operations: &Json) -> Result<Json, MemberError> {
+        self.write_as_manager(Method::PATCH, &at.object(), (PATCH, operations)).await
     }
 
     pub async fn merge_status(&self, at: At<'_>, change: &Json) -> Result<Json, MemberError> {

@@ -1,9 +1,9 @@
 //! Objects that are no longer wanted.
 
-use delivery::deletion::{Removal, removal};
+use delivery::deletion::{Guard, Removal, release, removal};
 use delivery::executor::Executor;
 use delivery::identity::{Identity, Tracked};
-use delivery::ownership::{Claim, Owner};
+use delivery::ownership::Owner;
 use delivery::strategy::Strategy;
 use delivery::work::{DeleteOption, is_owned};
 use fleet::Sight;
@@ -23,7 +23,8 @@ pub const NO_EXECUTOR: &str =
     "an executor is required here: name one in spec.executor that may delete the object on the member";
 /// Versions of a group in which an object is looked for: each is a request.
 const VERSIONS: usize = 16;
-/// Looks at one object, where somebody else writes in between.
+/// Looks at one object, where somebody else writes in between: then nothing but its owners has to
+/// be as it was seen.
 const TRIES: usize = 3;
 
 /// Whose objects are taken away, and how.
@@ -75,13 +76,17 @@ impl Place {
         step: &Step<'_>,
     ) -> Result<Removed, Failure> {
         for _ in 0..TRIES {
-            match self.removed(tracked, leaving, &may_delete, step).await {
+            match self.removed(tracked, leaving, &may_delete, (Guard::Version, step)).await {
                 // It may be another's too by now.
                 Err(failure) if failure.is_conflict() => step.goes_on()?,
                 removed => return self.judged_removal(removed).await,
             }
         }
-        Ok(Removed::Waits(None))
+        match self.removed(tracked, leaving, &may_delete, (Guard::Owners, step)).await {
+            // It is another one.
+            Err(failure) if failure.is_conflict() => Ok(Removed::Waits(None)),
+            removed => self.judged_removal(removed).await,
+        }
     }
 
     async fn judged_removal(&self, removed: Result<Removed, Failure>) -> Result<Removed, Failure> {
@@ -100,7 +105,7 @@ impl Place {
         tracked: &Tracked,
         leaving: Leaving<'_>,
         may_delete: &MayDelete,
-        step: &Step<'_>,
+        (guard, step): (Guard, &Step<'_>),
     ) -> Result<Removed, Failure> {
         let Leaving { owner, option, metrics, .. } = leaving;
         let (served, observed) = match self.whereabouts(tracked, step).await? {
@@ -110,10 +115,10 @@ impl Place {
         };
         let at = At { identity: &tracked.identity, version: &served };
         let what = if is_owned(&tracked.identity, option, &Strategy::Update) {
-            removal(tracked, Some(&observed), owner)
+            removal(tracked, Some(&observed), owner, guard)
         } else {
             // It was to be left behind, and there was no time to let go of it.
-            owner.patch(&observed, Claim::Release).map_or(Removal::Forget, Removal::Release)
+            release(&observed, owner, guard)
         };
         let version = || version(&observed);
         match what {
@@ -121,6 +126,10 @@ impl Place {
             Removal::Wait => Ok(Removed::Waits(version())),
             Removal::Release(change) => {
                 let answer = counted(metrics, Act::Patch, self.member.merge(at, &change).await);
+                Ok(gone_or(answer.map(|_| Removed::Gone))?)
+            }
+            Removal::Unreference(operations) => {
+                let answer = counted(metrics, Act::Patch, self.member.patch(at, &operations).await);
                 Ok(gone_or(answer.map(|_| Removed::Gone))?)
             }
             Removal::Delete(options) => {

@@ -16,6 +16,8 @@ const PATH: &str = "/apis/x.io/v1/things/a";
 const LIST: &str = "/apis/x.io/v1/things";
 
 type Meddling = Box<dyn FnOnce(&mut Option<Value>) + Send>;
+/// By how many writes it was called.
+type Restless = Box<dyn Fn(usize, &mut Value) + Send>;
 
 /// A member with one object.
 #[derive(Clone, Default)]
@@ -27,6 +29,8 @@ struct State {
     version: u32,
     /// What somebody does before the next write.
     meddling: Option<Meddling>,
+    /// What somebody does before each.
+    restless: Option<Restless>,
     writes: Vec<Method>,
 }
 
@@ -64,6 +68,11 @@ impl One {
         self.0.lock().meddling = Some(Box::new(change));
     }
 
+    /// The same, before each write.
+    fn stir(&self, change: impl Fn(usize, &mut Value) + Send + 'static) {
+        self.0.lock().restless = Some(Box::new(change));
+    }
+
     fn object(&self) -> Value {
         self.0.lock().object.clone().unwrap_or_default()
     }
@@ -97,6 +106,11 @@ impl State {
             if let Some(meddling) = self.meddling.take() {
                 self.change(meddling);
             }
+            if let Some(restless) = self.restless.take() {
+                let writes = self.writes.len();
+                self.change(|object| object.iter_mut().for_each(|object| restless(writes, object)));
+                self.restless = Some(restless);
+            }
         }
         let Some(there) = self.object.clone() else {
             if method != Method::POST {
@@ -117,6 +131,7 @@ impl State {
                 return (200, json!({"kind": "Status", "apiVersion": "v1", "status": "Success"}).to_string());
             }
             Method::PUT => self.change(|object| *object = Some(body)),
+            _ if kind.contains("json-patch") => self.patch(there, &body),
             _ if kind.contains("apply") => self.apply(&there, &body),
             _ => self.change(|object| {
                 *object = Some(there);
@@ -125,6 +140,19 @@ impl State {
             }),
         }
         (200, self.object.clone().unwrap_or_default().to_string())
+    }
+
+    /// Tests, and what is taken from lists.
+    fn patch(&mut self, mut there: Value, operations: &Value) {
+        for one in operations.as_array().unwrap() {
+            let path = one["path"].as_str().unwrap();
+            let (list, at) = path.rsplit_once('/').unwrap();
+            match one["op"].as_str() {
+                Some("test") => assert_eq!(there.pointer(path), Some(&one["value"]), "{path}"),
+                _ => drop(there.pointer_mut(list).unwrap().as_array_mut().unwrap().remove(at.parse().unwrap())),
+            }
+        }
+        self.change(|object| *object = Some(there));
     }
 
     /// Only what changes something makes another version.
@@ -161,18 +189,46 @@ async fn settled(place: &Place, strategy: &str, before: Remembered) -> Outcome {
     settle(setting, &all[0], before, true).await.unwrap()
 }
 
+/// Takes it away.
+async fn removed(one: &One) -> Removed {
+    let (place, owner, tracked) = (Arc::new(one.place()), owner(), tracked("a"));
+    let (option, metrics) = (None, &place.member.metrics);
+    let leaving = Leaving { work: "w", owner: &owner, option, executor: None, is_executor_required: false, metrics };
+    let turn = place.turn("w").unwrap();
+    place.remove(&tracked, leaving, Ok(()), &turn.step().unwrap()).await.unwrap()
+}
+
 #[tokio::test]
 async fn an_object_that_another_work_takes_up_before_it_is_deleted_stays() {
     let one = One::with(Some(thing("ours", &[owner()])));
     one.meddle(|object| *object = Some(thing("ours", &[owner(), rival()])));
-    let (place, owner, turned) = (Arc::new(one.place()), owner(), tracked("a"));
-    let (option, metrics) = (None, &place.member.metrics);
-    let leaving = Leaving { work: "w", owner: &owner, option, executor: None, is_executor_required: false, metrics };
-    let turn = place.turn("w").unwrap();
-    let removed = place.remove(&turned, leaving, Ok(()), &turn.step().unwrap()).await.unwrap();
+    let removed = removed(&one).await;
     assert!(matches!(removed, Removed::Gone), "{removed:?}");
     assert_eq!(one.object()["metadata"]["ownerReferences"], json!([rival().reference()]), "it is theirs alone");
     assert_eq!(one.writes(), [Method::DELETE, Method::PATCH]);
+}
+
+#[tokio::test]
+async fn an_object_that_is_written_all_the_time_goes_all_the_same() {
+    let theirs = json!([rival().reference()]);
+    let both = json!([rival().reference(), owner().reference()]);
+    // By the owners at first, and those from the third write on.
+    for (owners, later, writes, left) in [
+        (vec![owner()], None, [Method::DELETE, Method::DELETE, Method::DELETE, Method::DELETE], Value::Null),
+        (vec![owner(), rival()], None, [Method::PATCH, Method::PATCH, Method::PATCH, Method::PATCH], theirs.clone()),
+        (vec![owner()], Some(both), [Method::DELETE, Method::DELETE, Method::DELETE, Method::PATCH], theirs),
+    ] {
+        let one = One::with(Some(thing("ours", &owners)));
+        one.stir(move |writes, object| {
+            object["spec"]["a"] = writes.into();
+            if let Some(later) = later.clone().filter(|_| writes >= 3) {
+                object["metadata"]["ownerReferences"] = later;
+            }
+        });
+        let removed = removed(&one).await;
+        assert!(matches!(removed, Removed::Gone), "{removed:?}");
+        assert_eq!((one.writes(), &one.object()["metadata"]["ownerReferences"]), (writes.to_vec(), &left));
+    }
 }
 
 #[tokio::test]
