@@ -115,6 +115,8 @@ impl Scheduler {
             if is_settled {
                 if plan.held.is_some() {
                     self.hold(object);
+                } else if !plan.is_misconfigured {
+                    self.world.write().confirm(key, plan.inputs);
                 }
                 return Ok(worker::at(plan.again));
             }

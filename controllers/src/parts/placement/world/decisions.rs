@@ -12,6 +12,9 @@ use crate::calls::MANAGER;
 use crate::parts::placement::kinds::Of;
 use crate::wakes::Key;
 
+/// As upstream's scheduler calls itself where it writes: after its program.
+const THEIRS: &str = "placement";
+
 /// Of a decision, what is compared with what it should be.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
@@ -26,6 +29,8 @@ pub struct Held {
     pub is_plain: bool,
     /// Who else wrote the list.
     writer: Option<String>,
+    /// Whether a scheduler wrote the list, or would have written the same.
+    pub(super) is_scheduled: bool,
     /// Among the lists of its kind, that at which or after which it was seen.
     pub(super) seen_in: u32,
 }
@@ -46,7 +51,8 @@ impl Held {
             owners: metadata["ownerReferences"].as_array().cloned().unwrap_or_default(),
             clusters: list().map(cluster).collect(),
             is_plain: list().all(is_plain),
-            writer: writer(metadata),
+            writer: writers(metadata).find(|manager| *manager != MANAGER).map(str::to_owned),
+            is_scheduled: is_scheduled(metadata),
             seen_in: 0,
         }
     }
@@ -54,14 +60,23 @@ impl Held {
     fn placement(&self) -> Option<&String> {
         self.labels.get(PLACEMENT_LABEL)
     }
+
+    fn lists_as(&self, other: &Self) -> bool {
+        (&self.clusters, self.is_plain) == (&other.clusters, other.is_plain)
+    }
 }
 
-/// Somebody else than us to whom the list belongs (`metadata.managedFields`).
-fn writer(metadata: &Value) -> Option<String> {
+/// To whom the list belongs (`metadata.managedFields`).
+fn writers(metadata: &Value) -> impl Iterator<Item = &str> {
     let entries = metadata["managedFields"].as_array().into_iter().flatten();
     let of_list = entries.filter(|entry| !entry["fieldsV1"]["f:status"]["f:decisions"].is_null());
-    let managers = of_list.filter_map(|entry| entry["manager"].as_str());
-    managers.filter(|manager| *manager != MANAGER).map(str::to_owned).next()
+    of_list.filter_map(|entry| entry["manager"].as_str())
+}
+
+/// Whether the list belongs to schedulers, by their word: ours, whoever led, and upstream's.
+fn is_scheduled(metadata: &Value) -> bool {
+    let is_of_scheduler = |manager| [MANAGER, THEIRS].contains(&manager);
+    writers(metadata).next().is_some() && writers(metadata).all(is_of_scheduler)
 }
 
 fn is_plain(decision: &Value) -> bool {
@@ -75,7 +90,7 @@ fn is_plain(decision: &Value) -> bool {
 impl World {
     pub(super) fn put_decision(&mut self, key: &Key, object: Value, now: OffsetDateTime, is_listed: bool) -> Woken {
         let list = self.lists[Of::Decision.index()];
-        let held = Held { seen_in: list, ..Held::read(&object) };
+        let mut held = Held { seen_in: list, ..Held::read(&object) };
         let before = self.held.get_mut(key);
         let is_anew = is_listed && before.as_ref().is_some_and(|before| before.seen_in != list);
         let known = before.map(|before| {
@@ -85,6 +100,8 @@ impl World {
         if !is_anew && known.is_some_and(|known| *known == held.version || is_older(Some(&held.version), known)) {
             return Woken::new();
         }
+        // Whose a list is by now does not matter, if it is the same.
+        held.is_scheduled |= self.held.get(key).is_some_and(|known| known.is_scheduled && known.lists_as(&held));
         let before = self.held.insert(key.clone(), held.clone());
         Arc::make_mut(&mut self.decisions).put(PlacementDecision::from(object));
         let mut woken = Woken::new();
@@ -94,7 +111,7 @@ impl World {
         let Some(before) = before else {
             return if self.writing.contains(key) { Woken::new() } else { woken };
         };
-        let is_list_same = (&before.clusters, before.is_plain) == (&held.clusters, held.is_plain);
+        let is_list_same = before.lists_as(&held);
         if is_list_same && (&before.labels, &before.owners) == (&held.labels, &held.owners) {
             return Woken::new();
         }
@@ -123,6 +140,20 @@ impl World {
         let woken: Woken = before.placement().map(|of| (key.0.clone(), of.clone())).into_iter().collect();
         self.contest(&woken, None, now);
         woken
+    }
+
+    /// A run of a Placement came to the decisions that it has, when its input had changed so often:
+    /// whoever wrote them, they are a scheduler's word.
+    pub fn confirm(&mut self, key: &Key, inputs: u64) {
+        if self.placement(key).is_none_or(|known| known.inputs != inputs) {
+            return;
+        }
+        let names: Vec<String> = self.labelled(key).cloned().collect();
+        for name in names {
+            if let Some(held) = self.held.get_mut(&(key.0.clone(), name)) {
+                held.is_scheduled = true;
+            }
+        }
     }
 
     /// We are about to write or remove a decision: what the watch tells of that is no news.

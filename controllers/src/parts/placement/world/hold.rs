@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use placement::objects::{ManagedCluster, ManagedClusterSet};
+use placement::objects::{ManagedCluster, ManagedClusterSet, PlacementDecision};
 use register::removals::HELD;
 use time::OffsetDateTime;
 
@@ -93,13 +93,16 @@ impl World {
         }
     }
 
-    /// Clusters that decisions of a Placement name and that it may lose by a removal. Whatever else
-    /// is labelled as a decision is no word of a scheduler, and one that keeps its decisions in any
-    /// case loses none: whoever may write these makes nobody else wait.
+    /// Clusters that decisions of a Placement name and that it may lose by a removal. What a person
+    /// wrote, or labelled as a decision, is no word of a scheduler, and a Placement that keeps its
+    /// decisions in any case loses none: whoever may write these makes nobody else wait.
     fn decided(&self, known: &Known) -> impl Iterator<Item = &str> {
         let (namespace, name) = (&known.key.0, &known.key.1);
         let decisions = self.decisions.of(namespace, name).filter(|_| known.may_lose_clusters());
-        decisions.flat_map(|decision| decision.clusters.iter().map(String::as_str))
+        let is_scheduled = |decision: &&PlacementDecision| {
+            self.held(&(namespace.clone(), decision.name.clone())).is_some_and(|held| held.is_scheduled)
+        };
+        decisions.filter(is_scheduled).flat_map(|decision| decision.clusters.iter().map(String::as_str))
     }
 
     fn all_decided(&self) -> impl Iterator<Item = &str> {
@@ -169,12 +172,9 @@ impl World {
 
     /// Whether decisions of a namespace name a cluster of a set.
     fn takes_from(&self, namespace: &str, set: &ManagedClusterSet) -> bool {
-        let placements = self.all_in(namespace);
-        let mut decisions = placements.flat_map(|key| self.decisions.of(namespace, &key.1).collect::<Vec<_>>());
-        decisions.any(|decision| {
-            let mut clusters = decision.clusters.iter().filter_map(|name| self.clusters.get(name));
-            clusters.any(|cluster| set.has(cluster))
-        })
+        let placements = self.placements.get(namespace).into_iter().flat_map(BTreeMap::values);
+        let mut clusters = placements.flat_map(|known| self.decided(known)).filter_map(|name| self.clusters.get(name));
+        clusters.any(|cluster| set.has(cluster))
     }
 
     /// Whether a cluster that a Placement would lose left by a removal.

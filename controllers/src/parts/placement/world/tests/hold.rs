@@ -84,7 +84,7 @@ fn who_is_decided_and_missing_from_the_first_lists_counts() {
 #[test]
 fn only_decisions_that_may_lose_clusters_count() {
     let ghosts = ["gone1", "gone2", "gone3", "gone4"];
-    let counted = |of: &str, spec: Value, at_rest: bool| {
+    let counted_by = |of: &str, spec: Value, at_rest: bool, manager: &str| {
         let mut hub = decided();
         let mut object = placement("one", "theirs", &spec);
         if at_rest {
@@ -92,11 +92,14 @@ fn only_decisions_that_may_lose_clusters_count() {
                 json!({"cluster.open-cluster-management.io/experimental-scheduling-disable": "true"});
         }
         hub.put(Of::Placement, object);
-        hub.put(Of::Decision, decision("made-up", of, &ghosts, "kubectl-edit"));
+        hub.put(Of::Decision, decision("made-up", of, &ghosts, manager));
         hub.world.take_over(NOW);
         hub.world.holds("one", NOW).is_some()
     };
-    assert!(counted("theirs", json!({}), false));
+    let counted = |of: &str, spec: Value, at_rest: bool| counted_by(of, spec, at_rest, MANAGER);
+    for (manager, is_counted) in [(MANAGER, true), ("placement", true), ("kubectl-edit", false), ("curl", false)] {
+        assert_eq!(counted_by("theirs", json!({}), false, manager), is_counted, "{manager}");
+    }
     assert!(!counted("nobodys", json!({}), false), "there is no such Placement");
     assert!(!counted("", json!({}), false), "of no Placement");
     assert!(!counted("theirs", json!({"numberOfClusters": "x"}), false), "one that cannot be read");
@@ -106,11 +109,48 @@ fn only_decisions_that_may_lose_clusters_count() {
     // Nor do they count when clusters go.
     let mut hub = decided();
     hub.remove(Of::Decision, "one", "all-decision-1");
-    hub.put(Of::Decision, decision("made-up", "nobodys", &["c1", "c2", "c3", "c4"], "kubectl-edit"));
+    hub.put(Of::Decision, decision("made-up", "nobodys", &["c1", "c2", "c3", "c4"], MANAGER));
     for name in ["c1", "c2", "c3", "c4"] {
         hub.remove(Of::Cluster, "", name);
     }
     assert_eq!(hub.world.holds("one", NOW), None);
+}
+
+#[test]
+fn what_a_person_wrote_counts_once_a_run_came_to_the_same() {
+    let all = ("one".to_owned(), "all".to_owned());
+    let goes = |hub: &mut Hub| {
+        for name in ["c1", "c2", "c3", "c4"] {
+            hub.remove(Of::Cluster, "", name);
+        }
+        hub.remove(Of::Binding, "one", "a");
+        hub.remove(Of::Set, "", "a");
+        hub.world.holds("one", NOW).is_some()
+    };
+    let by_hand = |clusters: &[&str]| decision("all-decision-1", "all", clusters, "kubectl-edit");
+    let written = |then: &dyn Fn(&mut Hub)| {
+        let mut hub = decided();
+        hub.put(Of::Decision, by_hand(&["c0", "c1", "c2", "c3", "c4"]));
+        then(&mut hub);
+        goes(&mut hub)
+    };
+    let inputs = |hub: &Hub| hub.world.placement(&all).unwrap().inputs;
+    assert!(!written(&|_| {}));
+    assert!(written(&|hub| hub.world.confirm(&all, inputs(hub))));
+    assert!(!written(&|hub| hub.world.confirm(&all, inputs(hub) + 1)), "it changed meanwhile");
+    let again = |hub: &mut Hub| {
+        hub.world.confirm(&all, inputs(hub));
+        hub.put(Of::Decision, by_hand(&["c1", "c2", "c3", "c4"]));
+    };
+    assert!(!written(&again), "it was edited since");
+    let touched = |hub: &mut Hub| {
+        hub.world.confirm(&all, inputs(hub));
+        let mut same = by_hand(&["c0", "c1", "c2", "c3", "c4"]);
+        same["metadata"]["labels"]["l"] = "v".into();
+        hub.put(Of::Decision, same);
+    };
+    assert!(written(&touched), "its list is the same");
+    assert!(goes(&mut decided()), "ours counts from the beginning");
 }
 
 #[test]
