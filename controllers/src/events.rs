@@ -84,6 +84,8 @@ pub enum Reason {
     WorksFailed,
     /// Several Placements of a set choose the same cluster.
     PlacementsOverlap,
+    /// Another Placement of a set chooses clusters that one had chosen.
+    WorksHandedOver,
     /// A Secret that is not ours has the name of a cluster's for Argo CD.
     ArgocdSecretNameTaken,
     /// What a `ManifestWork` applied is kept by another agent, or another cluster's work, on the
@@ -140,6 +142,7 @@ impl Reason {
             Self::SchedulerConflict => "SchedulerConflict",
             Self::WorksFailed => "WorksFailed",
             Self::PlacementsOverlap => "PlacementsOverlap",
+            Self::WorksHandedOver => "WorksHandedOver",
             Self::ArgocdSecretNameTaken => "ArgocdSecretNameTaken",
             Self::ForeignAgent => "ForeignAgent",
             Self::ObjectContested => "ObjectContested",
@@ -155,7 +158,8 @@ impl Reason {
             | Self::DecisionCreate
             | Self::DecisionUpdate
             | Self::DecisionDelete
-            | Self::ScoreUpdate => EventType::Normal,
+            | Self::ScoreUpdate
+            | Self::WorksHandedOver => EventType::Normal,
             _ => EventType::Warning,
         }
     }
@@ -173,7 +177,7 @@ impl Reason {
             Self::DecisionDelete => "DecisionDeleted",
             Self::ScoreUpdate => "ScoreUpdated",
             Self::Unstable | Self::SchedulerConflict => "Schedule",
-            Self::WorksFailed | Self::PlacementsOverlap => "RollOut",
+            Self::WorksFailed | Self::PlacementsOverlap | Self::WorksHandedOver => "RollOut",
             Self::ForeignAgent | Self::ObjectContested | Self::WorkLeft | Self::WorkNotKept => "Deliver",
             _ => "Register",
         }

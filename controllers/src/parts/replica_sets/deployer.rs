@@ -1,5 +1,6 @@
 //! Works on sets, one by one: writes and removes works, then tells how far it is.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -130,6 +131,7 @@ impl Deployer {
         (set, plan): (&ReplicaSet, Plan),
     ) -> Result<Action, Failure> {
         self.warn(object, &plan);
+        self.tell_handovers(object, key, &plan);
         let held = self.held(object, key, plan.is_held);
         let outcome = self.write(object, key, &plan.surplus, Some((set, &plan.due))).await;
         let paused = if outcome.is_over {
@@ -186,14 +188,27 @@ impl Deployer {
         if plan.shared.is_empty() {
             return;
         }
-        let names: Vec<&str> = plan.shared.iter().take(TOLD).map(String::as_str).collect();
         let note = format!(
-            "several of its Placements choose {}{}: each has a work there, with the same objects; let one Placement \
+            "several of its Placements choose {}: each has a work there, with the same objects; let one Placement \
              choose a cluster",
-            names.join(", "),
-            if plan.shared.len() > TOLD { " and others" } else { "" }
+            words(&plan.shared)
         );
         self.event(object, Reason::PlacementsOverlap, note);
+    }
+
+    /// Once from its beginning to its end: rollouts reach the clusters one by one.
+    fn tell_handovers(&self, object: &DynamicObject, key: &Key, plan: &Plan) {
+        let all = plan.handovers.keys().cloned().collect();
+        let new = self.world.write().tell_handovers(key, all);
+        for between in new {
+            let clusters = plan.handovers.get(&between).map(words).unwrap_or_default();
+            let (from, to) = between;
+            let note = format!(
+                "Placement {to} takes {clusters} over from {from}: the work of {from} on a cluster is deleted once \
+                 that of {to} there is applied, so that the objects stay"
+            );
+            self.event(object, Reason::WorksHandedOver, note);
+        }
     }
 
     /// When to look again because works stay; it is told once that lasts.
@@ -267,6 +282,12 @@ impl Outcome {
         let worst = self.failed.into_iter().min_by_key(|(_, error)| error.is_conflict());
         worst.map_or(Ok(()), |(_, error)| Err(Failure::Call(error)))
     }
+}
+
+/// Some of these clusters.
+fn words(clusters: &BTreeSet<String>) -> String {
+    let names: Vec<&str> = clusters.iter().take(TOLD).map(String::as_str).collect();
+    format!("{}{}", names.join(", "), if clusters.len() > TOLD { " and others" } else { "" })
 }
 
 /// Whether a work's failure says nothing of its cluster: the hub is not reached, or is overloaded.

@@ -61,6 +61,7 @@ pub struct Plan {
     pub is_held: bool,
     /// Clusters that several Placements of the set choose.
     pub shared: BTreeSet<String>,
+    pub handovers: Handovers,
     pub again: Option<OffsetDateTime>,
 }
 
@@ -102,6 +103,9 @@ pub struct Verdict {
     pub is_stopped: bool,
     pub error: Option<String>,
 }
+
+/// Clusters that one Placement hands to another, by the two, while works of the first are there.
+pub type Handovers = BTreeMap<(String, String), BTreeSet<String>>;
 
 /// The works of a Placement, by cluster.
 type Kept<'w> = BTreeMap<&'w str, &'w Work>;
@@ -187,6 +191,7 @@ impl<'w> Deployment<'w> {
         }
         leaving.extend(self.unnamed(&mut plan, unnamed));
         self.release(&mut plan, &leaving);
+        plan.handovers = self.handovers(&plan);
         plan
     }
 

@@ -56,6 +56,8 @@ pub struct Known {
     pub worked_at: Option<OffsetDateTime>,
     /// Clusters where a work may have been created without an answer.
     pub unsure: BTreeSet<String>,
+    /// Placements between which clusters pass, as it was told: from which to which.
+    pub told_handovers: BTreeSet<(String, String)>,
 }
 
 /// Sets to look at.
@@ -151,6 +153,13 @@ impl World {
         self.sets.get_mut(namespace)?.get_mut(name)
     }
 
+    /// Which of these hand-overs of a set's works were not told yet. They are, from now on.
+    pub fn tell_handovers(&mut self, key: &Key, all: BTreeSet<(String, String)>) -> Vec<(String, String)> {
+        let Some(known) = self.set_mut(key) else { return Vec::new() };
+        let before = mem::replace(&mut known.told_handovers, all);
+        known.told_handovers.difference(&before).cloned().collect()
+    }
+
     /// Those of a set.
     pub fn works(&self, set: &Key) -> impl Iterator<Item = &Work> {
         self.works.get(set).into_iter().flat_map(Works::iter)
@@ -211,14 +220,16 @@ impl World {
         let uid = text(&object, "uid");
         let known = self.set_mut(&key).filter(|known| known.uid == uid);
         let before = known.map(|known| {
-            (known.told_at, known.held_since, known.decided_at, known.worked_at, mem::take(&mut known.unsure))
+            let sets = (mem::take(&mut known.unsure), mem::take(&mut known.told_handovers));
+            (known.told_at, known.held_since, known.decided_at, known.worked_at, sets)
         });
-        let (told_at, held_since, decided_at, worked_at, unsure) =
-            before.unwrap_or((None, None, now, None, BTreeSet::new()));
+        let (told_at, held_since, decided_at, worked_at, (unsure, told_handovers)) =
+            before.unwrap_or((None, None, now, None, (BTreeSet::new(), BTreeSet::new())));
         let set = Arc::new(ReplicaSet::from(object));
         let works = self.works.entry(key.clone()).or_default();
         works.follow(Some(&set), self.needs_rules, now);
-        let known = Known { set, uid, version, finalizers, told_at, held_since, decided_at, worked_at, unsure };
+        let known =
+            Known { set, uid, version, finalizers, told_at, held_since, decided_at, worked_at, unsure, told_handovers };
         self.sets.entry(key.0.clone()).or_default().insert(key.1.clone(), known);
         Woken::from([key])
     }

@@ -53,6 +53,8 @@ fn swapped(place: &Place<'_>) -> Result<()> {
     place.set("app", "1", &all_at_once("b"))?;
     wait_applied(place, "b")?;
     ensure!(uid()? == before, "the workload left its member");
+    let told = place.wait_event("app", "WorksHandedOver")?;
+    ensure!(told.starts_with(&format!("Placement b takes {} over from a: ", CLUSTERS[0])), "{told}");
     end_set(place)?;
     wait::until_true("the end of the object", SOON, || {
         Ok(place.testbed.member.server.read("configmap app -n default")?.is_null())

@@ -10,7 +10,7 @@ use delivery::work::kind;
 use delivery::work::replica_set::Work;
 use time::{Duration, OffsetDateTime};
 
-use super::{Deployment, Plan, Surplus, Verdict};
+use super::{Deployment, Handovers, Plan, Surplus, Verdict};
 
 /// How long a work waits for another that cannot be applied, from when that was told first. Its
 /// objects that the other one does not have leave the member then.
@@ -43,6 +43,18 @@ impl<'w> Deployment<'w> {
         self.settled(plan, is_incomplete, works)
     }
 
+    /// What passes from one Placement to another, whether its works wait, go, or are on their way.
+    pub(super) fn handovers(&self, plan: &Plan) -> Handovers {
+        let mut all = Handovers::new();
+        for work in self.world.works(self.key).filter(|work| !plan.chooses(work)) {
+            if let Some(heir) = heir(plan, work).filter(|heir| *heir != work.placement()) {
+                let between = (work.placement().to_owned(), heir.to_owned());
+                all.entry(between).or_default().insert(work.cluster.clone());
+            }
+        }
+        all
+    }
+
     /// Lets those go whose objects nobody waits for.
     pub(super) fn release(&self, plan: &mut Plan, leaving: &[&'w Work]) {
         if leaving.is_empty() {
@@ -66,10 +78,16 @@ impl<'w> Deployment<'w> {
     }
 }
 
-fn handover(plan: &Plan, work: &Work, others: &[&Work]) -> Handover {
-    let is_chosen = plan.verdicts.iter().any(|verdict| verdict.chosen.contains(&work.cluster));
+/// The Placement that takes the objects of a work over; none: they go with it.
+fn heir<'p>(plan: &'p Plan, work: &Work) -> Option<&'p str> {
     // One of which nothing was told has nothing on the member.
-    if !is_chosen || condition::find(&work.conditions, kind::APPLIED).is_none() {
+    condition::find(&work.conditions, kind::APPLIED)?;
+    let chosen = plan.verdicts.iter().find(|verdict| verdict.chosen.contains(&work.cluster));
+    chosen.map(|verdict| verdict.placement.as_str())
+}
+
+fn handover(plan: &Plan, work: &Work, others: &[&Work]) -> Handover {
+    if heir(plan, work).is_none() {
         return Handover::Done;
     }
     let others = others.iter().map(|other| taken_over(other));

@@ -36,6 +36,37 @@ fn a_work_stays_until_another_of_its_set_has_its_objects() {
     assert!(planned(&handed_over(&[ending])).surplus.is_empty(), "it takes the objects along");
 }
 
+/// Clusters come one by one, and their works go one by one.
+#[test]
+fn a_handover_is_told_once() {
+    let from_a = || ("a".to_owned(), "b".to_owned());
+    let mut world = handed_over(&[told("else", "a", "True")]);
+    let tell = |world: &mut World| {
+        let plan = planned(world);
+        let told = world.tell_handovers(&key(), plan.handovers.keys().cloned().collect());
+        (plan.handovers.into_values().flatten().collect::<Vec<_>>(), told)
+    };
+    let c1 = || vec!["c1".to_owned()];
+    assert_eq!(tell(&mut world), (c1(), vec![from_a()]));
+    world.put(Of::Work, told("new", "b", "True"), now());
+    assert_eq!(tell(&mut world), (c1(), vec![]), "they go now");
+    let mut ending = told("old", "a", "True");
+    ending["metadata"]["deletionTimestamp"] = json!("2026-03-01T11:59:00Z");
+    ending["metadata"]["resourceVersion"] = "2".into();
+    world.put(Of::Work, ending, now());
+    let mut again = set("1", &all("b"));
+    again["metadata"]["resourceVersion"] = "2".into();
+    world.put(Of::Set, again, now());
+    assert_eq!(tell(&mut world), (c1(), vec![]), "one is on its way");
+    for name in ["old", "else"] {
+        world.remove(Of::Work, &("c1".to_owned(), name.to_owned()), None, now());
+    }
+    assert_eq!(tell(&mut world), (vec![], vec![]));
+    world.put(Of::Work, told("old", "a", "True"), now());
+    assert_eq!(tell(&mut world), (c1(), vec![from_a()]), "another time");
+    assert!(planned(&handed_over(&[])).handovers.len() == 1 && planned(&never_applied()).handovers.is_empty());
+}
+
 #[test]
 fn one_that_cannot_be_applied_is_not_waited_for_without_end() {
     let world = handed_over(&[told("new", "b", "False")]);
@@ -53,11 +84,15 @@ fn a_time_at_the_end_of_all_times_is_only_far() {
     assert!(planned(&handed_over(&[far])).surplus.is_empty());
 }
 
-#[test]
-fn what_was_never_applied_waits_for_nobody() {
+fn never_applied() -> World {
     let mut world = world(&all("b"), &[on_hub("c1", "old", "a", "1", 1)]);
     place(&mut world, "b", 1, &["c1"]);
-    assert_eq!(removed(&planned(&world)), [("c1", "old")]);
+    world
+}
+
+#[test]
+fn what_was_never_applied_waits_for_nobody() {
+    assert_eq!(removed(&planned(&never_applied())), [("c1", "old")]);
 }
 
 #[test]
