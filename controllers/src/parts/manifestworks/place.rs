@@ -16,7 +16,7 @@ use super::failure::Failure;
 use super::lanes::{Lane, Lanes};
 use super::line::Line;
 use super::member::Member;
-use super::sights::{Lists, ListsOfOne, Sights};
+use super::sights::{LONGEST_REST, Lists, ListsOfOne, Sights};
 use super::verdicts::Verdicts;
 
 /// Works of one cluster that are worked on at a time.
@@ -36,9 +36,6 @@ const LIGHT: usize = 8 << 20;
 /// How long a turn lasts; requests under way are finished. Then others go before the work's next
 /// turn.
 const TURN: Duration = Duration::from_mins(1);
-/// How long a cluster is left alone at most because it asks for that (`Retry-After`): it may be
-/// something in front of its API server that does, and all its works wait.
-const LONGEST_REST: Duration = Duration::from_mins(1);
 
 /// Between tries for which somebody's word is the reason.
 const BETWEEN_TRIES: Duration = Duration::from_secs(15);
@@ -277,6 +274,8 @@ impl Place {
         let now = Instant::now();
         if !at_least.is_zero() {
             away.asked = away.asked.max(Some(now + at_least.min(LONGEST_REST)));
+            // Not the other way round: an API server may turn lists away and take writes.
+            self.lists.rest.ask(at_least);
         }
         if away.until.is_none_or(|until| until <= now) {
             away.until = Some(now + Backoff::MEMBER.wait(away.failures));

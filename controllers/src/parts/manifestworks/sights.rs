@@ -3,6 +3,7 @@
 
 mod follow;
 mod lists;
+mod rest;
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -17,6 +18,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::follow::{Follow, follow};
 pub use self::lists::{Lists, ListsOfOne};
+pub use self::rest::LONGEST as LONGEST_REST;
 use crate::parts::watched::is_older;
 use crate::wakes::Wakes;
 

@@ -87,7 +87,7 @@ impl Follow {
     async fn watch_once(&self, sight: &Sight) -> Broke {
         let version = match self.list_once(sight).await {
             Ok(Listed { version, .. }) if version.is_empty() => {
-                self.log(&Failure::own("a list without a resourceVersion"));
+                self.failed(&Failure::own("a list without a resourceVersion"));
                 return Broke::Early;
             }
             Ok(Listed { version, objects }) => {
@@ -95,13 +95,15 @@ impl Follow {
                 version
             }
             Err(failure) => {
-                self.log(&failure);
+                self.failed(&failure);
                 return Broke::Early;
             }
         };
+        // The others' rest too: a watch needs no room that it would wait for.
+        self.way.lists.rest.over().await;
         let listed = Instant::now();
         let failure = sight.watch(version, |change, name, at| self.saw(change, name, at)).await;
-        self.log(&failure);
+        self.failed(&failure);
         // Who may list may not watch, or nobody can.
         if matches!(failure.kind, Kind::Answered(403 | 405) | Kind::Plain(403 | 405)) {
             return Broke::Refused;
@@ -116,7 +118,7 @@ impl Follow {
             match self.list_once(sight).await {
                 Ok(listed) => self.listed(&listed.objects),
                 Err(failure) => {
-                    self.log(&failure);
+                    self.failed(&failure);
                     self.blinded(1);
                 }
             }
@@ -135,9 +137,13 @@ impl Follow {
         Ok(Listed { version, objects })
     }
 
-    fn log(&self, failure: &Failure) {
+    /// Whoever has too many requests has so of all kinds: they rest together.
+    fn failed(&self, failure: &Failure) {
         let (cluster, scope) = (&self.way.cluster, &self.scope);
         tracing::debug!(cluster, ?scope, %failure, "a member cannot be followed");
+        if let (Kind::Answered(429) | Kind::Plain(429), Some(after)) = (failure.kind, failure.retry_after) {
+            self.way.lists.rest.ask(after);
+        }
     }
 
     /// Changes may be missed. If that lasts, works have to look by themselves.

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use fleet::Room;
 
+use super::rest::Rest;
 use crate::parts::manifestworks::lanes::{Held, Lane, Lanes};
 
 /// Answers at a time, of all members.
@@ -36,13 +37,16 @@ pub struct ListsOfOne {
     small: Lane,
     large: Lane,
     lines: Lane,
+    /// Of its lists and watches: its works have one of their own.
+    pub rest: Rest,
 }
 
 // === impl Lists ===
 
 impl Lists {
     pub fn of_one(&self) -> ListsOfOne {
-        ListsOfOne { small: self.small.lane(), large: self.large.lane(), lines: self.lines.lane() }
+        let rest = Rest::default();
+        ListsOfOne { small: self.small.lane(), large: self.large.lane(), lines: self.lines.lane(), rest }
     }
 }
 
@@ -64,8 +68,16 @@ impl Room for ListsOfOne {
     /// That of the longest request that an API server takes.
     const LONG: usize = 3 << 20;
 
+    /// Once its member is not to be left alone. Room that was waited for is given back until then:
+    /// others' members need not rest.
     async fn small(&self) -> Held {
-        self.small.enter().await
+        loop {
+            self.rest.over().await;
+            let held = self.small.enter().await;
+            if self.rest.until().is_none() {
+                return held;
+            }
+        }
     }
 
     async fn large(&self) -> Held {

@@ -6,6 +6,7 @@ use tower::service_fn;
 
 use super::*;
 use crate::parts::manifestworks::sights::Lists;
+use crate::parts::manifestworks::sights::rest::LONGEST;
 use crate::wakes::Wakes;
 
 const RESYNC: Duration = Duration::from_mins(4);
@@ -40,24 +41,31 @@ async fn follow_telling(time: Duration, code: u16, answered: &Wakes) -> Asked {
         }
     };
     let sights = Arc::<Mutex<Seen>>::default();
-    let way = Way {
+    let way = way(Client::new(service_fn(answer), "default"), answered);
+    let one = following("configmaps", &way, &sights);
+    assert!(timeout(time, follow(one)).await.is_err(), "it never ends");
+    std::mem::take(&mut *asked.lock())
+}
+
+fn way(client: Client, answered: &Wakes) -> Way {
+    Way {
         cluster: "c".to_owned(),
-        sender: Client::new(service_fn(answer), "default").into(),
+        sender: client.into(),
         lists: Lists::default().of_one(),
         wakes: Wakes::default(),
         answered: answered.clone(),
         resync: RESYNC,
-    };
+    }
+}
+
+fn following(resource: &str, way: &Way, sights: &Arc<Mutex<Seen>>) -> Follow {
     let scope = Scope {
         group: String::new(),
         version: "v1".to_owned(),
-        resource: "configmaps".to_owned(),
+        resource: resource.to_owned(),
         namespace: "n".to_owned(),
     };
-    let is_seeing = Arc::default();
-    let one = Follow { way, scope, is_watch: true, is_seeing, sights: Arc::downgrade(&sights) };
-    assert!(timeout(time, follow(one)).await.is_err(), "it never ends");
-    std::mem::take(&mut *asked.lock())
+    Follow { way: way.clone(), scope, is_watch: true, is_seeing: Arc::default(), sights: Arc::downgrade(sights) }
 }
 
 fn response(code: u16, body: &serde_json::Value) -> Response<Body> {
@@ -94,4 +102,62 @@ async fn the_first_list_that_succeeds_says_that_the_member_answers() {
     follow_telling(Duration::from_secs(5), 403, &answered).await;
     assert_eq!(answered.waiting(), 1, "nobody is told");
     assert_eq!(answered.next().await, (String::new(), "c".to_owned()));
+}
+
+/// When a member is asked that turns away its lists, or nothing but its watches, of two kinds, and
+/// of five more that are followed a while later.
+async fn turned_away(is_list: bool, after: Duration, time: Duration) -> Vec<Duration> {
+    let asked = Arc::<Mutex<Vec<Instant>>>::default();
+    let theirs = Arc::clone(&asked);
+    let answer = move |request: Request<Body>| {
+        let asked = Arc::clone(&theirs);
+        async move {
+            let is_watch = request.uri().query().is_some_and(|query| query.contains("watch=true"));
+            if is_list || is_watch {
+                asked.lock().push(Instant::now());
+                // As an API server that looks at nothing.
+                let busy = Response::builder().status(429).header("retry-after", after.as_secs().to_string());
+                return Ok::<_, tower::BoxError>(busy.body(Body::from(b"Too many requests".to_vec()))?);
+            }
+            let list = json!({"kind": "List", "metadata": {"resourceVersion": "5"}, "items": []});
+            Ok(response(200, &list))
+        }
+    };
+    let (sights, began) = (Arc::<Mutex<Seen>>::default(), Instant::now());
+    let way = way(Client::new(service_fn(answer), "default"), &Wakes::default());
+    let kinds = (0..7).map(|number| (number, following(&format!("kind{number}"), &way, &sights)));
+    let all = kinds.map(|(number, one)| async move {
+        sleep(if number < 2 { Duration::ZERO } else { after / 2 }).await;
+        follow(one).await
+    });
+    assert!(timeout(time, futures_util::future::join_all(all)).await.is_err(), "they never end");
+    asked.lock().iter().map(|at| *at - began).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_has_too_many_requests_is_left_alone_by_all() {
+    let after = Duration::from_secs(30);
+    for is_list in [true, false] {
+        let asked = turned_away(is_list, after, after * 4).await;
+        // Those that are under way at the time: two lists at most, and all watches.
+        let of_one = if is_list { 2 } else { 7 };
+        let mut waves: Vec<Vec<Duration>> = Vec::new();
+        for at in asked {
+            match waves.last_mut().filter(|wave| at < wave[0] + after) {
+                Some(wave) => wave.push(at),
+                None => waves.push(vec![at]),
+            }
+        }
+        assert!(waves.len() >= 3, "{is_list}: it is asked again: {waves:?}");
+        for wave in &waves {
+            let is_soon = |at: &Duration| *at < wave[0] + BETWEEN_REQUESTS * 2;
+            assert!(wave.len() <= of_one && wave.iter().all(is_soon), "{is_list}: {waves:?}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn nobody_is_left_alone_for_long() {
+    let asked = turned_away(true, Duration::from_hours(24), LONGEST * 5 / 2).await;
+    assert!(asked.last().is_some_and(|last| *last >= LONGEST * 2), "{asked:?}");
 }

@@ -1,0 +1,38 @@
+//! For how long a member asks to be neither listed nor watched (429 with `Retry-After`).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::{Instant, sleep_until};
+
+/// At most so long it is left alone at a time: it may be something in front of its API server that
+/// asks.
+pub const LONGEST: Duration = Duration::from_mins(1);
+
+/// Clones share.
+#[derive(Debug, Clone, Default)]
+pub struct Rest(Arc<Mutex<Option<Instant>>>);
+
+// === impl Rest ===
+
+impl Rest {
+    pub fn ask(&self, at_least: Duration) {
+        let until = Instant::now() + at_least.min(LONGEST);
+        let mut rest = self.0.lock();
+        *rest = (*rest).max(Some(until));
+    }
+
+    /// Until when it lasts.
+    pub fn until(&self) -> Option<Instant> {
+        let until = *self.0.lock();
+        until.filter(|until| Instant::now() < *until)
+    }
+
+    /// Waits for its end, which others may put off meanwhile.
+    pub async fn over(&self) {
+        while let Some(until) = self.until() {
+            sleep_until(until).await;
+        }
+    }
+}
