@@ -3,7 +3,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use delivery::identity::Identity;
+use delivery::identity::{Identity, Tracked};
 use delivery::manifests::Manifest;
 use delivery::work::{Availability, Failed};
 
@@ -18,6 +18,8 @@ pub struct Begun {
     pub kinds: Found,
     /// What became of manifests, by ordinal; none: it was not looked at.
     pub outcomes: Vec<Option<Kept>>,
+    /// What was looked for though it is not listed, and what is there and ours of it.
+    pub unlisted: HashMap<Identity, Option<Tracked>>,
     /// What has changed since it was looked at: for the pass after this one.
     pub later: HashSet<Identity>,
     /// Of what is to be taken away.

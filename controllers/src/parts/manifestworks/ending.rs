@@ -118,7 +118,10 @@ impl Part {
         {
             held.check_agent(keeper, mode)?;
             if !held.applied.is_ending {
-                place.list_unlisted(turn, &work.status.resource_status.manifests, &mut held).await?;
+                let (told, mut begun) = (&work.status.resource_status.manifests, memory.begin(work.generation));
+                let listed = place.list_unlisted(turn, told, &mut held, &mut begun).await;
+                memory.keep(begun, &listed);
+                listed?;
             }
             place.end_applied(&held).await?;
             let held = if held.applied.is_ending { Some(held) } else { place.applied_for_certain(&name).await? };

@@ -340,7 +340,7 @@ impl Pass<'_> {
         let before = if self.is_whole {
             let told = &self.work.status.resource_status.manifests;
             let stays = done.listed(held.tracked());
-            self.place.applied_once(self.turn, told, held, (&wanted, &stays)).await?
+            self.place.applied_once(self.turn, told, held, (&wanted, &stays), begun).await?
         } else {
             held.tracked().to_vec()
         };

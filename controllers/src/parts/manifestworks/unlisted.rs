@@ -11,11 +11,13 @@ use serde_json::Value as Json;
 
 use super::REQUESTS;
 use super::applied::Held;
+use super::begun::Begun;
 use super::failure::Failure;
 use super::member::{At, MemberError};
 use super::place::{Place, Turn};
 
-/// Objects of one work that are looked for at a time: a turn is long enough for so many.
+/// Objects of one work that are looked for at a time. What is known of them by the end of a turn is
+/// kept for the next: a work may have thousands.
 const LOOKS: usize = 256;
 
 /// What is wanted of a work, or known to be.
@@ -32,10 +34,16 @@ pub fn is_to_be_listed(identity: &Identity, told: &ManifestCondition, spec: &Man
 
 impl Place {
     /// Lists again what is applied by the word of the hub, before it is taken away.
-    pub async fn list_unlisted(&self, turn: &Turn, told: &[ManifestCondition], held: &mut Held) -> Result<(), Failure> {
+    pub async fn list_unlisted(
+        &self,
+        turn: &Turn,
+        told: &[ManifestCondition],
+        held: &mut Held,
+        begun: &mut Begun,
+    ) -> Result<(), Failure> {
         let listed = held.tracked().to_vec();
         let known = listed.iter().map(|one| &one.identity).collect();
-        let unlisted = self.unlisted(turn, told, &held.applied.owner(), &known).await?;
+        let unlisted = self.unlisted(turn, told, (&held.applied.owner(), &known), begun).await?;
         self.list(held, listed.into_iter().chain(unlisted).collect()).await
     }
 
@@ -47,9 +55,10 @@ impl Place {
         told: &[ManifestCondition],
         held: &Held,
         (wanted, stays): (&HashSet<Identity>, &[Tracked]),
+        begun: &mut Begun,
     ) -> Result<Vec<Tracked>, Failure> {
         let known: Known<'_> = wanted.iter().chain(stays.iter().map(|one| &one.identity)).collect();
-        let mut unlisted = self.unlisted(turn, told, &held.applied.owner(), &known).await?;
+        let mut unlisted = self.unlisted(turn, told, (&held.applied.owner(), &known), begun).await?;
         // Some objects have a second name, of another group.
         let uids: HashSet<&str> = stays.iter().map(|one| &*one.uid).collect();
         unlisted.retain(|one| !uids.contains(&*one.uid));
@@ -66,21 +75,26 @@ impl Place {
         &self,
         turn: &Turn,
         told: &[ManifestCondition],
-        owner: &Owner,
-        known: &Known<'_>,
+        (owner, known): (&Owner, &Known<'_>),
+        begun: &mut Begun,
     ) -> Result<Vec<Tracked>, Failure> {
         let applied = told.iter().filter(|one| condition::is_true(&one.conditions, kind::APPLIED));
         let all = applied.filter_map(|one| placed(&one.resource_meta));
-        let looks = all.filter(|one| !known.contains(&one.identity)).take(LOOKS).map(|one| async move {
-            let _step = turn.step()?;
-            Ok::<_, Failure>(self.owned(one, owner).await?)
-        });
-        let mut looks = stream::iter(looks.collect::<Vec<_>>()).buffered(REQUESTS);
-        let mut unlisted = Vec::new();
-        while let Some(found) = looks.next().await {
-            unlisted.extend(found?);
+        let unknown: Vec<Tracked> = all.filter(|one| !known.contains(&one.identity)).collect();
+        let left: Vec<&Tracked> = unknown.iter().filter(|one| !begun.unlisted.contains_key(&one.identity)).collect();
+        for some in left.chunks(LOOKS) {
+            let looks = some.iter().map(|one| async move {
+                let _step = turn.step()?;
+                Ok::<_, Failure>((one.identity.clone(), self.owned((*one).clone(), owner).await?))
+            });
+            let mut looks = stream::iter(looks.collect::<Vec<_>>()).buffered(REQUESTS);
+            while let Some(look) = looks.next().await {
+                let (identity, found) = look?;
+                begun.unlisted.insert(identity, found);
+            }
         }
-        Ok(unlisted)
+        let found = unknown.iter().filter_map(|one| begun.unlisted.get(&one.identity));
+        Ok(found.flatten().cloned().collect())
     }
 
     async fn owned(&self, one: Tracked, owner: &Owner) -> Result<Option<Tracked>, MemberError> {

@@ -1,6 +1,7 @@
 mod executors;
 mod raced;
 mod turned_away;
+mod unlisted;
 
 use std::collections::HashSet;
 use std::sync::atomic::Ordering;

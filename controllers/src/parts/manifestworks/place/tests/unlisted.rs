@@ -1,0 +1,75 @@
+//! What is not listed is looked for to its end, however much it is.
+
+use delivery::work::ManifestCondition;
+use http::Method;
+use http_body_util::BodyExt as _;
+use parking_lot::Mutex;
+use serde_json::Value;
+
+use super::*;
+
+const LIST: &str = "/apis/work.open-cluster-management.io/v1/appliedmanifestworks/h-w";
+const SERVED: &str = r#"{"groups": [{"name": "work.open-cluster-management.io", "versions": [{"version": "v1"}]}]}"#;
+/// Each look takes so long.
+const TAKES: Duration = Duration::from_millis(500);
+const OBJECTS: usize = 600;
+
+/// A member that lists nothing, and has each object that it is asked for, which it takes note of.
+fn forgetful(asked: &Arc<Mutex<Vec<String>>>) -> Arc<Place> {
+    let asked = Arc::clone(asked);
+    let answer = move |request: Request<Body>| {
+        let asked = Arc::clone(&asked);
+        async move {
+            let (parts, body) = request.into_parts();
+            let said: Value = serde_json::from_slice(&body.collect().await?.to_bytes()).unwrap_or_default();
+            let metadata = json!({"name": "h-w", "uid": "o", "resourceVersion": "7"});
+            let answer = match parts.uri.path() {
+                "/apis" => SERVED.to_owned(),
+                path if path.starts_with(LIST) => {
+                    assert!(parts.method == Method::GET || said["status"].is_object(), "{said}");
+                    let status = said.get("status").cloned().unwrap_or_else(|| json!({}));
+                    json!({"metadata": metadata, "spec": {}, "status": status}).to_string()
+                }
+                path => {
+                    asked.lock().push(path.to_owned());
+                    tokio::time::sleep(TAKES).await;
+                    json!({"metadata": {"uid": "u", "ownerReferences": [{"uid": "o"}]}}).to_string()
+                }
+            };
+            Ok::<_, tower::BoxError>(Response::new(Body::from(answer.into_bytes())))
+        }
+    };
+    Arc::new(Place::new(member(Client::new(service_fn(answer), "default")), &shared()))
+}
+
+fn told() -> Vec<ManifestCondition> {
+    let one = |number: usize| {
+        json!({"resourceMeta": {"version": "v1", "resource": "configmaps", "namespace": "n", "name": format!("a{number}")},
+            "conditions": [{"type": "Applied", "status": "True", "reason": "r", "message": "",
+                "lastTransitionTime": "2026-03-01T12:00:00Z"}]})
+    };
+    (0..OBJECTS).map(|number| serde_json::from_value(one(number)).unwrap()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_one_turn_is_too_short_for_is_looked_for_in_the_next() {
+    let (asked, told) = (Arc::default(), told());
+    let place = forgetful(&asked);
+    let mut held = place.applied("h-w").await.unwrap().unwrap();
+    let mut begun = Begun::default();
+    let mut turns = 0;
+    loop {
+        turns += 1;
+        let turn = place.turn("w").unwrap();
+        match place.list_unlisted(&turn, &told, &mut held, &mut begun).await {
+            Ok(()) => break,
+            Err(Failure::TurnOver) => assert!(turns < 5, "it has no end"),
+            Err(error) => panic!("{error}"),
+        }
+    }
+    assert!(turns > 1, "it was too quick to tell");
+    assert_eq!(held.tracked().len(), OBJECTS);
+    // Those that were under way when a turn ended are asked for again.
+    let asked = asked.lock().len();
+    assert!((OBJECTS..OBJECTS + turns * crate::parts::manifestworks::REQUESTS).contains(&asked), "{asked}");
+}
