@@ -45,7 +45,9 @@ pub struct Keeper<'a> {
 #[derive(Debug, PartialEq, Eq)]
 enum Whose {
     Ours,
-    /// That of another cluster of this hub, by its name.
+    /// That of another cluster of this hub, by its name; whether that is there or not. A member
+    /// that got another name, and a hub that has half of its objects back after a restore, look
+    /// alike: whoever took over by himself would take away what is listed beside his own objects.
     Sibling(String),
     /// Of a version whose IDs named no cluster: maybe that of another.
     Earlier,
