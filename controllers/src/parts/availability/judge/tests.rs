@@ -49,7 +49,7 @@ fn judge() -> (Judge, Shared) {
         metrics: Metrics::register(&mut Registry::default(), Arc::default()),
         is_beside_registration: false,
         agents: Agents::default(),
-        known: Known::default(),
+        known: Observed::default(),
         doubtful: Semaphore::new(DOUBTFUL),
         tries: Tries::default(),
         answered: Wakes::default(),
