@@ -21,6 +21,9 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// The same of one that does not let us see what is only displayed, in the end seldom and never
 /// sooner: each time is a refusal in its audit log.
 const REFUSED_AGAIN: Backoff = Backoff { chance: 0.0, ..Backoff::doubling(LOOK_AGAIN, Duration::from_mins(10)) };
+/// After a failure: in the end half a minute on average, as each failure is a refusal in the hub's
+/// audit log, too.
+const PAUSES: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(40));
 /// The hub ends our watch after this many seconds; nothing is lost by it.
 const LIFETIME: u64 = 290;
 
@@ -117,7 +120,7 @@ impl Following {
             if version == before {
                 // A hub that ends watches at once must not be asked without pause; nor is a list
                 // wrong now and then.
-                sleep(Backoff::WATCH.first).await;
+                sleep(PAUSES.first).await;
                 return Ok(());
             }
         }
@@ -185,7 +188,7 @@ impl Following {
             _ => "keeping the last known ManagedClusters",
         };
         tracing::warn!(error = %failure, next_step = absence::next_step(failure), "{consequence}");
-        let pause = Backoff::WATCH.wait(self.failures);
+        let pause = PAUSES.wait(self.failures);
         self.failures = self.failures.saturating_add(1);
         pause
     }
