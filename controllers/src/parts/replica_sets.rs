@@ -10,7 +10,7 @@ mod deployer;
 mod expiry;
 mod kinds;
 mod plan;
-mod told;
+mod report;
 mod watches;
 mod world;
 mod writes;

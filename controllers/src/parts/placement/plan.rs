@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
-use super::status::{self, Told};
+use super::status::{self, Report};
 use super::world::{Held, Known, World};
 use crate::wakes::Key;
 
@@ -137,8 +137,8 @@ impl<'r> Run<'r> {
 /// It keeps what it has, and says why.
 fn unreadable(world: &World, known: &Known, why: &str, now: &str) -> Plan {
     let condition = of_unreadable(&known.prepared, why, decided_generation(&known.status));
-    let told = Told { generation: known.prepared.generation, conditions: &[condition], decided: None };
-    let status = differing(known, &told, now);
+    let report = Report { generation: known.prepared.generation, conditions: &[condition], decided: None };
+    let status = differing(known, &report, now);
     Plan { status, clusters: kept(world, known), is_misconfigured: true, ..Plan::empty(known) }
 }
 
@@ -160,7 +160,7 @@ fn plan(world: &World, known: &Known, run: &Run<'_>, now: &str) -> Plan {
         inputs: run.inputs,
         ..Plan::empty(known)
     };
-    let mut told = Told { generation: known.prepared.generation, conditions: &outcome.conditions, decided: None };
+    let mut report = Report { generation: known.prepared.generation, conditions: &outcome.conditions, decided: None };
     if let Some(groups) = &outcome.groups {
         let mut groups = groups.clone();
         if let Some(until) = world.holds(&known.key.0, input.now)
@@ -175,11 +175,11 @@ fn plan(world: &World, known: &Known, run: &Run<'_>, now: &str) -> Plan {
         let objects = slices::objects(&known.key.1, &groups);
         plan.clusters = groups.iter().map(|group| group.clusters.len()).sum();
         plan.decide(world, known, &objects);
-        told.decided = Some((plan.clusters, slices::statuses(&groups, &objects)));
-        plan.status = differing(known, &told, now);
+        report.decided = Some((plan.clusters, slices::statuses(&groups, &objects)));
+        plan.status = differing(known, &report, now);
     } else {
         plan.clusters = kept(world, known);
-        plan.status = differing(known, &told, now);
+        plan.status = differing(known, &report, now);
     }
     plan
 }
@@ -188,8 +188,8 @@ fn held<'a>(world: &'a World, known: &Known, name: &str) -> Option<&'a Held> {
     world.held(&(known.key.0.clone(), name.to_owned()))
 }
 
-fn differing(known: &Known, told: &Told<'_>, now: &str) -> Option<(String, Value)> {
-    let difference = status::difference(&known.status, told, now)?;
+fn differing(known: &Known, report: &Report<'_>, now: &str) -> Option<(String, Value)> {
+    let difference = status::difference(&known.status, report, now)?;
     Some((known.version.clone(), difference))
 }
 

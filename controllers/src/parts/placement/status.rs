@@ -16,7 +16,7 @@ const MISCONFIGURED: &str = "PlacementMisconfigured";
 const COUNTS: [&str; 2] = ["numberOfSelectedClusters", "decisionGroups"];
 
 /// What a run came to.
-pub struct Told<'a> {
+pub struct Report<'a> {
     pub generation: i64,
     pub conditions: &'a [Condition],
     /// The clusters that are decided, and their groups; none where the decisions are kept.
@@ -45,9 +45,9 @@ pub fn writer(metadata: &Value) -> Option<&str> {
 }
 
 /// The fields of a status that differ from `before`, at `now` (RFC 3339); none if none does.
-pub fn difference(before: &Value, told: &Told<'_>, now: &str) -> Option<Value> {
-    let mut after = json!({"conditions": all_conditions(before, told, now)});
-    if let Some((clusters, groups)) = &told.decided {
+pub fn difference(before: &Value, report: &Report<'_>, now: &str) -> Option<Value> {
+    let mut after = json!({"conditions": all_conditions(before, report, now)});
+    if let Some((clusters, groups)) = &report.decided {
         after["numberOfSelectedClusters"] = (*clusters).into();
         after["decisionGroups"] = groups.iter().map(group).collect();
     }
@@ -64,10 +64,10 @@ fn group(group: &GroupStatus<'_>) -> Value {
     })
 }
 
-fn all_conditions(before: &Value, told: &Told<'_>, now: &str) -> Value {
+fn all_conditions(before: &Value, report: &Report<'_>, now: &str) -> Value {
     let mut all = before["conditions"].as_array().cloned().unwrap_or_default();
-    for condition in told.conditions {
-        let is_kept = told.decided.is_none() && condition.kind == SATISFIED;
+    for condition in report.conditions {
+        let is_kept = report.decided.is_none() && condition.kind == SATISFIED;
         if is_kept && decided_generation(before).is_some() {
             continue;
         }
@@ -78,7 +78,7 @@ fn all_conditions(before: &Value, told: &Told<'_>, now: &str) -> Value {
             "message": condition.message,
         });
         if !is_kept {
-            document["observedGeneration"] = told.generation.into();
+            document["observedGeneration"] = report.generation.into();
         }
         conditions::set(&mut all, document, now);
     }
@@ -105,12 +105,12 @@ mod tests {
 
     #[test]
     fn what_is_so_is_not_written_again() {
-        let told = Told { generation: 3, conditions: &conditions(false), decided: Some(decided()) };
-        let status = difference(&Value::Null, &told, "2026-01-01T00:00:00Z").unwrap();
+        let report = Report { generation: 3, conditions: &conditions(false), decided: Some(decided()) };
+        let status = difference(&Value::Null, &report, "2026-01-01T00:00:00Z").unwrap();
         assert_eq!(status["numberOfSelectedClusters"], 2);
         assert_eq!(status["decisionGroups"][0]["decisions"][0], "p-decision-1");
         assert_eq!(decided_generation(&status), Some(3));
-        assert_eq!(difference(&status, &told, "2026-01-02T00:00:00Z"), None);
+        assert_eq!(difference(&status, &report, "2026-01-02T00:00:00Z"), None);
     }
 
     #[test]
@@ -120,8 +120,8 @@ mod tests {
             entry("adder", "1", "f:conditions"), entry("kubectl-edit", "2", "f:numberOfSelectedClusters"),
             entry("other", "4", "f:else")]});
         assert_eq!(writer(&metadata), Some("kubectl-edit"), "the last of them");
-        let told = Told { generation: 3, conditions: &conditions(false), decided: Some(decided()) };
-        let ours = difference(&Value::Null, &told, "1").unwrap();
+        let report = Report { generation: 3, conditions: &conditions(false), decided: Some(decided()) };
+        let ours = difference(&Value::Null, &report, "1").unwrap();
         let mut more = ours.clone();
         more["conditions"].as_array_mut().unwrap().push(json!({"type": "Theirs"}));
         assert!(has_ours(&more, &ours) && has_ours(&ours, &more), "a condition of theirs");
@@ -132,20 +132,20 @@ mod tests {
 
     #[test]
     fn times_move_when_the_status_of_a_condition_does() {
-        let told = |generation| Told { generation, conditions: &[], decided: Some(decided()) };
+        let report = |generation| Report { generation, conditions: &[], decided: Some(decided()) };
         let (good, bad) = (conditions(false), conditions(true));
-        let first = difference(&Value::Null, &Told { conditions: &good, ..told(1) }, "1").unwrap();
-        let second = difference(&first, &Told { conditions: &good, ..told(2) }, "2").unwrap();
+        let first = difference(&Value::Null, &Report { conditions: &good, ..report(1) }, "1").unwrap();
+        let second = difference(&first, &Report { conditions: &good, ..report(2) }, "2").unwrap();
         assert_eq!(second["conditions"][0]["lastTransitionTime"], "1");
-        let third = difference(&second, &Told { conditions: &bad, ..told(2) }, "3").unwrap();
+        let third = difference(&second, &Report { conditions: &bad, ..report(2) }, "3").unwrap();
         assert_eq!(third["conditions"][0]["lastTransitionTime"], "3");
     }
 
     #[test]
     fn kept_decisions_keep_what_was_said_of_them() {
-        let good = Told { generation: 3, conditions: &conditions(false), decided: Some(decided()) };
+        let good = Report { generation: 3, conditions: &conditions(false), decided: Some(decided()) };
         let before = difference(&Value::Null, &good, "1").unwrap();
-        let bad = Told { generation: 4, conditions: &conditions(true), decided: None };
+        let bad = Report { generation: 4, conditions: &conditions(true), decided: None };
         let after = difference(&before, &bad, "2").unwrap();
         assert_eq!(after["conditions"][1], before["conditions"][1]);
         assert_eq!((&after["conditions"][0]["status"], after.get("decisionGroups")), (&json!("True"), None));

@@ -17,7 +17,7 @@ use tokio::time::sleep;
 use super::NAME;
 use super::kinds::Of;
 use super::plan::{Due, Plan, Refusal, Step, Surplus, step};
-use super::told::{self, Told};
+use super::report::{self, Report};
 use super::world::World;
 use crate::events::{Events, Reason};
 use crate::metrics::Metrics;
@@ -120,8 +120,8 @@ impl Deployer {
     }
 
     async fn refuse(&self, key: &Key, refusal: &Refusal) -> Result<Action, Failure> {
-        let told = told::of_refusal(&self.world.read(), key, refusal, worker::moment());
-        self.tell(key, told).await.map(worker::at)
+        let report = report::of_refusal(&self.world.read(), key, refusal, worker::moment());
+        self.tell(key, report).await.map(worker::at)
     }
 
     async fn deploy(
@@ -137,8 +137,8 @@ impl Deployer {
         let paused = if outcome.is_over {
             None
         } else {
-            let told = told::of_plan(&self.world.read(), key, &plan, worker::moment());
-            self.tell(key, told).await?
+            let report = report::of_plan(&self.world.read(), key, &plan, worker::moment());
+            self.tell(key, report).await?
         };
         let again = [plan.again, held, paused].into_iter().flatten().min();
         outcome.into_result().map_err(|error| error.by(again.map(worker::until)))?;
@@ -169,10 +169,10 @@ impl Deployer {
     }
 
     /// Writes the status, if it says something new: at once, or when it may be written again.
-    async fn tell(&self, key: &Key, told: Option<Told>) -> Result<Option<OffsetDateTime>, Failure> {
-        let Some(told) = told else { return Ok(None) };
-        self.metrics.replica_sets.settle(key, told.state);
-        if !told.is_news {
+    async fn tell(&self, key: &Key, report: Option<Report>) -> Result<Option<OffsetDateTime>, Failure> {
+        let Some(report) = report else { return Ok(None) };
+        self.metrics.replica_sets.settle(key, report.state);
+        if !report.is_news {
             return Ok(None);
         }
         let now = worker::moment();
@@ -180,7 +180,7 @@ impl Deployer {
         if let Some(end) = not_before(last, PAUSE, now) {
             return Ok(Some(end));
         }
-        self.write_status(key, &told).await?;
+        self.write_status(key, &report).await?;
         Ok(None)
     }
 
@@ -236,8 +236,8 @@ impl Deployer {
             tracing::warn!(namespace = key.0, set = key.1, "a work was not written: {text}");
         }
         if !texts.is_empty() {
-            let told = texts[..texts.len().min(TOLD)].join("; ");
-            let note = format!("{} of {} works could not be written: {told}", texts.len(), outcome.tried);
+            let report = texts[..texts.len().min(TOLD)].join("; ");
+            let note = format!("{} of {} works could not be written: {report}", texts.len(), outcome.tried);
             self.event(object, Reason::WorksFailed, note);
         }
     }

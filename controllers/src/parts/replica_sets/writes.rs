@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::deployer::{AT_ONCE, Deployer};
 use super::kinds::Of;
 use super::plan::{Change, Due, Finalizers, Surplus};
-use super::told::Told;
+use super::report::Report;
 use crate::calls::{PAGE, creating, deleting, is_taken, value};
 use crate::metrics::{Operation, SetObject};
 use crate::parts::hub::{CallError, found};
@@ -151,9 +151,9 @@ impl Deployer {
     }
 
     /// Of a set that is there still.
-    pub(super) async fn write_status(&self, key: &Key, told: &Told) -> Result<(), CallError> {
-        let status = serde_json::to_value(&told.status).map_err(unwritable)?;
-        let change = json!({"metadata": {"resourceVersion": told.version}, "status": status});
+    pub(super) async fn write_status(&self, key: &Key, report: &Report) -> Result<(), CallError> {
+        let status = serde_json::to_value(&report.status).map_err(unwritable)?;
+        let change = json!({"metadata": {"resourceVersion": report.version}, "status": status});
         let api = self.api(Of::Set, &key.0);
         let Some(written) = found(self.hub.merge_status(&api, &key.1, &change).await)? else { return Ok(()) };
         self.metrics.replica_sets.wrote(SetObject::Set, Operation::Update);

@@ -11,7 +11,7 @@ use crate::metrics::SetState;
 use crate::wakes::Key;
 
 /// What is to be told of a set.
-pub struct Told {
+pub struct Report {
     /// The version of the set whose status it is.
     pub version: String,
     pub status: SetStatus,
@@ -21,7 +21,7 @@ pub struct Told {
 }
 
 /// Of one for which nothing can be done. None: it is gone.
-pub fn of_refusal(world: &World, key: &Key, refusal: &Refusal, now: OffsetDateTime) -> Option<Told> {
+pub fn of_refusal(world: &World, key: &Key, refusal: &Refusal, now: OffsetDateTime) -> Option<Report> {
     let set = &world.set(key)?.set;
     let status = match refusal {
         Refusal::Name(why) => invalid_name(set, why, now),
@@ -31,7 +31,7 @@ pub fn of_refusal(world: &World, key: &Key, refusal: &Refusal, now: OffsetDateTi
 }
 
 /// Of one for which `plan` was carried out. None: it is gone.
-pub fn of_plan(world: &World, key: &Key, plan: &Plan, now: OffsetDateTime) -> Option<Told> {
+pub fn of_plan(world: &World, key: &Key, plan: &Plan, now: OffsetDateTime) -> Option<Report> {
     let set = &world.set(key)?.set;
     if plan.is_missing {
         return update(world, key, not_found(set, now), SetState::Invalid);
@@ -53,9 +53,9 @@ pub fn of_plan(world: &World, key: &Key, plan: &Plan, now: OffsetDateTime) -> Op
     update(world, key, found, state)
 }
 
-fn update(world: &World, key: &Key, status: SetStatus, state: SetState) -> Option<Told> {
+fn update(world: &World, key: &Key, status: SetStatus, state: SetState) -> Option<Report> {
     let known = world.set(key)?;
-    Some(Told { version: known.version.clone(), is_news: status != known.set.status, status, state })
+    Some(Report { version: known.version.clone(), is_news: status != known.set.status, status, state })
 }
 
 // === impl Verdict ===
