@@ -40,7 +40,7 @@ pub enum Failure {
     Call(#[from] CallError),
     /// It was said where people look; here only the time to try again matters.
     #[error("{0}")]
-    Told(String),
+    Reported(String),
     /// A call failed, and something else is due within this.
     #[error("{error}")]
     Due { error: CallError, within: Duration },

@@ -63,7 +63,8 @@ impl Publisher {
         let Some(token) = self.inventory.token().filter(|_| self.inventory.is_accepted(name)) else {
             return Ok(Action::await_change());
         };
-        let cluster = ClusterName::parse(name).map_err(|error| Failure::Told(format!("no Secret has it: {error}")))?;
+        let cluster =
+            ClusterName::parse(name).map_err(|error| Failure::Reported(format!("no Secret has it: {error}")))?;
         let content = Content::new(&cluster, &self.gateway, &token.text);
         let written = match self.inventory.difference(name, &content) {
             Difference::None => return Ok(Action::await_change()),
@@ -123,7 +124,7 @@ impl Publisher {
             cluster.as_str()
         );
         self.events.publish(object.object_ref(&managed_clusters()), Reason::ArgocdSecretNameTaken, note.clone());
-        Err(Failure::Told(note))
+        Err(Failure::Reported(note))
     }
 
     async fn update(&self, cluster: &ClusterName, content: &Content, of: (&str, &str)) -> Result<Secret, Failure> {

@@ -99,7 +99,7 @@ struct Look<'a> {
 
 /// How a look ended, other than well.
 enum Stop {
-    Told(Failed, Option<Duration>),
+    Reported(Failed, Option<Duration>),
     /// By server-side apply, it would be the same again until something changes.
     Conflict(String),
     /// The object is left as it is for now.
@@ -140,7 +140,7 @@ pub async fn settle(
                 let remembered = Remembered { again: Some(Instant::now() + wait), ..before };
                 return Ok(look.outcome(Ok(()), observed, remembered));
             }
-            Err(Stop::Told(why, again)) => return Ok(look.outcome_failed(why, again, observed)),
+            Err(Stop::Reported(why, again)) => return Ok(look.outcome_failed(why, again, observed)),
             Err(Stop::Conflict(why)) => {
                 let outcome = look.outcome_failed(Failed::Other(why), None, observed);
                 return Ok(Outcome { is_conflict: true, ..outcome });
@@ -206,7 +206,7 @@ impl Look<'_> {
         if let Some(executor) = self.setting.executor {
             let verdict =
                 place.review(self.setting.work, executor, self.manifest, self.is_owned, &self.strategy).await?;
-            verdict.map_err(|why| Stop::Told(Failed::Other(why), Some(GRANTED)))?;
+            verdict.map_err(|why| Stop::Reported(Failed::Other(why), Some(GRANTED)))?;
         }
         *found = place.member.get(at.get()).await?;
         self.is_read.store(true, Ordering::Relaxed);
@@ -214,7 +214,7 @@ impl Look<'_> {
             let (work, strategy) = (self.setting.work, &self.strategy);
             let verdict = place.review_escalation(work, executor, self.manifest, self.object, found.as_ref(), strategy);
             let verdict = verdict.await?;
-            verdict.map_err(|why| Stop::Told(Failed::Other(why), Some(GRANTED)))?;
+            verdict.map_err(|why| Stop::Reported(Failed::Other(why), Some(GRANTED)))?;
         }
         let claim = if self.is_owned { Claim::Own } else { Claim::Release };
         let (object, owner) = (self.object, self.setting.owner);
@@ -271,7 +271,7 @@ impl Look<'_> {
         let member = &self.setting.place.member;
         match action {
             Action::Nothing | Action::Read => Ok(None),
-            Action::Refused(refusal) => Err(Stop::Told(Failed::from(&refusal), None)),
+            Action::Refused(refusal) => Err(Stop::Reported(Failed::from(&refusal), None)),
             Action::Create(object) => self.counted(Act::Create, member.create(at.get(), &object).await).map(Some),
             Action::Replace(object) => self.counted(Act::Update, member.replace(at.get(), &object).await).map(Some),
             Action::PatchOwners(change) => self.counted(Act::Patch, member.merge(at.get(), &change).await).map(Some),

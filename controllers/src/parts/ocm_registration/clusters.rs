@@ -104,7 +104,7 @@ impl Clusters {
             Some(why) => {
                 let note = why.to_string();
                 self.events.publish(reference(object), Reason::AcceptanceFailed, note.clone());
-                Err(Failure::Told(note))
+                Err(Failure::Reported(note))
             }
         }
     }

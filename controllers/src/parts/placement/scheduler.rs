@@ -172,7 +172,7 @@ impl Scheduler {
             }
             step
         };
-        let ended = |error| Failure::Told(format!("its run did not come to an end: {error}"));
+        let ended = |error| Failure::Reported(format!("its run did not come to an end: {error}"));
         tokio::task::spawn_blocking(run).await.map(|step| self.counted(step)).map_err(ended)
     }
 

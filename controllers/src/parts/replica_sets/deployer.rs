@@ -236,8 +236,8 @@ impl Deployer {
             tracing::warn!(namespace = key.0, set = key.1, "a work was not written: {text}");
         }
         if !texts.is_empty() {
-            let report = texts[..texts.len().min(TOLD)].join("; ");
-            let note = format!("{} of {} works could not be written: {report}", texts.len(), outcome.tried);
+            let shown = texts[..texts.len().min(TOLD)].join("; ");
+            let note = format!("{} of {} works could not be written: {shown}", texts.len(), outcome.tried);
             self.event(object, Reason::WorksFailed, note);
         }
     }
