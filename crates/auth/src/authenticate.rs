@@ -120,12 +120,11 @@ impl Authenticator {
         if credentials.impersonation.is_some() {
             return None;
         }
-        let (method, user) = match self.certified(peer, self.now(peer)) {
-            Opinion::User(user) => (Method::ClientCertificate, user),
-            _ => {
-                let token = credentials.authorization.as_ref().and_then(bearer)?;
-                (Method::Bearer, self.tokens.remembered_of(peer, token)?)
-            }
+        let (method, user) = if let Opinion::User(user) = self.certified(peer, self.now(peer)) {
+            (Method::ClientCertificate, user)
+        } else {
+            let token = credentials.authorization.as_ref().and_then(bearer)?;
+            (Method::Bearer, self.tokens.remembered_of(peer, token)?)
         };
         self.metrics.authenticated(method, true);
         Some(user)
