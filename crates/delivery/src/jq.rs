@@ -1,19 +1,12 @@
 //! Paths in jq's language, as far as they name fields: what upstream takes in `del(…)`.
 //!
-//! - To places: `.a.b`, `."a.b"`, `.[]`, `.[0]`, `.["a"]`, `.[f]`, `..`, `?` after any of these,
-//!   `,`, `|`, `//`, brackets, `if`, and of the functions `select`, `empty`, `values`, `first`,
-//!   `last`, `limit`, `recurse`, `getpath`.
-//! - In conditions, comparisons, `and`, `or`, `[…]`, `{…}`, `test` with a pattern as it is written,
-//!   and the other functions of `functions.rs`.
-//!
-//! Whatever else jq has (functions of one's own, `reduce`, `repeat`, variables, arithmetic, slices,
-//! texts with expressions in them) is refused: nothing of this language can run for ever, and what
-//! it visits is bounded. Where jq would stop at the first answers, as in `first(f)`, all are made.
+//! `.a.b`, `."a.b"`, `.[]`, `.[0]`, `.["a"]`, `..`, `?`, `,`, `|`, brackets, `select(…)` with
+//! comparisons, `and`, `or`, `not`, `startswith`, `endswith`, `has`, `type`, `length`. Whatever
+//! else jq has (functions of one's own, `reduce`, `repeat`, variables, arithmetic) is refused:
+//! nothing of this language can run for ever, and what it visits is bounded.
 
 mod evaluation;
-mod functions;
 mod parser;
-mod streams;
 
 use serde_json::Value as Json;
 

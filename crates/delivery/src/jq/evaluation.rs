@@ -1,33 +1,26 @@
 //! Paths and values that an expression leads to.
 
-use std::ops::Deref;
+use std::borrow::Cow;
+use std::cmp::Ordering;
 use std::rc::Rc;
 
-use serde_json::{Map, Value as Json};
+use serde_json::{Value as Json, json};
 
-use super::functions::{CROSSED, SHALLOW, call, compare, is_true, type_of, wrong};
 use super::parser::{Access, Expr};
 use super::{JqError, Step, VISITS};
 use crate::fields::{STRIDE, weight};
 
 /// A value, and where it is.
 #[derive(Debug, Clone)]
-pub struct Item<'j> {
-    pub place: Place<'j>,
-    pub value: Value<'j>,
-}
-
-/// Of the object, or made of it.
-#[derive(Debug, Clone)]
-pub enum Value<'j> {
-    Of(&'j Json),
-    Made(Rc<Json>),
+struct Item<'j> {
+    place: Place<'j>,
+    value: Cow<'j, Json>,
 }
 
 /// Where a value is. Places share what they have in common, and borrow their keys: the children of
 /// a long key do not each have it.
 #[derive(Debug, Clone)]
-pub enum Place<'j> {
+enum Place<'j> {
     /// The whole object.
     Root,
     In(Rc<Place<'j>>, Name<'j>),
@@ -36,36 +29,37 @@ pub enum Place<'j> {
 }
 
 #[derive(Debug, Clone, Copy)]
-pub enum Name<'j> {
+enum Name<'j> {
     Key(&'j str),
     At(usize),
 }
 
-/// In a list or map that has nothing there.
-const NOWHERE: Name<'static> = Name::At(usize::MAX);
-
-pub type Items<'j> = Result<Vec<Item<'j>>, JqError>;
+type Items<'j> = Result<Vec<Item<'j>>, JqError>;
 
 pub fn paths(expression: &Expr, object: &Json) -> Result<Vec<Vec<Step>>, JqError> {
     let mut walk = Walk { left: VISITS };
-    let start = Item { place: Place::Root, value: Value::Of(object) };
+    let start = Item { place: Place::Root, value: Cow::Borrowed(object) };
     let found = walk.items(expression, &start)?;
     found.iter().map(|item| walk.path(&item.place)).collect()
 }
 
-pub struct Walk {
+struct Walk {
     left: usize,
+}
+
+fn wrong<T>(why: impl Into<String>) -> Result<T, JqError> {
+    Err(JqError::Value(why.into()))
 }
 
 // === impl Walk ===
 
 impl Walk {
-    pub fn charge(&mut self, visits: usize) -> Result<(), JqError> {
+    fn charge(&mut self, visits: usize) -> Result<(), JqError> {
         self.left = self.left.checked_sub(visits).ok_or(JqError::TooMuch)?;
         Ok(())
     }
 
-    pub fn items<'j>(&mut self, expression: &'j Expr, input: &Item<'j>) -> Items<'j> {
+    fn items<'j>(&mut self, expression: &'j Expr, input: &Item<'j>) -> Items<'j> {
         self.charge(1)?;
         match expression {
             Expr::Identity => Ok(vec![input.clone()]),
@@ -87,111 +81,65 @@ impl Walk {
                 found.extend(self.items(second, input)?);
                 Ok(found)
             }
-            Expr::Or(first, second) => self.alternative(first, second, input),
-            Expr::If(parts) => {
-                let [condition, then, otherwise] = &**parts;
-                let mut found = Vec::new();
-                for one in self.items(condition, input)? {
-                    found.extend(self.items(if is_true(&one.value) { then } else { otherwise }, input)?);
-                }
-                Ok(found)
+            Expr::Select(condition) => {
+                let found = self.items(condition, input)?;
+                Ok(found.iter().filter(|one| is_true(&one.value)).map(|_| input.clone()).collect())
             }
-            Expr::Stream(name, arguments) => self.stream(name, arguments, input),
-            Expr::Literal(value) => Ok(vec![Item { place: Place::Made, value: Value::Of(value) }]),
-            _ => self.made(expression, input).map(|value| vec![Item::made(value)]),
-        }
-    }
-
-    /// What comes to one value, which is nowhere.
-    fn made<'j>(&mut self, expression: &'j Expr, input: &Item<'j>) -> Result<Json, JqError> {
-        match expression {
+            Expr::Literal(value) => Ok(vec![Item { place: Place::Made, value: Cow::Borrowed(value) }]),
             Expr::Compare(mark, left, right) => {
                 let (left, right) = (self.one(left, input)?, self.one(right, input)?);
                 self.charge(weight(&left.value) + weight(&right.value))?;
-                Ok(compare(mark, &left.value, &right.value)?.into())
+                Ok(vec![Item::made(compare(mark, &left.value, &right.value)?.into())])
             }
             Expr::Both(is_and, left, right) => {
                 let first = is_true(&self.one(left, input)?.value);
                 let is_decided = first != *is_and;
-                Ok(if is_decided { first } else { is_true(&self.one(right, input)?.value) }.into())
+                let result = if is_decided { first } else { is_true(&self.one(right, input)?.value) };
+                Ok(vec![Item::made(result.into())])
             }
-            Expr::List(None) => Ok(Vec::<Json>::new().into()),
-            Expr::List(Some(of)) => self.collected(of, std::slice::from_ref(input)),
-            Expr::Map(entries) => {
-                let mut map = Map::new();
-                for (key, value) in entries {
-                    let (key, value) = (self.one(key, input)?, self.one(value, input)?);
-                    self.charge(weight(&key.value) + weight(&value.value))?;
-                    let Json::String(key) = key.value.into_owned() else { return wrong("a key is a text") };
-                    map.insert(key, value.value.into_owned());
+            Expr::Call(name, argument) => {
+                let argument = argument.as_ref().map(|argument| self.one(argument, input)).transpose()?;
+                let texts = [Some(&*input.value), argument.as_ref().map(|one| &*one.value)];
+                for text in texts.into_iter().flatten().filter(|value| value.is_string()) {
+                    self.charge(weight(text))?;
                 }
-                Ok(map.into())
+                call(name, &input.value, argument.as_ref().map(|one| &*one.value)).map(|value| vec![Item::made(value)])
             }
-            Expr::Test(pattern) => match &*input.value {
-                Json::String(text) => {
-                    // A step of matching is a fraction of a visit.
-                    self.charge(1 + pattern.steps(text) / 4)?;
-                    Ok(pattern.regex.is_match(text).into())
-                }
-                other => wrong(format!("test cannot be applied to: {}", type_of(other))),
-            },
-            Expr::Call(name, argument) => self.called(name, argument.as_deref(), input),
-            _ => wrong("it comes to no value"),
         }
-    }
-
-    fn called<'j>(&mut self, name: &str, argument: Option<&'j Expr>, input: &Item<'j>) -> Result<Json, JqError> {
-        let argument = argument.map(|argument| self.one(argument, input)).transpose()?;
-        let argument = argument.as_ref().map(|one| &*one.value);
-        let all = || [Some(&*input.value), argument].into_iter().flatten();
-        if SHALLOW.contains(&name) {
-            self.charge(all().filter(|value| value.is_string()).map(weight).sum())?;
-        } else if CROSSED.contains(&name) {
-            self.charge(all().map(weight).fold(1, usize::saturating_mul))?;
-        } else {
-            self.charge(all().map(weight).sum())?;
-        }
-        let value = call(name, &input.value, argument)?;
-        self.charge(weight(&value))?;
-        Ok(value)
-    }
-
-    /// What `first` finds that is true, or else what `second` does.
-    fn alternative<'j>(&mut self, first: &'j Expr, second: &'j Expr, input: &Item<'j>) -> Items<'j> {
-        let mut found = match self.items(first, input) {
-            Err(JqError::Value(_)) => Vec::new(),
-            found => found?,
-        };
-        found.retain(|one| is_true(&one.value));
-        if found.is_empty() { self.items(second, input) } else { Ok(found) }
     }
 
     fn accessed<'j>(&mut self, of: &'j Expr, access: &'j Access, is_optional: bool, input: &Item<'j>) -> Items<'j> {
         let mut found = Vec::new();
         for item in self.items(of, input)? {
             let next = match access {
-                Access::Field(name) => self.field(&item, name).map(|one| vec![one]),
-                Access::Index(at) => self.indexed(&item, *at).map(|one| vec![one]),
-                Access::Each => self.children(&item),
-                Access::By(keys) => {
-                    let keys = self.items(keys, input)?;
-                    keys.iter().map(|key| self.keyed(&item, &key.value)).collect()
+                Access::Field(name) => item.field(name),
+                Access::Index(at) => item.index(*at),
+                Access::Each => {
+                    self.charge(item.size())?;
+                    match item.children(&mut found) {
+                        Err(JqError::Value(_)) if is_optional => continue,
+                        done => done?,
+                    }
+                    continue;
                 }
             };
             self.charge(1)?;
             match next {
                 Err(JqError::Value(_)) if is_optional => {}
-                next => found.extend(next?),
+                next => found.push(next?),
             }
         }
         Ok(found)
     }
 
     fn recurse<'j>(&mut self, item: &Item<'j>, found: &mut Vec<Item<'j>>) -> Result<(), JqError> {
-        self.charge(1)?;
+        // Each child for being held here, and for being gone into.
+        self.charge(1 + item.size())?;
         found.push(item.clone());
         if item.size() > 0 {
-            for child in self.children(item)? {
+            let mut children = Vec::new();
+            item.children(&mut children)?;
+            for child in children {
                 self.recurse(&child, found)?;
             }
         }
@@ -199,7 +147,7 @@ impl Walk {
     }
 
     /// The only value: several would make several answers, which nothing here has a use for.
-    pub fn one<'j>(&mut self, expression: &'j Expr, input: &Item<'j>) -> Result<Item<'j>, JqError> {
+    fn one<'j>(&mut self, expression: &'j Expr, input: &Item<'j>) -> Result<Item<'j>, JqError> {
         let mut found = self.items(expression, input)?;
         match (found.pop(), found.is_empty()) {
             (Some(one), true) => Ok(one),
@@ -208,7 +156,7 @@ impl Walk {
     }
 
     /// The steps to a place. Here its keys are copied, so their bytes are charged.
-    pub fn path(&mut self, place: &Place<'_>) -> Result<Vec<Step>, JqError> {
+    fn path(&mut self, place: &Place<'_>) -> Result<Vec<Step>, JqError> {
         let (mut steps, mut place) = (Vec::new(), place);
         loop {
             let (parent, name) = match place {
@@ -228,106 +176,47 @@ impl Walk {
         steps.reverse();
         Ok(steps)
     }
-
-    /// Null has every field, which is null.
-    fn field<'j>(&mut self, item: &Item<'j>, name: &'j str) -> Result<Item<'j>, JqError> {
-        match &item.value {
-            Value::Of(Json::Object(entries)) => {
-                Ok(item.at(Name::Key(name), entries.get(name).map_or_else(Value::null, Value::Of)))
-            }
-            value if value.is_null() => Ok(item.at(Name::Key(name), Value::null())),
-            _ => self.named(item, name),
-        }
-    }
-
-    /// The same by a name that was made.
-    fn named<'j>(&mut self, item: &Item<'j>, name: &str) -> Result<Item<'j>, JqError> {
-        match &item.value {
-            Value::Of(Json::Object(entries)) => Ok(match entries.get_key_value(name) {
-                Some((name, value)) => item.at(Name::Key(name), Value::Of(value)),
-                None => item.at(NOWHERE, Value::null()),
-            }),
-            Value::Made(value) if value.is_object() => self.part(value.get(name)),
-            value if value.is_null() => Ok(item.at(NOWHERE, Value::null())),
-            value => wrong(format!("expected an object but got: {}", type_of(value))),
-        }
-    }
-
-    pub fn indexed<'j>(&mut self, item: &Item<'j>, at: i64) -> Result<Item<'j>, JqError> {
-        let size = i64::try_from(item.size()).unwrap_or(i64::MAX);
-        let place = usize::try_from(if at < 0 { size.saturating_add(at) } else { at });
-        match &item.value {
-            Value::Of(Json::Array(values)) => Ok(match place {
-                Ok(place) => item.at(Name::At(place), values.get(place).map_or_else(Value::null, Value::Of)),
-                // Before the first there is nothing, not even a place.
-                Err(_) => item.at(NOWHERE, Value::null()),
-            }),
-            Value::Made(value) if value.is_array() => self.part(place.ok().and_then(|place| value.get(place))),
-            value if value.is_null() => Ok(item.at(place.map_or(NOWHERE, Name::At), Value::null())),
-            value => wrong(format!("expected an array but got: {}", type_of(value))),
-        }
-    }
-
-    /// What is at a key that is a value.
-    pub fn keyed<'j>(&mut self, item: &Item<'j>, key: &Json) -> Result<Item<'j>, JqError> {
-        match key {
-            Json::String(name) => self.named(item, name),
-            key => match key.as_i64() {
-                Some(at) => self.indexed(item, at),
-                None => wrong(format!("a value of type {} is no key", type_of(key))),
-            },
-        }
-    }
-
-    /// Of what was made.
-    fn part<'j>(&mut self, part: Option<&Json>) -> Result<Item<'j>, JqError> {
-        self.charge(part.map_or(0, weight))?;
-        Ok(Item::made(part.cloned().unwrap_or_default()))
-    }
-
-    pub fn children<'j>(&mut self, item: &Item<'j>) -> Items<'j> {
-        // Each for being held here.
-        self.charge(item.size())?;
-        let parent = Rc::new(item.place.clone());
-        let child = |name: Name<'j>, value: &'j Json| {
-            let place = if let Place::Made = *parent { Place::Made } else { Place::In(Rc::clone(&parent), name) };
-            Item { place, value: Value::Of(value) }
-        };
-        match &item.value {
-            Value::Of(Json::Array(values)) => {
-                Ok(values.iter().enumerate().map(|(at, value)| child(Name::At(at), value)).collect())
-            }
-            Value::Of(Json::Object(entries)) => {
-                Ok(entries.iter().map(|(key, value)| child(Name::Key(key), value)).collect())
-            }
-            Value::Made(value) => match &**value {
-                Json::Array(values) => values.iter().map(|value| self.part(Some(value))).collect(),
-                Json::Object(entries) => entries.values().map(|value| self.part(Some(value))).collect(),
-                value => wrong(format!("cannot iterate over: {}", type_of(value))),
-            },
-            value => wrong(format!("cannot iterate over: {}", type_of(value))),
-        }
-    }
 }
 
 // === impl Item ===
 
 impl<'j> Item<'j> {
-    pub fn made(value: Json) -> Self {
-        Self { place: Place::Made, value: Value::Made(Rc::new(value)) }
+    fn made(value: Json) -> Self {
+        Self { place: Place::Made, value: Cow::Owned(value) }
     }
 
-    /// The same value, as if nothing were around it.
-    pub fn as_root(&self) -> Self {
-        Self { place: Place::Root, value: self.value.clone() }
-    }
-
-    fn at(&self, name: Name<'j>, value: Value<'j>) -> Self {
+    fn at(&self, name: Name<'j>, value: Cow<'j, Json>) -> Self {
         let place = match &self.place {
             Place::Made => Place::Made,
             parent => Place::In(Rc::new(parent.clone()), name),
         };
         Self { place, value }
+    }
+
+    /// Null has every field, which is null.
+    fn field(&self, name: &'j str) -> Result<Self, JqError> {
+        let to = Name::Key(name);
+        match &self.value {
+            Cow::Borrowed(Json::Object(entries)) => {
+                Ok(self.at(to, entries.get(name).map_or(Cow::Owned(Json::Null), Cow::Borrowed)))
+            }
+            value if value.is_null() => Ok(self.at(to, Cow::Owned(Json::Null))),
+            value => wrong(format!("expected an object but got: {}", type_of(value))),
+        }
+    }
+
+    fn index(&self, at: i64) -> Result<Self, JqError> {
+        let null = || Cow::Owned(Json::Null);
+        let values = match &self.value {
+            Cow::Borrowed(Json::Array(values)) => values,
+            value if value.is_null() => return Ok(self.at(Name::At(usize::try_from(at).unwrap_or(0)), null())),
+            value => return wrong(format!("expected an array but got: {}", type_of(value))),
+        };
+        let from_end = i64::try_from(values.len()).unwrap_or(i64::MAX).saturating_add(at);
+        let place = usize::try_from(if at < 0 { from_end } else { at });
+        // Before the first there is nothing, not even a place.
+        let Ok(place) = place else { return Ok(self.at(Name::At(usize::MAX), null())) };
+        Ok(self.at(Name::At(place), values.get(place).map_or_else(null, Cow::Borrowed)))
     }
 
     /// How many children it has.
@@ -338,30 +227,97 @@ impl<'j> Item<'j> {
             _ => 0,
         }
     }
+
+    fn children(&self, found: &mut Vec<Self>) -> Result<(), JqError> {
+        let parent = Rc::new(self.place.clone());
+        let child = |name: Name<'j>, value: &'j Json| {
+            let place = if let Place::Made = *parent { Place::Made } else { Place::In(Rc::clone(&parent), name) };
+            Self { place, value: Cow::Borrowed(value) }
+        };
+        match &self.value {
+            Cow::Borrowed(Json::Array(values)) => {
+                found.extend(values.iter().enumerate().map(|(at, value)| child(Name::At(at), value)));
+            }
+            Cow::Borrowed(Json::Object(entries)) => {
+                found.extend(entries.iter().map(|(key, value)| child(Name::Key(key), value)));
+            }
+            value => return wrong(format!("cannot iterate over: {}", type_of(value))),
+        }
+        Ok(())
+    }
 }
 
-// === impl Value ===
+fn is_true(value: &Json) -> bool {
+    !matches!(value, Json::Null | Json::Bool(false))
+}
 
-impl Value<'_> {
-    fn null() -> Self {
-        Self::Of(&Json::Null)
-    }
-
-    pub fn into_owned(self) -> Json {
-        match self {
-            Self::Of(value) => value.clone(),
-            Self::Made(value) => Rc::unwrap_or_clone(value),
-        }
+fn type_of(value: &Json) -> &'static str {
+    match value {
+        Json::Null => "null",
+        Json::Bool(_) => "boolean",
+        Json::Number(_) => "number",
+        Json::String(_) => "string",
+        Json::Array(_) => "array",
+        Json::Object(_) => "object",
     }
 }
 
-impl Deref for Value<'_> {
-    type Target = Json;
+/// Lists and maps are equal or not. In jq they also have an order, by keys and then by values,
+/// which nothing here has a use for.
+fn compare(mark: &str, left: &Json, right: &Json) -> Result<bool, JqError> {
+    let are_of_one_kind = (left.is_array() && right.is_array()) || (left.is_object() && right.is_object());
+    if are_of_one_kind && !matches!(mark, "==" | "!=") {
+        return wrong(format!("two values of type {} are not ordered here", type_of(left)));
+    }
+    let order = order(left, right);
+    Ok(match mark {
+        "==" => order == Ordering::Equal,
+        "!=" => order != Ordering::Equal,
+        "<" => order == Ordering::Less,
+        "<=" => order != Ordering::Greater,
+        ">" => order == Ordering::Greater,
+        _ => order != Ordering::Less,
+    })
+}
 
-    fn deref(&self) -> &Json {
-        match self {
-            Self::Of(value) => value,
-            Self::Made(value) => value,
+/// jq's: null, false, true, numbers, strings, lists, objects. Lists and objects are told apart
+/// here, not ordered.
+fn order(left: &Json, right: &Json) -> Ordering {
+    let rank = |value: &Json| match value {
+        Json::Null => 0,
+        Json::Bool(false) => 1,
+        Json::Bool(true) => 2,
+        Json::Number(_) => 3,
+        Json::String(_) => 4,
+        Json::Array(_) => 5,
+        Json::Object(_) => 6,
+    };
+    match (left, right) {
+        (Json::Number(a), Json::Number(b)) => match (a.as_i64(), b.as_i64()) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            _ => a.as_f64().partial_cmp(&b.as_f64()).unwrap_or(Ordering::Less),
+        },
+        (Json::String(a), Json::String(b)) => a.cmp(b),
+        _ if left == right => Ordering::Equal,
+        _ => rank(left).cmp(&rank(right)).then(Ordering::Less),
+    }
+}
+
+fn call(name: &str, input: &Json, argument: Option<&Json>) -> Result<Json, JqError> {
+    let cannot = || wrong(format!("{name} cannot be applied to: {}", type_of(input)));
+    match (name, input, argument) {
+        ("not", ..) => Ok((!is_true(input)).into()),
+        ("type", ..) => Ok(type_of(input).into()),
+        ("length", Json::Null, _) => Ok(json!(0)),
+        ("length", Json::String(text), _) => Ok(text.chars().count().into()),
+        ("length", Json::Array(values), _) => Ok(values.len().into()),
+        ("length", Json::Object(entries), _) => Ok(entries.len().into()),
+        ("startswith", Json::String(text), Some(Json::String(part))) => Ok(text.starts_with(part.as_str()).into()),
+        ("endswith", Json::String(text), Some(Json::String(part))) => Ok(text.ends_with(part.as_str()).into()),
+        ("has", Json::Object(entries), Some(Json::String(key))) => Ok(entries.contains_key(key).into()),
+        ("has", Json::Array(values), Some(Json::Number(at))) => {
+            Ok(at.as_u64().and_then(|at| usize::try_from(at).ok()).is_some_and(|at| at < values.len()).into())
         }
+        _ => cannot(),
     }
 }
