@@ -290,7 +290,8 @@ impl<'a> Leases<'a> {
         self.held.insert(namespace(lease), Holder { identity, until, version });
     }
 
-    /// At `now`, in milliseconds since 1970. While the hub says nothing, every holder keeps its Lease.
+    /// At `now`, in milliseconds since 1970. While the hub says nothing, every holder keeps its
+    /// Lease.
     fn alive(&self, now: i64) -> Rivals {
         let heard = self.lost.map_or(now, |lost| lost.min(now));
         let alive = self.held.iter().find(|(_, held)| held.until.is_some_and(|until| until > heard));

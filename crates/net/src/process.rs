@@ -59,8 +59,8 @@ pub fn exit_code<E: Display>(program: &str, outcome: Result<(), E>) -> ExitCode 
 }
 
 /// A program's whole life: `start`, then wait for SIGTERM or SIGINT on `runtime`, then `stop`,
-/// which drains. A second signal, from a person who does not want to wait, ends the process at once,
-/// after `last`.
+/// which drains. A second signal, from a person who does not want to wait, ends the process at
+/// once, after `last`.
 ///
 /// # Errors
 ///

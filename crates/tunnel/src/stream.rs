@@ -77,8 +77,9 @@ impl Stream {
         self
     }
 
-    /// `observer` gets the number of unread bytes from here on, while the stream is read as [`AsyncRead`].
-    /// Only for the end that opened the stream: there the link's driver takes what stays unread.
+    /// `observer` gets the number of unread bytes from here on, while the stream is read as
+    /// [`AsyncRead`]. Only for the end that opened the stream: there the link's driver takes what
+    /// stays unread.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn UnreadObserver>) -> Self {
         self.inbound.observed_by(observer);

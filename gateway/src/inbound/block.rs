@@ -58,8 +58,8 @@ pub struct Mended {
 }
 
 /// The same block without the fields that have no name or too long a one, and with another path in
-/// the place of one that is too long, in frames of at most so many bytes. `None` if it is not a block, or h2 would read later ones by another table than their
-/// sender's.
+/// the place of one that is too long, in frames of at most so many bytes. `None` if it is not a
+/// block, or h2 would read later ones by another table than their sender's.
 pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
     let first = Frame::read(frames)?;
     let stream = frames.get(5..FRAME_HEAD)?.try_into().ok()?;
