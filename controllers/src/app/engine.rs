@@ -32,10 +32,6 @@ use self::standby::Standby;
 
 /// Name of the Lease, in the namespace of the Secrets.
 const LEASE: &str = "cluster-gateway-controllers";
-/// Of the Lease, of a renewal, and between two. Who looks each 2.4 s at most sees the last renewal
-/// up to 2.4 s late: with these, another leads within 15 s of a leader's death. With the 15 s of
-/// core components it would be 17.4 s.
-const TIMES: [Duration; 3] = [Duration::from_secs(12), Duration::from_secs(7), Duration::from_secs(2)];
 
 pub struct Engine {
     pub config: Config,
@@ -63,7 +59,7 @@ impl Engine {
             return;
         }
         let (namespace, identity) = (&self.config.secret_namespace, Identity::of_this_process());
-        let election = Election::new(self.hub.clone(), namespace, LEASE, identity, timing());
+        let election = Election::new(self.hub.clone(), namespace, LEASE, identity, Timing::default());
         let lead = |leading: Leading| standby.lead(Arc::new(move || leading.remaining()));
         tokio::select! {
             _ = election.run(end, lead) => {}
@@ -136,11 +132,6 @@ impl Engine {
     }
 }
 
-fn timing() -> Timing {
-    let [lease, renew, retry] = TIMES;
-    Timing::new(lease, renew, retry).unwrap_or_default()
-}
-
 /// Where a feed looks, none for everywhere, and its queue.
 type Scope = (Option<String>, Wakes);
 /// A feed of a source: its number among them, and where it looks.
@@ -151,16 +142,4 @@ fn scopes(source: &Source) -> Vec<Scope> {
         return vec![(None, Wakes::default())];
     }
     source.namespaces.iter().map(|namespace| (Some(namespace.clone()), Wakes::default())).collect()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn another_leads_within_15_s_of_a_death() {
-        assert_ne!(timing(), Timing::default(), "times that are no times");
-        let [lease, _, retry] = TIMES;
-        assert!(lease + retry.mul_f64(1.2) < Duration::from_secs(15));
-    }
 }

@@ -15,8 +15,8 @@ use crate::fixture::{
     Fixture, Running, SOON, apply, kubeconfig_secret, member_kubeconfig, namespace, secret_field, test, wait_secret,
 };
 
-/// From the death of a leader: its Lease's 12 s, and a look each 2.4 s.
-const TAKE_OVER: Duration = Duration::from_secs(15);
+/// From the death of a leader: its Lease's 15 s since the last renewal, and the calls to take it.
+const TAKE_OVER: Duration = Duration::from_secs(16);
 /// From the end of one that gives the Lease up.
 const HANDED_ON: Duration = Duration::from_secs(5);
 const LEADER: &str = "cluster_gateway_controllers_leader";

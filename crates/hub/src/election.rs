@@ -15,7 +15,12 @@
 //! retry period later, answered or not. So a renewal depends on the holder of the Lease (a JSON
 //! patch with a `test`), and not on its version, which only the answer to the one before has.
 //!
-//! Needs `get`, `create` and `patch` of the Lease.
+//! Who waits follows the Lease by a watch, where client-go looks at it each retry period: a renewal
+//! is seen when it is written, so that a leader which is gone is replaced when its Lease has passed
+//! since the last of them, and one that gives the Lease up at once.
+//!
+//! Needs `get`, `create`, `patch` and `watch` of the Lease. Without `watch`, it is looked at as
+//! client-go does.
 
 mod candidacy;
 mod identity;

@@ -15,7 +15,7 @@ use crate::fixture::{
 use crate::others::value;
 use crate::program::Program;
 
-/// Of the Lease, in which the second stands still and leads all the same.
+/// Less than a term without a renewal, in which the second stands still and leads all the same.
 const STILL_ITS: Duration = Duration::from_secs(7);
 /// Sources that are refused, each with an Event, of which 20 are sent in a second: so many that
 /// most wait when their leader freezes.

@@ -239,6 +239,9 @@ fn none_can_be_left_out(testbed: &Testbed, source: &Source) -> Result<()> {
         apply(testbed, &[namespace(&place)])?;
         grant(testbed, &place, &objects)?;
         running.push(as_account(testbed, &place, &objects)?);
+        if right.is_of_standby() {
+            running.push(as_account(testbed, &place, &objects)?);
+        }
     }
     apply(testbed, &(source.objects)(testbed, "first", 0)?)?;
     wait_secret(testbed, source.place, CLUSTER)?;
@@ -269,6 +272,11 @@ fn place(source: &Source, number: usize) -> String {
 impl Right {
     fn is_of_kinds(&self, verb: &str) -> bool {
         self.resource == "customresourcedefinitions" && self.verb == verb
+    }
+
+    /// Whether it is needed to wait while another leads.
+    fn is_of_standby(&self) -> bool {
+        self.resource == "leases" && self.verb == "watch"
     }
 
     /// Whether the hub has refused it there: writes are in its audit log, reads in the programs'.

@@ -21,8 +21,8 @@ const WORKS_HERE: usize = 100;
 const BEGUN: usize = 20;
 /// What a leader may have under way on one member (`--requests-per-cluster`).
 const AT_ONCE: usize = 4;
-/// From the death of a leader.
-const TAKE_OVER: Duration = Duration::from_secs(15);
+/// From the death of a leader: its Lease's 15 s since the last renewal, and the calls to take it.
+const TAKE_OVER: Duration = Duration::from_secs(16);
 const AFTER_A_STOP: Duration = Duration::from_secs(5);
 
 pub fn killed(testbed: &Testbed) -> Result<()> {

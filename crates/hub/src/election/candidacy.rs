@@ -1,25 +1,32 @@
 //! Waiting for a Lease that another holds.
 
+use futures_util::StreamExt as _;
 use net::follow::Complaints;
-use tokio::time::{Instant, sleep_until};
+use tokio::time::{Instant, sleep_until, timeout_at};
 
 use super::identity::Identity;
 use super::lock::{Lock, Seen, Write};
 use super::observed::{Observed, Verdict};
 use super::timing::Timing;
+use crate::failure::Cause;
 
-/// Looks at the Lease now and then.
+/// Follows the Lease by a watch. What a watch does not tell, or tells late, costs time and no
+/// safety: before the Lease is claimed because nothing was heard, it is looked at, and each claim
+/// depends on the version that was judged.
 pub(super) struct Candidacy {
     timing: Timing,
     observed: Observed,
     complaints: Complaints,
+    /// Of watches, without which the Lease is looked at now and then.
+    of_watches: Complaints,
 }
 
 // === impl Candidacy ===
 
 impl Candidacy {
     pub(super) fn new(me: Identity, timing: Timing) -> Self {
-        Self { timing, observed: Observed::new(me, timing.lease()), complaints: Complaints::default() }
+        let observed = Observed::new(me, timing.lease());
+        Self { timing, observed, complaints: Complaints::default(), of_watches: Complaints::default() }
     }
 
     /// Waits until the Lease may be claimed; says how. Nothing is lost when the future is dropped
@@ -28,22 +35,74 @@ impl Candidacy {
         loop {
             let seen = lock.look().await;
             let now = Instant::now();
-            let next = match seen {
+            match seen {
                 Ok(seen) => {
                     self.complaints.clear();
-                    match self.judge(lock, seen, now) {
-                        Ok(claim) => return claim,
-                        Err(held) => held.min(now + self.timing.pause()),
+                    let version = seen.as_ref().map(|seen| seen.version.clone());
+                    match (self.judge(lock, seen, now), version) {
+                        (Ok(claim), _) => return claim,
+                        (Err(held), Some(version)) => {
+                            if let Some(claim) = self.follow(lock, &version, held).await {
+                                return claim;
+                            }
+                        }
+                        (Err(held), None) => sleep_until(held.min(now + self.timing.pause())).await,
                     }
                 }
                 Err(cause) => {
                     if let Some(reason) = self.complaints.new_cause(&cause) {
                         tracing::warn!(lease = %lock, reason, "the Lease cannot be read");
                     }
-                    now + self.timing.pause()
+                    sleep_until(now + self.timing.pause()).await;
                 }
+            }
+        }
+    }
+
+    /// Follows the Lease from `version` on, which is another's until `held`. Returns how to claim
+    /// it, or nothing when it is to be looked at: its time has passed, the watch has ended, or says
+    /// less than somebody who renews would have it say.
+    async fn follow(&mut self, lock: &Lock, version: &str, held: Instant) -> Option<Write> {
+        let (began, silence) = (Instant::now(), self.timing.silence());
+        let pause = began + self.timing.pause();
+        let mut changes = match timeout_at(held.min(began + silence), lock.follow(version)).await {
+            Ok(Ok(changes)) => changes,
+            Ok(Err(cause)) => {
+                self.tell(lock, &cause);
+                sleep_until(held.min(pause)).await;
+                return None;
+            }
+            Err(_) => return None,
+        };
+        let mut next = held.min(Instant::now() + silence);
+        loop {
+            let change = tokio::select! {
+                change = changes.next() => change,
+                () = sleep_until(next) => return None,
             };
-            sleep_until(next).await;
+            let now = Instant::now();
+            match change {
+                Some(Ok(seen)) => match self.judge(lock, seen, now) {
+                    Ok(claim) => return Some(claim),
+                    Err(held) => {
+                        self.of_watches.clear();
+                        next = held.min(now + silence);
+                    }
+                },
+                ended => {
+                    if let Some(Err(cause)) = ended {
+                        self.tell(lock, &cause);
+                    }
+                    sleep_until(next.min(pause)).await;
+                    return None;
+                }
+            }
+        }
+    }
+
+    fn tell(&mut self, lock: &Lock, cause: &Cause) {
+        if let Some(reason) = self.of_watches.new_cause(cause) {
+            tracing::warn!(lease = %lock, reason, "the Lease cannot be watched, and is looked at now and then");
         }
     }
 

@@ -4,12 +4,15 @@ use std::fmt;
 use std::future::Future;
 use std::time::Duration;
 
+use futures_util::StreamExt as _;
+use futures_util::future::ready;
+use futures_util::stream::BoxStream;
 use json_patch::jsonptr::PointerBuf;
 use json_patch::{AddOperation, PatchOperation, TestOperation};
 use k8s_openapi::api::coordination::v1::{Lease, LeaseSpec};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::MicroTime;
 use k8s_openapi::jiff::Timestamp;
-use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams};
+use kube::api::{Api, ObjectMeta, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Client, Error};
 use serde_json::{Value, json};
 use tokio::time::timeout;
@@ -32,6 +35,9 @@ pub(super) struct Seen {
     pub(super) record: Record,
     pub(super) version: String,
 }
+
+/// What becomes of a Lease, change by change; `None`: it is deleted.
+pub(super) type Changes = BoxStream<'static, Result<Option<Seen>, Cause>>;
 
 /// Each is atomic on the hub, and says there on what it depends.
 #[derive(Debug, Clone)]
@@ -74,8 +80,14 @@ impl Lock {
     /// The Lease as it is now: the hub's answer is never older than what it has acknowledged.
     pub(super) async fn look(&self) -> Result<Option<Seen>, Cause> {
         let Some(lease) = self.bounded(self.leases.get_opt(&self.name)).await? else { return Ok(None) };
-        let version = lease.metadata.resource_version.ok_or(Cause::Unreadable)?;
-        Ok(Some(Seen { record: lease.spec.map(Record::from).unwrap_or_default(), version }))
+        Seen::read(lease).map(Some)
+    }
+
+    /// What becomes of the Lease after this version of it. It ends after some minutes.
+    pub(super) async fn follow(&self, version: &str) -> Result<Changes, Cause> {
+        let this = WatchParams::default().fields(&format!("metadata.name={}", self.name));
+        let events = self.bounded(self.leases.watch(&this, version)).await?;
+        Ok(events.filter_map(|event| ready(change(event))).boxed())
     }
 
     /// `now` is for people, and must differ from write to write: others see a renewal by that.
@@ -148,6 +160,15 @@ impl fmt::Display for Lock {
     }
 }
 
+// === impl Seen ===
+
+impl Seen {
+    fn read(lease: Lease) -> Result<Self, Cause> {
+        let version = lease.metadata.resource_version.ok_or(Cause::Unreadable)?;
+        Ok(Self { record: lease.spec.map(Record::from).unwrap_or_default(), version })
+    }
+}
+
 // === impl Write ===
 
 impl Write {
@@ -162,6 +183,16 @@ impl Write {
             Self::Renew | Self::Release => matches!(code, 404 | 422),
         };
         if refused { Setback::Refused(cause) } else { Setback::Failed(cause) }
+    }
+}
+
+fn change(event: Result<WatchEvent<Lease>, Error>) -> Option<Result<Option<Seen>, Cause>> {
+    match event {
+        Ok(WatchEvent::Added(lease) | WatchEvent::Modified(lease)) => Some(Seen::read(lease).map(Some)),
+        Ok(WatchEvent::Deleted(_)) => Some(Ok(None)),
+        Ok(WatchEvent::Bookmark(_)) => None,
+        Ok(WatchEvent::Error(status)) => Some(Err(Cause::from(&Error::Api(status.boxed())))),
+        Err(error) => Some(Err(Cause::from(&error))),
     }
 }
 

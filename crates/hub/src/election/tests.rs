@@ -6,11 +6,12 @@ mod slow;
 mod stuck;
 mod tampered;
 mod together;
+mod watching;
 
 use std::time::Duration;
 
 use http::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use self::contender::{Contender, Journal, election};
@@ -19,7 +20,7 @@ use self::hub::{Fate, Hub, Outcome};
 const SECOND: Duration = Duration::from_secs(1);
 const LEASE: Duration = Duration::from_secs(15);
 const TERM: Duration = Duration::from_secs(12);
-/// The longest pause between two looks.
+/// The longest pause between two looks of one who cannot watch.
 const PAUSE: Duration = Duration::from_millis(2400);
 /// Timers have a millisecond's grain.
 const GRAIN: Duration = Duration::from_millis(3);
@@ -63,11 +64,8 @@ async fn a_silent_leader_is_replaced_when_its_lease_has_passed() {
     first.kill().await;
     let last = written(&hub);
     second.becomes(true).await;
-    assert!((LEASE..=LEASE + PAUSE + GRAIN).contains(&last.elapsed()), "{:?}", last.elapsed());
-    // To the moment, and not with the next look after it.
-    let looks = hub.entries().into_iter().filter(|entry| entry.call.who == "second");
-    let seen = looks.map(|entry| entry.at).find(|at| *at >= last).expect("a look");
-    assert!((LEASE..=LEASE + GRAIN).contains(&seen.elapsed()), "{:?}", seen.elapsed());
+    // To the moment.
+    assert!((LEASE..=LEASE + GRAIN).contains(&last.elapsed()), "{:?}", last.elapsed());
     let spec = hub.lease().expect("a Lease")["spec"].clone();
     assert_eq!((&spec["holderIdentity"], &spec["leaseTransitions"]), (&json!("second"), &json!(1)));
     journal.check();
@@ -89,9 +87,18 @@ async fn a_leader_that_stops_is_replaced_at_once_and_its_work_is_gone_by_then() 
         Fate::default()
     });
     first.stop().await;
-    let spec = hub.lease().expect("a Lease")["spec"].clone();
-    assert_eq!((&spec["holderIdentity"], &spec["leaseDurationSeconds"]), (&json!(""), &json!(1)));
-    assert!(second.becomes(true).await <= PAUSE + GRAIN);
+    second.becomes(true).await;
+    let entries = hub.entries();
+    let is_release = |entry: &&hub::Entry| entry.call.who == "first" && entry.call.body.contains("acquireTime");
+    let release = entries.iter().rfind(is_release).expect("a release");
+    let is_set = |field: &str, value: Value| {
+        let patch: Value = serde_json::from_str(&release.call.body).expect("a JSON patch");
+        let set = json!({"op": "add", "path": format!("/spec/{field}"), "value": value});
+        patch.as_array().expect("a list").contains(&set)
+    };
+    assert!(is_set("holderIdentity", json!("")) && is_set("leaseDurationSeconds", json!(1)), "{release:?}");
+    let begun = journal.spans().last().expect("another").begun;
+    assert!(begun - release.at <= GRAIN, "{:?}", begun - release.at);
     let spec = hub.lease().expect("a Lease")["spec"].clone();
     assert_eq!((&spec["leaseDurationSeconds"], &spec["leaseTransitions"]), (&json!(15), &json!(1)));
     journal.check();
@@ -133,7 +140,9 @@ async fn one_that_stops_without_leading_leaves_the_lease_alone() {
     let second = Contender::start(&hub, "second", &journal);
     sleep(10 * SECOND).await;
     second.stop().await;
-    assert!(hub.entries().iter().all(|entry| entry.call.who == "first" || entry.call.method == Method::GET));
+    let of_second: Vec<_> = hub.entries().into_iter().filter(|entry| entry.call.who == "second").collect();
+    assert!(of_second.iter().all(|entry| entry.call.method == Method::GET));
+    assert_eq!(of_second.len(), 2, "a look and a watch: {of_second:?}");
 }
 
 /// Its claim may be carried out after it left, or have been already.

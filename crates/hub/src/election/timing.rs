@@ -70,9 +70,14 @@ impl Timing {
         self.retry
     }
 
-    /// Until the next look of one who does not lead.
+    /// Until the next try of one who does not lead.
     pub(super) fn pause(&self) -> Duration {
         self.retry + (self.retry / JITTER).mul_f64(fraction())
+    }
+
+    /// After which a watch that told of no renewal is not believed.
+    pub(super) fn silence(&self) -> Duration {
+        2 * self.pause()
     }
 
     /// How long a write proves leadership, from when it was *sent*: the next renewal begins a retry

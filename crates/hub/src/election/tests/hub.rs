@@ -4,14 +4,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Method, Request, Response, StatusCode};
+use bytes::Bytes;
+use futures_util::stream;
+use http::{Method, Request, Response, StatusCode, Uri};
+use http_body_util::combinators::UnsyncBoxBody;
+use http_body_util::{BodyExt as _, Full, StreamBody};
+use hyper::body::Frame;
 use json_patch::Patch;
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
-use tokio::sync::oneshot;
-use tokio::time::{Instant, sleep};
+use tokio::sync::{mpsc, oneshot};
+use tokio::time::{Instant, sleep, sleep_until};
 use tower::{BoxError, service_fn};
 
 /// A call, as far as its fate depends on it.
@@ -21,6 +26,8 @@ pub(super) struct Call {
     pub(super) who: &'static str,
     pub(super) method: Method,
     pub(super) body: String,
+    /// The version that it watches from.
+    pub(super) watches: Option<u64>,
 }
 
 /// What becomes of a call.
@@ -28,7 +35,7 @@ pub(super) struct Call {
 pub(super) struct Fate {
     /// Until it is carried out.
     pub(super) there: Duration,
-    /// Until its answer arrives.
+    /// Until its answer arrives, and so of each event of a watch.
     pub(super) back: Duration,
     pub(super) outcome: Outcome,
 }
@@ -41,6 +48,10 @@ pub(super) enum Outcome {
     Failed(u16),
     /// Carried out, and no answer ever.
     Unheard,
+    /// Of a watch: it begins, and tells nothing.
+    Mute,
+    /// Of a watch: it begins, and ends at once.
+    Cut,
 }
 
 /// Every call has come to be carried out, or not: when, whose, which, with what status.
@@ -49,6 +60,16 @@ pub(super) struct Entry {
     pub(super) at: Instant,
     pub(super) call: Call,
     pub(super) status: u16,
+}
+
+type Answered = Response<UnsyncBoxBody<Bytes, BoxError>>;
+
+/// A change: when it was, and what a watch tells of it.
+type Change = (Instant, Value);
+
+enum Answer {
+    Whole(Value),
+    Told(mpsc::UnboundedReceiver<Change>),
 }
 
 type Script = Box<dyn FnMut(&Call) -> Fate + Send>;
@@ -63,6 +84,9 @@ struct State {
     lease: Option<Value>,
     version: u64,
     entries: Vec<Entry>,
+    /// One for each version.
+    changes: Vec<Change>,
+    watches: Vec<mpsc::UnboundedSender<Change>>,
 }
 
 // === impl Hub ===
@@ -98,19 +122,21 @@ impl Hub {
         state.changed();
     }
 
-    async fn answer(self: Arc<Self>, who: &'static str, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+    async fn answer(self: Arc<Self>, who: &'static str, request: Request<Body>) -> Result<Answered, BoxError> {
         let (parts, body) = request.into_parts();
         let body = String::from_utf8(body.collect_bytes().await?.to_vec())?;
         let kind = parts.headers.get("content-type").map_or("", |kind| kind.to_str().unwrap_or_default()).to_owned();
-        let call = Call { who, method: parts.method, body };
+        let call = Call { who, method: parts.method, body, watches: watched(&parts.uri) };
         let fate = (self.script.lock())(&call);
         let (tell, told) = oneshot::channel();
         // A task of its own: a caller that leaves stops nothing.
         tokio::spawn(async move {
             sleep(fate.there).await;
             let (status, answer) = match fate.outcome {
-                Outcome::Failed(code) => refusal(code, "as scripted"),
-                Outcome::Answered | Outcome::Unheard => self.state.lock().carry_out(&call, &kind),
+                Outcome::Failed(code) => whole(refusal(code, "as scripted")),
+                Outcome::Mute => (200, Answer::Told(mute())),
+                Outcome::Cut => (200, Answer::Told(mpsc::unbounded_channel().1)),
+                Outcome::Answered | Outcome::Unheard => self.state.lock().answer(&call, &kind),
             };
             self.state.lock().entries.push(Entry { at: Instant::now(), call, status });
             sleep(fate.back).await;
@@ -120,15 +146,54 @@ impl Hub {
             let _ = tell.send((status, answer)); // the caller may have left
         });
         let (status, answer) = told.await?;
-        let mut response = Response::new(Body::from(answer.to_string().into_bytes()));
-        *response.status_mut() = StatusCode::from_u16(status)?;
-        Ok(response)
+        let body = match answer {
+            Answer::Whole(value) => Full::new(value.to_string().into()).map_err(|never| match never {}).boxed_unsync(),
+            Answer::Told(changes) => StreamBody::new(stream::unfold(changes, move |mut changes| async move {
+                let (at, event) = changes.recv().await?;
+                sleep_until(at + fate.back).await;
+                Some((Ok::<_, BoxError>(Frame::data(Bytes::from(format!("{event}\n")))), changes))
+            }))
+            .boxed_unsync(),
+        };
+        Ok(Response::builder().status(StatusCode::from_u16(status)?).body(body)?)
     }
+}
+
+fn watched(uri: &Uri) -> Option<u64> {
+    let query = uri.query().unwrap_or_default();
+    let of = |name: &str| query.split('&').find_map(|pair| pair.strip_prefix(name)?.strip_prefix('='));
+    of("watch")?;
+    of("resourceVersion")?.parse().ok()
+}
+
+/// As long as the test runs.
+fn mute() -> mpsc::UnboundedReceiver<Change> {
+    let (tell, told) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let _tell = tell;
+        std::future::pending::<()>().await;
+    });
+    told
+}
+
+fn whole((status, value): (u16, Value)) -> (u16, Answer) {
+    (status, Answer::Whole(value))
 }
 
 // === impl State ===
 
 impl State {
+    fn answer(&mut self, call: &Call, kind: &str) -> (u16, Answer) {
+        let Some(from) = call.watches else { return whole(self.carry_out(call, kind)) };
+        let (tell, told) = mpsc::unbounded_channel();
+        let seen = usize::try_from(from).unwrap_or_default();
+        for change in self.changes.iter().skip(seen) {
+            let _ = tell.send(change.clone());
+        }
+        self.watches.push(tell);
+        (200, Answer::Told(told))
+    }
+
     fn carry_out(&mut self, call: &Call, kind: &str) -> (u16, Value) {
         let Some(lease) = &self.lease else {
             if call.method != Method::POST {
@@ -165,9 +230,17 @@ impl State {
 
     fn changed(&mut self) -> Value {
         self.version += 1;
-        if let Some(lease) = &mut self.lease {
-            lease["metadata"]["resourceVersion"] = json!(self.version.to_string());
-        }
+        let version = json!(self.version.to_string());
+        let event = match &mut self.lease {
+            Some(lease) => {
+                lease["metadata"]["resourceVersion"] = version;
+                json!({"type": "MODIFIED", "object": lease})
+            }
+            None => json!({"type": "DELETED", "object": {"metadata": {"resourceVersion": version}}}),
+        };
+        let change = (Instant::now(), event);
+        self.watches.retain(|watch| watch.send(change.clone()).is_ok());
+        self.changes.push(change);
         self.lease.clone().unwrap_or_default()
     }
 }

@@ -49,7 +49,7 @@ fn in_namespaces(case: &str, role: &Value, rule: &Value, resource: &str) -> Resu
             json!(["list", "watch", "create", "patch", "delete"])
         }
         "leases" if !is_named => json!(["create"]),
-        "leases" => json!(["get", "patch"]),
+        "leases" => json!(["get", "patch", "watch"]),
         "clusterprofiles" => json!(["list", "watch", "create", "patch", "delete"]),
         status if is_status(status) => json!(["patch"]),
         _ => bail!("a right that nobody needs: {role}"),
