@@ -24,7 +24,7 @@ use crate::metrics::Metrics;
 use crate::queue::Queue;
 use crate::registrar::{Registrar, Retry, Sighting};
 use crate::reports::Reports;
-use crate::sources::{ReadError, Source};
+use crate::sources::{Gathered, ReadError, Source};
 use crate::wakes::{Key, Wakes};
 
 /// Objects of one feed that are read and written at a time.
@@ -90,8 +90,12 @@ impl Feed {
     async fn look(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let Some(sighting) = self.sight(object) else { return Ok(Action::await_change()) };
         self.registrar.see(sighting.clone());
-        let reading = self.source.reader.read(object, &self.source.client).await?;
-        self.registrar.take(sighting, reading).await?;
+        let reader = &*self.source.reader;
+        let gathered = Gathered::of(object, reader, &self.source.client).await?;
+        let sum = gathered.sum(&self.registrar.sums);
+        if !self.registrar.is_settled(&sighting.object, sum) {
+            self.registrar.take(sighting, gathered.read(reader), sum).await?;
+        }
         Ok(Action::await_change())
     }
 

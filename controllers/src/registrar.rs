@@ -17,13 +17,14 @@ use k8s_openapi::api::core::v1::ObjectReference;
 use parking_lot::Mutex;
 use register::claims::{Object, Step, Verdict, Wish};
 use register::expiry::Expiry;
+use register::fingerprint::{Sum, Sums};
 use register::reading::{Reading, Waiting};
 use register::removals::{Moment, Remaining, Withdrawal};
 use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 pub use self::source::{Feed, FeedState, Source};
-use self::state::{HeldSecret, Registrations};
+use self::state::{Derived, HeldSecret, Registrations};
 use crate::calls::asked_to_wait;
 use crate::events::{Events, Reason};
 use crate::metrics::{Metrics, Operation};
@@ -42,6 +43,8 @@ pub struct Registrar {
     reports: Arc<Reports>,
     metrics: Metrics,
     may_write: MayWrite,
+    /// Of what clusters are derived from.
+    pub sums: Sums,
     /// Names of registrations to remove.
     ends: Wakes,
     due: Notify,
@@ -87,6 +90,7 @@ impl Registrar {
             reports,
             metrics,
             may_write,
+            sums: Sums::default(),
             ends: Wakes::default(),
             due: Notify::new(),
             ready: watch::Sender::new(false),
@@ -127,7 +131,7 @@ impl Registrar {
     pub fn see_nameless(&self, object: &Object, reference: ObjectReference, why: &str) {
         self.reports.see(object, "", reference);
         let mut state = self.state.lock();
-        for name in state.claims.remove(object) {
+        for name in state.unclaim(object) {
             self.settle(&mut state, &name);
         }
         self.refuse(&state, object, Reason::InvalidClusterName, why);
@@ -152,7 +156,7 @@ impl Registrar {
     }
 
     fn unclaim(&self, state: &mut Registrations, object: &Object) {
-        let mut names = state.claims.remove(object);
+        let mut names = state.unclaim(object);
         names.extend(state.registered_by(|registrant| registrant == object).map(|(name, _)| name.clone()));
         for name in names {
             self.settle(state, &name);
@@ -178,7 +182,7 @@ impl Registrar {
         let claimants: Vec<Object> = claimants.filter(|object| is_absent(object)).cloned().collect();
         self.set_feed(&mut state, source, feed, FeedState::Available);
         for object in claimants {
-            names.extend(state.claims.remove(&object));
+            names.extend(state.unclaim(&object));
         }
         let is_left = |object: &Object| !absent.contains(object) && !state.removals.is_absent(object);
         let mut of_source = state.registered_by(|object| object.source == source);
@@ -274,8 +278,18 @@ impl Registrar {
         }
     }
 
-    /// Takes what was read of an object, and writes it if it is its turn.
-    pub async fn take(&self, sighting: Sighting, reading: Reading) -> Result<(), Retry> {
+    /// Whether nothing is to be done about an object that is to be read from what `sum` is of:
+    /// what stands in its cluster's Secret was derived from that.
+    pub fn is_settled(&self, object: &Object, sum: Option<Sum>) -> bool {
+        let Some(sum) = sum else { return false };
+        let Some((cluster, expiry)) = self.state.lock().settled(object, sum, self.now()) else { return false };
+        self.metrics.expires(&cluster, expiry);
+        self.reports.settle(object, Stage::Registered, "");
+        true
+    }
+
+    /// Takes what was read of an object, from what `sum` is of, and writes it if it is its turn.
+    pub async fn take(&self, sighting: Sighting, reading: Reading, sum: Option<Sum>) -> Result<(), Retry> {
         let object = &sighting.object.clone();
         match &reading {
             Reading::Waiting(why) if why.ends() => {
@@ -291,7 +305,7 @@ impl Registrar {
             }
             _ => None,
         };
-        let Some((name, uid)) = self.admit(object, &reading, hash.as_deref()) else { return Ok(()) };
+        let Some((name, uid)) = self.admit(object, &reading, hash.as_deref(), sum) else { return Ok(()) };
         let (Reading::Register(secret), Some(hash)) = (&reading, &hash) else { return Ok(()) };
         let wanted = Wanted { name: &name, object, uid: &uid, hash, secret };
         let outcome = self.write(&wanted).await;
@@ -343,17 +357,26 @@ impl Registrar {
 
     /// Judges the name of an object that was read. Returns the name and the object's uid if its
     /// Secret is to be written: the name is busy from then on.
-    fn admit(&self, object: &Object, reading: &Reading, hash: Option<&str>) -> Option<(String, String)> {
+    fn admit(
+        &self,
+        object: &Object,
+        reading: &Reading,
+        hash: Option<&str>,
+        sum: Option<Sum>,
+    ) -> Option<(String, String)> {
         let mut state = self.state.lock();
-        let mut claim = state.claims.get(object)?.clone();
-        claim.wish = match reading {
-            Reading::Register(_) => Wish::Register(hash?.to_owned()),
-            Reading::Refused(_) => Wish::Refused,
-            Reading::Paused => Wish::Paused,
-            Reading::Waiting(_) => Wish::Waiting,
-        };
+        let claim = state.claims.get(object)?;
         let (name, uid) = (claim.name.clone(), claim.uid.clone());
-        state.claims.put(object.clone(), claim);
+        let (wish, derived) = match reading {
+            Reading::Register(secret) => {
+                let derived = Derived { sum, expiry: Expiry::of(&secret.credential) };
+                (Wish::Register(hash?.to_owned()), Some(derived))
+            }
+            Reading::Refused(_) => (Wish::Refused, None),
+            Reading::Paused => (Wish::Paused, None),
+            Reading::Waiting(_) => (Wish::Waiting, None),
+        };
+        state.wish(object, wish, derived);
         if let Some(waiting) = state.busy.get_mut(&name) {
             waiting.insert(object.clone());
             return None;

@@ -2,6 +2,7 @@
 
 mod cluster_api;
 mod cluster_profile;
+mod gathered;
 mod kubeconfig;
 mod ocm;
 mod references;
@@ -12,21 +13,19 @@ use std::time::Duration;
 
 use api::secret::CREDENTIAL_TYPE_LABEL;
 use hub::Cause;
-use k8s_openapi::api::core::v1::Secret;
-use kube::api::{ApiResource, DynamicObject};
-use kube::{Api, Client, Resource as _, ResourceExt as _};
+use kube::api::DynamicObject;
+use kube::{Client, ResourceExt as _};
+use register::Rules;
 use register::cluster_profile::MANAGER_LABEL;
 use register::naming::Template;
 use register::reading::{Reading, SecretObject, SecretReference};
-use register::{Refused, Rules};
 use serde_json::Value;
-use tokio::time::timeout;
 
+pub use self::gathered::Gathered;
 pub use self::ocm::KIND as MANAGED_CLUSTERS;
 use self::referring::ReferringReader;
 
 use crate::args::{Config, SourceName};
-use crate::calls::value;
 use crate::secrets::Meta;
 use crate::wakes::Key;
 
@@ -81,12 +80,14 @@ pub enum ReadError {
     Hub { place: String, source: kube::Error },
 }
 
-pub type Read<'a> = futures_util::future::BoxFuture<'a, Result<Reading, ReadError>>;
-
 /// What is particular about a source.
 pub trait Reader: Send + Sync {
-    /// Reads an object, with the Secrets that it refers to.
-    fn read<'a>(&'a self, object: &'a DynamicObject, client: &'a Client) -> Read<'a>;
+    /// The Secrets that an object is read with.
+    fn refers_to(&self, object: &Value) -> Vec<SecretReference>;
+
+    /// Reads an object with these: those of [`Reader::refers_to`] that there are, in this order.
+    /// Nothing else counts, so that equal ones need not be read again.
+    fn read(&self, object: &Value, secrets: &[Option<SecretObject>]) -> Reading;
 
     /// The Secrets to watch, if the objects are not Secrets themselves.
     fn related(&self) -> Option<Related> {
@@ -175,20 +176,6 @@ fn source(name: SourceName, config: &Config, rules: &Arc<Rules>, hub: &Client, k
     }
 }
 
-/// A Secret with its data, if there is one. It is read anew each time: none is kept.
-async fn secret(
-    client: &Client,
-    reference: &SecretReference,
-) -> Result<Option<Result<SecretObject, Refused>>, ReadError> {
-    let SecretReference { namespace, name } = reference;
-    let resource = ApiResource::erase::<Secret>(&());
-    let api: Api<DynamicObject> = Api::namespaced_with(client.clone(), namespace, &resource);
-    let place = || format!("{namespace}/{name}");
-    let answer = timeout(WITHIN, api.get_opt(name)).await.map_err(|_| ReadError::Timeout(place()))?;
-    let object = answer.map_err(|source| ReadError::Hub { place: place(), source })?;
-    Ok(object.map(|object| SecretObject::read(&value(&object))))
-}
-
 /// Leaves out what no reader looks at: annotations may have 256 KiB, and the rest of an object
 /// more. One that is still too large keeps nothing, and is refused by whoever reads it.
 pub fn prune_metadata(object: &mut DynamicObject) {
@@ -199,11 +186,22 @@ pub fn prune_metadata(object: &mut DynamicObject) {
     if object.labels().iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() > LARGEST {
         object.labels_mut().retain(|key, _| key == MANAGER_LABEL);
     }
-    object.meta_mut().owner_references = None;
-    object.meta_mut().finalizers = None;
+    object.metadata.owner_references = None;
+    object.metadata.finalizers = None;
     if object.data.to_string().len() > LARGEST {
         object.data = Value::Null;
     }
+}
+
+/// Namespace, which is empty for kinds without one, and name.
+fn place(object: &Value) -> (&str, &str) {
+    let text = |field| object["metadata"][field].as_str().unwrap_or_default();
+    (text("namespace"), text("name"))
+}
+
+/// Of an object that refers to one Secret at most.
+fn first(secrets: &[Option<SecretObject>]) -> Option<&SecretObject> {
+    secrets.first().and_then(Option::as_ref)
 }
 
 /// Keeps only these fields of an object.

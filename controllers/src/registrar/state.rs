@@ -3,7 +3,9 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
-use register::claims::{Claims, Holder, Object, Verdict};
+use register::claims::{Claims, Holder, Object, Step, Verdict, Wish};
+use register::expiry::Expiry;
+use register::fingerprint::Sum;
 use register::removals::{May, Moment, Removals};
 
 use super::source::Source;
@@ -29,8 +31,17 @@ pub(super) struct Origin {
     pub(super) hash: String,
 }
 
+/// What a cluster that an object wishes for was derived from.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Derived {
+    pub(super) sum: Option<Sum>,
+    pub(super) expiry: Expiry,
+}
+
 pub(super) struct Registrations {
     pub(super) claims: Claims,
+    /// Of objects that register a cluster.
+    derived: HashMap<Object, Derived>,
     pub(super) removals: Removals,
     /// By name.
     pub(super) held: HashMap<String, HeldSecret>,
@@ -53,6 +64,7 @@ impl Registrations {
     pub(super) fn new(limit: usize, sources: HashMap<&'static str, Source>) -> Self {
         Self {
             claims: Claims::default(),
+            derived: HashMap::new(),
             removals: Removals::new(limit),
             held: HashMap::new(),
             is_held_known: false,
@@ -68,6 +80,34 @@ impl Registrations {
     /// read was listed once.
     pub(super) fn is_ready(&self) -> bool {
         self.is_held_known && self.sources.values().all(Source::is_settled)
+    }
+
+    /// An object that was read wishes for this, which was derived from that if it is a cluster.
+    pub(super) fn wish(&mut self, object: &Object, wish: Wish, derived: Option<Derived>) {
+        let Some(mut claim) = self.claims.get(object).cloned() else { return };
+        claim.wish = wish;
+        self.claims.put(object.clone(), claim);
+        match derived {
+            Some(derived) => self.derived.insert(object.clone(), derived),
+            None => self.derived.remove(object),
+        };
+    }
+
+    /// An object claims no name any more. Returns the one that it had.
+    pub(super) fn unclaim(&mut self, object: &Object) -> Vec<String> {
+        self.derived.remove(object);
+        self.claims.remove(object)
+    }
+
+    /// The cluster that an object registers, and until when its credential lasts, if what stands in
+    /// the cluster's Secret was derived from the same.
+    pub(super) fn settled(&mut self, object: &Object, sum: Sum, now: Moment) -> Option<(String, Expiry)> {
+        let derived = self.derived.get(object).filter(|derived| derived.sum == Some(sum)).copied()?;
+        let claim = self.claims.get(object).filter(|claim| matches!(claim.wish, Wish::Register(_)))?;
+        let name = claim.name.clone();
+        let Verdict { step, owner, .. } = self.judge(&name, now);
+        let is_written = step == Step::Keep && owner.as_ref() == Some(object) && !self.busy.contains_key(&name);
+        is_written.then_some((name, derived.expiry))
     }
 
     pub(super) fn judge(&mut self, name: &str, now: Moment) -> Verdict {

@@ -1,10 +1,12 @@
 //! Clusters of a hub in trouble: nothing that is registered goes, and what changed is written when
 //! the hub can be used again.
 
+mod derived;
 mod hub;
 
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::sync::atomic::AtomicUsize;
 use std::time::Duration;
 
 use prometheus_client::registry::Registry;
@@ -31,6 +33,8 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A leader. It ends when this is dropped.
 struct Leader {
     reports: Arc<Reports>,
+    /// How often a cluster was derived from an object.
+    derived: Arc<AtomicUsize>,
     _tasks: JoinSet<()>,
 }
 
@@ -43,7 +47,9 @@ impl Leader {
         let (client, term, reports) = (hub.client(), Term::endless(), Arc::<Reports>::default());
         let metrics = Metrics::register(&mut Registry::default(), Arc::clone(&reports));
         let events = Events::start(client.clone(), metrics.events_left_out.clone(), term.clone());
-        let source = Arc::new(sources::all(&config, &client, &client).remove(0));
+        let (mut source, derived) = (sources::all(&config, &client, &client).remove(0), Arc::default());
+        source.reader = Arc::new(derived::Counted { reader: source.reader, times: Arc::clone(&derived) });
+        let source = Arc::new(source);
         let wakes = Wakes::default();
         let namespace = Some(FLEET.to_owned());
         let seen = Feed { namespace: namespace.clone(), wakes: wakes.clone(), state: FeedState::Starting };
@@ -66,7 +72,7 @@ impl Leader {
         let (clock, ends) = (Arc::clone(&registrar), registrar);
         tasks.spawn(async move { clock.keep_time().await });
         tasks.spawn(async move { ends.remove_all().await });
-        Self { reports, _tasks: tasks }
+        Self { reports, derived, _tasks: tasks }
     }
 
     fn registered(&self) -> usize {

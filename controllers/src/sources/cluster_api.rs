@@ -2,15 +2,14 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
+use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use kube::{Client, ResourceExt as _};
 use register::Rules;
 use register::cluster_api;
-use register::reading::Reading;
+use register::reading::{Reading, SecretObject, SecretReference};
+use serde_json::Value;
 
-use super::{Kind, Read, Reader, Related, keep, secret};
-use crate::calls::value;
+use super::{Kind, Reader, Related, first, keep, place};
 use crate::secrets::Meta;
 use crate::wakes::Key;
 
@@ -28,16 +27,13 @@ pub struct ClusterApi(pub Arc<Rules>);
 // === impl ClusterApi ===
 
 impl Reader for ClusterApi {
-    fn read<'a>(&'a self, object: &'a DynamicObject, client: &'a Client) -> Read<'a> {
-        async move {
-            let namespace = object.namespace().unwrap_or_default();
-            let found = secret(client, &cluster_api::kubeconfig_secret(&namespace, &object.name_any())).await?;
-            Ok(match found.transpose() {
-                Ok(secret) => cluster_api::read(&value(object), secret.as_ref(), &self.0),
-                Err(refused) => Reading::Refused(refused),
-            })
-        }
-        .boxed()
+    fn refers_to(&self, object: &Value) -> Vec<SecretReference> {
+        let (namespace, name) = place(object);
+        vec![cluster_api::kubeconfig_secret(namespace, name)]
+    }
+
+    fn read(&self, object: &Value, secrets: &[Option<SecretObject>]) -> Reading {
+        cluster_api::read(object, first(secrets), &self.0)
     }
 
     fn related(&self) -> Option<Related> {

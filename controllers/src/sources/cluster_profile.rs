@@ -2,15 +2,15 @@
 
 use std::sync::Arc;
 
-use futures_util::{FutureExt as _, future};
-use kube::Client;
 use kube::api::DynamicObject;
 use register::Rules;
 use register::cluster_profile::{self, Providers};
+use register::reading::{Reading, SecretObject, SecretReference};
+use serde_json::Value;
 
 use crate::calls::value;
 
-use super::{Kind, Read, Reader, keep};
+use super::{Kind, Reader, keep};
 
 pub const KIND: Kind = Kind {
     group: cluster_profile::GROUP,
@@ -28,8 +28,12 @@ pub struct ClusterProfiles {
 // === impl ClusterProfiles ===
 
 impl Reader for ClusterProfiles {
-    fn read<'a>(&'a self, object: &'a DynamicObject, _: &'a Client) -> Read<'a> {
-        future::ready(Ok(cluster_profile::read(&value(object), &self.providers, &self.rules))).boxed()
+    fn refers_to(&self, _: &Value) -> Vec<SecretReference> {
+        Vec::new()
+    }
+
+    fn read(&self, object: &Value, _: &[Option<SecretObject>]) -> Reading {
+        cluster_profile::read(object, &self.providers, &self.rules)
     }
 
     /// Those that this program writes are none of another manager's.

@@ -2,14 +2,12 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
-use kube::api::DynamicObject;
-use kube::{Client, ResourceExt as _};
 use register::Rules;
 use register::kubeconfig_secret;
-use register::reading::{Reading, SecretReference, Waiting};
+use register::reading::{Reading, SecretObject, SecretReference, Waiting};
+use serde_json::Value;
 
-use super::{Kind, Read, Reader, secret};
+use super::{Kind, Reader, first, place};
 
 pub const KIND: Kind = Kind { group: "", name: "Secret", plural: "secrets", versions: &["v1"], is_custom: false };
 
@@ -18,17 +16,16 @@ pub struct Kubeconfigs(pub Arc<Rules>);
 // === impl Kubeconfigs ===
 
 impl Reader for Kubeconfigs {
-    fn read<'a>(&'a self, object: &'a DynamicObject, client: &'a Client) -> Read<'a> {
-        async move {
-            let namespace = object.namespace().unwrap_or_default();
-            let found = secret(client, &SecretReference { namespace, name: object.name_any() }).await?;
-            Ok(match found {
-                Some(Ok(secret)) => kubeconfig_secret::read(&secret, &self.0),
-                Some(Err(refused)) => Reading::Refused(refused),
-                // Its deletion is on its way.
-                None => Reading::Waiting(Waiting::NoKubeconfig),
-            })
+    fn refers_to(&self, object: &Value) -> Vec<SecretReference> {
+        let (namespace, name) = place(object);
+        vec![SecretReference { namespace: namespace.to_owned(), name: name.to_owned() }]
+    }
+
+    fn read(&self, _: &Value, secrets: &[Option<SecretObject>]) -> Reading {
+        match first(secrets) {
+            Some(secret) => kubeconfig_secret::read(secret, &self.0),
+            // Its deletion is on its way.
+            None => Reading::Waiting(Waiting::NoKubeconfig),
         }
-        .boxed()
     }
 }

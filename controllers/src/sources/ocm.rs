@@ -3,15 +3,14 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
+use kube::ResourceExt as _;
 use kube::api::DynamicObject;
-use kube::{Client, ResourceExt as _};
 use register::Rules;
 use register::ocm::{self, Reach};
-use register::reading::{Reading, SecretReference};
+use register::reading::{Reading, SecretObject, SecretReference};
+use serde_json::Value;
 
-use super::{Kind, Read, Reader, Related, keep, secret};
-use crate::calls::value;
+use super::{Kind, Reader, Related, first, keep, place};
 use crate::secrets::Meta;
 use crate::wakes::Key;
 
@@ -30,21 +29,18 @@ pub struct Ocm {
 // === impl Ocm ===
 
 impl Reader for Ocm {
-    fn read<'a>(&'a self, object: &'a DynamicObject, client: &'a Client) -> Read<'a> {
-        async move {
-            let cluster = value(object);
-            // A no counts at once, whether or not the Secret can be read.
-            if !ocm::is_accepted(&cluster) {
-                return Ok(ocm::read(&cluster, None, self.reach, &self.rules));
-            }
-            // A ManagedCluster's namespace is called as it is.
-            let reference = SecretReference { namespace: object.name_any(), name: self.credential.clone() };
-            Ok(match secret(client, &reference).await?.transpose() {
-                Ok(token) => ocm::read(&cluster, token.as_ref(), self.reach, &self.rules),
-                Err(refused) => Reading::Refused(refused),
-            })
+    fn refers_to(&self, object: &Value) -> Vec<SecretReference> {
+        // A no counts at once, whether or not the Secret can be read.
+        if !ocm::is_accepted(object) {
+            return Vec::new();
         }
-        .boxed()
+        // A ManagedCluster's namespace is called as it is.
+        let (_, name) = place(object);
+        vec![SecretReference { namespace: name.to_owned(), name: self.credential.clone() }]
+    }
+
+    fn read(&self, object: &Value, secrets: &[Option<SecretObject>]) -> Reading {
+        ocm::read(object, first(secrets), self.reach, &self.rules)
     }
 
     fn related(&self) -> Option<Related> {

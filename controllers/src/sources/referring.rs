@@ -2,16 +2,13 @@
 
 use std::sync::Arc;
 
-use futures_util::FutureExt as _;
 use kube::api::DynamicObject;
-use kube::{Client, ResourceExt as _};
 use register::reading::{Reading, SecretObject, SecretReference};
 use register::{Rules, karmada, kubefed};
 use serde_json::Value;
 
 use super::references::References;
-use super::{Kind, Read, ReadError, Reader, Related, keep, secret};
-use crate::calls::value;
+use super::{Kind, Reader, Related, keep, place};
 use crate::secrets::Meta;
 use crate::wakes::Key;
 
@@ -84,28 +81,20 @@ impl ReferringReader {
     pub fn new(kind: Referring, rules: Arc<Rules>) -> Self {
         Self { kind, rules, references: References::default() }
     }
-
-    /// Reads an object with the Secrets that it refers to, and remembers which those are.
-    async fn with_secrets(&self, object: &DynamicObject, client: &Client) -> Result<Reading, ReadError> {
-        let value = value(object);
-        let secrets = (self.kind.references)(&value);
-        // Before they are read: a change meanwhile leads here again.
-        self.references.put(&(object.namespace().unwrap_or_default(), object.name_any()), &secrets);
-        let mut found = Vec::new();
-        for reference in &secrets {
-            match secret(client, reference).await? {
-                Some(Ok(secret)) => found.push(secret),
-                Some(Err(refused)) => return Ok(Reading::Refused(refused)),
-                None => {}
-            }
-        }
-        Ok((self.kind.read)(&value, &found.iter().collect::<Vec<_>>(), &self.rules))
-    }
 }
 
 impl Reader for ReferringReader {
-    fn read<'a>(&'a self, object: &'a DynamicObject, client: &'a Client) -> Read<'a> {
-        self.with_secrets(object, client).boxed()
+    /// Remembers them.
+    fn refers_to(&self, object: &Value) -> Vec<SecretReference> {
+        let secrets = (self.kind.references)(object);
+        let (namespace, name) = place(object);
+        // Before they are read: a change meanwhile leads here again.
+        self.references.put(&(namespace.to_owned(), name.to_owned()), &secrets);
+        secrets
+    }
+
+    fn read(&self, object: &Value, secrets: &[Option<SecretObject>]) -> Reading {
+        (self.kind.read)(object, &secrets.iter().flatten().collect::<Vec<_>>(), &self.rules)
     }
 
     fn related(&self) -> Option<Related> {

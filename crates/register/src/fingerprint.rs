@@ -2,9 +2,11 @@
 //! (annotation `cluster.core.oam.dev/source-hash`).
 
 use std::fmt::Write as _;
+use std::io;
 
 use api::secret::ClusterSecret;
 use aws_lc_rs::hmac;
+use aws_lc_rs::rand::SystemRandom;
 use secrecy::ExposeSecret as _;
 
 /// Other programs' texts, and those of another reckoning, are never taken for these.
@@ -33,6 +35,60 @@ pub fn of(secret: &ClusterSecret, uid: &str) -> String {
         let _ = write!(hex, "{byte:02x}");
         hex
     })
+}
+
+/// Recognizes what a cluster was derived from, so that the same need not be derived again. Of a
+/// credential nothing is kept but a sum, and the key of that is this one's own.
+pub struct Sums(Option<hmac::Key>);
+
+/// Equal for equal content, by the same [`Sums`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sum([u8; 32]);
+
+/// A sum that more is added to.
+pub struct Summing(hmac::Context);
+
+// === impl Sums ===
+
+impl Default for Sums {
+    fn default() -> Self {
+        Self(hmac::Key::generate(hmac::HMAC_SHA256, &SystemRandom::new()).ok())
+    }
+}
+
+impl Sums {
+    /// `None`: the system has no randomness for a key.
+    pub fn begin(&self) -> Option<Summing> {
+        self.0.as_ref().map(hmac::Context::with_key).map(Summing)
+    }
+}
+
+// === impl Summing ===
+
+impl Summing {
+    /// A text of its own: no two are read as one, or as others.
+    pub fn add(&mut self, text: &str) {
+        self.0.update(&(text.len() as u64).to_be_bytes());
+        self.0.update(text.as_bytes());
+    }
+
+    pub fn end(self) -> Sum {
+        let mut sum = [0; 32];
+        sum.copy_from_slice(self.0.sign().as_ref());
+        Sum(sum)
+    }
+}
+
+/// What is written says by itself where it ends, as JSON does.
+impl io::Write for Summing {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.update(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
 }
 
 #[cfg(test)]

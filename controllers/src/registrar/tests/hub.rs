@@ -119,6 +119,17 @@ impl Hub {
         self.0.lock().put(FLEET, name, secret);
     }
 
+    /// Writes an object with the same content, and another annotation.
+    pub fn annotate(&self, namespace: &str, name: &str) {
+        let mut state = self.0.lock();
+        let text = state.version.to_string();
+        state.change(namespace, name, |metadata| metadata["annotations"]["touched"] = text.into());
+    }
+
+    pub fn label(&self, namespace: &str, name: &str, key: &str, value: &str) {
+        self.0.lock().change(namespace, name, |metadata| metadata["labels"][key] = value.into());
+    }
+
     pub fn delete(&self, namespace: &str, name: &str) {
         self.0.lock().delete(namespace, name);
     }
@@ -268,6 +279,12 @@ impl State {
         self.objects.insert(key, object.clone());
         self.tell(namespace, event, &object);
         object
+    }
+
+    fn change(&mut self, namespace: &str, name: &str, change: impl FnOnce(&mut Value)) {
+        let Some(mut object) = self.objects.get(&(namespace.to_owned(), name.to_owned())).cloned() else { return };
+        change(&mut object["metadata"]);
+        self.put(namespace, name, object);
     }
 
     fn delete(&mut self, namespace: &str, name: &str) {

@@ -102,3 +102,19 @@ fn two_objects_with_one_credential_are_not_told_by_it() {
 fn it_is_the_same_after_a_restart() {
     assert_eq!(of(&cluster(), "u-1"), "e16a9180e45c6d54eb543b8c05b2d0a1b057ff332341fb0202b7a723b3eef600");
 }
+
+#[test]
+fn equal_content_has_an_equal_sum_by_one_key_and_by_no_other() {
+    let sums = [Sums::default(), Sums::default()];
+    let sum = |sums: &Sums, texts: &[&str]| {
+        let mut sum = sums.begin().unwrap();
+        texts.iter().for_each(|text| sum.add(text));
+        sum.end()
+    };
+    let [one, other] = &sums;
+    assert_eq!(sum(one, &["ab", "c"]), sum(one, &["ab", "c"]));
+    for different in [&["a", "bc"][..], &["abc"], &["ab", "c", ""], &["ab"], &[]] {
+        assert_ne!(sum(one, &["ab", "c"]), sum(one, different), "{different:?}");
+    }
+    assert_ne!(sum(one, &["ab"]), sum(other, &["ab"]));
+}

@@ -23,7 +23,6 @@ pub struct SecretObject {
     pub namespace: String,
     pub name: String,
     pub labels: BTreeMap<String, String>,
-    pub annotations: BTreeMap<String, String>,
     /// Empty means `Opaque`.
     pub r#type: String,
     pub owners: Vec<Owner>,
@@ -57,7 +56,6 @@ impl SecretObject {
             namespace: required(secret, "metadata.namespace")?.to_owned(),
             name: required(secret, "metadata.name")?.to_owned(),
             labels: texts(secret, "metadata.labels")?,
-            annotations: texts(secret, "metadata.annotations")?,
             r#type: text(secret, "type")?.to_owned(),
             owners: list(secret, "metadata.ownerReferences")?.iter().map(Owner::read).collect::<Result<_, _>>()?,
             data: data(secret)?,
