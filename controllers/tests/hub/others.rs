@@ -1,6 +1,7 @@
 //! Fleets of other systems move in: their objects, as their own commands write them.
 
 mod elsewhere;
+mod joined;
 
 use std::sync::Arc;
 
@@ -25,6 +26,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "others: Karmada's clusters, Push and Pull", karmada),
         test(fixture, "others: Karmada's control plane that is not the hub", elsewhere::moves_in_and_out),
+        test(fixture, "others: a cluster that karmadactl joins to a control plane elsewhere", joined::joins_and_leaves),
         test(fixture, "others: Open Cluster Management's clusters, once they are accepted", ocm),
         test(fixture, "others: another manager's ClusterProfiles", profiles),
     ]
