@@ -18,6 +18,7 @@ mod program;
 mod published;
 mod refusals;
 mod registration;
+mod releases;
 mod removal;
 mod replica_sets;
 mod rights;
@@ -54,6 +55,7 @@ fn main() -> ExitCode {
         page::trials(&fixture),
         published::trials(&fixture),
         refusals::trials(&fixture),
+        releases::trials(&fixture),
         removal::trials(&fixture),
         stillness::trials(&fixture),
         works::keepers(&fixture),
