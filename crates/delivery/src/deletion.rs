@@ -32,9 +32,9 @@ pub enum Guard {
     /// All of it: another of our kind may own it by now.
     Version,
     /// Whose it is: somebody writes the object all the time, and it would never go. Our reference
-    /// is taken off where the API server finds it, whatever else is new. A deletion names the UID
-    /// alone: who takes the object up between the reading of its owners and that sees it go, and
-    /// makes it anew. Kubernetes' garbage collector, which is whom owner references are for,
+    /// is taken off if it is still where it was read, whatever else is new. A deletion names the
+    /// UID alone: who takes the object up between the reading of its owners and that sees it go,
+    /// and makes it anew. Kubernetes' garbage collector, which is whom owner references are for,
     /// deletes in the same way after a conflict (`deleteObject` in
     /// `pkg/controller/garbagecollector/operations.go`).
     Owners,

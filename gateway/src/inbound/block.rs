@@ -163,7 +163,7 @@ fn field(block: &[u8], at: usize) -> Option<Field> {
 /// A byte takes five bits of Huffman code at least.
 fn is_long_path(value: &[u8], is_coded: bool) -> bool {
     if is_coded {
-        value.len() > MOST_PATH * 5 / 8 && huffman::decoded(value) > MOST_PATH
+        value.len() > MOST_PATH * 5 / 8 && huffman::is_longer(value, MOST_PATH)
     } else {
         value.len() > MOST_PATH
     }

@@ -40,6 +40,7 @@ pub async fn agent(hub: &Hub, url: Option<&str>) -> Agent {
             }
             Err(error) => tracing::warn!(%error, "namespace kube-system cannot be read: nothing is delivered before"),
         }
+        // All of the part waits for this, as for a watch.
         sleep(Backoff::WATCH.wait(failures)).await;
         failures = failures.saturating_add(1);
     }

@@ -82,6 +82,9 @@ impl Place {
                 removed => return self.judged_removal(removed).await,
             }
         }
+        if takes_others_along(&tracked.identity) {
+            return Ok(Removed::Waits(None));
+        }
         match self.removed(tracked, leaving, &may_delete, (Guard::Owners, step)).await {
             // It is another one.
             Err(failure) if failure.is_conflict() => Ok(Removed::Waits(None)),
@@ -130,6 +133,9 @@ impl Place {
             }
             Removal::Unreference(operations) => {
                 let answer = counted(metrics, Act::Patch, self.member.patch(at, &operations).await);
+                if answer.as_ref().is_err_and(MemberError::is_other) {
+                    return Ok(Removed::Waits(None));
+                }
                 Ok(gone_or(answer.map(|_| Removed::Gone))?)
             }
             Removal::Delete(options) => {
@@ -265,6 +271,16 @@ impl Place {
         }
         ended
     }
+}
+
+/// Kinds whose deletion takes data or other objects along: whoever takes one up in the last moment
+/// could not make it anew.
+fn takes_others_along(identity: &Identity) -> bool {
+    matches!(
+        (identity.group.as_str(), identity.resource.as_str()),
+        ("", "namespaces" | "persistentvolumeclaims" | "persistentvolumes")
+            | ("apiextensions.k8s.io", "customresourcedefinitions")
+    )
 }
 
 fn version(object: &Json) -> Option<String> {

@@ -21,7 +21,7 @@ const LOOK_AGAIN: Duration = Duration::from_secs(30);
 /// The same of one that does not let us see what is only displayed, in the end seldom and never
 /// sooner: each time is a refusal in its audit log.
 const REFUSED_AGAIN: Backoff = Backoff { chance: 0.0, ..Backoff::doubling(LOOK_AGAIN, Duration::from_mins(10)) };
-/// After a failure: in the end half a minute on average, as each failure is a refusal in the hub's
+/// After a failure: in the end half a minute on average. A hub that refuses has each attempt in its
 /// audit log, too.
 const PAUSES: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(40));
 /// The hub ends our watch after this many seconds; nothing is lost by it.

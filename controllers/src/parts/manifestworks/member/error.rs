@@ -82,6 +82,12 @@ impl MemberError {
         matches!(self, Self::Refused(failure) if failure.kind == Kind::Answered(409))
     }
 
+    /// A JSON patch found something else than it tests for (`applyJSPatch` in
+    /// `pkg/endpoints/handlers/patch.go` of k8s.io/apiserver answers 422).
+    pub fn is_other(&self) -> bool {
+        matches!(self, Self::Refused(failure) if failure.kind == Kind::Answered(422))
+    }
+
     /// The registered credential may not do that.
     pub fn is_forbidden(&self) -> bool {
         matches!(self, Self::Refused(failure) if failure.kind == Kind::Answered(403))

@@ -127,6 +127,10 @@ impl Follow {
     }
 
     async fn list_once(&self, sight: &Sight) -> Result<Listed, Failure> {
+        // Others may put the rest off again and again: works look by themselves meanwhile.
+        if self.way.lists.rest.until().is_some() {
+            self.blinded(1);
+        }
         let mut objects = HashMap::new();
         let take = |name: &str, version: &str| {
             if let Some(identity) = self.tracked(name) {
@@ -137,11 +141,12 @@ impl Follow {
         Ok(Listed { version, objects })
     }
 
-    /// Whoever has too many requests has so of all kinds: they rest together.
+    /// An API server that has too many requests answers in plain text, and has so of all kinds:
+    /// they rest together. A Status is the word of something behind it, about one kind.
     fn failed(&self, failure: &Failure) {
         let (cluster, scope) = (&self.way.cluster, &self.scope);
         tracing::debug!(cluster, ?scope, %failure, "a member cannot be followed");
-        if let (Kind::Answered(429) | Kind::Plain(429), Some(after)) = (failure.kind, failure.retry_after) {
+        if let (Kind::Plain(429), Some(after)) = (failure.kind, failure.retry_after) {
             self.way.lists.rest.ask(after);
         }
     }

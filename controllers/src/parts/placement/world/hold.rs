@@ -95,7 +95,7 @@ impl World {
 
     /// Clusters that decisions of a Placement name and that it may lose by a removal. What a person
     /// wrote, or labelled as a decision, is no word of a scheduler, and a Placement that keeps its
-    /// decisions in any case loses none: whoever may write these makes nobody else wait.
+    /// decisions in any case loses none: whoever writes these by mistake makes nobody else wait.
     fn decided(&self, known: &Known) -> impl Iterator<Item = &str> {
         let (namespace, name) = (&known.key.0, &known.key.1);
         let decisions = self.decisions.of(namespace, name).filter(|_| known.may_lose_clusters());
