@@ -10,13 +10,13 @@ use tokio::sync::Notify;
 /// Cheap to read.
 #[derive(Debug, Default)]
 pub struct Clusters {
-    known: RwLock<Known>,
+    known: RwLock<Observed>,
     /// All were listed.
     listed: Notify,
 }
 
 #[derive(Debug, Default)]
-struct Known {
+struct Observed {
     modes: HashMap<String, Mode>,
     /// How often any has become another one.
     changes: u64,

@@ -31,7 +31,7 @@ use super::place::{Place, Turn};
 use super::removal::Leaving;
 use super::sights::Scope;
 use super::telling::Asking;
-use super::unlisted::{Known, is_to_be_listed};
+use super::unlisted::{Identities, is_to_be_listed};
 use super::work::Work;
 use super::{Part, telling};
 use crate::events::Reason;
@@ -189,7 +189,7 @@ impl Pass<'_> {
         begun: &mut Begun,
     ) -> (Done<'m>, Option<Failure>) {
         let owner = &held.applied.owner();
-        let listed: Known<'_> = held.tracked().iter().map(|one| &one.identity).collect();
+        let listed: Identities<'_> = held.tracked().iter().map(|one| &one.identity).collect();
         let setting = Setting {
             place: self.place,
             work: self.work.name(),
@@ -239,7 +239,7 @@ impl Pass<'_> {
     fn choose<'m>(
         &self,
         rank: Vec<&'m Manifest>,
-        (index, listed): (&Index<'_>, &Known<'_>),
+        (index, listed): (&Index<'_>, &Identities<'_>),
         memory: &mut Memory,
         done: &Done<'_>,
     ) -> Vec<Chosen<'m>> {

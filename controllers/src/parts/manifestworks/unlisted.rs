@@ -21,7 +21,7 @@ use super::place::{Place, Turn};
 const LOOKS: usize = 256;
 
 /// What is wanted of a work, or known to be.
-pub type Known<'k> = HashSet<&'k Identity>;
+pub type Identities<'k> = HashSet<&'k Identity>;
 
 /// Whether an object is to be listed, by what is told of it.
 pub fn is_to_be_listed(identity: &Identity, told: &ManifestCondition, spec: &ManifestWorkSpec) -> bool {
@@ -57,7 +57,7 @@ impl Place {
         (wanted, stays): (&HashSet<Identity>, &[Tracked]),
         begun: &mut Begun,
     ) -> Result<Vec<Tracked>, Failure> {
-        let known: Known<'_> = wanted.iter().chain(stays.iter().map(|one| &one.identity)).collect();
+        let known: Identities<'_> = wanted.iter().chain(stays.iter().map(|one| &one.identity)).collect();
         let mut unlisted = self.unlisted(turn, told, (&held.applied.owner(), &known), begun).await?;
         // Some objects have a second name, of another group.
         let uids: HashSet<&str> = stays.iter().map(|one| &*one.uid).collect();
@@ -75,7 +75,7 @@ impl Place {
         &self,
         turn: &Turn,
         told: &[ManifestCondition],
-        (owner, known): (&Owner, &Known<'_>),
+        (owner, known): (&Owner, &Identities<'_>),
         begun: &mut Begun,
     ) -> Result<Vec<Tracked>, Failure> {
         let applied = told.iter().filter(|one| condition::is_true(&one.conditions, kind::APPLIED));

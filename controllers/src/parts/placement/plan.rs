@@ -16,7 +16,7 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::status::{self, Report};
-use super::world::{Held, Known, World};
+use super::world::{Held, ObservedPlacement, World};
 use crate::wakes::Key;
 
 /// What is due for a Placement now.
@@ -93,7 +93,7 @@ pub fn step(world: &World, key: &Key, now: OffsetDateTime, now_text: &str) -> St
 
 /// The same of a run that takes long: the world is free meanwhile.
 pub fn step_aside(world: &RwLock<World>, key: &Key, now: OffsetDateTime, now_text: &str) -> Step {
-    let is_run = |known: &&Known| !known.prepared.is_at_rest && known.unreadable.is_none();
+    let is_run = |known: &&ObservedPlacement| !known.prepared.is_at_rest && known.unreadable.is_none();
     let begin = |world: &World| Some(world.snapshot(world.placement(key).filter(is_run)?));
     let Some(snapshot) = begin(&world.read()) else { return step(&world.read(), key, now, now_text) };
     snapshot.with_input(now, |input| {
@@ -108,7 +108,7 @@ pub fn step_aside(world: &RwLock<World>, key: &Key, now: OffsetDateTime, now_tex
     })
 }
 
-fn judged(known: &Known, plan: Plan, now: OffsetDateTime) -> Step {
+fn judged(known: &ObservedPlacement, plan: Plan, now: OffsetDateTime) -> Step {
     match known.contest.wait(now) {
         Some(until) if plan.writes_decisions() || plan.status.is_some() => Step::Wait { until },
         _ => Step::Do(Box::new(plan)),
@@ -135,7 +135,7 @@ impl<'r> Run<'r> {
 }
 
 /// It keeps what it has, and says why.
-fn unreadable(world: &World, known: &Known, why: &str, now: &str) -> Plan {
+fn unreadable(world: &World, known: &ObservedPlacement, why: &str, now: &str) -> Plan {
     let condition = of_unreadable(&known.prepared, why, decided_generation(&known.status));
     let report = Report { generation: known.prepared.generation, conditions: &[condition], decided: None };
     let status = differing(known, &report, now);
@@ -143,11 +143,11 @@ fn unreadable(world: &World, known: &Known, why: &str, now: &str) -> Plan {
 }
 
 /// Clusters that its decisions name now.
-fn kept(world: &World, known: &Known) -> usize {
+fn kept(world: &World, known: &ObservedPlacement) -> usize {
     world.labelled(&known.key).filter_map(|name| held(world, known, name)).map(|held| held.clusters.len()).sum()
 }
 
-fn plan(world: &World, known: &Known, run: &Run<'_>, now: &str) -> Plan {
+fn plan(world: &World, known: &ObservedPlacement, run: &Run<'_>, now: &str) -> Plan {
     let Run { input, outcome, took, .. } = run;
     let warnings = outcome.warnings.iter().map(|warning| format!("{} in plugin {}", warning.message, warning.plugin));
     let mut plan = Plan {
@@ -184,11 +184,11 @@ fn plan(world: &World, known: &Known, run: &Run<'_>, now: &str) -> Plan {
     plan
 }
 
-fn held<'a>(world: &'a World, known: &Known, name: &str) -> Option<&'a Held> {
+fn held<'a>(world: &'a World, known: &ObservedPlacement, name: &str) -> Option<&'a Held> {
     world.held(&(known.key.0.clone(), name.to_owned()))
 }
 
-fn differing(known: &Known, report: &Report<'_>, now: &str) -> Option<(String, Value)> {
+fn differing(known: &ObservedPlacement, report: &Report<'_>, now: &str) -> Option<(String, Value)> {
     let difference = status::difference(&known.status, report, now)?;
     Some((known.version.clone(), difference))
 }
@@ -200,7 +200,7 @@ fn earliest(a: Option<OffsetDateTime>, b: Option<OffsetDateTime>) -> Option<Offs
 // === impl Plan ===
 
 impl Plan {
-    fn empty(known: &Known) -> Self {
+    fn empty(known: &ObservedPlacement) -> Self {
         Self {
             inputs: known.inputs,
             changes: Vec::new(),
@@ -221,7 +221,7 @@ impl Plan {
         !self.changes.is_empty() || !self.surplus.is_empty()
     }
 
-    fn decide(&mut self, world: &World, known: &Known, objects: &[DecisionObject<'_>]) {
+    fn decide(&mut self, world: &World, known: &ObservedPlacement, objects: &[DecisionObject<'_>]) {
         self.changes =
             objects.iter().filter_map(|object| change(held(world, known, &object.name), known, object)).collect();
         let own: HashSet<&str> = objects.iter().map(|object| object.name.as_str()).collect();
@@ -234,7 +234,7 @@ impl Plan {
 }
 
 /// None if it is as it should be.
-fn change(held: Option<&Held>, known: &Known, object: &DecisionObject<'_>) -> Option<Change> {
+fn change(held: Option<&Held>, known: &ObservedPlacement, object: &DecisionObject<'_>) -> Option<Change> {
     let name = object.name.clone();
     let labels: BTreeMap<String, String> =
         object.labels(&known.key.1).into_iter().map(|(label, value)| (label.to_owned(), value)).collect();
@@ -266,7 +266,7 @@ fn metadata(held: &Held, labels: &BTreeMap<String, String>, owner: &Value) -> Va
     json!({"labels": all, "ownerReferences": owners})
 }
 
-fn owner(known: &Known) -> Value {
+fn owner(known: &ObservedPlacement) -> Value {
     json!({
         "apiVersion": format!("{GROUP}/v1beta1"),
         "kind": "Placement",

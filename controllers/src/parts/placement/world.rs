@@ -7,14 +7,14 @@ mod clusters;
 mod contest;
 mod decisions;
 mod hold;
-mod known;
 mod members;
+mod observed;
 mod removals;
 mod snapshot;
 
 pub use self::contest::Contest;
 pub use self::decisions::Held;
-pub use self::known::Known;
+pub use self::observed::ObservedPlacement;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -36,7 +36,7 @@ use crate::wakes::Key;
 #[derive(Default)]
 pub struct World {
     /// By namespace and name.
-    placements: HashMap<String, BTreeMap<String, Known>>,
+    placements: HashMap<String, BTreeMap<String, ObservedPlacement>>,
     sets: BTreeMap<String, Set>,
     bindings: HashMap<String, BTreeMap<String, ManagedClusterSetBinding>>,
     /// Namespaces that a set is bound in.
@@ -144,16 +144,21 @@ impl World {
         }
     }
 
-    pub fn placement(&self, (namespace, name): &Key) -> Option<&Known> {
+    pub fn placement(&self, (namespace, name): &Key) -> Option<&ObservedPlacement> {
         self.placements.get(namespace)?.get(name)
     }
 
-    pub fn placement_mut(&mut self, (namespace, name): &Key) -> Option<&mut Known> {
+    pub fn placement_mut(&mut self, (namespace, name): &Key) -> Option<&mut ObservedPlacement> {
         self.placements.get_mut(namespace)?.get_mut(name)
     }
 
     /// Calls `run` with what the run of a Placement looks at.
-    pub fn with_input<T>(&self, known: &Known, now: OffsetDateTime, run: impl FnOnce(&Input<'_>) -> T) -> T {
+    pub fn with_input<T>(
+        &self,
+        known: &ObservedPlacement,
+        now: OffsetDateTime,
+        run: impl FnOnce(&Input<'_>) -> T,
+    ) -> T {
         let bindings = self.bindings.get(&known.key.0);
         let bindings: Vec<_> = bindings.into_iter().flat_map(BTreeMap::values).collect();
         let sets: Vec<_> = bindings.iter().filter_map(|binding| Some(&*self.sets.get(&binding.name)?.set)).collect();
@@ -172,7 +177,11 @@ impl World {
 
     /// Clusters that a run of a Placement looks at: those that may be in its `sets`, and those that
     /// it has now. Of a set by label, the others are not even read.
-    pub(super) fn looked_at(&self, known: &Known, sets: &[&ManagedClusterSet]) -> Vec<&Arc<ManagedCluster>> {
+    pub(super) fn looked_at(
+        &self,
+        known: &ObservedPlacement,
+        sets: &[&ManagedClusterSet],
+    ) -> Vec<&Arc<ManagedCluster>> {
         let (namespace, name) = (&known.key.0, &known.key.1);
         let asked: Vec<_> = sets.iter().filter(|set| known.looks_at(&set.name)).collect();
         if asked.iter().any(|set| !matches!(set.members, Members::Labelled)) {
@@ -191,7 +200,7 @@ impl World {
     }
 
     /// Clusters times rules that they are held against, in a run of a Placement.
-    pub fn looks(&self, known: &Known) -> usize {
+    pub fn looks(&self, known: &ObservedPlacement) -> usize {
         self.clusters.len().saturating_mul(known.rules)
     }
 
@@ -217,7 +226,7 @@ impl World {
             known.seen_in = list;
             known.update(object, now, is_anew)
         } else {
-            names.insert(key.1.clone(), Known { seen_in: list, ..Known::new(object) });
+            names.insert(key.1.clone(), ObservedPlacement { seen_in: list, ..ObservedPlacement::new(object) });
             true
         };
         if is_news { Woken::from([key]) } else { Woken::new() }

@@ -43,7 +43,7 @@ pub struct Expiry {
 /// When works end.
 #[derive(Default)]
 struct Ends {
-    known: HashMap<Key, Known>,
+    known: HashMap<Key, ObservedWork>,
     /// The next one first.
     line: BTreeSet<(OffsetDateTime, Key)>,
     /// What a list had so far.
@@ -53,7 +53,7 @@ struct Ends {
 /// Its UID and version, as it was seen last.
 type Seen = (String, String);
 
-struct Known {
+struct ObservedWork {
     uid: String,
     /// It is deleted only as it was seen last: what was not told may have put its end off.
     version: String,
@@ -179,7 +179,7 @@ impl Ends {
         self.remove(&key);
         if let Some(end) = end {
             self.line.insert((end, key.clone()));
-            self.known.insert(key, Known { uid: uid.to_owned(), version, end, at: end, failures: 0 });
+            self.known.insert(key, ObservedWork { uid: uid.to_owned(), version, end, at: end, failures: 0 });
         }
     }
 
@@ -192,7 +192,7 @@ impl Ends {
     /// Those whose time is over, or when that of the next one is.
     fn due(&self, now: OffsetDateTime) -> (Vec<(Key, Seen)>, Option<OffsetDateTime>) {
         let due = self.line.iter().take_while(|(at, _)| *at <= now).take(AT_ONCE);
-        let seen = |known: &Known| (known.uid.clone(), known.version.clone());
+        let seen = |known: &ObservedWork| (known.uid.clone(), known.version.clone());
         let due = due.filter_map(|(_, key)| Some((key.clone(), seen(self.known.get(key)?))));
         (due.collect(), self.line.first().map(|(at, _)| *at))
     }

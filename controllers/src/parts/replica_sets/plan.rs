@@ -9,7 +9,7 @@ use delivery::rollout::{Existing, Rollout, RolloutStatus, roll_out};
 use delivery::work::replica_set::{PlacementReference, ReplicaSet, Work, is_so};
 use time::OffsetDateTime;
 
-use super::world::{Chosen, Known, World};
+use super::world::{Chosen, ObservedSet, World};
 use crate::wakes::Key;
 
 /// Keeps a set until its works are removed.
@@ -128,7 +128,7 @@ pub fn step(world: &World, key: &Key, now: OffsetDateTime) -> Step {
     Step::Deploy(Arc::clone(&known.set), plan)
 }
 
-fn end(world: &World, key: &Key, known: &Known) -> Step {
+fn end(world: &World, key: &Key, known: &ObservedSet) -> Step {
     if !known.finalizers.iter().any(|one| one == FINALIZER) {
         return Step::Rest;
     }

@@ -29,7 +29,7 @@ pub struct World {
     /// Whether a work without a rule for it has no `Progressing`, as upstream.
     needs_rules: bool,
     /// By namespace and name.
-    sets: HashMap<String, BTreeMap<String, Known>>,
+    sets: HashMap<String, BTreeMap<String, ObservedSet>>,
     /// By their set, which may not be there.
     works: HashMap<Key, Works>,
     /// The set of each work.
@@ -41,7 +41,7 @@ pub struct World {
 }
 
 /// A set as it was seen last.
-pub struct Known {
+pub struct ObservedSet {
     pub set: Arc<ReplicaSet>,
     pub uid: String,
     pub version: String,
@@ -145,11 +145,11 @@ impl World {
         }
     }
 
-    pub fn set(&self, (namespace, name): &Key) -> Option<&Known> {
+    pub fn set(&self, (namespace, name): &Key) -> Option<&ObservedSet> {
         self.sets.get(namespace)?.get(name)
     }
 
-    pub fn set_mut(&mut self, (namespace, name): &Key) -> Option<&mut Known> {
+    pub fn set_mut(&mut self, (namespace, name): &Key) -> Option<&mut ObservedSet> {
         self.sets.get_mut(namespace)?.get_mut(name)
     }
 
@@ -203,7 +203,7 @@ impl World {
     fn keys(&self, of: Of) -> Vec<Key> {
         match of {
             Of::Set => {
-                let within = |(namespace, names): (&String, &BTreeMap<String, Known>)| {
+                let within = |(namespace, names): (&String, &BTreeMap<String, ObservedSet>)| {
                     names.keys().map(|name| (namespace.clone(), name.clone())).collect::<Vec<_>>()
                 };
                 self.sets.iter().flat_map(within).collect()
@@ -228,8 +228,18 @@ impl World {
         let set = Arc::new(ReplicaSet::from(object));
         let works = self.works.entry(key.clone()).or_default();
         works.follow(Some(&set), self.needs_rules, now);
-        let known =
-            Known { set, uid, version, finalizers, told_at, held_since, decided_at, worked_at, unsure, told_handovers };
+        let known = ObservedSet {
+            set,
+            uid,
+            version,
+            finalizers,
+            told_at,
+            held_since,
+            decided_at,
+            worked_at,
+            unsure,
+            told_handovers,
+        };
         self.sets.entry(key.0.clone()).or_default().insert(key.1.clone(), known);
         Woken::from([key])
     }
@@ -286,7 +296,7 @@ impl World {
     /// Sets that name a Placement.
     fn referring(&self, (namespace, placement): &Key) -> Woken {
         let sets = self.sets.get(namespace).into_iter().flatten();
-        let names = |known: &Known| known.set.placements.iter().any(|reference| reference.name == *placement);
+        let names = |known: &ObservedSet| known.set.placements.iter().any(|reference| reference.name == *placement);
         sets.filter(|(_, known)| names(known)).map(|(name, _)| (namespace.clone(), name.clone())).collect()
     }
 }

@@ -6,12 +6,17 @@ use placement::Group;
 use placement::slices::GROUP_NAME_LABEL;
 
 use super::held;
-use crate::parts::placement::world::{Known, World};
+use crate::parts::placement::world::{ObservedPlacement, World};
 
 /// Adds to `groups` what is decided and `has_left` by a removal, each in the first group of the
 /// name that it is decided in, or else in the last. Not more than the Placement asks for: a smaller
 /// number counts at once. True if there are any.
-pub fn keep<'w>(groups: &mut [Group<'w>], world: &'w World, known: &Known, has_left: impl Fn(&str) -> bool) -> bool {
+pub fn keep<'w>(
+    groups: &mut [Group<'w>],
+    world: &'w World,
+    known: &ObservedPlacement,
+    has_left: impl Fn(&str) -> bool,
+) -> bool {
     let mut there: HashSet<&str> = groups.iter().flat_map(|group| &group.clusters).copied().collect();
     let mut left = known.prepared.number_of_clusters.unwrap_or(usize::MAX);
     let mut has_kept = false;

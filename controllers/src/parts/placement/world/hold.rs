@@ -12,7 +12,7 @@ use register::removals::HELD;
 use time::OffsetDateTime;
 
 use super::removals::Removals;
-use super::{Known, World};
+use super::{ObservedPlacement, World};
 use crate::parts::placement::kinds::Of;
 use crate::wakes::Key;
 
@@ -96,7 +96,7 @@ impl World {
     /// Clusters that decisions of a Placement name and that it may lose by a removal. What a person
     /// wrote, or labelled as a decision, is no word of a scheduler, and a Placement that keeps its
     /// decisions in any case loses none: whoever writes these by mistake makes nobody else wait.
-    fn decided(&self, known: &Known) -> impl Iterator<Item = &str> {
+    fn decided(&self, known: &ObservedPlacement) -> impl Iterator<Item = &str> {
         let (namespace, name) = (&known.key.0, &known.key.1);
         let decisions = self.decisions.of(namespace, name).filter(|_| known.may_lose_clusters());
         let is_scheduled = |decision: &&PlacementDecision| {
@@ -178,7 +178,7 @@ impl World {
     }
 
     /// Whether a cluster that a Placement would lose left by a removal.
-    pub fn has_left(&self, known: &Known, cluster: &str, now: OffsetDateTime) -> bool {
+    pub fn has_left(&self, known: &ObservedPlacement, cluster: &str, now: OffsetDateTime) -> bool {
         let Some(cluster) = self.clusters.get(cluster).filter(|cluster| !cluster.is_deleting) else { return true };
         if self.is_candidate(known, cluster) {
             return false;
@@ -195,7 +195,7 @@ impl World {
     }
 
     /// Whether a cluster is in one of a Placement's sets still.
-    fn is_candidate(&self, known: &Known, cluster: &ManagedCluster) -> bool {
+    fn is_candidate(&self, known: &ObservedPlacement, cluster: &ManagedCluster) -> bool {
         let names = self.bindings.get(&known.key.0).into_iter().flat_map(|names| names.keys());
         let mut sets = names.filter(|name| known.looks_at(name)).filter_map(|name| self.sets.get(name));
         sets.any(|set| set.set.has(cluster))

@@ -7,7 +7,7 @@ use placement::tree::{Entry, Tree};
 use serde_json::Value;
 use time::OffsetDateTime;
 
-use super::{Known, Woken, World};
+use super::{ObservedPlacement, Woken, World};
 use crate::parts::placement::kinds::Of;
 use crate::wakes::Key;
 
@@ -49,7 +49,7 @@ impl World {
         if is_same_to_see(before.object(), after.object()) {
             return Woken::new();
         }
-        self.seeing(&[after], Known::has_expressions)
+        self.seeing(&[after], ObservedPlacement::has_expressions)
     }
 
     pub(super) fn remove_cluster(&mut self, name: &str) -> Woken {
@@ -83,7 +83,7 @@ impl World {
     }
 
     /// Placements that see one of these clusters, by a set that it is in, and `concerns`.
-    pub(super) fn seeing(&self, clusters: &[&ManagedCluster], concerns: impl Fn(&Known) -> bool) -> Woken {
+    pub(super) fn seeing(&self, clusters: &[&ManagedCluster], concerns: impl Fn(&ObservedPlacement) -> bool) -> Woken {
         let sets = self.sets.values().filter(|set| clusters.iter().any(|cluster| set.set.has(cluster)));
         let known = sets.flat_map(|set| self.known_of(&set.set.name));
         known.filter(|known| concerns(known)).map(|known| known.key.clone()).collect()
@@ -95,12 +95,12 @@ impl World {
         namespaces.flat_map(|namespace| self.all_in(namespace)).collect()
     }
 
-    fn known_of(&self, set: &str) -> impl Iterator<Item = &Known> {
+    fn known_of(&self, set: &str) -> impl Iterator<Item = &ObservedPlacement> {
         let namespaces = self.bound.get(set).into_iter().flatten();
         namespaces.flat_map(move |namespace| self.known_in(namespace, set))
     }
 
-    fn known_in(&self, namespace: &str, set: &str) -> impl Iterator<Item = &Known> {
+    fn known_in(&self, namespace: &str, set: &str) -> impl Iterator<Item = &ObservedPlacement> {
         let names = self.placements.get(namespace).into_iter().flat_map(|names| names.values());
         names.filter(move |known| known.looks_at(set))
     }

@@ -9,7 +9,7 @@ use placement::objects::{ManagedCluster, ManagedClusterSet, ManagedClusterSetBin
 use placement::{Input, Prepared};
 use time::OffsetDateTime;
 
-use super::{Known, World};
+use super::{ObservedPlacement, World};
 
 pub struct Snapshot {
     /// How often something had changed that it depends on.
@@ -26,7 +26,7 @@ pub struct Snapshot {
 // === impl World ===
 
 impl World {
-    pub fn snapshot(&self, known: &Known) -> Snapshot {
+    pub fn snapshot(&self, known: &ObservedPlacement) -> Snapshot {
         let bindings = self.bindings.get(&known.key.0).into_iter().flat_map(BTreeMap::values);
         let sets = bindings.clone().filter_map(|binding| Some(Arc::clone(&self.sets.get(&binding.name)?.set)));
         let sets: Vec<_> = sets.collect();
@@ -49,7 +49,7 @@ impl World {
 
 impl Snapshot {
     /// Whether what it asks for is what it was. All else may have changed: then it runs again.
-    pub fn is_of(&self, known: &Known) -> bool {
+    pub fn is_of(&self, known: &ObservedPlacement) -> bool {
         Arc::ptr_eq(&self.placement, &known.prepared)
     }
 

@@ -14,7 +14,7 @@ use crate::wakes::Key;
 /// Steps of a run that others may wait for: a few milliseconds.
 const FEW_STEPS: u64 = 100_000;
 
-pub struct Known {
+pub struct ObservedPlacement {
     pub key: Key,
     pub uid: String,
     pub version: String,
@@ -41,9 +41,9 @@ pub struct Known {
     pub seen_in: u32,
 }
 
-// === impl Known ===
+// === impl ObservedPlacement ===
 
-impl Known {
+impl ObservedPlacement {
     pub fn new(object: &Value) -> Self {
         let (prepared, unreadable) = read(object);
         Self {
