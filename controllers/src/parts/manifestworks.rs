@@ -21,12 +21,12 @@ mod objects;
 mod observed;
 mod pace;
 mod pass;
-mod place;
 mod removal;
 mod reviews;
 mod shelf;
 mod sights;
 mod statuses;
+mod target;
 mod telling;
 #[cfg(test)]
 mod tests;
@@ -63,9 +63,9 @@ use self::lanes::Lanes;
 use self::member::{Limits, Member};
 use self::memory::{Memories, Memory};
 use self::pass::Pass;
-use self::place::{Place, Places, Shared, Turn};
 use self::shelf::Shelf;
 use self::sights::Way;
+use self::target::{Shared, Target, Targets, Turn};
 use self::work::{Work, works};
 use super::Context;
 use super::catch_up::Versions as _;
@@ -112,7 +112,7 @@ struct Part {
     clusters: Clusters,
     /// Of `ManagedCluster`.
     definition: watch::Receiver<Presence>,
-    places: Places,
+    targets: Targets,
     memories: Memories,
     store: Store<DynamicObject>,
     shelf: Shelf,
@@ -143,7 +143,7 @@ pub async fn run(context: Context<'_>) {
         writes: Semaphore::new(WRITES),
         members: context.members,
         clusters: Clusters::default(),
-        places: Places::new(Shared::new(Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES))),
+        targets: Targets::new(Shared::new(Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES))),
         memories: Memories::default(),
         store: writer.as_reader(),
         shelf: Shelf::new(shelf::ROOM, context.metrics.delivery.clone()),
@@ -196,7 +196,7 @@ async fn work(part: Arc<Part>) {
 impl Part {
     async fn reconcile(&self, object: &DynamicObject) -> Action {
         let key = work::key(object);
-        let Some(place) = self.mode(object).and_then(|_| self.place(&key.0)) else {
+        let Some(target) = self.mode(object).and_then(|_| self.target(&key.0)) else {
             self.leave(&key);
             // Its cluster may be gone, which is not known before all are listed.
             let is_ending = object.metadata.deletion_timestamp.is_some();
@@ -210,18 +210,18 @@ impl Part {
                 self.metrics.delivery.forget(&key);
             }
         }
-        let Some(turn) = place.turn(&key.1) else { return Action::requeue(NO_TURN) };
-        let action = self.turn(object, &place, &turn).await;
+        let Some(turn) = target.turn(&key.1) else { return Action::requeue(NO_TURN) };
+        let action = self.turn(object, &target, &turn).await;
         drop(turn);
         // Those that waited for a slow one's turn before its own works.
-        for place in self.places.next_slow().into_iter().chain([place]) {
-            for next in place.next() {
-                self.wakes.push(place.member.cluster.as_str(), &next);
+        for target in self.targets.next_slow().into_iter().chain([target]) {
+            for next in target.next() {
+                self.wakes.push(target.member.cluster.as_str(), &next);
             }
         }
         let is_wanted = || self.clusters.mode(&key.0).is_some() || !self.memories.of_cluster(&key.0).is_empty();
         if !is_wanted() {
-            self.places.forget(&key.0, is_wanted);
+            self.targets.forget(&key.0, is_wanted);
             self.metrics.delivery.forget_cluster(&key.0);
         }
         action
@@ -229,7 +229,7 @@ impl Part {
 
     /// Its turn has come. What is read of it may be large, and is not read before there is
     /// something to do.
-    async fn turn(&self, object: &DynamicObject, place: &Arc<Place>, turn: &Turn) -> Action {
+    async fn turn(&self, object: &DynamicObject, target: &Arc<Target>, turn: &Turn) -> Action {
         let key = work::key(object);
         let memory = self.memories.of(&key);
         let mut memory = memory.lock().await;
@@ -242,13 +242,13 @@ impl Part {
             }
             return Action::requeue(Duration::ZERO);
         };
-        let rest = place.rest();
+        let rest = target.rest();
         let is_ending = newest.metadata.deletion_timestamp.is_some();
         let waits = rest.filter(|_| !is_ending).or_else(|| memory.rests(&newest.metadata, Instant::now()));
         if let Some(waits) = waits {
             return Action::requeue(waits);
         }
-        let whole = self.whole(newest, place, &mut memory).await;
+        let whole = self.whole(newest, target, &mut memory).await;
         let (mut work, _taken) = match whole {
             Ok(whole) => whole,
             Err(again) => return again,
@@ -259,11 +259,11 @@ impl Part {
         }
         let done = match rest {
             Some(rest) => self.tell_waiting(&mut work, &mut memory).await.map(|()| Action::requeue(rest)),
-            None => self.pass(&mut work, place, turn, mode, &mut memory).await,
+            None => self.pass(&mut work, target, turn, mode, &mut memory).await,
         };
         let action = match done {
             Ok(action) => action,
-            Err(failure) => self.failed(&mut work, place, &mut memory, failure).await,
+            Err(failure) => self.failed(&mut work, target, &mut memory, failure).await,
         };
         if let Some(version) = self.version(&work.key) {
             memory.saw(&version);
@@ -278,40 +278,40 @@ impl Part {
     async fn pass(
         &self,
         work: &mut Work,
-        place: &Arc<Place>,
+        target: &Arc<Target>,
         turn: &Turn,
         mode: Mode,
         memory: &mut Memory,
     ) -> Result<Action, Failure> {
-        let answers = place.member.answers();
+        let answers = target.member.answers();
         let done = if work.is_ending {
-            self.end(work, place, turn, mode, memory).await
+            self.end(work, target, turn, mode, memory).await
         } else {
-            self.keep(work, place, turn, mode, memory).await
+            self.keep(work, target, turn, mode, memory).await
         };
         let is_away = done.as_ref().is_err_and(|failure| failure.away().is_some());
         // A pass in which nothing was asked says nothing of the member.
-        if !is_away && place.member.answers() != answers && place.is_back() {
+        if !is_away && target.member.answers() != answers && target.is_back() {
             self.wake_in(work.cluster());
         }
         done
     }
 
-    /// The place of a cluster. The hub itself is none.
-    fn place(&self, cluster: &str) -> Option<Arc<Place>> {
+    /// The target that a cluster is. The hub itself is none.
+    fn target(&self, cluster: &str) -> Option<Arc<Target>> {
         let name = ClusterName::parse(cluster).ok().filter(|_| cluster != LOCAL)?;
         let member = || {
             let may_write = Arc::clone(&self.hub.may_write);
             Member::new(&name, self.members.sender(&name), &self.limits, may_write, self.metrics.delivery.clone())
         };
-        Some(self.places.of(&name, member))
+        Some(self.targets.of(&name, member))
     }
 
-    fn way(&self, place: &Place) -> Way {
+    fn way(&self, target: &Target) -> Way {
         Way {
-            cluster: place.member.cluster.as_str().to_owned(),
-            sender: place.member.sender(),
-            lists: place.lists.clone(),
+            cluster: target.member.cluster.as_str().to_owned(),
+            sender: target.member.sender(),
+            lists: target.lists.clone(),
             wakes: self.wakes.clone(),
             answered: self.answered.clone(),
             resync: self.resync,
@@ -321,13 +321,13 @@ impl Part {
     async fn keep(
         &self,
         work: &mut Work,
-        place: &Arc<Place>,
+        target: &Arc<Target>,
         turn: &Turn,
         mode: Mode,
         memory: &mut Memory,
     ) -> Result<Action, Failure> {
         if is_complete(&work.status.conditions) {
-            return Ok(self.complete(work, place));
+            return Ok(self.complete(work, target));
         }
         if !work.is_held() {
             self.hold(work, memory, true).await?;
@@ -341,7 +341,7 @@ impl Part {
             memory.applied_again = None;
             memory.owed.insert(applied::identity(&name));
         }
-        let is_whole = owes(work, place, memory);
+        let is_whole = owes(work, target, memory);
         let wants = is_whole || is_due(memory);
         let rest = memory.heat.wait(Instant::now(), work.generation).filter(|_| wants);
         if wants && rest.is_none() {
@@ -351,7 +351,7 @@ impl Part {
                 work.status.clone_from(status);
             }
             let pass =
-                Pass { part: self, place, turn, work, spec: &spec, executor: executor.as_ref(), mode, name, is_whole };
+                Pass { part: self, target, turn, work, spec: &spec, executor: executor.as_ref(), mode, name, is_whole };
             let ran = pass.run(memory).await;
             work.status = on_hub;
             ran?;
@@ -359,7 +359,7 @@ impl Part {
                 memory.resync = None;
             }
         }
-        if memory.resync.is_none() && !place.sights.sees(&memory.scopes) {
+        if memory.resync.is_none() && !target.sights.sees(&memory.scopes) {
             let again = Backoff::steady(self.resync, 0.25);
             memory.resync = Some(Instant::now() + again.wait(0));
         }
@@ -386,7 +386,7 @@ impl Part {
     }
 
     /// A pass did not come to its end. Returns when it is tried again.
-    async fn failed(&self, work: &mut Work, place: &Place, memory: &mut Memory, failure: Failure) -> Action {
+    async fn failed(&self, work: &mut Work, target: &Target, memory: &mut Memory, failure: Failure) -> Action {
         if failure.is_over() {
             return Action::await_change();
         }
@@ -402,7 +402,7 @@ impl Part {
         let failures = memory.failures;
         memory.failures = failures.saturating_add(1);
         if let Some(at_least) = failure.away() {
-            let (after, is_news) = place.is_away(at_least, &failure.to_string());
+            let (after, is_news) = target.is_away(at_least, &failure.to_string());
             if is_news {
                 tracing::warn!(cluster, ?after, "a cluster does not answer: {failure}");
             } else {
@@ -457,11 +457,11 @@ impl Part {
 }
 
 /// Gathers what is to be looked at. Returns whether that is all.
-fn owes(work: &Work, place: &Place, memory: &mut Memory) -> bool {
-    memory.owed.extend(place.sights.take_changed(work.name()));
+fn owes(work: &Work, target: &Target, memory: &mut Memory) -> bool {
+    memory.owed.extend(target.sights.take_changed(work.name()));
     let is_resync = memory.resync.is_some_and(|at| at <= Instant::now());
     // Followers that have begun meanwhile have told what is new.
-    let is_blind = is_resync && !place.sights.sees(&memory.scopes);
+    let is_blind = is_resync && !target.sights.sees(&memory.scopes);
     if is_resync && !is_blind {
         memory.resync = None;
     }

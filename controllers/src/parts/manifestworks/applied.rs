@@ -12,7 +12,7 @@ use super::clusters::Mode;
 use super::contest::Contest;
 use super::failure::Failure;
 use super::member::At;
-use super::place::Place;
+use super::target::Target;
 use super::work::Work;
 
 /// Its definition, which is installed where it is missing.
@@ -197,9 +197,9 @@ pub fn identity(name: &str) -> Identity {
     Identity { group: GROUP.to_owned(), resource: RESOURCE.to_owned(), name: name.to_owned(), namespace: String::new() }
 }
 
-// === impl Place ===
+// === impl Target ===
 
-impl Place {
+impl Target {
     /// The one of that name, if there is one.
     pub async fn applied(&self, name: &str) -> Result<Option<Held>, Failure> {
         if !self.kinds.serves(&self.member, GROUP, VERSION).await? {

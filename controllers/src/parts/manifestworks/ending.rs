@@ -18,8 +18,8 @@ use super::begun::{Begun, Removed};
 use super::clusters::{Clusters, Mode};
 use super::failure::Failure;
 use super::memory::Memory;
-use super::place::{Place, Turn};
 use super::removal::Leaving;
+use super::target::{Target, Turn};
 use super::work::{self, Work};
 use crate::events::Reason;
 use crate::feed::crd::Presence;
@@ -91,7 +91,7 @@ impl Part {
     pub(super) async fn end(
         &self,
         work: &mut Work,
-        place: &Place,
+        target: &Target,
         turn: &Turn,
         mode: Mode,
         memory: &mut Memory,
@@ -113,20 +113,20 @@ impl Part {
         // One whose name is too long was never applied, nor one that another cluster's keeps off.
         let keeper = Keeper { agent: &self.agent, work };
         if let Ok(name) = applied_name(&self.agent.hub_hash, work.name())
-            && let Some(mut held) = place.applied_for_certain(&name).await?
+            && let Some(mut held) = target.applied_for_certain(&name).await?
             && !held.is_of_sibling(keeper)
         {
             held.check_agent(keeper, mode)?;
             if !held.applied.is_ending {
                 let (told, mut begun) = (&work.status.resource_status.manifests, memory.begin(work.generation));
-                let listed = place.list_unlisted(turn, told, &mut held, &mut begun).await;
+                let listed = target.list_unlisted(turn, told, &mut held, &mut begun).await;
                 memory.keep(begun, &listed);
                 listed?;
             }
-            place.end_applied(&held).await?;
-            let held = if held.applied.is_ending { Some(held) } else { place.applied_for_certain(&name).await? };
+            target.end_applied(&held).await?;
+            let held = if held.applied.is_ending { Some(held) } else { target.applied_for_certain(&name).await? };
             if let Some(held) = held
-                && let Some(left) = self.go_on(place, turn, work, &held, (how, memory)).await?
+                && let Some(left) = self.go_on(target, turn, work, &held, (how, memory)).await?
             {
                 self.tell_deleting(work, memory, Some(&left.to_string())).await?;
                 // It answers.
@@ -142,14 +142,14 @@ impl Part {
     /// As [`Part::go_away`], from where the turn before ended.
     async fn go_on(
         &self,
-        place: &Place,
+        target: &Target,
         turn: &Turn,
         work: &Work,
         held: &Held,
         (how, memory): (How<'_>, &mut Memory),
     ) -> Result<Option<Left>, Failure> {
         let mut begun = memory.begin(work.generation);
-        let left = self.go_away(place, turn, work, held, (how, &mut begun)).await;
+        let left = self.go_away(target, turn, work, held, (how, &mut begun)).await;
         memory.keep(begun, &left);
         left
     }
@@ -157,7 +157,7 @@ impl Part {
     /// Takes all away that was applied, and then what lists it. Returns what is not gone yet.
     pub(super) async fn go_away(
         &self,
-        place: &Place,
+        target: &Target,
         turn: &Turn,
         work: &Work,
         held: &Held,
@@ -169,11 +169,11 @@ impl Part {
         let leaving = Leaving { work: work.name(), owner: &owner, option, executor, is_executor_required, metrics };
         let mut waiting: Vec<Tracked> = Vec::new();
         let mut why = None;
-        for (one, removed) in place.take_away(turn, held.tracked(), leaving, begun).await? {
+        for (one, removed) in target.take_away(turn, held.tracked(), leaving, begun).await? {
             match removed {
                 Removed::Gone => {}
                 Removed::Waits(version) => {
-                    place.sights.looked(work.name(), &one.identity, version);
+                    target.sights.looked(work.name(), &one.identity, version);
                     waiting.push(one);
                 }
                 Removed::Refused(refusal) => {
@@ -183,14 +183,14 @@ impl Part {
             }
         }
         if waiting.is_empty() {
-            place.release_applied(&held.applied.name).await?;
+            target.release_applied(&held.applied.name).await?;
             return Ok(None);
         }
         let least = waiting.iter().map(|one| &one.identity).min_by_key(|one| words(one)).cloned().unwrap_or_default();
         let (first, why) = why.map_or((least, None), |(first, why)| (first, Some(why)));
         let left = Left { count: waiting.len(), first, why };
         let mut held = held.clone();
-        place.list(&mut held, waiting).await?;
+        target.list(&mut held, waiting).await?;
         Ok(Some(left))
     }
 

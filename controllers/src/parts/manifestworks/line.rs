@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap};
 /// Names, each once.
 #[derive(Debug, Default)]
 pub struct Line {
-    places: HashMap<String, u64>,
+    positions: HashMap<String, u64>,
     names: BTreeMap<u64, String>,
     next: u64,
     /// Places of those that were called last: who was called, and came too late, is first again.
@@ -21,36 +21,36 @@ impl Line {
     /// Puts a name at the end, or where it was when it was called; unless it waits already. Returns
     /// whether it did not.
     pub fn insert(&mut self, name: &str) -> bool {
-        if self.places.contains_key(name) {
+        if self.positions.contains_key(name) {
             return false;
         }
-        let place = self.called.remove(name).unwrap_or(self.next);
-        self.places.insert(name.to_owned(), place);
-        self.names.insert(place, name.to_owned());
-        self.next = self.next.max(place + 1);
+        let position = self.called.remove(name).unwrap_or(self.next);
+        self.positions.insert(name.to_owned(), position);
+        self.names.insert(position, name.to_owned());
+        self.next = self.next.max(position + 1);
         true
     }
 
     /// It has got what it waited for. Whether it waited.
     pub fn remove(&mut self, name: &str) -> bool {
         self.called.remove(name);
-        let place = self.places.remove(name);
-        place.is_some_and(|place| self.names.remove(&place).is_some())
+        let position = self.positions.remove(name);
+        position.is_some_and(|position| self.names.remove(&position).is_some())
     }
 
     /// Calls who has waited longest: it waits no more.
     pub fn call(&mut self) -> Option<String> {
-        let (place, name) = self.names.pop_first()?;
-        self.places.remove(&name);
+        let (position, name) = self.names.pop_first()?;
+        self.positions.remove(&name);
         if self.called.len() >= CALLED {
             self.called.clear();
         }
-        self.called.insert(name.clone(), place);
+        self.called.insert(name.clone(), position);
         Some(name)
     }
 
     pub fn len(&self) -> usize {
-        self.places.len()
+        self.positions.len()
     }
 }
 

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 
 use super::contest::{By, Contest, note};
 use super::member::{At, MemberError};
-use super::place::Place;
+use super::target::Target;
 use crate::metrics::{Act, Delivery, Ended};
 
 /// Tries of one pass, where somebody else writes in between.
@@ -73,7 +73,7 @@ pub struct Outcome {
 /// What is the same for all objects of a work.
 #[derive(Clone, Copy)]
 pub struct Setting<'a> {
-    pub place: &'a Place,
+    pub target: &'a Target,
     /// Its name.
     pub work: &'a str,
     pub spec: &'a ManifestWorkSpec,
@@ -202,17 +202,18 @@ impl Look<'_> {
     /// Looks at it, and does what is to be done. `found` is what is there in the end.
     async fn once(&self, found: &mut Option<Json>) -> Result<Remembered, Stop> {
         self.is_read.store(false, Ordering::Relaxed);
-        let (place, at) = (self.setting.place, self.at(&self.manifest.identity()));
+        let (target, at) = (self.setting.target, self.at(&self.manifest.identity()));
         if let Some(executor) = self.setting.executor {
             let verdict =
-                place.review(self.setting.work, executor, self.manifest, self.is_owned, &self.strategy).await?;
+                target.review(self.setting.work, executor, self.manifest, self.is_owned, &self.strategy).await?;
             verdict.map_err(|why| Stop::Reported(Failed::Other(why), Some(GRANTED)))?;
         }
-        *found = place.member.get(at.get()).await?;
+        *found = target.member.get(at.get()).await?;
         self.is_read.store(true, Ordering::Relaxed);
         if let Some(executor) = self.setting.executor {
             let (work, strategy) = (self.setting.work, &self.strategy);
-            let verdict = place.review_escalation(work, executor, self.manifest, self.object, found.as_ref(), strategy);
+            let verdict =
+                target.review_escalation(work, executor, self.manifest, self.object, found.as_ref(), strategy);
             let verdict = verdict.await?;
             verdict.map_err(|why| Stop::Reported(Failed::Other(why), Some(GRANTED)))?;
         }
@@ -268,7 +269,7 @@ impl Look<'_> {
 
     /// The object as it is then, where something was written.
     async fn carry_out(&self, action: Action, at: &AtOwned) -> Result<Option<Json>, Stop> {
-        let member = &self.setting.place.member;
+        let member = &self.setting.target.member;
         match action {
             Action::Nothing | Action::Read => Ok(None),
             Action::Refused(refusal) => Err(Stop::Reported(Failed::from(&refusal), None)),
@@ -309,11 +310,11 @@ impl Look<'_> {
         match error {
             MemberError::Refused(_) => {}
             // One object may hang, by a webhook say. Whether it is the member is soon found out.
-            MemberError::Late(_) => self.setting.place.member.is_there().await?,
+            MemberError::Late(_) => self.setting.target.member.is_there().await?,
             other => return Err(other),
         }
         let again = if error.is_kind_missing() {
-            self.setting.place.kinds.forget();
+            self.setting.target.kinds.forget();
             comes(self.before.failures)
         } else if error.is_forbidden() {
             GRANTED

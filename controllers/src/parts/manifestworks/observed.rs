@@ -25,9 +25,9 @@ impl Part {
     pub(super) fn leave(&self, key: &Key) {
         self.memories.forget(key);
         self.metrics.delivery.forget(key);
-        if let Some(place) = self.places.known(&key.0) {
-            place.sights.forget(&key.1);
-            place.verdicts.forget(&key.1);
+        if let Some(target) = self.targets.known(&key.0) {
+            target.sights.forget(&key.1);
+            target.verdicts.forget(&key.1);
         }
     }
 

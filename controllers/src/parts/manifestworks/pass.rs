@@ -27,9 +27,9 @@ use super::ending::{How, words};
 use super::failure::Failure;
 use super::memory::Memory;
 use super::object::{Outcome, Remembered, Setting, settle};
-use super::place::{Place, Turn};
 use super::removal::Leaving;
 use super::sights::Scope;
+use super::target::{Target, Turn};
 use super::telling::Asking;
 use super::unlisted::{Identities, is_to_be_listed};
 use super::work::Work;
@@ -39,7 +39,7 @@ use crate::events::Reason;
 /// What a pass is for.
 pub struct Pass<'a> {
     pub part: &'a Part,
-    pub place: &'a Place,
+    pub target: &'a Target,
     pub turn: &'a Turn,
     pub work: &'a Work,
     pub spec: &'a Arc<ManifestWorkSpec>,
@@ -110,7 +110,7 @@ impl Pass<'_> {
                 if failure.is_for_turn() {
                     self.remember(done, memory, begun);
                     let version = Some(held.applied.resource_version.clone());
-                    self.place.sights.looked(self.work.name(), &applied::identity(&self.name), version);
+                    self.target.sights.looked(self.work.name(), &applied::identity(&self.name), version);
                 }
                 return Err(failure);
             }
@@ -130,7 +130,7 @@ impl Pass<'_> {
     /// What was made is listed, should it be wanted no longer by the next pass.
     async fn list_made(&self, done: &Done<'_>, held: &mut Held) {
         let made = done.listed(held.tracked());
-        if let Err(error) = self.place.list(held, made).await {
+        if let Err(error) = self.target.list(held, made).await {
             tracing::debug!(cluster = self.work.cluster(), work = self.work.name(), %error, "what was made is not listed");
         }
     }
@@ -141,7 +141,7 @@ impl Pass<'_> {
             if let Some(outcome) = outcome.as_ref().filter(|_| manifest.object.is_ok()) {
                 let identity = manifest.identity();
                 memory.owed.remove(&identity);
-                self.place.sights.looked(self.work.name(), &identity, outcome.version.clone());
+                self.target.sights.looked(self.work.name(), &identity, outcome.version.clone());
             }
         }
         begun.outcomes = done.outcomes;
@@ -152,9 +152,9 @@ impl Pass<'_> {
         memory.settled = None;
         begun.outcomes.clear();
         let own = applied::identity(&self.name);
-        self.place.sights.looked(self.work.name(), &own, Some(held.applied.resource_version.clone()));
+        self.target.sights.looked(self.work.name(), &own, Some(held.applied.resource_version.clone()));
         let how = How { option: None, executor: self.executor };
-        let left = self.part.go_away(self.place, self.turn, self.work, held, (how, begun)).await?;
+        let left = self.part.go_away(self.target, self.turn, self.work, held, (how, begun)).await?;
         memory.removal = Some(Instant::now() + memory.goes(left.map_or(0, |left| left.count)));
         Ok(())
     }
@@ -164,7 +164,7 @@ impl Pass<'_> {
     async fn held(&self, memory: &mut Memory) -> Result<Held, Failure> {
         let keeper = Keeper { agent: &self.part.agent, work: self.work };
         let mode = if memory.adopted == Some(self.mode) { Mode::Push } else { self.mode };
-        let held = self.place.ensure_applied(&self.name, keeper, mode, &mut memory.writes.head).await?;
+        let held = self.target.ensure_applied(&self.name, keeper, mode, &mut memory.writes.head).await?;
         // Where it could not be written, the word was not carried out.
         if self.mode != Mode::Push && held.is_adopted(&keeper.spec()) {
             memory.adopted = Some(self.mode);
@@ -176,7 +176,7 @@ impl Pass<'_> {
         let all = &self.spec.workload.manifests;
         let wanted: HashSet<Gvk> = all.iter().filter_map(gvk).collect();
         let found = &mut begun.kinds;
-        self.place.kinds.find(&self.place.member, || self.turn.step(), wanted, found).await?;
+        self.target.kinds.find(&self.target.member, || self.turn.step(), wanted, found).await?;
         Ok(manifests::read(all, |group, version, kind| found.lookup(group, version, kind)))
     }
 
@@ -191,7 +191,7 @@ impl Pass<'_> {
         let owner = &held.applied.owner();
         let listed: Identities<'_> = held.tracked().iter().map(|one| &one.identity).collect();
         let setting = Setting {
-            place: self.place,
+            target: self.target,
             work: self.work.name(),
             spec: self.spec,
             owner,
@@ -257,7 +257,7 @@ impl Pass<'_> {
             let before = memory.objects.get(&identity);
             if let Some(again) = before.rests(generation, now) {
                 let remembered = Remembered { again: Some(again), ..before };
-                memory.objects.insert(self.place.sights.shared(&identity), remembered);
+                memory.objects.insert(self.target.sights.shared(&identity), remembered);
                 continue;
             }
             memory.owed.insert(identity);
@@ -278,7 +278,7 @@ impl Pass<'_> {
         let _step = self.turn.step()?;
         let identity = manifest.identity();
         if manifest.object.is_ok() {
-            self.place.sights.looking(self.work.name(), &identity);
+            self.target.sights.looking(self.work.name(), &identity);
         }
         let outcome = settle(setting, manifest, before, was_applied).await?;
         let (uid, version) = (outcome.text("uid"), outcome.text("resourceVersion"));
@@ -286,7 +286,7 @@ impl Pass<'_> {
         let said = match observed {
             Some(object) => {
                 let (spec, generation, raw) = (Arc::clone(self.spec), self.work.generation, self.part.raw_feedback);
-                self.place.said(Asking { spec, identity, object, generation, raw, evaluator }).await
+                self.target.said(Asking { spec, identity, object, generation, raw, evaluator }).await
             }
             None => None,
         };
@@ -319,10 +319,10 @@ impl Pass<'_> {
         }
         // A duplicate is another manifest's object.
         if !matches!(manifest.object, Err(Fault::Duplicate(_))) {
-            memory.objects.insert(self.place.sights.shared(&identity), remembered);
+            memory.objects.insert(self.target.sights.shared(&identity), remembered);
         }
-        if let Some(place) = done.outcomes.get_mut(manifest.ordinal) {
-            *place = Some(kept);
+        if let Some(target) = done.outcomes.get_mut(manifest.ordinal) {
+            *target = Some(kept);
         }
     }
 
@@ -340,7 +340,7 @@ impl Pass<'_> {
         let before = if self.is_whole {
             let told = &self.work.status.resource_status.manifests;
             let stays = done.listed(held.tracked());
-            self.place.applied_once(self.turn, told, held, (&wanted, &stays), begun).await?
+            self.target.applied_once(self.turn, told, held, (&wanted, &stays), begun).await?
         } else {
             held.tracked().to_vec()
         };
@@ -352,7 +352,7 @@ impl Pass<'_> {
         now.extend(kept.cloned());
         let staying = self.take_away(&gone, &held.applied.owner(), begun).await?;
         now.extend(staying.objects.iter().map(|(one, _)| one.clone()));
-        self.place.list_again(held, now, &mut memory.writes.list).await?;
+        self.target.list_again(held, now, &mut memory.writes.list).await?;
         memory.applied_again = memory.writes.again(Instant::now());
         Ok(staying)
     }
@@ -362,7 +362,7 @@ impl Pass<'_> {
         let (executor, is_executor_required) = (self.executor, self.part.is_executor_required);
         let leaving = Leaving { work: self.work.name(), owner, option, executor, is_executor_required, metrics };
         let mut staying = Staying::default();
-        for (one, removed) in self.place.take_away(self.turn, gone, leaving, begun).await? {
+        for (one, removed) in self.target.take_away(self.turn, gone, leaving, begun).await? {
             match removed {
                 Removed::Gone => {}
                 Removed::Waits(version) => staying.objects.push((one, version)),
@@ -377,7 +377,7 @@ impl Pass<'_> {
 
     /// What is looked at from now on.
     fn see(&self, done: &Done<'_>, memory: &mut Memory, held: &Held, waiting: &[(Tracked, Option<String>)]) {
-        let (sights, name) = (&self.place.sights, self.work.name());
+        let (sights, name) = (&self.target.sights, self.work.name());
         let own = applied::identity(&self.name);
         let version = Some(held.applied.resource_version.clone());
         sights.looked(name, &own, version);
@@ -400,7 +400,7 @@ impl Pass<'_> {
         }
         sights.retain(name, |identity| all.contains(identity));
         memory.objects.retain(&all);
-        sights.follow(name, &scopes, &self.part.way(self.place));
+        sights.follow(name, &scopes, &self.part.way(self.target));
         memory.scopes = scopes;
     }
 

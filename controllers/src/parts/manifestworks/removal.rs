@@ -15,7 +15,7 @@ use super::applied::definitions;
 use super::begun::{Begun, MayDelete, Removed};
 use super::failure::Failure;
 use super::member::{At, MemberError};
-use super::place::{Place, Step, Turn};
+use super::target::{Step, Target, Turn};
 use crate::metrics::{Act, Delivery, Ended};
 
 /// Whoever takes the executor off a work would delete with the rights of the member's credential.
@@ -48,9 +48,9 @@ enum Found {
     Unknown(String),
 }
 
-// === impl Place ===
+// === impl Target ===
 
-impl Place {
+impl Target {
     /// Whether an object may be taken away for the work's executor. To be asked of all before any
     /// is: they may be what allows it.
     pub async fn may_delete(&self, tracked: &Tracked, leaving: Leaving<'_>) -> Result<MayDelete, MemberError> {
@@ -154,9 +154,9 @@ impl Place {
     }
 }
 
-// === impl Place ===
+// === impl Target ===
 
-impl Place {
+impl Target {
     /// Looks for an object in the version in which it was applied, and then in the others that the
     /// member serves of its group: one that is served no more says nothing of objects.
     async fn whereabouts(&self, tracked: &Tracked, step: &Step<'_>) -> Result<Found, Failure> {
@@ -199,9 +199,9 @@ impl Place {
     }
 }
 
-// === impl Place ===
+// === impl Target ===
 
-impl Place {
+impl Target {
     /// Takes all of these away that may be. Returns what became of each.
     ///
     /// # Errors

@@ -7,11 +7,11 @@ use delivery::strategy::Strategy;
 use serde_json::Value as Json;
 
 use super::member::{At, MemberError};
-use super::place::Place;
+use super::target::Target;
 
-// === impl Place ===
+// === impl Target ===
 
-impl Place {
+impl Target {
     /// What has to be allowed before an object is looked at. A refusal is what is told.
     pub async fn review(
         &self,

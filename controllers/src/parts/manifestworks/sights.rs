@@ -130,7 +130,7 @@ impl Sights {
     /// it meanwhile is a change.
     pub fn looking(&self, work: &str, identity: &Identity) {
         let mut seen = self.0.lock();
-        if seen.objects.get(identity).is_none_or(|works| place(works, work).is_err()) {
+        if seen.objects.get(identity).is_none_or(|works| position(works, work).is_err()) {
             seen.put(work, identity, Some(UNREAD.to_owned()));
         }
     }
@@ -143,8 +143,8 @@ impl Sights {
         own.retain(|identity| {
             let is_there = is_there(identity);
             if !is_there && let Entry::Occupied(mut works) = objects.entry(Arc::clone(identity)) {
-                if let Ok(place) = place(works.get(), work) {
-                    works.get_mut().remove(place);
+                if let Ok(position) = position(works.get(), work) {
+                    works.get_mut().remove(position);
                 }
                 if works.get().is_empty() {
                     works.remove();
@@ -213,9 +213,9 @@ impl Sights {
 impl Seen {
     fn put(&mut self, work: &str, identity: &Identity, version: Version) {
         if let Some(works) = self.objects.get_mut(identity)
-            && let Ok(place) = place(works, work)
+            && let Ok(position) = position(works, work)
         {
-            works[place].1 = version;
+            works[position].1 = version;
             return;
         }
         let identity = self
@@ -227,8 +227,8 @@ impl Seen {
         if works.is_empty() {
             works.reserve_exact(1);
         }
-        let place = place(works, &work).unwrap_or_else(|place| place);
-        works.insert(place, (Arc::clone(&work), version));
+        let position = position(works, &work).unwrap_or_else(|position| position);
+        works.insert(position, (Arc::clone(&work), version));
         self.by_work.entry(work).or_default().insert(identity);
     }
 
@@ -266,7 +266,7 @@ impl Seen {
 }
 
 /// Of a work among those that have an object, or where it would be.
-fn place(works: &[(Arc<str>, Version)], work: &str) -> Result<usize, usize> {
+fn position(works: &[(Arc<str>, Version)], work: &str) -> Result<usize, usize> {
     works.binary_search_by(|(known, _)| (**known).cmp(work))
 }
 

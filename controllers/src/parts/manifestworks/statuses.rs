@@ -11,7 +11,7 @@ use tokio::time::Instant;
 
 use super::failure::Failure;
 use super::memory::Memory;
-use super::place::Place;
+use super::target::Target;
 use super::work::{Work, works};
 use super::{Part, telling};
 use crate::metrics::WorkState;
@@ -22,8 +22,8 @@ use crate::raw::RawObject;
 
 impl Part {
     /// Nothing more is done with it. Who deletes it when its time is over is on the hub.
-    pub(super) fn complete(&self, work: &Work, place: &Place) -> Action {
-        place.sights.forget(work.name());
+    pub(super) fn complete(&self, work: &Work, target: &Target) -> Action {
+        target.sights.forget(work.name());
         self.metrics.delivery.settle(&work.key, WorkState::complete());
         Action::await_change()
     }
@@ -99,9 +99,9 @@ impl Part {
     }
 }
 
-// === impl Place ===
+// === impl Target ===
 
-impl Place {
+impl Target {
     /// What an object says. Rules may take a second. None: that could not be worked out.
     pub(super) async fn said(&self, asking: telling::Asking) -> Option<telling::Said> {
         if !asking.is_costly() {

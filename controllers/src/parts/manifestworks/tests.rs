@@ -36,7 +36,7 @@ fn part(hub: &Hub) -> (Part, Writer<DynamicObject>) {
         agent: Agent { hub_hash: "h".into(), id: "ours".into() },
         clusters: Clusters::default(),
         definition: watch::channel(Presence::There).1,
-        places: Places::new(Shared::new(Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES))),
+        targets: Targets::new(Shared::new(Lanes::new(COSTLY, COSTLY_OF_ONE, SLOW_RULES))),
         memories: Memories::default(),
         store: writer.as_reader(),
         shelf: Shelf::new(shelf::ROOM, metrics.delivery.clone()),
@@ -131,7 +131,7 @@ async fn a_work_is_judged_as_it_is_when_its_turn_comes() {
     let mut ending = hub::work();
     ending["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z".into();
     writer.apply_watcher_event(&Event::Apply(told(&ending)));
-    part.place("c1").unwrap().is_away(Duration::from_secs(9), "down");
+    part.target("c1").unwrap().is_away(Duration::from_secs(9), "down");
     part.reconcile(&old).await;
     assert_eq!(hub.writes().len(), 1, "{:?}", hub.writes());
 }
@@ -157,17 +157,17 @@ async fn works_of_a_member_that_answers_somebody_rest_no_longer() {
     let hub = Hub::default();
     let (part, mut writer) = part(&hub);
     writer.apply_watcher_event(&Event::Apply(told(&hub::work())));
-    let place = part.place("c1").unwrap();
+    let target = part.target("c1").unwrap();
     for _ in 0..9 {
-        let (after, _) = place.is_away(Duration::ZERO, "down");
+        let (after, _) = target.is_away(Duration::ZERO, "down");
         tokio::time::advance(after).await;
     }
-    place.is_away(Duration::ZERO, "down");
-    assert!(place.rest() > Some(Duration::from_secs(20)));
+    target.is_away(Duration::ZERO, "down");
+    assert!(target.rest() > Some(Duration::from_secs(20)));
     part.answered.push("", "c1");
     part.answered.push("", "another");
     assert!(timeout(A_WHILE, watches::answers(&part)).await.is_err(), "it never ends");
-    assert_eq!((place.rest(), part.wakes.next().await), (None, ("c1".to_owned(), "w".to_owned())));
+    assert_eq!((target.rest(), part.wakes.next().await), (None, ("c1".to_owned(), "w".to_owned())));
     assert_eq!(part.wakes.waiting(), 0);
 }
 
@@ -190,7 +190,7 @@ async fn a_work_that_is_not_kept_is_read_at_its_turn() {
     let writes = hub.writes();
     let is_applied = writes.iter().any(|one| one.starts_with("POST") && one.contains("/appliedmanifestworks"));
     assert!(is_applied, "{writes:?}");
-    assert!(!part.place("c1").unwrap().is_first_beyond(), "and that was told");
+    assert!(!part.target("c1").unwrap().is_first_beyond(), "and that was told");
 }
 
 /// Whoever has many heavy ones would have them all read, and have no other read meanwhile.
@@ -201,7 +201,7 @@ async fn a_heavy_work_that_is_not_kept_is_not_read_before_there_is_room() {
     let mut heavy = hub::work();
     heavy["spec"]["workload"]["manifests"] = vec![json!({"a": 1}); 100_000].into();
     let kept = beyond(&mut part, &mut writer, &heavy);
-    let others = part.place("c1").unwrap().room(shelf::weighs(&kept)).unwrap();
+    let others = part.target("c1").unwrap().room(shelf::weighs(&kept)).unwrap();
     assert!(!others.is_empty(), "it is heavy");
     assert_eq!(part.reconcile(&kept).await, Action::requeue(TURN_AGAIN));
     assert_eq!(hub.reads(), 0);

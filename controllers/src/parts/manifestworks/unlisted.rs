@@ -14,7 +14,7 @@ use super::applied::Held;
 use super::begun::Begun;
 use super::failure::Failure;
 use super::member::{At, MemberError};
-use super::place::{Place, Turn};
+use super::target::{Target, Turn};
 
 /// Objects of one work that are looked for at a time. What is known of them by the end of a turn is
 /// kept for the next: a work may have thousands.
@@ -30,9 +30,9 @@ pub fn is_to_be_listed(identity: &Identity, told: &ManifestCondition, spec: &Man
     condition::is_true(&told.conditions, kind::APPLIED) && strategy.is_ok_and(is_owned)
 }
 
-// === impl Place ===
+// === impl Target ===
 
-impl Place {
+impl Target {
     /// Lists again what is applied by the word of the hub, before it is taken away.
     pub async fn list_unlisted(
         &self,

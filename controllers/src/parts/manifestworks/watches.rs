@@ -98,7 +98,7 @@ pub async fn clusters(part: &Part) {
 pub async fn answers(part: &Part) {
     loop {
         let (_, cluster) = part.answered.next().await;
-        if part.places.known(&cluster).is_some_and(|place| place.has_answered()) {
+        if part.targets.known(&cluster).is_some_and(|target| target.has_answered()) {
             part.wake_in(&cluster);
         }
     }
@@ -111,9 +111,9 @@ fn put(part: &Part, cluster: &Meta) {
     set(part, &name, mode);
     // Something is said of one that did not answer: that it is back, maybe.
     if mode.is_some()
-        && let Some(place) = part.places.known(&name)
-        && place.rest().is_some()
-        && place.try_now()
+        && let Some(target) = part.targets.known(&name)
+        && target.rest().is_some()
+        && target.try_now()
     {
         part.wake_in(&name);
     }
@@ -128,7 +128,7 @@ fn set(part: &Part, cluster: &str, mode: Option<Mode>) {
         for key in part.memories.of_cluster(cluster) {
             part.leave(&key);
         }
-        part.places.forget(cluster, || part.clusters.mode(cluster).is_some());
+        part.targets.forget(cluster, || part.clusters.mode(cluster).is_some());
         part.metrics.delivery.forget_cluster(cluster);
     }
     part.wake_in(cluster);

@@ -10,7 +10,7 @@ use net::backoff::Backoff;
 use net::permit::Permit;
 
 use super::memory::Memory;
-use super::place::Place;
+use super::target::Target;
 use super::work::{self, Work, works};
 use super::{NAME, Part, TURN_AGAIN, shelf};
 use crate::events::Reason;
@@ -31,26 +31,26 @@ impl Part {
     pub(super) async fn whole(
         &self,
         known: Arc<DynamicObject>,
-        place: &Place,
+        target: &Target,
         memory: &mut Memory,
     ) -> Result<(Work, Taken), Action> {
         let again = || Action::requeue(TURN_AGAIN);
         let is_kept = shelf::is_whole(&known);
-        let mut taken = place.room(shelf::weighs(&known)).ok_or_else(again)?;
+        let mut taken = target.room(shelf::weighs(&known)).ok_or_else(again)?;
         let object = if is_kept {
             known
         } else {
-            let reading = place.reading().ok_or_else(again)?;
+            let reading = target.reading().ok_or_else(again)?;
             let object = Arc::new(self.read_anew(&known, memory).await?);
             if taken.is_empty() {
                 // It may have grown meanwhile.
-                taken = place.room(shelf::weighs(&object)).ok_or_else(again)?;
+                taken = target.room(shelf::weighs(&object)).ok_or_else(again)?;
             }
             taken.push(reading);
             object
         };
         let work = Work::read(&object);
-        if !is_kept && place.is_first_beyond() {
+        if !is_kept && target.is_first_beyond() {
             self.tell(&work, Reason::WorkNotKept, not_kept(work.cluster()));
         }
         Ok((work, taken))

@@ -43,7 +43,7 @@ impl One {
         one
     }
 
-    fn place(&self) -> Place {
+    fn target(&self) -> Target {
         let one = self.clone();
         let answer = move |request: Request<Body>| {
             let one = one.clone();
@@ -55,7 +55,7 @@ impl One {
                 Ok::<_, tower::BoxError>(Response::builder().status(code).body(Body::from(answer.into_bytes()))?)
             }
         };
-        Place::new(member(Client::new(service_fn(answer), "default")), &shared())
+        Target::new(member(Client::new(service_fn(answer), "default")), &shared())
     }
 
     /// By somebody else, now.
@@ -184,12 +184,12 @@ fn thing(a: &str, owners: &[Owner]) -> Value {
 }
 
 /// It is to have `ours`.
-async fn settled(place: &Place, strategy: &str, before: Remembered) -> Outcome {
+async fn settled(target: &Target, strategy: &str, before: Remembered) -> Outcome {
     let config = json!({"resourceIdentifier": {"group": "x.io", "resource": "things", "name": "a"},
         "updateStrategy": {"type": strategy}});
     let spec: ManifestWorkSpec = serde_json::from_value(json!({"manifestConfigs": [config]})).unwrap();
-    let (owner, metrics) = (owner(), &place.member.metrics);
-    let setting = Setting { place, work: "w", spec: &spec, owner: &owner, executor: None, metrics };
+    let (owner, metrics) = (owner(), &target.member.metrics);
+    let setting = Setting { target, work: "w", spec: &spec, owner: &owner, executor: None, metrics };
     let resource = Resource { name: "things".into(), is_namespaced: false };
     let all = manifests::read(&[thing("ours", &[])], |_, _, _| Lookup::Found(resource.clone()));
     settle(setting, &all[0], before, true).await.unwrap()
@@ -197,11 +197,11 @@ async fn settled(place: &Place, strategy: &str, before: Remembered) -> Outcome {
 
 /// Takes it away.
 async fn removed(one: &One) -> Removed {
-    let (place, owner, tracked) = (Arc::new(one.place()), owner(), tracked("a"));
-    let (option, metrics) = (None, &place.member.metrics);
+    let (target, owner, tracked) = (Arc::new(one.target()), owner(), tracked("a"));
+    let (option, metrics) = (None, &target.member.metrics);
     let leaving = Leaving { work: "w", owner: &owner, option, executor: None, is_executor_required: false, metrics };
-    let turn = place.turn("w").unwrap();
-    place.remove(&tracked, leaving, Ok(()), &turn.step().unwrap()).await.unwrap()
+    let turn = target.turn("w").unwrap();
+    target.remove(&tracked, leaving, Ok(()), &turn.step().unwrap()).await.unwrap()
 }
 
 #[tokio::test]
@@ -242,7 +242,7 @@ async fn an_object_that_goes_before_it_is_written_is_made_anew() {
     for (strategy, write) in [("Update", Method::PUT), ("CreateOnly", Method::PATCH)] {
         let one = One::with(Some(thing("theirs", &[])));
         one.meddle(|object| *object = None);
-        let outcome = settled(&one.place(), strategy, Remembered::default()).await;
+        let outcome = settled(&one.target(), strategy, Remembered::default()).await;
         assert_eq!(outcome.result, Ok(()), "{strategy}");
         assert_eq!(one.writes(), [write, Method::POST], "{strategy}");
         assert_eq!(one.object()["spec"]["a"], "ours", "{strategy}");
@@ -251,12 +251,12 @@ async fn an_object_that_goes_before_it_is_written_is_made_anew() {
 
 /// Rounds in which somebody does something each time, and what came of the last.
 async fn rounds(one: &One, strategy: &str, count: u32, change: impl Fn(u32, &mut Value)) -> Outcome {
-    let place = one.place();
-    let mut outcome = settled(&place, strategy, Remembered::default()).await;
+    let target = one.target();
+    let mut outcome = settled(&target, strategy, Remembered::default()).await;
     for round in 0..count {
         one.change(|object| change(round, object.as_mut().unwrap()));
         tokio::time::advance(Duration::from_mins(6)).await;
-        outcome = settled(&place, strategy, outcome.remembered).await;
+        outcome = settled(&target, strategy, outcome.remembered).await;
     }
     outcome
 }
@@ -287,11 +287,11 @@ async fn two_works_that_want_different_things_are_told_of_each_other() {
     assert_eq!(outcome.contested_by, Some(By::Work("h-other".to_owned())));
     assert!(outcome.note.is_some_and(|note| note.contains("AppliedManifestWork h-other, wants something else")));
     // Nothing is to be done, and it is told all the same, until nobody goes on.
-    let calm = settled(&one.place(), "Update", outcome.remembered).await;
+    let calm = settled(&one.target(), "Update", outcome.remembered).await;
     assert!(calm.note.is_some() && calm.contested_by.is_none());
     let again = calm.remembered.again.unwrap();
     tokio::time::advance(again - Instant::now()).await;
-    let over = settled(&one.place(), "Update", calm.remembered).await;
+    let over = settled(&one.target(), "Update", calm.remembered).await;
     assert!(over.note.is_none() && over.remembered.again.is_none());
     let outcome = rounds(&one, "Update", 5, by("kubectl")).await;
     assert_eq!(outcome.contested_by, Some(By::Manager("kubectl".to_owned())));

@@ -17,9 +17,9 @@ const OVERLOADED: &str = "Too many requests, please try again later.";
 
 /// One config map, on a member that answers so.
 async fn settled(answers: &'static [(&'static str, u16, &'static str)]) -> Result<Outcome, MemberError> {
-    let (place, owner, spec) = (place(answers), owner(), ManifestWorkSpec::default());
-    let metrics = &place.member.metrics;
-    let setting = Setting { place: &place, work: "w", spec: &spec, owner: &owner, executor: None, metrics };
+    let (target, owner, spec) = (target(answers), owner(), ManifestWorkSpec::default());
+    let metrics = &target.member.metrics;
+    let setting = Setting { target: &target, work: "w", spec: &spec, owner: &owner, executor: None, metrics };
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}});
     let resource = Resource { name: "configmaps".into(), is_namespaced: true };
     let all = manifests::read(&[map], |_, _, _| Lookup::Found(resource.clone()));

@@ -10,7 +10,7 @@ use super::*;
 use crate::parts::manifestworks::object::{Remembered, Setting, settle};
 
 /// A member without objects, which says `may` to reviews.
-fn granting(may: &Arc<AtomicBool>) -> Arc<Place> {
+fn granting(may: &Arc<AtomicBool>) -> Arc<Target> {
     let may = Arc::clone(may);
     let answer = move |request: Request<Body>| {
         let is_allowed = may.load(Ordering::Relaxed);
@@ -23,16 +23,16 @@ fn granting(may: &Arc<AtomicBool>) -> Arc<Place> {
             Ok::<_, tower::BoxError>(Response::builder().status(code).body(Body::from(body.into_bytes()))?)
         }
     };
-    Arc::new(Place::new(member(Client::new(service_fn(answer), "default")), &shared()))
+    Arc::new(Target::new(member(Client::new(service_fn(answer), "default")), &shared()))
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_an_executor_may_not_do_yet_is_done_a_minute_later_if_it_may_then() {
     let may = Arc::new(AtomicBool::new(false));
-    let (place, owner, spec) = (granting(&may), owner(), ManifestWorkSpec::default());
+    let (target, owner, spec) = (granting(&may), owner(), ManifestWorkSpec::default());
     let executor = Executor { namespace: "n".into(), name: "e".into() };
-    let (executor, metrics) = (Some(&executor), &place.member.metrics);
-    let setting = Setting { place: &place, work: "w", spec: &spec, owner: &owner, executor, metrics };
+    let (executor, metrics) = (Some(&executor), &target.member.metrics);
+    let setting = Setting { target: &target, work: "w", spec: &spec, owner: &owner, executor, metrics };
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": "n"}});
     let resource = Resource { name: "configmaps".into(), is_namespaced: true };
     let all = manifests::read(&[map], |_, _, _| Lookup::Found(resource.clone()));

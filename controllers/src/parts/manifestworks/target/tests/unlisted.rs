@@ -15,7 +15,7 @@ const TAKES: Duration = Duration::from_millis(500);
 const OBJECTS: usize = 600;
 
 /// A member that lists nothing, and has each object that it is asked for, which it takes note of.
-fn forgetful(asked: &Arc<Mutex<Vec<String>>>) -> Arc<Place> {
+fn forgetful(asked: &Arc<Mutex<Vec<String>>>) -> Arc<Target> {
     let asked = Arc::clone(asked);
     let answer = move |request: Request<Body>| {
         let asked = Arc::clone(&asked);
@@ -39,7 +39,7 @@ fn forgetful(asked: &Arc<Mutex<Vec<String>>>) -> Arc<Place> {
             Ok::<_, tower::BoxError>(Response::new(Body::from(answer.into_bytes())))
         }
     };
-    Arc::new(Place::new(member(Client::new(service_fn(answer), "default")), &shared()))
+    Arc::new(Target::new(member(Client::new(service_fn(answer), "default")), &shared()))
 }
 
 fn told() -> Vec<ManifestCondition> {
@@ -54,14 +54,14 @@ fn told() -> Vec<ManifestCondition> {
 #[tokio::test(start_paused = true)]
 async fn what_one_turn_is_too_short_for_is_looked_for_in_the_next() {
     let (asked, told) = (Arc::default(), told());
-    let place = forgetful(&asked);
-    let mut held = place.applied("h-w").await.unwrap().unwrap();
+    let target = forgetful(&asked);
+    let mut held = target.applied("h-w").await.unwrap().unwrap();
     let mut begun = Begun::default();
     let mut turns = 0;
     loop {
         turns += 1;
-        let turn = place.turn("w").unwrap();
-        match place.list_unlisted(&turn, &told, &mut held, &mut begun).await {
+        let turn = target.turn("w").unwrap();
+        match target.list_unlisted(&turn, &told, &mut held, &mut begun).await {
             Ok(()) => break,
             Err(Failure::TurnOver) => assert!(turns < 5, "it has no end"),
             Err(error) => panic!("{error}"),

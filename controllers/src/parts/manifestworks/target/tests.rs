@@ -31,12 +31,12 @@ const WITHIN: Duration = Duration::from_secs(5);
 const SLOW: Duration = Duration::from_secs(1);
 
 /// A member that answers by path; anything else is a group that it has not.
-fn place(answers: &'static [(&'static str, u16, &'static str)]) -> Arc<Place> {
+fn target(answers: &'static [(&'static str, u16, &'static str)]) -> Arc<Target> {
     sluggish(answers, Duration::ZERO)
 }
 
 /// The same, where each answer takes a while.
-fn sluggish(answers: &'static [(&'static str, u16, &'static str)], takes: Duration) -> Arc<Place> {
+fn sluggish(answers: &'static [(&'static str, u16, &'static str)], takes: Duration) -> Arc<Target> {
     let answer = move |request: Request<Body>| async move {
         tokio::time::sleep(takes).await;
         let found = answers.iter().find(|(path, ..)| *path == request.uri().path());
@@ -45,7 +45,7 @@ fn sluggish(answers: &'static [(&'static str, u16, &'static str)], takes: Durati
         *response.status_mut() = StatusCode::from_u16(code).unwrap();
         Ok::<_, tower::BoxError>(response)
     };
-    Arc::new(Place::new(member(Client::new(service_fn(answer), "default")), &shared()))
+    Arc::new(Target::new(member(Client::new(service_fn(answer), "default")), &shared()))
 }
 
 fn member(client: Client) -> Member {
@@ -70,10 +70,10 @@ const MISSING: &str = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failu
 
 #[tokio::test]
 async fn a_broken_server_of_one_group_is_not_the_member() {
-    let broken = place(&[VERSION, ("/apis/broken.io/v1", 503, "service unavailable")]);
+    let broken = target(&[VERSION, ("/apis/broken.io/v1", 503, "service unavailable")]);
     let answer = broken.member.read("/apis/broken.io/v1").await;
     assert!(matches!(answer, Err(MemberError::Refused(_))), "{answer:?}");
-    let away = place(&[("/version", 503, "down"), ("/apis/broken.io/v1", 503, "down")]);
+    let away = target(&[("/version", 503, "down"), ("/apis/broken.io/v1", 503, "down")]);
     let answer = away.member.read("/apis/broken.io/v1").await;
     assert!(matches!(answer, Err(MemberError::Away(_))), "{answer:?}");
 }
@@ -81,20 +81,20 @@ async fn a_broken_server_of_one_group_is_not_the_member() {
 #[tokio::test]
 async fn an_answer_that_is_nothing_but_structure_is_not_read() {
     let heavy = format!("[{}]", vec![r#"{"":0}"#; 100_000].join(",")).leak();
-    let place = place(vec![VERSION, ("/api/v1/heavy", 200, heavy)].leak());
-    let answer = place.member.read("/api/v1/heavy").await;
+    let target = target(vec![VERSION, ("/api/v1/heavy", 200, heavy)].leak());
+    let answer = target.member.read("/api/v1/heavy").await;
     assert!(matches!(&answer, Err(MemberError::Refused(failure)) if failure.message.contains("24 MiB")), "{answer:?}");
 }
 
 #[tokio::test]
 async fn that_nothing_is_listed_is_known_only_for_certain() {
-    let none = place(&[VERSION, (DEFINITION, 404, MISSING)]);
+    let none = target(&[VERSION, (DEFINITION, 404, MISSING)]);
     assert!(none.applied_for_certain("x").await.unwrap().is_none());
-    let unserved = place(&[VERSION, (DEFINITION, 200, "{}")]);
+    let unserved = target(&[VERSION, (DEFINITION, 200, "{}")]);
     assert!(matches!(unserved.applied_for_certain("x").await, Err(Failure::Defined)));
-    let unknown = place(&[VERSION, (DEFINITION, 500, "broken")]);
+    let unknown = target(&[VERSION, (DEFINITION, 500, "broken")]);
     assert!(unknown.applied_for_certain("x").await.is_err());
-    let empty = place(&[VERSION, ("/apis", 200, r#"{"groups": []}"#)]);
+    let empty = target(&[VERSION, ("/apis", 200, r#"{"groups": []}"#)]);
     assert!(empty.kinds.serves(&empty.member, "g", "v1").await.is_err(), "no member has no group");
 }
 
@@ -106,102 +106,102 @@ async fn an_adoption_that_is_undone_at_once_was_not_carried_out() {
     const THEIRS: &str = r#"{"metadata": {"name": "h-w", "uid": "u", "resourceVersion": "7"},
         "spec": {"hubHash": "h", "agentID": "klusterlet", "manifestWorkName": "w"}}"#;
     let path = "/apis/work.open-cluster-management.io/v1/appliedmanifestworks/h-w";
-    let place = place(vec![VERSION, ("/apis", 200, GROUPS), (path, 200, THEIRS)].leak());
+    let target = target(vec![VERSION, ("/apis", 200, GROUPS), (path, 200, THEIRS)].leak());
     let agent = Agent { hub_hash: "h".into(), id: "ours".into() };
     let object = json!({"apiVersion": "v1", "kind": "x", "metadata": {"name": "w", "namespace": "c1"}});
     let work = Work::read(&serde_json::from_value(object).unwrap());
     let (keeper, mut writes) = (Keeper { agent: &agent, work: &work }, Undone::default());
     for _ in 0..2 {
-        let written = place.ensure_applied("h-w", keeper, Mode::UNHEARD, &mut writes).await.unwrap();
+        let written = target.ensure_applied("h-w", keeper, Mode::UNHEARD, &mut writes).await.unwrap();
         assert!(!written.is_adopted(&keeper.spec()));
     }
-    let waits = place.ensure_applied("h-w", keeper, Mode::UNHEARD, &mut writes).await;
+    let waits = target.ensure_applied("h-w", keeper, Mode::UNHEARD, &mut writes).await;
     assert!(matches!(waits, Err(Failure::Contested { .. })), "{waits:?}");
     tokio::time::advance(WITHIN).await;
-    assert!(place.ensure_applied("h-w", keeper, Mode::UNHEARD, &mut writes).await.is_ok(), "it is tried again");
+    assert!(target.ensure_applied("h-w", keeper, Mode::UNHEARD, &mut writes).await.is_ok(), "it is tried again");
 }
 
 #[tokio::test]
 async fn nothing_is_written_to_a_cluster_that_is_left() {
-    let place = place(&[VERSION, ("/api/v1/namespaces/n/configmaps", 201, "{}")]);
+    let target = target(&[VERSION, ("/api/v1/namespaces/n/configmaps", 201, "{}")]);
     let identity = Identity { resource: "configmaps".into(), namespace: "n".into(), ..Identity::default() };
     let at = At { identity: &identity, version: "v1" };
-    place.member.create(at, &json!({})).await.unwrap();
-    place.member.close();
-    let answer = place.member.create(at, &json!({})).await;
+    target.member.create(at, &json!({})).await.unwrap();
+    target.member.close();
+    let answer = target.member.create(at, &json!({})).await;
     assert!(matches!(answer, Err(MemberError::NotLeading(_))), "{answer:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn those_that_fail_at_once_count_once_and_who_calls_often_is_not_heard_often() {
-    let place = place(&[]);
-    let (first, is_news) = place.is_away(Duration::ZERO, "down");
+    let target = target(&[]);
+    let (first, is_news) = target.is_away(Duration::ZERO, "down");
     assert!(is_news);
     for _ in 0..3 {
-        assert_eq!(place.is_away(Duration::ZERO, "down"), (first, false));
+        assert_eq!(target.is_away(Duration::ZERO, "down"), (first, false));
     }
-    assert_eq!(place.away.lock().failures, 1);
-    assert!(place.try_now() && place.rest().is_none());
-    place.is_away(Duration::ZERO, "down");
-    assert!(!place.try_now() && place.rest().is_some());
+    assert_eq!(target.away.lock().failures, 1);
+    assert!(target.try_now() && target.rest().is_none());
+    target.is_away(Duration::ZERO, "down");
+    assert!(!target.try_now() && target.rest().is_some());
     tokio::time::advance(BETWEEN_TRIES).await;
-    assert!(place.try_now());
+    assert!(target.try_now());
 }
 
 #[tokio::test(start_paused = true)]
 async fn who_answers_others_is_tried_soon_and_not_each_time() {
-    let place = place(&[]);
-    assert!(!place.has_answered(), "it does not rest");
+    let target = target(&[]);
+    assert!(!target.has_answered(), "it does not rest");
     for _ in 0..9 {
-        let (after, _) = place.is_away(Duration::ZERO, "down");
+        let (after, _) = target.is_away(Duration::ZERO, "down");
         tokio::time::advance(after).await;
     }
-    place.is_away(Duration::ZERO, "down");
-    assert!(place.has_answered() && place.rest().is_none());
+    target.is_away(Duration::ZERO, "down");
+    assert!(target.has_answered() && target.rest().is_none());
     // In vain; and others are answered meanwhile.
-    place.is_away(Duration::ZERO, "down");
-    assert!(place.has_answered() && place.rest() == Some(BETWEEN_ANSWERS));
-    assert!(!place.has_answered(), "it is tried as soon already");
-    place.is_away(Duration::from_secs(40), "too many requests");
-    assert!(!place.has_answered() && place.rest() > Some(Duration::from_secs(30)));
+    target.is_away(Duration::ZERO, "down");
+    assert!(target.has_answered() && target.rest() == Some(BETWEEN_ANSWERS));
+    assert!(!target.has_answered(), "it is tried as soon already");
+    target.is_away(Duration::from_secs(40), "too many requests");
+    assert!(!target.has_answered() && target.rest() > Some(Duration::from_secs(30)));
 }
 
 #[tokio::test(start_paused = true)]
 async fn one_that_asks_to_be_left_alone_is_whatever_is_said_of_it() {
-    let (place, asked) = (place(&[]), Duration::from_secs(40));
-    place.is_away(Duration::ZERO, "down");
-    assert_eq!(place.is_away(asked, "too many requests").0, asked, "it rests already, for less");
-    assert_eq!(place.is_away(Duration::ZERO, "down").0, asked);
-    assert!(!place.try_now() && place.rest() == Some(asked), "a label of the cluster is no answer of it");
+    let (target, asked) = (target(&[]), Duration::from_secs(40));
+    target.is_away(Duration::ZERO, "down");
+    assert_eq!(target.is_away(asked, "too many requests").0, asked, "it rests already, for less");
+    assert_eq!(target.is_away(Duration::ZERO, "down").0, asked);
+    assert!(!target.try_now() && target.rest() == Some(asked), "a label of the cluster is no answer of it");
     tokio::time::advance(asked).await;
-    assert!(place.rest().is_none() && place.try_now());
+    assert!(target.rest().is_none() && target.try_now());
     let year = Duration::from_hours(24 * 365);
-    assert_eq!(place.is_away(year, "too many requests").0, LONGEST_REST);
-    assert!(!place.is_back() && place.rest() == Some(LONGEST_REST), "that was under way");
+    assert_eq!(target.is_away(year, "too many requests").0, LONGEST_REST);
+    assert!(!target.is_back() && target.rest() == Some(LONGEST_REST), "that was under way");
     tokio::time::advance(LONGEST_REST).await;
-    assert!(place.is_back() && place.rest().is_none(), "it answers");
+    assert!(target.is_back() && target.rest().is_none(), "it answers");
 }
 
 #[tokio::test]
 async fn what_waits_for_a_cluster_that_is_left_waits_no_longer() {
-    let place = place(&[]);
-    let metrics = place.member.metrics.clone();
-    place.at_work.store(MOST, Ordering::Relaxed);
-    assert!(place.turn("w").is_none());
+    let target = target(&[]);
+    let metrics = target.member.metrics.clone();
+    target.at_work.store(MOST, Ordering::Relaxed);
+    assert!(target.turn("w").is_none());
     assert_eq!(metrics.waiting(), 1);
-    drop(place);
+    drop(target);
     assert_eq!(metrics.waiting(), 0);
 }
 
 /// A place whose member never answers, and is known for it.
-async fn hanging(shared: &Shared) -> Arc<Place> {
+async fn hanging(shared: &Shared) -> Arc<Target> {
     let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
-    let place = Arc::new(Place::new(member(Client::new(service_fn(never), "default")), shared));
+    let target = Arc::new(Target::new(member(Client::new(service_fn(never), "default")), shared));
     for _ in 0..2 {
-        let answer = place.member.read("/version").await;
+        let answer = target.member.read("/version").await;
         assert!(matches!(answer, Err(MemberError::Late(_))), "{answer:?}");
     }
-    place
+    target
 }
 
 #[tokio::test(start_paused = true)]
@@ -209,9 +209,9 @@ async fn works_of_clusters_that_hang_leave_turns_to_others() {
     let shared = shared();
     let mut turns = Vec::new();
     for _ in 0..SLOW_WORKS {
-        let place = hanging(&shared).await;
-        turns.push(place.turn("a").unwrap());
-        assert!(place.turn("b").is_none(), "one of each");
+        let target = hanging(&shared).await;
+        turns.push(target.turn("a").unwrap());
+        assert!(target.turn("b").is_none(), "one of each");
     }
     assert!(hanging(&shared).await.turn("a").is_none(), "so many of all");
     turns.pop();
@@ -220,7 +220,7 @@ async fn works_of_clusters_that_hang_leave_turns_to_others() {
 
 #[tokio::test(start_paused = true)]
 async fn of_the_works_of_a_cluster_that_becomes_slow_one_goes_on() {
-    let quick = place(&[VERSION]);
+    let quick = target(&[VERSION]);
     let turns: Vec<Turn> = ["a", "b"].into_iter().filter_map(|work| quick.turn(work)).collect();
     assert!(turns.iter().all(|turn| turn.step().is_ok()));
     for _ in 0..4 {
@@ -241,12 +241,12 @@ async fn removed_for(
     executor: Option<&Executor>,
     is_executor_required: bool,
 ) -> Removed {
-    let (place, owner, tracked) = (place(answers), owner(), tracked("a"));
-    let (option, metrics) = (None, &place.member.metrics);
+    let (target, owner, tracked) = (target(answers), owner(), tracked("a"));
+    let (option, metrics) = (None, &target.member.metrics);
     let leaving = Leaving { work: "w", owner: &owner, option, executor, is_executor_required, metrics };
-    let may_delete = place.may_delete(&tracked, leaving).await.unwrap();
-    let turn = place.turn("w").unwrap();
-    place.remove(&tracked, leaving, may_delete, &turn.step().unwrap()).await.unwrap()
+    let may_delete = target.may_delete(&tracked, leaving).await.unwrap();
+    let turn = target.turn("w").unwrap();
+    target.remove(&tracked, leaving, may_delete, &turn.step().unwrap()).await.unwrap()
 }
 
 fn owner() -> Owner {
@@ -302,25 +302,25 @@ async fn where_an_executor_is_required_nothing_is_deleted_for_a_work_whose_execu
 
 #[tokio::test(start_paused = true)]
 async fn a_turn_ends_and_the_next_goes_on_where_it_was() {
-    let place = place(&[VERSION, GROUPS, YES, THING]);
-    let (owner, all, metrics) = (owner(), [tracked("a"), tracked("b")], &place.member.metrics);
+    let target = target(&[VERSION, GROUPS, YES, THING]);
+    let (owner, all, metrics) = (owner(), [tracked("a"), tracked("b")], &target.member.metrics);
     let executor = Executor { namespace: "n".into(), name: "e".into() };
     let (option, executor, is_executor_required) = (None, Some(&executor), false);
     let leaving = Leaving { work: "w", owner: &owner, option, executor, is_executor_required, metrics };
-    let turn = place.turn("w").unwrap();
+    let turn = target.turn("w").unwrap();
     let mut begun = Begun::default();
-    place.review_removals(&turn, &all, leaving, &mut begun).await.unwrap();
+    target.review_removals(&turn, &all, leaving, &mut begun).await.unwrap();
     tokio::time::advance(TURN).await;
-    let ended = place.remove_all(&turn, &all, leaving, &mut begun).await;
+    let ended = target.remove_all(&turn, &all, leaving, &mut begun).await;
     assert!(matches!(ended, Err(Failure::TurnOver)) && begun.removed.is_empty(), "{ended:?}");
     drop(turn);
-    let (turn, answers) = (place.turn("w").unwrap(), place.member.answers());
-    place.review_removals(&turn, &all, leaving, &mut begun).await.unwrap();
-    assert_eq!(place.member.answers(), answers, "nobody is asked again");
-    place.remove_all(&turn, &all[..1], leaving, &mut begun).await.unwrap();
-    let answers = place.member.answers();
-    place.remove_all(&turn, &all[..1], leaving, &mut begun).await.unwrap();
-    assert_eq!((place.member.answers(), begun.removed.len()), (answers, 1));
+    let (turn, answers) = (target.turn("w").unwrap(), target.member.answers());
+    target.review_removals(&turn, &all, leaving, &mut begun).await.unwrap();
+    assert_eq!(target.member.answers(), answers, "nobody is asked again");
+    target.remove_all(&turn, &all[..1], leaving, &mut begun).await.unwrap();
+    let answers = target.member.answers();
+    target.remove_all(&turn, &all[..1], leaving, &mut begun).await.unwrap();
+    assert_eq!((target.member.answers(), begun.removed.len()), (answers, 1));
 }
 
 #[tokio::test(start_paused = true)]
@@ -328,15 +328,15 @@ async fn looking_kinds_up_is_of_the_turn_and_the_next_goes_on_there() {
     let names: Vec<String> = (0..40).map(|number| format!("g{number}")).collect();
     let groups: Vec<_> = names.iter().map(|name| json!({"name": name, "versions": [{"version": "v1"}]})).collect();
     let groups = json!({ "groups": groups }).to_string().leak();
-    let place = sluggish(vec![VERSION, ("/apis", 200, groups)].leak(), 4 * SLOW);
+    let target = sluggish(vec![VERSION, ("/apis", 200, groups)].leak(), 4 * SLOW);
     let wanted: HashSet<_> = names.into_iter().map(|name| (name, "v1".to_owned(), "Kind".to_owned())).collect();
     let mut found = Found::default();
     let mut turns = 0;
     loop {
         turns += 1;
         assert!(turns < 40, "it has no end");
-        let (turn, began) = (place.turn("w").unwrap(), Instant::now());
-        let ended = place.kinds.find(&place.member, || turn.step(), wanted.clone(), &mut found).await;
+        let (turn, began) = (target.turn("w").unwrap(), Instant::now());
+        let ended = target.kinds.find(&target.member, || turn.step(), wanted.clone(), &mut found).await;
         assert!(began.elapsed() < TURN + 20 * SLOW, "{:?}", began.elapsed());
         match ended {
             Ok(()) => break,
@@ -351,15 +351,15 @@ async fn looking_kinds_up_is_of_the_turn_and_the_next_goes_on_there() {
 async fn looking_for_one_object_ends_with_the_turn_unless_it_is_the_first() {
     const MANY: &str = r#"{"groups": [{"name": "x.io", "versions": [{"version": "v1"}, {"version": "v2"}, {"version": "v3"},
         {"version": "v4"}, {"version": "v5"}, {"version": "v6"}, {"version": "v7"}, {"version": "v8"}, {"version": "v9"}]}]}"#;
-    let place = sluggish(&[VERSION, ("/apis", 200, MANY), (DEFINED, 404, MISSING)], 4 * SLOW);
-    let (owner, metrics) = (owner(), &place.member.metrics);
+    let target = sluggish(&[VERSION, ("/apis", 200, MANY), (DEFINED, 404, MISSING)], 4 * SLOW);
+    let (owner, metrics) = (owner(), &target.member.metrics);
     let leaving =
         Leaving { work: "w", owner: &owner, option: None, executor: None, is_executor_required: false, metrics };
-    let turn = place.turn("w").unwrap();
+    let turn = target.turn("w").unwrap();
     let [first, second] = [turn.step().unwrap(), turn.step().unwrap()];
     let (one, other) = (tracked("a"), tracked("b"));
     let [first, second] =
-        [(&one, &first), (&other, &second)].map(|(one, step)| place.remove(one, leaving, Ok(()), step));
+        [(&one, &first), (&other, &second)].map(|(one, step)| target.remove(one, leaving, Ok(()), step));
     let (first, second) = tokio::join!(first, second);
     assert!(matches!(first, Ok(Removed::Gone)), "{first:?}");
     assert!(matches!(second, Err(Failure::TurnOver)), "{second:?}");
@@ -367,23 +367,23 @@ async fn looking_for_one_object_ends_with_the_turn_unless_it_is_the_first() {
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_cluster_that_waits_is_called_when_another_ends_its_turn() {
-    let places = Places::new(shared());
+    let targets = Targets::new(shared());
     let (mut turns, mut slow) = (Vec::new(), Vec::new());
     for number in 0..=SLOW_WORKS {
         let name = ClusterName::parse(&format!("c{number}")).unwrap();
         let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
-        let place = places.of(&name, || named(&name, Client::new(service_fn(never), "default")));
+        let target = targets.of(&name, || named(&name, Client::new(service_fn(never), "default")));
         for _ in 0..2 {
-            place.member.read("/version").await.unwrap_err();
+            target.member.read("/version").await.unwrap_err();
         }
-        turns.push(place.turn("a"));
-        slow.push(place);
+        turns.push(target.turn("a"));
+        slow.push(target);
     }
     assert!(turns.pop().unwrap().is_none() && turns.iter().all(Option::is_some));
-    assert!(places.next_slow().is_empty());
+    assert!(targets.next_slow().is_empty());
     turns.pop();
     let called: Vec<_> =
-        places.next_slow().iter().map(|place| (place.member.cluster.to_string(), place.next())).collect();
+        targets.next_slow().iter().map(|target| (target.member.cluster.to_string(), target.next())).collect();
     assert_eq!(called, [(format!("c{SLOW_WORKS}"), vec!["a".to_owned()])]);
     // It has its turn: next time, who waits by then goes before it.
     let (last, other) = (&slow[SLOW_WORKS], &slow[SLOW_WORKS - 1]);
@@ -395,29 +395,29 @@ async fn a_slow_cluster_that_waits_is_called_when_another_ends_its_turn() {
     // Another takes the place that is free.
     let name = ClusterName::parse("another").unwrap();
     let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
-    let another = places.of(&name, || named(&name, Client::new(service_fn(never), "default")));
+    let another = targets.of(&name, || named(&name, Client::new(service_fn(never), "default")));
     for _ in 0..2 {
         another.member.read("/version").await.unwrap_err();
     }
     let _its = another.turn("a").unwrap();
     assert!(last.turn("a").is_none());
     turns.clear();
-    let called: Vec<_> = places.next_slow().iter().map(|place| place.member.cluster.to_string()).collect();
+    let called: Vec<_> = targets.next_slow().iter().map(|target| target.member.cluster.to_string()).collect();
     assert_eq!(called, [format!("c{}", SLOW_WORKS - 1), format!("c{SLOW_WORKS}")]);
 }
 
 /// They hold nobody's turn meanwhile.
 #[tokio::test]
 async fn heavy_works_are_few_and_light_ones_as_many_as_there_are() {
-    let places = Places::new(shared());
+    let targets = Targets::new(shared());
     let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
     let all: Vec<_> = (0..=HEAVY_WORKS)
         .map(|number| ClusterName::parse(&format!("c{number}")).unwrap())
-        .map(|name| places.of(&name, || named(&name, Client::new(service_fn(never), "default"))))
+        .map(|name| targets.of(&name, || named(&name, Client::new(service_fn(never), "default"))))
         .collect();
-    let mut held: Vec<_> = all.iter().map_while(|place| place.room(LIGHT + 1)).collect();
+    let mut held: Vec<_> = all.iter().map_while(|target| target.room(LIGHT + 1)).collect();
     assert_eq!(held.len(), HEAVY_WORKS);
-    assert!(all.iter().all(|place| place.room(LIGHT).is_some()));
+    assert!(all.iter().all(|target| target.room(LIGHT).is_some()));
     held.pop();
     assert!(all[0].room(LIGHT + 1).is_none(), "one of a cluster at a time");
     assert!(all[HEAVY_WORKS].room(LIGHT + 1).is_some());
@@ -425,14 +425,14 @@ async fn heavy_works_are_few_and_light_ones_as_many_as_there_are() {
 
 #[tokio::test]
 async fn a_cluster_that_is_delivered_to_again_keeps_its_place() {
-    let places = Places::new(shared());
+    let targets = Targets::new(shared());
     let name = ClusterName::parse("c1").unwrap();
     let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
-    let place = places.of(&name, || member(Client::new(service_fn(never), "default")));
-    places.forget("c1", || true);
-    assert!(places.known("c1").is_some_and(|known| Arc::ptr_eq(&known, &place)));
-    places.forget("c1", || false);
-    assert!(places.known("c1").is_none());
+    let target = targets.of(&name, || member(Client::new(service_fn(never), "default")));
+    targets.forget("c1", || true);
+    assert!(targets.known("c1").is_some_and(|known| Arc::ptr_eq(&known, &target)));
+    targets.forget("c1", || false);
+    assert!(targets.known("c1").is_none());
 }
 
 const FORBIDDEN: &str = r#"{"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 403,

@@ -55,7 +55,7 @@ pub struct Shared {
     slow_line: Arc<Mutex<Line>>,
 }
 
-pub struct Place {
+pub struct Target {
     pub member: Member,
     pub kinds: Kinds,
     pub sights: Sights,
@@ -94,7 +94,7 @@ struct Away {
 
 /// The turn of a work.
 pub struct Turn {
-    place: Arc<Place>,
+    target: Arc<Target>,
     _permit: Permit<AtomicUsize>,
     /// When it is over.
     until: Instant,
@@ -112,8 +112,8 @@ pub struct Step<'a> {
 }
 
 /// Those that are delivered to. None is kept that is not.
-pub struct Places {
-    places: Mutex<HashMap<String, Arc<Place>>>,
+pub struct Targets {
+    targets: Mutex<HashMap<String, Arc<Target>>>,
     of_all: Shared,
 }
 
@@ -161,16 +161,16 @@ impl Step<'_> {
             return Err(Failure::TurnOver);
         }
         let mut slow = turn.slow.lock();
-        if slow.is_none() && turn.place.is_slow() {
-            *slow = Some(turn.place.slow_turn().ok_or(Failure::Slow)?);
+        if slow.is_none() && turn.target.is_slow() {
+            *slow = Some(turn.target.slow_turn().ok_or(Failure::Slow)?);
         }
         Ok(())
     }
 }
 
-// === impl Place ===
+// === impl Target ===
 
-impl Place {
+impl Target {
     fn new(member: Member, of_all: &Shared) -> Self {
         Self {
             rules: of_all.rules.lane(),
@@ -203,7 +203,7 @@ impl Place {
             self.member.metrics.waits(false);
         }
         let (until, has_begun) = (Instant::now() + TURN, AtomicBool::new(false));
-        Some(Turn { place: Arc::clone(self), _permit: permit, until, has_begun, slow: Mutex::new(slow) })
+        Some(Turn { target: Arc::clone(self), _permit: permit, until, has_begun, slow: Mutex::new(slow) })
     }
 
     /// Room for a work that takes so many bytes of memory while it is worked on. None: others take
@@ -320,7 +320,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for Target {
     fn drop(&mut self) {
         for _ in 0..self.waiting.get_mut().len() {
             self.member.metrics.waits(false);
@@ -328,27 +328,27 @@ impl Drop for Place {
     }
 }
 
-// === impl Places ===
+// === impl Targets ===
 
-impl Places {
+impl Targets {
     pub fn new(of_all: Shared) -> Self {
-        Self { places: Mutex::default(), of_all }
+        Self { targets: Mutex::default(), of_all }
     }
 
     /// The place of a cluster, made with `member` where there was none.
-    pub fn of(&self, cluster: &ClusterName, member: impl FnOnce() -> Member) -> Arc<Place> {
-        let mut places = self.places.lock();
-        let place = || Arc::new(Place::new(member(), &self.of_all));
-        Arc::clone(places.entry(cluster.as_str().to_owned()).or_insert_with(place))
+    pub fn of(&self, cluster: &ClusterName, member: impl FnOnce() -> Member) -> Arc<Target> {
+        let mut targets = self.targets.lock();
+        let target = || Arc::new(Target::new(member(), &self.of_all));
+        Arc::clone(targets.entry(cluster.as_str().to_owned()).or_insert_with(target))
     }
 
     /// That of a cluster that had work.
-    pub fn known(&self, cluster: &str) -> Option<Arc<Place>> {
-        self.places.lock().get(cluster).cloned()
+    pub fn known(&self, cluster: &str) -> Option<Arc<Target>> {
+        self.targets.lock().get(cluster).cloned()
     }
 
     /// Whose works may have the turns of slow clusters that are free now.
-    pub fn next_slow(&self) -> Vec<Arc<Place>> {
+    pub fn next_slow(&self) -> Vec<Arc<Target>> {
         let free = SLOW_WORKS.saturating_sub(self.of_all.slow_works.load(Ordering::Relaxed));
         let mut line = self.of_all.slow_line.lock();
         let next: Vec<String> = std::iter::from_fn(|| line.call()).take(free).collect();
@@ -359,12 +359,12 @@ impl Places {
     /// The cluster is not delivered to: its watches end. Unless it `is_wanted`, which is asked
     /// while nobody can be given its place: one that is being worked on is not closed.
     pub fn forget(&self, cluster: &str, is_wanted: impl FnOnce() -> bool) {
-        let mut places = self.places.lock();
+        let mut targets = self.targets.lock();
         if is_wanted() {
             return;
         }
-        if let Some(place) = places.remove(cluster) {
-            place.member.close();
+        if let Some(target) = targets.remove(cluster) {
+            target.member.close();
         }
     }
 }
