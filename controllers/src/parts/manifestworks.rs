@@ -65,7 +65,7 @@ use self::memory::{Memories, Memory};
 use self::pass::Pass;
 use self::shelf::Shelf;
 use self::sights::Way;
-use self::target::{Shared, Target, Targets, Turn};
+use self::target::{Shared, Slot, Target, Targets};
 use self::work::{Work, works};
 use super::Context;
 use super::catch_up::Versions as _;
@@ -95,9 +95,9 @@ const SLOW_RULES: Duration = Duration::from_millis(250);
 /// A cluster whose answers take longer has one request at a time, and all such have a quarter.
 const SLOW_ANSWER: Duration = Duration::from_secs(2);
 /// Until a work asks for its turn again that others went before.
-const TURN_AGAIN: Duration = Duration::from_secs(1);
+const SLOT_AGAIN: Duration = Duration::from_secs(1);
 /// Until a work that waits for its turn is looked at, should nobody call it.
-const NO_TURN: Duration = Duration::from_mins(1);
+const NO_SLOT: Duration = Duration::from_mins(1);
 /// After a definition, until it is served.
 const DEFINED: Backoff = Backoff::doubling(Duration::from_millis(300), Duration::from_mins(1));
 /// Failures of that kind in a row that are nothing to speak of.
@@ -184,7 +184,7 @@ async fn work(part: Arc<Part>) {
         let task = tokio::spawn(async move { part.reconcile(&object).await });
         Ok(AbortOnDropHandle::new(task).await.unwrap_or_else(|error| {
             tracing::error!(%error, "a pass over a work broke off");
-            Action::requeue(NO_TURN)
+            Action::requeue(NO_SLOT)
         }))
     };
     let retry = |_: Arc<DynamicObject>, _: &Failure, _: Arc<Part>| Action::await_change();
@@ -200,7 +200,7 @@ impl Part {
             self.leave(&key);
             // Its cluster may be gone, which is not known before all are listed.
             let is_ending = object.metadata.deletion_timestamp.is_some();
-            return if is_ending { Action::requeue(NO_TURN) } else { Action::await_change() };
+            return if is_ending { Action::requeue(NO_SLOT) } else { Action::await_change() };
         };
         // Before: it waits also while it has no turn, or its cluster rests.
         if object.metadata.deletion_timestamp.is_none() {
@@ -210,9 +210,9 @@ impl Part {
                 self.metrics.delivery.forget(&key);
             }
         }
-        let Some(turn) = target.turn(&key.1) else { return Action::requeue(NO_TURN) };
-        let action = self.turn(object, &target, &turn).await;
-        drop(turn);
+        let Some(slot) = target.slot(&key.1) else { return Action::requeue(NO_SLOT) };
+        let action = self.work_in(object, &target, &slot).await;
+        drop(slot);
         // Those that waited for a slow one's turn before its own works.
         for target in self.targets.next_slow().into_iter().chain([target]) {
             for next in target.next() {
@@ -229,7 +229,7 @@ impl Part {
 
     /// Its turn has come. What is read of it may be large, and is not read before there is
     /// something to do.
-    async fn turn(&self, object: &DynamicObject, target: &Arc<Target>, turn: &Turn) -> Action {
+    async fn work_in(&self, object: &DynamicObject, target: &Arc<Target>, slot: &Slot) -> Action {
         let key = work::key(object);
         let memory = self.memories.of(&key);
         let mut memory = memory.lock().await;
@@ -259,7 +259,7 @@ impl Part {
         }
         let done = match rest {
             Some(rest) => self.tell_waiting(&mut work, &mut memory).await.map(|()| Action::requeue(rest)),
-            None => self.pass(&mut work, target, turn, mode, &mut memory).await,
+            None => self.pass(&mut work, target, slot, mode, &mut memory).await,
         };
         let action = match done {
             Ok(action) => action,
@@ -279,15 +279,15 @@ impl Part {
         &self,
         work: &mut Work,
         target: &Arc<Target>,
-        turn: &Turn,
+        slot: &Slot,
         mode: Mode,
         memory: &mut Memory,
     ) -> Result<Action, Failure> {
         let answers = target.member.answers();
         let done = if work.is_ending {
-            self.end(work, target, turn, mode, memory).await
+            self.end(work, target, slot, mode, memory).await
         } else {
-            self.keep(work, target, turn, mode, memory).await
+            self.keep(work, target, slot, mode, memory).await
         };
         let is_away = done.as_ref().is_err_and(|failure| failure.away().is_some());
         // A pass in which nothing was asked says nothing of the member.
@@ -322,7 +322,7 @@ impl Part {
         &self,
         work: &mut Work,
         target: &Arc<Target>,
-        turn: &Turn,
+        slot: &Slot,
         mode: Mode,
         memory: &mut Memory,
     ) -> Result<Action, Failure> {
@@ -351,7 +351,7 @@ impl Part {
                 work.status.clone_from(status);
             }
             let pass =
-                Pass { part: self, target, turn, work, spec: &spec, executor: executor.as_ref(), mode, name, is_whole };
+                Pass { part: self, target, slot, work, spec: &spec, executor: executor.as_ref(), mode, name, is_whole };
             let ran = pass.run(memory).await;
             work.status = on_hub;
             ran?;
@@ -390,8 +390,8 @@ impl Part {
         if failure.is_over() {
             return Action::await_change();
         }
-        if failure.is_for_turn() {
-            return Action::requeue(TURN_AGAIN);
+        if failure.is_for_slot() {
+            return Action::requeue(SLOT_AGAIN);
         }
         let is_unreachable = failure.away().is_some() || failure.is_closed();
         // What the hub refuses is tried again with the rest.

@@ -11,8 +11,8 @@ mod kinds;
 mod order;
 mod plan;
 mod scheduler;
+mod slots;
 mod status;
-mod turns;
 mod watches;
 mod world;
 
@@ -29,7 +29,7 @@ use tokio::sync::Semaphore;
 
 use self::kinds::Of;
 use self::scheduler::{Scheduler, WRITES};
-use self::turns::Lanes;
+use self::slots::Lanes;
 use self::world::World;
 use super::rivals::Rival;
 use super::stand_in::StandIn;

@@ -19,7 +19,7 @@ use super::clusters::{Clusters, Mode};
 use super::failure::Failure;
 use super::memory::Memory;
 use super::removal::Leaving;
-use super::target::{Target, Turn};
+use super::target::{Slot, Target};
 use super::work::{self, Work};
 use crate::events::Reason;
 use crate::feed::crd::Presence;
@@ -92,7 +92,7 @@ impl Part {
         &self,
         work: &mut Work,
         target: &Target,
-        turn: &Turn,
+        slot: &Slot,
         mode: Mode,
         memory: &mut Memory,
     ) -> Result<Action, Failure> {
@@ -119,14 +119,14 @@ impl Part {
             held.check_agent(keeper, mode)?;
             if !held.applied.is_ending {
                 let (told, mut begun) = (&work.status.resource_status.manifests, memory.begin(work.generation));
-                let listed = target.list_unlisted(turn, told, &mut held, &mut begun).await;
+                let listed = target.list_unlisted(slot, told, &mut held, &mut begun).await;
                 memory.keep(begun, &listed);
                 listed?;
             }
             target.end_applied(&held).await?;
             let held = if held.applied.is_ending { Some(held) } else { target.applied_for_certain(&name).await? };
             if let Some(held) = held
-                && let Some(left) = self.go_on(target, turn, work, &held, (how, memory)).await?
+                && let Some(left) = self.go_on(target, slot, work, &held, (how, memory)).await?
             {
                 self.tell_deleting(work, memory, Some(&left.to_string())).await?;
                 // It answers.
@@ -143,13 +143,13 @@ impl Part {
     async fn go_on(
         &self,
         target: &Target,
-        turn: &Turn,
+        slot: &Slot,
         work: &Work,
         held: &Held,
         (how, memory): (How<'_>, &mut Memory),
     ) -> Result<Option<Left>, Failure> {
         let mut begun = memory.begin(work.generation);
-        let left = self.go_away(target, turn, work, held, (how, &mut begun)).await;
+        let left = self.go_away(target, slot, work, held, (how, &mut begun)).await;
         memory.keep(begun, &left);
         left
     }
@@ -158,7 +158,7 @@ impl Part {
     pub(super) async fn go_away(
         &self,
         target: &Target,
-        turn: &Turn,
+        slot: &Slot,
         work: &Work,
         held: &Held,
         (how, begun): (How<'_>, &mut Begun),
@@ -169,7 +169,7 @@ impl Part {
         let leaving = Leaving { work: work.name(), owner: &owner, option, executor, is_executor_required, metrics };
         let mut waiting: Vec<Tracked> = Vec::new();
         let mut why = None;
-        for (one, removed) in target.take_away(turn, held.tracked(), leaving, begun).await? {
+        for (one, removed) in target.take_away(slot, held.tracked(), leaving, begun).await? {
             match removed {
                 Removed::Gone => {}
                 Removed::Waits(version) => {

@@ -43,7 +43,7 @@ pub enum Failure {
     Gone,
     /// It has lasted for long enough.
     #[error("its turn is over, and the work waits for its next one")]
-    TurnOver,
+    SlotOver,
     /// Others go on first.
     #[error("its cluster is slow, and the work waits for its turn among those of slow ones")]
     Slow,
@@ -62,8 +62,8 @@ const GRANTED: Duration = Duration::from_mins(1);
 
 impl Failure {
     /// Nothing failed: it goes on where it is in its next turn.
-    pub fn is_for_turn(&self) -> bool {
-        matches!(self, Self::TurnOver | Self::Slow)
+    pub fn is_for_slot(&self) -> bool {
+        matches!(self, Self::SlotOver | Self::Slow)
     }
 
     /// The cluster did not answer, and how long at least it is to be left alone.

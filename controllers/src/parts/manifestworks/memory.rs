@@ -129,7 +129,7 @@ impl Memory {
     /// next pass looks at all.
     pub fn keep<T>(&mut self, begun: Begun, ended: &Result<T, Failure>) {
         match ended {
-            Err(failure) if failure.is_for_turn() => self.begun = Some(Box::new(begun)),
+            Err(failure) if failure.is_for_slot() => self.begun = Some(Box::new(begun)),
             Err(_) if begun.is_more() => self.settled = None,
             _ => {}
         }
@@ -220,7 +220,7 @@ mod tests {
             begun.removed.insert(identity.clone(), Removed::Gone);
             memory.keep(begun, &ended);
         };
-        begin(&mut memory, Err(Failure::TurnOver));
+        begin(&mut memory, Err(Failure::SlotOver));
         assert!(memory.begin(1).removed.contains_key(&identity));
         assert!(memory.begin(1).removed.is_empty(), "it is gone on with once");
         begin(&mut memory, Err(Failure::Slow));
@@ -243,7 +243,7 @@ mod tests {
             memory.keep(begun, &ended);
             memory.settled
         };
-        assert_eq!(settled(Some(Failure::TurnOver), Err(Failure::Gone)), None);
+        assert_eq!(settled(Some(Failure::SlotOver), Err(Failure::Gone)), None);
         assert_eq!(settled(None, Err(Failure::Gone)), Some(1), "all that changed is owed still");
         for ended in [Ok(()), Err(Failure::Slow)] {
             assert_eq!(settled(Some(Failure::Slow), ended), Some(1));

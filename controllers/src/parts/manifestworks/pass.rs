@@ -29,7 +29,7 @@ use super::memory::Memory;
 use super::object::{Outcome, Remembered, Setting, settle};
 use super::removal::Leaving;
 use super::sights::Scope;
-use super::target::{Target, Turn};
+use super::target::{Slot, Target};
 use super::telling::Asking;
 use super::unlisted::{Identities, is_to_be_listed};
 use super::work::Work;
@@ -40,7 +40,7 @@ use crate::events::Reason;
 pub struct Pass<'a> {
     pub part: &'a Part,
     pub target: &'a Target,
-    pub turn: &'a Turn,
+    pub slot: &'a Slot,
     pub work: &'a Work,
     pub spec: &'a Arc<ManifestWorkSpec>,
     pub executor: Option<&'a Executor>,
@@ -107,7 +107,7 @@ impl Pass<'_> {
             Ok(staying) => staying,
             Err(failure) => {
                 self.list_made(&done, &mut held).await;
-                if failure.is_for_turn() {
+                if failure.is_for_slot() {
                     self.remember(done, memory, begun);
                     let version = Some(held.applied.resource_version.clone());
                     self.target.sights.looked(self.work.name(), &applied::identity(&self.name), version);
@@ -154,7 +154,7 @@ impl Pass<'_> {
         let own = applied::identity(&self.name);
         self.target.sights.looked(self.work.name(), &own, Some(held.applied.resource_version.clone()));
         let how = How { option: None, executor: self.executor };
-        let left = self.part.go_away(self.target, self.turn, self.work, held, (how, begun)).await?;
+        let left = self.part.go_away(self.target, self.slot, self.work, held, (how, begun)).await?;
         memory.removal = Some(Instant::now() + memory.goes(left.map_or(0, |left| left.count)));
         Ok(())
     }
@@ -176,7 +176,7 @@ impl Pass<'_> {
         let all = &self.spec.workload.manifests;
         let wanted: HashSet<Gvk> = all.iter().filter_map(gvk).collect();
         let found = &mut begun.kinds;
-        self.target.kinds.find(&self.target.member, || self.turn.step(), wanted, found).await?;
+        self.target.kinds.find(&self.target.member, || self.slot.step(), wanted, found).await?;
         Ok(manifests::read(all, |group, version, kind| found.lookup(group, version, kind)))
     }
 
@@ -221,7 +221,7 @@ impl Pass<'_> {
                 match answer {
                     Ok(looked) => self.keep(manifest, looked, memory, &mut done),
                     // That its turn was over while it was asked says nothing of the member.
-                    Err(error) if failure.as_ref().is_none_or(Failure::is_for_turn) => {
+                    Err(error) if failure.as_ref().is_none_or(Failure::is_for_slot) => {
                         failure = Some(error);
                     }
                     Err(_) => {}
@@ -275,7 +275,7 @@ impl Pass<'_> {
         was_applied: bool,
         evaluator: Arc<Mutex<Evaluator>>,
     ) -> Result<Looked, Failure> {
-        let _step = self.turn.step()?;
+        let _step = self.slot.step()?;
         let identity = manifest.identity();
         if manifest.object.is_ok() {
             self.target.sights.looking(self.work.name(), &identity);
@@ -340,7 +340,7 @@ impl Pass<'_> {
         let before = if self.is_whole {
             let told = &self.work.status.resource_status.manifests;
             let stays = done.listed(held.tracked());
-            self.target.applied_once(self.turn, told, held, (&wanted, &stays), begun).await?
+            self.target.applied_once(self.slot, told, held, (&wanted, &stays), begun).await?
         } else {
             held.tracked().to_vec()
         };
@@ -362,7 +362,7 @@ impl Pass<'_> {
         let (executor, is_executor_required) = (self.executor, self.part.is_executor_required);
         let leaving = Leaving { work: self.work.name(), owner, option, executor, is_executor_required, metrics };
         let mut staying = Staying::default();
-        for (one, removed) in self.target.take_away(self.turn, gone, leaving, begun).await? {
+        for (one, removed) in self.target.take_away(self.slot, gone, leaving, begun).await? {
             match removed {
                 Removed::Gone => {}
                 Removed::Waits(version) => staying.objects.push((one, version)),

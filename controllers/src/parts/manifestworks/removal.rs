@@ -15,7 +15,7 @@ use super::applied::definitions;
 use super::begun::{Begun, MayDelete, Removed};
 use super::failure::Failure;
 use super::member::{At, MemberError};
-use super::target::{Step, Target, Turn};
+use super::target::{Slot, Step, Target};
 use crate::metrics::{Act, Delivery, Ended};
 
 /// Whoever takes the executor off a work would delete with the rights of the member's credential.
@@ -209,13 +209,13 @@ impl Target {
     /// The member did not answer, or the turn is over: what is known by then is in `begun`.
     pub async fn take_away(
         &self,
-        turn: &Turn,
+        slot: &Slot,
         all: &[Tracked],
         leaving: Leaving<'_>,
         begun: &mut Begun,
     ) -> Result<Vec<(Tracked, Removed)>, Failure> {
-        self.review_removals(turn, all, leaving, begun).await?;
-        self.remove_all(turn, all, leaving, begun).await?;
+        self.review_removals(slot, all, leaving, begun).await?;
+        self.remove_all(slot, all, leaving, begun).await?;
         let ended = |one: &Tracked| begun.removed.get(&one.identity).cloned().unwrap_or(Removed::Waits(None));
         Ok(all.iter().map(|one| (one.clone(), ended(one))).collect())
     }
@@ -223,14 +223,14 @@ impl Target {
     /// Asks of all of these whether they may be taken away.
     pub(super) async fn review_removals(
         &self,
-        turn: &Turn,
+        slot: &Slot,
         all: &[Tracked],
         leaving: Leaving<'_>,
         begun: &mut Begun,
     ) -> Result<(), Failure> {
         let asked = all.iter().filter(|one| !begun.reviewed.contains_key(&one.identity));
         let reviews = asked.map(|one| async move {
-            let _step = turn.step()?;
+            let _step = slot.step()?;
             Ok::<_, Failure>((one.identity.clone(), self.may_delete(one, leaving).await?))
         });
         let mut reviews = stream::iter(reviews.collect::<Vec<_>>()).buffered(REQUESTS);
@@ -243,7 +243,7 @@ impl Target {
 
     pub(super) async fn remove_all(
         &self,
-        turn: &Turn,
+        slot: &Slot,
         all: &[Tracked],
         leaving: Leaving<'_>,
         begun: &mut Begun,
@@ -253,7 +253,7 @@ impl Target {
             let may_delete = begun.reviewed.get(&one.identity).cloned();
             let may_delete = may_delete.unwrap_or_else(|| Err("it was not reviewed".to_owned()));
             async move {
-                let removed = match turn.step() {
+                let removed = match slot.step() {
                     Ok(step) => self.remove(one, leaving, may_delete, &step).await,
                     Err(failure) => Err(failure),
                 };

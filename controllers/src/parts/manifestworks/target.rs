@@ -1,4 +1,5 @@
-//! One cluster that is delivered to: how it is reached, what is known of it, and whose turn it is.
+//! One cluster that is delivered to: how it is reached, what was observed of it, and which works
+//! have a slot.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -35,7 +36,7 @@ const _: () = assert!(4 * MOST <= READ_WORKS, "a cluster has no more than a quar
 const LIGHT: usize = 8 << 20;
 /// How long a turn lasts; requests under way are finished. Then others go before the work's next
 /// turn.
-const TURN: Duration = Duration::from_mins(1);
+const LONGEST_SLOT: Duration = Duration::from_mins(1);
 
 /// Between tries for which somebody's word is the reason.
 const BETWEEN_TRIES: Duration = Duration::from_secs(15);
@@ -92,8 +93,8 @@ struct Away {
     answered: Option<Instant>,
 }
 
-/// The turn of a work.
-pub struct Turn {
+/// A permit to work on one work, for a while.
+pub struct Slot {
     target: Arc<Target>,
     _permit: Permit<AtomicUsize>,
     /// When it is over.
@@ -104,9 +105,9 @@ pub struct Turn {
     slow: Mutex<Option<[Permit<AtomicUsize>; 2]>>,
 }
 
-/// A step of a turn: one object, or one kind that is looked up.
+/// A step within a slot: one object, or one kind that is looked up.
 pub struct Step<'a> {
-    turn: &'a Turn,
+    slot: &'a Slot,
     /// It is gone through with: a turn without any would be followed by others like it.
     is_first: bool,
 }
@@ -132,16 +133,16 @@ impl Shared {
     }
 }
 
-// === impl Turn ===
+// === impl Slot ===
 
-impl Turn {
+impl Slot {
     /// Begins a step.
     ///
     /// # Errors
     ///
     /// As [`Step::goes_on`].
     pub fn step(&self) -> Result<Step<'_>, Failure> {
-        let step = Step { turn: self, is_first: !self.has_begun.swap(true, Ordering::Relaxed) };
+        let step = Step { slot: self, is_first: !self.has_begun.swap(true, Ordering::Relaxed) };
         step.goes_on().map(|()| step)
     }
 }
@@ -156,13 +157,13 @@ impl Step<'_> {
     /// Its cluster is slow, and others of its works, or works of enough others that are, go before;
     /// or the turn has lasted for long enough, which ends no first step.
     pub fn goes_on(&self) -> Result<(), Failure> {
-        let Self { turn, is_first } = *self;
-        if !is_first && Instant::now() >= turn.until {
-            return Err(Failure::TurnOver);
+        let Self { slot, is_first } = *self;
+        if !is_first && Instant::now() >= slot.until {
+            return Err(Failure::SlotOver);
         }
-        let mut slow = turn.slow.lock();
-        if slow.is_none() && turn.target.is_slow() {
-            *slow = Some(turn.target.slow_turn().ok_or(Failure::Slow)?);
+        let mut slow = slot.slow.lock();
+        if slow.is_none() && slot.target.is_slow() {
+            *slow = Some(slot.target.slow_slot().ok_or(Failure::Slow)?);
         }
         Ok(())
     }
@@ -190,7 +191,7 @@ impl Target {
     }
 
     /// A turn for a work; none: it gets one when another's ends.
-    pub fn turn(self: &Arc<Self>, work: &str) -> Option<Turn> {
+    pub fn slot(self: &Arc<Self>, work: &str) -> Option<Slot> {
         // Before: one that ends meanwhile finds it.
         if self.waiting.lock().insert(work) {
             self.member.metrics.waits(true);
@@ -198,12 +199,12 @@ impl Target {
         // Of one that does not answer, one is enough to find out.
         let most = if self.away.lock().failures > 0 { 1 } else { MOST };
         let permit = Permit::of(&self.at_work, most)?;
-        let slow = if self.is_slow() { Some(self.slow_turn()?) } else { None };
+        let slow = if self.is_slow() { Some(self.slow_slot()?) } else { None };
         if self.waiting.lock().remove(work) {
             self.member.metrics.waits(false);
         }
-        let (until, has_begun) = (Instant::now() + TURN, AtomicBool::new(false));
-        Some(Turn { target: Arc::clone(self), _permit: permit, until, has_begun, slow: Mutex::new(slow) })
+        let (until, has_begun) = (Instant::now() + LONGEST_SLOT, AtomicBool::new(false));
+        Some(Slot { target: Arc::clone(self), _permit: permit, until, has_begun, slow: Mutex::new(slow) })
     }
 
     /// Room for a work that takes so many bytes of memory while it is worked on. None: others take
@@ -242,7 +243,7 @@ impl Target {
         self.member.is_slow() || self.rules.is_slow()
     }
 
-    fn slow_turn(&self) -> Option<[Permit<AtomicUsize>; 2]> {
+    fn slow_slot(&self) -> Option<[Permit<AtomicUsize>; 2]> {
         let own = Permit::of(&self.slow, 1)?;
         let of_all = || Permit::of(&self.of_all.slow_works, SLOW_WORKS);
         let in_line = || {

@@ -203,7 +203,7 @@ async fn a_heavy_work_that_is_not_kept_is_not_read_before_there_is_room() {
     let kept = beyond(&mut part, &mut writer, &heavy);
     let others = part.target("c1").unwrap().room(shelf::weighs(&kept)).unwrap();
     assert!(!others.is_empty(), "it is heavy");
-    assert_eq!(part.reconcile(&kept).await, Action::requeue(TURN_AGAIN));
+    assert_eq!(part.reconcile(&kept).await, Action::requeue(SLOT_AGAIN));
     assert_eq!(hub.reads(), 0);
     drop(others);
     part.reconcile(&kept).await;

@@ -14,7 +14,7 @@ use super::applied::Held;
 use super::begun::Begun;
 use super::failure::Failure;
 use super::member::{At, MemberError};
-use super::target::{Target, Turn};
+use super::target::{Slot, Target};
 
 /// Objects of one work that are looked for at a time. What is known of them by the end of a turn is
 /// kept for the next: a work may have thousands.
@@ -36,14 +36,14 @@ impl Target {
     /// Lists again what is applied by the word of the hub, before it is taken away.
     pub async fn list_unlisted(
         &self,
-        turn: &Turn,
+        slot: &Slot,
         told: &[ManifestCondition],
         held: &mut Held,
         begun: &mut Begun,
     ) -> Result<(), Failure> {
         let listed = held.tracked().to_vec();
         let known = listed.iter().map(|one| &one.identity).collect();
-        let unlisted = self.unlisted(turn, told, (&held.applied.owner(), &known), begun).await?;
+        let unlisted = self.unlisted(slot, told, (&held.applied.owner(), &known), begun).await?;
         self.list(held, listed.into_iter().chain(unlisted).collect()).await
     }
 
@@ -51,14 +51,14 @@ impl Target {
     /// `wanted` nor among what `stays`.
     pub async fn applied_once(
         &self,
-        turn: &Turn,
+        slot: &Slot,
         told: &[ManifestCondition],
         held: &Held,
         (wanted, stays): (&HashSet<Identity>, &[Tracked]),
         begun: &mut Begun,
     ) -> Result<Vec<Tracked>, Failure> {
         let known: Identities<'_> = wanted.iter().chain(stays.iter().map(|one| &one.identity)).collect();
-        let mut unlisted = self.unlisted(turn, told, (&held.applied.owner(), &known), begun).await?;
+        let mut unlisted = self.unlisted(slot, told, (&held.applied.owner(), &known), begun).await?;
         // Some objects have a second name, of another group.
         let uids: HashSet<&str> = stays.iter().map(|one| &*one.uid).collect();
         unlisted.retain(|one| !uids.contains(&*one.uid));
@@ -73,7 +73,7 @@ impl Target {
     /// The member did not answer, or the turn is over.
     async fn unlisted(
         &self,
-        turn: &Turn,
+        slot: &Slot,
         told: &[ManifestCondition],
         (owner, known): (&Owner, &Identities<'_>),
         begun: &mut Begun,
@@ -84,7 +84,7 @@ impl Target {
         let left: Vec<&Tracked> = unknown.iter().filter(|one| !begun.unlisted.contains_key(&one.identity)).collect();
         for some in left.chunks(LOOKS) {
             let looks = some.iter().map(|one| async move {
-                let _step = turn.step()?;
+                let _step = slot.step()?;
                 Ok::<_, Failure>((one.identity.clone(), self.owned((*one).clone(), owner).await?))
             });
             let mut looks = stream::iter(looks.collect::<Vec<_>>()).buffered(REQUESTS);

@@ -12,7 +12,7 @@ use net::permit::Permit;
 use super::memory::Memory;
 use super::target::Target;
 use super::work::{self, Work, works};
-use super::{NAME, Part, TURN_AGAIN, shelf};
+use super::{NAME, Part, SLOT_AGAIN, shelf};
 use crate::events::Reason;
 use crate::raw::RawObject;
 
@@ -34,7 +34,7 @@ impl Part {
         target: &Target,
         memory: &mut Memory,
     ) -> Result<(Work, Taken), Action> {
-        let again = || Action::requeue(TURN_AGAIN);
+        let again = || Action::requeue(SLOT_AGAIN);
         let is_kept = shelf::is_whole(&known);
         let mut taken = target.room(shelf::weighs(&known)).ok_or_else(again)?;
         let object = if is_kept {
@@ -64,9 +64,9 @@ impl Part {
                 let found = found.pack();
                 // The watch is about to tell what became of it.
                 let is_same = found.metadata.uid == known.metadata.uid;
-                if is_same { Ok(found) } else { Err(Action::requeue(TURN_AGAIN)) }
+                if is_same { Ok(found) } else { Err(Action::requeue(SLOT_AGAIN)) }
             }
-            Ok(None) => Err(Action::requeue(TURN_AGAIN)),
+            Ok(None) => Err(Action::requeue(SLOT_AGAIN)),
             Err(error) => {
                 let after = Backoff::OBJECT.wait(memory.failures);
                 memory.failures = memory.failures.saturating_add(1);

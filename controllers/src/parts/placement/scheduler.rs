@@ -13,7 +13,7 @@ use tokio::sync::Semaphore;
 use super::NAME;
 use super::kinds::Of;
 use super::plan::{Plan, Step, step, step_aside};
-use super::turns::{AT_THE_LATEST, Lanes, Turn};
+use super::slots::{AT_THE_LATEST, Lanes, Slot};
 use super::world::World;
 use crate::calls::now_text;
 use crate::events::{Events, Reason};
@@ -146,21 +146,21 @@ impl Scheduler {
             May::Aside => return self.aside(key, None).await,
             May::InTurn { is_quick } => is_quick,
         };
-        let Some(turn) = self.lanes.take(key, is_quick) else {
+        let Some(slot) = self.lanes.take(key, is_quick) else {
             return Ok(Step::Wait { until: worker::moment() + AT_THE_LATEST });
         };
         if let Some(known) = self.world.write().placement_mut(key).filter(|_| is_first) {
             known.ran_at = Some(worker::moment());
         }
-        self.aside(key, Some(turn)).await
+        self.aside(key, Some(slot)).await
     }
 
     /// A run on a thread of its own: this one also keeps the Lease that this replica leads by.
-    async fn aside(&self, key: &Key, turn: Option<Turn>) -> Result<Step, Failure> {
+    async fn aside(&self, key: &Key, slot: Option<Slot>) -> Result<Step, Failure> {
         let (world, own) = (Arc::clone(&self.world), key.clone());
         let run = move || {
             // Also where nobody waits for the result any more, until it is there.
-            let _turn = turn;
+            let _turn = slot;
             let before = world.read().placement(&own).map(|known| Arc::clone(&known.prepared));
             let step = step_aside(&world, &own, worker::moment(), &now_text());
             // What it took says nothing of another generation.

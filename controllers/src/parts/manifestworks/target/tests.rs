@@ -187,7 +187,7 @@ async fn what_waits_for_a_cluster_that_is_left_waits_no_longer() {
     let target = target(&[]);
     let metrics = target.member.metrics.clone();
     target.at_work.store(MOST, Ordering::Relaxed);
-    assert!(target.turn("w").is_none());
+    assert!(target.slot("w").is_none());
     assert_eq!(metrics.waiting(), 1);
     drop(target);
     assert_eq!(metrics.waiting(), 0);
@@ -207,29 +207,29 @@ async fn hanging(shared: &Shared) -> Arc<Target> {
 #[tokio::test(start_paused = true)]
 async fn works_of_clusters_that_hang_leave_turns_to_others() {
     let shared = shared();
-    let mut turns = Vec::new();
+    let mut slots = Vec::new();
     for _ in 0..SLOW_WORKS {
         let target = hanging(&shared).await;
-        turns.push(target.turn("a").unwrap());
-        assert!(target.turn("b").is_none(), "one of each");
+        slots.push(target.slot("a").unwrap());
+        assert!(target.slot("b").is_none(), "one of each");
     }
-    assert!(hanging(&shared).await.turn("a").is_none(), "so many of all");
-    turns.pop();
-    assert!(hanging(&shared).await.turn("a").is_some());
+    assert!(hanging(&shared).await.slot("a").is_none(), "so many of all");
+    slots.pop();
+    assert!(hanging(&shared).await.slot("a").is_some());
 }
 
 #[tokio::test(start_paused = true)]
 async fn of_the_works_of_a_cluster_that_becomes_slow_one_goes_on() {
     let quick = target(&[VERSION]);
-    let turns: Vec<Turn> = ["a", "b"].into_iter().filter_map(|work| quick.turn(work)).collect();
-    assert!(turns.iter().all(|turn| turn.step().is_ok()));
+    let slots: Vec<Slot> = ["a", "b"].into_iter().filter_map(|work| quick.slot(work)).collect();
+    assert!(slots.iter().all(|slot| slot.step().is_ok()));
     for _ in 0..4 {
         let held = quick.rules.enter().await;
         tokio::time::advance(2 * SLOW).await;
         drop(held);
     }
-    assert!(turns[0].step().is_ok() && turns[0].step().is_ok());
-    assert!(matches!(turns[1].step().err(), Some(Failure::Slow)));
+    assert!(slots[0].step().is_ok() && slots[0].step().is_ok());
+    assert!(matches!(slots[1].step().err(), Some(Failure::Slow)));
 }
 
 async fn removed(answers: &'static [(&'static str, u16, &'static str)]) -> Removed {
@@ -245,8 +245,8 @@ async fn removed_for(
     let (option, metrics) = (None, &target.member.metrics);
     let leaving = Leaving { work: "w", owner: &owner, option, executor, is_executor_required, metrics };
     let may_delete = target.may_delete(&tracked, leaving).await.unwrap();
-    let turn = target.turn("w").unwrap();
-    target.remove(&tracked, leaving, may_delete, &turn.step().unwrap()).await.unwrap()
+    let slot = target.slot("w").unwrap();
+    target.remove(&tracked, leaving, may_delete, &slot.step().unwrap()).await.unwrap()
 }
 
 fn owner() -> Owner {
@@ -307,19 +307,19 @@ async fn a_turn_ends_and_the_next_goes_on_where_it_was() {
     let executor = Executor { namespace: "n".into(), name: "e".into() };
     let (option, executor, is_executor_required) = (None, Some(&executor), false);
     let leaving = Leaving { work: "w", owner: &owner, option, executor, is_executor_required, metrics };
-    let turn = target.turn("w").unwrap();
+    let slot = target.slot("w").unwrap();
     let mut begun = Begun::default();
-    target.review_removals(&turn, &all, leaving, &mut begun).await.unwrap();
-    tokio::time::advance(TURN).await;
-    let ended = target.remove_all(&turn, &all, leaving, &mut begun).await;
-    assert!(matches!(ended, Err(Failure::TurnOver)) && begun.removed.is_empty(), "{ended:?}");
-    drop(turn);
-    let (turn, answers) = (target.turn("w").unwrap(), target.member.answers());
-    target.review_removals(&turn, &all, leaving, &mut begun).await.unwrap();
+    target.review_removals(&slot, &all, leaving, &mut begun).await.unwrap();
+    tokio::time::advance(LONGEST_SLOT).await;
+    let ended = target.remove_all(&slot, &all, leaving, &mut begun).await;
+    assert!(matches!(ended, Err(Failure::SlotOver)) && begun.removed.is_empty(), "{ended:?}");
+    drop(slot);
+    let (slot, answers) = (target.slot("w").unwrap(), target.member.answers());
+    target.review_removals(&slot, &all, leaving, &mut begun).await.unwrap();
     assert_eq!(target.member.answers(), answers, "nobody is asked again");
-    target.remove_all(&turn, &all[..1], leaving, &mut begun).await.unwrap();
+    target.remove_all(&slot, &all[..1], leaving, &mut begun).await.unwrap();
     let answers = target.member.answers();
-    target.remove_all(&turn, &all[..1], leaving, &mut begun).await.unwrap();
+    target.remove_all(&slot, &all[..1], leaving, &mut begun).await.unwrap();
     assert_eq!((target.member.answers(), begun.removed.len()), (answers, 1));
 }
 
@@ -331,20 +331,20 @@ async fn looking_kinds_up_is_of_the_turn_and_the_next_goes_on_there() {
     let target = sluggish(vec![VERSION, ("/apis", 200, groups)].leak(), 4 * SLOW);
     let wanted: HashSet<_> = names.into_iter().map(|name| (name, "v1".to_owned(), "Kind".to_owned())).collect();
     let mut found = Found::default();
-    let mut turns = 0;
+    let mut slots = 0;
     loop {
-        turns += 1;
-        assert!(turns < 40, "it has no end");
-        let (turn, began) = (target.turn("w").unwrap(), Instant::now());
-        let ended = target.kinds.find(&target.member, || turn.step(), wanted.clone(), &mut found).await;
-        assert!(began.elapsed() < TURN + 20 * SLOW, "{:?}", began.elapsed());
+        slots += 1;
+        assert!(slots < 40, "it has no end");
+        let (slot, began) = (target.slot("w").unwrap(), Instant::now());
+        let ended = target.kinds.find(&target.member, || slot.step(), wanted.clone(), &mut found).await;
+        assert!(began.elapsed() < LONGEST_SLOT + 20 * SLOW, "{:?}", began.elapsed());
         match ended {
             Ok(()) => break,
-            Err(Failure::TurnOver) => {}
+            Err(Failure::SlotOver) => {}
             Err(error) => panic!("{error}"),
         }
     }
-    assert!(turns > 1, "it was too quick to tell");
+    assert!(slots > 1, "it was too quick to tell");
 }
 
 #[tokio::test(start_paused = true)]
@@ -355,20 +355,20 @@ async fn looking_for_one_object_ends_with_the_turn_unless_it_is_the_first() {
     let (owner, metrics) = (owner(), &target.member.metrics);
     let leaving =
         Leaving { work: "w", owner: &owner, option: None, executor: None, is_executor_required: false, metrics };
-    let turn = target.turn("w").unwrap();
-    let [first, second] = [turn.step().unwrap(), turn.step().unwrap()];
+    let slot = target.slot("w").unwrap();
+    let [first, second] = [slot.step().unwrap(), slot.step().unwrap()];
     let (one, other) = (tracked("a"), tracked("b"));
     let [first, second] =
         [(&one, &first), (&other, &second)].map(|(one, step)| target.remove(one, leaving, Ok(()), step));
     let (first, second) = tokio::join!(first, second);
     assert!(matches!(first, Ok(Removed::Gone)), "{first:?}");
-    assert!(matches!(second, Err(Failure::TurnOver)), "{second:?}");
+    assert!(matches!(second, Err(Failure::SlotOver)), "{second:?}");
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_slow_cluster_that_waits_is_called_when_another_ends_its_turn() {
     let targets = Targets::new(shared());
-    let (mut turns, mut slow) = (Vec::new(), Vec::new());
+    let (mut slots, mut slow) = (Vec::new(), Vec::new());
     for number in 0..=SLOW_WORKS {
         let name = ClusterName::parse(&format!("c{number}")).unwrap();
         let never = |_: Request<Body>| std::future::pending::<Result<Response<Body>, tower::BoxError>>();
@@ -376,20 +376,20 @@ async fn a_slow_cluster_that_waits_is_called_when_another_ends_its_turn() {
         for _ in 0..2 {
             target.member.read("/version").await.unwrap_err();
         }
-        turns.push(target.turn("a"));
+        slots.push(target.slot("a"));
         slow.push(target);
     }
-    assert!(turns.pop().unwrap().is_none() && turns.iter().all(Option::is_some));
+    assert!(slots.pop().unwrap().is_none() && slots.iter().all(Option::is_some));
     assert!(targets.next_slow().is_empty());
-    turns.pop();
+    slots.pop();
     let called: Vec<_> =
         targets.next_slow().iter().map(|target| (target.member.cluster.to_string(), target.next())).collect();
     assert_eq!(called, [(format!("c{SLOW_WORKS}"), vec!["a".to_owned()])]);
     // It has its turn: next time, who waits by then goes before it.
     let (last, other) = (&slow[SLOW_WORKS], &slow[SLOW_WORKS - 1]);
-    let turn = last.turn("a");
-    assert!(turn.is_some() && other.turn("a").is_none());
-    drop(turn);
+    let slot = last.slot("a");
+    assert!(slot.is_some() && other.slot("a").is_none());
+    drop(slot);
     let taken = slow[SLOW_WORKS - 2].of_all.slow_line.lock().len();
     assert_eq!(taken, 1);
     // Another takes the place that is free.
@@ -399,9 +399,9 @@ async fn a_slow_cluster_that_waits_is_called_when_another_ends_its_turn() {
     for _ in 0..2 {
         another.member.read("/version").await.unwrap_err();
     }
-    let _its = another.turn("a").unwrap();
-    assert!(last.turn("a").is_none());
-    turns.clear();
+    let _its = another.slot("a").unwrap();
+    assert!(last.slot("a").is_none());
+    slots.clear();
     let called: Vec<_> = targets.next_slow().iter().map(|target| target.member.cluster.to_string()).collect();
     assert_eq!(called, [format!("c{}", SLOW_WORKS - 1), format!("c{SLOW_WORKS}")]);
 }

@@ -200,8 +200,8 @@ async fn removed(one: &One) -> Removed {
     let (target, owner, tracked) = (Arc::new(one.target()), owner(), tracked("a"));
     let (option, metrics) = (None, &target.member.metrics);
     let leaving = Leaving { work: "w", owner: &owner, option, executor: None, is_executor_required: false, metrics };
-    let turn = target.turn("w").unwrap();
-    target.remove(&tracked, leaving, Ok(()), &turn.step().unwrap()).await.unwrap()
+    let slot = target.slot("w").unwrap();
+    target.remove(&tracked, leaving, Ok(()), &slot.step().unwrap()).await.unwrap()
 }
 
 #[tokio::test]

@@ -57,19 +57,19 @@ async fn what_one_turn_is_too_short_for_is_looked_for_in_the_next() {
     let target = forgetful(&asked);
     let mut held = target.applied("h-w").await.unwrap().unwrap();
     let mut begun = Begun::default();
-    let mut turns = 0;
+    let mut slots = 0;
     loop {
-        turns += 1;
-        let turn = target.turn("w").unwrap();
-        match target.list_unlisted(&turn, &told, &mut held, &mut begun).await {
+        slots += 1;
+        let slot = target.slot("w").unwrap();
+        match target.list_unlisted(&slot, &told, &mut held, &mut begun).await {
             Ok(()) => break,
-            Err(Failure::TurnOver) => assert!(turns < 5, "it has no end"),
+            Err(Failure::SlotOver) => assert!(slots < 5, "it has no end"),
             Err(error) => panic!("{error}"),
         }
     }
-    assert!(turns > 1, "it was too quick to tell");
+    assert!(slots > 1, "it was too quick to tell");
     assert_eq!(held.tracked().len(), OBJECTS);
     // Those that were under way when a turn ended are asked for again.
     let asked = asked.lock().len();
-    assert!((OBJECTS..OBJECTS + turns * crate::parts::manifestworks::REQUESTS).contains(&asked), "{asked}");
+    assert!((OBJECTS..OBJECTS + slots * crate::parts::manifestworks::REQUESTS).contains(&asked), "{asked}");
 }

@@ -22,11 +22,11 @@ pub const AT_THE_LATEST: Duration = Duration::from_secs(10);
 /// Turns of runs that took little the last time, and of all others: who takes long, or may, is
 /// waited for by no one of whom that is not known.
 pub struct Lanes {
-    quick: Arc<Turns>,
-    costly: Arc<Turns>,
+    quick: Arc<Slots>,
+    costly: Arc<Slots>,
 }
 
-pub struct Turns {
+pub struct Slots {
     wakes: Wakes,
     state: Mutex<State>,
 }
@@ -49,17 +49,17 @@ struct Line {
 }
 
 /// Ends when it is dropped.
-pub struct Turn(Arc<Turns>);
+pub struct Slot(Arc<Slots>);
 
 // === impl Lanes ===
 
 impl Lanes {
     pub fn new(wakes: &Wakes) -> Self {
-        Self { quick: Turns::new(wakes.clone()), costly: Turns::new(wakes.clone()) }
+        Self { quick: Slots::new(wakes.clone()), costly: Slots::new(wakes.clone()) }
     }
 
     /// None if it is another's turn: then it waits, and is woken.
-    pub fn take(&self, key: &Key, is_quick: bool) -> Option<Turn> {
+    pub fn take(&self, key: &Key, is_quick: bool) -> Option<Slot> {
         let (own, other) = if is_quick { (&self.quick, &self.costly) } else { (&self.costly, &self.quick) };
         other.forget(key);
         own.take(key)
@@ -72,14 +72,14 @@ impl Lanes {
     }
 }
 
-// === impl Turns ===
+// === impl Slots ===
 
-impl Turns {
+impl Slots {
     fn new(wakes: Wakes) -> Arc<Self> {
         Arc::new(Self { wakes, state: Mutex::default() })
     }
 
-    fn take(self: &Arc<Self>, key: &Key) -> Option<Turn> {
+    fn take(self: &Arc<Self>, key: &Key) -> Option<Slot> {
         let mut state = self.state.lock();
         if let Some((_, late)) = state.reserved.take_if(|(end, _)| *end <= Instant::now()) {
             state.waiting.had_its_turn(&late);
@@ -91,7 +91,7 @@ impl Turns {
         }
         state.waiting.had_its_turn(key);
         (state.is_taken, state.reserved) = (true, None);
-        Some(Turn(Arc::clone(self)))
+        Some(Slot(Arc::clone(self)))
     }
 
     fn forget(&self, key: &Key) {
@@ -111,7 +111,7 @@ impl Turns {
     }
 }
 
-impl Drop for Turn {
+impl Drop for Slot {
     fn drop(&mut self) {
         let mut state = self.0.state.lock();
         state.is_taken = false;
@@ -171,54 +171,54 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn one_at_a_time_in_the_order_of_asking() {
         let wakes = Wakes::default();
-        let turns = Turns::new(wakes.clone());
-        let turn = turns.take(&key("a"));
-        assert!(turn.is_some() && turns.take(&key("b")).is_none() && turns.take(&key("c")).is_none());
-        drop(turn);
+        let slots = Slots::new(wakes.clone());
+        let slot = slots.take(&key("a"));
+        assert!(slot.is_some() && slots.take(&key("b")).is_none() && slots.take(&key("c")).is_none());
+        drop(slot);
         assert_eq!(wakes.next().await, key("b"));
-        assert!(turns.take(&key("a")).is_none(), "who had it waits for all others");
-        let turn = turns.take(&key("b"));
-        assert!(turn.is_some());
-        drop(turn);
+        assert!(slots.take(&key("a")).is_none(), "who had it waits for all others");
+        let slot = slots.take(&key("b"));
+        assert!(slot.is_some());
+        drop(slot);
         assert_eq!(wakes.next().await, key("c"));
-        turns.forget(&key("c"));
+        slots.forget(&key("c"));
         tokio::time::advance(TO_BEGIN).await;
-        assert!(turns.take(&key("z")).is_some(), "nobody waits for one that does not come");
+        assert!(slots.take(&key("z")).is_some(), "nobody waits for one that does not come");
     }
 
     #[tokio::test(start_paused = true)]
     async fn one_that_leaves_when_its_turn_comes_holds_nobody_up_and_takes_no_place() {
         let wakes = Wakes::default();
-        let turns = Turns::new(wakes.clone());
-        let turn = turns.take(&key("a"));
+        let slots = Slots::new(wakes.clone());
+        let slot = slots.take(&key("a"));
         for name in ["b", "c", "d"] {
-            assert!(turns.take(&key(name)).is_none());
+            assert!(slots.take(&key(name)).is_none());
         }
-        drop(turn);
+        drop(slot);
         assert_eq!(wakes.next().await, key("b"));
-        turns.forget(&key("b"));
+        slots.forget(&key("b"));
         assert_eq!(wakes.next().await, key("c"), "the next one is woken at once");
         tokio::time::advance(TO_BEGIN).await;
-        assert!(turns.take(&key("z")).is_some(), "it did not come");
-        assert_eq!(turns.state.lock().waiting.first(), Some(key("d")), "c alone lost its place");
+        assert!(slots.take(&key("z")).is_some(), "it did not come");
+        assert_eq!(slots.state.lock().waiting.first(), Some(key("d")), "c alone lost its place");
     }
 
     #[tokio::test(start_paused = true)]
     async fn namespaces_take_turns_however_many_wait_in_one() {
         let wakes = Wakes::default();
-        let turns = Turns::new(wakes.clone());
-        let mut turn = turns.take(&of("many", "0"));
+        let slots = Slots::new(wakes.clone());
+        let mut slot = slots.take(&of("many", "0"));
         for number in 1..100 {
-            assert!(turns.take(&of("many", &number.to_string())).is_none());
+            assert!(slots.take(&of("many", &number.to_string())).is_none());
         }
-        assert!(turns.take(&of("one", "a")).is_none() && turns.take(&of("one", "b")).is_none());
-        assert!(turns.take(&of("other", "c")).is_none());
+        assert!(slots.take(&of("one", "a")).is_none() && slots.take(&of("one", "b")).is_none());
+        assert!(slots.take(&of("other", "c")).is_none());
         let mut had = Vec::new();
         for _ in 0..7 {
-            drop(turn.take());
+            drop(slot.take());
             let next = wakes.next().await;
-            turn = turns.take(&next);
-            assert!(turn.is_some());
+            slot = slots.take(&next);
+            assert!(slot.is_some());
             had.push(format!("{}/{}", next.0, next.1));
         }
         assert_eq!(had, ["many/1", "one/a", "other/c", "many/2", "one/b", "many/3", "many/4"]);
