@@ -64,7 +64,7 @@ use self::member::{Limits, Member};
 use self::memory::{Memories, Memory};
 use self::pass::Pass;
 use self::shelf::Shelf;
-use self::sights::Way;
+use self::sights::Route;
 use self::target::{Shared, Slot, Target, Targets};
 use self::work::{Work, works};
 use super::Context;
@@ -307,8 +307,8 @@ impl Part {
         Some(self.targets.of(&name, member))
     }
 
-    fn way(&self, target: &Target) -> Way {
-        Way {
+    fn route(&self, target: &Target) -> Route {
+        Route {
             cluster: target.member.cluster.as_str().to_owned(),
             sender: target.member.sender(),
             lists: target.lists.clone(),

@@ -400,7 +400,7 @@ impl Pass<'_> {
         }
         sights.retain(name, |identity| all.contains(identity));
         memory.objects.retain(&all);
-        sights.follow(name, &scopes, &self.part.way(self.target));
+        sights.follow(name, &scopes, &self.part.route(self.target));
         memory.scopes = scopes;
     }
 

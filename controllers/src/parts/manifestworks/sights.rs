@@ -69,7 +69,7 @@ struct Followed {
 
 /// How followers reach the member, and whom they tell.
 #[derive(Clone)]
-pub struct Way {
+pub struct Route {
     pub cluster: String,
     pub sender: Sender,
     pub lists: ListsOfOne,
@@ -158,7 +158,7 @@ impl Sights {
     }
 
     /// Follows these for a work, and nothing else.
-    pub fn follow(&self, work: &str, scopes: &HashSet<Scope>, way: &Way) {
+    pub fn follow(&self, work: &str, scopes: &HashSet<Scope>, route: &Route) {
         let mut seen = self.0.lock();
         seen.followed.retain(|scope, followed| {
             if !scopes.contains(scope) {
@@ -177,7 +177,7 @@ impl Sights {
             }
             let (is_watch, is_seeing) = (watches < MOST_WATCHES, Arc::new(AtomicBool::new(false)));
             let task = Follow {
-                way: way.clone(),
+                route: route.clone(),
                 scope: scope.clone(),
                 is_watch,
                 is_seeing: Arc::clone(&is_seeing),
@@ -346,7 +346,7 @@ mod tests {
         let silent = tower::service_fn(|_: http::Request<kube::client::Body>| async {
             std::future::pending::<Result<http::Response<kube::client::Body>, tower::BoxError>>().await
         });
-        let way = Way {
+        let route = Route {
             cluster: "c".to_owned(),
             sender: kube::Client::new(silent, "default").into(),
             lists: Lists::default().of_one(),
@@ -357,7 +357,7 @@ mod tests {
         let scope = |at: usize| Scope { namespace: format!("n{at}"), ..Scope::of(&identity("a"), "v1") };
         let scopes: HashSet<Scope> = (0..MOST_WATCHES + MOST_LISTS + 44).map(scope).collect();
         for work in works {
-            sights.follow(work, &scopes, &way);
+            sights.follow(work, &scopes, &route);
         }
         let count = |is_watch: bool| {
             let seen = sights.0.lock();
@@ -367,7 +367,7 @@ mod tests {
         sights.0.lock().followed.values().for_each(|one| one.is_seeing.store(true, Ordering::Relaxed));
         assert!(!sights.sees(&scopes), "a work that has more looks by itself");
         // What a work leaves is free for another.
-        sights.follow("w", &HashSet::new(), &way);
+        sights.follow("w", &HashSet::new(), &route);
         assert_eq!(sights.0.lock().followed.len(), 256);
         sights.forget("v");
         assert_eq!(sights.0.lock().followed.len(), 0);

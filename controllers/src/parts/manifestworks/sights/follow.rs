@@ -13,7 +13,7 @@ use net::backoff::Backoff;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep, timeout};
 
-use super::{Scope, Seen, Version, Way};
+use super::{Route, Scope, Seen, Version};
 use crate::parts::hub;
 
 /// For one page of a list, the beginning of a watch's answer, and the rest of a line of it.
@@ -28,7 +28,7 @@ const REFUSED: Duration = Duration::from_hours(1);
 const CHANCE: f64 = 0.25;
 
 pub struct Follow {
-    pub way: Way,
+    pub route: Route,
     pub scope: Scope,
     pub is_watch: bool,
     /// Whether nothing is missed.
@@ -54,7 +54,7 @@ struct Listed {
 
 /// Never ends by itself.
 pub async fn follow(follow: Follow) -> Infallible {
-    let Way { sender, lists, .. } = follow.way.clone();
+    let Route { sender, lists, .. } = follow.route.clone();
     let sender = sender.bounded(Sight::MOST).roomed(lists, PAGE_WITHIN).paced(BETWEEN_REQUESTS);
     let Scope { group, version, resource, namespace } = &follow.scope;
     let sight = Sight::new(sender, &hub::resource(group, version, "", resource), namespace);
@@ -100,7 +100,7 @@ impl Follow {
             }
         };
         // The others' rest too: a watch needs no room that it would wait for.
-        self.way.lists.rest.over().await;
+        self.route.lists.rest.over().await;
         let listed = Instant::now();
         let failure = sight.watch(version, |change, name, at| self.saw(change, name, at)).await;
         self.failed(&failure);
@@ -113,7 +113,7 @@ impl Follow {
 
     /// What changes in between is missed until the next list.
     async fn list(&self, sight: &Sight) -> Infallible {
-        let again = Backoff::steady(self.way.resync, CHANCE);
+        let again = Backoff::steady(self.route.resync, CHANCE);
         loop {
             match self.list_once(sight).await {
                 Ok(listed) => self.listed(&listed.objects),
@@ -128,7 +128,7 @@ impl Follow {
 
     async fn list_once(&self, sight: &Sight) -> Result<Listed, Failure> {
         // Others may put the rest off again and again: works look by themselves meanwhile.
-        if self.way.lists.rest.until().is_some() {
+        if self.route.lists.rest.until().is_some() {
             self.blinded(1);
         }
         let mut objects = HashMap::new();
@@ -144,10 +144,10 @@ impl Follow {
     /// An API server that has too many requests answers in plain text, and has so of all kinds:
     /// they rest together. A Status is the word of something behind it, about one kind.
     fn failed(&self, failure: &Failure) {
-        let (cluster, scope) = (&self.way.cluster, &self.scope);
+        let (cluster, scope) = (&self.route.cluster, &self.scope);
         tracing::debug!(cluster, ?scope, %failure, "a member cannot be followed");
         if let (Kind::Plain(429), Some(after)) = (failure.kind, failure.retry_after) {
-            self.way.lists.rest.ask(after);
+            self.route.lists.rest.ask(after);
         }
     }
 
@@ -171,14 +171,14 @@ impl Follow {
         let Some(sights) = self.sights.upgrade() else { return };
         let woken = sights.lock().listed(&self.scope, listed);
         if !self.is_seeing.swap(true, Ordering::Relaxed) {
-            self.way.answered.push("", &self.way.cluster);
+            self.route.answered.push("", &self.route.cluster);
         }
         self.wake(woken);
     }
 
     fn wake(&self, works: Vec<String>) {
         for work in works {
-            self.way.wakes.push(&self.way.cluster, &work);
+            self.route.wakes.push(&self.route.cluster, &work);
         }
     }
 

@@ -41,14 +41,14 @@ async fn follow_telling(time: Duration, code: u16, answered: &Wakes) -> Asked {
         }
     };
     let sights = Arc::<Mutex<Seen>>::default();
-    let way = way(Client::new(service_fn(answer), "default"), answered);
-    let one = following("configmaps", &way, &sights);
+    let route = route(Client::new(service_fn(answer), "default"), answered);
+    let one = following("configmaps", &route, &sights);
     assert!(timeout(time, follow(one)).await.is_err(), "it never ends");
     std::mem::take(&mut *asked.lock())
 }
 
-fn way(client: Client, answered: &Wakes) -> Way {
-    Way {
+fn route(client: Client, answered: &Wakes) -> Route {
+    Route {
         cluster: "c".to_owned(),
         sender: client.into(),
         lists: Lists::default().of_one(),
@@ -58,14 +58,14 @@ fn way(client: Client, answered: &Wakes) -> Way {
     }
 }
 
-fn following(resource: &str, way: &Way, sights: &Arc<Mutex<Seen>>) -> Follow {
+fn following(resource: &str, route: &Route, sights: &Arc<Mutex<Seen>>) -> Follow {
     let scope = Scope {
         group: String::new(),
         version: "v1".to_owned(),
         resource: resource.to_owned(),
         namespace: "n".to_owned(),
     };
-    Follow { way: way.clone(), scope, is_watch: true, is_seeing: Arc::default(), sights: Arc::downgrade(sights) }
+    Follow { route: route.clone(), scope, is_watch: true, is_seeing: Arc::default(), sights: Arc::downgrade(sights) }
 }
 
 fn response(code: u16, body: &serde_json::Value) -> Response<Body> {
@@ -124,8 +124,8 @@ async fn turned_away(is_list: bool, after: Duration, time: Duration) -> Vec<Dura
         }
     };
     let (sights, began) = (Arc::<Mutex<Seen>>::default(), Instant::now());
-    let way = way(Client::new(service_fn(answer), "default"), &Wakes::default());
-    let kinds = (0..7).map(|number| (number, following(&format!("kind{number}"), &way, &sights)));
+    let route = route(Client::new(service_fn(answer), "default"), &Wakes::default());
+    let kinds = (0..7).map(|number| (number, following(&format!("kind{number}"), &route, &sights)));
     let all = kinds.map(|(number, one)| async move {
         sleep(if number < 2 { Duration::ZERO } else { after / 2 }).await;
         follow(one).await
