@@ -145,14 +145,13 @@ impl Listener {
         })?;
         // All agents behind one address would wait for whoever makes up tokens there.
         let doubt = self.doubts.follow(&claim.registration.cluster);
-        let standing = match self.judge.remembers(&claim, doubt.since()).await {
-            Some(credential) => Standing::Known(credential, doubt),
-            None => {
-                // What changes while it waits counts.
-                drop(doubt);
-                // Agents wait no longer.
-                Standing::Unknown(timeout(patience, self.judging.enter(peer.ip())).await.ok())
-            }
+        let standing = if let Some(credential) = self.judge.remembers(&claim, doubt.since()).await {
+            Standing::Known(credential, doubt)
+        } else {
+            // What changes while it waits counts.
+            drop(doubt);
+            // Agents wait no longer.
+            Standing::Unknown(timeout(patience, self.judging.enter(peer.ip())).await.ok())
         };
         Ok((applicant, claim, standing))
     }
