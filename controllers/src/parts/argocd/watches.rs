@@ -106,7 +106,7 @@ pub async fn follow_account(argocd: &Argocd, publisher: &Publisher, uid: watch::
     let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
     let apply = |change: Change<PartialObjectMeta<ServiceAccount>>| {
         let known = match change {
-            Change::Listed(accounts) => accounts.first().and_then(|account| account.uid()),
+            Change::Listed(accounts) => accounts.first().and_then(kube::ResourceExt::uid),
             Change::Applied(account) => account.uid(),
             Change::Deleted(_) => None,
         };

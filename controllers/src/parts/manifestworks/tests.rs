@@ -2,8 +2,6 @@
 
 mod hub;
 
-use std::pin::pin;
-
 use kube::runtime::watcher::Event;
 use prometheus_client::registry::Registry;
 use serde_json::json;
@@ -59,7 +57,7 @@ fn part(hub: &Hub) -> (Part, Writer<DynamicObject>) {
 async fn taken_over(hub: &Hub, meanwhile: impl FnOnce()) -> Vec<String> {
     let config = Config::new(&parse_from(["x", "--enable=manifestworks"]).unwrap()).unwrap();
     let ((begin, term), metrics) = (Term::ahead(), metrics());
-    let mut running = pin!(run(Context {
+    let mut running = Box::pin(run(Context {
         config: &config,
         hub: hub.client(),
         members: Fleet::new(hub.client()),

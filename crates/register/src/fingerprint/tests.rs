@@ -108,7 +108,9 @@ fn equal_content_has_an_equal_sum_by_one_key_and_by_no_other() {
     let sums = [Sums::default(), Sums::default()];
     let sum = |sums: &Sums, texts: &[&str]| {
         let mut sum = sums.begin().unwrap();
-        texts.iter().for_each(|text| sum.add(text));
+        for text in texts {
+            sum.add(text);
+        }
         sum.end()
     };
     let [one, other] = &sums;

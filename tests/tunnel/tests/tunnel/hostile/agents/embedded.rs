@@ -19,7 +19,7 @@ const WATCH: &str = "/api/v1/pods?watch=true";
 
 /// A gateway that takes links, and a client of it.
 struct Gateway<'a> {
-    gateway: &'a system_tests::Testbed,
+    testbed: &'a system_tests::Testbed,
     pki: &'a Pki,
     client: &'a Connection,
 }
@@ -34,11 +34,11 @@ impl Stage for Gateway<'_> {
     }
 
     fn address(&self) -> SocketAddr {
-        self.gateway.tunnel_address().expect("it takes links")
+        self.testbed.tunnel_address().expect("it takes links")
     }
 
     async fn is_linked(&self) -> bool {
-        self.gateway.metric(&format!("tunnel_server_links{{cluster=\"{EVIL}\"}}")).await > 0
+        self.testbed.metric(&format!("tunnel_server_links{{cluster=\"{EVIL}\"}}")).await > 0
     }
 
     async fn open(&self, row: &str) -> (Gets, Option<()>) {
@@ -101,5 +101,5 @@ async fn whatever_an_agent_says_to_a_gateway_other_clusters_do_not_notice() {
         let answer = answer.whole().await.map_err(io::Error::other)?;
         if answer.status == 200 { Ok(()) } else { Err(io::Error::other(answer.text())) }
     };
-    whatever_they_say(&Gateway { gateway: &gateway, pki: &testbed.pki, client: &client }, others).await;
+    whatever_they_say(&Gateway { testbed: &gateway, pki: &testbed.pki, client: &client }, others).await;
 }
