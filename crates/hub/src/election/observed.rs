@@ -15,6 +15,8 @@ pub(super) struct Observed {
     /// For Leases without a duration: client-go takes these over at once, from any holder.
     lasts: Duration,
     last: Option<Sighting>,
+    /// Whether there was no Lease when it was last looked for.
+    is_gone: bool,
 }
 
 #[derive(Debug)]
@@ -42,20 +44,25 @@ pub(super) enum Verdict {
 impl Observed {
     /// `lasts`: how long a Lease holds that does not say.
     pub(super) fn new(me: Identity, lasts: Duration) -> Self {
-        Self { me, lasts, last: None }
+        Self { me, lasts, last: None, is_gone: false }
     }
 
     /// `record` was read; the answer was there at `now`, so that it was written before.
     ///
     /// A Lease that is deleted while another holds it is as good as one that is not renewed:
-    /// client-go makes a new one at once, and two lead until the other looks again.
+    /// client-go makes a new one at once, and two lead until the other looks again. What was seen
+    /// of it may be old by then, and the holder may have renewed it just before its end: its time
+    /// begins anew.
     pub(super) fn see(&mut self, record: Option<Record>, now: Instant) -> Verdict {
         let gone = record.is_none();
-        if let Some(record) = record
-            && self.last.as_ref().is_none_or(|last| last.record != record)
-        {
-            self.last = Some(Sighting { record, since: now });
+        if let Some(record) = record {
+            if self.last.as_ref().is_none_or(|last| last.record != record) {
+                self.last = Some(Sighting { record, since: now });
+            }
+        } else if let Some(last) = self.last.as_mut().filter(|_| !self.is_gone) {
+            last.since = now;
         }
+        self.is_gone = gone;
         let Some(Sighting { record, since }) = &self.last else { return Verdict::Create };
         let ours = record.holder.as_deref() == Some(self.me.as_str());
         let until = *since + record.lasts.unwrap_or(self.lasts);

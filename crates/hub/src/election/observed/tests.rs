@@ -108,7 +108,11 @@ fn what_is_ours_we_resume_at_once() {
 
 #[test]
 fn a_lease_deleted_under_its_holder_is_made_anew_when_the_holder_is_gone() {
-    table(&[(0, Some(record("other", 15, 1000)), Held(15)), (5, None, Held(15)), (15, None, Create)]);
+    let other = record("other", 15, 1000);
+    table(&[(0, Some(other.clone()), Held(15)), (5, None, Held(20)), (19, None, Held(20)), (20, None, Create)]);
+    // It may have been renewed a moment before, unseen.
+    table(&[(0, Some(other.clone()), Held(15)), (14, None, Held(29)), (29, None, Create)]);
+    table(&[(0, Some(other.clone()), Held(15)), (100, None, Held(115)), (101, Some(other), Held(115))]);
     table(&[(0, Some(record("me", 15, 1000)), Resume), (1, None, Create)]);
 }
 
