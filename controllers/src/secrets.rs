@@ -16,7 +16,7 @@ use kube::{Api, Client};
 use register::claims::Object;
 pub use register::claims::SOURCE_LABEL;
 use serde_json::{Value, json};
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use crate::calls::{CONFLICT, MANAGER, NOT_FOUND, deleting, is};
 use crate::term::{NotLeading, within};
@@ -91,11 +91,12 @@ impl Secrets {
             // Of another uid it is another Secret, perhaps a person's: the hub answers 409.
             document["metadata"]["uid"] = uid.into();
         }
+        let began = Instant::now();
         let written = self.apply(wanted.name, &document, term).await?;
         if uid.is_none() && is_shared(&written) {
             let nothing = json!({"apiVersion": "v1", "kind": "Secret",
                 "metadata": {"name": wanted.name, "namespace": self.namespace, "uid": written.metadata.uid}});
-            self.apply(wanted.name, &nothing, term).await?;
+            self.apply(wanted.name, &nothing, term.saturating_sub(began.elapsed())).await?;
             return Err(WriteError::Taken);
         }
         Ok(written)

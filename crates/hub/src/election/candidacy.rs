@@ -1,5 +1,7 @@
 //! Waiting for a Lease that another holds.
 
+use std::time::Duration;
+
 use futures_util::StreamExt as _;
 use net::follow::Complaints;
 use tokio::time::{Instant, sleep_until, timeout_at};
@@ -10,6 +12,10 @@ use super::observed::{Observed, Verdict};
 use super::timing::Timing;
 use crate::failure::Cause;
 
+/// Until a watch is asked for again where the hub refuses it: each time is a refusal in its audit
+/// log. A right may be granted later.
+const REFUSED: Duration = Duration::from_mins(1);
+
 /// Follows the Lease by a watch. What a watch does not tell, or tells late, costs time and no
 /// safety: before the Lease is claimed because nothing was heard, it is looked at, and each claim
 /// depends on the version that was judged.
@@ -19,6 +25,8 @@ pub(super) struct Candidacy {
     complaints: Complaints,
     /// Of watches, without which the Lease is looked at now and then.
     of_watches: Complaints,
+    /// Until when none is asked for.
+    refused: Option<Instant>,
 }
 
 // === impl Candidacy ===
@@ -26,7 +34,8 @@ pub(super) struct Candidacy {
 impl Candidacy {
     pub(super) fn new(me: Identity, timing: Timing) -> Self {
         let observed = Observed::new(me, timing.lease());
-        Self { timing, observed, complaints: Complaints::default(), of_watches: Complaints::default() }
+        let (complaints, of_watches) = (Complaints::default(), Complaints::default());
+        Self { timing, observed, complaints, of_watches, refused: None }
     }
 
     /// Waits until the Lease may be claimed; says how. Nothing is lost when the future is dropped
@@ -65,9 +74,14 @@ impl Candidacy {
     async fn follow(&mut self, lock: &Lock, version: &str, held: Instant) -> Option<Write> {
         let (began, silence) = (Instant::now(), self.timing.silence());
         let pause = began + self.timing.pause();
+        if self.refused.is_some_and(|until| began < until) {
+            sleep_until(held.min(pause)).await;
+            return None;
+        }
         let mut changes = match timeout_at(held.min(began + silence), lock.follow(version)).await {
             Ok(Ok(changes)) => changes,
             Ok(Err(cause)) => {
+                self.refused = is_refusal(&cause).then(|| began + REFUSED);
                 self.tell(lock, &cause);
                 sleep_until(held.min(pause)).await;
                 return None;
@@ -123,4 +137,9 @@ impl Candidacy {
             }
         }
     }
+}
+
+/// Whoever asks again is refused again.
+fn is_refusal(cause: &Cause) -> bool {
+    matches!(cause, Cause::Status(status) if matches!(status.code, 401 | 403 | 405))
 }

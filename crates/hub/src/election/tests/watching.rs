@@ -43,6 +43,27 @@ async fn one_whose_watches_fail_looks_now_and_then_and_takes_over_all_the_same()
     }
 }
 
+/// A right that is missing is asked for seldom, and counts once it is granted.
+#[tokio::test(start_paused = true)]
+async fn one_that_may_not_watch_asks_for_it_once_a_minute() {
+    let (hub, journal) = (Hub::new(), Journal::default());
+    watches(&hub, Outcome::Failed(403));
+    let mut first = Contender::start(&hub, "first", &journal);
+    first.becomes(true).await;
+    let _second = Contender::start(&hub, "second", &journal);
+    sleep(59 * SECOND).await;
+    let watched =
+        || hub.entries().iter().filter(|entry| entry.call.who == "second" && entry.call.watches.is_some()).count();
+    assert_eq!(watched(), 1);
+    hub.script(|_| Fate::default());
+    sleep(65 * SECOND).await;
+    assert_eq!(watched(), 2);
+    let asked = hub.entries().len();
+    sleep(60 * SECOND).await;
+    let asked = hub.entries().split_off(asked).iter().filter(|entry| entry.call.who == "second").count();
+    assert_eq!(asked, 0, "it follows by a watch");
+}
+
 /// By its own clock, from when it heard: what is told late is no sooner another's end.
 #[tokio::test(start_paused = true)]
 async fn what_a_watch_tells_late_counts_from_when_it_was_told() {
