@@ -144,7 +144,7 @@ async fn a_renewal_that_is_refused_is_told_until_another_is_granted() {
     stub.set_status(&stub.asked()[0], Some(denied));
     eventually(SOON, || agent.metric("tunnel_agent_renewal_refused") == 1).await;
     let told = agent.standing.certificate_trouble().unwrap();
-    assert!(told.contains("who is this?") && told.contains("it is good until 20"), "{told}");
+    assert!(told.contains("who is this?") && told.contains("it is valid until 20"), "{told}");
     assert_eq!(stub.asked().len(), 1, "nobody is asked again who has said no");
 }
 

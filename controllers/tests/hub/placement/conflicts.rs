@@ -76,7 +76,7 @@ pub fn left_alone(testbed: &Testbed) -> Result<()> {
     let other = json!({"status": {"decisions": [{"clusterName": "left-alone2", "reason": ""}]}});
     place.patch(&format!("placementdecision theirs-decision-1 {scheduler}"), &other)?;
     let told = place.wait_event("theirs", "SchedulerConflict")?;
-    ensure!(told.starts_with("placement writes the decisions"), "{told}");
+    ensure!(told.starts_with("placement also writes the decisions"), "{told}");
     // What would be written otherwise is not; others are followed.
     place.delete("managedcluster left-alone2")?;
     place.wait_chosen("ours", &["left-alone1"])?;
