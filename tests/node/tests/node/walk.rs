@@ -260,8 +260,9 @@ impl Walk<'_> {
     /// What a browser is shown, once the cluster was looked at: its events tell that first.
     fn page(&self, path: &str) -> Result<String> {
         self.operator.run(&format!(
-            "kubectl clusters dashboard --no-open > page.address 2> page.log & page=$!; trap \"kill $page\" EXIT
-             until grep -q / page.address; do sleep 0.1; done
+            "rm -f page.address
+             kubectl clusters dashboard --no-open > page.address 2> page.log & page=$!; trap \"kill $page\" EXIT
+             until grep -qs / page.address; do sleep 0.1; done
              address=$(cat page.address); server=${{address%/*/}}
              ask() {{ kubectl --kubeconfig=/dev/null --server=$server get --raw ${{address#$server}}$1; }}
              ask '' > page.html; ask {path}/events > page.events 2> page.log &
