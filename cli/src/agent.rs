@@ -143,8 +143,9 @@ mod tests {
         let servers =
             Servers { addresses: vec!["hub:8091".into()], name: Some("x.svc".into()), authority: Some("PEM".into()) };
         let written = values(&berlin(), &servers, Some("registry:5000/tunnel-agent:0.1.0"));
-        let expected = json!({"cluster": "berlin", "servers": ["hub:8091"], "serverName": "x.svc", "credential": {"existingSecret": "tunnel-agent"},
-            "serverCA": {"secretKey": "server-ca.crt"}, "image": {"repository": "registry:5000/tunnel-agent", "tag": "0.1.0"}});
+        let expected = json!({"cluster": "berlin", "servers": ["hub:8091"], "serverName": "x.svc",
+            "credential": {"existingSecret": "tunnel-agent"}, "serverCA": {"secretKey": "server-ca.crt"},
+            "image": {"repository": "registry:5000/tunnel-agent", "tag": "0.1.0"}});
         assert_eq!(written, expected);
         assert_eq!(split_image("registry:5000/tunnel-agent"), ("registry:5000/tunnel-agent", ""));
         let token = Token { secret: "s".into(), value: "t".to_owned().into(), authority: Vec::new() };

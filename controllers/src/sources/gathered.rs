@@ -8,7 +8,7 @@ use kube::api::{DynamicObject, GetParams};
 use kube::core::Request;
 use kube::{Client, Resource as _};
 use register::Refused;
-use register::fingerprint::{Sum, Summing, Sums};
+use register::fingerprint::{Sum, Sums};
 use register::reading::{Reading, SecretObject, SecretReference};
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -70,9 +70,12 @@ impl Gathered {
         // A sum takes everything.
         let _ = serde_json::to_writer(&mut sum, &self.object);
         for secret in &self.secrets {
-            match secret {
-                Some(secret) => secret.fields().into_iter().for_each(|field| add(&mut sum, field)),
-                None => sum.add("none"),
+            let Some(secret) = secret else {
+                sum.add(b"none");
+                continue;
+            };
+            for field in secret.fields() {
+                sum.add(field.unwrap_or_default().as_bytes());
             }
         }
         Some(sum.end())
@@ -85,10 +88,6 @@ impl Gathered {
             Err(refused) => Reading::Refused(refused),
         }
     }
-}
-
-fn add(sum: &mut Summing, text: Option<&str>) {
-    sum.add(text.unwrap_or_default());
 }
 
 async fn secret(client: &Client, reference: &SecretReference) -> Result<Option<SecretText>, ReadError> {

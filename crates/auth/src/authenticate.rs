@@ -115,7 +115,14 @@ impl Authenticator {
 
     /// Who a request of `peer` comes from, if a client certificate or what is remembered of a
     /// bearer token says so: the hub is not asked. Nobody, if it wants to be somebody else.
-    pub fn remembered(&self, peer: &Peer, headers: &mut HeaderMap) -> Option<Arc<User>> {
+    /// It counts as an authentication if `stands` has something to say of it; otherwise it is asked
+    /// for again.
+    pub fn remembered<T>(
+        &self,
+        peer: &Peer,
+        headers: &mut HeaderMap,
+        stands: impl FnOnce(Arc<User>) -> Option<T>,
+    ) -> Option<T> {
         let credentials = Credentials::take(headers, None);
         if credentials.impersonation.is_some() {
             return None;
@@ -126,8 +133,9 @@ impl Authenticator {
             let token = credentials.authorization.as_ref().and_then(bearer)?;
             (Method::Bearer, self.tokens.remembered_of(peer, token)?)
         };
+        let found = stands(user)?;
         self.metrics.authenticated(method, true);
-        Some(user)
+        Some(found)
     }
 
     /// What the client certificate of `peer` says.

@@ -18,19 +18,14 @@ const PURPOSE: &[u8] = b"cluster.core.oam.dev/source-hash 1";
 ///
 /// Fallbacks of a fixed URL do not count: no Secret has them.
 pub fn of(secret: &ClusterSecret, uid: &str) -> String {
-    let mut hmac = hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, uid.as_bytes()));
-    // Lengths before texts: none can be read as the end of another and the start of the next.
-    let mut add = |bytes: &[u8]| {
-        hmac.update(&(bytes.len() as u64).to_be_bytes());
-        hmac.update(bytes);
-    };
-    add(PURPOSE);
+    let mut sum = Summing(hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, uid.as_bytes())));
+    sum.add(PURPOSE);
     for (map, key, value) in secret.entries() {
-        add(map.as_bytes());
-        add(key.as_bytes());
-        add(value.expose_secret());
+        sum.add(map.as_bytes());
+        sum.add(key.as_bytes());
+        sum.add(value.expose_secret());
     }
-    hmac.sign().as_ref().iter().fold(String::new(), |mut hex, byte| {
+    sum.end().0.iter().fold(String::new(), |mut hex, byte| {
         // Writing to a text does not fail.
         let _ = write!(hex, "{byte:02x}");
         hex
@@ -66,10 +61,11 @@ impl Sums {
 // === impl Summing ===
 
 impl Summing {
-    /// A text of its own: no two are read as one, or as others.
-    pub fn add(&mut self, text: &str) {
+    /// A text of its own. Its length comes before it: none can be read as the end of another and
+    /// the start of the next.
+    pub fn add(&mut self, text: &[u8]) {
         self.0.update(&(text.len() as u64).to_be_bytes());
-        self.0.update(text.as_bytes());
+        self.0.update(text);
     }
 
     pub fn end(self) -> Sum {

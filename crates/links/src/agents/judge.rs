@@ -127,18 +127,20 @@ impl Judge {
 
     /// The same, if it is known without the hub that the claim stands: nobody has to wait for that.
     pub async fn remembers(&self, claim: &Claim, since: Option<Instant>) -> Option<Credential> {
-        let user = match self.agent_of_hub(claim).await {
-            HubsWord::Agent(user) => user,
-            _ => self.auth.authenticator.remembered(&claim.peer, &mut claim.credentials())?,
+        let stands = |user: Arc<User>| {
+            let (credential, cluster) = (Credential(user.name.as_str().into()), &claim.registration.cluster);
+            if self.has_hub {
+                let user = without_system_groups(user, cluster);
+                self.auth.authorizer.remembered(user, attributes(cluster), since)?;
+            } else {
+                named_so(&user, cluster).ok()?;
+            }
+            Some(credential)
         };
-        let (credential, cluster) = (Credential(user.name.as_str().into()), &claim.registration.cluster);
-        if self.has_hub {
-            let user = without_system_groups(user, cluster);
-            self.auth.authorizer.remembered(user, attributes(cluster), since)?;
-        } else {
-            named_so(&user, cluster).ok()?;
+        match self.agent_of_hub(claim).await {
+            HubsWord::Agent(user) => stands(user),
+            _ => self.auth.authenticator.remembered(&claim.peer, &mut claim.credentials(), stands),
         }
-        Some(credential)
     }
 
     async fn authenticated(&self, claim: &Claim) -> Result<Arc<User>, Refused> {

@@ -109,7 +109,7 @@ fn equal_content_has_an_equal_sum_by_one_key_and_by_no_other() {
     let sum = |sums: &Sums, texts: &[&str]| {
         let mut sum = sums.begin().unwrap();
         for text in texts {
-            sum.add(text);
+            sum.add(text.as_bytes());
         }
         sum.end()
     };
