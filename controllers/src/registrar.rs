@@ -369,8 +369,8 @@ impl Registrar {
         let (name, uid) = (claim.name.clone(), claim.uid.clone());
         let (wish, derived) = match reading {
             Reading::Register(secret) => {
-                let derived = Derived { sum, expiry: Expiry::of(&secret.credential) };
-                (Wish::Register(hash?.to_owned()), Some(derived))
+                let derived = sum.map(|sum| Derived { sum, expiry: Expiry::of(&secret.credential) });
+                (Wish::Register(hash?.to_owned()), derived)
             }
             Reading::Refused(_) => (Wish::Refused, None),
             Reading::Paused => (Wish::Paused, None),

@@ -34,7 +34,7 @@ pub(super) struct Origin {
 /// What a cluster that an object wishes for was derived from.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Derived {
-    pub(super) sum: Option<Sum>,
+    pub(super) sum: Sum,
     pub(super) expiry: Expiry,
 }
 
@@ -102,7 +102,7 @@ impl Registrations {
     /// The cluster that an object registers, and until when its credential lasts, if what stands in
     /// the cluster's Secret was derived from the same.
     pub(super) fn settled(&mut self, object: &Object, sum: Sum, now: Moment) -> Option<(String, Expiry)> {
-        let derived = self.derived.get(object).filter(|derived| derived.sum == Some(sum)).copied()?;
+        let derived = self.derived.get(object).filter(|derived| derived.sum == sum).copied()?;
         let claim = self.claims.get(object).filter(|claim| matches!(claim.wish, Wish::Register(_)))?;
         let name = claim.name.clone();
         let Verdict { step, owner, .. } = self.judge(&name, now);

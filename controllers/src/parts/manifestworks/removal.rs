@@ -133,7 +133,7 @@ impl Target {
             }
             Removal::Unreference(operations) => {
                 let answer = counted(metrics, Act::Patch, self.member.patch(at, &operations).await);
-                if answer.as_ref().is_err_and(MemberError::is_other) {
+                if answer.as_ref().is_err_and(MemberError::is_unprocessable) {
                     return Ok(Removed::Waits(None));
                 }
                 Ok(gone_or(answer.map(|_| Removed::Gone))?)

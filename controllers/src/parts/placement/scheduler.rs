@@ -160,7 +160,7 @@ impl Scheduler {
         let (world, own) = (Arc::clone(&self.world), key.clone());
         let run = move || {
             // Also where nobody waits for the result any more, until it is there.
-            let _turn = slot;
+            let _slot = slot;
             let before = world.read().placement(&own).map(|known| Arc::clone(&known.prepared));
             let step = step_aside(&world, &own, worker::moment(), &now_text());
             // What it took says nothing of another generation.

@@ -84,7 +84,7 @@ impl MemberError {
 
     /// A JSON patch found something else than it tests for (`applyJSPatch` in
     /// `pkg/endpoints/handlers/patch.go` of k8s.io/apiserver answers 422).
-    pub fn is_other(&self) -> bool {
+    pub fn is_unprocessable(&self) -> bool {
         matches!(self, Self::Refused(failure) if failure.kind == Kind::Answered(422))
     }
 

@@ -87,7 +87,7 @@ impl World {
     /// went now: whoever led before may have seen them go. All kinds were listed.
     pub fn count_missing(&mut self, now: OffsetDateTime) {
         let is_missing = |name: &str| self.clusters.get(name).is_none_or(|cluster| cluster.is_deleting);
-        let missing: BTreeSet<String> = self.all_decided().filter(|name| is_missing(name)).map(str::to_owned).collect();
+        let missing: BTreeSet<String> = self.all_decided(is_missing).map(str::to_owned).collect();
         for name in missing {
             self.count_cluster(&name, self.clusters.len(), now);
         }
@@ -96,21 +96,32 @@ impl World {
     /// Clusters that decisions of a Placement name and that it may lose by a removal. What a person
     /// wrote, or labelled as a decision, is no word of a scheduler, and a Placement that keeps its
     /// decisions in any case loses none: whoever writes these by mistake makes nobody else wait.
-    fn decided(&self, known: &ObservedPlacement) -> impl Iterator<Item = &str> {
+    ///
+    /// Those of them that `is_wanted`: that is asked first, of all decisions of a fleet.
+    fn decided<'w>(
+        &'w self,
+        known: &'w ObservedPlacement,
+        is_wanted: impl Fn(&str) -> bool + Copy + 'w,
+    ) -> impl Iterator<Item = &'w str> {
         let (namespace, name) = (&known.key.0, &known.key.1);
         let decisions = self.decisions.of(namespace, name).filter(|_| known.may_lose_clusters());
-        let is_scheduled = |decision: &&PlacementDecision| {
-            self.held(&(namespace.clone(), decision.name.clone())).is_some_and(|held| held.is_scheduled)
+        let wanted = move |decision: &'w PlacementDecision| {
+            decision.clusters.iter().map(String::as_str).filter(move |name| is_wanted(name))
         };
-        decisions.filter(is_scheduled).flat_map(|decision| decision.clusters.iter().map(String::as_str))
+        let is_scheduled = move |decision: &&'w PlacementDecision| {
+            wanted(decision).next().is_some()
+                && self.held(&(namespace.clone(), decision.name.clone())).is_some_and(|held| held.is_scheduled)
+        };
+        decisions.filter(is_scheduled).flat_map(wanted)
     }
 
-    fn all_decided(&self) -> impl Iterator<Item = &str> {
-        self.placements.values().flat_map(BTreeMap::values).flat_map(|known| self.decided(known))
+    fn all_decided<'w>(&'w self, is_wanted: impl Fn(&str) -> bool + Copy + 'w) -> impl Iterator<Item = &'w str> {
+        let placements = self.placements.values().flat_map(BTreeMap::values);
+        placements.flat_map(move |known| self.decided(known, is_wanted))
     }
 
     fn is_decided(&self, cluster: &str) -> bool {
-        self.decisions.uses(cluster) > 0 && self.all_decided().any(|name| name == cluster)
+        self.decisions.uses(cluster) > 0 && self.all_decided(|name| name == cluster).next().is_some()
     }
 
     /// An object is about to go, or is on its way out.
@@ -173,8 +184,8 @@ impl World {
     /// Whether decisions of a namespace name a cluster of a set.
     fn takes_from(&self, namespace: &str, set: &ManagedClusterSet) -> bool {
         let placements = self.placements.get(namespace).into_iter().flat_map(BTreeMap::values);
-        let mut clusters = placements.flat_map(|known| self.decided(known)).filter_map(|name| self.clusters.get(name));
-        clusters.any(|cluster| set.has(cluster))
+        let is_in_set = |name: &str| self.clusters.get(name).is_some_and(|cluster| set.has(cluster));
+        placements.flat_map(|known| self.decided(known, is_in_set)).next().is_some()
     }
 
     /// Whether a cluster that a Placement would lose left by a removal.
