@@ -24,7 +24,7 @@ use tokio::sync::{Notify, watch};
 use tokio::time::Instant;
 
 pub use self::source::{Feed, FeedState, Source};
-use self::state::{Derived, HeldSecret, Registrations};
+use self::state::{Cluster, HeldSecret, Registrations};
 use crate::calls::asked_to_wait;
 use crate::events::{Events, Reason};
 use crate::metrics::{Metrics, Operation};
@@ -283,9 +283,14 @@ impl Registrar {
     pub fn is_settled(&self, object: &Object, sum: Option<Sum>) -> bool {
         let Some(sum) = sum else { return false };
         let Some((cluster, expiry)) = self.state.lock().settled(object, sum, self.now()) else { return false };
-        self.metrics.expires(&cluster, expiry);
-        self.reports.settle(object, Stage::Registered, "");
+        self.registered(object, &cluster, expiry);
         true
+    }
+
+    /// An object's cluster stands in its Secret.
+    fn registered(&self, object: &Object, cluster: &str, expiry: Expiry) {
+        self.metrics.expires(cluster, expiry);
+        self.reports.settle(object, Stage::Registered, "");
     }
 
     /// Takes what was read of an object, from what `sum` is of, and writes it if it is its turn.
@@ -298,15 +303,17 @@ impl Registrar {
             }
             _ => self.stay(sighting),
         }
-        let hash = match &reading {
+        let cluster = match &reading {
             Reading::Register(secret) => {
                 let uid = self.state.lock().claims.get(object).map(|claim| claim.uid.clone());
-                uid.map(|uid| register::fingerprint::of(secret, &uid))
+                let Some(uid) = uid else { return Ok(()) };
+                let hash = register::fingerprint::of(secret, &uid);
+                Some(Cluster { secret, hash, expiry: Expiry::of(&secret.credential), sum })
             }
             _ => None,
         };
-        let Some((name, uid)) = self.admit(object, &reading, hash.as_deref(), sum) else { return Ok(()) };
-        let (Reading::Register(secret), Some(hash)) = (&reading, &hash) else { return Ok(()) };
+        let Some((name, uid)) = self.admit(object, &reading, cluster.as_ref()) else { return Ok(()) };
+        let Some(Cluster { secret, hash, expiry, .. }) = &cluster else { return Ok(()) };
         let wanted = Wanted { name: &name, object, uid: &uid, hash, secret };
         let outcome = self.write(&wanted).await;
         let mut state = self.state.lock();
@@ -316,8 +323,7 @@ impl Registrar {
         match outcome {
             Ok(meta) => {
                 state.held.insert(name.clone(), HeldSecret::read(&meta, &self.names));
-                self.reports.settle(object, Stage::Registered, "");
-                self.metrics.expires(&name, Expiry::of(&secret.credential));
+                self.registered(object, &name, *expiry);
                 // The object may have gone meanwhile.
                 self.settle(&mut state, &name);
                 Ok(())
@@ -357,26 +363,17 @@ impl Registrar {
 
     /// Judges the name of an object that was read. Returns the name and the object's uid if its
     /// Secret is to be written: the name is busy from then on.
-    fn admit(
-        &self,
-        object: &Object,
-        reading: &Reading,
-        hash: Option<&str>,
-        sum: Option<Sum>,
-    ) -> Option<(String, String)> {
+    fn admit(&self, object: &Object, reading: &Reading, cluster: Option<&Cluster<'_>>) -> Option<(String, String)> {
         let mut state = self.state.lock();
         let claim = state.claims.get(object)?;
         let (name, uid) = (claim.name.clone(), claim.uid.clone());
-        let (wish, derived) = match reading {
-            Reading::Register(secret) => {
-                let derived = sum.map(|sum| Derived { sum, expiry: Expiry::of(&secret.credential) });
-                (Wish::Register(hash?.to_owned()), derived)
-            }
-            Reading::Refused(_) => (Wish::Refused, None),
-            Reading::Paused => (Wish::Paused, None),
-            Reading::Waiting(_) => (Wish::Waiting, None),
+        let wish = match reading {
+            Reading::Register(_) => Wish::Register(cluster?.hash.clone()),
+            Reading::Refused(_) => Wish::Refused,
+            Reading::Paused => Wish::Paused,
+            Reading::Waiting(_) => Wish::Waiting,
         };
-        state.wish(object, wish, derived);
+        state.wish(object, wish, cluster.and_then(Cluster::derived));
         if let Some(waiting) = state.busy.get_mut(&name) {
             waiting.insert(object.clone());
             return None;
@@ -396,26 +393,22 @@ impl Registrar {
             }
             Step::Write(other) => wake(&state, &other),
             Step::Remove => self.ends.push("", &name),
-            Step::Refuse(_) | Step::Keep | Step::Wait => self.report(&state, object, reading),
+            Step::Refuse(_) | Step::Keep | Step::Wait => match cluster {
+                Some(cluster) => self.registered(object, &name, cluster.expiry),
+                None => self.report(&state, object, reading),
+            },
         }
         None
     }
 
+    /// Why an object registers no cluster.
     fn report(&self, state: &Registrations, object: &Object, reading: &Reading) {
         match reading {
-            Reading::Register(secret) => {
-                if let Some(claim) = state.claims.get(object) {
-                    self.metrics.expires(&claim.name, Expiry::of(&secret.credential));
-                }
-                self.reports.settle(object, Stage::Registered, "")
-            }
-            Reading::Paused => self.reports.settle(object, Stage::Paused, ""),
-            Reading::Waiting(why) => self.reports.settle(object, Stage::Waiting, &why.to_string()),
-            Reading::Refused(why) => {
-                self.refuse(state, object, Reason::ClusterRefused, &why.to_string());
-                false
-            }
-        };
+            Reading::Register(_) => {}
+            Reading::Paused => _ = self.reports.settle(object, Stage::Paused, ""),
+            Reading::Waiting(why) => _ = self.reports.settle(object, Stage::Waiting, &why.to_string()),
+            Reading::Refused(why) => self.refuse(state, object, Reason::ClusterRefused, &why.to_string()),
+        }
     }
 
     fn stand_back(&self, state: &Registrations, object: &Object, note: &str) {

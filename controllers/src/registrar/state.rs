@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
+use api::secret::ClusterSecret;
 use register::claims::{Claims, Holder, Object, Step, Verdict, Wish};
 use register::expiry::Expiry;
 use register::fingerprint::Sum;
@@ -38,6 +39,15 @@ pub(super) struct Derived {
     pub(super) expiry: Expiry,
 }
 
+/// The cluster that was read of an object.
+pub(super) struct Cluster<'r> {
+    pub(super) secret: &'r ClusterSecret,
+    pub(super) hash: String,
+    pub(super) expiry: Expiry,
+    /// Of what it was read from.
+    pub(super) sum: Option<Sum>,
+}
+
 pub(super) struct Registrations {
     pub(super) claims: Claims,
     /// Of objects that register a cluster.
@@ -56,6 +66,14 @@ pub(super) struct Registrations {
     /// When to judge all of these anew: objects have come back, which may have been what made too
     /// many. Once for many of them.
     pub(super) recount: Option<Moment>,
+}
+
+// === impl Cluster ===
+
+impl Cluster<'_> {
+    pub(super) fn derived(&self) -> Option<Derived> {
+        self.sum.map(|sum| Derived { sum, expiry: self.expiry })
+    }
 }
 
 // === impl Registrations ===

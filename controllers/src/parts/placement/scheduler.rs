@@ -115,7 +115,7 @@ impl Scheduler {
             if is_settled {
                 if plan.held.is_some() {
                     self.hold(object);
-                } else if !plan.is_misconfigured {
+                } else if !plan.is_misconfigured && self.world.read().is_unconfirmed(key, plan.inputs) {
                     self.world.write().confirm(key, plan.inputs);
                 }
                 return Ok(worker::at(plan.again));

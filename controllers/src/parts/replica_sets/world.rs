@@ -60,6 +60,26 @@ pub struct ObservedSet {
     pub told_handovers: BTreeSet<(String, String)>,
 }
 
+// === impl ObservedSet ===
+
+impl ObservedSet {
+    /// One that was not there before.
+    fn new(set: Arc<ReplicaSet>, uid: String, version: String, finalizers: Vec<String>, now: OffsetDateTime) -> Self {
+        Self {
+            set,
+            uid,
+            version,
+            finalizers,
+            told_at: None,
+            held_since: None,
+            decided_at: now,
+            worked_at: None,
+            unsure: BTreeSet::new(),
+            told_handovers: BTreeSet::new(),
+        }
+    }
+}
+
 /// Sets to look at.
 pub type Woken = BTreeSet<Key>;
 
@@ -218,30 +238,20 @@ impl World {
         let finalizers = object["metadata"]["finalizers"].as_array().into_iter().flatten();
         let finalizers = finalizers.filter_map(Value::as_str).map(str::to_owned).collect();
         let uid = text(&object, "uid");
-        let known = self.set_mut(&key).filter(|known| known.uid == uid);
-        let before = known.map(|known| {
-            let sets = (mem::take(&mut known.unsure), mem::take(&mut known.told_handovers));
-            (known.told_at, known.held_since, known.decided_at, known.worked_at, sets)
-        });
-        let (told_at, held_since, decided_at, worked_at, (unsure, told_handovers)) =
-            before.unwrap_or((None, None, now, None, (BTreeSet::new(), BTreeSet::new())));
         let set = Arc::new(ReplicaSet::from(object));
         let works = self.works.entry(key.clone()).or_default();
         works.follow(Some(&set), self.needs_rules, now);
-        let known = ObservedSet {
-            set,
-            uid,
-            version,
-            finalizers,
-            told_at,
-            held_since,
-            decided_at,
-            worked_at,
-            unsure,
-            told_handovers,
-        };
-        self.sets.entry(key.0.clone()).or_default().insert(key.1.clone(), known);
+        match self.set_mut(&key).filter(|known| known.uid == uid) {
+            Some(known) => {
+                (known.set, known.version, known.finalizers) = (set, version, finalizers);
+            }
+            None => self.put_new_set(&key, ObservedSet::new(set, uid, version, finalizers, now)),
+        }
         Woken::from([key])
+    }
+
+    fn put_new_set(&mut self, (namespace, name): &Key, set: ObservedSet) {
+        self.sets.entry(namespace.clone()).or_default().insert(name.clone(), set);
     }
 
     /// Its works stay until they go themselves: another of its name has them.

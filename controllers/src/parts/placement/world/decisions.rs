@@ -142,6 +142,14 @@ impl World {
         woken
     }
 
+    /// Whether [`World::confirm`] has something to do. Most runs confirm what is confirmed, and
+    /// whoever writes keeps all that read out.
+    pub fn is_unconfirmed(&self, key: &Key, inputs: u64) -> bool {
+        let is_open =
+            |name: &String| self.held.get(&(key.0.clone(), name.clone())).is_some_and(|held| !held.is_scheduled);
+        self.placement(key).is_some_and(|known| known.inputs == inputs) && self.labelled(key).any(is_open)
+    }
+
     /// A run of a Placement came to the decisions that it has, when its input had changed so often:
     /// whoever wrote them, they are a scheduler's word.
     pub fn confirm(&mut self, key: &Key, inputs: u64) {
