@@ -1,14 +1,6 @@
-//! Sums of what programs say of themselves (Prometheus' text format).
+//! What an API server counts of the requests it was sent.
 
-/// Of the series of `name` whose labels, as they are written, `counts`.
-pub fn sum(text: &str, name: &str, counts: impl Fn(&str) -> bool) -> f64 {
-    let value = |line: &str| {
-        let (series, value) = line.rsplit_once(' ')?;
-        let (series, labels) = series.split_once('{').unwrap_or((series, ""));
-        (series == name && counts(labels)).then(|| value.parse::<f64>().ok())?
-    };
-    text.lines().filter_map(value).sum()
-}
+use kit::exposition::sum_where;
 
 /// What an API server was asked, as it counts it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -29,8 +21,8 @@ impl Asked {
         let is_write = |labels: &str| VERBS.iter().any(|verb| labels.contains(&format!("verb=\"{verb}\"")));
         let is_dry = |labels: &str| labels.contains("dry_run=\"All\"");
         Self {
-            requests: sum(text, NAME, |labels| of(labels) && !labels.contains("verb=\"WATCH\"")),
-            writes: sum(text, NAME, |labels| of(labels) && is_write(labels) && !is_dry(labels)),
+            requests: sum_where(text, NAME, |labels| of(labels) && !labels.contains("verb=\"WATCH\"")),
+            writes: sum_where(text, NAME, |labels| of(labels) && is_write(labels) && !is_dry(labels)),
         }
     }
 
@@ -49,17 +41,12 @@ mod tests {
                         apiserver_request_total{dry_run=\"\",group=\"\",resource=\"secrets\",verb=\"GET\"} 7\n\
                         apiserver_request_total{dry_run=\"\",group=\"\",resource=\"secrets\",verb=\"WATCH\"} 11\n\
                         apiserver_request_total{dry_run=\"\",group=\"\",resource=\"leases\",verb=\"PUT\"} 13\n\
-                        plain 17\n";
+";
 
     #[test]
     fn dry_runs_are_requests_and_no_writes_and_watches_are_neither() {
         let asked = Asked::of(TEXT, |labels| labels.contains("resource=\"secrets\""));
         assert_eq!(asked, Asked { requests: 15.0, writes: 3.0 });
         assert_eq!(asked.since(Asked { requests: 5.0, writes: 1.0 }), Asked { requests: 10.0, writes: 2.0 });
-    }
-
-    #[test]
-    fn one_without_labels_is_a_series_too() {
-        assert_eq!((sum(TEXT, "plain", |_| true), sum(TEXT, "other", |_| true)), (17.0, 0.0));
     }
 }

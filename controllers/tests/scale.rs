@@ -82,9 +82,9 @@ fn many_clusters_are_registered_once() -> Result<()> {
     runtime.block_on(touch(&sources, clusters))?;
     // One more change comes after all of those.
     runtime.block_on(change(&sources, 0, "the-last"))?;
-    wait::until_true("the last change to be written", LIMIT, || Ok(program.metric("secret_writes_total")? >= 1))?;
+    wait::until_true("the last change to be written", LIMIT, || Ok(program.metric("secret_writes_total", "")? >= 1))?;
     let touched = program.cpu()?.saturating_sub(before);
-    ensure!(program.metric("secret_writes_total")? == 1, "what was only touched is written");
+    ensure!(program.metric("secret_writes_total", "")? == 1, "what was only touched is written");
     let told = format!(
         "{clusters} clusters: the hub alone {hubs_own:?}, registered {first:?}, restart {again:?}, rewrite of all: \
          {:?} a Secret, rotations {rotations}, {memory} KiB",
@@ -100,23 +100,23 @@ fn many_clusters_are_registered_once() -> Result<()> {
 /// unregistered, nothing is written, and then a change counts and so does an end.
 fn hub_away(hub: &mut Hub, program: &Program, runtime: &Runtime, sources: &Api<Secret>, clusters: usize) -> Result<()> {
     ensure!(hub_names(hub)?.len() == clusters);
-    let writes = program.metric("secret_writes_total")?;
+    let writes = program.metric("secret_writes_total", "")?;
     hub.server.stop()?;
-    wait::until_true("that the source cannot be read", LIMIT, || Ok(program.metric("source_available")? == 0))?;
+    wait::until_true("that the source cannot be read", LIMIT, || Ok(program.metric("source_available", "")? == 0))?;
     // One more starts while nobody answers.
     let other = Program::start(&hub.server.kubectl().kubeconfig)?;
     hub.server.start_again()?;
     hub.server.wait_ready()?;
     for program in [program, &other] {
-        wait::until_true("that the source can be read", LIMIT, || Ok(program.metric("source_available")? == 1))?;
+        wait::until_true("that the source can be read", LIMIT, || Ok(program.metric("source_available", "")? == 1))?;
         program.until_registered(clusters, Duration::ZERO)?;
     }
-    ensure!(program.metric("secret_writes_total")? == writes, "the hub's return was a write");
-    ensure!(other.metric("secret_writes_total")? == 0, "a start without a hub was a write");
+    ensure!(program.metric("secret_writes_total", "")? == writes, "the hub's return was a write");
+    ensure!(other.metric("secret_writes_total", "")? == 0, "a start without a hub was a write");
     ensure!(hub_names(hub)?.len() == clusters, "a hub that was away unregistered clusters");
     drop(other);
     runtime.block_on(change(sources, 1, "after-the-return"))?;
-    wait::until_true("the change", LIMIT, || Ok(program.metric("secret_writes_total")? == writes + 1))?;
+    wait::until_true("the change", LIMIT, || Ok(program.metric("secret_writes_total", "")? == writes + 1))?;
     runtime.block_on(sources.delete("c2", &DeleteParams::default()))?;
     wait::until_true("the end", LIMIT, || Ok(hub_names(hub)?.len() == clusters - 1))
 }
@@ -210,15 +210,15 @@ impl Program {
         let started = Instant::now();
         let clusters = u64::try_from(clusters)?;
         wait::until_true("all to be registered", LIMIT, || {
-            Ok(self.metric("source_objects{source=\"kubeconfig\",state=\"registered\"}").unwrap_or_default()
+            Ok(self.metric("source_objects", "source=\"kubeconfig\",state=\"registered\"").unwrap_or_default()
                 == clusters)
         })?;
         let took = started.elapsed();
-        Ok(Step { took, cpu: self.cpu()?.saturating_sub(already), writes: self.metric("secret_writes_total")? })
+        Ok(Step { took, cpu: self.cpu()?.saturating_sub(already), writes: self.metric("secret_writes_total", "")? })
     }
 
-    /// The sum of the series whose lines begin so.
-    fn metric(&self, name: &str) -> Result<u64> {
+    /// The sum of the series of our own that have such labels.
+    fn metric(&self, name: &str, labels: &str) -> Result<u64> {
         let mut stream = TcpStream::connect(("127.0.0.1", self.port))?;
         std::io::Write::write_all(
             &mut stream,
@@ -226,9 +226,7 @@ impl Program {
         )?;
         let mut answer = String::new();
         std::io::Read::read_to_string(&mut stream, &mut answer)?;
-        let name = format!("cluster_gateway_controllers_{name}");
-        let series = answer.lines().filter(|line| line.starts_with(&name));
-        Ok(series.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum())
+        Ok(kit::exposition::sum(&answer, &format!("cluster_gateway_controllers_{name}"), labels))
     }
 
     /// What it used of a core, in user and kernel (`proc_pid_stat(5)`, in hundredths of a second).

@@ -13,12 +13,12 @@ pub async fn count(hub: &Caller) -> Result<f64> {
 }
 
 fn sum(metrics: &str) -> f64 {
-    let counted = metrics.lines().filter(|line| {
-        line.starts_with("apiserver_request_total{")
-            && (line.contains("open-cluster-management.io\"") || line.contains("resource=\"events\""))
-            && ["POST", "PUT", "PATCH", "APPLY", "DELETE"].iter().any(|verb| line.contains(&format!("verb=\"{verb}\"")))
-    });
-    counted.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
+    kit::exposition::sum_where(metrics, "apiserver_request_total", |labels| {
+        (labels.contains("open-cluster-management.io\"") || labels.contains("resource=\"events\""))
+            && ["POST", "PUT", "PATCH", "APPLY", "DELETE"]
+                .iter()
+                .any(|verb| labels.contains(&format!("verb=\"{verb}\"")))
+    })
 }
 
 #[cfg(test)]

@@ -19,7 +19,7 @@ use kube::Api;
 use kube::api::PostParams;
 use serde_json::{Value, json};
 
-use crate::program::{self, Program};
+use crate::program::Program;
 
 /// What must be seen on a hub within a second is given more on a machine that does other things.
 pub const SOON: Duration = Duration::from_secs(20);
@@ -282,7 +282,7 @@ impl Running {
 
     /// The sum of a metric's series whose labels contain `labels`.
     pub fn metric(&self, name: &str, labels: &str) -> Result<f64> {
-        Ok(program::sum(&self.get("/metrics")?, name, labels))
+        Ok(kit::exposition::sum(&self.get("/metrics")?, name, labels))
     }
 
     /// What is told of an object whose reference ends in `object`.

@@ -73,12 +73,6 @@ impl Program {
 
     /// The sum of a metric's series whose labels contain `labels`.
     pub fn metric(&self, name: &str, labels: &str) -> Result<f64> {
-        Ok(sum(&self.get("/metrics")?, name, labels))
+        Ok(kit::exposition::sum(&self.get("/metrics")?, name, labels))
     }
-}
-
-/// The sum of a metric's series whose labels contain `labels`.
-pub fn sum(metrics: &str, name: &str, labels: &str) -> f64 {
-    let series = metrics.lines().filter(|line| line.starts_with(name) && line.contains(labels));
-    series.filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok()).sum()
 }

@@ -14,7 +14,7 @@ use hyper_util::client::legacy;
 use kube::client::AuthError;
 use kube::core::Status;
 use kube::core::response::StatusDetails;
-use net::words::{causes, tame};
+use net::words::{self, causes, tame};
 
 /// Longest text kept of an error that is no Status, in bytes.
 const LONGEST: usize = 1024;
@@ -234,15 +234,7 @@ fn chain(error: &(dyn StdError + 'static)) -> String {
 /// The failure of a program that a kubeconfig names for its credential, if that is among the
 /// causes. kube quotes all that it was given and all that it printed: secrets among them.
 fn of_program(error: &(dyn StdError + 'static)) -> Option<String> {
-    let mut next = Some(error);
-    for _ in 0..DEEPEST {
-        let cause = next?;
-        if let Some(told) = cause.downcast_ref().and_then(unquoted) {
-            return Some(told);
-        }
-        next = cause.source();
-    }
-    None
+    words::chain(error).take(DEEPEST).find_map(|cause| unquoted(cause.downcast_ref()?))
 }
 
 /// What is said in place of an error whose text quotes the program.

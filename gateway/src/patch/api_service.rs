@@ -6,6 +6,7 @@ use k8s_openapi::api::core::v1::Secret;
 use k8s_openapi::kube_aggregator::pkg::apis::apiregistration::v1::APIService;
 use kube::api::{Patch, PatchParams};
 use kube::{Api, Client};
+use net::words::causes;
 use serde::Serialize;
 
 use super::args::Args;
@@ -103,15 +104,7 @@ impl fmt::Display for Problem {
             kube::Error::Api(status) => f.write_str(&status.message),
             // Its text quotes what did not parse, which may be the Secret.
             kube::Error::SerdeError(_) => f.write_str("the answer is not a Kubernetes object"),
-            kube::Error::Service(error) => {
-                write!(f, "{error}")?;
-                let mut cause = error.source();
-                while let Some(error) = cause {
-                    write!(f, ": {error}")?;
-                    cause = error.source();
-                }
-                Ok(())
-            }
+            kube::Error::Service(error) => f.write_str(&causes(error.as_ref())),
             other => other.fmt(f),
         }
     }

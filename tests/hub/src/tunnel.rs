@@ -229,11 +229,5 @@ impl Tunnelled {
 /// The metric `name` of the program whose admin endpoint is `admin`: the sum over all its series
 /// whose labels contain `labels`, 0 if there are none.
 pub fn metric(admin: SocketAddr, name: &str, labels: &str) -> Result<f64> {
-    let text = http::plain(admin, "/metrics")?;
-    let samples = text.lines().filter_map(|line| {
-        let (series, value) = line.rsplit_once(' ')?;
-        let (series, given) = series.split_once('{').unwrap_or((series, ""));
-        (series == name && given.contains(labels)).then(|| value.parse::<f64>().ok())?
-    });
-    Ok(samples.sum())
+    Ok(kit::exposition::sum(&http::plain(admin, "/metrics")?, name, labels))
 }

@@ -7,6 +7,7 @@
 pub mod client;
 #[cfg(feature = "collector")]
 pub mod collector;
+pub mod exposition;
 pub mod frames;
 pub mod hostile;
 pub mod hub;

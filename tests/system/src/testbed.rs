@@ -11,6 +11,7 @@ use std::time::Duration;
 
 use gateway::Gateway;
 use kit::client::Client;
+use kit::exposition;
 use kit::hub::{ClusterSecret, FakeHub};
 use kit::member::FakeMember;
 use kit::member::raw::RawMember;
@@ -158,9 +159,7 @@ impl Testbed {
 
     /// The value of a series in the gateway's metrics, 0 if there is none.
     pub async fn metric(&self, series: &str) -> u64 {
-        let metrics = self.get("/metrics").await.text();
-        let line = metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-        line.map_or(0, |value| value.parse().expect("a number"))
+        exposition::value(&self.get("/metrics").await.text(), series).unwrap_or_default()
     }
 
     /// Creates or replaces a cluster's manifest; seen by the gateway within its polling interval.

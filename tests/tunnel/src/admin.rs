@@ -1,7 +1,6 @@
 //! An admin endpoint as curl sees it.
 
 use std::net::SocketAddr;
-use std::str::FromStr;
 
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::TcpStream;
@@ -24,32 +23,4 @@ pub async fn ask(address: SocketAddr, method: &str, path: &str, accept: &str) ->
     let status =
         head.split(' ').nth(1).and_then(|status| status.parse().ok()).ok_or(std::io::ErrorKind::InvalidData)?;
     Ok((status, body.to_owned()))
-}
-
-/// All samples of one series added up, in an exposition. Zero when there is none.
-pub fn sum(exposition: &str, series: &str) -> f64 {
-    sum_where(exposition, series, "")
-}
-
-/// As [`sum`], of a series that counts things.
-pub fn count(exposition: &str, series: &str) -> u64 {
-    samples::<u64>(exposition, series, "").sum()
-}
-
-/// As [`sum`], of the samples whose line contains `label` (as in `reason="limit"`).
-pub fn sum_where(exposition: &str, series: &str, label: &str) -> f64 {
-    samples::<f64>(exposition, series, label).sum()
-}
-
-fn samples<'a, T: FromStr>(
-    exposition: &'a str,
-    series: &'a str,
-    label: &'a str,
-) -> impl Iterator<Item = T> + use<'a, T> {
-    let lines = exposition.lines().filter(move |line| !line.starts_with('#') && line.contains(label));
-    lines.filter_map(move |line| {
-        let (name, value) = line.rsplit_once(' ')?;
-        let name = name.split_once('{').map_or(name, |(name, _)| name);
-        (name == series).then(|| value.parse().ok()).flatten()
-    })
 }

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::sync::LazyLock;
 use std::time::Duration;
 
+use kit::exposition;
 use kit::wait::becomes;
 use tempfile::TempDir;
 use tokio::sync::{OwnedRwLockReadGuard, OwnedRwLockWriteGuard, RwLock};
@@ -184,7 +185,7 @@ impl Testbed {
 
     /// One series of the first server, all samples added up.
     pub async fn metric(&self, series: &str) -> f64 {
-        admin::sum(&self.metrics(0).await, series)
+        exposition::sum(&self.metrics(0).await, series, "")
     }
 
     /// Waits until no server has a stream or holds a byte, and no agent has a stream.
@@ -210,7 +211,7 @@ impl Testbed {
 
     async fn links(&self, at: usize, cluster: &str) -> f64 {
         let label = format!("cluster=\"{cluster}\"");
-        admin::sum_where(&self.metrics(at).await, "tunnel_server_links", &label)
+        exposition::sum(&self.metrics(at).await, "tunnel_server_links", &label)
     }
 
     async fn links_expected(&self, spec: &AgentSpec) -> Vec<(usize, f64)> {
@@ -264,7 +265,7 @@ async fn wait_zero(address: SocketAddr, series: &str) {
     let what = format!("{series} at 0");
     becomes(REST, what, async || {
         let (_, text) = admin::get(address, "/metrics").await.expect("the admin endpoint answers");
-        admin::sum(&text, series) == 0.0
+        exposition::sum::<f64>(&text, series, "") == 0.0
     })
     .await;
 }

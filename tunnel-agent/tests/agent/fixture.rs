@@ -128,6 +128,5 @@ pub async fn admin(agent: &Agent, path: &str) -> (u16, String) {
 /// The value of a series, labels as they are written.
 pub async fn metric(agent: &Agent, series: &str) -> f64 {
     let (_, text) = admin(agent, "/metrics").await;
-    let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-    line.unwrap_or_else(|| panic!("no {series} in:\n{text}")).parse().unwrap()
+    kit::exposition::value(&text, series).unwrap_or_else(|| panic!("no {series} in:\n{text}"))
 }

@@ -17,7 +17,7 @@ use super::{
 use crate::clusters::{path, paths, token};
 use crate::figure::Sample;
 use crate::latency::percentiles;
-use crate::metrics::{self, Asked};
+use crate::metrics::Asked;
 use crate::watch::{closed_loop, memory};
 
 const OBJECTS: &str = "cluster_gateway_controllers_source_objects";
@@ -57,7 +57,7 @@ impl Registration {
         self.runtime.block_on(async {
             let connection = self.caller.connect().await?;
             let text = self.caller.ask(&connection, self.caller.get("/metrics")?).await?;
-            Ok(metrics::sum(&String::from_utf8_lossy(&text), name, |all| all.contains(labels)))
+            Ok(kit::exposition::sum(&String::from_utf8_lossy(&text), name, labels))
         })
     }
 

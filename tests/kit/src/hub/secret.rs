@@ -23,6 +23,12 @@ impl ClusterSecret {
         )
     }
 
+    /// A member behind the tunnel: without an endpoint.
+    #[must_use]
+    pub fn tunnelled(self) -> Self {
+        self.label(&format!("{DOMAIN}/cluster-endpoint-type"), "ClusterProxy")
+    }
+
     /// The URL of the member API server.
     #[must_use]
     pub fn endpoint(self, url: &str) -> Self {

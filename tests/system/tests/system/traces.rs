@@ -8,6 +8,7 @@ mod tunnelled;
 
 use http::HeaderMap;
 use kit::collector::{Collector, Span};
+use kit::exposition;
 use system_tests::prelude::*;
 
 /// A path of the member.
@@ -93,7 +94,5 @@ fn one<'a>(spans: &'a [Span], name: &str) -> &'a Span {
 
 /// The value of a series in the gateway's metrics, 0 if there is none.
 async fn metric(connection: &mut Connection, series: &str) -> u64 {
-    let metrics = connection.get("/metrics").await.text();
-    let line = metrics.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-    line.map_or(0, |value| value.parse().expect("a number"))
+    exposition::value(&connection.get("/metrics").await.text(), series).unwrap_or_default()
 }

@@ -24,7 +24,6 @@ use tempfile::TempDir;
 
 use self::server::{Answer, TunnelServer};
 
-const ENDPOINT_TYPE: &str = "cluster.core.oam.dev/cluster-endpoint-type";
 /// What every tunnelled API server is asked for as.
 const API_SERVER: &str = "kubernetes.default.svc:443";
 /// A path of the members.
@@ -85,11 +84,7 @@ impl Pki {
 
 /// The Secret of a cluster that is reached through the tunnel, and proves to be `member`.
 pub fn tunnelled(name: &str, member: &impl Reachable) -> ClusterSecret {
-    // As they are written: without an endpoint.
-    ClusterSecret::new("vela-system", name)
-        .label(ENDPOINT_TYPE, "ClusterProxy")
-        .ca(&member.ca_pem())
-        .token(MEMBER_TOKEN)
+    ClusterSecret::new("vela-system", name).tunnelled().ca(&member.ca_pem()).token(MEMBER_TOKEN)
 }
 
 /// A member that answers everything.

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use kit::exposition;
 use kit::wait::{WAIT, becomes, eventually, timely, within};
 use tokio::io::AsyncReadExt as _;
 use tokio::time::Instant;
@@ -110,7 +111,7 @@ async fn one_that_is_asked_to_end_lets_its_streams_end_while_dials_go_elsewhere(
     }
     becomes(WAIT, "all new streams at the other agent", async || {
         let (_, text) = admin::get(metrics, "/metrics").await.expect("it answers");
-        admin::count(&text, "tunnel_agent_streams") == 30
+        exposition::sum::<u64>(&text, "tunnel_agent_streams", "") == 30
     })
     .await;
     for tunnel in open.iter_mut().chain(&mut new) {

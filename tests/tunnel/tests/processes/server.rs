@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::rc::Rc;
 use std::time::Duration;
 
+use kit::exposition;
 use kit::wait::{WAIT, becomes, free_port, timely};
 use tokio::io::AsyncReadExt as _;
 use tokio::time::Instant;
@@ -67,7 +68,7 @@ impl Served {
     }
 
     async fn links(&self) -> u64 {
-        self.ask("/metrics").await.map_or(0, |(_, text)| admin::count(&text, "tunnel_server_links"))
+        self.ask("/metrics").await.map_or(0, |(_, text)| exposition::sum(&text, "tunnel_server_links", ""))
     }
 
     /// An agent of [`CLUSTER`] with two links here, and as many to each of `others`.

@@ -78,7 +78,7 @@ async fn equal_work_is_spread_evenly_over_a_clusters_agents() {
         for at in 0..AGENTS {
             let address = testbed.agent(at).admin_address();
             let (_, text) = tunnel_tests::admin::get(address, "/metrics").await.expect("metrics");
-            let streams = tunnel_tests::admin::sum(&text, "tunnel_agent_streams");
+            let streams: f64 = kit::exposition::sum(&text, "tunnel_agent_streams", "");
             assert!((fair * 0.8..=fair * 1.2).contains(&streams), "{kind:?}: agent {at} has {streams}, fair is {fair}");
         }
         drop(open);

@@ -16,10 +16,7 @@ async fn gateway(testbed: &Testbed, order: [usize; 3], member: &FakeMember) -> s
     let (pki, at) = (&testbed.pki, |file: &str| testbed.pki.directory().join(file).display().to_string());
     pki.frontends.issue(&Leaf::client("gateway")).write_to(pki.directory(), "gateway").expect("a writable directory");
     let hosts = order.map(|at| testbed.server(at).frontend_address().expect("a listener").to_string());
-    let secret = ClusterSecret::new("vela-system", CLUSTER)
-        .label("cluster.core.oam.dev/cluster-endpoint-type", "ClusterProxy")
-        .ca(&member.ca_pem())
-        .token(MEMBER_TOKEN);
+    let secret = ClusterSecret::new("vela-system", CLUSTER).tunnelled().ca(&member.ca_pem()).token(MEMBER_TOKEN);
     system_tests::Testbed::builder()
         .arg(&format!("--proxy-host={}", hosts.join(",")))
         .arg(&format!("--proxy-ca-cert={}", pki.serving_ca.display()))

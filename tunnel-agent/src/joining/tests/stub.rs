@@ -216,8 +216,7 @@ impl Running {
     pub fn metric(&self, series: &str) -> u64 {
         let mut text = String::new();
         prometheus_client::encoding::text::encode(&mut text, &self.registry).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix(series)?.strip_prefix(' '));
-        line.unwrap_or_else(|| panic!("no {series}")).parse().unwrap()
+        kit::exposition::value(&text, series).unwrap_or_else(|| panic!("no {series}"))
     }
 
     /// As a crash does.

@@ -3,6 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use futures_util::future::join_all;
+use kit::exposition;
 use system_tests::TestbedBuilder;
 use system_tests::prelude::*;
 use tokio::task::JoinHandle;
@@ -59,9 +60,8 @@ impl Behind {
 
     /// Requests that are not at a member yet.
     async fn in_flight(&self) -> usize {
-        let (metrics, series) = (self.metrics().await, "cluster_gateway_requests_in_flight{cluster=\"\"} ");
-        let value = metrics.lines().find_map(|line| line.strip_prefix(series));
-        value.and_then(|value| value.parse().ok()).expect("the series is there")
+        let series = "cluster_gateway_requests_in_flight{cluster=\"\"}";
+        exposition::value(&self.metrics().await, series).expect("the series is there")
     }
 
     /// A request that waits, and that the hub has been asked for.

@@ -1,5 +1,6 @@
 //! What a cluster leaves behind when it is removed, replaced or wrong for a while.
 
+use kit::exposition;
 use system_tests::prelude::*;
 
 use super::{EFFECTIVE, PATH, is_ok, member};
@@ -34,9 +35,7 @@ async fn a_corrected_cluster_is_still_counted() {
 /// The requests of [`CLUSTER`], as the metrics have them.
 async fn counted(testbed: &Testbed) -> u64 {
     let metrics = testbed.get("/metrics").await.text();
-    let series = format!("cluster_gateway_requests_total{{cluster=\"{CLUSTER}\"");
-    let values = metrics.lines().filter(|line| line.starts_with(&series));
-    values.filter_map(|line| line.rsplit(' ').next()?.parse::<u64>().ok()).sum()
+    exposition::sum(&metrics, "cluster_gateway_requests_total", &format!("cluster=\"{CLUSTER}\""))
 }
 
 #[tokio::test]

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use h2::Reason;
 use http::Method;
 use kit::client::H2Options;
+use kit::exposition;
 use kit::hub::TokenUser;
 use kit::member::{Reply, StreamSender, Streams};
 use kit::wait::{WAIT, becomes, unless_quiet, within};
@@ -79,8 +80,7 @@ impl Narrow {
 /// A number of the gateway's own.
 pub(super) async fn metric(root: &mut Connection, name: &str) -> u64 {
     let metrics = root.get("/metrics").await.text();
-    let value = metrics.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' ')?.parse().ok());
-    value.unwrap_or_else(|| panic!("{name} is not among\n{metrics}"))
+    exposition::value(&metrics, name).unwrap_or_else(|| panic!("{name} is not among\n{metrics}"))
 }
 
 /// Sends until there is no room, or the stream was given up.

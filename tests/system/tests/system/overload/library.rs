@@ -3,6 +3,7 @@
 
 use std::io;
 
+use kit::exposition;
 use kit::wait::unless_quiet;
 use system_tests::frames::{
     DATA, END_HEADERS, END_STREAM, FrameClient, FrameMember, HEADERS, MemberFrames, RST_STREAM, STATUS_200,
@@ -10,6 +11,8 @@ use system_tests::frames::{
 };
 use system_tests::prelude::*;
 use system_tests::socket_buffers;
+
+use super::held::metric;
 
 /// A field of one byte (`accept-charset`, RFC 7541 appendix A), which is 72 in memory.
 const FIELD: u8 = 0x8f;
@@ -31,14 +34,8 @@ fn large() -> Vec<u8> {
     literals(&[("x-large", &"x".repeat(LARGE))])
 }
 
-async fn metric(root: &mut Connection, name: &str) -> u64 {
-    let metrics = root.get("/metrics").await.text();
-    let values = metrics.lines().filter_map(|line| line.strip_prefix(name)?.rsplit(' ').next()?.parse::<u64>().ok());
-    values.sum()
-}
-
 async fn held(root: &mut Connection) -> u64 {
-    metric(root, "cluster_gateway_held_bytes ").await
+    metric(root, "cluster_gateway_held_bytes").await
 }
 
 /// A member that reads nothing, and the gateway, whose connection to it takes nothing more.
@@ -53,7 +50,7 @@ async fn deaf(client: &mut Option<FrameClient>, root: &mut Option<Connection>) -
     }
     let mut connection = testbed.connect(Http::H2).await;
     becomes(WAIT, "a connection to the member", async || {
-        metric(&mut connection, "cluster_gateway_upstream_connections{").await > 0
+        exposition::sum::<u64>(&connection.get("/metrics").await.text(), "cluster_gateway_upstream_connections", "") > 0
     })
     .await;
     becomes(WAIT, "its heads", async || held(&mut connection).await > (enough() * LARGE) as u64).await;

@@ -9,7 +9,7 @@ use tokio::time::{Duration, Instant};
 use tunnel::{Hop, Reason};
 
 use super::server::refusal;
-use super::{Answer, ENDPOINT_TYPE, Fixture, PATH, Pki, TunnelServer, member, tunnelled};
+use super::{Answer, Fixture, PATH, Pki, TunnelServer, member, tunnelled};
 
 /// The message of one failed request, with its code and reason.
 async fn failure_message(testbed: &Testbed, code: u16, reason: &str) -> String {
@@ -198,7 +198,7 @@ async fn an_upgrade_is_refused_in_the_same_words() {
 #[tokio::test]
 async fn files_that_cannot_be_used_stop_the_start() {
     let pki = Pki::new();
-    let secret = ClusterSecret::new("vela-system", CLUSTER).label(ENDPOINT_TYPE, "ClusterProxy").token(MEMBER_TOKEN);
+    let secret = ClusterSecret::new("vela-system", CLUSTER).tunnelled().token(MEMBER_TOKEN);
     std::fs::write(pki.path("gateway.key"), "no key").expect("the directory is writable");
     let start = pki.gateway_at("127.0.0.1").cluster(CLUSTER, secret).launch();
     let failed = tokio::spawn(async move { drop(start.await) }).await.expect_err("it does not start");

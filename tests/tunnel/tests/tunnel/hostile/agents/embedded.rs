@@ -58,10 +58,7 @@ impl Stage for Gateway<'_> {
 
 /// The Secret of a cluster behind the tunnel that proves to be `member`.
 fn tunnelled(name: &str, member: &FakeMember) -> ClusterSecret {
-    ClusterSecret::new("vela-system", name)
-        .label("cluster.core.oam.dev/cluster-endpoint-type", "ClusterProxy")
-        .ca(&member.ca_pem())
-        .token(MEMBER_TOKEN)
+    ClusterSecret::new("vela-system", name).tunnelled().ca(&member.ca_pem()).token(MEMBER_TOKEN)
 }
 
 /// That pauses dials to nobody, however often they fail.
