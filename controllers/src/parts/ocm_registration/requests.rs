@@ -22,9 +22,10 @@ use kube::{Api, ResourceExt as _};
 use parking_lot::Mutex;
 use register::csr::{CLUSTER_LABEL, Judgement, Recognized, Request, Requester};
 use register::ocm::acceptance::Cluster;
+use register::ocm::condition::{self, HUB_ACCEPTED};
 use register::ocm::pace::Pace;
 use register::ocm::standing::{self, AUTOMATIC_ANNOTATION, FirstJoin, Standing};
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::admission::Admission;
@@ -37,12 +38,16 @@ use crate::metrics::{Decision, Joining};
 
 /// Upstream's: scripts know it.
 const REASON: &str = "AutoApprovedByHubCSRApprovingController";
-/// The agent makes its request and its `ManagedCluster` at the same time: this one may come first.
-const UNTIL_CLUSTER: Duration = Duration::from_secs(1);
+/// The rights that a yes gives may count only in a moment.
+const UNTIL_RIGHTS: Duration = Duration::from_secs(1);
+/// From the condition that says that all rights are there, until the hub must know them.
+const RIGHTS_COUNT_AFTER: i64 = 10_000;
 /// The policies may only just have been installed.
 const UNTIL_ADMISSION: Duration = Duration::from_secs(5);
-/// After that, the request is a person's.
-const NO_CLUSTER_AFTER: i64 = 60_000;
+/// Milliseconds. The agent makes its request and its `ManagedCluster` at the same time: the request
+/// may come first, and is left for a person after that. Whenever the cluster comes, its requests
+/// are judged again.
+const NO_CLUSTER_AFTER: i64 = 10_000;
 
 pub struct Requests {
     pub hub: Hub,
@@ -113,11 +118,13 @@ impl Requests {
         let is_accepted = cluster.as_ref().is_some_and(|cluster| standing::of(cluster) == Standing::Accepted);
         let user = request.spec.username.clone().unwrap_or_default();
         match recognized.judge(Requester { user: &user, is_accepted, trusted: &self.trusted }) {
-            Judgement::Renewal => self.renew(request, &recognized).await,
+            Judgement::Renewal => self.renew(request, &recognized, &cluster.unwrap_or_default()).await,
             Judgement::FirstJoin => match cluster {
                 Some(cluster) => self.join(request, &recognized, standing::first_join(&cluster)).await,
-                None if age(&request) < NO_CLUSTER_AFTER => Ok(Outcome::Later(UNTIL_CLUSTER, None)),
-                None => Ok(person("its ManagedCluster does not exist")),
+                None => Ok(match u64::try_from(NO_CLUSTER_AFTER - age(&request)) {
+                    Ok(rest) if rest > 0 => Outcome::Later(Duration::from_millis(rest), None),
+                    _ => person("its ManagedCluster does not exist"),
+                }),
             },
             Judgement::Person => Ok(person(
                 "it is neither an accepted cluster's own renewal, nor the first of a user in --ocm-auto-approve-users",
@@ -125,11 +132,19 @@ impl Requests {
         }
     }
 
-    async fn renew(&self, request: CertificateSigningRequest, agent: &Recognized) -> Result<Outcome, CallError> {
+    async fn renew(
+        &self,
+        request: CertificateSigningRequest,
+        agent: &Recognized,
+        cluster: &Value,
+    ) -> Result<Outcome, CallError> {
         let review = SubjectAccessReview { spec: review(&request.spec), ..SubjectAccessReview::default() };
         let api: Api<SubjectAccessReview> = Api::all(self.hub.client.clone());
         let answer = self.hub.read(api.create(&PostParams::default(), &review)).await?;
         if !answer.status.is_some_and(|status: SubjectAccessReviewStatus| status.allowed) {
+            if was_just_accepted(cluster) {
+                return Ok(Outcome::Later(UNTIL_RIGHTS, None));
+            }
             return Ok(person(
                 "the hub's RBAC does not allow the requester to renew managedclusters/clientcertificates of \
                  register.open-cluster-management.io",
@@ -259,6 +274,14 @@ fn review(spec: &CertificateSigningRequestSpec) -> SubjectAccessReviewSpec {
         }),
         non_resource_attributes: None,
     }
+}
+
+/// Whether the rights of an agent of the cluster may be on their way to what decides at the hub. Of
+/// an acceptance that is not carried out, its requests are judged again when it is.
+fn was_just_accepted(cluster: &Value) -> bool {
+    let accepted = condition::find(cluster, HUB_ACCEPTED).filter(|condition| condition["status"] == "True");
+    let since = accepted.and_then(|condition| condition["lastTransitionTime"].as_str()?.parse::<Timestamp>().ok());
+    since.is_some_and(|since| (0..RIGHTS_COUNT_AFTER).contains(&(super::hub::now_millis() - since.as_millisecond())))
 }
 
 fn is_decided(request: &CertificateSigningRequest) -> bool {

@@ -11,8 +11,10 @@ use kube::runtime::reflector::store::Writer;
 use kube::runtime::reflector::{ObjectRef, Store};
 use kube::runtime::watcher::{self, Event};
 use kube::{Api, Client, ResourceExt as _};
+use register::csr::CLUSTER_LABEL;
 use register::ocm::acceptance::Cluster;
-use register::ocm::delivery;
+use register::ocm::condition::{self, HUB_ACCEPTED};
+use register::ocm::{self, delivery};
 use register::ocm::standing::AUTOMATIC_ANNOTATION;
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
@@ -58,21 +60,23 @@ fn has(store: &Store<DynamicObject>, resource: &ApiResource, name: &str) -> bool
 async fn follow_clusters(shared: &Shared, mut writer: Writer<DynamicObject>, clusters: &Clusters, client: Client) {
     let api: Api<RawObject> = Api::all_with(client, &shared.cluster_resource);
     let config = watcher::Config::default().page_size(PAGE);
-    let mut known = HashSet::new();
+    let (mut known, mut judged_otherwise) = (HashSet::new(), HashSet::new());
     let apply = |event: Event<DynamicObject>| {
         let event = event.modify(prune);
         if moves(shared, &event) {
             shared.sets.look();
         }
+        judged_otherwise.extend(judges_otherwise(shared, &event));
         writer.apply_watcher_event(&event);
         match event {
             Event::Init => {}
-            Event::InitApply(cluster) | Event::Apply(cluster) => {
-                let name = cluster.name_any();
-                shared.wakes.push("", &name);
-                known.insert(name);
+            Event::InitApply(cluster) => saw(shared, &mut known, &cluster),
+            Event::Apply(cluster) => {
+                saw(shared, &mut known, &cluster);
+                ask_again(shared, &mut judged_otherwise);
             }
             Event::InitDone => {
+                ask_again(shared, &mut judged_otherwise);
                 let is_there = |name: &String| has(&shared.clusters, &shared.cluster_resource, name);
                 let gone: Vec<String> = known.iter().filter(|name| !is_there(name)).cloned().collect();
                 for name in &gone {
@@ -93,6 +97,39 @@ fn moves(shared: &Shared, event: &Event<DynamicObject>) -> bool {
     let Event::Apply(cluster) = event else { return !matches!(event, Event::Init | Event::InitApply(_)) };
     let before = shared.clusters.get(&ObjectRef::new_with(&cluster.name_any(), shared.cluster_resource.clone()));
     before.is_none_or(|before| before.labels() != cluster.labels())
+}
+
+fn saw(shared: &Shared, known: &mut HashSet<String>, cluster: &DynamicObject) {
+    let name = cluster.name_any();
+    shared.wakes.push("", &name);
+    known.insert(name);
+}
+
+/// The cluster, if requests for it are judged otherwise by that: it is new, or its acceptance
+/// is another or was carried out.
+fn judges_otherwise(shared: &Shared, event: &Event<DynamicObject>) -> Option<String> {
+    let (Event::Apply(cluster) | Event::InitApply(cluster)) = event else { return None };
+    let name = cluster.name_any();
+    let before = shared.clusters.get(&ObjectRef::new_with(&name, shared.cluster_resource.clone()));
+    before.is_none_or(|before| judgement(&before) != judgement(cluster)).then_some(name)
+}
+
+fn judgement(cluster: &DynamicObject) -> (Option<&str>, bool, Option<&str>) {
+    let carried_out = condition::status(&cluster.data, HUB_ACCEPTED);
+    (cluster.metadata.uid.as_deref(), ocm::is_accepted(&cluster.data), carried_out)
+}
+
+/// Requests of these clusters that were left for a person may be approved by now.
+fn ask_again(shared: &Shared, clusters: &mut HashSet<String>) {
+    if clusters.is_empty() {
+        return;
+    }
+    for request in shared.requests.state() {
+        if request.data.as_str().is_some_and(|cluster| clusters.contains(cluster)) {
+            shared.asked.push("", &request.name_any());
+        }
+    }
+    clusters.clear();
 }
 
 fn forget(shared: &Shared, clusters: &Clusters, known: &mut HashSet<String>, name: &str) {
@@ -161,11 +198,12 @@ async fn follow_requests(shared: &Shared, mut writer: Writer<DynamicObject>, cli
     follow::each(watcher::watcher(api, request_selection()), "certificate requests", apply).await;
 }
 
-/// Name, uid and kind: all that Events on them need.
+/// Name, uid and kind are all that Events on them need; the contents are the cluster's name.
 fn names(event: Event<PartialObjectMeta<CertificateSigningRequest>>, resource: &ApiResource) -> Event<DynamicObject> {
     let object = |request: PartialObjectMeta<CertificateSigningRequest>| {
         let mut object = DynamicObject::new(&request.name_any(), resource);
         object.metadata.uid = request.uid();
+        object.data = request.labels().get(CLUSTER_LABEL).cloned().into();
         object
     };
     raw::mapped(event, object)

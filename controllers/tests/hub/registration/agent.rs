@@ -32,9 +32,15 @@ pub struct Subject<'a> {
 impl Subject<'_> {
     /// As `who` makes the request `name`.
     pub fn ask(&self, who: &Kubectl, name: &str) -> Result<Asked> {
+        self.ask_with(who, &[], name)
+    }
+
+    /// The same, with further flags of kubectl.
+    pub fn ask_with(&self, who: &Kubectl, flags: &[&str], name: &str) -> Result<Asked> {
         let key = KeyPair::generate()?;
         let request = self.document(name, &key)?;
-        who.args(["create", "-f", "-"]).stdin(request.to_string()).run()?.success()?;
+        let words = ["create", "-f", "-"].into_iter().chain(flags.iter().copied());
+        who.args(words).stdin(request.to_string()).run()?.success()?;
         Ok(Asked { name: name.to_owned(), key })
     }
 

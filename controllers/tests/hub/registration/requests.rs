@@ -6,7 +6,7 @@ use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::json;
 
-use super::agent::{Subject, ask};
+use super::agent::{Asked, Subject, ask};
 use super::{Registration, accept, another, bootstrap, exists, get, managed, may, wait_condition};
 use crate::fixture::{SOON, apply, event};
 use crate::rights::nothing_refused;
@@ -99,7 +99,9 @@ fn after_a_no(testbed: &Testbed, registration: &Registration, agent: &Kubectl) -
     let by_hub = ask(&hub, "r1", "r1-after-no")?;
     wait::until("an Event", SOON, || event(testbed, "default", "r1-after-no", "RequestNotApproved"))?;
     ensure!(!by_hub.is_approved(testbed)?);
+    let late = renewal_at_a_no(testbed)?;
     accept(testbed, "r1", true)?;
+    ensure!(late.wait_approved(testbed)? == REASON);
     let again = wait::until("that it may ask again", SOON, || ask(agent, "r1", "r1-again"))?;
     ensure!(again.wait_approved(testbed)? == REASON);
     // One that asks on and on gets ten.
@@ -109,6 +111,29 @@ fn after_a_no(testbed: &Testbed, registration: &Registration, agent: &Kubectl) -
     wait::until_true("that it is slowed down", SOON, || {
         Ok(registration.running.metric(CSR, "decision=\"paced\"")? >= 3.0)
     })
+}
+
+/// A renewal that the hub took from the agent just before it lost the right to ask, and that was
+/// judged after the no.
+fn renewal_at_a_no(testbed: &Testbed) -> Result<Asked> {
+    let group = "late-renewals";
+    let rule = json!({"apiGroups": ["certificates.k8s.io"], "resources": ["certificatesigningrequests"],
+        "verbs": ["create"]});
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": group}, "rules": [rule]});
+    let binding = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+        "metadata": {"name": group},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": group},
+        "subjects": [{"kind": "Group", "name": group, "apiGroup": "rbac.authorization.k8s.io"}]});
+    apply(testbed, &[role, binding])?;
+    let (own, agent) = ("system:open-cluster-management:r1", "system:open-cluster-management:r1:agent");
+    let flags = ["--as", agent, "--as-group", own, "--as-group", group];
+    let subject = Subject { label: "r1", organization: own, common_name: agent };
+    let hub = testbed.hub.server.kubectl();
+    let late = wait::until("that it may ask", SOON, || subject.ask_with(&hub, &flags, "r1-late"))?;
+    wait::until("an Event", SOON, || event(testbed, "default", "r1-late", "RequestNotApproved"))?;
+    ensure!(!late.is_approved(testbed)?);
+    Ok(late)
 }
 
 /// By the hub's word, and not only because there is nothing.
@@ -146,6 +171,7 @@ pub fn first_join(testbed: &Testbed) -> Result<()> {
     let place = "join-place";
     let registration = Registration::start(testbed, place)?;
     let user = bootstrap(testbed, place)?;
+    let early = ask(&user, "j4", "j4-first")?;
     // The request may come before the ManagedCluster.
     let asked = ask(&user, "j1", "j1-first")?;
     user.args(["create", "-f", "-"]).stdin(managed("j1").to_string()).run()?.success()?;
@@ -181,7 +207,11 @@ pub fn first_join(testbed: &Testbed) -> Result<()> {
     apply(testbed, &[json!({"apiVersion": "v1", "kind": "Secret", "metadata": secret})])?;
     user.args(["create", "-f", "-"]).stdin(managed("j3").to_string()).run()?.success()?;
     left_to_a_person(testbed, &user, "j3")?;
-    testbed.hub.server.delete("managedclusters j2 j3")?;
+    // Long before it, too.
+    wait::until("an Event", 2 * SOON, || event(testbed, "default", "j4-first", "RequestNotApproved"))?;
+    user.args(["create", "-f", "-"]).stdin(managed("j4").to_string()).run()?.success()?;
+    ensure!(early.wait_approved(testbed)? == REASON);
+    testbed.hub.server.delete("managedclusters j2 j3 j4")?;
     ensure!(registration.running.metric(CSR, "decision=\"joined\"")? >= 1.0);
     testbed.hub.server.delete("managedclusters j1 kube-public")
 }
