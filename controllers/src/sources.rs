@@ -18,7 +18,7 @@ use kube::{Client, ResourceExt as _};
 use register::Rules;
 use register::cluster_profile::MANAGER_LABEL;
 use register::naming::Template;
-use register::reading::{Reading, SecretObject, SecretReference};
+use register::reading::{Reading, SecretObject, SecretReference, TOO_LARGE};
 use serde_json::Value;
 
 pub use self::gathered::Gathered;
@@ -33,6 +33,8 @@ use crate::wakes::Key;
 const PAUSED: &str = "cluster.x-k8s.io/paused";
 /// Bytes of an object's fields that are kept, as JSON. Tens of thousands may be.
 const LARGEST: usize = 64 << 10;
+/// Bytes of a field that is kept of an object with more than those.
+const SHORT: usize = 1 << 10;
 /// For one read of a Secret.
 const WITHIN: Duration = Duration::from_secs(10);
 
@@ -177,7 +179,7 @@ fn source(name: SourceName, config: &Config, rules: &Arc<Rules>, hub: &Client, k
 }
 
 /// Leaves out what no reader looks at: annotations may have 256 KiB, and the rest of an object
-/// more. One that is still too large keeps nothing, and is refused by whoever reads it.
+/// more. One that is still too large keeps its short fields, and is refused for its size.
 pub fn prune_metadata(object: &mut DynamicObject) {
     object.managed_fields_mut().clear();
     object.annotations_mut().retain(|key, _| key == PAUSED);
@@ -189,8 +191,17 @@ pub fn prune_metadata(object: &mut DynamicObject) {
     object.metadata.owner_references = None;
     object.metadata.finalizers = None;
     if object.data.to_string().len() > LARGEST {
-        object.data = Value::Null;
+        shorten(&mut object.data);
     }
+}
+
+/// The short fields still count: a no of an administrator is one of them.
+fn shorten(data: &mut Value) {
+    let Value::Object(parts) = data else { return };
+    for fields in parts.values_mut().filter_map(Value::as_object_mut) {
+        fields.retain(|_, value| value.to_string().len() <= SHORT);
+    }
+    parts.insert(TOO_LARGE.to_owned(), LARGEST.into());
 }
 
 /// Namespace, which is empty for kinds without one, and name.
@@ -222,3 +233,6 @@ fn keep<'a>(object: &mut DynamicObject, paths: &[impl AsRef<[&'a str]>]) {
     }
     object.data = Value::Object(kept);
 }
+
+#[cfg(test)]
+mod tests;

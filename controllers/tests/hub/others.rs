@@ -22,6 +22,9 @@ use crate::fixture::{
 use crate::registration;
 use crate::rights::{installed, nothing_refused};
 
+/// Nobody listens there.
+const DEAD: &str = "https://127.0.0.1:1";
+
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "others: Karmada's clusters, Push and Pull", karmada),
@@ -121,14 +124,8 @@ fn agent(testbed: &Testbed, cluster: &str) -> Result<Agent> {
 }
 
 fn ocm(testbed: &Testbed) -> Result<()> {
-    let managed = |accepted: bool| -> Result<Value> {
-        Ok(json!({
-            "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
-            "metadata": {"name": "managed"},
-            "spec": {"hubAcceptsClient": accepted, "managedClusterClientConfigs": [
-                {"url": testbed.member.server.url(), "caBundle": STANDARD.encode(authority(testbed)?)}]},
-        }))
-    };
+    let url = &*testbed.member.server.url();
+    let managed = |accepted: bool| managed_at(testbed, accepted, &[url], 1);
     let token = json!({
         "apiVersion": "v1", "kind": "Secret",
         "metadata": {"name": "cluster-gateway", "namespace": "managed",
@@ -143,14 +140,38 @@ fn ocm(testbed: &Testbed) -> Result<()> {
     })?;
     apply(testbed, &[managed(true)?])?;
     wait_secret(testbed, clusters, "managed")?;
-    ensure!(value(testbed, clusters, "managed", "endpoint")? == testbed.member.server.url());
+    ensure!(value(testbed, clusters, "managed", "endpoint")? == url);
     is_reachable(testbed, clusters, "managed")?;
+    // Nobody is at the first address.
+    apply(testbed, &[managed_at(testbed, true, &[DEAD, url], 1)?])?;
+    wait::until_true("the new address", SOON, || Ok(value(testbed, clusters, "managed", "endpoint")? == DEAD))?;
+    is_reachable(testbed, clusters, "managed")?;
+    // One that is too large keeps what it has, but not against a no.
+    let many = (64 << 10) / authority(testbed)?.len() + 1;
+    apply(testbed, &[managed_at(testbed, true, &[url], many)?])?;
+    let told = controllers.wait_state("ManagedCluster//managed", "refused")?;
+    ensure!(told.contains("KiB") && value(testbed, clusters, "managed", "endpoint")? == DEAD, "{told}");
+    apply(testbed, &[managed_at(testbed, false, &[url], many)?])?;
+    wait_gone(testbed, clusters, "managed")?;
+    apply(testbed, &[managed(true)?])?;
+    wait_secret(testbed, clusters, "managed")?;
     // A no is a no.
     apply(testbed, &[managed(false)?])?;
     wait_gone(testbed, clusters, "managed")?;
     apply(testbed, &[managed(true)?])?;
     wait_secret(testbed, clusters, "managed")?;
     nothing_refused(testbed, clusters)
+}
+
+/// With so many copies of the CA in each bundle.
+fn managed_at(testbed: &Testbed, accepted: bool, urls: &[&str], copies: usize) -> Result<Value> {
+    let bundle = STANDARD.encode(authority(testbed)?.repeat(copies));
+    let configs: Vec<Value> = urls.iter().map(|url| json!({"url": url, "caBundle": bundle})).collect();
+    Ok(json!({
+        "apiVersion": "cluster.open-cluster-management.io/v1", "kind": "ManagedCluster",
+        "metadata": {"name": "managed"},
+        "spec": {"hubAcceptsClient": accepted, "managedClusterClientConfigs": configs},
+    }))
 }
 
 fn profiles(testbed: &Testbed) -> Result<()> {

@@ -17,7 +17,7 @@ use serde::Deserialize;
 use crate::health::Health;
 use crate::hub_object::{HubMeta, or_empty};
 use crate::secret::{
-    CA_KEY, ClusterEndpoint, ClusterSpec, ENDPOINT_KEY, Endpoint, INSECURE_KEY, InvalidEndpoint, LEGACY_CA_KEY,
+    CA_KEY, ClusterEndpoint, ClusterSpec, ENDPOINT_KEY, Endpoint, FALLBACKS_KEY, INSECURE_KEY, InvalidEndpoint, LEGACY_CA_KEY,
     SecretError, SecretRules, SecretView, Trust,
 };
 
@@ -135,7 +135,7 @@ impl ClientConfig {
     /// A Secret's data with this as endpoint and trust.
     fn data(&self, data: &BTreeMap<String, Vec<u8>>) -> Result<BTreeMap<String, Vec<u8>>, SecretError> {
         let mut data = data.clone();
-        data.retain(|key, _| !matches!(key.as_str(), LEGACY_CA_KEY | INSECURE_KEY));
+        data.retain(|key, _| !matches!(key.as_str(), LEGACY_CA_KEY | INSECURE_KEY | FALLBACKS_KEY));
         data.insert(ENDPOINT_KEY.to_owned(), self.url.trim().as_bytes().to_vec());
         // There but empty: the system's roots, whatever a missing bundle means.
         data.insert(CA_KEY.to_owned(), self.bundle()?);

@@ -9,6 +9,7 @@ mod credential;
 mod endpoint;
 mod error;
 mod exec;
+mod fallbacks;
 mod proxy_url;
 mod trust;
 mod written;
@@ -19,6 +20,7 @@ pub use credential::{Credential, CredentialType};
 pub use endpoint::{Endpoint, InvalidEndpoint, Scheme};
 pub use error::SecretError;
 pub use exec::{ExecApiVersion, ExecConfig, HARMLESS_VARIABLES};
+pub use fallbacks::MOST_FALLBACKS;
 pub use proxy_url::{InvalidProxyUrl, ProxyCredentials, ProxyScheme, ProxyUrl};
 pub use trust::Trust;
 pub use written::ClusterSecret;
@@ -33,6 +35,9 @@ pub const ENDPOINT_TYPE_LABEL: &str = "cluster.core.oam.dev/cluster-endpoint-typ
 
 /// Data key: URL of the member's API server.
 pub const ENDPOINT_KEY: &str = "endpoint";
+/// Data key: further URLs of the same API server, each with its CA, for when the first cannot be
+/// dialled.
+pub const FALLBACKS_KEY: &str = "fallback-endpoints";
 /// Data key: PEM bundle that the member's certificate must chain to.
 pub const CA_KEY: &str = "ca.crt";
 /// Data key: read when [`CA_KEY`] is absent.
@@ -208,7 +213,8 @@ impl ClusterEndpoint {
         let url = data.text(ENDPOINT_KEY)?.filter(|url| !url.is_empty()).ok_or(SecretError::NoEndpoint)?;
         let url = Endpoint::parse(url, rules.allow_http)?;
         let proxy = data.text(PROXY_URL_KEY)?.filter(|url| !url.is_empty()).map(ProxyUrl::parse).transpose()?;
-        Ok(Self::Const(ConstEndpoint { url, proxy, fallbacks: Vec::new() }))
+        let fallbacks = fallbacks::read(data, &url, rules)?;
+        Ok(Self::Const(ConstEndpoint { url, proxy, fallbacks }))
     }
 
     /// The value of [`ENDPOINT_TYPE_LABEL`] that means this.

@@ -57,6 +57,7 @@ fn registered(profile: &Value, providers: &Providers, rules: &Rules) -> Result<C
     if is_own(profile) {
         return Err(Refused::OwnProfile.into());
     }
+    object.whole()?;
     let access = access(profile)?;
     let known = providers.all().iter().find_map(|provider| Some((provider, *access.get(provider.name.as_str())?)));
     let (provider, cluster) = known.ok_or(Waiting::NoProvider)?;

@@ -15,8 +15,6 @@ const PURPOSE: &[u8] = b"cluster.core.oam.dev/source-hash 1";
 /// Keyed HMAC-SHA256 in hexadecimal of all that the Secret says: equal for equal content, whichever
 /// process reckons it. The key is the `uid` of the source object, so that equal credentials of
 /// two clusters have different hashes. It is no secret: it stands beside the hash.
-///
-/// Fallbacks of a fixed URL do not count: no Secret has them.
 pub fn of(secret: &ClusterSecret, uid: &str) -> String {
     let mut sum = Summing(hmac::Context::with_key(&hmac::Key::new(hmac::HMAC_SHA256, uid.as_bytes())));
     sum.add(PURPOSE);

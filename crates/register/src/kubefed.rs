@@ -46,6 +46,7 @@ pub fn read(cluster: &Value, secrets: &[&SecretObject], rules: &Rules) -> Readin
 fn registered(cluster: &Value, secrets: &[&SecretObject], rules: &Rules) -> Result<ClusterSecret, Reading> {
     let object = Object::read(cluster)?;
     object.check(GROUP, KIND, VERSIONS)?;
+    object.whole()?;
     let secret = parts::find(SECRET, &reference(&object, cluster)?, secrets, object.is_deleting)?;
     let credential = parts::token(SECRET, secret)?.ok_or(Refused::NoKey(TOKEN_KEY))?;
     let url = parts::address(ENDPOINT, required(cluster, ENDPOINT)?, rules)?;

@@ -17,7 +17,7 @@ pub mod sets;
 pub mod standing;
 pub mod taints;
 
-use api::secret::{ClusterEndpoint, ClusterSecret, ConstEndpoint, Endpoint, Trust};
+use api::secret::{ClusterEndpoint, ClusterSecret, ConstEndpoint, Endpoint, MOST_FALLBACKS, Trust};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -38,8 +38,6 @@ const URL: &str = "spec.managedClusterClientConfigs' url";
 const BUNDLE: &str = "spec.managedClusterClientConfigs' caBundle";
 const TOKEN_KEY: &str = "token";
 const CA_KEY: &str = "ca.crt";
-/// Addresses of a cluster that are tried after the first.
-const MOST_FALLBACKS: usize = 8;
 
 /// How members are reached (`--ocm-endpoint`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -84,6 +82,7 @@ fn registered(
     if !flag(cluster, ACCEPTED)? {
         return Err(Waiting::NotAccepted.into());
     }
+    object.whole()?;
     let token = token.ok_or(Waiting::NoToken)?;
     if token.namespace != object.name || token.labels.get(TOKEN_LABEL).is_none_or(|value| value != "true") {
         return Err(Refused::NotOfAccount.into());

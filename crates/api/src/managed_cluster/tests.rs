@@ -66,6 +66,12 @@ fn the_first_address_takes_the_secrets_place_and_the_others_follow() {
         fallbacks,
         [("https://second".to_owned(), Trust::SystemRoots), ("https://third".to_owned(), Trust::SystemRoots)]
     );
+    // The Secret's own take part no more than its endpoint does.
+    let own = [("endpoint", "https://own"), (FALLBACKS_KEY, r#"[{"url": "https://other"}]"#), ("token", "t")];
+    let managed = managed(&json!([{"url": "https://first"}]));
+    let spec = of(&managed, &own, &[], SecretRules::default()).expect("a cluster");
+    let ClusterEndpoint::Const(fixed) = &spec.endpoint else { panic!("an address") };
+    assert!(fixed.fallbacks.is_empty());
 }
 
 #[test]

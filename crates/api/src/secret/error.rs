@@ -2,7 +2,7 @@
 //! repeats the value.
 
 use super::{
-    CA_KEY, CREDENTIAL_TYPE_LABEL, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, EXEC_KEY, INSECURE_KEY, InvalidEndpoint,
+    CA_KEY, CREDENTIAL_TYPE_LABEL, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, EXEC_KEY, FALLBACKS_KEY, INSECURE_KEY, InvalidEndpoint,
     InvalidProxyUrl, LEGACY_CA_KEY, PROXY_URL_KEY, TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY,
 };
 
@@ -45,6 +45,10 @@ pub enum SecretError {
     NoEndpoint,
     #[error("key {ENDPOINT_KEY:?}: {0}")]
     Endpoint(#[from] InvalidEndpoint),
+    #[error("key {FALLBACKS_KEY:?}: {0}")]
+    Fallback(InvalidEndpoint),
+    #[error("key {FALLBACKS_KEY:?}: {0}")]
+    Fallbacks(&'static str),
     #[error(
         "key {0:?} holds no PEM certificate: store the CA bundle in PEM form, or leave the key empty to trust the \
          system's roots"

@@ -87,6 +87,18 @@ fn trust_is_what_the_keys_say() {
 }
 
 #[test]
+fn further_addresses_have_their_own_trust() {
+    let list = r#"[{"url": "https://b", "caBundle": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="}, {"url": "https://C:6443/"}]"#;
+    let cluster = token_cluster(&[(FALLBACKS_KEY, list)]).expect("a valid cluster");
+    let ClusterEndpoint::Const(fixed) = &cluster.endpoint else { panic!("a fixed URL") };
+    let found: Vec<_> = fixed.fallbacks.iter().map(|(url, trust)| (url.to_string(), trust.clone())).collect();
+    let bundle = Trust::Bundle(b"-----BEGIN CERTIFICATE-----\n".to_vec());
+    assert_eq!(found, [("https://b".to_owned(), bundle), ("https://c:6443".to_owned(), Trust::SystemRoots)]);
+    let http = token_cluster(&[(FALLBACKS_KEY, r#"[{"url": "http://b"}]"#)]);
+    assert_eq!(http.err(), Some(SecretError::Fallback(E::Http)));
+}
+
+#[test]
 fn missing_ca_is_insecure_only_by_the_operators_rule() {
     let labels = [(CREDENTIAL_TYPE_LABEL, "ServiceAccountToken")];
     let rules = SecretRules { missing_ca: MissingCa::Insecure, ..SecretRules::default() };
@@ -214,6 +226,11 @@ fn every_refusal_names_the_key_and_the_next_step() {
         token(&[("endpoint", "planted-canary:6443")]),
         token(&[("endpoint", "https://u:planted-canary@m")]),
         token(&[("ca.crt", "planted-canary")]),
+        token(&[(FALLBACKS_KEY, "planted-canary")]),
+        token(&[(FALLBACKS_KEY, r#"[{"url": "planted-canary"}]"#)]),
+        token(&[(FALLBACKS_KEY, r#"[{"url": "https://b/planted-canary"}]"#)]),
+        token(&[(FALLBACKS_KEY, r#"[{"url": "https://b", "caBundle": "planted-canary"}]"#)]),
+        token(&[(FALLBACKS_KEY, &format!("[{}]", [r#"{"url": "https://b"}"#; 9].join(",")))]),
         token(&[(INSECURE_KEY, "planted-canary")]),
         token(&[(INSECURE_KEY, "true")]),
         token(&[(TLS_SERVER_NAME_KEY, "planted-canary/")]),

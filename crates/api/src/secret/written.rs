@@ -9,16 +9,15 @@ use serde_json::{Value, json};
 
 use super::{
     AGENT_ACCOUNT_ANNOTATION, ALIAS_ANNOTATION, CA_KEY, CREDENTIAL_TYPE_LABEL, ClusterEndpoint, ClusterSpec,
-    Credential, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, EXEC_KEY, IDENTITY_RULES_ANNOTATION, INSECURE_KEY,
+    Credential, ENDPOINT_KEY, ENDPOINT_TYPE_LABEL, EXEC_KEY, FALLBACKS_KEY, IDENTITY_RULES_ANNOTATION, INSECURE_KEY,
     MEMBER_ACCOUNT_ANNOTATION, MEMBER_UID_ANNOTATION, MissingCa, PROXY_URL_KEY, SecretError, SecretRules, SecretView,
-    TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY, Trust,
+    TLS_CERT_KEY, TLS_PRIVATE_KEY_KEY, TLS_SERVER_NAME_KEY, TOKEN_KEY, Trust, fallbacks,
 };
 
 /// A member cluster to be written as a Secret: the one writer of what [`ClusterSpec::from_secret`]
 /// reads.
 #[derive(Debug, Clone)]
 pub struct ClusterSecret {
-    /// The fallbacks of a fixed URL have no key: they come from elsewhere and are not written.
     pub endpoint: ClusterEndpoint,
     pub trust: Trust,
     /// A DNS name or an IP address.
@@ -121,6 +120,9 @@ impl ClusterSecret {
         let mut put = |key: &str, value: &[u8]| data.insert(key.to_owned(), value.to_vec());
         if let ClusterEndpoint::Const(fixed) = &self.endpoint {
             put(ENDPOINT_KEY, fixed.url.to_string().as_bytes());
+            if let Some(text) = fallbacks::written(&fixed.fallbacks) {
+                put(FALLBACKS_KEY, text.as_bytes());
+            }
             if let Some(proxy) = &fixed.proxy {
                 put(PROXY_URL_KEY, proxy.exposed().expose_secret().as_bytes());
             }

@@ -11,6 +11,12 @@ fn fixed(url: &str, proxy: Option<&str>) -> ClusterEndpoint {
     })
 }
 
+fn with_others(others: &[(&str, Trust)]) -> ClusterEndpoint {
+    let other = |(url, trust): &(&str, Trust)| (Endpoint::parse(url, false).unwrap(), trust.clone());
+    let url = Endpoint::parse("https://c1", false).unwrap();
+    ClusterEndpoint::Const(ConstEndpoint { url, proxy: None, fallbacks: others.iter().map(other).collect() })
+}
+
 fn bundle(text: &str) -> Trust {
     Trust::Bundle(text.as_bytes().to_vec())
 }
@@ -39,7 +45,7 @@ type Change = fn(&mut ClusterSecret);
 
 #[test]
 fn any_change_changes_it() {
-    let changes: [Change; 21] = [
+    let changes: [Change; 24] = [
         |_| {},
         |cluster| cluster.endpoint = fixed("https://c2", None),
         |cluster| cluster.endpoint = fixed("https://c1:6443", None),
@@ -47,6 +53,9 @@ fn any_change_changes_it() {
         |cluster| cluster.endpoint = fixed("https://c1", Some("http://proxy")),
         |cluster| cluster.endpoint = fixed("https://c1", Some("http://u:p@proxy")),
         |cluster| cluster.endpoint = fixed("https://c1", Some("http://u:q@proxy")),
+        |cluster| cluster.endpoint = with_others(&[("https://c2", Trust::SystemRoots)]),
+        |cluster| cluster.endpoint = with_others(&[("https://c2", bundle("a"))]),
+        |cluster| cluster.endpoint = with_others(&[("https://c3", Trust::SystemRoots)]),
         |cluster| cluster.endpoint = ClusterEndpoint::ClusterProxy,
         |cluster| cluster.trust = bundle("b"),
         |cluster| cluster.trust = Trust::SystemRoots,

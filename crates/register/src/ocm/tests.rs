@@ -49,6 +49,8 @@ fn an_accepted_cluster_is_registered_at_the_addresses_it_tells() {
     let told = [config("https://a:6443"), json!({"url": "https://b:6443"})];
     let cluster = registered(&cluster(&told), Reach::Auto);
     assert_eq!(urls(&cluster), ["https://a:6443", "https://b:6443"]);
+    let document = cluster.document(None, "c1").unwrap();
+    assert_eq!(document["data"]["fallback-endpoints"], base64(r#"[{"url":"https://b:6443"}]"#));
     assert!(matches!(cluster.trust, Trust::Bundle(_)));
     let Credential::Token(token) = &cluster.credential else { panic!("no token") };
     assert_eq!(token.expose_secret(), "t");

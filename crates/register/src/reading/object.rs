@@ -7,6 +7,10 @@ use serde_json::Value;
 use crate::Refused;
 use crate::fields::{field, required, text, texts};
 
+/// Beside `spec` and `status` of an object that is kept without its long fields: the bytes that all
+/// of them may have.
+pub const TOO_LARGE: &str = "cluster-gateway/too-large";
+
 /// A source object: its kind and its metadata.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Object {
@@ -24,6 +28,8 @@ pub struct Object {
     pub annotations: BTreeMap<String, String>,
     /// It was deleted, and finalizers hold it.
     pub is_deleting: bool,
+    /// Not all fields were kept: they have more bytes than this.
+    too_large: Option<u64>,
 }
 
 // === impl Object ===
@@ -44,6 +50,7 @@ impl Object {
             labels: texts(object, "metadata.labels")?,
             annotations: texts(object, "metadata.annotations")?,
             is_deleting: field(object, "metadata.deletionTimestamp").is_some(),
+            too_large: object.get(TOO_LARGE).and_then(Value::as_u64),
         })
     }
 
@@ -63,6 +70,11 @@ impl Object {
             return Err(Refused::Version(versions));
         }
         Ok(())
+    }
+
+    /// Refuses one of which not all fields were kept. What was registered of it stays.
+    pub(crate) fn whole(&self) -> Result<(), Refused> {
+        self.too_large.map_or(Ok(()), |most| Err(Refused::LongFields(most)))
     }
 }
 

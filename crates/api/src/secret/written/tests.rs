@@ -4,7 +4,8 @@ use proptest::option;
 use proptest::prelude::*;
 
 use super::super::{
-    ConstEndpoint, Endpoint, ExecApiVersion, ExecConfig, ProxyCredentials, ProxyScheme, ProxyUrl, SecretRules,
+    ConstEndpoint, Endpoint, ExecApiVersion, ExecConfig, MOST_FALLBACKS, ProxyCredentials, ProxyScheme, ProxyUrl,
+    SecretRules,
 };
 use super::*;
 use crate::hub_object::{self, SecretObject};
@@ -37,8 +38,15 @@ fn proxy() -> impl Strategy<Value = ProxyUrl> {
 }
 
 fn endpoint() -> impl Strategy<Value = ClusterEndpoint> {
-    let fixed = (url(), option::of(proxy()))
-        .prop_map(|(url, proxy)| ClusterEndpoint::Const(ConstEndpoint { url, proxy, fallbacks: Vec::new() }));
+    let others = prop::collection::vec((host(), verified()), 0..=MOST_FALLBACKS);
+    let fixed = (url(), option::of(proxy()), others).prop_map(|(url, proxy, others)| {
+        let other = |(host, trust)| {
+            let other = Endpoint::parse(&format!("https://{host}{}", url.base_path), false).expect("an endpoint");
+            (other, trust)
+        };
+        let fallbacks = others.into_iter().map(other).collect();
+        ClusterEndpoint::Const(ConstEndpoint { url, proxy, fallbacks })
+    });
     prop_oneof![4 => fixed, 1 => Just(ClusterEndpoint::ClusterProxy)]
 }
 
@@ -50,8 +58,12 @@ fn pem(block: &'static str) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
+fn verified() -> impl Strategy<Value = Trust> {
+    prop_oneof![pem(CERTIFICATE).prop_map(Trust::Bundle), Just(Trust::SystemRoots)]
+}
+
 fn trust() -> impl Strategy<Value = Trust> {
-    prop_oneof![pem(CERTIFICATE).prop_map(Trust::Bundle), Just(Trust::SystemRoots), Just(Trust::Insecure)]
+    prop_oneof![2 => verified(), 1 => Just(Trust::Insecure)]
 }
 
 fn exec() -> impl Strategy<Value = ExecConfig> {
@@ -150,6 +162,16 @@ fn what_no_gateway_could_read_is_not_written() {
         Some(SecretError::TokenNotVisible)
     );
     assert_eq!(token_cluster().document(None, "no name").err(), Some(SecretError::Name));
+}
+
+#[test]
+fn an_address_that_is_not_verified_is_not_written_among_the_others() {
+    let at = |url: &str| Endpoint::parse(url, false).expect("an endpoint");
+    let fallbacks = vec![(at("https://b"), Trust::Insecure)];
+    let mut secret = token_cluster();
+    secret.endpoint = ClusterEndpoint::Const(ConstEndpoint { url: at("https://a"), proxy: None, fallbacks });
+    let document = secret.document(None, "c1").expect("written");
+    assert!(document["data"][FALLBACKS_KEY].is_null(), "{document}");
 }
 
 #[test]

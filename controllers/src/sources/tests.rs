@@ -1,0 +1,58 @@
+//! Objects that are too large to be kept.
+
+use kube::api::ApiResource;
+use register::Refused;
+use register::ocm::Reach;
+use register::reading::Waiting;
+use serde_json::json;
+
+use super::*;
+
+/// Two of these are more than is kept.
+const BUNDLE: usize = 35 << 10;
+
+/// What `reader` says of an object as it is kept, without Secrets.
+fn reading(reader: &dyn Reader, kind: &Kind, spec: Value) -> Reading {
+    let (group, version) = (kind.group, kind.versions[0]);
+    let resource = ApiResource {
+        group: group.to_owned(),
+        version: version.to_owned(),
+        api_version: format!("{group}/{version}"),
+        kind: kind.name.to_owned(),
+        plural: kind.plural.to_owned(),
+    };
+    let mut object = DynamicObject::new("c1", &resource);
+    object.metadata.uid = Some("u-1".to_owned());
+    object.data = json!({ "spec": spec });
+    reader.prune(&mut object);
+    prune_metadata(&mut object);
+    let object = crate::calls::value(&object);
+    assert!(object.to_string().len() < LARGEST, "it is kept");
+    reader.read(&object, &[])
+}
+
+fn is_too_large(reading: &Reading) -> bool {
+    matches!(reading, Reading::Refused(Refused::LongFields(_)))
+}
+
+#[test]
+fn an_object_that_is_too_large_is_refused_for_that_and_a_no_stays_a_no() {
+    let rules = || Arc::new(Rules::default());
+    let ocm = ocm::Ocm { rules: rules(), credential: "cluster-gateway".to_owned(), reach: Reach::Auto };
+    let managed = |accepts: bool, bytes: usize| {
+        let config = |url: &str| json!({"url": url, "caBundle": "A".repeat(bytes)});
+        let configs = [config("https://a"), config("https://b")];
+        let spec = json!({"hubAcceptsClient": accepts, "managedClusterClientConfigs": configs});
+        reading(&ocm, &ocm::KIND, spec)
+    };
+    // What is refused keeps its registration.
+    assert!(is_too_large(&managed(true, BUNDLE)));
+    assert!(matches!(managed(false, BUNDLE), Reading::Waiting(Waiting::NotAccepted)));
+    assert!(matches!(managed(true, BUNDLE / 2), Reading::Waiting(Waiting::NoToken)));
+    let kubefed = ReferringReader::new(referring::KUBEFED, rules());
+    let spec = json!({"apiEndpoint": "https://a", "secretRef": {"name": "s"}, "caBundle": "A".repeat(2 * BUNDLE)});
+    assert!(is_too_large(&reading(&kubefed, &referring::KUBEFED_KIND, spec)));
+    let karmada = ReferringReader::new(referring::KARMADA, rules());
+    let spec = json!({"syncMode": "Push", "proxyHeader": {"Proxy-Authorization": "A".repeat(2 * BUNDLE)}});
+    assert!(is_too_large(&reading(&karmada, &referring::KARMADA_KIND, spec)));
+}
