@@ -357,6 +357,14 @@ impl Joining {
     }
 }
 
+impl Drop for Joining {
+    fn drop(&mut self) {
+        if self.config.is_for_one_run {
+            self.state.discard();
+        }
+    }
+}
+
 // === impl Pace ===
 
 impl Default for Pace {

@@ -7,6 +7,8 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use futures_util::future::BoxFuture;
 use http::{Request, Response, Uri};
@@ -16,7 +18,7 @@ use hyper_util::client::legacy;
 use hyper_util::client::legacy::connect::{Connected, Connection};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use kube::client::{Body, ConfigExt as _};
-use kube::config::Kubeconfig;
+use kube::config::{Cluster, Kubeconfig};
 use kube::{Client, Config};
 use net::opened::Opened;
 use net::transport::Transport;
@@ -76,14 +78,39 @@ where
     Ok(Client::new(service, config.default_namespace.clone()))
 }
 
+/// The current context's cluster as a kubeconfig words it. Programs of Open Cluster Management take
+/// two kubeconfigs for those of one hub only if this is the same in both, to the byte.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Wording {
+    /// What the kubeconfig calls the cluster.
+    pub name: String,
+    /// None: with a user in it, which is a credential.
+    pub server: Option<String>,
+    pub ca: Option<Vec<u8>>,
+}
+
+/// None: there is no such file, or no such cluster in it.
+pub fn wording(kubeconfig: &Path) -> Option<Wording> {
+    let (name, cluster) = current_cluster(kubeconfig)?;
+    let has_no_user = |url: &String| {
+        url.parse().is_ok_and(|url: Uri| url.authority().is_some_and(|authority| !authority.as_str().contains('@')))
+    };
+    let ca = cluster.certificate_authority_data.and_then(|data| STANDARD.decode(data).ok());
+    Some(Wording { name, server: cluster.server.filter(has_no_user), ca: ca.filter(|ca| !ca.is_empty()) })
+}
+
 /// The `proxy-url` of the current context's cluster, which may hold a password.
 pub fn proxy_url(kubeconfig: &Path) -> Option<String> {
+    current_cluster(kubeconfig)?.1.proxy_url.filter(|url| !url.is_empty())
+}
+
+fn current_cluster(kubeconfig: &Path) -> Option<(String, Cluster)> {
     let read = Kubeconfig::read_from(kubeconfig).ok()?;
     let current = read.current_context.as_deref()?;
     let context = read.contexts.iter().find(|context| context.name == current)?;
-    let cluster = context.context.as_ref()?.cluster.as_str();
-    let cluster = read.clusters.iter().find(|known| known.name == cluster)?.cluster.as_ref()?;
-    cluster.proxy_url.clone().filter(|url| !url.is_empty())
+    let name = context.context.as_ref()?.cluster.clone();
+    let cluster = read.clusters.into_iter().find(|known| known.name == name)?.cluster?;
+    Some((name, cluster))
 }
 
 // === impl Connector ===

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use api::ocm_agent::is_cluster;
+use net::random::identifier;
 
 use super::Args;
 
@@ -15,6 +16,8 @@ pub struct JoinConfig {
     /// The hub, as somebody who may ask to join it.
     pub bootstrap: PathBuf,
     pub state_dir: PathBuf,
+    /// That directory is made for one run: what outlives it is in the Secret.
+    pub is_for_one_run: bool,
     /// A Secret of the member that holds the same.
     pub state_secret: Option<SecretName>,
     pub member: Member,
@@ -60,14 +63,18 @@ impl JoinConfig {
         if let Some(url) = join.member_api_url.as_deref().filter(|url| !url.starts_with("https://")) {
             wrong.push(format!("--member-api-url={url} is not an https URL"));
         }
-        let mut needed = |path: &Option<PathBuf>, flag: &str, what: &str| {
-            if path.is_none() {
-                wrong.push(format!("--register needs {flag}: {what}"));
-            }
-            path.clone()
-        };
-        let bootstrap = needed(&join.bootstrap_kubeconfig, "--bootstrap-kubeconfig", "a kubeconfig of the hub");
-        let state_dir = needed(&join.state_dir, "--state-dir", "a directory that outlives the agent's runs");
+        if join.bootstrap_kubeconfig.is_none() {
+            wrong.push("--register needs --bootstrap-kubeconfig: a kubeconfig of the hub".into());
+        }
+        let is_for_one_run = join.state_dir.is_none() && join.state_secret.is_some();
+        let state_dir = if is_for_one_run { Some(for_one_run()) } else { join.state_dir.clone() };
+        if state_dir.is_none() {
+            wrong.push(
+                "--register needs --state-dir, a directory that outlives the agent's runs, or --state-secret, a Secret \
+                 of this cluster"
+                    .into(),
+            );
+        }
         let member = match (&join.kubeconfig, in_pod) {
             (Some(path), _) => Member::Kubeconfig(path.clone()),
             (None, true) => Member::InCluster,
@@ -89,14 +96,20 @@ impl JoinConfig {
             return None;
         }
         Some(Self {
-            bootstrap: bootstrap?,
+            bootstrap: join.bootstrap_kubeconfig.clone()?,
             state_dir: state_dir?,
+            is_for_one_run,
             state_secret,
             credential,
             member,
             member_url: join.member_api_url.clone(),
         })
     }
+}
+
+/// No other user can know its name before it is there.
+fn for_one_run() -> PathBuf {
+    std::env::temp_dir().join(format!("tunnel-agent-{}", identifier()))
 }
 
 // === impl SecretName ===

@@ -97,7 +97,7 @@ fn who_joins_needs_no_credential_and_gets_none_beside() {
     assert_eq!(identity.certificate, std::path::Path::new("state/tls.crt"));
     assert_eq!(good.join.unwrap().member, Member::Unknown);
     for (more, part) in [
-        (&[][..], "--register needs --state-dir"),
+        (&[][..], "--register needs --state-dir, a directory"),
         (&["--state-dir=state", "--token-file=t"], "give no --cert-file, --key-file or --token-file"),
         (&["--state-dir=state", "--member-api-url=http://m"], "is not an https URL"),
         (&["--state-dir=state", "--kubeconfig=k", "--state-secret=only-a-name"], "is not NAMESPACE/NAME"),
@@ -109,6 +109,10 @@ fn who_joins_needs_no_credential_and_gets_none_beside() {
         let error = with(more).unwrap_err();
         assert!(error.contains(part) && !error.contains("a credential is required"), "{error}");
     }
+    let in_secret = || with(&["--kubeconfig=k", "--state-secret=a/b"]).unwrap().join.unwrap();
+    assert!(in_secret().is_for_one_run && in_secret().state_dir != in_secret().state_dir);
+    let both = with(&["--kubeconfig=k", "--state-secret=a/b", "--state-dir=state"]).unwrap().join.unwrap();
+    assert!(!both.is_for_one_run && both.state_dir == std::path::Path::new("state"));
     let name = format!("--cluster={}", "a".repeat(64));
     let error = config(
         &["--server=a:1", "--api-server=b:1", "--register", "--bootstrap-kubeconfig=b", "--state-dir=s", &name],

@@ -7,6 +7,7 @@ use http::StatusCode;
 use hub::Requests;
 use hub::client::handed_over;
 use net::backoff::Backoff;
+use serde_json::Value;
 use tokio::time::sleep;
 
 use super::asking::{ask, check_outstanding, look, pending, take};
@@ -92,24 +93,53 @@ impl<'a> Bootstrap<'a> {
     async fn tell(&mut self, pending: &Pending, progress: &Progress) {
         let name = &self.joining.cluster;
         let cluster = self.hub.get(&cluster::path(name)).await.ok();
-        let mut missing = Vec::new();
-        match progress {
-            Progress::Waiting => {
-                missing.push(format!("approve its certificate: kubectl certificate approve {}", pending.name));
-            }
-            Progress::Refused(why) => missing.push(format!(
-                "its certificate request {} was denied ({why}): delete it, and the agent creates another",
-                pending.name
-            )),
-            Progress::Approved | Progress::Issued(_) => {}
-        }
-        if cluster.is_some_and(|cluster| !cluster::is_accepted(&cluster)) {
-            missing.push(format!("accept it: {}", cluster::how_to_accept(name)));
-        }
-        let missing = missing.join("; ");
+        let missing = missing(name, cluster.as_ref(), &pending.name, progress);
         if missing != self.said && !missing.is_empty() {
             tracing::info!(cluster = name, missing, "waiting for an administrator of the hub");
         }
         self.said = missing;
+    }
+}
+
+/// What an administrator still has to do for cluster `name` and its `request`. Of a cluster that
+/// cannot be read, nothing is known.
+fn missing(name: &str, cluster: Option<&Value>, request: &str, progress: &Progress) -> String {
+    let certificate = match progress {
+        Progress::Waiting => Some(format!("approve its certificate: kubectl certificate approve {request}")),
+        Progress::Refused(why) => Some(format!(
+            "its certificate request {request} was denied ({why}): delete it, and the agent creates another"
+        )),
+        Progress::Approved | Progress::Issued(_) => None,
+    };
+    let is_left_out = cluster.is_some_and(|cluster| !cluster::is_accepted(cluster));
+    let acceptance = is_left_out.then(|| format!("accept it: {}", cluster::how_to_accept(name)));
+    certificate.into_iter().chain(acceptance).collect::<Vec<_>>().join("; ")
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn each_yes_that_is_missing_is_told_with_its_command() {
+        let approve = "approve its certificate: kubectl certificate approve c1-x";
+        let accept =
+            "accept it: kubectl patch managedcluster c1 --type=merge -p '{\"spec\":{\"hubAcceptsClient\":true}}'";
+        let denied = "its certificate request c1-x was denied (who?): delete it, and the agent creates another";
+        let (no, yes) = (json!({"spec": {"hubAcceptsClient": false}}), json!({"spec": {"hubAcceptsClient": true}}));
+        let refused = || Progress::Refused("who?".to_owned());
+        for (cluster, progress, told) in [
+            (Some(&no), Progress::Waiting, format!("{approve}; {accept}")),
+            (Some(&yes), Progress::Waiting, approve.to_owned()),
+            (None, Progress::Waiting, approve.to_owned()),
+            (Some(&no), Progress::Approved, accept.to_owned()),
+            (Some(&yes), Progress::Approved, String::new()),
+            (Some(&yes), refused(), denied.to_owned()),
+            (Some(&no), refused(), format!("{denied}; {accept}")),
+        ] {
+            assert_eq!(missing("c1", cluster, "c1-x", &progress), told);
+        }
     }
 }

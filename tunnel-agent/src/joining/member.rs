@@ -93,9 +93,89 @@ fn text(sum: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicUsize, Ordering};
+
+    use hub::through::client_through;
+    use kit::member::{FakeMember, MemberOptions, Reply};
     use serde_json::json;
 
+    use super::super::tests::insecure;
+    use super::super::way::through;
     use super::*;
+    use crate::outbound::Outbound;
+
+    async fn client(member: &FakeMember) -> Requests {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("kubeconfig");
+        std::fs::write(&path, insecure(member)).unwrap();
+        let dial = through(Arc::new(Outbound::direct()));
+        Requests::new(client_through(Some(&path), "test", dial).await.unwrap())
+    }
+
+    #[tokio::test]
+    async fn health_is_what_the_api_server_says_of_itself() {
+        for (livez, healthz, expected) in [
+            (200, 500, ""),
+            (403, 200, ""),
+            (404, 200, ""),
+            (404, 500, "/healthz of the kube-apiserver answered 500"),
+            (403, 503, "/healthz of the kube-apiserver answered 503"),
+            // It answers, and says no more to the agent.
+            (403, 403, ""),
+            (404, 401, ""),
+            (401, 500, ""),
+            (404, 404, "/healthz of the kube-apiserver answered 404"),
+            (500, 200, "/livez of the kube-apiserver answered 500"),
+            (503, 200, "/livez of the kube-apiserver answered 503"),
+        ] {
+            let member = FakeMember::start(MemberOptions::default()).await;
+            member.on_any(move |request| match request.path() {
+                "/livez" => Reply::status(livez, "x"),
+                "/healthz" => Reply::status(healthz, "x"),
+                _ => Reply::json(200, &json!({"gitVersion": "v1.35.4", "items": []})),
+            });
+            let facts = facts(&client(&member).await, &mut Known::default()).await;
+            assert_eq!(facts.unavailable.as_deref(), Some(expected), "{livez} {healthz}");
+            // Of one that is ill, nothing else is asked.
+            assert_eq!(facts.version.is_some(), expected.is_empty(), "{livez} {healthz}");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_that_is_not_there_is_unavailable() {
+        let member = FakeMember::start(MemberOptions::default()).await;
+        let client = client(&member).await;
+        drop(member);
+        let unavailable = facts(&client, &mut Known::default()).await.unavailable.unwrap();
+        assert!(unavailable.starts_with("the kube-apiserver: "), "{unavailable}");
+    }
+
+    #[tokio::test]
+    async fn all_pages_of_nodes_count_and_are_read_seldom() {
+        let (member, lists) = (FakeMember::start(MemberOptions::default()).await, Arc::new(AtomicUsize::new(0)));
+        let counted = Arc::clone(&lists);
+        member.on_any(move |request| {
+            let node = json!({"status": {"capacity": {"cpu": "4"}, "allocatable": {"cpu": "3"}}});
+            let page = |next: &str| Reply::json(200, &json!({"metadata": {"continue": next}, "items": [node]}));
+            if request.path() != "/api/v1/nodes" {
+                return Reply::json(200, &json!({"gitVersion": "v1.35.4"}));
+            }
+            if request.query().is_some_and(|query| query.contains("continue=more")) {
+                return page("");
+            }
+            counted.fetch_add(1, Ordering::Relaxed);
+            page("more")
+        });
+        let (client, mut known) = (client(&member).await, Known::default());
+        for _ in 0..2 {
+            let facts = facts(&client, &mut known).await;
+            let resources = facts.resources.unwrap();
+            assert_eq!(facts.version.as_deref(), Some("v1.35.4"));
+            assert_eq!((&*resources.capacity["cpu"], &*resources.allocatable["cpu"]), ("8", "6"));
+        }
+        assert_eq!(lists.load(Ordering::Relaxed), 1, "what changes seldom is read once a minute");
+    }
 
     #[test]
     fn resources_of_nodes_are_summed() {

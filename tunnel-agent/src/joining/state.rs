@@ -166,6 +166,11 @@ impl StateDirectory {
         Ok(())
     }
 
+    /// Removes the directory, as far as that goes.
+    pub fn discard(&self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+
     fn read(&self, name: &str) -> Result<Option<Vec<u8>>, StateError> {
         let path = self.path(name);
         match follow::read(&path, follow::LONGEST) {
@@ -211,11 +216,14 @@ pub fn certificate(files: &BTreeMap<String, Vec<u8>>, cluster: &str) -> Option<C
     (fits && files.contains_key(KUBECONFIG)).then_some(certificate)
 }
 
-/// In JSON, which is YAML. Key and certificate are the files beside it.
-fn kubeconfig(HubWay { address: hub, proxy }: &HubWay) -> Value {
+/// In JSON, which is YAML. Key and certificate are the files beside it. A klusterlet goes on from it
+/// only if the cluster's name, its URL, its CA and its proxy are worded as in the bootstrap
+/// kubeconfig.
+fn kubeconfig(HubWay { address: hub, wording, proxy }: &HubWay) -> Value {
     use base64::Engine as _;
-    let mut cluster = json!({"server": hub.url});
-    if let Some(ca) = &hub.ca {
+    let name = if wording.name.is_empty() { "hub" } else { &wording.name };
+    let mut cluster = json!({"server": wording.server.as_ref().unwrap_or(&hub.url)});
+    if let Some(ca) = wording.ca.as_ref().or(hub.ca.as_ref()) {
         cluster["certificate-authority-data"] = base64::engine::general_purpose::STANDARD.encode(ca).into();
     }
     if let Some(name) = &hub.tls_server_name {
@@ -230,9 +238,9 @@ fn kubeconfig(HubWay { address: hub, proxy }: &HubWay) -> Value {
     }
     json!({
         "apiVersion": "v1", "kind": "Config", "current-context": "hub", "preferences": {},
-        "clusters": [{"name": "hub", "cluster": cluster}],
+        "clusters": [{"name": name, "cluster": cluster}],
         "users": [{"name": "agent", "user": {"client-certificate": CERTIFICATE, "client-key": KEY}}],
-        "contexts": [{"name": "hub", "context": {"cluster": "hub", "user": "agent", "namespace": "default"}}],
+        "contexts": [{"name": "hub", "context": {"cluster": name, "user": "agent", "namespace": "default"}}],
     })
 }
 

@@ -2,8 +2,10 @@ mod again;
 mod filling;
 mod stub;
 
+use std::sync::atomic::{AtomicUsize, Ordering};
+
 use http::Method;
-use kit::member::{FakeMember, MemberOptions, Reply};
+use kit::member::{FakeMember, MemberOptions, Recorded, Reply};
 use kit::wait::eventually;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::json;
@@ -53,6 +55,47 @@ async fn a_request_whose_answer_is_lost_is_found_again_and_no_second_one_is_made
     let asked = stub.asked();
     assert_eq!(asked.len(), 1, "{asked:?}");
     assert!(asked[0].starts_with("c1-"), "{asked:?}");
+}
+
+/// What is to stay is in the Secret.
+#[tokio::test]
+async fn a_directory_for_one_run_goes_with_it() {
+    let stub = Stub::start().await;
+    let agent = stub.run_with(JoinConfig {
+        bootstrap: stub.kubeconfig("bootstrap"),
+        state_dir: stub.path("state"),
+        is_for_one_run: true,
+        state_secret: None,
+        member: Member::Unknown,
+        credential: None,
+        member_url: None,
+    });
+    eventually(SOON, || stub.path("state/request-key").exists()).await;
+    agent.kill().await;
+    assert!(!stub.path("state").exists());
+}
+
+/// Any number of agents may be started for a cluster that nobody approves.
+#[tokio::test]
+async fn no_first_request_is_made_beside_ten_that_wait() {
+    let stub = Stub::start().await;
+    let looks = Arc::new(AtomicUsize::new(0));
+    let waits = |count: usize| {
+        let looks = Arc::clone(&looks);
+        move |request: &Recorded| {
+            let is_list = request.method == Method::GET && request.path() == REQUESTS;
+            is_list.then(|| {
+                looks.fetch_add(1, Ordering::Relaxed);
+                Reply::json(200, &json!({"items": vec![json!({"status": {}}); count]}))
+            })
+        }
+    };
+    stub.fault(waits(10));
+    let _agent = stub.run(Member::Unknown, None);
+    eventually(SOON, || looks.load(Ordering::Relaxed) >= 2).await;
+    assert_eq!(stub.asked(), Vec::<String>::new());
+    stub.fault(waits(9));
+    eventually(SOON, || stub.asked().len() == 1).await;
 }
 
 /// One that was deleted is made again by its name, with its key.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use hub::client::{Address, HubClientError, address};
-use hub::through::{Dial, DialTarget, proxy_url};
+use hub::through::{Dial, DialTarget, Wording, proxy_url, wording};
 use net::dial;
 use net::opened::Opened;
 use secrecy::{ExposeSecret as _, SecretString};
@@ -22,6 +22,8 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[derive(Debug, Clone, Default)]
 pub struct HubWay {
     pub address: Address,
+    /// The same, as the kubeconfig words it.
+    pub wording: Wording,
     /// The `proxy-url` as it stands there: it may hold a password, which the proxy requires.
     /// [`Address`] has it without.
     pub proxy: Option<SecretString>,
@@ -32,14 +34,15 @@ pub struct HubWay {
 impl PartialEq for HubWay {
     fn eq(&self, other: &Self) -> bool {
         let proxy = |way: &Self| way.proxy.as_ref().map(|proxy| proxy.expose_secret().to_owned());
-        self.address == other.address && proxy(self) == proxy(other)
+        self.address == other.address && self.wording == other.wording && proxy(self) == proxy(other)
     }
 }
 
 impl HubWay {
     pub async fn read(kubeconfig: &Path) -> Result<Self, HubClientError> {
         let address = address(Some(kubeconfig)).await?;
-        Ok(Self { address, proxy: proxy_url(kubeconfig).map(SecretString::from) })
+        let wording = wording(kubeconfig).unwrap_or_default();
+        Ok(Self { address, wording, proxy: proxy_url(kubeconfig).map(SecretString::from) })
     }
 
     pub fn url(&self) -> &str {

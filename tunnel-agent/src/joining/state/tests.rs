@@ -1,5 +1,7 @@
 use std::os::unix::fs::PermissionsExt as _;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use hub::client::Address;
 use kit::pki::{Authority, Leaf};
 
@@ -12,7 +14,7 @@ fn issued(common_name: &str) -> (Pending, Vec<u8>) {
 
 fn hub() -> HubWay {
     let address = Address { url: "https://hub:6443".to_owned(), ca: Some(b"CA".to_vec()), ..Address::default() };
-    HubWay { address, proxy: None }
+    HubWay { address, ..HubWay::default() }
 }
 
 #[test]
@@ -86,13 +88,50 @@ async fn the_kubeconfig_is_one() {
     let ca = Authority::new("hub-ca").root_pem().into_bytes();
     let proxy = "http://jane:hunter2@proxy:3128";
     let address = Address { ca: Some(ca.clone()), proxy_url: Some("http://proxy:3128".to_owned()), ..hub().address };
-    state.write_kubeconfig(&HubWay { address, proxy: Some(proxy.into()) }).unwrap();
+    state.write_kubeconfig(&HubWay { address, proxy: Some(proxy.into()), ..HubWay::default() }).unwrap();
     let read = HubWay::read(&state.path(KUBECONFIG)).await.unwrap();
     assert_eq!(read.url(), "https://hub:6443");
     assert!(read.address.ca.is_some());
     // A proxy that wants a password lets nobody through without it.
     assert_eq!(read.proxy.as_ref().map(secrecy::ExposeSecret::expose_secret), Some(proxy));
     assert!(!format!("{read:?}").contains("hunter2"));
+}
+
+/// What upstream's `IsHubKubeconfigValid` compares.
+#[tokio::test]
+async fn the_hub_is_worded_as_in_the_bootstrap_kubeconfig() {
+    let directory = tempfile::tempdir().unwrap();
+    let state = StateDirectory::open(&directory.path().join("state")).unwrap();
+    let bootstrap = directory.path().join("bootstrap");
+    // As people paste it.
+    let ca = format!("# the hub's\r\n{}\n\n", Authority::new("hub-ca").root_pem()).into_bytes();
+    let data = STANDARD.encode(&ca);
+    let compared = async |server: &str| {
+        let document = json!({
+            "apiVersion": "v1", "kind": "Config", "current-context": "c",
+            "clusters": [
+                {"name": "other", "cluster": {"server": "https://other"}},
+                {"name": "prod/1", "cluster": {"server": server, "certificate-authority-data": data,
+                    "proxy-url": "http://proxy:3128"}}],
+            "users": [{"name": "u", "user": {"token": "t"}}],
+            "contexts": [{"name": "c", "context": {"cluster": "prod/1", "user": "u"}}],
+        });
+        fs::write(&bootstrap, document.to_string()).unwrap();
+        state.write_kubeconfig(&HubWay::read(&bootstrap).await.unwrap()).unwrap();
+        let written: Value = serde_json::from_slice(&fs::read(state.path(KUBECONFIG)).unwrap()).unwrap();
+        assert_eq!(written["contexts"][0]["name"], written["current-context"]);
+        assert_eq!(written["contexts"][0]["context"]["cluster"], written["clusters"][0]["name"]);
+        (written["clusters"][0].clone(), document["clusters"][1].clone())
+    };
+    for server in ["https://hub:6443", "https://hub:6443/", "https://Hub.example/base/", "https://hub:443"] {
+        let (written, meant) = compared(server).await;
+        assert_eq!(written, meant);
+        // It is still one, to the same place.
+        let [kept, meant] = [&state.path(KUBECONFIG), &bootstrap].map(|path| HubWay::read(path));
+        assert_eq!(kept.await.unwrap(), meant.await.unwrap());
+    }
+    let (written, _) = compared("https://jane:hunter2@hub").await;
+    assert_eq!(written["cluster"]["server"], "https://hub");
 }
 
 #[test]

@@ -127,16 +127,20 @@ impl Stub {
 
     /// An agent that is told of a member by `member`.
     pub fn run(&self, member: Member, credential: Option<SecretName>) -> Running {
-        let mut registry = Registry::default();
-        let metrics = Metrics::register(&mut registry);
-        let config = JoinConfig {
+        self.run_with(JoinConfig {
             bootstrap: self.kubeconfig("bootstrap"),
             state_dir: self.path("state"),
+            is_for_one_run: false,
             state_secret: None,
             member,
             credential,
             member_url: None,
-        };
+        })
+    }
+
+    pub fn run_with(&self, config: JoinConfig) -> Running {
+        let mut registry = Registry::default();
+        let metrics = Metrics::register(&mut registry);
         let credentials = Arc::new(Credentials::new(ClientFiles::default(), None, metrics.clone()));
         let outbound = Arc::new(Outbound::direct());
         let mut joining = Joining::new(CLUSTER, config, &outbound, credentials, metrics.clone()).unwrap();
