@@ -212,10 +212,20 @@ impl Clusters {
             }),
         };
         match self.hub.write(api.create(&PostParams::default(), &lease)).await {
-            // Ours, which the watch has not seen yet.
-            Err(error) if error.is_conflict() => Ok(()),
+            Err(error) if error.is_conflict() => self.label_lease(&api, name, error).await,
             answer => answer.map(drop),
         }
+    }
+
+    /// One is there that the watch does not see: not yet, or not without its label.
+    async fn label_lease(&self, api: &Api<Lease>, name: &str, conflict: CallError) -> Result<(), CallError> {
+        let Some(mut lease) = found(self.hub.read(api.get(LEASE)).await)? else { return Err(conflict) };
+        if lease.labels().contains_key(CLUSTER_LABEL) {
+            return Ok(());
+        }
+        lease.labels_mut().insert(CLUSTER_LABEL.to_owned(), name.to_owned());
+        // With its version: the agent may have renewed it meanwhile.
+        self.hub.write(api.replace(LEASE, &PostParams::default(), &lease)).await.map(drop)
     }
 
     async fn put_conditions(&self, name: &str, cluster: &Value, conditions: &[Condition]) -> Result<(), CallError> {

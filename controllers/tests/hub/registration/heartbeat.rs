@@ -32,6 +32,12 @@ pub fn silence(testbed: &Testbed) -> Result<()> {
     available(testbed)?;
     wait_condition(testbed, "beat1", "ManagedClusterConditionClockSynced", "True/ManagedClusterClockSynced")?;
     wait_taint(testbed, None)?;
+    // A Lease without its label would never be missed.
+    let label = "open-cluster-management.io/cluster-name";
+    testbed.hub.server.kubectl().ok(&format!("label lease managed-cluster-lease -n beat1 {label}-"))?;
+    wait::until_true("its label", SOON, || {
+        Ok(get(testbed, "lease managed-cluster-lease -n beat1")?["metadata"]["labels"][label] == "beat1")
+    })?;
     renew(now())?;
     let last = Instant::now();
     wait_condition(testbed, "beat1", AVAILABLE, "Unknown/ManagedClusterLeaseUpdateStopped")?;
