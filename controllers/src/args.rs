@@ -115,8 +115,9 @@ pub struct Sources {
     /// repeatable
     #[arg(long, value_enum, value_name = "PART", value_delimiter = ',')]
     pub never_stand_by: Vec<StandsBy>,
-    /// Namespaces where OCM's controllers may have the Lease that placement and replica-sets stand
-    /// by for; repeatable (default: all)
+    /// Namespaces where OCM's controllers may have the Lease that a part stands by for; repeatable.
+    /// placement and replica-sets look only there (default: in all); ocm-registration and
+    /// availability look there too, beside namespaces called open-cluster-management…
     #[arg(long, value_name = "NAMESPACE", value_delimiter = ',')]
     pub rival_namespaces: Vec<String>,
     /// Require a condition rule for Progressing in a `ManifestWorkReplicaSet` before its rollout

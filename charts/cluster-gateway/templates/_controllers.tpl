@@ -324,8 +324,8 @@ Rules of the part manifestworks. On members, it may do what the credentials that
 {{- if and (has "replica-sets" $values.neverStandBy) (not $values.parts.replicaSets) -}}
 {{- fail "controllers.neverStandBy: replica-sets has no effect without controllers.parts.replicaSets" -}}
 {{- end -}}
-{{- if and $values.rivalNamespaces (not (or $values.parts.placement $values.parts.replicaSets)) -}}
-{{- fail "controllers.rivalNamespaces has no effect without controllers.parts.placement or .replicaSets" -}}
+{{- if and $values.rivalNamespaces (not (or $values.parts.placement $values.parts.replicaSets $values.parts.availability $values.ocmRegistration.enabled)) -}}
+{{- fail "controllers.rivalNamespaces has no effect without controllers.parts.placement, .replicaSets or .availability, or controllers.ocmRegistration.enabled" -}}
 {{- end -}}
 {{- if and $values.rolloutNeedsRules (not (or $values.parts.replicaSets $values.parts.manifestworks)) -}}
 {{- fail "controllers.rolloutNeedsRules has no effect without controllers.parts.replicaSets or .manifestworks" -}}

@@ -191,13 +191,17 @@ fn never_stand_by(names: &[StandsBy], parts: &BTreeSet<PartName>, wrong: &mut Ve
     all
 }
 
+/// Parts that stand by for controllers of Open Cluster Management.
+const STAND_BY: [PartName; 4] =
+    [PartName::Placement, PartName::ReplicaSets, PartName::OcmRegistration, PartName::Availability];
+
 /// Flags that only some part looks at.
 fn flags_of_parts(flags: &Sources, parts: &BTreeSet<PartName>, wrong: &mut Vec<String>) {
     for (flag, is_given, of) in [
         ("--ocm-auto-approve-users", !flags.ocm_auto_approve_users.is_empty(), &[PartName::OcmRegistration][..]),
         // What one does not tell, the other does not wait for.
         ("--rollout-needs-rules", flags.rollout_needs_rules, &[PartName::ReplicaSets, PartName::Manifestworks][..]),
-        ("--rival-namespaces", !flags.rival_namespaces.is_empty(), &[PartName::Placement, PartName::ReplicaSets][..]),
+        ("--rival-namespaces", !flags.rival_namespaces.is_empty(), &STAND_BY[..]),
     ] {
         if is_given && !of.iter().any(|part| parts.contains(part)) {
             let of: Vec<String> = of.iter().map(|part| format!("--enable={}", part.as_str())).collect();

@@ -104,11 +104,11 @@ fn what_never_stands_by_is_enabled() {
 #[test]
 fn namespaces_of_rivals_are_of_parts_that_have_some() {
     let namespaces = "--rival-namespaces=open-cluster-management-hub,other";
-    for part in ["--enable=placement", "--enable=replica-sets"] {
+    for part in ["--enable=placement", "--enable=replica-sets", "--enable=ocm-registration", "--enable=availability"] {
         assert_eq!(parsed(&[part, namespaces]).unwrap().rival_namespaces, ["open-cluster-management-hub", "other"]);
     }
     assert!(parsed(&["--enable=placement"]).unwrap().rival_namespaces.is_empty());
-    let told = parsed(&["--enable=availability", namespaces]).unwrap_err();
+    let told = parsed(&["--enable=ocm", namespaces]).unwrap_err();
     assert!(told.contains("--rival-namespaces has no effect"), "{told}");
 }
 

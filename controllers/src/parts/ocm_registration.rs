@@ -32,7 +32,7 @@ use self::requests::Requests;
 use self::rights::Rights;
 use self::sets::Sets;
 use super::hub::Hub;
-use super::rivals::{Rival, Rivals, Sought};
+use super::rivals::{Place, Rival, Rivals, Sought};
 use super::{Context, hub, rivals, worker};
 use crate::args::{Config, PartName, SourceName};
 use crate::calls::PAGE;
@@ -71,15 +71,13 @@ struct Sources {
 }
 
 /// Upstream's registration controllers.
-const THEIRS: Sought<'_> = Sought {
-    rival: &Rival { lease: ocm::rival::LEASE, may_be_theirs: ocm::rival::may_be_theirs, reason: RIVAL },
-    namespaces: &[],
-};
+const THEIRS: Rival = Rival { lease: ocm::rival::LEASE, place: Place::Usual(ocm::rival::may_be_theirs), reason: RIVAL };
 
 /// Runs until it is dropped.
 pub async fn run(context: Context<'_>) {
     let report = |rivals: &Rivals| report(&context, rivals);
-    rivals::while_alone(&context.hub, THEIRS, (&context.readiness, &context.term), report, |_| work(&context)).await;
+    let sought = Sought { rival: &THEIRS, namespaces: &context.config.rival_namespaces };
+    rivals::while_alone(&context.hub, sought, (&context.readiness, &context.term), report, |_| work(&context)).await;
 }
 
 fn report(context: &Context<'_>, rivals: &Rivals) {

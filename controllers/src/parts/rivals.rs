@@ -1,6 +1,8 @@
 //! Upstream's controllers: a part stands in for them and never beside them. Two would write the
 //! same objects, and what one takes away the other would give back.
 
+mod sought;
+
 use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::time::Duration;
@@ -16,6 +18,7 @@ use telemetry::readiness::Readiness;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep, sleep_until};
 
+pub use self::sought::{Place, Rival, Sought};
 use super::catch_up::WATCH;
 use super::hub::now_millis;
 use crate::term::{Begin, Term};
@@ -37,24 +40,6 @@ const QUIET: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_
 const LATELY: Duration = Duration::from_mins(30);
 /// Bytes of a holder's name that are reported.
 const LONGEST_HOLDER: usize = 128;
-
-/// Controllers that a part stands in for.
-pub struct Rival {
-    /// Name of the Lease that they hold.
-    pub lease: &'static str,
-    /// Whether a Lease in a namespace can be theirs.
-    pub may_be_theirs: fn(&str) -> bool,
-    /// In `/readyz` while they run.
-    pub reason: &'static str,
-}
-
-/// Controllers that a part looks for, and in which namespaces.
-#[derive(Clone, Copy)]
-pub struct Sought<'a> {
-    pub rival: &'a Rival,
-    /// All if empty.
-    pub namespaces: &'a [String],
-}
 
 /// The holder of each Lease.
 struct Leases<'a> {
@@ -239,15 +224,6 @@ impl Rivals {
     }
 }
 
-// === impl Sought ===
-
-impl Sought<'_> {
-    fn may_be_in(&self, namespace: &str) -> bool {
-        let is_named = self.namespaces.is_empty() || self.namespaces.iter().any(|one| one == namespace);
-        is_named && (self.rival.may_be_theirs)(namespace)
-    }
-}
-
 // === impl Leases ===
 
 impl<'a> Leases<'a> {
@@ -365,7 +341,7 @@ mod tests {
     use super::*;
 
     const THEIRS: Sought<'_> =
-        Sought { rival: &Rival { lease: "theirs", may_be_theirs: |_| true, reason: "" }, namespaces: &[] };
+        Sought { rival: &Rival { lease: "theirs", place: Place::Any, reason: "" }, namespaces: &[] };
 
     fn held(holder: &str, until: i64) -> Holder {
         Holder { identity: holder.to_owned(), until: Some(until), version: None }
@@ -410,6 +386,9 @@ mod tests {
         });
         assert_eq!(held_in(THEIRS), ["a", "b"]);
         assert_eq!(held_in(Sought { namespaces: &namespaces, ..THEIRS }), ["b"]);
+        let usual = Rival { place: Place::Usual(|namespace| namespace == "a"), ..*THEIRS.rival };
+        assert_eq!(held_in(Sought { rival: &usual, namespaces: &[] }), ["a"]);
+        assert_eq!(held_in(Sought { rival: &usual, namespaces: &namespaces }), ["a", "b"]);
     }
 
     fn lease(namespace: &str, seconds: i32) -> Lease {

@@ -16,7 +16,7 @@ pub struct StandIn {
     pub role: &'static str,
     /// What is logged when it begins.
     pub begins: &'static str,
-    /// Whether `--never-stand-by` may name it, and `--rival-namespaces` is about it.
+    /// Whether `--never-stand-by` may name it.
     pub may_run_beside: bool,
 }
 
@@ -48,8 +48,8 @@ impl StandIn {
             tell();
         };
         let work = |term| work(Context { term, ..context.clone() });
-        let namespaces: &[String] = if self.may_run_beside { &context.config.rival_namespaces } else { &[] };
-        let (sought, own) = (Sought { rival: &self.rival, namespaces }, (&context.readiness, &context.term));
+        let sought = Sought { rival: &self.rival, namespaces: &context.config.rival_namespaces };
+        let own = (&context.readiness, &context.term);
         tokio::join!(rivals::while_alone(&context.hub, sought, own, report, work), told);
     }
 

@@ -14,8 +14,8 @@ use kube::{Api, Client, ResourceExt as _};
 use register::csr::CLUSTER_LABEL;
 use register::ocm::acceptance::Cluster;
 use register::ocm::condition::{self, HUB_ACCEPTED};
-use register::ocm::{self, delivery};
 use register::ocm::standing::AUTOMATIC_ANNOTATION;
+use register::ocm::{self, delivery};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 

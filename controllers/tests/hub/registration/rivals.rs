@@ -10,6 +10,8 @@ use crate::fixture::{apply, namespace};
 const STANDS_IN: &str = "cluster_gateway_controllers_ocm_stands_in";
 
 const THEIRS: &str = "open-cluster-management-hub";
+/// Called as a `ClusterManager` that is hosted.
+const HOSTED: &str = "rival-hosted";
 
 fn lease(namespace: &str, holder: &str) -> Value {
     let now = k8s_openapi::jiff::Timestamp::now().strftime("%Y-%m-%dT%H:%M:%S%.6fZ").to_string();
@@ -19,11 +21,16 @@ fn lease(namespace: &str, holder: &str) -> Value {
 }
 
 pub fn keeps_out(testbed: &Testbed) -> Result<()> {
-    let registration = Registration::start(testbed, "rival-place")?;
+    let values = format!(",controllers.rivalNamespaces={{{HOSTED}}}");
+    let registration = Registration::with(testbed, "rival-place", &values)?;
     // One that anybody may create keeps nobody out.
     apply(testbed, &[namespace("rival-team"), lease("rival-team", "anybody"), managed("rival0")])?;
     accept(testbed, "rival0", true)?;
     wait_condition(testbed, "rival0", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
+    apply(testbed, &[namespace(HOSTED), lease(HOSTED, "hosted")])?;
+    registration.wait_metric(STANDS_IN, 0.0)?;
+    apply(testbed, &[lease(HOSTED, "")])?;
+    registration.wait_metric(STANDS_IN, 1.0)?;
     apply(testbed, &[namespace(THEIRS), lease(THEIRS, "theirs")])?;
     registration.wait_metric(STANDS_IN, 0.0)?;
     ensure!(registration.running.get("/readyz")?.contains("ocm-rival"), "it is ready");
@@ -40,5 +47,6 @@ pub fn keeps_out(testbed: &Testbed) -> Result<()> {
     wait_condition(testbed, "rival1", "HubAcceptedManagedCluster", "True/HubClusterAdminAccepted")?;
     testbed.hub.server.delete("lease registration-controller-lock -n open-cluster-management-hub")?;
     testbed.hub.server.delete("lease registration-controller-lock -n rival-team")?;
+    testbed.hub.server.delete(&format!("lease registration-controller-lock -n {HOSTED}"))?;
     testbed.hub.server.delete("managedclusters rival0 rival1")
 }
