@@ -4,12 +4,14 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
 
 use api::secret::ClusterSecret;
+use clap::ValueEnum as _;
 use register::claims::{Claims, Holder, Object, Step, Verdict, Wish};
 use register::expiry::Expiry;
 use register::fingerprint::Sum;
 use register::removals::{May, Moment, Removals};
 
 use super::source::Source;
+use crate::args::SourceName;
 use crate::secrets::{HASH_ANNOTATION, Meta, OBJECT_ANNOTATION, SOURCE_LABEL, UID_ANNOTATION};
 
 /// Objects that come back rarely come alone.
@@ -23,6 +25,8 @@ pub(super) struct HeldSecret {
     pub(super) version: String,
     /// Whose registration it is; none if it was not made here.
     pub(super) origin: Option<Origin>,
+    /// The source that made it, if that is turned off.
+    turned_off: Option<&'static str>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -188,9 +192,14 @@ impl Registrations {
 
     /// Who has a name that none of its claimants has, in words.
     pub(super) fn holder_in_words(&self, name: &str) -> String {
-        match self.held.get(name).and_then(|held| held.origin.as_ref()) {
-            Some(origin) => origin.object.reference.clone(),
-            None => "a Secret that was not created by this program".to_owned(),
+        match self.held.get(name).map(|held| (&held.origin, held.turned_off)) {
+            Some((Some(origin), _)) => origin.object.reference.clone(),
+            Some((None, Some(source))) => {
+                format!(
+                    "the source {source}, which is turned off: turn it on (--enable={source}), or delete Secret {name}"
+                )
+            }
+            _ => "a Secret that was not created by this program".to_owned(),
         }
     }
 
@@ -223,8 +232,12 @@ impl HeldSecret {
     pub(super) fn read(meta: &Meta, sources: &[&'static str]) -> Self {
         let (labels, annotations) = (meta.metadata.labels.as_ref(), meta.metadata.annotations.as_ref());
         let annotation = |key: &str| annotations.and_then(|annotations| annotations.get(key)).cloned();
-        let source = labels.and_then(|labels| labels.get(SOURCE_LABEL));
-        let source = source.and_then(|label| sources.iter().find(|source| *source == label).copied());
+        let label = labels.and_then(|labels| labels.get(SOURCE_LABEL));
+        let source = label.and_then(|label| sources.iter().find(|source| *source == label).copied());
+        let mut known = SourceName::value_variants().iter().map(|source| source.as_str());
+        let made_by = label.and_then(|label| known.find(|source| source == label));
+        let is_ours = annotations.is_some_and(|annotations| annotations.contains_key(OBJECT_ANNOTATION));
+        let turned_off = made_by.filter(|_| is_ours && source.is_none());
         let origin = source.zip(annotation(OBJECT_ANNOTATION)).map(|(source, reference)| Origin {
             object: Object { source, reference },
             uid: annotation(UID_ANNOTATION).unwrap_or_default(),
@@ -234,6 +247,7 @@ impl HeldSecret {
             uid: meta.metadata.uid.clone().unwrap_or_default(),
             version: meta.metadata.resource_version.clone().unwrap_or_default(),
             origin,
+            turned_off,
         }
     }
 }

@@ -66,7 +66,13 @@ fn persons(testbed: &Testbed) -> Result<()> {
         "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "mine", "namespace": "person-clusters"},
         "stringData": {"endpoint": "https://by.hand"},
     });
-    apply(testbed, &[namespace(fleet), namespace("person-clusters"), by_hand])?;
+    // Of a source that these controllers do not have.
+    let of_another = json!({
+        "apiVersion": "v1", "kind": "Secret", "metadata": {"name": "left", "namespace": "person-clusters",
+            "labels": {"cluster.core.oam.dev/source": "kubefed"},
+            "annotations": {"cluster.core.oam.dev/source-object": "core.kubefed.io/KubeFedCluster/f/left"}},
+    });
+    apply(testbed, &[namespace(fleet), namespace("person-clusters"), by_hand, of_another])?;
     let version = secret_field(testbed, "person-clusters", "mine", "/metadata/resourceVersion")?;
     let flags = ["--enable=kubeconfig", "--watch-namespaces=names-person"];
     let controllers = Running::start(testbed, "person-clusters", &flags)?;
@@ -75,6 +81,9 @@ fn persons(testbed: &Testbed) -> Result<()> {
     ensure!(why.contains("not created by this program"), "{why}");
     let note = wait::until("an Event", SOON, || event(testbed, fleet, "mine", "ClusterNameTaken"))?;
     ensure!(note.contains("a Secret that was not created by this program"), "{note}");
+    apply(testbed, &[kubeconfig_secret(fleet, "left", &member_kubeconfig(testbed, "token"))])?;
+    let why = controllers.wait_state("names-person/left", "taken")?;
+    ensure!(why.contains("the source kubefed, which is turned off"), "{why}");
     testbed.hub.server.delete("secret mine -n names-person")?;
     // Another object comes and goes meanwhile, so that there was time to do wrong.
     apply(testbed, &[kubeconfig_secret(fleet, "other", &member_kubeconfig(testbed, "token"))])?;
