@@ -12,24 +12,51 @@ use libtest_mimic::Trial;
 use tokio::time::Instant;
 
 use crate::fixture::{
-    Fixture, Running, SOON, apply, kubeconfig_secret, member_kubeconfig, namespace, secret_field, test, wait_secret,
+    Fixture, Running, SOON, apply, kubeconfig_secret, member_kubeconfig, namespace, print, secret_field, test,
+    wait_secret,
 };
+use crate::program::Program;
 
 /// From the death of a leader: its Lease's 15 s since the last renewal, and the calls to take it.
 const TAKE_OVER: Duration = Duration::from_secs(16);
 /// From the end of one that gives the Lease up.
 const HANDED_ON: Duration = Duration::from_secs(5);
+/// From SIGTERM: it is a call.
+const GIVEN_UP: Duration = Duration::from_secs(2);
 const LEADER: &str = "cluster_gateway_controllers_leader";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "leaders: a second replica takes over, and rewrites nothing", take_over),
+        test(fixture, "leaders: SIGTERM gives the Lease up at once", terminated),
         test(fixture, "leaders: one that stood still for longer than its Lease writes nothing", frozen::frozen),
     ]
 }
 
 fn leads(running: &Running) -> Result<bool> {
     Ok(running.metric(LEADER, "")? >= 1.0)
+}
+
+/// A process, as a pod's end stops it.
+fn terminated(testbed: &Testbed) -> Result<()> {
+    let clusters = "leaders-ended";
+    apply(testbed, &[namespace(clusters)])?;
+    let start = |name: &str| Program::with_account(testbed, name, clusters, &["--enable=kubeconfig"]);
+    let mut first = start("leaders-ended-1")?;
+    first.wait_to_say("leading")?;
+    let mut second = start("leaders-ended-2")?;
+    second.wait_to_say("another leads")?;
+    let lease = format!("lease cluster-gateway-controllers -n {clusters}");
+    let holder = || Ok::<_, anyhow::Error>(testbed.hub.server.read(&lease)?["spec"]["holderIdentity"].to_string());
+    let held = holder()?;
+    first.process.signal("TERM")?;
+    let said = Instant::now();
+    wait::until_true("the Lease to be given up", SOON, || Ok(holder()? != held))?;
+    let took = said.elapsed();
+    print(&format!("the Lease was given up {took:.2?} after SIGTERM"));
+    ensure!(took < GIVEN_UP, "it was given up after {took:?}");
+    wait::until_true("the second to lead", HANDED_ON, || Ok(second.metric(LEADER, "")? >= 1.0))?;
+    wait::until_true("the first process to end", SOON, || Ok(first.process.check().is_err()))
 }
 
 fn take_over(testbed: &Testbed) -> Result<()> {

@@ -68,7 +68,8 @@ fn deny(testbed: &Testbed) -> Result<()> {
     Ok(())
 }
 
-fn work(namespace: &str) -> Value {
+/// One that stays until its finalizer is taken off.
+pub fn work(namespace: &str) -> Value {
     json!({"apiVersion": "work.open-cluster-management.io/v1", "kind": "ManifestWork",
         "metadata": {"name": "w", "namespace": namespace, "finalizers": ["test.example/hold"]}, "spec": {}})
 }

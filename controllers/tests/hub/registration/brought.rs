@@ -47,6 +47,7 @@ pub fn works(testbed: &Testbed) -> Result<()> {
 
     member.follows_roles()?;
     place.no_and_yes(&member)?;
+    place.deletion(&member)?;
 
     // Another process finds the token good, and one that is gone is there again.
     let before = token(testbed)?;

@@ -15,14 +15,16 @@ use hub_tests::kubectl::{Kubectl, Running};
 use hub_tests::testbed::{Route, Testbed};
 use hub_tests::wait;
 use hyper::body::Bytes;
+use serde_json::json;
 use tokio::runtime::Runtime;
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tokio::time::{Instant, timeout};
 
-use super::accept;
+use super::acceptance::work;
 use super::joining::Member;
-use crate::fixture::{SOON, print};
+use super::{accept, exists, managed};
+use crate::fixture::{SOON, apply, print};
 
 /// Half of them through the hub, half straight to the gateway.
 const WATCHES: usize = 100;
@@ -71,11 +73,56 @@ impl Place<'_> {
         })
     }
 
+    /// The same of a deletion that waits for a work. With another object of its name and a yes, all
+    /// of it works again.
+    pub fn deletion(&self, member: &Member<'_>) -> Result<()> {
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let busy = [scope.spawn(|| self.talk(&is_over)), scope.spawn(|| self.change(&is_over))];
+            let outcome = wait::timely("the last byte after a deletion", NO_BYTE_AFTER, || self.deleted(scope, member));
+            is_over.store(true, Ordering::Relaxed);
+            for thread in busy {
+                thread.join().map_err(|_| anyhow!("it panicked"))??;
+            }
+            outcome
+        })
+    }
+
+    fn deleted<'s>(&self, scope: &'s Scope<'s, '_>, member: &Member<'_>) -> Result<Duration> {
+        let server = &self.testbed.hub.server;
+        apply(self.testbed, &[work(self.name)])?;
+        let object = format!("managedcluster {}", self.name);
+        let bytes = self.ended_by(scope, member, || server.delete(&format!("{object} --wait=false")))?;
+        ensure!(exists(self.testbed, &object)?, "it went before its work");
+        let free = json!({"metadata": {"finalizers": null}});
+        server.patch(&format!("manifestwork w -n {}", self.name), &free)?;
+        wait::until_true("its end", SOON, || Ok(!exists(self.testbed, &object)?))?;
+        apply(self.testbed, &[managed(self.name)])?;
+        accept(self.testbed, self.name, true)?;
+        member.wait_linked()?;
+        self.answers()?;
+        Ok(bytes)
+    }
+
     /// How long after a no the last byte came.
     fn denied<'s>(&self, scope: &'s Scope<'s, '_>, member: &Member<'_>) -> Result<Duration> {
+        let bytes = self.ended_by(scope, member, || accept(self.testbed, self.name, false))?;
+        accept(self.testbed, self.name, true)?;
+        member.wait_linked()?;
+        self.answers()?;
+        Ok(bytes)
+    }
+
+    /// How long after `act` the last byte came of all that was under way.
+    fn ended_by<'s>(
+        &self,
+        scope: &'s Scope<'s, '_>,
+        member: &Member<'_>,
+        act: impl FnOnce() -> Result<()>,
+    ) -> Result<Duration> {
         let streams = Streams::open(scope, self)?;
         let before = Instant::now();
-        accept(self.testbed, self.name, false)?;
+        act()?;
         let said = Instant::now();
         let (first, last) = streams.ended()?;
         let all = said.elapsed();
@@ -88,9 +135,6 @@ impl Place<'_> {
         ensure!(links < ENDED_AFTER, "it took {links:?}");
         let refused = self.caller.args(["get", "pods", "-n", self.name]).run()?;
         ensure!(refused.success().is_err(), "it is reached after a no");
-        accept(self.testbed, self.name, true)?;
-        member.wait_linked()?;
-        self.answers()?;
         Ok(bytes)
     }
 
