@@ -17,8 +17,8 @@ use serde::Deserialize;
 use crate::health::Health;
 use crate::hub_object::{HubMeta, or_empty};
 use crate::secret::{
-    CA_KEY, ClusterEndpoint, ClusterSpec, ENDPOINT_KEY, Endpoint, FALLBACKS_KEY, INSECURE_KEY, InvalidEndpoint, LEGACY_CA_KEY,
-    SecretError, SecretRules, SecretView, Trust,
+    CA_KEY, ClusterEndpoint, ClusterSpec, ENDPOINT_KEY, Endpoint, FALLBACKS_KEY, INSECURE_KEY, InvalidEndpoint,
+    LEGACY_CA_KEY, SecretError, SecretRules, SecretView, Trust,
 };
 
 /// The group of the resource.

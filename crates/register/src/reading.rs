@@ -8,8 +8,8 @@ mod secret;
 
 use api::secret::ClusterSecret;
 
-pub use self::object::{Object, TOO_LARGE};
 pub(crate) use self::object::group_version;
+pub use self::object::{Object, TOO_LARGE};
 pub use self::secret::{Owner, SecretObject, SecretReference};
 use crate::Refused;
 

@@ -88,7 +88,8 @@ fn trust_is_what_the_keys_say() {
 
 #[test]
 fn further_addresses_have_their_own_trust() {
-    let list = r#"[{"url": "https://b", "caBundle": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="}, {"url": "https://C:6443/"}]"#;
+    let list =
+        r#"[{"url": "https://b", "caBundle": "LS0tLS1CRUdJTiBDRVJUSUZJQ0FURS0tLS0tCg=="}, {"url": "https://C:6443/"}]"#;
     let cluster = token_cluster(&[(FALLBACKS_KEY, list)]).expect("a valid cluster");
     let ClusterEndpoint::Const(fixed) = &cluster.endpoint else { panic!("a fixed URL") };
     let found: Vec<_> = fixed.fallbacks.iter().map(|(url, trust)| (url.to_string(), trust.clone())).collect();
