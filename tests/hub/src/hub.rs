@@ -48,11 +48,16 @@ impl Hub {
 
     /// The same with more flags of its API server.
     pub fn start_with(launcher: &Launcher, etcd: &Etcd, more: &[String]) -> Result<Self> {
+        Self::start_called(launcher, etcd, "hub", more)
+    }
+
+    /// The same called `name`, for arrangements with several: each with a directory of its own.
+    pub fn start_called(launcher: &Launcher, etcd: &Etcd, name: &str, more: &[String]) -> Result<Self> {
         let front_proxy_authority = Authority::new("front-proxy-ca");
         let front_proxy = front_proxy_authority.issue(&Leaf::client(FRONT_PROXY));
         let mut flags = front_proxy_flags(launcher, &front_proxy_authority, &front_proxy)?;
         flags.extend_from_slice(more);
-        let server = ApiServer::start(launcher, etcd, "hub", "10.96.0.0/16", &flags)?;
+        let server = ApiServer::start(launcher, etcd, name, "10.96.0.0/16", &flags)?;
         Ok(Self { server, front_proxy_authority, front_proxy, managers: Vec::new(), launcher: launcher.clone() })
     }
 

@@ -3,10 +3,13 @@
 
 use std::net::{Ipv4Addr, SocketAddr};
 use std::ops::Deref;
+use std::time::Duration;
 
 use anyhow::Result;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
 use kit::pki::{Authority, Leaf};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::control_plane::{Etcd, Launcher};
 use crate::hub::{Hub, SECRET_NAMESPACE};
@@ -17,6 +20,9 @@ use crate::tools::{self, Tool};
 
 /// Its ServiceAccount, its role, and its Service.
 pub const NAME: &str = "karmada-aggregated-apiserver";
+
+/// For the control plane to find the group available.
+const LIMIT: Duration = Duration::from_mins(1);
 
 /// The running server. Ended on drop.
 #[derive(Debug)]
@@ -45,7 +51,7 @@ impl Karmada {
             format!("--authentication-kubeconfig={kubeconfig}"),
             format!("--authorization-kubeconfig={kubeconfig}"),
             format!("--etcd-servers={}", etcd.url()),
-            "--etcd-prefix=/karmada".to_owned(),
+            format!("--etcd-prefix=/karmada-{}", address.port()), // there may be several
             format!("--tls-cert-file={}", serving.certificate.display()),
             format!("--tls-private-key-file={}", serving.key.display()),
         ];
@@ -55,6 +61,28 @@ impl Karmada {
             "spec": {"type": "ExternalName", "externalName": "localhost", "ports": [{"port": address.port()}]},
         })])?;
         Ok(Self { process, server: TlsServer::new(address, authority, authority_file) })
+    }
+
+    /// Starts a control plane called `name`, with files of its own, and the server, which has the
+    /// group there when this returns.
+    pub fn start_apart(launcher: &Launcher, etcd: &Etcd, name: &str) -> Result<(Hub, Self)> {
+        let launcher = Launcher { directory: launcher.file(name), ..launcher.clone() };
+        std::fs::create_dir_all(&launcher.directory)?;
+        let mut plane = Hub::start_called(&launcher, etcd, name, &[])?;
+        plane.wait_ready()?;
+        let karmada = Self::start(&launcher, &plane, etcd)?;
+        plane.apply(&[karmada.api_service()])?;
+        plane.server.wait_for("apiservice v1alpha1.cluster.karmada.io", "Available", LIMIT)?;
+        Ok((plane, karmada))
+    }
+
+    /// What Karmada installs, to have the group sent to this server.
+    pub fn api_service(&self) -> Value {
+        let service = json!({"name": NAME, "namespace": SECRET_NAMESPACE, "port": self.address().port()});
+        json!({"apiVersion": "apiregistration.k8s.io/v1", "kind": "APIService",
+            "metadata": {"name": "v1alpha1.cluster.karmada.io"},
+            "spec": {"group": "cluster.karmada.io", "version": "v1alpha1", "groupPriorityMinimum": 2000,
+                "versionPriority": 10, "service": service, "caBundle": BASE64.encode(self.authority().root_pem())}})
     }
 
     /// The end of its log.

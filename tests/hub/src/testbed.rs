@@ -191,6 +191,11 @@ impl Testbed {
         Karmada::start(&self.launcher, &self.hub, &self.etcd)
     }
 
+    /// A Karmada elsewhere: a control plane called `name`, and its aggregated API server.
+    pub fn start_karmada_apart(&self, name: &str) -> Result<(Hub, Karmada)> {
+        Karmada::start_apart(&self.launcher, &self.etcd, name)
+    }
+
     /// Starts another gateway with `more` flags, for the hub of `kubeconfig` and as the user in it.
     pub fn start_gateway(&self, name: &str, kubeconfig: &Path, more: &[&str]) -> Result<Product> {
         Product::start_unregistered(&self.launcher, name, kubeconfig, more)
