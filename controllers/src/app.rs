@@ -73,6 +73,7 @@ impl Controllers {
         let told = admin::Reported { reports: Arc::clone(&reports), explained: explained.clone() };
         let admin = admin::start(config.admin_listen, probes, told, handle)?;
         let (hub, karmada, members) = clients(&config, &runtime)?;
+        let config = knowing_hub(config, &runtime)?;
         tracing::info!(
             sources = ?config.sources, parts = ?config.parts, namespace = config.secret_namespace,
             admin = %admin.address(), "running"
@@ -99,6 +100,14 @@ impl Controllers {
         drop((admin, not_ready));
         ended?.context("the controllers ended unexpectedly")
     }
+}
+
+/// With the hub's address, which no cluster's path leads on from.
+fn knowing_hub(mut config: Config, runtime: &BackgroundRuntime) -> anyhow::Result<Config> {
+    let kubeconfig = config.kubeconfig.clone();
+    let url = block_on(runtime.handle(), async move { hub::client::url(kubeconfig.as_deref()).await })?;
+    config.rules.endpoints.hub = api::secret::Endpoint::parse(&url.context("the hub")?, true).ok();
+    Ok(config)
 }
 
 /// Of the hub, of Karmada's control plane, and of the members through the gateway.

@@ -183,6 +183,10 @@ pub struct RuleFlags {
     /// Networks that no cluster may be in; repeatable
     #[arg(long, value_name = "CIDR", value_delimiter = ',', default_value = DENIED)]
     pub deny_endpoints: Vec<String>,
+    /// Further URLs of the gateway, beside --gateway-url, at which no cluster may be: a cluster
+    /// there would lead back to it; repeatable
+    #[arg(long, value_name = "URL", value_delimiter = ',')]
+    pub own_endpoints: Vec<String>,
 }
 
 #[derive(Debug, Group)]

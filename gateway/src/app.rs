@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, anyhow};
+use api::secret::Endpoint;
 use net::drain::Drain;
 use net::process;
 use net::runtime::block_on;
@@ -35,7 +36,7 @@ use crate::holding::Budget;
 use crate::hub;
 use crate::limits::Limits;
 use crate::metrics::{HeldBytes, Metrics, SecondLooks};
-use crate::needs::RequestNeeds;
+use crate::needs::{RequestNeeds, Settings};
 use crate::probes;
 use crate::tunnel::Tunnel;
 
@@ -232,7 +233,7 @@ fn build(
         exposition: telemetry::metrics::Metrics::new(registry),
         log_level,
         control: control.clone(),
-        settings: config.settings.clone(),
+        settings: settings(config, control)?,
     });
     Ok(Built { needs, auth, tunnel_server, audit })
 }
@@ -292,6 +293,17 @@ fn common(
 }
 
 /// Its metrics are there without a hub too.
+/// With the hub's address: a cluster whose path leads on from there would lead back here.
+fn settings(config: &Config, control: &Handle) -> anyhow::Result<Settings> {
+    let mut settings = config.settings.clone();
+    if let Source::Hub { secrets, .. } = &config.source {
+        let path = secrets.clone();
+        let url = block_on(control, async move { hub::url(path.as_deref()).await })??;
+        settings.endpoints.hub = Endpoint::parse(&url, true).ok();
+    }
+    Ok(settings)
+}
+
 fn second_look(
     hub: Option<&hub::Hub>,
     clusters: &Arc<Clusters>,

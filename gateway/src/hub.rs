@@ -24,6 +24,11 @@ pub async fn watch_client(kubeconfig: Option<&Path>, user_agent: &str) -> anyhow
     hub_client::watch_client(kubeconfig, named(user_agent)).await.map_err(explain)
 }
 
+/// Where [`client`] finds the hub.
+pub async fn url(kubeconfig: Option<&Path>) -> anyhow::Result<String> {
+    hub_client::url(kubeconfig).await.map_err(explain)
+}
+
 fn named(user_agent: &str) -> &str {
     if user_agent.is_empty() { PROGRAM } else { user_agent }
 }

@@ -7,6 +7,7 @@ use api::cluster_name::ClusterName;
 use api::route::ProxyRoute;
 use auth::{Authenticator, Authorizer, User};
 use net::drain::Drain;
+use register::endpoints::Endpoints;
 use register::naming::Template;
 use telemetry::logs::LogLevel;
 use telemetry::metrics::Metrics as Exposition;
@@ -71,6 +72,8 @@ pub struct Settings {
     pub authorize_subpath: bool,
     /// What clusters that are registered here may be called.
     pub cluster_names: Template,
+    /// Where they may be.
+    pub endpoints: Endpoints,
     /// HTTP/2 streams per client connection.
     pub max_streams: u32,
 }

@@ -334,16 +334,17 @@ fn rules(args: &Args, wrong: &mut Vec<String>) -> Rules {
         }
     }
     let mut own = Vec::new();
-    if let Some(url) = &args.hub.gateway_url {
+    let more = args.rules.own_endpoints.iter().map(|url| ("--own-endpoints", url));
+    for (flag, url) in args.hub.gateway_url.iter().map(|url| ("--gateway-url", url)).chain(more) {
         match Endpoint::parse(url, false) {
             Ok(endpoint) => own.push(endpoint),
-            Err(error) => wrong.push(format!("--gateway-url: {error}")),
+            Err(error) => wrong.push(format!("{flag}: {error}")),
         }
     }
     Rules {
         exec_commands: args.rules.exec_commands.clone(),
         exec_env: args.rules.exec_env.clone(),
         allow_insecure: args.rules.allow_insecure,
-        endpoints: Endpoints { denied, own },
+        endpoints: Endpoints { denied, own, hub: None },
     }
 }

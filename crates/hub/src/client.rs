@@ -77,6 +77,15 @@ pub async fn unbounded_client(kubeconfig: Option<&Path>, user_agent: &str) -> Re
     Client::try_from(config(kubeconfig, user_agent).await?).map_err(HubClientError::Client)
 }
 
+/// Where [`client`] would find the hub.
+pub async fn url(kubeconfig: Option<&Path>) -> Result<String, HubClientError> {
+    let config = match kubeconfig {
+        Some(path) => from_file(path).await?,
+        None => Config::incluster().map_err(HubClientError::InCluster)?,
+    };
+    Ok(config.cluster_url.to_string())
+}
+
 /// Another server than the hub that believes the hub's credentials: the gateway itself.
 #[derive(Debug)]
 pub struct Server<'a> {

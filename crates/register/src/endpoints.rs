@@ -10,6 +10,8 @@ use crate::Refused;
 
 /// Segments of every path of the gateway on a hub: `/apis/GROUP/VERSION/RESOURCE/…`.
 const GATEWAY: (&str, &str, &str) = ("apis", "cluster.core.oam.dev", "clustergateways");
+/// The same in Karmada's spelling. A Karmada elsewhere has such paths, too, and leads elsewhere.
+const KARMADA: (&str, &str, &str) = ("apis", "cluster.karmada.io", "clusters");
 
 /// Networks in which clusters are refused unless an operator allows it, separated by commas:
 /// metadata servers of clouds, which give credentials to every client.
@@ -20,9 +22,11 @@ pub const DENIED: &str = "169.254.0.0/16,fe80::/10";
 pub struct Endpoints {
     /// No cluster is here. Only addresses are judged, names are not resolved.
     pub denied: Vec<IpNet>,
-    /// Where the gateway is: a cluster there would be a way back to itself. The hub is a cluster
-    /// like any other; only paths through its gateway lead back.
+    /// Where the gateway is: a cluster there would be a way back to itself.
     pub own: Vec<Endpoint>,
+    /// Where the hub is: a cluster like any other, of which only paths through its gateway lead
+    /// back.
+    pub hub: Option<Endpoint>,
 }
 
 /// What an operator allows sources to say.
@@ -59,13 +63,12 @@ impl Endpoints {
     /// Judges the URL that `field` holds.
     pub fn check(&self, field: &'static str, endpoint: &Endpoint) -> Result<(), Refused> {
         self.check_host(field, &endpoint.host)?;
-        let same = |own: &Endpoint| {
-            (&own.host, own.port) == (&endpoint.host, endpoint.port) && endpoint.base_path.starts_with(&own.base_path)
-        };
-        if leads_through_gateway(&endpoint.base_path) || self.own.iter().any(same) {
-            return Err(Refused::Loop(field));
-        }
-        Ok(())
+        let is_there = |server: &Endpoint| (&server.host, server.port) == (&endpoint.host, endpoint.port);
+        let same = |own: &Endpoint| is_there(own) && endpoint.base_path.starts_with(&own.base_path);
+        let leads_back = leads_through(GATEWAY, &endpoint.base_path)
+            || self.own.iter().any(same)
+            || self.hub.as_ref().is_some_and(is_there) && leads_through(KARMADA, &endpoint.base_path);
+        if leads_back { Err(Refused::Loop(field)) } else { Ok(()) }
     }
 
     /// Judges the host of the URL in `field`, which may be a name.
@@ -89,11 +92,53 @@ fn embedded(address: IpAddr) -> Option<IpAddr> {
     (head == well_known || head == [0; 12]).then(|| [a, b, c, d].into())
 }
 
-/// Whether a base path is one of the gateway's, on whichever hub. API servers decode a path before
-/// they look where it leads.
-fn leads_through_gateway(path: &str) -> bool {
+/// Whether a base path goes through a resource. API servers decode a path before they look where it
+/// leads.
+fn leads_through((apis, group, resource): (&str, &str, &str), path: &str) -> bool {
     let decoded = percent_decode_str(path).decode_utf8_lossy();
     let segments: Vec<_> = decoded.split('/').filter(|segment| !segment.is_empty()).collect();
-    let (apis, group, resource) = GATEWAY;
     segments.windows(4).any(|four| (four[0], four[1], four[3]) == (apis, group, resource))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Each spelling in which a member can be asked for, where it leads back and where it does not.
+    #[test]
+    fn each_spelling_of_our_own_is_a_loop_and_none_of_others() {
+        let endpoint = |url: &str| Endpoint::parse(url, false).unwrap();
+        let endpoints = Endpoints {
+            denied: Vec::new(),
+            own: vec![endpoint("https://gateway.example:9443"), endpoint("https://gateway.example:9092")],
+            hub: Some(endpoint("https://hub.example:6443")),
+        };
+        let native = "apis/cluster.core.oam.dev/v1alpha1/clustergateways/x/proxy";
+        let karmada = "apis/cluster.karmada.io/v1alpha1/clusters/x/proxy";
+        for (server, path, is_loop) in [
+            ("hub.example:6443", "", false),
+            ("hub.example:6443", native, true),
+            ("hub.example:6443", karmada, true),
+            ("HUB.example:6443", "base/apis/cluster.karmada.io/v1alpha1//cluster%73/x/proxy", true),
+            // No path of the hub's.
+            ("hub.example:6443", "clusters/x", false),
+            ("hub.example:6443", "apis/cluster.karmada.io/v1alpha1/others/x", false),
+            ("hub.example", karmada, false),
+            ("hub.example:9443", "", false),
+            ("gateway.example:9443", karmada, true),
+            ("gateway.example:9443", "clusters/x", true),
+            ("gateway.example:9443", "", true),
+            // Of the user server's port.
+            ("gateway.example:9092", "x", true),
+            ("gateway.example:6443", "x", false),
+            // Somebody else's.
+            ("karmada.example:5443", karmada, false),
+            ("kcp.example:6443", "clusters/root:org:x", false),
+            ("user-server.example:9092", "x", false),
+            ("other.example:6443", native, true),
+        ] {
+            let found = endpoints.check("server", &endpoint(&format!("https://{server}/{path}")));
+            assert_eq!(found.is_err(), is_loop, "{server} {path}: {found:?}");
+        }
+    }
 }

@@ -9,6 +9,7 @@ use api::access::Verb;
 use api::cluster_gateway::Credentials;
 use api::secret::{self, SecretRules};
 use net::listen::Sharing;
+use register::endpoints::{DENIED, Endpoints};
 use telemetry::flags::InvalidConfig;
 
 use super::serving::{CertificateNames, MainFiles};
@@ -35,6 +36,7 @@ impl TryFrom<Args> for Config {
         let karmada_upstream = args.dialects.karmada_upstream(&mut wrong);
         let serving = serving(&args, &mut wrong, &mut warnings);
         let tracing = args.tracing.config(&mut wrong, &mut warnings);
+        let settings = settings(&args, &mut wrong);
         let tunnel = args.tunnel.config(!args.standalone.standalone, &mut wrong, &mut warnings);
         if !wrong.is_empty() {
             return Err(InvalidConfig(wrong));
@@ -63,7 +65,7 @@ impl TryFrom<Args> for Config {
                 timeout: args.members.health_probe_timeout,
             },
             proxy_ca_file: args.members.proxy_ca_file.clone(),
-            settings: settings(&args),
+            settings,
             served: args.dialects.served(),
             user_server: args.dialects.ocm_user_server_listen,
             credentials: if args.hub.expose_credentials { Credentials::Exposed } else { Credentials::Redacted },
@@ -84,8 +86,10 @@ impl TryFrom<Args> for Config {
     }
 }
 
-fn settings(args: &Args) -> Settings {
+fn settings(args: &Args, wrong: &mut Vec<String>) -> Settings {
+    let denied = DENIED.split(',').filter_map(|network| network.parse().ok()).collect();
     Settings {
+        endpoints: Endpoints { denied, own: args.dialects.own_endpoints(wrong), hub: None },
         upgrade_verb: match args.authorization.upgrade_verb {
             UpgradeVerb::Create => Verb::Create,
             UpgradeVerb::Get => Verb::Get,

@@ -53,6 +53,10 @@ pub struct Dialects {
     /// same flag
     #[arg(long, value_name = "NAME", value_delimiter = ',', default_value = "cluster-gateway,tunnel-agent")]
     pub reserved_names: Vec<String>,
+    /// URLs of the gateway itself: Karmada's API creates no cluster there, which would lead back;
+    /// repeatable. The controllers have the same flag
+    #[arg(long, value_name = "URL", value_delimiter = ',')]
+    pub own_endpoints: Vec<String>,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -112,6 +116,18 @@ impl Dialects {
     /// What new clusters may be called.
     pub(super) fn cluster_names(&self) -> Template {
         Template::default().without(&self.reserved_names)
+    }
+
+    /// Where no new cluster may be.
+    pub(super) fn own_endpoints(&self, wrong: &mut Vec<String>) -> Vec<Endpoint> {
+        let mut own = Vec::new();
+        for url in &self.own_endpoints {
+            match Endpoint::parse(url, false) {
+                Ok(endpoint) => own.push(endpoint),
+                Err(error) => wrong.push(format!("--own-endpoints: {error}")),
+            }
+        }
+        own
     }
 
     /// What the operator should know about what was given.

@@ -78,7 +78,7 @@ pub fn rules() -> Rules {
         exec_commands: vec![PROGRAM.to_owned()],
         exec_env: vec![VARIABLE.to_owned()],
         allow_insecure: false,
-        endpoints: Endpoints { denied, own },
+        endpoints: Endpoints { denied, own, hub: None },
     }
 }
 

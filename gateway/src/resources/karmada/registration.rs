@@ -15,7 +15,6 @@ use api::karmada_cluster::cluster::Cluster;
 use api::secret::{ClusterSecret, ClusterSpec};
 use api::status::Status;
 use auth::User;
-use register::endpoints::{DENIED, Endpoints};
 use register::naming::InvalidClusterName;
 use register::reading::{Reading, SecretObject, SecretReference};
 use register::{Rules, karmada};
@@ -42,7 +41,7 @@ pub async fn of(gateway: &RequestNeeds, hub: &Hub, user: &Arc<User>, wanted: &Wa
     }
     let secrets: Vec<_> = secrets.iter().collect();
     let invalid = |why: String| status(Refused::field(&wanted.name, "spec", &why));
-    match karmada::read(&cluster, &secrets, &rules()) {
+    match karmada::read(&cluster, &secrets, &rules(gateway)) {
         Reading::Register(registered) => Ok(*registered),
         Reading::Refused(why) => Err(invalid(why.to_string())),
         Reading::Waiting(why) => Err(invalid(why.to_string())),
@@ -128,7 +127,6 @@ async fn secret(hub: &Hub, wanted: &Wanted, reference: &SecretReference) -> Resu
 }
 
 /// The Secret contract lets its writers turn verification off, and so does `spec`.
-fn rules() -> Rules {
-    let denied = DENIED.split(',').filter_map(|network| network.parse().ok()).collect();
-    Rules { allow_insecure: true, endpoints: Endpoints { denied, own: Vec::new() }, ..Rules::default() }
+fn rules(gateway: &RequestNeeds) -> Rules {
+    Rules { allow_insecure: true, endpoints: gateway.settings.endpoints.clone(), ..Rules::default() }
 }
