@@ -27,6 +27,9 @@ keep. Objects in the separate namespace do not decide, because anyone who may wr
 {{- $own := include "cluster-gateway.clustersNamespace" . -}}
 {{- if .Values.secretNamespace -}}
 {{- tpl .Values.secretNamespace . -}}
+{{- else if .Values.dialects.karmada.kubeconfigSecret -}}
+{{- /* On another API server, where nothing of this release is. */ -}}
+{{- .Release.Namespace -}}
 {{- else if eq $own (include "cluster-gateway.installedSecretNamespace" .) -}}
 {{- $own -}}
 {{- else if and (include "cluster-gateway.tunnel.on" .) (not (include "cluster-gateway.hasClusters" .)) -}}
@@ -236,13 +239,44 @@ spec:
 {{- if and .Values.dialects.karmada.upstream .Values.dialects.karmada.register }}
 {{- fail "dialects.karmada.register has no effect with dialects.karmada.upstream: Karmada itself gets the writes of clusters" }}
 {{- end }}
+{{- if .Values.dialects.karmada.kubeconfigSecret }}
+{{- include "cluster-gateway.karmada.checkElsewhere" . }}
+{{- end }}
 {{- $found := lookup "apiregistration.k8s.io/v1" "APIService" "" "v1alpha1.cluster.karmada.io" }}
-{{- if and $found (not .Values.dialects.karmada.takeOver) }}
+{{- if and $found (not .Values.dialects.karmada.takeOver) (not .Values.dialects.karmada.kubeconfigSecret) }}
 {{- $release := dig "metadata" "annotations" "meta.helm.sh/release-name" "" $found }}
 {{- if ne $release .Release.Name }}
 {{- fail "dialects.karmada.enabled: the hub has an APIService v1alpha1.cluster.karmada.io that is not this release's, probably a running Karmada's. Its clients would get the gateway's clusters for its own. If there is no Karmada any more, delete it, or set dialects.karmada.takeOver=true and run helm with --take-ownership. To stand beside a Karmada, set dialects.karmada.upstream too" }}
 {{- end }}
 {{- end }}
+{{- end }}
+
+{{/* Refuses what would be on this hub, where gateways and controllers have another. */}}
+{{- define "cluster-gateway.karmada.checkElsewhere" }}
+{{- if not .Values.dialects.karmada.upstream }}
+{{- fail "dialects.karmada.kubeconfigSecret has no effect without dialects.karmada.upstream" }}
+{{- end }}
+{{- $controllers := .Values.controllers }}
+{{- $without := dict "access" .Values.access "ocm.enabled" .Values.ocm.enabled "tunnel.embedded.enabled" .Values.tunnel.embedded.enabled
+  "delivery.enabled" .Values.delivery.enabled "controllers.ocmRegistration.enabled" $controllers.ocmRegistration.enabled
+  "controllers.workAdmission" $controllers.workAdmission "controllers.removeClusters" $controllers.removeClusters
+  "controllers.karmadaKubeconfigSecret" $controllers.karmadaKubeconfigSecret }}
+{{- range $part, $on := $controllers.parts }}
+{{- $_ := set $without (printf "controllers.parts.%s" $part) $on }}
+{{- end }}
+{{- range $value, $on := $without }}
+{{- if $on }}
+{{- fail (printf "dialects.karmada.kubeconfigSecret excludes %s, which is for this hub: with it, gateways and controllers know Karmada's API server alone" $value) }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* URLs of the gateways' Service, separated by commas: a cluster there would lead back. */}}
+{{- define "cluster-gateway.ownEndpoints" -}}
+https://{{ include "cluster-gateway.host" . }}:{{ .Values.service.port }}
+{{- if .Values.dialects.ocmUserServer.enabled -}}
+,https://{{ include "cluster-gateway.host" . }}:{{ .Values.dialects.ocmUserServer.port }}
+{{- end -}}
 {{- end }}
 
 {{/* Names of this chart's Secrets, which no cluster may have. */}}

@@ -1,9 +1,11 @@
 //! A cluster that Karmada's own command joins to a control plane elsewhere, as the command writes
-//! it.
+//! it, and Karmada's own server has it: without a CustomResourceDefinition.
 
 use anyhow::{Context as _, Result, ensure};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
+use hub_tests::control_plane::ApiServer;
+use hub_tests::hub::SECRET_NAMESPACE;
 use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
 use hub_tests::tools::{Tool, provide};
@@ -11,23 +13,31 @@ use hub_tests::wait;
 use serde_json::{Value, json};
 
 use super::{is_reachable, value};
-use crate::fixture::{Running, SOON, definition, secret_field, wait_gone, wait_secret};
+use crate::fixture::{Running, SOON, secret_field, wait_end, wait_gone, wait_secret};
+use crate::rights::rendered;
 
 const PLACE: &str = "joined-clusters";
 const NAME: &str = "joined";
+/// Of the chart, on Karmada's host cluster.
+const VALUES: &str = "controllers.sources.karmada=true,secretNamespace=vela-system,dialects.karmada.enabled=true,\
+                      dialects.karmada.kubeconfigSecret=k,dialects.karmada.upstream=https://karmada.example,\
+                      dialects.karmada.upstreamSecret=m";
 /// Where the command keeps credentials.
 const SECRETS: &str = "karmada-cluster";
 
 pub fn joins_and_leaves(testbed: &Testbed) -> Result<()> {
-    let mut plane = testbed.start_api_server("karmada-plane")?;
-    plane.wait_ready()?;
-    plane.apply(&[definition("cluster.karmada.io", "Cluster", "v1alpha1", "Cluster")])?;
-    plane.kubectl().ok("wait --for=condition=Established crd/clusters.cluster.karmada.io --timeout=30s")?;
+    let (plane, karmada) = testbed.start_karmada_apart("karmada-plane")?;
+    let plane = &plane.server;
+    ensure!(plane.read("crd clusters.cluster.karmada.io")?.is_null(), "the group is not Karmada's own server's");
     let tool = Kubectl {
         binary: provide(Tool::Karmadactl)?,
         kubeconfig: plane.kubectl().kubeconfig,
         cache: testbed.directory("karmadactl-joins")?,
     };
+    joined(testbed, plane, &tool).and_then(|()| as_installed(testbed, plane, &tool)).with_context(|| karmada.log_tail())
+}
+
+fn joined(testbed: &Testbed, plane: &ApiServer, tool: &Kubectl) -> Result<()> {
     let kubeconfig = format!("--karmada-kubeconfig={}", tool.kubeconfig.display());
     let mut controllers = Running::start(testbed, PLACE, &["--enable=karmada", &kubeconfig])?;
 
@@ -62,6 +72,35 @@ pub fn joins_and_leaves(testbed: &Testbed) -> Result<()> {
     // Of the member it takes nothing away: other tests have theirs there.
     tool.ok(&format!("unjoin {NAME}"))?;
     wait_gone(testbed, PLACE, NAME)?;
+    controllers.stop()
+}
+
+/// As the chart runs them on Karmada's host cluster: Karmada's API server is their hub, and nothing
+/// is granted on the other.
+fn as_installed(testbed: &Testbed, plane: &ApiServer, tool: &Kubectl) -> Result<()> {
+    const MOUNTED: &str = "--kubeconfig=/etc/cluster-gateway-controllers/hub/kubeconfig";
+    let objects = rendered(testbed, "joined-host", VALUES)?;
+    let kinds: Vec<&str> = objects.iter().filter_map(|object| object["kind"].as_str()).collect();
+    ensure!(kinds.iter().all(|kind| !kind.contains("Role") && !kind.contains("Policy")), "{kinds:?}");
+    let deployment = objects.iter().find(|object| object["kind"] == "Deployment").context("a Deployment")?;
+    let arguments = deployment["spec"]["template"]["spec"]["containers"][0]["args"].as_array().context("arguments")?;
+    let arguments: Vec<&str> = arguments.iter().filter_map(Value::as_str).collect();
+    ensure!(arguments.contains(&MOUNTED), "{arguments:?}");
+    let rest: Vec<&str> = arguments.into_iter().filter(|argument| *argument != MOUNTED).collect();
+    let mut controllers = Running::as_user(SECRET_NAMESPACE, &tool.kubeconfig, &rest)?;
+
+    let member = testbed.member.server.kubectl().kubeconfig;
+    tool.ok(&format!("join {NAME} --cluster-kubeconfig={}", member.display()))?;
+    let secret = wait::until("its Secret on Karmada's API server", SOON, || {
+        let secret = plane.read(&format!("secret {NAME} -n {SECRET_NAMESPACE}"))?;
+        ensure!(!secret.is_null(), "there is none");
+        Ok(secret)
+    })?;
+    ensure!(decoded(&secret, "endpoint")? == testbed.member.server.url(), "{}", secret["metadata"]);
+    let here = testbed.hub.server.read(&format!("secret {NAME} -n {SECRET_NAMESPACE}"))?;
+    ensure!(here.is_null(), "it is written on the host cluster");
+    tool.ok(&format!("unjoin {NAME}"))?;
+    wait_end(plane, &format!("secret {NAME} -n {SECRET_NAMESPACE}"))?;
     controllers.stop()
 }
 

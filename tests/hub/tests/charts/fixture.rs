@@ -8,6 +8,7 @@ use hub_tests::audit::Audit;
 use hub_tests::control_plane::{ApiServer, Etcd, Launcher, start_autoscaler};
 use hub_tests::helm::{Chart, Helm};
 use hub_tests::hub::{Hub, MemberSecret, SECRET_NAMESPACE};
+use hub_tests::karmada::Karmada;
 use hub_tests::kubeconfig::{Credential, Kubeconfig};
 use hub_tests::kubectl::Kubectl;
 use hub_tests::process::Process;
@@ -133,6 +134,11 @@ impl Planes {
         let kubeconfig = Kubeconfig { server: format!("{url}{CLUSTERS}/{cluster}/proxy"), authority, credential };
         let file = self.directory.join(format!("{name}-to-{cluster}.kubeconfig"));
         Ok(self.launcher.kubectl(&kubeconfig.write(file)?))
+    }
+
+    /// A Karmada whose API server is another one than the hub, which is then its host cluster.
+    pub(crate) fn start_karmada(&self, name: &str) -> Result<(Hub, Karmada)> {
+        Karmada::start_apart(&self.launcher, &self.etcd, name)
     }
 
     /// Whether the hub lets the ServiceAccount `namespace/account` do what `attributes` say.

@@ -16,7 +16,7 @@ use libtest_mimic::Trial;
 
 use self::rights::controllers_verbs;
 use crate::fixture::{Fixture, rendering};
-use crate::matrix::{self, EXTRA};
+use crate::matrix::{self, ELSEWHERE, EXTRA};
 
 /// The gateway's program and its container.
 const GATEWAY: &str = "cluster-gateway";
@@ -74,7 +74,8 @@ fn verified(objects: &Objects<'_>) -> Result<()> {
     let text = json!(objects.all).to_string();
     ensure!(!text.contains("insecureSkipTLSVerify"), "verification can be skipped");
     let Some(service) = objects.of("APIService").next() else {
-        ensure!(objects.case.contains("somebody else's") || objects.chart == Chart::Agent, "no APIService");
+        let is_expected = objects.case.contains("somebody else's") || objects.case == ELSEWHERE;
+        ensure!(is_expected || objects.chart == Chart::Agent, "no APIService");
         return Ok(());
     };
     let name = service["spec"]["service"]["name"].as_str().context("no Service")?;
@@ -118,6 +119,9 @@ fn least_rights(objects: &Objects<'_>) -> Result<()> {
         ensure!(rights.is_none(), "the agent has rights on the member: {rights:?}");
         let pod = &objects.workloads()?[0]["spec"]["template"]["spec"];
         ensure!(pod["automountServiceAccountToken"] == false, "and a token of it");
+    }
+    if objects.case == ELSEWHERE {
+        return nothing_here(objects);
     }
     for role in objects.of("ClusterRole").chain(objects.of("Role")) {
         for rule in role["rules"].as_array().context("no rules")? {
@@ -166,6 +170,25 @@ fn least_rights(objects: &Objects<'_>) -> Result<()> {
         let own = objects.of("Role").chain(objects.of("ClusterRole")).any(|object| object["metadata"]["name"] == role);
         let known = [("system:auth-delegator", ""), ("extension-apiserver-authentication-reader", "kube-system")];
         ensure!(own || known.contains(&(role, namespace)), "bound to {role} in {namespace:?}");
+    }
+    Ok(())
+}
+
+/// What has another hub has no right on this one, and no token of it.
+fn nothing_here(objects: &Objects<'_>) -> Result<()> {
+    let given = objects.all.iter().find(|object| object["apiVersion"] == "rbac.authorization.k8s.io/v1");
+    ensure!(given.is_none() && objects.of("APIService").next().is_none(), "{given:?}");
+    for deployment in objects.workloads()? {
+        let pod = &deployment["spec"]["template"]["spec"];
+        ensure!(pod["automountServiceAccountToken"] == false, "a token of this hub");
+        let flag = flags(&pod["containers"][0]).find_map(|flag| flag.strip_prefix("--kubeconfig="));
+        let mounts = pod["containers"][0]["volumeMounts"].as_array().context("no mounts")?;
+        let at = |mount: &&Value| {
+            mount["mountPath"].as_str().is_some_and(|path| flag == Some(&format!("{path}/kubeconfig")))
+        };
+        let volume = &mounts.iter().find(at).with_context(|| format!("{flag:?} is not there"))?["name"];
+        let is_it = |one: &&Value| one["name"] == *volume && one["secret"]["secretName"] == "mine-kubeconfig";
+        ensure!(pod["volumes"].as_array().is_some_and(|all| all.iter().any(|one| is_it(&one))), "{flag:?}");
     }
     Ok(())
 }
@@ -276,8 +299,9 @@ fn references(objects: &Objects<'_>) -> Result<()> {
     for service in objects.of("Service") {
         let deployment = selected(&workloads, &service["spec"]["selector"])?;
         let ports = deployment["spec"]["template"]["spec"]["containers"][0]["ports"].as_array().context("no ports")?;
-        let target = &service["spec"]["ports"][0]["targetPort"];
-        ensure!(ports.iter().any(|port| port["name"] == *target), "the Service leads nowhere: {service}");
+        for target in service["spec"]["ports"].as_array().into_iter().flatten().map(|port| &port["targetPort"]) {
+            ensure!(ports.iter().any(|port| port["name"] == *target), "the Service leads nowhere: {service}");
+        }
     }
     for budget in objects.of("PodDisruptionBudget") {
         selected(&workloads, &budget["spec"]["selector"]["matchLabels"])?;
@@ -378,6 +402,10 @@ fn arguments(objects: &Objects<'_>, told: &mut BTreeSet<String>) -> Result<()> {
             GATEWAY => {
                 let config = Config::try_from(args::parse_from(words)?)?;
                 ensure!(port("https") == Some(config.listen.port()), "listens on {}", config.listen);
+                let user_server = config.user_server;
+                ensure!(port("user-server") == user_server.map(|listen| listen.port()), "and on {user_server:?}");
+                ensure!(user_server.is_none_or(|listen| listen.ip().is_unspecified()), "{user_server:?}");
+                ensure!(user_server.is_some() == objects.case.contains("user server"), "{user_server:?}");
             }
             "tunnel-server" => {
                 let config = tunnel_server::args::Config::new(tunnel_server::args::parse_from(words)?, true)?;

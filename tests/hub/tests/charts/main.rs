@@ -9,6 +9,7 @@ mod commands;
 mod delivery;
 mod dialects;
 mod dry_run;
+mod elsewhere;
 mod fixture;
 mod installed;
 mod invariants;
@@ -47,6 +48,7 @@ fn main() -> ExitCode {
         renewal::trials(&fixture),
         dialects::trials(&fixture),
         dry_run::trials(&fixture),
+        elsewhere::trials(&fixture),
         invariants::trials(&fixture),
         kinds::trials(&fixture),
         schema::trials(&fixture),

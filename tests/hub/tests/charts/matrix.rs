@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 /// Of `extraArgs`: a flag that each chart sets too.
 pub(crate) const EXTRA: &str = "--log-level=warn";
 
+/// Whose hub is another API server than the one that it is installed on.
+pub(crate) const ELSEWHERE: &str = "beside a Karmada elsewhere with policies";
+
 /// One set of values.
 pub(crate) struct Case {
     pub(crate) name: &'static str,
@@ -46,6 +49,8 @@ pub(crate) fn cases() -> Vec<Case> {
             "tls": {"existingSecret": "mine", "caBundle": Authority::new("mine").root_pem()}})),
         case("beside a Karmada", json!({"dialects": {"karmada": {"enabled": true, "takeOver": true,
             "upstream": "https://karmada-aggregated-apiserver.karmada-system.svc", "upstreamSecret": "mine-karmada"}}})),
+        case(ELSEWHERE, elsewhere()),
+        case("the user server with policies", policies(&json!({"dialects": {"ocmUserServer": {"enabled": true, "port": 9192}}}))),
         case("controllers with policies", controllers(&json!({"watchNamespaces": ["fleet"], "removeClusters": true}))),
         case("controllers of everything with policies", controllers(&json!({
             "karmadaKubeconfigSecret": "mine-karmada", "execCommands": ["/plugins/login"], "allowInsecure": true,
@@ -84,6 +89,14 @@ fn controllers(values: &Value) -> Value {
     values["extraArgs"] = json!([EXTRA]);
     values["sources"]["capi"] = true.into();
     json!({"controllers": values, "metrics": {"annotations": true}, "networkPolicy": {"enabled": true}})
+}
+
+/// Gateways and controllers of Karmada's API server.
+fn elsewhere() -> Value {
+    let mut values = controllers(&json!({"sources": {"karmada": true}}));
+    values["dialects"] = json!({"karmada": {"enabled": true, "kubeconfigSecret": "mine-kubeconfig",
+        "upstream": "https://karmada-aggregated-apiserver.karmada-system.svc", "upstreamSecret": "mine-karmada"}});
+    values
 }
 
 /// Network policies with a peer of each kind.
