@@ -22,10 +22,10 @@ use crate::fixture::{Fixture, Running, SOON, apply, condition, namespace, test};
 /// Where the gateway of the testbed has its clusters.
 const CLUSTERS: &str = "vela-system";
 /// Where the `ServiceAccounts` are on the member.
-const PLACE: &str = "open-cluster-management-agent-addon";
-const LABEL: &str = "authentication.open-cluster-management.io/is-managed-serviceaccount";
+pub const PLACE: &str = "open-cluster-management-agent-addon";
+pub const LABEL: &str = "authentication.open-cluster-management.io/is-managed-serviceaccount";
 const FINALIZER: &str = "cluster.core.oam.dev/managed-serviceaccount";
-const KIND: &str = "managedserviceaccounts.authentication.open-cluster-management.io";
+pub const KIND: &str = "managedserviceaccounts.authentication.open-cluster-management.io";
 const ENABLE: &str = "--enable=managed-serviceaccount";
 /// One test at a time: none waits for the end of another's Lease.
 const ALONE_HERE: &str = "--leader-elect=false";
@@ -36,7 +36,7 @@ const DEFINITION: [&str; 2] = [
 ];
 
 /// Controllers of one test fill the accounts of all: one test at a time.
-const ALONE: &str = "ManagedServiceAccounts";
+pub const ALONE: &str = "ManagedServiceAccounts";
 
 pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     let alone = |name: &str, run: fn(&Testbed) -> Result<()>| {
@@ -58,6 +58,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         alone("accounts: the end of one takes its ServiceAccount from the member", ended::deleted),
         alone("accounts: one that ends by itself", ended::by_itself),
         alone("accounts: the end waits for a member that is away", ended::away),
+        alone("accounts: what the page lets go of", ended::let_go),
         alone("accounts: others' Secrets and ServiceAccounts are not touched", refused::others),
         alone("accounts: a cluster that cannot be reached yet is waited for", refused::waiting),
         alone("accounts: what a member forbids is told", refused::forbidden),
@@ -66,7 +67,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 }
 
 /// Upstream's own definition.
-fn prepare(testbed: &Testbed) -> Result<()> {
+pub fn prepare(testbed: &Testbed) -> Result<()> {
     let [module, path] = DEFINITION;
     testbed.hub.server.apply_text(&tools::account_file(module, path)?)
 }
@@ -77,7 +78,7 @@ fn register(testbed: &Testbed, cluster: &str) -> Result<()> {
     testbed.hub.register_member(cluster, &MemberSecret::with_token(&testbed.member.server, &testbed.member_token))
 }
 
-fn account(cluster: &str, name: &str) -> Value {
+pub fn account(cluster: &str, name: &str) -> Value {
     json!({
         "apiVersion": "authentication.open-cluster-management.io/v1beta1", "kind": "ManagedServiceAccount",
         "metadata": {"name": name, "namespace": cluster}, "spec": {"rotation": {}},
@@ -95,7 +96,7 @@ fn read(testbed: &Testbed, kind: &str, cluster: &str, name: &str) -> Result<Valu
 }
 
 /// Waits until a `ManagedServiceAccount` says that it has its token; returns it and its Secret.
-fn filled_one(testbed: &Testbed, cluster: &str, name: &str) -> Result<(Value, Value)> {
+pub fn filled_one(testbed: &Testbed, cluster: &str, name: &str) -> Result<(Value, Value)> {
     wait::until(&format!("{cluster}/{name} to be filled"), SOON, || {
         let account = read(testbed, KIND, cluster, name)?;
         ensure!(condition(&account["status"], "TokenReported")["status"] == "True", "{}", account["status"]);

@@ -140,6 +140,17 @@ fn own(testbed: &Testbed) -> Result<()> {
         let words = ["--context", cluster, "get", "--raw", "/readyz"];
         ensure!(kubectl(testbed, Path::new(&both), &words)?.contains("ok"), "{cluster}");
     }
+    let mut labelled = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).document("contexts-own");
+    labelled["metadata"]["labels"]["contexts"] = "own".into();
+    testbed.hub.apply(&[labelled])?;
+    let file = wait::until("the gateway to have it", SOON, || {
+        let file = written(testbed, "labelled", &own, &["-l", "contexts=own", &user])?;
+        ensure!(std::fs::read_to_string(&file)?.contains("contexts-own"), "it lists none");
+        Ok(file)
+    })?;
+    let contexts = kubectl(testbed, &file, &["config", "get-contexts", "-o", "name"])?;
+    ensure!(contexts == "contexts-own\n", "{contexts}");
+    testbed.hub.forget_member("contexts-own")?;
     let output = printed(&own, &["-l", "cluster.core.oam.dev/no-such-label", &user])?;
     ensure!(output.status.success() && !String::from_utf8_lossy(&output.stdout).contains(CLUSTER), "{output:?}");
     Ok(())

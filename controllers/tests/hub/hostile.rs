@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Result, anyhow, ensure};
 use http::{Method, StatusCode};
 use hub_tests::testbed::Testbed;
-use hub_tests::wait;
+use hub_tests::{size, wait};
 use hyper::body::Bytes;
 use libtest_mimic::Trial;
 use serde_json::json;
@@ -23,7 +23,7 @@ const FLEET: &str = "hostile-fleet";
 const CLUSTERS: &str = "hostile-clusters";
 const NAME: &str = "hostile-controllers";
 /// Refused at once.
-const REFUSED: u32 = 1_000;
+const REFUSED: usize = 1_000;
 /// Between two changes of one Secret.
 const PACE: Duration = Duration::from_millis(100);
 /// Of Events, in a second.
@@ -70,7 +70,8 @@ fn nuisance(testbed: &Testbed) -> Result<()> {
     let count = |of: &str| u64::try_from(writes.iter().filter(|write| write.contains(of)).count());
     let (of_busy, of_events) = (count("/secrets/busy")?, count("/events")?);
     let seconds = began.elapsed().as_secs() + 1;
-    print(&format!("{changes} changes were {of_busy} writes, {REFUSED} refusals {of_events} Events in {seconds} s"));
+    let refused = refused()?;
+    print(&format!("{changes} changes were {of_busy} writes, {refused} refusals {of_events} Events in {seconds} s"));
     ensure!((1..=changes).contains(&of_busy), "{of_busy} writes of {changes} changes");
     ensure!((1..=EVENTS * seconds).contains(&of_events), "{of_events} Events within {seconds} s");
     ensure!(writes.iter().all(|write| !write.contains("/secrets/no-")), "a refused one was written");
@@ -81,14 +82,20 @@ fn nuisance(testbed: &Testbed) -> Result<()> {
 
 /// A thousand are refused, and one that is in order is registered.
 fn among_them(testbed: &Testbed, program: &Program) -> Result<()> {
-    create_refused(testbed, FLEET, REFUSED)?;
+    let count = refused()?;
+    create_refused(testbed, FLEET, count)?;
     apply(testbed, &[kubeconfig_secret(FLEET, "beside", &member_kubeconfig(testbed, "token"))])?;
     wait_secret(testbed, CLUSTERS, "beside")?;
-    wait::until("all to be refused", SOON, || {
+    wait::until("all to be refused", SOON * (1 + count / 1_000), || {
         let refused = program.metric(OBJECTS, "state=\"refused\"")?;
-        ensure!(refused >= f64::from(REFUSED), "{refused}");
+        ensure!(refused >= f64::from(count), "{refused}");
         Ok(())
     })
+}
+
+/// How many.
+fn refused() -> Result<u32> {
+    Ok(size::of("TEST_REFUSED", REFUSED)?.try_into()?)
 }
 
 /// Refusals are not tried again: nothing is done that nobody asked for.

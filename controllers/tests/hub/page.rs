@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use anyhow::{Context as _, Result, ensure};
+use anyhow::{Context as _, Result, bail, ensure};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
+use k8s_openapi::jiff::Timestamp;
 use libtest_mimic::Trial;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::fixture::{
     Fixture, Running, SOON, apply, definition, kubeconfig_secret, member_kubeconfig, namespace, script, secret_field,
@@ -45,6 +46,7 @@ fn kubeconfig(testbed: &Testbed) -> Result<()> {
     wait_secret(testbed, &controllers.namespace, "berlin")?;
     apply(testbed, &[kubeconfig_secret("fleet", "munich", "{}")])?;
     controllers.wait_state("fleet/munich", "refused")?;
+    last_write(&controllers)?;
     let look = blocks("See what happened", "sh")?;
     let look = look.first().context("commands that look")?.replace(CLUSTERS, &controllers.namespace);
     wait::until_true("an Event about munich, and the source of berlin", SOON, || {
@@ -54,6 +56,28 @@ fn kubeconfig(testbed: &Testbed) -> Result<()> {
     })
 }
 
+/// When its Secret was last written: of the one that is registered, on both pages.
+fn last_write(controllers: &Running) -> Result<()> {
+    controllers.wait_state("fleet/berlin", "registered")?;
+    let written = controllers.report("fleet/berlin")?["lastWrite"].clone();
+    let moment: Timestamp = written.as_str().with_context(|| format!("no moment: {written}"))?.parse()?;
+    let ago = Timestamp::now().as_second() - moment.as_second();
+    ensure!((0..300).contains(&ago), "written {ago} s ago: {written}");
+    let text = controllers.get("/debug/sources")?;
+    let line = text.lines().find(|line| line.contains("fleet/berlin")).with_context(|| text.clone())?;
+    ensure!(line.contains(written.as_str().unwrap_or("none")), "{line}");
+    ensure!(controllers.report("fleet/munich")?["lastWrite"].is_null(), "what is refused was written");
+    Ok(())
+}
+
+/// The commands that a page shows with these words in them.
+pub fn commands(page: &str, words: &str) -> Result<String> {
+    let blocks = page.split("```sh\n").skip(1).filter_map(|rest| rest.split("```").next());
+    let found: Vec<&str> = blocks.filter(|block| block.contains(words)).collect();
+    let [block] = found[..] else { bail!("{} blocks with {words:?}", found.len()) };
+    Ok(block.to_owned())
+}
+
 fn karmada(testbed: &Testbed) -> Result<()> {
     let kind = definition("cluster.karmada.io", "Cluster", "v1alpha1", "Cluster");
     apply(testbed, &[kind, namespace("karmada-cluster")])?;
@@ -61,9 +85,19 @@ fn karmada(testbed: &Testbed) -> Result<()> {
     let objects = blocks("Karmada", "yaml")?.concat();
     let objects = objects.replace("<token>", "token-of-paris").replace("<CA>", &authority.to_string());
     testbed.hub.server.kubectl().apply(&objects)?;
-    let controllers = Running::start(testbed, "page-karmada-clusters", &["--enable=karmada"])?;
+    let mut controllers = Running::start(testbed, "page-karmada-clusters", &["--enable=karmada"])?;
     wait_secret(testbed, &controllers.namespace, "paris")?;
     let region = "/metadata/labels/topology.kubernetes.io~1region";
     ensure!(secret_field(testbed, &controllers.namespace, "paris", region)? == "north");
-    Ok(())
+    // Turned off, it leaves the cluster, until somebody removes it: and none of other sources.
+    controllers.stop()?;
+    let place = controllers.namespace.as_str();
+    let other = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "other", "namespace": place,
+        "labels": {"cluster.core.oam.dev/source": "kubeconfig"}}});
+    apply(testbed, &[other])?;
+    wait_secret(testbed, place, "paris")?;
+    let removal = commands(PAGE, "delete secrets -l cluster.core.oam.dev/source=karmada")?.replace(CLUSTERS, place);
+    script(testbed, &testbed.directory("registration-page")?, &removal)?;
+    ensure!(testbed.hub.server.read(&format!("secret paris -n {place}"))?.is_null(), "it is left");
+    wait_secret(testbed, place, "other")
 }

@@ -24,6 +24,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
     vec![
         test(fixture, "published: a profile's life, and another manager's beside it", life),
         test(fixture, "published: the SIG's own client lists pods of a member through the gateway", client),
+        test(fixture, "published: probes go as the token in a file, and as no other", token_file),
     ]
 }
 
@@ -148,6 +149,29 @@ fn still(testbed: &Testbed, place: &str, controllers: &mut Running) -> Result<()
     // Other tests register clusters meanwhile, which are published here too.
     let is_same = before.iter().all(|one| after.contains(one));
     ensure!(is_same, "{writes} writes: {before:?} became {after:?}");
+    Ok(())
+}
+
+/// The controllers' own credential is the administrator's: with it, members would be healthy.
+fn token_file(testbed: &Testbed) -> Result<()> {
+    let place = "published-probed";
+    profile_kind(testbed)?;
+    apply(testbed, &[namespace(place)])?;
+    let file = testbed.directory("published")?.join("prober.token");
+    std::fs::write(&file, testbed.hub.server.service_account_token("default", "published-prober")?)?;
+    let mut flags = flags(testbed, place);
+    flags.extend(["--leader-elect=false".to_owned(), format!("--gateway-token-file={}", file.display())]);
+    let mut controllers = Running::start(testbed, CLUSTERS, &flags.iter().map(String::as_str).collect::<Vec<_>>())?;
+    let probes = |outcome: &str| controllers.metric("cluster_gateway_controllers_cluster_probes_total", outcome);
+    wait::until_true("a probe without the right", SOON, || Ok(probes("not_probed")? >= 1.0))?;
+    ensure!(probes("\"healthy\"")? == 0.0, "somebody else's credential is sent");
+    let told = condition(testbed, place, CLUSTER, "Unknown")?;
+    ensure!(told["reason"] == "NotProbed", "{told}");
+    // Another's, so that no review of the first is remembered.
+    std::fs::write(&file, testbed.hub.create_user("published-prober-let", &[CLUSTER], &["get"])?)?;
+    controllers.restart()?;
+    let healthy = condition(testbed, place, CLUSTER, "True")?;
+    ensure!(healthy["reason"] == "Healthy", "{healthy}");
     Ok(())
 }
 

@@ -7,7 +7,10 @@ use hub_tests::wait;
 use serde_json::json;
 
 use super::{FINALIZER, KIND, PLACE, account, filled_one, gone, on_member, read, register, start};
-use crate::fixture::{SOON, apply, event};
+use crate::fixture::{SOON, apply, event, script};
+use crate::page::commands;
+
+const PAGE: &str = include_str!("../../../../docs/registration.md");
 
 fn delete(testbed: &Testbed, cluster: &str, name: &str) -> Result<()> {
     testbed.hub.server.delete(&format!("{KIND} {name} -n {cluster} --wait=false"))
@@ -55,6 +58,33 @@ pub fn by_itself(testbed: &Testbed) -> Result<()> {
     ensure!(on_member(testbed, "soon")?.is_null(), "its ServiceAccount is left behind");
     let late = read(testbed, KIND, cluster, "late")?;
     ensure!(late["metadata"]["deletionTimestamp"].is_null() && !late.is_null(), "{late}");
+    Ok(())
+}
+
+/// What docs/registration.md shows for a part that is turned off, and for a member that is away.
+pub fn let_go(testbed: &Testbed) -> Result<()> {
+    let (cluster, theirs) = ("accounts-let-go", "accounts.example/theirs");
+    register(testbed, cluster)?;
+    apply(testbed, &[account(cluster, "first"), account(cluster, "second")])?;
+    let mut controllers = start(testbed)?;
+    for name in ["first", "second"] {
+        filled_one(testbed, cluster, name)?;
+    }
+    controllers.stop()?;
+    let two = json!({"metadata": {"finalizers": [FINALIZER, theirs]}});
+    testbed.hub.server.patch(&format!("{KIND} first -n {cluster}"), &two)?;
+    let run = |commands: &str| script(testbed, &testbed.directory("accounts-page")?, commands);
+    run(&commands(PAGE, "kubectl get managedserviceaccounts -A")?)?;
+    let finalizers = |name: &str| Ok::<_, anyhow::Error>(read(testbed, KIND, cluster, name)?["metadata"].take());
+    let (first, second) = (finalizers("first")?, finalizers("second")?);
+    ensure!(first["finalizers"] == json!([theirs]) && second["finalizers"].is_null(), "{first} {second}");
+    ensure!(first["uid"].is_string() && second["uid"].is_string(), "they are gone");
+    delete(testbed, cluster, "first")?;
+    ensure!(!read(testbed, KIND, cluster, "first")?["metadata"]["deletionTimestamp"].is_null(), "nothing holds it");
+    let letting = commands(PAGE, "patch managedserviceaccounts <name>")?;
+    run(&letting.replace("<cluster>", cluster).replace("<name>", "first"))?;
+    gone(testbed, KIND, cluster, "first")?;
+    ensure!(!on_member(testbed, "first")?.is_null(), "something was done on the member");
     Ok(())
 }
 

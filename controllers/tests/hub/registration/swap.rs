@@ -12,8 +12,10 @@ use serde_json::Value;
 
 use super::klusterlet::Klusterlet;
 use super::{Registration, accept, bootstrap_user, condition, exists, get, wait_condition};
-use crate::fixture::{SOON, apply, namespace};
+use crate::fixture::{SOON, apply, namespace, script};
+use crate::page::commands;
 
+const PAGE: &str = include_str!("../../../../docs/registration.md");
 const NAME: &str = "swap1";
 const PLACE: &str = "swap-place";
 const ACCEPTED: &str = "HubAcceptedManagedCluster";
@@ -63,6 +65,12 @@ pub fn there_and_back(testbed: &Testbed) -> Result<()> {
         Ok(())
     })
     .with_context(|| theirs.log_tail())?;
+    // But not the right that is ours alone: the page says how.
+    ensure!(exists(testbed, tunnel().as_str())?, "upstream takes it away");
+    let kept = format!("clusterrolebinding open-cluster-management:bootstrap:{PLACE}");
+    let removal = commands(PAGE, "grep cluster-gateway:managedcluster: |")?;
+    script(testbed, &testbed.directory("swap-page")?, &removal)?;
+    ensure!(!exists(testbed, tunnel().as_str())? && exists(testbed, &kept)?, "another was deleted");
     theirs.stop()?;
     testbed.hub.server.delete("lease registration-controller-lock -n open-cluster-management-hub")?;
     registration.running.restart_stopped()?;
