@@ -98,7 +98,7 @@ impl<'t> Place<'t> {
     }
 }
 
-fn account(namespace: &str) -> Value {
+pub fn account(namespace: &str) -> Value {
     json!({"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": ACCOUNT, "namespace": namespace}})
 }
 

@@ -14,6 +14,7 @@ mod klusterlet;
 mod requests;
 mod rivals;
 mod swap;
+mod together;
 mod used;
 
 use std::sync::Arc;
@@ -29,7 +30,7 @@ use serde_json::{Value, json};
 
 use crate::argocd;
 use crate::fixture::{Fixture, Running, SOON, apply, namespace, test};
-use crate::rights::{rendered, started};
+use crate::rights::{NAME, rendered, started};
 
 /// Two of these at once would stand in for each other, and taint the clusters of other tests.
 pub const ALONE: &str = "ManagedClusters";
@@ -64,6 +65,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "registration: beside upstream's controllers it keeps out", rivals::keeps_out),
         test(fixture, "registration: the unmodified klusterlet joins", klusterlet::joins),
         test(fixture, "registration: none of its rights stands idle", used::all),
+        test(fixture, "registration: together with all other parts, under the chart's policies", together::all),
         test(fixture, "registration: upstream's controllers, ours, and they again", swap::there_and_back),
     ]
 }
@@ -109,7 +111,12 @@ impl Registration {
         let is_policy =
             |object: &&Value| object["kind"].as_str().is_some_and(|kind| kind.starts_with("ValidatingAdmissionPolicy"));
         let policies: Vec<Value> = objects.iter().filter(is_policy).cloned().collect();
-        anyhow::ensure!(policies.len() == 6, "three policies and their bindings: {policies:?}");
+        let is_own = |object: &&Value| {
+            let name = object["metadata"]["name"].as_str().unwrap_or_default();
+            admission::POLICIES.iter().any(|policy| name == format!("{NAME}-{policy}"))
+        };
+        let own = policies.iter().filter(is_own).count();
+        anyhow::ensure!(own == 6, "three policies and their bindings: {policies:?}");
         apply(testbed, &policies)?;
         let running = started(testbed, place, &objects)?;
         Ok(Self { running, objects, policies, _alone: alone })

@@ -130,7 +130,8 @@ fn as_account(testbed: &Testbed, place: &str, objects: &[Value]) -> Result<Runni
     // The gateway's Service has no address here: the hub leads to the gateway.
     let is_of_pod = |argument: &&str| argument.starts_with("--gateway-");
     let arguments: Vec<&str> = arguments.iter().filter_map(Value::as_str).filter(|it| !is_of_pod(it)).collect();
-    Running::as_user(place, &kubeconfig, &arguments)
+    let namespace = arguments.iter().find_map(|argument| argument.strip_prefix("--secret-namespace="));
+    Running::as_user(namespace.context("a namespace of clusters")?, &kubeconfig, &arguments)
 }
 
 fn each(testbed: &Testbed) -> Result<()> {

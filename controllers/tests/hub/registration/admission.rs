@@ -19,7 +19,7 @@ const NO: StatusCode = StatusCode::FORBIDDEN;
 /// Nobody may.
 const BAD: StatusCode = StatusCode::UNPROCESSABLE_ENTITY;
 /// Of the chart, by the ends of their names.
-const POLICIES: [&str; 3] = ["managedclusters", "managedclustersetbindings", "limits"];
+pub const POLICIES: [&str; 3] = ["managedclusters", "managedclustersetbindings", "limits"];
 const AUTOMATIC: &str = "open-cluster-management.io/automatically-accepted-on";
 
 /// Rules of a role for the bootstrap user, by which only admission stands in its way.
@@ -303,5 +303,24 @@ pub fn limits(testbed: &Testbed) -> Result<()> {
         "metadata": {"name": "limits-theirs", "namespace": place}});
     let output = kubectl.args(["replace", "-f", "-", me.as_str()]).stdin(lease.to_string()).run()?;
     ensure!(output.stderr.contains("their own Lease"), "{}{}", output.stdout, output.stderr);
+    secrets(testbed, place, &me)?;
     testbed.hub.server.delete("clusterrole limits-theirs")
+}
+
+/// Where the controllers may write Secrets, RBAC may say for other parts: this is for all.
+fn secrets(testbed: &Testbed, place: &str, me: &str) -> Result<()> {
+    let rules = json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["create"]}]);
+    testbed.hub.server.apply(&[json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole",
+        "metadata": {"name": "limits-secrets"}, "rules": rules})])?;
+    testbed.hub.server.bind("limits-secrets", "limits-secrets", (place, crate::rights::NAME))?;
+    let create = |namespace: &str| {
+        let line = ["create", "secret", "generic", "limits-secret", "--dry-run=server", "-n", namespace, me];
+        testbed.hub.server.kubectl().args(line).run()
+    };
+    wait::until("that they may write where clusters are", SOON, || create(place)?.success().map(drop))?;
+    for namespace in ["default", "kube-system"] {
+        let output = create(namespace)?;
+        ensure!(output.stderr.contains("write Secrets of clusters only"), "{namespace}: {output:?}");
+    }
+    testbed.hub.server.delete("clusterrole,clusterrolebinding limits-secrets")
 }
