@@ -14,7 +14,7 @@ use api::cluster_name::ClusterName;
 use api::list_options::InvalidListOptions;
 use api::route::{BadPath, NoMember};
 use api::status::{Details, Reason, Status, StatusCause};
-use auth::{AuthenticationError, AuthorizationError};
+use auth::{AuthenticationError, AuthorizationError, TooManyReviews};
 use http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use http::{HeaderValue, Response, StatusCode};
 
@@ -157,7 +157,7 @@ impl Error {
             Self::Authorization(AuthorizationError::Forbidden { user, attributes, reason }) => {
                 Status::forbidden(&user.name, &attributes, &reason)
             }
-            Self::Authorization(AuthorizationError::Busy) => reviews_full(),
+            Self::Authorization(AuthorizationError::Busy(crowd)) => reviews_full(&crowd),
             Self::Authorization(AuthorizationError::Review(error)) => Status::internal_error(&error.to_string()),
             Self::BadRequest(message) => Status::bad_request(message),
             Self::BadPath(error) => Status::bad_request(error.to_string()),
@@ -194,13 +194,13 @@ fn authentication(error: AuthenticationError) -> Status {
         }
         AuthenticationError::BadRequest(message) => Status::bad_request(message),
         AuthenticationError::Review(error) => Status::internal_error(&error.to_string()),
-        AuthenticationError::Busy => reviews_full(),
+        AuthenticationError::Busy(crowd) => reviews_full(&crowd),
     }
 }
 
 /// Nothing was asked of anybody, so it may be tried again.
-fn reviews_full() -> Status {
-    let message = format!("{}; retry shortly", auth::ReviewError::Busy);
+fn reviews_full(crowd: &TooManyReviews) -> Status {
+    let message = format!("{crowd}; retry shortly");
     let details = Details { retry_after_seconds: 1, ..Details::default() };
     Status::new(StatusCode::TOO_MANY_REQUESTS, Reason::TooManyRequests, message).with_details(details)
 }

@@ -19,7 +19,7 @@ use crate::authenticate::Authenticator;
 use crate::authorize::{AlwaysAllowed, Authorizer, Decider, HubAuthorizer, Lifetimes, PathError};
 use crate::ca_bundle::{CaBundle, CaBundleError};
 use crate::clock::Clock;
-use crate::config::{AuthorizationConfig, Config, FrontProxyConfig, TokenConfig};
+use crate::config::{Config, FrontProxyConfig};
 use crate::config_map::{ConfigMapSource, Parts};
 use crate::identity_headers::IdentityHeaders;
 use crate::metrics::Metrics;
@@ -100,8 +100,8 @@ impl Auth {
         builder.front_proxy_file(&config.front_proxy)?;
         let loaded = builder.config_map(config, hub);
         let reviewer = reviews.map(|reviews| Arc::new(Reviewer::new(reviews, metrics.clone())));
-        let tokens = builder.tokens(&config.token, reviewer.clone())?;
-        let authorizer = Arc::new(builder.authorizer(&config.authorization, reviewer)?);
+        let tokens = builder.tokens(config, reviewer.clone())?;
+        let authorizer = Arc::new(builder.authorizer(config, reviewer)?);
         let authenticator = Arc::new(Authenticator {
             trust: builder.trust,
             tokens,
@@ -170,7 +170,8 @@ impl Builder<'_> {
         loaded
     }
 
-    fn tokens(&mut self, config: &TokenConfig, reviewer: Option<Arc<Reviewer>>) -> Result<Tokens, BuildError> {
+    fn tokens(&mut self, config: &Config, reviewer: Option<Arc<Reviewer>>) -> Result<Tokens, BuildError> {
+        let (config, sharing) = (&config.token, config.reviews);
         let mut tokens = Tokens { file: None, hub: None };
         if let Some(path) = &config.file {
             let (file, csv) = open(path)?;
@@ -180,22 +181,20 @@ impl Builder<'_> {
             self.follow("tokens", file, move |csv| live.replace(csv));
             tokens.file = Some(known);
         }
+        let (lifetime, runtime) = (config.cache_ttl, self.runtime);
         tokens.hub =
-            reviewer.map(|reviewer| HubTokens::new(reviewer, config.cache_ttl, self.runtime, self.metrics.clone()));
+            reviewer.map(|reviewer| HubTokens::new(reviewer, lifetime, sharing, runtime, self.metrics.clone()));
         Ok(tokens)
     }
 
-    fn authorizer(
-        &mut self,
-        config: &AuthorizationConfig,
-        reviewer: Option<Arc<Reviewer>>,
-    ) -> Result<Authorizer, BuildError> {
+    fn authorizer(&mut self, config: &Config, reviewer: Option<Arc<Reviewer>>) -> Result<Authorizer, BuildError> {
+        let (config, sharing) = (&config.authorization, config.reviews);
         let always_allowed = AlwaysAllowed::new(config.always_allow_paths.iter().map(String::as_str))?;
         let lifetimes = Lifetimes { allowed: config.authorized_ttl, denied: config.unauthorized_ttl };
         let decider = match reviewer {
             _ if config.allow_everything => Decider::Nobody,
             Some(reviewer) => {
-                let hub = HubAuthorizer::new(reviewer, lifetimes, self.runtime, self.metrics.clone());
+                let hub = HubAuthorizer::new(reviewer, lifetimes, sharing, self.runtime, self.metrics.clone());
                 Decider::Hub(Box::new(hub))
             }
             None => Decider::Standalone(self.standalone(config.standalone_policy.as_deref())?),

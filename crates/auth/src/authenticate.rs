@@ -17,7 +17,7 @@ use crate::impersonation::{ImpersonationError, Malformed};
 use crate::metrics::{Method, Metrics};
 use crate::peer::Peer;
 use crate::review::Opinion;
-use crate::review::ReviewError;
+use crate::review::{ReviewError, TooManyReviews};
 use crate::token::Tokens;
 use crate::trust::Trust;
 use crate::user::User;
@@ -60,9 +60,9 @@ pub enum AuthenticationError {
     /// The hub could not be asked. Never let the request pass; the text is fit for the caller.
     #[error("{0}")]
     Review(#[source] ReviewError),
-    /// Too many others wait for the hub: answer 429, nothing was asked.
-    #[error("{}", ReviewError::Busy)]
-    Busy,
+    /// Too many reviews wait for the hub: answer 429, nothing was asked.
+    #[error("{0}")]
+    Busy(#[source] TooManyReviews),
 }
 
 /// The request has no valid credential.
@@ -230,7 +230,7 @@ impl From<ImpersonationError> for AuthenticationError {
                 Self::Forbidden { user, attributes, reason }
             }
             ImpersonationError::Authorization(AuthorizationError::Review(error)) => Self::Review(error),
-            ImpersonationError::Authorization(AuthorizationError::Busy) => Self::Busy,
+            ImpersonationError::Authorization(AuthorizationError::Busy(crowd)) => Self::Busy(crowd),
         }
     }
 }
@@ -241,7 +241,7 @@ impl From<NotAuthenticated> for AuthenticationError {
     fn from(unproven: NotAuthenticated) -> Self {
         match unproven {
             NotAuthenticated::Refused(why) => Self::Unauthorized { why },
-            NotAuthenticated::Failed(ReviewError::Busy) => Self::Busy,
+            NotAuthenticated::Failed(ReviewError::Busy(crowd)) => Self::Busy(crowd),
             NotAuthenticated::Failed(error) => Self::Review(error),
         }
     }

@@ -13,7 +13,7 @@ use api::access::Attributes;
 use tokio::time::Instant;
 
 use crate::metrics::{Metrics, Verdict};
-use crate::review::{Decision, ReviewError};
+use crate::review::{Decision, ReviewError, TooManyReviews};
 use crate::standalone::Standalone;
 use crate::user::{MASTERS, User};
 
@@ -57,9 +57,9 @@ pub enum AuthorizationError {
     /// caller.
     #[error("{0}")]
     Review(#[source] ReviewError),
-    /// Too many others wait for the hub: answer 429, nothing was asked.
-    #[error("{}", ReviewError::Busy)]
-    Busy,
+    /// Too many reviews wait for the hub: answer 429, nothing was asked.
+    #[error("{0}")]
+    Busy(#[source] TooManyReviews),
 }
 
 // === impl Authorizer ===
@@ -146,7 +146,7 @@ impl Authorizer {
         self.metrics.authorized(match &outcome {
             Ok(_) => Verdict::Allowed,
             Err(AuthorizationError::Forbidden { .. }) => Verdict::Denied,
-            Err(AuthorizationError::Review(_) | AuthorizationError::Busy) => Verdict::Failed,
+            Err(AuthorizationError::Review(_) | AuthorizationError::Busy(_)) => Verdict::Failed,
         });
         outcome
     }

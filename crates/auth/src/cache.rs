@@ -8,6 +8,7 @@
 
 mod entries;
 mod flight;
+mod owners;
 
 use std::hash::Hash;
 use std::sync::Arc;
@@ -32,11 +33,10 @@ type Outcome<V> = Option<Result<V, ReviewError>>;
 pub struct Cache<K, V> {
     entries: Arc<Mutex<Entries<K, V>>>,
     runtime: Handle,
-    max_pending: usize,
 }
 
-/// What a cache may hold.
-#[derive(Debug, Clone, Copy)]
+/// What a cache may hold, or one owner in it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Limits {
     /// Answers kept: how many, or how heavy all together where they are weighed.
     pub kept: usize,
@@ -54,8 +54,11 @@ enum Lookup<K: Hash + Eq, V> {
 // === impl Limits ===
 
 impl Limits {
-    /// For answers about users. (`--authorization-webhook` caches of kube-apiserver hold 8,192.)
-    pub(crate) const USERS: Self = Self { kept: 8192, pending: 4096 };
+    /// For answers about users. (`--authorization-webhook` caches of kube-apiserver hold 8,192. One
+    /// owner may have a quarter here, and the pods of one namespace may be thousands.)
+    pub(crate) const USERS: Self = Self { kept: 16_384, pending: 4096 };
+    /// For those who share with nobody.
+    const NONE: Self = Self { kept: usize::MAX, pending: usize::MAX };
 }
 
 // === impl Cache ===
@@ -67,13 +70,17 @@ where
 {
     /// Calls to load a value run as tasks of `runtime`.
     pub fn new(runtime: Handle, limits: Limits) -> Self {
-        Self::weighing(runtime, limits, |_, _| 1)
+        Self::weighing(runtime, limits, Limits::NONE, |_, _| 1)
+    }
+
+    /// The same, of which each owner may have as much as `of_one`.
+    pub(crate) fn shared(runtime: Handle, limits: Limits, of_one: Limits) -> Self {
+        Self::weighing(runtime, limits, of_one, |_, _| 1)
     }
 
     /// Keeps as many answers as weigh `limits.kept` together.
-    pub(crate) fn weighing(runtime: Handle, limits: Limits, weigh: fn(&K, &V) -> usize) -> Self {
-        let entries = Arc::new(Mutex::new(Entries::new(limits.kept, weigh)));
-        Self { entries, runtime, max_pending: limits.pending }
+    pub(crate) fn weighing(runtime: Handle, limits: Limits, of_one: Limits, weigh: fn(&K, &V) -> usize) -> Self {
+        Self { entries: Arc::new(Mutex::new(Entries::new(limits, of_one, weigh))), runtime }
     }
 
     /// The kept answer, if it has not expired.
@@ -86,12 +93,10 @@ where
         self.entries.lock().slots.get(key).and_then(|slot| slot.answer(since)).cloned()
     }
 
-    /// Keeps an answer that was found in another way than by a call of this cache.
-    pub(crate) fn put(&self, key: K, value: V, lifetime: Duration) {
+    /// Keeps an answer for `owner` that was found in another way than by a call of this cache.
+    pub(crate) fn put(&self, key: K, owner: Arc<str>, value: V, lifetime: Duration) {
         if !lifetime.is_zero() {
-            let mut entries = self.entries.lock();
-            let id = entries.new_id();
-            entries.add_ready(Arc::new(key), id, value, lifetime, Instant::now());
+            self.entries.lock().add_ready(Arc::new(key), Some(owner), value, lifetime, Instant::now());
         }
     }
 
@@ -101,13 +106,14 @@ where
     where
         F: Future<Output = Loaded<V>> + Send + 'static,
     {
-        self.get_or_load_since(key, None, load).await
+        self.get_or_load_for(None, key, None, load).await
     }
 
-    /// The same of answers and calls that were asked for at `since` or later only: the others may
-    /// say what was true before.
-    pub(crate) async fn get_or_load_since<F>(
+    /// The same for `owner`, of answers and calls that were asked for at `since` or later only: the
+    /// others may say what was true before.
+    pub(crate) async fn get_or_load_for<F>(
         &self,
+        owner: Option<Arc<str>>,
         key: Arc<K>,
         since: Option<Instant>,
         load: impl FnOnce(ReviewProgress) -> F,
@@ -115,7 +121,7 @@ where
     where
         F: Future<Output = Loaded<V>> + Send + 'static,
     {
-        match self.join(key, since)? {
+        match self.join(owner, key, since)? {
             Lookup::Ready(value) => Ok(value),
             Lookup::Waiting(outcome) => outcome_of(outcome).await,
             Lookup::First(outcome, flight) => {
@@ -129,6 +135,7 @@ where
     /// as `weight` of them.
     pub(crate) async fn load_alone<F>(
         &self,
+        owner: Option<Arc<str>>,
         weight: usize,
         load: impl FnOnce(ReviewProgress) -> F,
     ) -> Result<V, ReviewError>
@@ -137,17 +144,16 @@ where
     {
         let (outcome, flight) = {
             let mut entries = self.entries.lock();
-            self.check_room(&entries)?;
+            entries.begin(owner.as_ref(), weight)?;
             let (sender, outcome) = watch::channel(None);
-            entries.pending += weight;
             let (entries, outcome_of_call) = (Arc::clone(&self.entries), Arc::new(sender));
-            (outcome, Flight { entries, own: None, began: Instant::now(), weight, outcome: outcome_of_call })
+            (outcome, Flight { entries, owner, own: None, began: Instant::now(), weight, outcome: outcome_of_call })
         };
         self.start(flight, load);
         outcome_of(outcome).await
     }
 
-    fn join(&self, key: Arc<K>, since: Option<Instant>) -> Result<Lookup<K, V>, ReviewError> {
+    fn join(&self, owner: Option<Arc<str>>, key: Arc<K>, since: Option<Instant>) -> Result<Lookup<K, V>, ReviewError> {
         let mut entries = self.entries.lock();
         let slot = entries.slots.get(&key);
         if let Some(value) = slot.and_then(|slot| slot.answer(since)) {
@@ -156,19 +162,14 @@ where
         if let Some(outcome) = slot.and_then(|slot| slot.call(since)) {
             return Ok(Lookup::Waiting(outcome.subscribe()));
         }
-        self.check_room(&entries)?;
+        entries.begin(owner.as_ref(), 1)?;
         let (sender, outcome) = watch::channel(None);
         let sender = Arc::new(sender);
         let began = Instant::now();
         let id = entries.add_pending(&key, &sender, began);
         drop(entries);
         let (entries, own) = (Arc::clone(&self.entries), Some((key, id)));
-        Ok(Lookup::First(outcome, Flight { entries, own, began, weight: 1, outcome: sender }))
-    }
-
-    /// Those already waiting may be more than the limit by the weight of the last one let in.
-    fn check_room(&self, entries: &Entries<K, V>) -> Result<(), ReviewError> {
-        if entries.pending < self.max_pending { Ok(()) } else { Err(ReviewError::Busy) }
+        Ok(Lookup::First(outcome, Flight { entries, owner, own, began, weight: 1, outcome: sender }))
     }
 
     /// Not under the lock: a runtime that is shut down drops the task, and its `Flight`, at once.

@@ -4,7 +4,11 @@
 //! `k8s.io/apiserver/pkg/server/options`.
 
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
+
+use crate::cache::Limits;
+use crate::user::User;
 
 /// Settings of authentication and authorization; [`Config::default`] is what a hub's aggregated API
 /// server uses.
@@ -23,6 +27,17 @@ pub struct Config {
     pub tolerate_lookup_failure: bool,
     pub token: TokenConfig,
     pub authorization: AuthorizationConfig,
+    pub reviews: ReviewConfig,
+}
+
+/// How reviews by the hub are shared out.
+#[derive(Debug, Clone, Copy)]
+pub struct ReviewConfig {
+    /// How many of one user may wait for the hub.
+    pub waiting_of_one: usize,
+    /// Whether each ServiceAccount is a user of its own here. Usually all of a namespace are one
+    /// ([`User::owner`](crate::User::owner)).
+    pub accounts_apart: bool,
 }
 
 /// The front proxy as given by flags. Only used with a `ca_file`; the ConfigMap brings names and
@@ -71,6 +86,15 @@ pub struct AuthorizationConfig {
     pub standalone_policy: Option<PathBuf>,
 }
 
+// === impl ReviewConfig ===
+
+impl ReviewConfig {
+    /// Whose share a review about `user` counts against.
+    pub(crate) fn owner(self, user: &User) -> Arc<str> {
+        if self.accounts_apart { user.name.as_str().into() } else { user.owner().into() }
+    }
+}
+
 // === impl Config ===
 
 impl Default for Config {
@@ -83,7 +107,15 @@ impl Default for Config {
             tolerate_lookup_failure: false,
             token: TokenConfig { file: None, cache_ttl: Duration::from_secs(10) },
             authorization: AuthorizationConfig::default(),
+            reviews: ReviewConfig::default(),
         }
+    }
+}
+
+impl Default for ReviewConfig {
+    /// A quarter of all that may.
+    fn default() -> Self {
+        Self { waiting_of_one: Limits::USERS.pending / 4, accounts_apart: false }
     }
 }
 

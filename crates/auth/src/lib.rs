@@ -43,10 +43,10 @@ pub use self::authorize::{AuthorizationError, Authorizer, PathError, Permission}
 pub use self::ca_bundle::CaBundleError;
 pub use self::cache::{Cache, Limits as CacheLimits, Loaded};
 pub use self::client_ca::ClientCa;
-pub use self::config::{AuthorizationConfig, Config, FrontProxyConfig, TokenConfig};
+pub use self::config::{AuthorizationConfig, Config, FrontProxyConfig, ReviewConfig, TokenConfig};
 pub use self::metrics::Metrics;
 pub use self::peer::Peer;
-pub use self::review::{AtHubGuard, Hub, Retry, ReviewError, ReviewProgress, Reviews};
+pub use self::review::{AtHubGuard, Hub, Retry, ReviewError, ReviewProgress, Reviews, TooManyReviews};
 pub use self::standalone::PolicyError;
 pub use self::token::TokenFileError;
 pub use self::user::User;

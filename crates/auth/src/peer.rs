@@ -88,7 +88,7 @@ impl Peer {
         self.front_proxy.store(verified, Ordering::Relaxed);
     }
 
-    pub(crate) fn certificates(&self) -> &[CertificateDer<'static>] {
+    pub fn certificates(&self) -> &[CertificateDer<'static>] {
         &self.certificates
     }
 

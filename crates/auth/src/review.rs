@@ -16,7 +16,7 @@ use net::backoff::Backoff;
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::metrics::{Kind, Metrics};
-use crate::user::User;
+use crate::user::{User, in_words};
 
 use self::permits::ReviewPermits;
 
@@ -59,8 +59,8 @@ pub enum ReviewError {
     Hub { message: Arc<str>, retry: Retry },
     #[error("the review on the hub timed out")]
     TimedOut,
-    #[error("too many reviews are waiting for the hub")]
-    Busy,
+    #[error("{0}")]
+    Busy(TooManyReviews),
     /// The runtime that asks the hub is shutting down.
     #[error("the review on the hub was abandoned")]
     Lost,
@@ -87,6 +87,16 @@ pub(crate) enum Opinion {
     Refused(Arc<str>),
     /// The credential could not be checked.
     Failed(ReviewError),
+}
+
+/// So many reviews are waiting for the hub that there is no room for one more.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum TooManyReviews {
+    #[error("too many reviews are waiting for the hub")]
+    OfAll,
+    /// Of one owner ([`User::owner`]), while there may be room for others.
+    #[error("too many reviews of {} are waiting for the hub (limit {most})", in_words(.owner))]
+    OfOne { owner: Arc<str>, most: usize },
 }
 
 /// Whether another attempt may do better.
@@ -156,7 +166,7 @@ impl Reviewer {
         loop {
             let outcome = {
                 // The permit is given back while waiting for the next attempt.
-                let _permit = self.permits.take(line).await.ok_or(ReviewError::Lost)?;
+                let _permit = self.permits.take(&line).await.ok_or(ReviewError::Lost)?;
                 let _at_hub = progress.enter_hub();
                 timeout(ATTEMPT_TIMEOUT, attempt()).await.unwrap_or(Err(ReviewError::TimedOut))
             };

@@ -18,6 +18,7 @@ use tokio::runtime::Handle;
 
 use self::memory::{Holder, Memory};
 use crate::cache::Loaded;
+use crate::config::ReviewConfig;
 use crate::metrics::{Kind, Metrics};
 use crate::peer::Peer;
 use crate::review::Opinion;
@@ -109,8 +110,15 @@ fn refused() -> Opinion {
 // === impl HubTokens ===
 
 impl HubTokens {
-    pub(crate) fn new(reviewer: Arc<Reviewer>, lifetime: Duration, runtime: &Handle, metrics: Metrics) -> Self {
-        Self { memory: Arc::new(Memory::new(runtime)), reviewer, hasher: TokenHasher::new(), lifetime, metrics }
+    pub(crate) fn new(
+        reviewer: Arc<Reviewer>,
+        lifetime: Duration,
+        sharing: ReviewConfig,
+        runtime: &Handle,
+        metrics: Metrics,
+    ) -> Self {
+        let memory = Arc::new(Memory::new(runtime, sharing));
+        Self { memory, reviewer, hasher: TokenHasher::new(), lifetime, metrics }
     }
 
     /// A miss is not counted: who asks here asks again.
@@ -137,17 +145,18 @@ impl HubTokens {
     async fn review(&self, id: TokenId, token: &[u8]) -> Result<Holder, ReviewError> {
         let Ok(token) = std::str::from_utf8(token) else { return Ok(None) };
         let (line, cache) = self.memory.line(&id);
+        let owner = line.owner();
         let load = |progress| {
             let (reviewer, memory, lifetime) = (Arc::clone(&self.reviewer), Arc::clone(&self.memory), self.lifetime);
             let token = SecretString::from(token);
             async move {
-                let (holder, lifetime) = review(&reviewer, line, &progress, token, lifetime).await?;
-                let lifetime = memory.learn(id, line, &holder, lifetime);
+                let (holder, lifetime) = review(&reviewer, line.clone(), &progress, token, lifetime).await?;
+                let lifetime = memory.learn(id, &line, &holder, lifetime);
                 Ok((holder, lifetime))
             }
         };
-        let outcome = cache.get_or_load(Arc::new(id), load).await;
-        if let Err(ReviewError::Busy) = outcome {
+        let outcome = cache.get_or_load_for(owner, Arc::new(id), None, load).await;
+        if let Err(ReviewError::Busy(_)) = outcome {
             self.metrics.turned_away(Kind::Token);
         }
         outcome

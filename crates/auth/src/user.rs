@@ -28,6 +28,15 @@ pub struct User {
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
+/// An owner ([`User::owner`]), for callers to read.
+pub(crate) fn in_words(owner: &str) -> String {
+    let namespace = owner.strip_prefix(SERVICE_ACCOUNT_PREFIX).and_then(|rest| rest.strip_suffix(':'));
+    match namespace {
+        Some(namespace) => format!("all ServiceAccounts of namespace {namespace:?}"),
+        None => format!("user {owner:?}"),
+    }
+}
+
 // === impl User ===
 
 impl User {
@@ -123,6 +132,17 @@ mod tests {
             ("", ""),
         ] {
             assert_eq!(user(name, &[]).owner(), owner);
+        }
+    }
+
+    #[test]
+    fn owners_are_named_as_people_know_them() {
+        for (name, words) in [
+            ("system:serviceaccount:ci:bot", "all ServiceAccounts of namespace \"ci\""),
+            ("system:node:a", "user \"system:node:a\""),
+            ("a\"b", "user \"a\\\"b\""),
+        ] {
+            assert_eq!(in_words(user(name, &[]).owner()), words);
         }
     }
 

@@ -12,6 +12,7 @@ mod listener;
 mod supervisor;
 mod waiting;
 
+use std::hash::RandomState;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -156,6 +157,7 @@ impl Agents {
             links: agents.links.clone(),
             pending: Pending::new(config.limits.unregistered, config.limits.unregistered_per_address),
             judging: Judging::new(config.limits.registering, config.limits.registering_per_address),
+            hasher: RandomState::new(),
             sheds: LogThrottle::default(),
             refusals: LogThrottle::default(),
         };

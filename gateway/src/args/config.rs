@@ -228,6 +228,7 @@ fn auth_config(args: Args) -> auth::Config {
             allow_everything: authorization.standalone_debug_mode,
             standalone_policy: args.standalone.standalone_policy,
         },
+        reviews: auth::ReviewConfig::default(),
     }
 }
 

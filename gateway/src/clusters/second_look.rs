@@ -68,7 +68,7 @@ impl SecondLook {
         let load = |stage| async move { Ok(questions.ask(&asked, stage).await) };
         match self.answers.get_or_load(Arc::new(name.clone()), load).await {
             Ok(answer) => answer,
-            Err(ReviewError::Busy) => self.questions.refused(),
+            Err(ReviewError::Busy(_)) => self.questions.refused(),
             Err(_) => Answer::Failed,
         }
     }

@@ -109,12 +109,12 @@ impl Error {
                 | AuthenticationError::Forbidden { .. }
                 | AuthenticationError::BadRequest(_) => Verdict::quietly(Side::Caller),
                 AuthenticationError::Review(_) => Verdict::operational(Side::Hub),
-                AuthenticationError::Busy => Verdict::quietly(Side::Gateway).again(),
+                AuthenticationError::Busy(_) => Verdict::quietly(Side::Gateway).again(),
             },
             Self::Authorization(error) => match error {
                 AuthorizationError::Forbidden { .. } => Verdict::quietly(Side::Caller),
                 AuthorizationError::Review(_) => Verdict::operational(Side::Hub),
-                AuthorizationError::Busy => Verdict::quietly(Side::Gateway).again(),
+                AuthorizationError::Busy(_) => Verdict::quietly(Side::Gateway).again(),
             },
             Self::BadRequest(_)
             | Self::BadPath(_)

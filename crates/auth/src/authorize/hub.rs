@@ -15,6 +15,7 @@ use tokio::time::Instant;
 
 use super::AuthorizationError;
 use crate::cache::{Cache, Limits, Loaded};
+use crate::config::ReviewConfig;
 use crate::metrics::{Kind, Metrics};
 use crate::review::{Decision, Line, ReviewError, ReviewProgress, Reviewer};
 use crate::user::User;
@@ -26,6 +27,9 @@ const MAX_CACHED_BYTES: usize = 10_000;
 /// turn would have the hub asked for each request; this is room for some 50,000 pairs of user and
 /// cluster, or for 6,000 of the longest requests.
 const USERS: Limits = Limits { kept: 64 << 20, ..Limits::USERS };
+/// Of these, one owner's: decisions are kept for thousands of clusters, and a caller without rights
+/// pushes out its own only.
+const OF_ONE: usize = USERS.kept / 4;
 /// What an entry takes beside its texts: key, slot, places in map and queue, and what the allocator
 /// adds.
 const ENTRY: usize = 512;
@@ -39,6 +43,7 @@ pub(crate) struct HubAuthorizer {
     anonymous: Cache<Subject, Decision>,
     reviewer: Arc<Reviewer>,
     lifetimes: Lifetimes,
+    sharing: ReviewConfig,
     metrics: Metrics,
 }
 
@@ -75,10 +80,17 @@ impl Hash for Subject {
 // === impl HubAuthorizer ===
 
 impl HubAuthorizer {
-    pub(crate) fn new(reviewer: Arc<Reviewer>, lifetimes: Lifetimes, runtime: &Handle, metrics: Metrics) -> Self {
-        let users = Cache::weighing(runtime.clone(), USERS, bytes);
+    pub(crate) fn new(
+        reviewer: Arc<Reviewer>,
+        lifetimes: Lifetimes,
+        sharing: ReviewConfig,
+        runtime: &Handle,
+        metrics: Metrics,
+    ) -> Self {
+        let of_one = Limits { kept: OF_ONE, pending: sharing.waiting_of_one };
+        let users = Cache::weighing(runtime.clone(), USERS, of_one, bytes);
         let anonymous = Cache::new(runtime.clone(), ANONYMOUS);
-        Self { users, anonymous, reviewer, lifetimes, metrics }
+        Self { users, anonymous, reviewer, lifetimes, sharing, metrics }
     }
 
     /// Hands back what it was given, so that a kept decision costs no copy. A decision that was
@@ -90,7 +102,7 @@ impl HubAuthorizer {
         since: Option<Instant>,
     ) -> Result<(Arc<User>, Attributes, Decision), AuthorizationError> {
         let subject = Subject { user, attributes };
-        let kept = self.line(&subject.user).1.get_since(&subject, since);
+        let kept = self.cache(&subject.user).get_since(&subject, since);
         self.metrics.cache_lookup(Kind::Access, kept.is_some());
         let decision = match kept {
             Some(decision) => decision,
@@ -108,25 +120,26 @@ impl HubAuthorizer {
         since: Option<Instant>,
     ) -> Option<(Arc<User>, Attributes)> {
         let subject = Subject { user, attributes };
-        let Decision::Allowed = self.line(&subject.user).1.get_since(&subject, since)? else { return None };
+        let Decision::Allowed = self.cache(&subject.user).get_since(&subject, since)? else { return None };
         self.metrics.cache_lookup(Kind::Access, true);
         Some((subject.user, subject.attributes))
     }
 
     async fn review(&self, subject: &Subject, since: Option<Instant>) -> Result<Decision, AuthorizationError> {
-        let (line, cache) = self.line(&subject.user);
+        let (line, cache) = (self.line(&subject.user), self.cache(&subject.user));
+        let owner = line.owner();
         let load = |progress| review(Arc::clone(&self.reviewer), line, progress, spec(subject), self.lifetimes);
         let bytes = controlled_bytes(&subject.attributes);
         let outcome = if bytes < MAX_CACHED_BYTES {
-            cache.get_or_load_since(Arc::new(subject.clone()), since, load).await
+            cache.get_or_load_for(owner, Arc::new(subject.clone()), since, load).await
         } else {
             // Counted by size: a limit on how many wait is then one on memory too.
-            cache.load_alone(bytes.div_ceil(MAX_CACHED_BYTES), load).await
+            cache.load_alone(owner, bytes.div_ceil(MAX_CACHED_BYTES), load).await
         };
         outcome.map_err(|error| match error {
-            ReviewError::Busy => {
+            ReviewError::Busy(crowd) => {
                 self.metrics.turned_away(Kind::Access);
-                AuthorizationError::Busy
+                AuthorizationError::Busy(crowd)
             }
             other => AuthorizationError::Review(other),
         })
@@ -134,8 +147,12 @@ impl HubAuthorizer {
 
     /// Anonymous users have a queue and a memory of their own, however they got that name: through
     /// the hub's front proxy too, behind which they are as many and as nameless.
-    fn line(&self, user: &User) -> (Line, &Cache<Subject, Decision>) {
-        if user.is_anonymous() { (Line::Anonymous, &self.anonymous) } else { (Line::Users, &self.users) }
+    fn line(&self, user: &User) -> Line {
+        if user.is_anonymous() { Line::Anonymous } else { Line::Users(self.sharing.owner(user)) }
+    }
+
+    fn cache(&self, user: &User) -> &Cache<Subject, Decision> {
+        if user.is_anonymous() { &self.anonymous } else { &self.users }
     }
 }
 

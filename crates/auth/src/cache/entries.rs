@@ -1,9 +1,10 @@
 //! What a cache holds: answers by key, and calls in flight.
 //!
 //! Entries leave in the order they came. With one lifetime of seconds for all, the oldest is also
-//! the next to expire, and recency would not be worth a second lock or a write per hit.
+//! the next to expire, and recency would not be worth a second lock or a write per hit. Entries of
+//! an owner that has more than its share leave before those of others.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::hash::Hash;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,7 +13,9 @@ use foldhash::quality::RandomState;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
-use super::Outcome;
+use super::owners::Owners;
+use super::{Limits, Outcome};
+use crate::review::{ReviewError, TooManyReviews};
 
 /// What a kept answer counts as.
 pub(super) type WeightFn<K, V> = fn(&K, &V) -> usize;
@@ -24,22 +27,24 @@ const EXPIRED_PER_INSERT: usize = 4;
 #[derive(Debug)]
 pub(super) struct Entries<K, V> {
     pub(super) slots: HashMap<Arc<K>, Slot<V>, RandomState>,
-    /// Keys of `Ready` slots by age. An id that no longer matches its slot is left over from an
-    /// earlier entry.
-    pub(super) order: VecDeque<Entry<K>>,
+    /// Keys of `Ready` slots by id, and so by age. An id that no longer matches its slot is left
+    /// over from an earlier entry.
+    pub(super) order: BTreeMap<u64, Entry<K>>,
     /// Weight of the calls in flight.
     pub(super) pending: usize,
     next_id: u64,
     weigh: WeightFn<K, V>,
     /// Of all in `order`.
     pub(super) weight: usize,
-    capacity: usize,
+    limits: Limits,
+    pub(super) owners: Owners,
+    of_one: Limits,
 }
 
 #[derive(Debug)]
 pub(super) struct Entry<K> {
     key: Arc<K>,
-    id: u64,
+    owner: Option<Arc<str>>,
     weight: usize,
 }
 
@@ -81,15 +86,52 @@ impl<V> Slot<V> {
 // === impl Entries ===
 
 impl<K: Hash + Eq, V> Entries<K, V> {
-    pub(super) fn new(capacity: usize, weigh: WeightFn<K, V>) -> Self {
-        Self { slots: HashMap::default(), order: VecDeque::new(), pending: 0, next_id: 0, weigh, weight: 0, capacity }
+    pub(super) fn new(limits: Limits, of_one: Limits, weigh: WeightFn<K, V>) -> Self {
+        Self {
+            slots: HashMap::default(),
+            order: BTreeMap::new(),
+            pending: 0,
+            next_id: 0,
+            weigh,
+            weight: 0,
+            limits,
+            owners: Owners::default(),
+            of_one,
+        }
     }
 
-    pub(super) fn new_id(&mut self) -> u64 {
+    fn new_id(&mut self) -> u64 {
         self.next_id += 1;
         self.next_id
     }
 
+    /// One more call in flight. Those already there may be more than the limit by the weight of the
+    /// last one let in.
+    pub(super) fn begin(&mut self, owner: Option<&Arc<str>>, weight: usize) -> Result<(), ReviewError> {
+        if let Some(owner) = owner {
+            let most = self.of_one.pending;
+            if self.owners.pending(owner) >= most {
+                return Err(ReviewError::Busy(TooManyReviews::OfOne { owner: Arc::clone(owner), most }));
+            }
+        }
+        if self.pending >= self.limits.pending {
+            return Err(ReviewError::Busy(TooManyReviews::OfAll));
+        }
+        self.pending += weight;
+        if let Some(owner) = owner {
+            self.owners.begins(owner, weight);
+        }
+        Ok(())
+    }
+
+    pub(super) fn end(&mut self, owner: Option<&Arc<str>>, weight: usize) {
+        self.pending = self.pending.saturating_sub(weight);
+        if let Some(owner) = owner {
+            self.owners.ends(owner, weight);
+        }
+    }
+
+    /// The slot of a call that has begun.
     pub(super) fn add_pending(
         &mut self,
         key: &Arc<K>,
@@ -97,7 +139,6 @@ impl<K: Hash + Eq, V> Entries<K, V> {
         began: Instant,
     ) -> u64 {
         let id = self.new_id();
-        self.pending += 1;
         self.slots.insert(Arc::clone(key), Slot::Pending { outcome: Arc::clone(outcome), began, id });
         id
     }
@@ -109,33 +150,55 @@ impl<K: Hash + Eq, V> Entries<K, V> {
         }
     }
 
-    pub(super) fn add_ready(&mut self, key: Arc<K>, id: u64, value: V, lifetime: Duration, began: Instant) {
+    pub(super) fn add_ready(
+        &mut self,
+        key: Arc<K>,
+        owner: Option<Arc<str>>,
+        value: V,
+        lifetime: Duration,
+        began: Instant,
+    ) {
         let now = Instant::now();
-        let weight = (self.weigh)(&key, &value);
+        let (id, weight) = (self.new_id(), (self.weigh)(&key, &value));
         self.weight += weight;
-        self.order.push_back(Entry { key: Arc::clone(&key), id, weight });
+        if let Some(owner) = &owner {
+            self.owners.keeps(owner, id, weight);
+        }
+        self.order.insert(id, Entry { key: Arc::clone(&key), owner: owner.clone(), weight });
         self.slots.insert(key, Slot::Ready { value, expires: now + lifetime, began, id });
+        if let Some(owner) = owner {
+            while let Some(oldest) = self.owners.oldest_beyond(&owner, self.of_one.kept) {
+                self.remove(oldest);
+            }
+        }
+        self.make_room(now);
+    }
+
+    fn make_room(&mut self, now: Instant) {
         let mut expired = 0;
-        while let Some(oldest) = self.order.front() {
-            let current = match self.slots.get(&oldest.key) {
-                Some(Slot::Ready { expires, id, .. }) if *id == oldest.id => Some(*expires),
+        while let Some((&oldest, entry)) = self.order.first_key_value() {
+            let current = match self.slots.get(&entry.key) {
+                Some(Slot::Ready { expires, id, .. }) if *id == oldest => Some(*expires),
                 _ => None,
             };
             let is_over = current.is_none_or(|expires| expires <= now);
-            if self.weight <= self.capacity && (!is_over || expired == EXPIRED_PER_INSERT) {
+            if self.weight <= self.limits.kept && (!is_over || expired == EXPIRED_PER_INSERT) {
                 break;
             }
             expired += usize::from(is_over);
-            self.remove_oldest(current.is_some());
+            self.remove(oldest);
         }
     }
 
-    fn remove_oldest(&mut self, is_current: bool) {
-        if let Some(oldest) = self.order.pop_front() {
-            self.weight -= oldest.weight;
-            if is_current {
-                self.slots.remove(&oldest.key);
-            }
+    /// Of the oldest entry of all, or of its owner.
+    fn remove(&mut self, oldest: u64) {
+        let Some(Entry { key, owner, weight }) = self.order.remove(&oldest) else { return };
+        self.weight -= weight;
+        if let Some(owner) = &owner {
+            self.owners.loses_oldest(owner, weight);
+        }
+        if matches!(self.slots.get(&key), Some(Slot::Ready { id, .. }) if *id == oldest) {
+            self.slots.remove(&key);
         }
     }
 }

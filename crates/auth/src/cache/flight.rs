@@ -22,6 +22,8 @@ pub(super) const ABANDONED_GRACE: Duration = Duration::from_secs(1);
 /// Dropped without landing (given up, its task panicked or was shut down), it clears its slot.
 pub(super) struct Flight<K: Hash + Eq, V> {
     pub(super) entries: Arc<Mutex<Entries<K, V>>>,
+    /// Whose share of the cache it counts against.
+    pub(super) owner: Option<Arc<str>>,
     /// The slot of a shared call.
     pub(super) own: Option<(Arc<K>, u64)>,
     pub(super) began: Instant,
@@ -68,10 +70,11 @@ impl<K: Hash + Eq, V: Clone> Flight<K, V> {
 
     fn land(self, loaded: Loaded<V>) {
         let outcome = Arc::clone(&self.outcome);
-        if let (Ok((value, lifetime)), Some((key, id))) = (&loaded, &self.own)
+        if let (Ok((value, lifetime)), Some((key, _))) = (&loaded, &self.own)
             && !lifetime.is_zero()
         {
-            self.entries.lock().add_ready(Arc::clone(key), *id, value.clone(), *lifetime, self.began);
+            let (key, owner) = (Arc::clone(key), self.owner.clone());
+            self.entries.lock().add_ready(key, owner, value.clone(), *lifetime, self.began);
         }
         // Before the callers know: the next one to ask finds no call that is over.
         drop(self);
@@ -82,7 +85,7 @@ impl<K: Hash + Eq, V: Clone> Flight<K, V> {
 impl<K: Hash + Eq, V> Drop for Flight<K, V> {
     fn drop(&mut self) {
         let mut entries = self.entries.lock();
-        entries.pending = entries.pending.saturating_sub(self.weight);
+        entries.end(self.owner.as_ref(), self.weight);
         if let Some((key, id)) = &self.own {
             entries.remove_pending(key, *id);
         }

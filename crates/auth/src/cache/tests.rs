@@ -1,5 +1,7 @@
 //! One call for many callers, kept for its time and not longer, within bounds.
 
+mod shares;
+
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use futures_util::FutureExt as _;
@@ -8,7 +10,7 @@ use tokio::time::advance;
 
 use super::entries::Slot;
 use super::*;
-use crate::review::Retry;
+use crate::review::{Retry, TooManyReviews};
 
 const LIFETIME: Duration = Duration::from_secs(10);
 
@@ -18,6 +20,11 @@ fn cache() -> Arc<Cache<u32, String>> {
 
 fn kept(text: &str) -> (String, Duration) {
     (text.to_owned(), LIFETIME)
+}
+
+/// There are too many, whoever asks.
+fn busy() -> Result<String, ReviewError> {
+    Err(ReviewError::Busy(TooManyReviews::OfAll))
 }
 
 fn failure() -> ReviewError {
@@ -45,7 +52,7 @@ async fn an_answer_is_kept_for_its_lifetime() {
 async fn what_was_asked_for_before_something_changed_does_not_count() {
     let cache = cache();
     let since = async |since: Instant, text: &'static str| {
-        cache.get_or_load_since(Arc::new(1), Some(since), |_| async move { Ok(kept(text)) }).await
+        cache.get_or_load_for(None, Arc::new(1), Some(since), |_| async move { Ok(kept(text)) }).await
     };
     assert_eq!(load(&cache, 1, Ok(kept("before"))).await, Ok("before".to_owned()));
     assert_eq!(since(Instant::now(), "same moment").await, Ok("before".to_owned()));
@@ -169,7 +176,7 @@ async fn the_oldest_entries_leave_a_full_cache() {
 #[tokio::test(start_paused = true)]
 async fn a_heavy_answer_pushes_out_as_many_light_ones_as_it_weighs() {
     let limits = Limits { kept: 100, ..Limits::USERS };
-    let cache = Cache::<u32, String>::weighing(Handle::current(), limits, |_, text| text.len());
+    let cache = Cache::<u32, String>::weighing(Handle::current(), limits, Limits::NONE, |_, text| text.len());
     for key in 0..20 {
         load(&cache, key, Ok(kept("light"))).await.expect("loaded");
     }
@@ -208,9 +215,9 @@ async fn calls_beyond_the_limit_are_turned_away_and_the_others_go_on() {
         assert_eq!(caller.now_or_never(), None, "the call is under way");
     }
     tokio::task::yield_now().await;
-    assert_eq!(load(&cache, u32::MAX, Ok(kept("late"))).await, Err(ReviewError::Busy));
-    let alone = cache.load_alone(1, |_| async { Ok(kept("late")) });
-    assert_eq!(alone.await, Err(ReviewError::Busy));
+    assert_eq!(load(&cache, u32::MAX, Ok(kept("late"))).await, busy());
+    let alone = cache.load_alone(None, 1, |_| async { Ok(kept("late")) });
+    assert_eq!(alone.await, busy());
     assert_eq!(cache.entries.lock().pending, Limits::USERS.pending);
     drop(callers);
     all_clear(&cache).await;
@@ -220,12 +227,12 @@ async fn calls_beyond_the_limit_are_turned_away_and_the_others_go_on() {
 #[tokio::test]
 async fn calls_for_one_caller_count_by_their_weight() {
     let cache = Arc::new(Cache::<u32, String>::new(Handle::current(), Limits { kept: 1, pending: 10 }));
-    let alone = |weight| Box::pin(cache.load_alone(weight, |_| std::future::pending()));
+    let alone = |weight| Box::pin(cache.load_alone(None, weight, |_| std::future::pending()));
     let mut callers = [alone(4), alone(5), alone(100)];
     for caller in &mut callers {
         assert_eq!(caller.now_or_never(), None, "there was room before it came");
     }
-    assert_eq!(load(&cache, 1, Ok(kept("late"))).await, Err(ReviewError::Busy));
+    assert_eq!(load(&cache, 1, Ok(kept("late"))).await, busy());
     drop(callers);
     all_clear(&cache).await;
 }
@@ -275,7 +282,9 @@ async fn a_call_at_the_hub_ends_a_moment_after_its_last_caller() {
         };
         let caller = tokio::spawn({
             let cache = Arc::clone(&cache);
-            async move { if alone { cache.load_alone(1, load).await } else { cache.get_or_load(Arc::new(7), load).await } }
+            async move {
+                if alone { cache.load_alone(None, 1, load).await } else { cache.get_or_load(Arc::new(7), load).await }
+            }
         });
         begin.await.expect("the call begins");
         let start = Instant::now();
@@ -312,7 +321,7 @@ async fn whoever_joins_a_call_that_was_left_gets_its_answer() {
 async fn a_call_whose_caller_has_gone_before_it_began_never_begins() {
     let cache = cache();
     let never = |_: ReviewProgress| async { panic!("nobody wants this") };
-    assert_eq!(cache.load_alone(1, never).now_or_never(), None);
+    assert_eq!(cache.load_alone(None, 1, never).now_or_never(), None);
     assert_eq!(cache.get_or_load(Arc::new(1), never).now_or_never(), None);
     all_clear(&cache).await;
 }

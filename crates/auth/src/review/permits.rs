@@ -1,21 +1,26 @@
 //! Permits to ask the hub, so that a crowd of strangers waits for itself and never for users, nor
-//! users for it.
+//! users for it, nor users for one of them.
 //!
-//! A client without a credential, or with invented tokens, can ask for as many reviews as it likes.
-//! First come, first served over all of them would make known users wait for thousands of useless
-//! answers.
+//! A client without a credential, or with invented tokens, can ask for as many reviews as it likes,
+//! and so can a user without any rights. First come, first served over all of them would make
+//! others wait for thousands of useless answers.
 //!
 //! A review's progress says whether it has its permit: its caller may give it up before.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use tokio::sync::{Semaphore, SemaphorePermit};
+use foldhash::quality::RandomState;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 /// Reviews of users and tokens in flight at the hub. Enough for thousands of new identities a
 /// second, few enough not to be a flood.
 pub(crate) const MAX_OUTSTANDING: usize = 100;
-/// Those of them that may be for tokens not known to be good: strangers cannot take the rest from
+/// Those of them that may be for one owner: a quarter, as of everything else here.
+pub(crate) const MAX_OF_ONE: usize = MAX_OUTSTANDING / 4;
+/// Those of all that may be for tokens not known to be good: strangers cannot take the rest from
 /// users.
 pub(crate) const MAX_NEW_TOKENS: usize = 50;
 /// Reviews of anonymous users in flight, beside the others: it takes only a few to answer honest
@@ -32,10 +37,10 @@ pub struct ReviewProgress(Arc<AtomicBool>);
 pub struct AtHubGuard<'a>(&'a AtomicBool);
 
 /// The user of a review, and so where it queues.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Line {
-    /// Users, and tokens that were good not long ago.
-    Users,
+    /// Users, and tokens that were good not long ago, by owner.
+    Users(Arc<str>),
     /// Tokens not seen before, or only refused.
     NewTokens,
     /// Users without a credential.
@@ -45,15 +50,28 @@ pub(crate) enum Line {
 #[derive(Debug)]
 pub(crate) struct ReviewPermits {
     outstanding: Semaphore,
+    owners: Mutex<Owners>,
     new_tokens: Semaphore,
     anonymous: Semaphore,
+}
+
+/// Places of each owner that has a review here, or had one not long ago.
+#[derive(Debug, Default)]
+struct Owners {
+    /// Clones are made under the lock only.
+    places: HashMap<Arc<str>, Arc<Semaphore>, RandomState>,
+    /// How many may be known before the next look for those who have none.
+    full: usize,
 }
 
 /// May ask the hub. Dropping it lets the next one ask.
 #[derive(Debug)]
 pub(crate) struct ReviewPermit<'a> {
-    _permits: (SemaphorePermit<'a>, Option<SemaphorePermit<'a>>),
+    _permits: (SemaphorePermit<'a>, Option<SemaphorePermit<'a>>, Option<OwnedSemaphorePermit>),
 }
+
+/// Owners that may be known before the first look for those who have no review here.
+const FEW: usize = 64;
 
 // === impl ReviewPermits ===
 
@@ -61,6 +79,7 @@ impl ReviewPermits {
     pub(crate) fn new() -> Self {
         Self {
             outstanding: Semaphore::new(MAX_OUTSTANDING),
+            owners: Mutex::default(),
             new_tokens: Semaphore::new(MAX_NEW_TOKENS),
             anonymous: Semaphore::new(MAX_ANONYMOUS),
         }
@@ -68,17 +87,47 @@ impl ReviewPermits {
 
     /// Waits for a permit, first come first served within `line`. `None` never comes while the
     /// semaphores stay open.
-    pub(crate) async fn take(&self, line: Line) -> Option<ReviewPermit<'_>> {
+    pub(crate) async fn take(&self, line: &Line) -> Option<ReviewPermit<'_>> {
+        // In this order: only those that have one of the few permits stand in the users' queue.
         let permits = match line {
-            Line::Users => (self.outstanding.acquire().await.ok()?, None),
-            // In this order: only those that have one of the few permits stand in the users' queue.
+            Line::Users(owner) => {
+                let places = self.owners.lock().places_of(owner);
+                let own = places.acquire_owned().await.ok()?;
+                (self.outstanding.acquire().await.ok()?, None, Some(own))
+            }
             Line::NewTokens => {
                 let own = self.new_tokens.acquire().await.ok()?;
-                (own, Some(self.outstanding.acquire().await.ok()?))
+                (own, Some(self.outstanding.acquire().await.ok()?), None)
             }
-            Line::Anonymous => (self.anonymous.acquire().await.ok()?, None),
+            Line::Anonymous => (self.anonymous.acquire().await.ok()?, None, None),
         };
         Some(ReviewPermit { _permits: permits })
+    }
+}
+
+// === impl Line ===
+
+impl Line {
+    /// Whose share the review counts against.
+    pub(crate) fn owner(&self) -> Option<Arc<str>> {
+        if let Self::Users(owner) = self { Some(Arc::clone(owner)) } else { None }
+    }
+}
+
+// === impl Owners ===
+
+impl Owners {
+    fn places_of(&mut self, owner: &Arc<str>) -> Arc<Semaphore> {
+        if let Some(places) = self.places.get(owner) {
+            return Arc::clone(places);
+        }
+        if self.places.len() >= self.full {
+            // Nobody holds a clone, so no review is here or waits.
+            self.places.retain(|_, places| Arc::strong_count(places) > 1);
+            self.full = FEW.max(2 * self.places.len());
+        }
+        let places = self.places.entry(Arc::clone(owner));
+        Arc::clone(places.or_insert_with(|| Arc::new(Semaphore::new(MAX_OF_ONE))))
     }
 }
 

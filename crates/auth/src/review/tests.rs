@@ -6,7 +6,7 @@ use http::Method;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 
-use super::permits::{MAX_ANONYMOUS, MAX_NEW_TOKENS, MAX_OUTSTANDING};
+use super::permits::{MAX_ANONYMOUS, MAX_NEW_TOKENS, MAX_OF_ONE, MAX_OUTSTANDING};
 use super::*;
 use crate::testing::https::{self, HttpsHub};
 use crate::testing::{ScriptedHub, authenticated, metrics};
@@ -19,6 +19,11 @@ fn failure(retry: Retry) -> ReviewError {
     ReviewError::Hub { message: Arc::from("down"), retry }
 }
 
+/// The line of one user of many.
+fn users(number: usize) -> Line {
+    Line::Users(format!("user {number}").into())
+}
+
 fn spec() -> TokenReviewSpec {
     TokenReviewSpec { token: Some("t".to_owned()), audiences: None }
 }
@@ -29,13 +34,13 @@ async fn a_failure_that_may_pass_is_tried_again_five_times_in_all() {
     hub.token("t", authenticated("u", &[]));
     hub.fail_next([failure(Retry::Backoff), failure(Retry::After(Duration::from_secs(2)))]);
     let start = Instant::now();
-    reviewer(&hub).token(Line::Users, &ReviewProgress::default(), spec).await.expect("the third attempt works");
+    reviewer(&hub).token(users(0), &ReviewProgress::default(), spec).await.expect("the third attempt works");
     assert_eq!(hub.token_attempts(), 3);
     let waited = start.elapsed().as_secs_f64();
     assert!((2.5..2.7).contains(&waited), "{waited}");
 
     hub.fail_next(std::iter::repeat_n(failure(Retry::Backoff), 5));
-    assert_eq!(reviewer(&hub).token(Line::Users, &ReviewProgress::default(), spec).await, Err(failure(Retry::Backoff)));
+    assert_eq!(reviewer(&hub).token(users(0), &ReviewProgress::default(), spec).await, Err(failure(Retry::Backoff)));
     assert_eq!(hub.token_attempts(), 8);
 }
 
@@ -43,7 +48,7 @@ async fn a_failure_that_may_pass_is_tried_again_five_times_in_all() {
 async fn a_failure_that_will_not_pass_is_final() {
     let hub = ScriptedHub::new();
     hub.fail_next([failure(Retry::Never)]);
-    assert_eq!(reviewer(&hub).token(Line::Users, &ReviewProgress::default(), spec).await, Err(failure(Retry::Never)));
+    assert_eq!(reviewer(&hub).token(users(0), &ReviewProgress::default(), spec).await, Err(failure(Retry::Never)));
     assert_eq!(hub.token_attempts(), 1);
 }
 
@@ -52,7 +57,7 @@ async fn a_silent_hub_is_given_up() {
     let hub = ScriptedHub::new();
     hub.close();
     let start = Instant::now();
-    assert_eq!(reviewer(&hub).token(Line::Users, &ReviewProgress::default(), spec).await, Err(ReviewError::TimedOut));
+    assert_eq!(reviewer(&hub).token(users(0), &ReviewProgress::default(), spec).await, Err(ReviewError::TimedOut));
     assert_eq!(start.elapsed(), ATTEMPT_TIMEOUT);
 }
 
@@ -61,7 +66,7 @@ async fn retries_end_with_the_deadline() {
     let hub = ScriptedHub::new();
     hub.fail_next(std::iter::repeat_n(failure(Retry::After(Duration::from_hours(1))), 5));
     let start = Instant::now();
-    assert_eq!(reviewer(&hub).token(Line::Users, &ReviewProgress::default(), spec).await, Err(ReviewError::TimedOut));
+    assert_eq!(reviewer(&hub).token(users(0), &ReviewProgress::default(), spec).await, Err(ReviewError::TimedOut));
     assert_eq!(start.elapsed(), REVIEW_DEADLINE);
 }
 
@@ -71,9 +76,9 @@ async fn no_more_than_the_limit_is_outstanding() {
     hub.close();
     let reviewer = Arc::new(reviewer(&hub));
     let mut callers = tokio::task::JoinSet::new();
-    for _ in 0..MAX_OUTSTANDING + 20 {
+    for number in 0..MAX_OUTSTANDING + 20 {
         let reviewer = Arc::clone(&reviewer);
-        callers.spawn(async move { reviewer.token(Line::Users, &ReviewProgress::default(), spec).await });
+        callers.spawn(async move { reviewer.token(users(number), &ReviewProgress::default(), spec).await });
     }
     hub.seen_token_attempts(MAX_OUTSTANDING).await;
     tokio::task::yield_now().await;
@@ -91,18 +96,20 @@ async fn strangers_leave_places_to_users_and_have_their_own() {
     hub.hold(|_| true);
     let reviewer = Arc::new(reviewer(&hub));
     let mut callers = tokio::task::JoinSet::new();
-    for (line, most) in [
-        (Line::NewTokens, MAX_NEW_TOKENS),
-        (Line::Anonymous, MAX_NEW_TOKENS + MAX_ANONYMOUS),
-        (Line::Users, MAX_OUTSTANDING + MAX_ANONYMOUS),
-    ] {
-        for _ in 0..MAX_OUTSTANDING * 2 {
-            let reviewer = Arc::clone(&reviewer);
+    let lines: [(&dyn Fn(usize) -> Line, usize); 4] = [
+        (&|_| Line::NewTokens, MAX_NEW_TOKENS),
+        (&|_| Line::Anonymous, MAX_NEW_TOKENS + MAX_ANONYMOUS),
+        (&|_| users(0), MAX_NEW_TOKENS + MAX_ANONYMOUS + MAX_OF_ONE),
+        (&users, MAX_OUTSTANDING + MAX_ANONYMOUS),
+    ];
+    for (line, most) in lines {
+        for number in 0..MAX_OUTSTANDING * 2 {
+            let (reviewer, line) = (Arc::clone(&reviewer), line(number));
             callers.spawn(async move { reviewer.token(line, &ReviewProgress::default(), spec).await });
         }
         hub.seen_present(most).await;
         sleep(Duration::from_secs(1)).await;
-        assert_eq!(hub.present(), most, "{line:?}");
+        assert_eq!(hub.present(), most, "{:?}", line(0));
     }
 }
 

@@ -10,6 +10,7 @@ use std::time::Duration;
 use tokio::runtime::Handle;
 
 use crate::cache::{Cache, Limits};
+use crate::config::ReviewConfig;
 use crate::review::Line;
 use crate::token_id::TokenId;
 use crate::user::User;
@@ -28,17 +29,21 @@ pub(super) type Holder = Option<Arc<User>>;
 pub(super) struct Memory {
     users: Cache<TokenId, Holder>,
     strangers: Cache<TokenId, Holder>,
-    known: Cache<TokenId, ()>,
+    /// The owners of tokens that were good: of one owner, the latest tokens.
+    known: Cache<TokenId, Arc<str>>,
+    sharing: ReviewConfig,
 }
 
 // === impl Memory ===
 
 impl Memory {
-    pub(super) fn new(runtime: &Handle) -> Self {
+    pub(super) fn new(runtime: &Handle, sharing: ReviewConfig) -> Self {
+        let of_one = Limits { kept: Limits::USERS.kept / 4, pending: sharing.waiting_of_one };
         Self {
-            users: Cache::new(runtime.clone(), Limits::USERS),
+            users: Cache::shared(runtime.clone(), Limits::USERS, of_one),
             strangers: Cache::new(runtime.clone(), STRANGERS),
-            known: Cache::new(runtime.clone(), Limits::USERS),
+            known: Cache::shared(runtime.clone(), Limits::USERS, of_one),
+            sharing,
         }
     }
 
@@ -49,20 +54,19 @@ impl Memory {
     /// Where a token that needs a review queues.
     pub(super) fn line(&self, id: &TokenId) -> (Line, &Cache<TokenId, Holder>) {
         match self.known.get(id) {
-            Some(()) => (Line::Users, &self.users),
+            Some(owner) => (Line::Users(owner), &self.users),
             None => (Line::NewTokens, &self.strangers),
         }
     }
 
     /// Takes in what came out of a review in `line`. Returns how long the cache of that line is to
     /// keep it itself.
-    pub(super) fn learn(&self, id: TokenId, line: Line, holder: &Holder, lifetime: Duration) -> Duration {
-        if holder.is_none() || line == Line::Users {
-            return lifetime;
-        }
+    pub(super) fn learn(&self, id: TokenId, line: &Line, holder: &Holder, lifetime: Duration) -> Duration {
+        let (Some(user), Line::NewTokens) = (holder, line) else { return lifetime };
+        let owner = self.sharing.owner(user);
         // In this order: a reader that finds the token known also finds its holder.
-        self.users.put(id, holder.clone(), lifetime);
-        self.known.put(id, (), KNOWN_FOR);
+        self.users.put(id, Arc::clone(&owner), holder.clone(), lifetime);
+        self.known.put(id, Arc::clone(&owner), owner, KNOWN_FOR);
         Duration::ZERO
     }
 }

@@ -2,6 +2,7 @@
 //! again while it is linked.
 
 use std::fmt;
+use std::hash::BuildHasher;
 use std::net::SocketAddr;
 
 use auth::Peer;
@@ -40,6 +41,17 @@ impl Claim {
         let is_by_certificate = credentials.is_empty() && !certificates.is_empty();
         let peer_of_hub = Peer::new(address, certificates.clone()).without_front_proxy();
         Self { registration, peer: Peer::new(address, certificates), peer_of_hub, is_by_certificate, credentials }
+    }
+
+    /// A hash of its token, or of its certificate; none: it shows neither. What is written around a
+    /// token makes no other of it.
+    pub fn credential(&self, hasher: &impl BuildHasher) -> Option<u64> {
+        let token = self.credentials.get(AUTHORIZATION).map(|value| {
+            let mut words = value.as_bytes().trim_ascii().split(|byte| *byte == b' ');
+            words.nth(1).unwrap_or_default()
+        });
+        let certificate = || self.peer.certificates().first().map(|certificate| certificate.as_ref());
+        token.or_else(certificate).map(|credential| hasher.hash_one(credential))
     }
 
     /// A copy, for authentication to consume.

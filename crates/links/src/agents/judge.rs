@@ -32,6 +32,9 @@ const HUB_AGAIN: Duration = Duration::from_secs(5);
 /// The same when too many were waiting for the hub.
 const BUSY_AGAIN: Duration = Duration::from_secs(1);
 
+/// Reviews of one agent's identity that may wait for the hub, as many as registrations of one
+/// address are judged at a time: it may ask for any cluster, from any number of addresses.
+const WAITING_OF_ONE: usize = 64;
 /// Longest time the hub's word is kept, as API servers keep it.
 const LONGEST_KEPT: Duration = Duration::from_secs(10);
 
@@ -175,7 +178,7 @@ impl Judge {
                 reason,
             )),
             Err(AuthorizationError::Review(error)) => Err(not_asked(error.to_string())),
-            Err(error @ AuthorizationError::Busy) => Err(busy(error.to_string())),
+            Err(error @ AuthorizationError::Busy(_)) => Err(busy(error.to_string())),
         }
     }
 
@@ -183,7 +186,7 @@ impl Judge {
         let why = match error {
             AuthenticationError::Unauthorized { why } => why,
             AuthenticationError::Review(error) => return not_asked(error.to_string()),
-            error @ AuthenticationError::Busy => return busy(error.to_string()),
+            error @ AuthenticationError::Busy(_) => return busy(error.to_string()),
             // Of headers that claims do not carry.
             error @ (AuthenticationError::Forbidden { .. } | AuthenticationError::BadRequest(_)) => error.to_string(),
         };
@@ -245,7 +248,8 @@ fn without_system_groups(mut user: Arc<User>, cluster: &ClusterName) -> Arc<User
     user
 }
 
-/// Every user is authenticated, no group is above the hub's RBAC, and users of the hub's own front
+/// Every user is authenticated, each ServiceAccount is a user of its own (the agents of many clusters
+/// may be accounts of one namespace), no group is above the hub's RBAC, and users of the hub's own front
 /// proxy and CA mean nothing here.
 ///
 /// The hub's word is kept for less than the time between two looks at a link, so that each look
@@ -258,6 +262,7 @@ fn config(client_ca_file: Option<PathBuf>, recheck: Duration) -> auth::Config {
     config.authorization.unauthorized_ttl = kept;
     config.authorization.allow_masters = false;
     config.authorization.always_allow_paths.clear();
+    config.reviews = auth::ReviewConfig { waiting_of_one: WAITING_OF_ONE, accounts_apart: true };
     config
 }
 

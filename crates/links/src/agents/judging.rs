@@ -1,5 +1,6 @@
-//! Room for registrations being judged, shared out by address: a slow hub holds each of them up,
-//! and a client with invented tokens would take all room meanwhile.
+//! Room for registrations being judged, shared out by address and by credential: a slow hub holds
+//! each of them up, and a client with invented tokens would take all room meanwhile, as would one
+//! with a valid token that asks for cluster after cluster from many addresses.
 
 use std::collections::HashMap;
 use std::net::IpAddr;
@@ -13,45 +14,69 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 pub struct Judging {
     all: Arc<Semaphore>,
     most_of_one: usize,
-    /// Of those addresses that have a registration here, or one that waits, and how many.
-    shares: Mutex<HashMap<IpAddr, (Arc<Semaphore>, usize)>>,
+    /// Of those that have a registration here, or one that waits, and how many.
+    shares: Mutex<HashMap<Owner, (Arc<Semaphore>, usize)>>,
+}
+
+/// Whose share it is.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+enum Owner {
+    Network(IpAddr),
+    /// A hash, under a key of this process.
+    Credential(u64),
 }
 
 /// Room for one registration, until dropped.
 pub struct JudgingPermit<'a> {
     _all: OwnedSemaphorePermit,
-    _own: OwnedSemaphorePermit,
+    _of_network: Place<'a>,
+    _of_credential: Option<Place<'a>>,
+}
+
+/// One of those of an owner.
+struct Place<'a> {
+    _permit: OwnedSemaphorePermit,
     _share: Share<'a>,
 }
 
-/// Keeps an address known.
+/// Keeps an owner known.
 struct Share<'a> {
     judging: &'a Judging,
-    network: IpAddr,
+    owner: Owner,
 }
 
 // === impl Judging ===
 
 impl Judging {
-    /// For `most` registrations, `most_of_one` of them of one IPv4 address or IPv6 /64 network.
+    /// For `most` registrations, `most_of_one` of them of one IPv4 address or IPv6 /64 network, and
+    /// as many with one credential.
     pub fn new(most: usize, most_of_one: usize) -> Self {
         Self { all: Arc::new(Semaphore::new(most)), most_of_one, shares: Mutex::default() }
     }
 
-    /// Room for a registration from `address`. Waits for others of that address first, so that
-    /// these keep no other address waiting.
-    pub async fn enter(&self, address: IpAddr) -> JudgingPermit<'_> {
-        let (share, own) = self.share(network(address));
-        let own = own.acquire_owned().await.expect("never closed");
+    /// Room for a registration from `address` with `credential`, as a hash. Waits first for others
+    /// with that credential, and then for others of that address, so that these keep nobody else
+    /// waiting.
+    pub async fn enter(&self, address: IpAddr, credential: Option<u64>) -> JudgingPermit<'_> {
+        let of_credential = match credential {
+            Some(credential) => Some(self.place(Owner::Credential(credential)).await),
+            None => None,
+        };
+        let of_network = self.place(Owner::Network(network(address))).await;
         let all = Arc::clone(&self.all).acquire_owned().await.expect("never closed");
-        JudgingPermit { _all: all, _own: own, _share: share }
+        JudgingPermit { _all: all, _of_network: of_network, _of_credential: of_credential }
     }
 
-    fn share(&self, network: IpAddr) -> (Share<'_>, Arc<Semaphore>) {
+    async fn place(&self, owner: Owner) -> Place<'_> {
+        let (share, places) = self.share(owner);
+        Place { _permit: places.acquire_owned().await.expect("never closed"), _share: share }
+    }
+
+    fn share(&self, owner: Owner) -> (Share<'_>, Arc<Semaphore>) {
         let mut shares = self.shares.lock();
-        let (own, count) = shares.entry(network).or_insert_with(|| (Arc::new(Semaphore::new(self.most_of_one)), 0));
+        let (places, count) = shares.entry(owner).or_insert_with(|| (Arc::new(Semaphore::new(self.most_of_one)), 0));
         *count += 1;
-        (Share { judging: self, network }, Arc::clone(own))
+        (Share { judging: self, owner }, Arc::clone(places))
     }
 }
 
@@ -60,10 +85,10 @@ impl Judging {
 impl Drop for Share<'_> {
     fn drop(&mut self) {
         let mut shares = self.judging.shares.lock();
-        if let Some((_, count)) = shares.get_mut(&self.network) {
+        if let Some((_, count)) = shares.get_mut(&self.owner) {
             *count -= 1;
             if *count == 0 {
-                shares.remove(&self.network);
+                shares.remove(&self.owner);
             }
         }
     }
@@ -79,15 +104,28 @@ mod tests {
     async fn one_address_has_its_share_and_those_who_are_gone_are_forgotten() {
         let judging = Judging::new(3, 2);
         let [one, other] = ["10.0.0.1", "10.0.0.2"].map(|address| address.parse::<IpAddr>().unwrap());
-        let enter = |address| judging.enter(address).now_or_never();
+        let enter = |address| judging.enter(address, None).now_or_never();
         let mut open = vec![enter(one).expect("room"), enter(one).expect("room")];
-        let mut waiting = Box::pin(judging.enter(one));
+        let mut waiting = Box::pin(judging.enter(one, None));
         assert!(waiting.as_mut().now_or_never().is_none(), "beyond its share");
         open.push(enter(other).expect("another's share"));
         assert!(enter(other).is_none(), "all room is taken");
         open.remove(0);
         open.push(waiting.now_or_never().expect("room again"));
         drop(open);
+        assert!(judging.shares.lock().is_empty());
+    }
+    #[tokio::test]
+    async fn one_credential_has_its_share_from_whatever_address() {
+        let judging = Judging::new(4, 2);
+        let enter = |last: u8, credential| judging.enter([10, 0, 0, last].into(), Some(credential)).now_or_never();
+        let open = [enter(1, 7).expect("room"), enter(2, 7).expect("room")];
+        let mut waiting = Box::pin(judging.enter([10, 0, 0, 3].into(), Some(7)));
+        assert!(waiting.as_mut().now_or_never().is_none(), "beyond its share");
+        let others =
+            [enter(3, 8).expect("another's share"), enter(3, 9).expect("who waits holds nothing of the address")];
+        drop((open, others));
+        drop(waiting.now_or_never().expect("room again"));
         assert!(judging.shares.lock().is_empty());
     }
 }

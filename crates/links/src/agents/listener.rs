@@ -1,5 +1,6 @@
 //! From an accepted connection to a link, or to the reason why not.
 
+use std::hash::RandomState;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,6 +55,8 @@ pub struct Listener {
     pub pending: Pending,
     /// Room for registrations being judged.
     pub judging: Judging,
+    /// Of credentials.
+    pub hasher: RandomState,
     pub refusals: LogThrottle,
     pub sheds: LogThrottle,
 }
@@ -151,7 +154,8 @@ impl Listener {
             // What changes while it waits counts.
             drop(doubt);
             // Agents wait no longer.
-            Standing::Unknown(timeout(patience, self.judging.enter(peer.ip())).await.ok())
+            let credential = claim.credential(&self.hasher);
+            Standing::Unknown(timeout(patience, self.judging.enter(peer.ip(), credential)).await.ok())
         };
         Ok((applicant, claim, standing))
     }

@@ -1,4 +1,4 @@
-//! A crowd without credentials waits for itself, not users for it.
+//! A crowd without credentials waits for itself, not users for it. So does one user without rights.
 
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
@@ -56,7 +56,7 @@ async fn an_anonymous_crowd_is_turned_away_at_once_beyond_a_hundred() {
         let start = Instant::now();
         for _ in most..CROWD {
             match crowd.join_next().await {
-                Some(Ok(Err(error @ AuthorizationError::Busy))) => {
+                Some(Ok(Err(error @ AuthorizationError::Busy(_)))) => {
                     assert_eq!(error.to_string(), "too many reviews are waiting for the hub");
                 }
                 other => panic!("{other:?}"),
@@ -106,6 +106,57 @@ async fn anonymous_users_of_the_hubs_front_proxy_are_strangers_too() {
     let unproven = Arc::new(user("somebody", &["system:unauthenticated"]));
     for stranger in [proxied, unproven] {
         let outcome = auth.authorizer.authorize(stranger, path("/a")).await;
-        assert!(matches!(outcome, Err(AuthorizationError::Busy)), "{outcome:?}");
+        assert!(matches!(outcome, Err(AuthorizationError::Busy(_))), "{outcome:?}");
     }
+}
+
+/// Accounts of one namespace, which count as one user.
+fn mallory(number: usize) -> Arc<User> {
+    Arc::new(user(&format!("system:serviceaccount:ci:mallory-{}", number % 3), &["system:serviceaccounts"]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_user_without_rights_waits_for_itself() {
+    for (length, most) in [(10, 1024), (12_000, 512)] {
+        let hub = ScriptedHub::new();
+        hub.allow(|spec| spec.user.as_deref() == Some("alice"));
+        hub.hold(|user| user != "alice");
+        let auth = auth(&hub);
+        let mut crowd = JoinSet::new();
+        for number in 0..CROWD {
+            let authorizer = Arc::clone(&auth.authorizer);
+            let asked = path(&format!("/{number:0length$}"));
+            crowd.spawn(async move { authorizer.authorize(mallory(number), asked).await });
+        }
+        let start = Instant::now();
+        for _ in most..CROWD {
+            match crowd.join_next().await {
+                Some(Ok(Err(error @ AuthorizationError::Busy(_)))) => assert_eq!(
+                    error.to_string(),
+                    "too many reviews of all ServiceAccounts of namespace \"ci\" are waiting for the hub (limit 1024)"
+                ),
+                other => panic!("{other:?}"),
+            }
+        }
+        hub.seen_present(25).await;
+        for cluster in 0..200 {
+            auth.authorizer.authorize(alice(), get(&format!("c{cluster}"))).await.expect("allowed");
+        }
+        assert_eq!(start.elapsed(), Duration::ZERO);
+        assert_eq!((crowd.len(), hub.present()), (most, 25), "{length}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_kept_of_users_is_not_pushed_out_by_one_without_rights() {
+    let hub = ScriptedHub::new();
+    hub.allow(|spec| spec.user.as_deref() == Some("alice"));
+    let auth = auth(&hub);
+    auth.authorizer.authorize(alice(), get("c1")).await.expect("allowed");
+    for number in 0..8_000 {
+        auth.authorizer.authorize(mallory(number), path(&format!("/{number:09900}"))).await.expect_err("denied");
+    }
+    let asked = hub.access_attempts().len();
+    auth.authorizer.authorize(alice(), get("c1")).await.expect("allowed");
+    assert_eq!(hub.access_attempts().len(), asked);
 }

@@ -1,9 +1,11 @@
-//! Made-up tokens wait for each other; tokens that were good do not wait for them.
+//! Made-up tokens wait for each other; tokens that were good do not wait for them, nor for those of
+//! one user.
 
 use tokio::task::JoinSet;
 use tokio::time::{Instant, sleep};
 
 use super::*;
+use crate::review::TooManyReviews;
 
 /// More than may wait.
 const CROWD: usize = 5000;
@@ -48,7 +50,7 @@ async fn made_up_tokens_beyond_the_limit_are_turned_away_at_once() {
     let mut crowd = crowd(&auth);
     let start = Instant::now();
     for _ in 1024..CROWD {
-        let busy = Opinion::Failed(ReviewError::Busy);
+        let busy = Opinion::Failed(ReviewError::Busy(TooManyReviews::OfAll));
         assert_eq!(crowd.join_next().await.expect("one is left").expect("no panic"), busy);
     }
     hub.seen_present(50).await;
@@ -71,4 +73,42 @@ async fn what_is_kept_of_users_is_not_pushed_out_by_refusals() {
     let asked = hub.token_attempts();
     assert!(is_user(&ask(&auth, "good").await));
     assert_eq!(hub.token_attempts(), asked);
+}
+
+/// Whoever may create ServiceAccounts or their tokens has as many as it likes, and all are good.
+#[tokio::test(start_paused = true)]
+async fn tokens_of_one_user_wait_for_each_other_and_push_out_their_own() {
+    const TOKENS: usize = 20_000;
+    let hub = ScriptedHub::new();
+    hub.token("good", authenticated("u", &[]));
+    for number in 0..TOKENS {
+        let name = format!("system:serviceaccount:ci:mallory-{number}");
+        hub.token(&format!("mallory{number}"), authenticated(&name, &[]));
+    }
+    let auth = Arc::new(auth(&hub));
+    assert!(is_user(&ask(&auth, "good").await));
+    for number in 0..TOKENS {
+        assert!(is_user(&ask(&auth, &format!("mallory{number}")).await));
+    }
+    let asked = hub.token_attempts();
+    assert!(is_user(&ask(&auth, "good").await));
+    assert_eq!(hub.token_attempts(), asked, "kept");
+
+    advance(Duration::from_secs(10)).await;
+    hub.hold(|token| token.starts_with("mallory"));
+    let mut crowd = JoinSet::new();
+    // The latest: they are known to be good.
+    for number in TOKENS - 4096..TOKENS {
+        let auth = Arc::clone(&auth);
+        crowd.spawn(async move { ask(&auth, &format!("mallory{number}")).await });
+    }
+    let owner = Arc::from("system:serviceaccount:ci:");
+    let busy = Opinion::Failed(ReviewError::Busy(TooManyReviews::OfOne { owner, most: 1024 }));
+    for _ in 1024..4096 {
+        assert_eq!(crowd.join_next().await.expect("one is left").expect("no panic"), busy);
+    }
+    hub.seen_present(25).await;
+    let start = Instant::now();
+    assert!(is_user(&ask(&auth, "good").await), "asked again, among the users");
+    assert_eq!((start.elapsed(), crowd.len(), hub.present()), (Duration::ZERO, 1024, 25));
 }

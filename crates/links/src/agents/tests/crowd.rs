@@ -83,12 +83,16 @@ async fn handshake_and_head_together_have_their_time() {
 
 /// Says what an agent says, with `credential` in its head, and then nothing: does not even close.
 async fn applies(fixture: &Fixture, from: [u8; 4], credential: &str) -> TlsStream<TcpStream> {
+    applies_for(fixture, from, "east", credential).await
+}
+
+async fn applies_for(fixture: &Fixture, from: [u8; 4], cluster: &str, credential: &str) -> TlsStream<TcpStream> {
     let connector = TlsConnector::from(client_config(Trust::Anyone, None, &["http/1.1"]));
     let stream = connect(fixture, from).await;
     let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
     let head = format!(
         "GET /tunnel/v1/links HTTP/1.1\r\nHost: a\r\nConnection: Upgrade\r\nUpgrade: cluster-tunnel/1\r\n\
-         Tunnel-Cluster: east\r\nTunnel-Agent: a\r\nTunnel-Link: 0\r\nTunnel-Version: 1\r\n{credential}\r\n"
+         Tunnel-Cluster: {cluster}\r\nTunnel-Agent: a\r\nTunnel-Link: 0\r\nTunnel-Version: 1\r\n{credential}\r\n"
     );
     stream.write_all(head.as_bytes()).await.unwrap();
     stream
@@ -167,4 +171,27 @@ async fn who_is_known_needs_no_room_behind_an_address_of_made_up_tokens() {
     fixture.hub().fail(Call::AccessReview, Fault::Hang);
     let other = timeout(Duration::from_millis(200), fixture.apply("west", None, Some("token"))).await;
     assert!(other.is_err(), "nobody has said that it may");
+}
+
+/// It has a valid token and no rights, asks for one cluster after the other, and comes from many
+/// addresses.
+#[tokio::test]
+async fn one_identity_keeps_no_other_from_being_judged_while_the_hub_is_slow() {
+    const MALLORYS: [u8; 5] = [11, 12, 13, 14, 15];
+    let limits = Limits { registering: 80, ..Limits::default() };
+    let fixture = Fixture::with(Some(FakeHub::start().await), |config| config.limits = limits).await;
+    fixture.hub().on_access(|spec| if spec["user"] == "agent" { Decision::allow() } else { Decision::no_opinion("") });
+    fixture.hub().add_token("mallorys", TokenUser::new("system:serviceaccount:agents:mallory", &[]));
+    let (status, _, _) = fixture.refused("another", None, Some("mallorys")).await;
+    assert_eq!(status, StatusCode::FORBIDDEN);
+    let asked = fixture.hub().calls(Call::AccessReview);
+    fixture.hub().fail(Call::AccessReview, Fault::Delay(Duration::from_secs(2)));
+    let mut open = Vec::new();
+    for number in 0..64 * MALLORYS.len() {
+        let from = [127, 0, 0, MALLORYS[number % MALLORYS.len()]];
+        let cluster = format!("east-{number}");
+        open.push(applies_for(&fixture, from, &cluster, "Authorization: Bearer mallorys\r\n").await);
+    }
+    becomes(SOON, "reviews", async || fixture.hub().calls(Call::AccessReview) >= asked + 25).await;
+    let _agent = within(PROMPTLY, "the link", fixture.link("east", Some(&fixture.certificate("agent")), None)).await;
 }

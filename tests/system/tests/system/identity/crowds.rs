@@ -1,5 +1,7 @@
-//! Crowds of strangers ask the hub's reviews for nothing that users have to wait for.
+//! Crowds of strangers ask the hub's reviews for nothing that users have to wait for. Nor does one
+//! user who may do nothing.
 
+use kit::client::H2Exchange;
 use system_tests::prelude::*;
 
 use super::{Fixture, target};
@@ -13,6 +15,9 @@ const SOON: Duration = Duration::from_secs(6);
 const STRANGERS: usize = 16;
 /// Requests of each.
 const EACH: usize = 100;
+/// Connections of a user who may do nothing, and requests of each, as many as a connection carries.
+const MALLORYS: usize = 17;
+const OF_ONE: usize = 249;
 /// Bytes of a path that no review is remembered for.
 const LONG: usize = 12_000;
 
@@ -45,6 +50,44 @@ impl Fixture {
             drop(asked);
         }
     }
+}
+
+/// One of mallory's connections, and her requests there.
+type Waiting = (Connection, Vec<H2Exchange>);
+
+impl Fixture {
+    /// Mallory, whose token the hub knows and who may do nothing: she asks each time for something
+    /// else, and waits for the answers.
+    async fn mallory(&self, target: impl Fn(usize, usize) -> String) -> Vec<Waiting> {
+        self.hub.add_token("mallorys", TokenUser::new("mallory", &[]));
+        let mut known = self.connect(Http::H2, None).await.bearer("mallorys");
+        assert_eq!(known.get(&proxied("another", "/x")).await.status, 403);
+        self.hub.fail(Call::AccessReview, Fault::Delay(REVIEW));
+        let mut all = Vec::new();
+        for number in 0..MALLORYS {
+            let mut connection = self.connect(Http::H2, None).await;
+            let mut asked = Vec::new();
+            for request in 0..OF_ONE {
+                let headers = [("authorization", "Bearer mallorys")];
+                let target = target(number, request);
+                asked.push(connection.h2().send(Method::GET, &target, &headers, true).await.expect("sent"));
+            }
+            // Requests are taken in their order: answered after the others have been.
+            assert_eq!(connection.get("/livez").await.status, 200);
+            all.push((connection, asked));
+        }
+        all
+    }
+}
+
+/// Asserts that mallory was told that it is she who has too many reviews waiting.
+async fn assert_is_told(mallory: Vec<Waiting>) {
+    let (_connection, mut asked) = mallory.into_iter().next_back().expect("there is a last one");
+    let last = asked.pop().expect("requests of it");
+    let answer = within(SOON, "the answer to one too many", last.response()).await.expect("an answer");
+    let (status, text) = (answer.status(), answer.text().await.expect("a whole body"));
+    assert_eq!(status, 429, "{text}");
+    assert!(text.contains("too many reviews of user \\\"mallory\\\" are waiting for the hub (limit 1024)"), "{text}");
 }
 
 /// Asserts that alice is served soon what she never asked for before.
@@ -83,4 +126,20 @@ async fn those_with_junk_for_tokens_do_not_hold_up_users() {
         .crowd(|stranger, number| (target(), vec![("authorization", format!("Bearer junk-{stranger}-{number}"))]))
         .await;
     assert_is_served(alice).await;
+}
+
+#[tokio::test]
+async fn one_who_may_do_nothing_and_asks_for_clusters_does_not_hold_up_users() {
+    let (fixture, alice) = Fixture::with_alice().await;
+    let mallory = fixture.mallory(|number, request| proxied(&format!("{CLUSTER}-{number}-{request}"), "/x")).await;
+    assert_is_served(alice).await;
+    assert_is_told(mallory).await;
+}
+
+#[tokio::test]
+async fn one_who_may_do_nothing_and_asks_for_long_paths_does_not_hold_up_users() {
+    let (fixture, alice) = Fixture::with_alice().await;
+    let mallory = fixture.mallory(|number, request| format!("/{number}/{request:0LONG$}")).await;
+    assert_is_served(alice).await;
+    assert_is_told(mallory).await;
 }
