@@ -8,8 +8,6 @@ mod chromium;
 #[allow(dead_code, reason = "the tests on a hub use the rest")]
 #[path = "hub/dashboard/http.rs"]
 mod http;
-#[path = "scale/others.rs"]
-mod others;
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
@@ -26,6 +24,7 @@ use hub_tests::kubectl::Kubectl;
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use kit::member::{FakeMember, MemberOptions, Recorded, Reply};
+use kit::others::Moment;
 use kit::wait::Gate;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
@@ -33,7 +32,6 @@ use tokio::process::Command;
 use tokio::time::{Instant, interval, sleep, timeout};
 
 use self::http::Address;
-use self::others::Moment;
 
 const CLUSTERS: usize = 1000;
 /// Each stands for many clusters.

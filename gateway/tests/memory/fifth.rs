@@ -5,11 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use kit::client::Client;
 use kit::member::{FakeMember, MemberOptions, Reply, Streams};
 use kit::wait::{WAIT, becomes, within};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 /// Of no attacker.
 const ADDRESS: IpAddr = IpAddr::V4(Ipv4Addr::new(127, 0, 0, 9));
@@ -23,7 +25,8 @@ pub struct Fifth {
     pub start: oneshot::Sender<Client>,
     pub answers: Arc<AtomicU64>,
     pub is_over: Arc<AtomicBool>,
-    pub thread: JoinHandle<()>,
+    /// Ends with what was waited, of each turn for the event and for the answer.
+    pub thread: JoinHandle<Vec<[Duration; 2]>>,
 }
 
 // === impl Fifth ===
@@ -40,16 +43,21 @@ impl Fifth {
                 let member = FakeMember::start(MemberOptions::default()).await;
                 member.on("/small", |_| Reply::full(200, &[], "small"));
                 where_.send((member.url(), member.ca_pem())).expect("the test goes on");
-                let Ok(client) = started.await else { return };
-                Self::go_on(client, member.streams("/api/v1/pods"), &counted, &ends).await;
-            });
+                let Ok(client) = started.await else { return Vec::new() };
+                Self::go_on(client, member.streams("/api/v1/pods"), &counted, &ends).await
+            })
         });
         let (url, ca) = found.recv().expect("the member starts");
         Self { url, ca, start, answers, is_over, thread }
     }
 
     /// Gets and watches until all is over; whatever is not answered in time fails.
-    async fn go_on(client: Client, mut watches: Streams, answers: &AtomicU64, is_over: &AtomicBool) {
+    async fn go_on(
+        client: Client,
+        mut watches: Streams,
+        answers: &AtomicU64,
+        is_over: &AtomicBool,
+    ) -> Vec<[Duration; 2]> {
         let client = client.from_address(ADDRESS);
         let connection = client.h2().await.expect("a connection");
         let headers = [("authorization", "Bearer fifth")];
@@ -58,10 +66,12 @@ impl Fifth {
         becomes(WAIT, "a member", is_there).await;
         let mut watch = connection.get(&watch, &headers).await.expect("a head").body;
         let (_, events) = watches.next().await;
+        let mut waited = Vec::new();
         for number in 0_u64.. {
             if is_over.load(Ordering::Relaxed) {
-                return;
+                break;
             }
+            let sent = Instant::now();
             let event = format!("{number:>20}\n");
             assert!(events.send(event.clone()).await, "the watch was ended");
             let mut line = Vec::new();
@@ -71,6 +81,7 @@ impl Fifth {
                 line.extend_from_slice(&piece);
             }
             assert_eq!(line, event.into_bytes());
+            let seen = Instant::now();
             // Every tenth on a connection of its own: who comes anew gets in as well.
             let anew = if number % 10 == 9 { Some(client.h2().await.expect("a new connection")) } else { None };
             let answer = async {
@@ -78,7 +89,9 @@ impl Fifth {
                 (answer.status(), answer.text().await.expect("a body"))
             };
             assert_eq!(within(WAIT, "an answer", answer).await, (200, "small".to_owned()));
+            waited.push([seen - sent, seen.elapsed()]);
             answers.fetch_add(1, Ordering::Relaxed);
         }
+        waited
     }
 }

@@ -7,6 +7,7 @@
 
 mod api;
 mod authentication;
+mod bad_day;
 mod calls;
 mod query;
 mod refusal;
@@ -25,6 +26,7 @@ use base64::Engine as _;
 use serde_json::Value;
 
 pub use self::authentication::{AUTHENTICATION_NAME, AUTHENTICATION_NAMESPACE};
+pub use self::bad_day::review_faults;
 pub use self::calls::{Call, Fault};
 pub use self::resource::Resource;
 pub use self::reviews::{Decision, TokenUser};

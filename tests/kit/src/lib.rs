@@ -14,6 +14,7 @@ pub mod hub;
 pub mod io;
 pub mod member;
 pub mod merge;
+pub mod others;
 pub mod pki;
 pub mod ports;
 pub mod process;

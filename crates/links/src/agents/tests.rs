@@ -1,5 +1,6 @@
 mod crowd;
 mod ocm;
+mod reviews;
 mod withdrawn;
 
 use std::path::Path;

@@ -1,8 +1,8 @@
 //! A hub on a bad day: who is known goes on, nobody gets in, and strangers are told that it is the
 //! hub.
 
-use bytes::Bytes;
 use kit::frames::Wire;
+use kit::hub::review_faults;
 use system_tests::prelude::*;
 
 use super::{Fixture, Victim};
@@ -10,48 +10,9 @@ use super::{Fixture, Victim};
 /// More than any test takes: who is known stays known.
 const KNOWN: &[&str] =
     &["--authentication-token-webhook-cache-ttl=10m", "--authorization-webhook-cache-authorized-ttl=10m"];
-/// What a hub's review may be padded by before nobody reads on.
-const HUGE: usize = 100 << 20;
 /// Strangers who wait, and how many of them a connection carries.
 const STRANGERS: usize = 10_000;
 const OF_ONE: usize = 250;
-
-fn page(code: u16, text: &'static str) -> Fault {
-    Fault::Answer(code, "text/html", Bytes::from_static(text.as_bytes()))
-}
-
-fn json_answer(code: u16, body: &Value) -> Fault {
-    Fault::Answer(code, "application/json", body.to_string().into())
-}
-
-/// A review in which everything is permitted to everybody.
-fn review(group: &str, kind: &str) -> Value {
-    let user = json!({"username": "root", "groups": ["system:masters"]});
-    json!({"apiVersion": format!("{group}.k8s.io/v1"), "kind": kind, "spec": {},
-        "status": {"authenticated": true, "allowed": true, "user": user}})
-}
-
-/// What the hub answers to a review, of which `proper` is the one that it should be.
-fn faults(group: &str, kind: &str, other: &str) -> Vec<(&'static str, Fault)> {
-    let mut padded = review(group, kind);
-    padded["spec"] = json!({"padding": "p".repeat(HUGE)});
-    let mut wrong = review(group, kind);
-    wrong["kind"] = json!(other);
-    let cut = review(group, kind).to_string();
-    let unknown = json!({"kind": "Status", "apiVersion": "v1", "status": "Success"});
-    vec![
-        ("500", Fault::Status(500)),
-        ("503", Fault::Status(503)),
-        ("403", Fault::Status(403)),
-        ("a page", page(201, "<html><body>authenticated</body></html>")),
-        ("a page of a load balancer", page(502, "<html><body>502 Bad Gateway</body></html>")),
-        ("another kind of review", json_answer(201, &wrong)),
-        ("a Status of success", json_answer(201, &unknown)),
-        ("nothing", Fault::Answer(201, "application/json", Bytes::new())),
-        ("half a review", Fault::Answer(201, "application/json", cut[..cut.len() - 2].to_owned().into())),
-        ("a review of 100 MB", json_answer(201, &padded)),
-    ]
-}
 
 /// Refused, with a text that names the hub.
 fn is_told(wire: &Wire, stream: u32) -> bool {
@@ -97,13 +58,13 @@ async fn beside_a_victim(call: Call, faults: Vec<(&'static str, Fault)>, strange
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_a_token_review_says_nobody_gets_in_and_the_known_go_on() {
-    let faults = faults("authentication", "TokenReview", "SubjectAccessReview");
+    let faults = review_faults("authentication", "TokenReview", "SubjectAccessReview");
     Box::pin(beside_a_victim(Call::TokenReview, faults, |number| format!("stranger-{number}"))).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn whatever_an_access_review_says_nobody_gets_in_and_the_known_go_on() {
-    let mut faults = faults("authorization", "SubjectAccessReview", "TokenReview");
+    let mut faults = review_faults("authorization", "SubjectAccessReview", "TokenReview");
     faults.push(("silence", Fault::Hang));
     Box::pin(beside_a_victim(Call::AccessReview, faults, |_| "another".to_owned())).await;
 }

@@ -2,9 +2,7 @@
 //! runs.
 
 use std::collections::HashMap;
-use std::fs;
-
-use anyhow::{Context as _, Result};
+use std::{fs, io};
 
 /// CPU time at one moment, in ticks (proc(5)).
 pub struct Moment {
@@ -24,11 +22,13 @@ struct Process {
 // === impl Moment ===
 
 impl Moment {
-    pub fn now() -> Result<Self> {
+    /// What has been taken until now.
+    pub fn now() -> io::Result<Self> {
         let text = fs::read_to_string("/proc/stat")?;
-        let line =
-            text.lines().next().and_then(|line| line.strip_prefix("cpu ")).context("no line of all processors")?;
-        let ticks: Vec<u64> = line.split_whitespace().take(8).map(str::parse).collect::<Result<_, _>>()?;
+        let line = text.lines().next().and_then(|line| line.strip_prefix("cpu "));
+        let line = line.ok_or_else(|| io::Error::other("no line of all processors"))?;
+        let ticks: Vec<u64> =
+            line.split_whitespace().take(8).map(str::parse).collect::<Result<_, _>>().map_err(io::Error::other)?;
         let all = ticks.iter().sum();
         // The fourth and the fifth are those of idle processors.
         let idle: u64 = ticks.iter().skip(3).take(2).sum();
@@ -37,7 +37,7 @@ impl Moment {
 
     /// The part of the machine that others have taken since, from 0 to 1.
     #[allow(clippy::cast_precision_loss, reason = "ticks of minutes")]
-    pub fn others(&self) -> Result<f64> {
+    pub fn others(&self) -> io::Result<f64> {
         let now = Self::now()?;
         let others = (now.busy - self.busy).saturating_sub(now.own.saturating_sub(self.own));
         Ok(others as f64 / (now.all - self.all).max(1) as f64)
@@ -45,7 +45,7 @@ impl Moment {
 }
 
 /// Those that ended are in the count of whoever waited for them.
-fn own() -> Result<u64> {
+fn own() -> io::Result<u64> {
     let processes: HashMap<u32, Process> = fs::read_dir("/proc")?
         .filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok())
         .filter_map(|id| Some((id, process(id)?)))
