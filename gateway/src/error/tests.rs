@@ -46,8 +46,8 @@ pub(super) fn every_kind() -> Vec<Error> {
     vec![
         Error::Authentication(AuthenticationError::Unauthorized { why: "secret detail".into() }),
         Error::Authorization(AuthorizationError::Review(auth::ReviewError::TimedOut)),
-        Error::Authentication(AuthenticationError::Busy(auth::TooManyReviews::OfAll)),
-        Error::Authorization(AuthorizationError::Busy(auth::TooManyReviews::OfOne { owner: "a".into(), most: 1024 })),
+        Error::Authentication(AuthenticationError::Busy(TooManyReviews::OfAll)),
+        Error::Authorization(AuthorizationError::Busy(TooManyReviews::OfOne { owner: "a".into(), most: 1024 })),
         Error::TooMany(TooMany { whose: Whose::Cluster(name()), kind: Kind::Long, most: 20_000 }),
         Error::TooMany(TooMany { whose: Whose::KarmadaUpstream, kind: Kind::Short, most: 4000 }),
         Error::TooMany(TooMany { whose: Whose::User(Arc::default()), kind: Kind::Short, most: 2000 }),

@@ -39,10 +39,9 @@ const LOUD: usize = 8;
 /// Of the user who does nothing of the kind, meanwhile, each in time: the attack lasts until they
 /// are there. A thousand a second on two free cores, and a few where twenty others want them too.
 const LEAST_ANSWERS: u64 = 10;
-/// What 99 of 100 events and answers of theirs take at most, where nothing else takes more of the
-/// machine than this.
+/// What 99 of 100 events and answers of theirs take at most, where nothing else runs; where others
+/// take a part of the machine, with what they leave of it.
 const SOON: Duration = Duration::from_secs(2);
-const QUIET: f64 = 0.2;
 const MEMBER: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy";
 /// Of a member that reads nothing.
 const DEAF: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/deaf/proxy";
@@ -263,7 +262,8 @@ async fn siege() {
          took {others:.2} of the machine",
         resident >> 20
     ));
-    assert!(p99 <= SOON || others > QUIET, "{p99:?} with {others:.2} of the machine taken by others");
+    let within = SOON.div_f64((1.0 - others).max(0.1));
+    assert!(p99 <= within, "{p99:?} and not {within:?}: others took {others:.2} of the machine");
     assert!(resident < MEMORY, "{} MiB", resident >> 20);
     assert!(answers >= LEAST_ANSWERS, "{answers} answers");
 }
