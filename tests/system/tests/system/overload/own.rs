@@ -13,9 +13,9 @@ use super::held::{Narrow, metric};
 const KNOWN: [&str; 2] =
     ["--authentication-token-webhook-cache-ttl=10m", "--authorization-webhook-cache-authorized-ttl=10m"];
 /// Of each request that waits for a review. It counts as received and as sent.
-const HEAD: usize = 60 << 10;
-/// Together far more than the limit, and fewer than the hub is asked about at a time.
-const WAITING: usize = 48;
+const HEAD: usize = 110 << 10;
+/// Together more than the limit, and as many as the hub is asked about at a time of one user.
+const WAITING: usize = 25;
 /// Together less than the limit.
 const LEAST: usize = 16;
 /// `ENHANCE_YOUR_CALM`.
