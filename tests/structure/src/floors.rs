@@ -5,10 +5,11 @@
 pub const CRATES: &[&[&str]] = &[
     &["demo-real", "node-tests"],
     &["tunnel-tests", "chaos-tests", "demo", "bench", "count", "fuzz"],
+    &["edges"],
     &["cluster-gateway-controllers", "kubectl-clusters"],
     &["dist"],
     &["harness"],
-    &["edges", "hub-tests", "system-tests"],
+    &["hub-tests", "system-tests"],
     &["gateway", "tunnel-server", "tunnel-agent"],
     &["audit", "fleet", "links"],
     &["auth", "delivery", "exec-credential", "hub", "register", "tunnel"],
