@@ -1,10 +1,12 @@
 //! Events on source objects, for whoever runs `kubectl describe`.
 //!
-//! Ten thousand objects may be refused at once: Events wait in a queue of fixed length and leave it
-//! at a fixed rate, and what an object was told minutes ago it is not told again. They are a
+//! Ten thousand objects may be refused at once: Events wait in a queue of fixed length, of which each
+//! namespace has a share, and leave it at a fixed rate, and what an object was told minutes ago it is not told again. They are a
 //! courtesy: what finds no room is counted and left out, since the state of every object is in
 //! `/debug/sources`. So is what still waits when this replica leads no longer: the next leader
 //! tells it.
+
+mod shares;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,6 +24,7 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep, timeout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
+use self::shares::{Place, Shares};
 use crate::calls::MANAGER;
 use crate::term::{Term, within_at_most};
 
@@ -95,6 +98,8 @@ pub enum Reason {
     ObjectContested,
     /// A `ManifestWork` ended with its cluster, which was not reached.
     WorkLeft,
+    /// A cluster has more labels, conditions or claims than are kept of one.
+    ClusterTooLarge,
     /// There are more works than are kept in memory: some are read from the hub each time.
     WorkNotKept,
 }
@@ -103,12 +108,14 @@ pub enum Reason {
 #[derive(Debug, Clone)]
 pub struct Events {
     waiting: mpsc::Sender<Pending>,
+    shares: Shares,
     left_out: Counter,
     /// Dropped with the last clone.
     _open: Arc<DropGuard>,
 }
 
 struct Pending {
+    _place: Place,
     object: ObjectReference,
     related: Option<ObjectReference>,
     reason: Reason,
@@ -147,6 +154,7 @@ impl Reason {
             Self::ForeignAgent => "ForeignAgent",
             Self::ObjectContested => "ObjectContested",
             Self::WorkLeft => "WorkLeft",
+            Self::ClusterTooLarge => "ClusterTooLarge",
             Self::WorkNotKept => "WorkNotKept",
         }
     }
@@ -199,7 +207,7 @@ impl Events {
     fn with_room(most: usize, left_out: Counter) -> (Self, mpsc::Receiver<Pending>, CancellationToken) {
         let ((waiting, queue), closed) = (mpsc::channel(most), CancellationToken::new());
         let open = Arc::new(closed.clone().drop_guard());
-        (Self { waiting, left_out, _open: open }, queue, closed)
+        (Self { waiting, shares: Shares::default(), left_out, _open: open }, queue, closed)
     }
 
     /// Publishes an Event with `note` on an object, soon.
@@ -218,7 +226,9 @@ impl Events {
     ) {
         let end = note.floor_char_boundary(LONGEST_NOTE);
         note.truncate(end);
-        if self.waiting.try_send(Pending { object, related, reason, note }).is_err() {
+        let place = self.shares.enter(&object);
+        let pending = place.map(|place| Pending { _place: place, object, related, reason, note });
+        if !pending.is_some_and(|pending| self.waiting.try_send(pending).is_ok()) {
             self.left_out.inc();
         }
     }
@@ -234,7 +244,7 @@ async fn send_all(client: Client, (mut queue, closed): (mpsc::Receiver<Pending>,
     let reporter = Reporter { controller: MANAGER.to_owned(), instance: std::env::var("POD_NAME").ok() };
     let recorder = Recorder::new(client.clone(), reporter.clone());
     let mut recent = Recent::default();
-    while let Some(Pending { object, related, reason, note }) = queue.recv().await {
+    while let Some(Pending { object, related, reason, note, .. }) = queue.recv().await {
         if !recent.remember(&object, reason, &note, Instant::now()) {
             continue;
         }
@@ -380,6 +390,31 @@ mod tests {
             assert_eq!(event["regarding"]["name"].as_str(), object.name.as_deref());
             assert_eq!((&event["reason"], &event["type"]), (&"InvalidClusterName".into(), &"Warning".into()));
         }
+    }
+
+    /// One object that changes all the time, each time with other words.
+    #[tokio::test(start_paused = true)]
+    async fn one_namespace_keeps_no_other_from_being_told() {
+        let (sent, mut bodies) = mpsc::unbounded_channel();
+        let hub = tower::service_fn(move |request: http::Request<kube::client::Body>| {
+            let _ = sent.send(request.uri().path().to_owned());
+            std::future::ready(Ok::<_, kube::Error>(http::Response::new(kube::client::Body::from(b"{}".to_vec()))))
+        });
+        let events = Events::start(Client::new(hub, "default"), Counter::default(), Term::endless());
+        let of = |namespace: &str| ObjectReference {
+            kind: Some("Secret".into()),
+            namespace: Some(namespace.to_owned()),
+            name: Some("s".into()),
+            uid: Some(namespace.to_owned()),
+            ..ObjectReference::default()
+        };
+        for number in 0..2 * MOST_WAITING {
+            events.publish(of("busy"), Reason::ClusterRefused, number.to_string());
+        }
+        events.publish(of("other"), Reason::ClusterRefused, "why".to_owned());
+        let began = Instant::now();
+        while !bodies.recv().await.unwrap().contains("/namespaces/other/") {}
+        assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
     }
 
     #[tokio::test]
