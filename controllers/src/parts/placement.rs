@@ -9,6 +9,7 @@ mod batch;
 mod hub_writes;
 mod kinds;
 mod order;
+mod pace;
 mod plan;
 mod scheduler;
 mod slots;

@@ -88,7 +88,10 @@ impl Scheduler {
 
     /// Runs it until nothing changes.
     async fn settle(&self, object: &DynamicObject, key: &Key) -> Result<Action, Failure> {
-        let (mut inputs, first) = self.resume(key);
+        let (mut inputs, first) = match self.resume(key) {
+            Ok(resumed) => resumed,
+            Err(until) => return Ok(worker::at(Some(until))),
+        };
         for round in first..=ROUNDS {
             let plan = match self.step(key, inputs.is_none()).await? {
                 Step::Rest => return Ok(Action::await_change()),
@@ -124,12 +127,17 @@ impl Scheduler {
         Ok(Action::await_change())
     }
 
-    /// The input and the round that it waited in for its turn, if nothing changed since.
-    fn resume(&self, key: &Key) -> (Option<u64>, usize) {
+    /// The input and the round that it waited in for its turn, if nothing changed since. An error:
+    /// it is not to run before.
+    fn resume(&self, key: &Key) -> Result<(Option<u64>, usize), OffsetDateTime> {
         let mut world = self.world.write();
-        let known = world.placement_mut(key);
-        let paused = known.and_then(|known| known.paused.take().filter(|(inputs, _)| *inputs == known.inputs));
-        paused.map_or((None, 0), |(inputs, round)| (Some(inputs), round))
+        let Some(known) = world.placement_mut(key) else { return Ok((None, 0)) };
+        match known.paused.take().filter(|(inputs, _)| *inputs == known.inputs) {
+            Some((inputs, round)) => Ok((Some(inputs), round)),
+            // What costs more is held up where it is its turn.
+            None if known.has_expressions() => Ok((None, 0)),
+            None => known.pace.take(worker::moment()).map_or(Ok((None, 0)), Err),
+        }
     }
 
     fn pause(&self, key: &Key, round: Option<(u64, usize)>) {

@@ -8,6 +8,7 @@ use serde_json::Value;
 use time::OffsetDateTime;
 
 use super::{Contest, is_older, key};
+use crate::parts::placement::pace::Pace;
 use crate::parts::placement::status::{has_ours, writer};
 use crate::wakes::Key;
 
@@ -33,6 +34,8 @@ pub struct ObservedPlacement {
     pub warned: String,
     /// When it was last run because of a change, if it has expressions.
     pub ran_at: Option<OffsetDateTime>,
+    /// The same of one without.
+    pub pace: Pace,
     /// Steps that its expressions took in its last run.
     pub steps: Option<u64>,
     /// Its input, and runs of it that led to writes, when the last had to wait for its turn.
@@ -59,6 +62,7 @@ impl ObservedPlacement {
             inputs: 0,
             warned: String::new(),
             ran_at: None,
+            pace: Pace::edited(),
             steps: None,
             paused: None,
             seen_in: 0,
