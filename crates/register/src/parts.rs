@@ -8,6 +8,8 @@ use crate::reading::{Reading, SecretObject, SecretReference, Waiting};
 use crate::{Refused, Rules};
 
 const TOKEN: &str = "token";
+/// Bytes of a token: those of clouds have four kibibytes.
+const MOST_TOKEN: usize = 64 << 10;
 
 /// A URL of an API server.
 pub(crate) fn endpoint(field: &'static str, url: &str, rules: &Rules) -> Result<Endpoint, Refused> {
@@ -54,7 +56,15 @@ pub(crate) fn token(field: &'static str, secret: &SecretObject) -> Result<Option
     }
     let Some(token) = secret.value(TOKEN) else { return Ok(None) };
     let token = std::str::from_utf8(token).map_err(|_| Refused::NotText)?.trim_ascii_end();
-    Ok(Some(Credential::Token(SecretString::from(token))))
+    bearer(token).map(Some)
+}
+
+/// A token that fits into a request, and into the memory of thousands of clusters.
+pub(crate) fn bearer(token: &str) -> Result<Credential, Refused> {
+    if token.len() > MOST_TOKEN {
+        return Err(Refused::LongToken(MOST_TOKEN));
+    }
+    Ok(Credential::Token(SecretString::from(token)))
 }
 
 /// Refuses variables that the operator did not list. `PATH`, those of the loader (ld.so(8)), of

@@ -12,6 +12,8 @@ pub enum Refused {
     LongFields(u64),
     #[error("it is not UTF-8 text")]
     NotText,
+    #[error("its token is longer than {} KiB: no server takes such a header", .0 >> 10)]
+    LongToken(usize),
     /// Parsers quote the lines around a mistake, which may hold credentials: the text has only the
     /// position.
     #[error(

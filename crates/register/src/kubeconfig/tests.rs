@@ -78,6 +78,13 @@ fn a_token_goes_before_a_certificate() {
 }
 
 #[test]
+fn a_token_that_no_server_takes_fills_no_secret() {
+    assert!(read(&in_user("token", "t".repeat(64 << 10))).is_ok());
+    let told = read(&in_user("token", "t".repeat((64 << 10) + 1))).unwrap_err();
+    assert!(told.contains("longer than 64 KiB"), "{told}");
+}
+
+#[test]
 fn a_listed_program_is_taken_over_and_no_other() {
     let exec = |command: &str| {
         user(json!({"exec": {"apiVersion": "client.authentication.k8s.io/v1", "command": command,

@@ -31,7 +31,7 @@ impl User {
         match (token, certificate, key) {
             (_, Some(_), None) => Err(Refused::Half(CERTIFICATE, KEY)),
             (_, None, Some(_)) => Err(Refused::Half(KEY, CERTIFICATE)),
-            (Some(token), _, _) => Ok(Credential::Token(token.into())),
+            (Some(token), _, _) => parts::bearer(token),
             (None, Some(certificate), Some(key)) => pair(certificate, key),
             (None, None, None) => Err(Refused::NoCredential),
         }
