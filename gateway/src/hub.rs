@@ -7,7 +7,9 @@ use ::hub::client::{self as hub_client, HubClientError};
 use anyhow::anyhow;
 use kube::Client;
 
-pub use ::hub::{Cause, ClientCertificate, Collection, Hub, HubFailure, Line, Meter, WatchPermit, Watches, Watching};
+pub use ::hub::{
+    Cause, ClientCertificate, Collection, Hub, HubFailure, Line, Meter, WatchPermit, Watches, Watching, paged,
+};
 
 /// How we call ourselves.
 pub const PROGRAM: &str = concat!("cluster-gateway/", env!("CARGO_PKG_VERSION"));

@@ -77,6 +77,22 @@ const AVAILABLE: &str = "ManagedClusterConditionAvailable";
 // === impl ManagedCluster ===
 
 impl ManagedCluster {
+    /// What counts of it, for those who keep many: no more than its name, version and acceptance
+    /// before it is accepted, and then no labels and annotations, which have no limit.
+    #[must_use]
+    pub fn known(self) -> Self {
+        let Self { metadata, spec, status } = self;
+        let HubMeta { name, uid, resource_version, .. } = metadata;
+        let metadata = HubMeta { name, uid, resource_version, ..HubMeta::default() };
+        if spec.hub_accepts_client {
+            let is_known = |condition: &Condition| condition.r#type == AVAILABLE;
+            let conditions = status.conditions.into_iter().filter(is_known).take(1).collect();
+            Self { metadata, spec, status: Status { conditions } }
+        } else {
+            Self { metadata, ..Self::default() }
+        }
+    }
+
     /// Where the cluster is. `None` unless it is accepted: the registered credential must not go
     /// where its own bearer says.
     pub fn addresses(&self) -> Option<&[ClientConfig]> {

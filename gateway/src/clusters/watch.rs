@@ -14,6 +14,7 @@ use tokio::sync::watch::Receiver;
 use tokio::time::{Instant, timeout_at};
 
 use super::Registry;
+use crate::hub::paged;
 
 /// Errors are logged at most this often: a hub that is down must not fill the log.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(30);
@@ -37,7 +38,7 @@ pub async fn run(client: Client, namespace: String, registry: Registry) {
     }
     loop {
         let secrets: Api<Secret> = Api::namespaced(client.clone(), &namespace);
-        let config = watcher::Config::default().labels(CREDENTIAL_TYPE_LABEL);
+        let config = paged().labels(CREDENTIAL_TYPE_LABEL);
         let mut events = std::pin::pin!(watcher::watcher(secrets, config).default_backoff());
         following.listed = Some(HashSet::new());
         let mut heard = Instant::now();

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use api::cluster_name::ClusterName;
-use api::hub_object::{HubList, SecretObject};
+use api::hub_object::{self, HubList, SecretObject};
 use api::list_options::{ListOptions, Selectors};
 use api::managed_cluster::ManagedCluster;
 use api::secret::CREDENTIAL_TYPE_LABEL;
@@ -18,7 +18,29 @@ use crate::hub::{Collection, Hub, HubFailure};
 /// All that clusters are made of, as the hub has it.
 pub struct Sources {
     secrets: HubList<SecretObject>,
-    managed: Option<HubList<ManagedCluster>>,
+    managed: Option<Managed>,
+}
+
+/// Of the `ManagedCluster`s no more than is shown.
+struct Managed {
+    version: String,
+    clusters: Vec<VirtualCluster>,
+}
+
+// === impl Managed ===
+
+impl Managed {
+    /// Page by page: whoever may create them may create more than one answer has room for.
+    async fn list(hub: &Hub, options: &ListOptions) -> Result<Self, HubFailure> {
+        let mut clusters = Vec::new();
+        let take = |page: &[u8]| {
+            let HubList::<ManagedCluster> { metadata, items } = hub_object::parse(page)?;
+            clusters.extend(items.iter().filter_map(|managed| VirtualCluster::of_managed(managed).ok()));
+            Ok(metadata)
+        };
+        let version = hub.list_all(Collection::ManagedClusters, options, take).await?;
+        Ok(Self { version, clusters })
+    }
 }
 
 // === impl Sources ===
@@ -26,14 +48,12 @@ pub struct Sources {
 impl Sources {
     /// `options` without what belongs to pages.
     pub async fn list(hub: &Hub, options: &ListOptions) -> Result<Self, Error> {
-        let (secrets_query, managed_query) = (options.to_hub(CREDENTIAL_TYPE_LABEL, false), options.to_hub("", false));
-        let (secrets, managed) = tokio::join!(
-            hub.list(Collection::Secrets, &secrets_query),
-            hub.list(Collection::ManagedClusters, &managed_query),
-        );
+        let secrets_query = options.to_hub(CREDENTIAL_TYPE_LABEL, false);
+        let (secrets, managed) =
+            tokio::join!(hub.list(Collection::Secrets, &secrets_query), Managed::list(hub, options));
         let secrets = secrets.map_err(|failure| Error::hub(failure, RESOURCE))?;
         let managed = match managed {
-            Ok(json) => Some(parsed(Collection::ManagedClusters, &json)?),
+            Ok(managed) => Some(managed),
             Err(failure) if is_absence(&failure) => None,
             Err(failure) => return Err(Error::hub(failure, RESOURCE)),
         };
@@ -50,16 +70,14 @@ impl Sources {
     }
 
     pub fn managed(&self) -> impl Iterator<Item = VirtualCluster> {
-        let managed = self.managed.iter().flat_map(|list| &list.items);
-        managed.filter_map(|managed| VirtualCluster::of_managed(managed).ok())
+        self.managed.iter().flat_map(|managed| &managed.clusters).cloned()
     }
 
     /// The version from which nothing that came later than any of the lists is missed. All are of
     /// one store.
     pub fn version(&self) -> &str {
-        let managed = self.managed.as_ref().map(|list| &list.metadata);
-        let versions = [Some(&self.secrets.metadata), managed].into_iter().flatten();
-        let versions = versions.map(|metadata| metadata.resource_version.as_str());
+        let managed = self.managed.as_ref().map(|managed| &*managed.version);
+        let versions = [Some(&*self.secrets.metadata.resource_version), managed].into_iter().flatten();
         versions.min_by_key(|version| version.parse::<u64>().unwrap_or(u64::MAX)).unwrap_or_default()
     }
 
@@ -87,5 +105,5 @@ pub fn not_found(name: &ClusterName) -> Error {
 
 /// What the hub answered.
 pub fn parsed<T: DeserializeOwned>(collection: Collection, json: &[u8]) -> Result<T, Error> {
-    api::hub_object::parse(json).map_err(|_| Error::hub(HubFailure::unreadable(collection), RESOURCE))
+    hub_object::parse(json).map_err(|_| Error::hub(HubFailure::unreadable(collection), RESOURCE))
 }

@@ -160,3 +160,23 @@ fn absence_known_to_ocm_beats_what_was_reported() {
     assert_eq!(ManagedCluster::default().health(Some(reported(true))), reported(true));
     assert!(!ManagedCluster::default().health(None).healthy);
 }
+
+/// Its agent, or whoever has a bootstrap credential, writes what it likes.
+#[test]
+fn of_one_that_is_not_accepted_its_name_is_kept() {
+    let read = |accepted: bool| -> ManagedCluster {
+        serde_json::from_value(serde_json::json!({
+            "metadata": {"name": "c1", "uid": "u", "resourceVersion": "7", "labels": {"l": "v"}, "annotations": {"a": "v"}},
+            "spec": {"hubAcceptsClient": accepted, "managedClusterClientConfigs": [{"url": "https://c1"}]},
+            "status": {"conditions": [{"type": "Other", "status": "True"},
+                {"type": "ManagedClusterConditionAvailable", "status": "False", "reason": "r"}]},
+        }))
+        .unwrap()
+    };
+    let known = read(false).known();
+    assert_eq!((known.metadata.name.as_str(), known.metadata.resource_version.as_str()), ("c1", "7"));
+    assert!(known.spec == Spec::default() && known.status == Status::default() && known.metadata.labels.is_empty());
+    let (accepted, known) = (read(true), read(true).known());
+    assert_eq!((known.addresses(), known.health(None)), (accepted.addresses(), accepted.health(None)));
+    assert!(known.metadata.labels.is_empty() && known.status.conditions.len() == 1);
+}

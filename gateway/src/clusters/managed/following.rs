@@ -3,10 +3,12 @@
 
 mod absence;
 
+use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
 use api::hub_object::{self, HubList};
+use api::list_options::ListOptions;
 use api::managed_cluster::ManagedCluster;
 use api::watch_event::{Change, HubEvent};
 use net::backoff::Backoff;
@@ -85,20 +87,24 @@ impl Following {
 
     /// Everything as it is now; returns its version.
     async fn list(&mut self) -> Result<String, HubFailure> {
-        let answer = self.hub.list(Collection::ManagedClusters, "").await?;
-        let unreadable = |_| HubFailure::unreadable(Collection::ManagedClusters);
-        let HubList::<ManagedCluster> { metadata, items } = hub_object::parse(&answer).map_err(unreadable)?;
+        let mut clusters = HashMap::new();
+        let take = |page: &[u8]| {
+            let HubList::<ManagedCluster> { metadata, items } = hub_object::parse(page)?;
+            clusters.extend(items.into_iter().map(|one| (one.metadata.name.clone(), Arc::new(one.known()))));
+            Ok(metadata)
+        };
+        let version = self.hub.list_all(Collection::ManagedClusters, &ListOptions::default(), take).await?;
         if self.managed.kind.is_none() {
-            tracing::info!(clusters = items.len(), "the hub has ManagedClusters");
+            tracing::info!(clusters = clusters.len(), "the hub has ManagedClusters");
         }
-        let since = if self.first { 0 } else { metadata.resource_version.parse().unwrap_or_default() };
+        let since = if self.first { 0 } else { version.parse().unwrap_or_default() };
         self.managed.kind = self.managed.kind.or(Some(Kind { since }));
-        self.managed.clusters = items.into_iter().map(|one| (one.metadata.name.clone(), Arc::new(one))).collect();
+        self.managed.clusters = clusters;
         self.first = false;
         self.managed.known = true;
         self.absence = Absence::default();
         self.publish();
-        Ok(metadata.resource_version)
+        Ok(version)
     }
 
     /// Applies changes until the version at hand is of no use any more.
@@ -131,7 +137,7 @@ impl Following {
         let name = cluster.metadata.name.clone();
         match change {
             Change::Deleted => drop(self.managed.clusters.remove(&name)),
-            Change::Added | Change::Modified => drop(self.managed.clusters.insert(name, Arc::new(cluster))),
+            Change::Added | Change::Modified => drop(self.managed.clusters.insert(name, Arc::new(cluster.known()))),
         }
         self.publish();
         version

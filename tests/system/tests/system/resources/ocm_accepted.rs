@@ -47,6 +47,26 @@ async fn a_cluster_stays_where_its_secret_says_until_somebody_accepts() {
     }
 }
 
+/// A bootstrap credential may create more of them than one answer of the hub has room for.
+#[tokio::test]
+async fn very_many_large_ones_keep_no_gateway_from_starting() {
+    let own = member("own").await;
+    let bundle = "A".repeat(1_400_000);
+    let prepare = |hub: &FakeHub| {
+        hub.install(MANAGED);
+        for number in 0..100 {
+            let config = json!({"url": "https://127.0.0.1:1", "caBundle": bundle});
+            let name = format!("stranger{number}");
+            hub.put(MANAGED, json!({"metadata": {"name": name}, "spec": {"managedClusterClientConfigs": [config]}}));
+        }
+        hub.put_secret(cluster("a", &own));
+    };
+    let fixture = fixture(prepare, &[FLAG]).await;
+    assert_eq!(fixture.get(&proxied("a", "/api")).await.text(), "own");
+    let shown = fixture.get("/apis/cluster.core.oam.dev/v1alpha1/virtualclusters").await.json();
+    assert_eq!(shown["items"].as_array().map(Vec::len), Some(102), "these, the registered one, and the hub");
+}
+
 /// Waits until the gateway knows what was put before: `marker` is where its accepted
 /// `ManagedCluster`, put last, says.
 async fn settled(fixture: &Fixture, own: &FakeMember, marker: &str) {
