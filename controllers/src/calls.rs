@@ -14,6 +14,7 @@ use tokio::time::timeout;
 
 use crate::term::{NotLeading, WITHIN};
 
+pub use hub::{PAGE, paged};
 /// Whose the fields are that this program writes.
 pub use register::claims::FIELD_MANAGER as MANAGER;
 
@@ -26,9 +27,6 @@ pub const CONFLICT: u16 = 409;
 const TOO_MANY: u16 = 429;
 /// A hub that asks for more is asked again after this all the same.
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
-/// Objects of one answer of a list: each may have a mebibyte and a half, and all have to fit into
-/// the 128 MiB that are read of an answer.
-pub const PAGE: u32 = 80;
 
 /// Why a call did not succeed.
 #[derive(Debug, thiserror::Error)]

@@ -26,11 +26,12 @@ pub use self::replica_sets::{RIVAL as REPLICA_SETS_RIVAL, UNLISTED as REPLICA_SE
 
 use fleet::Fleet;
 use futures_util::future::{FutureExt as _, join_all};
-use kube::Client;
+use kube::api::DynamicObject;
+use kube::{Client, Resource as _};
 use telemetry::readiness::Readiness;
 
 use crate::args::{Config, PartName};
-use crate::events::Events;
+use crate::events::{Events, Reason};
 use crate::explained::Explained;
 use crate::metrics::Metrics;
 use crate::term::Term;
@@ -70,6 +71,14 @@ pub async fn run(context: Context<'_>) {
         }
     });
     join_all(parts).await;
+}
+
+/// A `ManagedCluster` is more than is kept of one: nothing is decided about it.
+fn tell_too_large(events: &Events, cluster: &DynamicObject, why: &str) {
+    tracing::warn!(cluster = cluster.metadata.name, why, "a ManagedCluster is too large: what was decided of it stays");
+    let note =
+        format!("{why}; what was decided of this cluster stays until it is smaller: remove labels or conditions");
+    events.publish(cluster.object_ref(&hub::managed_clusters()), Reason::ClusterTooLarge, note);
 }
 
 /// One that reads nothing before it may write.

@@ -2,6 +2,7 @@
 //! chooses how deep and how many its values are, and a list that is read as values fails, or takes
 //! all memory, because of a single object in it.
 
+pub mod large;
 mod weight;
 
 use std::borrow::Cow;
@@ -29,12 +30,21 @@ const LEVELS: usize = 2;
 const FIELDS: usize = 256;
 
 const MANAGED_FIELDS: &str = "managedFields";
+/// What of metadata its writer may make as large as an object may be: labels have no limit of their
+/// own.
+const UNBOUNDED: [&str; 4] = ["labels", "annotations", "ownerReferences", "finalizers"];
+/// Bytes that all metadata of an object, and each of these fields, may take in memory: a page of
+/// objects is there at once.
+const HEAVIEST_METADATA: usize = 4 * HEAVIEST_FIELD;
+const HEAVIEST_FIELD: usize = 512 << 10;
 
 /// An object as it came, its metadata aside. Without its managed fields, where those are too deep.
 #[derive(Debug, Clone)]
 pub struct RawObject {
     types: Option<TypeMeta>,
     metadata: ObjectMeta,
+    /// A field of metadata that was left out, because it is too heavy.
+    left_out: Option<&'static str>,
     /// A JSON object of the other fields.
     contents: String,
 }
@@ -120,19 +130,28 @@ pub fn mapped<K>(event: Event<K>, read: impl FnOnce(K) -> DynamicObject) -> Even
 
 impl RawObject {
     fn read(self) -> DynamicObject {
-        let Self { types, metadata, contents } = self;
-        let data = parse(&contents).unwrap_or_else(|error| {
+        let Self { types, metadata, contents, left_out } = self;
+        let mut data = parse(&contents).unwrap_or_else(|error| {
             let (namespace, name) = (metadata.namespace.as_deref(), metadata.name.as_deref());
             let kind = types.as_ref().map(|types| types.kind.as_str());
             tracing::warn!(kind, namespace, name, %error, "an object cannot be read whole");
             readable(&contents, LEVELS, &mut { HEAVIEST })
         });
+        let why = |field| format!("its {field} would take more than {} KiB of memory", HEAVIEST_FIELD >> 10);
+        large::mark(&mut data, left_out.map(why));
+        DynamicObject { types, metadata, data }
+    }
+
+    /// Without its contents, where those have more than `most` bytes.
+    pub fn read_within(self, most: usize) -> DynamicObject {
+        let Self { types, metadata, contents, .. } = self;
+        let data = if contents.len() > most { Value::Null } else { parse(&contents).unwrap_or_default() };
         DynamicObject { types, metadata, data }
     }
 
     /// Its contents stay text: `data` is a string.
     pub fn pack(self) -> DynamicObject {
-        let Self { types, metadata, contents } = self;
+        let Self { types, metadata, contents, .. } = self;
         DynamicObject { types, metadata, data: Value::String(contents) }
     }
 }
@@ -187,7 +206,7 @@ impl<'de> Visitor<'de> for Fields {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<RawObject, A::Error> {
-        let (mut api_version, mut kind, mut metadata) = (None, None, ObjectMeta::default());
+        let (mut api_version, mut kind, mut metadata) = (None, None, Metadata::default());
         let mut contents = String::from("{");
         while let Some(field) = map.next_key::<Cow<'_, str>>()? {
             match &*field {
@@ -207,18 +226,36 @@ impl<'de> Visitor<'de> for Fields {
         contents.push('}');
         contents.shrink_to_fit();
         let types = api_version.zip(kind).map(|(api_version, kind)| TypeMeta { api_version, kind });
-        Ok(RawObject { types, metadata, contents })
+        let Metadata { known: metadata, left_out } = metadata;
+        Ok(RawObject { types, metadata, left_out, contents })
     }
 }
 
+#[derive(Default)]
+struct Metadata {
+    known: ObjectMeta,
+    left_out: Option<&'static str>,
+}
+
 /// Managed fields are as deep as what they are of, and nothing else of metadata is.
-fn read_metadata<E: Error>(text: &str) -> Result<ObjectMeta, E> {
-    serde_json::from_str(text).or_else(|_| {
-        let mut fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(text).map_err(E::custom)?;
-        fields.remove(MANAGED_FIELDS);
-        let rest = serde_json::to_string(&fields).map_err(E::custom)?;
-        serde_json::from_str(&rest).map_err(E::custom)
-    })
+fn read_metadata<E: Error>(text: &str) -> Result<Metadata, E> {
+    if weight(text.as_bytes()) <= HEAVIEST_METADATA
+        && let Ok(known) = serde_json::from_str(text)
+    {
+        return Ok(Metadata { known, left_out: None });
+    }
+    let mut fields: BTreeMap<Cow<'_, str>, &RawValue> = serde_json::from_str(text).map_err(E::custom)?;
+    fields.remove(MANAGED_FIELDS);
+    let is_heavy = |field: &RawValue| weight(field.get().as_bytes()) > HEAVIEST_FIELD;
+    let mut left_out = None;
+    for name in UNBOUNDED {
+        if fields.get(name).is_some_and(|field| is_heavy(field)) {
+            fields.remove(name);
+            left_out = Some(name);
+        }
+    }
+    let rest = serde_json::to_string(&fields).map_err(E::custom)?;
+    Ok(Metadata { known: serde_json::from_str(&rest).map_err(E::custom)?, left_out })
 }
 
 #[cfg(test)]
@@ -316,6 +353,27 @@ mod tests {
         assert_eq!((of(0).name.as_deref(), of(0).managed_fields.is_some()), (Some("deep"), false));
         assert_eq!(of(0).labels, of(1).labels);
         assert!(of(1).managed_fields.is_some());
+    }
+
+    /// Labels have no limit of their own, and an object of a mebibyte and a half may be nothing
+    /// else: 22 MiB in memory, of each object of a page.
+    #[tokio::test]
+    async fn metadata_that_is_too_heavy_is_left_out_and_hides_no_other_object() {
+        let heavy = |field: &str| {
+            let items = (0..30_000).map(|number| format!(r#""{number}":"""#)).collect::<Vec<_>>().join(",");
+            object("heavy", r#"{"accepts": true}"#, "{}")
+                .replace(r#""labels": {"a": "b"}"#, &format!(r#""{field}": {{{items}}}"#))
+        };
+        let found = listed(&[heavy("labels"), heavy("annotations"), object("good", "{}", "{}")], RawObject::read).await;
+        for (object, field) in found.iter().zip(["labels", "annotations"]) {
+            let why = large::excess(object).unwrap();
+            assert!(why.contains(field) && why.contains("512 KiB"), "{why}");
+            assert_eq!(object.data["spec"], json!({"accepts": true}));
+            assert_eq!(object.metadata.name.as_deref(), Some("heavy"));
+            assert!(object.metadata.labels.as_ref().is_none_or(|labels| labels.len() < 2));
+        }
+        let good = &found[2];
+        assert_eq!((large::excess(good), good.metadata.labels.as_ref().unwrap()["a"].as_str()), (None, "b"));
     }
 
     #[tokio::test]

@@ -26,13 +26,12 @@ pub use self::ocm::KIND as MANAGED_CLUSTERS;
 use self::referring::ReferringReader;
 
 use crate::args::{Config, SourceName};
+use crate::raw::large::LARGEST;
 use crate::secrets::Meta;
 use crate::wakes::Key;
 
 /// The one annotation that a reader looks at, Cluster API's.
 const PAUSED: &str = "cluster.x-k8s.io/paused";
-/// Bytes of an object's fields that are kept, as JSON. Tens of thousands may be.
-const LARGEST: usize = 64 << 10;
 /// Bytes of a field that is kept of an object with more than those.
 const SHORT: usize = 1 << 10;
 /// For one read of a Secret.

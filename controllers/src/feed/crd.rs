@@ -15,6 +15,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 
 use super::follow::{self, Change};
+use crate::calls::paged;
 use crate::sources::Kind;
 
 /// Between two looks for a kind that is not served: an administrator may be installing it.
@@ -103,7 +104,7 @@ pub fn follow(kind: &Kind, client: Client) -> watch::Receiver<Presence> {
 
 async fn send(presence: &watch::Sender<Presence>, client: Client, name: &str) {
     let api: Api<PartialObjectMeta<CustomResourceDefinition>> = Api::all(client);
-    let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let only = paged().fields(&format!("metadata.name={name}"));
     let found = |definition: &PartialObjectMeta<CustomResourceDefinition>| {
         let is_leaving = definition.metadata.deletion_timestamp.is_some();
         if is_leaving { Presence::Leaving } else { Presence::There }

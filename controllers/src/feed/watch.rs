@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 use super::Feed;
 use super::crd::{self, Presence};
 use super::follow::{self, Change};
-use crate::calls::PAGE;
+use crate::calls::paged;
 use crate::raw::{self, RawObject};
 use crate::registrar::Registrar;
 use crate::secrets::{Meta, Secrets};
@@ -124,7 +124,7 @@ async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiR
 
 /// Objects as they are kept. Of Secrets, which are read when it is their turn, no data.
 fn events(feed: &Feed, resource: &ApiResource) -> Events {
-    let mut config = watcher::Config::default().page_size(PAGE);
+    let mut config = paged();
     config.label_selector.clone_from(&feed.source.labels);
     let client = feed.source.client.clone();
     if feed.source.kind.group.is_empty() {
@@ -194,7 +194,7 @@ pub async fn secrets(feed: Arc<Feed>) {
     let config = watcher::Config {
         label_selector: related.labels,
         field_selector: related.name.map(|name| format!("metadata.name={name}")),
-        ..watcher::Config::default().page_size(PAGE)
+        ..paged()
     };
     let failed = |error: &str| {
         tracing::warn!(error, source = feed.source.name.as_str(), "cannot watch the source's Secrets");
@@ -214,7 +214,7 @@ pub async fn secrets(feed: Arc<Feed>) {
 
 /// Tells the registrar which names have a Secret, and whose it is. Never ends.
 pub async fn holders(secrets: Secrets, registrar: Arc<Registrar>) {
-    let events = watcher::watcher(secrets.metadata(), watcher::Config::default());
+    let events = watcher::watcher(secrets.metadata(), paged());
     let what = format!("the Secrets of clusters in namespace {}", secrets.namespace());
     let changed = |secret: &Meta, now: Option<&Meta>| {
         if let Some(name) = &secret.metadata.name {

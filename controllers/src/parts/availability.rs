@@ -51,6 +51,7 @@ async fn work(context: Context<'_>) {
         hub,
         members: context.members.clone(),
         metrics: context.metrics.clone(),
+        events: context.events.clone(),
         is_beside_registration: context.config.parts.contains(&PartName::OcmRegistration),
         agents: agents::Agents::default(),
         known: judge::Observed::default(),

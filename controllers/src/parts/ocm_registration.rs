@@ -18,6 +18,7 @@ use std::time::Duration;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
+use kube::runtime::watcher;
 use kube::{Api, ResourceExt as _};
 use register::csr::SIGNER;
 use register::ocm;
@@ -35,7 +36,7 @@ use super::hub::Hub;
 use super::rivals::{Place, Rival, Rivals, Sought};
 use super::{Context, hub, rivals, worker};
 use crate::args::{Config, PartName, SourceName};
-use crate::calls::PAGE;
+use crate::calls::paged;
 use crate::wakes::Wakes;
 
 /// In `/readyz`: upstream's controllers run.
@@ -216,8 +217,7 @@ impl Shared {
 }
 
 /// Requests that may be an agent's. Those of add-ons have the label too, and are not ours to judge.
-fn request_selection() -> kube::runtime::watcher::Config {
+fn request_selection() -> watcher::Config {
     let labels = format!("{},!open-cluster-management.io/addon-name", register::csr::CLUSTER_LABEL);
-    let all = kube::runtime::watcher::Config::default().page_size(PAGE);
-    all.fields(&format!("spec.signerName={SIGNER}")).labels(&labels)
+    paged().fields(&format!("spec.signerName={SIGNER}")).labels(&labels)
 }

@@ -21,6 +21,7 @@ use tokio::time::{Instant, sleep, sleep_until};
 pub use self::sought::{Place, Rival, Sought};
 use super::catch_up::WATCH;
 use super::hub::now_millis;
+use crate::calls::paged;
 use crate::term::{Begin, Term};
 
 /// Without a Lease that runs out, nothing is to be looked at but what the watch tells.
@@ -161,7 +162,7 @@ async fn follow(
     // An installation may have another namespace than the usual one.
     let api: Api<Lease> = Api::all(client);
     let lease = sought.rival.lease;
-    let only = watcher::Config::default().fields(&format!("metadata.name={lease}")).timeout(WATCH);
+    let only = paged().fields(&format!("metadata.name={lease}")).timeout(WATCH);
     // One that failed begins anew, with a list: a watch that goes on does not say so before
     // something changes.
     let begin = || (watcher::watcher(api.clone(), only.clone()).boxed(), term.has_begun());

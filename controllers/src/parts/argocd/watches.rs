@@ -14,7 +14,7 @@ use super::inventory::List;
 use super::publisher::Publisher;
 use super::secret::{CLUSTER_KEY, HeldSecret, cluster_of};
 use crate::args::Argocd;
-use crate::calls::PAGE;
+use crate::calls::paged;
 use crate::feed::follow::{self, Change};
 use crate::parts::watched;
 use crate::parts::worker::Worker as _;
@@ -25,7 +25,7 @@ pub const SECRETS: Kind = Kind { group: "", name: "Secret", plural: "secrets", v
 
 /// Follows clusters and their Secrets. Never ends.
 pub async fn follow(publisher: &Publisher, wakes: &Wakes, mut writer: Writer<DynamicObject>) {
-    let config = watcher::Config::default().page_size(PAGE);
+    let config = paged();
     let mut known = HashSet::new();
     let take = |event: Event<DynamicObject>| take_cluster(publisher, wakes, (&mut writer, &mut known), event);
     let clusters = watched::follow(&MANAGED_CLUSTERS, publisher.hub.client.clone(), config, take);
@@ -66,7 +66,7 @@ fn take_cluster(
 }
 
 async fn follow_secrets(publisher: &Publisher, wakes: &Wakes) {
-    let config = watcher::Config::default().page_size(PAGE).labels(CLUSTER_KEY);
+    let config = paged().labels(CLUSTER_KEY);
     let events = watcher::watcher(publisher.secrets.clone(), config);
     let inventory = &publisher.inventory;
     let apply = |event: Event<Secret>| match event {
@@ -103,7 +103,7 @@ fn gone(publisher: &Publisher, wakes: &Wakes, secret: &str) {
 pub async fn follow_account(argocd: &Argocd, publisher: &Publisher, uid: watch::Sender<Option<String>>) {
     let (namespace, name) = &argocd.account;
     let api: Api<PartialObjectMeta<ServiceAccount>> = Api::namespaced(publisher.hub.client.clone(), namespace);
-    let only = watcher::Config::default().fields(&format!("metadata.name={name}"));
+    let only = paged().fields(&format!("metadata.name={name}"));
     let apply = |change: Change<PartialObjectMeta<ServiceAccount>>| {
         let known = match change {
             Change::Listed(accounts) => accounts.first().and_then(kube::ResourceExt::uid),

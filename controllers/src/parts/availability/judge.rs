@@ -19,10 +19,13 @@ use tokio::sync::Semaphore;
 use tokio::time::{Instant, timeout};
 
 use super::agents::Agents;
+use crate::events::Events;
 use crate::metrics::{Judged, Metrics};
+use crate::parts;
 use crate::parts::hub::{CallError, Hub, now_text, value};
 use crate::parts::probe;
 use crate::parts::worker::{Failure, Tries, Worker};
+use crate::raw::large;
 use crate::wakes::Wakes;
 
 /// Probes at a time of members that are slow or away: others are not to wait for them.
@@ -66,6 +69,7 @@ pub struct Judge {
     pub api: Api<DynamicObject>,
     pub members: Fleet,
     pub metrics: Metrics,
+    pub events: Events,
     /// The part `ocm-registration` runs too: it follows Leases, says which agents are silent, and
     /// sets the taints of all clusters by their conditions.
     pub is_beside_registration: bool,
@@ -192,6 +196,10 @@ impl Worker for Judge {
 impl Judge {
     async fn reconcile(&self, object: &DynamicObject) -> Result<Action, Failure> {
         let (name, cluster) = (object.name_any(), value(object));
+        if let Some(why) = large::marked(object) {
+            parts::tell_too_large(&self.events, object, &why);
+            return Ok(Action::await_change());
+        }
         // No other name can be registered.
         let Ok(member) = ClusterName::parse(&name) else { return Ok(Action::await_change()) };
         if let Some(action) = self.others_word(&name, &cluster).await? {

@@ -5,19 +5,20 @@ use std::collections::HashSet;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Event;
 use register::ocm::delivery::DELIVERY_ANNOTATION;
 use serde_json::{Value, json};
 
 use super::judge::Judge;
-use crate::calls::PAGE;
+use crate::calls::paged;
 use crate::parts::watched;
+use crate::raw::large;
 use crate::sources::MANAGED_CLUSTERS;
 use crate::wakes::Wakes;
 
 /// Follows the clusters. Never ends.
 pub async fn follow(judge: &Judge, wakes: &Wakes, mut writer: Writer<DynamicObject>) {
-    let config = watcher::Config::default().page_size(PAGE);
+    let config = paged();
     let mut known = HashSet::new();
     let take = |event: Event<DynamicObject>| {
         let event = event.modify(prune);
@@ -61,7 +62,10 @@ fn prune(cluster: &mut DynamicObject) {
     };
     let (spec, status) =
         (kept("spec", &["hubAcceptsClient", "leaseDurationSeconds", "taints"]), kept("status", &["conditions"]));
+    let marked = large::marked(cluster);
     cluster.data = json!({"spec": spec, "status": status});
+    large::mark(&mut cluster.data, marked);
+    large::bound(cluster, &[], &["hubAcceptsClient", "leaseDurationSeconds"]);
 }
 
 #[cfg(test)]
@@ -69,6 +73,20 @@ mod tests {
     use register::ocm::condition::AVAILABLE;
 
     use super::*;
+
+    /// Also what it has besides may be what hides how it is delivered to.
+    #[test]
+    fn of_one_that_is_too_large_nothing_is_judged() {
+        let mut cluster = DynamicObject::new("c1", &crate::parts::hub::managed_clusters());
+        let condition = json!({"type": AVAILABLE, "status": "True", "message": "m".repeat(large::LARGEST)});
+        cluster.data = json!({"spec": {"hubAcceptsClient": true}, "status": {"conditions": [condition]}});
+        prune(&mut cluster);
+        assert_eq!(cluster.data["spec"], json!({"hubAcceptsClient": true}));
+        assert!(cluster.data.get("status").is_none() && large::excess(&cluster).is_some());
+        cluster.data = json!({"spec": {}, "tooLarge": "its annotations"});
+        prune(&mut cluster);
+        assert_eq!(large::excess(&cluster).as_deref(), Some("its annotations"));
+    }
 
     #[test]
     fn what_is_looked_at_and_what_is_written_whole_stays() {

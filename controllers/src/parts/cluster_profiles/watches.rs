@@ -6,11 +6,11 @@ use std::sync::Arc;
 use futures_util::future::join_all;
 use kube::api::DynamicObject;
 use kube::runtime::reflector::store::Writer as StoreWriter;
-use kube::runtime::watcher::{self, Config, Event};
+use kube::runtime::watcher::{self, Event};
 use kube::{Api, ResourceExt as _};
 
 use super::publisher::Publisher;
-use crate::calls::PAGE;
+use crate::calls::paged;
 use crate::feed::follow::{self, Change};
 use crate::raw::{self, RawObject};
 use crate::secrets::Meta;
@@ -23,7 +23,7 @@ pub async fn follow(publisher: &Arc<Publisher>, store: StoreWriter<Meta>) {
 
 /// Follows the clusters' Secrets. Never ends.
 async fn secrets(publisher: &Publisher, api: Api<Meta>, mut store: StoreWriter<Meta>) {
-    let labelled = Config::default().labels(api::secret::CREDENTIAL_TYPE_LABEL);
+    let labelled = paged().labels(api::secret::CREDENTIAL_TYPE_LABEL);
     let mut whole = follow::whole(|change: Change<Meta>| match change {
         Change::Listed(listed) => publisher.registered(listed),
         Change::Applied(secret) => publisher.changed(&secret),
@@ -46,7 +46,7 @@ fn prune(secret: &mut Meta) {
 
 /// Follows the profiles of a namespace. Never ends.
 async fn profiles(publisher: Arc<Publisher>, namespace: String, api: Api<RawObject>) {
-    let events = raw::watcher(api, Config::default().page_size(PAGE));
+    let events = raw::watcher(api, paged());
     let apply = |change: Change<DynamicObject>| match change {
         Change::Listed(listed) => publisher.listed(&namespace, listed),
         Change::Applied(profile) => publisher.seen(&namespace, profile),

@@ -12,6 +12,7 @@ use tokio::sync::watch;
 use tokio::time::timeout;
 
 use super::accounts::Accounts;
+use crate::calls::paged;
 use crate::feed::crd::{self, Presence};
 use crate::feed::follow::{self, Change};
 use crate::sources::Kind;
@@ -80,7 +81,7 @@ impl Addons {
 
     async fn watch(&self, resource: &ApiResource, hub: &Client, accounts: &Accounts) {
         let api: Api<PartialObjectMeta<DynamicObject>> = Api::all_with(hub.clone(), resource);
-        let only = watcher::Config::default().fields(&format!("metadata.name={ADDON}"));
+        let only = paged().fields(&format!("metadata.name={ADDON}"));
         let namespace = |addon: &PartialObjectMeta<DynamicObject>| addon.namespace().unwrap_or_default();
         let apply = |change: Change<PartialObjectMeta<DynamicObject>>| match change {
             Change::Listed(addons) => self.set(addons.iter().map(namespace).collect(), accounts),

@@ -25,7 +25,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::Part;
 use super::accounts::Accounts;
-use crate::calls::PAGE;
+use crate::calls::paged;
 use crate::feed::{crd, follow};
 use crate::parts::hub;
 use crate::raw::{self, RawObject};
@@ -57,7 +57,7 @@ pub async fn objects(part: &Part, mut writer: Writer<DynamicObject>) {
     let accounts = &part.accounts;
     let resource = crd::served(&ACCOUNT, &part.client).await;
     let api: Api<RawObject> = Api::all_with(part.client.clone(), &resource);
-    let config = watcher::Config::default().page_size(PAGE);
+    let config = paged();
     let mut listed = HashSet::new();
     let apply = |event: Event<DynamicObject>| {
         let event = event.modify(prune);
@@ -116,7 +116,7 @@ fn key(object: &DynamicObject) -> (String, String) {
 
 /// Follows the Secrets with tokens, without their data. Never ends.
 pub async fn tokens(hub: &Client, accounts: &Accounts) {
-    let config = watcher::Config::default().labels(&format!("{LABEL}=true")).page_size(PAGE);
+    let config = paged().labels(&format!("{LABEL}=true"));
     let events = watcher::watcher(Api::<Meta>::all(hub.clone()), config);
     let apply = |event: Event<Meta>| match event {
         Event::Apply(secret) | Event::Delete(secret) => {
@@ -131,7 +131,7 @@ pub async fn tokens(hub: &Client, accounts: &Accounts) {
 
 /// Follows which clusters are registered. Never ends.
 pub async fn clusters(part: &Part, secrets: &Secrets) {
-    let config = watcher::Config::default().labels(CREDENTIAL_TYPE_LABEL);
+    let config = paged().labels(CREDENTIAL_TYPE_LABEL);
     let apply = |event: Event<Meta>| match event {
         Event::Apply(cluster) => part.accounts.wake_in(&cluster.name_any()),
         Event::Delete(cluster) => {

@@ -11,6 +11,7 @@ use kube::{Api, ResourceExt as _};
 use super::clusters::{DELIVERY_ANNOTATION, Mode};
 use super::work::{WORKS, key};
 use super::{Part, shelf};
+use crate::calls::paged;
 use crate::feed::{crd, follow};
 use crate::parts::catch_up::WATCH;
 use crate::raw::{self, RawObject};
@@ -26,7 +27,7 @@ type Meta = PartialObjectMeta<DynamicObject>;
 pub async fn works(part: &Part, writer: &mut Writer<DynamicObject>) {
     let resource = crd::served(&WORKS, &part.hub.client).await;
     let api: Api<RawObject> = Api::all_with(part.hub.client.clone(), &resource);
-    let config = watcher::Config::default().page_size(PAGE).timeout(WATCH);
+    let config = paged().page_size(PAGE).timeout(WATCH);
     let mut listed = HashSet::new();
     let apply = |event| {
         let event = part.shelf.keep(event, &part.store);
@@ -69,7 +70,7 @@ fn is_news(part: &Part, event: &Event<DynamicObject>) -> bool {
 pub async fn clusters(part: &Part) {
     let resource = crd::served(&MANAGED_CLUSTERS, &part.hub.client).await;
     let api: Api<Meta> = Api::all_with(part.hub.client.clone(), &resource);
-    let config = watcher::Config::default().timeout(WATCH);
+    let config = paged().timeout(WATCH);
     let mut listed = HashSet::new();
     let apply = |event: Event<Meta>| match event {
         Event::Init => listed.clear(),

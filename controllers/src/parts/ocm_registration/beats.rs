@@ -21,10 +21,10 @@ use tokio::sync::{Notify, watch};
 use tokio::time::sleep;
 
 use super::hub::{now_millis, renewed};
+use crate::calls::paged;
 use crate::feed::follow;
 use crate::wakes::Wakes;
 
-const PAGE: u32 = 500;
 /// Nothing is due.
 const LONG: Duration = Duration::from_hours(1);
 
@@ -105,8 +105,7 @@ impl Beats {
 
     /// Follows the Leases. Never ends.
     pub async fn follow(&self, client: Client, clusters: (&Store<DynamicObject>, &ApiResource), wakes: &Wakes) {
-        let only =
-            watcher::Config::default().fields(&format!("metadata.name={LEASE}")).labels(CLUSTER_LABEL).page_size(PAGE);
+        let only = paged().fields(&format!("metadata.name={LEASE}")).labels(CLUSTER_LABEL);
         let mut listed = BTreeSet::new();
         let apply = |event: Event<Lease>| match event {
             Event::Init => listed.clear(),

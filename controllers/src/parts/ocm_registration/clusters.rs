@@ -30,6 +30,8 @@ use super::rights::{Refused, Rights};
 use super::worker::{Failure, Tries, Worker};
 use crate::events::{Events, Reason};
 use crate::metrics::Joining;
+use crate::parts;
+use crate::raw::large;
 
 /// Between looks at what a cluster that leaves still has.
 const STILL_THERE: Duration = Duration::from_secs(1);
@@ -78,6 +80,11 @@ impl Clusters {
             // before its acceptance was taken back, too fast for the watch.
             Standing::Denied | Standing::New => self.rights.withdraw(&rights).await?,
             Standing::Accepted => {}
+        }
+        if let Some(why) = large::marked(object) {
+            // Whatever was given stays, and nothing more is: neither a yes nor a no follows.
+            parts::tell_too_large(&self.events, object, &why);
+            return Ok(Action::await_change());
         }
         let mut cluster = self.correct(&name, cluster, standing).await?;
         match standing {

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use futures_util::StreamExt as _;
 use futures_util::future::join_all;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::reflector::store::{Writer, WriterDropped};
@@ -13,18 +14,22 @@ use register::ocm::acceptance::{self, Difference, Key, Kind, Wanted};
 use serde_json::Value;
 
 use super::hub::{self, value};
+use crate::calls::paged;
 use crate::feed::follow;
+use crate::raw::{self, RawObject};
 
-const PAGE: u32 = 500;
+/// Bytes of an object's fields that are kept: those that are made have a few hundred.
+const LARGEST: usize = 16 << 10;
+const MOST_OWNERS: usize = 16;
 
-/// Objects with the label of a cluster.
+/// Objects with the label of a cluster, of the names that acceptance gives.
 pub struct Mirror {
     client: Client,
     stores: Vec<(Kind, ApiResource, Store<DynamicObject>)>,
 }
 
 /// What fills a mirror.
-pub struct Writers(Vec<(ApiResource, Writer<DynamicObject>)>);
+pub struct Writers(Vec<(Kind, ApiResource, Writer<DynamicObject>)>);
 
 // === impl Mirror ===
 
@@ -35,7 +40,7 @@ impl Mirror {
             let resource = resource(kind);
             let writer = Writer::new(resource.clone());
             stores.push((kind, resource.clone(), writer.as_reader()));
-            writers.push((resource, writer));
+            writers.push((kind, resource, writer));
         }
         (Self { client, stores }, Writers(writers))
     }
@@ -91,23 +96,27 @@ impl Writers {
     /// (an empty name) of a role that all clusters have. Never ends.
     pub async fn follow(self, client: Client, notify: impl Fn(&str) + Sync) {
         let notify = &notify;
-        join_all(self.0.into_iter().map(|(resource, writer)| follow(client.clone(), resource, writer, notify))).await;
+        let each = self.0.into_iter();
+        join_all(each.map(|(kind, resource, writer)| follow(client.clone(), (kind, resource), writer, notify))).await;
     }
 }
 
 async fn follow(
     client: Client,
-    resource: ApiResource,
+    (kind, resource): (Kind, ApiResource),
     mut writer: Writer<DynamicObject>,
     notify: &(dyn Fn(&str) + Sync),
 ) {
-    let only = watcher::Config::default().labels(CLUSTER_LABEL).page_size(PAGE);
-    let api = Api::<DynamicObject>::all_with(client, &resource);
+    let what = format!("{} of clusters", resource.plural);
+    let events = watcher::watcher(Api::<RawObject>::all_with(client, &resource), paged().labels(CLUSTER_LABEL));
+    let events = events.map(|event| event.map(|event| raw::mapped(event, |object| kept(kind, object))));
     let apply = |event: Event<DynamicObject>| {
-        let event = event.modify(|object| {
-            object.managed_fields_mut().clear();
-            object.annotations_mut().clear();
-        });
+        if let Event::InitApply(object) | Event::Apply(object) | Event::Delete(object) = &event
+            && !is_made(kind, object)
+        {
+            // Whoever may write one in a namespace may write many, as large as the hub takes.
+            return;
+        }
         writer.apply_watcher_event(&event);
         if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event
             && let Some(cluster) = object.labels().get(CLUSTER_LABEL)
@@ -118,6 +127,88 @@ async fn follow(
             notify(cluster);
         }
     };
-    let what = format!("{} of clusters", resource.plural);
-    follow::each(watcher::watcher(api, only), what, apply).await;
+    follow::each(events, what, apply).await;
+}
+
+fn is_made(kind: Kind, object: &DynamicObject) -> bool {
+    acceptance::is_made(kind, object.metadata.namespace.as_deref().unwrap_or_default(), &object.name_any())
+}
+
+/// What of an object is compared. One whose contents are too large is unlike any that acceptance
+/// makes, and without them it still is.
+fn kept(kind: Kind, object: RawObject) -> DynamicObject {
+    let most = if kind == Kind::Namespace { 0 } else { LARGEST };
+    let mut object = object.read_within(most);
+    object.managed_fields_mut().clear();
+    object.annotations_mut().clear();
+    object.labels_mut().retain(|key, _| key == CLUSTER_LABEL);
+    if object.finalizers().iter().map(String::len).sum::<usize>() > LARGEST {
+        object.finalizers_mut().retain(|finalizer| finalizer == acceptance::WORK_FINALIZER);
+    }
+    if object.owner_references().len() > MOST_OWNERS {
+        object.owner_references_mut().clear();
+    }
+    object
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use http::{Request, Response};
+    use kube::client::Body;
+    use register::ocm::acceptance::Cluster;
+    use serde_json::json;
+    use tower::service_fn;
+
+    use super::*;
+
+    const SUBJECTS: usize = 40_000;
+
+    /// A binding of one and a half mebibytes: 40,000 subjects.
+    fn binding(namespace: &str, name: &str, cluster: &str) -> Value {
+        let subject = json!({"kind": "User", "name": "u"});
+        json!({"kind": "RoleBinding", "apiVersion": "rbac.authorization.k8s.io/v1",
+            "metadata": {"namespace": namespace, "name": name, "resourceVersion": "3", "labels": {CLUSTER_LABEL: cluster, "x": "y"}},
+            "roleRef": {"kind": "Role", "name": "own"}, "subjects": vec![subject; SUBJECTS]})
+    }
+
+    /// A hub with these bindings, in pages as they are asked for.
+    fn hub(all: Vec<Value>, asked: Arc<Mutex<Vec<String>>>) -> Client {
+        let answer = move |request: Request<Body>| {
+            let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
+            let items: &[Value] = if path.ends_with("/rolebindings") { &all } else { &[] };
+            asked.lock().unwrap().push(format!("{path}?{query}"));
+            let list = json!({"kind": "List", "metadata": {"resourceVersion": "9"}, "items": items});
+            let body = if query.contains("watch=true") { String::new() } else { list.to_string() };
+            async move { Ok::<_, kube::Error>(Response::new(Body::from(body.into_bytes()))) }
+        };
+        Client::new(service_fn(answer), "default")
+    }
+
+    /// Whoever may write bindings in one namespace fills no memory, and nobody is looked at by it.
+    #[tokio::test]
+    async fn bindings_that_no_acceptance_made_are_not_kept() {
+        let wanted = Cluster { name: "c1", uid: "u" }.granted(false);
+        let own = wanted.iter().find(|wanted| wanted.key.name.ends_with(":registration")).unwrap();
+        let mut all: Vec<_> = (0..20).map(|number| binding("tenant", &format!("b{number}"), "c1")).collect();
+        all.push(binding("c1", &own.key.name, "c1"));
+        let asked = Arc::<Mutex<Vec<String>>>::default();
+        let client = hub(all, Arc::clone(&asked));
+        let (mirror, writers) = Mirror::new(client.clone());
+        let woken = Mutex::new(Vec::new());
+        tokio::select! {
+            () = writers.follow(client, |cluster| woken.lock().unwrap().push(cluster.to_owned())) => {}
+            listed = mirror.listed() => listed.unwrap(),
+        }
+        let bindings = &mirror.stores.iter().find(|(kind, ..)| *kind == Kind::RoleBinding).unwrap().2;
+        let kept: Vec<_> = bindings.state().iter().map(|object| object.name_any()).collect();
+        assert_eq!(kept, [own.key.name.clone()]);
+        assert_eq!(*woken.lock().unwrap(), ["c1"]);
+        let found = mirror.get(&own.key).unwrap();
+        assert!(found.data.is_null() && found.labels().len() == 1, "no more of it than is compared");
+        assert_eq!(mirror.difference(own), Some(Difference::Whole), "it is not what it is to be");
+        let asked = asked.lock().unwrap();
+        assert!(asked.iter().all(|query| query.contains("watch=true") || query.contains("limit=80")), "{asked:?}");
+    }
 }

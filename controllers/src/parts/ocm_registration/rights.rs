@@ -7,7 +7,7 @@ use register::ocm::leaving::{self, DEPENDENTS};
 use register::ocm::standing::{self, BadName};
 use serde_json::{Value, json};
 
-use super::hub::{CallError, Hub, found};
+use super::hub::{CallError, Hub, found, list_metadata};
 use super::mirror::Mirror;
 use crate::calls::{MANAGER, creating};
 
@@ -129,8 +129,8 @@ impl Rights {
         for (group, version, plural) in DEPENDENTS {
             let resource = super::hub::resource(group, version, "", plural);
             let api: Api<DynamicObject> = Api::namespaced_with(self.hub.client.clone(), cluster.name, &resource);
-            let Some(list) = found(self.hub.read(api.list_metadata(&ListParams::default())).await)? else { continue };
-            let all: Vec<Value> = list.items.iter().filter_map(|object| serde_json::to_value(object).ok()).collect();
+            let Some(list) = found(list_metadata(&api, ListParams::default()).await)? else { continue };
+            let all: Vec<Value> = list.iter().map(|metadata| json!({"metadata": metadata})).collect();
             for name in leaving::first(&all) {
                 found(self.hub.write(api.delete(name, &DeleteParams::default())).await)?;
             }

@@ -18,6 +18,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::hub::{CallError, Hub, now_text, resource, value};
+use crate::calls::paged;
 use crate::feed::follow;
 
 /// With the value `false`, a set is a person's.
@@ -74,7 +75,7 @@ impl Sets {
                 self.look();
             }
         };
-        follow::each(watcher::watcher(api, watcher::Config::default()), &resource.plural, apply).await;
+        follow::each(watcher::watcher(api, paged()), &resource.plural, apply).await;
     }
 
     async fn correct_all(&self) {

@@ -15,7 +15,7 @@ use register::csr::CLUSTER_LABEL;
 use register::ocm::acceptance::Cluster;
 use register::ocm::condition::{self, HUB_ACCEPTED};
 use register::ocm::standing::AUTOMATIC_ANNOTATION;
-use register::ocm::{self, delivery};
+use register::ocm::{self, delivery, sets};
 use serde_json::Value;
 use tokio::time::{Instant, sleep};
 
@@ -23,9 +23,9 @@ use super::clusters::Clusters;
 use super::hub::CallError;
 use super::worker::Worker as _;
 use super::{Shared, Sources, request_selection};
-use crate::calls::PAGE;
+use crate::calls::paged;
 use crate::feed::follow;
-use crate::raw::{self, RawObject};
+use crate::raw::{self, RawObject, large};
 
 /// After an end that could not be carried out.
 const AGAIN: Duration = Duration::from_secs(1);
@@ -59,7 +59,7 @@ fn has(store: &Store<DynamicObject>, resource: &ApiResource, name: &str) -> bool
 
 async fn follow_clusters(shared: &Shared, mut writer: Writer<DynamicObject>, clusters: &Clusters, client: Client) {
     let api: Api<RawObject> = Api::all_with(client, &shared.cluster_resource);
-    let config = watcher::Config::default().page_size(PAGE);
+    let config = paged();
     let (mut known, mut judged_otherwise) = (HashSet::new(), HashSet::new());
     let apply = |event: Event<DynamicObject>| {
         let event = event.modify(prune);
@@ -150,6 +150,8 @@ fn prune(cluster: &mut DynamicObject) {
     if let Some(status) = cluster.data.get_mut("status").and_then(Value::as_object_mut) {
         status.retain(|key, _| key == "conditions");
     }
+    // Of one that is too large, enough to carry out a no, or its end.
+    large::bound(cluster, &[sets::LABEL], &["hubAcceptsClient", "leaseDurationSeconds"]);
 }
 
 /// Rights whose cluster is gone, although the hub's finalizer should have kept it: taken off by

@@ -1,5 +1,6 @@
 //! The watches, and what they put into the queue.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
 use std::pin::pin;
 use std::time::Duration;
@@ -9,7 +10,7 @@ use futures_util::future::join_all;
 use kube::api::{ApiResource, DynamicObject};
 use kube::runtime::WatchStreamExt as _;
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt as _};
 use net::words::causes;
 use serde_json::Value;
@@ -21,10 +22,11 @@ use super::kinds::Of;
 use super::scheduler::Scheduler;
 use super::world::{Woken, World, key};
 use super::{Shared, UNLISTED, watched, worker};
-use crate::calls::{PAGE, value};
+use crate::calls::{paged, value};
 use crate::feed::crd::{self, Presence};
+use crate::parts;
 use crate::parts::catch_up::{Followed, WATCH};
-use crate::raw::{self, RawObject};
+use crate::raw::{self, RawObject, large};
 use crate::wakes::Key;
 
 /// Between two looks whether a kind is served that nobody need have.
@@ -122,7 +124,7 @@ impl Follower<'_> {
 
     async fn watch(&mut self, resource: &ApiResource) {
         let api: Api<RawObject> = Api::all_with(self.shared.hub.client.clone(), resource);
-        let config = watcher::Config::default().page_size(PAGE).timeout(WATCH);
+        let config = paged().timeout(WATCH);
         let mut events = pin!(raw::watcher(api, config).default_backoff());
         while let Some(event) = events.next().await {
             match event {
@@ -188,13 +190,28 @@ impl Follower<'_> {
     }
 
     fn put(&self, object: &DynamicObject, put: fn(&mut World, Of, Value, OffsetDateTime) -> Woken) {
-        let mut object = value(object);
+        let small = if self.of == Of::Cluster { self.small(object) } else { Some(Cow::Borrowed(object)) };
+        let Some(object) = small else { return };
+        let mut object = value(&object);
         if !matches!(self.of, Of::Decision | Of::Placement) {
             forget_writers(&mut object);
         }
         let (namespace, _) = key(&object);
         let woken = self.change(&namespace, |world, now| put(world, self.of, object, now));
         self.wake(woken);
+    }
+
+    /// A cluster without what no rule reads, unless it is more than is kept of one: then it stays
+    /// as it is known, so that no decision changes by that.
+    fn small<'a>(&self, cluster: &'a DynamicObject) -> Option<Cow<'a, DynamicObject>> {
+        if large::excess(cluster).is_none() {
+            return Some(Cow::Borrowed(cluster));
+        }
+        let mut smaller = cluster.clone();
+        without_bundles(&mut smaller);
+        let Some(why) = large::excess(&smaller) else { return Some(Cow::Owned(smaller)) };
+        parts::tell_too_large(&self.scheduler.events, cluster, &why);
+        None
     }
 
     fn remove(&self, key: &Key, version: Option<&str>) {
@@ -229,6 +246,14 @@ impl Follower<'_> {
         for (namespace, name) in woken {
             self.shared.wakes.push(&namespace, &name);
         }
+    }
+}
+
+/// Certificates of clusters may be many and large.
+fn without_bundles(cluster: &mut DynamicObject) {
+    let configs = cluster.data.pointer_mut("/spec/managedClusterClientConfigs").and_then(Value::as_array_mut);
+    for config in configs.into_iter().flatten().filter_map(Value::as_object_mut) {
+        config.remove("caBundle");
     }
 }
 

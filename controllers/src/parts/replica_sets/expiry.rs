@@ -12,7 +12,7 @@ use delivery::work::replica_set::SET_LABEL;
 use delivery::work::{DeleteOption, end};
 use futures_util::future::join_all;
 use kube::api::DynamicObject;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Event;
 use kube::{Api, ResourceExt as _};
 use net::backoff::Backoff;
 use parking_lot::Mutex;
@@ -22,7 +22,7 @@ use tokio::sync::Notify;
 use tokio::time::sleep;
 
 use super::kinds::Of;
-use crate::calls::{PAGE, deleting};
+use crate::calls::{deleting, paged};
 use crate::metrics::{Metrics, Operation, SetObject};
 use crate::parts::hub::{Hub, found};
 use crate::parts::{watched, worker};
@@ -100,7 +100,7 @@ impl Expiry {
 
     /// Follows all works that are of no set. Never ends.
     pub async fn follow(&self) {
-        let config = watcher::Config::default().page_size(PAGE).labels(&format!("!{SET_LABEL}"));
+        let config = paged().labels(&format!("!{SET_LABEL}"));
         let take = |event: Event<DynamicObject>| {
             self.ends.lock().take(&event);
             self.more.notify_one();

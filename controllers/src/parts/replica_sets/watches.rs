@@ -4,14 +4,14 @@ use futures_util::future::join_all;
 use kube::ResourceExt as _;
 use kube::api::DynamicObject;
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Event;
 use serde_json::Value;
 
 use super::Shared;
 use super::deployer::Deployer;
 use super::kinds::Of;
 use super::world::Woken;
-use crate::calls::{PAGE, value};
+use crate::calls::{paged, value};
 use crate::parts::{watched, worker};
 
 /// Follows all kinds. Never ends.
@@ -19,7 +19,7 @@ pub async fn follow(shared: &Shared, deployer: &Deployer, writer: Writer<Dynamic
     let mut writer = Some(writer);
     join_all(Of::ALL.map(|of| {
         let mut sets = if of == Of::Set { writer.take() } else { None };
-        let config = watcher::Config::default().page_size(PAGE);
+        let config = paged();
         // Works of nobody's are no concern of this.
         let config = if of == Of::Work { config.labels(delivery::work::replica_set::SET_LABEL) } else { config };
         let take = move |event| take(shared, deployer, of, &mut sets, event);

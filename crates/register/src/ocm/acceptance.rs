@@ -13,6 +13,8 @@ const RBAC: &str = "rbac.authorization.k8s.io";
 const PREFIX: &str = "open-cluster-management:managedcluster:";
 /// What roles that all clusters have are called behind that. No cluster is called so.
 pub(super) const COMMON: [&str; 2] = ["registration", "work"];
+/// The same of what upstream does not know.
+const OWN_PREFIX: &str = "cluster-gateway:managedcluster:";
 /// The role of agents that fill the token Secret of their own cluster's `ManagedServiceAccount`.
 const CREDENTIAL: &str = "cluster-gateway:managedcluster:credential";
 /// Holds the right to works while there are any.
@@ -148,7 +150,7 @@ impl Cluster<'_> {
     }
 
     fn credential(&self) -> Wanted {
-        let name = format!("cluster-gateway:managedcluster:{}:credential", self.name);
+        let name = format!("{OWN_PREFIX}{}:credential", self.name);
         self.owned(self.object(Kind::RoleBinding, self.name, name, self.bound(CREDENTIAL)))
     }
 
@@ -165,7 +167,7 @@ impl Cluster<'_> {
     }
 
     fn tunnel_name(&self) -> String {
-        format!("cluster-gateway:managedcluster:{}:tunnel", self.name)
+        format!("{OWN_PREFIX}{}:tunnel", self.name)
     }
 
     /// Gone with the cluster, whichever controllers run then: upstream's do not know of it.
@@ -192,6 +194,21 @@ impl Cluster<'_> {
 /// Whether a `ClusterRole` is one of [`common_roles`].
 pub fn is_common(role: &str) -> bool {
     role == CREDENTIAL || role.strip_prefix(PREFIX).is_some_and(|name| COMMON.contains(&name))
+}
+
+/// Whether something that acceptance makes may be called so. Anyone who may write `RoleBinding`s in
+/// a namespace chooses their names and labels: only those of the cluster that the namespace is
+/// called after count.
+pub fn is_made(kind: Kind, namespace: &str, name: &str) -> bool {
+    let cluster = Cluster { name: namespace, uid: "" };
+    match kind {
+        Kind::Namespace => true,
+        Kind::ClusterRole | Kind::ClusterRoleBinding => name.starts_with(PREFIX) || name.starts_with(OWN_PREFIX),
+        Kind::RoleBinding => {
+            let made = [cluster.registration(), cluster.work(), cluster.credential()];
+            made.iter().any(|wanted| wanted.key.name == name)
+        }
+    }
 }
 
 /// The roles that bindings in all clusters' namespaces name. `filled` is the one Secret that agents

@@ -4,12 +4,14 @@ use http::{Method, Request, Response};
 use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
+use prometheus_client::metrics::counter::Counter;
 use prometheus_client::registry::Registry;
 use register::ocm::delivery::DELIVERY_ANNOTATION;
 use tower::service_fn;
 
 use super::*;
 use crate::parts::hub::managed_clusters as resource;
+use crate::term::Term;
 
 /// Between two probes of the clusters below.
 const PERIOD: Duration = Duration::from_secs(10);
@@ -45,8 +47,9 @@ fn judge() -> (Judge, Shared) {
     let judge = Judge {
         api: Api::all_with(client.clone(), &resource()),
         hub: Hub { client: client.clone(), may_write: Arc::new(|| Duration::MAX) },
-        members: Fleet::new(client),
+        members: Fleet::new(client.clone()),
         metrics: Metrics::register(&mut Registry::default(), Arc::default()),
+        events: Events::start(client.clone(), Counter::default(), Term::endless()),
         is_beside_registration: false,
         agents: Agents::default(),
         known: Observed::default(),

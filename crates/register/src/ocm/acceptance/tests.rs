@@ -90,3 +90,16 @@ fn a_namespace_is_the_clusters_if_it_says_so() {
     assert!(is_clusters(&labelled("c1"), "c1"));
     assert!(!is_clusters(&labelled("c2"), "c1") && !is_clusters(&json!({"metadata": {}}), "c1"));
 }
+
+/// A stranger who may write `RoleBinding`s in a namespace gives them names and labels at will.
+#[test]
+fn only_what_acceptance_makes_is_called_so() {
+    for wanted in C1.granted(true).into_iter().chain(C1.left()).chain(common_roles(Some("cluster-gateway"))) {
+        let Key { kind, namespace, name } = &wanted.key;
+        assert!(is_made(*kind, namespace, name), "{name}");
+    }
+    let registration = C1.registration().key;
+    assert!(!is_made(Kind::RoleBinding, "elsewhere", &registration.name));
+    assert!(!is_made(Kind::RoleBinding, "c1", "admins") && !is_made(Kind::ClusterRole, "", "cluster-admin"));
+    assert!(!is_made(Kind::RoleBinding, "c1", &format!("{}2", registration.name)));
+}

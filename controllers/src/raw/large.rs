@@ -1,0 +1,108 @@
+//! Objects that are kept, thousands of them, each by another writer: each has its share of memory.
+
+use kube::ResourceExt as _;
+use kube::api::DynamicObject;
+use serde_json::{Map, Value, json};
+
+use super::weight;
+
+/// Bytes of an object's fields that are kept, as JSON.
+pub const LARGEST: usize = 64 << 10;
+/// Bytes that they may take in memory. A cluster with 200 claims takes half of it.
+const HEAVIEST: usize = 512 << 10;
+/// Beside an object's fields. No kind has one of that name.
+const MARK: &str = "tooLarge";
+
+/// Why an object is more than is kept of one, if it is. Its managed fields do not count.
+pub fn excess(object: &DynamicObject) -> Option<String> {
+    let marked = marked(object);
+    if marked.is_some() {
+        return marked;
+    }
+    let text = json!([object.labels(), object.annotations(), object.data]).to_string();
+    let is_large = text.len() > LARGEST;
+    let is_heavy = || weight(text.as_bytes()) > HEAVIEST;
+    (is_large || is_heavy()).then(|| {
+        format!(
+            "its labels, annotations, spec and status have {} bytes, or very many fields: {} KiB and {} KiB of memory \
+             are kept of one",
+            text.len(),
+            LARGEST >> 10,
+            HEAVIEST >> 10
+        )
+    })
+}
+
+/// What is known of that already.
+pub fn marked(object: &DynamicObject) -> Option<String> {
+    object.data.get(MARK)?.as_str().map(str::to_owned)
+}
+
+pub fn mark(data: &mut Value, why: Option<String>) {
+    if let (Some(fields), Some(why)) = (data.as_object_mut(), why) {
+        fields.insert(MARK.to_owned(), why.into());
+    }
+}
+
+/// Leaves of an object that is more than is kept of one only these labels, these fields of its spec
+/// that are plain, and why.
+pub fn bound(object: &mut DynamicObject, labels: &[&str], spec: &[&str]) {
+    let Some(why) = excess(object) else { return };
+    let plain = |field: &&str| {
+        let value = object.data.get("spec")?.get(*field)?;
+        (value.is_boolean() || value.is_number()).then(|| ((*field).to_owned(), value.clone()))
+    };
+    let spec: Map<String, Value> = spec.iter().filter_map(plain).collect();
+    object.data = json!({"spec": spec});
+    mark(&mut object.data, Some(why));
+    object.labels_mut().retain(|key, _| labels.contains(&key.as_str()));
+    object.annotations_mut().clear();
+    object.metadata.owner_references = None;
+}
+
+#[cfg(test)]
+mod tests {
+    use kube::core::ObjectMeta;
+
+    use super::*;
+
+    fn cluster(data: Value) -> DynamicObject {
+        let mut cluster = DynamicObject { types: None, metadata: ObjectMeta::default(), data: Value::Null };
+        cluster.data = data;
+        cluster
+    }
+
+    #[test]
+    fn what_anybody_would_write_is_kept() {
+        let claims: Vec<_> = (0..200)
+            .map(|number| json!({"name": format!("claim{number}.example.com"), "value": "x".repeat(60)}))
+            .collect();
+        let conditions: Vec<_> =
+            (0..10).map(|_| json!({"type": "T", "status": "True", "message": "m".repeat(200)})).collect();
+        let mut usual = cluster(
+            json!({"spec": {"hubAcceptsClient": true}, "status": {"clusterClaims": claims, "conditions": conditions}}),
+        );
+        usual.labels_mut().extend((0..50).map(|number| (format!("label{number}"), "value".to_owned())));
+        assert_eq!(excess(&usual), None);
+        let before = usual.clone();
+        bound(&mut usual, &[], &[]);
+        assert_eq!(usual, before);
+    }
+
+    #[test]
+    fn of_what_is_too_large_or_too_heavy_only_what_is_named_is_kept() {
+        let tiny: Vec<_> = (0..1000).map(|_| json!({"a": 0})).collect();
+        for conditions in [json!(tiny), json!([{"message": "m".repeat(LARGEST)}])] {
+            let mut large = cluster(
+                json!({"spec": {"hubAcceptsClient": true, "taints": [{"key": "k"}]}, "status": {"conditions": conditions}}),
+            );
+            large
+                .labels_mut()
+                .extend([("set", "s"), ("other", "o")].map(|(key, value)| (key.to_owned(), value.to_owned())));
+            bound(&mut large, &["set"], &["hubAcceptsClient", "taints"]);
+            assert_eq!((&large.data["spec"], large.labels().len()), (&json!({"hubAcceptsClient": true}), 1));
+            assert!(large.data.get("status").is_none());
+            assert!(excess(&large).unwrap().contains("64 KiB"), "it says so ever after");
+        }
+    }
+}
