@@ -24,6 +24,9 @@ pub const PROGRAM: &str = concat!("cluster-gateway-controllers/", env!("CARGO_PK
 pub const LAST_MOMENT: Duration = Duration::from_millis(500);
 pub const NOT_FOUND: u16 = 404;
 pub const CONFLICT: u16 = 409;
+const TOO_LARGE: u16 = 413;
+/// What etcd, and its client, say of an object that is too large: API servers pass it on as 500.
+const TOO_LARGE_FOR_ETCD: [&str; 2] = ["request is too large", "message larger than max"];
 const TOO_MANY: u16 = 429;
 /// A hub that asks for more is asked again after this all the same.
 const LONGEST_WAIT: Duration = Duration::from_mins(5);
@@ -162,6 +165,12 @@ impl CallError {
         self.is(CONFLICT) || matches!(self, Self::Gone)
     }
 
+    /// The hub takes no object, or no request, as large as that.
+    pub fn is_too_large(&self) -> bool {
+        let Self::Hub(kube::Error::Api(status)) = self else { return false };
+        status.code == TOO_LARGE || TOO_LARGE_FOR_ETCD.iter().any(|text| status.message.contains(text))
+    }
+
     /// It says nothing about the object: other writes would fail as well, each after its time.
     pub fn concerns_all(&self) -> bool {
         match self {
@@ -188,5 +197,16 @@ mod tests {
         assert_eq!([403, 404, 409, 422, 429, 500, 503].map(answered), [false, false, false, false, true, true, true]);
         assert!(CallError::Timeout.concerns_all() && CallError::from(NotLeading).concerns_all());
         assert!(!CallError::Gone.concerns_all() && CallError::Gone.is_conflict());
+        // As a hub answers, and etcd and its client behind it.
+        let texts = [
+            "Request entity too large: limit is 3145728",
+            "etcdserver: request is too large",
+            "rpc error: code = ResourceExhausted desc = trying to send message larger than max (2342343 vs. 2097152)",
+        ];
+        for (code, text) in [413, 500, 500].into_iter().zip(texts) {
+            let status = Status { code, message: text.to_owned(), ..Status::default() };
+            let error = CallError::Hub(kube::Error::Api(Box::new(status)));
+            assert!(error.is_too_large(), "{text}");
+        }
     }
 }

@@ -102,6 +102,8 @@ pub enum Reason {
     ClusterTooLarge,
     /// There are more works than are kept in memory: some are read from the hub each time.
     WorkNotKept,
+    /// There are more objects of works than are watched: some are read from time to time.
+    WorkNotWatched,
 }
 
 /// To one hub. Cheap to clone.
@@ -156,6 +158,7 @@ impl Reason {
             Self::WorkLeft => "WorkLeft",
             Self::ClusterTooLarge => "ClusterTooLarge",
             Self::WorkNotKept => "WorkNotKept",
+            Self::WorkNotWatched => "WorkNotWatched",
         }
     }
 
@@ -186,7 +189,9 @@ impl Reason {
             Self::ScoreUpdate => "ScoreUpdated",
             Self::Unstable | Self::SchedulerConflict => "Schedule",
             Self::WorksFailed | Self::PlacementsOverlap | Self::WorksHandedOver => "RollOut",
-            Self::ForeignAgent | Self::ObjectContested | Self::WorkLeft | Self::WorkNotKept => "Deliver",
+            Self::ForeignAgent | Self::ObjectContested | Self::WorkLeft | Self::WorkNotKept | Self::WorkNotWatched => {
+                "Deliver"
+            }
             _ => "Register",
         }
     }

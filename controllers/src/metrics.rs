@@ -29,7 +29,7 @@ use telemetry::histogram::Histogram;
 pub use self::accounts::{AccountState, Accounts};
 pub use self::argocd::Argocd;
 pub use self::availability::{Availability, Judged};
-pub use self::delivery::{Act, Delivery, Ended, WorkState};
+pub use self::delivery::{Act, Delivery, Ended, Unwatched, WorkState};
 pub use self::joining::{Decision, Joining};
 pub use self::placements::{Object, Placements};
 pub use self::profiles::{ProfileState, Profiles};

@@ -34,6 +34,7 @@ pub struct Delivery {
     waiting: Gauge,
     kept: Gauge,
     beyond: Gauge,
+    unwatched: Gauge,
     works: Arc<Mutex<HashMap<Key, ObservedWork>>>,
 }
 
@@ -91,6 +92,10 @@ struct OfRequest {
 struct OfState {
     state: &'static str,
 }
+
+/// A work whose objects are not watched, counted until this is dropped.
+#[derive(Debug)]
+pub struct Unwatched(Gauge);
 
 /// How long the oldest work waits, computed at each scrape.
 #[derive(Debug)]
@@ -154,7 +159,8 @@ impl Delivery {
     pub fn register(registry: &mut Registry) -> Self {
         let delivery = Self::default();
         let name = |name: &str| format!("{PREFIX}_{name}");
-        let Self { actions, requests, objects, contested, foreign, waiting, kept, beyond, .. } = delivery.clone();
+        let Self { actions, requests, objects, contested, foreign, waiting, kept, beyond, unwatched, .. } =
+            delivery.clone();
         registry.register(name("actions"), "Writes of objects of ManifestWorks to members", actions);
         registry.register(name("objects"), "Objects of ManifestWorks, by outcome", objects);
         registry.register(name("queue_depth"), "ManifestWorks that wait for their turn at their cluster", waiting);
@@ -173,6 +179,11 @@ impl Delivery {
             name("unkept_works"),
             "ManifestWorks that are read from the hub each time, since there is no more memory for them",
             beyond,
+        );
+        registry.register(
+            name("unwatched_works"),
+            "ManifestWorks whose objects are read from time to time, since there is no more memory to watch them",
+            unwatched,
         );
         registry.register(name("member_requests"), "Requests to members, by the code of the answer", requests);
         registry.register_collector(Box::new(Oldest(delivery.clone())));
@@ -204,6 +215,17 @@ impl Delivery {
     #[cfg(test)]
     pub fn unkept(&self) -> i64 {
         self.beyond.get()
+    }
+
+    /// A work's objects are not watched.
+    pub fn unwatched(&self) -> Unwatched {
+        self.unwatched.inc();
+        Unwatched(self.unwatched.clone())
+    }
+
+    #[cfg(test)]
+    pub fn unwatched_works(&self) -> i64 {
+        self.unwatched.get()
     }
 
     /// A work waits for its turn, or has it now.
@@ -271,6 +293,7 @@ impl Delivery {
         self.contested.set(0);
         self.foreign.set(0);
         self.waiting.set(0);
+        self.unwatched.set(0);
         self.keeps(0, 0);
     }
 
@@ -290,6 +313,17 @@ impl Delivery {
         let works = self.works.lock();
         let since = works.values().filter_map(|known| known.since).min();
         since.map_or(0.0, |since| since.elapsed().as_secs_f64())
+    }
+}
+
+// === impl Unwatched ===
+
+impl Drop for Unwatched {
+    fn drop(&mut self) {
+        // After all was cleared, it is not counted any more.
+        if self.0.get() > 0 {
+            self.0.dec();
+        }
     }
 }
 

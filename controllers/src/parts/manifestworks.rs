@@ -7,6 +7,7 @@
 mod applied;
 mod beginning;
 mod begun;
+mod budget;
 mod clusters;
 mod contest;
 mod discovery;
@@ -21,11 +22,14 @@ mod objects;
 mod observed;
 mod pace;
 mod pass;
+mod remembering;
 mod removal;
+mod rest;
 mod reviews;
 mod shelf;
 mod sights;
 mod statuses;
+mod staying;
 mod target;
 mod telling;
 #[cfg(test)]
@@ -85,6 +89,9 @@ const AT_ONCE: u16 = 256;
 /// Writes to the hub at a time. With 256, a busy hub answered 504 to writes that it had made, and
 /// retries then conflicted; with 16 none did.
 const WRITES: usize = 16;
+/// Manifests of one work. With these, a spec of 500 KiB and a status that says the usual about each
+/// of them fit into one object of the hub, which takes 1.5 MiB.
+const MOST_MANIFESTS: usize = 1_500;
 /// Objects of one work that are looked at at a time.
 const REQUESTS: usize = 4;
 /// Statuses with rules that are worked out at a time, each on a thread of its own; of one cluster.
@@ -359,7 +366,7 @@ impl Part {
                 memory.resync = None;
             }
         }
-        if memory.resync.is_none() && !target.sights.sees(&memory.scopes) {
+        if memory.resync.is_none() && !memory.is_seen(&target.sights) {
             let again = Backoff::steady(self.resync, 0.25);
             memory.resync = Some(Instant::now() + again.wait(0));
         }
@@ -376,6 +383,10 @@ impl Part {
     /// What it says, if it says something that can be done.
     fn readable(&self, work: &Work) -> Result<(Arc<ManifestWorkSpec>, Option<Executor>, String), String> {
         let spec = work.spec.as_ref().map_err(|why| format!("the spec cannot be read: {why}"))?;
+        let manifests = spec.workload.manifests.len();
+        if manifests > MOST_MANIFESTS {
+            return Err(format!("it has {manifests} manifests, and at most {MOST_MANIFESTS} are applied: split it"));
+        }
         let executor = spec.executor.as_ref().map(ManifestWorkExecutor::executor).transpose();
         let executor = executor.map_err(|why| why.to_string())?;
         if executor.is_none() && self.is_executor_required {
@@ -461,7 +472,7 @@ fn owes(work: &Work, target: &Target, memory: &mut Memory) -> bool {
     memory.owed.extend(target.sights.take_changed(work.name()));
     let is_resync = memory.resync.is_some_and(|at| at <= Instant::now());
     // Followers that have begun meanwhile have told what is new.
-    let is_blind = is_resync && !target.sights.sees(&memory.scopes);
+    let is_blind = is_resync && !memory.is_seen(&target.sights);
     if is_resync && !is_blind {
         memory.resync = None;
     }

@@ -76,6 +76,7 @@ pub fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
         test(fixture, "works: bad input that is Helm's", bad_input::of_helm),
         test(fixture, "works: bad input in names", bad_input::names),
         test(fixture, "works: bad input in paths and expressions", bad_input::expressions),
+        test(fixture, "works: bad input in how many manifests there are", bad_input::crowded),
         test(fixture, "works: a member that answers all kinds of things", answers::of_all_kinds),
         test(fixture, "works: values that flap are not written each time", status::flapping),
         test(fixture, "works: a restart writes nothing", stillness::restart),

@@ -1,14 +1,21 @@
-//! What a pass had done when its turn was over. The next one goes on there: what one turn is too
+//! What a pass had done when its slot was over. The next one goes on there: what one slot is too
 //! short for would never come to an end otherwise.
 
-use std::collections::{HashMap, HashSet};
+mod answers;
+
+use std::collections::HashSet;
 
 use delivery::identity::{Identity, Tracked};
 use delivery::manifests::Manifest;
 use delivery::work::{Availability, Failed};
 
+pub use self::answers::Answers;
+use super::budget::{Budget, Charge};
 use super::discovery::Found;
 use super::telling::Said;
+
+/// Bytes that an identity takes, or a kind, roughly.
+const IDENTITY: usize = 256;
 
 #[derive(Default)]
 pub struct Begun {
@@ -18,13 +25,16 @@ pub struct Begun {
     pub kinds: Found,
     /// What became of manifests, by ordinal; none: it was not looked at.
     pub outcomes: Vec<Option<Kept>>,
-    /// What was looked for though it is not listed, and what is there and ours of it.
-    pub unlisted: HashMap<Identity, Option<Tracked>>,
+    /// What was looked for though it is not listed, and is there and ours. Usually it is not.
+    pub unlisted: Answers<Tracked>,
     /// What has changed since it was looked at: for the pass after this one.
     pub later: HashSet<Identity>,
-    /// Of what is to be taken away.
-    pub reviewed: HashMap<Identity, MayDelete>,
-    pub removed: HashMap<Identity, Removed>,
+    /// Of what is to be taken away: why it may not be. Usually it may.
+    pub reviewed: Answers<String>,
+    /// What stays of that. Usually it is gone.
+    pub removed: Answers<Removed>,
+    /// What it takes between two slots.
+    charge: Option<Charge>,
 }
 
 /// What became of an object that is no longer wanted.
@@ -38,7 +48,7 @@ pub enum Removed {
     Refused(String),
 }
 
-/// Whether the executor may delete an object; or what is told.
+/// Whether the executor may delete an object; or why not, for the status.
 pub type MayDelete = Result<(), String>;
 
 /// What is kept of an outcome until the end of a pass: not the object, which may be large.
@@ -49,22 +59,53 @@ pub struct Kept {
     pub uid: Option<String>,
     pub version: Option<String>,
     pub said: Option<Said>,
-    /// What is told of it, though it is applied.
+    /// What its status says of it, though it is applied.
     pub note: Option<String>,
 }
 
 // === impl Begun ===
 
 impl Begun {
-    /// What follows what a turn had `before`, in this generation of the work.
+    /// What follows what a slot had `before`, in this generation of the work.
     pub fn after(before: Option<Self>, generation: i64) -> Self {
         let begun = before.filter(|begun| begun.generation == generation);
-        begun.map_or_else(|| Self { generation, ..Self::default() }, |begun| Self { is_more: true, ..begun })
+        let begun =
+            begun.map_or_else(|| Self { generation, ..Self::default() }, |begun| Self { is_more: true, ..begun });
+        // While it is worked on, it is counted among what the slot takes.
+        Self { charge: None, ..begun }
     }
 
-    /// Whether a turn before this one had begun it.
+    /// Whether a slot before this one had begun it.
     pub fn is_more(&self) -> bool {
         self.is_more
+    }
+
+    /// As it is kept until the next slot: as far as there is room for it. Returns whether all of it
+    /// is; if not, the next pass looks at the manifests again.
+    pub fn kept(mut self, budget: &Budget) -> (Option<Self>, bool) {
+        self.charge = budget.take(self.weighs());
+        if self.charge.is_some() {
+            return (Some(self), true);
+        }
+        let Self { generation, mut unlisted, mut reviewed, mut removed, .. } = self;
+        unlisted.forget_others();
+        reviewed.forget_others();
+        removed.forget_others();
+        let mut numbers = Self { generation, unlisted, reviewed, removed, ..Self::default() };
+        numbers.charge = budget.take(numbers.weighs());
+        (numbers.charge.is_some().then_some(numbers), false)
+    }
+
+    /// Bytes of memory, roughly.
+    fn weighs(&self) -> usize {
+        let text = |removed: &Removed| match removed {
+            Removed::Gone | Removed::Waits(None) => 0,
+            Removed::Waits(Some(text)) | Removed::Refused(text) => text.len(),
+        };
+        let outcomes = self.outcomes.iter().flatten().map(Kept::weighs).sum::<usize>();
+        let answers = self.unlisted.weighs(texts) + self.reviewed.weighs(String::len);
+        let places = self.outcomes.len() * size_of::<Option<Kept>>() + IDENTITY * (self.kinds.len() + self.later.len());
+        size_of::<Self>() + places + outcomes + answers + self.removed.weighs(text)
     }
 
     /// Whether a manifest was looked at, by its outcome.
@@ -72,7 +113,7 @@ impl Begun {
         outcomes.get(manifest.ordinal).is_some_and(Option::is_some)
     }
 
-    /// What was looked at in a turn before is not looked at again in this pass, but after it: a
+    /// What was looked at in a slot before is not looked at again in this pass, but after it: a
     /// work whose objects change all the time would have no end else.
     pub fn put_off(&mut self, manifests: &[Manifest], owed: &mut HashSet<Identity>) {
         let is_looked_at = |manifest: &&Manifest| Self::is_looked_at(&self.outcomes, manifest);
@@ -81,11 +122,34 @@ impl Begun {
     }
 }
 
+// === impl Kept ===
+
+impl Kept {
+    fn weighs(&self) -> usize {
+        let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+        let failed = match &self.result {
+            Ok(()) => 0,
+            Err(Failed::IgnoreFields(why) | Failed::Other(why)) => why.len(),
+        };
+        let unknown = if let Availability::Unknown(why) = &self.availability { why.len() } else { 0 };
+        let said = self.said.as_ref().map_or(0, Said::weighs);
+        text(&self.uid) + text(&self.version) + text(&self.note) + failed + unknown + said
+    }
+}
+
+fn texts(tracked: &Tracked) -> usize {
+    let Tracked { identity: Identity { group, resource, name, namespace }, version, uid } = tracked;
+    [group, resource, name, namespace, version, uid].into_iter().map(String::len).sum()
+}
+
 #[cfg(test)]
 mod tests {
     use delivery::manifests::{self, Lookup, Resource};
 
     use super::*;
+    use crate::parts::manifestworks::removal::MOST_AT_ONCE;
+    use crate::parts::manifestworks::shelf::Room;
+    use crate::parts::manifestworks::target::KEPT;
 
     #[test]
     fn what_changed_since_it_was_looked_at_is_for_the_next_pass() {
@@ -108,5 +172,48 @@ mod tests {
         let mut owed: HashSet<Identity> = all.iter().map(Manifest::identity).collect();
         begun.put_off(&all, &mut owed);
         assert_eq!((owed, begun.later), ([all[1].identity()].into(), [all[0].identity()].into()));
+    }
+
+    /// What a pass knows of as many objects as it looks at, each of which the member refuses to
+    /// delete.
+    fn hostile() -> Begun {
+        let mut begun = Begun::default();
+        for number in 0..MOST_AT_ONCE {
+            let identity =
+                |kind: &str| Identity { resource: kind.into(), name: format!("{number}"), ..Identity::default() };
+            begun.removed.insert(identity("stays"), Some(Removed::Refused("x".repeat(200))));
+            begun.removed.insert(identity("gone"), None);
+            begun.reviewed.insert(identity("gone"), None);
+        }
+        begun
+    }
+
+    #[test]
+    fn what_works_of_a_member_have_begun_takes_no_more_than_there_is_room_for() {
+        let all = Budget::new(KEPT);
+        let clusters: Vec<Budget> = (0..10).map(|_| all.of_one()).collect();
+        let begun = clusters.iter().flat_map(|cluster| (0..14).map(|_| hostile().kept(cluster).0));
+        let begun: Vec<Begun> = begun.flatten().collect();
+        let sum = begun.iter().map(Begun::weighs).sum::<usize>();
+        assert!((KEPT.in_all / 2..=KEPT.in_all).contains(&sum), "{sum}");
+        assert!(clusters[0].take(KEPT.of_one).is_none() && all.of_one().take(KEPT.of_one).is_none());
+    }
+
+    #[test]
+    fn without_room_for_all_what_is_gone_is_kept_and_what_was_looked_at_is_looked_at_again() {
+        let identity = |kind: &str| Identity { resource: kind.into(), name: "7".into(), ..Identity::default() };
+        let whole = hostile().weighs();
+        let room = |bytes: usize| Budget::new(Room { in_all: bytes, of_one: bytes });
+        let (begun, is_whole) = hostile().kept(&room(whole));
+        assert!(is_whole && begun.unwrap().removed.has(&identity("stays")));
+        let (begun, is_whole) = hostile().kept(&room(whole / 4));
+        let begun = begun.unwrap();
+        assert!(!is_whole && begun.removed.is_usual(&identity("gone")) && begun.reviewed.is_usual(&identity("gone")));
+        assert!(!begun.removed.has(&identity("stays")), "it is asked for again");
+        assert!(matches!(hostile().kept(&room(1_000)), (None, false)));
+        // What is worked on is counted with its slot.
+        let budget = room(whole);
+        let begun = Begun::after(hostile().kept(&budget).0, 0);
+        assert!(begun.is_more() && budget.take(whole).is_some());
     }
 }

@@ -56,6 +56,10 @@ impl Found {
         let key = (group.to_owned(), version.to_owned(), kind.to_owned());
         self.0.get(&key).cloned().unwrap_or(Lookup::Missing)
     }
+
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
 }
 
 // === impl Kinds ===
@@ -65,7 +69,7 @@ impl Kinds {
     ///
     /// # Errors
     ///
-    /// The member did not answer, or the turn is over.
+    /// The member did not answer, or the slot is over.
     pub async fn find<S>(
         &self,
         member: &Member,
@@ -103,7 +107,7 @@ impl Kinds {
         Ok(versions)
     }
 
-    /// What was known is asked for anew.
+    /// Everything is asked for anew.
     pub fn forget(&self) {
         *self.0.lock() = Cache::default();
     }

@@ -18,13 +18,14 @@ use super::begun::{Begun, Removed};
 use super::clusters::{Clusters, Mode};
 use super::failure::Failure;
 use super::memory::Memory;
-use super::removal::Leaving;
+use super::removal::{Leaving, MOST_AT_ONCE};
 use super::target::{Slot, Target};
 use super::work::{self, Work};
 use crate::events::Reason;
 use crate::feed::crd::Presence;
 
-/// For which a cluster that is gone from the hub, or goes, is tried before works end without it.
+/// How long a cluster that is gone from the hub, or is being deleted, is tried before works end
+/// without it.
 const LEFT: Duration = Duration::from_mins(10);
 
 /// What is being deleted, and not gone.
@@ -36,7 +37,7 @@ pub struct Left {
     why: Option<String>,
 }
 
-/// How objects are taken away, and for whom.
+/// How objects are taken away, and for which executor.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct How<'a> {
     pub option: Option<&'a DeleteOption>,
@@ -52,7 +53,7 @@ impl fmt::Display for Left {
     }
 }
 
-/// An object, as it is told.
+/// An object, as messages name it.
 pub fn words(identity: &Identity) -> String {
     let Identity { group, resource, name, namespace } = identity;
     let dot = if group.is_empty() { "" } else { "." };
@@ -71,8 +72,8 @@ fn is_due(since: &mut Option<Instant>, is_leaving: bool, now: Instant) -> bool {
 
 /// That of its cluster, as long as that is there, whether it is being deleted or not. Once it is
 /// gone, its works stay as they are, as upstream has it: with their finalizer, and what they
-/// applied. One that is deleted is ended, if nobody but us keeps it. While the definition of
-/// clusters goes, none is.
+/// applied. A work that is deleted then is ended, if only our finalizer keeps it. While the
+/// definition of clusters is being deleted, none is.
 fn mode(clusters: &Clusters, is_defined: bool, object: &DynamicObject) -> Option<Mode> {
     let cluster = object.metadata.namespace.as_deref().unwrap_or_default();
     let is_left_behind = || {
@@ -120,7 +121,7 @@ impl Part {
             if !held.applied.is_ending {
                 let (told, mut begun) = (&work.status.resource_status.manifests, memory.begin(work.generation));
                 let listed = target.list_unlisted(slot, told, &mut held, &mut begun).await;
-                memory.keep(begun, &listed);
+                memory.keep(begun, &listed, &target.kept);
                 listed?;
             }
             target.end_applied(&held).await?;
@@ -139,7 +140,7 @@ impl Part {
         Ok(Action::await_change())
     }
 
-    /// As [`Part::go_away`], from where the turn before ended.
+    /// As [`Part::go_away`], from where the slot before ended.
     async fn go_on(
         &self,
         target: &Target,
@@ -150,7 +151,7 @@ impl Part {
     ) -> Result<Option<Left>, Failure> {
         let mut begun = memory.begin(work.generation);
         let left = self.go_away(target, slot, work, held, (how, &mut begun)).await;
-        memory.keep(begun, &left);
+        memory.keep(begun, &left, &target.kept);
         left
     }
 
@@ -169,11 +170,13 @@ impl Part {
         let leaving = Leaving { work: work.name(), owner: &owner, option, executor, is_executor_required, metrics };
         let mut waiting: Vec<Tracked> = Vec::new();
         let mut why = None;
-        for (one, removed) in target.take_away(slot, held.tracked(), leaving, begun).await? {
+        // The member says how many there are.
+        let (these, later) = held.tracked().split_at(held.tracked().len().min(MOST_AT_ONCE));
+        for (one, removed) in target.take_away(slot, these, leaving, begun).await? {
             match removed {
                 Removed::Gone => {}
                 Removed::Waits(version) => {
-                    target.sights.looked(work.name(), &one.identity, version);
+                    target.sights.going(work.name(), &one.identity, version);
                     waiting.push(one);
                 }
                 Removed::Refused(refusal) => {
@@ -182,6 +185,7 @@ impl Part {
                 }
             }
         }
+        waiting.extend_from_slice(later);
         if waiting.is_empty() {
             target.release_applied(&held.applied.name).await?;
             return Ok(None);

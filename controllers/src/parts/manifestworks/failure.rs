@@ -41,7 +41,7 @@ pub enum Failure {
     Contested { cluster: String, name: String, after: Duration },
     #[error("the work is gone")]
     Gone,
-    /// It has lasted for long enough.
+    /// Its slot has lasted for long enough.
     #[error("its turn is over, and the work waits for its next one")]
     SlotOver,
     /// Others go on first.
@@ -104,6 +104,11 @@ impl Failure {
             Self::Hub(error) => error.is_conflict(),
             _ => false,
         }
+    }
+
+    /// The hub takes nothing as large as what was written.
+    pub fn is_too_large(&self) -> bool {
+        matches!(self, Self::Hub(error) if error.is_too_large())
     }
 
     /// Nobody here works on it: another replica does, or it is gone.

@@ -14,12 +14,14 @@ use tokio::time::Instant;
 
 use super::applied::Writes;
 use super::begun::Begun;
+use super::budget::{self, Budget, Charge};
 use super::clusters::Mode;
 use super::failure::Failure;
 use super::objects::Objects;
 use super::pace::{Heat, Pace};
-use super::sights::Scope;
+use super::sights::{Scope, Sights};
 use super::work::Work;
+use crate::metrics::{Delivery, Unwatched};
 use crate::wakes::Key;
 
 /// Between looks at what is being deleted.
@@ -35,7 +37,7 @@ pub struct Memory {
     /// Objects that are to be looked at.
     pub owed: HashSet<Identity>,
     pub objects: Objects,
-    /// Where a pass goes on whose turn was over.
+    /// Where a pass goes on whose slot was over.
     begun: Option<Box<Begun>>,
     /// The word of the cluster by which it was taken over from an agent, if one kept it.
     pub adopted: Option<Mode>,
@@ -44,6 +46,10 @@ pub struct Memory {
     /// It is looked at again then.
     pub applied_again: Option<Instant>,
     pub scopes: HashSet<Scope>,
+    /// What is remembered of its objects takes that much.
+    room: Option<Charge>,
+    /// There is no room for it: its objects are looked at from time to time.
+    unwatched: Option<Unwatched>,
     /// Some of its objects cannot be followed: all are looked at then.
     pub resync: Option<Instant>,
     /// What is no longer wanted, and not gone yet, is looked at then.
@@ -60,6 +66,10 @@ pub struct Memory {
     pub failures: u32,
     /// What is to be told, where that waits for its time.
     pub status: Option<ManifestWorkStatus>,
+    /// What that takes.
+    waiting: Option<Charge>,
+    /// Bytes of the smallest status that was too large for the hub, and at which generation.
+    pub too_large: Option<(i64, usize)>,
     written: Option<Box<Written>>,
 }
 
@@ -119,20 +129,83 @@ impl Memory {
         Begun::after(self.begun.take().map(|begun| *begun), generation)
     }
 
-    /// Whether a pass goes on where a turn was over.
+    /// Whether a pass goes on where a slot was over.
     pub fn has_begun(&self) -> bool {
         self.begun.is_some()
     }
 
-    /// Keeps what was begun, if it was for its turn that the pass did not come to its end. If it
-    /// was for anything else, what turns before looked at is owed to nobody and told nowhere: the
-    /// next pass looks at all.
-    pub fn keep<T>(&mut self, begun: Begun, ended: &Result<T, Failure>) {
+    /// Keeps what was begun, if the pass did not come to its end because its slot was over. After
+    /// any other failure, and where there is no room to keep all of it, the next pass looks at all:
+    /// what earlier slots looked at is owed no more, and is not on the hub yet.
+    pub fn keep<T>(&mut self, begun: Begun, ended: &Result<T, Failure>, budget: &Budget) {
         match ended {
-            Err(failure) if failure.is_for_slot() => self.begun = Some(Box::new(begun)),
+            Err(failure) if failure.is_for_slot() => {
+                let (begun, is_whole) = begun.kept(budget);
+                self.begun = begun.map(Box::new);
+                if !is_whole {
+                    self.settled = None;
+                }
+            }
             Err(_) if begun.is_more() => self.settled = None,
             _ => {}
         }
+    }
+
+    /// A pass failed. What it owes would be kept until the member answers: where the next pass
+    /// looks at all objects anyway, it is forgotten.
+    pub fn owes_all(&mut self, generation: i64) {
+        if self.settled != Some(generation) || self.unwatched.is_some() {
+            self.owed = HashSet::new();
+        }
+    }
+
+    /// Makes room for `bytes` of what is remembered of its objects. Without room, nothing of it is.
+    /// Returns whether there is.
+    pub fn make_room(&mut self, bytes: usize, budget: &Budget, metrics: &Delivery) -> bool {
+        let has_room = if self.room.is_some() {
+            self.grow(bytes)
+        } else {
+            self.room = budget.take(bytes);
+            self.room.is_some()
+        };
+        if has_room {
+            self.unwatched = None;
+        } else {
+            (self.room, self.scopes) = (None, HashSet::new());
+            self.unwatched.get_or_insert_with(|| metrics.unwatched());
+        }
+        self.objects.keeps(has_room);
+        has_room
+    }
+
+    /// The same, where it has room already: without more, it keeps that.
+    pub fn grow(&mut self, bytes: usize) -> bool {
+        self.room.as_mut().is_some_and(|room| room.set(bytes))
+    }
+
+    /// Whether changes of all its objects are seen.
+    pub fn is_seen(&self, sights: &Sights) -> bool {
+        self.unwatched.is_none() && sights.sees(&self.scopes)
+    }
+
+    pub fn is_unwatched(&self) -> bool {
+        self.unwatched.is_some()
+    }
+
+    /// A status waits to be written. Without room for it, all objects are looked at again then.
+    pub fn put_back(&mut self, status: ManifestWorkStatus, budget: &Budget) {
+        self.waiting = budget.take(budget::weighs(&status));
+        if self.waiting.is_some() {
+            self.status = Some(status);
+        } else {
+            self.settled = None;
+        }
+    }
+
+    /// What is to be written now.
+    pub fn take_status(&mut self) -> Option<ManifestWorkStatus> {
+        self.waiting = None;
+        self.status.take()
     }
 
     /// So many are being deleted. Returns until when they are looked at again: their end is seen,
@@ -209,7 +282,11 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::parts::manifestworks::begun::Removed;
+    use crate::parts::manifestworks::shelf::Room;
+
+    fn roomy() -> Budget {
+        Budget::new(Room { in_all: usize::MAX, of_one: usize::MAX })
+    }
 
     #[test]
     fn it_is_of_one_generation_and_only_where_a_turn_was_over() {
@@ -217,14 +294,14 @@ mod tests {
         let identity = Identity { name: "a".into(), ..Identity::default() };
         let begin = |memory: &mut Memory, ended: Result<(), Failure>| {
             let mut begun = memory.begin(1);
-            begun.removed.insert(identity.clone(), Removed::Gone);
-            memory.keep(begun, &ended);
+            begun.removed.insert(identity.clone(), None);
+            memory.keep(begun, &ended, &roomy());
         };
         begin(&mut memory, Err(Failure::SlotOver));
-        assert!(memory.begin(1).removed.contains_key(&identity));
-        assert!(memory.begin(1).removed.is_empty(), "it is gone on with once");
+        assert!(memory.begin(1).removed.is_usual(&identity));
+        assert!(memory.begin(1).removed.len() == 0, "it is gone on with once");
         begin(&mut memory, Err(Failure::Slow));
-        assert!(memory.begin(2).removed.is_empty());
+        assert!(memory.begin(2).removed.len() == 0);
         begin(&mut memory, Ok(()));
         assert!(memory.begun.is_none());
         begin(&mut memory, Err(Failure::Gone));
@@ -237,10 +314,10 @@ mod tests {
             let mut memory = Memory { settled: Some(1), ..Memory::default() };
             if let Some(before) = before {
                 let begun = memory.begin(1);
-                memory.keep(begun, &Err::<(), _>(before));
+                memory.keep(begun, &Err::<(), _>(before), &roomy());
             }
             let begun = memory.begin(1);
-            memory.keep(begun, &ended);
+            memory.keep(begun, &ended, &roomy());
             memory.settled
         };
         assert_eq!(settled(Some(Failure::SlotOver), Err(Failure::Gone)), None);

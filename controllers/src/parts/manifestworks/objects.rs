@@ -17,6 +17,8 @@ pub struct Objects {
     calm: HashMap<Arc<Identity>, Seen>,
     /// The others: what fails, is changed back, or is looked at again at some time.
     troubled: HashMap<Arc<Identity>, Remembered>,
+    /// There is no room for any.
+    is_closed: bool,
 }
 
 // === impl Objects ===
@@ -28,7 +30,18 @@ impl Objects {
         self.troubled.get(identity).copied().or_else(calm).unwrap_or_default()
     }
 
+    /// Whether there is room for them. Without it, all are forgotten.
+    pub fn keeps(&mut self, has_room: bool) {
+        if !has_room {
+            *self = Self::default();
+        }
+        self.is_closed = !has_room;
+    }
+
     pub fn insert(&mut self, identity: Arc<Identity>, remembered: Remembered) {
+        if self.is_closed {
+            return;
+        }
         let calm = Remembered { seen: remembered.seen, ..Remembered::default() };
         if remembered != calm {
             self.calm.remove(&identity);
@@ -40,6 +53,11 @@ impl Objects {
             Some(seen) => drop(self.calm.insert(identity, seen)),
             None => drop(self.calm.remove(&identity)),
         }
+    }
+
+    #[cfg(test)]
+    pub fn len(&self) -> usize {
+        self.calm.len() + self.troubled.len()
     }
 
     /// Forgets all others.
@@ -54,7 +72,7 @@ impl Objects {
         self.troubled.iter().filter(move |(_, one)| is_due(one)).map(|(identity, _)| &**identity)
     }
 
-    /// How many somebody changes back.
+    /// How many another writer keeps changing back.
     pub fn contested(&self, now: Instant) -> usize {
         self.troubled.values().filter(|one| one.contest.is_contested(now)).count()
     }
@@ -93,6 +111,12 @@ mod tests {
         assert_eq!((is(&objects, "a"), objects.next(now)), (Remembered::default(), None));
         objects.retain(&HashSet::new());
         assert_eq!(is(&objects, "b"), Remembered::default());
+        for has_room in [false, true] {
+            objects.keeps(has_room);
+            objects.insert(identity("b"), failing);
+            assert_eq!(is(&objects, "b") == failing, has_room);
+        }
+        objects.retain(&HashSet::new());
         let mut contested = calm;
         for _ in 0..5 {
             contested.contest.repaired(now);

@@ -9,7 +9,6 @@ use delivery::deletion::untracked;
 use delivery::executor::Executor;
 use delivery::identity::{Identity, Tracked};
 use delivery::manifests::{self, Fault, Manifest};
-use delivery::ownership::Owner;
 use delivery::rules::Evaluator;
 use delivery::work::{Failed, Index, ManifestWorkSpec, ResourceMeta, was_applied};
 use fleet::Sight;
@@ -19,7 +18,7 @@ use time::OffsetDateTime;
 use tokio::time::Instant;
 
 use super::applied::{self, Held, Keeper};
-use super::begun::{Begun, Kept, Removed};
+use super::begun::{Begun, Kept};
 use super::clusters::Mode;
 use super::contest::By;
 use super::discovery::Gvk;
@@ -27,7 +26,7 @@ use super::ending::{How, words};
 use super::failure::Failure;
 use super::memory::Memory;
 use super::object::{Outcome, Remembered, Setting, settle};
-use super::removal::Leaving;
+use super::removal::Staying;
 use super::sights::Scope;
 use super::target::{Slot, Target};
 use super::telling::Asking;
@@ -58,14 +57,6 @@ struct Done<'m> {
     outcomes: Vec<Option<Kept>>,
 }
 
-/// What is no longer wanted, and not gone yet.
-#[derive(Default)]
-struct Staying {
-    objects: Vec<(Tracked, Option<String>)>,
-    /// What the member, or the executor's rights, say against it: of the first.
-    why: Option<String>,
-}
-
 /// A manifest, what is known of its object, and whether it was applied at this generation.
 type Chosen<'m> = (&'m Manifest, Remembered, bool);
 
@@ -88,7 +79,10 @@ impl Pass<'_> {
             memory.owed.extend(std::mem::take(&mut begun.later));
             self.part.wakes.push(self.work.cluster(), self.work.name());
         }
-        memory.keep(begun, &ended);
+        memory.keep(begun, &ended, &self.target.kept);
+        if ended.is_err() {
+            memory.owes_all(self.work.generation);
+        }
         ended
     }
 
@@ -98,12 +92,13 @@ impl Pass<'_> {
             return self.go(memory, &held, begun).await;
         }
         let manifests = self.manifests(begun).await?;
+        self.make_room(memory, &manifests);
         let (done, failure) = self.settle_all(&manifests, memory, &held, begun).await;
         let listed = match failure {
             None => self.list(&done, &mut held, memory, begun).await,
             Some(failure) => Err(failure),
         };
-        let Staying { objects: waiting, why } = match listed {
+        let staying = match listed {
             Ok(staying) => staying,
             Err(failure) => {
                 self.list_made(&done, &mut held).await;
@@ -115,12 +110,12 @@ impl Pass<'_> {
                 return Err(failure);
             }
         };
-        self.see(&done, memory, &held, &waiting);
-        if waiting.is_empty() {
+        self.see(&done, memory, &held, &staying.objects);
+        if staying.len() == 0 {
             memory.clear_going();
         }
-        memory.removal = (!waiting.is_empty()).then(|| Instant::now() + memory.goes(waiting.len()));
-        memory.status = Some(self.status(done, why));
+        memory.removal = (staying.len() > 0).then(|| Instant::now() + memory.goes(staying.len()));
+        memory.status = Some(self.status(done, staying.why));
         memory.settled = Some(self.work.generation);
         // Not cleared: it would keep its room, for all objects of each work.
         memory.owed = HashSet::new();
@@ -350,34 +345,20 @@ impl Pass<'_> {
         let leaving: HashSet<&Identity> = gone.iter().map(|one| &one.identity).collect();
         let kept = before.iter().filter(|one| !leaving.contains(&one.identity) && !wanted.contains(&one.identity));
         now.extend(kept.cloned());
-        let staying = self.take_away(&gone, &held.applied.owner(), begun).await?;
-        now.extend(staying.objects.iter().map(|(one, _)| one.clone()));
+        let staying = self.take_away(gone, &held.applied.owner(), begun).await?;
+        now.extend(staying.objects.iter().map(|(one, _)| one).chain(&staying.later).cloned());
         self.target.list_again(held, now, &mut memory.writes.list).await?;
         memory.applied_again = memory.writes.again(Instant::now());
-        Ok(staying)
-    }
-
-    async fn take_away(&self, gone: &[Tracked], owner: &Owner, begun: &mut Begun) -> Result<Staying, Failure> {
-        let (option, metrics) = (self.spec.delete_option.as_ref(), &self.part.metrics.delivery);
-        let (executor, is_executor_required) = (self.executor, self.part.is_executor_required);
-        let leaving = Leaving { work: self.work.name(), owner, option, executor, is_executor_required, metrics };
-        let mut staying = Staying::default();
-        for (one, removed) in self.target.take_away(self.slot, gone, leaving, begun).await? {
-            match removed {
-                Removed::Gone => {}
-                Removed::Waits(version) => staying.objects.push((one, version)),
-                Removed::Refused(why) => {
-                    staying.why.get_or_insert_with(|| format!("{} is not deleted: {why}", words(&one.identity)));
-                    staying.objects.push((one, None));
-                }
-            }
-        }
         Ok(staying)
     }
 
     /// What is looked at from now on.
     fn see(&self, done: &Done<'_>, memory: &mut Memory, held: &Held, waiting: &[(Tracked, Option<String>)]) {
         let (sights, name) = (&self.target.sights, self.work.name());
+        if !self.make_room(memory, done.manifests) {
+            return;
+        }
+        let waiting = Self::remembered(memory, done.manifests, waiting);
         let own = applied::identity(&self.name);
         let version = Some(held.applied.resource_version.clone());
         sights.looked(name, &own, version);

@@ -18,13 +18,16 @@ use super::member::{At, MemberError};
 use super::target::{Slot, Step, Target};
 use crate::metrics::{Act, Delivery, Ended};
 
-/// Whoever takes the executor off a work would delete with the rights of the member's credential.
+/// Without this, an author who takes the executor off a work would delete with the rights of the
+/// member's credential.
 pub const NO_EXECUTOR: &str =
     "an executor is required here: name one in spec.executor that may delete the object on the member";
+/// Objects of one work that are taken away in one pass: those beyond stay listed for the next.
+pub const MOST_AT_ONCE: usize = 10_000;
 /// Versions of a group in which an object is looked for: each is a request.
 const VERSIONS: usize = 16;
-/// Looks at one object, where somebody else writes in between: then nothing but its owners has to
-/// be as it was seen.
+/// Looks at one object, where another client writes in between: after these, only its owners have
+/// to be as they were seen.
 const TRIES: usize = 3;
 
 /// Whose objects are taken away, and how.
@@ -44,15 +47,33 @@ enum Found {
     /// In a version that is served.
     There(String, Json),
     Gone,
-    /// Nobody says that it is gone: why that is not known.
+    /// It is not known whether it is gone, and why.
     Unknown(String),
+}
+
+/// What is no longer wanted, and not gone yet.
+#[derive(Default)]
+pub struct Staying {
+    pub objects: Vec<(Tracked, Option<String>)>,
+    /// Those that a later pass takes away.
+    pub later: Vec<Tracked>,
+    /// What the member, or the executor's rights, say against it: of the first.
+    pub why: Option<String>,
+}
+
+// === impl Staying ===
+
+impl Staying {
+    pub fn len(&self) -> usize {
+        self.objects.len() + self.later.len()
+    }
 }
 
 // === impl Target ===
 
 impl Target {
-    /// Whether an object may be taken away for the work's executor. To be asked of all before any
-    /// is: they may be what allows it.
+    /// Whether an object may be taken away for the work's executor. It is asked of all objects
+    /// before any is taken away: they may be what allows it.
     pub async fn may_delete(&self, tracked: &Tracked, leaving: Leaving<'_>) -> Result<MayDelete, MemberError> {
         let Some(executor) = leaving.executor else {
             return Ok(if leaving.is_executor_required { Err(NO_EXECUTOR.to_owned()) } else { Ok(()) });
@@ -67,7 +88,7 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// The member did not answer, or the turn is over. What the member refuses of the object waits.
+    /// The member did not answer, or the slot is over. What the member refuses of the object waits.
     pub async fn remove(
         &self,
         tracked: &Tracked,
@@ -77,7 +98,7 @@ impl Target {
     ) -> Result<Removed, Failure> {
         for _ in 0..TRIES {
             match self.removed(tracked, leaving, &may_delete, (Guard::Version, step)).await {
-                // It may be another's too by now.
+                // It may be another work's too by now.
                 Err(failure) if failure.is_conflict() => step.goes_on()?,
                 removed => return self.judged_removal(removed).await,
             }
@@ -182,7 +203,7 @@ impl Target {
         Ok(self.is_undefined(identity).await?)
     }
 
-    /// No version has it. Its definition may be gone, and then it is.
+    /// No version has it. If its definition is gone, it is too.
     async fn is_undefined(&self, identity: &Identity) -> Result<Found, MemberError> {
         let name = format!("{}.{}", identity.resource, identity.group);
         let definition = Identity { name: name.clone(), ..definitions() };
@@ -206,7 +227,7 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// The member did not answer, or the turn is over: what is known by then is in `begun`.
+    /// The member did not answer, or the slot is over: what is known by then is in `begun`.
     pub async fn take_away(
         &self,
         slot: &Slot,
@@ -214,9 +235,17 @@ impl Target {
         leaving: Leaving<'_>,
         begun: &mut Begun,
     ) -> Result<Vec<(Tracked, Removed)>, Failure> {
+        // The member may list others than before.
+        begun.reviewed.retain(all.iter().map(|one| &one.identity));
+        begun.removed.retain(all.iter().map(|one| &one.identity));
         self.review_removals(slot, all, leaving, begun).await?;
         self.remove_all(slot, all, leaving, begun).await?;
-        let ended = |one: &Tracked| begun.removed.get(&one.identity).cloned().unwrap_or(Removed::Waits(None));
+        let ended = |one: &Tracked| {
+            if begun.removed.is_usual(&one.identity) {
+                return Removed::Gone;
+            }
+            begun.removed.other(&one.identity).cloned().unwrap_or(Removed::Waits(None))
+        };
         Ok(all.iter().map(|one| (one.clone(), ended(one))).collect())
     }
 
@@ -228,7 +257,7 @@ impl Target {
         leaving: Leaving<'_>,
         begun: &mut Begun,
     ) -> Result<(), Failure> {
-        let asked = all.iter().filter(|one| !begun.reviewed.contains_key(&one.identity));
+        let asked = all.iter().filter(|one| !begun.reviewed.has(&one.identity));
         let reviews = asked.map(|one| async move {
             let _step = slot.step()?;
             Ok::<_, Failure>((one.identity.clone(), self.may_delete(one, leaving).await?))
@@ -236,7 +265,7 @@ impl Target {
         let mut reviews = stream::iter(reviews.collect::<Vec<_>>()).buffered(REQUESTS);
         while let Some(review) = reviews.next().await {
             let (identity, may_delete) = review?;
-            begun.reviewed.insert(identity, may_delete);
+            begun.reviewed.insert(identity, may_delete.err());
         }
         Ok(())
     }
@@ -248,10 +277,14 @@ impl Target {
         leaving: Leaving<'_>,
         begun: &mut Begun,
     ) -> Result<(), Failure> {
-        let rest = all.iter().filter(|one| !begun.removed.contains_key(&one.identity));
+        let rest = all.iter().filter(|one| !begun.removed.has(&one.identity));
         let removals = rest.map(|one| {
-            let may_delete = begun.reviewed.get(&one.identity).cloned();
-            let may_delete = may_delete.unwrap_or_else(|| Err("it was not reviewed".to_owned()));
+            let may_delete = if begun.reviewed.is_usual(&one.identity) {
+                Ok(())
+            } else {
+                let why = begun.reviewed.other(&one.identity).cloned();
+                Err(why.unwrap_or_else(|| "it was not reviewed".to_owned()))
+            };
             async move {
                 let removed = match slot.step() {
                     Ok(step) => self.remove(one, leaving, may_delete, &step).await,
@@ -264,7 +297,8 @@ impl Target {
         let mut ended = Ok(());
         while let Some((identity, removed)) = removals.next().await {
             match removed {
-                Ok(removed) => drop(begun.removed.insert(identity, removed)),
+                Ok(Removed::Gone) => begun.removed.insert(identity, None),
+                Ok(stays) => begun.removed.insert(identity, Some(stays)),
                 Err(failure) if ended.is_ok() => ended = Err(failure),
                 Err(_) => {}
             }
@@ -273,8 +307,8 @@ impl Target {
     }
 }
 
-/// Kinds whose deletion takes data or other objects along: whoever takes one up in the last moment
-/// could not make it anew.
+/// Kinds whose deletion takes data or other objects along: a work that takes one up in the last
+/// moment could not make it anew.
 fn takes_others_along(identity: &Identity) -> bool {
     matches!(
         (identity.group.as_str(), identity.resource.as_str()),
@@ -288,7 +322,7 @@ fn version(object: &Json) -> Option<String> {
     version.map(|version| Sight::cut(version).to_owned())
 }
 
-/// Somebody else was faster.
+/// Another client was faster.
 fn gone_or(removed: Result<Removed, MemberError>) -> Result<Removed, MemberError> {
     match removed {
         Err(error) if error.is_missing() => Ok(Removed::Gone),

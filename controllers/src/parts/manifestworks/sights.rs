@@ -3,7 +3,6 @@
 
 mod follow;
 mod lists;
-mod rest;
 
 use std::collections::hash_map::Entry;
 use std::collections::{HashMap, HashSet};
@@ -18,7 +17,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use self::follow::{Follow, follow};
 pub use self::lists::{Lists, ListsOfOne};
-pub use self::rest::LONGEST as LONGEST_REST;
 use crate::parts::watched::is_older;
 use crate::wakes::Wakes;
 
@@ -49,13 +47,15 @@ pub struct Sights(Arc<Mutex<Seen>>);
 
 #[derive(Default)]
 struct Seen {
-    /// By object, in the order of works: mostly one. There are a hundred thousand objects; and
-    /// somebody may name one object in thousands of works, each of which looks for its own.
+    /// By object, in the order of works: mostly one. There are a hundred thousand objects, and one
+    /// object may be named in thousands of works, each of which looks for its own.
     objects: HashMap<Arc<Identity>, Vec<(Arc<str>, Version)>>,
     /// By work.
     by_work: HashMap<Arc<str>, HashSet<Arc<Identity>>>,
-    /// By work; in which version they were seen.
+    /// By work; in which version each object was seen.
     changed: HashMap<String, HashMap<Identity, Version>>,
+    /// Works of which nothing is remembered, because there is no room for it.
+    unwatched: HashSet<String>,
     followed: HashMap<Scope, Followed>,
 }
 
@@ -67,14 +67,14 @@ struct Followed {
     _task: AbortOnDropHandle<Infallible>,
 }
 
-/// How followers reach the member, and whom they tell.
+/// How followers reach the member, and what they wake.
 #[derive(Clone)]
 pub struct Route {
     pub cluster: String,
     pub sender: Sender,
     pub lists: ListsOfOne,
     pub wakes: Wakes,
-    /// Whom to tell that it answers, after it did not.
+    /// Where they report that it answers again.
     pub answered: Wakes,
     pub resync: std::time::Duration,
 }
@@ -113,7 +113,7 @@ impl Sights {
 
     /// An object was looked at for a work, in that version.
     pub fn looked(&self, work: &str, identity: &Identity, mut version: Version) {
-        // As followers tell it; one that is cut in place would keep all its room.
+        // As followers report it; one that is cut in place would keep all its room.
         if let Some(long) = version.as_ref().filter(|version| Sight::cut(version).len() < version.len()) {
             version = Some(Sight::cut(long).to_owned());
         }
@@ -124,6 +124,15 @@ impl Sights {
             changed.remove(identity);
         }
         seen.put(work, identity, version);
+    }
+
+    /// An object is being deleted, and is in that version. Whether it is followed does not change:
+    /// the member may name any number of others.
+    pub fn going(&self, work: &str, identity: &Identity, version: Version) {
+        let is_known = self.0.lock().objects.get(identity).is_some_and(|works| position(works, work).is_ok());
+        if is_known {
+            self.looked(work, identity, version);
+        }
     }
 
     /// An object is about to be looked at for a work. Where it was not before, whatever is seen of
@@ -190,6 +199,16 @@ impl Sights {
         }
     }
 
+    /// Whether the objects of a work are followed. If not, nothing of them is remembered.
+    pub fn watch(&self, work: &str, is_watched: bool) {
+        if is_watched {
+            self.0.lock().unwatched.remove(work);
+        } else {
+            self.forget(work);
+            self.0.lock().unwatched.insert(work.to_owned());
+        }
+    }
+
     /// Whether changes of all these are seen.
     pub fn sees(&self, scopes: &HashSet<Scope>) -> bool {
         let seen = self.0.lock();
@@ -201,6 +220,7 @@ impl Sights {
         self.retain(work, |_| false);
         let mut seen = self.0.lock();
         seen.changed.remove(work);
+        seen.unwatched.remove(work);
         seen.followed.retain(|_, followed| {
             followed.works.remove(work);
             !followed.works.is_empty()
@@ -212,6 +232,9 @@ impl Sights {
 
 impl Seen {
     fn put(&mut self, work: &str, identity: &Identity, version: Version) {
+        if self.unwatched.contains(work) {
+            return;
+        }
         if let Some(works) = self.objects.get_mut(identity)
             && let Ok(position) = position(works, work)
         {
@@ -233,8 +256,8 @@ impl Seen {
     }
 
     /// An object is in that version now; by a watch, `at` is when. Returns the works for which that
-    /// is news. What a watch says from before what was looked at is none: it begins with what came
-    /// after its list, our own writes among it. A list is right as it is, after a backup too.
+    /// is new. An event of a watch from before the last look is not: a watch begins with what came
+    /// after its list, our own writes among it. A list is right as it is, after a restore too.
     fn saw(&mut self, identity: &Identity, version: &Version, at: Option<&str>) -> Vec<String> {
         let Some(works) = self.objects.get(identity) else { return Vec::new() };
         let is_past = |known: &Version| known.as_deref().is_some_and(|known| is_older(at, known));
@@ -259,7 +282,7 @@ impl Seen {
         self.followed.get(scope).into_iter().flat_map(|followed| followed.works.iter().cloned()).collect()
     }
 
-    /// Whether any work has it. Others' objects are no matter.
+    /// Whether any work has it. Other objects do not matter.
     fn has(&self, identity: &Identity) -> bool {
         self.objects.contains_key(identity)
     }
@@ -295,6 +318,25 @@ mod tests {
         assert!(saw("b", Some("6")).is_empty(), "not of it any more");
         sights.forget("w");
         assert_eq!(saw("a", None), ["v"]);
+    }
+
+    #[test]
+    fn nothing_is_remembered_of_a_work_that_there_is_no_room_for() {
+        let sights = Sights::default();
+        let count = || sights.0.lock().objects.len();
+        sights.looked("w", &identity("a"), Some("1".into()));
+        sights.watch("w", false);
+        sights.looking("w", &identity("b"));
+        sights.looked("w", &identity("b"), Some("1".into()));
+        assert_eq!(count(), 0);
+        sights.watch("w", true);
+        sights.looked("w", &identity("a"), Some("1".into()));
+        // What the member alone names is not followed.
+        sights.going("w", &identity("b"), Some("1".into()));
+        assert_eq!(count(), 1);
+        sights.going("w", &identity("a"), Some("2".into()));
+        let saw = sights.0.lock().saw(&identity("a"), &Some("2".into()), None);
+        assert!(saw.is_empty(), "{saw:?}");
     }
 
     #[test]

@@ -9,6 +9,7 @@ use kube::{Api, ResourceExt as _};
 use time::OffsetDateTime;
 use tokio::time::Instant;
 
+use super::budget::json_bytes;
 use super::failure::Failure;
 use super::memory::Memory;
 use super::target::Target;
@@ -35,14 +36,17 @@ impl Part {
         let told = Condition::new(kind::APPLIED, Status::False, "AppliedManifestWorkFailed", message);
         condition::set(&mut status.conditions, told.at(work.generation), OffsetDateTime::now_utc());
         memory.settled = None;
+        // What was to be told before is not so any more.
+        drop(memory.take_status());
         self.metrics.delivery.begin(&work.key, work.generation);
         self.write_status(work, memory, status).await
     }
 
     /// Writes what is to be told, when its time has come. Returns when it comes.
     pub(super) async fn tell_status(&self, work: &mut Work, memory: &mut Memory) -> Result<Option<Duration>, Failure> {
-        let Some(status) = memory.status.take() else { return Ok(None) };
+        let Some(status) = memory.take_status() else { return Ok(None) };
         self.metrics.delivery.settle(&work.key, WorkState::of(&status, work.generation, memory.contested()));
+        let status = fitting(status, memory, work.generation);
         if status == work.status {
             memory.pace.rest();
             return Ok(None);
@@ -51,12 +55,12 @@ impl Part {
         let is_first = applied.is_none_or(|one| one.observed_generation != work.generation);
         let now = Instant::now();
         if let Some(wait) = memory.pace.wait(now).filter(|_| !is_first) {
-            memory.status = Some(status);
+            self.put_back(work, memory, status);
             return Ok(Some(wait));
         }
         let written = self.write_status(work, memory, status.clone()).await;
         if written.is_err() {
-            memory.status = Some(status);
+            self.put_back(work, memory, status);
         }
         written?;
         memory.pace.wrote(now);
@@ -70,15 +74,39 @@ impl Part {
         memory: &mut Memory,
         status: ManifestWorkStatus,
     ) -> Result<(), Failure> {
-        if status == work.status {
+        let status = fitting(status, memory, work.generation);
+        match self.write_whole(work, memory, &status).await {
+            Err(failure) if failure.is_too_large() && !status.resource_status.manifests.is_empty() => {
+                memory.too_large = Some((work.generation, json_bytes(&status)));
+                self.write_whole(work, memory, &without_manifests(status)).await
+            }
+            written => written,
+        }
+    }
+
+    async fn write_whole(
+        &self,
+        work: &mut Work,
+        memory: &mut Memory,
+        status: &ManifestWorkStatus,
+    ) -> Result<(), Failure> {
+        if *status == work.status {
             return Ok(());
         }
         let _permit = self.writes.acquire().await;
-        let written = self.hub.merge_status(&self.works(work), work.name(), &work.told(&status)).await?;
+        let written = self.hub.merge_status(&self.works(work), work.name(), &work.told(status)).await?;
         work.version = written.resource_version().unwrap_or_default();
-        work.status = status;
+        work.status.clone_from(status);
         memory.wrote(work);
         Ok(())
+    }
+
+    /// It is to be written later. Without room for it, the next pass makes it anew.
+    fn put_back(&self, work: &Work, memory: &mut Memory, status: ManifestWorkStatus) {
+        match self.targets.known(work.cluster()) {
+            Some(target) => memory.put_back(status, &target.kept),
+            None => memory.settled = None,
+        }
     }
 
     /// Puts our finalizer on, or takes it off.
@@ -97,6 +125,25 @@ impl Part {
     fn works(&self, work: &Work) -> Api<RawObject> {
         Api::namespaced_with(self.hub.client.clone(), work.cluster(), &works())
     }
+}
+
+/// As the hub takes it: one as large as another that it did not take is not tried.
+fn fitting(status: ManifestWorkStatus, memory: &Memory, generation: i64) -> ManifestWorkStatus {
+    let is_too_large = memory.too_large.is_some_and(|(at, bytes)| at == generation && json_bytes(&status) >= bytes);
+    if is_too_large { without_manifests(status) } else { status }
+}
+
+/// What is told of the work alone, and why its manifests are missing.
+fn without_manifests(mut status: ManifestWorkStatus) -> ManifestWorkStatus {
+    let count = std::mem::take(&mut status.resource_status.manifests).len();
+    if let Some(applied) = status.conditions.iter_mut().find(|one| one.kind == kind::APPLIED && count > 0) {
+        let why =
+            format!("the status of its {count} manifests is larger than the hub takes, and left out: split the work");
+        let most = condition::MESSAGE.saturating_sub(why.len() + 2);
+        applied.message.truncate(applied.message.floor_char_boundary(most));
+        applied.message = format!("{}; {why}", applied.message);
+    }
+    status
 }
 
 // === impl Target ===

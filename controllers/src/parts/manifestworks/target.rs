@@ -12,12 +12,15 @@ use net::permit::Permit;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
+use super::budget::Budget;
 use super::discovery::Kinds;
 use super::failure::Failure;
 use super::lanes::{Lane, Lanes};
 use super::line::Line;
 use super::member::Member;
-use super::sights::{LONGEST_REST, Lists, ListsOfOne, Sights};
+use super::rest::Rest;
+use super::shelf::Room;
+use super::sights::{Lists, ListsOfOne, Sights};
 use super::verdicts::Verdicts;
 
 /// Works of one cluster that are worked on at a time.
@@ -34,13 +37,18 @@ const READ_WORKS: usize = 32;
 const _: () = assert!(4 * MOST <= READ_WORKS, "a cluster has no more than a quarter");
 /// Bytes of memory that most works take less of while they are worked on: of 350 KiB of text.
 const LIGHT: usize = 8 << 20;
-/// How long a turn lasts; requests under way are finished. Then others go before the work's next
-/// turn.
+/// Bytes of what is remembered of objects between two looks. 100 objects in each of 1,000 clusters
+/// take about 66 MiB.
+pub const REMEMBERED: Room = Room { in_all: 96 << 20, of_one: 16 << 20 };
+/// Bytes of what works have begun, and of statuses that wait to be written.
+pub const KEPT: Room = Room { in_all: 32 << 20, of_one: 4 << 20 };
+/// How long a slot lasts; requests under way are finished. Then others go before the work's next
+/// slot.
 const LONGEST_SLOT: Duration = Duration::from_mins(1);
 
-/// Between tries for which somebody's word is the reason.
+/// Between tries because the hub's objects of the cluster changed.
 const BETWEEN_TRIES: Duration = Duration::from_secs(15);
-/// Between tries for which an answer is the reason that the member gave to somebody else.
+/// Between tries because the member answered another request.
 const BETWEEN_ANSWERS: Duration = Duration::from_secs(5);
 
 /// What all clusters share.
@@ -49,10 +57,12 @@ pub struct Shared {
     /// Threads that work out what objects say.
     pub rules: Lanes,
     pub lists: Lists,
+    remembered: Budget,
+    kept: Budget,
     slow_works: Arc<AtomicUsize>,
     heavy_works: Arc<AtomicUsize>,
     read_works: Arc<AtomicUsize>,
-    /// Slow clusters of which none has its turn because enough others have.
+    /// Slow clusters that have no slot because enough others have one.
     slow_line: Arc<Mutex<Line>>,
 }
 
@@ -63,17 +73,25 @@ pub struct Target {
     pub verdicts: Verdicts,
     pub rules: Lane,
     pub lists: ListsOfOne,
+    /// Room for what is remembered of its objects.
+    pub remembered: Budget,
+    /// Room for what its works have begun, and for statuses that wait.
+    pub kept: Budget,
     at_work: Arc<AtomicUsize>,
     /// Those of them that may go on while it is slow.
     slow: Arc<AtomicUsize>,
     /// Those of them that take much memory.
     heavy: Arc<AtomicUsize>,
     of_all: Shared,
-    /// It was told that not all of its works are kept.
+    /// An Event says that not all of its works are kept.
     is_told: AtomicBool,
-    /// Works that wait for a turn.
+    /// An Event says that the objects of not all of its works are watched.
+    is_told_unwatched: AtomicBool,
+    /// Works that wait for a slot.
     waiting: Mutex<Line>,
     away: Mutex<Away>,
+    /// For how long its works are to leave it alone.
+    asked: Rest,
 }
 
 /// Whether it answers.
@@ -83,13 +101,11 @@ struct Away {
     failures: u32,
     /// When it is tried again.
     until: Option<Instant>,
-    /// Until then it asked to be left alone.
-    asked: Option<Instant>,
     /// Why it was away last.
     cause: String,
-    /// When somebody said that it is worth a try.
+    /// When it was tried last because the hub's objects of it changed.
     tried: Option<Instant>,
-    /// For when it was tried last because it had answered somebody else.
+    /// For when it was tried last because it had answered another request.
     answered: Option<Instant>,
 }
 
@@ -108,11 +124,11 @@ pub struct Slot {
 /// A step within a slot: one object, or one kind that is looked up.
 pub struct Step<'a> {
     slot: &'a Slot,
-    /// It is gone through with: a turn without any would be followed by others like it.
+    /// It is always finished: a slot without any step would be followed by others like it.
     is_first: bool,
 }
 
-/// Those that are delivered to. None is kept that is not.
+/// The clusters that are delivered to, and no others.
 pub struct Targets {
     targets: Mutex<HashMap<String, Arc<Target>>>,
     of_all: Shared,
@@ -127,6 +143,8 @@ impl Shared {
             heavy_works: Arc::default(),
             read_works: Arc::default(),
             lists: Lists::default(),
+            remembered: Budget::new(REMEMBERED),
+            kept: Budget::new(KEPT),
             slow_works: Arc::default(),
             slow_line: Arc::default(),
         }
@@ -154,8 +172,8 @@ impl Step<'_> {
     ///
     /// # Errors
     ///
-    /// Its cluster is slow, and others of its works, or works of enough others that are, go before;
-    /// or the turn has lasted for long enough, which ends no first step.
+    /// Its cluster is slow, and others of its works, or works of enough other slow clusters, go
+    /// before; or the slot has lasted for long enough, which ends no first step.
     pub fn goes_on(&self) -> Result<(), Failure> {
         let Self { slot, is_first } = *self;
         if !is_first && Instant::now() >= slot.until {
@@ -176,10 +194,14 @@ impl Target {
         Self {
             rules: of_all.rules.lane(),
             lists: of_all.lists.of_one(),
+            remembered: of_all.remembered.of_one(),
+            kept: of_all.kept.of_one(),
             slow: Arc::default(),
             heavy: Arc::default(),
             of_all: of_all.clone(),
             is_told: AtomicBool::new(false),
+            is_told_unwatched: AtomicBool::new(false),
+            asked: Rest::default(),
             member,
             kinds: Kinds::default(),
             sights: Sights::default(),
@@ -190,7 +212,7 @@ impl Target {
         }
     }
 
-    /// A turn for a work; none: it gets one when another's ends.
+    /// A slot for a work; none: it gets one when another work's ends.
     pub fn slot(self: &Arc<Self>, work: &str) -> Option<Slot> {
         // Before: one that ends meanwhile finds it.
         if self.waiting.lock().insert(work) {
@@ -208,7 +230,7 @@ impl Target {
     }
 
     /// Room for a work that takes so many bytes of memory while it is worked on. None: others take
-    /// it, and the work comes again: one that waited would keep its turn from light ones.
+    /// it, and the work comes again: one that waited would keep its slot from light ones.
     pub fn room(&self, weight: usize) -> Option<Vec<Permit<AtomicUsize>>> {
         if weight <= LIGHT {
             return Some(Vec::new());
@@ -222,12 +244,17 @@ impl Target {
         Permit::of(&self.of_all.read_works, READ_WORKS)
     }
 
-    /// Not all of its works are kept. Whether that is news.
+    /// Not all of its works are kept. Returns whether that is new.
     pub fn is_first_beyond(&self) -> bool {
         !self.is_told.swap(true, Ordering::Relaxed)
     }
 
-    /// Whose turn is next, now that one has ended: as many as there are turns.
+    /// The objects of not all of its works are watched. Returns whether that is new.
+    pub fn is_first_unwatched(&self) -> bool {
+        !self.is_told_unwatched.swap(true, Ordering::Relaxed)
+    }
+
+    /// The works that get a slot next, now that one has ended: as many as there are slots.
     pub fn next(&self) -> Vec<String> {
         let free = if self.is_slow() { 1 } else { MOST.saturating_sub(self.at_work.load(Ordering::Relaxed)) };
         let mut waiting = self.waiting.lock();
@@ -252,7 +279,7 @@ impl Target {
             of_all()
         };
         let one = of_all().or_else(in_line)?;
-        // It has what it waited for: next time, it waits behind those who wait by now.
+        // It has what it waited for: next time, it waits behind those that wait by now.
         self.of_all.slow_line.lock().remove(self.member.cluster.as_str());
         Some([own, one])
     }
@@ -263,9 +290,8 @@ impl Target {
         until.checked_duration_since(Instant::now()).filter(|rest| !rest.is_zero())
     }
 
-    /// It did not answer, or asked to be left alone for `at_least` so long. Returns when it is
-    /// tried again, and whether the cause is news. Those that were asked at the same time count
-    /// once.
+    /// It did not answer, or asked to be left alone for `at_least` so long. Returns after how long
+    /// it is tried again, and whether the cause is new. Failures at the same time count once.
     pub fn is_away(&self, at_least: Duration, cause: &str) -> (Duration, bool) {
         let mut away = self.away.lock();
         let is_news = away.cause != cause;
@@ -274,7 +300,7 @@ impl Target {
         }
         let now = Instant::now();
         if !at_least.is_zero() {
-            away.asked = away.asked.max(Some(now + at_least.min(LONGEST_REST)));
+            self.asked.ask(at_least);
             // Not the other way round: an API server may turn lists away and take writes.
             self.lists.rest.ask(at_least);
         }
@@ -282,38 +308,36 @@ impl Target {
             away.until = Some(now + Backoff::MEMBER.wait(away.failures));
             away.failures = away.failures.saturating_add(1);
         }
-        away.until = away.until.max(away.asked);
+        away.until = away.until.max(self.asked.until());
         (away.until.map_or(Duration::ZERO, |until| until.saturating_duration_since(now)), is_news)
     }
 
-    /// It answered. Returns whether that is news. While it asked to be left alone it is none: what
-    /// was under way then is answered, too.
+    /// It answered. Returns whether that is new. It is not while it asked to be left alone:
+    /// requests that were under way then are answered, too.
     pub fn is_back(&self) -> bool {
         let mut away = self.away.lock();
-        let is_asked = away.asked.is_some_and(|asked| Instant::now() < asked);
-        !is_asked && std::mem::take(&mut *away).failures > 0
+        self.asked.until().is_none() && std::mem::take(&mut *away).failures > 0
     }
 
-    /// It is worth a try: something is said of it. Returns whether it is tried: what is said each
-    /// second is no reason for a try each second, and nothing is one for as long as the cluster
-    /// itself asked to be left alone.
+    /// An object of the hub that is about it changed. Returns whether it is tried: changes each
+    /// second are no reason for a try each second, and none is while the cluster itself asked to be
+    /// left alone.
     pub fn try_now(&self) -> bool {
         let (mut away, now) = (self.away.lock(), Instant::now());
-        let is_asked = away.asked.is_some_and(|asked| now < asked);
-        if is_asked || away.tried.is_some_and(|tried| now < tried + BETWEEN_TRIES) {
+        if self.asked.until().is_some() || away.tried.is_some_and(|tried| now < tried + BETWEEN_TRIES) {
             return false;
         }
         (away.until, away.tried) = (None, Some(now));
         true
     }
 
-    /// It answered somebody else. Returns whether it is tried sooner by that: at once, or a moment
-    /// after the last such try, since there may be many who are answered while works are not. For
-    /// as long as it asked to be left alone, it is.
+    /// It answered another request. Returns whether it is tried sooner because of that: at once, or
+    /// a moment after the last such try, since many others may get answers while works do not.
+    /// While it asked to be left alone, it is not.
     pub fn has_answered(&self) -> bool {
         let (mut away, now) = (self.away.lock(), Instant::now());
         let at = away.answered.map_or(now, |last| now.max(last + BETWEEN_ANSWERS));
-        if away.asked.is_some_and(|asked| at < asked) || away.until.is_none_or(|until| until <= at) {
+        if self.asked.until().is_some_and(|asked| at < asked) || away.until.is_none_or(|until| until <= at) {
             return false;
         }
         (away.until, away.answered) = (Some(at), Some(at));
@@ -348,7 +372,7 @@ impl Targets {
         self.targets.lock().get(cluster).cloned()
     }
 
-    /// Whose works may have the turns of slow clusters that are free now.
+    /// The clusters whose works may have the slots of slow clusters that are free now.
     pub fn next_slow(&self) -> Vec<Arc<Target>> {
         let free = SLOW_WORKS.saturating_sub(self.of_all.slow_works.load(Ordering::Relaxed));
         let mut line = self.of_all.slow_line.lock();
@@ -358,7 +382,7 @@ impl Targets {
     }
 
     /// The cluster is not delivered to: its watches end. Unless it `is_wanted`, which is asked
-    /// while nobody can be given its place: one that is being worked on is not closed.
+    /// under the lock that gives out its place: one that is being worked on is not closed.
     pub fn forget(&self, cluster: &str, is_wanted: impl FnOnce() -> bool) {
         let mut targets = self.targets.lock();
         if is_wanted() {

@@ -16,6 +16,9 @@ use parking_lot::Mutex;
 use serde_json::Value as Json;
 use time::OffsetDateTime;
 
+/// Bytes that a value takes beside its texts, roughly.
+const PLACE: usize = 80;
+
 /// What is new of an object.
 #[derive(Debug)]
 pub struct News {
@@ -86,6 +89,23 @@ pub struct Telling {
     pub is_of_set: bool,
     /// Whether a rollout waits for a rule, as upstream's.
     pub needs_rules: bool,
+}
+
+// === impl Said ===
+
+impl Said {
+    /// Bytes of memory, roughly.
+    pub fn weighs(&self) -> usize {
+        let value = |(name, value): &(String, feedback::Value)| match value {
+            feedback::Value::String(text) | feedback::Value::JsonRaw(text) => PLACE + name.len() + text.len(),
+            feedback::Value::Integer(_) | feedback::Value::Boolean(_) => PLACE + name.len(),
+        };
+        let feedback = self.feedback.iter().map(|one| {
+            one.values.iter().map(value).sum::<usize>() + one.errors.iter().map(|why| PLACE + why.len()).sum::<usize>()
+        });
+        let condition = |one: &Condition| 2 * PLACE + one.kind.len() + one.reason.len() + one.message.len();
+        feedback.sum::<usize>() + self.conditions.iter().map(condition).sum::<usize>()
+    }
 }
 
 // === impl Entry ===

@@ -1,5 +1,6 @@
 //! On a hub in memory, which is its member too.
 
+mod hostile;
 mod hub;
 
 use kube::runtime::watcher::Event;

@@ -1,4 +1,5 @@
-//! What is applied and not listed: somebody took it off the list of an `AppliedManifestWork`.
+//! What is applied and not listed: another client took it off the list of an
+//! `AppliedManifestWork`.
 
 use std::collections::HashSet;
 
@@ -16,14 +17,14 @@ use super::failure::Failure;
 use super::member::{At, MemberError};
 use super::target::{Slot, Target};
 
-/// Objects of one work that are looked for at a time. What is known of them by the end of a turn is
+/// Objects of one work that are looked for at a time. What is known of them by the end of a slot is
 /// kept for the next: a work may have thousands.
 const LOOKS: usize = 256;
 
 /// What is wanted of a work, or known to be.
 pub type Identities<'k> = HashSet<&'k Identity>;
 
-/// Whether an object is to be listed, by what is told of it.
+/// Whether an object is to be listed, by its status on the hub.
 pub fn is_to_be_listed(identity: &Identity, told: &ManifestCondition, spec: &ManifestWorkSpec) -> bool {
     let is_owned = |strategy| is_owned(identity, spec.delete_option.as_ref(), &strategy);
     let strategy = options(identity, &spec.manifest_configs).strategy();
@@ -33,7 +34,7 @@ pub fn is_to_be_listed(identity: &Identity, told: &ManifestCondition, spec: &Man
 // === impl Target ===
 
 impl Target {
-    /// Lists again what is applied by the word of the hub, before it is taken away.
+    /// Lists again what is applied by the status on the hub, before it is taken away.
     pub async fn list_unlisted(
         &self,
         slot: &Slot,
@@ -47,8 +48,8 @@ impl Target {
         self.list(held, listed.into_iter().chain(unlisted).collect()).await
     }
 
-    /// What is listed, and what is missing there of what the hub was `told` of, and is neither
-    /// `wanted` nor among what `stays`.
+    /// What is listed, and what is missing there of what the hub's status names (`told`), and is
+    /// neither `wanted` nor among what `stays`.
     pub async fn applied_once(
         &self,
         slot: &Slot,
@@ -65,12 +66,12 @@ impl Target {
         Ok(held.tracked().iter().cloned().chain(unlisted).collect())
     }
 
-    /// What the hub was `told` of and is not among those that are `known`, if it is there and ours.
-    /// What the member lets nobody see stays where it is.
+    /// What the hub's status names (`told`) and is not among those that are `known`, if it is there
+    /// and ours. What the member refuses to show stays where it is.
     ///
     /// # Errors
     ///
-    /// The member did not answer, or the turn is over.
+    /// The member did not answer, or the slot is over.
     async fn unlisted(
         &self,
         slot: &Slot,
@@ -80,8 +81,13 @@ impl Target {
     ) -> Result<Vec<Tracked>, Failure> {
         let applied = told.iter().filter(|one| condition::is_true(&one.conditions, kind::APPLIED));
         let all = applied.filter_map(|one| placed(&one.resource_meta));
-        let unknown: Vec<Tracked> = all.filter(|one| !known.contains(&one.identity)).collect();
-        let left: Vec<&Tracked> = unknown.iter().filter(|one| !begun.unlisted.contains_key(&one.identity)).collect();
+        // The same object may be named any number of times.
+        let mut told = HashSet::new();
+        let unknown: Vec<Tracked> =
+            all.filter(|one| !known.contains(&one.identity) && told.insert(one.identity.clone())).collect();
+        begun.unlisted.retain(&told);
+        drop(told);
+        let left: Vec<&Tracked> = unknown.iter().filter(|one| !begun.unlisted.has(&one.identity)).collect();
         for some in left.chunks(LOOKS) {
             let looks = some.iter().map(|one| async move {
                 let _step = slot.step()?;
@@ -93,8 +99,8 @@ impl Target {
                 begun.unlisted.insert(identity, found);
             }
         }
-        let found = unknown.iter().filter_map(|one| begun.unlisted.get(&one.identity));
-        Ok(found.flatten().cloned().collect())
+        let found = unknown.iter().filter_map(|one| begun.unlisted.other(&one.identity));
+        Ok(found.cloned().collect())
     }
 
     async fn owned(&self, one: Tracked, owner: &Owner) -> Result<Option<Tracked>, MemberError> {
@@ -111,8 +117,8 @@ impl Target {
     }
 }
 
-/// Where an object is that was told of; none: that is not known. Whoever may write statuses may
-/// have written anything.
+/// Where an object is that a status names; none: that is not known. Clients that may write statuses
+/// may have written anything.
 fn placed(meta: &ResourceMeta) -> Option<Tracked> {
     let ResourceMeta { group, version, resource, name, namespace, .. } = meta.clone();
     let identity = Identity { group, resource, name, namespace };

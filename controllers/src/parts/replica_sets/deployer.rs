@@ -196,9 +196,14 @@ impl Deployer {
         self.event(object, Reason::PlacementsOverlap, note);
     }
 
-    /// Once from its beginning to its end: rollouts reach the clusters one by one.
+    /// Each hand-over has one Event from its beginning to its end: rollouts reach the clusters one
+    /// by one.
     fn tell_handovers(&self, object: &DynamicObject, key: &Key, plan: &Plan) {
         let all = plan.handovers.keys().cloned().collect();
+        // Most sets have none, and need no write lock.
+        if self.world.read().set(key).is_none_or(|known| known.told_handovers == all) {
+            return;
+        }
         let new = self.world.write().tell_handovers(key, all);
         for between in new {
             let clusters = plan.handovers.get(&between).map(words).unwrap_or_default();

@@ -1,15 +1,22 @@
 //! What no member can do as it stands is told of the manifest, and holds nobody else up.
 
+use std::time::Duration;
+
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::testbed::Testbed;
 use hub_tests::wait;
 use serde_json::{Value, json};
 
 use super::{Place, WORKS, condition, config_map, said, strategy};
-use crate::fixture::{SOON, namespace};
+use crate::fixture::{SOON, namespace, wait_end_within};
 
 /// Of an object's data, by the API server.
 const MEBIBYTE: usize = 1 << 20;
+
+/// For 1,500 objects to come, or to go.
+const MANY: Duration = Duration::from_mins(3);
+/// Of one work, by the documentation.
+const MOST_MANIFESTS: usize = 1_500;
 
 /// Applies a work of `manifests` and one that is good, which is last; returns what is told of each
 /// but that one.
@@ -188,4 +195,49 @@ fn limited(place: &Place<'_>) -> Result<()> {
         ensure!((good, internal) == (64, 16), "{all:?}");
         Ok(())
     })
+}
+
+/// More manifests than are applied, as many as are, and as many whose status is larger than the hub
+/// takes: each says so, and holds nothing else up.
+pub fn crowded(testbed: &Testbed) -> Result<()> {
+    let cluster = "works-crowded";
+    let place = Place::start(testbed, cluster)?;
+    let map = |number: usize| config_map(cluster, &format!("crowd-{number}"), &json!({"a": "x".repeat(150)}));
+    let maps: Vec<Value> = (0..=MOST_MANIFESTS).map(map).collect();
+    place.work("crowd", &maps, &json!({}))?;
+    let told = place.wait("crowd", "Applied", "False/AppliedManifestWorkFailed")?;
+    ensure!(told.contains("it has 1501 manifests, and at most 1500 are applied: split it"), "{told}");
+    ensure!(place.object("configmap", "crowd-0")?.is_null(), "it was applied");
+    // As much as a work may hold.
+    place.work("crowd", &maps[..MOST_MANIFESTS], &json!({}))?;
+    wait::until("that all are applied", MANY, || {
+        let work = place.read("crowd")?;
+        let applied = condition(&work["status"], "Applied");
+        ensure!(
+            said(applied) == "True/AppliedManifestWorkComplete" && !applied.to_string().contains("left out"),
+            "{applied}"
+        );
+        Ok(())
+    })?;
+    let manifests = |name: &str| -> Result<usize> {
+        Ok(place.read(name)?["status"]["resourceStatus"]["manifests"].as_array().map_or(0, Vec::len))
+    };
+    ensure!(manifests("crowd")? == MOST_MANIFESTS, "{}", manifests("crowd")?);
+    // Each part of a manifest that its status repeats is long.
+    let (kind, name) = ("K".repeat(60), "n".repeat(195));
+    let long = |number: usize| {
+        let name = format!("{name}-{number:04}");
+        json!({"apiVersion": "x/v1", "kind": kind, "metadata": {"name": name}})
+    };
+    let long: Vec<Value> = (0..MOST_MANIFESTS).map(long).collect();
+    place.work("long", &long, &json!({}))?;
+    let told = place.wait("long", "Applied", "False/AppliedManifestWorkFailed")?;
+    let why = "the status of its 1500 manifests is larger than the hub takes, and left out: split the work";
+    ensure!(told.contains(why) && manifests("long")? == 0, "{told}");
+    place.work("beside", &[config_map(cluster, "beside", &json!({"a": "b"}))], &json!({}))?;
+    place.wait_applied("beside")?;
+    let crowd = format!("{WORKS} crowd -n {cluster}");
+    place.delete(&format!("{crowd} --wait=false"))?;
+    wait_end_within(&testbed.hub.server, &crowd, MANY)?;
+    place.end(&["long", "beside"])
 }

@@ -81,6 +81,7 @@ fn held(writer: &User) -> Result<()> {
     let mut generated = map("a", "");
     generated["metadata"]["generateName"] = "a-".into();
     let many: Vec<Value> = (0..1200).map(|number| map(&format!("map-{number}"), &"x".repeat(300))).collect();
+    let crowd: Vec<Value> = (0..1501).map(|number| map(&format!("map-{number}"), "")).collect();
     let missing =
         json!({"workload": {"manifests": [map("a", "")]}, "executor": {"subject": {"type": "ServiceAccount"}}});
     let rows = [
@@ -95,6 +96,8 @@ fn held(writer: &User) -> Result<()> {
         (missing, "executor.subject.serviceAccount: it is missing"),
         (of(&[map("a", &"x".repeat(499 * 1024))]), "created"),
         (of(&many), "created"),
+        (of(&crowd[..1500]), "created"),
+        (of(&crowd), "workload.manifests: more than 1500"),
     ];
     for (index, (spec, word)) in rows.iter().enumerate() {
         for object in [work(&format!("held-{index}"), spec), set(&format!("held-{index}"), spec)] {

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use fleet::Room;
 
-use super::rest::Rest;
 use crate::parts::manifestworks::lanes::{Held, Lane, Lanes};
+use crate::parts::manifestworks::rest::Rest;
 
 /// Answers at a time, of all members.
 const ALL: usize = 64;

@@ -25,6 +25,7 @@ use crate::parts::manifestworks::discovery::Found;
 use crate::parts::manifestworks::failure::Failure;
 use crate::parts::manifestworks::member::{At, Limits, MemberError};
 use crate::parts::manifestworks::removal::Leaving;
+use crate::parts::manifestworks::rest::LONGEST;
 use crate::parts::manifestworks::work::Work;
 
 const WITHIN: Duration = Duration::from_secs(5);
@@ -176,9 +177,9 @@ async fn one_that_asks_to_be_left_alone_is_whatever_is_said_of_it() {
     tokio::time::advance(asked).await;
     assert!(target.rest().is_none() && target.try_now());
     let year = Duration::from_hours(24 * 365);
-    assert_eq!(target.is_away(year, "too many requests").0, LONGEST_REST);
-    assert!(!target.is_back() && target.rest() == Some(LONGEST_REST), "that was under way");
-    tokio::time::advance(LONGEST_REST).await;
+    assert_eq!(target.is_away(year, "too many requests").0, LONGEST);
+    assert!(!target.is_back() && target.rest() == Some(LONGEST), "that was under way");
+    tokio::time::advance(LONGEST).await;
     assert!(target.is_back() && target.rest().is_none(), "it answers");
 }
 
@@ -312,7 +313,7 @@ async fn a_turn_ends_and_the_next_goes_on_where_it_was() {
     target.review_removals(&slot, &all, leaving, &mut begun).await.unwrap();
     tokio::time::advance(LONGEST_SLOT).await;
     let ended = target.remove_all(&slot, &all, leaving, &mut begun).await;
-    assert!(matches!(ended, Err(Failure::SlotOver)) && begun.removed.is_empty(), "{ended:?}");
+    assert!(matches!(ended, Err(Failure::SlotOver)) && begun.removed.len() == 0, "{ended:?}");
     drop(slot);
     let (slot, answers) = (target.slot("w").unwrap(), target.member.answers());
     target.review_removals(&slot, &all, leaving, &mut begun).await.unwrap();

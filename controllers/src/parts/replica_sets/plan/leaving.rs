@@ -12,16 +12,16 @@ use time::{Duration, OffsetDateTime};
 
 use super::{Deployment, Handovers, Plan, Surplus, Verdict};
 
-/// How long a work waits for another that cannot be applied, from when that was told first. Its
-/// objects that the other one does not have leave the member then.
+/// How long a work waits for another that cannot be applied, from when its status said so first.
+/// Its objects that the other one does not have leave the member then.
 pub(super) const HANDOVER: Duration = Duration::minutes(10);
 
 /// Whether another work of the set has its objects on the member.
 #[derive(Debug, PartialEq, Eq)]
 enum Handover {
     Done,
-    /// Nobody has said anything of the other one, or there is none yet. Whoever is to apply it is
-    /// whoever would take the old one's objects away, so that nothing goes on without him.
+    /// Nothing is known of the other one, or there is none yet. The agent that is to apply it is
+    /// the one that would take the old one's objects away: while it is silent, nothing goes.
     Awaited,
     /// The other one could not be applied.
     Until(OffsetDateTime),
@@ -47,7 +47,7 @@ impl<'w> Deployment<'w> {
     pub(super) fn handovers(&self, plan: &Plan) -> Handovers {
         let mut all = Handovers::new();
         for work in self.world.works(self.key).filter(|work| !plan.chooses(work)) {
-            if let Some(heir) = heir(plan, work).filter(|heir| *heir != work.placement()) {
+            if let Some(heir) = heir(plan, work) {
                 let between = (work.placement().to_owned(), heir.to_owned());
                 all.entry(between).or_default().insert(work.cluster.clone());
             }
@@ -55,7 +55,7 @@ impl<'w> Deployment<'w> {
         all
     }
 
-    /// Lets those go whose objects nobody waits for.
+    /// Lets those go whose objects need not wait for another work.
     pub(super) fn release(&self, plan: &mut Plan, leaving: &[&'w Work]) {
         if leaving.is_empty() {
             return;
@@ -80,7 +80,7 @@ impl<'w> Deployment<'w> {
 
 /// The Placement that takes the objects of a work over; none: they go with it.
 fn heir<'p>(plan: &'p Plan, work: &Work) -> Option<&'p str> {
-    // One of which nothing was told has nothing on the member.
+    // A work without a status has nothing on the member.
     condition::find(&work.conditions, kind::APPLIED)?;
     let chosen = plan.verdicts.iter().find(|verdict| verdict.chosen.contains(&work.cluster));
     chosen.map(|verdict| verdict.placement.as_str())
@@ -94,7 +94,7 @@ fn handover(plan: &Plan, work: &Work, others: &[&Work]) -> Handover {
     others.reduce(Handover::sooner).unwrap_or(Handover::Awaited)
 }
 
-/// What a work that stays says of its objects.
+/// What the status of a work that stays says of its objects.
 fn taken_over(work: &Work) -> Handover {
     let told = condition::find(&work.conditions, kind::APPLIED);
     match told.filter(|one| one.observed_generation == work.generation) {

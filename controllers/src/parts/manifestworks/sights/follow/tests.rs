@@ -5,8 +5,8 @@ use serde_json::json;
 use tower::service_fn;
 
 use super::*;
+use crate::parts::manifestworks::rest::LONGEST;
 use crate::parts::manifestworks::sights::Lists;
-use crate::parts::manifestworks::sights::rest::LONGEST;
 use crate::wakes::Wakes;
 
 const RESYNC: Duration = Duration::from_mins(4);

@@ -42,9 +42,10 @@ fn forgetful(asked: &Arc<Mutex<Vec<String>>>) -> Arc<Target> {
     Arc::new(Target::new(member(Client::new(service_fn(answer), "default")), &shared()))
 }
 
-fn told() -> Vec<ManifestCondition> {
+fn told(prefix: &str) -> Vec<ManifestCondition> {
     let one = |number: usize| {
-        json!({"resourceMeta": {"version": "v1", "resource": "configmaps", "namespace": "n", "name": format!("a{number}")},
+        let name = format!("{prefix}{number}");
+        json!({"resourceMeta": {"version": "v1", "resource": "configmaps", "namespace": "n", "name": name},
             "conditions": [{"type": "Applied", "status": "True", "reason": "r", "message": "",
                 "lastTransitionTime": "2026-03-01T12:00:00Z"}]})
     };
@@ -53,7 +54,7 @@ fn told() -> Vec<ManifestCondition> {
 
 #[tokio::test(start_paused = true)]
 async fn what_one_turn_is_too_short_for_is_looked_for_in_the_next() {
-    let (asked, told) = (Arc::default(), told());
+    let (asked, told) = (Arc::default(), told("a"));
     let target = forgetful(&asked);
     let mut held = target.applied("h-w").await.unwrap().unwrap();
     let mut begun = Begun::default();
@@ -72,4 +73,31 @@ async fn what_one_turn_is_too_short_for_is_looked_for_in_the_next() {
     // Those that were under way when a turn ended are asked for again.
     let asked = asked.lock().len();
     assert!((OBJECTS..OBJECTS + slots * crate::parts::manifestworks::REQUESTS).contains(&asked), "{asked}");
+}
+
+/// Whoever may write statuses names others each time.
+#[tokio::test(start_paused = true)]
+async fn of_names_that_are_told_no_more_nothing_is_kept_and_of_those_that_are_told_twice_one_is_asked_for() {
+    let asked = Arc::default();
+    let target = forgetful(&asked);
+    let mut begun = Begun::default();
+    for prefix in ["a", "b", "c"] {
+        let mut held = target.applied("h-w").await.unwrap().unwrap();
+        let told = [told(prefix), told(prefix)].concat();
+        asked.lock().clear();
+        let mut slots = 0;
+        loop {
+            slots += 1;
+            let slot = target.slot("w").unwrap();
+            let listed = target.list_unlisted(&slot, &told, &mut held, &mut begun).await;
+            assert!(begun.unlisted.len() <= OBJECTS, "{}", begun.unlisted.len());
+            match listed {
+                Ok(()) => break,
+                Err(Failure::SlotOver) => assert!(slots < 5, "it has no end"),
+                Err(error) => panic!("{error}"),
+            }
+        }
+        let asked = asked.lock().len();
+        assert!((OBJECTS..OBJECTS + slots * crate::parts::manifestworks::REQUESTS).contains(&asked), "{asked}");
+    }
 }

@@ -1,4 +1,5 @@
-//! For how long a member asks to be neither listed nor watched (429 with `Retry-After`).
+//! For how long a member asks to be left alone (429 with `Retry-After`): its works, or only its
+//! lists and watches.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -6,8 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::time::{Instant, sleep_until};
 
-/// At most so long it is left alone at a time: it may be something in front of its API server that
-/// asks.
+/// The longest time at a time: what asks may be something in front of its API server.
 pub const LONGEST: Duration = Duration::from_mins(1);
 
 /// Clones share.
@@ -17,6 +17,7 @@ pub struct Rest(Arc<Mutex<Option<Instant>>>);
 // === impl Rest ===
 
 impl Rest {
+    /// The member asks for a rest. A shorter one does not end it sooner.
     pub fn ask(&self, at_least: Duration) {
         let until = Instant::now() + at_least.min(LONGEST);
         let mut rest = self.0.lock();

@@ -1,0 +1,96 @@
+//! How much is remembered of objects: which of them a work has, in which version each was looked at
+//! last, and what failed. The author of a work chooses how many there are.
+
+use std::collections::HashSet;
+
+use delivery::identity::Tracked;
+use delivery::manifests::Manifest;
+
+use super::memory::Memory;
+use super::pass::Pass;
+use super::target::REMEMBERED;
+use crate::events::Reason;
+
+/// Bytes that an object takes beside its names, while it is owed and has failed, and a kind in a
+/// namespace.
+pub const OBJECT: usize = 640;
+const SCOPE: usize = 320;
+
+/// Group, version, resource, namespace, name.
+type Names<'n> = [&'n str; 5];
+
+// === impl Pass ===
+
+impl Pass<'_> {
+    /// Makes room for what is remembered of the objects of these manifests. Without room they are
+    /// not watched. Returns whether there is.
+    pub(super) fn make_room(&self, memory: &mut Memory, manifests: &[Manifest]) -> bool {
+        let (target, was_unwatched) = (self.target, memory.is_unwatched());
+        let bytes = weighs(manifests.iter().map(of_manifest));
+        let has_room = memory.make_room(bytes, &target.remembered, &self.part.metrics.delivery);
+        if has_room || !was_unwatched {
+            target.sights.watch(self.work.name(), has_room);
+        }
+        if !has_room && target.is_first_unwatched() {
+            self.part.tell(self.work, Reason::WorkNotWatched, self.not_watched());
+        }
+        has_room
+    }
+
+    /// As many of the objects that wait to be gone as there is room for beside the others: all, or
+    /// none.
+    pub(super) fn remembered<'w>(
+        memory: &mut Memory,
+        manifests: &[Manifest],
+        waiting: &'w [(Tracked, Option<String>)],
+    ) -> &'w [(Tracked, Option<String>)] {
+        let names = manifests.iter().map(of_manifest).chain(waiting.iter().map(|(one, _)| of_tracked(one)));
+        if memory.grow(weighs(names)) { waiting } else { &[] }
+    }
+
+    /// What is told of the first of a cluster's.
+    fn not_watched(&self) -> String {
+        format!(
+            "the controllers do not watch the objects of this work: what they remember of the objects of {} takes more \
+             than {} MiB, or that of all clusters more than {} MiB. They read the objects of this work, and perhaps of \
+             others, every {} s instead. Create fewer works, or works with fewer manifests",
+            self.work.cluster(),
+            REMEMBERED.of_one >> 20,
+            REMEMBERED.in_all >> 20,
+            self.part.resync.as_secs()
+        )
+    }
+}
+
+fn of_manifest(manifest: &Manifest) -> Names<'_> {
+    [&manifest.group, &manifest.version, &manifest.resource, &manifest.namespace, &manifest.name]
+}
+
+fn of_tracked(tracked: &Tracked) -> Names<'_> {
+    let identity = &tracked.identity;
+    [&identity.group, &tracked.version, &identity.resource, &identity.namespace, &identity.name]
+}
+
+/// Bytes of memory, roughly.
+fn weighs<'n>(all: impl Iterator<Item = Names<'n>>) -> usize {
+    let mut scopes = HashSet::new();
+    let each = all.map(|names| {
+        let [scope @ .., name] = names;
+        let texts = scope.iter().map(|text| text.len()).sum::<usize>();
+        let of_scope = if scopes.insert(scope) { SCOPE + texts } else { 0 };
+        OBJECT + texts + name.len() + of_scope
+    });
+    each.sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn objects_of_one_kind_in_one_namespace_are_watched_together() {
+        let name = |namespace: &'static str| ["g", "v", "r", namespace, "name"];
+        assert_eq!(weighs([name("n"), name("n")].into_iter()), 2 * (OBJECT + 8) + SCOPE + 4);
+        assert_eq!(weighs([name("n"), name("m")].into_iter()), 2 * (OBJECT + 8 + SCOPE + 4));
+    }
+}
