@@ -328,6 +328,18 @@ mod tests {
     }
 
     #[test]
+    fn what_a_failed_pass_owes_is_kept_only_where_the_next_would_not_look_at_it() {
+        let owed = |settled: Option<i64>, has_room: bool| {
+            let budget = Budget::new(Room { in_all: 1, of_one: 1 });
+            let mut memory = Memory { settled, owed: HashSet::from([Identity::default()]), ..Memory::default() };
+            memory.make_room(if has_room { 1 } else { 2 }, &budget, &Delivery::default());
+            memory.owes_all(1);
+            memory.owed.len()
+        };
+        assert_eq!([owed(Some(1), true), owed(None, true), owed(Some(2), true), owed(Some(1), false)], [1, 0, 0, 0]);
+    }
+
+    #[test]
     fn what_was_written_is_kept_until_the_watch_tells_it() {
         let object: DynamicObject = serde_json::from_value(json!({"apiVersion": "v1", "kind": "x",
             "metadata": {"name": "w", "namespace": "c", "uid": "u", "resourceVersion": "9"}}))
