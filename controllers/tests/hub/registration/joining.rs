@@ -4,6 +4,7 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
+use ::placement::quantity::Quantity;
 use anyhow::{Context as _, Result, ensure};
 use hub_tests::hub::MemberSecret;
 use hub_tests::kubeconfig::Credential;
@@ -12,7 +13,6 @@ use hub_tests::testbed::{Route, Testbed};
 use hub_tests::tunnel::{AgentCredential, AgentOptions, Joining, metric};
 use hub_tests::wait;
 use kit::pki::{Leaf, PemFiles};
-use placement::quantity::Quantity;
 use serde_json::{Value, json};
 use tokio::time::Instant;
 use tunnel_agent::Agent;
@@ -144,7 +144,8 @@ impl<'a> Member<'a> {
                 Some(status[field][resource].as_str()?.parse::<Quantity>().ok()?.approximate())
             };
             let of_nodes = nodes["items"].as_array().into_iter().flatten().map(|node| amount(&node["status"]));
-            let sum: f64 = of_nodes.sum::<Option<_>>().filter(|sum| *sum >= 1.0).context("nodes without resources")?;
+            let sum: f64 =
+                of_nodes.sum::<Option<f64>>().filter(|sum| *sum >= 1.0).context("nodes without resources")?;
             let told = amount(status).with_context(|| format!("{field} {resource} is not told: {status}"))?;
             ensure!((told - sum).abs() < 0.5, "{field} {resource} is not {sum}: {status}");
         }
