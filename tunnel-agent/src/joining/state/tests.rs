@@ -127,8 +127,8 @@ async fn the_hub_is_worded_as_in_the_bootstrap_kubeconfig() {
         let (written, meant) = compared(server).await;
         assert_eq!(written, meant);
         // It is still one, to the same place.
-        let [kept, meant] = [&state.path(KUBECONFIG), &bootstrap].map(|path| HubWay::read(path));
-        assert_eq!(kept.await.unwrap(), meant.await.unwrap());
+        let kept = HubWay::read(&state.path(KUBECONFIG)).await.unwrap();
+        assert_eq!(kept, HubWay::read(&bootstrap).await.unwrap());
     }
     let (written, _) = compared("https://jane:hunter2@hub").await;
     assert_eq!(written["cluster"]["server"], "https://hub");
