@@ -8,12 +8,12 @@ use hub_tests::wait;
 use serde_json::{Value, json};
 
 use super::{Place, WORKS, condition, config_map, said, strategy};
-use crate::fixture::{SOON, namespace, wait_end_within};
+use crate::fixture::{SOON, namespace};
 
 /// Of an object's data, by the API server.
 const MEBIBYTE: usize = 1 << 20;
 
-/// For 1,500 objects to come, or to go.
+/// For 1,500 objects to be applied.
 const MANY: Duration = Duration::from_mins(3);
 /// Of one work, by the documentation.
 const MOST_MANIFESTS: usize = 1_500;
@@ -204,12 +204,15 @@ pub fn crowded(testbed: &Testbed) -> Result<()> {
     let place = Place::start(testbed, cluster)?;
     let map = |number: usize| config_map(cluster, &format!("crowd-{number}"), &json!({"a": "x".repeat(150)}));
     let maps: Vec<Value> = (0..=MOST_MANIFESTS).map(map).collect();
-    place.work("crowd", &maps, &json!({}))?;
+    // This member reads no list of more than 1,024 entries (feature gate CBORServingAndStorage).
+    // Objects that are left behind are not listed.
+    let orphans = json!({"deleteOption": {"propagationPolicy": "Orphan"}});
+    place.work("crowd", &maps, &orphans)?;
     let told = place.wait("crowd", "Applied", "False/AppliedManifestWorkFailed")?;
     ensure!(told.contains("it has 1501 manifests, and at most 1500 are applied: split it"), "{told}");
     ensure!(place.object("configmap", "crowd-0")?.is_null(), "it was applied");
     // As much as a work may hold.
-    place.work("crowd", &maps[..MOST_MANIFESTS], &json!({}))?;
+    place.work("crowd", &maps[..MOST_MANIFESTS], &orphans)?;
     wait::until("that all are applied", MANY, || {
         let work = place.read("crowd")?;
         let applied = condition(&work["status"], "Applied");
@@ -236,8 +239,5 @@ pub fn crowded(testbed: &Testbed) -> Result<()> {
     ensure!(told.contains(why) && manifests("long")? == 0, "{told}");
     place.work("beside", &[config_map(cluster, "beside", &json!({"a": "b"}))], &json!({}))?;
     place.wait_applied("beside")?;
-    let crowd = format!("{WORKS} crowd -n {cluster}");
-    place.delete(&format!("{crowd} --wait=false"))?;
-    wait_end_within(&testbed.hub.server, &crowd, MANY)?;
-    place.end(&["long", "beside"])
+    place.end(&["crowd", "long", "beside"])
 }
