@@ -239,5 +239,7 @@ pub fn crowded(testbed: &Testbed) -> Result<()> {
     ensure!(told.contains(why) && manifests("long")? == 0, "{told}");
     place.work("beside", &[config_map(cluster, "beside", &json!({"a": "b"}))], &json!({}))?;
     place.wait_applied("beside")?;
+    let left = format!("/api/v1/namespaces/{cluster}/configmaps");
+    place.member().kubectl().args(["delete", "--raw", &left]).run()?.success()?;
     place.end(&["crowd", "long", "beside"])
 }
