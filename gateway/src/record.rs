@@ -177,9 +177,9 @@ impl Record {
 // === impl Identified ===
 
 impl<'a> Identified<'a> {
-    /// It is allowed, and takes one of its user's permits. Not before: accounts of one namespace are
-    /// one user, and those that may do nothing would take the permits of those that may. Reviews
-    /// that wait have a share of their own.
+    /// It is allowed, and takes one of its user's permits. Not before: accounts of one namespace
+    /// are one user, and those that may do nothing would take the permits of those that may.
+    /// Reviews that wait have a share of their own.
     pub fn admitted(self, limits: &Limits, permission: &Permission) -> Result<Admitted<'a>, TooMany> {
         let Self(open) = self;
         if let Some(audit) = &mut open.audit {

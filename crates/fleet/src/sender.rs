@@ -33,7 +33,7 @@ fn failed(error: BoxError) -> kube::Error {
 // === impl Sender ===
 
 impl Sender {
-    pub(crate) fn new<S, B>(service: S) -> Self
+    pub fn new<S, B>(service: S) -> Self
     where
         S: Service<Request<Body>, Response = Response<B>> + Clone + Send + Sync + 'static,
         S::Error: Into<BoxError>,

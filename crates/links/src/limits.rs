@@ -13,7 +13,8 @@ pub struct Limits {
     pub unregistered_per_address: usize,
     /// Registrations being judged. More wait as unregistered ones do.
     pub registering: usize,
-    /// The same from one address, and with one credential: a hub that is slow holds each of them up.
+    /// The same from one address, and with one credential: a hub that is slow holds each of them
+    /// up.
     pub registering_per_address: usize,
     /// Links of one cluster: two of each of a few agents are usual.
     pub links_per_cluster: usize,

@@ -248,9 +248,9 @@ fn without_system_groups(mut user: Arc<User>, cluster: &ClusterName) -> Arc<User
     user
 }
 
-/// Every user is authenticated, each ServiceAccount is a user of its own (the agents of many clusters
-/// may be accounts of one namespace), no group is above the hub's RBAC, and users of the hub's own front
-/// proxy and CA mean nothing here.
+/// Every user is authenticated, each ServiceAccount is a user of its own (the agents of many
+/// clusters may be accounts of one namespace), no group is above the hub's RBAC, and users of the
+/// hub's own front proxy and CA mean nothing here.
 ///
 /// The hub's word is kept for less than the time between two looks at a link, so that each look
 /// asks; the links of one agent, which come together, ask once.

@@ -1,5 +1,5 @@
-//! A hub on a bad day: whatever it answers to reviews, nobody is linked by it, agents are told that it
-//! is the hub, and links stay.
+//! A hub on a bad day: whatever it answers to reviews, nobody is linked by it, agents are told that
+//! it is the hub, and links stay.
 
 use kit::hub::review_faults;
 
