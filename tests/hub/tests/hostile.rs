@@ -2,7 +2,10 @@
 //! send to the gateway goes over the connection that it has to the member for all of them, and what
 //! they send to the hub, as far as that passes it on, over the hub's to the gateway as well.
 
+mod relay;
+
 use std::io::Write as _;
+use std::thread::available_parallelism;
 
 use hub_tests::prelude::*;
 use hub_tests::testbed::ALL_VERBS;
@@ -15,6 +18,8 @@ use tokio::time::{sleep, timeout};
 use crate::access::{bearer, client};
 use crate::fixture::{Fixture, test};
 
+use self::relay::Relay;
+
 /// What the hub says in place of the gateway, of the rows that it passes on. Of all others
 /// ([`Row::by_hub`]) nothing reaches the gateway: its own server ends them, in its own way.
 const OF_THE_HUB: &[(&str, &[Expected])] = &[
@@ -24,9 +29,15 @@ const OF_THE_HUB: &[(&str, &[Expected])] = &[
     ("10,001 parameters", &[Expected::Passed]),
 ];
 
-/// Victims, and turns of each attack: of each enough that every core of the gateway has some.
+/// Victims: as many, and so many more that each core of the gateway has some, and with them its
+/// connection to the member.
 const VICTIMS: usize = 4;
+const MOST_VICTIMS: usize = 32;
+/// Turns of each attack.
 const TURNS: usize = 2;
+/// What the gateway sends to a member for a request, at least: its token. With less, it has sent
+/// none.
+const REQUEST: usize = 400;
 const LIMIT: Duration = Duration::from_mins(1);
 
 pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
@@ -40,6 +51,10 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
 /// Watches and followed logs, each pair on a connection of its own, opened once.
 struct Victims<'a> {
     testbed: &'a Testbed,
+    cluster: String,
+    relay: Relay,
+    /// That were opened for the victims, the first ones: the attackers' requests go over these.
+    connections: usize,
     namespace: String,
     wires: Vec<(Wire, u32, u32)>,
     /// What is in the log.
@@ -50,20 +65,32 @@ struct Victims<'a> {
 
 impl<'a> Victims<'a> {
     async fn begin(testbed: &'a Testbed, route: Route) -> Result<Self> {
-        let namespace = format!("hostile-{}", route.name());
+        let cluster = format!("hostile-{}", route.name());
+        let to = testbed.member.server.url().trim_start_matches("https://").to_owned();
+        let relay = Relay::start(to).await?;
+        let secret = MemberSecret::with_token(&testbed.member.server, &testbed.member_token).at(&relay.url());
+        testbed.hub.register_member(&cluster, &secret)?;
+        let namespace = cluster.clone();
         testbed.member.server.create_namespace(&namespace)?;
         testbed.member.run_pod(&namespace, "talker", "")?;
         testbed.member.server.kubectl().ok(&format!("create configmap seen -n {namespace}"))?;
-        let mut victims = Self { testbed, namespace, wires: Vec::new(), log: String::new() };
-        let namespace = format!("{}/api/v1/namespaces/{}", Testbed::proxy_path(CLUSTER), victims.namespace);
-        for _ in 0..VICTIMS {
-            let mut wire = wire(testbed, route, &testbed.token).await?;
+        let wires = Vec::new();
+        let mut victims = Self { testbed, cluster, relay, connections: 0, namespace, wires, log: String::new() };
+        let namespace = format!("{}/api/v1/namespaces/{}", Testbed::proxy_path(&victims.cluster), victims.namespace);
+        // The hub has one connection to the gateway for all.
+        let cores = if route == Route::Hub { 1 } else { available_parallelism()?.get() };
+        while victims.wires.len() < VICTIMS || victims.relay.connections() < cores && victims.wires.len() < MOST_VICTIMS
+        {
+            let mut wire = wire(testbed, route, &victims.cluster, &testbed.token).await?;
             let watch = format!("{namespace}/configmaps?fieldSelector=metadata.name=seen&watch=true");
             let watch = wire.request("GET", &watch, &[], true).await;
             let log = wire.request("GET", &format!("{namespace}/pods/talker/log?follow=true"), &[], true).await;
+            let has_begun = |wire: &Wire| wire.seen(watch).is_some_and(|seen| seen.status.is_some());
+            wire.until("the victim's watch", has_begun).await;
             victims.wires.push((wire, watch, log));
         }
         victims.go_on(0, "nothing").await?;
+        victims.connections = victims.relay.connections();
         Ok(victims)
     }
 
@@ -93,8 +120,8 @@ impl<'a> Victims<'a> {
     }
 }
 
-async fn wire(testbed: &Testbed, route: Route, token: &str) -> Result<Wire> {
-    let base = Testbed::proxy_path(CLUSTER);
+async fn wire(testbed: &Testbed, route: Route, cluster: &str, token: &str) -> Result<Wire> {
+    let base = Testbed::proxy_path(cluster);
     let places = Places {
         quick: format!("{base}/version"),
         slow: format!("{base}/api/v1/namespaces/default/configmaps?fieldSelector=metadata.name=none&watch=true"),
@@ -105,9 +132,10 @@ async fn wire(testbed: &Testbed, route: Route, token: &str) -> Result<Wire> {
     Ok(Wire::over(io, places, &[("authorization", &bearer(token))]).await?)
 }
 
-/// What a member answers of its own accord to what it is sent here.
-fn is_the_members(status: u16, _: &str) -> bool {
-    matches!(status, 200..=299 | 400 | 403..=406 | 409 | 413..=415 | 422)
+/// What a member answers of its own accord to what it is sent here, of which `sent` are the bytes:
+/// what the gateway answers by itself looks alike.
+fn is_the_members(status: u16, sent: usize) -> bool {
+    sent >= REQUEST && matches!(status, 200..=299 | 400 | 403..=406 | 409 | 413..=415 | 422)
 }
 
 /// What an attacker gets through the hub, if that is what the gateway says or known otherwise.
@@ -117,11 +145,12 @@ fn through_hub(row: &Row) -> Option<&'static [Expected]> {
 }
 
 /// Returns what is wrong with what the attacker got.
-async fn attack(testbed: &Testbed, route: Route, row: &Row, token: &str) -> Result<Option<String>> {
+async fn attack(victims: &Victims<'_>, route: Route, row: &Row, token: &str) -> Result<Option<String>> {
     let until = tokio::time::Instant::now() + LIMIT;
     loop {
         ensure!(tokio::time::Instant::now() < until, "{}: 429 for {LIMIT:?}", row.name);
-        let mut wire = wire(testbed, route, token).await?;
+        let mut wire = wire(victims.testbed, route, &victims.cluster, token).await?;
+        let [before, all_before] = victims.relay.bytes(victims.connections);
         let outcome = timeout(LIMIT, (row.attack)(&mut wire)).await.with_context(|| format!("{}: no end", row.name))?;
         // What an earlier row has left at the member counts for its user until it is answered.
         if matches!(outcome, Outcome::Answered { status: 429, .. }) {
@@ -129,6 +158,10 @@ async fn attack(testbed: &Testbed, route: Route, row: &Row, token: &str) -> Resu
             continue;
         }
         let expected = if route == Route::Hub { through_hub(row) } else { Some(row.expected) };
+        let [after, all_after] = victims.relay.bytes(victims.connections);
+        let (sent, all) = (after - before, all_after - all_before);
+        ensure!(all < REQUEST || sent >= REQUEST, "{}: it was sent on no connection of the victims", row.name);
+        let is_the_members = |status, _: &str| is_the_members(status, sent);
         let wrong = expected.filter(|expected| !outcome.is_one_of(expected, is_the_members));
         return Ok(wrong.map(|expected| format!("{}: {outcome:?} instead of {expected:?}", row.name)));
     }
@@ -141,10 +174,11 @@ fn table(testbed: &Testbed, route: Route) -> Result<()> {
         let mut wrong = Vec::new();
         for (number, row) in rows().enumerate() {
             for _ in 0..TURNS {
-                wrong.extend(attack(testbed, route, row, &token).await?);
+                wrong.extend(attack(&victims, route, row, &token).await?);
             }
             victims.go_on(number + 1, row.name).await?;
         }
+        testbed.hub.forget_member(&victims.cluster)?;
         ensure!(wrong.is_empty(), "{}", wrong.join("\n"));
         Ok(())
     })

@@ -1,0 +1,76 @@
+//! What stands between the gateway and the member of the attacks, to see which of the gateway's
+//! connections a request went over.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, copy};
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Connections that are told from each other.
+const MOST: usize = 256;
+
+/// Passes bytes on as they are, until the runtime ends.
+pub struct Relay {
+    address: SocketAddr,
+    seen: Arc<Seen>,
+}
+
+struct Seen {
+    connections: AtomicUsize,
+    /// Towards the member, of each connection.
+    bytes: [AtomicUsize; MOST],
+}
+
+// === impl Relay ===
+
+impl Relay {
+    /// In front of the server at `to`, `host:port`.
+    pub async fn start(to: String) -> io::Result<Self> {
+        let listener = TcpListener::bind("127.0.0.1:0").await?;
+        let none = Seen { connections: AtomicUsize::new(0), bytes: std::array::from_fn(|_| AtomicUsize::new(0)) };
+        let (address, seen) = (listener.local_addr()?, Arc::new(none));
+        let counted = Arc::clone(&seen);
+        tokio::spawn(async move {
+            while let Ok((gateway, _)) = listener.accept().await {
+                let number = counted.connections.fetch_add(1, Ordering::Relaxed);
+                let Ok(member) = TcpStream::connect(&to).await else { continue };
+                let ((from, mut back), (mut answers, towards)) = (gateway.into_split(), member.into_split());
+                tokio::spawn(pass_on(from, towards, Arc::clone(&counted), number.min(MOST - 1)));
+                tokio::spawn(async move {
+                    let _ = copy(&mut answers, &mut back).await;
+                });
+            }
+        });
+        Ok(Self { address, seen })
+    }
+
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// Connections that the gateway has opened.
+    pub fn connections(&self) -> usize {
+        self.seen.connections.load(Ordering::Relaxed)
+    }
+
+    /// What the gateway has sent on the first of them, and on all.
+    pub fn bytes(&self, first: usize) -> [usize; 2] {
+        let sum = |of: &[AtomicUsize]| of.iter().map(|bytes| bytes.load(Ordering::Relaxed)).sum();
+        [sum(&self.seen.bytes[..first]), sum(&self.seen.bytes)]
+    }
+}
+
+/// Counts before it passes on: whoever sees an answer sees what was sent for it.
+async fn pass_on(mut from: OwnedReadHalf, mut to: OwnedWriteHalf, seen: Arc<Seen>, number: usize) {
+    let mut buffer = vec![0; 64 << 10];
+    while let Ok(length @ 1..) = from.read(&mut buffer).await {
+        seen.bytes[number].fetch_add(length, Ordering::Relaxed);
+        if to.write_all(&buffer[..length]).await.is_err() {
+            return;
+        }
+    }
+}
