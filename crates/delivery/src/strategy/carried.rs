@@ -8,7 +8,7 @@ use serde_json::{Map, Value as Json};
 use crate::fields::{child, group_and_version, list, text};
 
 /// Group, kind, and the path of a field that is taken over if the manifest has none.
-const FIELDS: [(&str, &str, &[&str]); 15] = [
+const FIELDS: [(&str, &str, &[&str]); 16] = [
     ("", "Service", &["spec", "clusterIP"]),
     ("", "Service", &["spec", "clusterIPs"]),
     ("", "Service", &["spec", "ipFamilies"]),
@@ -28,6 +28,7 @@ const FIELDS: [(&str, &str, &[&str]); 15] = [
     ("batch", "Job", &["spec", "template", "metadata", "labels", "controller-uid"]),
     ("batch", "Job", &["spec", "template", "metadata", "labels", "batch.kubernetes.io/controller-uid"]),
     ("batch", "Job", &["spec", "template", "metadata", "labels", "batch.kubernetes.io/job-name"]),
+    ("batch", "Job", &["spec", "template", "metadata", "labels", "job-name"]),
 ];
 
 /// The type of Secrets that hold tokens.
@@ -127,15 +128,17 @@ mod tests {
     #[test]
     fn a_job_keeps_its_selector_and_labels() {
         let job = json!({"apiVersion": "batch/v1", "kind": "Job", "spec": {"template": {"metadata": {"labels": {"a": "b"}}}}});
-        let uid = json!({"batch.kubernetes.io/controller-uid": "1", "a": "b", "other": "c"});
+        let made = json!({"batch.kubernetes.io/controller-uid": "1", "batch.kubernetes.io/job-name": "j",
+            "controller-uid": "1", "job-name": "j"});
+        let mut all = made.clone();
+        (all["a"], all["other"]) = ("b".into(), "c".into());
         let observed =
-            json!({"spec": {"selector": {"matchLabels": {"u": "1"}}, "template": {"metadata": {"labels": uid}}}});
+            json!({"spec": {"selector": {"matchLabels": {"u": "1"}}, "template": {"metadata": {"labels": all}}}});
         let found = carried(job, &observed);
         assert_eq!(found["spec"]["selector"], observed["spec"]["selector"]);
-        assert_eq!(
-            found["spec"]["template"]["metadata"]["labels"],
-            json!({"a": "b", "batch.kubernetes.io/controller-uid": "1"})
-        );
+        let mut wanted = made;
+        wanted["a"] = "b".into();
+        assert_eq!(found["spec"]["template"]["metadata"]["labels"], wanted);
     }
 
     #[test]
