@@ -4,7 +4,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use delivery::condition;
-use delivery::work::{ManifestCondition, ManifestWorkStatus, kind};
+use delivery::work::{ManifestCondition, ManifestWorkStatus, is_complete, kind};
 use fleet::Kind;
 use parking_lot::Mutex;
 use prometheus_client::collector::Collector;
@@ -106,6 +106,9 @@ struct Oldest(Delivery);
 impl WorkState {
     /// `contested`: as many of them are changed back by another writer.
     pub fn of(status: &ManifestWorkStatus, generation: i64, contested: usize) -> Self {
+        if is_complete(&status.conditions) {
+            return Self::complete();
+        }
         let manifests = &status.resource_status.manifests;
         let is_applied = |one: &&ManifestCondition| condition::is_true(&one.conditions, kind::APPLIED);
         let applied = manifests.iter().filter(is_applied).count();
@@ -116,7 +119,7 @@ impl WorkState {
         Self { applied: count(applied), failed, contested, foreign: 0, is_settled }
     }
 
-    /// Nothing more is done with it.
+    /// Nothing more is applied of it.
     pub fn complete() -> Self {
         Self { is_settled: true, ..Self::default() }
     }

@@ -9,8 +9,11 @@ mod beginning;
 mod begun;
 mod budget;
 mod clusters;
+mod complete;
 mod contest;
 mod discovery;
+mod done;
+mod edits;
 mod ending;
 mod failure;
 mod lanes;
@@ -22,6 +25,7 @@ mod objects;
 mod observed;
 mod pace;
 mod pass;
+mod reading;
 mod remembering;
 mod removal;
 mod rest;
@@ -47,7 +51,7 @@ use api::cluster_name::ClusterName;
 use api::virtual_cluster::LOCAL;
 use delivery::executor::Executor;
 use delivery::feedback;
-use delivery::work::{ManifestWorkExecutor, ManifestWorkSpec, applied_name, is_complete};
+use delivery::work::{ManifestWorkExecutor, ManifestWorkSpec, applied_name};
 use fleet::Fleet;
 use kube::Resource as _;
 use kube::api::DynamicObject;
@@ -272,8 +276,8 @@ impl Part {
             Ok(action) => action,
             Err(failure) => self.failed(&mut work, target, &mut memory, failure).await,
         };
-        if let Some(version) = self.version(&work.key) {
-            memory.saw(&version);
+        if self.version(&work.key).is_some_and(|version| memory.saw(&version)) {
+            self.wakes.push(&work.key.0, &work.key.1);
         }
         // What was told to be gone meanwhile has left nothing, but this pass may have.
         if !self.is_there(&work.key, &work.uid) {
@@ -333,15 +337,20 @@ impl Part {
         mode: Mode,
         memory: &mut Memory,
     ) -> Result<Action, Failure> {
-        if is_complete(&work.status.conditions) {
-            return Ok(self.complete(work, target));
-        }
+        let is_complete = match memory.judge(work, Instant::now()) {
+            Ok(is_complete) => is_complete,
+            Err(again) => return Ok(Action::requeue(again)),
+        };
         if !work.is_held() {
             self.hold(work, memory, true).await?;
         }
-        let readable = self.readable(work);
-        let (spec, executor, name) = match readable {
+        if is_complete {
+            self.metrics.delivery.settle(&work.key, WorkState::complete());
+        }
+        let (spec, executor, name) = match self.readable(work) {
             Ok(readable) => readable,
+            // What was told of it stands.
+            Err(_) if is_complete => return Ok(Action::await_change()),
             Err(why) => return self.refuse(work, memory, &why).await.map(|()| Action::await_change()),
         };
         if memory.applied_again.is_some_and(|at| at <= Instant::now()) {
@@ -357,8 +366,9 @@ impl Part {
             if let Some(status) = &memory.status {
                 work.status.clone_from(status);
             }
+            let executor = executor.as_ref();
             let pass =
-                Pass { part: self, target, slot, work, spec: &spec, executor: executor.as_ref(), mode, name, is_whole };
+                Pass { part: self, target, slot, work, spec: &spec, executor, mode, name, is_whole, is_complete };
             let ran = pass.run(memory).await;
             work.status = on_hub;
             ran?;

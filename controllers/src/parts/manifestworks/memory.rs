@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use delivery::identity::Identity;
-use delivery::work::ManifestWorkStatus;
+use delivery::work::{ManifestWorkStatus, is_complete};
 use k8s_openapi::apimachinery::pkg::apis::meta::v1::ObjectMeta;
 use net::backoff::Backoff;
 use parking_lot::Mutex;
@@ -16,6 +16,7 @@ use super::applied::Writes;
 use super::begun::Begun;
 use super::budget::{self, Budget, Charge};
 use super::clusters::Mode;
+use super::edits::{Edit, Edits};
 use super::failure::Failure;
 use super::objects::Objects;
 use super::pace::{Heat, Pace};
@@ -70,6 +71,8 @@ pub struct Memory {
     waiting: Option<Charge>,
     /// Bytes of the smallest status that was too large for the hub, and at which generation.
     pub too_large: Option<(i64, usize)>,
+    is_complete: bool,
+    pub edits: Edits,
     written: Option<Box<Written>>,
 }
 
@@ -91,13 +94,44 @@ impl Memory {
         if self.uid != work.uid {
             *self = Self { uid: work.uid.clone(), ..Self::default() };
         }
-        let Some(written) = &self.written else { return };
-        if is_newer(&written.version, &work.version) {
-            work.version.clone_from(&written.version);
-            work.finalizers.clone_from(&written.finalizers);
-            work.status.clone_from(&written.status);
-        } else {
-            self.written = None;
+        match &self.written {
+            Some(written) if is_newer(&written.version, &work.version) => {
+                work.version.clone_from(&written.version);
+                work.finalizers.clone_from(&written.finalizers);
+                work.status.clone_from(&written.status);
+            }
+            _ => self.written = None,
+        }
+        self.edits.know(&work.version);
+    }
+
+    /// Whether the work is complete, by what it was told or is about to be.
+    ///
+    /// # Errors
+    ///
+    /// Somebody else wrote that of a complete one, again: nothing is done for so long.
+    pub fn judge(&mut self, work: &Work, now: Instant) -> Result<bool, Duration> {
+        let is_owed = self.status.is_some() || self.settled != Some(work.generation);
+        match self.edits.judge(&work.status, is_owed, now) {
+            Edit::Now => self.settled = None,
+            Edit::In(wait) if self.is_complete => return Err(wait),
+            Edit::In(_) | Edit::None => {}
+        }
+        let told = self.status.as_ref().unwrap_or(&work.status);
+        let is_complete = is_complete(&told.conditions);
+        self.becomes(is_complete);
+        Ok(is_complete)
+    }
+
+    /// The work is complete, or is not. What was begun of the other kind of pass is of no use to
+    /// this one, and what is complete no more is to be applied.
+    pub fn becomes(&mut self, is_complete: bool) {
+        if std::mem::replace(&mut self.is_complete, is_complete) == is_complete {
+            return;
+        }
+        self.begun = None;
+        if !is_complete {
+            self.settled = None;
         }
     }
 
@@ -110,13 +144,16 @@ impl Memory {
         self.heat.wait(now, generation).filter(|_| is_at_rest)
     }
 
-    /// The watch tells that version: what this process wrote before is known by it.
-    pub fn saw(&mut self, version: &str) {
+    /// The watch tells that version: what this process wrote before is known by it. Returns whether
+    /// somebody else wrote it since this process looked at the work last.
+    pub fn saw(&mut self, version: &str) -> bool {
         self.written.take_if(|written| !is_newer(&written.version, version));
+        self.edits.are_behind(version)
     }
 
     /// It was written just now, and is so.
     pub fn wrote(&mut self, work: &Work) {
+        self.edits.know(&work.version);
         self.written = Some(Box::new(Written {
             version: work.version.clone(),
             finalizers: work.finalizers.clone(),
@@ -234,7 +271,8 @@ impl Memory {
     /// When the next one comes.
     pub fn next(&self) -> Option<Instant> {
         let objects = self.objects.next(Instant::now()).into_iter();
-        objects.chain(self.resync).chain(self.removal).chain(self.applied_again).min()
+        let timers = [self.resync, self.removal, self.applied_again, self.edits.again()];
+        objects.chain(timers.into_iter().flatten()).min()
     }
 }
 
@@ -255,14 +293,11 @@ impl Memories {
         self.0.lock().remove(key);
     }
 
-    /// The watch tells a work in that version. Whoever works on it now finds that out at the end.
-    pub fn saw(&self, key: &Key, version: &str) {
+    /// The watch tells a work in that version: as [`Memory::saw`]. Whoever works on it now finds
+    /// that out at the end.
+    pub fn saw(&self, key: &Key, version: &str) -> bool {
         let memory = self.0.lock().get(key).map(Arc::clone);
-        if let Some(memory) = memory
-            && let Ok(mut memory) = memory.try_lock()
-        {
-            memory.saw(version);
-        }
+        memory.is_some_and(|memory| memory.try_lock().is_ok_and(|mut memory| memory.saw(version)))
     }
 
     /// Those that are not there any more.

@@ -29,7 +29,7 @@ const EAGER: u32 = 12;
 /// Between them then.
 const RARE: Backoff = Backoff::doubling(Duration::from_secs(10), Duration::from_mins(4));
 /// Until a right may have been granted.
-const GRANTED: Duration = Duration::from_mins(1);
+pub const GRANTED: Duration = Duration::from_mins(1);
 /// Between tries of what the member refuses.
 const REFUSED: Backoff = Backoff::doubling(Duration::from_secs(5), Duration::from_mins(4));
 
@@ -174,6 +174,29 @@ fn failed(why: Failed, again: Option<Duration>, before: Remembered, availability
     Outcome { result: Err(why), availability, observed, is_owned, remembered, contested_by, note, is_conflict }
 }
 
+/// What a member's refusal is of an object, and when it is asked again.
+///
+/// # Errors
+///
+/// It says nothing of the object.
+pub async fn judged(target: &Target, error: MemberError, failures: u32) -> Result<(String, Duration), MemberError> {
+    match error {
+        MemberError::Refused(_) => {}
+        // One object may hang, by a webhook say. Whether it is the member is soon found out.
+        MemberError::Late(_) => target.member.is_there().await?,
+        other => return Err(other),
+    }
+    let again = if error.is_kind_missing() {
+        target.kinds.forget();
+        comes(failures)
+    } else if error.is_forbidden() {
+        GRANTED
+    } else {
+        REFUSED.wait(failures).max(error.retry_after().min(LONGEST_OBJECT_REST))
+    };
+    Ok((error.to_string(), again))
+}
+
 // === impl Remembered ===
 
 impl Remembered {
@@ -307,21 +330,8 @@ impl Look<'_> {
 
     /// What a member's refusal is of the object.
     async fn judged(&self, error: MemberError, observed: Option<Json>) -> Result<Outcome, MemberError> {
-        match error {
-            MemberError::Refused(_) => {}
-            // One object may hang, by a webhook say. Whether it is the member is soon found out.
-            MemberError::Late(_) => self.setting.target.member.is_there().await?,
-            other => return Err(other),
-        }
-        let again = if error.is_kind_missing() {
-            self.setting.target.kinds.forget();
-            comes(self.before.failures)
-        } else if error.is_forbidden() {
-            GRANTED
-        } else {
-            REFUSED.wait(self.before.failures).max(error.retry_after().min(LONGEST_OBJECT_REST))
-        };
-        Ok(self.outcome_failed(Failed::Other(error.to_string()), Some(again), observed))
+        let (why, again) = judged(self.setting.target, error, self.before.failures).await?;
+        Ok(self.outcome_failed(Failed::Other(why), Some(again), observed))
     }
 
     fn outcome_failed(&self, why: Failed, again: Option<Duration>, observed: Option<Json>) -> Outcome {

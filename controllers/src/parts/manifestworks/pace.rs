@@ -24,11 +24,13 @@ pub struct Pace {
 // === impl Pace ===
 
 impl Pace {
-    /// Something is to be written. Returns for how long that has to wait.
-    pub fn wait(&mut self, now: Instant) -> Option<Duration> {
+    /// Something is to be written. Returns for how long that has to wait; what `is_urgent`, not for
+    /// other changes.
+    pub fn wait(&mut self, now: Instant, is_urgent: bool) -> Option<Duration> {
         let since = *self.since.get_or_insert(now);
         let earliest = self.reached.and_then(|reached| reached.checked_sub(BETWEEN * (BURST - 1))).unwrap_or(since);
-        (since + GATHERED).max(earliest).checked_duration_since(now).filter(|rest| !rest.is_zero())
+        let gathered = if is_urgent { since } else { since + GATHERED };
+        gathered.max(earliest).checked_duration_since(now).filter(|rest| !rest.is_zero())
     }
 
     /// Nothing is to be written.
@@ -89,10 +91,17 @@ mod tests {
 
     #[tokio::test(start_paused = true)]
     async fn what_flaps_is_written_once_in_five_seconds() {
+        flaps(false).await;
+        flaps(true).await;
+        let mut pace = Pace::default();
+        assert_eq!(pace.wait(Instant::now(), true), None, "what is urgent is told at once");
+    }
+
+    async fn flaps(is_urgent: bool) {
         let (mut pace, begin) = (Pace::default(), Instant::now());
         let (mut writes, mut longest) = (0_u32, Duration::ZERO);
         while begin.elapsed() < Duration::from_secs(100) {
-            if let Some(wait) = pace.wait(Instant::now()) {
+            if let Some(wait) = pace.wait(Instant::now(), is_urgent) {
                 longest = longest.max(wait);
                 tokio::time::advance(wait).await;
             } else {
@@ -104,7 +113,7 @@ mod tests {
         assert!(longest <= BETWEEN, "after five in a row, none is late by more: {longest:?}");
         pace.rest();
         tokio::time::advance(Duration::from_mins(1)).await;
-        assert_eq!(pace.wait(Instant::now()), Some(GATHERED), "a change after peace is told at once");
+        assert_eq!(pace.wait(Instant::now(), false), Some(GATHERED), "a change after peace is told at once");
     }
 
     #[tokio::test(start_paused = true)]

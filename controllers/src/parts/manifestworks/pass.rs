@@ -1,7 +1,7 @@
 //! One pass over a work: what changed of it, or of its objects, is looked at, and what differs is
 //! written, on the member and on the hub.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use delivery::executor::Executor;
 use delivery::identity::{Identity, Tracked};
 use delivery::manifests::{self, Fault, Manifest};
 use delivery::rules::Evaluator;
-use delivery::work::{Failed, Index, ManifestWorkSpec, ResourceMeta, was_applied};
+use delivery::work::{Failed, Index, ManifestWorkSpec, ResourceMeta, is_complete, was_applied};
 use fleet::Sight;
 use futures_util::{StreamExt as _, stream};
 use parking_lot::Mutex;
@@ -20,8 +20,10 @@ use tokio::time::Instant;
 use super::applied::{self, Held, Keeper};
 use super::begun::{Begun, Kept};
 use super::clusters::Mode;
+use super::complete::{read, reopened};
 use super::contest::By;
 use super::discovery::Gvk;
+use super::done::Done;
 use super::ending::{How, words};
 use super::failure::Failure;
 use super::memory::Memory;
@@ -48,17 +50,21 @@ pub struct Pass<'a> {
     pub name: String,
     /// All objects, or those that are owed.
     pub is_whole: bool,
+    /// The work is: its objects are read alone.
+    pub is_complete: bool,
 }
 
-/// What became of the manifests.
-struct Done<'m> {
-    manifests: &'m [Manifest],
-    /// By ordinal; none: it was not looked at.
-    outcomes: Vec<Option<Kept>>,
-}
+/// A manifest, what is known of its object, and what was told of it.
+type Chosen<'m> = (&'m Manifest, Remembered, Told);
 
-/// A manifest, what is known of its object, and whether it was applied at this generation.
-type Chosen<'m> = (&'m Manifest, Remembered, bool);
+/// What was told of a manifest.
+#[derive(Debug, Clone, Copy)]
+struct Told {
+    /// At this generation.
+    was_applied: bool,
+    /// Its object is brought to what is wanted no more.
+    is_complete: bool,
+}
 
 /// One look at one object.
 struct Looked {
@@ -87,13 +93,16 @@ impl Pass<'_> {
     }
 
     async fn go_over(&self, memory: &mut Memory, begun: &mut Begun) -> Result<(), Failure> {
+        if self.is_complete {
+            return self.read_over(memory, begun).await;
+        }
         let mut held = self.held(memory).await?;
         if held.applied.is_ending {
             return self.go(memory, &held, begun).await;
         }
         let manifests = self.manifests(begun).await?;
         self.make_room(memory, &manifests);
-        let (done, failure) = self.settle_all(&manifests, memory, &held, begun).await;
+        let (done, failure) = self.settle_all(&manifests, memory, (&held.applied.owner(), held.tracked()), begun).await;
         let listed = match failure {
             None => self.list(&done, &mut held, memory, begun).await,
             Some(failure) => Err(failure),
@@ -110,12 +119,14 @@ impl Pass<'_> {
                 return Err(failure);
             }
         };
-        self.see(&done, memory, &held, &staying.objects);
+        self.see(&done, memory, Some(&held), &staying.objects);
         if staying.len() == 0 {
             memory.clear_going();
         }
         memory.removal = (staying.len() > 0).then(|| Instant::now() + memory.goes(staying.len()));
-        memory.status = Some(self.status(done, staying.why));
+        let status = self.status(done, staying.why);
+        begun.later.extend(reopened(&self.work.status, &status));
+        memory.status = Some(status);
         memory.settled = Some(self.work.generation);
         // Not cleared: it would keep its room, for all objects of each work.
         memory.owed = HashSet::new();
@@ -131,7 +142,7 @@ impl Pass<'_> {
     }
 
     /// For the next turn. What was looked at is owed no more, and what is seen of it is news.
-    fn remember(&self, done: Done<'_>, memory: &mut Memory, begun: &mut Begun) {
+    pub(super) fn remember(&self, done: Done<'_>, memory: &mut Memory, begun: &mut Begun) {
         for (manifest, outcome) in done.manifests.iter().zip(&done.outcomes) {
             if let Some(outcome) = outcome.as_ref().filter(|_| manifest.object.is_ok()) {
                 let identity = manifest.identity();
@@ -176,15 +187,14 @@ impl Pass<'_> {
     }
 
     /// Looks at those whose turn it is, rank by rank, until the member does not answer.
-    async fn settle_all<'m>(
+    pub(super) async fn settle_all<'m>(
         &self,
         manifests: &'m [Manifest],
         memory: &mut Memory,
-        held: &Held,
+        (owner, listed): (&Owner, &[Tracked]),
         begun: &mut Begun,
     ) -> (Done<'m>, Option<Failure>) {
-        let owner = &held.applied.owner();
-        let listed: Identities<'_> = held.tracked().iter().map(|one| &one.identity).collect();
+        let listed: Identities<'_> = listed.iter().map(|one| &one.identity).collect();
         let setting = Setting {
             target: self.target,
             work: self.work.name(),
@@ -205,9 +215,9 @@ impl Pass<'_> {
             let chosen = self.choose(rank, (&index, &listed), memory, &done);
             let looks: Vec<_> = chosen
                 .into_iter()
-                .map(|(manifest, before, was_applied)| {
+                .map(|(manifest, before, told)| {
                     let evaluator = Arc::clone(&evaluator);
-                    async move { (manifest, self.look(setting, manifest, before, was_applied, evaluator).await) }
+                    async move { (manifest, self.look(setting, manifest, before, told, evaluator).await) }
                 })
                 .collect();
             let answers: Vec<_> = stream::iter(looks).buffer_unordered(super::REQUESTS).collect().await;
@@ -242,8 +252,13 @@ impl Pass<'_> {
         let mut chosen = Vec::new();
         for manifest in rank {
             let (identity, known) = (manifest.identity(), index.find(&ResourceMeta::from(manifest)));
+            let told = Told {
+                was_applied: known.is_some_and(|known| was_applied(known, generation)),
+                is_complete: self.is_complete || known.is_some_and(|known| is_complete(&known.conditions)),
+            };
             let is_unlisted = || {
-                known.is_some_and(|known| is_to_be_listed(&identity, known, self.spec)) && !listed.contains(&identity)
+                let is_to_be_listed = known.is_some_and(|known| is_to_be_listed(&identity, known, self.spec));
+                is_to_be_listed && !told.is_complete && !listed.contains(&identity)
             };
             let is_due = self.is_whole || memory.owed.contains(&identity) || is_unlisted();
             if Begun::is_looked_at(&done.outcomes, manifest) || (!is_due && known.is_some()) {
@@ -256,7 +271,7 @@ impl Pass<'_> {
                 continue;
             }
             memory.owed.insert(identity);
-            chosen.push((manifest, before, known.is_some_and(|known| was_applied(known, generation))));
+            chosen.push((manifest, before, told));
         }
         chosen
     }
@@ -267,7 +282,7 @@ impl Pass<'_> {
         setting: Setting<'_>,
         manifest: &Manifest,
         before: Remembered,
-        was_applied: bool,
+        told: Told,
         evaluator: Arc<Mutex<Evaluator>>,
     ) -> Result<Looked, Failure> {
         let _step = self.slot.step()?;
@@ -275,7 +290,12 @@ impl Pass<'_> {
         if manifest.object.is_ok() {
             self.target.sights.looking(self.work.name(), &identity);
         }
-        let outcome = settle(setting, manifest, before, was_applied).await?;
+        // What is no manifest any more is told, as of any other.
+        let outcome = if told.is_complete && (self.is_complete || manifest.object.is_ok()) {
+            read(setting, manifest, before).await?
+        } else {
+            settle(setting, manifest, before, told.was_applied).await?
+        };
         let (uid, version) = (outcome.text("uid"), outcome.text("resourceVersion"));
         let Outcome { result, availability, observed, is_owned, remembered, contested_by, note, is_conflict } = outcome;
         let said = match observed {
@@ -352,18 +372,26 @@ impl Pass<'_> {
         Ok(staying)
     }
 
-    /// What is looked at from now on.
-    fn see(&self, done: &Done<'_>, memory: &mut Memory, held: &Held, waiting: &[(Tracked, Option<String>)]) {
+    /// What is looked at from now on; `held`, if it is kept by that.
+    pub(super) fn see(
+        &self,
+        done: &Done<'_>,
+        memory: &mut Memory,
+        held: Option<&Held>,
+        waiting: &[(Tracked, Option<String>)],
+    ) {
         let (sights, name) = (&self.target.sights, self.work.name());
         if !self.make_room(memory, done.manifests) {
             return;
         }
         let waiting = Self::remembered(memory, done.manifests, waiting);
-        let own = applied::identity(&self.name);
-        let version = Some(held.applied.resource_version.clone());
-        sights.looked(name, &own, version);
-        let mut scopes = HashSet::from([Scope::of(&own, applied::VERSION)]);
-        let mut all = HashSet::from([own]);
+        let (mut scopes, mut all) = (HashSet::new(), HashSet::new());
+        if let Some(held) = held {
+            let own = applied::identity(&self.name);
+            sights.looked(name, &own, Some(held.applied.resource_version.clone()));
+            scopes.insert(Scope::of(&own, applied::VERSION));
+            all.insert(own);
+        }
         for (manifest, outcome) in done.manifests.iter().zip(&done.outcomes) {
             let identity = manifest.identity();
             if manifest.object.is_ok() {
@@ -385,7 +413,7 @@ impl Pass<'_> {
         memory.scopes = scopes;
     }
 
-    fn status(&self, done: Done<'_>, stays: Option<String>) -> delivery::work::ManifestWorkStatus {
+    pub(super) fn status(&self, done: Done<'_>, stays: Option<String>) -> delivery::work::ManifestWorkStatus {
         let entry = |(manifest, outcome): (&Manifest, Option<Kept>)| {
             let news = outcome.map(|outcome| telling::News {
                 result: outcome.result,
@@ -403,6 +431,7 @@ impl Pass<'_> {
             stays,
             is_of_set: self.work.labels.contains_key(delivery::work::replica_set::SET_LABEL),
             needs_rules: self.part.needs_rules,
+            is_complete: self.is_complete,
         };
         telling.status(OffsetDateTime::now_utc())
     }
@@ -423,46 +452,6 @@ fn gvk(manifest: &serde_json::Value) -> Option<Gvk> {
     // What cannot be part of a path is told of the manifest later, and not asked for.
     let identity = Identity { group: gvk.0.clone(), resource: "x".into(), name: "x".into(), namespace: String::new() };
     identity.check(&gvk.1).is_ok().then_some(gvk)
-}
-
-// === impl Done ===
-
-impl Done<'_> {
-    /// All that is wanted, whatever became of it.
-    fn wanted(&self) -> Vec<Tracked> {
-        let wanted = self.manifests.iter().filter(|manifest| manifest.object.is_ok());
-        let tracked = |manifest: &Manifest| Tracked {
-            identity: manifest.identity(),
-            version: manifest.version.clone(),
-            uid: String::new(),
-        };
-        wanted.map(tracked).collect()
-    }
-
-    /// What is listed where a pass did not come to its end: nothing is taken off.
-    fn listed(&self, before: &[Tracked]) -> Vec<Tracked> {
-        let mut listed = self.tracked(before);
-        let known: HashSet<Identity> = listed.iter().map(|one| one.identity.clone()).collect();
-        listed.extend(before.iter().filter(|one| !known.contains(&one.identity)).cloned());
-        listed
-    }
-
-    /// What of that is tracked: what is owned and there, and, where that is not known, what was.
-    fn tracked(&self, before: &[Tracked]) -> Vec<Tracked> {
-        let wanted = self.manifests.iter().zip(&self.outcomes).filter(|(manifest, _)| manifest.object.is_ok());
-        let before: HashMap<&Identity, &Tracked> = before.iter().map(|one| (&one.identity, one)).collect();
-        let each = wanted.filter_map(|(manifest, outcome)| {
-            let identity = manifest.identity();
-            let known = || before.get(&identity).map(|one| (*one).clone());
-            let Some(outcome) = outcome else { return known() };
-            match (&outcome.result, outcome.is_owned, outcome.uid.clone()) {
-                (Ok(()), true, Some(uid)) => Some(Tracked { version: manifest.version.clone(), uid, identity }),
-                (Ok(()), false, _) => None,
-                _ => known(),
-            }
-        });
-        each.collect()
-    }
 }
 
 // === impl Outcome ===

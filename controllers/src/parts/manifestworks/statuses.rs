@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use delivery::condition::{self, Condition, Status};
 use delivery::work::{ManifestWorkStatus, is_complete, kind};
-use kube::runtime::controller::Action;
 use kube::{Api, ResourceExt as _};
 use time::OffsetDateTime;
 use tokio::time::Instant;
@@ -22,13 +21,6 @@ use crate::raw::RawObject;
 // === impl Part ===
 
 impl Part {
-    /// Nothing more is done with it. Who deletes it when its time is over is on the hub.
-    pub(super) fn complete(&self, work: &Work, target: &Target) -> Action {
-        target.sights.forget(work.name());
-        self.metrics.delivery.settle(&work.key, WorkState::complete());
-        Action::await_change()
-    }
-
     /// Tells of the work alone that nothing can be done.
     pub(super) async fn refuse(&self, work: &mut Work, memory: &mut Memory, why: &str) -> Result<(), Failure> {
         let mut status = work.status.clone();
@@ -49,12 +41,16 @@ impl Part {
         let status = fitting(status, memory, work.generation);
         if status == work.status {
             memory.pace.rest();
+            memory.edits.told(&status);
             return Ok(None);
         }
         let applied = condition::find(&work.status.conditions, kind::APPLIED);
-        let is_first = applied.is_none_or(|one| one.observed_generation != work.generation);
+        // Nothing is applied any more of one that is complete.
+        let is_first =
+            applied.is_none_or(|one| one.observed_generation != work.generation) && !is_complete(&status.conditions);
         let now = Instant::now();
-        if let Some(wait) = memory.pace.wait(now).filter(|_| !is_first) {
+        let wait = memory.pace.wait(now, completed(&status) > completed(&work.status));
+        if let Some(wait) = wait.filter(|_| !is_first) {
             self.put_back(work, memory, status);
             return Ok(Some(wait));
         }
@@ -64,8 +60,7 @@ impl Part {
         }
         written?;
         memory.pace.wrote(now);
-        // Complete, it is done with.
-        Ok(is_complete(&work.status.conditions).then_some(Duration::ZERO))
+        Ok(None)
     }
 
     pub(super) async fn write_status(
@@ -97,6 +92,7 @@ impl Part {
         let written = self.hub.merge_status(&self.works(work), work.name(), &work.told(status)).await?;
         work.version = written.resource_version().unwrap_or_default();
         work.status.clone_from(status);
+        memory.edits.told(&work.status);
         memory.wrote(work);
         Ok(())
     }
@@ -144,6 +140,13 @@ fn without_manifests(mut status: ManifestWorkStatus) -> ManifestWorkStatus {
         applied.message = format!("{}; {why}", applied.message);
     }
     status
+}
+
+/// How much of it is complete. An object may be gone, by its own time, before that is told.
+fn completed(status: &ManifestWorkStatus) -> usize {
+    let manifests = &status.resource_status.manifests;
+    let objects = manifests.iter().filter(|one| is_complete(&one.conditions)).count();
+    objects + usize::from(is_complete(&status.conditions))
 }
 
 // === impl Target ===

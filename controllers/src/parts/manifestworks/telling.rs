@@ -89,6 +89,8 @@ pub struct Telling {
     pub is_of_set: bool,
     /// Whether a rollout waits for a rule, as upstream's.
     pub needs_rules: bool,
+    /// The work is: nothing was applied, and what was told of that stays.
+    pub is_complete: bool,
 }
 
 // === impl Said ===
@@ -132,7 +134,7 @@ impl Telling {
             room.fit(manifest, now);
         }
         let mut conditions = before.conditions;
-        let mut applied = all_applied(&manifests, self.generation);
+        let mut applied = all_applied(&manifests, self.generation).filter(|_| !self.is_complete);
         if let (Some(applied), Some(stays)) = (&mut applied, &self.stays) {
             applied.message = format!("{}; {stays}", applied.message);
         }
@@ -158,13 +160,7 @@ impl Telling {
             let known = known.cloned().unwrap_or_default();
             return ManifestCondition { resource_meta: entry.meta, ..known };
         };
-        let mut applied = applied(news.result.as_ref().err().map_or(Ok(()), Err), self.generation);
-        if let Some(note) = &news.note {
-            applied.message = format!("{}; {note}", applied.message);
-        }
-        let new = ManifestCondition { resource_meta: entry.meta, conditions: vec![applied], ..Default::default() };
-        let known: Vec<ManifestCondition> = known.cloned().into_iter().collect();
-        let Some(mut manifest) = merged(&known, vec![new], now).pop() else { return ManifestCondition::default() };
+        let mut manifest = self.applied(known.cloned(), entry.meta, &news, now);
         condition::set(&mut manifest.conditions, available(&news.availability), now);
         // What is not there says nothing, and what it said stays, as upstream has it.
         if let Some(said) = news.said {
@@ -172,9 +168,29 @@ impl Telling {
             for one in said.conditions {
                 condition::set(&mut manifest.conditions, one, now);
             }
+            prune(&mut manifest.conditions, self.generation);
         }
-        prune(&mut manifest.conditions, self.generation);
         manifest
+    }
+
+    /// What was told of a manifest, with what became of it.
+    fn applied(
+        &self,
+        known: Option<ManifestCondition>,
+        meta: ResourceMeta,
+        news: &News,
+        now: OffsetDateTime,
+    ) -> ManifestCondition {
+        if self.is_complete {
+            return ManifestCondition { resource_meta: meta, ..known.unwrap_or_default() };
+        }
+        let mut applied = applied(news.result.as_ref().err().map_or(Ok(()), Err), self.generation);
+        if let Some(note) = &news.note {
+            applied.message = format!("{}; {note}", applied.message);
+        }
+        let new = ManifestCondition { resource_meta: meta, conditions: vec![applied], ..Default::default() };
+        let known: Vec<ManifestCondition> = known.into_iter().collect();
+        merged(&known, vec![new], now).pop().unwrap_or_default()
     }
 }
 
@@ -187,8 +203,16 @@ mod tests {
 
     /// The reason of `Progressing` after a work without rules was applied.
     fn progressing(is_of_set: bool, needs_rules: bool, before: ManifestWorkStatus) -> Option<String> {
-        let telling =
-            Telling { before, generation: 1, configs: vec![], entries: vec![], stays: None, is_of_set, needs_rules };
+        let telling = Telling {
+            before,
+            generation: 1,
+            configs: vec![],
+            entries: vec![],
+            stays: None,
+            is_of_set,
+            needs_rules,
+            is_complete: false,
+        };
         let told = telling.status(OffsetDateTime::UNIX_EPOCH);
         condition::find(&told.conditions, kind::PROGRESSING).map(|one| one.reason.clone())
     }

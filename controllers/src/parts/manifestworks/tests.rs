@@ -1,7 +1,10 @@
 //! On a hub in memory, which is its member too.
 
+mod complete;
+mod edited;
 mod hostile;
 mod hub;
+mod order;
 
 use kube::runtime::watcher::Event;
 use prometheus_client::registry::Registry;
@@ -52,6 +55,34 @@ fn part(hub: &Hub) -> (Part, Writer<DynamicObject>) {
     part.clusters.listed(["c1".to_owned()].into());
     part.clusters.put("c1", Some(Mode::Push));
     (part, writer)
+}
+
+/// Goes over a work, as its watch tells it, until nothing more is to be done soon.
+async fn go_over(part: &Part, writer: &mut Writer<DynamicObject>, hub: &Hub) {
+    for _ in 0..4 {
+        once(part, writer, hub).await;
+        tokio::time::advance(Duration::from_secs(11)).await;
+    }
+}
+
+async fn once(part: &Part, writer: &mut Writer<DynamicObject>, hub: &Hub) -> Action {
+    let object = told(&hub.told());
+    writer.apply_watcher_event(&Event::Apply(object.clone()));
+    part.reconcile(&object).await
+}
+
+/// All objects are to be looked at again.
+async fn look_again(part: &Part) {
+    part.memories.of(&("c1".to_owned(), "w".to_owned())).lock().await.settled = None;
+}
+
+/// A condition of a work or of a manifest, as status and reason.
+fn said(of: &serde_json::Value, kind: &str) -> String {
+    let all = of["conditions"].as_array().into_iter().flatten();
+    let found = all.filter(|one| one["type"] == kind).map(|one| {
+        format!("{}/{}", one["status"].as_str().unwrap_or_default(), one["reason"].as_str().unwrap_or_default())
+    });
+    found.collect()
 }
 
 /// What a replica does on the member that waits, and then leads, after `meanwhile` happened.
@@ -133,21 +164,6 @@ async fn a_work_is_judged_as_it_is_when_its_turn_comes() {
     part.target("c1").unwrap().is_away(Duration::from_secs(9), "down");
     part.reconcile(&old).await;
     assert_eq!(hub.writes().len(), 1, "{:?}", hub.writes());
-}
-
-/// Who deletes it is on the hub, whatever cluster it is of.
-#[tokio::test(start_paused = true)]
-async fn with_a_complete_work_nothing_more_is_done() {
-    let hub = Hub::default();
-    let (part, mut writer) = part(&hub);
-    let mut object = hub::work();
-    object["spec"]["deleteOption"] = json!({"ttlSecondsAfterFinished": 1});
-    object["status"] = json!({"conditions": [{"type": "Complete", "status": "True", "reason": "x", "message": "",
-        "lastTransitionTime": "2026-01-01T00:00:00Z"}]});
-    let complete = told(&object);
-    writer.apply_watcher_event(&Event::Apply(complete.clone()));
-    assert_eq!(part.reconcile(&complete).await, Action::await_change());
-    assert_eq!(hub.writes(), [""; 0]);
 }
 
 /// Whoever hears a member first: no work rests for as long as it would have.

@@ -33,9 +33,11 @@ pub async fn works(part: &Part, writer: &mut Writer<DynamicObject>) {
         let event = part.shelf.keep(event, &part.store);
         let is_news = is_news(part, &event);
         writer.apply_watcher_event(&event);
-        if let Event::Apply(object) = &event {
-            part.memories.saw(&key(object), object.metadata.resource_version.as_deref().unwrap_or_default());
-        }
+        let is_edited = if let Event::Apply(object) = &event {
+            part.memories.saw(&key(object), object.metadata.resource_version.as_deref().unwrap_or_default())
+        } else {
+            false
+        };
         match &event {
             Event::Init => listed.clear(),
             Event::InitApply(object) => drop(listed.insert(key(object))),
@@ -47,7 +49,7 @@ pub async fn works(part: &Part, writer: &mut Writer<DynamicObject>) {
                     part.wakes.push(&namespace, &name);
                 }
             }
-            Event::Apply(object) if is_news => part.wakes.push(&key(object).0, &key(object).1),
+            Event::Apply(object) if is_news || is_edited => part.wakes.push(&key(object).0, &key(object).1),
             Event::Apply(_) => {}
             Event::Delete(object) => part.leave(&key(object)),
         }
@@ -55,7 +57,7 @@ pub async fn works(part: &Part, writer: &mut Writer<DynamicObject>) {
     follow::each(raw::packed(api, config), "ManifestWorks", apply).await;
 }
 
-/// Whether a work is to be looked at: its status is written by us.
+/// Whether a work is to be looked at, whoever wrote it: its status is written by us.
 fn is_news(part: &Part, event: &Event<DynamicObject>) -> bool {
     let Event::Apply(new) = event else { return false };
     let Some(old) = part.known(&key(new)) else { return true };

@@ -52,7 +52,7 @@ pub fn told(testbed: &Testbed) -> Result<()> {
         ensure!(condition(manifest, "Odd").is_null() && condition(&status, "Odd").is_null(), "{status}");
         Ok(())
     })?;
-    finish(&place)?;
+    finish(&place, "job")?;
     let complete = wait::until("that it is complete", SOON, || {
         let work = place.read("told")?;
         let found = condition(&work["status"], "Complete");
@@ -60,7 +60,7 @@ pub fn told(testbed: &Testbed) -> Result<()> {
         Ok(Instant::now())
     })?;
     ensure!(place.values("told", 0)?["JobComplete"] == "True", "{}", place.values("told", 0)?);
-    // Nothing more is done with it.
+    // Nothing more of it is applied.
     place.member().delete(&format!("configmap map -n {cluster}"))?;
     place.wait_gone("told")?;
     ensure!(complete.elapsed() > Duration::from_secs(1), "its time was not waited for");
@@ -69,12 +69,12 @@ pub fn told(testbed: &Testbed) -> Result<()> {
 }
 
 /// What the controllers of a cluster would say: this member has none for jobs.
-fn finish(place: &Place<'_>) -> Result<()> {
+pub fn finish(place: &Place<'_>, job: &str) -> Result<()> {
     let now = place.member().read("namespace default")?["metadata"]["creationTimestamp"].clone();
     let of = |kind: &str| json!({"type": kind, "status": "True", "lastProbeTime": now, "lastTransitionTime": now});
     let status = json!({"status": {"startTime": now, "completionTime": now, "succeeded": 1,
         "conditions": [of("SuccessCriteriaMet"), of("Complete")]}});
-    place.member().patch(&format!("job job -n {} --subresource=status", place.cluster), &status).map(drop)
+    place.member().patch(&format!("job {job} -n {} --subresource=status", place.cluster), &status).map(drop)
 }
 
 pub fn flapping(testbed: &Testbed) -> Result<()> {

@@ -81,6 +81,13 @@ pub fn has_progressing_rule<'o>(configs: &[ManifestConfig], objects: impl IntoIt
     objects.into_iter().any(|object| options(object, configs).condition_rules.iter().any(makes))
 }
 
+/// Whether a condition of a work is one of those that are made here: others may write theirs beside
+/// them.
+pub fn is_made(condition: &Condition) -> bool {
+    let is_default = condition.kind == kind::PROGRESSING && [APPLYING, COMPLETED].contains(&condition.reason.as_str());
+    [kind::APPLIED, kind::AVAILABLE].contains(&condition.kind.as_str()) || is_by_rule(condition) || is_default
+}
+
 fn is_by_rule(condition: &Condition) -> bool {
     condition.reason.starts_with(BY_RULE) && !kind::OURS.contains(&condition.kind.as_str())
 }

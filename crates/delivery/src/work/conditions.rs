@@ -60,7 +60,8 @@ pub fn was_applied(manifest: &ManifestCondition, generation: i64) -> bool {
     applied.is_some_and(|one| one.status == Status::True && one.observed_generation == generation)
 }
 
-/// Whether nothing more is done with the manifest, or the work, of these conditions.
+/// Whether nothing more is applied of the manifest, or the work, of these conditions. As upstream,
+/// whoever made them, and for whatever generation.
 pub fn is_complete(conditions: &[Condition]) -> bool {
     condition::is_true(conditions, kind::COMPLETE)
 }

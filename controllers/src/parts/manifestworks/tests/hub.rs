@@ -1,9 +1,12 @@
-//! A hub with a work, a cluster, and nothing that its watches tell.
+//! A hub with a work, a cluster, and nothing that its watches tell; and the cluster's objects.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use http::header::ACCEPT;
+use http::request::Parts;
 use http::{Method, Request, Response};
+use http_body_util::BodyExt as _;
 use kube::Client;
 use kube::client::Body;
 use parking_lot::Mutex;
@@ -12,7 +15,9 @@ use tower::service_fn;
 
 use crate::parts::manifestworks::work::FINALIZER;
 
-const GROUPS: [(&str, &str, &str, bool); 2] = [
+const GROUPS: [(&str, &str, &str, bool); 4] = [
+    ("", "configmaps", "ConfigMap", true),
+    ("batch", "jobs", "Job", true),
     ("work.open-cluster-management.io", "manifestworks", "ManifestWork", true),
     ("cluster.open-cluster-management.io", "managedclusters", "ManagedCluster", false),
 ];
@@ -20,8 +25,16 @@ const GROUPS: [(&str, &str, &str, bool); 2] = [
 #[derive(Clone, Default)]
 pub struct Hub(Arc<Mutex<State>>);
 
-#[derive(Default)]
+const REVIEWS: &str = "/apis/authorization.k8s.io/v1/subjectaccessreviews";
+
 struct State {
+    work: Value,
+    /// Of its work, and of the member's objects.
+    version: u64,
+    /// The member's, by path.
+    objects: BTreeMap<String, Value>,
+    /// What reviews answer.
+    is_allowed: bool,
     is_ended: bool,
     /// It answers nobody who asks for the work alone.
     is_unread: bool,
@@ -37,8 +50,11 @@ impl Hub {
     pub fn client(&self) -> Client {
         let hub = self.clone();
         let answer = move |request: Request<Body>| {
-            let answered = hub.0.lock().answer(&request);
+            let hub = hub.clone();
             async move {
+                let (head, body) = request.into_parts();
+                let body = serde_json::from_slice(&body.collect().await?.to_bytes()).unwrap_or_default();
+                let answered = hub.0.lock().answer(&head, body);
                 let Some((code, body)) = answered else { return std::future::pending().await };
                 let body = Body::from(body.to_string().into_bytes());
                 Ok::<_, tower::BoxError>(Response::builder().status(code).body(body)?)
@@ -57,6 +73,43 @@ impl Hub {
         self.0.lock().is_unread = !is_told;
     }
 
+    /// Its work, as it is now.
+    pub fn told(&self) -> Value {
+        self.0.lock().work.clone()
+    }
+
+    /// Somebody changes its work.
+    pub fn edit(&self, change: impl FnOnce(&mut Value)) {
+        let mut state = self.0.lock();
+        change(&mut state.work);
+        let version = state.next();
+        state.work["metadata"]["resourceVersion"] = version;
+    }
+
+    /// An object of the member; null: there is none.
+    pub fn object(&self, path: &str) -> Value {
+        self.0.lock().objects.get(path).cloned().unwrap_or_default()
+    }
+
+    /// Somebody changes an object of the member.
+    pub fn put(&self, path: &str, change: &Value) {
+        let mut state = self.0.lock();
+        let version = state.next();
+        let object = state.objects.get_mut(path).expect("an object");
+        merge(object, change);
+        object["metadata"]["resourceVersion"] = version;
+    }
+
+    /// Somebody takes one away.
+    pub fn remove(&self, path: &str) {
+        self.0.lock().objects.remove(path).expect("an object");
+    }
+
+    /// What the member says to reviews.
+    pub fn allows(&self, is_allowed: bool) {
+        self.0.lock().is_allowed = is_allowed;
+    }
+
     /// How often anybody asked what the work is, and for it alone.
     pub fn reads(&self) -> usize {
         self.0.lock().reads
@@ -70,46 +123,135 @@ impl Hub {
 
 // === impl State ===
 
+impl Default for State {
+    fn default() -> Self {
+        let (objects, writes) = (BTreeMap::new(), Vec::new());
+        Self {
+            work: work(),
+            version: 7,
+            objects,
+            is_allowed: true,
+            is_ended: false,
+            is_unread: false,
+            writes,
+            reads: 0,
+        }
+    }
+}
+
 impl State {
     /// None: no answer.
-    fn answer(&mut self, request: &Request<Body>) -> Option<(u16, Value)> {
-        let (method, path) = (request.method(), request.uri().path());
-        if request.uri().query().is_some_and(|query| query.contains("watch=")) {
+    fn answer(&mut self, request: &Parts, body: Value) -> Option<(u16, Value)> {
+        let (method, path) = (&request.method, request.uri.path());
+        if request.uri.query().is_some_and(|query| query.contains("watch=")) {
             return None;
+        }
+        let of_member = path.split_once("/proxy").map(|(_, of_member)| of_member);
+        if of_member == Some(REVIEWS) {
+            return Some((201, json!({"status": {"allowed": self.is_allowed}})));
         }
         if method != Method::GET {
             self.writes.push(format!("{method} {path}"));
-            return Some((200, work()));
+            return Some(match of_member {
+                Some(path) => self.write_object(method, path, body),
+                None => self.write(path, &body),
+            });
         }
-        let accept = request.headers().get(ACCEPT).and_then(|accept| accept.to_str().ok());
+        if let Some(object) = of_member.and_then(|path| self.objects.get(path)) {
+            return Some((200, object.clone()));
+        }
+        let accept = request.headers.get(ACCEPT).and_then(|accept| accept.to_str().ok());
         let is_metadata = accept.is_some_and(|accept| accept.contains("PartialObject"));
         let path = path.split_once("/proxy").map_or(path, |(_, of_member)| of_member);
         let names: Vec<&str> = path.trim_matches('/').split('/').collect();
         Some(match names[..] {
-            ["apis"] => (200, json!({"kind": "APIGroupList", "groups": GROUPS.map(|(group, ..)| of_group(group))})),
+            ["apis"] => (200, json!({"kind": "APIGroupList", "groups": groups()})),
+            ["api", "v1"] => (200, resources("")),
             ["apis", group, "v1"] => (200, resources(group)),
             [.., "namespaces", "kube-system"] => (200, json!({"metadata": {"name": "kube-system", "uid": "u"}})),
-            [.., "manifestworks"] => (200, self.list(is_metadata, &work())),
+            [.., "manifestworks"] => (200, self.list(is_metadata, &self.work)),
             [.., "manifestworks", "w"] => self.read(),
             [.., "managedclusters"] => (200, listed(is_metadata, "ManagedCluster", &[cluster()], "5")),
-            _ => (
-                404,
-                json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404,
-                "reason": "NotFound", "message": "not found", "details": {"name": "x", "kind": "y"}}),
-            ),
+            _ => missing(),
         })
+    }
+
+    /// Of the hub: its work, or what nobody looks at.
+    fn write(&mut self, path: &str, change: &Value) -> (u16, Value) {
+        if path.contains("/manifestworks/w") {
+            merge(&mut self.work, change);
+            self.work["metadata"]["resourceVersion"] = self.next();
+        }
+        (200, self.work.clone())
+    }
+
+    fn write_object(&mut self, method: &Method, path: &str, body: Value) -> (u16, Value) {
+        let version = self.next();
+        let path = path.strip_suffix("/status").unwrap_or(path);
+        let written = match *method {
+            Method::POST => {
+                let name = body["metadata"]["name"].as_str().unwrap_or_default().to_owned();
+                let object = self.objects.entry(format!("{path}/{name}")).or_insert(body);
+                object["metadata"]["uid"] = format!("of-{version}").into();
+                object
+            }
+            Method::DELETE => {
+                let gone = self.objects.remove(path);
+                return gone.map_or_else(missing, |gone| (200, gone));
+            }
+            _ => {
+                let Some(object) = self.objects.get_mut(path) else { return missing() };
+                merge(object, &body);
+                object
+            }
+        };
+        written["metadata"]["resourceVersion"] = version;
+        (200, written.clone())
+    }
+
+    fn next(&mut self) -> Value {
+        self.version += 1;
+        self.version.to_string().into()
     }
 
     fn read(&mut self) -> (u16, Value) {
         self.reads += 1;
         let why = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 500, "message": "no"});
-        if self.is_unread { (500, why) } else { (200, work()) }
+        if self.is_unread { (500, why) } else { (200, self.work.clone()) }
     }
 
     fn list(&self, is_metadata: bool, work: &Value) -> Value {
         let (items, version) = if self.is_ended { (&[][..], "20") } else { (std::slice::from_ref(work), "10") };
         listed(is_metadata, "ManifestWork", items, version)
     }
+}
+
+/// A JSON merge patch.
+fn merge(object: &mut Value, change: &Value) {
+    let Value::Object(change) = change else {
+        object.clone_from(change);
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    for (key, value) in change {
+        if value.is_null() {
+            object.as_object_mut().expect("a map").remove(key);
+        } else {
+            merge(&mut object[key], value);
+        }
+    }
+}
+
+fn missing() -> (u16, Value) {
+    let why = json!({"kind": "Status", "apiVersion": "v1", "status": "Failure", "code": 404, "reason": "NotFound",
+        "message": "not found", "details": {"name": "x", "kind": "y"}});
+    (404, why)
+}
+
+fn groups() -> Vec<Value> {
+    GROUPS.iter().filter(|one| !one.0.is_empty()).map(|one| of_group(one.0)).collect()
 }
 
 fn of_group(group: &str) -> Value {

@@ -1,0 +1,151 @@
+//! Somebody else writes the status of a work. It is told anew: at once the first time, later the
+//! more often that happens.
+
+use std::hash::{DefaultHasher, Hasher as _};
+use std::io;
+use std::time::Duration;
+
+use delivery::condition::Condition;
+use delivery::work::{ManifestWorkStatus, is_made};
+use serde::Serialize as _;
+use tokio::time::Instant;
+
+use super::contest::Contest;
+
+/// Of one work.
+#[derive(Debug, Default)]
+pub struct Edits {
+    /// What the hub was told, as a number.
+    told: Option<u64>,
+    /// The newest version of the work that was looked at, or written.
+    version: Option<u64>,
+    contest: Contest,
+    again: Option<Instant>,
+}
+
+/// What became of what was told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Edit {
+    None,
+    /// It is told anew now.
+    Now,
+    /// So soon.
+    In(Duration),
+}
+
+/// Takes what is written as a number.
+#[derive(Default)]
+struct Print(DefaultHasher);
+
+// === impl Edits ===
+
+impl Edits {
+    /// The work was looked at, or written, in that version.
+    pub fn know(&mut self, version: &str) {
+        self.version = version.parse().ok();
+    }
+
+    /// Whether that version is newer (KEP-5504). What is no number is not.
+    pub fn are_behind(&self, version: &str) -> bool {
+        matches!((self.version, version.parse()), (Some(known), Ok::<u64, _>(version)) if version > known)
+    }
+
+    /// The hub has this status.
+    pub fn told(&mut self, status: &ManifestWorkStatus) {
+        (self.told, self.again) = (Some(print(status)), None);
+    }
+
+    /// What became of that, where nothing else `is_owed` to the hub: by what it has now.
+    pub fn judge(&mut self, status: &ManifestWorkStatus, is_owed: bool, now: Instant) -> Edit {
+        self.again = None;
+        if is_owed || self.told.is_none_or(|told| told == print(status)) {
+            return Edit::None;
+        }
+        if let Some(wait) = self.contest.wait(now) {
+            self.again = Some(now + wait);
+            return Edit::In(wait);
+        }
+        self.contest.repaired(now);
+        self.told = None;
+        Edit::Now
+    }
+
+    /// When it is told anew.
+    pub fn again(&self) -> Option<Instant> {
+        self.again
+    }
+}
+
+/// What is told by us: others may have conditions of their own beside that.
+fn print(status: &ManifestWorkStatus) -> u64 {
+    let ours: Vec<&Condition> = status.conditions.iter().filter(|one| is_made(one)).collect();
+    let mut print = Print::default();
+    let told = (ours, &status.resource_status);
+    // Nothing is written that could fail.
+    let _ = told.serialize(&mut serde_json::Serializer::new(&mut print));
+    print.0.finish()
+}
+
+// === impl Print ===
+
+impl io::Write for Print {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.write(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use delivery::condition::Status;
+    use delivery::work::kind;
+
+    use super::*;
+
+    fn status(of: &[(&str, &str)]) -> ManifestWorkStatus {
+        let conditions = of.iter().map(|(kind, reason)| Condition::new(kind, Status::True, reason, "")).collect();
+        ManifestWorkStatus { conditions, ..ManifestWorkStatus::default() }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn what_somebody_edits_each_time_is_told_less_and_less_often() {
+        let (mut edits, begin, mut count) = (Edits::default(), Instant::now(), 0);
+        let (ours, theirs) = (status(&[(kind::APPLIED, "x")]), status(&[]));
+        assert_eq!(edits.judge(&theirs, false, begin), Edit::None, "nothing was told yet");
+        edits.told(&ours);
+        assert_eq!(edits.judge(&theirs, true, begin), Edit::None);
+        while begin.elapsed() < Duration::from_mins(10) {
+            match edits.judge(&theirs, false, Instant::now()) {
+                Edit::Now => edits.told(&ours),
+                Edit::In(wait) => assert_eq!(edits.again(), Some(Instant::now() + wait)),
+                Edit::None => panic!("it is another one"),
+            }
+            count += usize::from(edits.again().is_none());
+            tokio::time::advance(Duration::from_millis(500)).await;
+        }
+        assert!((4..=7).contains(&count), "{count}");
+        assert_eq!((edits.judge(&ours, false, Instant::now()), edits.again()), (Edit::None, None));
+    }
+
+    #[tokio::test]
+    async fn others_have_conditions_of_their_own_beside_ours() {
+        let mut edits = Edits::default();
+        let rule = ("Odd", "ConditionRulesAggregated");
+        edits.told(&status(&[(kind::AVAILABLE, "x"), rule]));
+        let mut judge = |of: &[(&str, &str)]| edits.judge(&status(of), false, Instant::now());
+        assert_eq!(judge(&[(kind::AVAILABLE, "x"), ("Theirs", "y"), rule]), Edit::None);
+        assert_eq!(judge(&[(kind::AVAILABLE, "x"), ("Odd", "y")]), Edit::Now);
+    }
+
+    #[test]
+    fn a_version_is_news_if_it_is_newer_than_what_was_looked_at_or_written() {
+        let mut edits = Edits::default();
+        assert!(!edits.are_behind("7"), "it was not looked at yet");
+        edits.know("9");
+        assert!(edits.are_behind("10") && !edits.are_behind("9") && !edits.are_behind("x"));
+    }
+}

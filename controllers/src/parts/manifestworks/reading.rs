@@ -1,0 +1,48 @@
+//! A pass over a complete work: its objects are read, and nothing is written on the member.
+
+use std::collections::HashSet;
+
+use delivery::condition;
+use delivery::ownership::Owner;
+use delivery::work::{is_complete, kind};
+
+use super::begun::Begun;
+use super::complete::told;
+use super::failure::Failure;
+use super::memory::Memory;
+use super::pass::Pass;
+
+// === impl Pass ===
+
+impl Pass<'_> {
+    /// Reads what the work was told to have: what it wants by now, nobody applies.
+    pub(super) async fn read_over(&self, memory: &mut Memory, begun: &mut Begun) -> Result<(), Failure> {
+        let before = &self.work.status;
+        // As upstream: before it was applied, there is nothing to tell.
+        if condition::find(&before.conditions, kind::APPLIED).is_none() {
+            (memory.settled, memory.owed) = (Some(self.work.generation), HashSet::new());
+            return Ok(());
+        }
+        let manifests = told(before);
+        let (done, failure) = self.settle_all(&manifests, memory, (&nobody(), &[]), begun).await;
+        if let Some(failure) = failure {
+            if failure.is_for_slot() {
+                self.remember(done, memory, begun);
+            }
+            return Err(failure);
+        }
+        self.see(&done, memory, None, &[]);
+        memory.removal = None;
+        let status = self.status(done, None);
+        memory.settled = Some(self.work.generation);
+        memory.becomes(is_complete(&status.conditions));
+        memory.status = Some(status);
+        memory.owed = HashSet::new();
+        Ok(())
+    }
+}
+
+/// Of nobody's objects.
+fn nobody() -> Owner {
+    Owner { api_version: String::new(), kind: String::new(), name: String::new(), uid: "none".to_owned() }
+}

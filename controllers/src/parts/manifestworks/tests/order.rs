@@ -1,0 +1,59 @@
+//! What comes before what.
+
+use serde_json::json;
+use tokio::time::timeout;
+
+use super::*;
+
+fn map() -> serde_json::Value {
+    json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "m", "namespace": "c1"}})
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_finalizer_is_on_before_anything_is_on_the_member() {
+    let hub = Hub::default();
+    hub.edit(|work| {
+        work["metadata"]["finalizers"] = json!([]);
+        work["spec"]["workload"]["manifests"] = json!([map()]);
+    });
+    let (part, mut writer) = part(&hub);
+    go_over(&part, &mut writer, &hub).await;
+    let writes = hub.writes();
+    let work = "PATCH /apis/work.open-cluster-management.io/v1/namespaces/c1/manifestworks/w";
+    assert_eq!(writes[0], work, "{writes:?}");
+    assert_eq!(hub.told()["metadata"]["finalizers"], json!([work::FINALIZER]));
+    // Then who keeps it, then the object, then what is told.
+    let place = |end: &str| writes.iter().position(|one| one.ends_with(end));
+    let places = [work, "/appliedmanifestworks", "/configmaps", "/manifestworks/w/status"].map(place);
+    assert!(places[0] == Some(0) && places.is_sorted() && places.iter().all(Option::is_some), "{writes:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_right_that_an_executor_gets_later_is_used_within_a_minute_by_itself() {
+    let hub = Hub::default();
+    hub.allows(false);
+    hub.edit(|work| {
+        let account = json!({"namespace": "n", "name": "e"});
+        work["spec"] = json!({"workload": {"manifests": [map()]},
+            "executor": {"subject": {"type": "ServiceAccount", "serviceAccount": account}}});
+    });
+    let (part, mut writer) = part(&hub);
+    for event in [Event::Init, Event::InitApply(told(&hub.told())), Event::InitDone] {
+        writer.apply_watcher_event(&event);
+    }
+    part.wakes.push("c1", "w");
+    let mut queue = Box::pin(work(Arc::new(part)));
+    assert!(timeout(A_WHILE, &mut queue).await.is_err(), "it never ends");
+    let told = hub.told()["status"]["resourceStatus"]["manifests"][0].clone();
+    assert_eq!(said(&told, "Applied"), "False/AppliedManifestFailed");
+    let (path, writes) = ("/api/v1/namespaces/c1/configmaps/m", hub.writes().len());
+    // Nobody wakes it, and nothing changes but that.
+    hub.allows(true);
+    assert!(timeout(Duration::from_secs(50), &mut queue).await.is_err());
+    assert!(hub.object(path).is_null() && hub.writes().len() == writes, "it is not asked all the time");
+    assert!(timeout(Duration::from_secs(10), &mut queue).await.is_err());
+    assert!(!hub.object(path).is_null(), "within a minute");
+    assert!(timeout(Duration::from_secs(6), &mut queue).await.is_err());
+    let told = hub.told()["status"]["resourceStatus"]["manifests"][0].clone();
+    assert_eq!(said(&told, "Applied"), "True/AppliedManifestComplete");
+}
