@@ -208,10 +208,15 @@ pub fn beside(testbed: &Testbed) -> Result<()> {
     place.member().delete("crd lates.late.example")?;
     wait::until("that it is missed", 2 * SOON, || {
         let work = place.read("mixed")?;
-        let found = condition(&work["status"]["resourceStatus"]["manifests"][1], "Available");
-        ensure!(said(found) != "True/ResourceAvailable", "{found}");
+        let manifest = &work["status"]["resourceStatus"]["manifests"][1];
+        let (applied, available) = (condition(manifest, "Applied"), condition(manifest, "Available"));
+        ensure!(said(available) == "Unknown/IncompleteResourceMeta", "{available}");
+        ensure!(said(applied) == "False/AppliedManifestFailed", "{applied}");
+        let why = "Failed to apply manifest: the server doesn't have a resource type \"Late\"";
+        ensure!(applied["message"] == why, "{applied}");
         Ok(())
     })?;
+    ensure!(place.object("configmap", "good")?["data"]["a"] == "b", "another object went with it");
     place.end(&["mixed"])
 }
 

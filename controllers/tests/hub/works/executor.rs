@@ -58,8 +58,8 @@ pub fn reviewed(testbed: &Testbed) -> Result<()> {
     reading["manifestConfigs"] = json!([read, strategy(cluster, "may", &json!({"type": "Update"}))]);
     place.work("reading", &manifests[1..2], &reading)?;
     place.wait_manifest("reading", 0, "Applied", "False/AppliedManifestFailed")?;
-    // With the right, both are made. What was refused is asked for again after a minute, as
-    // `place::tests::executors` shows.
+    // With the right, both are made. What was refused is asked for again within a minute, as the
+    // unit test `a_right_that_an_executor_gets_later_is_used_within_a_minute_by_itself` shows.
     grant(testbed, cluster, "later", &json!([{"apiGroups": [""], "resources": ["secrets"], "verbs": ["*"]}]))?;
     let (user, what) = (
         format!("system:serviceaccount:{cluster}:deployer"),

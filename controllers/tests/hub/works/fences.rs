@@ -27,11 +27,21 @@ pub fn untouched(testbed: &Testbed) -> Result<()> {
     place.wait_applied("ours")?;
     ensure!(testbed.member.has_seen("ours-map")?, "the audit log would not say it");
     ensure!(!testbed.member.has_seen("foreign-map")?, "the member was asked for it");
+    // Nor for anything else: both clusters lead to one member, whose log does not say for which.
+    let asked = |cluster: &str| {
+        let series = format!("cluster=\"{cluster}\"");
+        let name = "cluster_gateway_delivery_member_requests_total";
+        let metrics = place.running.metrics()?;
+        Ok::<_, anyhow::Error>(metrics.lines().any(|line| line.starts_with(name) && line.contains(&series)))
+    };
+    ensure!(asked(cluster)?, "the metrics would not say it");
+    ensure!(!asked(other)?, "a request went to {other}");
     let work = place.read_in(other, "foreign")?;
     ensure!(work["status"].is_null() && work["metadata"]["finalizers"].is_null(), "{work}");
     // It says so, and it is ours.
     place.deliver_to(other, Some("push"))?;
     place.wait_in(other, "foreign", "Applied", "True/AppliedManifestWorkComplete")?;
+    ensure!(asked(other)?);
     // And not any more: everything stays, and nothing is followed.
     place.deliver_to(other, None)?;
     place.work_in(other, "foreign", &[config_map(cluster, "foreign-map", &json!({"a": "c"}))], &json!({}))?;
@@ -94,8 +104,15 @@ pub fn foreign(testbed: &Testbed) -> Result<()> {
     let told = wait::until("an Event", SOON, || event(testbed, cluster, "second", "ForeignAgent"))?;
     ensure!(told.contains("klusterlet") && told.contains("adopt"), "{told}");
     ensure!(place.object("configmap", "second")?.is_null(), "it was applied beside the agent");
+    let left = |count: f64| {
+        let left = place.running.metric("cluster_gateway_delivery_foreign_works", "")?;
+        ensure!((left - count).abs() < 0.5, "{left} works are left to others");
+        Ok(())
+    };
+    wait::until("that it is counted", SOON, || left(1.0))?;
     place.deliver(Some("adopt"))?;
     place.wait_applied("second")?;
+    wait::until("that none is any more", SOON, || left(0.0))?;
     let agent = |place: &Place<'_>| {
         let applied = place.applied("second")?;
         applied["spec"]["agentID"].as_str().map(str::to_owned).with_context(|| applied.to_string())

@@ -36,6 +36,9 @@ const VALUES: &str = "--set=controllers.enabled=true,controllers.parts.placement
 /// Where there is no hub to ask.
 const RENDERED: &str = "--set=controllers.enabled=true,controllers.parts.placement=true,controllers.crds=always";
 const ESTABLISHED: &str = "wait --for=condition=Established crd --all --timeout=30s";
+/// Which the controllers bring to members, and upstream's file of it.
+const MEMBERS: &str = include_str!("../../../../controllers/src/parts/manifestworks/definition.json");
+const APPLIED: &str = "work/v1/0000_01";
 /// What differs between two objects that are the same.
 const OWN: [&str; 4] = ["uid", "resourceVersion", "creationTimestamp", "managedFields"];
 
@@ -57,6 +60,12 @@ pub(crate) fn trials(fixture: &Arc<Fixture>) -> Vec<Trial> {
             ensure!(!unasked.iter().any(is_kind), "nobody knows what the hub has");
             same_fields(&helm.template("door", "vela-system", &values(RENDERED))?)
         }),
+        rendering(fixture, "kinds::the one that members get is upstream's", |_, _| {
+            let (ours, theirs): (Value, Value) =
+                (serde_json::from_str(MEMBERS)?, serde_saphyr::from_str(&tools::kinds(MODULE, &[APPLIED])?)?);
+            ensure!(ours["metadata"]["name"] == theirs["metadata"]["name"], "{}", ours["metadata"]);
+            same_definition(&ours, &theirs)
+        }),
         on_hub(fixture, "kinds::they do as upstream's, come where there are none, and stay", |planes| {
             same_answers(planes).context("the same answers")?;
             let _turn = TURN.lock();
@@ -74,14 +83,22 @@ fn same_fields(objects: &[Value]) -> Result<()> {
         let name = &theirs["metadata"]["name"];
         let ours = ours(name).with_context(|| format!("{name} is not brought"))?;
         ensure!(ours["metadata"]["annotations"]["helm.sh/resource-policy"] == "keep", "{name} is taken away");
-        for field in ["group", "scope", "names"] {
-            ensure!(ours["spec"][field] == theirs["spec"][field], "{name}: {field}: {}", ours["spec"][field]);
-        }
-        ensure!(meaning(&ours["spec"]["versions"]) == meaning(&theirs["spec"]["versions"]), "{name} differs");
+        same_definition(ours, theirs)?;
         names.push(name.as_str().unwrap_or_default());
     }
     names.sort_unstable();
     ensure!(names == KINDS, "{names:?}");
+    Ok(())
+}
+
+fn same_definition(ours: &Value, theirs: &Value) -> Result<()> {
+    let name = &theirs["metadata"]["name"];
+    for field in ["group", "scope", "names"] {
+        ensure!(ours["spec"][field] == theirs["spec"][field], "{name}: {field}: {}", ours["spec"][field]);
+    }
+    let [of_ours, of_theirs] = [ours, theirs].map(|one| meaning(&one["spec"]["versions"]));
+    ensure!(!of_theirs[0]["schema"].is_null(), "{name} has no schema: {theirs}");
+    ensure!(of_ours == of_theirs, "{name} differs: {of_ours}, upstream's {of_theirs}");
     Ok(())
 }
 
