@@ -9,6 +9,7 @@ use delivery::deletion::untracked;
 use delivery::executor::Executor;
 use delivery::identity::{Identity, Tracked};
 use delivery::manifests::{self, Fault, Manifest};
+use delivery::ownership::Owner;
 use delivery::rules::Evaluator;
 use delivery::work::{Failed, Index, ManifestWorkSpec, ResourceMeta, is_complete, was_applied};
 use fleet::Sight;
