@@ -1,7 +1,7 @@
 //! A certificate request (`certificates.k8s.io/v1`), as Open Cluster Management's hub recognizes an
 //! agent's. Its key is made here, and leaves this process only for the state directory.
 
-use api::ocm_agent::{CLUSTER_LABEL, OcmAgent, SIGNER};
+use api::ocm_agent::{ALL_CLUSTERS, CLUSTER_LABEL, OcmAgent, SIGNER};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use net::words::tame;
@@ -17,6 +17,9 @@ pub const REQUESTS: &str = "/apis/certificates.k8s.io/v1/certificatesigningreque
 /// Undecided requests of a cluster. With more, an agent makes no other: it would bury those that an
 /// administrator is to look at.
 pub const MOST_OUTSTANDING: usize = 10;
+
+/// As [`DnType::OrganizationName`].
+const ORGANIZATION: [u64; 4] = [2, 5, 4, 10];
 
 /// Bytes that are quoted of a text on the hub.
 const LONGEST_QUOTE: usize = 1 << 10;
@@ -53,13 +56,16 @@ pub fn public_key(key: &SecretString) -> Option<Vec<u8>> {
     KeyPair::from_pem(key.expose_secret()).ok().map(|key| key.subject_public_key_info())
 }
 
-/// The request for a certificate of `agent`. Organization and common name stand in a name of their
-/// own each, and no extension is asked for: anything else is not recognized.
+/// The request for a certificate of `agent`, with both organizations that a klusterlet's has: one
+/// goes on with no other certificate. Each and the common name stand in a name of their own, and no
+/// extension is asked for: anything else is not recognized.
 pub fn document(agent: &OcmAgent, pending: &Pending) -> Result<Value, rcgen::Error> {
     let key = KeyPair::from_pem(pending.key.expose_secret())?;
     let mut params = CertificateParams::default();
     params.distinguished_name = DistinguishedName::new();
     params.distinguished_name.push(DnType::OrganizationName, agent.organization());
+    // Of each type there is one value.
+    params.distinguished_name.push(DnType::CustomDnType(ORGANIZATION.to_vec()), ALL_CLUSTERS);
     params.distinguished_name.push(DnType::CommonName, agent.common_name());
     let pem = params.serialize_request(&key)?.pem()?;
     Ok(json!({
@@ -139,6 +145,11 @@ mod tests {
         };
         let recognized = Recognized { cluster: "berlin".to_owned(), agent: "a1b2".to_owned() };
         assert_eq!(judged.recognize(), Ok(recognized));
+        let (_, block) = parse_x509_pem(&pem).unwrap();
+        let (_, asked) = X509CertificationRequest::from_der(&block.contents).unwrap();
+        let subject = &asked.certification_request_info.subject;
+        let organizations: Vec<_> = subject.iter_organization().map(|name| name.as_str().unwrap()).collect();
+        assert_eq!(organizations, ["system:open-cluster-management:berlin", ALL_CLUSTERS], "a klusterlet's");
         assert!(!format!("{pending:?}").contains("PRIVATE"));
     }
 

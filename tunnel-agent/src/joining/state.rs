@@ -216,8 +216,8 @@ pub fn certificate(files: &BTreeMap<String, Vec<u8>>, cluster: &str) -> Option<C
     (fits && files.contains_key(KUBECONFIG)).then_some(certificate)
 }
 
-/// In JSON, which is YAML. Key and certificate are the files beside it. A klusterlet goes on from it
-/// only if the cluster's name, its URL, its CA and its proxy are worded as in the bootstrap
+/// In JSON, which is YAML. Key and certificate are the files beside it. A klusterlet goes on from
+/// it only if the cluster's name, its URL, its CA and its proxy are worded as in the bootstrap
 /// kubeconfig.
 fn kubeconfig(HubWay { address: hub, wording, proxy }: &HubWay) -> Value {
     use base64::Engine as _;

@@ -1,5 +1,5 @@
-//! Further addresses of a member (key [`FALLBACKS_KEY`]): a JSON list, each with a CA of its own. An
-//! entry looks like one of a `ManagedCluster`'s `spec.managedClusterClientConfigs`.
+//! Further addresses of a member (key [`FALLBACKS_KEY`]): a JSON list, each with a CA of its own.
+//! An entry looks like one of a `ManagedCluster`'s `spec.managedClusterClientConfigs`.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;

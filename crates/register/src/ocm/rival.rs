@@ -2,8 +2,9 @@
 
 /// Name of their Lease.
 pub const LEASE: &str = "registration-controller-lock";
-/// What the namespaces are called in which they run, usually. In others a user that may create Leases could
-/// keep this part out, and with it the withdrawal of rights. No cluster's namespace is called so.
+/// What the namespaces are called in which they run, usually. In others a user that may create
+/// Leases could keep this part out, and with it the withdrawal of rights. No cluster's namespace is
+/// called so.
 const NAMESPACES: &str = "open-cluster-management";
 /// What upstream sets where the Lease says nothing.
 const DEFAULT_SECONDS: i32 = 137;
