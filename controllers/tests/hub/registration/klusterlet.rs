@@ -88,16 +88,6 @@ impl<'t> Klusterlet<'t> {
         Ok(Self { testbed, name, process })
     }
 
-    /// The same, with what another agent of the cluster kept.
-    pub fn go_on(testbed: &'t Testbed, name: &'static str, place: &str, kept: &Value) -> Result<Self> {
-        let member = testbed.member.server.kubectl();
-        member.apply(&format!("{{apiVersion: v1, kind: Namespace, metadata: {{name: {AGENTS}}}}}"))?;
-        let secret = json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": name, "namespace": AGENTS},
-            "data": kept});
-        member.apply(&secret.to_string())?;
-        Self::start(testbed, name, place)
-    }
-
     pub fn requests(&self) -> Result<Vec<Value>> {
         let all = get(self.testbed, &format!("csr -l open-cluster-management.io/cluster-name={}", self.name))?;
         Ok(all["items"].as_array().cloned().unwrap_or_default())
@@ -191,7 +181,6 @@ impl<'t> Klusterlet<'t> {
         let renewed = || -> Result<Value> { Ok(get(self.testbed, &lease)?["spec"]["renewTime"].clone()) };
         let before = renewed()?;
         wait::until_true("its Lease to beat", AGENT, || Ok(renewed()? != before))
-            .with_context(|| self.process.log_tail())
     }
 
     fn dies_and_comes_back(&mut self) -> Result<()> {
