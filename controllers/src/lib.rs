@@ -9,6 +9,8 @@ mod app;
 pub mod args;
 mod calls;
 pub mod commands;
+#[doc(hidden)]
+pub mod edges;
 mod events;
 mod explained;
 mod feed;

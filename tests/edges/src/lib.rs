@@ -63,6 +63,7 @@ pub const TARGETS: &[Target] = &[
     target!(list_options, 30_000),
     target!(location, 50_000),
     target!(managed_service_account, 10_000),
+    target!(placed, 5_000),
     target!(proxy_answer, 20_000),
     target!(proxy_url, 50_000),
     target!(registered, 5_000),
@@ -71,7 +72,10 @@ pub const TARGETS: &[Target] = &[
     target!(route, 50_000),
     target!(secret, 20_000),
     target!(server_timing, 50_000),
+    target!(sight, 30_000),
     target!(traceparent, 50_000),
+    target!(weight, 50_000),
+    target!(work, 10_000),
 ];
 
 /// Checks `input` as the target `name` does.

@@ -53,6 +53,7 @@ targets!(
     list_options,
     location,
     managed_service_account,
+    placed,
     proxy_answer,
     proxy_url,
     registered,
@@ -61,7 +62,10 @@ targets!(
     route,
     secret,
     server_timing,
+    sight,
     traceparent,
+    weight,
+    work,
 );
 
 #[test]

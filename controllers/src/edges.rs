@@ -1,0 +1,3 @@
+//! What `tests/edges` feeds with any bytes.
+
+pub use crate::raw::weight;
