@@ -38,6 +38,11 @@ pub fn marked(object: &DynamicObject) -> Option<String> {
     object.data.get(MARK)?.as_str().map(str::to_owned)
 }
 
+/// The same of an object as JSON.
+pub fn is_marked(object: &Value) -> bool {
+    object.get(MARK).is_some()
+}
+
 pub fn mark(data: &mut Value, why: Option<String>) {
     if let (Some(fields), Some(why)) = (data.as_object_mut(), why) {
         fields.insert(MARK.to_owned(), why.into());

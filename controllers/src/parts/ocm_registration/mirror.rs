@@ -153,10 +153,9 @@ fn kept(kind: Kind, object: RawObject) -> DynamicObject {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Mutex;
-
     use http::{Request, Response};
     use kube::client::Body;
+    use parking_lot::Mutex;
     use register::ocm::acceptance::Cluster;
     use serde_json::json;
     use tower::service_fn;
@@ -173,12 +172,12 @@ mod tests {
             "roleRef": {"kind": "Role", "name": "own"}, "subjects": vec![subject; SUBJECTS]})
     }
 
-    /// A hub with these bindings, in pages as they are asked for.
+    /// A hub with these bindings, which says what it was asked for.
     fn hub(all: Vec<Value>, asked: Arc<Mutex<Vec<String>>>) -> Client {
         let answer = move |request: Request<Body>| {
             let (path, query) = (request.uri().path(), request.uri().query().unwrap_or_default());
             let items: &[Value] = if path.ends_with("/rolebindings") { &all } else { &[] };
-            asked.lock().unwrap().push(format!("{path}?{query}"));
+            asked.lock().push(format!("{path}?{query}"));
             let list = json!({"kind": "List", "metadata": {"resourceVersion": "9"}, "items": items});
             let body = if query.contains("watch=true") { String::new() } else { list.to_string() };
             async move { Ok::<_, kube::Error>(Response::new(Body::from(body.into_bytes()))) }
@@ -198,17 +197,17 @@ mod tests {
         let (mirror, writers) = Mirror::new(client.clone());
         let woken = Mutex::new(Vec::new());
         tokio::select! {
-            () = writers.follow(client, |cluster| woken.lock().unwrap().push(cluster.to_owned())) => {}
+            () = writers.follow(client, |cluster| woken.lock().push(cluster.to_owned())) => {}
             listed = mirror.listed() => listed.unwrap(),
         }
         let bindings = &mirror.stores.iter().find(|(kind, ..)| *kind == Kind::RoleBinding).unwrap().2;
         let kept: Vec<_> = bindings.state().iter().map(|object| object.name_any()).collect();
         assert_eq!(kept, [own.key.name.clone()]);
-        assert_eq!(*woken.lock().unwrap(), ["c1"]);
+        assert_eq!(*woken.lock(), ["c1"]);
         let found = mirror.get(&own.key).unwrap();
         assert!(found.data.is_null() && found.labels().len() == 1, "no more of it than is compared");
         assert_eq!(mirror.difference(own), Some(Difference::Whole), "it is not what it is to be");
-        let asked = asked.lock().unwrap();
+        let asked = asked.lock();
         assert!(asked.iter().all(|query| query.contains("watch=true") || query.contains("limit=80")), "{asked:?}");
     }
 }

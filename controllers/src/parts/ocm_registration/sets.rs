@@ -7,7 +7,7 @@ use futures_util::future::try_join_all;
 use kube::api::{ApiResource, DynamicObject, PostParams};
 use kube::runtime::reflector::Store;
 use kube::runtime::reflector::store::Writer;
-use kube::runtime::watcher::{self, Event};
+use kube::runtime::watcher::Event;
 use kube::{Api, Client, ResourceExt as _};
 use net::backoff::Backoff;
 use register::ocm::GROUP;
@@ -20,6 +20,7 @@ use tokio::time::sleep;
 use super::hub::{CallError, Hub, now_text, resource, value};
 use crate::calls::paged;
 use crate::feed::follow;
+use crate::raw::{self, RawObject, large};
 
 /// With the value `false`, a set is a person's.
 const AUTO_UPDATE: &str = "cluster.open-cluster-management.io/autoupdate";
@@ -67,15 +68,15 @@ impl Sets {
     }
 
     async fn follow(&self, client: Client, resource: &ApiResource, mut writer: Writer<DynamicObject>) {
-        let api = Api::<DynamicObject>::all_with(client, resource);
+        let api = Api::<RawObject>::all_with(client, resource);
         let apply = |event: Event<DynamicObject>| {
-            let event = event.modify(|object| object.managed_fields_mut().clear());
+            let event = event.modify(prune);
             writer.apply_watcher_event(&event);
             if !matches!(event, Event::Init | Event::InitApply(_)) {
                 self.look();
             }
         };
-        follow::each(watcher::watcher(api, paged()), &resource.plural, apply).await;
+        follow::each(raw::watcher(api, paged()), &resource.plural, apply).await;
     }
 
     async fn correct_all(&self) {
@@ -126,7 +127,7 @@ impl Sets {
             };
         };
         let is_a_persons = set["metadata"]["annotations"].get(AUTO_UPDATE).is_some_and(|value| value == "false");
-        if is_a_persons || set["spec"]["clusterSelector"] == selector {
+        if is_a_persons || large::is_marked(set) || set["spec"]["clusterSelector"] == selector {
             return Ok(());
         }
         let change = json!({"metadata": {"resourceVersion": set["metadata"]["resourceVersion"]},
@@ -143,7 +144,7 @@ impl Sets {
         let metadata = &object["metadata"];
         let is_leaving = !metadata["deletionTimestamp"].is_null();
         let Some(all) = condition::changed(object, std::slice::from_ref(condition), &now_text()) else { return Ok(()) };
-        if is_leaving {
+        if is_leaving || large::is_marked(object) {
             return Ok(());
         }
         let client = self.hub.client.clone();
@@ -156,4 +157,12 @@ impl Sets {
         let name = metadata["name"].as_str().unwrap_or_default();
         super::hub::found(self.hub.merge_status(&api, name, &change).await).map(drop)
     }
+}
+
+/// Leaves out what is not read. Whoever may bind sets in a namespace writes these objects.
+fn prune(object: &mut DynamicObject) {
+    object.managed_fields_mut().clear();
+    object.labels_mut().clear();
+    object.annotations_mut().retain(|key, _| key == AUTO_UPDATE);
+    large::bound(object, &[], &[]);
 }

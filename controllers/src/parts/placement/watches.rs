@@ -201,17 +201,10 @@ impl Follower<'_> {
         self.wake(woken);
     }
 
-    /// A cluster without what no rule reads, unless it is more than is kept of one: then it stays
-    /// as it is known, so that no decision changes by that.
-    fn small<'a>(&self, cluster: &'a DynamicObject) -> Option<Cow<'a, DynamicObject>> {
-        if large::excess(cluster).is_none() {
-            return Some(Cow::Borrowed(cluster));
-        }
-        let mut smaller = cluster.clone();
-        without_bundles(&mut smaller);
-        let Some(why) = large::excess(&smaller) else { return Some(Cow::Owned(smaller)) };
-        parts::tell_too_large(&self.scheduler.events, cluster, &why);
-        None
+    /// One that is more than is kept of a cluster stays as it is known: no decision changes by that.
+    fn small<'c>(&self, cluster: &'c DynamicObject) -> Option<Cow<'c, DynamicObject>> {
+        let told = |why: String| parts::tell_too_large(&self.scheduler.events, cluster, &why);
+        small(cluster).map_err(told).ok()
     }
 
     fn remove(&self, key: &Key, version: Option<&str>) {
@@ -249,12 +242,18 @@ impl Follower<'_> {
     }
 }
 
-/// Certificates of clusters may be many and large.
-fn without_bundles(cluster: &mut DynamicObject) {
-    let configs = cluster.data.pointer_mut("/spec/managedClusterClientConfigs").and_then(Value::as_array_mut);
+/// A cluster, without its certificates if they make it more than is kept of one. An error says why
+/// it is that all the same.
+fn small(cluster: &DynamicObject) -> Result<Cow<'_, DynamicObject>, String> {
+    if large::excess(cluster).is_none() {
+        return Ok(Cow::Borrowed(cluster));
+    }
+    let mut smaller = cluster.clone();
+    let configs = smaller.data.pointer_mut("/spec/managedClusterClientConfigs").and_then(Value::as_array_mut);
     for config in configs.into_iter().flatten().filter_map(Value::as_object_mut) {
         config.remove("caBundle");
     }
+    large::excess(&smaller).map_or(Ok(Cow::Owned(smaller)), Err)
 }
 
 /// Who wrote what is asked of decisions and of Placements' status alone. No expression sees it;
@@ -262,5 +261,30 @@ fn without_bundles(cluster: &mut DynamicObject) {
 fn forget_writers(object: &mut Value) {
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
         metadata.remove("managedFields");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn cluster(bundle: usize, message: usize) -> DynamicObject {
+        let mut cluster = DynamicObject::new("c1", &Of::Cluster.resource());
+        cluster.data = json!({"spec": {"managedClusterClientConfigs": [{"url": "https://c1", "caBundle": "b".repeat(bundle)}]},
+            "status": {"conditions": [{"type": "T", "message": "m".repeat(message)}]}});
+        cluster
+    }
+
+    /// An agent may fill its own conditions; certificates may be large for good reasons.
+    #[test]
+    fn certificates_make_no_cluster_too_large_and_conditions_do() {
+        let usual = cluster(1000, 1000);
+        assert_eq!(*small(&usual).unwrap(), usual);
+        let kept = small(&cluster(100 << 10, 1000)).unwrap().into_owned();
+        assert_eq!(kept.data["spec"], json!({"managedClusterClientConfigs": [{"url": "https://c1"}]}));
+        assert_eq!(kept.data["status"], usual.data["status"]);
+        assert!(small(&cluster(1000, 100 << 10)).unwrap_err().contains("64 KiB"));
     }
 }
