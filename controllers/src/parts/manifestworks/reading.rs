@@ -24,6 +24,7 @@ impl Pass<'_> {
             return Ok(());
         }
         let manifests = told(before);
+        self.make_room(memory, &manifests);
         let (done, failure) = self.settle_all(&manifests, memory, (&nobody(), &[]), begun).await;
         if let Some(failure) = failure {
             if failure.is_for_slot() {
