@@ -1,9 +1,9 @@
-//! What an operator asks a running server: probes, metrics, who is linked and what is open; and to
-//! have one of them end.
+//! The admin endpoint: probes, metrics, the list of clusters, links and streams, and commands that
+//! end them.
 //!
-//! Probes and metrics are for whoever reaches it. What is listed has names and addresses in it, and
-//! links can be closed: that is for who is on the same machine, or in the same pod
-//! (`kubectl port-forward` is), and for no web page that a browser there may show.
+//! Every client that can connect gets the probes and the metrics. The list contains names and
+//! addresses, and commands close links, so paths under `/debug/` answer only clients on the same
+//! machine or in the same pod (`kubectl port-forward` counts), and no web page in a browser there.
 
 mod command;
 mod table;
@@ -21,7 +21,7 @@ use tokio::runtime::Handle;
 use self::command::Command;
 use crate::shared::Shared;
 
-/// What can keep a tunnel-server from being ready, in the order it is told.
+/// Conditions that can make a tunnel-server not ready, in the order in which `/readyz` lists them.
 pub const CONDITIONS: [&str; 3] = ["agents", "frontends", "shutdown"];
 
 const LINKS: &str = "/debug/links";
@@ -36,7 +36,7 @@ struct Endpoints {
     probes: Probes,
 }
 
-/// Binds `listen` and answers on `runtime` from now on.
+/// Binds `listen` and serves on `runtime` from now on.
 pub fn start(listen: SocketAddr, shared: Shared, runtime: &Handle) -> anyhow::Result<Admin> {
     let probes = Probes {
         readiness: shared.readiness.clone(),
@@ -55,7 +55,7 @@ pub fn start(listen: SocketAddr, shared: Shared, runtime: &Handle) -> anyhow::Re
 // === impl Admin ===
 
 impl Admin {
-    /// Where it listens: the port is the real one even if 0 was asked for.
+    /// The listener's address, with the real port even if the configuration has port 0.
     pub fn address(&self) -> SocketAddr {
         self.0.address()
     }
@@ -84,7 +84,7 @@ impl Endpoints {
         }
     }
 
-    /// JSON, or a table for people: whoever says nothing of JSON gets the table.
+    /// JSON if the client asks for it, otherwise a table for people.
     fn links(&self, request: &Request<Incoming>) -> Answer {
         if !matches!(*request.method(), Method::GET | Method::HEAD) {
             return method_not_allowed("GET, HEAD");
@@ -99,8 +99,8 @@ impl Endpoints {
         }
     }
 
-    /// For `/readyz?verbose`: not being linked keeps no server from being ready, but is what one
-    /// looks for there.
+    /// For `/readyz?verbose`. A server without links is ready all the same, but operators look for
+    /// links there.
     fn details(&self) -> String {
         let (clusters, streams) = (self.shared.registry.linked().len(), self.shared.registry.streams());
         format!("[i]{clusters} clusters linked, {streams} streams open\n")

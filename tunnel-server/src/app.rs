@@ -1,4 +1,4 @@
-//! Wiring: everything is bound and built in order, then it runs, then it drains.
+//! Builds the server: binds and builds everything in order, runs it, then drains it.
 
 use std::ffi::OsString;
 use std::net::SocketAddr;
@@ -25,14 +25,14 @@ use links::Agents;
 use links::Limits;
 use links::Registry;
 
-/// How we call ourselves to the hub.
+/// The program's name in requests to the hub.
 const PROGRAM: &str = concat!("tunnel-server/", env!("CARGO_PKG_VERSION"));
 
-/// Threads that resolve names, at most: tokio's own limit.
+/// Most threads for name look-ups: tokio's own limit.
 const BLOCKING: usize = 512;
-/// Name look-ups cannot be interrupted: a thread of theirs must not hold up the end.
+/// Wait for threads in a name look-up, which cannot be interrupted: they must not delay the end.
 const LOOKUPS: Duration = Duration::from_secs(1);
-/// For the tasks to be dropped when the server is.
+/// Wait for the tasks to be dropped when the server is dropped.
 const AFTER_DROP: Duration = Duration::from_secs(2);
 
 /// A running tunnel-server. Dropping it stops it without draining: streams are reset.
@@ -41,7 +41,7 @@ pub struct Server {
     runtime: BackgroundRuntime,
 }
 
-/// What listens.
+/// The listeners, and the state they share.
 struct Parts {
     admin: Admin,
     frontends: Frontends,
@@ -54,17 +54,17 @@ struct Parts {
 // === impl Server ===
 
 impl Server {
-    /// Starts from command-line arguments, the program's name first. Returns once everything is
-    /// bound and running. Blocks briefly; may be called inside or outside an async runtime, since
-    /// it brings its own.
+    /// Starts from command-line arguments, of which the first is the program's name. Returns once
+    /// everything is bound and running. Blocks briefly. Works inside and outside an async runtime,
+    /// because the server brings its own.
     pub fn start(arguments: impl IntoIterator<Item: Into<OsString> + Clone>) -> anyhow::Result<Self> {
         let config = Config::new(args::parse_from(arguments)?, hub::client::is_in_pod())?;
         let runtime = runtime(config.threads)?;
         Self::assemble(&config, runtime)
     }
 
-    /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal
-    /// ends the process at once.
+    /// Runs until SIGTERM or SIGINT, then drains. For processes that do nothing else: a second
+    /// signal ends the process at once.
     pub fn run(config: &Config) -> anyhow::Result<()> {
         let runtime = runtime(config.threads)?;
         process::run(&runtime.handle().clone(), || Self::assemble(config, runtime), Self::stop, || ())
@@ -86,17 +86,17 @@ impl Server {
         Ok(Self { parts: Arc::new(parts), runtime })
     }
 
-    /// Where agents are accepted: the port is the real one even if 0 was asked for.
+    /// The agents' listener, with the real port even if the configuration has port 0.
     pub fn agent_address(&self) -> SocketAddr {
         self.parts.agents.address()
     }
 
-    /// Where frontends are accepted over mTLS, if they are.
+    /// The frontends' mTLS listener, if there is one.
     pub fn frontend_address(&self) -> Option<SocketAddr> {
         self.parts.frontends.address()
     }
 
-    /// Where frontends are accepted over a Unix socket, if they are.
+    /// The frontends' Unix socket, if there is one.
     pub fn frontend_uds(&self) -> Option<&Path> {
         self.parts.frontends.uds()
     }
@@ -109,7 +109,7 @@ impl Server {
         &self.parts.shared.registry
     }
 
-    /// Tasks that run now: what must not grow by what has ended.
+    /// Number of running tasks. Tests check that tasks that ended leave it.
     pub fn tasks(&self) -> usize {
         self.runtime.handle().metrics().num_alive_tasks()
     }
@@ -123,12 +123,12 @@ impl Server {
         Err(anyhow!("not ready after {patience:?}: {}", readiness.blocked_by().join(", ")))
     }
 
-    /// Shuts down as SIGTERM does and returns when everything has ended.
+    /// Shuts down as SIGTERM does. Returns when everything has ended.
     pub fn stop(self) -> anyhow::Result<()> {
         let Self { parts, runtime } = self;
         let patience = parts.shutdown_delay + parts.drain_timeout;
         let done = runtime.handle().spawn(async move { parts.shut_down().await });
-        let _ = drained(runtime.handle(), done, patience)?; // one that panicked has ended, too
+        let _ = drained(runtime.handle(), done, patience)?; // a drain that panicked has ended too
         runtime.end(LOOKUPS + AFTER_DROP).context("the runtime")
     }
 }
@@ -179,13 +179,13 @@ impl Parts {
         Ok(Self { admin, frontends, agents, shared, shutdown_delay, drain_timeout })
     }
 
-    /// Readiness first, so that nobody new is sent here; then agents and frontends are asked to go
-    /// elsewhere, and what is under way may finish.
+    /// Fails readiness first, so that load balancers send no new clients here. Then asks agents and
+    /// frontends to move to other servers, and lets open streams finish.
     async fn shut_down(&self) {
         let not_ready = self.shared.readiness.block("shutdown");
         tokio::time::sleep(self.shutdown_delay).await;
         let drain = &self.shared.drain;
-        // In this order: whoever is refused by a frontend finds an agent that is on its way to
+        // In this order: when a frontend refuses a client, the agent is already on its way to
         // another server.
         let (agents, frontends) = (self.agents.drain(drain), async {
             self.frontends.drain();

@@ -1,10 +1,10 @@
-//! The HTTP/1.1 front: one `CONNECT` a connection, as kube-apiserver's egress selector sends it,
-//! and then bytes.
+//! The HTTP/1.1 front: serves one `CONNECT` per connection, as kube-apiserver's egress selector
+//! sends it, and then relays bytes.
 //!
-//! `k8s.io/apiserver/pkg/server/egressselector/egress_selector.go` reads one response, quotes only
-//! its status line when that is not 200, and gives the connection up if a single byte came along
-//! with the response. So the reason is in the reason phrase too, and bytes of the member wait until
-//! the 200 was taken.
+//! `k8s.io/apiserver/pkg/server/egressselector/egress_selector.go` reads one response. It quotes
+//! only the status line of a response other than 200, so the reason is in the reason phrase too. It
+//! closes the connection if a single byte arrives in the same read as the response, so the member's
+//! bytes wait until the client has read the 200.
 
 mod answer;
 mod client;
@@ -26,42 +26,41 @@ use self::head::{HeadError, Request};
 use crate::relay::{self, Origin};
 use crate::shared::Shared;
 
-/// For the request's head, from the connection's first moment.
+/// Timeout for the request's head, from the start of the connection.
 pub const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
-/// For a request on its way when the server shuts down, so that connections without one do not keep
-/// it from ending.
+/// Wait for a request on its way when the server shuts down, so that connections without one do not
+/// delay the end.
 const ON_ITS_WAY: Duration = Duration::from_secs(1);
-/// Longest head, in bytes; what a frontend has to say fits many times over.
+/// Longest head, in bytes: many times what a frontend sends.
 const LONGEST_HEAD: usize = 16 * 1024;
-/// For sending a failure to somebody who does not read.
+/// Timeout for sending an answer to a client that does not read.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(5);
-/// What is kept of a client that sends before it was answered, in bytes; the rest waits in its
-/// socket.
+/// Most bytes kept of a client that sends before the answer; the rest waits in its socket.
 const MOST_EARLY: usize = 64 * 1024;
 
-/// Why a client is not served.
+/// Why a client gets no tunnel.
 enum NotServed {
     Answered(Answer),
-    /// There is nobody to answer, or nothing was asked.
+    /// The client is gone, or sent no request.
     Silent(&'static str),
 }
 
-/// Serves a connection of which `read` was read already, until its tunnel has ended.
+/// Serves a connection until its tunnel has ended. `read` holds the bytes already read from it.
 pub async fn serve<S: Front>(shared: &Shared, origin: &Origin, mut io: S, mut read: BytesMut) {
-    // Each phase is boxed: a tunnel lasts, and carries no room for what came before it around.
+    // Each phase is boxed: a tunnel lasts, and must not hold the memory of the phases before it.
     match Box::pin(open(shared, origin, &mut io, &mut read)).await {
         Ok(relayed) => {
             if let Some(client) = Box::pin(start(io, read)).await {
                 relayed.bridge(shared, client).await;
             }
         }
-        // Whoever does not take it in time has itself to blame.
+        // The server need not wait longer for a client that does not read the answer.
         Err(NotServed::Answered(answer)) => drop(Box::pin(timeout(ANSWER_TIMEOUT, last_words(io, &answer))).await),
         Err(NotServed::Silent(_)) => {}
     }
 }
 
-/// Hears the request and opens the stream it asks for.
+/// Reads the request and opens the stream it asks for.
 async fn open<S: AsyncRead + Unpin>(
     shared: &Shared,
     origin: &Origin,
@@ -82,7 +81,7 @@ async fn open<S: AsyncRead + Unpin>(
     }
 }
 
-/// Reads until `read` holds a head; what came behind it stays there.
+/// Reads until `read` holds a head. The bytes behind the head stay in `read`.
 async fn head<S: AsyncRead + Unpin>(io: &mut S, read: &mut BytesMut) -> Result<Request, NotServed> {
     loop {
         match head::parse(read) {
@@ -96,8 +95,8 @@ async fn head<S: AsyncRead + Unpin>(io: &mut S, read: &mut BytesMut) -> Result<R
             Ok(None) => {}
             Err(error) => return Err(error.into()),
         }
-        // Never more than a head may have, so that one client cannot fill memory with what it sends
-        // behind it.
+        // No more than the longest head, so that one client cannot fill memory with bytes behind
+        // its head.
         match io.take((LONGEST_HEAD - read.len()) as u64).read_buf(read).await {
             Ok(0) => return Err(NotServed::Silent("closed")),
             Ok(_) => {}
@@ -106,13 +105,13 @@ async fn head<S: AsyncRead + Unpin>(io: &mut S, read: &mut BytesMut) -> Result<R
     }
 }
 
-/// Completes when the server shuts down and a request on its way has had its time.
+/// Completes when the server shuts down and requests on their way have had [`ON_ITS_WAY`].
 async fn shutdown(drain: &Drain) {
     drain.soft().await;
     tokio::time::sleep(ON_ITS_WAY).await;
 }
 
-/// Opens the stream, unless the client goes away first.
+/// Opens the stream, unless the client closes first.
 async fn connect<S: AsyncRead + Unpin>(
     shared: &Shared,
     origin: &Origin,
@@ -128,8 +127,8 @@ async fn connect<S: AsyncRead + Unpin>(
     }
 }
 
-/// Completes when the client has closed. One that has sent something first may have closed for
-/// writing only: it gets its answer.
+/// Completes when the connection breaks, or when the client closes without bytes behind its head. A
+/// client that sent some may have closed only its write side, so it still gets its answer.
 async fn gone<S: AsyncRead + Unpin>(io: &mut S, early: &mut BytesMut) {
     while early.len() < MOST_EARLY {
         match io.take((MOST_EARLY - early.len()) as u64).read_buf(early).await {
@@ -141,7 +140,7 @@ async fn gone<S: AsyncRead + Unpin>(io: &mut S, early: &mut BytesMut) {
     std::future::pending::<()>().await;
 }
 
-/// Tells the client of its tunnel.
+/// Sends the 200 to the client.
 async fn start<S: Front>(io: S, early: BytesMut) -> Option<Client<S>> {
     // An empty rest would keep the head's buffer for as long as the tunnel lasts.
     let early = if early.is_empty() { Bytes::new() } else { early.freeze() };
@@ -165,7 +164,7 @@ async fn last_words<S: AsyncRead + AsyncWrite + Unpin>(io: S, answer: &Answer) -
 // === impl NotServed ===
 
 impl NotServed {
-    /// For the metric.
+    /// The reason, as the metric's label.
     fn as_str(&self) -> &'static str {
         match self {
             Self::Answered(answer) => answer.kind(),

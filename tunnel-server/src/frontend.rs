@@ -1,8 +1,8 @@
-//! Where gateways and kube-apiservers come in: mTLS with a CA of its own, and a Unix socket.
+//! Listeners for gateways and kube-apiservers: mTLS with a CA of its own, and a Unix socket.
 //!
-//! HTTP/2 carries many streams and HTTP/1.1 one; which of them a client speaks is agreed by ALPN
-//! over TLS, and seen from its first bytes on the Unix socket. A frontend may ask for any stream to
-//! any cluster, so its CA is not the agents'.
+//! Clients use HTTP/2 with many streams, or HTTP/1.1 with one. ALPN chooses between them over TLS;
+//! on the Unix socket the client's first bytes show the protocol. A frontend may ask for any stream
+//! to any cluster, so frontends and agents have different CAs.
 
 mod connection;
 mod socket_file;
@@ -22,24 +22,24 @@ use tokio::task::JoinSet;
 use crate::args::FrontendConfig;
 use crate::shared::Shared;
 
-/// The running listeners. Dropping it ends them, and leaves connections alone.
+/// The running listeners. A drop closes them and does not touch connections.
 #[derive(Debug)]
 pub struct Frontends {
     address: Option<SocketAddr>,
     uds: Option<PathBuf>,
     drain: Drain,
-    /// They accept, and follow files.
+    /// Tasks that accept connections and follow files.
     _workers: JoinSet<()>,
 }
 
-/// What both listeners have: connections that are left to accept.
+/// Permits for connections, which both listeners share.
 #[derive(Debug, Clone)]
 struct Room(Arc<Semaphore>);
 
 // === impl Frontends ===
 
 impl Frontends {
-    /// Binds and starts what `config` asks for.
+    /// Binds and starts the listeners in `config`.
     pub fn start(config: &FrontendConfig, shared: Shared, runtime: &Handle) -> anyhow::Result<Self> {
         let _entered = runtime.enter();
         let mut workers = JoinSet::new();
@@ -60,18 +60,19 @@ impl Frontends {
         Ok(Self { address, uds: config.uds.clone(), drain, _workers: workers })
     }
 
-    /// Where frontends are accepted over mTLS, if they are.
+    /// The mTLS listener, if there is one.
     pub fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
-    /// Where frontends are accepted over a Unix socket, if they are.
+    /// The Unix socket, if there is one.
     pub fn uds(&self) -> Option<&Path> {
         self.uds.as_deref()
     }
 
-    /// Accepts nobody from now on, and asks those who are there to go on elsewhere: GOAWAY, and 503
-    /// for a new `CONNECT`. Their streams go on; the shared drain's deadline ends what is left.
+    /// Accepts no new connections, and asks frontends to use another server: GOAWAY, and 503 for a
+    /// new `CONNECT`. Open streams continue until they end or the shared drain's deadline resets
+    /// them.
     pub fn drain(&self) {
         self.drain.start();
     }
@@ -80,7 +81,7 @@ impl Frontends {
 // === impl Room ===
 
 impl Room {
-    /// Waits at the limit.
+    /// Waits while all permits are taken.
     async fn enter(&self) -> OwnedSemaphorePermit {
         Arc::clone(&self.0).acquire_owned().await.expect("never closed")
     }

@@ -1,8 +1,8 @@
 //! Counters of frontends and relayed streams.
 //!
-//! Clusters become labels only once an agent has proved them, and at most [`MOST_CLUSTERS`] of
-//! them: what a frontend merely asks for makes no series. Bytes of open streams are read off their
-//! gauges when somebody asks, so that relaying counts nothing twice.
+//! A cluster becomes a label only once an agent has proved it, and at most [`MOST_CLUSTERS`]
+//! clusters do: a name that a frontend merely requests makes no series. A scrape reads the bytes of
+//! open streams from their gauges, so that relaying counts each byte once.
 
 mod streams;
 
@@ -25,12 +25,12 @@ use tunnel::{Budget, ClusterName, Refusal};
 pub use self::streams::Open;
 use self::streams::{ShedStreams, Streams};
 
-/// Clusters that have series of their own; the others share one, called [`OTHER`].
+/// Most clusters with series of their own; the others share one, called [`OTHER`].
 const MOST_CLUSTERS: usize = 1_000;
 const OTHER: &str = "other";
-/// Where no cluster is known.
+/// The label of an attempt without a known cluster.
 const NONE: &str = "";
-/// Seconds. From a member in the same building to the longest dial there should be.
+/// Seconds, from a member in the same building to the longest dial that should occur.
 const DIAL_BUCKETS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 5.0, 15.0];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -62,7 +62,7 @@ struct EndLabels {
     end: &'static str,
 }
 
-/// Of the frontends' listener.
+/// The frontends' listener reads these.
 const FILES: [&str; 2] = ["certificate", "client-ca"];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -75,7 +75,7 @@ struct FileLabels {
 pub enum Outcome<'a> {
     Opened,
     Refused(&'a Refusal),
-    /// The frontend gave up first.
+    /// The frontend left before the answer.
     Cancelled,
 }
 
@@ -137,7 +137,7 @@ impl Metrics {
             "Changes of the frontends' certificate and CA files that could not be used; the last good ones stay in use",
             metrics.reload_failures.clone(),
         );
-        // From the start: an increase from nothing is none.
+        // At 0 from the start: Prometheus sees no increase in a series that first appears with 1.
         for file in FILES {
             drop(metrics.reload_failures.get_or_create(&FileLabels { file }));
         }
@@ -145,7 +145,7 @@ impl Metrics {
         metrics
     }
 
-    /// Counts an attempt. `cluster` is one that is known here.
+    /// Counts an attempt. The registry must know `cluster`.
     pub fn attempted(&self, cluster: Option<&ClusterName>, outcome: Outcome<'_>, took: Duration) {
         let cluster = cluster.map_or_else(|| NONE.into(), |cluster| self.name(cluster));
         let (hop, word) = match outcome {
@@ -159,7 +159,7 @@ impl Metrics {
         self.attempts.get_or_create(&OutcomeLabels { cluster, hop, outcome: word }).inc();
     }
 
-    /// Counts the end of a stream of `cluster`; `error` is what cut it.
+    /// Counts the end of a stream of `cluster`; `error` cut the stream.
     pub fn ended(&self, cluster: &ClusterName, error: Option<io::ErrorKind>) {
         let end = match error {
             None => "finished",
@@ -169,7 +169,7 @@ impl Metrics {
         self.ended.get_or_create(&EndLabels { cluster: self.name(cluster), end }).inc();
     }
 
-    /// Registers what `budget` says of itself: how many streams had to give way.
+    /// Registers the number of streams that `budget` has reset.
     pub fn watch(registry: &mut Registry, budget: &Budget) {
         registry.register(
             "tunnel_server_sheds",
@@ -178,7 +178,7 @@ impl Metrics {
         );
     }
 
-    /// Counts a stream of `cluster`, and what `gauge` says of it, until the value is dropped.
+    /// Counts a stream of `cluster` and the bytes in `gauge` until the value is dropped.
     pub fn open(&self, cluster: &ClusterName, gauge: Arc<tunnel::Gauge>) -> Open {
         self.streams.open(self.name(cluster), gauge)
     }
@@ -188,12 +188,12 @@ impl Metrics {
         InFlight::new(&self.frontends.get_or_create_owned(&FrontendLabels { listener, protocol }))
     }
 
-    /// Counts a connection that came to nothing.
+    /// Counts a connection that ended without a tunnel.
     pub fn turned_away(&self, reason: &'static str) {
         self.turned_away.get_or_create(&ReasonLabels { reason }).inc();
     }
 
-    /// Counts a change of a file that could not be used.
+    /// Counts a changed file that could not be used.
     pub fn reload_failed(&self, file: &'static str) {
         self.reload_failures.get_or_create(&FileLabels { file }).inc();
     }

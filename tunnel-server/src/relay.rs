@@ -1,7 +1,8 @@
-//! From a frontend's `CONNECT` to a joined pair of streams: may it, which cluster is meant, is
-//! there room, is there a link.
+//! Opens a member's stream for a frontend's `CONNECT` and joins the two: checks the frontend,
+//! chooses the cluster, checks the limits, and uses a link.
 //!
-//! Every attempt is counted once, also one that its frontend gives up: by dropping it.
+//! Every attempt is counted once, also one that its frontend abandons: the drop of the future
+//! counts it.
 
 mod attempt;
 mod origin;
@@ -24,7 +25,7 @@ pub use self::origin::Origin;
 use crate::metrics::Open;
 use crate::shared::Shared;
 
-/// A stream to a member, ready to be joined to the frontend's. Dropping it resets it.
+/// An open stream to a member, not yet joined to the frontend's. A drop resets it.
 #[derive(Debug)]
 pub struct Relayed {
     stream: Stream,
@@ -35,8 +36,8 @@ pub struct Relayed {
     counted: (Open, Permit<AtomicUsize>),
 }
 
-/// Opens a stream to `to` for `origin`, in the cluster it `named` or else means. Dropping the
-/// future cancels the dial.
+/// Opens a stream to `to` for `origin`, in the cluster `named` or else in the one that [`meant`]
+/// chooses. A drop of the future cancels the dial.
 pub async fn open(
     shared: &Shared,
     origin: &Origin,
@@ -67,13 +68,13 @@ pub async fn open(
     opened
 }
 
-/// The cluster that is meant by a `CONNECT` to `to`.
+/// The cluster of a `CONNECT` to `to`.
 fn meant(shared: &Shared, named: Option<&ClusterName>, to: &Destination) -> Result<ClusterName, Refusal> {
     if let Some(named) = named {
         return Ok(named.clone());
     }
     let host = may_be_cluster(to, shared.default_cluster.is_some());
-    // As OCM's cluster-proxy is asked: the authority is the cluster.
+    // As clients of OCM's cluster-proxy do it: the authority names the cluster.
     if let Some(host) = host.as_ref().filter(|host| shared.registry.knows(host)) {
         return Ok(host.clone());
     }
@@ -90,10 +91,10 @@ fn meant(shared: &Shared, named: Option<&ClusterName>, to: &Destination) -> Resu
     })
 }
 
-/// The host of `to` as a cluster's name. An address never is one. With a default cluster hosts are
-/// places inside of that, and an agent must not get the connections to one by calling its cluster
-/// so: there, what is neither a service's name (which has dots) nor a node's (whose port is the
-/// kubelet's) may be a cluster.
+/// The host of `to` as a cluster's name. An address never is one. With a default cluster, hosts are
+/// destinations inside that cluster, and an agent must not get their connections by giving its
+/// cluster such a name. There a host is a cluster's name only if it cannot be a service's (which
+/// has dots) or a node's (whose port is the kubelet's).
 fn may_be_cluster(to: &Destination, has_default: bool) -> Option<ClusterName> {
     if to.host().parse::<IpAddr>().is_ok() || has_default && (to.host().contains('.') || to.port() != 443) {
         return None;
@@ -104,31 +105,31 @@ fn may_be_cluster(to: &Destination, has_default: bool) -> Option<ClusterName> {
 // === impl Relayed ===
 
 impl Relayed {
-    /// Cancelled when its agent is leaving.
+    /// Cancelled when the stream's agent is leaving.
     pub fn leaving(&self) -> Option<CancellationToken> {
         self.stream.leaving()
     }
 
-    /// What its frontend is told of how long it took.
+    /// How long the opening took, for the frontend.
     pub fn timing(&self) -> Timing {
         self.timing
     }
 
-    /// Joins it to a frontend's stream until both directions have ended.
+    /// Joins the stream to a frontend's stream until both directions have ended.
     pub fn splice(self, shared: &Shared, frontend: Stream) -> impl Future<Output = ()> + Send + use<> {
         let splice = tunnel::splice::splice(frontend, self.stream, self.gauge, &shared.budget);
         joined(Box::pin(splice), Arc::clone(shared), self.cluster, self.to, self.counted)
     }
 
-    /// Joins it to a frontend's socket until both directions have ended.
+    /// Joins the stream to a frontend's socket until both directions have ended.
     pub fn bridge<S: Socket>(self, shared: &Shared, frontend: S) -> impl Future<Output = ()> + Send + use<S> {
         let bridge = tunnel::bridge::bridge_within(self.stream, frontend, self.gauge, false, &shared.budget);
         joined(Box::pin(bridge), Arc::clone(shared), self.cluster, self.to, self.counted)
     }
 }
 
-/// What is left of a request for as long as its stream lasts. Boxed twice over, so that thousands
-/// of them carry no room around for what is moved.
+/// Holds only what a stream needs until its end. Boxed twice, so that thousands of these futures
+/// hold no memory for values that have moved.
 fn joined<F: Future<Output = io::Result<()>> + Send>(
     join: Pin<Box<F>>,
     shared: Shared,

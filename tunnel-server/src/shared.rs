@@ -1,4 +1,4 @@
-//! What the parts of one tunnel-server have in common.
+//! State that the parts of one tunnel-server share.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,31 +13,32 @@ use crate::metrics::Metrics;
 use links::Limits;
 use links::Registry;
 
-/// Each connection has one of these.
+/// Each connection holds a clone.
 pub type Shared = Arc<Common>;
 
-/// See the module's text.
+/// State that the parts of one tunnel-server share.
 pub struct Common {
     pub registry: Arc<Registry>,
     pub readiness: Readiness,
-    /// Of frontends and their streams: soft means GOAWAY and no new connections, hard that what is
-    /// left is reset. What must be waited for holds a guard of it.
+    /// Drains frontends and their streams. The soft signal means GOAWAY and no new connections; the
+    /// hard signal resets what is left. Work that the drain must wait for holds a guard.
     pub drain: Drain,
-    /// Of frontends and relayed streams; the registry and the agents' listener count by themselves.
+    /// Counters of frontends and relayed streams; the registry and the agents' listener have their
+    /// own.
     pub metrics: Metrics,
-    /// Whatever is shown to peers is added to it.
+    /// The certificates that peers see, for the metric of their expiry.
     pub certificates: Certificates,
     /// All metrics as text.
     pub exposition: Arc<telemetry::metrics::Metrics>,
-    /// Lines of the log about refused streams; make it by `default()`.
+    /// Limits the log lines about refused streams; make it by `default()`.
     pub refusals: LogThrottle,
     /// Bytes held by all streams together.
     pub budget: Budget,
-    /// The registry enforces those of clusters, links, dials and all streams together (its refusals
-    /// say so); the frontends their own.
+    /// The registry enforces the limits of clusters, links, dials and all streams together, and its
+    /// refusals name the limit. The frontends enforce their own limits.
     pub limits: Limits,
     pub settings: Settings,
     pub dial_timeout: Duration,
-    /// The cluster meant by who names none.
+    /// The cluster of streams whose frontend names none.
     pub default_cluster: Option<ClusterName>,
 }

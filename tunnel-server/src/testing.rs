@@ -1,5 +1,5 @@
-//! What this crate's tests of frontends share: listeners in front of a registry, and an agent whose
-//! destinations each behave in their own way.
+//! Tools for tests of frontends: listeners in front of a registry, and an agent whose destinations
+//! each behave in their own way.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -28,17 +28,18 @@ use crate::shared::{Common, Shared};
 use links::Limits;
 use links::{Credential, Linked, Named, Registry};
 
-/// What `banner.member` says first.
+/// First bytes of `banner.member`.
 pub const BANNER: &[u8] = b"SSH-2.0-member\r\n";
-/// How long the dial of `timed.member` takes, says its agent. The others are of an older one.
+/// The dial time that the agent reports for `timed.member`. Other destinations report none, as
+/// older agents do.
 pub const DIALLED: Duration = Duration::from_micros(412);
-/// Bytes that all streams together may hold: room for what one stalled stream does, which is most
-/// of a window, and not for two.
+/// Most bytes that all streams together may hold: enough for one stalled stream, which holds most
+/// of a window, but not for two.
 pub const BUDGET: u64 = 1 << 20;
-/// How long tests wait for what should happen soon.
+/// How long tests wait for an event that should happen soon.
 pub const SOON: Duration = Duration::from_secs(10);
 
-/// Frontends, and one agent of the cluster `east`.
+/// Listeners for frontends, and one agent of the cluster `east`.
 pub struct Bench {
     pub shared: Shared,
     pub frontends: Frontends,
@@ -47,10 +48,10 @@ pub struct Bench {
     directory: TempDir,
 }
 
-/// A link in a registry, and what its agent notices.
+/// A link in a registry, and the events its agent saw.
 pub struct Agent {
     _linked: Linked,
-    /// Dials that were given up, by their hosts.
+    /// Hosts of the dials that were cancelled.
     pub cancelled: mpsc::UnboundedReceiver<String>,
 }
 
@@ -84,7 +85,7 @@ impl Bench {
         self.directory.path().join("ca.crt")
     }
 
-    /// Makes the certificates of another CA the good ones.
+    /// Replaces the CA: from then on only certificates of the new one are valid.
     pub fn rotate(&mut self) {
         self.authority = Authority::new("frontends, later");
         self.authority.write_to(self.directory.path(), "ca").expect("written");
@@ -169,7 +170,7 @@ impl Agent {
     }
 }
 
-/// A destination whose host says how it behaves; any other host, such as a cluster's name, echoes.
+/// A destination that behaves as its host says; any other host, such as a cluster's name, echoes.
 async fn behave(mut incoming: Incoming, cancelled: mpsc::UnboundedSender<String>) {
     let host = incoming.destination.host().to_owned();
     match host.as_str() {

@@ -1,11 +1,11 @@
-//! What an operator may tell a server to do, as a path says it.
+//! Commands of operators, parsed from the request's path.
 
 use http::StatusCode;
 use telemetry::admin::{Answer, text};
 
 use links::Registry;
 
-/// See the module's text.
+/// A drain or a close of a link, an agent or a stream, by its identifier.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Command<'a> {
     DrainLink(u64),

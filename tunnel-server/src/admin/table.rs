@@ -1,10 +1,10 @@
-//! The listing for people with `curl`: one line a link and a stream, in columns.
+//! The list as a table for people with `curl`: one line per link and per stream, in columns.
 
 use std::fmt::Write as _;
 
 use links::{ClusterListing, LinkListing, StreamListing};
 
-/// Streams shown of one link; JSON has them all.
+/// Most streams shown per link; JSON has them all.
 const MOST_STREAMS: usize = 50;
 
 pub fn of(clusters: &[ClusterListing]) -> String {
@@ -63,7 +63,7 @@ fn age(seconds: u64) -> String {
     }
 }
 
-/// With the unit in which it has one to four digits.
+/// In the unit that leaves at most four digits.
 fn bytes(count: u64) -> String {
     const UNITS: [&str; 5] = ["B", "KiB", "MiB", "GiB", "TiB"];
     let (mut count, mut unit) = (count, 0);

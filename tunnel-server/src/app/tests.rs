@@ -48,14 +48,14 @@ impl Fixture {
             file("agent-client-ca-file", "agents-ca.crt"),
             file("frontend-uds", "frontend.sock"),
         ];
-        // What a test says otherwise takes the place.
+        // An argument of the test replaces the one above with the same flag.
         let flag = |argument: &str| argument.split('=').next().map(str::to_owned);
         arguments.retain(|argument| extra.iter().all(|extra| flag(extra) != flag(argument)));
         arguments.extend(extra.iter().map(ToString::to_string));
         Server::start(arguments)
     }
 
-    /// An agent of the cluster `east` that echoes.
+    /// Links an agent of the cluster `east` that echoes.
     async fn link(&self, server: &Server) -> Serving {
         let stream = TcpStream::connect(server.agent_address()).await.unwrap();
         let connector = TlsConnector::from(client_config(Trust::Anyone, Some(&self.identity), &[]));
@@ -70,7 +70,7 @@ impl Fixture {
         serving
     }
 
-    /// A tunnelled byte stream of a kube-apiserver's kind.
+    /// Opens a tunnelled byte stream as kube-apiserver does.
     async fn connect(&self) -> UnixStream {
         let mut stream = UnixStream::connect(self.path("frontend.sock")).await.unwrap();
         stream.write_all(b"CONNECT east:443 HTTP/1.1\r\nHost: east:443\r\n\r\n").await.unwrap();
@@ -96,7 +96,7 @@ async fn echoes(stream: &mut UnixStream) {
     assert_eq!(&answer, b"ping");
 }
 
-/// The status of a path of the admin endpoint, and its body.
+/// The status and the whole response of a path of the admin endpoint.
 async fn admin(address: SocketAddr, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).await.unwrap();
     let request = format!("GET {path} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n");
@@ -159,7 +159,7 @@ async fn an_idle_server_stops_at_once_and_its_port_is_free_again() {
     spawn_blocking(move || server.stop()).await.unwrap().unwrap();
     assert!(started.elapsed() < SOON / 2, "of thirty seconds: {:?}", started.elapsed());
     within(SOON, "being asked to leave", agent.asked_to_leave()).await;
-    // Dropped this time, as if it had crashed.
+    // This server is dropped, as if it had crashed.
     let server = fixture.start(&[&listen]).unwrap();
     let _agent = fixture.link(&server).await;
     let stream = fixture.connect().await;

@@ -1,5 +1,4 @@
-//! Arguments made into a configuration that is known to hang together; all mistakes are reported at
-//! once.
+//! Turns arguments into a consistent configuration, or reports all mistakes in them at once.
 
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
@@ -14,10 +13,10 @@ use super::{Agents, Args, Frontends};
 use links::AgentsConfig;
 use links::Limits;
 
-/// Frontends' address unless another is given.
+/// The frontends' address if the arguments give none.
 const FRONTEND_LISTEN: &str = "0.0.0.0:8090";
 
-/// A tunnel-server ready to be started.
+/// A checked configuration.
 #[derive(Debug)]
 pub struct Config {
     pub agents: AgentsConfig,
@@ -33,21 +32,21 @@ pub struct Config {
     pub admin_listen: SocketAddr,
     pub log_format: logs::Format,
     pub log_level: String,
-    /// Things given that the operator should think about again, for the log.
+    /// Doubtful settings, for the log.
     pub warnings: Vec<String>,
 }
 
-/// Who says who agents are and what they may.
+/// The cluster that authenticates agents and authorizes their links.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Hub {
     Kubeconfig(PathBuf),
     /// The cluster this process runs in.
     InCluster,
-    /// Nobody: certificates do.
+    /// No cluster: only client certificates authenticate agents.
     None,
 }
 
-/// Where frontends are accepted. At least one of the two is given.
+/// The frontends' listeners, of which there is at least one.
 #[derive(Debug, Clone)]
 pub struct FrontendConfig {
     pub tls: Option<FrontendTls>,
@@ -60,14 +59,14 @@ pub struct FrontendConfig {
 pub struct FrontendTls {
     pub listen: SocketAddr,
     pub serving: KeyPairFiles,
-    /// Signs the frontends' client certificates.
+    /// CA bundle of the frontends' client certificates.
     pub client_ca_file: PathBuf,
 }
 
 // === impl Config ===
 
 impl Config {
-    /// `in_pod`: whether there is a cluster around this process to be the hub.
+    /// `in_pod`: whether this process runs in a pod, whose cluster can be the hub.
     pub fn new(args: Args, in_pod: bool) -> Result<Self, InvalidConfig> {
         let mut wrong = Vec::new();
         let hub = hub(&args.agents, in_pod, &mut wrong);
@@ -200,8 +199,8 @@ fn warnings(args: &Args) -> Vec<String> {
     warnings
 }
 
-/// The same file, or two of the same contents. What cannot be read is told of when it is opened for
-/// use.
+/// Whether both paths name one file, or files with the same contents. A file that cannot be read
+/// counts as different: its error is reported when the server opens it.
 fn is_same(one: &Path, other: &Path) -> bool {
     one == other || matches!((std::fs::read(one), std::fs::read(other)), (Ok(one), Ok(other)) if one == other)
 }

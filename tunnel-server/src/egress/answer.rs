@@ -1,27 +1,27 @@
-//! What a client of the HTTP/1.1 front is answered.
+//! Responses to clients of the HTTP/1.1 front.
 //!
-//! kube-apiserver quotes the status line of a failure and nothing else, so the reason phrase
-//! carries the sentence; the body has it whole, and the three `tunnel-` headers have it for
-//! programs.
+//! kube-apiserver quotes only the status line of a failure, so the reason phrase has the sentence,
+//! as one short line of ASCII. The body has the whole sentence, and three `tunnel-` headers have
+//! the refusal for programs.
 
 use http::{HeaderMap, StatusCode};
 use tunnel::{Hop, Reason, Refusal};
 
 use super::head::HeadError;
 
-/// All of a success: the next byte is the member's.
+/// The whole response of a success: the next byte is the member's.
 pub const ESTABLISHED: &[u8] = b"HTTP/1.1 200 Connection Established\r\n\r\n";
 /// Longest reason phrase, in bytes.
 const LONGEST_PHRASE: usize = 200;
 
-/// A failure.
+/// A response that reports a failure.
 #[derive(Debug)]
 pub struct Answer {
     status: StatusCode,
-    /// The sentence.
+    /// The sentence that states the failure.
     text: String,
     headers: HeaderMap,
-    /// The methods there are, told when another was used.
+    /// The allowed methods, for the answer to another method.
     allow: Option<&'static str>,
     kind: &'static str,
 }
@@ -36,7 +36,7 @@ impl Answer {
         Self { status, text: refusal.message.clone(), headers, allow: None, kind }
     }
 
-    /// For the metric.
+    /// The reason, as the metric's label.
     pub fn kind(&self) -> &'static str {
         self.kind
     }
@@ -77,7 +77,7 @@ impl From<HeadError> for Answer {
     }
 }
 
-/// `text` as a reason phrase (RFC 9112 §4): visible ASCII and single spaces, whatever it was.
+/// Any `text` as a reason phrase (RFC 9112 §4): visible ASCII and spaces on one line.
 fn phrase(text: &str) -> String {
     let visible = text.chars().map(|character| match character {
         ' '..='~' => character,

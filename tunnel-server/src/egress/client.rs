@@ -1,10 +1,11 @@
-//! A client of the HTTP/1.1 front once its tunnel stands: the 200 goes out alone, and nothing of
-//! the member before it was taken.
+//! The socket of a client of the HTTP/1.1 front, once its tunnel is open. It sends the 200 alone
+//! and holds the member's bytes back until the client has read the 200.
 //!
-//! Two writes in a row are not enough: nearly half of the clients that were slow to look got the
-//! 200 and a member's first words in one read, and kube-apiserver gives such a connection up. A
-//! Unix socket tells when its peer has read everything; a TCP socket does not, so there a moment
-//! has to pass, or the client has to speak, which no client does that has not seen the 200.
+//! Two separate writes are not enough: nearly half of the clients that were slow to read got the
+//! 200 and the member's first bytes in one read, and kube-apiserver closes such a connection. A
+//! Unix socket reports when its peer has read everything. A TCP socket does not. There the member's
+//! bytes wait for a fixed time, or until the client sends bytes, which no client does before it has
+//! seen the 200.
 
 use std::io;
 use std::pin::Pin;
@@ -21,48 +22,49 @@ use tokio::time::{Sleep, sleep};
 use tokio_rustls::server::TlsStream;
 use tunnel::bridge::Socket;
 
-/// From a TCP client's 200 to the member's first words. Long enough for a client on a busy machine
-/// to be scheduled (a quarter of it was not); only clients that let the member speak first ever
-/// wait for it, and what Kubernetes tunnels is TLS, where clients speak first.
+/// Wait from a TCP client's 200 to the member's first bytes. It is long enough for the scheduler of
+/// a busy machine to run the client (a quarter of it was not). Only clients of members that speak
+/// first ever wait for it. Kubernetes tunnels TLS, where clients speak first.
 const MOMENT: Duration = Duration::from_millis(100);
-/// The same for a Unix socket after its peer has read the 200: the `read` that did it may not have
-/// returned yet, and takes what comes until then. On a machine with twice as many threads to run as
-/// processors one in 10,000 was interrupted there for more than a millisecond.
+/// Wait on a Unix socket once the peer has read the 200. The peer's `read` may not have returned
+/// yet, and until then it also takes what arrives next. On a machine with twice as many threads to
+/// run as processors, one in 10,000 was interrupted there for more than a millisecond.
 const SHORT_MOMENT: Duration = Duration::from_millis(10);
 
-/// A socket that clients of the front come by.
+/// A socket on which clients of the front connect.
 pub trait Front: Socket + Sync {
-    /// Sends `answer` whole. Returns what has to pass then, from now on or from when the peer has
-    /// read it.
+    /// Sends all of `answer`. Returns how long the member's bytes must wait, from now or from when
+    /// the peer has read `answer`.
     fn announce(&mut self, answer: &'static [u8]) -> impl Future<Output = io::Result<Pause>> + Send;
 
-    /// Waits until the peer has read what [`Front::announce`] sent, where that can be seen.
+    /// Completes when the peer has read what [`Front::announce`] sent; at once where that is not
+    /// visible.
     fn poll_taken(&self, cx: &mut Context<'_>) -> Poll<()>;
 }
 
-/// What the member's bytes wait for.
+/// The wait that delays the member's bytes.
 #[derive(Debug, Clone, Copy)]
 pub enum Pause {
     FromNow(Duration),
     OnceTaken(Duration),
 }
 
-/// See the module's text. What the client sent early is read first.
+/// Reads return the early bytes of the client first; writes wait for the gate.
 #[derive(Debug)]
 pub struct Client<S> {
     io: S,
     early: Bytes,
     gate: Gate,
-    /// A write that waits for the gate, for when the client speaks.
+    /// The task of a write that waits for the gate; a read of the client's bytes wakes it.
     waiting: Option<Waker>,
 }
 
-/// Keeps the member's bytes back.
+/// Holds the member's bytes back.
 #[derive(Debug)]
 enum Gate {
-    /// Until the peer has read the answer, and for a moment more.
+    /// Until the peer has read the answer, and for this time after that.
     Shut(Duration),
-    /// For a moment.
+    /// Until this time has passed.
     Settling(Pin<Box<Sleep>>),
     Open,
 }
@@ -70,14 +72,14 @@ enum Gate {
 // === impl Client ===
 
 impl<S> Client<S> {
-    /// `io` of which `early` was read already.
+    /// Wraps `io`, from which `early` has been read already.
     pub fn early(io: S, early: Bytes) -> Self {
         Self { io, early, gate: Gate::Open, waiting: None }
     }
 }
 
 impl<S: Front> Client<S> {
-    /// Answers the client of `io`, whose tunnel stands.
+    /// Sends `answer` to the client of `io`, whose tunnel is open.
     pub async fn connected(mut io: S, early: Bytes, answer: &'static [u8]) -> io::Result<Self> {
         let gate = match io.announce(answer).await? {
             Pause::FromNow(moment) => Gate::Settling(Box::pin(sleep(moment))),
@@ -150,7 +152,7 @@ impl<S: Front> AsyncWrite for Client<S> {
         Pin::new(&mut self.io).poll_write_vectored(cx, bufs)
     }
 
-    // An end is no byte: it need not wait.
+    // A shutdown carries no byte, so it need not wait.
     net::forward!(io: is_write_vectored, poll_flush, poll_shutdown);
 }
 
@@ -178,15 +180,15 @@ impl Front for TlsStream<LargeReads<TcpStream>> {
 }
 
 impl Front for UnixStream {
-    /// The kernel tells of a writable socket whenever the peer has read a message
-    /// (`unix_write_space` in `net/unix/af_unix.c`), but tokio remembers that it was writable all
-    /// the time. So it is made to forget, and sent to behind its back: the next it hears is that
-    /// the answer was read, or that the client has spoken or gone. There is no older news that it
-    /// has not heard: it came before the member's answer, and without it the request could not have
-    /// been read.
+    /// The kernel reports a socket as writable whenever the peer has read a message
+    /// (`unix_write_space` in `net/unix/af_unix.c`), but tokio remembers that the socket was
+    /// writable before. So this function makes tokio forget that, and then sends past tokio. The
+    /// next event means that the peer has read the answer, sent bytes, or closed. No older event
+    /// can be pending: it came before the answer, and without it tokio could not have read the
+    /// request.
     async fn announce(&mut self, answer: &'static [u8]) -> io::Result<Pause> {
         forget(self);
-        // Nothing was sent before: there is room for a line.
+        // The first write on this socket, so the buffer has room for one line.
         let sent = SockRef::from(&*self).send(answer)?;
         if sent == answer.len() { Ok(Pause::OnceTaken(SHORT_MOMENT)) } else { Err(io::ErrorKind::WriteZero.into()) }
     }

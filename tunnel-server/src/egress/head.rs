@@ -1,23 +1,23 @@
-//! The head of an HTTP/1.1 `CONNECT` (RFC 9110 §9.3.6): the target counts, `Host` does not
-//! (kube-apiserver sends `127.0.0.1`).
+//! Parses the head of an HTTP/1.1 `CONNECT` (RFC 9110 §9.3.6). The target names the destination;
+//! the parser ignores `Host` (kube-apiserver sends `127.0.0.1`).
 
 use http::header::{CONTENT_LENGTH, TRANSFER_ENCODING};
 use httparse::{EMPTY_HEADER, Header, Status};
 use tunnel::{ClusterName, ClusterNameError, Destination, DestinationError};
 
-/// Most header lines; a frontend sends two.
+/// Most headers in a head; a frontend sends two.
 const MOST_HEADERS: usize = 64;
-/// Names the cluster.
+/// The header that names the cluster.
 const TUNNEL_CLUSTER: &str = "tunnel-cluster";
 
-/// What is asked for.
+/// The destination and the cluster of a `CONNECT`.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Request {
     pub destination: Destination,
     pub cluster: Option<ClusterName>,
 }
 
-/// Why a head is no `CONNECT`.
+/// Why a head is not a `CONNECT`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum HeadError {
     #[error("not an HTTP/1.1 request: {0}")]
@@ -38,8 +38,8 @@ pub enum HeadError {
     TooMany,
 }
 
-/// Reads a head off the start of `bytes`: the request and the head's length; `None` if it is not
-/// complete yet.
+/// Parses a head at the start of `bytes`. Returns the request and the head's length, or `None` if
+/// the head is not complete yet.
 pub fn parse(bytes: &[u8]) -> Result<Option<(Request, usize)>, HeadError> {
     let mut headers = [EMPTY_HEADER; MOST_HEADERS];
     let mut request = httparse::Request::new(&mut headers);
@@ -68,8 +68,8 @@ fn cluster(headers: &[Header<'_>]) -> Result<Option<ClusterName>, HeadError> {
     Ok(Some(ClusterName::parse(name.trim_matches([' ', '\t']))?))
 }
 
-/// What comes behind the head is the tunnel's. Whoever means something else by it must not be
-/// misunderstood.
+/// The bytes behind the head belong to the tunnel. A client that sends them as a body would be
+/// misunderstood, so its request is refused.
 fn has_no_body(headers: &[Header<'_>]) -> Result<(), HeadError> {
     let is_body = |header: &&Header<'_>| {
         let is = |name: &http::HeaderName| header.name.eq_ignore_ascii_case(name.as_str());

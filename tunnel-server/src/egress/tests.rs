@@ -1,4 +1,4 @@
-//! The front as its clients see it, over a Unix socket and over TLS.
+//! Tests the front from a client's side, over a Unix socket and over TLS.
 
 use kit::wait::{eventually, within};
 use tokio::net::UnixStream;
@@ -14,7 +14,7 @@ fn connect_to(target: &str) -> Vec<u8> {
     format!("CONNECT {target} HTTP/1.1\r\nHost: 127.0.0.1\r\nTunnel-Cluster: east\r\n\r\n").into_bytes()
 }
 
-/// All that is read at once into a buffer with room for everything.
+/// Everything that one read returns, into a buffer with room for all of it.
 async fn one_read<T: AsyncRead + Unpin>(io: &mut T) -> Vec<u8> {
     let mut buffer = vec![0; 64 * 1024];
     let length = within(SOON, "something to read", io.read(&mut buffer)).await.expect("no error");
@@ -65,7 +65,8 @@ async fn the_answer_is_alone_in_its_read_two_thousand_times() {
             for number in 0..100 {
                 let mut unix = bench.unix().await;
                 unix.write_all(&connect_to("banner.member:22")).await.expect("sent");
-                // Clients look at once, a little later, or when the member has long spoken.
+                // Clients read at once, a little later, or long after the member has sent its
+                // banner.
                 tokio::time::sleep(Duration::from_micros((client * 100 + number) % 40 * 50)).await;
                 assert_eq!(one_read(&mut unix).await, ESTABLISHED, "{client} {number}");
                 assert_eq!(one_read(&mut unix).await, BANNER, "{client} {number}");
@@ -75,7 +76,7 @@ async fn the_answer_is_alone_in_its_read_two_thousand_times() {
     within(SOON * 6, "2,000 banners", clients.join_all()).await;
 }
 
-/// When they come is the matter of `client`'s tests: here a busy machine may merge them.
+/// Tests of `client` check the moments: here a busy machine may merge the reads.
 #[tokio::test]
 async fn over_tls_the_answer_comes_before_the_member_speaks() {
     let bench = Bench::start().await;
@@ -164,7 +165,7 @@ async fn failures_say_why_in_the_status_line() {
         &long,
     ] {
         let mut unix = bench.unix().await;
-        // The server may have answered before all is sent.
+        // The server may have answered before the client has sent everything.
         let _ = unix.write_all(request.as_bytes()).await;
         let answer = rest(&mut unix).await;
         let (line, others) = answer.split_once("\r\n").expect("a status line");
@@ -207,7 +208,7 @@ async fn a_cluster_that_is_called_like_a_host_gets_none_of_its_connections() {
     }
     let text = bench.metrics_text();
     assert!(text.contains("{cluster=\"east\",hop=\"\",outcome=\"opened\"} 4"), "{text}");
-    // Who names it has it.
+    // The header `Tunnel-Cluster` chooses that cluster.
     let mut unix = bench.unix().await;
     unix.write_all(b"CONNECT a:1 HTTP/1.1\r\nTunnel-Cluster: webhook.shop.svc\r\n\r\n").await.expect("sent");
     assert_eq!(one_read(&mut unix).await, ESTABLISHED);

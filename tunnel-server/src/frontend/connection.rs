@@ -1,5 +1,5 @@
-//! One frontend's connection, over whatever it came: HTTP/2 with many streams, or HTTP/1.1 with
-//! one.
+//! Serves one frontend's connection from either listener: HTTP/2 with many streams, or HTTP/1.1
+//! with one.
 
 use std::pin::{Pin, pin};
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use crate::egress::{self, Front};
 use crate::relay::{self, Origin};
 use crate::shared::Shared;
 
-/// What may take no longer once everything must end.
+/// Longest wait for the end of a connection after the hard signal.
 const AFTER_HARD: Duration = Duration::from_secs(1);
 
-/// Serves HTTP/2 until the frontend leaves; asked to, by GOAWAY, once its streams have ended.
+/// Serves HTTP/2 until the frontend leaves. A drain sends GOAWAY and lets its streams end.
 pub async fn http2<T>(shared: Shared, origin: Origin, io: T)
 where
     T: AsyncRead + AsyncWrite + Unpin + Send + 'static,
@@ -30,10 +30,10 @@ where
     let handler = {
         let (origin, serving) = (Arc::clone(&origin), serving.clone());
         move |incoming| {
-            // Taken before the future is spawned, so that none is missed.
+            // Taken before the future is spawned, so that the drain misses no stream.
             let guard = shared.drain.guard();
             let (shared, origin, serving) = (shared.clone(), Arc::clone(&origin), serving.clone());
-            // Boxed: it lives as long as the stream, and is moved about before.
+            // Boxed: the future lives as long as the stream, and would be moved several times.
             Box::pin(async move {
                 stream(&shared, &origin, &serving, incoming).await;
                 drop(guard);
@@ -46,7 +46,8 @@ where
     }
 }
 
-/// Serves until the frontend is done; asked to leave, lets its streams end; told to, drops them.
+/// Serves until the frontend is done. The soft signal lets its streams end; the hard signal drops
+/// them.
 async fn drive(
     served: impl Future<Output = Result<(), LinkError>>,
     serving: &Serving,
@@ -89,8 +90,8 @@ async fn stream(shared: &Shared, origin: &Origin, serving: &Serving, mut incomin
     }
 }
 
-/// Runs `splice` to its end, and tells its frontend when the agent is leaving: who has a pool
-/// inside the stream uses another.
+/// Runs `splice` to its end, and notifies the frontend when the agent is leaving, so that a client
+/// with a connection pool inside the stream uses another connection.
 async fn telling(
     mut splice: Pin<&mut impl Future<Output = ()>>,
     leaving: Option<CancellationToken>,
@@ -106,12 +107,12 @@ async fn telling(
     splice.await;
 }
 
-/// Serves HTTP/1.1, of which `read` was read already.
+/// Serves HTTP/1.1. `read` holds the bytes already read from `io`.
 pub async fn http1<S: Front>(shared: Shared, origin: Origin, io: S, read: BytesMut) {
     tokio::select! {
         biased;
         () = egress::serve(&shared, &origin, io, read) => {}
-        // Dropped, a tunnel is reset at both ends.
+        // A tunnel that is dropped is reset at both ends.
         () = shared.drain.hard() => {}
     }
 }

@@ -1,4 +1,4 @@
-//! The file of a Unix socket: there while somebody listens on it, and gone afterwards.
+//! The file of a Unix socket, which exists only while a process listens on it.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -9,20 +9,20 @@ use std::path::{Path, PathBuf};
 use net::words;
 use socket2::{Domain, SockAddr, Socket, Type};
 
-/// Its owner and group may connect.
+/// The file's owner and group may connect.
 const MODE: u32 = 0o660;
-/// Connections the kernel holds while we are busy.
+/// Most connections that wait in the kernel until the server accepts them.
 const BACKLOG: i32 = 4096;
 
-/// Removes the file when dropped, unless it is another's by then.
+/// Removes the file when dropped, unless another process has replaced it.
 #[derive(Debug)]
 pub struct SocketFile {
     path: PathBuf,
-    /// Device and inode.
+    /// Device and inode of the file.
     identity: (u64, u64),
 }
 
-/// Why there is no socket.
+/// Why the socket could not be bound.
 #[derive(Debug, thiserror::Error)]
 pub enum SocketFileError {
     #[error("another process listens on it: stop that one, or give another path")]
@@ -40,7 +40,7 @@ pub enum SocketFileError {
 // === impl SocketFile ===
 
 impl SocketFile {
-    /// Listens at `path`. What a process that is gone has left there is removed first.
+    /// Listens at `path`. Removes the file of a process that has ended first.
     pub fn bind(path: &Path) -> Result<(UnixListener, Self), SocketFileError> {
         make_way(path)?;
         listen(path).map_err(SocketFileError::Bind)
@@ -61,12 +61,13 @@ fn make_way(path: &Path) -> Result<(), SocketFileError> {
             fs::remove_file(path).map_err(SocketFileError::Remove)
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        // Not allowed to connect, or too many wait already: either way it is somebody's.
+        // No permission to connect, or a full queue: in both cases a process listens there.
         Ok(_) | Err(_) => Err(SocketFileError::InUse),
     }
 }
 
-/// The mode is set before anybody can connect: a socket that does not listen yet refuses everybody.
+/// Sets the mode before clients can connect: a socket that does not listen yet refuses every
+/// client.
 fn listen(path: &Path) -> io::Result<(UnixListener, SocketFile)> {
     let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
     socket.bind(&SockAddr::unix(path)?)?;

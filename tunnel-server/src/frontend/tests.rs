@@ -1,4 +1,4 @@
-//! Who may come in, for how long, and how they are asked to leave.
+//! Tests of admission, of how long it lasts, and of the drain.
 
 use std::os::unix::fs::PermissionsExt as _;
 
@@ -39,7 +39,7 @@ async fn only_the_frontends_authority_opens_the_door() {
     let stranger = Authority::new("agents").issue(&Leaf::client("system:tunnel-agent:east"));
     let expired = bench.authority.issue(&Leaf::client("late").expired());
     for identity in [None, Some(&stranger), Some(&expired)] {
-        // In TLS 1.3 a client learns from its first read that its certificate was refused.
+        // In TLS 1.3 the first read reports that the server refused the client's certificate.
         let end = match bench.tls(identity, &["http/1.1"]).await {
             Ok(mut stream) => {
                 let _ = stream.write_all(b"CONNECT east:443 HTTP/1.1\r\n\r\n").await;
@@ -118,7 +118,7 @@ async fn one_connection_has_so_many_streams_and_no_more() {
     let _others = open(&other, "a.member").await.expect("nobody else notices");
     drop(first);
     eventually(SOON, || bench.shared.registry.streams() == 2).await;
-    // The place is given back a moment after the stream.
+    // The permit is released a moment after the stream.
     becomes(SOON, "room again", async || open(&gateway, "a.member").await.is_ok()).await;
 }
 
@@ -152,7 +152,7 @@ async fn draining_asks_everybody_to_leave_and_cuts_nobody() {
     let mut back = [0; 5];
     within(SOON, "an echo", unix.read_exact(&mut back)).await.expect("echoed");
 
-    // Once the streams have ended there is nothing to wait for.
+    // The drain has nothing to wait for once the streams have ended.
     drop((stream, unix));
     assert!(within(SOON, "the end", bench.shared.drain.finish(SOON)).await);
 }
@@ -187,7 +187,7 @@ async fn the_stream_that_holds_the_most_gives_way_and_nobody_else() {
     echoes(&mut echo).await;
 }
 
-/// Ten thousand idle tunnels are ten thousand of these.
+/// Ten thousand idle tunnels take this size ten thousand times.
 #[tokio::test]
 async fn a_connection_is_small() {
     let bench = Bench::start().await;
@@ -199,7 +199,7 @@ async fn a_connection_is_small() {
 
 #[tokio::test]
 async fn who_shows_no_certificate_keeps_nobody_out() {
-    // The Unix socket keeps room for its next one.
+    // The Unix socket's listener holds one permit for its next connection.
     let limits = Limits { frontends: 5, handshakes: 12, handshakes_per_address: 8, ..Limits::default() };
     let bench = Bench::with(shared(limits, None)).await;
     let address = bench.frontends.address().expect("there is one");
@@ -210,12 +210,12 @@ async fn who_shows_no_certificate_keeps_nobody_out() {
     let promptly = std::time::Duration::from_secs(5);
     let gateway = within(promptly, "the gateway's connection", bench.gateway()).await;
     echoes(&mut open(&gateway, "a.member").await.expect("opened")).await;
-    // The oldest, for the younger ones and the gateway.
+    // The oldest connections gave way to younger ones and to the gateway.
     eventually(SOON, || bench.metrics_text().contains("connections_refused_total{reason=\"shed\"} 33")).await;
     assert!(matches!(within(SOON, "being closed", silent[0].read(&mut [0])).await, Ok(0) | Err(_)));
 
-    // The room is for those with a certificate; who finds none left is told so by the end of the
-    // connection.
+    // Only connections with a certificate take a permit. The server closes one that finds no
+    // permit.
     let mut admitted = Vec::new();
     for _ in 0..3 {
         admitted.push(within(promptly, "another", bench.gateway()).await);

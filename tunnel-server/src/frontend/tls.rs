@@ -1,6 +1,6 @@
-//! The TCP listener. Whoever has no certificate of the frontends' CA gets an alert, and each
-//! `CONNECT` is judged again: streams outlive a rotation of the CA, but a certificate of the former
-//! one opens no new ones.
+//! The frontends' TCP listener. The handshake rejects a client without a certificate of the
+//! frontends' CA. Each `CONNECT` checks the certificate again: after a rotation of the CA, open
+//! streams continue, but a certificate of the former CA opens no new ones.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -31,15 +31,15 @@ use crate::relay::Origin;
 use crate::shared::Shared;
 
 const HANDSHAKE_TIMEOUT: Duration = Duration::from_secs(10);
-/// For a connection to end when all room is taken.
+/// Wait for another connection to end when all permits are taken.
 const ROOM_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// What each connection needs.
+/// State that every connection needs.
 struct Connections {
     shared: Shared,
     acceptor: TlsAcceptor,
     clients: Arc<ClientCa>,
-    /// Connections without a certificate yet: they take no room of those that have one.
+    /// Connections without a certificate yet. They do not count against [`Room`].
     pending: Pending,
     room: Room,
 }
@@ -54,7 +54,7 @@ pub struct Listener {
 // === impl Listener ===
 
 impl Listener {
-    /// Binds, reads the files, and has `workers` follow them.
+    /// Binds, reads the files, and spawns tasks on `workers` that follow the files.
     pub fn bind(config: &FrontendTls, shared: Shared, room: Room, workers: &mut JoinSet<()>) -> anyhow::Result<Self> {
         let certificate = ServingCertificate::load(config.serving.clone()).context("serving certificate")?;
         let metrics = shared.metrics.clone();
@@ -71,12 +71,12 @@ impl Listener {
         Ok(Self { socket, certificate, connections })
     }
 
-    /// The port is the real one even if 0 was asked for.
+    /// The listener's address, with the real port even if the configuration has port 0.
     pub fn address(&self) -> std::io::Result<SocketAddr> {
         self.socket.local_addr()
     }
 
-    /// What frontends are shown.
+    /// The serving certificate.
     pub fn certificate(&self) -> &Arc<ServingCertificate> {
         &self.certificate
     }
@@ -87,7 +87,7 @@ impl Listener {
         let drain = connections.shared.drain.clone();
         let take = |(stream, address): (TcpStream, SocketAddr)| {
             let (connections, guard) = (Arc::clone(&connections), drain.guard());
-            // Before the task runs: places go by the order of arrival.
+            // Before the task runs, so that permits go in the order of arrival.
             let pending_permit = connections.pending.enter(address.ip());
             tokio::spawn(async move {
                 connections.connection(stream, address, pending_permit).await;
@@ -121,8 +121,8 @@ impl Connections {
         }
     }
 
-    /// The connection of somebody with a certificate, and its room; or the kind of failure, for the
-    /// metric, and the reason.
+    /// Returns the connection of a client with a certificate and its permit, or the metric's label
+    /// and the reason of the failure.
     async fn admit(
         &self,
         stream: TcpStream,
@@ -144,7 +144,7 @@ impl Connections {
         let origin = Origin::certified(Peer::new(address, certificates), Arc::clone(&self.clients));
         let shared = self.shared.clone();
         let connected = shared.metrics.connected("tls", if http2 { "h2" } else { "http/1.1" });
-        // Boxed: neither carries the other's room around.
+        // Boxed, so that neither branch holds memory for the other.
         if http2 {
             Box::pin(connection::http2(shared, origin, stream)).await;
         } else {

@@ -1,5 +1,5 @@
-//! The Unix socket. Its file's mode says who may connect; there is no TLS, so which HTTP is spoken
-//! is seen from the first bytes.
+//! The frontends' Unix socket. The file's mode decides which users may connect. There is no TLS, so
+//! the client's first bytes show whether it uses HTTP/1.1 or HTTP/2.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -17,15 +17,15 @@ use crate::egress::{self, Client};
 use crate::relay::Origin;
 use crate::shared::Shared;
 
-/// What an HTTP/2 client says first (RFC 9113 §3.4).
+/// First bytes of an HTTP/2 client (RFC 9113 §3.4).
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// Room for the first read: most heads, whole.
+/// Size of the first read, in bytes: enough for most heads.
 const HEAD: usize = 512;
 
 /// A bound socket and its file.
 pub struct Listener {
-    /// Listens, in the guise of a stream: see [`accept`].
+    /// The listening socket, registered with tokio as a stream: see [`accept`].
     socket: UnixStream,
     file: SocketFile,
     room: Room,
@@ -40,7 +40,7 @@ impl Listener {
         Ok(Self { socket: UnixStream::from_std(OwnedFd::from(socket).into())?, file, room, shared })
     }
 
-    /// Accepts until the server drains; then the file is gone.
+    /// Accepts until the server drains, then removes the file.
     pub async fn run(self) {
         let Self { socket, file, room, shared } = self;
         let next = || async {
@@ -56,15 +56,16 @@ impl Listener {
         };
         let accepting = net::accept::each("frontends", next, take);
         shared.drain.soft_token().run_until_cancelled(accepting).await;
-        // First the file: nobody shall find it and be refused.
+        // The file goes first, so that no client finds it and is refused.
         drop(file);
         drop(socket);
     }
 }
 
-/// A stream that is known by what the kernel says of it. One from tokio's own listener is taken for
-/// ready unheard, and the first news of it is heard at any later moment; to register it anew costs
-/// two system calls. So the listener is one that tokio only watches.
+/// Accepts a stream whose readiness tokio learns from the kernel alone. tokio's own listener marks
+/// a new stream as ready without an event, and then the stream's first event can arrive at any
+/// later moment. Registering that stream anew costs two system calls. So tokio only watches this
+/// listener.
 async fn accept(listener: &UnixStream) -> io::Result<UnixStream> {
     let (stream, _) = listener.async_io(Interest::READABLE, || SockRef::from(listener).accept()).await?;
     stream.set_nonblocking(true)?;
@@ -80,7 +81,7 @@ async fn serve(shared: Shared, mut stream: UnixStream) {
         Err(_) => return shared.metrics.turned_away("slow"),
     };
     let connected = shared.metrics.connected("uds", if http2 { "h2" } else { "http/1.1" });
-    // Boxed: neither carries the other's room around.
+    // Boxed, so that neither branch holds memory for the other.
     if http2 {
         let stream = Client::early(stream, read.freeze());
         Box::pin(connection::http2(shared, origin, stream)).await;
@@ -90,8 +91,8 @@ async fn serve(shared: Shared, mut stream: UnixStream) {
     drop(connected);
 }
 
-/// Whether the client speaks HTTP/2; `None` if it left before that could be said. What was read is
-/// in `read`.
+/// Whether the client speaks HTTP/2; `None` if it closed before that was clear. `read` holds the
+/// bytes read so far.
 async fn sniff(stream: &mut UnixStream, read: &mut BytesMut) -> Option<bool> {
     loop {
         let length = read.len().min(PREFACE.len());
@@ -101,7 +102,7 @@ async fn sniff(stream: &mut UnixStream, read: &mut BytesMut) -> Option<bool> {
         if length == PREFACE.len() {
             return Some(true);
         }
-        // The head's limit is kept by who reads on.
+        // The parser that reads on enforces the head's limit.
         match stream.take(1024).read_buf(read).await {
             Ok(0) | Err(_) => return None,
             Ok(_) => {}

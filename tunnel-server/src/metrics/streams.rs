@@ -1,5 +1,5 @@
-//! Open streams and the bytes of all streams, by cluster, and streams reset for want of memory, put
-//! together when somebody asks.
+//! Open streams and the bytes of all streams by cluster, and the streams reset to free memory, all
+//! computed at each scrape.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -16,7 +16,7 @@ use tunnel::{Budget, Gauge};
 
 use super::ClusterLabels;
 
-/// See the module's text.
+/// The streams of each cluster.
 #[derive(Debug, Default)]
 pub struct Streams(Mutex<BTreeMap<Arc<str>, OfCluster>>);
 
@@ -25,7 +25,7 @@ pub struct Streams(Mutex<BTreeMap<Arc<str>, OfCluster>>);
 struct OfCluster {
     next: u64,
     open: HashMap<u64, Arc<Gauge>, RandomState>,
-    /// Of streams that have ended.
+    /// Bytes of streams that have ended.
     ended: Moved,
 }
 
@@ -36,7 +36,7 @@ struct Moved {
     back: u64,
 }
 
-/// One stream that is counted, until dropped.
+/// Counts one stream as open until dropped.
 #[derive(Debug)]
 pub struct Open {
     streams: Arc<Streams>,
@@ -50,7 +50,7 @@ struct DirectionLabels {
     direction: &'static str,
 }
 
-/// What is sample of one cluster.
+/// The values of one cluster at a scrape.
 struct ClusterSample {
     cluster: Arc<str>,
     open: usize,
@@ -58,7 +58,7 @@ struct ClusterSample {
     held: u64,
 }
 
-/// How often a budget had to be defended, read off the budget itself.
+/// Number of streams that the budget has reset, read from the budget itself.
 #[derive(Debug)]
 pub struct ShedStreams(pub Budget);
 
@@ -150,7 +150,7 @@ impl Drop for Open {
         {
             of_cluster.ended.add(&gauge);
             drop(clusters);
-            // The registry's bookkeeping may hang on it.
+            // Not under the lock: the registry's bookkeeping may run when the gauge is dropped.
             drop(gauge);
         }
     }

@@ -1,4 +1,4 @@
-//! What is counted, and under which names.
+//! Tests the values and the names of the metrics.
 
 use std::sync::atomic::Ordering;
 
@@ -33,13 +33,13 @@ fn the_exposition_is_the_one_dashboards_read() {
     metrics.ended(&cluster, Some(io::ErrorKind::ConnectionReset));
     metrics.turned_away("tls");
     metrics.reload_failed("certificate");
-    // The series of a family come in no order.
+    // The series of a family have no fixed order.
     let told = text(&registry);
     let mut lines: Vec<_> = told.lines().filter(|line| !line.contains("_bucket") || line.contains("+Inf")).collect();
     lines.sort_unstable();
     insta::assert_snapshot!("open", lines.join("\n"));
 
-    // What an ended stream has moved stays counted, what it held does not.
+    // Bytes that an ended stream has moved stay counted; bytes that it held do not.
     drop((open, connected, account));
     gauge.forth.store(100, Ordering::Relaxed);
     let told = text(&registry);

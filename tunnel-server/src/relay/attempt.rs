@@ -1,5 +1,5 @@
-//! One attempt to open a stream, counted and told of once: when it ended, or when it is dropped
-//! because its frontend gave up.
+//! Counts and logs one attempt to open a stream, once: when it has ended, or when it is dropped
+//! because its frontend left.
 
 use net::throttle::LogThrottle;
 use tokio::time::Instant;
@@ -9,7 +9,7 @@ use super::Origin;
 use crate::metrics::Outcome;
 use crate::shared::Shared;
 
-/// See the module's text.
+/// One attempt to open a stream.
 pub struct Attempt<'a> {
     shared: &'a Shared,
     origin: &'a Origin,
@@ -19,7 +19,7 @@ pub struct Attempt<'a> {
     ended: bool,
 }
 
-/// A refused stream in the log: each is worth a line, ten thousand of them are not.
+/// Logs a refused stream: each is worth a line, ten thousand of them are not.
 fn log_refusal(lines: &LogThrottle, cluster: &str, to: &Destination, frontend: &Origin, refusal: &Refusal) {
     let (hop, reason) = (refusal.hop.as_str(), refusal.reason.as_str());
     match lines.due() {
@@ -42,7 +42,7 @@ impl<'a> Attempt<'a> {
         self.cluster = Some(cluster.clone());
     }
 
-    /// Opened, or refused.
+    /// Counts and logs the attempt as opened, or as refused.
     pub fn ended(mut self, refusal: Option<&Refusal>) {
         self.ended = true;
         let name = self.cluster.as_ref().map_or("", ClusterName::as_str);

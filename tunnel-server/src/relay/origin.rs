@@ -1,4 +1,4 @@
-//! A frontend's connection: who it is, whether it may still ask, how much it has open.
+//! A frontend's connection: its identity, whether it may still open streams, and how many are open.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,7 +9,7 @@ use net::permit::Permit;
 use tokio::net::unix::UCred;
 use tunnel::{Hop, Reason, Refusal};
 
-/// See the module's text.
+/// One frontend's connection.
 #[derive(Debug)]
 pub struct Origin {
     who: ClientIdentity,
@@ -18,10 +18,9 @@ pub struct Origin {
 
 #[derive(Debug)]
 enum ClientIdentity {
-    /// Over TLS, with a certificate that is judged at each `CONNECT` by the CA of that moment.
+    /// Over TLS. Each `CONNECT` checks the certificate against the CA in use at that moment.
     Certified { peer: Box<Peer>, authorities: Arc<ClientCa> },
-    /// Over the Unix socket: its file's mode let it in. Put into words only where the log wants
-    /// them.
+    /// Over the Unix socket, whose file mode admitted it. Formatted only when the log needs it.
     Local(Option<UCred>),
 }
 
@@ -32,12 +31,12 @@ impl Origin {
         Self { who: ClientIdentity::Certified { peer: Box::new(peer), authorities }, open: Arc::default() }
     }
 
-    /// `peer` is for the log.
+    /// `peer` appears only in the log.
     pub fn local(peer: Option<UCred>) -> Self {
         Self { who: ClientIdentity::Local(peer), open: Arc::default() }
     }
 
-    /// Whether it may ask for streams now.
+    /// Whether the frontend may open streams now.
     pub fn judge(&self) -> Result<(), Refusal> {
         let ClientIdentity::Certified { peer, authorities } = &self.who else { return Ok(()) };
         authorities.judge(peer).map_err(|why| {
@@ -46,7 +45,7 @@ impl Origin {
         })
     }
 
-    /// For one stream more, if there are less than `most`.
+    /// A permit for one more stream, if fewer than `most` are open.
     pub fn permit(&self, most: usize) -> Result<Permit<AtomicUsize>, Refusal> {
         Permit::of(&self.open, most).ok_or_else(|| {
             let message = format!("this connection has {most} streams open, which is its limit: use another");

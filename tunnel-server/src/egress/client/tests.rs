@@ -1,11 +1,11 @@
-//! When the member's first bytes go out, to the millisecond.
+//! Tests the moment at which the member's first bytes go out, to the millisecond.
 
 use tokio::io::{AsyncReadExt as _, DuplexStream, duplex};
 use tokio::time::{Instant, timeout};
 
 use super::*;
 
-/// A socket that tells nothing of its peer, as TCP does not.
+/// A socket that does not report when its peer has read, as TCP does not.
 struct Mute(DuplexStream);
 
 impl AsyncRead for Mute {

@@ -1,4 +1,4 @@
-//! Heads as they come, and as they might.
+//! Tests of heads that clients send, and of hostile ones.
 
 use proptest::prelude::*;
 
@@ -44,7 +44,7 @@ fn a_target_that_is_no_destination_is_refused() {
         ("/", NoPort),
     ] {
         let refused = connect(target).expect_err(target);
-        // A blank ends the target, and what comes then is no version.
+        // A blank ends the target, and what follows is no HTTP version.
         assert!(refused == HeadError::Target(error) || target.contains(' '), "{target}: {refused}");
     }
     assert!(connect(&format!("{}:443", "a".repeat(300))).is_err());
