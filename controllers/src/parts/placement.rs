@@ -1,9 +1,8 @@
-//! Chooses clusters for `Placements` as Open Cluster Management's scheduler does, standing in for
-//! it.
+//! Chooses clusters for `Placements` in place of Open Cluster Management's scheduler, by its rules.
 //!
-//! Which clusters is decided in the crate `placement`; here it meets the hub. What a choice depends
-//! on is watched ([`World`]), a change leads to a run of the Placements that can see it, and what
-//! differs then is written. While upstream's scheduler runs, none of this does.
+//! The crate `placement` decides; this module connects it with the hub. It watches everything that
+//! a choice depends on ([`World`]), runs the Placements that a change can affect, and writes what
+//! differs. While upstream's scheduler runs, this part does nothing.
 
 mod batch;
 mod hub_writes;
@@ -38,14 +37,14 @@ use super::{Context, watched, worker};
 use crate::args::PartName;
 use crate::wakes::Key;
 
-/// In `/readyz`: upstream's scheduler runs.
+/// Condition in `/readyz`: upstream's scheduler runs.
 pub const RIVAL: &str = "placement-rival";
-/// In `/readyz`: a kind was not listed yet. The log has which.
+/// Condition in `/readyz`: a kind is not listed yet. The log names the kind.
 pub const UNLISTED: &str = "placement-unlisted";
-/// As `--enable` and metrics name it.
+/// The part's name in `--enable` and in metrics.
 const NAME: &str = PartName::Placement.as_str();
 
-/// Upstream's scheduler. An installation may have any namespace, and its Lease is there.
+/// Upstream's scheduler. Its Lease is in the namespace of its installation, which may be any.
 const THEIRS: StandIn = StandIn {
     part: PartName::Placement,
     rival: Rival { lease: "placement-lock", place: Place::Any, reason: RIVAL },
@@ -54,7 +53,7 @@ const THEIRS: StandIn = StandIn {
     may_run_beside: true,
 };
 
-/// Kinds by [`Of::index`].
+/// The part's shared state, with kinds by [`Of::index`].
 type Shared = watched::Shared<World, { Of::ALL.len() }>;
 
 /// Runs until it is dropped.
@@ -62,7 +61,7 @@ pub async fn run(context: Context<'_>) {
     THEIRS.run(&context, work).await;
 }
 
-/// Everything that schedules. Never ends.
+/// Runs the scheduler. Never ends.
 async fn work(context: Context<'_>) {
     let shared = Shared::new(&context, World::limited(context.config.source_removal_limit));
     let writer = Writer::new(Of::Placement.resource());
@@ -82,12 +81,13 @@ async fn work(context: Context<'_>) {
         .by(move |namespace, name| explained(&known, &(namespace.to_owned(), name.to_owned()), worker::moment()));
     let followed = watches::AllFollowed::default();
     let queue = async {
-        // Whoever leads meanwhile looks at what changes; all of it is looked at when it ends.
+        // Until this replica leads, the leader handles every change. The term begins with all
+        // Placements.
         tokio::select! {
             () = context.term.begins() => {}
             never = shared.wakes.ignore() => match never {},
         }
-        // Without them, what is there would be judged by half of what it depends on.
+        // A run before all kinds are listed and current would miss some of its input.
         watches::listed(&shared, &context.readiness).await;
         watches::catch_up(&shared, &followed).await;
         let all = shared.world.write().take_over(worker::moment());
@@ -96,13 +96,13 @@ async fn work(context: Context<'_>) {
         }
         worker::run(Arc::clone(&scheduler), shared.wakes.clone(), store, Of::Placement.resource()).await;
     };
-    // It ends by being dropped.
+    // Clears the metrics when this future is dropped.
     let _counting = context.metrics.counting(|metrics| metrics.placements.clear());
     tokio::join!(watches::follow(&shared, &scheduler, &followed, writer), queue);
 }
 
-/// Why a Placement has the clusters that it has, for `/debug/placement`: a run of its own, of which
-/// nothing is written. None if there is no such Placement.
+/// Explains why a Placement has its clusters, for `/debug/placement`: runs it once and writes
+/// nothing. None if there is no such Placement.
 fn explained(world: &RwLock<World>, key: &Key, now: OffsetDateTime) -> Option<Value> {
     let world = world.read();
     let known = world.placement(key)?;
@@ -110,7 +110,7 @@ fn explained(world: &RwLock<World>, key: &Key, now: OffsetDateTime) -> Option<Va
         return Some(explain::unreadable(&known.prepared, why, decided_generation(&known.status)));
     }
     let (snapshot, held) = (world.snapshot(known), world.holds(&key.0, now));
-    // It goes on meanwhile.
+    // The run may take long: watches and writes need the world meanwhile.
     drop(world);
     let mut document = snapshot.with_input(now, explain::explain);
     document["removalsHeldUntil"] = held.and_then(|end| end.format(&Rfc3339).ok()).into();

@@ -1,5 +1,5 @@
-//! Writes of all decisions of a Placement that differ: several at a time, in an order in which
-//! nothing is lost.
+//! Writes the changed decisions of a Placement, several at a time, in an order in which readers
+//! never miss a cluster.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -12,25 +12,25 @@ use super::plan::{Change, Surplus};
 use super::scheduler::Scheduler;
 use crate::parts::hub::CallError;
 
-/// Decisions of one Placement that are written at a time: each further round waits for the hub once
-/// more.
+/// Concurrent writes for one Placement. With fewer, more rounds would wait for the hub one after
+/// another.
 const AT_ONCE: usize = 16;
 
-/// How far a batch got.
+/// Progress of a batch.
 #[derive(Default)]
 struct Progress {
-    /// Versions of what was written, by the index of its change.
+    /// Versions of the decisions written so far, by the index of the change.
     written: HashMap<usize, String>,
     first: Option<CallError>,
-    /// The hub does not take writes: each of the rest would wait in vain.
+    /// The hub accepts no writes, so the rest of the batch would only wait in vain.
     is_over: AtomicBool,
 }
 
 // === impl Scheduler ===
 
 impl Scheduler {
-    /// Writes all decisions that differ. One that fails lets those be written that lose nothing by
-    /// that, unless the hub takes none.
+    /// Writes all changed decisions. After a failed write it skips the writes that would lose a
+    /// cluster without it, or all further writes if the hub accepts none.
     pub(super) async fn write_decisions(
         &self,
         placement: &DynamicObject,
@@ -52,7 +52,7 @@ impl Scheduler {
             progress.take(done);
         }
         progress.first.map_or(Ok(()), Err)?;
-        // Only then: who reads meanwhile finds a cluster twice rather than not at all.
+        // Last, so that readers find a cluster twice rather than not at all.
         let progress = Progress::default();
         let removals = surplus.iter().map(|one| progress.attempt(self.in_turn(Box::pin(self.remove(placement, one)))));
         let removals: Vec<_> = removals.collect();
@@ -60,9 +60,10 @@ impl Scheduler {
         removed.into_iter().flatten().collect()
     }
 
-    /// A write, as one of so many of all Placements.
+    /// Makes a write with one of the [`WRITES`](super::scheduler::WRITES) permits of all
+    /// Placements.
     async fn in_turn<T>(&self, write: impl Future<Output = T>) -> T {
-        // It is never closed.
+        // The semaphore is never closed.
         let _permit = self.writes.acquire().await;
         write.await
     }
@@ -71,12 +72,12 @@ impl Scheduler {
 // === impl Progress ===
 
 impl Progress {
-    /// What it loses was taken by others.
+    /// Whether the decisions that take what this write drops are written.
     fn allows(&self, write: &Write) -> bool {
         write.after.iter().all(|needed| self.written.contains_key(needed))
     }
 
-    /// None if it was not tried.
+    /// None if no call was made, because the hub accepts no writes.
     async fn attempt<T>(&self, call: impl Future<Output = Result<T, CallError>>) -> Option<Result<T, CallError>> {
         if self.is_over.load(Ordering::Relaxed) {
             return None;
@@ -93,7 +94,7 @@ impl Progress {
             match written {
                 Some(Ok(version)) => drop(self.written.insert(index, version)),
                 Some(Err(error)) => {
-                    // A second write of it is not to be, nor is it what others wait for.
+                    // Writes that depend on this one must not follow, nor its own second write.
                     self.written.remove(&index);
                     self.first.get_or_insert(error);
                 }
@@ -106,7 +107,8 @@ impl Progress {
 // === impl Change ===
 
 impl Change {
-    /// What is to be sent for `write`, after one before it that led to a version.
+    /// The change that `write` sends. `before` is the version after an earlier write of this
+    /// change.
     fn due(&self, write: &Write, before: Option<&String>) -> Self {
         Self {
             name: self.name.clone(),

@@ -1,5 +1,4 @@
-//! Writes of decisions and of Placements' status: each only of what was judged, and at the version
-//! at which it was.
+//! Writes decisions and Placements' status, each at the version that the plan was computed from.
 
 use kube::api::DynamicObject;
 use kube::{Api, Resource as _};
@@ -18,7 +17,7 @@ use crate::wakes::Key;
 // === impl Scheduler ===
 
 impl Scheduler {
-    /// Returns the version that it has then.
+    /// Returns the version after the write.
     pub(super) async fn write(
         &self,
         placement: &DynamicObject,
@@ -48,12 +47,12 @@ impl Scheduler {
         Ok(version)
     }
 
-    /// Its list is part of its status, which a create leaves out.
+    /// The list is part of the status, which a create ignores, so it takes a second write.
     async fn create(&self, api: &Api<DynamicObject>, change: &Change) -> Result<Value, CallError> {
         let mut object = DynamicObject::new(&change.name, &Of::Decision.resource());
         let metadata = change.metadata.as_ref();
         let metadata = metadata.map(|metadata| serde_json::from_value(metadata.clone()));
-        // What we made of labels and an owner is metadata.
+        // It consists of labels and an owner, so it always parses.
         object.metadata = metadata.and_then(Result::ok).unwrap_or_default();
         object.metadata.name = Some(change.name.clone());
         let created = value(&self.hub.write(api.create(&creating(), &object)).await?);
@@ -112,7 +111,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// Of a Placement that is there still.
+    /// Writes the status. Ignores a Placement that is gone.
     pub(super) async fn write_status(
         &self,
         placement: &DynamicObject,
@@ -130,7 +129,7 @@ impl Scheduler {
         Ok(())
     }
 
-    /// As upstream says it.
+    /// With upstream's texts.
     fn tell_decision(
         &self,
         placement: &DynamicObject,

@@ -6,7 +6,7 @@ use placement::objects::GROUP;
 use crate::parts::hub;
 use crate::sources::Kind;
 
-/// What an object is.
+/// The kind of an object.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     Placement,
@@ -14,7 +14,7 @@ pub enum Of {
     Cluster,
     Set,
     Binding,
-    /// Nothing waits for these: a hub without add-ons may lack the kind.
+    /// Optional: a hub without add-ons may lack this kind.
     Score,
 }
 
@@ -45,23 +45,23 @@ impl Of {
         }
     }
 
-    /// Whether Placements lose clusters when objects of it go.
+    /// Whether Placements lose clusters when objects of this kind are removed.
     pub const fn is_guarded(self) -> bool {
         matches!(self, Self::Cluster | Self::Set | Self::Binding)
     }
 
-    /// Whether workloads move by what it says: what is stale of it must not count. Of decisions, it
-    /// is refused.
+    /// Whether the content of this kind moves workloads, so that a stale object must not count. A
+    /// stale decision does no harm: the hub refuses a write at an old version.
     pub const fn moves(self) -> bool {
         matches!(self, Self::Placement | Self::Cluster | Self::Set | Self::Binding)
     }
 
-    /// Its position among all.
+    /// Index into arrays of all kinds.
     pub const fn index(self) -> usize {
         self as usize
     }
 
-    /// As it is written.
+    /// The resource as this part writes it.
     pub fn resource(self) -> ApiResource {
         let kind = self.kind();
         hub::resource(kind.group, kind.versions[0], kind.name, kind.plural)

@@ -1,5 +1,5 @@
-//! In which order decisions are written: whoever reads meanwhile finds a cluster twice rather than
-//! not at all, for a workload is deleted from a cluster that no decision names.
+//! The order in which decisions are written. Readers may find a cluster twice, but never not at
+//! all, because a workload is deleted from a cluster that no decision names.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -9,16 +9,17 @@ use super::plan::Change;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Write {
     pub index: usize,
-    /// It takes what it gains and loses nothing yet; another write of it follows.
+    /// Adds the clusters that the decision gains and drops none yet. Another write of it follows.
     pub is_widening: bool,
-    /// Changes that take what this one loses. Unless all of them were written, it is not to be.
+    /// Changes that take the clusters that this one drops. Without all of them this write must not
+    /// happen.
     pub after: Vec<usize>,
 }
 
-/// All writes, in waves: each needs no more than what was written in waves before.
+/// All writes, in waves: a wave depends only on the waves before it.
 ///
-/// A change that loses a cluster to another comes after that one. Where such go round in a circle,
-/// one of them is written twice, and meanwhile has more clusters than it will have.
+/// A change that drops a cluster comes after the change that takes it. Where such changes form a
+/// cycle, one of them is written twice, and has too many clusters in between.
 pub fn waves(changes: &[Change]) -> Vec<Vec<Write>> {
     let mut needs = needs(changes);
     let mut written: HashSet<usize> = HashSet::new();
@@ -41,7 +42,7 @@ pub fn waves(changes: &[Change]) -> Vec<Vec<Write>> {
     waves
 }
 
-/// By index: the changes that have to come before.
+/// By index: the changes that must come before.
 fn needs(changes: &[Change]) -> Vec<HashSet<usize>> {
     let mut takers: HashMap<&str, usize> = HashMap::new();
     for (index, change) in changes.iter().enumerate() {
@@ -61,7 +62,7 @@ fn needs(changes: &[Change]) -> Vec<HashSet<usize>> {
 // === impl Change ===
 
 impl Change {
-    /// Its list for a write that loses nothing yet.
+    /// The union of the old and the new list, for a write that drops nothing yet.
     pub fn widened(&self) -> Option<Vec<String>> {
         let list = self.list.as_ref()?;
         let both: BTreeSet<&String> = self.before.iter().chain(list).collect();
@@ -84,7 +85,7 @@ mod tests {
         }
     }
 
-    /// At no time, whatever fails from some wave on, is a cluster nowhere that is to stay.
+    /// No cluster that stays is ever in no decision, whichever wave is the last one written.
     fn check(changes: &[Change]) {
         let stays: HashSet<&String> = changes.iter().flat_map(|change| change.list.iter().flatten()).collect();
         let had: HashSet<&String> = changes.iter().flat_map(|change| &change.before).collect();
@@ -111,11 +112,11 @@ mod tests {
     fn what_others_take_is_lost_only_then() {
         let shrinks = change(&["a", "b", "c"], &["a"]);
         check(&[shrinks, change(&[], &["b"]), change(&[], &["c"])]);
-        // One more in front moves all by one.
+        // One cluster more at the front moves all others by one.
         let by_one = [change(&["b", "c"], &["a", "b"]), change(&["d", "e"], &["c", "d"]), change(&[], &["e"])];
         check(&by_one);
         assert_eq!(waves(&by_one).iter().map(Vec::len).sum::<usize>(), 3, "nothing twice");
-        // One less.
+        // One cluster less.
         check(&[change(&["a", "b"], &["b", "c"]), change(&["c", "d"], &["d"])]);
     }
 

@@ -1,4 +1,4 @@
-//! What is to be written for a Placement: nothing that is so already.
+//! Computes the writes that a Placement needs, and leaves out what the hub has already.
 
 mod kept;
 
@@ -19,16 +19,16 @@ use super::status::{self, Report};
 use super::world::{Held, ObservedPlacement, World};
 use crate::wakes::Key;
 
-/// What is due for a Placement now.
+/// The next step for a Placement.
 pub enum Step {
-    /// Nothing, until something changes.
+    /// No step until something changes.
     Rest,
-    /// Another manager writes its decisions or its status.
+    /// Another controller writes its decisions or its status.
     LeaveAlone {
         manager: String,
         until: OffsetDateTime,
     },
-    /// Its decisions or its status were edited again and again: they are put back later.
+    /// People edited its decisions or its status repeatedly, so the edits are reverted later.
     Wait {
         until: OffsetDateTime,
     },
@@ -36,49 +36,49 @@ pub enum Step {
 }
 
 pub struct Plan {
-    /// How often its input had changed.
+    /// The Placement's count of input changes at the run.
     pub inputs: u64,
     pub changes: Vec<Change>,
     pub surplus: Vec<Surplus>,
-    /// Until when its decisions keep clusters that left when many went at once.
+    /// End of a hold, if the decisions keep clusters because of it.
     pub held: Option<OffsetDateTime>,
-    /// What of its status differs, and the version of the object that this was computed from.
+    /// The status fields that differ, and the version of the object that they were computed from.
     pub status: Option<(String, Value)>,
-    /// Clusters that its decisions name then.
+    /// Number of clusters that the decisions name afterwards.
     pub clusters: usize,
     pub is_misconfigured: bool,
-    /// What events warn of.
+    /// The warning for events.
     pub warning: String,
-    /// The event `ScoreUpdate`'s message.
+    /// Message of the event `ScoreUpdate`.
     pub scores: String,
-    /// When the result may be another though nothing changes.
+    /// When the result may change without a change of input.
     pub again: Option<OffsetDateTime>,
     pub took: Duration,
-    /// Steps that its expressions took.
+    /// Steps of the expressions.
     pub steps: u64,
 }
 
-/// A decision that is to be written.
+/// A write of a decision.
 pub struct Change {
     pub name: String,
-    /// The version that it was compared at; none: it is not there.
+    /// The version that was compared; none: the decision does not exist.
     pub version: Option<String>,
-    /// Its clusters at that.
+    /// The clusters of that version.
     pub before: Vec<String>,
-    /// Labels and owners, as they are to be sent.
+    /// Labels and owners to send, if they differ.
     pub metadata: Option<Value>,
-    /// Its clusters.
+    /// Clusters to send, if they differ.
     pub list: Option<Vec<String>>,
 }
 
-/// A decision that is labelled with the Placement and is not one of its own.
+/// A decision with the Placement's label that is not one of its own.
 pub struct Surplus {
     pub name: String,
     pub uid: String,
     pub version: String,
 }
 
-/// What is due for a Placement at `now`, which `now_text` is in RFC 3339.
+/// The next step for a Placement at `now`; `now_text` is the same time in RFC 3339.
 pub fn step(world: &World, key: &Key, now: OffsetDateTime, now_text: &str) -> Step {
     let Some(known) = world.placement(key).filter(|known| !known.prepared.is_at_rest) else { return Step::Rest };
     if let Some((manager, until)) = known.contest.other(now) {
@@ -91,7 +91,7 @@ pub fn step(world: &World, key: &Key, now: OffsetDateTime, now_text: &str) -> St
     judged(known, plan, now)
 }
 
-/// The same of a run that takes long: the world is free meanwhile.
+/// Like [`step`], for a run that takes long: it does not lock the world.
 pub fn step_aside(world: &RwLock<World>, key: &Key, now: OffsetDateTime, now_text: &str) -> Step {
     let is_run = |known: &&ObservedPlacement| !known.prepared.is_at_rest && known.unreadable.is_none();
     let begin = |world: &World| Some(world.snapshot(world.placement(key).filter(is_run)?));
@@ -115,10 +115,10 @@ fn judged(known: &ObservedPlacement, plan: Plan, now: OffsetDateTime) -> Step {
     }
 }
 
-/// A run, and what it looked at.
+/// A run and its input.
 struct Run<'r> {
     input: &'r Input<'r>,
-    /// How often its input had changed.
+    /// The Placement's count of input changes at the run.
     inputs: u64,
     outcome: Outcome<'r>,
     took: Duration,
@@ -134,7 +134,8 @@ impl<'r> Run<'r> {
     }
 }
 
-/// It keeps what it has, and says why.
+/// The plan of a Placement that cannot be read: it keeps its decisions, and its status states the
+/// reason.
 fn unreadable(world: &World, known: &ObservedPlacement, why: &str, now: &str) -> Plan {
     let condition = of_unreadable(&known.prepared, why, decided_generation(&known.status));
     let report = Report { generation: known.prepared.generation, conditions: &[condition], decided: None };
@@ -142,7 +143,7 @@ fn unreadable(world: &World, known: &ObservedPlacement, why: &str, now: &str) ->
     Plan { status, clusters: kept(world, known), is_misconfigured: true, ..Plan::empty(known) }
 }
 
-/// Clusters that its decisions name now.
+/// Number of clusters that its decisions name now.
 fn kept(world: &World, known: &ObservedPlacement) -> usize {
     world.labelled(&known.key).filter_map(|name| held(world, known, name)).map(|held| held.clusters.len()).sum()
 }
@@ -165,7 +166,8 @@ fn plan(world: &World, known: &ObservedPlacement, run: &Run<'_>, now: &str) -> P
         let mut groups = groups.clone();
         if let Some(until) = world.holds(&known.key.0, input.now)
             && kept::keep(&mut groups, world, known, |cluster| {
-                // What changed meanwhile may have brought it back: it runs again in any case.
+                // After a change of input the cluster may be back. The Placement runs again in any
+                // case.
                 known.inputs != run.inputs || world.has_left(known, cluster, input.now)
             })
         {
@@ -233,7 +235,7 @@ impl Plan {
     }
 }
 
-/// None if it is as it should be.
+/// None if the decision is as it should be.
 fn change(held: Option<&Held>, known: &ObservedPlacement, object: &DecisionObject<'_>) -> Option<Change> {
     let name = object.name.clone();
     let labels: BTreeMap<String, String> =
@@ -257,7 +259,7 @@ fn change(held: Option<&Held>, known: &ObservedPlacement, object: &DecisionObjec
     (change.metadata.is_some() || change.list.is_some()).then_some(change)
 }
 
-/// Labels that are not ours go, as upstream has it. Owners that are not its controller stay.
+/// Removes labels that are not ours, as upstream does. Owners that are no controllers stay.
 fn metadata(held: &Held, labels: &BTreeMap<String, String>, owner: &Value) -> Value {
     let mut all: BTreeMap<&str, Value> = held.labels.keys().map(|label| (label.as_str(), Value::Null)).collect();
     all.extend(labels.iter().map(|(label, value)| (label.as_str(), value.clone().into())));

@@ -1,4 +1,4 @@
-//! Runs Placements, one by one, until their own result changes nothing any more.
+//! Runs each Placement until its own writes no longer change its result.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,16 +22,16 @@ use crate::parts::hub::Hub;
 use crate::parts::worker::{self, Failure, Tries, Worker, judged, key};
 use crate::wakes::Key;
 
-/// Runs whose result may change the decisions, with nothing else changing. Upstream goes on for
-/// ever.
+/// Runs in a row that may change the decisions while no other input changes. Upstream has no limit.
 const ROUNDS: usize = 3;
-/// Between changes that one with expressions runs because of. The first of them counts at once.
+/// Time between two runs that changes cause, for Placements with expressions. The first change runs
+/// it at once.
 const PAUSE: Duration = Duration::from_secs(1);
-/// Clusters times rules that they are held against, in a run that needs no thread of its own: a few
-/// milliseconds.
+/// Most comparisons, of clusters with rules, in a run that needs no thread of its own. They take a
+/// few milliseconds.
 const LOOKS: usize = 10_000;
 
-/// Decisions of all Placements that are written at a time.
+/// Concurrent writes of decisions, for all Placements.
 pub const WRITES: usize = 128;
 
 pub struct Scheduler {
@@ -40,19 +40,20 @@ pub struct Scheduler {
     pub events: Events,
     pub metrics: Metrics,
     pub tries: Tries,
-    /// Runs with expressions, which may take a third of a second each: one at a time, on a thread
-    /// of their own; and one at a time of those that took little the last time.
+    /// Slots for runs with expressions, which may take a third of a second each, on threads of
+    /// their own: one such run at a time, and one at a time of those that took few steps the last
+    /// time.
     pub lanes: Lanes,
-    /// Of [`WRITES`].
+    /// [`WRITES`] permits.
     pub writes: Semaphore,
 }
 
-/// Who may run now.
+/// When and where a run may happen.
 enum May {
     AtOnce,
-    /// On a thread of its own.
+    /// Now, on a thread of its own.
     Aside,
-    /// Alone among those that are costly, or were quick.
+    /// With the slot for costly runs, or the one for quick runs.
     InTurn {
         is_quick: bool,
     },
@@ -79,14 +80,14 @@ impl Worker for Scheduler {
 // === impl Scheduler ===
 
 impl Scheduler {
-    /// A Placement is gone.
+    /// Forgets a Placement that is gone.
     pub fn forget(&self, key: &Key) {
         self.tries.forget(&key.0, &key.1);
         self.lanes.forget(key);
         self.metrics.placements.forget(key);
     }
 
-    /// Runs it until nothing changes.
+    /// Runs the Placement until nothing changes.
     async fn settle(&self, object: &DynamicObject, key: &Key) -> Result<Action, Failure> {
         let (mut inputs, first) = match self.resume(key) {
             Ok(resumed) => resumed,
@@ -105,7 +106,7 @@ impl Scheduler {
                 }
                 Step::Do(plan) => plan,
             };
-            // What changed meanwhile is in the queue, and begins anew.
+            // The Placement is in the queue again because of another change.
             if *inputs.get_or_insert(plan.inputs) != plan.inputs {
                 return Ok(Action::await_change());
             }
@@ -146,7 +147,7 @@ impl Scheduler {
         }
     }
 
-    /// A run. Whether it is the first because of a change, or follows its own writes.
+    /// Runs once. `is_first`: a change caused the run, not its own writes.
     async fn step(&self, key: &Key, is_first: bool) -> Result<Step, Failure> {
         let is_quick = match self.may(key, is_first) {
             May::AtOnce => return Ok(self.counted(step(&self.world.read(), key, worker::moment(), &now_text()))),
@@ -163,15 +164,15 @@ impl Scheduler {
         self.aside(key, Some(slot)).await
     }
 
-    /// A run on a thread of its own: this one also keeps the Lease that this replica leads by.
+    /// Runs on a thread of its own, because the current thread also renews this leader's Lease.
     async fn aside(&self, key: &Key, slot: Option<Slot>) -> Result<Step, Failure> {
         let (world, own) = (Arc::clone(&self.world), key.clone());
         let run = move || {
-            // Also where nobody waits for the result any more, until it is there.
+            // Held until the run ends, even if its result is no longer needed.
             let _slot = slot;
             let before = world.read().placement(&own).map(|known| Arc::clone(&known.prepared));
             let step = step_aside(&world, &own, worker::moment(), &now_text());
-            // What it took says nothing of another generation.
+            // The steps of one generation say nothing about another.
             let is_same = |now: &Arc<_>| before.as_ref().is_some_and(|before| Arc::ptr_eq(before, now));
             if let (Step::Do(plan), Some(known)) = (&step, world.write().placement_mut(&own))
                 && is_same(&known.prepared)
@@ -191,7 +192,7 @@ impl Scheduler {
             return if world.looks(known) > LOOKS { May::Aside } else { May::AtOnce };
         }
         match known.ran_at.map(|ran| (ran, ran + PAUSE)) {
-            // A clock that was set back is nothing to wait for.
+            // After the clock was set back, there is nothing to wait for.
             Some((ran, end)) if is_first && (ran..end).contains(&worker::moment()) => May::NotBefore(end),
             _ => May::InTurn { is_quick: known.took_few_steps() },
         }
@@ -213,14 +214,14 @@ impl Scheduler {
         if let Some(status) = &plan.status {
             self.write_status(object, key, status).await?;
         }
-        // One that is gone meanwhile counts no more.
+        // A Placement that is gone by now has no metrics.
         if self.world.read().placement(key).is_some() {
             self.metrics.placements.settle(key, plan.clusters, plan.is_misconfigured);
         }
         Ok(())
     }
 
-    /// What is new to warn of, though no decision changed by it.
+    /// Publishes a new warning if no decision's event reports it.
     fn warn(&self, object: &DynamicObject, key: &Key, plan: &Plan) {
         let mut world = self.world.write();
         let Some(known) = world.placement_mut(key) else { return };

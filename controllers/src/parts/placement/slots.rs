@@ -1,9 +1,9 @@
-//! Whose turn it is to run something costly: one at a time. Namespaces take turns, and those who
-//! ask in one have theirs in the order in which they asked: whoever has many of them makes nobody
-//! of another namespace wait for more than one.
+//! Slots for costly runs: one run at a time. Namespaces alternate, and within a namespace requests
+//! are first come, first served. So a namespace with many Placements delays another namespace by
+//! one run at most.
 //!
-//! Nobody waits in here: what is not its turn is looked at later, and what others need meanwhile is
-//! free for them.
+//! Nothing blocks here: a Placement that gets no slot runs later, and its worker is free for
+//! others.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use tokio::time::Instant;
 
 use crate::wakes::{Key, Wakes};
 
-/// For whoever's turn it is, to begin: it may be gone, or not need it any more.
+/// How long a slot stays reserved for the next Placement, which may be gone or no longer need it.
 const TO_BEGIN: Duration = Duration::from_secs(1);
-/// When to look again at the latest: whose turn it is is woken.
+/// Longest wait before the next try. A Placement is woken as soon as the slot is reserved for it.
 pub const AT_THE_LATEST: Duration = Duration::from_secs(10);
 
-/// Turns of runs that took little the last time, and of all others: who takes long, or may, is
-/// waited for by no one of whom that is not known.
+/// One slot for runs that took few steps the last time, and one for all others. A quick run never
+/// waits for a run that takes long, or may take long.
 pub struct Lanes {
     quick: Arc<Slots>,
     costly: Arc<Slots>,
@@ -35,20 +35,20 @@ pub struct Slots {
 struct State {
     is_taken: bool,
     waiting: Line,
-    /// For whom the next turn is kept, and until when.
+    /// The Placement that the free slot is reserved for, and the end of the reservation.
     reserved: Option<(Instant, Key)>,
 }
 
-/// Who waits, each once.
+/// Placements that wait, each once.
 #[derive(Default)]
 struct Line {
-    /// The next one first.
+    /// In the order of their grants.
     namespaces: VecDeque<String>,
-    /// In each of them, the next one first; none is empty.
+    /// By namespace, in the order of their grants; no queue is empty.
     names: HashMap<String, VecDeque<String>>,
 }
 
-/// Ends when it is dropped.
+/// Permission to run. Released when dropped.
 pub struct Slot(Arc<Slots>);
 
 // === impl Lanes ===
@@ -58,14 +58,15 @@ impl Lanes {
         Self { quick: Slots::new(wakes.clone()), costly: Slots::new(wakes.clone()) }
     }
 
-    /// None if it is another's turn: then it waits, and is woken.
+    /// None if another Placement has the slot or the reservation: then this one waits and is woken
+    /// later.
     pub fn take(&self, key: &Key, is_quick: bool) -> Option<Slot> {
         let (own, other) = if is_quick { (&self.quick, &self.costly) } else { (&self.costly, &self.quick) };
         other.forget(key);
         own.take(key)
     }
 
-    /// It is gone.
+    /// Forgets a Placement that is gone.
     pub fn forget(&self, key: &Key) {
         self.quick.forget(key);
         self.costly.forget(key);
@@ -97,7 +98,7 @@ impl Slots {
     fn forget(&self, key: &Key) {
         let mut state = self.state.lock();
         state.waiting.remove(key);
-        // Or those behind it would wait for one that does not come.
+        // Otherwise those behind it would wait for a Placement that never comes.
         if state.reserved.take_if(|(_, kept)| kept == key).is_some() {
             self.keep_for_first(&mut state);
         }
@@ -137,7 +138,7 @@ impl Line {
         }
     }
 
-    /// Others of its namespace wait behind all other namespaces.
+    /// Removes a waiting key. Others of its namespace then wait behind all other namespaces.
     fn had_its_turn(&mut self, key: &Key) {
         self.remove(key);
         if self.names.contains_key(&key.0) {

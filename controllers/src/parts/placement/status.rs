@@ -1,8 +1,8 @@
 //! The status of a Placement, as upstream writes it.
 //!
-//! Each condition also says of which generation it tells (`observedGeneration`), which upstream's
-//! do not. So is known, by whoever leads next as well, which generation the decisions follow: that
-//! of `PlacementSatisfied`, which stays as it is while the Placement cannot be evaluated.
+//! In addition, each condition has an `observedGeneration`, which upstream's lack. That of
+//! `PlacementSatisfied` records which generation the decisions follow, also for the next leader:
+//! the condition stays as it is while the Placement cannot be evaluated.
 
 use api::conditions;
 use placement::conditions::{Condition, SATISFIED, decided_generation};
@@ -12,26 +12,26 @@ use serde_json::{Value, json};
 use crate::calls::MANAGER;
 
 const MISCONFIGURED: &str = "PlacementMisconfigured";
-/// Fields that are ours alone.
+/// Fields that only a scheduler writes.
 const COUNTS: [&str; 2] = ["numberOfSelectedClusters", "decisionGroups"];
 
-/// What a run came to.
+/// The result of a run.
 pub struct Report<'a> {
     pub generation: i64,
     pub conditions: &'a [Condition],
-    /// The clusters that are decided, and their groups; none where the decisions are kept.
+    /// The number of decided clusters, and their groups; none if the decisions are kept.
     pub decided: Option<(usize, Vec<GroupStatus<'a>>)>,
 }
 
-/// Whether `status` has what is ours of `other`, in those fields that `other` has. Others may have
-/// conditions of theirs.
+/// Whether `status` has the same values as `other` in our fields and conditions, as far as `other`
+/// has them. Other writers may have conditions of their own.
 pub fn has_ours(status: &Value, other: &Value) -> bool {
     let counts = COUNTS.iter().filter(|name| !other[**name].is_null()).all(|name| status[*name] == other[*name]);
     let is_same = |of: &&str| find(status, of) == find(other, of);
     counts && [SATISFIED, MISCONFIGURED].iter().filter(|of| find(other, of).is_some()).all(is_same)
 }
 
-/// Who wrote fields that are ours last, if that is not us (`metadata.managedFields`).
+/// The last other manager that wrote one of our fields (`metadata.managedFields`).
 pub fn writer(metadata: &Value) -> Option<&str> {
     let entries = metadata["managedFields"].as_array()?.iter();
     let is_of_ours = |entry: &&Value| {
@@ -40,11 +40,11 @@ pub fn writer(metadata: &Value) -> Option<&str> {
         is_there("conditions") || COUNTS.iter().any(|name| is_there(name))
     };
     let others = entries.filter(is_of_ours).filter(|entry| entry["manager"] != MANAGER);
-    // Times are in RFC 3339, all in UTC.
+    // Times are in RFC 3339 and UTC, so their text sorts by time.
     others.max_by_key(|entry| entry["time"].as_str().unwrap_or_default())?["manager"].as_str()
 }
 
-/// The fields of a status that differ from `before`, at `now` (RFC 3339); none if none does.
+/// The status fields that differ from `before`, at `now` (RFC 3339); none if all are equal.
 pub fn difference(before: &Value, report: &Report<'_>, now: &str) -> Option<Value> {
     let mut after = json!({"conditions": all_conditions(before, report, now)});
     if let Some((clusters, groups)) = &report.decided {
@@ -149,7 +149,7 @@ mod tests {
         let after = difference(&before, &bad, "2").unwrap();
         assert_eq!(after["conditions"][1], before["conditions"][1]);
         assert_eq!((&after["conditions"][0]["status"], after.get("decisionGroups")), (&json!("True"), None));
-        // Of decisions that somebody else wrote, nobody knows.
+        // It is unknown which generation another client's decisions follow.
         let foreign = difference(&Value::Null, &bad, "2").unwrap();
         assert_eq!(decided_generation(&foreign), None);
         assert_eq!(difference(&foreign, &bad, "3"), None, "nor is that written again");

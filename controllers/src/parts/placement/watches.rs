@@ -1,4 +1,4 @@
-//! The watches, and what they put into the queue.
+//! Watches of the kinds that a choice depends on. They update the world and fill the queue.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -29,10 +29,10 @@ use crate::parts::catch_up::{Followed, WATCH};
 use crate::raw::{self, RawObject, large};
 use crate::wakes::Key;
 
-/// Between two looks whether a kind is served that nobody need have.
+/// Interval of the checks whether an optional kind is served.
 const LOOKS: Duration = Duration::from_secs(2);
 
-/// Completes when everything was listed that has to be there, and scores if there are any.
+/// Completes when every required kind is listed, and scores too unless the hub lacks that kind.
 pub async fn listed(shared: &Shared, readiness: &Readiness) {
     for of in Of::ALL {
         tokio::select! {
@@ -42,8 +42,8 @@ pub async fn listed(shared: &Shared, readiness: &Readiness) {
     }
 }
 
-/// Completes when a kind is known not to be there: its definition is not, or, where that cannot be
-/// read, the hub says that it does not serve it.
+/// Completes when a kind is known to be absent: its definition does not exist, or, if the
+/// definition cannot be read, discovery says that the hub does not serve the kind.
 async fn absent(shared: &Shared, of: Of) {
     let mut presence = crd::follow(of.kind(), shared.hub.client.clone());
     loop {
@@ -54,15 +54,15 @@ async fn absent(shared: &Shared, of: Of) {
         if known == Presence::Unknown && crd::is_absent(of.kind(), &shared.hub.client).await {
             return;
         }
-        // Whether or not it says anything meanwhile.
+        // Checks again after the interval even without an event.
         let _ = timeout(LOOKS, presence.changed()).await;
     }
 }
 
-/// What each kind's watch told, by [`Of::index`].
+/// Versions that each kind's watch has seen, by [`Of::index`].
 pub type AllFollowed = [Followed; Of::ALL.len()];
 
-/// Completes when all that was listed is as the hub has it now.
+/// Completes when everything that was listed is as current as the hub.
 pub async fn catch_up(shared: &Shared, all: &AllFollowed) {
     let moving = Of::ALL.into_iter().filter(|of| of.moves());
     join_all(moving.map(|of| async move {
@@ -87,11 +87,11 @@ struct Follower<'a> {
     scheduler: &'a Scheduler,
     of: Of,
     followed: &'a Followed,
-    /// What the queue takes its objects from.
+    /// Store that the queue reads Placements from.
     placements: Option<Writer<DynamicObject>>,
-    /// What a list had so far.
+    /// Keys of the current list so far.
     listing: HashSet<Key>,
-    /// It was on its way out, and was not listed since.
+    /// The definition was being deleted, and the kind has not been listed since.
     was_leaving: bool,
 }
 
@@ -102,7 +102,7 @@ impl Follower<'_> {
         let (kind, client) = (self.of.kind(), self.shared.hub.client.clone());
         let mut presence = crd::follow(kind, client.clone());
         loop {
-            // The sender lives as long as this does.
+            // The sender lives as long as this receiver.
             let _ = presence.wait_for(|presence| *presence != Presence::Leaving).await;
             let resource = tokio::select! {
                 resource = crd::served(kind, &client) => resource,
@@ -128,7 +128,7 @@ impl Follower<'_> {
         let mut events = pin!(raw::watcher(api, config).default_backoff());
         while let Some(event) = events.next().await {
             match event {
-                // The end of each object may be told before that of its kind.
+                // Deletions of objects may arrive before the deletion of their kind's definition.
                 Ok(Event::Delete(_)) if self.of.is_guarded() && self.is_leaving().await => return,
                 Ok(event) => self.take(event),
                 Err(error) => tracing::warn!(error = causes(&error), "cannot watch {}", self.of.kind().name),
@@ -140,7 +140,8 @@ impl Follower<'_> {
         crd::is_leaving(self.of.kind(), &self.shared.hub.client).await
     }
 
-    /// The kind is on its way out. Of one that was never there, nothing was known.
+    /// Handles the deletion of the kind's definition. A kind that was never listed has no known
+    /// objects.
     fn leave(&mut self) {
         if *self.shared.listed[self.of.index()].borrow() {
             self.was_leaving = true;
@@ -215,8 +216,8 @@ impl Follower<'_> {
         self.wake(woken);
     }
 
-    /// Tells once that so many went that no decision follows, in a namespace or, of what has none,
-    /// everywhere.
+    /// Applies `change`. Logs an error if that begins a hold, in `namespace` or, for kinds without
+    /// namespaces, everywhere.
     fn change(&self, namespace: &str, change: impl FnOnce(&mut World, OffsetDateTime) -> Woken) -> Woken {
         let now = worker::moment();
         let mut world = self.shared.world.write();

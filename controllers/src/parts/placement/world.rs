@@ -1,6 +1,6 @@
-//! What of the hub a choice depends on, and who has to be looked at again when some of it changes.
+//! The state of the hub that choices depend on, and which Placements a change of it affects.
 //!
-//! No IO and no clock: watches put objects in here, and each answers with the Placements that can
+//! No IO and no clock: watches put objects in here, and each call returns the Placements that can
 //! see the difference.
 
 mod clusters;
@@ -39,36 +39,37 @@ pub struct World {
     placements: HashMap<String, BTreeMap<String, ObservedPlacement>>,
     sets: BTreeMap<String, Set>,
     bindings: HashMap<String, BTreeMap<String, ManagedClusterSetBinding>>,
-    /// Namespaces that a set is bound in.
+    /// By set: the namespaces that it is bound in.
     bound: HashMap<String, BTreeSet<String>>,
     clusters: Clusters,
-    /// Copied when it changes while a snapshot has it.
+    /// Copy on write: a change copies it only while a snapshot holds it.
     scores: Arc<Scores>,
-    /// Likewise.
+    /// Copy on write, too.
     decisions: Arc<Decisions>,
     held: HashMap<Key, Held>,
-    /// Decisions that we are writing.
+    /// Decisions that this replica is writing.
     writing: HashSet<Key>,
-    /// How often each kind was listed from its beginning, by [`Of::index`].
+    /// Number of lists of each kind since the start, by [`Of::index`].
     lists: [u32; Of::ALL.len()],
     hold: Hold,
-    /// The lists that we sent last, of decisions of Placements that are there.
+    /// The last list sent for each decision of an existing Placement.
     sent: HashMap<Key, Vec<String>>,
 }
 
-/// Placements to look at.
+/// Placements that must run again.
 pub type Woken = BTreeSet<Key>;
 
 // === impl World ===
 
 impl World {
-    /// One in which so many clusters, sets, or bindings of a namespace may go within a minute.
+    /// A world that begins a hold when more than `removal_limit` clusters, sets, or bindings of one
+    /// namespace go within a minute.
     pub fn limited(removal_limit: usize) -> Self {
         Self { hold: Hold::limited(removal_limit), ..Self::default() }
     }
 
-    /// From now on, its Placements are run here: all of them, which it returns. Until now others
-    /// wrote what they are to write, which was nobody's contest.
+    /// Begins to run Placements here, and returns all of them. The former leader's writes until now
+    /// were no contest.
     pub fn take_over(&mut self, now: OffsetDateTime) -> Vec<Key> {
         self.count_missing(now);
         let all = self.placements.values_mut().flat_map(BTreeMap::values_mut);
@@ -76,23 +77,24 @@ impl World {
         self.keys(Of::Placement)
     }
 
-    /// An object is there or has changed.
+    /// Adds or updates an object.
     pub fn put(&mut self, of: Of, object: Value, now: OffsetDateTime) -> Woken {
         self.put_seen(of, object, now, false)
     }
 
-    /// A list of a kind begins.
+    /// Begins a list of a kind.
     pub fn begin_list(&mut self, of: Of) {
         self.lists[of.index()] = self.lists[of.index()].wrapping_add(1);
     }
 
-    /// An object is in the list that was begun. That counts whatever its version: after a restore
-    /// of the hub, versions may be lower than before. Only what was written since may be later.
+    /// Adds or updates an object from the current list. It counts whatever its version: after a
+    /// restore of the hub, versions may be lower than before. Only a write since the list began may
+    /// be newer.
     pub fn put_listed(&mut self, of: Of, object: Value, now: OffsetDateTime) -> Woken {
         self.put_seen(of, object, now, true)
     }
 
-    /// What is known and was not in the list, nor was written since that began.
+    /// Known objects that are not in `listing` and were not written since that list began.
     pub fn unlisted(&self, of: Of, listing: &HashSet<Key>) -> Vec<Key> {
         let list = self.lists[of.index()];
         let is_later = |key: &Key| match of {
@@ -116,7 +118,7 @@ impl World {
         self.woken(woken)
     }
 
-    /// An object is gone. With a version, at that: what is known may be a later one of its name.
+    /// Removes an object. With a `version`, only if the known object is not newer.
     pub fn remove(&mut self, of: Of, key: &Key, version: Option<&str>, now: OffsetDateTime) -> Woken {
         self.count_removal(of, key, now);
         let woken = match of {
@@ -130,7 +132,7 @@ impl World {
         self.woken(woken)
     }
 
-    /// All objects of a kind.
+    /// Keys of all objects of a kind.
     pub fn keys(&self, of: Of) -> Vec<Key> {
         let alone = |name: &String| (String::new(), name.clone());
         let within = |(namespace, name): (&String, &String)| (namespace.clone(), name.clone());
@@ -152,7 +154,7 @@ impl World {
         self.placements.get_mut(namespace)?.get_mut(name)
     }
 
-    /// Calls `run` with what the run of a Placement looks at.
+    /// Calls `run` with the input of a Placement's run.
     pub fn with_input<T>(
         &self,
         known: &ObservedPlacement,
@@ -175,8 +177,8 @@ impl World {
         })
     }
 
-    /// Clusters that a run of a Placement looks at: those that may be in its `sets`, and those that
-    /// it has now. Of a set by label, the others are not even read.
+    /// Clusters that a Placement's run considers: those that may be in its `sets`, and those in its
+    /// decisions. For sets by label, other clusters are not even read.
     pub(super) fn looked_at(
         &self,
         known: &ObservedPlacement,
@@ -199,17 +201,17 @@ impl World {
         found
     }
 
-    /// Clusters times rules that they are held against, in a run of a Placement.
+    /// Number of comparisons in a Placement's run: clusters times rules.
     pub fn looks(&self, known: &ObservedPlacement) -> usize {
         self.clusters.len().saturating_mul(known.rules)
     }
 
-    /// Names of the decisions that are labelled with a Placement.
+    /// Names of the decisions whose label names a Placement.
     pub fn labelled(&self, (namespace, name): &Key) -> impl Iterator<Item = &String> {
         self.decisions.of(namespace, name).map(|decision| &decision.name)
     }
 
-    /// Those of them that there are; each has another input than before.
+    /// Keeps the Placements that exist, and counts a change of their input.
     fn woken(&mut self, mut woken: Woken) -> Woken {
         woken.retain(|key| {
             let known = self.placement_mut(key);
@@ -232,7 +234,7 @@ impl World {
         if is_news { Woken::from([key]) } else { Woken::new() }
     }
 
-    /// Nobody is to be looked at by that: its decisions go with it, by the hub.
+    /// Wakes no Placement: the hub deletes its decisions with it.
     fn remove_placement(&mut self, (namespace, name): &Key, version: Option<&str>) -> Woken {
         if let Some(names) = self.placements.get_mut(namespace) {
             if names.get(name).is_some_and(|known| is_older(version, &known.version)) {
@@ -275,7 +277,7 @@ impl World {
 
     fn put_score(&mut self, key: &Key, object: Value) -> Woken {
         let score = AddOnPlacementScore::from(object);
-        // A run that looks at them still would cost a copy of all.
+        // Writing the same would copy all scores while a run holds a snapshot of them.
         if self.scores.get(&score.cluster, &score.resource) == Some(&score) {
             return Woken::new();
         }
@@ -291,14 +293,14 @@ impl World {
         self.scored(key)
     }
 
-    /// Placements that ask for a cluster's score of a resource.
+    /// Placements that use a cluster's score of a resource.
     fn scored(&self, (cluster, resource): &Key) -> Woken {
         let Some(cluster) = self.clusters.get(cluster) else { return Woken::new() };
         self.seeing(&[cluster], |known| known.asks_for(resource) || known.has_expressions())
     }
 }
 
-/// Namespace, which is empty where there is none, and name.
+/// Namespace, empty for kinds without one, and name.
 pub fn key(object: &Value) -> Key {
     let text = |field: &str| object["metadata"][field].as_str().unwrap_or_default().to_owned();
     (text("namespace"), text("name"))

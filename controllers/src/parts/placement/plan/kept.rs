@@ -1,4 +1,4 @@
-//! Clusters that decisions keep although the run does not choose them: while removals are held.
+//! During a removal hold, keeps clusters in the decisions that the run did not choose.
 
 use std::collections::HashSet;
 
@@ -8,9 +8,9 @@ use placement::slices::GROUP_NAME_LABEL;
 use super::held;
 use crate::parts::placement::world::{ObservedPlacement, World};
 
-/// Adds to `groups` what is decided and `has_left` by a removal, each in the first group of the
-/// name that it is decided in, or else in the last. Not more than the Placement asks for: a smaller
-/// number counts at once. True if there are any.
+/// Adds to `groups` the decided clusters that `has_left` by a removal: each to the first group with
+/// the name of its decision's group, or else to the last group. Adds no more than the Placement
+/// asks for, so that a smaller number takes effect at once. True if it added any.
 pub fn keep<'w>(
     groups: &mut [Group<'w>],
     world: &'w World,

@@ -37,7 +37,7 @@ fn labels(index: &str) -> Value {
         "cluster.open-cluster-management.io/decision-group-index": index})
 }
 
-/// As we would have written it.
+/// A decision as this part would have written it.
 fn decision(world: &World, clusters: &[&str]) -> Value {
     let owner = owner(world.placement(&("n".into(), "p".into())).unwrap());
     let list: Vec<Value> = clusters.iter().map(|name| json!({"clusterName": name, "reason": ""})).collect();
@@ -76,7 +76,7 @@ fn what_is_right_is_not_written_and_of_the_rest_only_what_differs() {
     let by_hand = json!({"manager": "kubectl-edit", "fieldsV1": {"f:status": {"f:decisions": {}}}});
     reasoned["metadata"]["managedFields"] = json!([by_hand]);
     put(&mut world, Of::Decision, 7, reasoned);
-    // A hand was there before: this is the second edit.
+    // A person edited it before, so this is the second edit.
     let mut later = right;
     later["metadata"]["ownerReferences"] = json!([{"uid": "other", "controller": true}, {"uid": "friend"}]);
     put(&mut world, Of::Decision, 8, later);
@@ -137,7 +137,7 @@ fn a_score_that_ends_is_a_timer() {
     assert_eq!(due(&world).again, Some(NOW + Span::seconds(30)));
 }
 
-/// As decided while `c1` went and `change` was made, and what is written at the end of the hold.
+/// The lists of clusters while `c1` is gone and after `change`: during the hold, and at its end.
 fn held(change: impl FnOnce(&mut World)) -> [Vec<String>; 2] {
     let mut world = world(&json!({}));
     let right = decision(&world, &["c1", "c2"]);
@@ -195,7 +195,7 @@ fn a_run_aside_comes_to_the_same() {
     assert_eq!((plan.inputs, plan.status.unwrap()), (other.inputs, other.status.unwrap()));
 }
 
-/// Who took little does not wait behind who takes long.
+/// A quick run does not wait behind long runs.
 #[test]
 fn a_run_says_what_it_took() {
     let took = |expression: &str| {

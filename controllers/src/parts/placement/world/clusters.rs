@@ -1,4 +1,4 @@
-//! All clusters of the hub, those of a set by label beside each other.
+//! All clusters of the hub, also by the set that their label names.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -10,11 +10,11 @@ type Named = BTreeMap<String, Arc<ManagedCluster>>;
 #[derive(Default)]
 pub struct Clusters {
     all: Named,
-    /// By the set that their label names, whether there is such a set or not.
+    /// By the set that the label names, even if there is no such set.
     labelled: HashMap<String, Named>,
 }
 
-/// The exclusive set of a cluster.
+/// The set that a cluster's label names.
 pub fn set_of(cluster: &ManagedCluster) -> Option<&str> {
     cluster.labels.get(SET_LABEL)
 }
@@ -39,12 +39,12 @@ impl Clusters {
         self.all.values()
     }
 
-    /// Likewise, those whose label names a set.
+    /// In the order of their names, those whose label names a set.
     pub fn labelled(&self, set: &str) -> impl Iterator<Item = &Arc<ManagedCluster>> {
         self.labelled.get(set).into_iter().flat_map(BTreeMap::values)
     }
 
-    /// Returns what it was before.
+    /// Returns the former value.
     pub fn put(&mut self, cluster: &Arc<ManagedCluster>) -> Option<Arc<ManagedCluster>> {
         let before = self.remove(&cluster.name);
         if let Some(set) = set_of(cluster) {
@@ -54,7 +54,7 @@ impl Clusters {
         before
     }
 
-    /// Returns what it was.
+    /// Returns the former value.
     pub fn remove(&mut self, name: &str) -> Option<Arc<ManagedCluster>> {
         let before = self.all.remove(name)?;
         if let Some(set) = set_of(&before)

@@ -1,18 +1,18 @@
-//! Others who write the decisions of a Placement, or its status.
+//! Writes by others to a Placement's decisions or its status.
 //!
-//! A person's edit is put back: at once the first time, later the more often it happens. Another
-//! controller's is not: two schedulers would go on for ever.
+//! The scheduler reverts a person's edit: at once the first time, and later each time it happens
+//! again. It does not revert another controller's writes, because two schedulers would never stop.
 
 use std::time::Duration;
 
 use net::backoff::Backoff;
 use time::OffsetDateTime;
 
-/// Between an edit and its end, from the second on.
+/// Wait before an edit is reverted, from the second edit on.
 const PUT_BACK: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_mins(5));
-/// Whoever was silent so long does not write any more.
+/// After this long without a write, a former writer no longer counts.
 const SILENCE: Duration = Duration::from_mins(10);
-/// What `kubectl` calls itself begins so: a person's hand.
+/// Prefix of the field managers of `kubectl`, which mark a person's edit.
 const HAND: &str = "kubectl";
 
 #[derive(Debug, Default)]
@@ -20,15 +20,15 @@ pub struct Contest {
     edits: u32,
     last: Option<OffsetDateTime>,
     not_before: Option<OffsetDateTime>,
-    /// The other manager.
+    /// The field manager of another controller.
     other: Option<String>,
 }
 
 // === impl Contest ===
 
 impl Contest {
-    /// Somebody wrote a decision: `manager` its list, or anybody anything else of it. Or the
-    /// status.
+    /// Counts a write by another client. `manager` wrote a decision's list or the status; it is
+    /// None if the writer is unknown, or if the write changed another part of a decision.
     pub fn seen(&mut self, manager: Option<&str>, now: OffsetDateTime) {
         if self.last.is_none_or(|last| now - last > SILENCE) {
             *self = Self::default();
@@ -43,13 +43,13 @@ impl Contest {
         self.not_before = Some(now + wait);
     }
 
-    /// Another manager that writes, and when it has been silent for long enough.
+    /// Another controller that writes, and the end of the wait for its silence.
     pub fn other(&self, now: OffsetDateTime) -> Option<(&str, OffsetDateTime)> {
         let (other, end) = (self.other.as_deref()?, self.last? + SILENCE);
         (now < end).then_some((other, end))
     }
 
-    /// When decisions may be written, if that is still to come.
+    /// The time before which decisions must not be written, if it is still to come.
     pub fn wait(&self, now: OffsetDateTime) -> Option<OffsetDateTime> {
         self.not_before.filter(|moment| now < *moment)
     }

@@ -1,4 +1,4 @@
-//! Decisions on the hub: what they say, and who wrote it.
+//! Decisions on the hub: their content, and their writers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use crate::calls::MANAGER;
 use crate::parts::placement::kinds::Of;
 use crate::wakes::Key;
 
-/// As upstream's scheduler calls itself where it writes: after its program.
+/// Field manager of upstream's scheduler, named after its program.
 const THEIRS: &str = "placement";
 
-/// Of a decision, what is compared with what it should be.
+/// The fields of a decision that are compared with the desired ones.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Held {
     pub uid: String,
     pub version: String,
     pub labels: BTreeMap<String, String>,
-    /// References to owners, as they are.
+    /// Owner references, unchanged.
     pub owners: Vec<Value>,
-    /// In the order of its list.
+    /// In the order of the list.
     pub clusters: Vec<String>,
-    /// Whether its list has nothing but names of clusters.
+    /// Whether each entry has a cluster's name, an empty reason, and nothing else.
     pub is_plain: bool,
-    /// Who else wrote the list.
+    /// Another manager that wrote the list.
     writer: Option<String>,
     /// Whether a scheduler wrote the list, or would have written the same.
     pub(super) is_scheduled: bool,
-    /// Among the lists of its kind, that at which or after which it was seen.
+    /// Number of the last list of this kind that began before the decision was seen.
     pub(super) seen_in: u32,
 }
 
@@ -66,14 +66,15 @@ impl Held {
     }
 }
 
-/// To whom the list belongs (`metadata.managedFields`).
+/// Managers that own the list (`metadata.managedFields`).
 fn writers(metadata: &Value) -> impl Iterator<Item = &str> {
     let entries = metadata["managedFields"].as_array().into_iter().flatten();
     let of_list = entries.filter(|entry| !entry["fieldsV1"]["f:status"]["f:decisions"].is_null());
     of_list.filter_map(|entry| entry["manager"].as_str())
 }
 
-/// Whether the list belongs to schedulers, by their word: ours, whoever led, and upstream's.
+/// Whether only schedulers own the list, by their managers' names: any of our replicas, or
+/// upstream's.
 fn is_scheduled(metadata: &Value) -> bool {
     let is_of_scheduler = |manager| [MANAGER, THEIRS].contains(&manager);
     writers(metadata).next().is_some() && writers(metadata).all(is_of_scheduler)
@@ -100,7 +101,7 @@ impl World {
         if !is_anew && known.is_some_and(|known| *known == held.version || is_older(Some(&held.version), known)) {
             return Woken::new();
         }
-        // Whose a list is by now does not matter, if it is the same.
+        // A list that did not change stays a scheduler's, also under another manager.
         held.is_scheduled |= self.held.get(key).is_some_and(|known| known.is_scheduled && known.lists_as(&held));
         let before = self.held.insert(key.clone(), held.clone());
         Arc::make_mut(&mut self.decisions).put(PlacementDecision::from(object));
@@ -116,10 +117,10 @@ impl World {
             return Woken::new();
         }
         let writer = held.writer.as_deref().filter(|_| !is_list_same);
-        // That no other manager has the list does not make it ours: it may be gone, or somebody may
-        // call himself as we do.
+        // A list without another manager is not necessarily ours: it may be gone, or another client
+        // may use our manager's name.
         let is_as_sent = || !is_list_same && held.is_plain && self.sent.get(key) == Some(&held.clusters);
-        // After our own writes its Placement runs again in any case.
+        // After its own writes, a Placement runs again anyway.
         if writer.is_none() && (self.writing.contains(key) || is_as_sent()) {
             return Woken::new();
         }
@@ -142,16 +143,16 @@ impl World {
         woken
     }
 
-    /// Whether [`World::confirm`] has something to do. Most runs confirm what is confirmed, and
-    /// whoever writes keeps all that read out.
+    /// Whether [`World::confirm`] would change anything. Most runs find everything confirmed, and
+    /// the write lock keeps all readers out.
     pub fn is_unconfirmed(&self, key: &Key, inputs: u64) -> bool {
         let is_open =
             |name: &String| self.held.get(&(key.0.clone(), name.clone())).is_some_and(|held| !held.is_scheduled);
         self.placement(key).is_some_and(|known| known.inputs == inputs) && self.labelled(key).any(is_open)
     }
 
-    /// A run of a Placement came to the decisions that it has, when its input had changed so often:
-    /// whoever wrote them, they are a scheduler's word.
+    /// Notes that a run with this input chose the clusters that the decisions have: whichever
+    /// client wrote them, they are now a scheduler's choice.
     pub fn confirm(&mut self, key: &Key, inputs: u64) {
         if self.placement(key).is_none_or(|known| known.inputs != inputs) {
             return;
@@ -164,8 +165,8 @@ impl World {
         }
     }
 
-    /// We are about to write or remove a decision: what the watch tells of that is no news.
-    /// So is what it tells later of a list that was sent, though the call did not succeed.
+    /// Begins a write or a removal of a decision: the watch's event of it is no news. Neither is a
+    /// later event with a `list` that was sent, even if the call failed.
     pub fn begin(&mut self, key: &Key, list: Option<&[String]>) {
         self.writing.insert(key.clone());
         if let Some(list) = list {

@@ -1,8 +1,9 @@
-//! While many went at once, decisions keep the clusters that left with them.
+//! The removal hold: after many objects were removed at once, decisions keep the clusters that left
+//! because of that.
 //!
-//! A cluster left by a removal if its object is gone or on its way out, or if it would still be
-//! chosen from were the set or the binding there that went. Whatever else takes a cluster away, as
-//! a taint or an edit of the Placement does, is no removal.
+//! A cluster left by a removal if its object is gone or being deleted, or if it would still be a
+//! candidate with the set or the binding that went. A cluster that leaves for another reason, such
+//! as a taint or an edit of the Placement, did not leave by a removal.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -18,18 +19,18 @@ use crate::wakes::Key;
 
 #[derive(Debug, Default)]
 pub struct Hold {
-    /// Removals within a minute that are followed; none: all are.
+    /// Most removals within a minute that take effect; none: all of them do.
     limit: Option<usize>,
     clusters: Removals,
     sets: Removals,
-    /// What the sets said that went.
+    /// Sets that are gone, as they were.
     gone_sets: HashMap<String, Arc<ManagedClusterSet>>,
-    /// By namespace: whoever may write in one makes no other wait.
+    /// By namespace, so that writers of one namespace cannot hold another.
     bindings: HashMap<String, Removals>,
-    /// Until then it lasts, everywhere and in single namespaces.
+    /// End of the hold everywhere. `until_in` has that of single namespaces.
     until: Option<OffsetDateTime>,
     until_in: HashMap<String, OffsetDateTime>,
-    /// The second in which what is over was forgotten last.
+    /// Second of the last `forget`.
     forgotten_at: i64,
 }
 
@@ -40,7 +41,7 @@ impl Hold {
         Self { limit: Some(limit), ..Self::default() }
     }
 
-    /// It is there, again perhaps.
+    /// Notes that an object exists, perhaps again.
     pub fn came_back(&mut self, of: Of, namespace: &str, name: &str) {
         match of {
             Of::Set => {
@@ -72,19 +73,19 @@ impl Hold {
 // === impl World ===
 
 impl World {
-    /// The definition of a kind is on its way out or has come back: that its objects are gone says
-    /// nothing about where workloads are to be.
+    /// Begins a hold everywhere: the definition of a kind is being deleted or has come back, and
+    /// the absence of its objects says nothing about where workloads should run.
     pub fn hold(&mut self, now: OffsetDateTime) {
         self.hold.until = Some(now + HELD);
     }
 
-    /// Until when decisions of a namespace keep clusters that left by removals.
+    /// End of the current hold on the decisions of a namespace.
     pub fn holds(&self, namespace: &str, now: OffsetDateTime) -> Option<OffsetDateTime> {
         self.hold.until.max(self.hold.until_in.get(namespace).copied()).filter(|end| now < *end)
     }
 
-    /// Clusters that decisions name and that are not there, or on their way out, count as if they
-    /// went now: whoever led before may have seen them go. All kinds were listed.
+    /// Counts clusters that decisions name and that are gone or being deleted as removed now,
+    /// because only the former leader may have seen their removal. All kinds must be listed.
     pub fn count_missing(&mut self, now: OffsetDateTime) {
         let is_missing = |name: &str| self.clusters.get(name).is_none_or(|cluster| cluster.is_deleting);
         let missing: BTreeSet<String> = self.all_decided(is_missing).map(str::to_owned).collect();
@@ -93,11 +94,12 @@ impl World {
         }
     }
 
-    /// Clusters that decisions of a Placement name and that it may lose by a removal. What a person
-    /// wrote, or labelled as a decision, is no word of a scheduler, and a Placement that keeps its
-    /// decisions in any case loses none: whoever writes these by mistake makes nobody else wait.
+    /// Clusters that decisions of a Placement name and that a removal may take away, if they are
+    /// `is_wanted`. Two kinds of decisions do not count, so that a mistake in one namespace holds
+    /// no other: those that a person wrote or labelled, and those of a Placement that keeps its
+    /// decisions anyway.
     ///
-    /// Those of them that `is_wanted`: that is asked first, of all decisions of a fleet.
+    /// `is_wanted` runs first, because this reads all decisions of a fleet.
     fn decided<'w>(
         &'w self,
         known: &'w ObservedPlacement,
@@ -124,12 +126,12 @@ impl World {
         self.decisions.uses(cluster) > 0 && self.all_decided(|name| name == cluster).next().is_some()
     }
 
-    /// An object is about to go, or is on its way out.
+    /// Counts an object that is about to be removed, or that is being deleted.
     pub(super) fn count_removal(&mut self, of: Of, key: &Key, now: OffsetDateTime) {
         self.hold.forget(now);
         match of {
             Of::Cluster if self.is_decided(&key.1) => {
-                // One that was being deleted was counted then.
+                // A deletion counts when it begins; `Removals` counts the same name only once.
                 let is_there = self.clusters.get(&key.1).is_some();
                 self.count_cluster(&key.1, self.clusters.len().saturating_sub(usize::from(is_there)), now);
             }
@@ -149,7 +151,7 @@ impl World {
 
     fn count_set(&mut self, name: &str, now: OffsetDateTime) {
         let Some(set) = self.sets.get(name).map(|set| Arc::clone(&set.set)) else { return };
-        // Its bindings may have gone before it.
+        // Its bindings may have gone first.
         let unbound = self.hold.bindings.iter().filter(|(_, gone)| gone.has(name, now));
         let namespaces = self.bound.get(name).into_iter().flatten();
         let mut namespaces = namespaces.chain(unbound.map(|(namespace, _)| namespace));
@@ -176,7 +178,7 @@ impl World {
         }
     }
 
-    /// A set as it is, or was.
+    /// A set that exists, or that is gone.
     fn set(&self, name: &str) -> Option<Arc<ManagedClusterSet>> {
         self.sets.get(name).map(|set| &set.set).or_else(|| self.hold.gone_sets.get(name)).cloned()
     }
@@ -188,7 +190,7 @@ impl World {
         placements.flat_map(|known| self.decided(known, is_in_set)).next().is_some()
     }
 
-    /// Whether a cluster that a Placement would lose left by a removal.
+    /// Whether a cluster that a Placement would lose has left by a removal.
     pub fn has_left(&self, known: &ObservedPlacement, cluster: &str, now: OffsetDateTime) -> bool {
         let Some(cluster) = self.clusters.get(cluster).filter(|cluster| !cluster.is_deleting) else { return true };
         if self.is_candidate(known, cluster) {
@@ -205,7 +207,7 @@ impl World {
         of_sets || self.sets.values().any(|set| is_gone(&set.set.name) && would_have(&set.set))
     }
 
-    /// Whether a cluster is in one of a Placement's sets still.
+    /// Whether a cluster is still in one of a Placement's sets.
     fn is_candidate(&self, known: &ObservedPlacement, cluster: &ManagedCluster) -> bool {
         let names = self.bindings.get(&known.key.0).into_iter().flat_map(|names| names.keys());
         let mut sets = names.filter(|name| known.looks_at(name)).filter_map(|name| self.sets.get(name));

@@ -1,4 +1,4 @@
-//! Clusters and sets: which Placements can see one.
+//! Changes of clusters and sets, and the Placements that can see them.
 
 use std::sync::Arc;
 
@@ -11,13 +11,13 @@ use super::{ObservedPlacement, Woken, World};
 use crate::parts::placement::kinds::Of;
 use crate::wakes::Key;
 
-/// A set, and what it says of its members, to tell when that changes.
+/// A set, and its selector as JSON, to detect changes.
 pub struct Set {
     pub set: Arc<ManagedClusterSet>,
     selector: Value,
 }
 
-/// What each write of an object changes, whatever it says.
+/// Metadata fields that change with every write of an object.
 const OF_A_WRITE: [&str; 3] = ["resourceVersion", "generation", "managedFields"];
 
 fn is_same_to_see(before: &Tree, after: &Tree) -> bool {
@@ -45,7 +45,7 @@ impl World {
         if differ(before, after) {
             return self.seeing(&[before, after], |_| true);
         }
-        // Only expressions see the rest of it.
+        // Only expressions see the rest of a cluster.
         if is_same_to_see(before.object(), after.object()) {
             return Woken::new();
         }
@@ -76,20 +76,22 @@ impl World {
         if removed.is_none() { Woken::new() } else { self.bound_to(name) }
     }
 
-    /// Placements of a namespace: each tells whether there are bindings at all.
+    /// All Placements of a namespace, because each reports whether there are bindings at all.
     pub(super) fn all_in(&self, namespace: &str) -> impl Iterator<Item = Key> {
         let names = self.placements.get(namespace).into_iter().flat_map(|names| names.values());
         names.map(|known| known.key.clone())
     }
 
-    /// Placements that see one of these clusters, by a set that it is in, and `concerns`.
+    /// Placements that see one of these clusters through one of its sets, and that `concerns`
+    /// accepts.
     pub(super) fn seeing(&self, clusters: &[&ManagedCluster], concerns: impl Fn(&ObservedPlacement) -> bool) -> Woken {
         let sets = self.sets.values().filter(|set| clusters.iter().any(|cluster| set.set.has(cluster)));
         let known = sets.flat_map(|set| self.known_of(&set.set.name));
         known.filter(|known| concerns(known)).map(|known| known.key.clone()).collect()
     }
 
-    /// A binding counts where there is its set.
+    /// Placements of all namespaces that bind `set`: a binding takes effect only while its set
+    /// exists.
     fn bound_to(&self, set: &str) -> Woken {
         let namespaces = self.bound.get(set).into_iter().flatten();
         namespaces.flat_map(|namespace| self.all_in(namespace)).collect()
@@ -106,7 +108,7 @@ impl World {
     }
 }
 
-/// Whether anything else than an expression may tell them apart.
+/// Whether the clusters differ in a field that is used outside expressions.
 fn differ(before: &ManagedCluster, after: &ManagedCluster) -> bool {
     let quantities = |cluster: &ManagedCluster| (cluster.cpu.map(f64::to_bits), cluster.memory.map(f64::to_bits));
     before.labels != after.labels

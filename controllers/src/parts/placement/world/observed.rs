@@ -1,4 +1,4 @@
-//! A Placement as it was seen last, ready to be scheduled.
+//! A Placement as last seen, prepared for a run.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::parts::placement::pace::Pace;
 use crate::parts::placement::status::{has_ours, writer};
 use crate::wakes::Key;
 
-/// Steps of a run that others may wait for: a few milliseconds.
+/// Most steps of a quick run, which takes a few milliseconds.
 const FEW_STEPS: u64 = 100_000;
 
 pub struct ObservedPlacement {
@@ -20,27 +20,27 @@ pub struct ObservedPlacement {
     pub uid: String,
     pub version: String,
     pub prepared: Arc<Prepared>,
-    /// Rules that clusters are held against, one at least.
+    /// Number of rules that clusters are checked against, at least one.
     pub rules: usize,
-    /// Why it cannot be scheduled at all.
+    /// Why the Placement cannot be scheduled at all.
     pub unreadable: Option<String>,
     pub status: Value,
-    /// The fields of it that we wrote last, or are writing.
+    /// The status fields that this replica wrote last, or is writing.
     pub intended: Value,
     pub contest: Contest,
-    /// How often something that it depends on changed.
+    /// Number of changes of its input.
     pub inputs: u64,
-    /// What its last run warned of.
+    /// The last run's warning.
     pub warned: String,
-    /// When it was last run because of a change, if it has expressions.
+    /// Time of the last run that a change caused, for Placements with expressions.
     pub ran_at: Option<OffsetDateTime>,
     /// The same of one without.
     pub pace: Pace,
     /// Steps that its expressions took in its last run.
     pub steps: Option<u64>,
-    /// Its input, and runs of it that led to writes, when the last had to wait for its turn.
+    /// Input, and number of its runs that wrote, when the last run had to wait for a slot.
     pub paused: Option<(u64, usize)>,
-    /// Among the lists of its kind, that at which or after which it was seen.
+    /// Number of the last list of this kind that began before the Placement was seen.
     pub seen_in: u32,
 }
 
@@ -69,9 +69,8 @@ impl ObservedPlacement {
         }
     }
 
-    /// It has changed. True if it is to be looked at: what it asks for, or what is ours of its
-    /// status, is not what was known.
-    /// With `is_anew`, its version does not count.
+    /// Takes in a change. True if the Placement must run again, because its spec or our status
+    /// fields are not as known. With `is_anew`, the version does not count.
     pub fn update(&mut self, object: &Value, now: OffsetDateTime, is_anew: bool) -> bool {
         let version = text(object, "resourceVersion");
         if !is_anew && (version == self.version || is_older(Some(&version), &self.version)) {
@@ -94,37 +93,37 @@ impl ObservedPlacement {
         !(is_told && is_same)
     }
 
-    /// Whether a run of it takes clusters away that it has no more: one that cannot be evaluated,
-    /// or is not to be, keeps its decisions.
+    /// Whether a run drops clusters that it no longer chooses. A Placement that cannot be
+    /// evaluated, or that is switched off, keeps its decisions.
     pub fn may_lose_clusters(&self) -> bool {
         let Prepared { is_at_rest, predicates, tolerations, prioritizers, groups, .. } = &*self.prepared;
         let is_right = predicates.is_ok() && tolerations.is_ok() && prioritizers.is_ok() && groups.is_ok();
         is_right && !is_at_rest && self.unreadable.is_none()
     }
 
-    /// Whether its last run took little of what expressions may take. Of none, nobody knows.
+    /// Whether the last run took few steps; false if it has not run yet.
     pub fn took_few_steps(&self) -> bool {
         self.steps.is_some_and(|steps| steps <= FEW_STEPS)
     }
 
-    /// Whether it takes clusters of a set that is bound in its namespace.
+    /// Whether the Placement uses a set that is bound in its namespace.
     pub fn looks_at(&self, set: &str) -> bool {
         let sets = &self.prepared.cluster_sets;
         sets.is_empty() || sets.iter().any(|name| name == set)
     }
 
-    /// Whether it sees whole clusters, and all scores.
+    /// Whether it has expressions, which see whole clusters and all scores.
     pub fn has_expressions(&self) -> bool {
         self.prepared.has_expressions()
     }
 
-    /// Whether it sees an add-on's scores of a resource.
+    /// Whether it uses an add-on's scores of a resource.
     pub fn asks_for(&self, resource: &str) -> bool {
         self.prepared.score_resources().any(|asked| asked == resource)
     }
 }
 
-/// However they nest, each is an object or an entry of a list.
+/// An upper bound at any nesting: each rule is an object or an entry of a list.
 fn rules(spec: &Value) -> usize {
     match spec {
         Value::Object(fields) => fields.values().map(rules).fold(1, usize::saturating_add),

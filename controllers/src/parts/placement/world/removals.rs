@@ -1,6 +1,6 @@
-//! Which objects of a kind went lately, of those whose end takes a decided cluster away: many at
-//! once are rather a mistake than a wish, and the workloads on their clusters need not go with
-//! them.
+//! Recent removals of one kind, of objects whose removal takes a decided cluster away. Many
+//! removals at once are more likely a mistake than intended, and workloads should not leave their
+//! clusters because of it.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -8,29 +8,30 @@ use std::time::Duration;
 use register::removals::{HELD, WINDOW};
 use time::OffsetDateTime;
 
-/// Of all that were there, one in so many may go within [`WINDOW`], if that is more than the limit.
+/// One in this many of all objects may go within [`WINDOW`], if that is more than the limit.
 const SHARE: usize = 10;
-/// So many may go, though they are more than half of all.
+/// This many may go even if they are more than half of all.
 const FEW: usize = 2;
-/// A limit above this, the default, is somebody's word that so many may go, whatever is left.
+/// The default limit. A higher limit says that so many may go, whatever is left: then the rule
+/// about half does not apply.
 const USUAL: usize = 20;
-/// For so long it is known what went: whoever went first of a crowd is known until its hold ends.
+/// How long removals are remembered: the first of many until the hold that they caused ends.
 const KNOWN: Duration = HELD.saturating_add(WINDOW);
-/// Names that are known. Beyond, there are too many in any case.
+/// Most names that are remembered. More removals are too many under any limit.
 const MOST: usize = 10_000;
 
 /// Removals of one kind.
 #[derive(Debug, Default)]
 pub struct Removals {
-    /// When each went, by name: one that goes again and again is one.
+    /// Time of each removal by name, so that an object that goes repeatedly counts once.
     gone: HashMap<String, OffsetDateTime>,
 }
 
 // === impl Removals ===
 
 impl Removals {
-    /// This one is gone, and `left` are there. True if more went within [`WINDOW`] than may: than
-    /// `limit` and a tenth, or than half.
+    /// Counts the removal of `name` with `left` objects remaining. True if the removals within
+    /// [`WINDOW`] are too many: more than `limit` and more than a tenth, or more than half.
     pub fn more(&mut self, name: &str, now: OffsetDateTime, left: usize, limit: usize) -> bool {
         if self.gone.len() >= MOST {
             self.forget(now);
@@ -43,24 +44,24 @@ impl Removals {
         are_most || gone > limit.max(left.saturating_add(gone) / SHARE) || self.gone.len() >= MOST
     }
 
-    /// Forgets what nobody asks for any more. True if nothing is left.
+    /// Forgets removals that no longer matter. True if none is left.
     pub fn forget(&mut self, now: OffsetDateTime) -> bool {
         self.gone.retain(|_, at| is_within(*at, now, KNOWN));
         self.gone.is_empty()
     }
 
-    /// It is there again.
+    /// Forgets the removal of an object that exists again.
     pub fn came_back(&mut self, name: &str) {
         self.gone.remove(name);
     }
 
-    /// Those that went and did not come back.
+    /// Whether an object was removed recently and has not come back.
     pub fn has(&self, name: &str, now: OffsetDateTime) -> bool {
         self.gone.get(name).is_some_and(|at| is_within(*at, now, KNOWN))
     }
 }
 
-/// Where the clock was set back, what comes later does not count.
+/// After the clock was set back, times in the future do not count.
 fn is_within(at: OffsetDateTime, now: OffsetDateTime, span: Duration) -> bool {
     at <= now && now - span < at
 }
@@ -79,10 +80,10 @@ mod tests {
         assert_eq!([more(0, "a", 9), more(0, "b", 8), more(20, "c", 7)], [false; 3]);
         assert!(!more(30, "c", 7), "the same again");
         assert!(more(40, "d", 6));
-        // Two of them are a minute ago.
+        // Two of them are more than a minute old.
         assert!(!more(61, "e", 5));
         assert!(more(61, "f", 4));
-        // Of many, more may go.
+        // With many objects left, more may go.
         assert!(!more(61, "g", 100));
     }
 

@@ -1,4 +1,4 @@
-//! What one run looks at, apart from the world: that goes on meanwhile.
+//! The input of one run, copied out of the world so that the run need not lock it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use time::OffsetDateTime;
 use super::{ObservedPlacement, World};
 
 pub struct Snapshot {
-    /// How often something had changed that it depends on.
+    /// The Placement's count of input changes at the snapshot.
     pub inputs: u64,
     placement: Arc<Prepared>,
     bindings: Vec<ManagedClusterSetBinding>,
@@ -48,7 +48,8 @@ impl World {
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Whether what it asks for is what it was. All else may have changed: then it runs again.
+    /// Whether the Placement's spec is unchanged. A change of other input causes another run
+    /// anyway.
     pub fn is_of(&self, known: &ObservedPlacement) -> bool {
         Arc::ptr_eq(&self.placement, &known.prepared)
     }

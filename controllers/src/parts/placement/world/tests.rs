@@ -6,7 +6,7 @@ use crate::calls::MANAGER;
 const SET: &str = "cluster.open-cluster-management.io/clusterset";
 const NOW: OffsetDateTime = OffsetDateTime::UNIX_EPOCH;
 
-/// A hub on which things happen, each at a later version.
+/// A hub whose changes each get a higher version.
 #[derive(Default)]
 pub struct Hub {
     pub world: World,
@@ -14,7 +14,7 @@ pub struct Hub {
 }
 
 impl Hub {
-    /// Placements, as `namespace/name`, that are woken by an object.
+    /// Returns the Placements, as `namespace/name`, that an object wakes.
     pub fn put(&mut self, of: Of, mut object: Value) -> Vec<String> {
         self.version += 1;
         object["metadata"]["resourceVersion"] = self.version.to_string().into();
@@ -129,7 +129,7 @@ fn sets_and_bindings_wake_those_who_take_from_them() {
     assert_eq!(hub.put(Of::Set, set), ["one/all", "one/only-b"]);
     assert_eq!(hub.remove(Of::Binding, "one", "b"), all);
     assert!(hub.put(Of::Set, json!({"metadata": {"name": "b"}})).is_empty(), "bound nowhere");
-    // One of a set that is not there counts once the set is.
+    // A binding takes effect once its set exists.
     assert_eq!(hub.put(Of::Binding, json!({"metadata": {"namespace": "two", "name": "late"}})), ["two/all"]);
     assert_eq!(hub.put(Of::Set, json!({"metadata": {"name": "late"}})), ["two/all"]);
 }
@@ -322,7 +322,7 @@ fn a_list_without_another_manager_is_not_ours_by_that() {
     assert!(hub.world.placement(&("one".into(), "all".into())).unwrap().contest.wait(NOW).is_some());
 }
 
-/// Whoever led before called himself as we do, too.
+/// The former leader used the same manager's name.
 #[test]
 fn what_was_written_while_this_replica_waited_is_no_contest() {
     let mut hub = Hub::filled();

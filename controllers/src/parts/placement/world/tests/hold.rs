@@ -1,6 +1,6 @@
 use super::*;
 
-/// Nine clusters of set `a`, bound in `one`, all but the last of which a decision names.
+/// Nine clusters of set `a`, bound in `one`. A decision names all but the last.
 fn decided() -> Hub {
     let mut hub = Hub { world: World::limited(2), ..Hub::default() };
     hub.put(Of::Set, json!({"metadata": {"name": "a"}}));
@@ -80,7 +80,7 @@ fn who_is_decided_and_missing_from_the_first_lists_counts() {
     assert!(hub.world.holds("one", NOW).is_some());
 }
 
-/// Whoever may write decisions in one namespace makes no other one wait.
+/// A writer of decisions in one namespace cannot hold another namespace.
 #[test]
 fn only_decisions_that_may_lose_clusters_count() {
     let ghosts = ["gone1", "gone2", "gone3", "gone4"];
@@ -106,7 +106,7 @@ fn only_decisions_that_may_lose_clusters_count() {
     let toleration = json!({"tolerations": [{"operator": "Equal", "value": "v"}]});
     assert!(!counted("theirs", toleration, false), "one that cannot be evaluated keeps its decisions");
     assert!(!counted("theirs", json!({}), true), "one that is not scheduled keeps its decisions");
-    // Nor do they count when clusters go.
+    // They do not count when clusters go, either.
     let mut hub = decided();
     hub.remove(Of::Decision, "one", "all-decision-1");
     hub.put(Of::Decision, decision("made-up", "nobodys", &["c1", "c2", "c3", "c4"], MANAGER));
