@@ -1,4 +1,4 @@
-//! The sources: what is watched of each, and how an object of it is read.
+//! The sources of clusters: the kinds that each watches, and its reader.
 
 mod cluster_api;
 mod cluster_profile;
@@ -30,49 +30,50 @@ use crate::raw::large::LARGEST;
 use crate::secrets::Meta;
 use crate::wakes::Key;
 
-/// The one annotation that a reader looks at, Cluster API's.
+/// The only annotation that a reader uses; it is Cluster API's.
 const PAUSED: &str = "cluster.x-k8s.io/paused";
 /// Bytes of a field that is kept of an object with more than those.
 const SHORT: usize = 1 << 10;
 /// For one read of a Secret.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// A source that was asked for.
+/// An enabled source.
 pub struct Source {
     pub name: SourceName,
-    /// To the hub that its objects are on.
+    /// Client of the hub that has the objects.
     pub client: Client,
     pub kind: Kind,
-    /// Namespaces that are read, each by a feed of its own; none: all of them.
+    /// Namespaces to read, each with its own feed; none: all namespaces.
     pub namespaces: Vec<String>,
     pub labels: Option<String>,
     pub template: Template,
     pub reader: Arc<dyn Reader>,
 }
 
-/// Of the objects that register clusters.
+/// A kind whose objects register clusters.
 #[derive(Debug, Clone)]
 pub struct Kind {
     pub group: &'static str,
     pub name: &'static str,
     pub plural: &'static str,
-    /// That are understood. The hub's own preference among them counts.
+    /// Versions that this program understands. The hub's preference among them decides.
     pub versions: &'static [&'static str],
-    /// Whether the hub has it by a `CustomResourceDefinition`, whose end announces that of objects.
+    /// Whether a `CustomResourceDefinition` defines it. A deletion of the definition announces that
+    /// of the objects.
     pub is_custom: bool,
 }
 
-/// A watch of Secrets beside the objects. Only their metadata is kept, and that only until it is
-/// known whose they are.
+/// A watch of Secrets in addition to the objects. Keeps only their metadata, and only until the
+/// objects that refer to them are known.
 pub struct Related {
-    /// None: all that the feed's objects may be in.
+    /// None: the namespaces of the feed.
     pub namespace: Option<String>,
     pub labels: Option<String>,
-    /// The one name that they all have, if they have: a right on it is enough then.
+    /// The common name of the Secrets, if they have one: then a permission for this name suffices.
     pub name: Option<String>,
 }
 
-/// An object could not be read; it is tried again.
+/// An object could not be read. The queue tries again.
 #[derive(Debug, thiserror::Error)]
 pub enum ReadError {
     #[error("cannot read Secret {0}: the hub did not answer within {seconds} s", seconds = WITHIN.as_secs())]
@@ -81,13 +82,14 @@ pub enum ReadError {
     Hub { place: String, source: kube::Error },
 }
 
-/// What is particular about a source.
+/// The rules of one source.
 pub trait Reader: Send + Sync {
-    /// The Secrets that an object is read with.
+    /// References to the Secrets that an object is read with.
     fn refers_to(&self, object: &Value) -> Vec<SecretReference>;
 
-    /// Reads an object with these: those of [`Reader::refers_to`] that there are, in this order.
-    /// Nothing else counts, so that equal ones need not be read again.
+    /// Reads an object with its Secrets: those of [`Reader::refers_to`], in this order, None for
+    /// each that does not exist. The result depends on nothing else, so the same input need not be
+    /// read again.
     fn read(&self, object: &Value, secrets: &[Option<SecretObject>]) -> Reading;
 
     /// The Secrets to watch, if the objects are not Secrets themselves.
@@ -95,30 +97,30 @@ pub trait Reader: Send + Sync {
         None
     }
 
-    /// The objects that were read with this Secret.
+    /// Objects that were read with this Secret.
     fn of_secret(&self, _secret: &Meta) -> Vec<Key> {
         Vec::new()
     }
 
-    /// Whether an object is of this source at all.
+    /// Whether an object belongs to this source.
     fn is_of_source(&self, _object: &DynamicObject) -> bool {
         true
     }
 
-    /// An object is gone.
+    /// Forgets an object that is gone.
     fn forget(&self, _key: &Key) {}
 
-    /// Objects for which `is_there` does not hold went unseen.
+    /// Forgets the objects for which `is_there` is false: their deletion was not seen.
     fn retain(&self, _is_there: &dyn Fn(&Key) -> bool) {}
 
-    /// Leaves out what is not read of an object: thousands are kept.
+    /// Removes fields of an object that are not read, because thousands of objects are kept.
     fn prune(&self, _object: &mut DynamicObject) {}
 }
 
 // === impl ReadError ===
 
 impl ReadError {
-    /// What the hub answered, if it did.
+    /// The hub's response, if there was one.
     pub fn hub(&self) -> Option<&kube::Error> {
         match self {
             Self::Hub { source, .. } => Some(source),
@@ -127,8 +129,8 @@ impl ReadError {
     }
 }
 
-/// All sources that `config` enables. `hub` is the client of the hub, `karmada` that of Karmada's
-/// control plane, which may be another.
+/// All sources that `config` enables. `hub` is the hub's client, and `karmada` that of Karmada's
+/// control plane, which may be another API server.
 pub fn all(config: &Config, hub: &Client, karmada: &Client) -> Vec<Source> {
     let rules = Arc::new(config.rules.clone());
     config.sources.iter().map(|name| source(*name, config, &rules, hub, karmada)).collect()
@@ -150,7 +152,7 @@ fn source(name: SourceName, config: &Config, rules: &Arc<Rules>, hub: &Client, k
     match name {
         SourceName::Capi => on_hub(cluster_api::KIND, Arc::new(cluster_api::ClusterApi(rules))),
         SourceName::Kubeconfig => Source {
-            // Ours take over labels of their objects, perhaps one of these.
+            // Our Secrets copy the labels of their objects, perhaps one that this selector matches.
             labels: Some(format!("{},!{CREDENTIAL_TYPE_LABEL}", config.kubeconfig_selector)),
             ..on_hub(kubeconfig::KIND, Arc::new(kubeconfig::Kubeconfigs(rules)))
         },
@@ -182,7 +184,7 @@ fn source(name: SourceName, config: &Config, rules: &Arc<Rules>, hub: &Client, k
 pub fn prune_metadata(object: &mut DynamicObject) {
     object.managed_fields_mut().clear();
     object.annotations_mut().retain(|key, _| key == PAUSED);
-    // That it is there says all.
+    // Readers only check whether the annotation exists.
     object.annotations_mut().values_mut().for_each(String::clear);
     if object.labels().iter().map(|(key, value)| key.len() + value.len()).sum::<usize>() > LARGEST {
         object.labels_mut().retain(|key, _| key == MANAGER_LABEL);
@@ -209,7 +211,7 @@ fn place(object: &Value) -> (&str, &str) {
     (text("namespace"), text("name"))
 }
 
-/// Of an object that refers to one Secret at most.
+/// The Secret of an object that refers to at most one.
 fn first(secrets: &[Option<SecretObject>]) -> Option<&SecretObject> {
     secrets.first().and_then(Option::as_ref)
 }

@@ -1,4 +1,4 @@
-//! Cluster API: a `Cluster` and the kubeconfig Secret beside it.
+//! Reads Cluster API's `Cluster` with its kubeconfig Secret.
 
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ impl Reader for ClusterApi {
         Some(Related { namespace: None, labels: Some(cluster_api::CLUSTER_LABEL.to_owned()), name: None })
     }
 
-    /// Of the four Secrets and more that bear a cluster's label, one is looked at.
+    /// A cluster's label is on four Secrets or more; only one of them is read.
     fn of_secret(&self, secret: &Meta) -> Vec<Key> {
         let Some(label) = secret.labels().get(cluster_api::CLUSTER_LABEL) else { return Vec::new() };
         let name = secret.name_any();

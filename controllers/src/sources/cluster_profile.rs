@@ -1,4 +1,4 @@
-//! Inventories of other managers: a `ClusterProfile`, and the operator's file of providers.
+//! Reads `ClusterProfile`s of other inventory managers with the operator's providers.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl Reader for ClusterProfiles {
         cluster_profile::read(object, &self.providers, &self.rules)
     }
 
-    /// Those that this program writes are none of another manager's.
+    /// Skips profiles that this program publishes.
     fn is_of_source(&self, object: &DynamicObject) -> bool {
         !cluster_profile::is_own(&value(object))
     }

@@ -1,7 +1,7 @@
-//! What an object is read from: its own fields, and the Secrets that it refers to.
+//! The input that a cluster is derived from: an object's fields, and the Secrets that it refers to.
 //!
-//! Most events change nothing that is read. So the hub's answers stay text until it is known that a
-//! cluster is to be derived from them.
+//! Most events change none of it. So the hub's responses stay text until a cluster must be derived
+//! from them.
 
 use k8s_openapi::api::core::v1::Secret;
 use kube::api::{DynamicObject, GetParams};
@@ -19,16 +19,16 @@ use super::{ReadError, Reader, WITHIN};
 use crate::calls::{NOT_FOUND, is, value};
 use crate::raw;
 
-/// Of an object's metadata, what changes with every write.
+/// Metadata fields that change with every write of an object.
 const VOLATILE: [&str; 2] = ["resourceVersion", "generation"];
 
 pub struct Gathered {
     object: Value,
-    /// In the order in which the object refers to them; `None`: there is none.
+    /// In the order of the object's references; None: there is no such Secret.
     secrets: Vec<Option<SecretText>>,
 }
 
-/// A Secret as the hub sends it, of which nobody but its readers sees the data.
+/// A Secret as the hub sends it. Only readers parse its data.
 #[derive(Deserialize)]
 struct SecretText {
     metadata: Metadata,
@@ -51,7 +51,7 @@ type Text = Option<Box<RawValue>>;
 // === impl Gathered ===
 
 impl Gathered {
-    /// Asks for the Secrets. They are read anew each time: none is kept.
+    /// Reads the object's Secrets from the hub, each time anew: none is kept.
     pub async fn of(object: &DynamicObject, reader: &dyn Reader, client: &Client) -> Result<Self, ReadError> {
         let mut object = value(object);
         if let Some(metadata) = object["metadata"].as_object_mut() {
@@ -64,10 +64,10 @@ impl Gathered {
         Ok(Self { object, secrets })
     }
 
-    /// Of all that is read, if there are sums.
+    /// Sum of the whole input, if `sums` is available.
     pub fn sum(&self, sums: &Sums) -> Option<Sum> {
         let mut sum = sums.begin()?;
-        // A sum takes everything.
+        // Writing to a sum cannot fail.
         let _ = serde_json::to_writer(&mut sum, &self.object);
         for secret in &self.secrets {
             let Some(secret) = secret else {
@@ -113,7 +113,7 @@ impl SecretText {
     }
 
     fn read(&self) -> Result<SecretObject, Refused> {
-        // One that is too large to be read is refused as a field of another type.
+        // A field that is too large to parse is refused as a field of the wrong type.
         let value =
             |text: Option<&str>| text.map_or(Value::Null, |text| raw::parse(text).unwrap_or(Value::Bool(false)));
         let [namespace, name, labels, owners, r#type, data] = self.fields().map(value);

@@ -1,4 +1,4 @@
-//! Secrets with a kubeconfig in them, chosen by their labels.
+//! Reads Secrets with a kubeconfig, chosen by their labels.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ impl Reader for Kubeconfigs {
     fn read(&self, _: &Value, secrets: &[Option<SecretObject>]) -> Reading {
         match first(secrets) {
             Some(secret) => kubeconfig_secret::read(secret, &self.0),
-            // Its deletion is on its way.
+            // The Secret is gone, and the watch will report its deletion.
             None => Reading::Waiting(Waiting::NoKubeconfig),
         }
     }

@@ -1,5 +1,5 @@
-//! Open Cluster Management: an accepted `ManagedCluster`, and the token of a
-//! `ManagedServiceAccount` in its namespace.
+//! Reads Open Cluster Management's accepted `ManagedCluster`s with the token of a
+//! `ManagedServiceAccount` in their namespace.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ use crate::wakes::Key;
 
 pub const KIND: Kind =
     Kind { group: ocm::GROUP, name: ocm::KIND, plural: "managedclusters", versions: ocm::VERSIONS, is_custom: true };
-/// Of `spec`: those that are read.
+/// Fields of `spec` that are read.
 const FIELDS: [&str; 2] = ["hubAcceptsClient", "managedClusterClientConfigs"];
 
 pub struct Ocm {
@@ -30,11 +30,11 @@ pub struct Ocm {
 
 impl Reader for Ocm {
     fn refers_to(&self, object: &Value) -> Vec<SecretReference> {
-        // A no counts at once, whether or not the Secret can be read.
+        // A withdrawn acceptance takes effect at once, even if the Secret cannot be read.
         if !ocm::is_accepted(object) {
             return Vec::new();
         }
-        // A ManagedCluster's namespace is called as it is.
+        // A ManagedCluster's namespace has its name.
         let (_, name) = place(object);
         vec![SecretReference { namespace: name.to_owned(), name: self.credential.clone() }]
     }

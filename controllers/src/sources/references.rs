@@ -1,4 +1,5 @@
-//! Which objects were read with which Secrets, so that a Secret's change leads to them.
+//! Index from Secrets to the objects that were read with them, so that a Secret's change wakes its
+//! objects.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -21,7 +22,7 @@ struct Index {
 // === impl References ===
 
 impl References {
-    /// An object refers to these Secrets now, and to no others.
+    /// Replaces the references of an object.
     pub fn put(&self, object: &Key, secrets: &[SecretReference]) {
         let mut known = self.0.lock();
         known.remove(object);
@@ -35,7 +36,7 @@ impl References {
         self.0.lock().remove(object);
     }
 
-    /// Forgets the objects for which `is_there` does not hold.
+    /// Forgets the objects for which `is_there` is false.
     pub fn retain(&self, is_there: &dyn Fn(&Key) -> bool) {
         let mut known = self.0.lock();
         let gone: Vec<_> = known.of_object.keys().filter(|key| !is_there(key)).cloned().collect();
@@ -44,7 +45,7 @@ impl References {
         }
     }
 
-    /// The objects that refer to a Secret.
+    /// Objects that refer to a Secret.
     pub fn of(&self, secret: &Meta) -> Vec<Key> {
         let reference = SecretReference { namespace: secret.namespace().unwrap_or_default(), name: secret.name_any() };
         self.0.lock().of_secret.get(&reference).into_iter().flatten().cloned().collect()

@@ -1,4 +1,4 @@
-//! Objects that refer to Secrets by name: those of Karmada and of `KubeFed`.
+//! Reads objects of Karmada and `KubeFed`, which refer to Secrets by name.
 
 use std::sync::Arc;
 
@@ -12,18 +12,18 @@ use super::{Kind, Reader, Related, keep, place};
 use crate::secrets::Meta;
 use crate::wakes::Key;
 
-/// What one kind has of its own.
+/// The rules of one such kind.
 #[derive(Debug, Clone, Copy)]
 pub struct Referring {
     /// Fields of `spec` that are read.
     pub fields: &'static [&'static str],
-    /// Where its Secrets are, if all are in one namespace.
+    /// Namespace of its Secrets, if all are in one.
     pub namespace: Option<&'static str>,
     pub references: fn(&Value) -> Vec<SecretReference>,
     pub read: fn(&Value, &[&SecretObject], &Rules) -> Reading,
 }
 
-/// A `Cluster` of Karmada. Its API server has it by aggregation, without a definition.
+/// Karmada's `Cluster`. An aggregated API server serves it, so it has no definition.
 pub const KARMADA_KIND: Kind = Kind {
     group: karmada::GROUP,
     name: karmada::KIND,
@@ -32,7 +32,7 @@ pub const KARMADA_KIND: Kind = Kind {
     is_custom: false,
 };
 
-/// Its Secrets are those of its token and its impersonator.
+/// Refers to the Secrets of its token and of its impersonator.
 pub const KARMADA: Referring = Referring {
     fields: &[
         "syncMode",
@@ -52,7 +52,7 @@ pub const KARMADA: Referring = Referring {
     read: karmada::read,
 };
 
-/// A `KubeFedCluster` of `KubeFed`.
+/// The `KubeFedCluster` of `KubeFed`.
 pub const KUBEFED_KIND: Kind = Kind {
     group: kubefed::GROUP,
     name: kubefed::KIND,
@@ -61,7 +61,7 @@ pub const KUBEFED_KIND: Kind = Kind {
     is_custom: true,
 };
 
-/// Its Secret is that of its token.
+/// Refers to the Secret of its token.
 pub const KUBEFED: Referring = Referring {
     fields: &["apiEndpoint", "caBundle", "secretRef", "proxyURL", "disabledTLSValidations"],
     namespace: None,
@@ -84,11 +84,11 @@ impl ReferringReader {
 }
 
 impl Reader for ReferringReader {
-    /// Remembers them.
+    /// Stores the references in the index.
     fn refers_to(&self, object: &Value) -> Vec<SecretReference> {
         let secrets = (self.kind.references)(object);
         let (namespace, name) = place(object);
-        // Before they are read: a change meanwhile leads here again.
+        // Before the Secrets are read, so that a change in between wakes the object again.
         self.references.put(&(namespace.to_owned(), name.to_owned()), &secrets);
         secrets
     }
