@@ -1,9 +1,8 @@
-//! One decision for all sources: which object registers which cluster, and when a registration
-//! ends.
+//! Decides for all sources which object registers which cluster, and when a registration ends.
 //!
-//! Feeds say what they see, and hand over what they read; the Secrets' watch says who has which
-//! name. The rules are `register::claims` and `register::removals`. Here they meet a clock, and
-//! their results are written, by the leader only.
+//! Feeds report the objects that they see and hand over what they read. The watch of the clusters'
+//! Secrets reports which names are taken. `register::claims` and `register::removals` have the
+//! rules; the registrar adds the clock, and the leader writes the results.
 
 mod removal;
 mod source;
@@ -35,15 +34,15 @@ use crate::wakes::Wakes;
 
 pub struct Registrar {
     state: Mutex<Registrations>,
-    /// As they are called in labels.
+    /// Names of the sources, as labels have them.
     names: Vec<&'static str>,
     secrets: Secrets,
-    /// Where the Secrets are.
+    /// Events of the hub that has the clusters' Secrets.
     events: Events,
     reports: Arc<Reports>,
     metrics: Metrics,
     may_write: MayWrite,
-    /// Of what clusters are derived from.
+    /// Sums of the input that clusters are derived from.
     pub sums: Sums,
     /// Names of registrations to remove.
     ends: Wakes,
@@ -52,11 +51,11 @@ pub struct Registrar {
     started: Instant,
 }
 
-/// An object of a source, as it was seen.
+/// An object of a source, as last seen.
 #[derive(Clone)]
 pub struct Sighting {
     pub object: Object,
-    /// Of the cluster.
+    /// Name of the cluster.
     pub name: String,
     pub uid: String,
     /// RFC 3339.
@@ -64,7 +63,7 @@ pub struct Sighting {
     pub reference: ObjectReference,
 }
 
-/// Something is to be tried again.
+/// A write to try again.
 #[derive(Debug, thiserror::Error)]
 #[error("{why}")]
 pub struct Retry {
@@ -102,19 +101,20 @@ impl Registrar {
         self.started.elapsed()
     }
 
-    /// Completes when names may be given away: not before every source has been listed, for the
-    /// first object has the name, and not the first that was read.
+    /// Completes when names may be given to objects. That needs a list of every source, because a
+    /// name belongs to the oldest object, not to the first that was read.
     pub async fn ready(&self) {
-        // The sender lives as long as this does.
+        // The sender lives as long as this receiver.
         let _ = self.ready.subscribe().wait_for(|ready| *ready).await;
     }
 
-    /// A feed saw an object, new or changed.
+    /// A feed saw a new or changed object.
     pub fn see(&self, sighting: Sighting) {
         let Sighting { object, name, uid, created, reference } = sighting;
         self.reports.see(&object, &name, reference);
         let mut state = self.state.lock();
-        // What it said of itself counts until it says otherwise, however often it is touched.
+        // A withdrawal holds until the object is read again without one, however often it is
+        // written.
         if state.removals.is_withdrawn(&object) {
             return;
         }
@@ -127,7 +127,7 @@ impl Registrar {
         }
     }
 
-    /// A feed saw an object whose name no cluster can have.
+    /// A feed saw an object whose name cannot be a cluster's.
     pub fn see_nameless(&self, object: &Object, reference: ObjectReference, why: &str) {
         self.reports.see(object, "", reference);
         let mut state = self.state.lock();
@@ -143,8 +143,8 @@ impl Registrar {
         let mut state = self.state.lock();
         let now = self.now();
         let is_available = state.sources.get(object.source).is_some_and(Source::is_available);
-        state.removals.present(object); // no longer: it is gone now, whatever it said before
-        // Of others nothing needs to be remembered: they are any number.
+        state.removals.present(object); // the deletion replaces what was known before
+        // Other objects need not be remembered, and they may be any number.
         if state.is_registrant(object) {
             if is_available {
                 state.removals.deleted(object.clone(), now);
@@ -163,8 +163,8 @@ impl Registrar {
         }
     }
 
-    /// A feed has a complete list: what it does not have is missing. Returns whether it is to be
-    /// listed again to be certain of that.
+    /// A feed has a complete list: an object that is not in it is missing. Returns whether another
+    /// list is needed to confirm that.
     pub fn listed(&self, source: &'static str, feed: usize, objects: &HashSet<Object>) -> bool {
         let mut state = self.state.lock();
         let now = self.now();
@@ -198,7 +198,7 @@ impl Registrar {
         state.removals.are_missing(source)
     }
 
-    /// A feed cannot be read. Nothing of its source is removed until it can.
+    /// A feed cannot be read. No registration of its source ends until it can be read again.
     pub fn unavailable(&self, source: &'static str, feed: usize) {
         let mut state = self.state.lock();
         state.removals.doubt(source);
@@ -239,7 +239,7 @@ impl Registrar {
         }
     }
 
-    /// A Secret of the namespace came, changed, or went.
+    /// A Secret of the namespace was created, changed, or deleted.
     pub fn secret_changed(&self, name: &str, secret: Option<&Meta>) {
         let mut state = self.state.lock();
         let new = secret.map(|meta| HeldSecret::read(meta, &self.names));
@@ -255,17 +255,17 @@ impl Registrar {
         }
     }
 
-    /// What is told of a cluster ends when its name has no Secret of ours.
+    /// Clears a cluster's metrics once its name has no Secret of ours.
     fn forget_foreign(&self, name: &str, held: Option<&HeldSecret>) {
         if held.is_none_or(|held| held.origin.is_none()) {
             self.metrics.ended(name);
         }
     }
 
-    /// Judges a name anew, and has done what comes of it.
+    /// Judges a name anew, and starts the step that follows.
     fn settle(&self, state: &mut Registrations, name: &str) {
         if !state.is_ready() {
-            return; // each object is read after that
+            return; // every object is read after that
         }
         let before = state.next_due();
         match state.judge(name, self.now()).step {
@@ -278,8 +278,8 @@ impl Registrar {
         }
     }
 
-    /// Whether nothing is to be done about an object that is to be read from what `sum` is of:
-    /// what stands in its cluster's Secret was derived from that.
+    /// Whether nothing needs to be done for an object with an input of this `sum`: its cluster's
+    /// Secret was derived from the same input.
     pub fn is_settled(&self, object: &Object, sum: Option<Sum>) -> bool {
         let Some(sum) = sum else { return false };
         let Some((cluster, expiry)) = self.state.lock().settled(object, sum, self.now()) else { return false };
@@ -287,13 +287,14 @@ impl Registrar {
         true
     }
 
-    /// An object's cluster stands in its Secret.
+    /// Reports that an object's cluster is in its Secret.
     fn registered(&self, object: &Object, cluster: &str, expiry: Expiry) {
         self.metrics.expires(cluster, expiry);
         self.reports.settle(object, Stage::Registered, "");
     }
 
-    /// Takes what was read of an object, from what `sum` is of, and writes it if it is its turn.
+    /// Takes what was read of an object, from an input of this `sum`, and writes it if the object
+    /// has the name.
     pub async fn take(&self, sighting: Sighting, reading: Reading, sum: Option<Sum>) -> Result<(), Retry> {
         let object = &sighting.object.clone();
         match &reading {
@@ -324,12 +325,12 @@ impl Registrar {
             Ok(meta) => {
                 state.held.insert(name.clone(), HeldSecret::read(&meta, &self.names));
                 self.registered(object, &name, *expiry);
-                // The object may have gone meanwhile.
+                // The object may have gone during the write.
                 self.settle(&mut state, &name);
                 Ok(())
             }
             Err(error) => {
-                // What was due meanwhile found the name busy.
+                // A removal that came due during the write found the name busy.
                 if state.judge(&name, self.now()).step == Step::Remove {
                     self.ends.push("", &name);
                 }
@@ -338,19 +339,19 @@ impl Registrar {
         }
     }
 
-    /// An object says that it registers nothing any more.
+    /// Handles an object that no longer registers a cluster, by its own content.
     fn withdraw(&self, object: &Object, why: Waiting) {
         self.reports.settle(object, Stage::Waiting, &why.to_string());
         let mut state = self.state.lock();
         let now = self.now();
-        // What never registered anything is none of a crowd whose end may be a mistake.
+        // An object that registered no cluster is no part of a mass deletion.
         let is_of_a_crowd = why == Waiting::Leaving && state.is_registrant(object);
         let by = if is_of_a_crowd { Withdrawal::Deletion } else { Withdrawal::Refusal };
         state.removals.withdrawn(object.clone(), by, now);
         self.unclaim(&mut state, object);
     }
 
-    /// An object that had said so does no longer.
+    /// Takes back a withdrawal if the object registers a cluster again.
     fn stay(&self, sighting: Sighting) {
         let is_back = {
             let mut state = self.state.lock();
@@ -361,8 +362,8 @@ impl Registrar {
         }
     }
 
-    /// Judges the name of an object that was read. Returns the name and the object's uid if its
-    /// Secret is to be written: the name is busy from then on.
+    /// Judges the name of an object that was read. If its Secret must be written, marks the name as
+    /// busy and returns it with the object's uid.
     fn admit(&self, object: &Object, reading: &Reading, cluster: Option<&Cluster<'_>>) -> Option<(String, String)> {
         let mut state = self.state.lock();
         let claim = state.claims.get(object)?;
@@ -401,7 +402,7 @@ impl Registrar {
         None
     }
 
-    /// Why an object registers no cluster.
+    /// Reports why an object registers no cluster.
     fn report(&self, state: &Registrations, object: &Object, reading: &Reading) {
         match reading {
             Reading::Register(_) => {}
@@ -439,8 +440,8 @@ impl Registrar {
             && origin.object != *wanted.object
             && origin.uid != wanted.uid
         {
-            // The name goes over to another cluster: whoever is connected to the old one is not
-            // to find themselves at the new one.
+            // The name passes to another cluster. A delete and a create, instead of an update, keep
+            // clients that are connected to the old cluster from reaching the new one.
             self.secrets.remove(wanted.name, (&held.uid, &held.version), (self.may_write)()).await?;
             self.metrics.wrote(wanted.object.source, Operation::Delete);
             uid = None;
@@ -471,7 +472,7 @@ impl Registrar {
     }
 }
 
-/// Has an object looked at again.
+/// Wakes an object in its source's feeds.
 fn wake(state: &Registrations, object: &Object) {
     let (namespace, name) = object.key();
     if let Some(source) = state.sources.get(object.source) {

@@ -1,4 +1,4 @@
-//! The end of registrations: what is due, when, and the removal of its Secret.
+//! Ends registrations: judges names when they are due, and removes their Secrets.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -13,9 +13,9 @@ use super::{Registrar, wake};
 use crate::events::Reason;
 use crate::metrics::Operation;
 
-/// Removals at a time.
+/// Concurrent removals.
 const AT_ONCE: usize = 16;
-/// After a removal that failed.
+/// Wait after a removal that failed.
 const AGAIN_AFTER: Duration = Duration::from_secs(2);
 
 // === impl Registrar ===
@@ -66,7 +66,7 @@ impl Registrar {
         self.events.publish(secret, Reason::RemovalHeld, note.to_owned());
     }
 
-    /// Removes what nobody registers any more. Never ends.
+    /// Removes Secrets that no object registers any more. Never ends.
     pub async fn remove_all(&self) {
         let ends = self.ends.clone().stream();
         ends.for_each_concurrent(AT_ONCE, |(_, name)| async move { self.remove(&name).await }).await;
@@ -101,7 +101,7 @@ impl Registrar {
                 for object in &waiting {
                     wake(&state, object);
                 }
-                return; // judged now, it would be tried at once
+                return; // to judge the name now would repeat the removal at once
             }
         }
         for object in waiting {
@@ -110,7 +110,7 @@ impl Registrar {
         self.settle(&mut state, name);
     }
 
-    /// Judges once more: the object may have come back. The name is busy from then on.
+    /// Judges once more, because the object may have come back, and marks the name as busy.
     fn begin_removal(&self, name: &str) -> Option<(HeldSecret, Object)> {
         let mut state = self.state.lock();
         if state.busy.contains_key(name) || state.judge(name, self.now()).step != Step::Remove {

@@ -3,7 +3,7 @@
 use crate::events::Events;
 use crate::wakes::Wakes;
 
-/// One source, with a feed for each of the namespaces that it is read from.
+/// One source, with one feed for each of its namespaces.
 pub struct Source {
     pub events: Events,
     pub feeds: Vec<Feed>,
@@ -11,7 +11,7 @@ pub struct Source {
 
 #[derive(Clone)]
 pub struct Feed {
-    /// Only objects of this namespace come by it; without one, all.
+    /// The only namespace of the feed's objects; none: all namespaces.
     pub namespace: Option<String>,
     pub wakes: Wakes,
     pub state: FeedState,
@@ -19,11 +19,11 @@ pub struct Feed {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum FeedState {
-    /// Nothing is known of it yet.
+    /// No list yet.
     Starting,
-    /// It was listed, and is followed.
+    /// Listed, and followed by a watch.
     Available,
-    /// Its kind is missing or on its way out, or the hub does not let it be read.
+    /// The kind is missing or being deleted, or the hub does not let this program read it.
     Unavailable,
 }
 

@@ -1,4 +1,4 @@
-//! What the registrar knows: who claims which name, who has it, and which objects went away.
+//! The registrar's state: the claims on names, the Secrets that hold names, and the absent objects.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::time::Duration;
@@ -14,16 +14,16 @@ use super::source::Source;
 use crate::args::SourceName;
 use crate::secrets::{HASH_ANNOTATION, Meta, OBJECT_ANNOTATION, SOURCE_LABEL, UID_ANNOTATION};
 
-/// Objects that come back rarely come alone.
+/// Wait before a recount: if one object comes back, others usually follow.
 const RECOUNT_AFTER: Duration = Duration::from_secs(1);
 
-/// A Secret of the namespace that holds clusters.
+/// A Secret in the clusters' namespace.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct HeldSecret {
-    /// Of the Secret.
+    /// Uid of the Secret.
     pub(super) uid: String,
     pub(super) version: String,
-    /// Whose registration it is; none if it was not made here.
+    /// The object that registered it; none if this program did not create the Secret.
     pub(super) origin: Option<Origin>,
     /// The source that made it, if that is turned off.
     turned_off: Option<&'static str>,
@@ -36,19 +36,19 @@ pub(super) struct Origin {
     pub(super) hash: String,
 }
 
-/// What a cluster that an object wishes for was derived from.
+/// The input that an object's cluster was derived from, by its sum.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Derived {
     pub(super) sum: Sum,
     pub(super) expiry: Expiry,
 }
 
-/// The cluster that was read of an object.
+/// The cluster that was read from an object.
 pub(super) struct Cluster<'r> {
     pub(super) secret: &'r ClusterSecret,
     pub(super) hash: String,
     pub(super) expiry: Expiry,
-    /// Of what it was read from.
+    /// Sum of the input.
     pub(super) sum: Option<Sum>,
 }
 
@@ -61,14 +61,14 @@ pub(super) struct Registrations {
     pub(super) held: HashMap<String, HeldSecret>,
     pub(super) is_held_known: bool,
     pub(super) sources: HashMap<&'static str, Source>,
-    /// Names whose Secret is being written or removed, and who waits for that.
+    /// Names whose Secret is being written or removed, and the objects that wait for that.
     pub(super) busy: HashMap<String, BTreeSet<Object>>,
-    /// Names to judge at a moment.
+    /// Times at which names must be judged.
     pub(super) due: BTreeSet<(Moment, String)>,
-    /// Names whose removal waits for having come with too many.
+    /// Names whose removal waits because too many came at once.
     pub(super) delayed: BTreeSet<String>,
-    /// When to judge all of these anew: objects have come back, which may have been what made too
-    /// many. Once for many of them.
+    /// Time at which all delayed names are judged anew, because objects have come back and the
+    /// removals may no longer be too many. One recount serves many such objects.
     pub(super) recount: Option<Moment>,
 }
 
@@ -98,13 +98,13 @@ impl Registrations {
         }
     }
 
-    /// Whether who claims what is known well enough to give names away: every source that can be
-    /// read was listed once.
+    /// Whether the claims are complete enough to give names to objects: every source that can be
+    /// read has been listed once.
     pub(super) fn is_ready(&self) -> bool {
         self.is_held_known && self.sources.values().all(Source::is_settled)
     }
 
-    /// An object that was read wishes for this, which was derived from that if it is a cluster.
+    /// Sets what an object wishes for, and the input that its cluster, if any, was derived from.
     pub(super) fn wish(&mut self, object: &Object, wish: Wish, derived: Option<Derived>) {
         let Some(mut claim) = self.claims.get(object).cloned() else { return };
         claim.wish = wish;
@@ -115,14 +115,14 @@ impl Registrations {
         };
     }
 
-    /// An object claims no name any more. Returns the one that it had.
+    /// Removes an object's claim. Returns the name that it had.
     pub(super) fn unclaim(&mut self, object: &Object) -> Vec<String> {
         self.derived.remove(object);
         self.claims.remove(object)
     }
 
-    /// The cluster that an object registers, and until when its credential lasts, if what stands in
-    /// the cluster's Secret was derived from the same.
+    /// The cluster that an object registers, and the expiry of its credential, if the cluster's
+    /// Secret was derived from an input of the same `sum`.
     pub(super) fn settled(&mut self, object: &Object, sum: Sum, now: Moment) -> Option<(String, Expiry)> {
         let derived = self.derived.get(object).filter(|derived| derived.sum == sum).copied()?;
         let claim = self.claims.get(object).filter(|claim| matches!(claim.wish, Wish::Register(_)))?;
@@ -137,7 +137,8 @@ impl Registrations {
         self.claims.judge(name, &holder)
     }
 
-    /// Who has the name. If its object went away, but not for long enough, the name is due again.
+    /// The holder of a name. If its object is absent, but not for long enough yet, the name comes
+    /// due again.
     fn holder(&mut self, name: &str, now: Moment) -> Holder {
         let Some(held) = self.held.get(name) else { return Holder::Nobody };
         let Some(Origin { object, uid, hash }) = held.origin.clone() else { return Holder::Person };
@@ -160,37 +161,37 @@ impl Registrations {
         self.removals.may(object, now, self.registered(object.source))
     }
 
-    /// Names whose removal waits, of clusters of a source.
+    /// Number of a source's clusters whose removal waits.
     pub(super) fn delayed_of(&self, source: &str) -> usize {
         let origin = |name: &String| self.held.get(name).and_then(|held| held.origin.as_ref());
         self.delayed.iter().filter_map(origin).filter(|origin| origin.object.source == source).count()
     }
 
-    /// Clusters of a source.
+    /// Number of a source's clusters.
     fn registered(&self, source: &str) -> usize {
         self.registered_by(|object| object.source == source).count()
     }
 
-    /// Whether a Secret is an object's, or is about to be.
+    /// Whether an object has a Secret, or is about to get one.
     pub(super) fn is_registrant(&self, object: &Object) -> bool {
         let is_busy = |name: &String| self.busy.contains_key(name);
         self.claims.get(object).is_some_and(|claim| is_busy(&claim.name))
             || self.registered_by(|registrant| registrant == object).next().is_some()
     }
 
-    /// Forgets who went, if nothing is registered by them any more.
+    /// Forgets absent objects that have no Secret any more.
     pub(super) fn forget_absences(&mut self, now: Moment) {
         let registered: HashSet<Object> = self.registered_by(|_| true).map(|(_, object)| object.clone()).collect();
         self.removals.forget(now, |object| registered.contains(object));
     }
 
-    /// The names that such objects have, and the objects.
+    /// Secrets that such objects registered: their names, and the objects.
     pub(super) fn registered_by(&self, is_such: impl Fn(&Object) -> bool) -> impl Iterator<Item = (&String, &Object)> {
         let registered = self.held.iter().filter_map(|(name, held)| Some((name, &held.origin.as_ref()?.object)));
         registered.filter(move |(_, object)| is_such(object))
     }
 
-    /// Who has a name that none of its claimants has, in words.
+    /// Describes the holder of a name that none of its claimants has.
     pub(super) fn holder_in_words(&self, name: &str) -> String {
         match self.held.get(name).map(|held| (&held.origin, held.turned_off)) {
             Some((Some(origin), _)) => origin.object.reference.clone(),
@@ -203,14 +204,15 @@ impl Registrations {
         }
     }
 
-    /// An object is there. If it is there again, it makes no crowd with others any more.
+    /// Notes that an object exists. One that came back no longer counts as one of too many
+    /// removals.
     pub(super) fn present(&mut self, object: &Object, now: Moment) {
         if self.removals.present(object) && !self.delayed.is_empty() {
             self.recount.get_or_insert(now + RECOUNT_AFTER);
         }
     }
 
-    /// Names that are due by now.
+    /// Takes the names that are due by now.
     pub(super) fn take_due(&mut self, now: Moment) -> Vec<String> {
         if self.recount.is_some_and(|moment| moment <= now) {
             self.recount = None;
@@ -228,7 +230,8 @@ impl Registrations {
 // === impl HeldSecret ===
 
 impl HeldSecret {
-    /// Reads who made a Secret; a source that this version does not know is somebody else.
+    /// Reads the origin of a Secret. A source that this version does not know counts as another
+    /// program.
     pub(super) fn read(meta: &Meta, sources: &[&'static str]) -> Self {
         let (labels, annotations) = (meta.metadata.labels.as_ref(), meta.metadata.annotations.as_ref());
         let annotation = |key: &str| annotations.and_then(|annotations| annotations.get(key)).cloned();

@@ -1,5 +1,5 @@
-//! Clusters of a hub in trouble: nothing that is registered goes, and what changed is written when
-//! the hub can be used again.
+//! Clusters while the hub fails: no registration ends, and changes are written once the hub works
+//! again.
 
 mod derived;
 mod hub;
@@ -26,14 +26,14 @@ use crate::{feed, sources};
 
 const FAULTS: [Fault; 6] =
     [Fault::Status(429), Fault::Status(409), Fault::Status(410), Fault::Status(500), Fault::Status(503), Fault::Reset];
-/// Of this clock, which stands still while there is anything to do.
+/// In the time of the paused clock, which stands still while a task can run.
 const PATIENCE: Duration = Duration::from_mins(30);
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A leader. It ends when this is dropped.
+/// A leader. It ends when dropped.
 struct Leader {
     reports: Arc<Reports>,
-    /// How often a cluster was derived from an object.
+    /// Number of times that a cluster was derived from an object.
     derived: Arc<AtomicUsize>,
     _tasks: JoinSet<()>,
 }
@@ -88,7 +88,7 @@ async fn until(what: &str, holds: impl Fn() -> bool) {
     }
 }
 
-/// A hub with so many clusters, `c0` and on, all registered, and who registered them.
+/// A hub with this many registered clusters, `c0` and on, and the leader that registered them.
 async fn registered(clusters: usize) -> (Hub, Leader) {
     let hub = Hub::default();
     for number in 0..clusters {
@@ -155,7 +155,7 @@ async fn lists_that_fail_end_no_registration_and_one_that_ended_meanwhile_goes()
         drop(leader);
         for at in [FLEET, CLUSTERS] {
             hub.fail(Call::List, at, [fault; 3]);
-            // Of some, the rest is missing.
+            // After a first page, the other pages fail.
             hub.fail(Call::Page, at, [fault, fault]);
         }
         hub.delete(FLEET, "c4");
@@ -175,7 +175,7 @@ async fn watches_that_break_lose_nothing_and_end_nothing() {
             hub.fail(Call::Watch, at, [fault, fault]);
             hub.interrupt(at, fault);
         }
-        // Nobody is told of these but by what comes after the watch.
+        // The broken watch cannot report these changes, only its successor.
         let before = hub.cluster("c0");
         hub.put_source("c0", "second");
         hub.delete(CLUSTERS, "c1");

@@ -1,4 +1,4 @@
-//! What was derived once is not derived again from the same.
+//! The same input is not derived twice.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 use super::*;
 use crate::sources::Reader;
 
-/// A reader, and how often it derived something.
+/// A reader that counts how often it derived a cluster.
 pub struct Counted {
     pub reader: Arc<dyn Reader>,
     pub times: Arc<AtomicUsize>,
@@ -30,7 +30,7 @@ impl Reader for Counted {
     }
 }
 
-/// Waits until the source's Secret was asked for once more.
+/// Waits until the source's Secret has been read once more.
 async fn looked_at(hub: &Hub, before: usize) {
     until("another look", || hub.asked(Call::Read, FLEET).len() > before).await;
     sleep(LOOK).await;
@@ -48,11 +48,11 @@ async fn a_rewrite_that_changes_nothing_is_recognized_and_any_other_is_not() {
     }
     assert_eq!((derived(), hub.cluster("c0")), (before, version.clone()), "nothing was changed");
     assert_eq!((leader.registered(), writes(&hub)), (1, 0));
-    // Of the same cluster Secret, the labels.
+    // The same cluster with other labels.
     hub.label(FLEET, "c0", "team", "a");
     until("another label", || hub.cluster("c0") != version).await;
     assert_eq!((derived() - before, writes(&hub)), (1, 1));
-    // What was derived stands there no more.
+    // The Secret that was derived is gone.
     hub.delete(CLUSTERS, "c0");
     until("the Secret once more", || hub.cluster("c0").is_some()).await;
     assert_eq!((derived() - before, writes(&hub)), (2, 2));
@@ -62,7 +62,7 @@ async fn a_rewrite_that_changes_nothing_is_recognized_and_any_other_is_not() {
     assert_eq!((derived() - before, writes(&hub)), (3, 3));
 }
 
-/// It failed to be written: it is no less to be written by the next event.
+/// After a failed write, the next event writes it.
 #[tokio::test(start_paused = true)]
 async fn what_was_derived_and_not_written_is_written() {
     let (hub, leader) = registered(1).await;

@@ -1,5 +1,5 @@
-//! What of a hub the registrar and its feeds talk to: Secrets of a fleet and of clusters, with
-//! watches, and with whatever a hub in trouble answers.
+//! A scripted hub for the registrar and its feeds: Secrets of a fleet and of clusters, with
+//! watches, and with the answers of a hub that fails.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::io;
@@ -25,13 +25,13 @@ use crate::calls::MANAGER;
 
 pub const FLEET: &str = "fleet";
 pub const CLUSTERS: &str = "vela-system";
-/// Objects of one answer of a list.
+/// Objects in one page of a list.
 const PAGE: usize = 2;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Call {
     List,
-    /// Of a list, but the first.
+    /// A page of a list after the first.
     Page,
     Watch,
     Read,
@@ -42,9 +42,9 @@ pub enum Call {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fault {
     Status(u16),
-    /// 429, and the seconds after which to come again.
+    /// 429 with `Retry-After`, in seconds.
     Busy(u32),
-    /// The connection is gone.
+    /// The connection breaks.
     Reset,
 }
 
@@ -57,7 +57,7 @@ pub struct Hub(Arc<Mutex<State>>);
 struct State {
     objects: BTreeMap<(String, String), Value>,
     version: u64,
-    /// Version, namespace, and what a watch tells of it.
+    /// Version, namespace, and the watch event.
     history: Vec<(u64, String, Value)>,
     watches: Vec<(String, mpsc::UnboundedSender<Told>)>,
     faults: HashMap<(Call, &'static str), VecDeque<Fault>>,
@@ -109,7 +109,7 @@ impl Hub {
         Client::new(service_fn(answer), "default")
     }
 
-    /// A Secret with a kubeconfig, or another token in it.
+    /// Writes a Secret with a kubeconfig that has this token.
     pub fn put_source(&self, name: &str, token: &str) {
         let secret = json!({
             "apiVersion": "v1", "kind": "Secret",
@@ -119,7 +119,7 @@ impl Hub {
         self.0.lock().put(FLEET, name, secret);
     }
 
-    /// Writes an object with the same content, and another annotation.
+    /// Writes an object with the same content and another annotation.
     pub fn annotate(&self, namespace: &str, name: &str) {
         let mut state = self.0.lock();
         let text = state.version.to_string();
@@ -141,12 +141,12 @@ impl Hub {
         Some(secret["metadata"]["resourceVersion"].to_string())
     }
 
-    /// What the next calls are answered, one each.
+    /// Answers the next calls with `faults`, one each.
     pub fn fail(&self, call: Call, namespace: &'static str, faults: impl IntoIterator<Item = Fault>) {
         self.0.lock().faults.entry((call, namespace)).or_default().extend(faults);
     }
 
-    /// What open watches of a namespace are told, and then no more.
+    /// Sends `fault` to the open watches of a namespace, and ends them.
     pub fn interrupt(&self, namespace: &str, fault: Fault) {
         let mut state = self.0.lock();
         state.watches.retain(|(of, watch)| {
@@ -158,13 +158,13 @@ impl Hub {
                 Fault::Status(code) => Ok(line(&json!({"type": "ERROR", "object": status(code, None)}))),
                 Fault::Busy(seconds) => Ok(line(&json!({"type": "ERROR", "object": status(429, Some(seconds))}))),
             };
-            // Nobody listens any more: so be it.
+            // The watch may be closed already.
             let _ = watch.send(told);
             false
         });
     }
 
-    /// When it was asked so.
+    /// Times of such calls.
     pub fn asked(&self, call: Call, namespace: &str) -> Vec<Instant> {
         let state = self.0.lock();
         state.asked.iter().filter(|(of, at, _)| *of == call && at == namespace).map(|(.., when)| *when).collect()
@@ -174,7 +174,7 @@ impl Hub {
         self.0.lock().asked.clear();
     }
 
-    /// Whether all faults were met.
+    /// Whether every fault has been used.
     pub fn is_sound(&self) -> bool {
         self.0.lock().faults.values().all(VecDeque::is_empty)
     }
@@ -243,7 +243,7 @@ impl State {
         told
     }
 
-    /// By server-side apply of the one manager that there is.
+    /// Server-side apply with the only manager.
     fn write(&mut self, namespace: &str, name: &str, document: &Value) -> Answer {
         let known = self.objects.get(&(namespace.to_owned(), name.to_owned()));
         let uid = known.map(|known| &known["metadata"]["uid"]);
