@@ -1,4 +1,4 @@
-//! Events on source objects, for whoever runs `kubectl describe`.
+//! Events on source objects, for `kubectl describe`.
 //!
 //! Ten thousand objects may be refused at once: Events wait in a queue of fixed length, of which each
 //! namespace has a share, and leave it at a fixed rate, and what an object was told minutes ago it is not told again. They are a
@@ -28,19 +28,19 @@ use self::shares::{Place, Shares};
 use crate::calls::MANAGER;
 use crate::term::{Term, within_at_most};
 
-/// Waiting to be sent.
+/// Most Events that wait.
 const MOST_WAITING: usize = 1024;
-/// Between two of them.
+/// Time between two Events.
 const PAUSE: Duration = Duration::from_millis(50);
-/// What was told is not told again within this.
+/// Time in which the same Event is not published again.
 const AGAIN_AFTER: Duration = Duration::from_mins(10);
-/// Remembered of what was told.
+/// Most Events that are remembered.
 const MOST_REMEMBERED: usize = 16_384;
 const WITHIN: Duration = Duration::from_secs(5);
-/// Of an object, after which kube calls the Event: a dot and a moment in nanoseconds come behind
-/// it, and a name has 253 characters.
+/// Longest name of an object that kube derives the Event's name from: it adds a dot and a time in
+/// nanoseconds, and a name has at most 253 characters.
 const LONGEST_NAME: usize = 236;
-/// The longest note that the API takes (`events.k8s.io/v1`), in bytes.
+/// The longest note that the API accepts (`events.k8s.io/v1`), in bytes.
 const LONGEST_NOTE: usize = 1024;
 
 /// Reasons of Events. Scripts and alerts match them.
@@ -49,54 +49,53 @@ pub enum Reason {
     /// Another object, or a person's Secret, has the name.
     ClusterNameTaken,
     InvalidClusterName,
-    /// What the object says makes no cluster.
+    /// No cluster can be made of the object's content.
     ClusterRefused,
-    /// Somebody else has set fields of its Secret.
+    /// Another manager has set fields of the cluster's Secret.
     SecretConflict,
     ClusterRegistered,
     /// Too many removals at once.
     RemovalHeld,
-    /// An administrator's yes could not be carried out.
+    /// A cluster that an administrator accepted could not be set up.
     AcceptanceFailed,
     /// A certificate request is not what an agent writes.
     RequestNotRecognized,
-    /// A certificate request of an agent is left for a person, or waits.
+    /// A certificate request of an agent needs a person's approval, or waits.
     RequestNotApproved,
     /// Another manager's `ClusterProfile` has the name.
     ProfileNameTaken,
-    /// Somebody else has set fields of our `ClusterProfile`.
+    /// Another manager has set fields of our `ClusterProfile`.
     ProfileConflict,
-    /// A `ManagedServiceAccount` gets no token until somebody corrects something.
+    /// A `ManagedServiceAccount` gets no token until a mistake is corrected.
     TokenReportFailed,
-    /// Its cluster does not answer.
+    /// The cluster of a `ManagedServiceAccount` does not answer.
     ClusterAway,
-    /// A part found the Lease of controllers that it stands in for.
+    /// A part found the Lease of the controllers that it stands in for.
     StandingBy,
-    /// Decisions of a Placement, with upstream's reasons.
+    /// Changes of a Placement's decisions, with upstream's reasons.
     DecisionCreate,
     DecisionUpdate,
-    /// The same, where something is to be warned of.
+    /// An update of a decision that comes with a warning.
     DecisionWarning,
     DecisionDelete,
     ScoreUpdate,
-    /// The result of a Placement makes it choose otherwise each time.
+    /// A Placement's own result changes its choice each time.
     Unstable,
-    /// Another manager writes the decisions of a Placement.
+    /// Another controller writes the decisions of a Placement.
     SchedulerConflict,
     /// Works of a set could not be written.
     WorksFailed,
     /// Several Placements of a set choose the same cluster.
     PlacementsOverlap,
-    /// Another Placement of a set chooses clusters that one had chosen.
+    /// Another Placement of a set now chooses clusters that this one had chosen.
     WorksHandedOver,
-    /// A Secret that is not ours has the name of a cluster's for Argo CD.
+    /// Another program's Secret has the name of a cluster's Secret for Argo CD.
     ArgocdSecretNameTaken,
-    /// What a `ManifestWork` applied is kept by another agent, or another cluster's work, on the
-    /// member.
+    /// Another agent, or another cluster's work, keeps what a `ManifestWork` applied on the member.
     ForeignAgent,
-    /// Somebody changes an object of a `ManifestWork` back each time.
+    /// Another writer changes an object of a `ManifestWork` back each time.
     ObjectContested,
-    /// A `ManifestWork` ended with its cluster, which was not reached.
+    /// A `ManifestWork` ended with its cluster, which could not be reached.
     WorkLeft,
     /// A cluster has more labels, conditions or claims than are kept of one.
     ClusterTooLarge,
@@ -106,13 +105,13 @@ pub enum Reason {
     WorkNotWatched,
 }
 
-/// To one hub. Cheap to clone.
+/// Publishes Events to one hub. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Events {
     waiting: mpsc::Sender<Pending>,
     shares: Shares,
     left_out: Counter,
-    /// Dropped with the last clone.
+    /// Cancels the task when the last clone is dropped.
     _open: Arc<DropGuard>,
 }
 
@@ -200,28 +199,29 @@ impl Reason {
 // === impl Events ===
 
 impl Events {
-    /// Sends to `client`'s hub in `term`, from a task that ends with it, or when all clones are
-    /// dropped: before the term at once, in it as soon as nothing waits any more.
+    /// Sends to `client`'s hub in `term`, from a task that ends with the term or with the last
+    /// clone: before the term at once, during the term once the queue is empty.
     pub fn start(client: Client, left_out: Counter, term: Term) -> Self {
         let (events, queue, closed) = Self::with_room(MOST_WAITING, left_out);
         tokio::spawn(send_all(client, (queue, closed), term));
         events
     }
 
-    /// With its queue, and what says that it was dropped.
+    /// The sender, its queue, and the token of the last drop.
     fn with_room(most: usize, left_out: Counter) -> (Self, mpsc::Receiver<Pending>, CancellationToken) {
         let ((waiting, queue), closed) = (mpsc::channel(most), CancellationToken::new());
         let open = Arc::new(closed.clone().drop_guard());
         (Self { waiting, shares: Shares::default(), left_out, _open: open }, queue, closed)
     }
 
-    /// Publishes an Event with `note` on an object, soon.
+    /// Queues an Event with `note` on an object.
     pub fn publish(&self, object: ObjectReference, reason: Reason, note: String) {
         self.publish_with(object, None, reason, note);
     }
 
-    /// The same, of another object too. Events that differ in nothing but their notes are one
-    /// Event, with the first note, for some minutes: what is said of several names each.
+    /// Like [`Events::publish`], with a related object. For some minutes, Events that differ only
+    /// in their notes are one Event with the first note. So a note about one of several names gets
+    /// its own related object.
     pub fn publish_with(
         &self,
         object: ObjectReference,
@@ -241,7 +241,7 @@ impl Events {
 
 async fn send_all(client: Client, (mut queue, closed): (mpsc::Receiver<Pending>, CancellationToken), term: Term) {
     let may_write = term.may_write();
-    // The queue keeps until then what the parts see while they wait.
+    // Until then the queue keeps the Events of parts that wait.
     tokio::select! {
         () = term.begins() => {}
         () = closed.cancelled() => return,
@@ -277,9 +277,9 @@ async fn send_all(client: Client, (mut queue, closed): (mpsc::Receiver<Pending>,
     }
 }
 
-/// An Event that is called after its reporter, for the name of its object is too long.
+/// Creates an Event with a generated name, because its object's name is too long for kube's.
 async fn create(client: &Client, reporter: &Reporter, event: Event, object: ObjectReference) -> kube::Result<()> {
-    // As kube has it: those of objects without a namespace.
+    // As kube does for objects without a namespace.
     let namespace = object.namespace.clone().unwrap_or_else(|| "default".to_owned());
     let event = v1::Event {
         metadata: ObjectMeta { generate_name: Some(format!("{MANAGER}-")), ..ObjectMeta::default() },
@@ -297,14 +297,14 @@ async fn create(client: &Client, reporter: &Reporter, event: Event, object: Obje
     Api::namespaced(client.clone(), &namespace).create(&PostParams::default(), &event).await.map(drop)
 }
 
-/// What was published of late, and when.
+/// Recently published Events, and their times.
 #[derive(Default)]
 struct Recent(HashMap<(String, Reason, String), Instant>);
 
 // === impl Recent ===
 
 impl Recent {
-    /// Remembers that it is published now. Returns whether it is news.
+    /// Records an Event as published now. Returns whether it is new.
     fn remember(&mut self, object: &ObjectReference, reason: Reason, note: &str, now: Instant) -> bool {
         if self.0.len() >= MOST_REMEMBERED {
             self.0.retain(|_, told| now < *told + AGAIN_AFTER);
@@ -367,7 +367,7 @@ mod tests {
         assert_eq!(asked.load(Ordering::Relaxed), 0);
         let terms = Mutex::new(vec![Duration::ZERO, Duration::from_secs(1)]);
         begin.now(Arc::new(move || terms.lock().pop().unwrap_or_default()));
-        // It ends with the term, although there is more, and could be more still.
+        // The task ends with the term, although Events wait and more could come.
         sending.await;
         assert_eq!(asked.load(Ordering::Relaxed), 1);
     }
@@ -429,7 +429,7 @@ mod tests {
         });
         let (events, queue, closed) = Events::with_room(1, Counter::default());
         events.publish(ObjectReference::default(), Reason::ClusterRefused, "one".to_owned());
-        // Who would begin it is there still.
+        // The sender that could begin the term still exists.
         let (_begin, term) = Term::ahead();
         let mut sending = pin!(send_all(Client::new(hub, "default"), (queue, closed), term));
         assert!(sending.as_mut().now_or_never().is_none());

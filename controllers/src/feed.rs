@@ -1,8 +1,8 @@
-//! One watch of source objects, and kube's queue behind it.
+//! Runs one watch of source objects, and kube's queue behind it.
 //!
-//! What the watch sees goes to the registrar at once, so that names are claimed in the order of the
-//! objects' creation, and into the queue, which reads objects one by one: sixteen of a feed at a
-//! time, each with its own back-off.
+//! The watch hands each object to the registrar at once, so that objects claim names in the order
+//! of their creation. It also puts the object into the queue, which reads objects one by one:
+//! sixteen per feed at a time, each with its own back-off.
 
 pub mod crd;
 pub mod follow;
@@ -30,10 +30,10 @@ use crate::wakes::{Key, Wakes};
 /// Objects of one feed that are read and written at a time.
 const AT_ONCE: u16 = 16;
 
-/// The watch of one namespace, or of all.
+/// The watch of one namespace, or of all namespaces.
 pub struct Feed {
     pub source: Arc<Source>,
-    /// Among those of its source.
+    /// Index among the feeds of its source.
     pub index: usize,
     pub namespace: Option<String>,
     pub wakes: Wakes,
@@ -42,7 +42,7 @@ pub struct Feed {
     pub metrics: Metrics,
 }
 
-/// An object is tried again.
+/// An object to try again.
 #[derive(Debug, thiserror::Error)]
 enum Failure {
     #[error(transparent)]
@@ -116,7 +116,7 @@ impl Feed {
         self.object_called(&object.namespace().unwrap_or_default(), &object.name_any())
     }
 
-    /// Whether objects of this feed have such a key.
+    /// Whether the feed covers such a key.
     fn covers(&self, (namespace, _): &Key) -> bool {
         self.namespace.as_ref().is_none_or(|own| own == namespace)
     }
@@ -126,7 +126,7 @@ impl Feed {
         Object::new(self.source.name.as_str(), [kind.group, kind.name], namespace, name)
     }
 
-    /// What the registrar is to know of an object. One that no cluster can be called after is
+    /// The object's sighting for the registrar. An object whose name cannot be a cluster's is
     /// refused here.
     fn sight(&self, object: &DynamicObject) -> Option<Sighting> {
         if !self.source.reader.is_of_source(object) {

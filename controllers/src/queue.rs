@@ -1,5 +1,5 @@
-//! kube's queue over [`Wakes`]: objects one by one, so many at a time, each with its own time to
-//! come again.
+//! kube's queue over [`Wakes`]: works on objects concurrently, each with its own time of the next
+//! try.
 
 use std::convert::Infallible;
 use std::error::Error as StdError;
@@ -15,8 +15,8 @@ use kube::runtime::reflector::{ObjectRef, Store};
 
 use crate::wakes::Wakes;
 
-/// What is worked on: the objects of `store` whose keys come through `wakes`. One that is in the
-/// store no more by its turn is nothing.
+/// Works on the objects of `store` whose keys come through `wakes`. Skips an object that has left
+/// the store by then.
 pub struct Queue<K: Resource + 'static>
 where
     K::DynamicType: Eq + Hash,
@@ -35,7 +35,8 @@ where
     K: Clone + Resource + 'static,
     K::DynamicType: Debug + Eq + Hash + Clone + Unpin,
 {
-    /// Works on each. What fails comes again when `retry` says, which also logs it. Never ends.
+    /// Works on each object. After a failure, `retry` logs it and returns the time of the next try.
+    /// Never ends.
     pub async fn run<C, F, E>(
         self,
         context: Arc<C>,

@@ -1,5 +1,4 @@
-//! What became of each object: for metrics, for `/debug/sources`, and the wait before an object is
-//! tried again.
+//! The state of each object, for metrics and `/debug/sources`, and the wait before its next try.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -13,7 +12,7 @@ use tokio::time::Instant;
 
 use crate::calls::now_text;
 
-/// As `…_source_objects{state}` and `/debug/sources` name it.
+/// In the words of `…_source_objects{state}` and `/debug/sources`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Stage {
@@ -34,17 +33,17 @@ pub struct Report {
     pub object: String,
     pub cluster: String,
     pub state: Stage,
-    /// Why, if it is not registered.
+    /// Why it is not registered.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub reason: String,
-    /// RFC 3339, of this process.
+    /// Time of this process's last write, in RFC 3339.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub last_write: Option<String>,
     #[serde(skip)]
     pub reference: ObjectReference,
     #[serde(skip)]
     failures: u32,
-    /// The first sight of a change that is not written yet.
+    /// Time at which a change was first seen that is not written yet.
     #[serde(skip)]
     pub since: Option<Instant>,
 }
@@ -71,7 +70,7 @@ impl Stage {
 // === impl Reports ===
 
 impl Reports {
-    /// An object was seen, or seen again.
+    /// Records that an object was seen.
     pub fn see(&self, object: &Object, cluster: &str, reference: ObjectReference) {
         let mut reports = self.0.lock();
         let report = reports.entry(object.clone()).or_insert_with(|| Report {
@@ -90,14 +89,14 @@ impl Reports {
         report.since.get_or_insert_with(Instant::now);
     }
 
-    /// Something else that the object depends on has changed.
+    /// Records a change of something else that the object depends on.
     pub fn changed(&self, object: &Object) {
         if let Some(report) = self.0.lock().get_mut(object) {
             report.since.get_or_insert_with(Instant::now);
         }
     }
 
-    /// Says what became of it. True if that is news.
+    /// Sets the state of an object. True if the state or the reason is new.
     pub fn settle(&self, object: &Object, state: Stage, reason: &str) -> bool {
         let mut reports = self.0.lock();
         let Some(report) = reports.get_mut(object) else { return false };
@@ -109,7 +108,8 @@ impl Reports {
         is_news
     }
 
-    /// Its Secret was written just now. Returns how long that took from the first sight.
+    /// Records a write of the object's Secret now. Returns the time since the change was first
+    /// seen.
     pub fn written(&self, object: &Object) -> Option<Duration> {
         let mut reports = self.0.lock();
         let report = reports.get_mut(object)?;
@@ -117,7 +117,8 @@ impl Reports {
         report.since.take().map(|since| since.elapsed())
     }
 
-    /// A try failed. Returns how long to wait for the next. Without `state`, it is what it was.
+    /// Records a failed try. Returns the wait before the next one. Without `state`, the state
+    /// stays.
     pub fn failed(&self, object: &Object, state: Option<Stage>, reason: &str) -> Duration {
         let mut reports = self.0.lock();
         let Some(report) = reports.get_mut(object) else { return Backoff::OBJECT.longest };
@@ -131,7 +132,7 @@ impl Reports {
         self.0.lock().remove(object);
     }
 
-    /// Keeps the reports about such objects.
+    /// Keeps only the reports about such objects.
     pub fn retain(&self, is_kept: impl Fn(&Object) -> bool) {
         self.0.lock().retain(|object, _| is_kept(object));
     }
@@ -140,14 +141,14 @@ impl Reports {
         self.0.lock().get(object).map(|report| report.reference.clone())
     }
 
-    /// All of them, sorted.
+    /// All reports, sorted.
     pub fn list(&self) -> Vec<Report> {
         let mut reports: Vec<_> = self.0.lock().values().cloned().collect();
         reports.sort_by(|a, b| (a.source, &a.object).cmp(&(b.source, &b.object)));
         reports
     }
 
-    /// Objects by source and state.
+    /// Number of objects by source and state.
     pub fn counts(&self) -> HashMap<(&'static str, Stage), i64> {
         let mut counts = HashMap::new();
         for report in self.0.lock().values() {

@@ -1,9 +1,9 @@
-//! The one writer of cluster Secrets: server-side apply without force, and deletion of exactly the
+//! The only writer of cluster Secrets: server-side apply without force, and deletion of exactly the
 //! Secret that was judged.
 //!
-//! Fields that somebody else has set are theirs. A name that was free when it was judged may be a
-//! person's by the time the write arrives, and apply would add to their Secret: the answer shows
-//! it, and what was added is taken out again.
+//! Fields that another manager has set stay as they are. A name that was free when it was judged
+//! may belong to a person's Secret when the write arrives, and apply would add fields to that
+//! Secret. The response shows it, and a second apply removes these fields.
 
 use std::time::Duration;
 
@@ -21,10 +21,10 @@ use tokio::time::{Instant, timeout};
 use crate::calls::{CONFLICT, MANAGER, NOT_FOUND, deleting, is};
 use crate::term::{NotLeading, within};
 
-/// Annotation: `group/Kind/namespace/name` of the object.
+/// Annotation: the object as `group/Kind/namespace/name`.
 pub const OBJECT_ANNOTATION: &str = "cluster.core.oam.dev/source-object";
 pub const UID_ANNOTATION: &str = "cluster.core.oam.dev/source-uid";
-/// Annotation: `register::fingerprint` of what was written.
+/// Annotation: `register::fingerprint` of the content.
 pub const HASH_ANNOTATION: &str = "cluster.core.oam.dev/source-hash";
 
 /// Metadata of a cluster Secret.
@@ -39,14 +39,14 @@ pub struct Wanted<'a> {
     pub secret: &'a ClusterSecret,
 }
 
-/// Why a Secret was not written or removed. Nothing of its content is in these texts.
+/// Why a Secret was not written or removed. These texts contain nothing of its content.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
     #[error(
         "another field manager has set fields of the Secret: {0}; remove them, or the Secret, to let it follow its source"
     )]
     Conflict(String),
-    /// By the time of the write, the Secret was not the one that was judged.
+    /// When the write arrived, the Secret was not the one that was judged.
     #[error("the Secret changed in the meantime")]
     Taken,
     #[error(transparent)]
@@ -59,7 +59,7 @@ pub enum WriteError {
     Hub(#[source] kube::Error),
 }
 
-/// Secrets of the namespace that holds clusters.
+/// The Secrets of the clusters' namespace.
 #[derive(Clone)]
 pub struct Secrets {
     api: Api<Secret>,
@@ -73,7 +73,7 @@ impl Secrets {
         Self { api: Api::namespaced(client, namespace), namespace: namespace.to_owned() }
     }
 
-    /// Of all Secrets of the namespace, their metadata.
+    /// The metadata of the namespace's Secrets.
     pub fn metadata(&self) -> Api<Meta> {
         Api::namespaced(self.api.clone().into_client(), &self.namespace)
     }
@@ -82,13 +82,13 @@ impl Secrets {
         &self.namespace
     }
 
-    /// Writes a Secret; `uid` is that of the one which is there, if one is. `term` is for how long
-    /// we lead.
+    /// Writes a Secret. `uid` is that of the existing Secret, if there is one. `term` is how long
+    /// this replica may still write.
     pub async fn write(&self, wanted: &Wanted<'_>, uid: Option<&str>, term: Duration) -> Result<Meta, WriteError> {
         let mut document = wanted.secret.document(Some(&self.namespace), wanted.name)?;
         mark(&mut document, wanted);
         if let Some(uid) = uid {
-            // Of another uid it is another Secret, perhaps a person's: the hub answers 409.
+            // Another uid means another Secret, perhaps a person's: then the hub answers 409.
             document["metadata"]["uid"] = uid.into();
         }
         let began = Instant::now();
@@ -104,14 +104,14 @@ impl Secrets {
 
     async fn apply(&self, name: &str, document: &Value, term: Duration) -> Result<Meta, WriteError> {
         let parameters = PatchParams::apply(MANAGER);
-        // The answer is metadata: what was sent need not come back.
+        // Only metadata comes back: the response need not repeat the content.
         let patch = Patch::Apply(document);
         let answered = timeout(within(term)?, self.api.patch_metadata(name, &parameters, &patch)).await;
         answered.map_err(|_| WriteError::Timeout)?.map_err(WriteError::from)
     }
 
-    /// Removes the Secret that was judged, and no later one of its name. One that is gone already
-    /// is removed.
+    /// Removes the Secret that was judged, but not a later one with its name. Succeeds if the
+    /// Secret is gone already.
     pub async fn remove(&self, name: &str, (uid, version): (&str, &str), term: Duration) -> Result<(), WriteError> {
         let parameters = deleting(uid, Some(version));
         match timeout(within(term)?, self.api.delete(name, &parameters)).await.map_err(|_| WriteError::Timeout)? {
@@ -122,7 +122,7 @@ impl Secrets {
     }
 }
 
-/// Says where it comes from.
+/// Adds the label and the annotations that name the object.
 fn mark(document: &mut Value, wanted: &Wanted<'_>) {
     let metadata = &mut document["metadata"];
     metadata["labels"][SOURCE_LABEL] = wanted.object.source.into();
@@ -131,13 +131,13 @@ fn mark(document: &mut Value, wanted: &Wanted<'_>) {
     metadata["annotations"][HASH_ANNOTATION] = wanted.hash.into();
 }
 
-/// Whether somebody else has fields of a Secret that is said to be new.
+/// Whether another manager has fields of a Secret that this write should have created.
 fn is_shared(meta: &Meta) -> bool {
     let managers = meta.metadata.managed_fields.iter().flatten();
     managers.filter_map(|entry| entry.manager.as_deref()).any(|manager| manager != MANAGER)
 }
 
-/// Whether apply found another owner of fields, rather than another object.
+/// Whether the conflict is about fields of another manager, not about another object.
 pub fn is_of_fields(status: &Status) -> bool {
     let causes = status.details.iter().flat_map(|details| &details.causes);
     causes.into_iter().any(|cause| cause.reason == "FieldManagerConflict")
@@ -146,7 +146,7 @@ pub fn is_of_fields(status: &Status) -> bool {
 // === impl WriteError ===
 
 impl WriteError {
-    /// What the hub answered, if that is all there is to tell.
+    /// The hub's response, if the error is nothing else.
     pub fn hub(&self) -> Option<&kube::Error> {
         match self {
             Self::Hub(error) => Some(error),
@@ -158,7 +158,7 @@ impl WriteError {
 impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
         match error {
-            // Its message names managers and fields, never values.
+            // The message names managers and fields, never values.
             kube::Error::Api(status) if status.code == CONFLICT && is_of_fields(&status) => {
                 Self::Conflict(status.message.clone())
             }

@@ -1,37 +1,38 @@
-//! Writes of a leader: each ends before another's can begin.
+//! Limits a leader's writes to its term: each ends before another leader's can begin.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-/// For how long this process may write from now on; zero if it does not lead.
+/// How long this process may write from now on; zero if it does not lead.
 pub type MayWrite = Arc<dyn Fn() -> Duration + Send + Sync>;
 
-/// One term, as those see it who work in it. Work may be made ready before it begins, by reading:
-/// nothing may be written then.
+/// One term, for the tasks that work in it. Before it begins, they may read to prepare, but must
+/// not write.
 #[derive(Clone)]
 pub struct Term(watch::Receiver<Option<MayWrite>>);
 
 /// Begins a term, once.
 pub struct Begin(watch::Sender<Option<MayWrite>>);
 
-/// For one call.
+/// Timeout of one call.
 pub const WITHIN: Duration = Duration::from_secs(10);
-/// A call that ends this long after its caller's term ends before another's begins.
+/// A call that ends at most this long after its term still ends before another leader's term
+/// begins.
 const AFTER_TERM: Duration = Duration::from_secs(2);
 
-/// Another replica writes now.
+/// Another replica leads, and writes.
 #[derive(Debug, thiserror::Error)]
 #[error("this replica does not lead")]
 pub struct NotLeading;
 
-/// For how long a call may take that writes, of one who leads for `term`.
+/// Timeout of a write by a leader whose term lasts for `term` from now.
 pub fn within(term: Duration) -> Result<Duration, NotLeading> {
     within_at_most(term, WITHIN)
 }
 
-/// The same for a call that may take longer, or less, than others.
+/// Like [`within`], for a call with another limit.
 pub fn within_at_most(term: Duration, most: Duration) -> Result<Duration, NotLeading> {
     if term.is_zero() { Err(NotLeading) } else { Ok(term.saturating_add(AFTER_TERM).min(most)) }
 }
@@ -39,13 +40,13 @@ pub fn within_at_most(term: Duration, most: Duration) -> Result<Duration, NotLea
 // === impl Term ===
 
 impl Term {
-    /// One that has not begun.
+    /// A term that has not begun.
     pub fn ahead() -> (Begin, Self) {
         let (begin, term) = watch::channel(None);
         (Begin(begin), Self(term))
     }
 
-    /// One that has begun.
+    /// A term that has begun.
     #[cfg(test)]
     pub fn begun(may_write: MayWrite) -> Self {
         let (begin, term) = Self::ahead();
@@ -53,13 +54,13 @@ impl Term {
         term
     }
 
-    /// The same, and it has no end.
+    /// A term that has begun and has no end.
     #[cfg(test)]
     pub fn endless() -> Self {
         Self::begun(Arc::new(|| Duration::MAX))
     }
 
-    /// Completes when it begins. If it never does, never.
+    /// Completes when the term begins; never, if it never begins.
     pub async fn begins(&self) {
         if self.0.clone().wait_for(Option::is_some).await.is_err() {
             std::future::pending::<()>().await;
@@ -79,7 +80,7 @@ impl Term {
 // === impl Begin ===
 
 impl Begin {
-    /// From now on, this process may write for as long as `may_write` says.
+    /// Begins the term. `may_write` says how long this process may write.
     pub fn now(&self, may_write: MayWrite) {
         self.0.send_replace(Some(may_write));
     }
@@ -99,7 +100,7 @@ mod tests {
         begin.now(Arc::new(|| WITHIN));
         term.begins().await;
         assert!(within(may_write()).is_ok() && term.has_begun());
-        // It was never given up, and what it says comes from who leads.
+        // The term continues after `Begin` is dropped: its end comes from `may_write`.
         drop(begin);
         assert_eq!(may_write(), WITHIN);
         let (begin, term) = Term::ahead();

@@ -1,7 +1,7 @@
-//! The objects of one feed that are to be looked at.
+//! A set of the objects that must be looked at, for kube's queue.
 //!
-//! Each is in it once, however often it is asked for: so many as there are objects is the most that
-//! ever waits. kube's queue takes from here.
+//! Each object is in it once, however often it is pushed, so its size is bounded by the number of
+//! objects.
 
 use std::collections::BTreeSet;
 use std::convert::Infallible;
@@ -11,7 +11,7 @@ use futures_util::{Stream, stream};
 use parking_lot::Mutex;
 use tokio::sync::Notify;
 
-/// Namespace, which is empty for kinds without one, and name.
+/// Namespace, empty for kinds without one, and name.
 pub type Key = (String, String);
 
 #[derive(Debug, Clone, Default)]
@@ -31,15 +31,15 @@ impl Wakes {
         self.0.more.notify_one();
     }
 
-    /// How many there are.
+    /// Number of waiting keys.
     pub fn waiting(&self) -> usize {
         self.0.keys.lock().len()
     }
 
-    /// The next, as soon as there is one.
+    /// The next key, as soon as there is one.
     pub async fn next(&self) -> Key {
         loop {
-            // One taker only: a permit that is left over costs one more look.
+            // There is one taker only: a notification too many costs one more turn of the loop.
             if let Some(key) = self.0.keys.lock().pop_first() {
                 return key;
             }
@@ -47,15 +47,15 @@ impl Wakes {
         }
     }
 
-    /// Forgets what there is and what comes: a standby asks for everything when its term begins.
-    /// Never ends.
+    /// Drops all keys, also later ones: a standby pushes everything when its term begins. Never
+    /// ends.
     pub async fn ignore(&self) -> Infallible {
         loop {
             self.next().await;
         }
     }
 
-    /// All of them, as they come. Never ends.
+    /// All keys, as they come. Never ends.
     pub fn stream(self) -> impl Stream<Item = Key> + Send + 'static {
         stream::unfold(self, |wakes| async move { Some((wakes.next().await, wakes)) })
     }

@@ -1,5 +1,5 @@
-//! Whether a kind is there: the hub serves it, and its `CustomResourceDefinition` is not on its way
-//! out, which takes all objects with it.
+//! Whether a kind exists: the hub serves it, and its `CustomResourceDefinition`, whose deletion
+//! deletes all objects, is not being deleted.
 
 use std::time::Duration;
 
@@ -18,15 +18,15 @@ use super::follow::{self, Change};
 use crate::calls::paged;
 use crate::sources::Kind;
 
-/// Between two looks for a kind that is not served: an administrator may be installing it.
+/// Wait between two checks of a kind that is not served: an administrator may be installing it.
 const LOOKS: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(10));
-/// For one look.
+/// Timeout of one check.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// What is known of a kind's definition.
+/// State of a kind's definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// There is none to look at, or it cannot be read: what is served counts.
+    /// No definition, or no permission to read it. Then discovery decides.
     Unknown,
     There,
     /// Being deleted, or gone.
@@ -40,8 +40,8 @@ pub async fn leaves(presence: &mut watch::Receiver<Presence>) {
     }
 }
 
-/// Completes when the hub serves one of the kind's versions: the one that it prefers, if it is
-/// understood.
+/// Completes when the hub serves a version of the kind that this program understands. Returns the
+/// version that the hub prefers among those.
 pub async fn served(kind: &Kind, client: &Client) -> ApiResource {
     let (mut failures, mut complaints) = (0, Complaints::default());
     loop {
@@ -59,7 +59,7 @@ pub async fn served(kind: &Kind, client: &Client) -> ApiResource {
     }
 }
 
-/// Whether the kind's definition is being deleted, or gone. False if the hub does not say.
+/// Whether the kind's definition is being deleted, or gone. False if the hub does not answer.
 pub async fn is_leaving(kind: &Kind, client: &Client) -> bool {
     let api: Api<CustomResourceDefinition> = Api::all(client.clone());
     let name = format!("{}.{}", kind.plural, kind.group);
@@ -69,7 +69,7 @@ pub async fn is_leaving(kind: &Kind, client: &Client) -> bool {
     }
 }
 
-/// Whether the hub says that it serves none of the kind's versions. False if it says nothing.
+/// Whether the hub reports that it serves none of the kind's versions. False if it does not answer.
 pub async fn is_absent(kind: &Kind, client: &Client) -> bool {
     matches!(timeout(WITHIN, look(kind, client)).await, Ok(Ok(None)))
 }
@@ -118,7 +118,7 @@ async fn send(presence: &watch::Sender<Presence>, client: Client, name: &str) {
     };
     let failed = |error: &str| {
         tracing::debug!(error, name, "cannot watch the definition");
-        // What was seen to leave has not come back by that.
+        // A failed watch does not mean that a deleted definition has come back.
         presence.send_if_modified(|now| {
             let is_there = *now == Presence::There;
             if is_there {
@@ -140,7 +140,7 @@ mod tests {
     use super::*;
     use crate::sources::MANAGED_CLUSTERS;
 
-    /// What is logged, line by line.
+    /// Sends the log, line by line.
     struct Lines(mpsc::UnboundedSender<String>);
 
     impl io::Write for Lines {
@@ -154,7 +154,7 @@ mod tests {
         }
     }
 
-    /// kube's errors show what failed and hide why.
+    /// The text of kube's errors leaves out the cause.
     #[tokio::test]
     async fn a_watch_that_fails_is_logged_with_its_cause() {
         let (sender, mut lines) = mpsc::unbounded_channel();

@@ -1,6 +1,6 @@
-//! How a watch is followed: kube's watcher, tried again after errors.
+//! Follows a watch: kube's watcher, with retries after errors.
 //!
-//! Five loops are their own:
+//! Five loops do not use this:
 //!
 //! - `feed::watch::objects` begins anew with a list after each error: only a list shows that a
 //!   quiet source is readable again.
@@ -17,7 +17,7 @@ use kube::runtime::WatchStreamExt as _;
 use kube::runtime::watcher::{self, Event};
 use net::words::causes;
 
-/// What a watch reports, with each list as a whole.
+/// A change that a watch reports, with each list as a whole.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Change<K> {
     Listed(Vec<K>),
@@ -25,7 +25,7 @@ pub enum Change<K> {
     Deleted(K),
 }
 
-/// Hands each event to `apply`. Logs that `what` cannot be watched when the watch fails, and tries
+/// Hands each event to `apply`. When the watch fails, logs that `what` cannot be watched, and tries
 /// again after kube's back-off. Never ends.
 pub async fn each<K>(
     events: impl Stream<Item = watcher::Result<Event<K>>> + Send,
@@ -35,7 +35,7 @@ pub async fn each<K>(
     each_or(events, move |error: &str| tracing::warn!(error, "cannot watch {what}"), apply).await;
 }
 
-/// The same, but hands errors to `failed`, each with its causes.
+/// Like [`each`], but hands errors to `failed`, each with its causes.
 pub async fn each_or<K>(
     events: impl Stream<Item = watcher::Result<Event<K>>> + Send,
     mut failed: impl FnMut(&str),
@@ -50,7 +50,7 @@ pub async fn each_or<K>(
     }
 }
 
-/// Collects the objects of a list, and hands them to `apply` when it is complete.
+/// Collects the objects of a list, and hands them to `apply` when the list is complete.
 pub fn whole<K>(mut apply: impl FnMut(Change<K>)) -> impl FnMut(Event<K>) {
     let mut listed = Vec::new();
     move |event| match event {
@@ -68,7 +68,7 @@ mod tests {
 
     use super::*;
 
-    /// A list that breaks off counts for nothing, and the watch goes on after it.
+    /// A list that breaks off has no effect, and the watch continues after it.
     #[tokio::test(start_paused = true)]
     async fn a_list_is_handed_over_once_it_is_complete() {
         let events = [

@@ -1,9 +1,8 @@
-//! The watches of a feed: its objects, and the Secrets that belong to them; and that of the
+//! Watches of a feed's objects and of the Secrets that they refer to, and the watch of the
 //! clusters' Secrets.
 //!
-//! A watch of objects that breaks is begun anew with a list. kube would go on from the last
-//! version, but a quiet source would then not be known to be readable again, and removals wait for
-//! that.
+//! A watch of objects that breaks restarts with a list. kube would continue from the last version,
+//! but then a quiet source would not be known to be readable again, and removals wait for that.
 
 use std::collections::HashSet;
 use std::pin::pin;
@@ -31,25 +30,25 @@ use crate::registrar::Registrar;
 use crate::secrets::{Meta, Secrets};
 use crate::sources::prune_metadata;
 
-/// More than the time after which an object is missing for the second time.
+/// A little more than the time after which an object is missing for the second time.
 const LIST_AGAIN: Duration = BETWEEN_LISTS.saturating_add(Duration::from_secs(1));
 
-/// For the first list, before names are given away without it.
+/// Wait for the first list, before other sources get names without it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// After that, other sources no longer wait for a kind that is not served.
+/// Wait for a kind that is not served, before other sources no longer wait for it.
 const ABSENT_AFTER: Duration = Duration::from_secs(2);
 
 type Events = BoxStream<'static, watcher::Result<Event<DynamicObject>>>;
 
 /// Why a watch ended.
 enum End {
-    /// Objects are missing, and are to be missing from another list.
+    /// Objects are missing, and another list must confirm it.
     ListAgain,
     Broken,
 }
 
-/// What a watch has seen since it began.
+/// State of a watch since it began.
 #[derive(Default)]
 struct Seen {
     listed: HashSet<Object>,
@@ -62,7 +61,7 @@ pub async fn objects(feed: Arc<Feed>, mut writer: Writer<DynamicObject>) {
     let mut presence = crd::follow(&feed.source.kind, feed.source.client.clone());
     let mut failures = 0;
     loop {
-        // The sender lives as long as this does.
+        // The sender lives as long as this receiver.
         let _ = presence.wait_for(|presence| *presence != Presence::Leaving).await;
         let resource = tokio::select! {
             resource = crd::served(&feed.source.kind, &feed.source.client) => resource,
@@ -122,7 +121,7 @@ async fn follow(feed: &Feed, writer: &mut Writer<DynamicObject>, resource: &ApiR
     }
 }
 
-/// Objects as they are kept. Of Secrets, which are read when it is their turn, no data.
+/// Objects in the form that is kept. Secrets without their data, which is read when it is needed.
 fn events(feed: &Feed, resource: &ApiResource) -> Events {
     let mut config = paged();
     config.label_selector.clone_from(&feed.source.labels);
@@ -175,7 +174,7 @@ fn take(feed: &Feed, writer: &mut Writer<DynamicObject>, event: Event<DynamicObj
     }
 }
 
-/// Claims the object's name at once, and has it read.
+/// Claims the object's name at once, and queues the object to be read.
 fn see(feed: &Feed, object: &DynamicObject) {
     if let Some(sighting) = feed.sight(object) {
         feed.registrar.see(sighting);
@@ -212,7 +211,7 @@ pub async fn secrets(feed: Arc<Feed>) {
     follow::each_or(watcher::watcher(api, config), failed, apply).await;
 }
 
-/// Tells the registrar which names have a Secret, and whose it is. Never ends.
+/// Reports the clusters' Secrets and their origins to the registrar. Never ends.
 pub async fn holders(secrets: Secrets, registrar: Arc<Registrar>) {
     let events = watcher::watcher(secrets.metadata(), paged());
     let what = format!("the Secrets of clusters in namespace {}", secrets.namespace());
