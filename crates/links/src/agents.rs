@@ -1,6 +1,5 @@
 //! The agents' listener: TLS, registration, authentication and authorization, then a link in the
-//! registry for as long as it lives and its credential is good. Used by the tunnel-server and,
-//! embedded, by the gateway.
+//! registry while it lives and its credential is valid. The tunnel-server and the gateway use it.
 
 mod changes;
 mod claim;
@@ -42,36 +41,36 @@ use crate::limits::Limits;
 use crate::registry::{Metrics, Registry};
 use net::throttle::LogThrottle;
 
-/// What the listener needs to know.
+/// Configuration of the agents' listener.
 #[derive(Debug, Clone)]
 pub struct AgentsConfig {
     pub listen: SocketAddr,
     pub serving: KeyPairFiles,
-    /// Signs the agents' client certificates. Without it, and without a hub for tokens, nothing
-    /// starts.
+    /// CA bundle of the agents' client certificates. Without it, and without a hub for tokens, the
+    /// listener does not start.
     pub client_ca_file: Option<PathBuf>,
-    /// Whether certificates are believed, too, that the hub signed for agents of Open Cluster
-    /// Management. Needs a hub, and the right to read its authentication ConfigMap.
+    /// Whether to accept also certificates that the hub signed for agents of Open Cluster
+    /// Management. Needs a hub, and permission to read its authentication ConfigMap.
     pub hub_client_ca: bool,
     pub settings: Settings,
-    /// How long streams may go on after [`Agents::drain`] began.
+    /// How long streams may continue after [`Agents::drain`] has begun.
     pub drain_timeout: Duration,
-    /// How often the credential of a connected agent is judged anew, more or less (jitter);
-    /// [`AgentsConfig::RECHECK`] unless a test is in a hurry. A revoked one ends its links within
-    /// this and what the hub's word is kept for; a right that RBAC no longer gives within seconds,
-    /// where the hub's roles can be followed.
+    /// Interval, with jitter, of rechecks of a linked agent's credential; [`AgentsConfig::RECHECK`]
+    /// except in some tests. A revoked credential ends its links within this interval plus the time
+    /// for which reviews are cached. A permission that RBAC withdraws ends them within seconds if
+    /// this program may read the hub's roles.
     pub recheck: Duration,
     pub limits: Limits,
 }
 
-/// A running listener. Dropping it ends it and all links at once; their streams are reset.
+/// A running listener. A drop ends it and all links at once, and resets their streams.
 #[derive(Debug)]
 pub struct Agents {
     address: SocketAddr,
     certificate: Arc<ServingCertificate>,
     registry: Arc<Registry>,
     drain_timeout: Duration,
-    /// Ends the links in order, after what is in flight is sent.
+    /// Ends the links in order, after everything in flight is sent.
     leave: CancellationToken,
     end: CancellationToken,
     links: TaskTracker,
@@ -80,18 +79,18 @@ pub struct Agents {
 // === impl AgentsConfig ===
 
 impl AgentsConfig {
-    /// A stolen credential works for this long after it was revoked; a review for each agent this
-    /// often is what the hub pays.
+    /// A stolen credential works for this long after it was revoked. The hub pays for that with one
+    /// review per agent and interval.
     pub const RECHECK: Duration = Duration::from_secs(30);
 }
 
 // === impl Agents ===
 
 impl Agents {
-    /// Binds and starts on `runtime`, which must be the one that drives the clients of `hub`. With
-    /// `hub`, TokenReviews and SubjectAccessReviews decide; without it, client certificates whose
-    /// common name is `system:tunnel-agent:<cluster>`. Fails without hub and CA: no agent could
-    /// authenticate.
+    /// Binds and starts on `runtime`, which must also drive the clients of `hub`. With `hub`,
+    /// TokenReviews and SubjectAccessReviews decide. Without it, client certificates with the
+    /// common name `system:tunnel-agent:<cluster>` do. Fails without both hub and CA, because then
+    /// no agent could authenticate.
     pub fn start(
         config: &AgentsConfig,
         hub: Option<auth::Hub>,
@@ -113,7 +112,7 @@ impl Agents {
         Self::serve(config, judge, roles, runtime, metrics)
     }
 
-    /// `roles` is the hub whose roles and bindings are followed.
+    /// `roles` is the client of the hub whose roles and bindings are watched.
     fn serve(
         config: &AgentsConfig,
         judge: Judge,
@@ -167,12 +166,12 @@ impl Agents {
         Ok(agents)
     }
 
-    /// Where it listens: the port is the real one even if 0 was asked for.
+    /// The listener's address, with the real port even if the configuration has port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What agents are shown.
+    /// The serving certificate.
     pub fn certificate(&self) -> &Arc<ServingCertificate> {
         &self.certificate
     }
@@ -181,16 +180,17 @@ impl Agents {
         &self.registry
     }
 
-    /// Takes no new links and streams, asks all agents to link elsewhere, and waits for the streams
-    /// to end: until the timeout of the configuration or the hard signal of `drain`, whichever
-    /// comes first. Then the links end, and streams that are left are reset. Says whether none was.
+    /// Accepts no new links and streams, asks all agents to link elsewhere, and waits for the
+    /// streams to end: until the configured timeout or the hard signal of `drain`, whichever comes
+    /// first. Then ends the links, and resets the streams that are left. Returns whether none were
+    /// left.
     pub async fn drain(&self, drain: &Drain) -> bool {
         let _guard = drain.guard();
         let deadline = Instant::now() + self.drain_timeout;
         self.registry.start_draining();
-        // Even if the hard signal is there already: agents that hear it look for another server
-        // before they miss this one. One that does not answer is asked in vain, and must not hold
-        // up the others.
+        // Even after the hard signal, because agents that are asked look for another server before
+        // this one is gone. The timeout keeps an agent that does not answer from delaying the
+        // others.
         let _ = timeout(LEAVE.min(self.drain_timeout), self.registry.leave_all()).await;
         let all_ended = tokio::select! {
             biased;
@@ -205,12 +205,12 @@ impl Agents {
         }
         self.end.cancel();
         self.links.close();
-        // Then links are gone from the registry, their sockets closed.
+        // After this, the links have left the registry and their sockets are closed.
         let _ = timeout(AFTER_END, self.links.wait()).await;
         all_ended
     }
 
-    /// Ends links without streams in order.
+    /// Ends links without streams, in order.
     async fn finish(&self) {
         self.leave.cancel();
         self.links.close();
@@ -218,11 +218,11 @@ impl Agents {
     }
 }
 
-/// For agents to hear that they are to link elsewhere.
+/// Timeout for agents to read that they must link elsewhere.
 const LEAVE: Duration = Duration::from_secs(2);
-/// For what was sent on a link to leave the process.
+/// Timeout for bytes in flight on a link to leave the process.
 const LAST_WORDS: Duration = Duration::from_secs(2);
-/// For tasks to notice that they are over.
+/// Timeout for tasks to notice that they must end.
 const AFTER_END: Duration = Duration::from_secs(1);
 
 impl Drop for Agents {

@@ -1,5 +1,5 @@
-//! Links that agents open: the listener that admits them, the linked agents, and how much each may
-//! take. The tunnel-server stands on it, and the gateway with `--tunnel-listen`.
+//! The server side of agents' links: the listener that admits agents, the registry of links, and
+//! their limits. The tunnel-server uses it, and the gateway with `--tunnel-listen`.
 
 mod agents;
 mod limits;

@@ -1,8 +1,8 @@
-//! Which clusters have links here, and which link takes the next stream.
+//! The registry of clusters' links, which also chooses the link of the next stream.
 //!
-//! Links come and go under one lock that is held for microseconds and never across an await, nor
-//! while a link is looked at; choosing one reads the cluster's few links. What a stream is counted
-//! by hangs on its gauge, so nothing has to be remembered to be given back.
+//! One lock protects the links. It is held for microseconds, never across an await, and never while
+//! a link is asked for its state; a choice reads only the cluster's few links. A stream's counts
+//! are part of its gauge, so the drop of the gauge releases them.
 
 mod choice;
 mod count;
@@ -36,27 +36,26 @@ use self::registered::{Cluster, Counts};
 use self::seen::Seen;
 use crate::limits::Limits;
 
-/// The links of all clusters. Nothing in it outlives its connections but the names of clusters seen
-/// lately.
+/// The links of all clusters. Only the names of recently linked clusters outlive their connections.
 #[derive(Debug, Default)]
 pub struct Registry(Arc<Core>);
 
 #[derive(Debug, Default)]
 struct Core {
     clusters: RwLock<HashMap<ClusterName, Cluster, RandomState>>,
-    /// Of clusters without links whose streams go on: they count for the links that come next.
+    /// Counts of clusters that have streams but no links: the cluster's next link continues them.
     former: Mutex<HashMap<ClusterName, Weak<Counts>>>,
     permits: Mutex<Permits>,
     seen: Mutex<Seen>,
     limits: Limits,
     metrics: Metrics,
-    /// Streams open or being opened, of all clusters.
+    /// Streams of all clusters, open or being opened.
     streams: AtomicUsize,
-    /// When the last stream or link has gone.
+    /// Notified when the last stream has ended.
     fewer: Notify,
     draining: AtomicBool,
     next_id: AtomicU64,
-    /// Counts every change of the linked agents.
+    /// Incremented with every change of the links.
     changes: watch::Sender<u64>,
 }
 
@@ -68,9 +67,9 @@ impl Registry {
     }
 
     /// Opens a stream to `to` in `cluster` within `dial_timeout`, on the link with the fewest
-    /// streams; another link is tried if nothing was dialled. Dropping the future cancels the dial.
-    /// The gauge is listed for as long as it is held. The owner of the stream keeps it until the
-    /// stream has ended: the stream counts by it.
+    /// streams. Tries another link if that one accepts no stream, refuses it before a dial, or is
+    /// lost. A drop of the future cancels the dial. The stream is listed and counted as long as its
+    /// gauge exists, so its owner keeps the gauge until the stream has ended.
     pub async fn open(
         &self,
         cluster: &ClusterName,
@@ -81,7 +80,7 @@ impl Registry {
         opened.unwrap_or_else(|_| Err(no_answer(cluster, to, dial_timeout)))
     }
 
-    /// Clusters with a usable link, in order of their names.
+    /// Clusters with a usable link, sorted by name.
     pub fn linked(&self) -> Vec<ClusterName> {
         let mut clusters = self.clusters();
         clusters.retain(|(_, cluster)| cluster.is_usable());
@@ -93,7 +92,7 @@ impl Registry {
         self.cluster(cluster).is_some_and(|cluster| cluster.is_usable())
     }
 
-    /// Changes whenever a link comes, is withdrawn or ends. Subscribe before looking.
+    /// Changes when a link is added, withdrawn or removed. Subscribe before you read the links.
     pub fn changes(&self) -> watch::Receiver<u64> {
         self.0.changes.subscribe()
     }
@@ -108,12 +107,12 @@ impl Registry {
         }
     }
 
-    /// Streams open or being opened, of all clusters.
+    /// Streams of all clusters, open or being opened.
     pub fn streams(&self) -> usize {
         self.0.streams.load(Ordering::Relaxed)
     }
 
-    /// Takes no new links and streams from now on.
+    /// Accepts no new links and streams from now on.
     pub(crate) fn start_draining(&self) {
         self.0.draining.store(true, Ordering::Release);
     }
@@ -128,7 +127,7 @@ impl Registry {
         futures_util::future::join_all(links.iter().map(|held| held.link.leave())).await;
     }
 
-    /// Completes when no stream is left.
+    /// Completes when no streams are left.
     pub(crate) async fn until_idle(&self) {
         loop {
             let fewer = self.0.fewer.notified();
@@ -139,7 +138,7 @@ impl Registry {
         }
     }
 
-    /// Whether `cluster` has links here, or had some lately.
+    /// Whether `cluster` has links here, or had one recently.
     pub fn knows(&self, cluster: &ClusterName) -> bool {
         self.0.clusters.read().contains_key(cluster) || self.0.seen.lock().has(cluster)
     }
@@ -160,7 +159,7 @@ impl Registry {
                 Err(OpenError::Refused(refusal)) if !refusal.reason.is_worth_another_try() => return Err(refusal),
                 Err(OpenError::Refused(refusal)) => attempts.refused(refusal),
                 Err(OpenError::NotSent(why)) => link.passed_over(&why),
-                // The destination may have been dialled, but nothing was said to it.
+                // The agent may have dialled the destination, but no bytes were sent to it.
                 Err(OpenError::Lost(why)) => attempts.refused(lost(cluster, &why)),
             }
         }
@@ -171,12 +170,12 @@ impl Registry {
         attempts.next(&self.cluster(cluster)?)
     }
 
-    /// The links of `name`, as of now.
+    /// The current links of `name`.
     fn cluster(&self, name: &ClusterName) -> Option<Cluster> {
         self.0.clusters.read().get(name).cloned()
     }
 
-    /// All clusters, as of now, in order of their names.
+    /// All clusters and their current links, sorted by name.
     fn clusters(&self) -> Vec<(ClusterName, Cluster)> {
         let clusters = self.0.clusters.read();
         let mut all: Vec<_> = clusters.iter().map(|(name, cluster)| (name.clone(), cluster.clone())).collect();

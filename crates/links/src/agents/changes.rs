@@ -1,11 +1,10 @@
-//! Roles and bindings of the hub: a change of those that allow to link a cluster has its links
-//! judged again at once.
+//! Watches the hub's roles and bindings. A change of those that allow to link a cluster rechecks
+//! the cluster's links at once.
 //!
-//! Watches cost the hub nothing while nothing changes; asking it about each agent every few seconds
-//! would cost a thousand reviews a second where there are thousands. Objects are looked at as they
-//! pass and not kept, only which clusters each role names. What the hub's RBAC does not say (a
-//! webhook's word, groups of a token) is found by the regular rechecks, and so is everything where
-//! this program may not read roles.
+//! Watches cost the hub nothing while nothing changes. Reviews of each agent every few seconds
+//! would cost a thousand reviews a second with thousands of agents. Objects are not kept, only the
+//! clusters that each role names. The regular rechecks find what the hub's RBAC does not show (a
+//! webhook's decision, groups of a token), and everything if this program may not read roles.
 
 use std::fmt::Debug;
 use std::pin::pin;
@@ -26,7 +25,7 @@ use super::grants::{Concerned, Grants};
 use super::waiting::{Due, Waiting};
 use crate::registry::Metrics;
 
-/// Roles, or bindings, of one answer: each may be of 1.5 MB, and a user that may write any may
+/// Objects in one page of a list: each may have 1.5 MB, and a user with permission to write one may
 /// write many.
 const PAGE: u32 = 20;
 const CLUSTER_ROLE: &str = "ClusterRole";
@@ -34,12 +33,12 @@ const FORBIDDEN: u16 = 403;
 
 type Events<K> = BoxStream<'static, Result<Event<K>, watcher::Error>>;
 
-/// See the module.
+/// Follows the hub's roles and bindings.
 pub(super) struct Changes {
     doubts: Arc<Doubts>,
     metrics: Metrics,
     grants: Grants,
-    /// Of a list that is not whole yet.
+    /// Grants of a list that is not complete yet.
     listed: Grants,
     waiting: Waiting,
     /// Whether each of the two watches works: roles, bindings.
@@ -62,7 +61,7 @@ impl Changes {
         }
     }
 
-    /// For ever, with back-off and jitter after errors.
+    /// Runs forever, with back-off and jitter after errors.
     pub(super) async fn follow(mut self, client: Client) {
         let mut roles = events::<ClusterRole>(client.clone());
         let mut bindings = events::<ClusterRoleBinding>(client);
@@ -135,7 +134,7 @@ impl Changes {
         }
     }
 
-    /// A list is whole. What happened before it is not known.
+    /// A list is complete. Earlier changes may have been missed.
     fn working(&mut self, watch: usize) -> Concerned {
         self.works[watch] = true;
         if self.works == [true; 2] {
@@ -147,8 +146,8 @@ impl Changes {
         if self.doubts.is_idle() { Concerned::none() } else { Concerned::All }
     }
 
-    /// Logged once per cause: a program that may not read roles works all the same. A watch that is
-    /// cut off goes on from where it was.
+    /// Logs each cause once: a program that may not read roles works all the same. A watch that is
+    /// cut off continues where it was.
     fn failed(&mut self, watch: usize, error: &watcher::Error) -> Concerned {
         if !is_lasting(error) {
             tracing::debug!(error = causes(error), "a watch of the hub's roles or bindings was cut off");
@@ -169,7 +168,7 @@ impl Changes {
     }
 }
 
-/// Whether nothing will come of the watch as things are.
+/// Whether the watch will keep failing as things are.
 fn is_lasting(error: &watcher::Error) -> bool {
     match error {
         watcher::Error::InitialListFailed(_) => true,
@@ -198,7 +197,7 @@ mod tests {
         ClusterName::parse(name).unwrap()
     }
 
-    /// Whoever may write roles may name as many clusters in them as they like.
+    /// A user with permission to write roles may name any number of clusters in them.
     #[tokio::test(start_paused = true)]
     async fn changes_of_clusters_without_links_keep_no_link_waiting() {
         let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());

@@ -1,5 +1,5 @@
-//! What an agent says of itself, and what it shows for it. Judged when it registers, and again and
-//! again while it is linked.
+//! An agent's registration and its credentials. Judged at the registration, and at each recheck of
+//! the link.
 
 use std::fmt;
 use std::hash::BuildHasher;
@@ -11,15 +11,15 @@ use http::header::AUTHORIZATION;
 use rustls_pki_types::CertificateDer;
 use tunnel::register::Registration;
 
-/// The headers hold the agent's token: they are never printed.
+/// The headers contain the agent's token, so they are never printed.
 pub struct Claim {
     pub registration: Registration,
     pub peer: Peer,
-    /// The same for an authority that remembers by itself what it found.
+    /// The same peer for the hub's authority, which remembers its own results.
     pub peer_of_hub: Peer,
-    /// It shows a certificate, and no token beside it.
+    /// Whether it has a certificate and no token.
     pub is_by_certificate: bool,
-    /// `Authorization` and nothing else: no other header may name or impersonate a user here.
+    /// Only `Authorization`: no other header may name or impersonate a user here.
     credentials: HeaderMap,
 }
 

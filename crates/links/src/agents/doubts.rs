@@ -1,8 +1,8 @@
-//! Clusters whose right to link may have changed, and the links that want to hear of it.
+//! Tracks the clusters whose permission to link may have changed, and notifies their links.
 //!
-//! A registration follows its cluster from before it is judged, so that no change is lost between
-//! the judgement and the link. Answers of the hub before a change stay doubtful for as long as they
-//! may be kept, for later registrations.
+//! A registration follows its cluster before it is judged, so that no change is lost between the
+//! judgement and the link. For later registrations, reviews from before a change stay doubtful as
+//! long as they may be cached.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -14,21 +14,21 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 use tunnel::ClusterName;
 
-/// How long a change is remembered: above the longest time for which the hub's word is kept.
+/// How long a change is remembered: longer than any review is cached.
 const REMEMBERED: Duration = Duration::from_secs(15);
-/// Changes remembered by cluster. After more, all that the hub said before is doubtful.
+/// Most changes remembered by cluster. With more, all earlier reviews are doubtful.
 const MOST_REMEMBERED: usize = 8_192;
 
-/// See the module.
+/// The followed clusters, and the recent changes.
 #[derive(Debug, Default)]
 pub struct Doubts(Mutex<State>);
 
 #[derive(Debug, Default)]
 struct State {
-    /// Clusters with links, or with registrations: these bound it.
+    /// Clusters with links or registrations, which bound its size.
     followed: HashMap<ClusterName, Followed, RandomState>,
     recent: HashMap<ClusterName, Instant, RandomState>,
-    /// The last change that may concern any cluster.
+    /// Time of the last change that may concern any cluster.
     all: Option<Instant>,
 }
 
@@ -38,7 +38,7 @@ struct Followed {
     told: watch::Sender<Option<Instant>>,
 }
 
-/// A cluster that is followed, until dropped.
+/// Follows a cluster until dropped.
 #[derive(Debug)]
 pub struct Doubt {
     doubts: Arc<Doubts>,
@@ -47,7 +47,7 @@ pub struct Doubt {
     told: watch::Receiver<Option<Instant>>,
 }
 
-/// Tells of changes from when its [`Doubt`] was made.
+/// Reports changes since its [`Doubt`] was made.
 #[derive(Debug)]
 pub struct Changes(watch::Receiver<Option<Instant>>);
 
@@ -63,13 +63,13 @@ impl Doubts {
         Doubt { doubts: Arc::clone(self), cluster: cluster.clone(), since, told }
     }
 
-    /// Whether no link of a judged agent, or of one about to be judged, is left.
+    /// Whether no cluster has a link or a registration.
     pub fn is_idle(&self) -> bool {
         self.0.lock().followed.is_empty()
     }
 
-    /// What the hub said of `cluster` before now does not count. True if a follower will ask the
-    /// hub again.
+    /// Makes earlier reviews of `cluster` doubtful and notifies its links. True if a link or a
+    /// registration follows the cluster, which will cost the hub a review.
     pub fn cast(&self, cluster: &ClusterName) -> bool {
         let (mut state, now) = (self.0.lock(), Instant::now());
         if state.recent.len() >= MOST_REMEMBERED {
@@ -87,8 +87,8 @@ impl Doubts {
         followed.is_some()
     }
 
-    /// What the hub said of any cluster before now does not count for later registrations. Returns
-    /// the clusters that are followed; only [`Doubts::cast`] notifies their links.
+    /// Makes earlier reviews of all clusters doubtful for later registrations. Returns the followed
+    /// clusters; only [`Doubts::cast`] notifies their links.
     pub fn cast_all(&self) -> Vec<ClusterName> {
         let mut state = self.0.lock();
         state.all = Some(Instant::now());
@@ -107,7 +107,7 @@ impl Followed {
 // === impl Doubt ===
 
 impl Doubt {
-    /// When something last changed before it was made.
+    /// Time of the last change before the cluster was followed.
     pub fn since(&self) -> Option<Instant> {
         self.since
     }
@@ -132,7 +132,7 @@ impl Drop for Doubt {
 // === impl Changes ===
 
 impl Changes {
-    /// When the next change was reported. Never completes if there is none.
+    /// Time of the next change. Never completes if there is none.
     pub async fn next(&mut self) -> Instant {
         loop {
             if self.0.changed().await.is_err() {

@@ -1,4 +1,4 @@
-//! Which clusters a role of the hub lets its subjects link.
+//! Derives from the hub's roles which clusters they allow to link.
 
 use std::collections::HashMap;
 
@@ -7,32 +7,33 @@ use foldhash::quality::RandomState;
 use k8s_openapi::api::rbac::v1::{ClusterRole, PolicyRule};
 use tunnel::ClusterName;
 
-/// Roles that are remembered with names of clusters; further ones may concern any cluster.
+/// Most roles whose clusters are remembered; a change of any other role may concern all clusters.
 const MOST_ROLES: usize = 65_536;
-/// Names of one role that are remembered; one with more concerns everybody.
+/// Most names remembered for one role; one with more concerns all clusters.
 const MOST_NAMES: usize = 1_024;
 const RESOURCES: [&str; 3] = ["clustergateways/tunnel", "*/tunnel", "*"];
 
 /// The clusters that a change concerns.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Concerned {
-    /// None if there is no name.
+    /// No cluster if the list is empty.
     Named(Box<[ClusterName]>),
     All,
 }
 
-/// The roles that allow to link a cluster, by name.
+/// The roles that allow to link clusters, by the role's name.
 #[derive(Debug, Default)]
 pub struct Grants {
     roles: HashMap<String, Concerned, RandomState>,
-    /// Some role is not remembered.
+    /// Whether there are roles that are not remembered.
     is_full: bool,
 }
 
 // === impl Grants ===
 
 impl Grants {
-    /// What may have changed by this role, as it is: nothing if it says what it said.
+    /// Takes in a role. Returns the clusters that the change concerns: none if the role allows the
+    /// same as before.
     pub fn apply(&mut self, role: &ClusterRole) -> Concerned {
         let name = role.metadata.name.as_deref().unwrap_or_default();
         let granted = Concerned::of(role);
@@ -51,7 +52,7 @@ impl Grants {
         changed
     }
 
-    /// What may have changed by the end of this role.
+    /// Takes in the deletion of a role. Returns the clusters that it concerns.
     pub fn remove(&mut self, role: &ClusterRole) -> Concerned {
         let name = role.metadata.name.as_deref().unwrap_or_default();
         self.roles.remove(name).unwrap_or_else(|| Concerned::of(role))
@@ -101,8 +102,8 @@ impl Concerned {
     }
 }
 
-/// Whether a rule gives `create clustergateways/tunnel`, as the hub's RBAC matches it
-/// (`VerbMatches`, … in `k8s.io/kubernetes/pkg/apis/rbac/v1/evaluation_helpers.go`).
+/// Whether a rule allows `create clustergateways/tunnel`, by the hub's RBAC rules (`VerbMatches`, …
+/// in `k8s.io/kubernetes/pkg/apis/rbac/v1/evaluation_helpers.go`).
 fn is_about_links(rule: &PolicyRule) -> bool {
     let has = |texts: Option<&Vec<String>>, wanted: &[&str]| {
         texts.is_some_and(|texts| texts.iter().any(|text| wanted.contains(&text.as_str())))

@@ -1,5 +1,6 @@
-//! May this agent link as this cluster? RBAC on the hub decides: `create clustergateways/tunnel` of
-//! that name. Without a hub the certificate's common name does.
+//! Decides whether an agent may link as a cluster. RBAC on the hub decides: `create
+//! clustergateways/tunnel` with the cluster's name. Without a hub, the certificate's common name
+//! decides.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -18,18 +19,18 @@ use tunnel::ClusterName;
 use super::claim::Claim;
 use crate::registry::{Credential, Outcome};
 
-/// Of the common name of an agent's certificate where there is no hub; the cluster's name follows.
+/// Prefix of the common name of agents' certificates without a hub; the cluster's name follows.
 const COMMON_NAME: &str = "system:tunnel-agent:";
-/// Extra key whose value tells a certificate (`X509SHA256=…`) from a token (`JTI=…`):
+/// Extra key whose value distinguishes a certificate (`X509SHA256=…`) from a token (`JTI=…`):
 /// `CredentialIDKey` in `k8s.io/apiserver/pkg/authentication/user`.
 const CREDENTIAL_ID: &str = "authentication.kubernetes.io/credential-id";
 /// Group of all authenticated users.
 const AUTHENTICATED: &str = "system:authenticated";
-/// What groups of clusters' agents begin with, behind `system:` or not.
+/// Prefix of the groups of clusters' agents, with or without `system:` before it.
 const CLUSTERS: &str = "open-cluster-management:";
-/// How long an agent waits that came when the hub could not be asked.
+/// `Retry-After` for an agent when the hub did not answer.
 const HUB_AGAIN: Duration = Duration::from_secs(5);
-/// The same when too many were waiting for the hub.
+/// `Retry-After` for an agent when too many wait for the hub.
 const BUSY_AGAIN: Duration = Duration::from_secs(1);
 
 /// Reviews of one agent's identity that may wait for the hub, as many as registrations of one
@@ -38,42 +39,42 @@ const WAITING_OF_ONE: usize = 64;
 /// Longest time the hub's word is kept, as API servers keep it.
 const LONGEST_KEPT: Duration = Duration::from_secs(10);
 
-/// Judges claims, by the authorities and the hub's word as they are at that moment.
+/// Judges claims by the current authorities and the hub's current reviews.
 #[derive(Debug)]
 pub struct Judge {
     auth: Auth,
-    /// Believes the hub's own client CA, which is asked of Open Cluster Management's agents only.
+    /// Trusts the hub's own client CA, but only for agents of Open Cluster Management.
     of_hub: Option<Auth>,
     has_hub: bool,
     takes_certificates: bool,
 }
 
-/// The authorities of the agents' client certificates.
+/// The CAs of the agents' client certificates.
 #[derive(Debug, Clone, Default)]
 pub struct Authorities {
     /// A CA bundle, PEM.
     pub file: Option<PathBuf>,
-    /// The hub's client CA, as it publishes it, for agents of Open Cluster Management.
+    /// The client CA that the hub publishes, for agents of Open Cluster Management.
     pub of_hub: bool,
 }
 
-/// What the hub's client CA says of a claim.
+/// Result of checking a claim against the hub's client CA.
 enum HubsWord {
     /// An agent of Open Cluster Management.
     Agent(Arc<User>),
-    /// Nothing, or no user that counts here.
+    /// Not signed by it, or not for an agent.
     Other,
     /// The CA has never been read.
     Unknown,
 }
 
-/// A claim that does not stand.
+/// Why a claim is not accepted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Refused {
     pub status: StatusCode,
-    /// For the agent: what to do about it.
+    /// For the agent: what to correct.
     pub message: String,
-    /// For our log only.
+    /// Only for this server's log.
     pub why: String,
     pub retry_after: Option<Duration>,
 }
@@ -107,13 +108,13 @@ impl Judge {
         Self { auth, of_hub: None, has_hub: true, takes_certificates: false }
     }
 
-    /// Whose claim it is, if it stands now. What the hub said of its rights before `since` does not
-    /// count.
+    /// Judges a claim now and returns its credential. Reviews of its permissions from before
+    /// `since` do not count.
     pub async fn judge(&self, claim: &Claim, since: Option<Instant>) -> Result<Credential, Refused> {
         let user = match self.agent_of_hub(claim).await {
             HubsWord::Agent(user) => user,
             HubsWord::Other => self.authenticated(claim).await?,
-            // Certificates of the agents' own CA need not wait for the hub's.
+            // Certificates of the agents' own CA work without the hub's CA.
             HubsWord::Unknown => {
                 let why = "the hub's client CA is not known yet: it could not be read from the hub";
                 self.authenticated(claim).await.map_err(|_| not_asked(why.to_owned()))?
@@ -128,7 +129,8 @@ impl Judge {
         Ok(credential)
     }
 
-    /// The same, if it is known without the hub that the claim stands: nobody has to wait for that.
+    /// Returns the credential of a valid claim without a call to the hub, if the cached results
+    /// suffice.
     pub async fn remembers(&self, claim: &Claim, since: Option<Instant>) -> Option<Credential> {
         let stands = |user: Arc<User>| {
             let (credential, cluster) = (Credential(user.name.as_str().into()), &claim.registration.cluster);
@@ -152,11 +154,11 @@ impl Judge {
         user.map_err(|error| self.unknown(error))
     }
 
-    /// The agent of Open Cluster Management for which the hub signed the certificate. Those that it
-    /// signed for others are no credential here.
+    /// The agent of Open Cluster Management that the hub signed the certificate for. Certificates
+    /// that it signed for other users are no credential here.
     async fn agent_of_hub(&self, claim: &Claim) -> HubsWord {
         let Some(auth) = self.of_hub.as_ref().filter(|_| claim.is_by_certificate) else { return HubsWord::Other };
-        // Not whether all that the hub publishes is in order: a front proxy means nothing here.
+        // Only the CA matters here: the hub's front proxy settings may be broken.
         if !auth.authenticator.knows_client_authorities() {
             return HubsWord::Unknown;
         }
@@ -214,8 +216,8 @@ impl Judge {
     }
 }
 
-/// Of what the hub signed for an agent, its own cluster's group counts and no other: a signer that
-/// looks at common names only must not let it link another cluster by a second organization.
+/// Of the groups that the hub signed for an agent, only that of its own cluster counts: a signer
+/// that checks only common names must not let it link another cluster by a second organization.
 fn as_agent(mut user: Arc<User>, agent: &OcmAgent) -> Arc<User> {
     let own = agent.organization();
     let counts = |group: &String| *group == own || group == AUTHENTICATED;
@@ -225,14 +227,14 @@ fn as_agent(mut user: Arc<User>, agent: &OcmAgent) -> Arc<User> {
     user
 }
 
-/// A certificate's groups are the word of the agents' CA, and `system:` groups are the hub's to
-/// give: RBAC allows those of `system:masters` every cluster. So are those of clusters, with and
-/// without `system:`, to both of which an acceptance gives the right to link. A token's groups are
-/// the hub's own word.
+/// Removes the groups of a certificate that only the hub may give. The agents' CA chooses a
+/// certificate's groups, and RBAC allows members of `system:masters` every cluster. So groups with
+/// `system:` do not count, nor do groups of clusters with or without `system:`, because an
+/// acceptance binds both to the permission to link. A token's groups come from the hub, so they
+/// stay.
 ///
-/// The groups of a cluster's agents of Open Cluster Management stay where the certificate's own
-/// name and the claim are of the same cluster: all that they may be used for here is to link that
-/// one.
+/// The group of a cluster's Open Cluster Management agents stays if the certificate's common name
+/// and the claim are of the same cluster: here it can only be used to link that cluster.
 fn without_system_groups(mut user: Arc<User>, cluster: &ClusterName) -> Arc<User> {
     let certified = user.extra.get(CREDENTIAL_ID).is_some_and(|ids| ids.iter().any(|id| id.starts_with("X509SHA256=")));
     let agent = OcmAgent::of_common_name(&user.name).filter(|agent| agent.cluster == cluster.as_str());
@@ -252,8 +254,8 @@ fn without_system_groups(mut user: Arc<User>, cluster: &ClusterName) -> Arc<User
 /// clusters may be accounts of one namespace), no group is above the hub's RBAC, and users of the
 /// hub's own front proxy and CA mean nothing here.
 ///
-/// The hub's word is kept for less than the time between two looks at a link, so that each look
-/// asks; the links of one agent, which come together, ask once.
+/// Reviews are cached for less than the recheck interval, so that each recheck asks the hub. The
+/// links of one agent, which come together, share one review.
 fn config(client_ca_file: Option<PathBuf>, recheck: Duration) -> auth::Config {
     let mut config = auth::Config { anonymous: false, client_ca_file, skip_lookup: true, ..auth::Config::default() };
     let kept = (recheck / 2).min(LONGEST_KEPT);
@@ -319,7 +321,7 @@ fn busy(why: String) -> Refused {
 // === impl Refused ===
 
 impl Refused {
-    /// Whether it is known that the claim does not stand, and not only unknown whether it does.
+    /// Whether the claim is known to be invalid, rather than not known to be valid.
     pub fn is_verdict(&self) -> bool {
         matches!(self.status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN)
     }

@@ -10,7 +10,7 @@ use net::pending::network;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-/// The room of one listener.
+/// The permits of one listener.
 pub struct Judging {
     all: Arc<Semaphore>,
     most_of_one: usize,
@@ -26,7 +26,7 @@ enum Owner {
     Credential(u64),
 }
 
-/// Room for one registration, until dropped.
+/// Permit to judge one registration, released when dropped.
 pub struct JudgingPermit<'a> {
     _all: OwnedSemaphorePermit,
     _of_network: Place<'a>,

@@ -1,4 +1,4 @@
-//! From an accepted connection to a link, or to the reason why not.
+//! Turns an accepted connection into a link, or refuses it with the reason.
 
 use std::hash::RandomState;
 use std::net::SocketAddr;
@@ -27,10 +27,10 @@ use super::supervisor::LinkSupervisor;
 use crate::registry::{Credential, Linked, Metrics, Named, Outcome, Registry};
 use net::throttle::LogThrottle;
 
-/// For the hub's word on an agent: as long as a review may take with its attempts, less than agents
+/// Timeout of a judgement: as long as a review may take with its retries, and less than agents
 /// wait.
 const JUDGEMENT: Duration = Duration::from_secs(20);
-/// When an agent that met a limit, or a server that leaves, may come again.
+/// `Retry-After` for an agent that met a limit, or a server that is shutting down.
 const LATER: Duration = Duration::from_secs(5);
 
 type Io = TlsStream<LargeReads<TcpStream>>;
@@ -42,18 +42,17 @@ pub struct Listener {
     pub registry: Arc<Registry>,
     pub metrics: Metrics,
     pub settings: Settings,
-    /// Names this process to agents.
+    /// Identifies this process to agents.
     pub server: String,
     pub recheck: Duration,
-    /// Links end in order.
+    /// Ends the links in order.
     pub leave: CancellationToken,
-    /// Everything ends at once.
+    /// Ends everything at once.
     pub end: CancellationToken,
     pub links: TaskTracker,
-    /// Connections that have not registered, and those that are told why not: anybody may open
-    /// them.
+    /// Connections that have not registered, or that are being refused. Any client can open them.
     pub pending: Pending,
-    /// Room for registrations being judged.
+    /// Permits for registrations being judged.
     pub judging: Judging,
     /// Of credentials.
     pub hasher: RandomState,
@@ -61,15 +60,15 @@ pub struct Listener {
     pub sheds: LogThrottle,
 }
 
-/// Whether a claim has to be judged.
+/// Whether a claim must be judged.
 enum Standing<'a> {
-    /// The hub's word on it is remembered, and followed.
+    /// The hub's review of it is cached, and changes are followed.
     Known(Credential, Doubt),
-    /// There is room for judging it, or was none for too long.
+    /// It must be judged, with this permit; None: no permit was free for too long.
     Unknown(Option<JudgingPermit<'a>>),
 }
 
-/// A connection that came to nothing, told and counted.
+/// A connection that was refused or lost; the log has it already.
 struct Failed(Outcome);
 
 // === impl Listener ===
@@ -78,10 +77,10 @@ impl Listener {
     pub async fn run(self, listener: TcpListener) {
         let this = Arc::new(self);
         let take = |(stream, peer): (TcpStream, SocketAddr)| {
-            // Before the task runs: places go by the order of arrival.
+            // Before the task runs, so that permits go in the order of arrival.
             let pending_permit = this.pending.enter(peer.ip());
             let connection = Arc::clone(&this).connection(stream, peer, pending_permit);
-            // Ends with the listener: a runtime that is not ours goes on.
+            // The task ends with the listener, because the runtime is the caller's and continues.
             this.links.spawn(this.end.clone().run_until_cancelled_owned(connection));
         };
         accept::each("tunnel-agents", || accept::tcp(&listener), take).await;
@@ -131,27 +130,30 @@ impl Listener {
         Ok((self.registry.add(pending_permit, named, link), claim, doubt))
     }
 
-    /// A registration and room for judging it, if it needs any, unless none is free for too long.
+    /// Returns a registration, with a permit to judge it if it needs one and one becomes free in
+    /// time.
     async fn arrival(
         &self,
         stream: TcpStream,
         peer: SocketAddr,
     ) -> Result<(Applicant<Io>, Claim, Standing<'_>), Failed> {
-        // Handshake and head together: each byte by byte would be twice as long.
+        // One timeout for handshake and head: a client that sends byte by byte could otherwise take
+        // twice as long.
         let patience = self.settings.handshake_timeout;
         let application = timeout(patience, self.application(stream, peer)).await;
         let application = application.unwrap_or_else(|_| Err(format!("no registration within {patience:?}")));
         let (applicant, claim) = application.map_err(|reason| {
-            // Health checks of load balancers look like this: not worth a line each.
+            // Health checks of load balancers look like this, so they get no line of their own.
             tracing::debug!(%peer, reason, "no registration");
             Failed(Outcome::Malformed)
         })?;
-        // All agents behind one address would wait for whoever makes up tokens there.
+        // A cached claim needs no permit: otherwise a client with invented tokens would delay all
+        // agents behind its address.
         let doubt = self.doubts.follow(&claim.registration.cluster);
         let standing = if let Some(credential) = self.judge.remembers(&claim, doubt.since()).await {
             Standing::Known(credential, doubt)
         } else {
-            // What changes while it waits counts.
+            // A change during the wait must count, so the new `Doubt` begins after it.
             drop(doubt);
             // Agents wait no longer.
             let credential = claim.credential(&self.hasher);
@@ -183,15 +185,15 @@ impl Listener {
         Failed(Outcome::Shed)
     }
 
-    /// Gives the room back before anybody is answered: an answer takes as long as who gets it
-    /// likes.
+    /// Releases the permit before the answer is sent, because a slow client may delay the answer at
+    /// will.
     async fn judged(&self, claim: &Claim, standing: Standing<'_>) -> Result<(Credential, Doubt), Refused> {
         let room = match standing {
             Standing::Known(credential, doubt) => return Ok((credential, doubt)),
             Standing::Unknown(room) => room,
         };
         let Some(_room) = room else { return Err(Refused::late(self.settings.handshake_timeout)) };
-        // Before the judgement: what changes from now on is looked at again.
+        // Before the judgement, so that later changes cause a recheck.
         let doubt = self.doubts.follow(&claim.registration.cluster);
         let judged = timeout(JUDGEMENT, self.judge.judge(claim, doubt.since())).await;
         judged.unwrap_or_else(|_| Err(Refused::late(JUDGEMENT))).map(|credential| (credential, doubt))
@@ -231,7 +233,8 @@ impl Listener {
                 "agent refused"
             );
         }
-        // One that does not take the answer is gone, or will be; in time, or for another.
+        // A client that does not read the answer loses the connection after the timeout, or to a
+        // newer connection.
         let pending_permit = self.pending.enter(claim.peer.address().ip());
         let answer = applicant.refuse(refused.status, &refused.message, refused.retry_after);
         tokio::select! {

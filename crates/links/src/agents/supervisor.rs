@@ -1,4 +1,4 @@
-//! A link while it lives: its credential is judged again and again, its end is reported.
+//! Supervises a link: rechecks its credential regularly, and reports its end.
 
 use std::time::Duration;
 
@@ -12,29 +12,29 @@ use super::doubts::Doubt;
 use super::judge::{Judge, Refused};
 use crate::registry::{Ended, Linked, Metrics, Named};
 
-/// How long a link goes on while the hub cannot be asked about it: an outage of the hub does not
-/// cut off members, one that never ends must not keep a stolen credential alive.
+/// How long a link continues while the hub does not answer reviews of it. An outage of the hub must
+/// not cut off members, and an endless one must not keep a stolen credential alive.
 const UNREVIEWED: Duration = Duration::from_mins(10);
-/// How soon the hub is asked again that gave no answer when a right may have changed.
+/// Wait before the next review after the hub gave no answer and a permission may have changed.
 const UNANSWERED: Duration = Duration::from_secs(2);
-/// Share of the interval by which rechecks may come sooner: agents that came together are not
-/// judged together for ever.
+/// Share of the interval by which rechecks may come sooner, so that agents that linked together are
+/// not rechecked together forever.
 const JITTER: f64 = 0.2;
 
 pub struct LinkSupervisor<'a> {
     pub judge: &'a Judge,
     pub metrics: &'a Metrics,
-    /// How often the claim is judged again.
+    /// Interval of rechecks of the claim.
     pub recheck: Duration,
-    /// Links end in order.
+    /// Cancelled when links must end in order.
     pub leave: &'a CancellationToken,
     pub linked: Linked,
     pub claim: Claim,
-    /// Tells when the cluster's rights may have changed.
+    /// Notifies when the cluster's permissions may have changed.
     pub doubt: Doubt,
 }
 
-/// Closes the link when dropped: also when this task is ended.
+/// Closes the link when dropped, also when this task is aborted.
 struct Closing(Option<Link>);
 
 // === impl LinkSupervisor ===
@@ -61,12 +61,13 @@ impl LinkSupervisor<'_> {
         link.finished().await;
     }
 
-    /// The link's own end; notifies its watchers when it begins to.
+    /// Completes when the link has ended. Notifies the registry's watchers once it accepts no new
+    /// streams.
     async fn ended(&self) -> (Ended, String) {
         let link = self.linked.link();
         let (said_so, error) = tokio::select! {
             biased;
-            // One that is lost never leaves.
+            // A lost link never reports that it is leaving.
             error = link.ended() => (false, error),
             () = link.leaving() => {
                 self.linked.withdrawn();
@@ -82,11 +83,11 @@ impl LinkSupervisor<'_> {
         }
     }
 
-    /// Completes when the claim no longer stands.
+    /// Completes when the claim is no longer valid.
     async fn doubted(&self) -> (Ended, String) {
         let mut sure = Instant::now();
         let mut changes = self.doubt.changes();
-        // Since when something is doubted that the hub has not answered yet.
+        // Time of the change for which the hub has given no review yet.
         let mut since = None;
         loop {
             let wait = since.map_or(self.recheck, |_| UNANSWERED.min(self.recheck));
@@ -136,7 +137,8 @@ impl LinkSupervisor<'_> {
     }
 }
 
-/// Why the link is to end, if it is. `sure` is when the claim was last known to stand.
+/// Why the link must end, if it must. `sure` is the last time at which the claim was known to be
+/// valid.
 async fn judge_again(
     judge: &Judge,
     claim: &Claim,
@@ -162,7 +164,7 @@ async fn judge_again(
 // === impl Closing ===
 
 impl Closing {
-    /// The link ends by itself, with its last stream.
+    /// Lets the link end by itself, with its last stream.
     fn spared(&mut self) {
         self.0 = None;
     }
@@ -179,7 +181,7 @@ impl Drop for Closing {
 // === impl Refused ===
 
 impl Refused {
-    /// The judgement took too long.
+    /// The review took too long.
     pub fn late(after: Duration) -> Self {
         let mut refused = super::judge::not_asked(format!("no answer within {after:?}"));
         refused.retry_after = refused.retry_after.map(|wait| wait + wait);

@@ -24,7 +24,7 @@ use super::*;
 
 const SOON: Duration = Duration::from_secs(20);
 
-/// A listener for agents, and what its agents need.
+/// A listener for agents, with the hub and the CA that they need.
 struct Fixture {
     agents: Agents,
     authority: Authority,
@@ -33,7 +33,7 @@ struct Fixture {
     directory: TempDir,
 }
 
-/// An agent that is linked, and echoes.
+/// A linked agent that echoes.
 struct Agent {
     serving: Serving,
     server: String,
@@ -43,7 +43,7 @@ struct Agent {
 // === impl Fixture ===
 
 impl Fixture {
-    /// Without a hub.
+    /// Starts without a hub.
     async fn start() -> Self {
         Self::with(None, |_| {}).await
     }
@@ -114,7 +114,7 @@ impl Fixture {
         Agent { serving, server: registered.server, ended }
     }
 
-    /// The status, text and wish of a refusal.
+    /// The status, text and `Retry-After` of a refusal.
     async fn refused(
         &self,
         cluster: &str,
@@ -144,7 +144,7 @@ impl Fixture {
     }
 
     fn write(&self, name: &str, contents: &str) {
-        // As mounted Secrets change: another file takes the name.
+        // As mounted Secrets change: by a rename of another file.
         let new = self.directory.path().join("new");
         std::fs::write(&new, contents).unwrap();
         std::fs::rename(new, self.directory.path().join(name)).unwrap();
@@ -228,13 +228,13 @@ async fn with_a_hub_its_rbac_decides_for_tokens_and_certificates_alike() {
     }
     let (status, ..) = fixture.refused("east", None, Some("bad")).await;
     assert_eq!(status, StatusCode::UNAUTHORIZED);
-    // What the hub says of a token, and a certificate of groups that are not the system's, reaches
+    // A token's groups as the hub reviews them, and a certificate's groups without `system:`, reach
     // RBAC.
     fixture.hub().add_token("master", TokenUser::new("root", &["system:masters"]));
     drop(fixture.apply("north", None, Some("master")).await.unwrap());
     let grouped = Leaf::client("in-a-group").group("members").group("system:nodes");
     drop(fixture.apply("south", Some(&fixture.authority.issue(&grouped)), None).await.unwrap());
-    // A certificate makes nobody one of those whom RBAC allows everything.
+    // A certificate's group `system:masters` does not count.
     let master = fixture.authority.issue(&Leaf::client("root").group("system:masters"));
     let (status, ..) = fixture.refused("east", Some(&master), None).await;
     assert_eq!(status, StatusCode::FORBIDDEN);
@@ -270,7 +270,7 @@ async fn what_is_revoked_on_the_hub_ends_the_link() {
     fixture.metric_becomes("tunnel_server_links_ended_total{reason=\"revoked\"} 1").await;
 
     fixture.hub().allow_all();
-    // A refusal is remembered for a moment.
+    // The cached refusal expires soon.
     becomes(SOON, "being allowed again", async || fixture.apply("east", None, Some("good")).await.is_ok()).await;
     let agent = fixture.link("east", None, Some("good")).await;
     fixture.hub().remove_token("good");

@@ -1,5 +1,5 @@
-//! Changes that wait for their turn: until the hub's own authorizer knows of them too, and so that
-//! one that concerns all clusters does not have the hub asked about all of them at once.
+//! Delays rechecks after changes, until the hub's own authorizer has seen the change too, and paces
+//! them, so that a change that concerns all clusters does not cause reviews of all of them at once.
 
 use std::collections::{HashMap, VecDeque};
 use std::time::Duration;
@@ -8,46 +8,46 @@ use foldhash::quality::RandomState;
 use tokio::time::Instant;
 use tunnel::ClusterName;
 
-/// For the hub's authorizers, which follow roles by watches of their own. Together with the review
-/// itself, and the pace below for up to some three hundred clusters with links that change at once,
-/// it stays below the five seconds within which a withdrawn right ends links.
+/// Wait for the hub's authorizers, which follow roles by watches of their own. With the review
+/// itself and the pace below, for up to some three hundred linked clusters that change at once,
+/// this stays below the five seconds within which a withdrawn permission ends links.
 pub(super) const SETTLE: Duration = Duration::from_secs(1);
-/// Between two clusters with links: a hundred a second, less than the regular rechecks of 5,000
-/// agents cost.
+/// Time between two linked clusters: a hundred a second, which costs less than the regular rechecks
+/// of 5,000 agents.
 pub(super) const PACE: Duration = Duration::from_millis(10);
-/// Changes of named clusters that wait. When there are more, all clusters are looked at.
+/// Most waiting changes of named clusters. More of them become one recheck of all clusters.
 const MOST: usize = 8_192;
 
-/// See the module.
+/// Changes that wait for a recheck.
 #[derive(Debug, Default)]
 pub(super) struct Waiting {
     named: VecDeque<(Instant, ClusterName)>,
-    /// When each of them is due the last time.
+    /// Last due time of each waiting cluster.
     due: HashMap<ClusterName, Instant, RandomState>,
-    /// When all clusters are to be looked at.
+    /// Time at which all clusters must be rechecked.
     all: Option<Instant>,
-    /// What is left of the current look, and what the next one is about. A look never begins anew
-    /// before its end: changes without end would keep it at its beginning.
+    /// Clusters left in the current recheck of all, and those of the next one. The current one
+    /// always ends first, because otherwise endless changes would restart it forever.
     sweep: Vec<ClusterName>,
     next_sweep: Vec<ClusterName>,
-    /// Whether the last turn was a named cluster's: then the look at all has the next.
+    /// Whether the last cluster was a named one: then the next one is from the recheck of all.
     was_named: bool,
-    /// Not before.
+    /// No cluster is due before this time.
     next: Option<Instant>,
 }
 
-/// What is due.
+/// A recheck that is due.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Due {
     One(ClusterName),
-    /// The clusters are to be given to [`Waiting::sweep`].
+    /// All clusters: the caller passes them to [`Waiting::sweep`].
     All,
 }
 
 // === impl Waiting ===
 
 impl Waiting {
-    /// Changes that come together are looked at together.
+    /// Adds a change of one cluster. Changes that come together cause one recheck.
     pub(super) fn add(&mut self, cluster: &ClusterName) {
         let due = Instant::now() + SETTLE;
         if self.due.get(cluster).is_some_and(|known| *known + SETTLE / 2 >= due) {
@@ -61,16 +61,16 @@ impl Waiting {
     }
 
     pub(super) fn add_all(&mut self) {
-        // The first counts: changes that never end must not put it off for ever.
+        // The first time counts: endless changes must not delay it forever.
         self.all.get_or_insert_with(|| Instant::now() + SETTLE);
     }
 
-    /// Looks at `clusters`, after those of the current look.
+    /// Rechecks `clusters`, after those of the current recheck of all.
     pub(super) fn sweep(&mut self, clusters: Vec<ClusterName>) {
         if self.sweep.is_empty() { self.sweep = clusters } else { self.next_sweep = clusters }
     }
 
-    /// When something is due; none: nothing waits.
+    /// Time of the next due recheck; None if none waits.
     pub(super) fn at(&self) -> Option<Instant> {
         let named = self.named.front().map(|(due, _)| *due);
         let swept = (!self.sweep.is_empty()).then(Instant::now);
@@ -78,8 +78,8 @@ impl Waiting {
         Some(self.next.map_or(first, |next| first.max(next)))
     }
 
-    /// What is due now. Named clusters and the look at all take turns: neither waits for the
-    /// other's end.
+    /// Takes a due recheck. Named clusters and the recheck of all alternate, so that neither waits
+    /// for the other's end.
     pub(super) fn take(&mut self) -> Option<Due> {
         let now = Instant::now();
         if self.next.is_some_and(|next| next > now) {
@@ -95,8 +95,8 @@ impl Waiting {
         Some(Due::One(cluster))
     }
 
-    /// What was taken asks the hub: the next one waits. A cluster without links costs the hub
-    /// nothing, and delays no other.
+    /// Delays the next recheck, because this one asks the hub. A cluster without links costs the
+    /// hub nothing, so it causes no delay.
     pub(super) fn paced(&mut self) {
         self.next = Some(Instant::now() + PACE);
     }
@@ -171,7 +171,7 @@ mod tests {
         assert!(started.elapsed() >= PACE * 500, "{:?}", started.elapsed());
     }
 
-    /// A look at all comes to its end, whatever else changes meanwhile.
+    /// A recheck of all clusters ends, whatever else changes during it.
     #[tokio::test(start_paused = true)]
     async fn a_flood_of_changes_neither_restarts_a_look_at_all_nor_keeps_it_waiting() {
         const ALL: u32 = 200;
@@ -181,7 +181,7 @@ mod tests {
         let (started, mut seen, mut looks, mut flood) =
             (Instant::now(), std::collections::HashSet::new(), 0_u32, 0_u32);
         while seen.len() < all().len() {
-            // Roles that name clusters, and one that names none, written again and again.
+            // Roles that name clusters, and one without names, written repeatedly.
             waiting.add(&name(&format!("n{flood}")));
             waiting.add_all();
             flood += 1;

@@ -1,5 +1,5 @@
-//! The links one stream is tried on: the one with the fewest streams first, equal ones in turn,
-//! none twice.
+//! Chooses the links on which to try a stream: the one with the fewest streams first, equal ones
+//! alternately, none twice.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -8,8 +8,8 @@ use tunnel::Refusal;
 
 use super::registered::{Cluster, RegisteredLink};
 
-/// Links one stream is tried on at most. Each refused at once, without dialling: more of them would
-/// hardly do better.
+/// Most links to try for one stream. Each of them refused at once without a dial, so further ones
+/// would hardly do better.
 const MOST: usize = 4;
 
 #[derive(Debug, Default)]
@@ -29,7 +29,7 @@ impl Attempts {
         let from = cluster.counts.turn.fetch_add(1, Ordering::Relaxed).checked_rem(count)?;
         let in_turn = cluster.links[from..].iter().chain(&cluster.links[..from]);
         let fit = in_turn.filter(|held| !self.tried.contains(&held.id) && held.link.is_usable());
-        // The first of the least: `min_by_key` keeps the earlier of two equal ones.
+        // `min_by_key` returns the first of several equal links.
         let chosen = fit.min_by_key(|held| held.streams())?;
         self.tried.push(chosen.id);
         Some(Arc::clone(chosen))
@@ -39,7 +39,7 @@ impl Attempts {
         self.refusal = Some(refusal);
     }
 
-    /// What the last link that said something said.
+    /// The last refusal, if any link sent one.
     pub(super) fn outcome(self) -> Option<Refusal> {
         self.refusal
     }

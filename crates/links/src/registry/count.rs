@@ -1,4 +1,4 @@
-//! Streams and dials counted where they begin, and given back by being dropped.
+//! Counts streams and dials; a drop uncounts them.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,10 +10,10 @@ use tunnel::{ClusterName, Destination, Gauge, Hop, Reason, Refusal};
 use super::Core;
 use super::registered::{Counts, Open, RegisteredLink};
 
-/// One stream, from its choice of a link to the drop of its gauge.
+/// One stream, counted from the choice of its link to the drop of its gauge.
 ///
-/// No [`Permit`]s hold its three counts: the last of them wakes the drain that waits for the
-/// streams to end, after it is counted nowhere.
+/// Its three counts are no [`Permit`]s, because of their order: the last one wakes the drain, which
+/// may run only when the stream is in none of them.
 #[derive(Debug)]
 pub(super) struct Counted {
     core: Arc<Core>,
@@ -21,7 +21,7 @@ pub(super) struct Counted {
     counts: Arc<Counts>,
     to: Destination,
     id: u64,
-    /// Whether the stream is listed: it is open.
+    /// Whether the stream is open, and so in the listing.
     listed: bool,
 }
 
@@ -49,13 +49,14 @@ impl Counted {
         Ok(Self { core: Arc::clone(core), held: Arc::clone(held), counts, to: to.clone(), id, listed: false })
     }
 
-    /// The gauge of the stream, now open: dropping it says that the stream has ended.
+    /// The gauge of the stream, which is open now. A drop of the gauge means that the stream has
+    /// ended.
     pub(super) fn gauge(mut self) -> Arc<Gauge> {
         let gauge = Arc::new(Gauge::default());
         let open = Open { to: self.to.clone(), since: Instant::now(), gauge: Arc::downgrade(&gauge) };
         self.held.open.lock().insert(self.id, open);
         self.listed = true;
-        // Cannot be set already: the gauge is new.
+        // A new gauge has no value yet, so this cannot fail.
         let _ = gauge.keeps.set(Box::new(self));
         gauge
     }
@@ -72,7 +73,7 @@ impl Drop for Counted {
     }
 }
 
-/// For opening one stream more of `cluster`. `None`: it has no link.
+/// A permit to open one more stream of `cluster`. `None`: the cluster has no link.
 pub(super) fn dialling(core: &Core, cluster: &ClusterName) -> Result<Option<Permit<Counts>>, Refusal> {
     let Some(counts) = core.clusters.read().get(cluster).map(|cluster| Arc::clone(&cluster.counts)) else {
         return Ok(None);

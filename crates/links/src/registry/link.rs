@@ -1,4 +1,4 @@
-//! A link in the registry, from its registration to its end.
+//! Adds links to the registry and removes them.
 
 use std::sync::Arc;
 
@@ -20,9 +20,9 @@ pub struct Linked {
 // === impl Registry ===
 
 impl Registry {
-    /// Lists `link` for as long as the returned value is kept. An older link of the same agent,
-    /// number and credential is asked to leave: the newest wins, for the agent has given up the
-    /// other.
+    /// Keeps `link` in the registry as long as the returned value exists. Asks an older link with
+    /// the same agent, number and credential to leave: the newest one wins, because the agent has
+    /// given up the other.
     pub fn add(&self, permit: Permit, named: Named, link: Link) -> Linked {
         let id = self.0.next_id();
         let (held, older) = {
@@ -42,7 +42,7 @@ impl Registry {
         Linked { core: Arc::clone(&self.0), held }
     }
 
-    /// Whether a link named so would take the place of another.
+    /// Whether this registration would replace a link.
     pub(super) fn replaces(&self, registration: &Registration, credential: &Credential) -> bool {
         self.cluster(&registration.cluster).is_some_and(|cluster| {
             cluster.links.iter().any(|held| {
@@ -58,14 +58,14 @@ impl Registry {
 // === impl Core ===
 
 impl Core {
-    /// An entry for a cluster that has its first link.
+    /// The entry of a cluster that gets its first link.
     fn begun(&self, name: &ClusterName) -> Cluster {
         let counts = self.former.lock().remove(name).and_then(|counts| counts.upgrade());
         Cluster { counts: counts.unwrap_or_default(), ..Cluster::default() }
     }
 
-    /// Remembers what goes on without links; forgets what has ended since, so that there are never
-    /// more than streams.
+    /// Keeps the counts of a cluster that has streams or dials left, and forgets those that have
+    /// ended, so that there are never more counts than streams and dials.
     fn has_no_links(&self, name: &ClusterName, counts: &Arc<Counts>) {
         let mut former = self.former.lock();
         former.retain(|_, counts| counts.upgrade().is_some_and(|counts| counts.is_in_use()));
@@ -90,7 +90,7 @@ impl RegisteredLink {
 // === impl Linked ===
 
 impl Linked {
-    /// Its number in listings.
+    /// Identifier of the link in listings.
     pub fn id(&self) -> u64 {
         self.held.id
     }

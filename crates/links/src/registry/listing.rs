@@ -1,4 +1,4 @@
-//! What is linked and open here, for an operator to see, and to end by its number.
+//! Lists links and streams for operators, and ends them by their identifiers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use tunnel::Gauge;
 use super::Registry;
 use super::registered::{Open, RegisteredLink};
 
-/// One cluster with its agents, in order of their names.
+/// One cluster with its agents, which are sorted by name.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ClusterListing {
@@ -22,13 +22,13 @@ pub struct ClusterListing {
     pub agents: Vec<AgentListing>,
 }
 
-/// One agent's process.
+/// One agent process.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub struct AgentListing {
     pub agent: String,
     pub version: String,
-    /// Whose credential registered it.
+    /// The credential that registered it.
     pub credential: String,
     pub links: Vec<LinkListing>,
 }
@@ -37,16 +37,16 @@ pub struct AgentListing {
 #[serde(rename_all = "camelCase")]
 pub struct LinkListing {
     pub id: u64,
-    /// The agent's own number of it.
+    /// The agent's own number of the link.
     pub number: u16,
     pub peer: String,
-    /// Takes new streams.
+    /// Whether the link accepts new streams.
     pub usable: bool,
     pub age_seconds: u64,
     pub rtt_milliseconds: Option<f64>,
-    /// Since the last byte was heard.
+    /// Since the last byte from the agent.
     pub silence_seconds: f64,
-    /// Open or being opened.
+    /// Streams open or being opened.
     pub stream_count: usize,
     pub streams: Vec<StreamListing>,
 }
@@ -64,7 +64,7 @@ pub struct StreamListing {
     pub bytes_held: u64,
 }
 
-/// Nothing has that number, any more.
+/// No link, agent or stream has this identifier, or it has ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("there is no such link, agent or stream")]
 pub struct NotLinked;
@@ -72,7 +72,7 @@ pub struct NotLinked;
 // === impl Registry ===
 
 impl Registry {
-    /// Everything, in order of names and numbers.
+    /// Everything, sorted by cluster and agent.
     pub fn list(&self) -> Vec<ClusterListing> {
         let clusters = self.clusters().into_iter();
         clusters
@@ -85,7 +85,7 @@ impl Registry {
             .collect()
     }
 
-    /// Asks the agent to replace link `id`; its streams go on.
+    /// Asks the agent to replace link `id`. Its streams continue.
     pub async fn drain_link(&self, id: u64) -> Result<(), NotLinked> {
         let held = self.held(|held| held.id == id).pop().ok_or(NotLinked)?;
         tracing::info!(link = %held.named, id, "asked to leave by an operator");
@@ -101,7 +101,7 @@ impl Registry {
         Ok(())
     }
 
-    /// As [`Registry::drain_link`], for all links of an agent.
+    /// Like [`Registry::drain_link`], for all links of an agent.
     pub async fn drain_agent(&self, agent: &str) -> Result<(), NotLinked> {
         let links = self.held(|held| *held.named.agent == *agent);
         if links.is_empty() {
@@ -112,7 +112,7 @@ impl Registry {
         Ok(())
     }
 
-    /// As [`Registry::close_link`], for all links of an agent.
+    /// Like [`Registry::close_link`], for all links of an agent.
     pub fn close_agent(&self, agent: &str) -> Result<(), NotLinked> {
         let links = self.held(|held| *held.named.agent == *agent);
         if links.is_empty() {
@@ -185,8 +185,8 @@ fn stream(id: u64, open: &Open, gauge: &Gauge) -> StreamListing {
 // === impl RegisteredLink ===
 
 impl RegisteredLink {
-    /// The open streams. None of these may be dropped while the lock is held: the last holder of a
-    /// gauge takes it to go.
+    /// The open streams. Gauges must not be dropped under the lock, because the drop of the last
+    /// one takes the same lock.
     fn gauges(&self) -> BTreeMap<u64, (Open, Arc<Gauge>)> {
         let open = self.open.lock();
         let gauges: Vec<_> = open.iter().map(|(id, open)| (*id, open.clone(), open.gauge.upgrade())).collect();

@@ -1,7 +1,7 @@
-//! What is linked, and how registrations went.
+//! Metrics of links and registrations.
 //!
-//! Only authorized agents make a cluster a label, and at most [`MOST_CLUSTERS`] at a time; its
-//! series goes with its last link.
+//! Only authorized agents make their cluster a label, and at most [`MOST_CLUSTERS`] clusters have
+//! one at a time. The last link removes its cluster's series.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -16,10 +16,10 @@ use prometheus_client::registry::Registry;
 use telemetry::histogram::Histogram;
 use tunnel::ClusterName;
 
-/// Clusters that have a series of their own; the links of the others are counted in one, `other`.
+/// Most clusters with series of their own; the links of all others count in one, `other`.
 const MOST_CLUSTERS: usize = 1_000;
 const OTHER: &str = "other";
-/// From the same rack to the other side of the earth over a satellite.
+/// Seconds, from the same rack to the other side of the earth by satellite.
 const RTT_BUCKETS: [f64; 10] = [0.0005, 0.001, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0];
 
 /// Metric handles. Clones share their values.
@@ -35,22 +35,22 @@ pub struct Metrics {
     labels: Arc<Mutex<HashSet<ClusterName>>>,
 }
 
-/// What became of a connection to the agents' listener.
+/// Result of a connection to the agents' listener.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
     Linked,
     /// No TLS, or no registration.
     Malformed,
-    /// Closed before it had registered, for others to come in.
+    /// Closed before it had registered, to make room for another connection.
     Shed,
     Unauthenticated,
     Forbidden,
-    /// No room for another link.
+    /// A limit on links was reached.
     Limit,
     Draining,
-    /// The hub could not be asked.
+    /// The hub did not answer the review.
     Hub,
-    /// Gone before it was linked.
+    /// Closed before it was linked.
     Lost,
 }
 
@@ -59,11 +59,11 @@ pub enum Outcome {
 pub enum Ended {
     /// The agent left in order.
     Left,
-    /// The connection broke, or nothing was heard for too long.
+    /// The connection broke, or was silent for too long.
     Lost,
-    /// The credential or the permission is no longer good.
+    /// The credential or the permission is no longer valid.
     Revoked,
-    /// The hub could not be asked about it for too long.
+    /// The hub did not answer reviews of it for too long.
     Unreviewed,
     /// This server shut down.
     Drained,
@@ -157,8 +157,7 @@ impl Metrics {
         self.follows_roles.set(follows.into());
     }
 
-    /// A link's credential is judged again: because something changed, or because its time has
-    /// come.
+    /// Counts a recheck of a link's credential, because of a change or because the interval passed.
     pub(crate) fn rechecked(&self, changed: bool) {
         self.rechecks.get_or_create(&CauseLabels { cause: if changed { "change" } else { "interval" } }).inc();
     }
@@ -167,14 +166,14 @@ impl Metrics {
         self.rtt.observe(rtt);
     }
 
-    /// One more link of `cluster`.
+    /// Counts one more link of `cluster`.
     pub(super) fn link_added(&self, cluster: &ClusterName) {
         let mut labels = self.labels.lock();
         let own = labels.contains(cluster) || labels.len() < MOST_CLUSTERS && labels.insert(cluster.clone());
         self.links.get_or_create(&ClusterLabels::of(cluster, own)).inc();
     }
 
-    /// One link of `cluster` less; `last` when none is left.
+    /// Counts one link of `cluster` less; `last` if it has no other.
     pub(super) fn link_removed(&self, cluster: &ClusterName, last: bool) {
         let mut labels = self.labels.lock();
         let own = labels.contains(cluster);

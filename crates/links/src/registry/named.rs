@@ -1,4 +1,4 @@
-//! The owner of a link.
+//! Identity of a link.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -7,7 +7,7 @@ use std::sync::Arc;
 use tunnel::ClusterName;
 use tunnel::register::Registration;
 
-/// The owner of a link, as the log and the listing name it.
+/// The agent that owns a link, for the log and for listings.
 #[derive(Debug, Clone)]
 pub struct Named {
     pub cluster: ClusterName,
@@ -18,8 +18,8 @@ pub struct Named {
     pub credential: Credential,
 }
 
-/// Whose credential registered the link: the user's name on the hub, or the certificate's common
-/// name. Links of one agent number replace each other only under the same.
+/// The credential that registered a link: the user's name on the hub, or the certificate's common
+/// name. A new link replaces one with the same agent and number only if its credential is the same.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Credential(pub Arc<str>);
 

@@ -1,5 +1,5 @@
-//! Room for links: per agent, per cluster, overall. A permit is taken before the agent is welcomed,
-//! so that a crowd that registers at once cannot go over the limits together.
+//! Limits links per agent, per cluster, and in total. A link gets its permit before the agent gets
+//! its response, so that agents that register at once cannot exceed the limits together.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(super) struct Permits {
     agents: HashMap<(ClusterName, Arc<str>), usize>,
 }
 
-/// Room for one link, given back by being dropped.
+/// Permit of one link, released when dropped.
 #[derive(Debug)]
 pub struct Permit {
     core: Arc<Core>,
@@ -25,7 +25,7 @@ pub struct Permit {
     agent: Arc<str>,
 }
 
-/// There is no room. Answer 429.
+/// No permit is free. Answer 429.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Full {
     #[error("this agent has {0} links here, which is the limit of one agent: start it with fewer --links")]
@@ -41,9 +41,9 @@ pub enum Full {
 // === impl Registry ===
 
 impl Registry {
-    /// Takes a permit for the link that registers, if there is one.
+    /// Takes a permit for the link that registers, if one is free.
     pub fn reserve(&self, registration: &Registration, credential: &Credential) -> Result<Permit, Full> {
-        // One that takes the place of another may come in while that one still finishes its
+        // A link that replaces another one is admitted while the old one still finishes its
         // streams.
         let spare = usize::from(self.replaces(registration, credential));
         let (limits, cluster) = (&self.0.limits, &registration.cluster);

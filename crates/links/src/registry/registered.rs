@@ -1,4 +1,4 @@
-//! A cluster's links while they are listed, and what the streams on them are counted by.
+//! A cluster's links in the registry, and the counts of their streams.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -11,16 +11,16 @@ use tunnel::{Destination, Gauge, Link, OpenError, Stream};
 use super::named::Named;
 use super::permits::Permit;
 
-/// One cluster's links, there for as long as it has any. Cheap to clone: code looks at links
-/// without the registry's lock, for a link is asked under HTTP/2's own, and a listing of all
-/// streams takes long.
+/// The links of one cluster, which has at least one. Cheap to clone, so that links are read without
+/// the registry's lock: a link's state is behind HTTP/2's own lock, and a list of all streams takes
+/// long.
 #[derive(Debug, Default, Clone)]
 pub(super) struct Cluster {
     pub(super) links: Arc<Vec<Arc<RegisteredLink>>>,
     pub(super) counts: Arc<Counts>,
 }
 
-/// A link while it is listed.
+/// A link in the registry.
 #[derive(Debug)]
 pub(super) struct RegisteredLink {
     pub(super) id: u64,
@@ -33,7 +33,7 @@ pub(super) struct RegisteredLink {
     _permit: Permit,
 }
 
-/// A stream as the listing knows it.
+/// An open stream, for listings.
 #[derive(Debug, Clone)]
 pub(super) struct Open {
     pub(super) to: Destination,
@@ -41,14 +41,14 @@ pub(super) struct Open {
     pub(super) gauge: Weak<Gauge>,
 }
 
-/// Outlives the cluster's entry while streams or dials go on.
+/// Counts of one cluster. They outlive its entry while streams or dials continue.
 #[derive(Debug, Default)]
 pub(super) struct Counts {
     /// Streams open or being opened.
     pub(super) streams: AtomicUsize,
     /// Streams being opened.
     pub(super) dials: AtomicUsize,
-    /// Where the next choice begins, so that equal links take turns.
+    /// Index of the link at which the next choice starts, so that equal links alternate.
     pub(super) turn: AtomicUsize,
 }
 
@@ -63,7 +63,7 @@ impl Cluster {
 // === impl RegisteredLink ===
 
 impl RegisteredLink {
-    /// As it comes, without streams.
+    /// A new link without streams.
     pub(super) fn new(id: u64, named: Named, link: Link, counts: Arc<Counts>, permit: Permit) -> Self {
         Self {
             id,

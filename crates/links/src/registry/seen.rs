@@ -1,5 +1,5 @@
-//! Names of clusters that had a link here lately: one of them is "not linked now", any other
-//! "unknown".
+//! Names of clusters that had a link here recently. Errors call these "not linked now", and all
+//! others "unknown".
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use std::time::Duration;
 use tokio::time::Instant;
 use tunnel::ClusterName;
 
-/// Names remembered; the oldest go first.
+/// Most names that are remembered; the oldest are dropped first.
 const MOST: usize = 10_000;
 /// How long a name is remembered.
 const LIFETIME: Duration = Duration::from_hours(1);

@@ -11,7 +11,7 @@ use super::*;
 
 const SOON: Duration = Duration::from_secs(10);
 
-/// What an agent's end does with a stream.
+/// How an agent handles a stream.
 #[derive(Clone)]
 enum Manner {
     Accept,
@@ -20,11 +20,11 @@ enum Manner {
     Hang,
 }
 
-/// A link of an agent's, with its far end at hand.
+/// An agent's link, with its other end.
 struct Agent {
     linked: Linked,
     serving: Serving,
-    /// Streams that came.
+    /// Number of streams that arrived.
     seen: Arc<AtomicUsize>,
     cancelled: Arc<Notify>,
 }
@@ -102,7 +102,7 @@ async fn streams_are_spread_over_the_links_and_counted_until_their_gauges_are_go
     let spread: Vec<_> = agents.iter().map(|agent| agent.linked.streams()).collect();
     assert_eq!(spread, [10; 4]);
     assert_eq!(registry.streams(), 40);
-    // One is busier than the others: the next go elsewhere until all are level.
+    // One link is busier than the others, so the next streams use those until all are equal.
     streams.truncate(37);
     for _ in 0..3 {
         streams.push(open(&registry, "east").await.unwrap());
@@ -121,7 +121,7 @@ async fn equal_links_take_turns() {
     for number in 0..3 {
         agents.push(link(&registry, registration("east", &format!("a{number}"), 0), "u", Manner::Accept).await);
     }
-    // One after the other, so that there is never more than one stream.
+    // One stream at a time, so that all links stay equal.
     for _ in 0..30 {
         drop(open(&registry, "east").await.unwrap());
     }
@@ -141,7 +141,7 @@ async fn what_was_not_dialled_is_tried_on_another_link_and_what_was_is_not() {
         let registry = registry(Limits::default());
         let one = link(&registry, registration("east", "one", 0), "u", Manner::Refuse(first)).await;
         let other = link(&registry, registration("east", "other", 0), "u", Manner::Accept).await;
-        // The one with fewer streams comes first.
+        // The link with fewer streams comes first.
         let busy = Counted::begin(&registry.0, &registry.held(|held| held.id == other.linked.id())[0], &somewhere());
         let outcome = open(&registry, "east").await;
         assert_eq!(outcome.as_ref().err().map(|refusal| refusal.reason), expected, "{first:?}");
@@ -152,8 +152,8 @@ async fn what_was_not_dialled_is_tried_on_another_link_and_what_was_is_not() {
     }
 }
 
-/// Nothing was said to the destination yet: an agent's crash is not the frontend's business while
-/// there is another.
+/// No bytes were sent to the destination yet, so an agent's crash need not fail the stream while
+/// there is another link.
 #[tokio::test]
 async fn a_dial_whose_link_is_lost_goes_on_over_another() {
     let registry = registry(Limits::default());

@@ -16,7 +16,8 @@ use crate::registry::Credential;
 
 const RECHECK: Duration = Duration::from_secs(30);
 
-/// A hub that can fall silent, forget a token, give it to somebody else, or take a permission away.
+/// A hub that can stop answering, forget a token, give it to another user, or withdraw a
+/// permission.
 struct Hub(Mutex<State>);
 
 struct State {
@@ -76,7 +77,7 @@ impl Fixture {
         Self { hub, judge, claim, named, sure: Instant::now() }
     }
 
-    /// The next look.
+    /// The next recheck.
     async fn look(&mut self) -> Option<Ended> {
         advance(RECHECK).await;
         judge_again(&self.judge, &self.claim, &self.named, None, &mut self.sure).await.map(|(ended, _)| ended)

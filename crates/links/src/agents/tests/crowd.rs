@@ -1,4 +1,4 @@
-//! Strangers at the port: they have no credential, and there are many of them.
+//! Many connections without a credential must not keep agents out.
 
 use tokio::net::TcpSocket;
 
@@ -37,7 +37,7 @@ async fn silent_connections_keep_no_agent_out_from_another_address_or_their_own(
         let agent = within(PROMPTLY, "the link", fixture.link("east", Some(&identity), None)).await;
         let (mut stream, _gauge) = fixture.open("east").await.unwrap();
         echoes(&mut stream).await;
-        // Of their places only, the oldest first.
+        // Only connections of that address were closed, the oldest first.
         is_closed(&mut silent[0]).await;
         let places = Limits::default().unregistered_per_address;
         let gone = 640 - places + usize::from(from == SAME);
@@ -76,12 +76,12 @@ async fn handshake_and_head_together_have_their_time() {
     let mut stream = connector.connect(ServerName::try_from("localhost").unwrap(), stream).await.unwrap();
     let closed = within(SOON, "being closed", stream.read(&mut [0])).await;
     assert!(matches!(closed, Ok(0) | Err(_)));
-    // If the head had a time of its own, it would be five seconds.
+    // With a timeout of its own for the head, it would take five seconds.
     assert!(started.elapsed() < Duration::from_millis(4500), "{:?}", started.elapsed());
     fixture.metric_becomes("tunnel_server_registrations_total{outcome=\"malformed\"} 1").await;
 }
 
-/// Says what an agent says, with `credential` in its head, and then nothing: does not even close.
+/// Sends an agent's registration with `credential` in its head, and then nothing, not even a close.
 async fn applies(fixture: &Fixture, from: [u8; 4], credential: &str) -> TlsStream<TcpStream> {
     applies_for(fixture, from, "east", credential).await
 }
@@ -141,7 +141,8 @@ async fn made_up_tokens_of_one_address_keep_no_other_from_being_judged_while_the
         made_up.push(applies(&fixture, NEIGHBOUR, &format!("Authorization: Bearer made-up-{number}\r\n")).await);
     }
     fixture.hub().called(Call::TokenReview, 2).await;
-    // Its certificate is known without the hub, which answers whether it has the right.
+    // The agent's certificate needs no TokenReview, and the hub still answers its
+    // SubjectAccessReview.
     let identity = fixture.certificate("east");
     let _agent = within(PROMPTLY, "the link", fixture.link("east", Some(&identity), None)).await;
     assert_eq!(fixture.hub().calls(Call::TokenReview), 2, "one address has its share");
@@ -167,7 +168,7 @@ async fn who_is_known_needs_no_room_behind_an_address_of_made_up_tokens() {
     // Another link of the same agent.
     within(PROMPTLY, "the link", fixture.apply("east", None, Some("token"))).await.unwrap();
     assert_eq!(fixture.hub().calls(Call::TokenReview), asked + 2, "it is not asked");
-    // What is remembered is no word on another cluster.
+    // A cached result says nothing about another cluster.
     fixture.hub().fail(Call::AccessReview, Fault::Hang);
     let other = timeout(Duration::from_millis(200), fixture.apply("west", None, Some("token"))).await;
     assert!(other.is_err(), "nobody has said that it may");

@@ -1,10 +1,10 @@
-//! Agents of Open Cluster Management, whose certificates the hub itself signed.
+//! Tests of Open Cluster Management's agents, whose certificates the hub itself signs.
 
 use super::*;
 
 const EAST: &str = "system:open-cluster-management:east";
 
-/// A hub that lets the agents of a cluster link that one, as an acceptance does.
+/// A hub that allows agents to link their own cluster, as an acceptance does.
 async fn fixture() -> Fixture {
     let hub = FakeHub::start().await;
     hub.on_access(|spec| {
@@ -27,7 +27,7 @@ async fn a_certificate_of_the_hub_links_its_own_cluster_alone() {
     becomes(SOON, "the hub's CA", async || fixture.apply("east", Some(&own), None).await.is_ok()).await;
     let agent = fixture.link("east", Some(&own), None).await;
     assert!(!agent.ended.is_finished());
-    // The group of another cluster, of a cluster that the name is no agent of, and of everybody.
+    // Groups of another cluster, of a cluster whose agent the name is not, and `system:masters`.
     let both = signed(Leaf::client(format!("{EAST}:a")).group(EAST).group("system:open-cluster-management:west"));
     let other = signed(Leaf::client(format!("{EAST}:a")).group("system:open-cluster-management:west"));
     let bare = signed(Leaf::client(format!("{EAST}:a")).group(EAST).group("open-cluster-management:west"));
@@ -39,7 +39,7 @@ async fn a_certificate_of_the_hub_links_its_own_cluster_alone() {
         let (status, ..) = fixture.refused(cluster, Some(identity), None).await;
         assert_eq!(status, StatusCode::FORBIDDEN, "{cluster}");
     }
-    // Who is no agent is nobody here, whatever the hub signed for it.
+    // Other users have no credential here, whatever the hub signed for them.
     for name in ["kubernetes-admin", "system:open-cluster-management:east", "system:open-cluster-management:east:a:b"] {
         let identity = signed(Leaf::client(name).group(EAST).group("system:masters"));
         let (status, message, _) = fixture.refused("east", Some(&identity), None).await;
@@ -47,7 +47,7 @@ async fn a_certificate_of_the_hub_links_its_own_cluster_alone() {
     }
 }
 
-/// What one authority found of a certificate is not taken for the other's word.
+/// The result of one authority for a certificate does not count for the other.
 #[tokio::test]
 async fn the_agents_own_authority_goes_on_beside_it() {
     let fixture = fixture().await;
@@ -62,7 +62,7 @@ async fn the_agents_own_authority_goes_on_beside_it() {
     assert_eq!(status, StatusCode::UNAUTHORIZED);
 }
 
-/// Nor does that authority give a group of a cluster by its other name.
+/// The agents' own CA cannot give the group of a cluster, in either spelling.
 #[tokio::test]
 async fn a_group_of_a_cluster_is_the_hubs_to_give() {
     let fixture = fixture().await;
@@ -76,7 +76,7 @@ async fn a_group_of_a_cluster_is_the_hubs_to_give() {
     }
 }
 
-/// What the hub says of itself cannot be read from the start, or not any more.
+/// The hub's authentication ConfigMap is broken, from the start or later.
 #[tokio::test]
 async fn a_hub_whose_authorities_cannot_be_read_ends_nothing_that_works() {
     let hub = FakeHub::start().await;
@@ -90,7 +90,7 @@ async fn a_hub_whose_authorities_cannot_be_read_ends_nothing_that_works() {
     let _linked = fixture.link("east", Some(&own), None).await;
     let (status, ..) = fixture.refused("east", Some(&of_hub), None).await;
     assert_eq!(status, StatusCode::SERVICE_UNAVAILABLE, "it is not known whose it is");
-    // A front proxy that is not in order is no matter of agents.
+    // A broken front proxy configuration does not matter for agents.
     let pem = fixture.hub().clients().root_pem();
     fixture.hub().change_authentication(|data| {
         data.insert("client-ca-file".to_owned(), pem);
@@ -101,7 +101,7 @@ async fn a_hub_whose_authorities_cannot_be_read_ends_nothing_that_works() {
     fixture.hub().change_authentication(|data| {
         data.insert("client-ca-file".to_owned(), "broken".to_owned());
     });
-    // Judged anew several times, and so are those who come.
+    // The link is rechecked several times, and new registrations are judged.
     timeout(Duration::from_secs(1), &mut agent.ended).await.expect_err("the link goes on");
     drop(fixture.apply("east", Some(&of_hub), None).await.expect("the former authority stays"));
 }

@@ -1,4 +1,4 @@
-//! A right that is withdrawn by a change of the hub's roles.
+//! Tests of a permission that a change of the hub's roles withdraws.
 
 use std::collections::HashSet;
 
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Within which a link has to end whose right was withdrawn.
+/// Time within which a withdrawn permission must end a link.
 const AT_ONCE: Duration = Duration::from_secs(5);
 const CLUSTERS: usize = 500;
 
-/// Rights on a hub, with the objects that say so.
+/// Permissions on a hub, and the objects that grant them.
 #[derive(Clone, Default)]
 struct Rights(Arc<Mutex<HashSet<String>>>);
 
@@ -74,7 +74,7 @@ async fn it_ends_its_links_at_once_and_the_hub_is_asked_about_no_other() {
     let second = fixture.link("c7", None, Some("good")).await;
     let (mut stream, _gauge) = fixture.open("c7").await.unwrap();
     echoes(&mut stream).await;
-    // What was looked at when the list was whole is over.
+    // The rechecks after the first complete list are over.
     timeout(Duration::from_secs(2), stream.read(&mut [0])).await.expect_err("it goes on");
     let asked = fixture.hub().calls(Call::AccessReview);
     let started = Instant::now();
@@ -94,7 +94,7 @@ async fn it_ends_its_links_at_once_and_the_hub_is_asked_about_no_other() {
     becomes(AT_ONCE, "being allowed again", allowed).await;
 }
 
-/// What was allowed a moment ago is remembered, for links of one agent that come together.
+/// A review is cached for a moment, for links of one agent that come together.
 #[tokio::test]
 async fn who_registers_after_it_is_refused_whatever_is_remembered() {
     let (fixture, rights) = fixture().await;
