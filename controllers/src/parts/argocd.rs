@@ -1,8 +1,8 @@
-//! Publishes a cluster Secret for Argo CD of each accepted `ManagedCluster`: its server is the
-//! gateway's path of the cluster, and its credential a token of a `ServiceAccount` of the hub.
+//! Publishes a cluster Secret for Argo CD of each accepted `ManagedCluster`. Its server is the
+//! cluster's path on the gateway, and its credential is a token of a `ServiceAccount` of the hub.
 //!
-//! Argo CD has no credential of any member by that: what it may do is for the hub to say. The
-//! format is that of Argo CD's declarative set-up (`docs/operator-manual/declarative-setup.md`).
+//! So Argo CD gets no credential of any member, and the hub decides its permissions. The format is
+//! that of Argo CD's declarative set-up (`docs/operator-manual/declarative-setup.md`).
 
 mod inventory;
 mod keeper;
@@ -32,9 +32,9 @@ use crate::args::{Argocd, PartName};
 use crate::sources::MANAGED_CLUSTERS;
 use crate::wakes::Wakes;
 
-/// In `/readyz`: clusters or Secrets were not listed yet. The log has which.
+/// Condition in `/readyz`: clusters or Secrets are not listed yet. The log names the kind.
 pub const UNLISTED: &str = "argocd-unlisted";
-/// As `--enable` and metrics name it.
+/// The part's name in `--enable` and in metrics.
 const NAME: &str = PartName::Argocd.as_str();
 
 /// Runs until it is dropped.
@@ -63,7 +63,7 @@ pub async fn run(context: Context<'_>) {
     }
 }
 
-/// Everything that writes. Never ends.
+/// Publishes the Secrets. Never ends.
 async fn work(context: &Context<'_>, argocd: &Argocd, gateway: GatewayAddress) {
     let hub = Hub::of(context);
     let wakes = Wakes::default();
@@ -91,7 +91,7 @@ async fn work(context: &Context<'_>, argocd: &Argocd, gateway: GatewayAddress) {
         let strays = strays::run(&publisher, &wakes);
         tokio::join!(keeper.keep(account), removal::run(&publisher), strays, publish);
     };
-    // It ends by being dropped.
+    // Clears the metrics when this future is dropped.
     let _counting = context.metrics.counting(|metrics| metrics.argocd.clear());
     tokio::join!(watches::follow(&publisher, &wakes, writer), watches::follow_account(argocd, &publisher, uid), queue);
 }

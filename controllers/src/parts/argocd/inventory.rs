@@ -1,4 +1,4 @@
-//! What was observed: clusters, their Secrets, the token, and the clusters that went.
+//! State of the part: the clusters, their Secrets, the token, and the clusters that are gone.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -17,70 +17,71 @@ use crate::args::Argocd;
 use crate::parts::hub;
 use crate::parts::watched::is_older;
 
-/// After a list that lacks clusters, until another is made: more than the time after which one is
-/// missing for the second time.
+/// Wait after a list that lacks clusters, until another list: a little more than the time after
+/// which a cluster is missing for the second time.
 const LIST_AGAIN: Duration = BETWEEN_LISTS.saturating_add(Duration::from_secs(1));
 
 pub struct Inventory {
     known: Mutex<Observed>,
     argocd: Argocd,
-    /// A cluster went, or came back.
+    /// Notified when a cluster is gone or has come back.
     pub moved: Notify,
-    /// A Secret whose cluster is not to have one has gone from the watch, perhaps by its label
-    /// alone.
+    /// Notified when a Secret without an accepted cluster leaves the watch, perhaps only because of
+    /// its label.
     pub strayed: Notify,
-    /// Whether clusters and Secrets were listed, by [`List`].
+    /// Whether clusters and Secrets are listed, by [`List`].
     pub listed: [watch::Sender<bool>; 2],
     started: Instant,
 }
 
 struct Observed {
-    /// Whether each is accepted.
+    /// Whether each cluster is accepted, by name.
     clusters: BTreeMap<String, bool>,
-    /// By cluster.
+    /// By the cluster's name.
     secrets: HashMap<String, HeldSecret>,
-    /// What a list of Secrets had so far, and what was written since it began.
+    /// Secrets in the current list so far, and those written since it began.
     listing: Option<HashSet<String>>,
     /// Clusters whose Secret is as it should be.
     settled: BTreeSet<String>,
-    /// When each Secret was written last.
+    /// Time of the last write of each Secret.
     written: HashMap<String, Instant>,
     token: Option<Arc<Token>>,
-    /// The newest that was seen in a Secret of ours before there was one; it is not verified.
+    /// The newest token that was seen in one of our Secrets before there was a token. It is not
+    /// verified.
     candidate: Option<Token>,
     removals: Removals,
-    /// When to list clusters again, because some are missing.
+    /// Time of the next list of clusters, because some are missing.
     list_again: Option<Moment>,
 }
 
-/// What is listed.
+/// The lists that the part waits for.
 #[derive(Debug, Clone, Copy)]
 pub enum List {
     Clusters,
     Secrets,
 }
 
-/// How a Secret differs from what it should be.
+/// How a Secret differs from its desired content.
 pub enum Difference {
     None,
-    /// There is none.
+    /// There is no Secret.
     Missing,
-    /// It says something else.
+    /// It has other content.
     Other {
         uid: String,
         version: String,
     },
 }
 
-/// Secrets whose clusters are gone.
+/// Secrets to remove, because their clusters are gone or no longer accepted.
 #[derive(Default)]
 pub struct Due {
-    /// Cluster, UID and version of each.
+    /// Cluster, UID and version of each Secret.
     pub now: Vec<(String, String, String)>,
     pub held: usize,
-    /// Whether clusters are to be listed for [`Inventory::confirm`].
+    /// Whether to list the clusters for [`Inventory::confirm`].
     pub is_to_list: bool,
-    /// When to look again.
+    /// Time of the next check.
     pub again: Option<Instant>,
 }
 
@@ -114,7 +115,7 @@ impl Inventory {
         self.moved.notify_one();
     }
 
-    /// A cluster is there.
+    /// Adds or updates a cluster.
     pub fn put_cluster(&self, name: &str, is_accepted: bool) {
         let now = self.started.elapsed();
         let mut known = self.known.lock();
@@ -127,7 +128,7 @@ impl Inventory {
         self.moved.notify_one();
     }
 
-    /// Its deletion was seen.
+    /// Removes a cluster whose deletion was seen.
     pub fn remove_cluster(&self, name: &str) {
         let now = self.started.elapsed();
         let mut known = self.known.lock();
@@ -137,7 +138,8 @@ impl Inventory {
         self.moved.notify_one();
     }
 
-    /// A list has all clusters. What it lacks may be there nevertheless: its end was not seen.
+    /// Takes a list of all clusters. A cluster that it lacks may still exist, because its deletion
+    /// was not seen.
     pub fn list_clusters(&self, listed: &HashSet<String>) {
         let now = self.started.elapsed();
         let mut known = self.known.lock();
@@ -152,7 +154,7 @@ impl Inventory {
         self.was_listed(List::Clusters);
     }
 
-    /// Another list, which was made because clusters are missing.
+    /// Takes another list, which was made because clusters are missing.
     pub fn confirm(&self, listed: &HashSet<String>) {
         let now = self.started.elapsed();
         let mut known = self.known.lock();
@@ -168,7 +170,8 @@ impl Inventory {
         }
     }
 
-    /// The kind is on its way out: ends that were seen may have been part of that.
+    /// The kind's definition is being deleted, and earlier deletions of clusters may be part of
+    /// that.
     pub fn doubt(&self) {
         let now = self.started.elapsed();
         let mut known = self.known.lock();
@@ -176,12 +179,12 @@ impl Inventory {
         known.list_again = Some(now + LIST_AGAIN);
     }
 
-    /// A list of all Secrets begins.
+    /// Begins a list of all Secrets.
     pub fn begin_secrets(&self) {
         self.known.lock().listing = Some(HashSet::new());
     }
 
-    /// What is known and was neither in the list nor written since it began is gone.
+    /// Ends the list. A known Secret that was neither in it nor written since it began is gone.
     pub fn end_secrets(&self) {
         let mut known = self.known.lock();
         let Some(listing) = known.listing.take() else { return };
@@ -203,8 +206,8 @@ impl Inventory {
         self.moved.notify_one();
     }
 
-    /// A Secret was seen without its label in a list, which says nothing of what was written since.
-    /// True if it is news.
+    /// Adds a Secret that a list without our label contains. The list may be older than our last
+    /// write. True if it is not.
     pub fn put_stray(&self, cluster: &str, held: HeldSecret) -> bool {
         let is_past = |known: &HeldSecret| known.uid == held.uid && is_older(Some(&held.version), &known.version);
         if self.known.lock().secrets.get(cluster).is_some_and(is_past) {
@@ -214,14 +217,14 @@ impl Inventory {
         true
     }
 
-    /// A Secret is gone, or ours no more. True if it was known.
+    /// Forgets a Secret that is gone or no longer ours. True if it was known.
     pub fn remove_secret(&self, cluster: &str) -> bool {
         let mut known = self.known.lock();
         known.settled.remove(cluster);
         known.secrets.remove(cluster).is_some()
     }
 
-    /// Clusters that are to have a Secret.
+    /// Clusters that must have a Secret.
     pub fn clusters(&self) -> Vec<String> {
         let known = self.known.lock();
         known.clusters.iter().filter(|(_, is_accepted)| **is_accepted).map(|(name, _)| name.clone()).collect()
@@ -231,7 +234,7 @@ impl Inventory {
         self.known.lock().clusters.get(name).copied().unwrap_or_default()
     }
 
-    /// What is to be done for the Secret of a cluster to have `content`.
+    /// The step after which the cluster's Secret has `content`.
     pub fn difference(&self, name: &str, content: &Content) -> Difference {
         let mut known = self.known.lock();
         let held = known.secrets.get(name);
@@ -244,13 +247,13 @@ impl Inventory {
         held.map_or(Difference::Missing, |(uid, version)| Difference::Other { uid, version })
     }
 
-    /// A Secret was written just now.
+    /// Records a write of a Secret now.
     pub fn wrote(&self, cluster: &str, held: HeldSecret) {
         let mut known = self.known.lock();
         known.settled.insert(cluster.to_owned());
         known.written.insert(cluster.to_owned(), Instant::now());
         known.put(cluster.to_owned(), held);
-        // It may be that of a cluster that went meanwhile.
+        // Its cluster may have gone during the write.
         self.moved.notify_one();
     }
 
@@ -270,17 +273,17 @@ impl Inventory {
         self.known.lock().token = Some(Arc::new(token));
     }
 
-    /// The newest that a Secret had. It is not verified.
+    /// Takes the newest token that a Secret had. It is not verified.
     pub fn take_candidate(&self) -> Option<Token> {
         self.known.lock().candidate.take()
     }
 
-    /// True if there was one that is not kept.
+    /// True if there was a token and it was dropped.
     pub fn forget_token_unless(&self, is_kept: impl Fn(&Token) -> bool) -> bool {
         self.known.lock().token.take_if(|token| !is_kept(token)).is_some()
     }
 
-    /// Secrets that are to go, of clusters that are gone or accepted no more.
+    /// Secrets to remove, because their clusters are gone or no longer accepted.
     pub fn due(&self) -> Due {
         let now = self.started.elapsed();
         let mut known = self.known.lock();
@@ -290,8 +293,8 @@ impl Inventory {
         for (name, held) in secrets.iter().filter(|(name, _)| is_left(name)) {
             let object = object(name);
             match clusters.get(name) {
-                // It was gone before its Secret was known: no watch saw its end. The list that
-                // confirms it shows whether all are missing.
+                // The cluster was gone before its Secret was known, so no watch saw its deletion.
+                // The list that confirms it shows whether all clusters are missing.
                 None if !removals.is_absent(&object) => removals.missing(object.clone(), Remaining::Others, now),
                 None => {}
                 Some(_) => removals.withdrawn(object.clone(), Withdrawal::Refusal, now),
@@ -324,14 +327,14 @@ impl Inventory {
 // === impl Observed ===
 
 impl Observed {
-    /// True if it has a Secret.
+    /// True if the cluster has a Secret.
     fn forget_cluster(&mut self, name: &str) -> bool {
         self.clusters.remove(name);
         self.settled.remove(name);
         self.written.remove(name);
         let has_secret = self.secrets.contains_key(name);
         if !has_secret {
-            // Nothing is to be removed any more.
+            // There is nothing to remove, so nothing to remember.
             self.removals.present(&object(name));
         }
         has_secret

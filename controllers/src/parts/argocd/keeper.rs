@@ -1,8 +1,9 @@
-//! Keeps the token that Argo CD reaches members with: one for all, issued anew after four fifths of
-//! the life that the hub granted, and when its ServiceAccount is another one.
+//! Keeps the token with which Argo CD reaches members. One token serves all clusters. It is renewed
+//! after four fifths of the life that the hub granted, and when its ServiceAccount was created
+//! anew.
 //!
-//! A token in a Secret may come from any writer of Secrets in Argo CD's namespace: it is taken only
-//! if the hub says that it is one of that account.
+//! Any writer of Secrets in Argo CD's namespace may have put a token into a Secret. So a token
+//! found there is used only if the hub's review confirms that it is one of the account.
 
 use std::time::Duration;
 
@@ -23,12 +24,12 @@ use crate::metrics::Metrics;
 use crate::parts::hub::{CallError, Hub, now_seconds};
 use crate::wakes::Wakes;
 
-/// Tries of a review of the token that stands in Secrets. Another one is asked for then, and all of
-/// them are written.
+/// Most reviews of the token found in the Secrets. After that the keeper requests another token,
+/// and all Secrets are written.
 const REVIEWS: u32 = 4;
-/// Between two tokens of one account, whatever their lives are.
+/// Time between two tokens of one account, whatever their lives.
 const BETWEEN: Duration = Duration::from_mins(1);
-/// Between two looks at the clock.
+/// Interval of checks of the clock.
 const LOOK: Duration = Duration::from_mins(1);
 
 pub struct Keeper<'a> {
@@ -51,16 +52,16 @@ enum TokenError {
 // === impl Keeper ===
 
 impl Keeper<'_> {
-    /// Sees to it that there is one. `account` is the UID of the ServiceAccount. Never ends.
+    /// Keeps a valid token. `account` is the UID of the ServiceAccount. Never ends.
     pub async fn keep(&self, mut account: watch::Receiver<Option<String>>) {
         let (mut failures, mut has_begun) = (0, false);
         loop {
             if account.borrow().is_none() {
-                // With its account, the token has ended.
+                // The hub rejects the tokens of a deleted account.
                 self.forget_unless(|_| false);
                 self.metrics.argocd.token_overdue.set(1);
             }
-            // The sender lives as long as this does.
+            // The sender lives as long as this receiver.
             let known = account.wait_for(Option::is_some).await.map(|uid| uid.clone()).unwrap_or_default();
             account.mark_unchanged();
             let uid = known.unwrap_or_default();
@@ -75,14 +76,14 @@ impl Keeper<'_> {
         }
     }
 
-    /// Has one issued if that is due. Returns when to look again.
+    /// Requests a token if one is due. Returns the wait until the next check.
     async fn attend(&self, uid: &str, failures: &mut u32) -> Duration {
         let seconds = now_seconds();
-        // One that is only due stays until there is another.
+        // A token that is only due stays until there is another.
         self.forget_unless(|token| token.lives(uid, seconds));
         let rest = self.inventory.token().and_then(|token| token.serves(uid, seconds));
         let issued = match rest {
-            // The clock may be set.
+            // Checked again soon, because the clock may be set.
             Some(rest) => Ok(Duration::from_secs(rest).min(LOOK)),
             None => self.issue(uid).await.map(|()| BETWEEN),
         };
@@ -100,7 +101,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// Takes the token that Secrets have, if the hub says that it is one of the account.
+    /// Uses the token in the Secrets if the hub confirms that it is one of the account.
     async fn adopt(&self, uid: &str) {
         let Some(token) = self.inventory.take_candidate().filter(|token| token.lives(uid, now_seconds())) else {
             return;
@@ -130,7 +131,7 @@ impl Keeper<'_> {
         let reviews: Api<TokenReview> = Api::all(self.hub.client.clone());
         let spec = TokenReviewSpec { token: Some(token.text.expose_secret().to_owned()), ..TokenReviewSpec::default() };
         let review = TokenReview { spec, ..TokenReview::default() };
-        // Without audiences, it is judged by those of the hub.
+        // Without audiences, the hub reviews it for its own.
         let status = self.hub.read(reviews.create(&creating(), &review)).await?.status.unwrap_or_default();
         let user = status.user.unwrap_or_default();
         let is_theirs = user.username == Some(subject(self.argocd)) && user.uid.as_deref() == Some(uid);
@@ -176,7 +177,7 @@ impl Keeper<'_> {
         }
     }
 
-    /// All Secrets are looked at.
+    /// Wakes all clusters.
     fn publish(&self) {
         let ends = self.inventory.token().map_or(0, |token| token.said.ends);
         self.metrics.argocd.token_ends.set(ends);

@@ -1,4 +1,4 @@
-//! Writes the Secrets of clusters, one by one.
+//! Writes the clusters' Secrets, one by one.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use crate::metrics::{Metrics, Operation};
 use crate::parts::hub::{self, CallError, Hub, found, managed_clusters};
 use crate::parts::worker::{Failure, Tries, Worker, judged, key};
 
-/// Between two writes of one Secret: another writer may change it back.
+/// Time between two writes of one Secret, because another writer may revert each of them.
 const PAUSE: Duration = Duration::from_secs(5);
 
 pub struct Publisher {
-    /// In Argo CD's namespace.
+    /// Secrets in Argo CD's namespace.
     pub secrets: Api<Secret>,
     pub hub: Hub,
     pub gateway: GatewayAddress,
@@ -59,7 +59,7 @@ impl Publisher {
     }
 
     async fn publish(&self, object: &DynamicObject, name: &str) -> Result<Action, Failure> {
-        // Whose Secret is to go, the removals see to. Without a token, all wait for one.
+        // `removal` handles Secrets of other clusters. Without a token, all clusters wait for one.
         let Some(token) = self.inventory.token().filter(|_| self.inventory.is_accepted(name)) else {
             return Ok(Action::await_change());
         };
@@ -101,8 +101,8 @@ impl Publisher {
         }
     }
 
-    /// The name is there, though no Secret of ours is known: its label was removed, or it is
-    /// another's.
+    /// Handles a name that exists although no Secret of ours is known. Either the label was
+    /// removed, or the Secret is another program's.
     async fn take_back(
         &self,
         object: &DynamicObject,

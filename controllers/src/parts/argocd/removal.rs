@@ -1,5 +1,6 @@
-//! Removes the Secrets of clusters that are gone, or accepted no more: not of a crowd that went at
-//! once, which is rather a mistake, for ten minutes; nor of what a list lacks, until another does.
+//! Removes the Secrets of clusters that are gone or no longer accepted. If many clusters went at
+//! once, which is more likely a mistake, their Secrets stay for ten minutes. The Secret of a
+//! cluster that a list lacks stays until another list lacks it too.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,11 +18,11 @@ use crate::metrics::Operation;
 use crate::parts::hub::{self, CallError, found, managed_clusters};
 use crate::sources::MANAGED_CLUSTERS;
 
-/// After a removal that failed, and while nothing says when to look.
+/// Wait after a removal that failed, and wait while none is due.
 const AGAIN: Duration = Duration::from_secs(10);
 const LONG: Duration = Duration::from_hours(1);
 
-/// Never ends.
+/// Removes Secrets when they are due. Never ends.
 pub async fn run(publisher: &Publisher) {
     loop {
         let again = remove_due(publisher).await;
@@ -32,7 +33,7 @@ pub async fn run(publisher: &Publisher) {
     }
 }
 
-/// Returns when to look again.
+/// Removes the Secrets that are due. Returns the time of the next check.
 async fn remove_due(publisher: &Publisher) -> Instant {
     let due = publisher.inventory.due();
     publisher.metrics.argocd.held.set(i64::try_from(due.held).unwrap_or(i64::MAX));
@@ -47,7 +48,7 @@ async fn remove_due(publisher: &Publisher) -> Instant {
     if due.now.is_empty() {
         return again;
     }
-    // The watch may see the end of each cluster before that of its kind.
+    // Deletions of clusters may arrive before the deletion of their kind's definition.
     if crd::is_leaving(&MANAGED_CLUSTERS, &publisher.hub.client).await {
         publisher.inventory.doubt();
         return again.min(Instant::now() + AGAIN);
@@ -55,7 +56,7 @@ async fn remove_due(publisher: &Publisher) -> Instant {
     let mut has_failed = false;
     for (cluster, uid, version) in &due.now {
         if let Err(error) = remove(publisher, cluster, uid, version).await {
-            // The watch is about to say what else it is.
+            // After a conflict, the watch is about to report the newer Secret.
             if !error.is_conflict() {
                 publisher.metrics.failed(NAME);
             }
@@ -70,7 +71,7 @@ async fn remove_due(publisher: &Publisher) -> Instant {
     if has_failed { again.min(Instant::now() + AGAIN) } else { again }
 }
 
-/// Lists clusters, of which some are missing. Returns when to look again.
+/// Lists the clusters again, because some are missing. Returns the time of the next check.
 async fn list_again(publisher: &Publisher) -> Instant {
     let clusters: Api<DynamicObject> = Api::all_with(publisher.hub.client.clone(), &managed_clusters());
     match hub::list_metadata(&clusters, ListParams::default()).await {
@@ -86,7 +87,7 @@ async fn list_again(publisher: &Publisher) -> Instant {
     }
 }
 
-/// One that is another by now is looked at again.
+/// Removes a Secret at the known version. A Secret that has changed since is checked again.
 async fn remove(publisher: &Publisher, cluster: &str, uid: &str, version: &str) -> Result<(), CallError> {
     let (name, parameters) = (secret_name(cluster), deleting(uid, Some(version)));
     let call = publisher.secrets.delete(&name, &parameters);

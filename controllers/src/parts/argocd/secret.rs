@@ -1,4 +1,4 @@
-//! What stands in a cluster Secret of Argo CD, and whether a Secret is one of ours.
+//! The content of a cluster Secret of Argo CD, and the marks of our Secrets.
 
 use std::collections::BTreeMap;
 
@@ -13,31 +13,31 @@ use register::profile::GatewayAddress;
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::{Value, json};
 
-/// Label: a Secret is one of Argo CD's, and what of.
+/// Label that makes a Secret one of Argo CD's clusters.
 const ARGOCD_LABEL: (&str, &str) = ("argocd.argoproj.io/secret-type", "cluster");
-/// Label and annotation: the Secret is ours, and of which cluster. The watch selects the label; the
-/// annotation still says so when the label was removed.
+/// Label and annotation that mark our Secrets and name the cluster. The watch selects the label;
+/// the annotation remains if the label is removed.
 pub const CLUSTER_KEY: &str = "cluster.core.oam.dev/argocd-cluster";
-/// Before a cluster's name in that of its Secret.
+/// Prefix of the Secrets' names, before the cluster's name.
 const PREFIX: &str = "cluster-gateway-";
 
-/// Writers of a Secret that are named.
+/// Most writers that a message names.
 const WRITERS: usize = 3;
 
-/// The fields that are ours. What others add, such as `project` or `namespaces`, stays.
+/// Our fields. Fields that other writers add, such as `project` or `namespaces`, stay.
 #[derive(Clone)]
 pub struct Content {
     name: String,
     server: String,
-    /// JSON, with the token in it.
+    /// JSON that contains the token.
     config: SecretString,
 }
 
-/// A Secret of ours as it is on the hub.
+/// One of our Secrets as it is on the hub.
 pub struct HeldSecret {
     pub uid: String,
     pub version: String,
-    /// Our label is gone from it, or says something else.
+    /// Our label is missing, or names another cluster.
     pub is_stray: bool,
     is_marked: bool,
     content: Option<Content>,
@@ -68,13 +68,13 @@ impl Content {
             && self.config.expose_secret() == other.config.expose_secret()
     }
 
-    /// The token in it.
+    /// The token in the configuration.
     pub fn token(&self) -> Option<SecretString> {
         let config: Value = serde_json::from_str(self.config.expose_secret()).ok()?;
         config["bearerToken"].as_str().map(SecretString::from)
     }
 
-    /// A Secret with it.
+    /// A new Secret with this content.
     pub fn secret(&self, cluster: &ClusterName) -> Secret {
         let metadata = ObjectMeta {
             name: Some(secret_name(cluster.as_str())),
@@ -86,7 +86,7 @@ impl Content {
         Secret { metadata, data: Some(data.into()), type_: Some("Opaque".to_owned()), ..Secret::default() }
     }
 
-    /// A merge patch that makes it of the Secret with this UID and version.
+    /// A merge patch that gives the Secret with this UID and version this content.
     pub fn patch(&self, cluster: &ClusterName, (uid, version): (&str, &str)) -> Value {
         let labels: BTreeMap<&str, &str> = labels(cluster.as_str()).into();
         let data: BTreeMap<&str, String> = self.data().map(|(key, value)| (key, STANDARD.encode(value))).into();
@@ -113,7 +113,7 @@ pub fn cluster_of(secret: &str) -> Option<&str> {
     secret.strip_prefix(PREFIX)
 }
 
-/// The writers of a Secret that is not ours: those of its fields, three at most.
+/// The managers of the fields of another program's Secret, three at most.
 pub fn writers(metadata: &ObjectMeta) -> String {
     let entries = metadata.managed_fields.iter().flatten();
     let mut writers: Vec<&str> = entries.filter_map(|entry| entry.manager.as_deref()).collect();
@@ -126,13 +126,13 @@ pub fn writers(metadata: &ObjectMeta) -> String {
 // === impl HeldSecret ===
 
 impl HeldSecret {
-    /// The cluster of a Secret, and the Secret, if it is one of ours: a copy under another name is
-    /// a person's.
+    /// Reads a Secret and its cluster's name, if it is one of ours. A copy under another name
+    /// belongs to a person.
     pub fn read(secret: &Secret) -> Option<(String, Self)> {
         Self::of(&secret.metadata, secret.data.as_ref().and_then(Content::read))
     }
 
-    /// The same, where not all of it was read.
+    /// The same from metadata, with the content if it was read.
     pub fn of(metadata: &ObjectMeta, content: Option<Content>) -> Option<(String, Self)> {
         let cluster = cluster_of(metadata.name.as_deref()?)?;
         let says = |entries: Option<&BTreeMap<String, String>>, key: &str, value: &str| {

@@ -1,5 +1,5 @@
-//! Secrets of ours without the label that selects them: they are found by their name and
-//! annotation, and put back, or removed with their cluster.
+//! Finds our Secrets that have lost the label that the watch selects, by their names and
+//! annotations. Restores the label, or removes the Secret with its cluster.
 
 use std::time::Duration;
 
@@ -11,19 +11,19 @@ use super::secret::HeldSecret;
 use crate::parts::hub::{self, CallError};
 use crate::wakes::Wakes;
 
-/// Between two looks through Argo CD's namespace, unless a Secret has gone from the watch.
+/// Interval of searches in Argo CD's namespace, unless a Secret leaves the watch.
 const LOOK: Duration = Duration::from_hours(1);
-/// Between two looks, whatever happens.
+/// Shortest time between two searches.
 const PAUSE: Duration = Duration::from_secs(10);
 
-/// Never ends.
+/// Searches regularly. Never ends.
 pub async fn run(publisher: &Publisher, wakes: &Wakes) {
     loop {
         if let Err(error) = look(publisher, wakes).await {
             tracing::warn!(%error, "Secrets for Argo CD that bear no label of ours were not looked for");
         }
         let began = Instant::now();
-        // Notices of meanwhile are looked for after the pause.
+        // A notification during the search starts another one after the pause.
         let _ = timeout_at(began + LOOK, publisher.inventory.strayed.notified()).await;
         sleep_until(began + PAUSE).await;
     }

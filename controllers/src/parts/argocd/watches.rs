@@ -1,4 +1,5 @@
-//! The watches, and what they put into the queue.
+//! Watches of clusters, their Secrets and the ServiceAccount. They update the inventory and fill
+//! the queue.
 
 use std::collections::HashSet;
 
@@ -88,18 +89,18 @@ async fn follow_secrets(publisher: &Publisher, wakes: &Wakes) {
     follow::each(events, "the Secrets in Argo CD's namespace", apply).await;
 }
 
-/// A Secret is gone, or bears the label no more.
+/// A Secret is gone, or has lost the label.
 fn gone(publisher: &Publisher, wakes: &Wakes, secret: &str) {
     let Some(cluster) = cluster_of(secret) else { return };
     let was_known = publisher.inventory.remove_secret(cluster);
     wakes.push("", cluster);
-    // The publisher finds a Secret that it needs by its name.
+    // If the publisher needs a Secret, it finds this one by its name.
     if was_known && !publisher.inventory.is_accepted(cluster) {
         publisher.inventory.strayed.notify_one();
     }
 }
 
-/// Tells the UID of the ServiceAccount, and none while there is no such. Never ends.
+/// Sends the UID of the ServiceAccount, or None while there is none. Never ends.
 pub async fn follow_account(argocd: &Argocd, publisher: &Publisher, uid: watch::Sender<Option<String>>) {
     let (namespace, name) = &argocd.account;
     let api: Api<PartialObjectMeta<ServiceAccount>> = Api::namespaced(publisher.hub.client.clone(), namespace);

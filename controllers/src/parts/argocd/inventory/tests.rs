@@ -31,12 +31,12 @@ async fn few_that_go_lose_their_secret_and_a_crowd_keeps_it_for_a_while() {
     tokio::time::advance(Duration::from_secs(1)).await;
     let due = inventory.due();
     assert_eq!((due.now.len(), due.held), (0, 3), "too many at once");
-    // One that is back keeps it.
+    // A cluster that is back keeps its Secret.
     inventory.put_cluster("c1", true);
     tokio::time::advance(Duration::from_mins(10)).await;
     let due = inventory.due();
     assert_eq!((due.now.len(), due.held), (2, 0), "they are gone for long enough");
-    // A person's no is no mistake of a crowd's size.
+    // A person's refusal is not part of a mass deletion.
     let refused = self::inventory(0, 3);
     for name in ["c0", "c1", "c2"] {
         refused.put_cluster(name, false);
@@ -56,7 +56,7 @@ async fn what_one_list_lacks_keeps_its_secret_until_another_lacks_it() {
     let again = due.again.expect("it is listed again") - Instant::now();
     assert!(again > BETWEEN_LISTS && again < 2 * BETWEEN_LISTS, "{again:?}");
     tokio::time::advance(again).await;
-    // Not of itself: nobody has looked.
+    // Time alone does not confirm it: there was no other list.
     let due = inventory.due();
     assert!(due.is_to_list && due.now.is_empty());
     inventory.confirm(&named(&["c0", "c1", "c2"]));

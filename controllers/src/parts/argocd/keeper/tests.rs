@@ -1,4 +1,4 @@
-//! Tokens on a hub in memory, which knows which ones it issued.
+//! Tests of tokens on a hub in memory, which knows the tokens that it issued.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ fn token(subject: &str, uid: &str, issued: i64, life: i64) -> Token {
     Token::read(SecretString::from(text)).unwrap()
 }
 
-/// A token of the account with this UID, issued just now.
+/// A token of the account with this UID, issued now.
 pub fn of_account(uid: &str) -> Token {
     token(SUBJECT, uid, now_seconds(), LIFE)
 }
@@ -44,7 +44,7 @@ struct Issuer {
     known: HashSet<String>,
     issued: usize,
     fails: bool,
-    /// Reviews that fail from now on.
+    /// Number of coming reviews that fail.
     failing_reviews: u32,
 }
 
@@ -93,7 +93,7 @@ fn client(issuer: &Arc<Mutex<Issuer>>) -> Client {
     Client::new(service_fn(answer), "default")
 }
 
-/// A part whose Secrets have these tokens, on a hub.
+/// A part on a hub, with Secrets that have these tokens.
 struct Place {
     issuer: Arc<Mutex<Issuer>>,
     argocd: Argocd,
@@ -124,7 +124,7 @@ impl Place {
         Keeper { hub, argocd: &self.argocd, inventory: &self.inventory, metrics: &self.metrics, wakes: &self.wakes }
     }
 
-    /// Keeps the token for `time`, while the account has this UID.
+    /// Keeps the token for `time` while the account has this UID.
     async fn keep(&self, uid: Option<&str>, time: Duration) {
         let (_account, followed) = watch::channel(uid.map(str::to_owned));
         let _ = timeout(time, self.keeper().keep(followed)).await;
@@ -181,7 +181,7 @@ async fn a_token_of_the_hubs_is_taken_from_secrets_and_a_forged_one_is_not() {
     place.keep(Some("u1"), Duration::from_mins(5)).await;
     assert!(place.text().is_some() && place.text() != Some(text(&forged)), "what nobody issued is used");
     assert_eq!(place.issuer.lock().issued, 1);
-    // One that comes later is nothing.
+    // A token that appears in a Secret later is not used.
     put(&place.inventory, 1, &token(SUBJECT, "u1", seconds + 30, LIFE));
     let before = place.text();
     place.keep(Some("u1"), Duration::from_mins(5)).await;
@@ -190,7 +190,7 @@ async fn a_token_of_the_hubs_is_taken_from_secrets_and_a_forged_one_is_not() {
 
 #[tokio::test(start_paused = true)]
 async fn the_old_token_stays_until_there_is_another() {
-    // Due for an hour, and good for some more.
+    // Due for an hour, and valid for some more.
     let old = token(SUBJECT, "u1", now_seconds() - 21 * 3600, LIFE);
     let place = Place::new(&[&old]);
     place.issuer.lock().known.insert(text(&old));

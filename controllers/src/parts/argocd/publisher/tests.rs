@@ -1,4 +1,4 @@
-//! Secrets that are in the way, on a hub in memory.
+//! Tests of Secrets that already have the name, on a hub in memory.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ use crate::wakes::Wakes;
 /// A hub on which the name is taken.
 #[derive(Default)]
 struct Taken {
-    /// Metadata of who has it.
+    /// Metadata of the Secret that has the name.
     metadata: Value,
     refuses_patches: bool,
     patches: Vec<Value>,
@@ -126,7 +126,7 @@ async fn a_conflict_alone_is_no_failure() {
     let publisher = publisher(&taken, &mut registry);
     let failure = publisher.work(&berlin()).await.unwrap_err();
     assert!(failure.is_conflict() && failures(&registry).is_empty(), "{}", failures(&registry));
-    // Of one that is accepted no more, nothing is told.
+    // Nothing is reported of a cluster that is no longer accepted.
     publisher.inventory.put_cluster("berlin", false);
     publisher.work(&berlin()).await.unwrap();
 }
@@ -144,7 +144,7 @@ async fn a_secret_without_our_label_goes_with_its_cluster() {
     assert_eq!(publisher.inventory.due().now.len(), 1);
 }
 
-/// The series of failures; empty: there were none.
+/// The series of failures; empty if there were none.
 fn failures(registry: &Registry) -> String {
     let mut text = String::new();
     encode(&mut text, registry).unwrap();
