@@ -1,10 +1,10 @@
-//! Says whether clusters are available that have no agent to say it: those that are delivered to
-//! from the hub. Their members are probed through the gateway, as often as an agent would renew its
+//! Reports whether clusters are available that have no agent to report it, because the hub delivers
+//! to them. It probes their members through the gateway, as often as an agent would renew its
 //! Lease.
 //!
-//! What is decided is in `register::ocm::availability`; here it meets the hub. While upstream's
-//! registration controllers run, this does nothing: they take the missing Lease for silence, and
-//! would take each condition back.
+//! `register::ocm::availability` decides; this part connects it with the hub. While upstream's
+//! registration controllers run, this part does nothing: they take the missing Lease for silence,
+//! and would revert each condition.
 
 mod agents;
 mod judge;
@@ -25,7 +25,7 @@ use super::{Context, worker};
 use crate::args::PartName;
 use crate::wakes::Wakes;
 
-/// In `/readyz`: upstream's registration controllers run.
+/// Condition in `/readyz`: upstream's registration controllers run.
 pub const RIVAL: &str = "availability-rival";
 /// Upstream's registration controllers.
 const THEIRS: StandIn = StandIn {
@@ -41,7 +41,7 @@ pub async fn run(context: Context<'_>) {
     THEIRS.run(&context, work).await;
 }
 
-/// Everything that writes. Never ends.
+/// Judges the clusters. Never ends.
 async fn work(context: Context<'_>) {
     let hub = Hub::of(&context);
     let writer = Writer::new(hub::managed_clusters());

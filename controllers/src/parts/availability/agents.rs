@@ -1,5 +1,5 @@
-//! Agents' Leases, where no other part of this program follows them: the last report of an agent
-//! that is gone must not stand for ever.
+//! Reads agents' Leases where no other part follows them, because the last report of an agent that
+//! is gone must not stay true forever.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -14,15 +14,15 @@ use tokio::time::Instant;
 
 use crate::parts::hub::{CallError, Hub, found, renewed};
 
-/// Of clusters that an agent speaks of: the Lease of each.
+/// The Lease of each cluster whose agent reports its availability.
 #[derive(Default)]
 pub struct Agents(Mutex<HashMap<String, ObservedLease>>);
 
 // === impl Agents ===
 
 impl Agents {
-    /// Until the agent of `cluster`, called `name`, counts as silent; zero: it does. A Lease is
-    /// read once in a grace. Fails while the hub does not say how it is.
+    /// Time until the agent of the cluster `name` counts as silent; zero if it does. Reads the
+    /// Lease at most once per grace period. Fails if the hub does not return it.
     pub async fn left(&self, hub: &Hub, name: &str, cluster: &Value) -> Result<Duration, CallError> {
         let grace = patience(cluster);
         let left = self.0.lock().get(name).map(|lease| lease.left(grace, Instant::now().into_std()));

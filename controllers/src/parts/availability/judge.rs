@@ -1,4 +1,4 @@
-//! One cluster: its member is probed when that is due, and what follows is written.
+//! Judges one cluster: probes its member when that is due, and writes the result.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -28,39 +28,40 @@ use crate::parts::worker::{Failure, Tries, Worker};
 use crate::raw::large;
 use crate::wakes::Wakes;
 
-/// Probes at a time of members that are slow or away: others are not to wait for them.
+/// Concurrent probes of members that are slow or away, so that they do not delay others.
 pub const DOUBTFUL: usize = 8;
-/// A probe that took longer was slow: of one that is not known to be, so long is waited for.
+/// A probe that takes longer is slow. The probe of a member that is not known to be slow is given
+/// up after this time.
 const SLOW: Duration = Duration::from_secs(1);
-/// By how much probes are spread: those of a fleet do not stay together.
+/// Share by which probes are spread, so that those of a fleet do not stay together.
 const SPREAD: f64 = 0.1;
-/// How soon a place is asked for again.
+/// Wait before the next try to get a permit.
 const NO_ROOM: Backoff = Backoff::steady(Duration::from_secs(2), SPREAD);
 
-/// Between two losses that are reported although the way to members is in doubt, each after it was
-/// held for long: if the fault is our own all the same, an operator has time to see it.
+/// Time between two reports of held losses while the path to members is in doubt. Each was held for
+/// long. If the fault is on this side all the same, an operator has time to notice.
 const BETWEEN_HELD: Duration = Duration::from_mins(5);
 
-/// What is known of the clusters that are judged.
+/// State of the judged clusters.
 #[derive(Debug, Default)]
 pub struct Observed {
     seen: Mutex<HashMap<String, Seen>>,
-    /// When a held loss was reported last.
+    /// Time of the last report of a held loss.
     released: Mutex<Option<Instant>>,
 }
 
 #[derive(Debug, Clone)]
 struct Seen {
     answers: Answers,
-    /// When its last probe ended.
+    /// Time at which its last probe ended.
     asked: Option<Instant>,
-    /// Of the time until the next probe, so much is waited for.
+    /// Share of the time until the next probe that is waited for.
     share: f64,
-    /// When that is due: by what the cluster says now, which may have another period since.
+    /// Time of the next probe, for the period that the cluster has now.
     next: Instant,
-    /// The last probe took long.
+    /// Whether the last probe was slow.
     is_slow: bool,
-    /// The result of the last probe could not be written.
+    /// Whether the result of the last probe could not be written.
     is_unwritten: bool,
 }
 
@@ -84,7 +85,7 @@ pub struct Judge {
 // === impl Observed ===
 
 impl Observed {
-    /// Of `cluster` as it is now.
+    /// State of `cluster`, with its current period.
     fn get(&self, name: &str, cluster: &Value) -> Seen {
         let mut known = self.seen.lock();
         let seen = known.entry(name.to_owned()).or_insert_with(|| Seen::begun(cluster));
@@ -92,14 +93,14 @@ impl Observed {
         seen.clone()
     }
 
-    /// A probe ended so, after `took`: what is known now.
+    /// Records the outcome of a probe that lasted `took`. Returns the new state.
     fn probed(&self, name: &str, seen: Seen, outcome: Outcome, took: Duration, cluster: &Value) -> Seen {
         let (at, mut known) = (Instant::now(), self.seen.lock());
         let now = at.into_std();
         let others = || known.iter().filter(|(other, _)| *other != name).map(|(_, seen)| &seen.answers);
         let others_answer = others().any(|other| other.answers_beside(&seen.answers, now));
         let answers = seen.answers.after(outcome, now, others_answer);
-        // To one that answers, no doubt makes a difference.
+        // Doubt about the path does not matter for a member that answers.
         let answers = if answers.is_away() {
             let own = answers.clone();
             let fleet = Answering::of(&own, others(), now);
@@ -110,14 +111,14 @@ impl Observed {
         let share = NO_ROOM.some_of(Duration::from_secs(1)).as_secs_f64();
         let mut seen = Seen { answers, asked: Some(at), share, next: at, is_slow: took > SLOW, is_unwritten: false };
         seen.of(cluster);
-        // It may be gone meanwhile.
+        // The cluster may be gone by now.
         if let Some(own) = known.get_mut(name) {
             *own = seen.clone();
         }
         seen
     }
 
-    /// Whether it is time to tell one of the losses that were held for long.
+    /// Whether a loss that was held for long may be reported now.
     fn releases(&self) -> bool {
         let (now, mut released) = (Instant::now(), self.released.lock());
         let is_time = released.is_none_or(|last| now >= last + BETWEEN_HELD);
@@ -127,22 +128,22 @@ impl Observed {
         is_time
     }
 
-    /// It has no answer as soon as others: it is asked again, among those that are slow.
+    /// Marks a member whose probe was given up, so that the next one is among the slow.
     fn slow(&self, name: &str) {
         if let Some(own) = self.seen.lock().get_mut(name) {
             own.is_slow = true;
         }
     }
 
-    /// Remembers whether the result of the last probe could not be written: it is tried again.
+    /// Records whether the result of the last probe could not be written, and must be tried again.
     fn set_unwritten(&self, name: &str, is_unwritten: bool) {
         if let Some(own) = self.seen.lock().get_mut(name) {
             own.is_unwritten = is_unwritten;
         }
     }
 
-    /// Whether one that is slow or away, and due since `due`, is among those that have waited
-    /// longest, of as many as there are places.
+    /// Whether a slow or absent member whose probe is due since `due` is among the longest waiting
+    /// ones, as many as there are permits.
     fn is_next(&self, due: Instant) -> bool {
         let before = |seen: &&Seen| seen.next < due && seen.is_doubtful();
         self.seen.lock().values().filter(before).count() < DOUBTFUL
@@ -161,7 +162,7 @@ impl Seen {
         Self { answers, asked: None, share: 1.0, next, is_slow: false, is_unwritten: false }
     }
 
-    /// Of `cluster` as it is now.
+    /// Applies the current period of `cluster`.
     fn of(&mut self, cluster: &Value) {
         self.answers.of(cluster);
         if let Some(asked) = self.asked {
@@ -173,7 +174,7 @@ impl Seen {
         self.next.saturating_duration_since(Instant::now())
     }
 
-    /// Its next probe may take long.
+    /// Whether its next probe may take long.
     fn is_doubtful(&self) -> bool {
         self.is_slow || self.answers.is_doubtful()
     }
@@ -220,13 +221,13 @@ impl Judge {
         if !is_held {
             let written = self.write(&name, cluster, told.as_slice()).await;
             self.known.set_unwritten(&name, written.is_err());
-            // The next probe is not to wait for writes that fail.
+            // The next probe must not wait for writes that fail.
             written.map_err(|error| Failure::from(error).by(Some(seen.left().max(SLOW))))?;
         }
         Ok(Action::requeue(seen.left()))
     }
 
-    /// What to do where an agent's word stands; none: members' answers are to say it.
+    /// The action where an agent's report decides; None: the member's answers decide.
     async fn others_word(&self, name: &str, cluster: &Value) -> Result<Option<Action>, CallError> {
         if owner(cluster, false) == Owner::Answers {
             self.agents.forget(name);
@@ -244,8 +245,8 @@ impl Judge {
         Ok(Some(Action::requeue(left)))
     }
 
-    /// Probes the member if that is due. Returns also whether its answer is new, or still to be
-    /// reported.
+    /// Probes the member if that is due. Returns also whether its answer is new, or not reported
+    /// yet.
     async fn look(&self, member: &ClusterName, cluster: &Value) -> (Seen, bool) {
         let name = member.as_str();
         let mut seen = self.known.get(name, cluster);
@@ -256,7 +257,7 @@ impl Judge {
         let began = Instant::now();
         let probe = probe::health(&self.members, member);
         let outcome = if seen.is_doubtful() {
-            // A waiter in the queue would take a permit from those that answer.
+            // The queue has no slot for waiters: they would delay members that answer.
             let place = self.known.is_next(seen.next).then(|| self.doubtful.try_acquire().ok()).flatten();
             let Some(_place) = place else {
                 seen.next = Instant::now() + NO_ROOM.wait(0);
@@ -304,7 +305,7 @@ impl Judge {
     }
 
     async fn taint(&self, name: &str, cluster: &Value) -> Result<(), CallError> {
-        // A condition that is missing, or that an agent left, is no word of ours.
+        // A missing condition, or one that an agent wrote, is not ours.
         if self.is_beside_registration || !is_by_answers(cluster) {
             return Ok(());
         }
@@ -314,7 +315,7 @@ impl Judge {
         self.hub.merge(&self.api, name, &change).await.map(drop)
     }
 
-    /// Of a cluster that is gone, or that has another judge.
+    /// Forgets a cluster that is gone, or that an agent reports on.
     pub fn forget(&self, name: &str) {
         self.agents.forget(name);
         self.forget_answers(name);

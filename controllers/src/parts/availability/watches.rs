@@ -1,4 +1,4 @@
-//! The watch of clusters, and what it puts into the queue.
+//! The watch of clusters. It fills the store and the queue.
 
 use std::collections::HashSet;
 
@@ -35,7 +35,7 @@ pub async fn follow(judge: &Judge, wakes: &Wakes, mut writer: Writer<DynamicObje
                 for name in known.difference(&there) {
                     judge.forget(name);
                 }
-                // A list is in the store when it is complete.
+                // The store gets a list only when it is complete.
                 for name in &there {
                     wakes.push("", name);
                 }
@@ -50,8 +50,8 @@ pub async fn follow(judge: &Judge, wakes: &Wakes, mut writer: Writer<DynamicObje
     watched::follow(&MANAGED_CLUSTERS, judge.hub.client.clone(), config, take).await;
 }
 
-/// Leaves out what is not read: an agent may write a mebibyte into its own. Of conditions all stay,
-/// for a list is written as a whole.
+/// Removes fields that are not read, because an agent may write a mebibyte into its own object. All
+/// conditions stay, because the list is written as a whole.
 fn prune(cluster: &mut DynamicObject) {
     cluster.managed_fields_mut().clear();
     cluster.labels_mut().clear();

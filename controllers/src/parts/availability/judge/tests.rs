@@ -13,22 +13,22 @@ use super::*;
 use crate::parts::hub::managed_clusters as resource;
 use crate::term::Term;
 
-/// Between two probes of the clusters below.
+/// Time between two probes of the clusters below.
 const PERIOD: Duration = Duration::from_secs(10);
 const ALL: [&str; 4] = ["a", "b", "c", "d"];
-/// More than there are places.
+/// More clusters than permits.
 const MANY: [&str; DOUBTFUL + 2] = ["a", "b", "c", "d", "e", "f", "g", "h", "i", "j"];
 
-/// What a hub and its members do.
+/// Behaviour of the hub and its members.
 #[derive(Default)]
 struct World {
-    /// Members that the gateway has no answer of.
+    /// Members from which the gateway gets no answer.
     away: Vec<&'static str>,
-    /// Members that let it wait.
+    /// Members whose answer never comes.
     hang: Vec<&'static str>,
-    /// When the agent renewed the Lease of each cluster; none: there are no Leases.
+    /// Time of the last renewal of each cluster's Lease; None: there are no Leases.
     renewed: Option<&'static str>,
-    /// So many writes are refused.
+    /// Number of coming writes that are refused.
     refuses: usize,
     /// Path and body of each write.
     written: Vec<(String, Value)>,
@@ -38,7 +38,7 @@ struct World {
 
 type Shared = Arc<Mutex<World>>;
 
-/// With a hub that takes what is written.
+/// A judge with a hub that accepts writes.
 fn judge() -> (Judge, Shared) {
     let world = Shared::default();
     let theirs = Arc::clone(&world);
@@ -101,7 +101,7 @@ fn response(code: u16, body: &Value) -> Response<Body> {
     response.expect("a response")
 }
 
-/// Of an agent, or of nobody: with another condition than one by answers.
+/// A cluster whose condition an agent wrote, or that has none, instead of one by answers.
 fn said(name: &str, conditions: &Value) -> DynamicObject {
     let mut cluster = cluster(name);
     cluster.data["status"]["conditions"] = conditions.clone();
@@ -120,7 +120,7 @@ fn cluster(name: &str) -> DynamicObject {
     cluster
 }
 
-/// Looks at all, a period after the time before, and then once more as after an event.
+/// Judges all clusters one period later, and then once more as after an event.
 async fn look(judge: &Judge, names: &[&str]) {
     tokio::time::advance(PERIOD).await;
     for name in names.iter().chain(names) {
@@ -134,7 +134,8 @@ fn paths(world: &Shared) -> Vec<String> {
     parts.map(|(_, end)| end.to_owned()).collect()
 }
 
-/// Also one whose silence was too short to be told: what rests because of it is tried again.
+/// This includes a silence that was too short to be reported: work that waited for the member is
+/// tried again.
 #[tokio::test(start_paused = true)]
 async fn the_first_answer_after_none_is_passed_on() {
     let (judge, world) = judge();
@@ -188,7 +189,7 @@ async fn a_loss_that_could_not_be_written_is_written_without_another_probe() {
     }
     judge.reconcile(&cluster("a")).await.expect("it is looked at");
     assert_eq!(paths(&world), ["managedclusters/a/status", "managedclusters/a"], "the back-off's time, no period");
-    // It is told: what is found of an older object is nothing to tell again.
+    // It was reported: an older object must not cause the same report again.
     assert!(!judge.known.seen.lock()["a"].is_unwritten);
 }
 
@@ -196,7 +197,7 @@ async fn a_loss_that_could_not_be_written_is_written_without_another_probe() {
 async fn after_a_gap_one_failure_is_no_loss() {
     let (judge, world) = judge();
     look(&judge, &ALL).await;
-    // The last one: others were heard again by then.
+    // The last one, because others have answered by then.
     world.lock().away.push("d");
     tokio::time::advance(99 * PERIOD).await;
     look(&judge, &ALL).await;
@@ -212,7 +213,7 @@ async fn of_most_of_a_fleet_nothing_is_told_and_when_it_returns_each_has_all_its
         look(&judge, &ALL).await;
     }
     assert!(paths(&world).is_empty(), "{:?}", paths(&world));
-    // The way is back, and those that were held last are asked after the others.
+    // The path works again, and the clusters held last are probed after the others.
     world.lock().away.retain(|name| *name == "c");
     for _ in 0..3 {
         assert!(paths(&world).is_empty(), "{:?}", paths(&world));
@@ -221,7 +222,8 @@ async fn of_most_of_a_fleet_nothing_is_told_and_when_it_returns_each_has_all_its
     assert_eq!(paths(&world).first().map(String::as_str), Some("managedclusters/c/status"));
 }
 
-/// One of three that answers now and then is never lost, and was half of the doubt.
+/// One of three members answers sometimes, so it is never lost, and must not count as half of the
+/// doubt.
 #[tokio::test(start_paused = true)]
 async fn who_answers_now_and_then_holds_nobody_elses_loss_up() {
     let (judge, world) = judge();
@@ -239,7 +241,8 @@ async fn who_answers_now_and_then_holds_nobody_elses_loss_up() {
     assert!(paths(&world).iter().all(|path| path.contains("/a")), "{:?}", paths(&world));
 }
 
-/// Whoever falls silent with another, and stays so, can be told from a broken way by nothing.
+/// A member that falls silent together with another, and stays silent, looks exactly like a broken
+/// path.
 #[tokio::test(start_paused = true)]
 async fn who_falls_silent_with_another_holds_its_loss_for_half_an_hour() {
     let (judge, world) = judge();
