@@ -1,9 +1,9 @@
-//! Publishes a `ClusterProfile` for every registered cluster, so that clients of the SIG's library
-//! reach it through the gateway.
+//! Publishes a `ClusterProfile` for every registered cluster, so that clients with the SIG's
+//! library reach it through the gateway.
 //!
-//! Registered is what has a labelled Secret: their metadata is watched, and nothing of their data.
-//! The gateway's own list would say the same with another right, and later. Whether a Secret can be
-//! used, the gateway says when the member is probed through it.
+//! A registered cluster has a labelled Secret. This part watches the metadata of these Secrets, and
+//! never reads their data. The gateway's own list has the same names, but needs another permission,
+//! and is later. The probe through the gateway shows whether a Secret is usable.
 
 mod books;
 mod publisher;
@@ -45,7 +45,7 @@ pub async fn run(context: Context<'_>) {
             }
         };
         complaints.clear();
-        // The sender lives as long as this does.
+        // The sender lives as long as this receiver.
         let _ = presence.wait_for(|presence| *presence != Presence::Leaving).await;
         let resource = crd::served(&PROFILE, &context.hub).await;
         let publisher = Arc::new(Publisher::new(&context, gateway.clone(), resource));

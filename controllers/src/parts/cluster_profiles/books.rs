@@ -1,7 +1,7 @@
-//! The profiles that are there, as their watches and the answers to writes tell.
+//! The known profiles, from watches and from responses to writes.
 //!
-//! Kept as text: ten thousand objects as trees would be most of this program's memory, and each is
-//! looked at once a minute.
+//! Stored as text: ten thousand objects as trees would be most of this program's memory, and each
+//! is read once a minute.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,28 +14,28 @@ use serde_json::Value;
 use crate::calls::{MANAGER, value};
 use crate::wakes::Key;
 
-/// Of the namespaces that are published into.
+/// Profiles of all namespaces that are published into.
 pub struct Books {
     /// Namespace of the clusters' Secrets.
     place: String,
-    /// None: not listed yet.
+    /// None: the namespace is not listed yet.
     namespaces: Mutex<BTreeMap<String, Option<HashMap<String, Profile>>>>,
 }
 
-/// A profile that is there.
+/// An existing profile.
 #[derive(Debug, Clone)]
 pub struct Profile {
     pub uid: String,
     pub version: String,
     pub owner: Owner,
-    /// JSON; empty of another's.
+    /// JSON; empty for another manager's profile.
     text: Box<str>,
 }
 
-/// What is known of a name.
+/// State of a profile's name.
 #[derive(Debug, Clone)]
 pub enum Entry {
-    /// Nothing yet.
+    /// The namespace is not listed yet.
     Unknown,
     Free,
     There(Profile),
@@ -49,13 +49,14 @@ impl Books {
         Self { place: place.to_owned(), namespaces: Mutex::new(namespaces) }
     }
 
-    /// A namespace was listed.
+    /// Takes the list of a namespace.
     pub fn listed(&self, namespace: &str, objects: Vec<DynamicObject>) {
         let profiles = objects.into_iter().map(|object| (object.name_any(), Profile::read(object, &self.place)));
         self.namespaces.lock().insert(namespace.to_owned(), Some(profiles.collect()));
     }
 
-    /// A profile came or changed. What is older than what is known is an event that was on its way.
+    /// Takes a new or changed profile. An event about an older version than the known one was
+    /// delayed.
     pub fn see(&self, namespace: &str, object: DynamicObject) {
         let (name, profile) = (object.name_any(), Profile::read(object, &self.place));
         if let Some(Some(known)) = self.namespaces.lock().get_mut(namespace) {
@@ -66,7 +67,7 @@ impl Books {
         }
     }
 
-    /// The profile of this uid is gone.
+    /// Forgets the profile with this uid.
     pub fn forget(&self, namespace: &str, name: &str, uid: &str) {
         if let Some(Some(known)) = self.namespaces.lock().get_mut(namespace)
             && known.get(name).is_some_and(|known| known.uid == uid)
@@ -82,7 +83,7 @@ impl Books {
         }
     }
 
-    /// Ours, by namespace and name.
+    /// Our profiles, by namespace and name.
     pub fn ours(&self) -> Vec<Key> {
         let namespaces = self.namespaces.lock();
         let known = namespaces.iter().filter_map(|(namespace, known)| Some((namespace, known.as_ref()?)));
@@ -112,7 +113,7 @@ impl Profile {
         serde_json::from_str(&self.text).unwrap_or_default()
     }
 
-    /// By their versions, which order those of one kind (Kubernetes, KEP-5504).
+    /// Compares versions, which are ordered within one kind (Kubernetes, KEP-5504).
     fn is_before(&self, other: &Self) -> bool {
         let number = |profile: &Self| profile.version.parse::<u128>().ok();
         number(self).zip(number(other)).is_some_and(|(own, other)| own < other)

@@ -1,9 +1,9 @@
-//! Which cluster is looked at when, and what is written of it.
+//! Decides when to look at a cluster, and what to write.
 //!
-//! kube's queue holds the clusters: each comes up when its Secret or one of its profiles changes,
-//! and when its probe is due. A member that does not answer holds its slot in the queue until it is
-//! given up, so those that did not answer last time have permits of their own: others need not
-//! wait.
+//! kube's queue holds the clusters. Each comes up when its Secret or one of its profiles changes,
+//! and when its probe is due. A member that does not answer keeps its slot in the queue until the
+//! timeout. So members that did not answer last time need a permit too, and there are fewer permits
+//! than slots: others do not wait for them.
 
 mod observed;
 mod publication;
@@ -36,16 +36,16 @@ use crate::raw::RawObject;
 use crate::secrets::Meta;
 use crate::wakes::Wakes;
 
-/// Clusters that are looked at at a time.
+/// Clusters in work at a time.
 const AT_ONCE: u16 = 64;
-/// Of these, such as did not answer last time, or were never known to.
+/// Permits for those that did not answer last time, or never did.
 const DOUBTFUL: usize = 32;
-/// For a permit among those.
+/// Wait before the next try to get such a permit.
 const NO_ROOM: Backoff = Backoff::steady(Duration::from_secs(10), 0.5);
-/// By how much probes are spread: those of a fleet that was registered at once do not stay
-/// together.
+/// Share by which probes are spread, so that those of a fleet that was registered at once do not
+/// stay together.
 const SPREAD: f64 = 0.2;
-/// Removals at a time.
+/// Concurrent removals.
 const REMOVALS: usize = 16;
 
 pub struct Publisher {
@@ -61,7 +61,7 @@ pub struct Publisher {
     books: Books,
     writer: Writer,
     wakes: Wakes,
-    /// Profiles of ours that may be of no cluster.
+    /// Our profiles that may have no cluster.
     orphans: Wakes,
     doubtful: Semaphore,
 }
@@ -88,7 +88,7 @@ impl Publisher {
         }
     }
 
-    /// The Secrets that register clusters.
+    /// The Secrets of registered clusters.
     pub fn secrets(&self) -> Api<Meta> {
         Api::namespaced(self.hub.clone(), &self.place)
     }
@@ -107,7 +107,7 @@ impl Publisher {
         removals.await;
     }
 
-    /// Publishes what is to be published of each Secret in `store`. Never ends.
+    /// Works on the clusters of the Secrets in `store`. Never ends.
     pub async fn work(self: Arc<Self>, store: Store<Meta>) {
         let queue = Queue { wakes: self.wakes.clone(), store, resource: (), at_once: AT_ONCE };
         let look = async |secret: Arc<Meta>, publisher: Arc<Self>| publisher.look(&secret).await;
@@ -115,7 +115,7 @@ impl Publisher {
         queue.run(self, look, retry).await;
     }
 
-    /// All Secrets that register clusters.
+    /// Takes a list of the clusters' Secrets.
     pub fn registered(&self, secrets: Vec<Meta>) {
         self.clusters.listed(&secrets);
         for secret in secrets {
@@ -124,7 +124,7 @@ impl Publisher {
         self.wake_orphans();
     }
 
-    /// A Secret came or changed.
+    /// Takes a new or changed Secret.
     pub fn changed(&self, secret: &Meta) {
         self.clusters.see(secret);
         self.wakes.push(&self.place, &secret.name_any());
@@ -137,7 +137,7 @@ impl Publisher {
         }
     }
 
-    /// The profiles of a namespace.
+    /// Takes the list of a namespace's profiles.
     pub fn listed(&self, namespace: &str, profiles: Vec<DynamicObject>) {
         self.books.listed(namespace, profiles);
         for name in self.clusters.names() {
@@ -146,7 +146,7 @@ impl Publisher {
         self.wake_orphans();
     }
 
-    /// A profile came or changed.
+    /// Takes a new or changed profile.
     pub fn seen(&self, namespace: &str, profile: DynamicObject) {
         let name = profile.name_any();
         self.books.see(namespace, profile);
@@ -181,14 +181,16 @@ impl Publisher {
         let Some(cluster) = Registered::read(&secret.name_any(), labels, annotations) else {
             return Ok(Action::await_change());
         };
-        // One namespace that is missing keeps nothing from the others, nor the member unprobed.
+        // A missing namespace must not keep the other profiles from being written, or the member
+        // from being probed.
         let published = self.publish(&cluster, secret).await;
         let name = cluster.name.as_str();
         let (was_well, seen) = (*published.as_ref().unwrap_or(&false), self.clusters.seen(name));
         let wait = match self.clusters.due(name, was_well) {
             Due::In(wait) => wait,
             Due::Now { is_doubtful: false } => self.probe(&cluster).await,
-            // Without a permit it comes up again soon: the queue must not fill with waiters.
+            // Without a permit it comes up again soon, because the queue must not fill with
+            // waiters.
             Due::Now { is_doubtful: true } => match self.doubtful.try_acquire() {
                 Ok(_place) => self.probe(&cluster).await,
                 Err(_) => NO_ROOM.wait(0),
@@ -204,7 +206,7 @@ impl Publisher {
         Ok(Action::requeue(wait))
     }
 
-    /// Returns when the next is due.
+    /// Returns the wait until the next probe.
     async fn probe(&self, cluster: &Registered) -> Duration {
         let (name, member) = (cluster.name.as_str(), self.members.client(&cluster.name));
         let outcome = probe::health(&self.members, &cluster.name).await;

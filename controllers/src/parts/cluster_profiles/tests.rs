@@ -1,4 +1,4 @@
-//! A fleet of profiles on a hub in memory, with its clock.
+//! Tests of a fleet's profiles on a hub in memory, with a paused clock.
 
 mod hub;
 
@@ -46,7 +46,7 @@ fn context<'a>(config: &'a Config, hub: &Hub, term: Duration) -> Context<'a> {
     }
 }
 
-/// For `time`, as a replica that leads for `term` from each moment on.
+/// Publishes for `time`, as a replica whose term always lasts for another `term`.
 async fn publish_while(hub: &Hub, time: Duration, term: Duration) {
     let config = config(&[]);
     let context = context(&config, hub, term);
@@ -63,7 +63,7 @@ async fn a_thousand_idle_clusters_are_probed_and_not_written() {
     let hub = Hub::new(CLUSTERS);
     publish(&hub, MINUTE / 2).await;
     assert_eq!(hub.profiles(), CLUSTERS);
-    // One to create it, two of its status: before the first probe, and after.
+    // One write creates it, and two set its status: before the first probe, and after it.
     assert_eq!(hub.writes(), 3 * CLUSTERS);
     let (written, probed) = (hub.writes(), hub.probes());
     publish(&hub, ROUNDS * MINUTE).await; // as after a restart
@@ -79,7 +79,7 @@ async fn members_that_hang_hold_up_nobody() {
     publish(&hub, ROUNDS * MINUTE).await;
     let well: Vec<_> = hub.conditions().into_iter().filter(|(_, status)| status == "True").collect();
     assert!(well.len() == WELL && well.iter().all(|(name, _)| name.ends_with('7')), "{well:?}");
-    // After a restart all come up at once, and not one that hangs is given up before 10 s.
+    // After a restart all clusters come up at once, and no hanging one is given up before 10 s.
     let probed = hub.probes();
     publish(&hub, Duration::from_secs(9)).await;
     assert_eq!(hub.probes() - probed, WELL, "members that answer wait for those that do not");

@@ -1,5 +1,5 @@
-//! What the publisher follows: the Secrets that register clusters, without their data, and the
-//! profiles of the namespaces that it publishes into.
+//! Watches of the publisher: the clusters' Secrets without their data, and the profiles in the
+//! namespaces that it publishes into.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ use crate::feed::follow::{self, Change};
 use crate::raw::{self, RawObject};
 use crate::secrets::Meta;
 
-/// Follows all of it for `publisher`; `store` gets the Secrets. Never ends.
+/// Runs all watches for `publisher`; `store` receives the Secrets. Never ends.
 pub async fn follow(publisher: &Arc<Publisher>, store: StoreWriter<Meta>) {
     let profiles = publisher.profiles().map(|(name, api)| profiles(Arc::clone(publisher), name.clone(), api));
     tokio::join!(secrets(publisher, publisher.secrets(), store), join_all(profiles));
@@ -38,7 +38,7 @@ async fn secrets(publisher: &Publisher, api: Api<Meta>, mut store: StoreWriter<M
     follow::each(watcher::watcher(api, labelled), what, apply).await;
 }
 
-/// Its writers are not read.
+/// Removes metadata that is not read.
 fn prune(secret: &mut Meta) {
     secret.metadata.managed_fields = None;
     secret.metadata.owner_references = None;

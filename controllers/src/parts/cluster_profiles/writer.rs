@@ -1,5 +1,5 @@
-//! Writes of profiles: server-side apply without force, and deletion of exactly the profile that
-//! was judged.
+//! Writes profiles by server-side apply without force, and deletes exactly the profile that was
+//! judged.
 
 use kube::Api;
 use kube::api::{ApiResource, DynamicObject, Patch, PatchParams};
@@ -12,7 +12,7 @@ use crate::parts::hub::{CallError, Hub};
 use crate::raw::RawObject;
 use crate::secrets::is_of_fields;
 
-/// Writes at a time.
+/// Concurrent writes.
 const AT_ONCE: usize = 16;
 
 pub struct Writer {
@@ -21,7 +21,7 @@ pub struct Writer {
     permits: Semaphore,
 }
 
-/// What of a profile is written.
+/// The part of a profile that is written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Of {
     Object,
@@ -31,7 +31,7 @@ pub enum Of {
 /// Why a profile was not written or removed.
 #[derive(Debug, thiserror::Error)]
 pub enum WriteError {
-    /// Fields of another manager.
+    /// Another manager has set fields.
     #[error("{0}")]
     Conflict(String),
     #[error(transparent)]
@@ -41,7 +41,7 @@ pub enum WriteError {
 // === impl Of ===
 
 impl Of {
-    /// As `managedFields` call it.
+    /// In the words of `managedFields`.
     pub fn subresource(self) -> &'static str {
         match self {
             Self::Object => "",
@@ -62,12 +62,12 @@ impl Writer {
         Api::namespaced_with(self.hub.client.clone(), namespace, &self.resource)
     }
 
-    /// The same, to be watched.
+    /// The same, for a watch.
     pub fn watched(&self, namespace: &str) -> Api<RawObject> {
         Api::namespaced_with(self.hub.client.clone(), namespace, &self.resource)
     }
 
-    /// Returns the profile as it is now.
+    /// Returns the profile after the write.
     pub async fn apply(
         &self,
         namespace: &str,
@@ -85,8 +85,8 @@ impl Writer {
         .await
     }
 
-    /// Removes the profile that was judged, and no later one of its name. One that is gone already
-    /// is removed.
+    /// Deletes the profile that was judged, but not a later one with its name. Succeeds if it is
+    /// gone already.
     pub async fn remove(&self, namespace: &str, name: &str, profile: &Profile) -> Result<(), WriteError> {
         let parameters = deleting(&profile.uid, Some(&profile.version));
         let api = self.api(namespace);
@@ -97,7 +97,7 @@ impl Writer {
     }
 
     async fn call<T>(&self, call: impl Future<Output = Result<T, kube::Error>>) -> Result<T, WriteError> {
-        // It is never closed.
+        // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
         self.hub.write(call).await.map_err(WriteError::from)
     }
@@ -108,7 +108,7 @@ impl Writer {
 impl From<CallError> for WriteError {
     fn from(error: CallError) -> Self {
         match error {
-            // Its message names managers and fields, never values.
+            // The message names managers and fields, never values.
             CallError::Hub(kube::Error::Api(status)) if status.code == CONFLICT && is_of_fields(&status) => {
                 Self::Conflict(status.message.clone())
             }

@@ -1,4 +1,4 @@
-//! The clusters that are registered, and what was seen of each.
+//! The registered clusters, and the last observation of each.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::time::Duration;
@@ -11,11 +11,11 @@ use tokio::time::Instant;
 
 use crate::secrets::Meta;
 
-/// Between two looks at a member's version and properties.
+/// Interval of reads of a member's version and properties.
 const DETAILS: Duration = Duration::from_mins(10);
-/// Between two probes, however often the Secret changes.
+/// Time between two probes, however often the Secret changes.
 const NOT_BEFORE: Duration = Duration::from_secs(5);
-/// Annotations that say what was last seen of a member: they change without the registration.
+/// Prefix of annotations with a member's last status, which change without the registration.
 const STATUS: &str = "status.cluster.core.oam.dev/";
 
 /// None: not listed yet.
@@ -35,19 +35,19 @@ struct ObservedCluster {
     status: BTreeMap<String, String>,
     record: Record,
     seen: Seen,
-    /// None: never.
+    /// None: not probed yet.
     probed: Option<Instant>,
     next_probe: Instant,
-    /// None: at the next probe.
+    /// None: with the next probe.
     next_details: Option<Instant>,
-    /// Writes that failed, in a row.
+    /// Failed writes in a row.
     failures: u32,
 }
 
 // === impl Clusters ===
 
 impl Clusters {
-    /// All that are registered. What is known of those that were stays.
+    /// Takes a list of the clusters. Keeps the state of those that were known.
     pub fn listed(&self, secrets: &[Meta]) {
         let names: HashSet<String> = secrets.iter().map(Meta::name_any).collect();
         self.0.lock().get_or_insert_default().retain(|name, _| names.contains(name));
@@ -56,8 +56,8 @@ impl Clusters {
         }
     }
 
-    /// A Secret came or changed. With another content, or another object in its place, what was
-    /// seen of the member may be of another one.
+    /// Takes a new or changed Secret. A change of its content, or a new object with its name, may
+    /// mean another member, so earlier observations no longer count.
     pub fn see(&self, secret: &Meta) {
         let new = ObservedCluster::new(secret);
         let mut clusters = self.0.lock();
@@ -96,7 +96,7 @@ impl Clusters {
         self.0.lock().iter().flat_map(HashMap::keys).cloned().collect()
     }
 
-    /// `was_well`: what its profile says, which counts until it is probed.
+    /// `was_well`: the status in the cluster's profile, which counts until the first probe.
     pub fn due(&self, name: &str, was_well: bool) -> Due {
         let due = self.with(name, |known| {
             let wait = known.next_probe.saturating_duration_since(Instant::now());
@@ -106,15 +106,15 @@ impl Clusters {
         due.unwrap_or(Due::In(NOT_BEFORE))
     }
 
-    /// Takes the outcome of a probe. Returns when the next is due, which `spread` says of a time at
-    /// most.
+    /// Takes the outcome of a probe. Returns the wait until the next one, which `spread` chooses up
+    /// to a limit.
     pub fn probed(&self, name: &str, outcome: Outcome, spread: impl FnOnce(Duration) -> Duration) -> Duration {
         let wait = self.with(name, |known| {
             let was_well = known.record.is_well();
             let wait = spread(known.record.take(outcome));
             known.seen.health = known.record.health().cloned();
             if was_well && !known.record.is_well() {
-                // A member that was away may come back as another version.
+                // The member may come back with another version.
                 known.next_details = None;
             }
             let now = Instant::now();
@@ -128,7 +128,7 @@ impl Clusters {
         self.with(name, |known| known.next_details.is_none_or(|next| next <= Instant::now())).unwrap_or(false)
     }
 
-    /// What a member says of itself. What it does not say now stays as it was said.
+    /// Takes the details that a member reports. Those that it does not report now stay.
     pub fn detailed(&self, name: &str, version: Option<String>, properties: Option<Vec<Property>>) {
         self.with(name, |known| {
             known.next_details = Some(Instant::now() + DETAILS);
@@ -145,7 +145,7 @@ impl Clusters {
         self.with(name, |known| known.failures = 0);
     }
 
-    /// A write failed. Returns how many did before it, in a row.
+    /// Counts a failed write. Returns the number of failures in a row before it.
     pub fn failed(&self, name: &str) -> u32 {
         let before = self.with(name, |known| {
             known.failures = known.failures.saturating_add(1);

@@ -1,4 +1,4 @@
-//! What is written of a cluster, where that is news, and the end of its profiles.
+//! Writes a cluster's profiles where they differ, and removes those without a cluster.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use crate::events::Reason;
 use crate::metrics::{Operation, ProfileState};
 use crate::secrets::Meta;
 
-/// After a removal that failed.
+/// Wait after a removal that failed.
 const REMOVE_AGAIN: Duration = Duration::from_secs(5);
 
-/// A profile could not be written; the cluster is tried again.
+/// A profile could not be written. The cluster is tried again.
 #[derive(Debug, thiserror::Error)]
 #[error("cluster {cluster}: ClusterProfile {namespace}/{cluster}: {cause}")]
 pub struct Unwritten {
@@ -30,11 +30,12 @@ pub struct Unwritten {
 // === impl Publisher ===
 
 impl Publisher {
-    /// Returns whether a profile says that the cluster is well: known from before a restart, too.
+    /// Returns whether a profile reports the cluster as healthy, which is known also after a
+    /// restart.
     pub(super) async fn publish(&self, cluster: &Registered, secret: &Meta) -> Result<bool, Unwritten> {
         let mut outcome = Ok(false);
         for namespace in &self.namespaces {
-            // It may have gone while it was probed.
+            // The cluster may have gone during its probe.
             if !self.clusters.has(cluster.name.as_str()) {
                 break;
             }
@@ -100,7 +101,7 @@ impl Publisher {
         }
     }
 
-    /// The name is another manager's.
+    /// Leaves another manager's profile alone.
     fn stand_back(&self, namespace: &str, name: &str, secret: &Meta, who: &str) {
         if self.metrics.profiles.settle(namespace, name, ProfileState::Taken) {
             let note = format!(
@@ -112,7 +113,7 @@ impl Publisher {
         }
     }
 
-    /// Removes a profile of ours whose cluster is not registered.
+    /// Removes one of our profiles whose cluster is not registered.
     pub(super) async fn remove(&self, namespace: String, name: String) {
         if !self.clusters.are_listed() || self.clusters.has(&name) {
             return;

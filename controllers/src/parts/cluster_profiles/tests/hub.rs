@@ -1,4 +1,4 @@
-//! What of a hub the publisher talks to: Secrets' metadata, profiles with server-side apply, and
+//! A scripted hub for the publisher: Secrets' metadata, profiles with server-side apply, and
 //! members behind the gateway's paths.
 
 use std::collections::BTreeMap;
@@ -37,7 +37,7 @@ struct State {
 // === impl Hub ===
 
 impl Hub {
-    /// With so many registered clusters, `c0` and on.
+    /// A hub with this many registered clusters, `c0` and on.
     pub fn new(clusters: usize) -> Self {
         let (profiles, events, hangs) = (BTreeMap::new(), Vec::new(), Box::new(|_: &str| false));
         let (version, writes, probes, has_kind) = (1, 0, 0, false);
@@ -66,12 +66,12 @@ impl Hub {
         Client::new(service_fn(answer), "default")
     }
 
-    /// The members of such names do not answer.
+    /// Makes members with such names hang.
     pub fn hang(&self, hangs: impl Fn(&str) -> bool + Send + 'static) {
         self.0.lock().hangs = Box::new(hangs);
     }
 
-    /// A profile of some manager is there.
+    /// Adds a profile of a manager.
     pub fn put(&self, name: &str, manager: &str) {
         let profile = json!({
             "apiVersion": "multicluster.x-k8s.io/v1alpha1", "kind": "ClusterProfile",
@@ -82,7 +82,7 @@ impl Hub {
         self.0.lock().profiles.insert(name.to_owned(), profile);
     }
 
-    /// Discovery tells of profiles from now on.
+    /// Makes discovery list the kind of profiles from now on.
     pub fn serve_kind(&self) {
         self.0.lock().has_kind = true;
     }
@@ -111,7 +111,7 @@ impl Hub {
         self.0.lock().profiles[name]["spec"]["clusterManager"]["name"].as_str().unwrap_or_default().to_owned()
     }
 
-    /// By name, the condition's status.
+    /// The condition's status by the cluster's name.
     pub fn conditions(&self) -> Vec<(String, String)> {
         let state = self.0.lock();
         let status = |profile: &Value| profile["status"]["conditions"][0]["status"].as_str().unwrap_or("").to_owned();
@@ -126,10 +126,10 @@ impl Hub {
 // === impl State ===
 
 impl State {
-    /// None: no answer.
+    /// None: no response.
     fn answer(&mut self, method: &Method, uri: &str, body: &Value) -> Option<(u16, Value)> {
         if uri.contains("watch=") {
-            return None; // nothing changes but by the publisher
+            return None; // only the publisher changes objects
         }
         if let Some(rest) = uri.strip_prefix(MEMBERS) {
             return self.member(rest);
@@ -174,7 +174,7 @@ impl State {
                 200,
                 json!({"kind": "APIResourceList", "groupVersion": version["groupVersion"], "resources": [resource]}),
             ),
-            // Definitions among them, which not everybody may read.
+            // Includes definitions, which need a permission that some installations do not give.
             _ => (403, json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "forbidden"})),
         }
     }
@@ -227,7 +227,7 @@ fn secret(number: usize) -> Value {
     })
 }
 
-/// Lists are replaced: one manager writes them here.
+/// Replaces lists, because there is only one manager.
 fn merge(object: &mut Value, document: &Value) {
     match (object, document) {
         (Value::Object(object), Value::Object(document)) => {
