@@ -1,7 +1,7 @@
 //! Fills `ManagedServiceAccounts` through the gateway, without an agent on the member.
 //!
-//! What is due for one is decided in `register::managed_service_account`. Here the hub and the
-//! member are asked, and what comes of it is written: each account by itself, sixteen at a time.
+//! `register::managed_service_account` decides what is due for an account. This part makes the
+//! calls to hub and member, and writes the results: each account by itself, sixteen at a time.
 
 mod accounts;
 mod addons;
@@ -42,11 +42,11 @@ use crate::secrets::Secrets;
 use crate::term::MayWrite;
 use crate::wakes::{Key, Wakes};
 
-/// That are looked at, at a time.
+/// Accounts in work at a time.
 const AT_ONCE: u16 = 16;
-/// Between two looks at one of which nothing was heard, with some of it left to chance.
+/// Interval of checks of an account without events, with jitter.
 const LOOKS: Backoff = Backoff::steady(Duration::from_mins(10), 0.25);
-/// As `--enable` and metrics name it.
+/// The part's name in `--enable` and in metrics.
 const NAME: &str = "managed-serviceaccount";
 
 struct Part {
@@ -58,7 +58,7 @@ struct Part {
     watched: watches::Members,
     states: States,
     permits: Permits,
-    /// Of the clusters' Secrets: no cluster has its token there.
+    /// Namespace of the clusters' Secrets. An account there belongs to no cluster.
     secret_namespace: String,
     events: Events,
     metrics: Metrics,
@@ -132,7 +132,7 @@ impl Part {
         Ok(Action::await_change())
     }
 
-    /// Sees to it that it has a token. Returns when the next is due.
+    /// Gives the account a valid token. Returns the time of its renewal.
     async fn keep(&self, account: &mut Account) -> Result<i64, Failure> {
         let cluster = self.cluster(account)?;
         let held = self.objects.secret(account).await?;
@@ -145,7 +145,7 @@ impl Part {
         self.watched.follow(&cluster, || self.members.sender(&cluster), &self.accounts);
         match account.judge(secret, on_member.as_ref(), now_seconds()) {
             Judgement::Good { token, due } => {
-                // Upstream's agent may have filled it.
+                // Upstream's agent may have filled it before.
                 if !account.is_held() {
                     self.objects.hold(account, true).await?;
                 }
@@ -170,7 +170,7 @@ impl Part {
             return Ok(now_seconds().saturating_add(i64::try_from(rest.as_secs()).unwrap_or_default()));
         }
         let validity = account.validity()?;
-        // Before there is anything on the member that it would leave behind.
+        // Before the member has anything that the account would leave behind.
         if !account.is_held() {
             self.objects.hold(account, true).await?;
         }
@@ -196,10 +196,10 @@ impl Part {
         }
     }
 
-    /// Takes its ServiceAccount from the member. Only then may it go: its tokens are good until
-    /// then.
+    /// Deletes the account's ServiceAccount on the member, whose tokens are valid until then. Only
+    /// after that may the account go.
     async fn clean(&self, account: &mut Account) -> Result<(), Failure> {
-        // Where there is no cluster it never had one.
+        // An account without a cluster never had one.
         if let Ok(cluster) = self.cluster(account) {
             self.take_away(&cluster, &account.name).await?;
         }
@@ -212,7 +212,7 @@ impl Part {
         match member.account(name).await {
             Ok(Some(on_member)) if on_member.is_managed => member.delete_account(name, &on_member).await,
             Ok(_) => Ok(()),
-            // It cannot be reached from here any more.
+            // The member cannot be reached from here any more.
             Err(MemberError::NotRegistered(_)) => {
                 tracing::warn!(%cluster, account = name, "the cluster is not registered: a ServiceAccount may be left");
                 Ok(())
@@ -221,7 +221,7 @@ impl Part {
         }
     }
 
-    /// The cluster whose name its namespace has. The hub itself is none of them.
+    /// The cluster whose name the account's namespace has. The hub itself does not count.
     fn cluster(&self, account: &Account) -> Result<ClusterName, Failure> {
         if account.namespace == self.secret_namespace || account.namespace == LOCAL {
             return Err(Failure::NoCluster);
@@ -260,19 +260,19 @@ impl Part {
     }
 }
 
-/// When it is looked at next.
+/// When to check the account next.
 fn next(account: &Account, due: i64) -> Action {
     let due = account.end().map_or(due, |end| due.min(end));
     Action::requeue(until(due).min(LOOKS.wait(0)))
 }
 
-/// Until one is to be deleted, if that is still to come.
+/// Time until the account's own end, if that is still to come.
 fn ends_in(object: &DynamicObject) -> Option<Duration> {
     let account = Account::read(&value(object)).ok()?;
     account.end().filter(|end| *end > now_seconds()).map(until)
 }
 
-/// What is due after a second is due when that second is over.
+/// Something due in a second is due when that second is over.
 fn until(moment: i64) -> Duration {
     let seconds = u64::try_from(moment.saturating_sub(now_seconds())).unwrap_or_default();
     Duration::from_secs(seconds.saturating_add(1))

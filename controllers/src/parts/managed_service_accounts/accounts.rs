@@ -1,5 +1,5 @@
-//! The `ManagedServiceAccounts` of the hub, as they were seen last, the queue of those that are to
-//! be looked at, and how many of one cluster are looked at at a time.
+//! The hub's `ManagedServiceAccounts` as last seen, the queue of those to check, and the limit of
+//! concurrent work for one cluster.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -17,9 +17,9 @@ use register::managed_service_account::{GROUP, KIND, PLURAL, VERSIONS};
 use crate::parts::hub;
 use crate::wakes::Wakes;
 
-/// Of one cluster, a quarter of all.
+/// A quarter of all slots.
 const PER_CLUSTER: usize = super::AT_ONCE as usize / 4;
-/// For one that got no permit.
+/// Wait of an account that got no permit.
 pub const NO_PERMIT: Duration = Duration::from_secs(1);
 
 /// Cheap to clone.
@@ -30,12 +30,12 @@ pub struct Accounts {
     pub resource: ApiResource,
 }
 
-/// Permits to look at accounts, by cluster: a member that lets each call wait keeps no other
-/// cluster's waiting. No entry stays for a cluster without an account in work.
+/// Permits to work on accounts, by cluster, so that a slow member does not delay other clusters. A
+/// cluster without an account in work has no entry.
 #[derive(Default)]
 pub struct Permits(Mutex<HashMap<ClusterName, Arc<AtomicUsize>>>);
 
-/// The one version that is understood.
+/// The only version that this program understands.
 pub fn resource() -> ApiResource {
     hub::resource(GROUP, VERSIONS[0], KIND, PLURAL)
 }
@@ -51,14 +51,14 @@ impl Accounts {
         self.store.get(&self.reference(namespace, name)).is_some()
     }
 
-    /// Has one looked at, if there is one of that name.
+    /// Wakes an account, if it exists.
     pub fn wake(&self, namespace: &str, name: &str) {
         if self.has(namespace, name) {
             self.wakes.push(namespace, name);
         }
     }
 
-    /// Those of one cluster.
+    /// Wakes the accounts of one cluster.
     pub fn wake_in(&self, namespace: &str) {
         for account in self.store.state().iter().filter(|account| account.namespace().as_deref() == Some(namespace)) {
             self.wakes.push(namespace, &account.name_any());
@@ -71,7 +71,7 @@ impl Accounts {
         }
     }
 
-    /// Whether a cluster has any.
+    /// Whether a cluster has accounts.
     pub fn are_in(&self, namespace: &str) -> bool {
         self.store.state().iter().any(|account| account.namespace().as_deref() == Some(namespace))
     }
@@ -80,7 +80,7 @@ impl Accounts {
 // === impl Permits ===
 
 impl Permits {
-    /// One more of the cluster, if it has any left.
+    /// A permit of the cluster, if one is free.
     pub fn of(&self, cluster: &ClusterName) -> Option<Permit<AtomicUsize>> {
         let mut clusters = self.0.lock();
         clusters.retain(|_, count| Arc::strong_count(count) > 1);

@@ -1,4 +1,5 @@
-//! Where upstream's add-on is installed: its agent fills the `ManagedServiceAccounts` there.
+//! Tracks where upstream's add-on is installed, because its agent fills the
+//! `ManagedServiceAccounts` there.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -17,10 +18,10 @@ use crate::feed::crd::{self, Presence};
 use crate::feed::follow::{self, Change};
 use crate::sources::Kind;
 
-/// Its name, in each cluster's namespace.
+/// The add-on's name in each cluster's namespace.
 const ADDON: &str = "managed-serviceaccount";
-/// Of any version only the metadata is read. One that is not among these is not understood to be
-/// absent: the part then waits.
+/// Only the metadata of an add-on is read. A version that is not in this list does not mean that
+/// the kind is absent: the part then waits.
 const KIND: Kind = Kind {
     group: "addon.open-cluster-management.io",
     name: "ManagedClusterAddOn",
@@ -28,7 +29,7 @@ const KIND: Kind = Kind {
     versions: &["v1beta1", "v1alpha1"],
     is_custom: true,
 };
-/// For the first list of definitions.
+/// Wait for the first list of definitions.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 pub struct Addons {
@@ -43,21 +44,22 @@ impl Addons {
         Self { namespaces: Mutex::default(), is_known: watch::Sender::new(false) }
     }
 
-    /// Completes when it is known where they are. Nothing is written before.
+    /// Completes when the add-ons are known. Nothing is written before that.
     pub async fn known(&self) {
-        // The sender lives as long as this does.
+        // The sender lives as long as this receiver.
         let _ = self.is_known.subscribe().wait_for(|is_known| *is_known).await;
     }
 
-    /// Whether one is there, once that is known.
+    /// Whether the add-on is in a namespace, once that is known.
     pub fn is_in(&self, namespace: &str) -> bool {
         self.namespaces.lock().contains(namespace)
     }
 
-    /// Follows them, and wakes the accounts of a namespace where that changes. Never ends.
+    /// Follows the add-ons, and wakes the accounts of a namespace when that changes. Never ends.
     pub async fn follow(&self, hub: &Client, accounts: &Accounts) {
         let mut presence = crd::follow(&KIND, hub.clone());
-        // The sender lives as long as this does. Without rights on definitions it never says.
+        // The sender lives as long as this receiver. Without permission to read definitions it
+        // sends nothing.
         let _ = timeout(PATIENCE, presence.wait_for(|presence| *presence != Presence::Unknown)).await;
         loop {
             let now = *presence.borrow_and_update();
@@ -88,7 +90,7 @@ impl Addons {
             Change::Applied(addon) => self.change(&namespace(&addon), true, accounts),
             Change::Deleted(addon) => self.change(&namespace(&addon), false, accounts),
         };
-        // While it fails, what was known last counts.
+        // While the watch fails, the last known state counts.
         follow::each(watcher(api, only), "ManagedClusterAddOns", follow::whole(apply)).await;
     }
 

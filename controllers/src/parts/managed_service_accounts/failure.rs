@@ -1,15 +1,15 @@
-//! Why a look at a `ManagedServiceAccount` brought nothing.
+//! Why work on a `ManagedServiceAccount` failed.
 
 use register::managed_service_account::{Judgement, Refusal};
 
 use super::member::MemberError;
 use super::objects::HubError;
 
-/// Tries after which what a member's controllers should have published is missed, and an error of
-/// a member is no passing one.
+/// Tries after which a missing CA certificate, or an error of the member, no longer counts as
+/// passing.
 const PATIENCE: u32 = 5;
 
-/// It is tried again.
+/// The account is tried again.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error("{0}")]
@@ -29,8 +29,8 @@ pub enum Failure {
 // === impl Failure ===
 
 impl Failure {
-    /// Whether the condition says it: a person has to correct something. A cluster that is away has
-    /// none. `failures`: as many tries before this one failed.
+    /// Whether the condition reports it, because a person must correct something. A cluster that is
+    /// away needs no correction. `failures`: number of failed tries before this one.
     pub fn is_told(&self, failures: u32) -> bool {
         match self {
             Self::Refused(_) => true,
@@ -39,13 +39,13 @@ impl Failure {
                 MemberError::NoAuthority(_) | MemberError::Broken(_) => failures >= PATIENCE,
                 MemberError::NotRegistered(_) | MemberError::Away(_) | MemberError::NotLeading(_) => false,
             },
-            // A quota, say, or a policy.
+            // For example a quota, or a policy.
             Self::Hub(HubError::Call(_, error)) => matches!(error.code(), Some(400 | 403 | 422)),
             Self::Unreadable(_) | Self::NoCluster | Self::Predecessor | Self::Hub(_) => false,
         }
     }
 
-    /// Whether there may be any number of such until a person acts: they are no matter for the log.
+    /// Whether any number of these may occur until a person acts, so that the log leaves them out.
     pub fn is_usual(&self) -> bool {
         matches!(
             self,
@@ -58,7 +58,7 @@ impl Failure {
 }
 
 impl From<Judgement> for Failure {
-    /// Of a judgement that gives no token.
+    /// For a judgement that gives no token.
     fn from(judgement: Judgement) -> Self {
         match judgement {
             Judgement::Refused(refusal) => Self::Refused(refusal),

@@ -1,4 +1,4 @@
-//! One member, through the gateway: its ServiceAccount of a name, and tokens of it.
+//! Calls to one member through the gateway: ServiceAccounts, and tokens of them.
 
 use api::cluster_name::ClusterName;
 use api::side::Side;
@@ -15,12 +15,12 @@ use tokio::time::timeout;
 use crate::calls::{creating, deleting};
 use crate::term::{MayWrite, NotLeading, WITHIN, within};
 
-/// Bytes of an answer. The longest is a bundle of CA certificates.
+/// Most bytes of a response. The largest is a bundle of CA certificates.
 const LARGEST: usize = 512 << 10;
-/// Of a CA, in bytes: it is written to the hub with each token.
+/// Most bytes of a CA bundle, which is written to the hub with each token.
 const LARGEST_AUTHORITY: usize = 64 << 10;
-/// What each namespace of a cluster has: what pods verify its API server with, as upstream's agent
-/// does in its pod.
+/// ConfigMap in each namespace of a cluster. Pods verify the API server with it, as does upstream's
+/// agent in its pod.
 const AUTHORITY: &str = "kube-root-ca.crt";
 const CA: &str = "ca.crt";
 
@@ -30,25 +30,25 @@ pub struct Member {
     may_write: MayWrite,
 }
 
-/// A call that brought nothing. Its text names the cluster.
+/// A failed call. Its text names the cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum MemberError {
     #[error("cluster {0} is not registered")]
     NotRegistered(ClusterName),
-    /// No server that could judge has answered.
+    /// No server that can decide has answered.
     #[error("{0}")]
     Away(Failure),
-    /// What the member itself says.
+    /// The member's own response.
     #[error("{0}; let the registered credential do that on the member")]
     Forbidden(Failure),
     #[error("{0}")]
     Refused(Failure),
-    /// The same of a member, or of a webhook there, that has an error of its own.
+    /// The same for a member, or a webhook there, that has an error of its own.
     #[error("{0}")]
     Broken(Failure),
     #[error("{0}")]
     NotFound(Failure),
-    /// Its controllers publish it within a moment.
+    /// The member's controllers publish it within a moment.
     #[error(
         "cluster {0} has no CA certificate in ConfigMap {MEMBER_NAMESPACE}/{AUTHORITY}: look at its controller manager"
     )]
@@ -69,8 +69,8 @@ impl Member {
         Api::namespaced(self.client.clone(), MEMBER_NAMESPACE)
     }
 
-    /// The ServiceAccount, if there is one. Not kube's `get_opt`: a cluster that is not registered
-    /// is a 404 too.
+    /// The ServiceAccount, if it exists. Does not use kube's `get_opt`, because a cluster that is
+    /// not registered is a 404 too.
     pub async fn account(&self, name: &str) -> Result<Option<MemberAccount>, MemberError> {
         match self.read(self.accounts().get(name)).await {
             Ok(account) => Ok(Some(read(&account.metadata))),
@@ -79,8 +79,8 @@ impl Member {
         }
     }
 
-    /// Creates it, with its namespace if that is missing. One that is there by now is looked at
-    /// again.
+    /// Creates the ServiceAccount, and its namespace if that is missing. Reads it if it exists
+    /// already.
     pub async fn create_account(&self, name: &str) -> Result<MemberAccount, MemberError> {
         let labels = [(LABEL.to_owned(), "true".to_owned())].into();
         let metadata = ObjectMeta { name: Some(name.to_owned()), labels: Some(labels), ..ObjectMeta::default() };
@@ -108,13 +108,13 @@ impl Member {
         let namespace = Namespace { metadata, ..Namespace::default() };
         let api: Api<Namespace> = Api::all(self.client.clone());
         match self.write(api.create(&creating(), &namespace)).await {
-            // Another writer was faster.
+            // Another writer created it first.
             Err(MemberError::Refused(failure)) if is_there(&failure) => Ok(()),
             other => other.map(drop),
         }
     }
 
-    /// A token that is asked for for so many seconds.
+    /// Requests a token with a life of `seconds`.
     pub async fn token(&self, name: &str, seconds: i64) -> Result<SecretString, MemberError> {
         let spec = TokenRequestSpec { expiration_seconds: Some(seconds), ..TokenRequestSpec::default() };
         let request = TokenRequest { spec, ..TokenRequest::default() };
@@ -122,7 +122,7 @@ impl Member {
         Ok(SecretString::from(answer.status.map(|status| status.token).unwrap_or_default()))
     }
 
-    /// What its API server is verified with in its own network.
+    /// The CA bundle of the member's API server in its own network.
     pub async fn authority(&self) -> Result<String, MemberError> {
         let api: Api<ConfigMap> = Api::namespaced(self.client.clone(), MEMBER_NAMESPACE);
         let data = match self.read(api.get(AUTHORITY)).await {
@@ -134,8 +134,8 @@ impl Member {
             .ok_or_else(|| MemberError::NoAuthority(self.cluster.clone()))
     }
 
-    /// Deletes the ServiceAccount that was looked at, and no later one. One that is gone already is
-    /// deleted.
+    /// Deletes this ServiceAccount, but not a later one with its name. Succeeds if it is gone
+    /// already.
     pub async fn delete_account(&self, name: &str, account: &MemberAccount) -> Result<(), MemberError> {
         let parameters = deleting(&account.uid, None);
         match self.write(self.accounts().delete(name, &parameters)).await {
@@ -163,8 +163,8 @@ impl Member {
     }
 }
 
-/// Only what the member itself says of the request is a reason to tell people of it: a member that
-/// does not answer, or is busy, or refuses the registered credential, is waited for.
+/// Only the member's own response to the request is reported to people. A member that does not
+/// answer, is busy, or rejects the registered credential is waited for.
 fn judged(cluster: &ClusterName, failure: Failure) -> MemberError {
     let failure = failure.at(cluster);
     match (failure.side, failure.kind) {
@@ -177,7 +177,7 @@ fn judged(cluster: &ClusterName, failure: Failure) -> MemberError {
     }
 }
 
-/// Whether another writer has created it first.
+/// Whether another writer created it first.
 fn is_there(failure: &Failure) -> bool {
     failure.reason == "AlreadyExists"
 }
@@ -219,7 +219,7 @@ mod tests {
             status(401, "Unauthorized", &none),
             status(429, "TooManyRequests", &none),
             status(502, "BadGateway", &at_member),
-            // A hub without the gateway's API: nobody has said anything of the account.
+            // A hub without the gateway's API: this response says nothing about the account.
             status(404, "Failed to parse error data", &none),
         ] {
             assert!(matches!(away, MemberError::Away(_)), "{away}");

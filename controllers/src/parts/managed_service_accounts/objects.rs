@@ -1,5 +1,5 @@
-//! What the part reads and writes on the hub. Each write says which version it replaces, so that it
-//! overwrites no write in between.
+//! The part's reads and writes on the hub. Each write names the version that it replaces, so that
+//! it overwrites no other write.
 
 use k8s_openapi::ByteString;
 use k8s_openapi::api::core::v1::Secret;
@@ -20,7 +20,7 @@ pub struct Objects {
     accounts: ApiResource,
 }
 
-/// A Secret that is there.
+/// An existing Secret.
 pub struct HeldSecret {
     pub secret: SecretObject,
     uid: String,
@@ -28,14 +28,14 @@ pub struct HeldSecret {
     keys: Vec<String>,
 }
 
-/// A call that brought nothing. It is tried again.
+/// A failed call. It is tried again.
 #[derive(Debug, thiserror::Error)]
 pub enum HubError {
     #[error("cannot {0}: it changed meanwhile")]
     Changed(&'static str),
     #[error("cannot {0}: the Secret cannot be read: {1}")]
     Unreadable(&'static str, register::Refused),
-    /// The hub's words name objects and fields, never values.
+    /// The hub's message names objects and fields, never values.
     #[error("cannot {0}: {1}")]
     Call(&'static str, #[source] CallError),
 }
@@ -51,7 +51,7 @@ impl Objects {
         Api::namespaced_with(self.hub.client.clone(), &account.namespace, &self.accounts)
     }
 
-    /// The Secret of its name. It is read anew each time: no token is kept.
+    /// Reads the Secret with the account's name, each time anew: no token is kept.
     pub async fn secret(&self, account: &Account) -> Result<Option<HeldSecret>, HubError> {
         const WHAT: &str = "read the token's Secret";
         let resource = ApiResource::erase::<Secret>(&());
@@ -65,7 +65,7 @@ impl Objects {
         Ok(Some(HeldSecret { secret, uid: uid.unwrap_or_default(), version: version.unwrap_or_default(), keys }))
     }
 
-    /// Writes the Secret in place of `held`, or where there is none, as upstream's agent writes it.
+    /// Replaces `held`, or creates the Secret, in the format of upstream's agent.
     pub async fn put_secret(
         &self,
         account: &Account,
@@ -98,7 +98,7 @@ impl Objects {
         written.map(drop).map_err(|error| failed(WHAT, error))
     }
 
-    /// Sets our finalizer, or takes it off.
+    /// Sets our finalizer, or removes it.
     pub async fn hold(&self, account: &mut Account, is_held: bool) -> Result<(), HubError> {
         const WHAT: &str = "write the finalizers";
         let document = json!({"metadata": {
@@ -120,7 +120,7 @@ impl Objects {
         written.map(drop).map_err(|error| failed("write the status", error))
     }
 
-    /// Deletes a `ManagedServiceAccount`, and no later one of its name.
+    /// Deletes a `ManagedServiceAccount`, but not a later one with its name.
     pub async fn delete(&self, account: &Account) -> Result<(), HubError> {
         let parameters = deleting(&account.uid, None);
         let api = self.accounts(account);

@@ -1,4 +1,4 @@
-//! What became of each `ManagedServiceAccount`: for metrics, and for when it is tried again.
+//! The state of each `ManagedServiceAccount`, for metrics and for the wait before the next try.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -10,8 +10,8 @@ use tokio::time::Instant;
 use crate::metrics::{AccountState as State, Accounts};
 use crate::wakes::Key;
 
-/// Between two tokens of one: a member whose `ServiceAccounts` come and go in circles does not keep
-/// the hub writing.
+/// Time between two tokens of one account, so that a member that keeps deleting `ServiceAccounts`
+/// does not keep the hub writing.
 pub const BETWEEN_TOKENS: Duration = Duration::from_secs(5);
 
 pub struct States {
@@ -32,30 +32,30 @@ impl States {
         Self { known: Mutex::default(), metrics }
     }
 
-    /// It is as it should be.
+    /// The account has a valid token.
     pub fn filled(&self, key: &Key) {
         self.change(key, State::Filled, |known| known.failures = 0);
     }
 
-    /// A token was issued just now.
+    /// A token was issued now.
     pub fn issued(&self, key: &Key) {
         self.change(key, State::Filled, |known| known.issued = Some(Instant::now()));
         self.metrics.issued();
     }
 
-    /// For how long no token is asked for.
+    /// Time in which no token is requested.
     pub fn rests(&self, key: &Key) -> Option<Duration> {
         let known = self.known.lock();
         let rest = BETWEEN_TOKENS.checked_sub(known.get(key)?.issued?.elapsed())?;
         (!rest.is_zero()).then_some(rest)
     }
 
-    /// How often in a row it has failed.
+    /// Number of failures in a row.
     pub fn failures(&self, key: &Key) -> u32 {
         self.known.lock().get(key).map_or(0, |known| known.failures)
     }
 
-    /// A try failed. Returns how long to wait for the next.
+    /// Records a failure. Returns the wait before the next try.
     pub fn failed(&self, key: &Key, state: State) -> Duration {
         let mut wait = Backoff::OBJECT.longest;
         self.change(key, state, |known| {
@@ -65,13 +65,13 @@ impl States {
         wait
     }
 
-    /// It is not ours to look after.
+    /// Forgets an account that is gone, or that another agent fills.
     pub fn forget(&self, key: &Key) {
         self.known.lock().remove(key);
         self.metrics.forget(key);
     }
 
-    /// Forgets those for which `is_there` does not hold.
+    /// Forgets the accounts for which `is_there` is false.
     pub fn retain(&self, is_there: impl Fn(&Key) -> bool) {
         let gone: Vec<Key> = self.known.lock().keys().filter(|key| !is_there(key)).cloned().collect();
         for key in gone {

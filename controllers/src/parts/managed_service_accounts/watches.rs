@@ -1,8 +1,8 @@
-//! What leads to a look at a `ManagedServiceAccount`: itself, its Secret, its cluster's
-//! registration, and its ServiceAccount on the member.
+//! Watches that wake a `ManagedServiceAccount`: itself, its Secret, its cluster's registration, and
+//! its ServiceAccount on the member.
 //!
-//! A member is watched from when it first answered for an account, so that a deleted ServiceAccount
-//! is back at once: upstream's agent, which runs there, watches too.
+//! The watch of a member begins when it first answers for an account. So a deleted ServiceAccount
+//! is restored at once, as upstream's agent on the member does by its own watch.
 
 use std::collections::{HashMap, HashSet};
 use std::time::Duration;
@@ -34,21 +34,21 @@ use crate::sources;
 
 const ACCOUNT: sources::Kind =
     sources::Kind { group: GROUP, name: KIND, plural: PLURAL, versions: VERSIONS, is_custom: true };
-/// Bytes of an object's fields that are kept, as JSON.
+/// Most bytes kept of an object's fields, as JSON.
 const LARGEST: usize = 64 << 10;
-/// Bytes of one list of a member, or of one watch, which are held whole. Beyond this it fails, and
-/// is begun again.
+/// Most bytes of one list or watch of a member, which are held whole. A larger one fails and begins
+/// again.
 const MOST_WATCHED: usize = 2 << 20;
-/// Between the lists, pages and watches of one member.
+/// Time between the lists, pages and watches of one member.
 const BETWEEN_REQUESTS: Duration = Duration::from_secs(1);
-/// How long a watch lasts that works.
+/// A watch that has lasted this long counts as working.
 const LIVES: Duration = Duration::from_mins(1);
-/// Between the looks that a member's changes lead to.
+/// Time between two checks that a member's changes cause.
 const BETWEEN_LOOKS: Duration = Duration::from_secs(1);
-/// Members that are watched. Accounts of others are looked at from time to time.
+/// Most members that are watched. Accounts of others are checked at intervals.
 const MOST_MEMBERS: usize = 4096;
 
-/// The watches of members, which end with this.
+/// The watches of members. They end when this is dropped.
 #[derive(Default)]
 pub struct Members(Mutex<HashMap<ClusterName, AbortOnDropHandle<()>>>);
 
@@ -86,8 +86,8 @@ pub async fn objects(part: &Part, mut writer: Writer<DynamicObject>) {
     follow::each(raw::watcher(api, config), "ManagedServiceAccounts", apply).await;
 }
 
-/// Whether an object is to be looked at: its status is written by us, and what a member says is in
-/// it. A member that says something else each time must not keep us busy with that.
+/// Whether an event wakes the account. Our own writes of its status contain what the member
+/// reports, and a member that reports something else each time must not keep this part busy.
 fn is_news(accounts: &Accounts, event: &Event<DynamicObject>) -> bool {
     let Event::Apply(new) = event else { return false };
     let (namespace, name) = key(new);
@@ -100,7 +100,7 @@ fn is_news(accounts: &Accounts, event: &Event<DynamicObject>) -> bool {
     said(new) != said(&old)
 }
 
-/// Leaves out what is not read: thousands are kept.
+/// Removes fields that are not read, because thousands of objects are kept.
 fn prune(object: &mut DynamicObject) {
     object.managed_fields_mut().clear();
     object.annotations_mut().clear();
@@ -122,14 +122,14 @@ pub async fn tokens(hub: &Client, accounts: &Accounts) {
         Event::Apply(secret) | Event::Delete(secret) => {
             accounts.wake(&secret.namespace().unwrap_or_default(), &secret.name_any());
         }
-        // Any of them may have changed before the watch. The queue holds each account once.
+        // Any Secret may have changed before the watch. The queue holds each account once.
         Event::InitDone => accounts.wake_all(),
         Event::Init | Event::InitApply(_) => {}
     };
     follow::each(events, "the Secrets of ManagedServiceAccounts", apply).await;
 }
 
-/// Follows which clusters are registered. Never ends.
+/// Follows the registrations of clusters. Never ends.
 pub async fn clusters(part: &Part, secrets: &Secrets) {
     let config = paged().labels(CREDENTIAL_TYPE_LABEL);
     let apply = |event: Event<Meta>| match event {
@@ -137,7 +137,7 @@ pub async fn clusters(part: &Part, secrets: &Secrets) {
         Event::Delete(cluster) => {
             let name = cluster.name_any();
             part.watched.retain(|cluster| cluster.as_str() != name);
-            // One that waits for its cluster to be gone need not wait any more.
+            // An account that waits for the end of its cluster need not wait any more.
             part.accounts.wake_in(&name);
         }
         Event::InitDone => part.accounts.wake_all(),
@@ -149,7 +149,7 @@ pub async fn clusters(part: &Part, secrets: &Secrets) {
 // === impl Members ===
 
 impl Members {
-    /// Watches a member's `ServiceAccounts`, unless it is watched.
+    /// Watches a member's `ServiceAccounts`, unless a watch runs.
     pub fn follow(&self, cluster: &ClusterName, sender: impl FnOnce() -> Sender, accounts: &Accounts) {
         let mut members = self.0.lock();
         if members.contains_key(cluster) || members.len() >= MOST_MEMBERS {
@@ -168,8 +168,8 @@ impl Members {
 async fn follow(cluster: ClusterName, sender: Sender, accounts: Accounts) {
     let resource = hub::resource("", "v1", "ServiceAccount", "serviceaccounts");
     let sight = Sight::new(sender, &resource, MEMBER_NAMESPACE).selecting(format!("{LABEL}=true"));
-    // Those that changed, of accounts that there are: a member that never stops changing them has
-    // them looked at once a second.
+    // Changed ServiceAccounts of existing accounts. A member that never stops changing them causes
+    // one check per second.
     let (changed, news) = (Mutex::<HashSet<String>>::default(), Notify::new());
     let take = |_: Change, name: &str, _: &str| {
         if accounts.has(cluster.as_str(), name) {
@@ -183,7 +183,7 @@ async fn follow(cluster: ClusterName, sender: Sender, accounts: Accounts) {
             let began = Instant::now();
             let failure = match sight.list(|_, _| ()).await {
                 Ok(version) => {
-                    // Any of them may have changed before the watch.
+                    // Any ServiceAccount may have changed before the watch.
                     accounts.wake_in(cluster.as_str());
                     sight.watch(version, take).await
                 }
