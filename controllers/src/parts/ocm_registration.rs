@@ -1,7 +1,7 @@
-//! Registers clusters as the hub controllers of Open Cluster Management do, standing in for them.
+//! Registers clusters in place of Open Cluster Management's hub controllers, by their rules.
 //!
-//! What is decided is in `register::csr` and `register::ocm`; here it meets the hub. While
-//! upstream's controllers run, none of this does.
+//! `register::csr` and `register::ocm` decide; this part connects them with the hub. While
+//! upstream's controllers run, this part does nothing.
 
 mod admission;
 mod beats;
@@ -39,15 +39,15 @@ use crate::args::{Config, PartName, SourceName};
 use crate::calls::paged;
 use crate::wakes::Wakes;
 
-/// In `/readyz`: upstream's controllers run.
+/// Condition in `/readyz`: upstream's controllers run.
 pub const RIVAL: &str = "ocm-rival";
-/// In `/readyz`: an admission policy is not in force.
+/// Conditions in `/readyz`: an admission policy is not in force.
 pub const ADMISSION: [&str; 3] =
     [Policy::Clusters.condition(), Policy::Bindings.condition(), Policy::Limits.condition()];
-/// Between two looks at the admission policies.
+/// Interval of checks of the admission policies.
 const LOOKS: Duration = Duration::from_secs(10);
 
-/// The stores that are watched, and what is to be looked at.
+/// The stores that watches fill, and the queues.
 struct Shared {
     clusters: Store<DynamicObject>,
     cluster_resource: ApiResource,
@@ -57,13 +57,13 @@ struct Shared {
     beats: Arc<Beats>,
     admission: Arc<Admission>,
     sets: Sets,
-    /// Clusters to look at, those that are gone but have left something, and requests.
+    /// Queues of clusters, of clusters that are gone but have left objects, and of requests.
     wakes: Wakes,
     leftovers: Wakes,
     asked: Wakes,
 }
 
-/// What fills the stores.
+/// The writers of the stores.
 struct Sources {
     clusters: Writer<DynamicObject>,
     requests: Writer<DynamicObject>,
@@ -98,14 +98,14 @@ fn report(context: &Context<'_>, rivals: &Rivals) {
     }
 }
 
-/// Everything that stands in. Never ends.
+/// Runs the part. Never ends.
 async fn work(context: &Context<'_>) {
     let hub = Hub::of(context);
     let (shared, sources) = Shared::new(&hub, context.config);
     let clusters = Arc::new(shared.cluster_worker(context, &hub));
     let requests = Arc::new(shared.request_worker(context, &hub));
     let queues = async {
-        // Without them, what is there would be written again.
+        // Before these lists, existing objects would be written again.
         let _ = shared.rights.mirror.listed().await;
         let _ = shared.clusters.wait_until_ready().await;
         shared.beats.listed().await;
@@ -125,8 +125,9 @@ async fn work(context: &Context<'_>) {
     tokio::join!(watches::follow(&shared, sources, &clusters, hub.client.clone()), queues);
 }
 
-/// Asks for admission by some `ManagedCluster`, for `/readyz` and metrics, and has clusters looked
-/// at when it is back: who was not accepted would wait for a back-off of minutes. Never ends.
+/// Probes the admission policies with any `ManagedCluster`, for `/readyz` and metrics. Wakes all
+/// clusters when the policies are in force again, because those that were not accepted would wait
+/// for a back-off of minutes. Never ends.
 async fn keep_asking(context: &Context<'_>, shared: &Shared) {
     let mut not_ready: Vec<(Policy, NotReady)> = Vec::new();
     loop {

@@ -1,11 +1,13 @@
-//! Whether the admission policies are in force. Without them whoever may update a `ManagedCluster`
-//! accepts it, whoever may write a `ManagedClusterSetBinding` binds any set, and nothing limits the
-//! controllers' own token: nobody is accepted then.
+//! Checks whether the admission policies are in force. Without them any user with permission to
+//! update a `ManagedCluster` could accept it, any user with permission to write a
+//! `ManagedClusterSetBinding` could bind any set, and the controllers' own token would have no
+//! limits. So without them no cluster is accepted.
 //!
-//! The hub is asked, not its objects: a policy that is there need not be enforced (a missing
-//! binding, a disabled plugin). Each policy refuses one dry run by the very expression that guards
-//! what it is for: a change of a `ManagedCluster` with a certain annotation, to anybody, and to the
-//! controllers a role that is no cluster's. Neither needs a right that this part has not anyway.
+//! A probe asks the hub instead of reading the policies, because an existing policy need not be
+//! enforced (a missing binding, a disabled plugin). Each policy refuses one dry run by the same
+//! expression that guards its objects: for all users, a change of a `ManagedCluster` with a certain
+//! annotation, and for the controllers, a role that is no cluster's. The dry runs need no
+//! permission that this part lacks.
 
 use std::time::Duration;
 
@@ -21,30 +23,30 @@ use tokio::time::Instant;
 use super::hub::{CallError, Hub};
 use crate::calls::{creating, merging};
 
-/// Refused by `charts/cluster-gateway/templates/controllers-admission.yaml`.
+/// The policies in `charts/cluster-gateway/templates/controllers-admission.yaml` refuse it.
 const PROBE_ANNOTATION: &str = "cluster.core.oam.dev/admission-probe";
-/// Never made.
+/// Never created.
 const PROBE_ROLE: &str = "cluster-gateway-admission-probe";
-/// How long an answer counts: many clusters may be accepted at once.
+/// How long a result counts, because many clusters may be accepted at once.
 const FRESH: Duration = Duration::from_secs(2);
 
-/// The policies of the chart.
+/// The chart's policies.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Policy {
-    /// Who may accept clusters and move them between sets.
+    /// Guards the acceptance of clusters, and their moves between sets.
     Clusters,
-    /// Who may bind sets.
+    /// Guards the binding of sets.
     Bindings,
-    /// What the controllers may do with the rights that they hand out.
+    /// Limits what the controllers may do with the rights that they grant.
     Limits,
 }
 
-/// What the hub says about one.
+/// Result of a probe of one policy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Verdict {
     InForce,
     NotInForce,
-    /// It could not be asked.
+    /// The probe failed.
     Unknown(String),
 }
 
@@ -60,7 +62,7 @@ pub struct Admission {
 impl Policy {
     pub const ALL: [Self; 3] = [Self::Clusters, Self::Bindings, Self::Limits];
 
-    /// How its name in the chart ends.
+    /// Suffix of the policy's name in the chart.
     pub fn name(self) -> &'static str {
         match self {
             Self::Clusters => "managedclusters",
@@ -69,7 +71,7 @@ impl Policy {
         }
     }
 
-    /// In `/readyz`: it is not in force.
+    /// Condition in `/readyz`: the policy is not in force.
     pub const fn condition(self) -> &'static str {
         match self {
             Self::Clusters => "ocm-admission-managedclusters",
@@ -78,7 +80,7 @@ impl Policy {
         }
     }
 
-    /// What its refusal says.
+    /// Part of the message with which the policy refuses the probe.
     fn proof(self) -> &'static str {
         match self {
             Self::Clusters => "cluster-gateway admission is in force",
@@ -104,9 +106,9 @@ impl Admission {
         Self { hub, clusters, roles, last: Mutex::default() }
     }
 
-    /// Asks for each policy, by dry runs: of a change of the `ManagedCluster` `name`, and of a
-    /// role. Without a cluster there is nobody to accept, and only the policy of roles is asked
-    /// for. That all are in force is remembered for a moment.
+    /// Probes each policy by dry runs: of a change of the `ManagedCluster` `name`, and of a role.
+    /// Without a cluster there is nothing to accept, so only the policy of roles is probed. That
+    /// all policies are in force is remembered for [`FRESH`].
     pub async fn ask(&self, name: Option<&str>) -> Vec<(Policy, Verdict)> {
         let began = Instant::now();
         let asked = Policy::ALL.into_iter().filter(|policy| name.is_some() || *policy == Policy::Limits);
@@ -117,7 +119,7 @@ impl Admission {
         told
     }
 
-    /// Why the cluster `name` is not to be accepted, if it is not.
+    /// Why the cluster `name` must not be accepted, if so.
     pub async fn objection(&self, name: &str) -> Option<String> {
         if self.last.lock().is_some_and(|moment| moment.elapsed() < FRESH) {
             return None;
@@ -148,7 +150,7 @@ impl Admission {
         self.hub.read(self.clusters.patch(name, &dry, &Patch::Merge(&change))).await.map(drop)
     }
 
-    /// One that grants nothing, and says of no cluster that it is its.
+    /// A role that grants nothing and has no cluster's label.
     async fn create_role(&self) -> Result<(), CallError> {
         let metadata = ObjectMeta { name: Some(PROBE_ROLE.to_owned()), ..ObjectMeta::default() };
         let role = ClusterRole { metadata, ..ClusterRole::default() };
@@ -160,7 +162,7 @@ impl Admission {
 // === impl Verdict ===
 
 impl Verdict {
-    /// Why nobody is accepted because of `policy`, if nobody is.
+    /// Why no cluster is accepted because of `policy`, if so.
     pub fn objection(&self, policy: Policy) -> Option<String> {
         let name = policy.name();
         match self {

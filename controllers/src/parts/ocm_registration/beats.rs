@@ -1,8 +1,7 @@
-//! Signs of life: the Leases of all clusters, and the moments at which their agents count as
-//! silent.
+//! Follows the Leases of all clusters, and computes when their agents count as silent.
 //!
-//! A renewal changes a number here and nothing else. A cluster is looked at when its agent falls
-//! silent, by timer, or comes back.
+//! A renewal only changes a number here. A cluster is looked at when its agent falls silent, by a
+//! timer, or comes back.
 
 use std::collections::{BTreeSet, HashMap};
 use std::time::Duration;
@@ -38,7 +37,7 @@ pub struct Beats {
 #[derive(Default)]
 struct State {
     beats: HashMap<String, Beat>,
-    /// When they fall silent, the first one first.
+    /// Times at which agents fall silent, the earliest first.
     due: BTreeSet<(i64, String)>,
     at: HashMap<String, i64>,
 }
@@ -47,11 +46,11 @@ struct State {
 
 impl Beats {
     pub async fn listed(&self) {
-        // The sender lives as long as this does.
+        // The sender lives as long as this receiver.
         let _ = self.listed.subscribe().wait_for(|listed| *listed).await;
     }
 
-    /// What is known of `name`, whose object may have another grace by now.
+    /// State of the Lease of `name`, scheduled anew because its grace may have changed.
     pub fn of(&self, name: &str, grace: i64) -> Option<Beat> {
         let mut state = self.state.lock();
         let beat = *state.beats.get(name)?;
@@ -60,7 +59,7 @@ impl Beats {
         Some(beat)
     }
 
-    /// The Lease of `cluster` as it is now. Returns whether the cluster is to be looked at.
+    /// Takes the current Lease of a cluster. Returns whether the cluster must be looked at.
     pub fn see(&self, name: &str, renewed: i64, cluster: Option<&Value>) -> bool {
         let (grace, now) = (cluster.map_or_else(|| grace(&Value::Null), grace), now_millis());
         let was_off = cluster.is_some_and(|cluster| condition::status(cluster, CLOCK_SYNCED) == Some("False"));
@@ -142,7 +141,7 @@ impl Beats {
         let name = lease.namespace().unwrap_or_default();
         let Some(renewed) = renewed(lease) else { return };
         let cluster = store.get(&ObjectRef::new_with(&name, resource.clone()));
-        // Of its fields alone, for each renewal: those of its metadata are not asked for.
+        // Copies no metadata, because this runs for each renewal and needs only fields.
         if self.see(&name, renewed, cluster.as_ref().map(|cluster| &cluster.data)) {
             wakes.push("", &name);
         }
@@ -152,8 +151,8 @@ impl Beats {
 // === impl State ===
 
 impl State {
-    /// A moment that is over is nothing to wait for: the caller looks at the cluster now, and would
-    /// be woken again by that, for ever.
+    /// Ignores a time that is past: the caller looks at the cluster now, and a timer would wake it
+    /// again and again.
     fn schedule(&mut self, name: &str, at: i64) {
         self.cancel(name);
         if at <= now_millis() {

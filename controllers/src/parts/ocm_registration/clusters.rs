@@ -1,5 +1,4 @@
-//! `ManagedClusters`: what an administrator said of each is carried out, and what is known of each
-//! is written on it.
+//! Carries out an administrator's decision about each `ManagedCluster`, and writes its conditions.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -33,7 +32,7 @@ use crate::metrics::Joining;
 use crate::parts;
 use crate::raw::large;
 
-/// Between looks at what a cluster that leaves still has.
+/// Interval of checks of what a leaving cluster still has.
 const STILL_THERE: Duration = Duration::from_secs(1);
 
 pub struct Clusters {
@@ -44,7 +43,7 @@ pub struct Clusters {
     pub admission: Arc<Admission>,
     pub metrics: Joining,
     pub events: Events,
-    /// The part availability judges clusters without an agent by their members' answers.
+    /// Whether the part `availability` judges clusters without an agent by their members' answers.
     pub answers_count: bool,
     pub tries: Tries,
 }
@@ -76,8 +75,8 @@ impl Clusters {
         let (mut conditions, mut refused) = (Vec::new(), None);
         match standing {
             Standing::Leaving => return self.leave(&cluster, &rights).await,
-            // First of all: a refusal acts at once. Rights of a cluster that is new now were given
-            // before its acceptance was taken back, too fast for the watch.
+            // First, so that a refusal acts at once. A cluster that is new now may have rights from
+            // an acceptance that was withdrawn before the watch saw it.
             Standing::Denied | Standing::New => self.rights.withdraw(&rights).await?,
             Standing::Accepted => {}
         }
@@ -116,7 +115,7 @@ impl Clusters {
         }
     }
 
-    /// Carries a yes out. What is there already costs nothing.
+    /// Carries out an acceptance. Costs no call if everything exists.
     async fn accept(&self, cluster: &Cluster<'_>) -> Result<(), Refused> {
         let missing = self.rights.missing(cluster)?;
         if missing.is_empty() {
@@ -125,7 +124,7 @@ impl Clusters {
         if let Some(objection) = self.admission.objection(cluster.name).await {
             return Err(Refused::Admission(objection));
         }
-        // What we saw may be old: after a no nothing is given.
+        // The watched object may be old, and after a refusal no rights may be given.
         let key = cluster.namespace_key();
         let fresh = self.hub.read(self.api.get(cluster.name)).await.map_err(|error| Refused::Write { key, error })?;
         if standing::of(&value(&fresh)) != Standing::Accepted || fresh.uid().as_deref() != Some(cluster.uid) {
@@ -134,7 +133,7 @@ impl Clusters {
         self.rights.grant(&missing).await
     }
 
-    /// Finalizer, set and taints, by one patch, if any of them is missing.
+    /// Adds a missing finalizer, set and taints, by one patch.
     async fn correct(&self, name: &str, cluster: Value, standing: Standing) -> Result<Value, CallError> {
         let mut change = json!({});
         let finalizers = cluster["metadata"]["finalizers"].as_array().cloned().unwrap_or_default();
@@ -156,7 +155,7 @@ impl Clusters {
         Ok(value(&self.hub.merge(&self.api, name, &change).await?))
     }
 
-    /// Before the condition that says that it was accepted: by that, the first time is known.
+    /// Before the condition that reports the acceptance: its absence marks the first one.
     async fn choose_delivery(&self, name: &str, cluster: Value) -> Result<Value, CallError> {
         let Some(annotations) = delivery::chosen(&cluster, &now_text()) else { return Ok(cluster) };
         let version = &cluster["metadata"]["resourceVersion"];
@@ -164,7 +163,7 @@ impl Clusters {
         Ok(value(&self.hub.merge(&self.api, name, &change).await?))
     }
 
-    /// Keeps the Lease, and says when the agent is silent or its clock wrong.
+    /// Maintains the Lease, and reports a silent agent or a wrong clock.
     async fn heartbeat(
         &self,
         name: &str,
@@ -194,7 +193,7 @@ impl Clusters {
         Ok(())
     }
 
-    /// Asks the hub before it is said: a watch of ours that hangs is no silence of an agent.
+    /// Reads the Lease before a silence is reported, because our own watch may hang.
     async fn confirm_silence(&self, name: &str, cluster: &Value, grace: i64) -> Result<bool, CallError> {
         let api: Api<Lease> = Api::namespaced(self.hub.client.clone(), name);
         let lease = found(self.hub.read(api.get(LEASE)).await)?;
@@ -242,7 +241,7 @@ impl Clusters {
         self.hub.merge_status(&self.api, name, &change).await.map(drop)
     }
 
-    /// Works and add-ons go first, then the rights, then our hold on the object.
+    /// Deletes works and add-ons first, then the rights, and removes our finalizer last.
     async fn leave(&self, cluster: &Value, rights: &Cluster<'_>) -> Result<Action, Failure> {
         self.rights.end(rights, true).await?;
         if self.rights.delete_dependents(rights).await? {
@@ -260,7 +259,7 @@ impl Clusters {
     }
 }
 
-/// For Events.
+/// The object's reference, for Events.
 pub fn reference(object: &DynamicObject) -> ObjectReference {
     let types = object.types.as_ref();
     ObjectReference {

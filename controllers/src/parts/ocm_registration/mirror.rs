@@ -1,4 +1,4 @@
-//! What is on the hub of the objects that acceptance makes, so that no change costs no request.
+//! Mirrors the objects that acceptance creates, so that a cluster without changes costs no request.
 
 use std::sync::Arc;
 
@@ -45,7 +45,7 @@ impl Mirror {
         (Self { client, stores }, Writers(writers))
     }
 
-    /// Completes when everything was listed once.
+    /// Completes when every kind has been listed once.
     pub async fn listed(&self) -> Result<(), WriterDropped> {
         for (_, _, store) in &self.stores {
             store.wait_until_ready().await?;
@@ -63,7 +63,7 @@ impl Mirror {
         self.get(key).map(|object| value(&object))
     }
 
-    /// None if it is not there.
+    /// None if the object does not exist.
     pub fn difference(&self, wanted: &Wanted) -> Option<Difference> {
         self.value(&wanted.key).map(|existing| acceptance::difference(&existing, wanted))
     }
@@ -77,7 +77,7 @@ impl Mirror {
         }
     }
 
-    /// The clusters that objects name, each as often as it is named.
+    /// The clusters in the objects' labels, once per object.
     pub fn clusters(&self) -> Vec<String> {
         let objects = self.stores.iter().flat_map(|(_, _, store)| store.state());
         objects.filter_map(|object| object.labels().get(CLUSTER_LABEL).cloned()).collect()
@@ -92,8 +92,8 @@ fn resource(kind: Kind) -> ApiResource {
 // === impl Writers ===
 
 impl Writers {
-    /// Follows all kinds, and tells which cluster an object is of that came, changed or went: none
-    /// (an empty name) of a role that all clusters have. Never ends.
+    /// Follows all kinds. Calls `notify` with the cluster of each object that was created, changed
+    /// or deleted; with an empty name for a role that all clusters share. Never ends.
     pub async fn follow(self, client: Client, notify: impl Fn(&str) + Sync) {
         let notify = &notify;
         let each = self.0.into_iter();
@@ -120,8 +120,8 @@ async fn follow(
         writer.apply_watcher_event(&event);
         if let Event::Apply(object) | Event::Delete(object) | Event::InitApply(object) = &event
             && let Some(cluster) = object.labels().get(CLUSTER_LABEL)
-            // Any user may leave the label empty on its own objects; these roles are of all
-            // clusters.
+            // Any user may leave the label empty on an object of their own, so only the shared
+            // roles count.
             && (!cluster.is_empty() || acceptance::is_common(&object.name_any()))
         {
             notify(cluster);

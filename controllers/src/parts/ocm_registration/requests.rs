@@ -1,8 +1,8 @@
-//! Certificate requests of agents: recognised or not, approved or left for a person. None is ever
-//! denied.
+//! Judges agents' certificate requests: recognizes them, and approves them or leaves them for a
+//! person. None is ever denied.
 //!
-//! Of those that are watched only the metadata is kept; each is read when it is its turn, so that
-//! ten thousand at once are ten thousand names.
+//! The watch keeps only metadata, and the worker reads each request when it comes up, so that ten
+//! thousand requests at once are only ten thousand names.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -36,7 +36,7 @@ use super::worker::{Failure, Tries, Worker};
 use crate::events::{Events, Reason};
 use crate::metrics::{Decision, Joining};
 
-/// Upstream's: scripts know it.
+/// Upstream's reason, which scripts know.
 const REASON: &str = "AutoApprovedByHubCSRApprovingController";
 /// The rights that a yes gives may count only in a moment.
 const UNTIL_RIGHTS: Duration = Duration::from_secs(1);
@@ -54,7 +54,7 @@ pub struct Requests {
     pub api: Api<CertificateSigningRequest>,
     pub clusters: Api<DynamicObject>,
     pub rights: Arc<Rights>,
-    /// Where the clusters' Secrets are.
+    /// Secrets in the clusters' namespace.
     pub secrets: Api<Secret>,
     pub admission: Arc<Admission>,
     /// `--ocm-auto-approve-users`.
@@ -66,10 +66,10 @@ pub struct Requests {
     pub tries: Tries,
 }
 
-/// What became of a request.
+/// Result of judging a request.
 enum Outcome {
     Decided(Decision, String),
-    /// Looked at again after a while.
+    /// The request is judged again after this time.
     Later(Duration, Option<(Decision, String)>),
 }
 
@@ -177,8 +177,8 @@ impl Requests {
         self.approve(request, agent, Decision::Joined).await
     }
 
-    /// Why a cluster that no administrator judged, by its own word, is not to be let in without a
-    /// person.
+    /// Why a cluster that no administrator has judged, by its own status, must not be accepted
+    /// without a person.
     async fn objection(&self, cluster: &str) -> Result<Option<String>, CallError> {
         if let Err(bad) = standing::check_name(cluster, &self.rights.own_namespace) {
             return Ok(Some(bad.to_string()));
@@ -186,7 +186,8 @@ impl Requests {
         if self.rights.were_given(&Cluster { name: cluster, uid: "" }) {
             return Ok(Some("the cluster was accepted before: approve or deny the request by hand".to_owned()));
         }
-        // By it the tunnel of a cluster that joined otherwise would be the requester's too.
+        // Otherwise the requester would get the right to the tunnel of a cluster that joined in
+        // another way.
         let registered = self.hub.read(self.secrets.get_metadata(cluster)).await;
         Ok(found(registered)?.map(|_| {
             "a cluster of that name is already registered in another way: approve or deny the request by hand"
@@ -194,7 +195,7 @@ impl Requests {
         }))
     }
 
-    /// Sets the acceptance, once: the version makes a no that comes meanwhile win.
+    /// Sets the acceptance once. Because of the version, a refusal in the meantime wins.
     async fn let_in(&self, cluster: &str) -> Result<(), CallError> {
         let fresh = self.hub.read(self.clusters.get(cluster)).await?;
         if standing::first_join(&value(&fresh)) != FirstJoin::Accept {
@@ -210,7 +211,7 @@ impl Requests {
         Ok(())
     }
 
-    /// Approves a request as it was judged, of a cluster that is accepted at this moment.
+    /// Approves a request as judged, if its cluster is accepted at this moment.
     async fn approve(
         &self,
         mut request: CertificateSigningRequest,
@@ -241,7 +242,7 @@ impl Requests {
         request.status.get_or_insert_default().conditions.get_or_insert_default().push(condition);
         let name = request.name_any();
         let parameters = PostParams::default();
-        // With its version: a request that changed since is judged again.
+        // With its version, so that a request that has changed is judged again.
         self.hub.write(self.api.replace_subresource("approval", &name, &parameters, &request)).await?;
         Ok(Outcome::Decided(decision, format!("approved for the cluster {}", agent.cluster)))
     }
@@ -258,7 +259,7 @@ fn recognize(request: &CertificateSigningRequest) -> Result<Recognized, String> 
     read.recognize().map_err(|why| format!("not recognized as an agent's: {why}"))
 }
 
-/// The requester as the hub authenticated them, whole: rights may come from any part.
+/// The complete requester as the hub authenticated it, because any part may give permissions.
 fn review(spec: &CertificateSigningRequestSpec) -> SubjectAccessReviewSpec {
     SubjectAccessReviewSpec {
         user: spec.username.clone(),
@@ -290,7 +291,7 @@ fn is_decided(request: &CertificateSigningRequest) -> bool {
     })
 }
 
-/// Milliseconds since it was made.
+/// Milliseconds since its creation.
 fn age(request: &CertificateSigningRequest) -> i64 {
     let made = request.creation_timestamp().map_or(0, |time| time.0.as_millisecond());
     super::hub::now_millis() - made

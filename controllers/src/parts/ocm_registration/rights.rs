@@ -1,4 +1,4 @@
-//! Gives a cluster what acceptance gives, and takes it away.
+//! Writes and removes the rights that acceptance gives a cluster.
 
 use kube::Api;
 use kube::api::{DeleteParams, DynamicObject, ListParams, Patch, PatchParams};
@@ -14,13 +14,14 @@ use crate::calls::{MANAGER, creating};
 pub struct Rights {
     pub hub: Hub,
     pub mirror: Mirror,
-    /// Where the clusters' Secrets are: no cluster's namespace.
+    /// Namespace of the clusters' Secrets, which cannot be a cluster's.
     pub own_namespace: String,
-    /// The Secret that agents may fill: that of their own cluster which the source `ocm` reads.
+    /// The Secret that agents may fill: in their own cluster's namespace, where the source `ocm`
+    /// reads it.
     pub filled: Option<String>,
 }
 
-/// Why a yes is not carried out.
+/// Why an acceptance is not carried out.
 #[derive(Debug, thiserror::Error)]
 pub enum Refused {
     #[error(transparent)]
@@ -41,8 +42,8 @@ pub enum Refused {
 // === impl Refused ===
 
 impl Refused {
-    /// For the condition. What the hub said is not in it: a text that is another each time would be
-    /// a write each time.
+    /// The text for the condition. It leaves out the hub's message, because a message that changes
+    /// each time would cause a write each time.
     pub fn for_condition(&self) -> String {
         match self {
             Self::Write { key, .. } => {
@@ -56,7 +57,7 @@ impl Refused {
 // === impl Rights ===
 
 impl Rights {
-    /// What is still to be written for an accepted cluster.
+    /// The objects that an accepted cluster still lacks.
     pub fn missing(&self, cluster: &Cluster<'_>) -> Result<Vec<Wanted>, Refused> {
         standing::check_name(cluster.name, &self.own_namespace)?;
         if let Some(namespace) = self.mirror.value(&cluster.namespace_key()) {
@@ -72,7 +73,7 @@ impl Rights {
         Ok(all.filter(|wanted| self.mirror.difference(wanted) != Some(Difference::Nothing)).collect())
     }
 
-    /// Writes it, in order.
+    /// Writes the missing objects, in order.
     pub async fn grant(&self, missing: &[Wanted]) -> Result<(), Refused> {
         for wanted in missing {
             self.write(wanted).await?;
@@ -80,19 +81,19 @@ impl Rights {
         Ok(())
     }
 
-    /// Whether the cluster was accepted before. Its own word is not enough: an agent writes its
-    /// status, and could take out that it was ever judged.
+    /// Whether the cluster was accepted before. Its status does not prove it, because an agent
+    /// writes the status, and could remove the record of the decision.
     pub fn were_given(&self, cluster: &Cluster<'_>) -> bool {
         self.has_clusters_name(cluster) && self.mirror.get(&cluster.mark_key()).is_some()
     }
 
-    /// Role and binding with names of the hub are the hub's. Other rights of a cluster have its
-    /// name in their own, whichever controllers gave them.
+    /// Whether the cluster's name may be used in rights. Roles and bindings with reserved names
+    /// belong to the hub. Any other right of a cluster has its name, whichever controllers gave it.
     fn has_clusters_name(&self, cluster: &Cluster<'_>) -> bool {
         standing::check_name(cluster.name, &self.own_namespace).is_ok()
     }
 
-    /// Takes away what a no takes away, and reduces the rest.
+    /// Removes what a refusal takes away, and reduces the rest.
     pub async fn withdraw(&self, cluster: &Cluster<'_>) -> Result<(), CallError> {
         for key in cluster.withdrawn() {
             self.delete(&key).await?;
@@ -107,7 +108,8 @@ impl Rights {
         Ok(())
     }
 
-    /// Takes away everything but the namespace. `keep_work`: while there are works to end.
+    /// Removes everything except the namespace. `keep_work`: keeps the right to works until they
+    /// have ended.
     pub async fn end(&self, cluster: &Cluster<'_>, keep_work: bool) -> Result<(), CallError> {
         let work = cluster.work_key();
         let ended = cluster.ended();
@@ -120,7 +122,7 @@ impl Rights {
         Ok(())
     }
 
-    /// Deletes the next of what a cluster that leaves has in its namespace. True if there was any.
+    /// Deletes the next objects in the namespace of a cluster that leaves. True if there were any.
     pub async fn delete_dependents(&self, cluster: &Cluster<'_>) -> Result<bool, CallError> {
         let namespace = self.mirror.value(&cluster.namespace_key()).filter(|_| self.has_clusters_name(cluster));
         if !namespace.is_some_and(|namespace| acceptance::is_clusters(&namespace, cluster.name)) {
@@ -152,7 +154,7 @@ impl Rights {
         self.apply(wanted).await.map_err(unwritten)
     }
 
-    /// Created, never changed: an existing one that does not say that it is the cluster's has
+    /// Creates the namespace, but never changes it: an existing one without the cluster's label has
     /// another owner.
     async fn create_namespace(&self, wanted: &Wanted) -> Result<(), Refused> {
         let unwritten = |error| Refused::Write { key: wanted.key.clone(), error };
@@ -164,7 +166,7 @@ impl Rights {
         let api = self.mirror.api(&wanted.key);
         match self.hub.write(api.create(&creating(), &object)).await {
             Ok(_) => Ok(()),
-            // The mirror may not have seen ours yet.
+            // The mirror may not have seen our own namespace yet.
             Err(error) if error.is_conflict() => self.check_namespace(wanted).await,
             Err(error) => Err(unwritten(error)),
         }
@@ -181,20 +183,20 @@ impl Rights {
         }
     }
 
-    /// By force: rights are exactly these, whoever wrote others there.
+    /// With force: the rights must be exactly these, whichever client wrote others.
     async fn apply(&self, wanted: &Wanted) -> Result<(), CallError> {
         let parameters = PatchParams::apply(MANAGER).force();
         let api = self.mirror.api(&wanted.key);
         self.hub.write(api.patch(&wanted.key.name, &parameters, &Patch::Apply(&wanted.document))).await.map(drop)
     }
 
-    /// What is not there, as far as the mirror knows, is not deleted: should it be on its way, its
-    /// arrival leads to another look.
+    /// Deletes only what the mirror has. If an object arrives there later, the cluster is looked at
+    /// again.
     async fn delete(&self, key: &Key) -> Result<(), CallError> {
         let Some(existing) = self.mirror.value(key) else { return Ok(()) };
         let api = self.mirror.api(key);
         if let Some(rest) = without_finalizer(&existing) {
-            // It would hold the right until it is removed.
+            // The finalizer would keep the right in force until it is removed.
             let change = json!({"metadata": {"finalizers": rest}});
             found(self.hub.merge(&api, &key.name, &change).await)?;
         }
@@ -202,7 +204,7 @@ impl Rights {
     }
 }
 
-/// The finalizers of an object without the one for works, if it has that.
+/// The finalizers without the one for works; None if it is not among them.
 fn without_finalizer(object: &Value) -> Option<Vec<&Value>> {
     let all = object["metadata"]["finalizers"].as_array()?;
     let rest: Vec<&Value> = all.iter().filter(|finalizer| *finalizer != WORK_FINALIZER).collect();

@@ -1,5 +1,5 @@
-//! `ManagedClusterSets` and their bindings: the sets that every hub has, what each says of its
-//! clusters, and each binding of its set.
+//! Maintains `ManagedClusterSets` and their bindings: the sets that every hub has, the conditions
+//! of each set, and those of each binding.
 
 use std::time::Duration;
 
@@ -22,9 +22,9 @@ use crate::calls::paged;
 use crate::feed::follow;
 use crate::raw::{self, RawObject, large};
 
-/// With the value `false`, a set is a person's.
+/// With the value `false`, the set is maintained by a person.
 const AUTO_UPDATE: &str = "cluster.open-cluster-management.io/autoupdate";
-/// Clusters that join together are counted together.
+/// Delay that counts clusters together that join together.
 const PAUSE: Duration = Duration::from_millis(500);
 
 pub struct Sets {
@@ -37,7 +37,7 @@ pub struct Sets {
     changed: Notify,
 }
 
-/// What fills the stores.
+/// The writers of the stores.
 pub struct Writers([Writer<DynamicObject>; 2]);
 
 // === impl Sets ===
@@ -52,12 +52,12 @@ impl Sets {
         (Self { hub, clusters, set_resource, binding_resource, known, bindings, changed }, Writers(writers))
     }
 
-    /// The labels of clusters changed, or there are others.
+    /// Requests a check after clusters or their labels changed.
     pub fn look(&self) {
         self.changed.notify_one();
     }
 
-    /// Keeps them. Never ends.
+    /// Maintains the sets. Never ends.
     pub async fn keep(&self, Writers([sets, bindings]): Writers) {
         let client = &self.hub.client;
         tokio::join!(

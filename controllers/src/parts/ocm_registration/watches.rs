@@ -1,4 +1,4 @@
-//! The watches, and what they put into the queues.
+//! Watches of clusters and requests. They fill the stores and the queues.
 
 use std::collections::{BTreeSet, HashSet};
 use std::pin::pin;
@@ -27,16 +27,16 @@ use crate::calls::paged;
 use crate::feed::follow;
 use crate::raw::{self, RawObject, large};
 
-/// After an end that could not be carried out.
+/// Wait after a removal that failed.
 const AGAIN: Duration = Duration::from_secs(1);
-/// Of `spec`, what is looked at.
+/// Fields of `spec` that are read.
 const SPEC: [&str; 3] = ["hubAcceptsClient", "leaseDurationSeconds", "taints"];
 
-/// Follows everything. Never ends.
+/// Runs all watches. Never ends.
 pub async fn follow(shared: &Shared, sources: Sources, clusters: &Clusters, client: Client) {
     let notify = |cluster: &str| {
         if cluster.is_empty() {
-            // A role that all have: each accepted cluster writes it again.
+            // A role that all clusters share: each accepted cluster writes it again.
             return shared.wake_all();
         }
         shared.wakes.push("", cluster);
@@ -92,7 +92,7 @@ async fn follow_clusters(shared: &Shared, mut writer: Writer<DynamicObject>, clu
     follow::each(raw::watcher(api, config), "ManagedClusters to register", apply).await;
 }
 
-/// Whether sets have other clusters by that.
+/// Whether an event may change which clusters are in which sets.
 fn moves(shared: &Shared, event: &Event<DynamicObject>) -> bool {
     let Event::Apply(cluster) = event else { return !matches!(event, Event::Init | Event::InitApply(_)) };
     let before = shared.clusters.get(&ObjectRef::new_with(&cluster.name_any(), shared.cluster_resource.clone()));
@@ -139,7 +139,7 @@ fn forget(shared: &Shared, clusters: &Clusters, known: &mut HashSet<String>, nam
     shared.leftovers.push("", name);
 }
 
-/// Leaves out what is not read: an agent may write a mebibyte into its own.
+/// Removes fields that are not read, because an agent may write a mebibyte into its own object.
 fn prune(cluster: &mut DynamicObject) {
     cluster.managed_fields_mut().clear();
     let is_read = |key: &str| key == AUTOMATIC_ANNOTATION || delivery::ANNOTATIONS.contains(&key);
@@ -154,10 +154,10 @@ fn prune(cluster: &mut DynamicObject) {
     large::bound(cluster, &[sets::LABEL], &["hubAcceptsClient", "leaseDurationSeconds"]);
 }
 
-/// Rights whose cluster is gone, although the hub's finalizer should have kept it: taken off by
-/// hand, perhaps. Never ends.
+/// Removes the rights of clusters that are gone although the hub's finalizer should have kept them,
+/// perhaps because a person removed it. Never ends.
 pub async fn clear_leftovers(shared: &Shared) {
-    // Beside the queue: one that cannot be cleared must not be the first again and again.
+    // Apart from the queue, so that a failing cluster is not the first one again and again.
     let mut failed = BTreeSet::<String>::new();
     let mut again = pin!(sleep(AGAIN));
     loop {
@@ -184,7 +184,7 @@ pub async fn clear_leftovers(shared: &Shared) {
 }
 
 async fn end(shared: &Shared, name: &str) -> Result<(), CallError> {
-    // What it held is known by name alone.
+    // The objects are found by the cluster's name alone.
     shared.rights.end(&Cluster { name, uid: "" }, false).await
 }
 
