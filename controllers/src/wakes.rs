@@ -39,7 +39,7 @@ impl Wakes {
     /// The next key, as soon as there is one.
     pub async fn next(&self) -> Key {
         loop {
-            // There is one taker only: a notification too many costs one more turn of the loop.
+            // There is one taker only: a notification too many costs one more pass of the loop.
             if let Some(key) = self.0.keys.lock().pop_first() {
                 return key;
             }

@@ -109,7 +109,7 @@ impl Server {
         &self.parts.shared.registry
     }
 
-    /// Number of running tasks. Tests check that tasks that ended leave it.
+    /// Number of running tasks. Tests check that it does not grow with work that has ended.
     pub fn tasks(&self) -> usize {
         self.runtime.handle().metrics().num_alive_tasks()
     }

@@ -188,7 +188,7 @@ impl Metrics {
         InFlight::new(&self.frontends.get_or_create_owned(&FrontendLabels { listener, protocol }))
     }
 
-    /// Counts a connection that ended without a tunnel.
+    /// Counts a connection that ended without a `CONNECT` that could be served.
     pub fn turned_away(&self, reason: &'static str) {
         self.turned_away.get_or_create(&ReasonLabels { reason }).inc();
     }

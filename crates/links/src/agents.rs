@@ -49,7 +49,7 @@ pub struct AgentsConfig {
     /// CA bundle of the agents' client certificates. Without it, and without a hub for tokens, the
     /// listener does not start.
     pub client_ca_file: Option<PathBuf>,
-    /// Whether to accept also certificates that the hub signed for agents of Open Cluster
+    /// Whether to also accept certificates that the hub signed for agents of Open Cluster
     /// Management. Needs a hub, and permission to read its authentication ConfigMap.
     pub hub_client_ca: bool,
     pub settings: Settings,

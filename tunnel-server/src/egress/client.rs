@@ -183,9 +183,9 @@ impl Front for UnixStream {
     /// The kernel reports a socket as writable whenever the peer has read a message
     /// (`unix_write_space` in `net/unix/af_unix.c`), but tokio remembers that the socket was
     /// writable before. So this function makes tokio forget that, and then sends past tokio. The
-    /// next event means that the peer has read the answer, sent bytes, or closed. No older event
-    /// can be pending: it came before the answer, and without it tokio could not have read the
-    /// request.
+    /// next event means that the peer has read the answer, sent bytes, or closed. No older event is
+    /// still pending: it came before the member's answer, and tokio has taken it, because otherwise
+    /// tokio could not have read the request.
     async fn announce(&mut self, answer: &'static [u8]) -> io::Result<Pause> {
         forget(self);
         // The first write on this socket, so the buffer has room for one line.

@@ -132,7 +132,7 @@ impl HeldSecret {
         Self::of(&secret.metadata, secret.data.as_ref().and_then(Content::read))
     }
 
-    /// The same from metadata, with the content if it was read.
+    /// Like [`HeldSecret::read`], from metadata and from the content if it was read.
     pub fn of(metadata: &ObjectMeta, content: Option<Content>) -> Option<(String, Self)> {
         let cluster = cluster_of(metadata.name.as_deref()?)?;
         let says = |entries: Option<&BTreeMap<String, String>>, key: &str, value: &str| {

@@ -257,7 +257,8 @@ impl Judge {
         let began = Instant::now();
         let probe = probe::health(&self.members, member);
         let outcome = if seen.is_doubtful() {
-            // The queue has no slot for waiters: they would delay members that answer.
+            // Does not wait for a permit: a waiter would hold a slot of the queue that members that
+            // answer need.
             let place = self.known.is_next(seen.next).then(|| self.doubtful.try_acquire().ok()).flatten();
             let Some(_place) = place else {
                 seen.next = Instant::now() + NO_ROOM.wait(0);

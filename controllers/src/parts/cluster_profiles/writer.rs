@@ -62,7 +62,7 @@ impl Writer {
         Api::namespaced_with(self.hub.client.clone(), namespace, &self.resource)
     }
 
-    /// The same, for a watch.
+    /// The profiles of a namespace, for a watch.
     pub fn watched(&self, namespace: &str) -> Api<RawObject> {
         Api::namespaced_with(self.hub.client.clone(), namespace, &self.resource)
     }

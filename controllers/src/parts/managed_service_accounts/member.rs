@@ -43,7 +43,7 @@ pub enum MemberError {
     Forbidden(Failure),
     #[error("{0}")]
     Refused(Failure),
-    /// The same for a member, or a webhook there, that has an error of its own.
+    /// An error of the member itself, or of a webhook there.
     #[error("{0}")]
     Broken(Failure),
     #[error("{0}")]

@@ -72,7 +72,7 @@ impl Scheduler {
 // === impl Progress ===
 
 impl Progress {
-    /// Whether the decisions that take what this write drops are written.
+    /// Whether other decisions already have the clusters that this write drops.
     fn allows(&self, write: &Write) -> bool {
         write.after.iter().all(|needed| self.written.contains_key(needed))
     }

@@ -1,6 +1,6 @@
 //! Slots for costly runs: one run at a time. Namespaces alternate, and within a namespace requests
-//! are first come, first served. So a namespace with many Placements delays another namespace by
-//! one run at most.
+//! are first come, first served. So a namespace with many Placements delays each run of another
+//! namespace by one run at most.
 //!
 //! Nothing blocks here: a Placement that gets no slot runs later, and its worker is free for
 //! others.

@@ -1,4 +1,4 @@
-//! Decides whether an agent may link as a cluster. RBAC on the hub decides: `create
+//! Authorizes an agent to link as a cluster. RBAC on the hub decides: `create
 //! clustergateways/tunnel` with the cluster's name. Without a hub, the certificate's common name
 //! decides.
 

@@ -153,7 +153,7 @@ impl Listener {
         let standing = if let Some(credential) = self.judge.remembers(&claim, doubt.since()).await {
             Standing::Known(credential, doubt)
         } else {
-            // A change during the wait must count, so the new `Doubt` begins after it.
+            // Dropped, so that the `Doubt` made after the wait counts changes during the wait.
             drop(doubt);
             // Agents wait no longer.
             let credential = claim.credential(&self.hasher);

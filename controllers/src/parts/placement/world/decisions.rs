@@ -165,8 +165,8 @@ impl World {
         }
     }
 
-    /// Begins a write or a removal of a decision: the watch's event of it is no news. Neither is a
-    /// later event with a `list` that was sent, even if the call failed.
+    /// Marks a decision as being written or removed, so that the watch's event about it is no news.
+    /// A later event with a `list` that was sent is no news either, even if the call failed.
     pub fn begin(&mut self, key: &Key, list: Option<&[String]>) {
         self.writing.insert(key.clone());
         if let Some(list) = list {

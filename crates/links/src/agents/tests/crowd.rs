@@ -4,7 +4,7 @@ use tokio::net::TcpSocket;
 
 use super::*;
 
-/// Less than agents wait, and than a silent connection may stay.
+/// Less than agents wait, and less than a silent connection may stay.
 const PROMPTLY: Duration = Duration::from_secs(5);
 const NEIGHBOUR: [u8; 4] = [127, 0, 0, 2];
 const SAME: [u8; 4] = [127, 0, 0, 1];

@@ -27,7 +27,7 @@ async fn a_certificate_of_the_hub_links_its_own_cluster_alone() {
     becomes(SOON, "the hub's CA", async || fixture.apply("east", Some(&own), None).await.is_ok()).await;
     let agent = fixture.link("east", Some(&own), None).await;
     assert!(!agent.ended.is_finished());
-    // Groups of another cluster, of a cluster whose agent the name is not, and `system:masters`.
+    // Groups of another cluster, of a cluster that does not match the name, and `system:masters`.
     let both = signed(Leaf::client(format!("{EAST}:a")).group(EAST).group("system:open-cluster-management:west"));
     let other = signed(Leaf::client(format!("{EAST}:a")).group("system:open-cluster-management:west"));
     let bare = signed(Leaf::client(format!("{EAST}:a")).group(EAST).group("open-cluster-management:west"));
