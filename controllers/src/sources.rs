@@ -69,7 +69,7 @@ pub struct Related {
     /// None: the namespaces of the feed.
     pub namespace: Option<String>,
     pub labels: Option<String>,
-    /// The common name of the Secrets, if they have one: then a permission for this name suffices.
+    /// The common name of the Secrets, if they have one: then a right on this name suffices.
     pub name: Option<String>,
 }
 

@@ -26,7 +26,7 @@ const WITHIN: Duration = Duration::from_secs(10);
 /// State of a kind's definition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Presence {
-    /// No definition, or no permission to read it. Then discovery decides.
+    /// No definition, or no right to read it. Then discovery decides.
     Unknown,
     There,
     /// Being deleted, or gone.

@@ -1,8 +1,8 @@
 //! Publishes a cluster Secret for Argo CD of each accepted `ManagedCluster`. Its server is the
 //! cluster's path on the gateway, and its credential is a token of a `ServiceAccount` of the hub.
 //!
-//! So Argo CD gets no credential of any member, and the hub decides its permissions. The format is
-//! that of Argo CD's declarative set-up (`docs/operator-manual/declarative-setup.md`).
+//! So Argo CD gets no credential of any member, and the hub decides its rights. The format is that
+//! of Argo CD's declarative set-up (`docs/operator-manual/declarative-setup.md`).
 
 mod inventory;
 mod keeper;

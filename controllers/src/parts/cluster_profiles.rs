@@ -2,8 +2,8 @@
 //! library reach it through the gateway.
 //!
 //! A registered cluster has a labelled Secret. This part watches the metadata of these Secrets, and
-//! never reads their data. The gateway's own list has the same names, but needs another permission,
-//! and is later. The probe through the gateway shows whether a Secret is usable.
+//! never reads their data. The gateway's own list has the same names, but needs another right, and
+//! is later. The probe through the gateway shows whether a Secret is usable.
 
 mod books;
 mod publisher;

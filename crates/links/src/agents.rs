@@ -50,15 +50,15 @@ pub struct AgentsConfig {
     /// listener does not start.
     pub client_ca_file: Option<PathBuf>,
     /// Whether to also accept certificates that the hub signed for agents of Open Cluster
-    /// Management. Needs a hub, and permission to read its authentication ConfigMap.
+    /// Management. Needs a hub, and the right to read its authentication ConfigMap.
     pub hub_client_ca: bool,
     pub settings: Settings,
     /// How long streams may continue after [`Agents::drain`] has begun.
     pub drain_timeout: Duration,
     /// Interval, with jitter, of rechecks of a linked agent's credential; [`AgentsConfig::RECHECK`]
     /// except in some tests. A revoked credential ends its links within this interval plus the time
-    /// for which reviews are cached. A permission that RBAC withdraws ends them within seconds if
-    /// this program may read the hub's roles.
+    /// for which reviews are cached. A right that RBAC withdraws ends them within seconds if this
+    /// program may read the hub's roles.
     pub recheck: Duration,
     pub limits: Limits,
 }

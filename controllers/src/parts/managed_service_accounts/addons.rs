@@ -58,8 +58,8 @@ impl Addons {
     /// Follows the add-ons, and wakes the accounts of a namespace when that changes. Never ends.
     pub async fn follow(&self, hub: &Client, accounts: &Accounts) {
         let mut presence = crd::follow(&KIND, hub.clone());
-        // The sender lives as long as this receiver. Without permission to read definitions it
-        // sends nothing.
+        // The sender lives as long as this receiver. Without the right to read definitions it sends
+        // nothing.
         let _ = timeout(PATIENCE, presence.wait_for(|presence| *presence != Presence::Unknown)).await;
         loop {
             let now = *presence.borrow_and_update();

@@ -1,13 +1,13 @@
-//! Checks whether the admission policies are in force. Without them any user with permission to
-//! update a `ManagedCluster` could accept it, any user with permission to write a
+//! Checks whether the admission policies are in force. Without them any user with the right to
+//! update a `ManagedCluster` could accept it, any user with the right to write a
 //! `ManagedClusterSetBinding` could bind any set, and the controllers' own token would have no
 //! limits. So without them no cluster is accepted.
 //!
 //! A probe asks the hub instead of reading the policies, because an existing policy need not be
 //! enforced (a missing binding, a disabled plugin). Each policy refuses one dry run by the same
 //! expression that guards its objects: for all users, a change of a `ManagedCluster` with a certain
-//! annotation, and for the controllers, a role that is no cluster's. The dry runs need no
-//! permission that this part lacks.
+//! annotation, and for the controllers, a role that is no cluster's. The dry runs need no right
+//! that this part lacks.
 
 use std::time::Duration;
 

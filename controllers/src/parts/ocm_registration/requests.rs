@@ -259,7 +259,7 @@ fn recognize(request: &CertificateSigningRequest) -> Result<Recognized, String> 
     read.recognize().map_err(|why| format!("not recognized as an agent's: {why}"))
 }
 
-/// The complete requester as the hub authenticated it, because any part may give permissions.
+/// The complete requester as the hub authenticated it, because any part may give rights.
 fn review(spec: &CertificateSigningRequestSpec) -> SubjectAccessReviewSpec {
     SubjectAccessReviewSpec {
         user: spec.username.clone(),

@@ -48,7 +48,7 @@ struct Line {
     names: HashMap<String, VecDeque<String>>,
 }
 
-/// Permission to run. Released when dropped.
+/// The slot of one run, released when dropped.
 pub struct Slot(Arc<Slots>);
 
 // === impl Lanes ===

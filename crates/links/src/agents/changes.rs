@@ -25,7 +25,7 @@ use super::grants::{Concerned, Grants};
 use super::waiting::{Due, Waiting};
 use crate::registry::Metrics;
 
-/// Objects in one page of a list: each may have 1.5 MB, and a user with permission to write one may
+/// Objects in one page of a list: each may have 1.5 MB, and a user with the right to write one may
 /// write many.
 const PAGE: u32 = 20;
 const CLUSTER_ROLE: &str = "ClusterRole";
@@ -197,7 +197,7 @@ mod tests {
         ClusterName::parse(name).unwrap()
     }
 
-    /// A user with permission to write roles may name any number of clusters in them.
+    /// A user with the right to write roles may name any number of clusters in them.
     #[tokio::test(start_paused = true)]
     async fn changes_of_clusters_without_links_keep_no_link_waiting() {
         let metrics = Metrics::register(&mut prometheus_client::registry::Registry::default());

@@ -1,4 +1,4 @@
-//! Tracks the clusters whose permission to link may have changed, and notifies their links.
+//! Tracks the clusters whose right to link may have changed, and notifies their links.
 //!
 //! A registration follows its cluster before it is judged, so that no change is lost between the
 //! judgement and the link. For later registrations, reviews from before a change stay doubtful as

@@ -108,8 +108,8 @@ impl Judge {
         Self { auth, of_hub: None, has_hub: true, takes_certificates: false }
     }
 
-    /// Judges a claim now and returns its credential. Reviews of its permissions from before
-    /// `since` do not count.
+    /// Judges a claim now and returns its credential. Reviews of its rights from before `since` do
+    /// not count.
     pub async fn judge(&self, claim: &Claim, since: Option<Instant>) -> Result<Credential, Refused> {
         let user = match self.agent_of_hub(claim).await {
             HubsWord::Agent(user) => user,
@@ -230,8 +230,7 @@ fn as_agent(mut user: Arc<User>, agent: &OcmAgent) -> Arc<User> {
 /// Removes the groups of a certificate that only the hub may give. The agents' CA chooses a
 /// certificate's groups, and RBAC allows members of `system:masters` every cluster. So groups with
 /// `system:` do not count, nor do groups of clusters with or without `system:`, because an
-/// acceptance binds both to the permission to link. A token's groups come from the hub, so they
-/// stay.
+/// acceptance binds both to the right to link. A token's groups come from the hub, so they stay.
 ///
 /// The group of a cluster's Open Cluster Management agents stays if the certificate's common name
 /// and the claim are of the same cluster: here it can only be used to link that cluster.

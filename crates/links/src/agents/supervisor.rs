@@ -15,7 +15,7 @@ use crate::registry::{Ended, Linked, Metrics, Named};
 /// How long a link continues while the hub does not answer reviews of it. An outage of the hub must
 /// not cut off members, and an endless one must not keep a stolen credential alive.
 const UNREVIEWED: Duration = Duration::from_mins(10);
-/// Wait before the next review after the hub gave no answer and a permission may have changed.
+/// Wait before the next review after the hub gave no answer and a right may have changed.
 const UNANSWERED: Duration = Duration::from_secs(2);
 /// Share of the interval by which rechecks may come sooner, so that agents that linked together are
 /// not rechecked together forever.
@@ -30,7 +30,7 @@ pub struct LinkSupervisor<'a> {
     pub leave: &'a CancellationToken,
     pub linked: Linked,
     pub claim: Claim,
-    /// Notifies when the cluster's permissions may have changed.
+    /// Notifies when the cluster's rights may have changed.
     pub doubt: Doubt,
 }
 

@@ -10,7 +10,7 @@ use tunnel::ClusterName;
 
 /// Wait for the hub's authorizers, which follow roles by watches of their own. With the review
 /// itself and the pace below, for up to some three hundred linked clusters that change at once,
-/// this stays below the five seconds within which a withdrawn permission ends links.
+/// this stays below the five seconds within which a withdrawn right ends links.
 pub(super) const SETTLE: Duration = Duration::from_secs(1);
 /// Time between two linked clusters: a hundred a second, which costs less than the regular rechecks
 /// of 5,000 agents.

@@ -174,7 +174,7 @@ impl State {
                 200,
                 json!({"kind": "APIResourceList", "groupVersion": version["groupVersion"], "resources": [resource]}),
             ),
-            // Includes definitions, which need a permission that some installations do not give.
+            // Includes definitions, which need a right that some installations do not give.
             _ => (403, json!({"kind": "Status", "code": 403, "reason": "Forbidden", "message": "forbidden"})),
         }
     }

@@ -1,4 +1,4 @@
-//! Tests of a permission that a change of the hub's roles withdraws.
+//! Tests of a right that a change of the hub's roles withdraws.
 
 use std::collections::HashSet;
 
@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 
 use super::*;
 
-/// Time within which a withdrawn permission must end a link.
+/// Time within which a withdrawn right must end a link.
 const AT_ONCE: Duration = Duration::from_secs(5);
 const CLUSTERS: usize = 500;
 
-/// Permissions on a hub, and the objects that grant them.
+/// Rights on a hub, and the objects that grant them.
 #[derive(Clone, Default)]
 struct Rights(Arc<Mutex<HashSet<String>>>);
 
