@@ -1,4 +1,4 @@
-//! One request, from its head to its response.
+//! Handles one request, from its head to its response.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -28,8 +28,8 @@ use crate::request_body::RequestBody;
 use crate::resources;
 use crate::spans::{self, Step};
 
-/// Answers a request, unless what it holds in `account` is too much; every failure becomes a
-/// `metav1.Status`.
+/// Responds to a request. Fails once the bytes that it holds, counted in `account`, are too many.
+/// Every failure becomes a `metav1.Status`.
 pub async fn handle(
     connection: Arc<Connection>,
     mut request: Request<RequestBody>,
@@ -54,7 +54,9 @@ pub async fn handle(
         .await
     };
     let responded = match responded {
-        // Making it was too much, and nothing of it is sent. Of a write, the outcome is unknown.
+        // The response to a read is replaced if the request held too much meanwhile: nothing of it
+        // has been sent. A write keeps its response, because an error would leave its outcome
+        // unknown.
         Ok(answer) if is_read && account.is_ended() && answer.is_own() => Err(Error::HeldTooMuch),
         responded => responded,
     };
@@ -117,8 +119,8 @@ async fn respond(
             let asked = (route.prefix, &route.asks);
             let call = proxy::Call::new(connection, cluster, asked, permission, acting, account).traced(trace);
             match upgrade {
-                // Boxed, as what follows: most requests are plain ones for members, and carry no
-                // room for others.
+                // Boxed, like the other arms: most requests are plain ones for members, and must
+                // not carry memory for the other kinds.
                 Some(upgrade) => Box::pin(upgrade::serve(&call, upgrade, request, client)).await,
                 None => forward::serve(&call, request).await.map(Answer::from),
             }
@@ -139,8 +141,8 @@ async fn respond(
     }
 }
 
-/// Its span, if it is recorded. Probes and scrapes are not, as in the audit log: they say nothing
-/// about any user and come every second.
+/// Returns the request's span, if it is recorded. Probes and scrapes are not, as in the audit log:
+/// they show nothing about any user and come every second.
 fn trace(
     traces: &Traces,
     connection: &Connection,
@@ -154,7 +156,7 @@ fn trace(
     spans::request(traces, request, head.cluster(), is_hubs)
 }
 
-/// Answers with a failure, tells log and metrics of it, and ends the connection of a stranger.
+/// Responds with a failure, reports it to log and metrics, and closes a stranger's connection.
 fn refuse(
     connection: &Connection,
     head: &Head<'_>,
@@ -165,7 +167,7 @@ fn refuse(
     let (gateway, verdict) = (connection.gateway(), error.verdict());
     let side = verdict.side;
     gateway.metrics.failed(side.as_str());
-    // Mistakes of strangers say nothing about a cluster, whatever they name.
+    // A caller's mistake shows nothing about the cluster that it names.
     if side != Side::Caller {
         record.concerns(head.cluster(), gateway);
     }
@@ -175,7 +177,7 @@ fn refuse(
     }
     let is_operational = verdict.level == Level::WARN;
     let due = if is_operational { gateway.failure_log.due(head.cluster(), side) } else { None };
-    // As text, which is escaped: an error may repeat what a caller or another server wrote.
+    // As text, which the log escapes: an error may repeat text from a caller or another server.
     let text = due.map(|_| error.to_string());
     if !is_operational {
         tracing::debug!(
@@ -199,7 +201,7 @@ fn refuse(
     (Answer::from(response), refusal)
 }
 
-/// What the gateway answers itself.
+/// Serves the routes that the gateway answers itself.
 async fn own(
     connection: &Connection,
     route: &Route<'_>,
@@ -234,8 +236,8 @@ async fn own(
 mod tests {
     use super::*;
 
-    /// Thousands of requests may wait for their members at once. What few of them need belongs into
-    /// boxes of its own.
+    /// Thousands of requests may wait for their members at once, so state that few of them need
+    /// belongs in a box.
     #[test]
     fn a_request_that_waits_takes_little_memory() {
         fn size<A, B, C, F: Future>(_: impl Fn(A, B, C) -> F) -> usize {

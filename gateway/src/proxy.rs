@@ -1,4 +1,4 @@
-//! Carrying a permitted request to its member and the answer back.
+//! Forwards a permitted request to its member, and returns the response.
 
 pub mod attempt;
 pub mod forward;
@@ -32,7 +32,7 @@ use crate::holding::Account;
 use crate::limits::LoadPermits;
 use crate::request_body::RequestBody;
 
-/// A permitted call to one cluster: what both the plain and the upgrading path need.
+/// A permitted call to one cluster, as both plain requests and upgrades need it.
 pub struct Call<'a> {
     pub cluster: Arc<Cluster>,
     /// The request's path up to the member's part.
@@ -40,22 +40,22 @@ pub struct Call<'a> {
     pub asks: &'a MemberRequest<'a>,
     pub permission: Permission,
     pub acting: ActingAs,
-    /// The client's.
+    /// The client's connection.
     pub connection: Arc<Connection>,
-    /// Has what the request holds.
+    /// Counts the bytes that the request holds.
     pub account: Account,
-    /// Where its spans hang, if it is traced.
+    /// The parent of the call's spans, if the request is traced.
     pub trace: Option<&'a Trace>,
 }
 
-/// What the client gets.
+/// The response to the client.
 pub struct Answer {
     pub response: Response<ResponseBody>,
-    /// After a 101: the two connections, to be carried.
+    /// After a 101: the two connections, to be joined.
     pub joined: Option<Box<UpgradedPair>>,
 }
 
-/// URI and headers as the member shall see them, but for the credential.
+/// URI and headers as the member must see them, without the credential.
 fn to_member(call: &Call<'_>, request: Request<RequestBody>) -> Result<(Parts, RequestBody), Error> {
     let (mut parts, body) = request.into_parts();
     parts.uri = Uri::from(rewrite(call.cluster.endpoint(), &parts.uri, call.prefix.len())?);
@@ -83,7 +83,7 @@ pub fn rewrite(endpoint: &Endpoint, uri: &Uri, remainder: usize) -> Result<PathA
 // === impl Answer ===
 
 impl Answer {
-    /// All of its bytes are here, and none was sent.
+    /// All bytes of the body are here, and none has been sent.
     pub fn is_own(&self) -> bool {
         self.joined.is_none() && self.response.body().is_own()
     }
@@ -123,7 +123,7 @@ impl<'a> Call<'a> {
         Self { trace, ..self }
     }
 
-    /// What its request counts as when the caller has left and the member goes on with it.
+    /// Permits for a request that the member continues after its caller has left.
     pub fn lingers(&self) -> LoadPermits {
         self.connection.gateway().limits.lingers(self.permission.user(), self.cluster.load())
     }
@@ -132,7 +132,7 @@ impl<'a> Call<'a> {
         &self.connection.gateway().drain
     }
 
-    /// Whether the answer says that the member does not believe the caller that we named.
+    /// Whether the response shows that the member did not accept the caller's forwarded identity.
     async fn is_disbelieved<B>(&self, response: &mut Response<Peeked<B>>) -> bool
     where
         B: Body<Data = Bytes> + Unpin,
@@ -141,10 +141,9 @@ impl<'a> Call<'a> {
         tells && Box::pin(workload::is_anonymous_refusal(response)).await
     }
 
-    /// Sets the cluster's own credential, and the user that it acts as, where [`crate::exchange`]
-    /// names one. The caller's credential was removed when it was authenticated, its identity with
-    /// the headers that stay here; a cluster that authenticates us by client certificate needs no
-    /// header.
+    /// Sets the cluster's own credential, and the user that it acts as, if [`crate::exchange`]
+    /// names one. Authentication has removed the caller's credential, and `headers` has removed its
+    /// identity. A cluster that authenticates the gateway by client certificate needs no header.
     fn set_credential(&self, lease: &CredentialLease<'_>, headers: &mut HeaderMap) -> Result<(), Error> {
         self.acting.apply(self.permission.user(), headers).map_err(|NotAHeader| Error::IDENTITY)?;
         if let Some(authorization) = lease.authorization() {

@@ -1,4 +1,4 @@
-//! What a request says, read once: from its path, query and headers, before any review.
+//! What a request asks for, read once from its method, URI and headers, before any review.
 
 pub mod framing;
 pub mod upgrade;
@@ -14,24 +14,24 @@ use crate::error::Error;
 use crate::limits::Kind;
 use crate::request_body::RequestBody;
 
-/// Method and URI of a request. Kept apart: what was read of them is needed until the end, and the
-/// request is taken to pieces before.
+/// Method and URI of a request. Copied, because `Head` borrows from them until the end, and the
+/// request is taken apart before.
 pub struct Line {
     method: Method,
     uri: Uri,
 }
 
-/// See the [module](self).
+/// The parsed request. See the [module](self).
 pub struct Head<'a> {
-    /// Where it goes, and what its sender must be allowed to do.
+    /// The route, and the attributes for the access review.
     pub parsed: Parsed<'a>,
-    /// It wants its connection to become something else than HTTP.
+    /// The request asks to upgrade its connection.
     pub asks_upgrade: bool,
-    /// As what it counts against the limits. Probes count as nothing.
+    /// Its kind under the limits; none for probes, which do not count.
     pub kind: Option<Kind>,
-    /// The form in which a failure is answered.
+    /// The format of a failure's Status.
     pub form: LateForm,
-    /// A HEAD: its answer has no body.
+    /// A HEAD request: its response has no body.
     pub is_bodyless: bool,
 }
 
@@ -46,8 +46,8 @@ impl Line {
 // === impl Head ===
 
 impl<'a> Head<'a> {
-    /// `line` is the request's own, `served` what is on the port to which it came; `gained` is the
-    /// verb that a read of a member gains by an upgrade.
+    /// `line` is the request's own, and `served` is what its port serves. `gained` is the verb that
+    /// a read of a member gains by an upgrade.
     pub fn read(line: &'a Line, request: &Request<RequestBody>, served: Served, gained: Verb) -> Self {
         let Line { method, uri } = line;
         let asks_upgrade = upgrade::is_asked_by(request);
@@ -58,7 +58,7 @@ impl<'a> Head<'a> {
         Self { parsed, asks_upgrade, kind, form, is_bodyless: *method == Method::HEAD }
     }
 
-    /// The cluster that a proxied request names; it may not exist.
+    /// The cluster that a proxied request names. It may not exist.
     pub fn cluster(&self) -> Option<&ClusterName> {
         match &self.parsed.route {
             Route::Proxy(route) => Some(&route.cluster),
@@ -66,7 +66,7 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// In which spelling a member is asked for.
+    /// The dialect in which the request names a member.
     pub fn dialect(&self) -> Dialect {
         match &self.parsed.route {
             Route::Proxy(route) => route.dialect,
@@ -75,7 +75,8 @@ impl<'a> Head<'a> {
         }
     }
 
-    /// Refuses what we cannot act on, whoever sent it; the upgrade that `request` asks for.
+    /// Refuses requests that the gateway cannot serve for any caller. Returns the upgrade that
+    /// `request` asks for.
     pub fn check(&self, request: &Request<RequestBody>) -> Result<Option<Upgrade>, Error> {
         framing::check(request)?;
         if let Route::NoMember(why) = self.parsed.route {

@@ -1,9 +1,9 @@
-//! A request and its answer, with one more attempt where the member rejected the credential and
-//! that is safe.
+//! Sends a request, and once more with another credential if the member rejected the first and a
+//! repetition is safe.
 //!
-//! A 401 says that nothing was done (RFC 9110 §15.5.2), and a request without a body is whole as
-//! long as its head is kept. So one for which a program's credential did not open the door is sent
-//! again, once, with the next.
+//! A 401 means that the member did nothing (RFC 9110 §15.5.2), and the head of a request without a
+//! body is the whole request. So such a request is sent again, once, if the member rejected a
+//! credential that a program issued.
 
 use api::route::MemberRequest;
 use bytes::Bytes;
@@ -23,16 +23,16 @@ use crate::request_body::RequestBody;
 use crate::spans;
 use crate::upstream::{ConnectError, SendError};
 
-/// The head of a request that may be sent once more.
+/// The head of a request that may be sent again.
 struct RetryHead(Request<Option<Account>>);
 
-/// How one attempt is made.
+/// The parts of an attempt in which plain requests and upgrades differ.
 pub trait Attempt {
     type Body: Body<Data = Bytes> + Unpin;
 
     fn call(&self) -> &Call<'_>;
 
-    /// The request as the member shall see it, its credential included.
+    /// The request as the member must see it, with its credential.
     fn prepare(
         &self,
         lease: &CredentialLease<'_>,
@@ -47,8 +47,7 @@ pub trait Attempt {
     ) -> impl Future<Output = Result<Response<Self::Body>, Error>> + Send;
 }
 
-/// The member's answer, which is no rejection of the credential, and the credential it was given
-/// for.
+/// Returns the member's response, unless it rejects the credential, and the credential in use.
 pub async fn answer<A: Attempt>(
     attempt: &A,
     request: Request<RequestBody>,
@@ -86,7 +85,7 @@ pub async fn answer<A: Attempt>(
     }
 }
 
-/// Costs nothing where the credential is the Secret's own: no other would be had.
+/// None for the Secret's own credential, because there is no other to try: then nothing is copied.
 fn keep(lease: &CredentialLease<'_>, asks: &MemberRequest<'_>, request: &Request<RequestBody>) -> Option<RetryHead> {
     if matches!(lease, CredentialLease::Fixed(_)) || !request.body().is_end_stream() || !asks.may_be_repeated() {
         return None;
@@ -99,9 +98,9 @@ fn keep(lease: &CredentialLease<'_>, asks: &MemberRequest<'_>, request: &Request
     Some(RetryHead(head))
 }
 
-/// A member that does not take a client certificate ends the connection, and says nothing about it
-/// in HTTP. So a connection that was refused or broken has the program asked again, for later
-/// requests; how often is limited as for a 401.
+/// A member that rejects a client certificate ends the connection without a response in HTTP. So a
+/// refused or broken connection makes the program issue another one for later requests, as often as
+/// after a 401.
 pub fn suspect(cluster: &Cluster, lease: &CredentialLease<'_>, error: &SendError) {
     let may_be_it = match error {
         SendError::Connect(error) => matches!(**error, ConnectError::Tls { .. } | ConnectError::Http2 { .. }),
@@ -118,15 +117,16 @@ pub fn suspect(cluster: &Cluster, lease: &CredentialLease<'_>, error: &SendError
     }
 }
 
-/// The member rejected `lease`: the request with another credential, if it may be sent again and
-/// there is one.
+/// The member rejected `lease`. Returns the request with another credential, if it may be sent
+/// again and there is one.
 async fn next<'a>(
     again: Option<RetryHead>,
     cluster: &'a Cluster,
     lease: &CredentialLease<'_>,
 ) -> Result<Option<(CredentialLease<'a>, Request<RequestBody>)>, Error> {
     let Some(RetryHead(head)) = again else {
-        // For later requests: begun when it is first polled, and nothing to wait for here.
+        // For later requests: the renewal starts with its first poll, and this request does not
+        // wait.
         let _ = cluster.renew(lease).now_or_never();
         return Ok(None);
     };

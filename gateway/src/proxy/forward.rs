@@ -1,4 +1,4 @@
-//! Plain requests: one in, one out, bodies streamed both ways.
+//! Forwards plain requests, and streams both bodies.
 
 use http::header::{CONTENT_ENCODING, CONTENT_LENGTH, CONTENT_TYPE};
 use http::{HeaderMap, Request, Response};
@@ -40,7 +40,7 @@ pub async fn serve(call: &Call<'_>, request: Request<RequestBody>) -> Result<Res
     if call.asks.is_endless() && head.status.is_success() && !head.headers.contains_key(CONTENT_LENGTH) {
         body = body.ending_with(call.drain().soft_token().cancelled_owned(), is_lines(&head.headers));
     }
-    // The version of the member's message says nothing about ours.
+    // The response has our HTTP version, not that of the member's message.
     let mut response = Response::new(body);
     *response.status_mut() = head.status;
     *response.headers_mut() = head.headers;
@@ -82,7 +82,7 @@ impl Attempt for Plain<'_> {
     }
 }
 
-/// JSON watches and logs are lines; protobuf, and anything compressed, is not.
+/// JSON watches and logs consist of lines; protobuf and compressed bodies do not.
 fn is_lines(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).map_or(&b""[..], |kind| kind.as_bytes());
     !headers.contains_key(CONTENT_ENCODING)

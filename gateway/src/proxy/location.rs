@@ -1,20 +1,20 @@
-//! Redirects of members.
+//! Rewrites `Location` headers of members.
 //!
-//! A `Location` is written for clients that speak to the member itself. Passed on unchanged, it
-//! would send a client to the hub's root with its hub credential, or to any server a member names
+//! A member writes a `Location` for clients that connect to it directly. Unchanged, it would send a
+//! client to the hub's root with its hub credential, or to any server that the member names
 //! (CVE-2022-3172).
 //!
-//! What passes has to mean the same to everybody who resolves it: to RFC 3986, and to browsers,
-//! which take tabs and line ends out of a URL before they look at it, read `\` as `/`, and `%2e` as
-//! a dot (WHATWG URL Standard, basic URL parser). So it is one absolute path of visible ASCII
-//! without dot segments and backslashes; it is told below our own path, which leaves no authority
-//! to be read into it.
+//! A rewritten location must mean the same to every client, by RFC 3986 and by the rules of
+//! browsers: these remove tabs and line ends from a URL before they parse it, and read `\` as `/`
+//! and `%2e` as a dot (WHATWG URL Standard, basic URL parser). So a location must be one absolute
+//! path of visible ASCII without dot segments and backslashes. It is appended to our own path, so
+//! that no client can read an authority in it.
 //!
-//! Beside an answer that is no redirect (RFC 9110 §10.2.2: 201, where it names what was made)
-//! nobody follows it by himself, but clients use it for their next request. There it is told in the
-//! same way, and left out where that is impossible: what was made is made. `Refresh` is left out
-//! with all answers (`headers`); `Content-Location` and `Link` describe, and are passed on as they
-//! are.
+//! In a response that is no redirect (RFC 9110 §10.2.2: a 201 names the created resource), clients
+//! do not follow the header by themselves, but use it for their next request. It is rewritten in
+//! the same way, and removed if that is impossible: an error would not undo the creation. `headers`
+//! removes `Refresh` from all responses. `Content-Location` and `Link` only describe, and pass
+//! unchanged.
 
 use std::borrow::Cow;
 
@@ -22,24 +22,24 @@ use http::header::LOCATION;
 use http::uri::{Authority, Scheme};
 use http::{HeaderMap, HeaderValue, StatusCode};
 
-/// Where a member is, as it would name itself.
+/// A member's address, as the member would write it.
 #[derive(Debug, Clone, Copy)]
 pub struct Origin<'a> {
     pub scheme: &'a Scheme,
     pub authority: &'a Authority,
-    /// The member's own prefix in its endpoint.
+    /// The path prefix of the member's endpoint.
     pub base_path: &'a str,
 }
 
-/// The redirect leads out of the member, or cannot be expressed below the proxy path.
+/// The redirect leads out of the member, or has no form below the proxy path.
 #[derive(Debug, PartialEq, Eq)]
 pub struct OutsideMember;
 
-/// Rewrites a `Location` of the member at `origin` to stay below `prefix`, the path up to the
-/// member's part as the client sent it.
+/// Rewrites a `Location` of the member at `origin` so that it stays below `prefix`, the path up to
+/// the member's part as the client sent it.
 ///
 /// # Errors
-/// A redirect cannot be rewritten. With any other status the header is removed then.
+/// Fails if a redirect cannot be rewritten. With any other status the header is removed instead.
 pub fn rewrite(
     status: StatusCode,
     headers: &mut HeaderMap,
@@ -61,13 +61,13 @@ fn below(location: &HeaderValue, prefix: &str, origin: Origin<'_>) -> Option<Hea
     let location = location.to_str().ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_graphic()))?;
     let reference = own_reference(location, origin)?;
     let path = reference.split(['?', '#']).next().unwrap_or_default();
-    // A client resolves `..` before it follows: out of the proxy path, to the hub itself.
+    // A client resolves `..` before it follows: it would leave the proxy path for the hub itself.
     if path.contains('\\') || api::path::has_dot_segment(path) {
         return None;
     }
     let below = reference.strip_prefix(origin.base_path).filter(|rest| rest.starts_with('/'))?;
-    // Below no path of ours, the rest would be read as an authority, or lead to a member with the
-    // client's own credential.
+    // With an empty prefix, a client would read the rest as an authority, or send its own
+    // credential to a member.
     if prefix.is_empty() && !api::route::is_no_members(below.split(['?', '#']).next().unwrap_or_default()) {
         return None;
     }
@@ -94,7 +94,7 @@ mod tests {
 
     const PREFIX: &str = "/apis/cluster.core.oam.dev/v1alpha1/clustergateways/c1/proxy";
 
-    /// As [`rewrite`] has it for a member at `https://member.example:6443` and `base_path`.
+    /// [`rewrite`] for a member at `https://member.example:6443` with `base_path`.
     fn rewrite_below(status: StatusCode, headers: &mut HeaderMap, base_path: &str) -> Result<(), OutsideMember> {
         let authority = Authority::from_static("member.example:6443");
         let origin = Origin { scheme: &Scheme::HTTPS, authority: &authority, base_path };

@@ -1,9 +1,9 @@
-//! The second look at a proxied request (`--authorize-proxy-subpath`): may its caller do on the hub
-//! what it asks of the member?
+//! The second review of a proxied request (`--authorize-proxy-subpath`): may the caller do on the
+//! hub what it asks of the member?
 //!
-//! The review speaks of the request as the member will read it, made from the very bytes that are
-//! forwarded. The hub's RBAC then holds for members too; it takes the member's objects for its own,
-//! so that names and namespaces mean the same everywhere.
+//! The review covers the request as the member will read it, from the very bytes that are
+//! forwarded. The hub's RBAC then holds for members too. It treats the member's objects as the
+//! hub's own, so names and namespaces must mean the same everywhere.
 
 use std::sync::Arc;
 
@@ -14,11 +14,11 @@ use tokio::time::Instant;
 use crate::error::Error;
 use crate::needs::RequestNeeds;
 
-/// Fails unless `user` may do this on the member. A path that may mean one thing here and another
-/// there is refused for every user.
+/// Fails unless `user` may do this on the member. A path with more than one reading is refused for
+/// every user.
 ///
-/// Comes before the cluster is looked up, like every check: a user without rights there does not
-/// learn what exists.
+/// Comes before the cluster is looked up, like every check: a user without permission does not
+/// learn which clusters exist.
 pub async fn authorize(gateway: &RequestNeeds, user: Arc<User>, route: &ProxyRoute<'_>) -> Result<(), Error> {
     if !route.asks.can_be_decoded() {
         return Err(Error::BadPath(BadPath::Escape));

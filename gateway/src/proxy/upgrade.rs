@@ -1,5 +1,5 @@
-//! Upgrades (exec, attach, port-forward, WebSocket watches): a connection of their own to the
-//! member, and after its 101 a byte pipe that understands nothing of what it carries.
+//! Upgrades (exec, attach, port-forward, WebSocket watches): each gets its own connection to the
+//! member, and becomes a byte pipe after the member's 101.
 
 mod relay;
 
@@ -23,8 +23,7 @@ use crate::request::upgrade::Upgrade;
 use crate::request_body::RequestBody;
 use crate::upstream::{HeldIncoming, SendError};
 
-/// The member's answer may take as long as it needs to start a container's process, but not for
-/// ever.
+/// A member may need time to start a container's process before its response, but not forever.
 const ANSWER_WITHIN: Duration = Duration::from_mins(1);
 
 struct Upgrading<'a> {
@@ -32,9 +31,9 @@ struct Upgrading<'a> {
     upgrade: Upgrade,
 }
 
-/// Makes the answer to a request for an upgrade the last on its connection, unless `client` was
-/// taken for one: bytes of the other protocol may follow the request, and must not be read as the
-/// next.
+/// Adds `Connection: close` to the response to an upgrade request, unless `client` was taken for an
+/// upgrade: bytes of the other protocol may follow the request, and must not be parsed as the next
+/// one.
 pub fn or_close(client: Option<OnUpgrade>, response: &mut Response<ResponseBody>) {
     if let Some(client) = client {
         response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
@@ -44,9 +43,8 @@ pub fn or_close(client: Option<OnUpgrade>, response: &mut Response<ResponseBody>
 
 /// Asks the member, and joins the two connections if it agrees. Takes `client` only then.
 ///
-/// No client upgrades by another method than GET (WebSocket, RFC 6455 §4.1) or POST (SPDY): a
-/// member would carry out a DELETE as one, and its success would read like a failure of the
-/// upgrade.
+/// Clients upgrade with GET (WebSocket, RFC 6455 §4.1) or POST (SPDY) only. A member would carry
+/// out a DELETE as such, and its success would look like a failed upgrade.
 pub async fn serve(
     call: &Call<'_>,
     upgrade: Upgrade,
@@ -81,7 +79,7 @@ impl Attempt for Upgrading<'_> {
         self.call
     }
 
-    /// `Connection` and `Upgrade` are built anew, the credential comes last.
+    /// Builds `Connection` and `Upgrade` anew, and sets the credential last.
     fn prepare(
         &self,
         lease: &CredentialLease<'_>,
@@ -98,7 +96,7 @@ impl Attempt for Upgrading<'_> {
         Ok(Request::from_parts(parts, body))
     }
 
-    /// On a connection of its own.
+    /// Sends the request on its own connection.
     async fn send(
         &self,
         lease: &CredentialLease<'_>,

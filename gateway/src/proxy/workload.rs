@@ -1,11 +1,11 @@
-//! Whose 401 it is: the member's, which does not take the credential, or that of a workload behind
+//! Distinguishes a 401 of the member, which rejects the credential, from a 401 of a workload behind
 //! the member's own proxy.
 //!
-//! An API server answers for itself with a `metav1.Status`
-//! (`k8s.io/apiserver/pkg/endpoints/filters/authentication.go`), and passes on what a pod, Service
-//! or kubelet says behind `…/proxy/…` as it is: a page that wants a password, say. Such an answer
-//! is the caller's, with its `WWW-Authenticate`, and says nothing of the credential, which the
-//! workload never saw.
+//! An API server sends its own 401 as a `metav1.Status`
+//! (`k8s.io/apiserver/pkg/endpoints/filters/authentication.go`). Behind `…/proxy/…` it passes on
+//! unchanged what a pod, Service or kubelet responds: a login page, say. Such a 401 is for the
+//! caller, with its `WWW-Authenticate`, and shows nothing about the credential, which the workload
+//! never saw.
 
 use std::time::Duration;
 
@@ -18,19 +18,19 @@ use hyper::body::Body;
 
 use crate::body::Peeked;
 
-/// A Status that says no more than "Unauthorized" has 130 bytes.
+/// A Status with only "Unauthorized" has 130 bytes.
 const STATUS_BYTES: usize = 4096;
-/// For the body of a 401, which comes with its head.
+/// Timeout for the body of a 401 or 403, which comes with its head.
 const WITHIN: Duration = Duration::from_secs(10);
 
-/// A member's answer, and whose it is.
+/// A member's response, and its judgement.
 pub struct Judged<B: Body> {
     pub response: Response<Peeked<B>>,
-    /// It is a 401 of the member itself: the credential is bad.
+    /// The member itself responded with 401: the credential is invalid.
     pub is_rejection: bool,
 }
 
-/// `asks` is what the request was.
+/// Judges the response to the request `asks`.
 pub async fn judge<B: Body<Data = Bytes> + Unpin>(response: Response<B>, asks: &MemberRequest<'_>) -> Judged<B> {
     let mut response = response.map(Peeked::new);
     let is_rejection = response.status() == StatusCode::UNAUTHORIZED
@@ -38,13 +38,13 @@ pub async fn judge<B: Body<Data = Bytes> + Unpin>(response: Response<B>, asks: &
     Judged { response, is_rejection }
 }
 
-/// Whether the member says in JSON that the credential may not impersonate a user
-/// (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ForbiddenStatus`). The answer is
+/// Whether the member responds, in JSON, that the credential may not impersonate a user
+/// (`k8s.io/apiserver/pkg/endpoints/handlers/responsewriters.ForbiddenStatus`). The response is
 /// passed on all the same.
 ///
-/// Only the API server's own words count. A caller may name an object as he likes, and the message
-/// repeats the name: with its quotes escaped (`%q`), so that what follows the last `is forbidden`
-/// is none of his.
+/// Only the API server's own words count. A caller may choose any object name, and the message
+/// repeats it, but with its quotes escaped (`%q`): the text after the last `forbidden: User "` is
+/// never the caller's.
 pub async fn refuses_identity<B: Body<Data = Bytes> + Unpin>(
     response: &mut Response<Peeked<B>>,
     asks: &MemberRequest<'_>,
@@ -55,8 +55,8 @@ pub async fn refuses_identity<B: Body<Data = Bytes> + Unpin>(
     response.body_mut().short(STATUS_BYTES, WITHIN).await.is_some_and(|body| says_so(&body))
 }
 
-/// Whether a server that was sent the caller's identity refuses an unknown caller: it does not
-/// believe us.
+/// Whether a server that received the caller's identity refuses an anonymous user, because it does
+/// not accept our headers.
 pub async fn is_anonymous_refusal<B: Body<Data = Bytes> + Unpin>(response: &mut Response<Peeked<B>>) -> bool {
     if response.status() != StatusCode::FORBIDDEN || encoding(response.headers()).is_none() {
         return false;
@@ -69,7 +69,7 @@ fn says_so(body: &[u8]) -> bool {
     forbidden(body).is_some_and(|(_, said)| said.starts_with("cannot impersonate resource \""))
 }
 
-/// The refused user, and the refused right.
+/// The refused user, and the rest of the message: the permission that it lacks.
 fn forbidden(body: &[u8]) -> Option<(String, String)> {
     #[derive(serde::Deserialize)]
     struct Said {
@@ -85,7 +85,8 @@ async fn is_of_the_member<B: Body<Data = Bytes> + Unpin>(response: &mut Response
     response.body_mut().short(STATUS_BYTES, WITHIN).await.is_some_and(|body| encoding.is_status(&body))
 }
 
-/// How it would be written, if it may be a Status: one of this size is not compressed.
+/// The encoding of a body that may be a Status. A compressed one is none, because API servers do
+/// not compress so small a body.
 fn encoding(headers: &HeaderMap) -> Option<Encoding> {
     if headers.contains_key(CONTENT_ENCODING) { None } else { Encoding::of(headers.get(CONTENT_TYPE)?.as_bytes()) }
 }

@@ -1,4 +1,4 @@
-//! What requests must look like before we act on them, beyond what the parsers already insist on.
+//! Checks of a request's framing beyond those of the parsers.
 
 use http::header::{CONNECTION, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, Method, Request, Version};
@@ -8,7 +8,8 @@ use crate::headers;
 use crate::headers::size::Unfit;
 use crate::request_body::RequestBody;
 
-/// Of a request: it has a `Content-Length` beside its `Transfer-Encoding`, which the parser hides.
+/// Marks a request with `Content-Length` and `Transfer-Encoding`, because the parser hides the
+/// former.
 #[derive(Clone, Copy, Debug)]
 pub struct TwoLengths;
 
@@ -21,7 +22,7 @@ pub fn check(request: &Request<RequestBody>) -> Result<(), Error> {
     if request.headers().len() > headers::MOST_LINES {
         return Err(Error::TooManyHeaders);
     }
-    // Found before the head was read.
+    // Found before the head was parsed.
     if let Some(unfit) = request.extensions().get::<Unfit>() {
         return Err(Error::UnfitHead(*unfit));
     }
@@ -42,8 +43,8 @@ pub fn check(request: &Request<RequestBody>) -> Result<(), Error> {
     Ok(())
 }
 
-/// The parser asks only that `chunked` comes last. What else is applied we do not know how to undo,
-/// and neither say nor hide (RFC 9112 §6.1).
+/// The parser requires only that `chunked` comes last. The gateway cannot undo other codings, and
+/// may neither announce nor hide them (RFC 9112 §6.1).
 fn is_chunked_once(headers: &HeaderMap) -> bool {
     let mut codings = headers.get_all(TRANSFER_ENCODING).iter();
     let only = codings.next().filter(|_| codings.next().is_none());
@@ -52,17 +53,17 @@ fn is_chunked_once(headers: &HeaderMap) -> bool {
 
 /// Whether the connection must close after this request.
 ///
-/// The parser lets `Transfer-Encoding` win over a `Content-Length` beside it and hides the latter.
-/// RFC 9112 §6.3 allows that only if the connection is closed afterwards, so that bytes which
-/// another server may have read as the next request are never parsed as one. Such a request is
-/// refused ([`check`]), and every chunked HTTP/1.x request is the last on its connection all the
-/// same: then nothing has to read chunks along to find the next head. Hubs and client-go, which
-/// send bodies over HTTP/2 or with a length, never notice.
+/// If a request has both, the parser uses `Transfer-Encoding` and hides `Content-Length`. RFC 9112
+/// §6.3 allows that only if the connection closes afterwards, so that bytes which another server
+/// may have read as the next request are never parsed as one. Such a request is refused
+/// ([`check`]). The connection also closes after every chunked HTTP/1.x request: then no code needs
+/// to follow the chunks to find the next head. Hubs and client-go send bodies over HTTP/2 or with a
+/// length, so they never notice.
 pub fn must_close_after(request: &Request<RequestBody>) -> bool {
     request.version() < Version::HTTP_2 && request.headers().contains_key(TRANSFER_ENCODING)
 }
 
-/// Whether its connection may go on as something else, and not as HTTP in any case.
+/// Whether the connection may upgrade. If it does not, it closes.
 pub fn leaves_http(request: &Request<RequestBody>) -> bool {
     request.headers().get_all(CONNECTION).iter().any(|value| headers::has_token(value, "upgrade"))
 }

@@ -1,4 +1,4 @@
-//! The wish of a request to go on as something else than HTTP (RFC 9110 §7.8).
+//! Upgrade requests (RFC 9110 §7.8).
 
 use http::header::{CONNECTION, TRANSFER_ENCODING, UPGRADE};
 use http::{HeaderMap, HeaderValue, Request, Version};
@@ -7,12 +7,12 @@ use crate::error::Error;
 use crate::headers;
 use crate::request_body::RequestBody;
 
-/// An upgrade to a protocol that Kubernetes speaks.
+/// An upgrade to a protocol of Kubernetes.
 pub struct Upgrade {
     protocol: Vec<HeaderValue>,
 }
 
-/// HTTP/2 has no such wish.
+/// Never true for HTTP/2, which has no such upgrade.
 pub fn is_asked_by(request: &Request<RequestBody>) -> bool {
     request.version() < Version::HTTP_2
         && request.headers().get_all(CONNECTION).iter().any(|value| headers::has_token(value, "upgrade"))
@@ -21,11 +21,12 @@ pub fn is_asked_by(request: &Request<RequestBody>) -> bool {
 // === impl Upgrade ===
 
 impl Upgrade {
-    /// The one that a request asks for.
+    /// The upgrade that a request asks for.
     ///
     /// Only protocols of Kubernetes pass: forwarding others, such as `h2c`, would smuggle requests
-    /// past every check made here (CVE-2022-41721). A hub sends anything whose `Connection` holds
-    /// the word on this path, so half-made requests are answered rather than served.
+    /// past every check made here (CVE-2022-41721). A hub treats any request with `upgrade` in
+    /// `Connection` as an upgrade, so an incomplete one is refused, and not served as a plain
+    /// request.
     pub fn of(request: &Request<RequestBody>) -> Result<Self, Error> {
         let protocol: Vec<_> = request.headers().get_all(UPGRADE).iter().cloned().collect();
         if protocol.is_empty() {
@@ -40,12 +41,12 @@ impl Upgrade {
         Ok(Self { protocol })
     }
 
-    /// The answer's, where a member switches protocols.
+    /// The protocol of a member's 101.
     pub fn agreed(headers: &HeaderMap) -> Self {
         Self { protocol: headers.get_all(UPGRADE).iter().cloned().collect() }
     }
 
-    /// Writes it into the head of a message that names no protocol yet.
+    /// Writes `Connection` and `Upgrade` into a head that has no `Upgrade` yet.
     pub fn write(&self, headers: &mut HeaderMap) {
         headers.insert(CONNECTION, HeaderValue::from_static("Upgrade"));
         for value in &self.protocol {

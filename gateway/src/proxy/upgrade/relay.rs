@@ -1,4 +1,4 @@
-//! The member's side of an upgrade: asking, passing on a refusal, joining.
+//! The member's side of an upgrade: sends the request, passes on a refusal, joins the connections.
 
 use std::sync::Arc;
 use std::task::Context;
@@ -31,35 +31,36 @@ use crate::request::upgrade::Upgrade;
 use crate::request_body::RequestBody;
 use crate::upstream::{Counted, HEADER_BYTES, HEADER_LINES, Held, HeldIncoming, Lost, Reading, SendError};
 
-/// The body of a refusal is a Status. One that is larger than this is none, and is not passed on:
-/// half of it would look whole.
+/// The body of a refusal is a Status. A larger body is not passed on: a truncated one would look
+/// complete.
 const REFUSAL_BYTES: usize = 1024 * 1024;
 const REFUSAL_WITHIN: Duration = Duration::from_secs(10);
-/// Between the member's 101 and the client's connection being ours.
+/// Timeout between the member's 101 and the client's raw connection.
 const JOIN_WITHIN: Duration = Duration::from_secs(10);
-/// From a refusal to the end of its connection: the refusal has to leave first.
+/// Timeout between a refusal and the end of its connection: the refusal must be sent first.
 const CLOSE_WITHIN: Duration = Duration::from_secs(15);
 
-/// Two connections that one request made a byte pipe.
+/// Two connections that an upgrade joined to a byte pipe.
 pub struct UpgradedPair {
     client: OnUpgrade,
     member: OnUpgrade,
-    // Not the cluster itself: its pooled connections must go when it goes, however long this lasts.
+    // Only the name: the cluster's pooled connections must close when it is unregistered, however
+    // long this pair lasts.
     cluster: ClusterName,
     metrics: Arc<ClusterMetrics>,
     user: String,
     account: Account,
-    /// The cluster is registered no more.
+    /// Cancelled when the cluster is no longer registered.
     ended: CancellationToken,
     drain: Drain,
     guard: DrainGuard,
 }
 
-/// Sends the upgrade request on a connection that serves nothing else, before or after
+/// Sends the upgrade request on a connection that serves no other request, before or after
 /// (CVE-2018-1002105).
 ///
-/// A head that is not whole counts for the member, in `held`; what comes behind it counts for the
-/// request, in `account`.
+/// An incomplete head counts for the member, in `held`; the bytes after it count for the request,
+/// in `account`.
 pub async fn ask(
     transport: Transport,
     request: Request<RequestBody>,
@@ -84,10 +85,10 @@ pub async fn ask(
     Ok(response.map(|body| HeldIncoming::new(body, Some((account.tally(), buffer)))))
 }
 
-/// The member's refusal, read whole: clients print its Status. The connection to the client closes
+/// Reads the member's refusal to its end: clients print its Status. The client's connection closes
 /// after it.
 ///
-/// What is read of it counts for the request, in `account`.
+/// The bytes read count for the request, in `account`.
 pub async fn refused(
     response: Response<Peeked<HeldIncoming>>,
     account: &Account,
@@ -121,16 +122,16 @@ async fn read(mut body: Peeked<HeldIncoming>, account: &Account) -> Result<Bytes
 
 /// Ends the client's connection after a refusal.
 ///
-/// A connection with a pending upgrade is handed over when its last answer has left, whatever that
-/// was, and dropping it would end it without TLS's closing message and without lingering. So it is
-/// shut down as any other.
+/// hyper hands over a connection with a pending upgrade once its last response is sent, whatever
+/// that was. To drop the connection would end it without TLS's close_notify and without lingering,
+/// so it is shut down like any other.
 pub async fn close(client: OnUpgrade) {
     let closing = async { TokioIo::new(client.await.ok()?).shutdown().await.ok() };
     let _ = timeout(CLOSE_WITHIN, closing).await;
 }
 
-/// Passes the 101 on; the client's connection becomes ours only after it left, so both are joined
-/// later.
+/// Passes the 101 on. hyper hands over the client's connection only after the 101 is sent, so the
+/// two connections are joined later.
 pub fn join(client: OnUpgrade, mut member: Response<Peeked<HeldIncoming>>, call: &Call<'_>) -> Answer {
     let upgraded = hyper::upgrade::on(&mut member);
     let mut switching = Response::new(ResponseBody::empty());
@@ -164,7 +165,7 @@ impl UpgradedPair {
         }
     }
 
-    /// Copies between the two until one of them ends; `record` ends then.
+    /// Copies in both directions until one connection ends; `record` ends then.
     pub async fn carry(self: Box<Self>, record: Record) {
         let Self { client, member, cluster, metrics, user, account, ended, drain, guard: _guard } = *self;
         let open = metrics.upgrade();
@@ -191,7 +192,7 @@ impl UpgradedPair {
     }
 }
 
-/// Waits for both connections, then copies until one of them ends; says how it ended.
+/// Waits for both connections, then copies until one of them ends. Returns why.
 async fn carry(client: OnUpgrade, member: OnUpgrade, moved: &mut Moved, account: &Account) -> String {
     let both = timeout(JOIN_WITHIN, async { tokio::try_join!(client, member) });
     let (client, member): (Upgraded, Upgraded) = match both.await {
@@ -216,8 +217,8 @@ async fn carry(client: OnUpgrade, member: OnUpgrade, moved: &mut Moved, account:
     }
 }
 
-/// The member's connection without the buffer that it had as HTTP's: what came behind the 101
-/// counts for the request until it is passed on.
+/// Removes the member's connection from its HTTP buffer. Bytes that followed the 101 count for the
+/// request until they are passed on.
 fn from_http(member: Upgraded, account: &Account) -> Result<Prefixed<Transport>, &'static str> {
     let Ok(parts) = member.downcast::<TokioIo<Reading<Transport>>>() else {
         return Err("not joined: the member's connection is of another kind");
