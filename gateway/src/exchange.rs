@@ -1,10 +1,12 @@
-//! As whom a member sees a caller: by rules, as itself, or not at all.
+//! Decides which identity a member sees for a caller: a rule's, the caller's own, or the registered
+//! credential's.
 //!
-//! Without the gate `ClientIdentityPenetration` a member sees the registered credential, unless the
-//! request says `impersonate=true`. With either, the rules of the cluster are asked, then those of
-//! the operator's file; the first rule that matches wins, and where none does the caller acts as
-//! itself. Order and meaning are those of the Go cluster-gateway; what it lets pass by mistake (a
-//! pattern that does not compile, a mapping to nobody) is an error here when the rules are loaded.
+//! Without the gate `ClientIdentityPenetration`, a member sees the registered credential, unless
+//! the request has `impersonate=true`. With either, the cluster's own rules come first, then the
+//! rules of the operator's file. The first rule that matches decides; without a match, the caller
+//! acts as itself. Order and meaning are those of the Go cluster-gateway, except for mistakes that
+//! it lets pass (a pattern that does not compile, a mapping without a user): here these are errors
+//! when the rules are loaded.
 
 mod configuration;
 mod file;
@@ -26,7 +28,7 @@ pub use self::file::{Metrics, RulesFile};
 pub use self::impersonation::{Disclosure, Impersonation, NotAHeader, Within};
 pub use self::rule::{Outcome, Rules};
 
-/// What the operator says about identities.
+/// The operator's options for identities.
 #[derive(Debug, Clone, Default)]
 pub struct Options {
     /// `--cluster-gateway-proxy-config`
@@ -45,43 +47,42 @@ pub struct Options {
 /// What members see of callers that act as themselves whatever the rules say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Forwarded {
-    /// What the registered credential may say of others.
+    /// Only what the registered credential may impersonate.
     #[default]
     Permitted,
     /// `--karmada-forward-all-groups`
     Everything,
 }
 
-/// Decides for each request as whom it acts.
+/// Decides the identity of each request.
 pub struct Exchange {
-    /// For every request, not only for those that ask.
+    /// Whether the rules apply to every request, and not only to those with `impersonate=true`.
     always: bool,
     global: Arc<ArcSwap<Rules>>,
     disclosure: Arc<Disclosure>,
     forwarded: Forwarded,
 }
 
-/// As whom one request acts on its member.
+/// The identity with which one request acts on its member.
 #[derive(Debug, Clone)]
 pub enum ActingAs {
-    /// As the registered credential, with all its rights.
+    /// The registered credential, with all its permissions.
     Registered,
-    /// As a rule says.
+    /// The target of a rule.
     Mapped(Arc<Impersonation>),
-    /// As its caller, as far as members may see callers.
+    /// The caller, without attributes that the options withhold.
     Caller(Arc<Disclosure>),
-    /// As its caller, as far as the member lets the registered credential say so.
+    /// The caller, as far as the member lets the registered credential impersonate it.
     CallerWithin(Arc<Disclosure>, Within),
-    /// As its caller, where the registered credential is that of a front proxy: members believe all
-    /// it says.
+    /// The caller, by headers of a front proxy: members accept all that these contain.
     FrontProxied,
 }
 
 /// How the annotations of Secrets are read.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Annotations {
-    /// Only with the gate: where callers do not penetrate, nothing is asked of the annotation's
-    /// author.
+    /// True only with the gate: where callers do not penetrate, an invalid annotation must not make
+    /// a cluster unusable.
     read: bool,
     privileged: bool,
 }
@@ -92,7 +93,8 @@ pub enum OwnRules {
     #[default]
     None,
     Valid(Rules),
-    /// Why no caller may act on this cluster: rules that cannot be read might have refused some.
+    /// The reason why no caller may act on this cluster: rules that cannot be read might have
+    /// refused some callers.
     Invalid(Arc<str>),
 }
 
@@ -113,20 +115,22 @@ impl Exchange {
         Self { always: options.gate, global, disclosure: Arc::new(disclosure), forwarded: options.forwarded }
     }
 
-    /// Whether it matters what a registered credential may say of others.
+    /// Whether the permissions of registered credentials to impersonate are looked up.
     pub fn asks_members(&self) -> bool {
         self.forwarded == Forwarded::Permitted
     }
 
-    /// As its caller, whatever the rules say, as far as the registered credential may say so.
+    /// The caller's identity, whatever the rules say, as far as the registered credential may
+    /// impersonate it.
     pub fn as_caller(&self, rights: Arc<Impersonable>) -> ActingAs {
         ActingAs::CallerWithin(Arc::clone(&self.disclosure), Within(rights))
     }
 
-    /// As whom `user` acts on `cluster`; `asked`: the request says `impersonate=true`.
+    /// The identity with which `user` acts on `cluster`; `asked`: the request has
+    /// `impersonate=true`.
     ///
     /// # Errors
-    /// The cluster's own rules are not valid; the text says which.
+    /// The cluster's own rules are invalid; the text has the reason.
     pub fn acting(&self, cluster: &str, own: &OwnRules, user: &User, asked: bool) -> Result<ActingAs, Arc<str>> {
         if !self.always && !asked {
             return Ok(ActingAs::Registered);
@@ -147,12 +151,13 @@ impl Exchange {
 // === impl ActingAs ===
 
 impl ActingAs {
-    /// What the registered credential may say of others, if that is looked at.
+    /// What the registered credential may impersonate, if that limits the identity.
     pub fn within(&self) -> Option<&Arc<Impersonable>> {
         if let Self::CallerWithin(_, Within(rights)) = self { Some(rights) } else { None }
     }
 
-    /// Adds what makes the member see `user` like this. The headers must hold no identity yet.
+    /// Adds the headers that make the member see `user` like this. `headers` must have no identity
+    /// yet.
     pub fn apply(&self, user: &User, headers: &mut HeaderMap) -> Result<(), NotAHeader> {
         match self {
             Self::Registered => {}
@@ -177,8 +182,7 @@ impl From<&Outcome> for ActingAs {
 // === impl Annotations ===
 
 impl Annotations {
-    /// Compiles the annotation `text` of `cluster`'s Secret. What is wrong or ignored goes to the
-    /// log.
+    /// Compiles the annotation `text` of `cluster`'s Secret. Logs what is wrong or ignored.
     pub fn compile(self, cluster: &str, text: Option<&str>) -> OwnRules {
         let Some(text) = text.filter(|_| self.read) else { return OwnRules::None };
         match configuration::of_cluster(text, cluster, self.privileged) {

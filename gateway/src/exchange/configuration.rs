@@ -1,8 +1,8 @@
-//! `ClusterGatewayProxyConfiguration`, YAML or JSON, made into rules; everything wrong with it is
-//! reported at once.
+//! Compiles a `ClusterGatewayProxyConfiguration`, YAML or JSON, into rules, and reports all its
+//! mistakes at once.
 //!
-//! Unknown keys are errors below `clientIdentityExchanger`: a misspelt condition would otherwise be
-//! none, and its rule one about all callers.
+//! Unknown keys below `clientIdentityExchanger` are errors: a misspelt condition would otherwise be
+//! ignored, and its rule would match all callers.
 
 use std::sync::Arc;
 
@@ -18,11 +18,11 @@ use super::rule::{Outcome, Rule, Rules, Source};
 pub const LONGEST: usize = 256 * 1024;
 /// Most rules of one configuration.
 const MOST_RULES: usize = 1000;
-/// Most patterns of one configuration: each takes memory of its own, and more on every core.
+/// Most patterns of one configuration: each takes memory, and more on every core.
 const MOST_PATTERNS: usize = 1000;
-/// Problems shown to callers, in bytes: the log has them all.
+/// Length of the problems that callers see, in bytes; the log has them all.
 const BRIEF: usize = 600;
-/// Of a rule's name, in characters, in messages.
+/// Longest part of a rule's name in messages, in characters.
 const LONGEST_NAME: usize = 64;
 
 const KIND: &str = "ClusterGatewayProxyConfiguration";
@@ -30,12 +30,12 @@ const PRIVILEGED: &str = "PrivilegedIdentityExchanger";
 const STATIC: &str = "StaticMappingIdentityExchanger";
 const EXTERNAL: &str = "ExternalIdentityExchanger";
 
-/// A configuration that is not used, and everything wrong with it.
+/// All mistakes of a configuration that is not used.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{}", .0.join("; "))]
 pub struct InvalidConfiguration(Vec<String>);
 
-/// Rules, and what an operator should know about them.
+/// Rules, and remarks for the operator.
 type Compiled = Result<(Rules, Vec<String>), InvalidConfiguration>;
 
 #[derive(Deserialize)]
@@ -63,7 +63,7 @@ struct Exchanger {
     rules: Option<Vec<Written>>,
 }
 
-/// A rule as it is written.
+/// A rule as the configuration has it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
@@ -107,7 +107,7 @@ struct Target {
     uid: String,
 }
 
-/// Collects what compiling finds.
+/// Compiles rules, and collects problems and remarks.
 struct Compiler<'a> {
     origin: Origin<'a>,
     patterns: usize,
@@ -115,7 +115,7 @@ struct Compiler<'a> {
     remarks: Vec<String>,
 }
 
-/// Whose rules these are.
+/// The source of the rules.
 #[derive(Clone, Copy)]
 enum Origin<'a> {
     Operator,
@@ -127,8 +127,8 @@ pub fn of_operator(text: &str) -> Compiled {
     compile(text, Origin::Operator)
 }
 
-/// The rules that `cluster`'s Secret brings, for itself alone. Privileged ones count only if that
-/// is allowed.
+/// The rules in the annotation of `cluster`'s Secret, for this cluster alone. Privileged rules
+/// count only with `privileged`.
 pub fn of_cluster(text: &str, cluster: &str, privileged: bool) -> Compiled {
     compile(text, Origin::Cluster { name: cluster, privileged })
 }
@@ -153,7 +153,7 @@ fn read(text: &str) -> Result<Vec<Written>, String> {
         return Err(format!("longer than {} KiB", LONGEST / 1024));
     }
     if text.trim().is_empty() {
-        // Perhaps written just now.
+        // The file may be in the middle of a write.
         return Err("empty: write `spec: {}` for no rules".to_owned());
     }
     let document: Document = serde_saphyr::from_str(text).map_err(|error| syntax(&error))?;
@@ -172,14 +172,14 @@ fn read(text: &str) -> Result<Vec<Written>, String> {
     Ok(rules)
 }
 
-/// In one line, without the text around the mistake.
+/// The error in one line, without the text around the mistake.
 fn syntax(error: &serde_saphyr::Error) -> String {
     let text = error.without_snippet().to_string();
     let line: Vec<_> = text.split_whitespace().collect();
     format!("not the expected YAML: {}", shortened(&line.join(" "), BRIEF / 2))
 }
 
-/// A key without a value is a mistake, not a condition that is not there.
+/// Makes a key without a value a mistake, and not an absent condition.
 fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Error> {
     let text = Option::<String>::deserialize(value)?;
     text.map(Some).ok_or_else(|| serde::de::Error::custom("a condition has no value: remove it, or write \"\""))
@@ -188,7 +188,7 @@ fn present<'de, D: Deserializer<'de>>(value: D) -> Result<Option<String>, D::Err
 // === impl Compiler ===
 
 impl Compiler<'_> {
-    /// `None` if the rule is wrong, or matches no user, or is not allowed here.
+    /// `None` if the rule is invalid, matches no user, or is not allowed here.
     fn rule(&mut self, number: usize, written: Written) -> Option<Rule> {
         let name = written.name.as_deref().unwrap_or_default();
         let label = format!("rule {number} ({:?})", shortened(name, LONGEST_NAME));
@@ -258,8 +258,8 @@ impl Compiler<'_> {
     }
 }
 
-/// What a rule in a Secret must not hand out. Members reserve `system:` for their own users and
-/// groups, among which `system:masters` may do everything.
+/// The privilege that a rule in a Secret must not grant. Members reserve `system:` for their own
+/// users and groups, including `system:masters`, which may do everything.
 fn privilege(outcome: &Outcome) -> Option<&'static str> {
     match outcome {
         Outcome::Privileged => Some("privileged rules"),
@@ -270,8 +270,7 @@ fn privilege(outcome: &Outcome) -> Option<&'static str> {
 fn mapping(target: Option<Target>) -> Result<Impersonation, String> {
     let target = target.ok_or("has no target")?;
     if target.user.is_empty() {
-        // Without a user a member would take the request for one of the credential itself, or
-        // refuse it.
+        // Without a user, a member would treat the request as the credential's own, or refuse it.
         return Err("target needs a user: members impersonate no groups without a user".to_owned());
     }
     let uid = Some(&*target.uid).filter(|uid| !uid.is_empty());
@@ -286,7 +285,7 @@ impl InvalidConfiguration {
         &self.0
     }
 
-    /// What fits into an answer.
+    /// The text for a response.
     pub fn brief(&self) -> String {
         shortened(&self.to_string(), BRIEF)
     }

@@ -1,8 +1,8 @@
-//! The operator's rules, `--cluster-gateway-proxy-config`: read at the start, then followed as the
-//! file changes.
+//! The operator's rules, `--cluster-gateway-proxy-config`: reads the file at the start, then
+//! follows it.
 //!
-//! A file that is wrong stops the start. One that becomes wrong later changes nothing: the rules
-//! read last stay in force, the log says why, and a counter and a gauge show it.
+//! An invalid file stops the start. A file that becomes invalid later changes nothing: the last
+//! valid rules stay in force, the log has the reason, and a counter and a gauge show it.
 
 use std::error::Error;
 use std::path::{Path, PathBuf};
@@ -20,7 +20,7 @@ use prometheus_client::registry::Registry;
 use super::configuration::{self, InvalidConfiguration, LONGEST};
 use super::rule::Rules;
 
-/// The file, and the rules that it held when it was last usable.
+/// The file, and the rules from when it was last valid.
 #[derive(Debug)]
 pub struct RulesFile {
     path: PathBuf,
@@ -29,7 +29,7 @@ pub struct RulesFile {
     metrics: Metrics,
 }
 
-/// The file cannot be used at the start. The texts hold their cause.
+/// The file cannot be used at the start. The texts include their cause.
 #[derive(Debug, thiserror::Error)]
 pub enum FileError {
     #[error("cannot read {path}: {source}", path = .0.display(), source = words::io(.1))]
@@ -70,7 +70,7 @@ impl RulesFile {
         Arc::clone(&self.rules)
     }
 
-    /// Follows the file for ever.
+    /// Follows the file forever.
     pub async fn follow(self) {
         let Self { path, file, rules, metrics } = self;
         let refused = metrics.clone();

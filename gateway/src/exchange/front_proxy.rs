@@ -1,4 +1,4 @@
-//! An identity in the headers by which a server believes its front proxy
+//! Writes an identity into the headers of a front proxy
 //! (`k8s.io/client-go/transport.SetAuthProxyHeaders`, which a hub's aggregator uses).
 
 use auth::User;
@@ -12,7 +12,7 @@ static GROUP: HeaderName = HeaderName::from_static("x-remote-group");
 static UID: HeaderName = HeaderName::from_static("x-remote-uid");
 const EXTRA: &str = "x-remote-extra-";
 
-/// All that is known of `user`. The headers must hold no identity yet.
+/// Writes all attributes of `user`. `headers` must have no identity yet.
 pub fn apply(user: &User, headers: &mut HeaderMap) -> Result<(), NotAHeader> {
     headers.insert(USER.clone(), name(&user.name)?);
     for group in user.groups.iter().filter(|group| !group.is_empty()) {

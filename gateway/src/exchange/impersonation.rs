@@ -1,9 +1,9 @@
-//! An identity in the headers by which an API server lets one user act as another
+//! Writes an identity into impersonation headers
 //! (`k8s.io/client-go/transport.impersonatingRoundTripper`,
 //! `k8s.io/apiserver/pkg/endpoints/filters/impersonation`).
 //!
-//! An empty name is never sent: with no groups beside it a member takes the request for one of the
-//! credential itself.
+//! An empty user name is never sent: without groups beside it, a member treats the request as the
+//! credential's own.
 
 use std::fmt::Display;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use http::header::HeaderName;
 use http::{HeaderMap, HeaderValue};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 
-/// An identity has no form as a header.
+/// An identity that cannot be written as a header.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NotAHeader;
 
-/// An identity that is always the same, made into headers when its rule was loaded.
+/// A fixed identity, made into headers when its rule is loaded.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Impersonation {
     user: HeaderValue,
@@ -26,35 +26,37 @@ pub struct Impersonation {
     uid: Option<HeaderValue>,
 }
 
-/// How much of its callers a gateway tells members.
+/// The attributes of callers that members may see.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Disclosure {
     uid: bool,
-    /// Keys of extra attributes that are withheld, and beginnings of such keys.
+    /// Keys of extra attributes that are withheld, and prefixes of such keys.
     withheld: Vec<String>,
     withheld_prefixes: Vec<String>,
 }
 
-/// How much a member may see where callers act as themselves, whatever the rules say.
+/// What the registered credential may impersonate, where callers act as themselves whatever the
+/// rules say.
 #[derive(Debug, Clone)]
 pub struct Within(pub Arc<Impersonable>);
 
 static USER: HeaderName = HeaderName::from_static("impersonate-user");
 static GROUP: HeaderName = HeaderName::from_static("impersonate-group");
 static UID: HeaderName = HeaderName::from_static("impersonate-uid");
-/// What an API server itself adds for authenticated and anonymous users. A credential that may
-/// impersonate may rarely claim these groups.
+/// The groups that an API server adds by itself for authenticated and anonymous users. Few
+/// credentials may impersonate these groups.
 const AUTHENTICATED: &str = "system:authenticated";
 const UNAUTHENTICATED: &str = "system:unauthenticated";
 const ANONYMOUS: &str = "system:anonymous";
-/// Keys of extra attributes that Kubernetes gives itself.
+/// Prefix of the extra attributes that Kubernetes itself sets.
 const INFORMING: &str = "authentication.kubernetes.io/";
-/// What Kubernetes keeps for its own users and groups (`k8s.io/apiserver/pkg/authentication/user`).
+/// The prefix that Kubernetes reserves for its own users and groups
+/// (`k8s.io/apiserver/pkg/authentication/user`).
 const SYSTEM: &[u8] = b"system:";
 const EXTRA: &str = "impersonate-extra-";
 
-/// What a header name may hold beside letters and digits (RFC 9110 §5.6.2), without `%`, which
-/// introduces an escape (`k8s.io/client-go/transport.headerKeyEscape`).
+/// Characters that a header name may contain unescaped beside letters and digits (RFC 9110 §5.6.2),
+/// without `%`, which starts an escape (`k8s.io/client-go/transport.headerKeyEscape`).
 const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'!')
     .remove(b'#')
@@ -74,7 +76,7 @@ const ESCAPED: &AsciiSet = &NON_ALPHANUMERIC
 // === impl Impersonation ===
 
 impl Impersonation {
-    /// On an error, the field that is to blame.
+    /// The error is the name of the field at fault.
     pub fn new(user: &str, groups: &[String], uid: Option<&str>) -> Result<Self, &'static str> {
         Ok(Self {
             user: name(user).map_err(|NotAHeader| "user")?,
@@ -83,7 +85,7 @@ impl Impersonation {
         })
     }
 
-    /// Whether the user, or one of the groups, is of those that Kubernetes keeps for itself.
+    /// Whether the user or one of the groups has the reserved prefix.
     pub fn is_of_the_system(&self) -> bool {
         self.groups.iter().chain([&self.user]).any(|name| name.as_bytes().starts_with(SYSTEM))
     }
@@ -102,8 +104,8 @@ impl Impersonation {
 // === impl Disclosure ===
 
 impl Disclosure {
-    /// `uid`: whether uids are sent. `withheld`: keys of extra attributes that are not; a trailing
-    /// `*` makes a prefix.
+    /// `uid`: whether UIDs are sent. `withheld`: keys of extra attributes that are not sent; a
+    /// trailing `*` makes a prefix.
     pub fn new(uid: bool, withheld: &[String]) -> Self {
         let mut disclosure = Self { uid, ..Self::default() };
         for key in withheld.iter().map(|key| key.trim().to_ascii_lowercase()).filter(|key| !key.is_empty()) {
@@ -115,11 +117,10 @@ impl Disclosure {
         disclosure
     }
 
-    /// `within`: what else is left out.
+    /// Writes `user`'s headers; `within` limits them further.
     pub fn apply(&self, user: &User, within: Option<&Within>, headers: &mut HeaderMap) -> Result<(), NotAHeader> {
         headers.insert(USER.clone(), name(&user.name)?);
-        // An empty group is none: members that read it otherwise than as nothing read it as an
-        // error.
+        // Skips empty groups: a member ignores an empty group, or treats it as an error.
         let told =
             |group: &&String| !group.is_empty() && within.is_none_or(|within| within.has_group(&user.name, group));
         for group in user.groups.iter().filter(told) {
@@ -139,7 +140,7 @@ impl Disclosure {
         Ok(())
     }
 
-    /// By the key as the member reads it: names of headers arrive in lower case.
+    /// Compares the key as the member reads it: header names arrive in lower case.
     fn withholds(&self, key: &str) -> bool {
         let key = &*key.to_ascii_lowercase();
         self.withheld.iter().any(|withheld| withheld == key)
@@ -150,8 +151,8 @@ impl Disclosure {
 // === impl Within ===
 
 impl Within {
-    /// What the member adds by itself to `user` is never claimed. Of the two such groups the other
-    /// one is: without it the member would add the first.
+    /// Never claims the group that the member adds to `user` by itself. Claims the other one of the
+    /// two, because without it the member would add the first.
     fn has_group(&self, user: &str, name: &str) -> bool {
         let is_anonymous = user == ANONYMOUS;
         match name {
@@ -161,15 +162,16 @@ impl Within {
         }
     }
 
-    /// Kubernetes' own only inform (which pod, which node). Others may be there to restrict, as
-    /// `OpenShift`'s scopes do: it is the member's to refuse a request that cannot tell of them.
+    /// Kubernetes' own attributes only inform (which pod, which node). Others may restrict, as
+    /// `OpenShift`'s scopes do. They are always sent: the member must refuse the request if the
+    /// credential may not impersonate them.
     fn has_extra(&self, key: &str, value: &str) -> bool {
         let key = key.to_ascii_lowercase();
         !key.starts_with(INFORMING) || self.0.has_extra(&key, value)
     }
 }
 
-/// The key of an extra attribute as a part of a header's name.
+/// An extra attribute's key, escaped for a header name.
 pub(super) fn escaped(key: &str) -> impl Display {
     utf8_percent_encode(key, ESCAPED)
 }
@@ -178,8 +180,8 @@ pub(super) fn name(text: &str) -> Result<HeaderValue, NotAHeader> {
     if text.is_empty() { Err(NotAHeader) } else { value(text) }
 }
 
-/// As bytes: names need not be ASCII. Blanks at the ends would be lost on the way (RFC 9110 §5.5),
-/// and with them the difference between one name and another.
+/// As bytes, because names need not be ASCII. Fails with blanks at either end: these would be lost
+/// on the way (RFC 9110 §5.5), and so would the difference between two names.
 pub(super) fn value(text: &str) -> Result<HeaderValue, NotAHeader> {
     if text.starts_with([' ', '\t']) || text.ends_with([' ', '\t']) {
         return Err(NotAHeader);

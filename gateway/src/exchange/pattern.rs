@@ -1,10 +1,10 @@
-//! Regular expressions as Go's `regexp` has them (RE2 syntax, unanchored), in linear time and
-//! bounded memory.
+//! Regular expressions with the meaning of Go's `regexp` (RE2 syntax, unanchored), in linear time
+//! and bounded memory.
 //!
-//! A pattern decides which rights a caller gets, so it must mean the same here as in Go. What Go
-//! reads in another way is read in Go's way (`\d`, `\s`, `\w` and `\b` are about ASCII) or refused
-//! (set operations and nested brackets in classes, `\<`, the flags `x`, `u` and `R`). What only Go
-//! knows is refused: `\Q…\E`, `\C`, octal escapes, `{` as a plain character.
+//! A pattern decides a caller's permissions, so it must mean the same here as in Go. Where Go reads
+//! syntax differently, this module reads it as Go does (`\d`, `\s`, `\w` and `\b` are ASCII), or
+//! refuses it (set operations and nested brackets in classes, `\<`, the flags `x`, `u` and `R`).
+//! Syntax that only Go has is refused: `\Q…\E`, `\C`, octal escapes, `{` as a plain character.
 
 use std::convert::Infallible;
 
@@ -17,14 +17,14 @@ use regex_syntax::ast::{
 
 /// Bytes one compiled pattern may take: enough for any list of names, too little for `\pL{1000}`.
 const LARGEST: usize = 64 * 1024;
-/// Groups within groups.
+/// Most nested groups.
 const DEEPEST: u32 = 50;
 
-/// A compiled pattern. Matches anywhere in a text unless it says `^` or `$`.
+/// A compiled pattern. Matches anywhere in a text unless it has `^` or `$`.
 #[derive(Debug)]
 pub struct Pattern(Regex);
 
-/// A pattern is refused. The texts are fit for one line.
+/// A refused pattern. The texts fit in one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     #[error("is not a valid regular expression: {0}")]
@@ -35,10 +35,10 @@ pub enum PatternError {
     NotGo(&'static str),
 }
 
-/// Collects what is to be written otherwise, and what must not be there.
+/// Collects what must be replaced, and what must be refused.
 #[derive(Default)]
 struct Translation {
-    /// Place and new text, in order of place.
+    /// Positions and their new texts, ordered by position.
     replacements: Vec<(Span, &'static str)>,
     refused: Option<&'static str>,
 }

@@ -1,4 +1,4 @@
-//! Compiled rules, and the first of them that matches.
+//! Compiled rules, and the choice of the first that matches.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use auth::User;
 use super::impersonation::Impersonation;
 use super::pattern::Pattern;
 
-/// Rules in their order. Cheap to clone.
+/// Rules in order. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Rules(Arc<[Rule]>);
 
-/// One rule that can match.
+/// One rule.
 #[derive(Debug)]
 pub struct Rule {
     pub(super) source: Source,
     pub(super) outcome: Outcome,
 }
 
-/// What a rule makes of a caller.
+/// The identity that a rule gives to a caller.
 #[derive(Debug)]
 pub enum Outcome {
     /// The registered credential acts as itself.
@@ -27,7 +27,7 @@ pub enum Outcome {
     Mapped(Arc<Impersonation>),
 }
 
-/// The callers that a rule is about: all conditions that are there hold. Without any, it is about
+/// The callers that a rule matches: all its conditions must hold. Without conditions, it matches
 /// all callers.
 #[derive(Debug, Default)]
 pub struct Source {
@@ -36,7 +36,7 @@ pub struct Source {
     pub uid: Option<String>,
     pub cluster: Option<String>,
     pub user_pattern: Option<Pattern>,
-    /// Matches if it matches any of the groups.
+    /// Matches if any group matches.
     pub group_pattern: Option<Pattern>,
     pub cluster_pattern: Option<Pattern>,
 }
@@ -44,7 +44,7 @@ pub struct Source {
 // === impl Rules ===
 
 impl Rules {
-    /// What the first rule about `user` on `cluster` says.
+    /// The outcome of the first rule that matches `user` on `cluster`.
     pub fn find(&self, user: &User, cluster: &str) -> Option<&Outcome> {
         self.0.iter().find(|rule| rule.source.matches(user, cluster)).map(|rule| &rule.outcome)
     }

@@ -1,5 +1,5 @@
-//! Who is exchanged for whom: the tables of the Go cluster-gateway (`TestExchangeIdentity`,
-//! `TestGetImpersonationConfig`) and what lies around them.
+//! Tests of exchanged identities: the tables of the Go cluster-gateway (`TestExchangeIdentity`,
+//! `TestGetImpersonationConfig`), and more cases around them.
 
 use api::route::MemberRequest;
 use http::Method;
@@ -108,7 +108,7 @@ fn without_the_gate_only_requests_that_ask_are_exchanged() {
     }
     assert_eq!(seen(&acting(&jane, Some("a=b&impersonate=true")), &jane).as_deref(), Some("somebody"));
     assert_eq!(seen(&acting(&joe, Some("impersonate=tru%65")), &joe).as_deref(), Some("joe"));
-    // Nor are annotations read then.
+    // Annotations are not read then, either.
     assert!(matches!(Annotations::default().compile(CLUSTER, Some("nonsense: [")), OwnRules::None));
 }
 
@@ -133,7 +133,7 @@ fn privileged_annotations_count_only_if_allowed() {
         let acting = exchange(true, "spec: {}").acting(CLUSTER, &own, &jane, false).unwrap();
         assert_eq!(seen(&acting, &jane).as_deref(), expected, "allowed: {allowed}");
     }
-    // Wrong is wrong, ignored or not.
+    // An invalid rule is an error even if it would be ignored.
     let own = Annotations { read: true, privileged: false };
     let own = own.compile(CLUSTER, Some(&spec(&privileged("{userPattern: '('}"))));
     assert!(matches!(own, OwnRules::Invalid(_)));
@@ -157,7 +157,7 @@ fn annotations_make_nobody_one_of_the_system_unless_allowed() {
         let acting = exchange(true, "spec: {}").acting(CLUSTER, &own, &jane, false).unwrap();
         assert_eq!(seen(&acting, &jane).as_deref(), Some(expected), "{text}, allowed: {allowed}");
     }
-    // The operator's file may say so.
+    // The operator's file may map to such groups.
     let global = exchange(true, &target("user: y, groups: ['system:masters']"));
     let acting = global.acting(CLUSTER, &OwnRules::None, &jane, false).unwrap();
     assert_eq!(seen(&acting, &jane).as_deref(), Some("y"));
@@ -237,7 +237,7 @@ proptest! {
         groups in prop::collection::vec("[ab]{1,2}", 0..3),
         cluster in "[ab]{1,2}",
     ) {
-        // Two conditions of one kind would be one key twice.
+        // Two conditions of one kind would repeat a key.
         let sources: Vec<Vec<Condition>> = sources.into_iter().map(|mut source| {
             let mut kinds = std::collections::HashSet::new();
             source.retain(|condition| kinds.insert(std::mem::discriminant(condition)));
