@@ -1,4 +1,4 @@
-//! The way to one member: its address and TLS, and per core a pool of connections to it.
+//! Sends requests to one member: its addresses and TLS, and per core a pool of connections to it.
 //!
 //! An `Upstream` is immutable and belongs to one generation of a cluster's endpoint, trust and
 //! client certificate. When a Secret changes any of these, a new `Upstream` takes its place and the
@@ -55,12 +55,12 @@ impl Upstream {
         &self.target
     }
 
-    /// Sends one request and returns as soon as the response head is here. The request body is
-    /// streamed meanwhile, and goes on being streamed by the response body. Dropping either future
-    /// or body cancels the exchange. A member may go on with what was cancelled unanswered: it
-    /// counts as `lingers` says for so long.
+    /// Sends one request and returns once the response head is here. The request body is streamed
+    /// meanwhile, and the response body continues to drive it. Dropping the future or the body
+    /// cancels the exchange. A member may continue a request that was cancelled unanswered: it
+    /// counts as `lingers` until then.
     ///
-    /// `request` carries an origin-form URI and no `Host`; both are set here as the protocol wants
+    /// `request` has a URI in origin-form and no `Host`; both are set here as the protocol needs
     /// them.
     pub async fn send(
         &self,
@@ -69,9 +69,8 @@ impl Upstream {
         lingers: h2::Lingers<'_>,
         trace: Option<&Trace>,
     ) -> Result<Response<UpstreamBody>, SendError> {
-        /// A connection may turn out to be closing when the request is handed to it. That happened
-        /// before anything was sent, so trying the next is safe; more than a few in a row means the
-        /// member is going down.
+        /// A connection may turn out to be closing when it gets the request. Nothing was sent then,
+        /// so the next try is safe. More than a few in a row mean that the member is shutting down.
         const ATTEMPTS: usize = 4;
         size::of_request(&request).map_err(SendError::Unfit)?;
         for _ in 0..ATTEMPTS {
@@ -95,7 +94,7 @@ impl Upstream {
         Err(SendError::Refused)
     }
 
-    /// A connection of its own for an upgrade, speaking HTTP/1.1.
+    /// Dials a connection for one upgrade, with HTTP/1.1.
     pub async fn dial_upgrade(&self, held: &Held, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
         let span = self.target.span(trace);
         let dialled = self.target.connect_http1(held, span.as_ref().map(Span::trace)).await;
@@ -104,7 +103,7 @@ impl Upstream {
     }
 }
 
-/// The answer, if its head may be passed on.
+/// The response, if its head may be passed on.
 fn checked(response: Response<UpstreamBody>) -> Result<Response<UpstreamBody>, SendError> {
     size::of_fields(response.headers()).map_err(SendError::UnfitAnswer)?;
     Ok(response)

@@ -1,7 +1,7 @@
-//! Where a member can be dialled: one address, or several that serve the same API.
+//! A member's addresses: one, or several that serve the same API.
 //!
-//! The address that answered last is tried first, so that an address that is away costs its share
-//! of the dial timeout once and not at every dial.
+//! Dials start with the address that last answered, so that an unreachable address costs its share
+//! of the dial timeout once, and not in every dial.
 
 use std::fmt;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use net::dial::HostPort;
 use rustls::ClientConfig;
 use rustls_pki_types::ServerName;
 
-/// One address and how what is there proves who it is.
+/// One address, and the TLS configuration for it.
 pub struct MemberAddress {
     /// DNS name or IP address, IPv6 without brackets.
     pub host: String,
@@ -19,15 +19,15 @@ pub struct MemberAddress {
     pub port: u16,
     /// `None` only for `http` endpoints.
     pub tls: Option<(Arc<ClientConfig>, ServerName<'static>)>,
-    /// What to do when its certificate is not accepted; empty, or to be read after the error.
+    /// Advice for when its certificate is not accepted: empty, or a continuation of the error.
     pub advice: &'static str,
 }
 
 /// At least one address.
 pub struct MemberAddresses {
     all: Box<[MemberAddress]>,
-    /// Index of the address that answered last. Two dials at a time may disagree: any of their
-    /// answers will do.
+    /// Index of the address that last answered. Concurrent dials may set different indices; any of
+    /// them is fine.
     preferred: AtomicUsize,
 }
 
@@ -38,7 +38,7 @@ impl MemberAddresses {
         Self { all: std::iter::once(first).chain(others).collect(), preferred: AtomicUsize::new(0) }
     }
 
-    /// The address that answered last, or the first.
+    /// The address that last answered, or the first.
     pub fn preferred(&self) -> &MemberAddress {
         &self.all[self.preferred.load(Ordering::Relaxed)]
     }

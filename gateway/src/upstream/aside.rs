@@ -1,5 +1,5 @@
-//! One exchange with a member beside its requests: over a connection of its own, which ends with
-//! it. It shows what a request would meet, dialling included.
+//! Exchanges one request and response with a member apart from callers' requests, on its own
+//! connection. The exchange shows what a caller's request would meet, including the dial.
 
 use std::error::Error;
 
@@ -14,11 +14,11 @@ use net::tls;
 
 use super::{ConnectError, Target};
 
-/// A body, or why there is none: the end of the connection, or that it is too long
+/// A body, or why there is none: the connection ended, or the body is too long
 /// ([`http_body_util::LengthLimitError`]).
 pub type Read = Result<Bytes, Box<dyn Error + Send + Sync>>;
 
-/// There is no answer.
+/// Why there is no response.
 #[derive(Debug, thiserror::Error)]
 pub enum Unanswered {
     #[error(transparent)]
@@ -29,8 +29,8 @@ pub enum Unanswered {
     Unfit(#[from] http::Error),
 }
 
-/// Sends `request`, whose URI is a path, and reads at most `most` bytes of the answer's body. The
-/// time it takes is its caller's to limit.
+/// Sends `request`, whose URI is a path, and reads at most `most` bytes of the response body. The
+/// caller must set a timeout.
 pub async fn exchange(
     target: &Target,
     mut request: Request<Full<Bytes>>,
@@ -50,7 +50,7 @@ pub async fn exchange(
     }
 }
 
-/// Drives the connection for as long as the exchange lasts.
+/// Drives the connection until the exchange ends.
 async fn while_open(
     connection: impl Future<Output = hyper::Result<()>>,
     exchange: impl Future<Output = Result<Response<Read>, Unanswered>>,
@@ -58,7 +58,7 @@ async fn while_open(
     tokio::select! {
         biased;
         answer = exchange => answer,
-        // Ends with the exchange at the latest; an error before that is the exchange's too.
+        // A clean end leaves the exchange to finish; an error ends the exchange too.
         Err(error) = connection => Err(error.into()),
     }
 }

@@ -1,5 +1,4 @@
-//! A member's response body, streamed as it comes, and what becomes of one that does not end as it
-//! should.
+//! A member's response body, streamed as it arrives, and the errors of one that is cut off.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -11,8 +10,8 @@ use hyper::body::Body;
 use super::{Truncated, h1, h2};
 use crate::headers::size;
 
-/// The body and what its exchange still holds: the rest of the upload, the stream or connection.
-/// Dropping it early cancels the exchange at the member.
+/// The body, and what its exchange still holds: the rest of the upload, the stream or connection.
+/// An early drop cancels the exchange at the member.
 pub enum UpstreamBody {
     H2(Box<h2::H2Body>),
     H1(Box<h1::H1Body>),
@@ -46,7 +45,7 @@ impl Body for UpstreamBody {
 
     fn size_hint(&self) -> SizeHint {
         match self {
-            // The length travels in the response's Content-Length header, which is passed on.
+            // The length is in the response's Content-Length, which is passed on.
             Self::H2(_) => SizeHint::default(),
             Self::H1(body) => body.size_hint(),
         }

@@ -1,10 +1,10 @@
-//! The circuit of one member: after several failed dials in a row, further ones fail at once for a
-//! while.
+//! The circuit of one member: after several failed dials in a row, further dials fail at once for
+//! some time.
 //!
-//! A member that is away would otherwise cost every caller the whole dial timeout, and us a socket
-//! and a place among the dials for each. After the while one dial goes through; its success closes
-//! the circuit, its failure opens it for longer. Only dials look at it, never requests on
-//! connections that are open.
+//! Otherwise an unreachable member would cost every caller the whole dial timeout, and the gateway
+//! a socket and a dial permit for each. After the pause one dial is let through. Its success closes
+//! the circuit; its failure opens it for longer. Only dials check the circuit, not requests on open
+//! connections.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,8 @@ use tokio::time::Instant;
 
 use crate::metrics::CircuitGauge;
 
-/// How long the circuit stays open first, then with each failure of the one dial it lets through.
+/// How long the circuit stays open: at first, and after each failure of the dial that it lets
+/// through.
 const PAUSES: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(30));
 
 /// See the module's text.
@@ -33,22 +34,22 @@ enum Breaker {
 }
 
 struct Pause {
-    /// So many dials that it let through have failed.
+    /// Failures of dials that the open circuit let through.
     probes: u32,
     until: Instant,
-    /// The one dial has not ended.
+    /// The dial that was let through has not ended.
     probing: bool,
     failures: u32,
     last: Arc<str>,
 }
 
-/// The right to dial. Dropped without a verdict, it leaves the circuit as it was.
+/// Permission to dial. A drop without a result leaves the circuit as it was.
 pub struct Attempt<'a> {
     circuit: &'a Circuit,
     probes: bool,
 }
 
-/// A dial that was not made. The text begins with the last failure's.
+/// A dial that was not tried. The text begins with the last failure.
 #[derive(Debug, thiserror::Error)]
 #[error("{last} (the last {failures} attempts to connect failed; {next})")]
 pub struct CircuitOpen {
@@ -66,13 +67,13 @@ enum NextAttempt {
 // === impl Circuit ===
 
 impl Circuit {
-    /// A closed circuit that `limit` failed dials in a row open; 0 turns it off.
+    /// A closed circuit that opens after `limit` failed dials in a row; 0 turns it off.
     pub fn new(limit: u32, gauge: CircuitGauge) -> Self {
         gauge.set(false);
         Self { limit, state: Mutex::new(Breaker::Closed { failures: 0 }), gauge }
     }
 
-    /// Asks whether a dial may be made now.
+    /// Checks whether a dial may start now.
     pub fn attempt(&self) -> Result<Attempt<'_>, CircuitOpen> {
         let mut state = self.state.lock();
         let Breaker::Open(pause) = &mut *state else { return Ok(Attempt { circuit: self, probes: false }) };
@@ -95,7 +96,7 @@ impl Circuit {
         let (failures, probes) = match &*state {
             Breaker::Closed { failures } => (failures.saturating_add(1), 0),
             Breaker::Open(pause) if probed => (pause.failures.saturating_add(1), pause.probes.saturating_add(1)),
-            // A dial from before the circuit opened: it says nothing new.
+            // A dial from before the circuit opened shows nothing new.
             Breaker::Open(_) => return,
         };
         if self.limit == 0 || failures < self.limit {
@@ -111,12 +112,12 @@ impl Circuit {
 // === impl Attempt ===
 
 impl Attempt<'_> {
-    /// The member was reached.
+    /// Reports that the member answered.
     pub fn succeeded(self) {
         self.circuit.close();
     }
 
-    /// It was not.
+    /// Reports that the dial failed.
     pub fn failed(mut self, error: &dyn fmt::Display) {
         self.circuit.count_failure(self.probes, error);
         self.probes = false;
@@ -125,7 +126,7 @@ impl Attempt<'_> {
 
 impl Drop for Attempt<'_> {
     fn drop(&mut self) {
-        // Given up by its caller: the next one may try.
+        // The dial was cancelled, so the next one may try.
         if self.probes
             && let Breaker::Open(pause) = &mut *self.circuit.state.lock()
         {

@@ -1,5 +1,5 @@
-//! Opening a connection to a member: directly, by a proxy or through the tunnel, then TLS and ALPN,
-//! within one deadline.
+//! Connects to a member: directly, by a proxy or through the tunnel, then TLS and ALPN, within one
+//! deadline.
 
 mod error;
 
@@ -25,36 +25,37 @@ use crate::holding::{Backlog, MemberAccounts};
 use crate::spans;
 use crate::tunnel::TunnelDialer;
 
-/// Where a member is and how it proves who it is.
+/// A member's addresses, and how to dial them.
 pub struct Target {
     pub scheme: Scheme,
-    /// The first address's, for all of them: API servers do not look at it.
+    /// The first address's, for all addresses: API servers ignore it.
     pub authority: Authority,
     /// `authority` again, as the `Host` header of HTTP/1.1.
     pub host_header: HeaderValue,
     pub addresses: MemberAddresses,
-    /// To all addresses.
+    /// How all addresses are dialled.
     pub dialer: Dialer,
-    /// For proxy, TCP and TLS together, and for all addresses.
+    /// For proxy, TCP and TLS together, and for all addresses together.
     pub dial_timeout: Duration,
-    /// Dials at a time, upgrades' included.
+    /// Limit of concurrent dials, including those for upgrades.
     pub dials: Semaphore,
     pub circuit: Circuit,
-    /// For what connections hold by themselves.
+    /// Counts what connections hold by themselves.
     pub accounts: MemberAccounts,
-    /// The cluster is registered no more: all connections end, with whatever is on them.
+    /// Cancelled when the cluster is no longer registered: all connections end, with their
+    /// requests.
     pub ended: CancellationToken,
 }
 
-/// How the byte stream is opened that TLS runs in. Nothing else knows of it.
+/// How to open the byte stream below TLS. No layer above depends on it.
 pub enum Dialer {
     Direct,
     Proxy(Proxy),
     Tunnel(TunnelDialer),
 }
 
-/// What [`Target::dials`] starts with: a member that answers takes more than this in the blink of
-/// an eye, one that does not must not gather sockets.
+/// Permits of [`Target::dials`]: a member that answers finishes even more dials in no time, and one
+/// that does not must not accumulate sockets.
 pub const MAX_DIALS: usize = 64;
 
 // === impl Target ===
@@ -65,14 +66,14 @@ impl Target {
         self.describe(self.addresses.preferred())
     }
 
-    /// An address for messages. What is called the same inside every cluster is not taken for
-    /// something nearby.
+    /// An address for messages. The tunnel is mentioned, because a name such as
+    /// `kubernetes.default.svc` would otherwise look like a nearby one.
     fn describe(&self, address: &MemberAddress) -> String {
         let through = if matches!(self.dialer, Dialer::Tunnel(_)) { " through the tunnel" } else { "" };
         format!("{address}{through}")
     }
 
-    /// For a connection that is used on `core`.
+    /// What counts for a connection on `core`.
     pub fn held(&self, core: usize) -> Held {
         let account = self.accounts.open(core);
         let backlog = matches!(self.dialer, Dialer::Tunnel(_)).then(|| Backlog::new(&account));
@@ -84,7 +85,7 @@ impl Target {
         self.connect(&[tls::H2, tls::HTTP_11], held, trace).await
     }
 
-    /// For upgrades: HTTP/1.1 and nothing else, since HTTP/2 cannot carry them (RFC 9113 §8.6).
+    /// For upgrades: only HTTP/1.1, because HTTP/2 does not support them (RFC 9113 §8.6).
     pub async fn connect_http1(&self, held: &Held, trace: Option<&Trace>) -> Result<Transport, ConnectError> {
         let transport = self.connect(&[tls::HTTP_11], held, trace).await?;
         if transport.alpn() == Some(tls::H2) {
@@ -93,12 +94,12 @@ impl Target {
         Ok(transport)
     }
 
-    /// Of a dial, under `trace`.
+    /// A dial's span, below `trace`.
     pub fn span(&self, trace: Option<&Trace>) -> Option<Span> {
         spans::dial(trace, &self.authority, self.dialer.word())
     }
 
-    /// Of waiting for a dial that another request began.
+    /// The span of waiting for a dial that another request began.
     pub fn shared_span(&self, trace: Option<&Trace>) -> Option<Span> {
         spans::shared_dial(trace, &self.authority, self.dialer.word())
     }
@@ -111,13 +112,13 @@ impl Target {
         };
         let outcome = tokio::select! {
             biased;
-            // A connection made for it would be closed at once, and dialled again.
+            // A connection for an unregistered cluster would be closed at once, and dialled again.
             () = self.ended.cancelled() => Err(ConnectError::Unregistered { address: self.address() }),
             outcome = self.connect_somewhere(alpn, held, deadline, trace) => outcome,
         };
         match &outcome {
             Ok(_) => attempt.succeeded(),
-            // It is there, but not for upgrades: no reason to keep other requests from it.
+            // The member answers, but not upgrades: no reason to refuse other requests.
             Err(error) if error.is_for_upgrades_only() => attempt.succeeded(),
             Err(error) if !error.is_of_the_member() => drop(attempt),
             Err(error) => attempt.failed(error),
@@ -125,8 +126,8 @@ impl Target {
         outcome
     }
 
-    /// The first address that answers, in order of preference. What is left of the time is divided
-    /// evenly among the addresses that are left.
+    /// Connects to the first address that answers, in order of preference. Divides the time left
+    /// evenly among the addresses left.
     async fn connect_somewhere(
         &self,
         alpn: &[&[u8]],
@@ -161,7 +162,7 @@ impl Target {
     ) -> Result<Transport, ConnectError> {
         let opened = match &self.dialer {
             Dialer::Direct => Opened::Tcp(dial::connect(&address.host, address.port, deadline).await?),
-            // Rare, and larger than a direct dial.
+            // Boxed: rare, and larger than a direct dial.
             Dialer::Proxy(proxy) => Box::pin(proxy.connect(&address.host, address.port, deadline)).await?,
             Dialer::Tunnel(through) => {
                 let failed = |source| ConnectError::Tunnel { address: self.describe(address), source };
@@ -187,7 +188,7 @@ impl Target {
 // === impl Dialer ===
 
 impl Dialer {
-    /// A word for spans.
+    /// The dialer's name in spans.
     fn word(&self) -> &'static str {
         match self {
             Self::Direct => "direct",
@@ -197,7 +198,7 @@ impl Dialer {
     }
 }
 
-/// Whether the peer speaks none of the protocols offered to it (RFC 7301 §3.2).
+/// Whether the peer supports none of the offered protocols (RFC 7301 §3.2).
 fn is_no_protocol(error: &io::Error) -> bool {
     let alert = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
     matches!(alert, Some(rustls::Error::AlertReceived(rustls::AlertDescription::NoApplicationProtocol)))
@@ -205,7 +206,7 @@ fn is_no_protocol(error: &io::Error) -> bool {
 
 #[cfg(test)]
 impl Target {
-    /// `https://member.example:6443`, never to be dialled.
+    /// `https://member.example:6443`, which no test dials.
     pub fn sample() -> Self {
         let authority = "member.example:6443";
         let mut registry = prometheus_client::registry::Registry::default();

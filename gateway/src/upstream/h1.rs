@@ -1,5 +1,5 @@
-//! HTTP/1.1 to members that speak nothing newer: one request at a time per connection, connections
-//! used again.
+//! HTTP/1.1 to members without HTTP/2: one request at a time per connection, and connections are
+//! reused.
 
 mod abortable;
 mod body;
@@ -30,12 +30,13 @@ use super::{Lost, SendError};
 use crate::holding::Account;
 use crate::request_body::RequestBody;
 
-/// Largest response head we read; the connection is this exchange's alone. Less is passed on.
+/// Largest response head that is read; its connection serves only this exchange. The limit for
+/// heads that are passed on is lower.
 pub const HEADER_BYTES: usize = 1024 * 1024;
 /// Most header lines of a response.
 pub const HEADER_LINES: usize = 2048;
-/// A connection just given back needs a moment to finish its exchange; one that takes longer is not
-/// worth waiting for.
+/// A connection that was just returned needs a moment to finish its exchange. One that takes longer
+/// is not worth the wait.
 const READY_WITHIN: Duration = Duration::from_millis(100);
 
 /// One idle or leased connection.
@@ -43,23 +44,23 @@ pub struct Connection {
     sender: http1::SendRequest<AbortableBody>,
     leaving: Option<CancellationToken>,
     buffer: Arc<Buffer>,
-    /// Boxed: each request that waits for an answer has room for a lease.
+    /// Boxed: every waiting request's future has space for a lease.
     held: Box<Held>,
     #[allow(dead_code, reason = "counts the connection as open until it is dropped")]
     permit: ConnectionPermit,
 }
 
-/// A connection in exclusive use; is used again only after [`Lease::give_back`].
+/// A connection in exclusive use. Reused only after [`Lease::give_back`].
 pub struct Lease {
     connection: Connection,
     idle: Weak<Idle>,
 }
 
-/// What became of a request.
+/// The outcome of sending a request.
 pub enum Sent {
     Response(Response<H1Body>),
-    /// Nothing was sent: the connection was closed while it idled. The request is whole, with the
-    /// reason.
+    /// Nothing was sent, because the idle connection was closed. Returns the complete request and
+    /// the reason.
     NotSent(Request<RequestBody>, Lost),
 }
 
@@ -80,12 +81,11 @@ pub async fn send(mut lease: Lease, target: &Target, mut request: Request<Reques
     exchange.send(Request::from_parts(head, body)).await
 }
 
-/// One request on one connection. Dropped before [`Exchange::end`], it takes the connection with
-/// it.
+/// One request on one connection. A drop before [`Exchange::end`] also ends the connection.
 pub struct Exchange {
     lease: Option<Lease>,
     abort: AbortHandle,
-    /// Of the request.
+    /// The request's account.
     account: Option<Account>,
 }
 
@@ -108,7 +108,7 @@ impl Exchange {
             }
             Err(_) if lease.connection.held.account.is_ended() => Err(SendError::Shed),
             Err(mut refused) => {
-                // hyper hands the request back only if none of it was written.
+                // hyper returns the request only if it wrote none of it.
                 let unsent = refused.take_message().and_then(|request| {
                     let (head, body) = request.into_parts();
                     Some(Request::from_parts(head, body.into_inner()?))
@@ -122,8 +122,8 @@ impl Exchange {
         }
     }
 
-    /// The response was read to its end: the connection serves the next request, unless this one's
-    /// body is not sent whole.
+    /// The response was read to its end. The connection serves the next request, unless this
+    /// request's body was not sent completely.
     pub fn end(mut self) {
         if self.abort.has_ended()
             && let Some(lease) = self.lease.take()
@@ -137,7 +137,7 @@ impl Exchange {
 impl Drop for Exchange {
     fn drop(&mut self) {
         if let Some(lease) = &self.lease {
-            // It ends in its own time, and the member may stop that.
+            // The connection ends in its own time, and the member may delay that.
             lease.connection.held.request_is_over();
         }
         self.abort.abort();
@@ -178,7 +178,7 @@ impl Connection {
         Ok(Self { sender, leaving, buffer, held: Box::new(held), permit })
     }
 
-    /// Closed, or about to be cut.
+    /// Closed, or about to be.
     pub fn is_closed(&self) -> bool {
         self.sender.is_closed() || self.leaving.as_ref().is_some_and(CancellationToken::is_cancelled)
     }

@@ -1,5 +1,5 @@
-//! HTTP/2 to members, on the `h2` crate itself: hyper's client costs a fifth more per request and
-//! hides the frame budget.
+//! HTTP/2 to members, with the `h2` crate itself: hyper's client costs a fifth more per request,
+//! and hides the frame budget.
 
 mod body;
 mod connection;
@@ -23,17 +23,17 @@ use super::{Lost, SendError};
 use crate::request_body::RequestBody;
 use crate::unread::Source;
 
-/// What became of a request.
+/// The outcome of sending a request.
 pub enum Sent {
-    /// Boxed: requests that wait for their answers have room for one each.
+    /// Boxed: every waiting request's future has space for one.
     Response(Response<Box<H2Body>>),
-    /// Nothing was processed: the connection was closing (RFC 9113 §6.8). The request is whole,
-    /// with the reason.
+    /// Nothing was processed, because the connection was closing (RFC 9113 §6.8). Returns the
+    /// complete request and the reason.
     NotSent(Request<RequestBody>, Lost),
 }
 
-/// Sends `request` on a leased stream. If this is dropped before the answer and the member may go
-/// on with the request, that counts as `lingers` says.
+/// Sends `request` on a leased stream. If this future is dropped before the response and the member
+/// may continue the request, the request counts as `lingers`.
 pub async fn send(
     mut lease: Lease,
     target: &Target,
@@ -51,8 +51,8 @@ pub async fn send(
     *head.method_mut() = parts.method.clone();
     *head.uri_mut() = absolute(target, parts.uri.path_and_query());
     *head.version_mut() = Version::HTTP_2;
-    // Kept in case the member leaves the request out; one with a body is not sent twice, it may
-    // have been read in part.
+    // Kept for another try if the member skips the request. A request with a body is not sent
+    // twice, because part of the body may have been read.
     *head.headers_mut() = if ends { parts.headers.clone() } else { std::mem::take(&mut parts.headers) };
     let (response, stream) =
         lease.sender().send_request(head, ends).map_err(|error| SendError::Broken(error.into()))?;
@@ -73,13 +73,13 @@ pub async fn send(
         Err(Failure::Client(error)) => Err(SendError::ClientGone(error)),
         Err(Failure::Unfit(unfit)) => Err(SendError::Unfit(unfit)),
         Err(Failure::Shed) => Err(SendError::Shed),
-        // The member itself says that it did nothing with the request (RFC 9113 §8.7).
+        // The member itself reports that it did nothing with the request (RFC 9113 §8.7).
         Err(Failure::Upstream(error)) if error.is_remote() && error.reason() == Some(::h2::Reason::REFUSED_STREAM) => {
             Err(SendError::Refused)
         }
-        // A GOAWAY whose last stream is an earlier one: this one was not processed either (RFC 9113
-        // §6.8). Go's servers leave out what is on its way when they end a connection, so this is
-        // no rarity. h2 reports it for such streams only.
+        // A GOAWAY with an earlier last stream: this one was not processed, either (RFC 9113 §6.8).
+        // That is common, because Go's servers skip requests in flight when they end a connection.
+        // h2 reports it only for such streams.
         Err(Failure::Upstream(error)) if error.is_remote() && error.is_go_away() => match unread {
             Some(body) => Ok(Sent::NotSent(Request::from_parts(parts, body), error.into())),
             None => Err(SendError::Refused),

@@ -1,23 +1,23 @@
-//! What ended an exchange with a member, or a connection to it.
+//! Errors that ended an exchange with a member, or a connection to it.
 
 use std::borrow::Cow;
 
 use net::words::causes;
 
-/// The member or the network broke off in mid-body. Passed on as an aborted stream, never as a
-/// clean end: a list cut short must not look complete.
+/// The body broke off in the middle. Passed on as an aborted stream, never as a clean end: a
+/// truncated list must not look complete.
 #[derive(Debug, thiserror::Error)]
 #[error("the member's response was cut off: {0}")]
 pub struct Truncated(#[source] pub Lost);
 
-/// What ended an exchange, or a connection.
+/// Why an exchange or a connection ended.
 #[derive(Debug, thiserror::Error)]
 pub enum Lost {
     #[error("{}", causes(.0))]
     Http2(#[from] h2::Error),
     #[error("{}", causes(.0))]
     Http1(#[from] hyper::Error),
-    /// We did, or what was sent has no meaning to us.
+    /// The gateway ended it, or the member sent something invalid.
     #[error("{0}")]
     Ours(Cow<'static, str>),
 }

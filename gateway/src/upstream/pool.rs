@@ -1,9 +1,9 @@
-//! The connections of one core to one member.
+//! Pools the connections of one core to one member.
 //!
-//! HTTP/2 connections are filled one after the other up to the stream limit the member announced:
-//! spreading requests over half-empty connections would break the batching that makes HTTP/2 cheap,
-//! and a request beyond the limit would hang behind streams that may never end. Whether the member
-//! speaks HTTP/2 is learned by the first dial.
+//! HTTP/2 connections are filled one after the other up to the member's stream limit: requests
+//! spread over half-empty connections would lose the batching that makes HTTP/2 cheap, and a
+//! request beyond the limit would wait behind streams that may never end. The first dial shows
+//! whether the member supports HTTP/2.
 
 use std::sync::{Arc, Weak};
 
@@ -17,39 +17,40 @@ use crate::metrics::{ClusterMetrics, InFlight};
 use crate::spans;
 use net::tls;
 
-/// HTTP/2 connections one core may hold to one member: with the customary 100 streams each, 25,600
-/// requests at a time.
+/// Most HTTP/2 connections of one core to one member: with the usual 100 streams each, 25,600
+/// concurrent requests.
 const MAX_H2_CONNECTIONS: usize = 256;
 
-/// See the module's text.
+/// The connections of one core to one member.
 pub struct Pool {
     target: Arc<Target>,
     core: usize,
     metrics: Arc<ClusterMetrics>,
     state: Mutex<Connections>,
     h1: Arc<h1::Idle>,
-    /// Notified when a stream of any connection is given back.
+    /// Notified when a stream of any connection is returned.
     room: Arc<Notify>,
     this: Weak<Pool>,
 }
 
-/// Dials in a row whose connections were gone before any request could use them. A member that
-/// takes every connection and closes it at once would have each waiting request dial for ever.
+/// Most dials in a row whose connections were gone before any request could use them. Otherwise,
+/// with a member that accepts every connection and closes it at once, each waiting request would
+/// dial forever.
 const FRUITLESS_DIALS: u32 = 4;
 
 #[derive(Default)]
 struct Connections {
     h2: Vec<Arc<h2::Connection>>,
-    /// HTTP/2 connections made since the last request that found one to use.
+    /// HTTP/2 connections opened since a request last found a usable one.
     fruitless: u32,
-    /// The last dial ended with HTTP/1.1: every request dials for itself.
+    /// The last dial chose HTTP/1.1, so every request dials for itself.
     speaks_h1: bool,
     dial: Option<DialOutcome>,
 }
 
 type DialOutcome = watch::Receiver<Option<Result<(), Arc<ConnectError>>>>;
 
-/// The right to send one request.
+/// A connection for one request.
 pub enum Lease {
     H2(h2::Lease),
     H1(h1::Lease),
@@ -58,11 +59,11 @@ pub enum Lease {
 enum Step {
     Use(Lease),
     Await(DialOutcome),
-    /// Begun for this very request, with its span.
+    /// This request began the dial, with its span.
     Began(DialOutcome),
     DialH1(h1::ConnectionPermit),
     Exhausted(usize),
-    /// The member closes what it accepts.
+    /// The member closes every connection that it accepts.
     Refused,
 }
 
@@ -81,15 +82,15 @@ impl Pool {
         })
     }
 
-    /// A connection with room for one more request, dialled if there is none. Callers that need the
-    /// same dial share it, and a caller that goes away does not end it.
+    /// Returns a connection with room for one more request, dialled if there is none. Callers that
+    /// need the same dial share it, and a cancelled caller does not end it.
     pub async fn acquire(&self, trace: Option<&Trace>) -> Result<Lease, SendError> {
         loop {
             match self.step(trace) {
                 Step::Use(lease) => return Ok(lease),
                 Step::Exhausted(limit) => return Err(SendError::Exhausted(limit)),
                 Step::Refused => return Err(SendError::Refused),
-                // Rare, and large: not to be carried around by every request.
+                // Boxed: rare, and too large for every request's future.
                 Step::DialH1(permit) => return Box::pin(self.dial_h1(permit, trace)).await,
                 Step::Began(outcome) => self.wait(outcome, None).await?,
                 Step::Await(outcome) => self.wait(outcome, self.target.shared_span(trace)).await?,
@@ -97,13 +98,13 @@ impl Pool {
         }
     }
 
-    /// Waits until it is worth looking again: the dial is done, or a stream of an open connection
-    /// was given back meanwhile. Fails if the dial did, and there is no other way.
+    /// Waits until another try makes sense: the dial is done, or an open connection got a stream
+    /// back. Fails if the dial failed and no connection has room.
     async fn wait(&self, mut outcome: DialOutcome, span: Option<Span>) -> Result<(), SendError> {
         let dialled = tokio::select! {
             biased;
-            // The sender lives in the dialling task and always speaks before it ends, short of a
-            // panic.
+            // The sender belongs to the dialling task, which always reports before it ends, unless
+            // it panics.
             dialled = outcome.wait_for(Option::is_some) => dialled.ok().and_then(|dialled| dialled.clone()),
             () = self.room.notified() => Some(Ok(())),
         };
@@ -166,7 +167,7 @@ impl Pool {
             let held = self.target.held(self.core);
             let transport = self.target.connect_any(&held, span.as_ref().map(Span::trace)).await?;
             if transport.alpn() == Some(tls::H2) {
-                // The member changed its mind, perhaps by an upgrade of its own: learn again.
+                // The member now chooses HTTP/2, perhaps after an update: find out again.
                 self.state.lock().speaks_h1 = false;
                 return Err(ConnectError::Http2 {
                     address: self.target.address(),
@@ -216,8 +217,8 @@ enum Dialled {
     H1(h1::Connection),
 }
 
-/// One shared dial, as a task of its own. Holds the pool weakly: when the cluster is gone, so is
-/// the interest.
+/// Runs one shared dial, as its own task. Holds the pool weakly, because the dial is of no use once
+/// the cluster is gone.
 async fn dial(
     held: Held,
     target: Arc<Target>,

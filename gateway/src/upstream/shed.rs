@@ -1,4 +1,4 @@
-//! Connections to members that end because of what they hold.
+//! Ends connections to members that hold too many bytes.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -6,24 +6,24 @@ use std::task::{Context, Poll};
 
 use crate::holding::{Account, Backlog};
 
-/// What a connection holds by itself.
+/// What counts for one connection.
 pub struct Held {
-    /// Has heads that are not whole,
+    /// Counts incomplete heads.
     pub account: Account,
-    /// and in the tunnel what was not read.
+    /// Counts unread bytes in the tunnel.
     pub backlog: Option<Arc<Backlog>>,
 }
 
-/// Drives a connection, unless it is to give way for what its `account` has. While that is nothing,
-/// as nearly always, it costs two looks.
+/// Drives a connection until it must give way for the bytes in its `account`. Nearly always there
+/// are none; then the check is two loads.
 pub struct Counted<D> {
     driver: D,
     account: Account,
-    /// It grows while the driver is not polled.
+    /// Whether there is a backlog, which grows while the driver is not polled.
     has_backlog: bool,
 }
 
-/// The connection gave way.
+/// The connection ended because it held too much.
 #[derive(Debug, thiserror::Error)]
 #[error("the gateway holds too many bytes, and heads that the member does not finish hold the most")]
 pub struct GaveWay;
@@ -31,7 +31,7 @@ pub struct GaveWay;
 // === impl Held ===
 
 impl Held {
-    /// The request that had the connection to itself has let go of it.
+    /// The request that used the connection is over.
     pub fn request_is_over(&self) {
         if let Some(backlog) = &self.backlog {
             backlog.count_for_connection();
@@ -47,7 +47,7 @@ impl<D> Counted<D> {
     }
 
     fn gives_way(&self, cx: &Context<'_>) -> bool {
-        // A holder of nothing gets no request to give way, so nothing has to wake it.
+        // A holder without bytes is never asked to give way, so it needs no waker.
         if self.has_backlog || self.account.held() > 0 {
             self.account.check(cx).is_err()
         } else {

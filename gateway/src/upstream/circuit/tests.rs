@@ -11,7 +11,7 @@ const REFUSED: &str = "dial tcp 10.0.0.1:6443: connect: refused";
 struct Tested {
     circuit: Circuit,
     registry: Registry,
-    /// Held: the series go with it.
+    /// Held, because its drop removes the series.
     cluster: Arc<ClusterMetrics>,
 }
 

@@ -1,4 +1,4 @@
-//! Why a member gave no connection, in words that clients of the Go cluster-gateway look for.
+//! Errors of connecting to a member, in words that clients of the Go cluster-gateway search for.
 
 use std::io;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use crate::tunnel::TunnelError;
 use crate::upstream::Lost;
 use crate::upstream::circuit::CircuitOpen;
 
-/// Why no connection came about. Texts start with `dial tcp`.
+/// Why there is no connection. Texts start with `dial tcp`.
 #[derive(Debug, thiserror::Error)]
 pub enum ConnectError {
     #[error(transparent)]
@@ -20,7 +20,7 @@ pub enum ConnectError {
     Proxy(#[from] ProxyError),
     #[error("dial tcp {address}: {source}")]
     Tunnel { address: String, source: TunnelError },
-    /// `advice` is empty or follows the error.
+    /// `advice` is empty, or continues the error.
     #[error("dial tcp {address}: tls: {}{advice}", words::io(.source))]
     Tls { address: String, source: io::Error, advice: &'static str },
     #[error("dial tcp {address}: tls: handshake timeout after {after:?}")]
@@ -33,18 +33,18 @@ pub enum ConnectError {
     NoStreams { address: String },
     #[error("dial tcp {address}: {limit} connections are open already")]
     Exhausted { address: String, limit: usize },
-    /// Nothing was tried.
+    /// No dial was tried.
     #[error(transparent)]
     CircuitOpen(#[from] CircuitOpen),
-    /// The cluster was removed meanwhile: nothing of the request was sent.
+    /// The cluster was removed meanwhile. No part of the request was sent.
     #[error("dial tcp {address}: the cluster is no longer registered")]
     Unregistered { address: String },
-    /// Several addresses, none of which answered.
+    /// None of several addresses answered.
     #[error("{}", join(.0))]
     Nowhere(Vec<Self>),
 }
 
-/// What a failure says, beside its text.
+/// The properties of a failure.
 #[expect(clippy::struct_excessive_bools, reason = "each is asked for by itself")]
 struct Meaning {
     kind: &'static str,
@@ -58,7 +58,7 @@ struct Meaning {
 // === impl ConnectError ===
 
 impl ConnectError {
-    /// The failures of all addresses as one.
+    /// Merges the failures of all addresses.
     pub(super) fn all_of(mut failures: Vec<Self>) -> Self {
         match failures.len() {
             1 => failures.remove(0),
@@ -66,23 +66,23 @@ impl ConnectError {
         }
     }
 
-    /// Whether some address would have taken anything but an upgrade.
+    /// Whether an address failed only for upgrades.
     pub(super) fn is_for_upgrades_only(&self) -> bool {
         self.meaning().is_for_upgrades_only
     }
 
-    /// Whether this says something of the member, and not of the tunnel on the way there.
+    /// Whether the failure shows something about the member, and not about the tunnel.
     pub fn is_of_the_member(&self) -> bool {
         self.meaning().is_of_the_member
     }
 
-    /// Whether the way there failed, and not the member: the tunnel's programs have to be looked
-    /// at.
+    /// Whether the way to the member failed, and not the member: the operator must look at the
+    /// tunnel's programs.
     pub fn is_of_the_tunnel(&self) -> bool {
         self.meaning().is_of_the_tunnel
     }
 
-    /// Whether the same may well succeed in a moment.
+    /// Whether the same request may soon succeed.
     pub fn is_momentary(&self) -> bool {
         self.meaning().is_momentary
     }
@@ -91,7 +91,7 @@ impl ConnectError {
         self.meaning().is_timeout
     }
 
-    /// A word for the metric's label.
+    /// The value of the metric's label.
     pub fn kind(&self) -> &'static str {
         self.meaning().kind
     }
@@ -145,7 +145,7 @@ impl Meaning {
         Self { is_timeout: true, ..Self::of_the_member("timeout") }
     }
 
-    /// Of several addresses.
+    /// The properties of the failures of several addresses.
     fn of_all(all: &[Self]) -> Self {
         Self {
             kind: all.last().map_or("refused", |last| last.kind),
@@ -174,8 +174,8 @@ mod tests {
         ConnectError::Tunnel { address: "192.0.2.7:6443".into(), source }
     }
 
-    /// A member of several addresses must not look broken when only the tunnel is: its circuit
-    /// would keep requests from it after the tunnel is back.
+    /// A member with several addresses must not look broken when only the tunnel is: its circuit
+    /// would refuse requests even after the tunnel is back.
     #[test]
     fn several_addresses_fail_on_the_side_where_each_of_them_failed() {
         let told = |failures: Vec<ConnectError>| {

@@ -11,7 +11,7 @@ use super::*;
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// What is at `address`, trusting `ca`.
+/// The server at `address`, with trust in `ca`.
 fn address(address: SocketAddr, ca: &str) -> MemberAddress {
     let config = client::config(client::Trust::Bundle(ca.as_bytes()), None).unwrap();
     let name = ServerName::try_from(address.ip().to_string()).unwrap();
@@ -32,13 +32,13 @@ fn with_circuit(target: Target, failures: u32) -> Target {
     Target { circuit: Circuit::new(failures, metrics.circuit()), ..target }
 }
 
-/// One that may come back where it was.
+/// A member that can restart on its port.
 async fn member() -> FakeMember {
     let address = ([127, 0, 0, 1], free_port().await).into();
     FakeMember::start(MemberOptions { address, ..MemberOptions::default() }).await
 }
 
-/// The same member, on the port it had.
+/// The same member again, on its old port.
 async fn back(address: SocketAddr, authority: &Arc<kit::pki::Authority>) -> FakeMember {
     let authority = Some(Arc::clone(authority));
     FakeMember::start(MemberOptions { address, authority, ..MemberOptions::default() }).await

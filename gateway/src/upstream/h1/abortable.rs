@@ -1,8 +1,8 @@
-//! A request body that can be cut off.
+//! A request body that can be aborted.
 //!
-//! hyper's HTTP/1.1 client owns the body it sends and would go on sending it after the member's
-//! response has ended. Once that has happened the rest has no reader (RFC 9112 §9.3): cutting the
-//! body ends the member's connection, and dropping the client's end of it ends the client's.
+//! hyper's HTTP/1.1 client owns the body that it sends, and would continue to send it after the
+//! member's response has ended. The rest has no reader then (RFC 9112 §9.3): aborting the body ends
+//! the member's connection, and dropping the client's end of it ends the client's.
 
 use std::io;
 use std::pin::Pin;
@@ -22,7 +22,7 @@ pub struct AbortableBody {
     state: Arc<Mutex<BodyProgress>>,
 }
 
-/// The knife.
+/// Aborts the body.
 pub struct AbortHandle(Arc<Mutex<BodyProgress>>);
 
 #[derive(Default)]
@@ -32,7 +32,7 @@ struct BodyProgress {
     waker: Option<Waker>,
 }
 
-/// A body and the means to end it early.
+/// Splits `body` into the part for hyper and a handle that can abort it.
 pub fn abortable(body: RequestBody) -> (AbortableBody, AbortHandle) {
     let state = Arc::new(Mutex::new(BodyProgress { ended: body.is_end_stream(), ..BodyProgress::default() }));
     (AbortableBody { body: Some(body), state: Arc::clone(&state) }, AbortHandle(state))
@@ -62,7 +62,7 @@ impl AbortHandle {
 // === impl AbortableBody ===
 
 impl AbortableBody {
-    /// The body again, if it was not touched.
+    /// Returns the body, unless it was aborted.
     pub fn into_inner(self) -> Option<RequestBody> {
         self.body
     }

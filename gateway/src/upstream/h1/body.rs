@@ -1,4 +1,4 @@
-//! A response over HTTP/1.1, and the exchange it belongs to.
+//! A response body over HTTP/1.1, with the exchange that it belongs to.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -14,11 +14,11 @@ use crate::upstream::Truncated;
 
 pub struct H1Body {
     incoming: HeldIncoming,
-    /// Gone when the response has ended or failed.
+    /// None once the response has ended or failed.
     exchange: Option<Exchange>,
 }
 
-/// A body as hyper has it. What hyper has read and was not taken counts.
+/// A body from hyper. Counts what hyper has read and its reader has not taken.
 pub struct HeldIncoming {
     incoming: Incoming,
     held: Option<(Tally, Arc<Buffer>)>,
@@ -68,7 +68,7 @@ impl H1Body {
 
 impl Drop for H1Body {
     fn drop(&mut self) {
-        // Bodyless responses (HEAD, 204, 304) are often dropped without being polled.
+        // Responses without a body (HEAD, 204, 304) are often dropped without a poll.
         if self.incoming.is_end_stream() {
             self.end();
         }

@@ -1,5 +1,4 @@
-//! The HTTP/1.1 connections of one pool: those that wait for a request, and how many there are in
-//! all.
+//! The HTTP/1.1 connections of one pool: those that wait for a request, and the number of all.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -10,9 +9,9 @@ use parking_lot::Mutex;
 use super::{Connection, Lease};
 use crate::metrics::InFlight;
 
-/// Connections one core may hold to one member: one request each.
+/// Most connections of one core to one member, with one request each.
 pub const MAX_OPEN: usize = 1024;
-/// Connections kept for the next request.
+/// Most connections kept for the next request.
 const MAX_IDLE: usize = 64;
 
 #[derive(Default)]
@@ -21,14 +20,13 @@ pub struct Idle {
     open: Arc<AtomicUsize>,
 }
 
-/// Of an open connection: among those that may be, and in the metrics.
+/// Counts an open connection, against [`MAX_OPEN`] and in the metrics.
 pub type ConnectionPermit = (Permit<AtomicUsize>, InFlight);
 
 // === impl Idle ===
 
 impl Idle {
-    /// The connection that was used last and is still open: the others may then grow old and be
-    /// closed.
+    /// Returns the open connection that was last used, so that the others grow old and are closed.
     pub fn take(self: &Arc<Self>) -> Option<Lease> {
         // Closed ones are dropped outside the lock.
         while let Some(connection) = self.pop() {
@@ -50,7 +48,7 @@ impl Idle {
         }
     }
 
-    /// The right to open one more, unless there are [`MAX_OPEN`].
+    /// A permit to open one more connection, unless [`MAX_OPEN`] are open.
     pub fn permit(self: &Arc<Self>, counted: InFlight) -> Option<ConnectionPermit> {
         Permit::of(&self.open, MAX_OPEN).map(|permit| (permit, counted))
     }

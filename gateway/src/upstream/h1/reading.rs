@@ -1,5 +1,5 @@
-//! What hyper reads of a member into a buffer of its own: a head until it is whole, a body as far
-//! as its reader lets it.
+//! Counts what hyper reads from a member into its own buffer: a head until it is complete, and as
+//! much of a body as hyper reads ahead.
 
 use std::io;
 use std::pin::Pin;
@@ -15,37 +15,37 @@ use crate::holding::{self, Account, Tally};
 pub struct Reading<T> {
     stream: T,
     buffer: Arc<Buffer>,
-    /// Of the largest head: hyper's buffer keeps the room for it.
+    /// Counts the largest head, because hyper's buffer keeps the space for it.
     tally: Tally,
-    /// Bytes of a head that is not whole, as far as it came.
+    /// Bytes of the incomplete head so far.
     head: usize,
 }
 
-/// What may come before an answer is whole: its head, of a quarter at most, and interim answers
-/// (1xx), which hyper passes over uncounted. Without a number a member would go on for as long as
-/// its caller waits.
+/// Most bytes before a complete response head: the head, at most a quarter of it, and interim
+/// responses (1xx), which hyper skips uncounted. Without a limit they could continue as long as the
+/// caller waits.
 const MOST_BEFORE_ANSWER: usize = 4 * super::HEADER_BYTES;
 
-/// hyper's buffer, as it was when it was last read into.
+/// hyper's buffer at its last read.
 #[derive(Default)]
 pub struct Buffer {
     room: AtomicUsize,
-    /// What comes is of a body.
+    /// The next bytes belong to a body.
     in_body: AtomicBool,
-    /// What comes next begins a head.
+    /// The next bytes begin a head.
     begins: AtomicBool,
 }
 
 // === impl Buffer ===
 
 impl Buffer {
-    /// What comes from here on is of a body, or else of a head.
+    /// The next bytes belong to a body, or otherwise to a head.
     pub fn expect_body(&self, is_body: bool) {
         self.in_body.store(is_body, Ordering::Relaxed);
         self.begins.store(!is_body, Ordering::Relaxed);
     }
 
-    /// Bytes that a body may hold here: what was read last, and what waits to be taken.
+    /// Bytes of a body that may be held here: the last read, and what waits to be taken.
     pub fn held(&self) -> usize {
         2 * self.room.load(Ordering::Relaxed)
     }
@@ -59,7 +59,7 @@ impl<T> Reading<T> {
         (Self { stream, buffer: Arc::clone(&buffer), tally: account.tally(), head: 0 }, buffer)
     }
 
-    /// The stream alone: hyper has given the connection away.
+    /// Returns only the stream, after hyper has released the connection.
     pub fn into_inner(self) -> T {
         self.stream
     }
@@ -69,7 +69,8 @@ impl<T> Reading<T> {
             self.head = 0;
             return;
         }
-        // The answer before may have come whole, by one read: then nothing came of its body.
+        // The response before may have come complete in one read, so that no bytes of its body were
+        // read.
         if self.buffer.begins.swap(false, Ordering::Relaxed) {
             self.head = 0;
         }
@@ -133,7 +134,7 @@ mod tests {
         assert_eq!(account.held(), before);
     }
 
-    /// Each comes by one read, so that none is of a body.
+    /// Each comes in one read, so that no read is of a body.
     #[tokio::test]
     async fn answers_one_after_the_other_do_not_add_up() {
         let (account, (ours, mut theirs)) = (account(), duplex(1 << 20));
@@ -150,7 +151,7 @@ mod tests {
         assert!(held <= 4 * answer.len() as u64, "{held}");
     }
 
-    /// As much as hyper has taken off a member that sends without end.
+    /// The bytes that hyper has read from a member that sends without end.
     #[tokio::test]
     async fn what_nobody_takes_of_a_body_is_known() {
         const ROOM: usize = 64 << 10;
@@ -176,7 +177,7 @@ mod tests {
             taken += frame.into_data().unwrap().len();
         }
         let (sent, _theirs) = sent.await.unwrap();
-        // What is in the pipe is no memory of hyper's.
+        // The bytes in the pipe are not in hyper's memory.
         let held = sent - taken - ROOM.min(sent - taken);
         assert!(held > 0 && buffer.held() >= held, "{held} bytes, and {} are known", buffer.held());
     }

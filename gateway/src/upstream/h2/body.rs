@@ -1,4 +1,4 @@
-//! A response over HTTP/2, and what is left of its request.
+//! A response body over HTTP/2, with the rest of its request.
 
 use std::task::{Context, Poll, ready};
 
@@ -14,7 +14,7 @@ use crate::upstream::shed::GaveWay;
 
 pub struct H2Body {
     stream: Source,
-    /// Dropped with the response: after its end the member has no use for the rest of the request
+    /// Dropped with the response: after its end the member does not need the rest of the request
     /// (RFC 9113 §8.1).
     upload: Option<Upload>,
     lease: Lease,
@@ -61,7 +61,7 @@ impl H2Body {
     }
 
     fn cut_off(&self, error: h2::Error) -> Option<Result<Frame<Bytes>, Truncated>> {
-        // A server that answered early resets with NO_ERROR to stop the upload; its response was
+        // A server that responds early resets with NO_ERROR to stop the upload. Its response was
         // complete (RFC 9113 §8.1).
         if error.is_reset() && error.reason() == Some(Reason::NO_ERROR) && self.stream.is_end_stream() {
             return None;

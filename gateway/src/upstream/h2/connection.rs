@@ -1,4 +1,4 @@
-//! One HTTP/2 connection to a member: its stream budget and its liveness.
+//! One HTTP/2 connection to a member: counts its streams and checks that it is alive.
 
 mod settings;
 
@@ -29,27 +29,27 @@ use crate::upstream::Lost;
 use crate::upstream::connect::{ConnectError, Target};
 use crate::upstream::shed::{Counted, GaveWay, Held};
 
-/// One connection, shared by the requests on it.
+/// One connection, shared by its requests.
 pub struct Connection {
     sender: SendRequest<Bytes>,
-    /// Leases. Not a count of permits: the last of them wakes the waiter for an empty connection,
-    /// and each wakes the waiters for room.
+    /// Leases. Not a count of permits, because the last lease wakes the waiter for an empty
+    /// connection, and each wakes a waiter for room.
     in_use: AtomicUsize,
     closing: AtomicBool,
-    /// Of heads that names were taken out of.
+    /// Marks of heads from which [`crate::inbound`] removed names.
     marks: Marks,
     resets: Resets,
     collector: Arc<Collector>,
-    /// Something was received since the last look.
+    /// Something was received since the last check.
     traffic: AtomicBool,
-    /// Notified of every stream that is given back.
+    /// Notified of every returned stream.
     room: Arc<Notify>,
-    /// Notified when a closing connection has no stream any more.
+    /// Notified when a closing connection has no streams left.
     emptied: Arc<Notify>,
     held: Held,
 }
 
-/// One stream's worth of a connection, given back when dropped.
+/// One stream of a connection, returned when dropped.
 pub struct Lease {
     connection: Arc<Connection>,
     sender: SendRequest<Bytes>,
@@ -60,8 +60,8 @@ type Driver<T> = Collecting<Driven<h2::client::Connection<Gathered<T>, Bytes>, T
 // === impl Connection ===
 
 impl Connection {
-    /// Speaks the HTTP/2 preface and waits for the member's SETTINGS, which say how many streams it
-    /// takes. A task of its own then drives the connection for as long as it lives.
+    /// Sends the HTTP/2 preface and waits for the member's SETTINGS, which contain its stream
+    /// limit. Then a separate task drives the connection while it lives.
     pub async fn start<T>(
         transport: T,
         target: &Target,
@@ -111,19 +111,19 @@ impl Connection {
             emptied: Arc::clone(&emptied),
             held,
         });
-        // Weak, so that the connection ends when the pool and the last stream have let go of it.
+        // Weak, so that the connection ends once the pool and the last stream have dropped it.
         let retired = retired(leaving, Arc::downgrade(&connection), emptied, target.ended.clone());
         tokio::spawn(drive(driver, pings, marks, Arc::downgrade(&connection), open, retired));
         Ok(connection)
     }
 
-    /// A stream of this connection, if it has one to spare.
+    /// A stream of this connection, if one is free.
     pub fn lease(self: &Arc<Self>) -> Option<Lease> {
         if !self.has_room() {
             return None;
         }
-        // Between the look and this only the pool's lock holder could have added one: `lease` is
-        // called under it.
+        // Only the pool could have added a lease since the check, and it calls `lease` under its
+        // lock.
         self.in_use.fetch_add(1, Ordering::Relaxed);
         Some(Lease { connection: Arc::clone(self), sender: self.sender.clone() })
     }
@@ -132,7 +132,7 @@ impl Connection {
         !self.is_closing() && self.in_use.load(Ordering::Relaxed) < self.max_streams()
     }
 
-    /// Streams the member takes at a time, as it says now. Takes a lock.
+    /// The member's current stream limit. Takes a lock.
     pub fn max_streams(&self) -> usize {
         self.sender.current_max_send_streams()
     }
@@ -149,7 +149,7 @@ impl Connection {
         self.closing.load(Ordering::Relaxed)
     }
 
-    /// No new streams; those that are open go on.
+    /// Takes no new streams; open ones continue.
     pub fn close(&self) {
         self.closing.store(true, Ordering::Relaxed);
     }
@@ -158,12 +158,12 @@ impl Connection {
         self.in_use.load(Ordering::Relaxed) == 0
     }
 
-    /// Why these headers are not to be passed on, as was found before they were read.
+    /// Why these headers must not be passed on, as found before they were parsed.
     pub fn unfit(&self, headers: &mut HeaderMap) -> Option<Unfit> {
         self.marks.take(headers)
     }
 
-    /// It was ended, or will be in a moment, for what it held.
+    /// The connection ended, or will soon end, because of the bytes that it holds.
     pub fn is_shed(&self) -> bool {
         self.held.account.is_ended()
     }
@@ -184,7 +184,7 @@ impl Lease {
         &mut self.sender
     }
 
-    /// Fails if the connection is closing. Does not wait otherwise: the lease is within the peer's
+    /// Fails if the connection is closing. Otherwise does not wait: the lease is within the peer's
     /// stream limit.
     pub async fn ready(&mut self) -> Result<(), h2::Error> {
         poll_fn(|cx| self.sender.poll_ready(cx)).await
@@ -197,15 +197,14 @@ impl Drop for Lease {
         if last && self.connection.is_closing() {
             self.connection.emptied.notify_one();
         }
-        // One stream is room for one request: waking all that wait for a dial would make them fight
-        // for it.
+        // One stream is room for one request. Waking all that wait for a dial would make them
+        // compete for it.
         self.connection.room.notify_one();
     }
 }
 
-/// Drives the connection to its end. A member that is silent for long is asked for a sign of life;
-/// without one the connection is dropped, which ends its streams with an error instead of leaving
-/// watches hanging.
+/// Drives the connection to its end. Sends a PING after a long silence. Without an answer the
+/// connection is dropped, which ends its streams with an error, so that watches do not hang.
 async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
     mut driver: Counted<Driver<T>>,
     mut pings: PingPong,
@@ -230,15 +229,14 @@ async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
         }
         idle_looks = if shared.is_unused() { idle_looks + 1 } else { 0 };
         if idle_looks >= Settings::IDLE_LOOKS {
-            // Leases are made on this core's thread, so none can come between the look at the count
-            // and this.
+            // Leases are made on this core's thread, so there can be none since the check above.
             shared.close();
             break None;
         }
         let patient = !shared.is_unused();
         drop(shared);
         tokio::select! {
-            // First: an answer may lie in the socket when time is up.
+            // First: the answer may be in the socket when the timeout fires.
             biased;
             end = &mut driver => break failure(end),
             () = &mut retired => break None,
@@ -256,7 +254,7 @@ async fn drive<T: AsyncRead + AsyncWrite + Seal + Unpin>(
     drop((driver, open));
 }
 
-/// How the connection ended, if not in good order.
+/// Why the connection ended, unless it ended cleanly.
 fn failure(end: Result<Result<(), h2::Error>, GaveWay>) -> Option<Lost> {
     match end {
         Ok(end) => end.err().map(Lost::from),
@@ -264,8 +262,8 @@ fn failure(end: Result<Result<(), h2::Error>, GaveWay>) -> Option<Lost> {
     }
 }
 
-/// Whether the member answers a PING; if `patient`, anything else that comes is a sign of life for
-/// a while.
+/// Whether the member answers a PING. With `patient`, any other bytes count as a sign of life for
+/// some time.
 async fn answers(pings: &mut PingPong, marks: &Marks, patient: bool) -> bool {
     let mut pong = pin!(pings.ping(Ping::opaque()));
     let asked = Instant::now();
@@ -280,8 +278,8 @@ async fn answers(pings: &mut PingPong, marks: &Marks, patient: bool) -> bool {
     }
 }
 
-/// Completes when the cluster is registered no more, or when the way to the member is about to be
-/// cut and no request is left that would suffer: no new ones are begun meanwhile.
+/// Completes when the cluster is no longer registered, or when the way to the member is about to
+/// close and no request is left on the connection; new ones are not accepted meanwhile.
 async fn retired(
     leaving: Option<CancellationToken>,
     connection: std::sync::Weak<Connection>,
@@ -305,7 +303,7 @@ async fn emptied_to_leave(
     }
     let unused = connection.upgrade().is_none_or(|connection| {
         connection.close();
-        // Leases are made on this core's thread, as this runs on it.
+        // Leases are made on this core's thread, where this runs too.
         connection.is_unused()
     });
     if !unused {

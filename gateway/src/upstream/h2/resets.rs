@@ -1,20 +1,20 @@
-//! What was reset on a connection before it was answered.
+//! Counts the streams of a connection that were reset before their responses.
 
 use std::sync::atomic::{AtomicU32, AtomicUsize, Ordering};
 
 use tokio::sync::Notify;
 
-/// Streams of one connection that we reset unanswered and the member may not have got to yet. Each
-/// is used on one core's thread.
+/// Streams of one connection that the gateway reset unanswered, and that the member may not have
+/// reached yet. Used on one core's thread only.
 #[derive(Debug, Default)]
 pub struct Resets {
-    /// No more than [`Resets::MOST`]. Counted too high at times, never too low: all are forgotten
+    /// At most [`Resets::MOST`]. Sometimes too high, but never too low, because all are forgotten
     /// together.
     waiting: AtomicUsize,
-    /// The last stream that was to be reset, admitted or not: nothing is forgotten before an answer
-    /// to a later one.
+    /// The last stream that asked for a reset, admitted or not. Nothing is forgotten before the
+    /// response to a later stream.
     newest: AtomicU32,
-    /// The last stream with an answer, as far as a reset asked.
+    /// The last answered stream, recorded only while resets wait.
     answered: AtomicU32,
     passed: Notify,
 }
@@ -22,13 +22,14 @@ pub struct Resets {
 // === impl Resets ===
 
 impl Resets {
-    /// So many may wait: the member notices at once when a caller or two give up at once. Servers
-    /// on Rust's h2 end a connection at 20 that they have not looked at, Go's when four times its
-    /// stream limit are queued; and never more than the member's stream limit, so that with as many
-    /// in use that is half of what Go's takes.
+    /// Most resets that may wait, so that the member notices at once when a few callers leave
+    /// together. Servers with Rust's h2 end a connection with 20 unprocessed resets, and Go's
+    /// servers end it when four times the stream limit are queued. [`Resets::admit`] also stays
+    /// within the member's stream limit: together with as many streams in use, that is half of what
+    /// Go's servers accept.
     pub const MOST: usize = 16;
 
-    /// Whether `stream` may be reset and forgotten on a connection with `streams` at a time.
+    /// Whether `stream` may be reset and forgotten, on a connection with `streams` at a time.
     pub fn admit(&self, stream: u32, streams: usize) -> bool {
         self.newest.fetch_max(stream, Ordering::Relaxed);
         let waiting = self.waiting.load(Ordering::Relaxed);
@@ -39,12 +40,12 @@ impl Resets {
         admitted
     }
 
-    /// Whether there are any: only then answers need be reported.
+    /// Whether resets wait: only then must responses be reported.
     pub fn any(&self) -> bool {
         self.waiting.load(Ordering::Relaxed) > 0
     }
 
-    /// `stream` was answered, so all before it have been begun or left out.
+    /// `stream` was answered, so the member has reached or skipped all earlier ones.
     pub fn answered(&self, stream: u32) {
         self.answered.fetch_max(stream, Ordering::Relaxed);
         if stream > self.newest.load(Ordering::Relaxed) {
@@ -53,7 +54,7 @@ impl Resets {
         self.passed.notify_waiters();
     }
 
-    /// Completes when the member has got past `stream`.
+    /// Completes when the member has passed `stream`.
     pub async fn passed(&self, stream: u32) {
         loop {
             let passed = self.passed.notified();

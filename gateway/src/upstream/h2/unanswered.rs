@@ -1,21 +1,22 @@
-//! A request that was sent and is not answered yet.
+//! A request that was sent and has no response yet.
 //!
-//! Cancelled in this state, it may go on at the member: Go's HTTP/2 server runs a handler until
-//! that has noticed the reset, queues the streams beyond its limit meanwhile, and ends the
+//! If it is cancelled in this state, the member may continue it: Go's HTTP/2 server runs a handler
+//! until that notices the reset, queues streams beyond its limit meanwhile, and ends the
 //! *connection* when four times its limit are queued (`serverConn.scheduleHandler` in
-//! `x/net/http2`, since CVE-2023-44487). The connection is everybody's. So:
+//! `x/net/http2`, since CVE-2023-44487). All callers share the connection. So:
 //!
-//! - A few are reset at once ([`Resets`]). The queue is first in, first out: an answer to a later
-//!   stream shows that the member has got past them, and they are forgotten.
-//! - Beyond, a cancelled request keeps its place until the member has answered it, and its user's
-//!   part in the limits as well: it is load as it was before, and cancelling buys nobody anything.
-//!   Only then it is reset. One whose upload is unfinished is reset at once, and its place waits
-//!   for the answer to a later stream.
+//! - A few are reset at once ([`Resets`]). The queue is first in, first out: the response to a
+//!   later stream shows that the member has passed them, and they are forgotten.
+//! - Beyond these, a cancelled request keeps its stream, and its share of the user's limits,
+//!   until the member has responded: the load is the same, so a caller gains nothing by cancelling.
+//!   Only then is it reset. With an unfinished upload it is reset at once, and its stream is given
+//!   back after the response to a later stream.
 //!
 //! So a member's queue never holds more than the streams in use and those few: less than twice its
-//! stream limit, however long its handlers take to notice. Resets after the answer need no care:
-//! the answer is the proof. Counting cancellations by user and second would guess how fast a member
-//! is; connections of their own for those who cancel much would be dialled for ever.
+//! stream limit, however slowly its handlers notice. Resets after the response are safe, because
+//! the response shows that the handler has begun. To count cancellations by user and second would be
+//! a guess at the member's speed. Separate connections for callers that cancel often would be
+//! dialled forever.
 
 use std::task::{Context, Poll};
 use std::time::Duration;
@@ -33,26 +34,26 @@ use crate::holding::Account;
 use crate::limits::LoadPermits;
 use crate::upstream::Lost;
 
-/// What a request is counted as while the member goes on with it though its caller has left. Asked
-/// for when that happens only.
+/// Permits for a request that the member continues after its caller has left. Called only in that
+/// case.
 pub type Lingers<'a> = &'a (dyn Fn() -> LoadPermits + Send + Sync);
 
-/// A kube-apiserver answers within a minute (`--request-timeout`) what is no watch, log or proxied
-/// service, and watches at once. What is not answered then is reset, and if nothing after it was
-/// answered either, the connection takes no more requests.
+/// A kube-apiserver responds within a minute (`--request-timeout`) to all but watches, logs and
+/// proxied services, and to watches at once. A request without a response by then is reset, and if
+/// no later stream was answered either, the connection takes no more requests.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(65);
 
-/// Interim answers (1xx) that a request waits through. An API server relays those of a workload,
-/// which has no reason for more than a few, and each is work for the connection of all: without a
-/// number it would go on for as long as the caller waits.
+/// Most interim responses (1xx) to one request. An API server relays those of a workload, which
+/// needs only a few, and each is work on a shared connection. Without a limit they could continue
+/// as long as the caller waits.
 const MOST_INTERIM: usize = 1000;
 
 /// See the module's text.
 pub struct Unanswered<'a> {
-    /// `None` once it was answered.
+    /// `None` once there is a response.
     exchange: Option<Exchange>,
     lingers: Lingers<'a>,
-    /// Of the request: h2 has its head for as long as the member does not read.
+    /// The request's account: h2 keeps its head while the member does not read.
     account: Option<Account>,
 }
 
@@ -60,19 +61,19 @@ struct Exchange {
     response: ResponseFuture,
     upload: Option<Upload>,
     lease: Lease,
-    /// Interim answers so far; `None` until the first look, at which there cannot be any.
+    /// Interim responses so far. `None` until the first poll, when there cannot be any.
     interim: Option<usize>,
 }
 
-/// The head of an answer, the rest of its request, and its place.
+/// The head of a response, the rest of its request, and its lease.
 pub type Answer = (Response<RecvStream>, Option<Upload>, Lease);
 
-/// Why there is no answer.
+/// Why there is no response.
 pub enum Failure {
     Upstream(h2::Error),
     /// The connection gave way.
     Shed,
-    /// The member sent what is no answer.
+    /// The member sent something other than a response.
     Interim(&'static str),
     Client(Lost),
     Unfit(Unfit),
@@ -91,17 +92,17 @@ impl<'a> Unanswered<'a> {
         Self { exchange: Some(Exchange { response, upload, lease, interim: None }), lingers, account }
     }
 
-    /// The head of the answer, with the rest of the upload. The request body moves meanwhile.
+    /// Returns the response head and the rest of the upload. Drives the request body meanwhile.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Answer, Failure>> {
         let exchange = self.exchange.as_mut().expect("polled until it is answered");
         match exchange.poll(cx) {
             Poll::Pending => Poll::Pending,
-            // The member may be at work on it still.
+            // The member may still be working on the request.
             Poll::Ready(Err(error @ (Failure::Client(_) | Failure::Unfit(_) | Failure::Interim(_)))) => {
                 Poll::Ready(Err(error))
             }
             Poll::Ready(Err(error)) => {
-                // The member ended it, so there is nothing to cancel.
+                // The member ended the stream, so there is nothing to cancel.
                 self.exchange = None;
                 Poll::Ready(Err(error))
             }
@@ -118,7 +119,7 @@ impl Drop for Unanswered<'_> {
     fn drop(&mut self) {
         let Some(exchange) = self.exchange.take() else { return };
         let connection = exchange.lease.connection();
-        // Dropping resets. A connection that takes no more streams fills no queue.
+        // A drop resets the stream. A connection that takes no more streams fills no queue.
         if connection.is_closing() || connection.resets().admit(exchange.stream(), connection.max_streams()) {
             return;
         }
@@ -129,7 +130,7 @@ impl Drop for Unanswered<'_> {
     }
 }
 
-/// The request holds too much, for what it is.
+/// Completes when the request must give way for the bytes that it holds.
 async fn ended(account: Option<&Account>) {
     match account {
         Some(account) => account.ended().await,
@@ -141,7 +142,7 @@ async fn ended(account: Option<&Account>) {
 
 impl Exchange {
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<Result<Response<RecvStream>, Failure>> {
-        // The head is polled first: a member that answers early must not wait for a slow client.
+        // The head is polled first: an early response must not wait for a slow client.
         if self.pass_interim(cx)?.is_ready()
             && let Poll::Ready(answer) = std::pin::Pin::new(&mut self.response).poll(cx)
         {
@@ -159,8 +160,8 @@ impl Exchange {
         }
     }
 
-    /// Takes in interim answers, which h2 would throw away uncounted. Pending if there is no answer
-    /// behind them: h2 wakes for it, and need not be asked, and locked, again.
+    /// Consumes interim responses, which h2 would discard uncounted. Pending if no response follows
+    /// them yet: h2 wakes the task for it, and need not be polled, and locked, again.
     fn pass_interim(&mut self, cx: &mut Context<'_>) -> Result<Poll<()>, Failure> {
         let Some(interim) = &mut self.interim else {
             self.interim = Some(0);
@@ -174,7 +175,7 @@ impl Exchange {
                     ));
                 }
                 Poll::Ready(Some(Ok(_))) => *interim += 1,
-                // An error comes again with the answer.
+                // The response repeats the error.
                 Poll::Ready(None | Some(Err(_))) => return Ok(Poll::Ready(())),
                 Poll::Pending => return Ok(Poll::Pending),
             }
@@ -189,7 +190,7 @@ impl Exchange {
         self.response.stream_id().as_u32()
     }
 
-    /// What is answered proves that streams before it are past the member's queue.
+    /// Reports the response: it proves that the member's queue has no earlier streams.
     fn answered(&self) {
         let resets = self.lease.connection().resets();
         if resets.any() {
@@ -197,21 +198,21 @@ impl Exchange {
         }
     }
 
-    /// Keeps the place, and what the request is counted as and holds, for as long as the member may
-    /// go on with it.
+    /// Keeps the stream, its permits and its account for as long as the member may continue the
+    /// request.
     async fn linger(self, permits: LoadPermits, account: Option<Account>) {
         let stream = self.stream();
         let Self { mut response, upload, lease, .. } = self;
         let resets = lease.connection().resets();
         let answer = async {
-            // The rest of its body will never come: waiting for an answer would only hold up the
-            // member.
+            // The rest of the request body will never come, so waiting for a response would only
+            // occupy the member.
             if upload.is_some() {
                 return None;
             }
             tokio::select! {
                 answer = timeout(ANSWERED_WITHIN, &mut response) => Some(answer),
-                // The reset takes its head back from h2.
+                // The reset makes h2 release the head.
                 () = ended(account.as_ref()) => None,
             }
         };

@@ -1,4 +1,4 @@
-//! Streaming a client's request body into an HTTP/2 stream, no faster than the member reads.
+//! Streams a request body into an HTTP/2 stream, no faster than the member reads.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -14,23 +14,23 @@ use crate::holding;
 use crate::request_body::{Interrupted, RequestBody};
 use crate::upstream::Lost;
 
-/// A request body on its way. Holds at most the one chunk that the member's window does not admit
-/// yet; the client is held back by its own window meanwhile.
+/// A request body in transit. Holds at most the one chunk that does not fit into the member's
+/// window yet; the client's own window stops the client meanwhile.
 pub struct Upload {
     body: RequestBody,
     stream: SendStream<Bytes>,
     waiting: Bytes,
-    /// What waits has memory of its own, or is not worth it.
+    /// The waiting chunk has its own memory, or is too large to copy.
     is_apart: bool,
 }
 
 /// How an upload ended.
 pub enum UploadEnd {
     Sent,
-    /// The member wants no more of it; its response says why.
+    /// The member does not want the rest; its response has the reason.
     Stopped,
     ClientGone(Lost),
-    /// The trailers cannot be sent: the member saw no end of the request.
+    /// The trailers cannot be sent, so the member saw no end of the request.
     Unfit(Unfit),
 }
 
@@ -41,7 +41,7 @@ impl Upload {
         Self { body, stream, waiting: Bytes::new(), is_apart: true }
     }
 
-    /// Moves what can be moved now.
+    /// Sends all that can be sent now.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<UploadEnd> {
         loop {
             match self.poll_send(cx) {
@@ -55,7 +55,7 @@ impl Upload {
             let frame = match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Ready(frame) => frame,
                 Poll::Pending => {
-                    // While waiting for the client, notice a member that reset the stream.
+                    // While waiting for the client, detect a reset by the member.
                     return match self.stream.poll_reset(cx) {
                         Poll::Ready(_) => Poll::Ready(UploadEnd::Stopped),
                         Poll::Pending => Poll::Pending,
@@ -77,7 +77,7 @@ impl Upload {
                 }
                 Some(Ok(frame)) => match frame.into_data() {
                     Ok(data) => {
-                        // Asking for room is what assigns it, if the window has any.
+                        // This call itself assigns capacity, if the window has any.
                         self.stream.reserve_capacity(data.len());
                         if self.body.is_end_stream() && self.stream.capacity() >= data.len() {
                             // The usual small body: data and end in one frame.
@@ -108,7 +108,8 @@ impl Upload {
         if self.stream.send_trailers(trailers).is_ok() { UploadEnd::Sent } else { UploadEnd::Stopped }
     }
 
-    /// Of the buffer that the chunk is part of: it may wait for long.
+    /// Releases the buffer of which the waiting chunk is a slice, because the chunk may wait for
+    /// long.
     fn let_go(&mut self) {
         if !std::mem::replace(&mut self.is_apart, true)
             && let Some(account) = self.body.account()

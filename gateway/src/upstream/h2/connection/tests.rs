@@ -6,8 +6,8 @@ use tokio::io::{AsyncWriteExt as _, DuplexStream, duplex};
 
 use super::*;
 
-/// A member that answers every request with a head and keeps the stream open, taking `streams` at a
-/// time.
+/// A member that accepts `streams` at a time, and answers every request with a head and keeps the
+/// stream open.
 async fn member(io: DuplexStream, streams: u32) {
     let mut connection =
         h2::server::Builder::new().max_concurrent_streams(streams).handshake::<_, Bytes>(io).await.unwrap();
@@ -40,10 +40,10 @@ async fn until_closed(open: &Gauge) -> Duration {
     started.elapsed()
 }
 
-/// A look or two of [`until_closed`].
+/// One or two polls of [`until_closed`].
 const AT_ONCE: Duration = Duration::from_secs(2);
 
-/// Lets everything happen that happens in `time`.
+/// Advances the clock by `time` in steps, so that all that is due happens.
 async fn pass(time: Duration) {
     for _ in 0..time.as_secs() {
         tokio::time::advance(Duration::from_secs(1)).await;
@@ -91,7 +91,7 @@ async fn a_member_that_falls_silent_ends_its_streams() {
         let mut member = std::pin::pin!(member(theirs, 100));
         tokio::select! {
             () = &mut member => {}
-            // The connection stays open and nobody reads it any more.
+            // The connection stays open, but nothing reads it.
             _ = frozen => std::future::pending().await,
         }
     });
@@ -110,7 +110,7 @@ async fn a_member_that_falls_silent_ends_its_streams() {
     server.abort();
 }
 
-/// The tunnel-server, or the agent, behind which the member is, shuts down.
+/// The tunnel-server, or the agent, in front of the member shuts down.
 #[tokio::test(start_paused = true)]
 async fn a_connection_whose_way_is_about_to_end_takes_no_requests_and_ends_with_its_last() {
     let (ours, theirs) = duplex(64 * 1024);
@@ -140,7 +140,7 @@ async fn an_unused_connection_whose_way_is_about_to_end_is_closed_at_once() {
     assert!(after <= AT_ONCE, "{after:?}");
 }
 
-/// Nothing may come between the frames of a head, the answer to a PING neither.
+/// Nothing may come between the frames of a head, not even the answer to a PING.
 #[tokio::test(start_paused = true)]
 async fn a_member_whose_head_takes_minutes_is_alive() {
     const HEAD: Duration = Duration::from_mins(5);
@@ -165,8 +165,8 @@ async fn a_member_whose_head_takes_minutes_is_alive() {
     assert!(after <= Settings::PING_AFTER + Settings::PONG_WITHIN * 2 + AT_ONCE, "then it is: {after:?}");
 }
 
-/// Streams that nobody opened, each depending on itself: h2 answers every one by a reset, and keeps
-/// it until it is sent.
+/// Streams that were never opened, each depending on itself: h2 answers every one with a reset, and
+/// keeps it until it is sent.
 fn invented(streams: std::ops::Range<u32>) -> Vec<u8> {
     let frame = |stream: u32| {
         let stream = (2 * stream + 1).to_be_bytes();
