@@ -1,7 +1,7 @@
-//! The member clusters known now: one immutable snapshot, replaced whole on every change.
+//! The known member clusters: one immutable snapshot, replaced as a whole on every change.
 //!
-//! Readers take the snapshot that is current when their request arrives and never wait. One owner
-//! (a source task) edits a copy and publishes it.
+//! A request takes the snapshot that is current when it arrives, and never waits. One owner (a
+//! source task) edits a copy and publishes it.
 
 mod cluster;
 mod common;
@@ -50,42 +50,42 @@ pub struct Snapshot {
     clusters: HashMap<ClusterName, Entry, RandomState>,
     /// `metadata.resourceVersion` of a list of this snapshot.
     resource_version: String,
-    /// The first list is in.
+    /// The first list has arrived.
     listed: bool,
-    /// Nothing is missing from it: what is not here is not registered.
+    /// The snapshot is complete: a name that is not in it is not registered.
     complete: bool,
-    /// Names of Secrets that do not even describe a cluster, sorted.
+    /// Names of Secrets that do not describe a cluster, sorted.
     unconvertible: Arc<[ClusterName]>,
 }
 
-/// A registered name: usable, or registered wrongly.
+/// A registered name with a usable Secret or an invalid one.
 #[derive(Clone)]
 pub enum Entry {
     Ready(Arc<Cluster>),
     Invalid {
-        /// Why the Secret cannot be used: it names the key at fault, and what to do.
+        /// Why the Secret cannot be used, with the key at fault and the remedy.
         reason: Arc<str>,
-        /// Where requests for it count, and fail.
+        /// Counts failed requests for this name.
         metrics: Arc<ClusterMetrics>,
     },
 }
 
-/// Why there is no cluster to send a request to.
+/// Why there is no cluster for a request.
 #[derive(Debug)]
 pub enum LookupError {
-    /// The first list of Secrets is not in yet.
+    /// The first list of Secrets has not arrived yet.
     Unknown,
     /// Known not to be registered.
     Absent,
     /// Registered, but unusable for this reason.
     Invalid(Arc<str>),
-    /// The hub has it, and the watch has not brought it in time.
+    /// The hub has the Secret, but the watch did not deliver it in time.
     Late,
-    /// Not known here, and the hub did not say whether it has it.
+    /// Not in the snapshot, and the hub did not answer whether it has the Secret.
     Unanswered,
 }
 
-/// Why a well-formed specification still makes no usable cluster. Texts name the Secret's key.
+/// Why a well-formed specification makes no usable cluster. Texts name the Secret's key.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     #[error("data key \"endpoint\": host or base path is not valid in a URL")]
@@ -121,7 +121,7 @@ impl Clusters {
         self.current.load().get(name)
     }
 
-    /// What is counted for a registered name, usable or not.
+    /// The metrics of a registered name, usable or not.
     pub fn metrics(&self, name: &ClusterName) -> Option<Arc<ClusterMetrics>> {
         self.current.load().clusters.get(name).map(|entry| Arc::clone(entry.metrics()))
     }
@@ -130,7 +130,7 @@ impl Clusters {
         self.current.load_full()
     }
 
-    /// Tells of every new snapshot.
+    /// Notifies of every new snapshot.
     pub fn subscribe(&self) -> watch_channel::Receiver<()> {
         self.changed.subscribe()
     }
@@ -159,14 +159,14 @@ impl Snapshot {
         match self.clusters.get(name) {
             Some(Entry::Ready(cluster)) => Ok(Arc::clone(cluster)),
             Some(Entry::Invalid { reason, .. }) => Err(LookupError::Invalid(Arc::clone(reason))),
-            // "No such cluster" makes clients give up what they have there: say it only when it is
-            // known to be true.
+            // After "no such cluster", clients forget the objects they track there. So it is
+            // returned only when it is certain.
             None if !self.complete => Err(LookupError::Unknown),
             None => Err(LookupError::Absent),
         }
     }
 
-    /// The usable clusters in order of name.
+    /// The usable clusters, ordered by name.
     pub fn ready(&self) -> Vec<&Arc<Cluster>> {
         let mut ready: Vec<_> = self
             .clusters
@@ -184,7 +184,7 @@ impl Snapshot {
         &self.resource_version
     }
 
-    /// Secrets that cannot be shown as clusters.
+    /// Names of Secrets that have no form as a cluster.
     pub fn unconvertible(&self) -> impl Iterator<Item = &ClusterName> {
         self.unconvertible.iter()
     }

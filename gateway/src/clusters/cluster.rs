@@ -1,5 +1,4 @@
-//! One usable member cluster: its specification, the headers its credential needs, and the way to
-//! it.
+//! One usable member cluster: its specification, its credential, and its upstream.
 
 use std::sync::Arc;
 
@@ -24,23 +23,23 @@ use crate::upstream::Upstream;
 pub struct Cluster {
     spec: ClusterSpec,
     endpoint: Endpoint,
-    /// What requests go out with, unless a program issues it.
+    /// The credential for requests, unless a program issues it.
     credential: MemberCredential,
     dynamic: Option<Dynamic>,
     metrics: Arc<ClusterMetrics>,
     load: Arc<Load>,
     identity_rules: OwnRules,
     rights: Arc<Rights>,
-    /// The end of the registration: all generations of one Secret have the same.
+    /// The end of the registration: the same for all generations of one Secret.
     ended: CancellationToken,
 }
 
 // === impl Cluster ===
 
 impl Cluster {
-    /// Makes a cluster of `spec`. Connections of `previous` are kept if endpoint, trust and client
-    /// certificate are the same: a rotated token needs no new handshake. Both count for `metrics`,
-    /// and end with `ended`.
+    /// Makes a cluster of `spec`. Keeps the connections of `previous` if endpoint, trust and client
+    /// certificate are the same: a rotated token needs no new handshake. Counts in `metrics`, and
+    /// ends with `ended`.
     pub fn new(
         spec: ClusterSpec,
         previous: Option<&Self>,
@@ -65,7 +64,7 @@ impl Cluster {
             Some(previous) if previous.spec.identity_rules == spec.identity_rules => previous.identity_rules.clone(),
             _ => common.annotations.compile(spec.name.as_str(), spec.identity_rules.as_deref()),
         };
-        // Of the same credential the same is known, however often its Secret is touched.
+        // Kept for the same credential, however often its Secret changes otherwise.
         let rights = match previous {
             Some(previous) if acts_alike(&previous.spec, &spec) => Arc::clone(&previous.rights),
             _ => Arc::default(),
@@ -92,30 +91,29 @@ impl Cluster {
         &self.spec
     }
 
-    /// The URL that proxied paths are appended to.
+    /// The URL to which proxied paths are appended.
     pub fn endpoint(&self) -> &Endpoint {
         &self.endpoint
     }
 
-    /// Connections that present no client certificate but the Secret's own. Requests go over those
-    /// of [`Cluster::acquire`].
+    /// Connections with the Secret's own client certificate, or none. Requests use those of
+    /// [`Cluster::acquire`].
     pub fn upstream(&self) -> &Upstream {
         &self.credential.upstream
     }
 
-    /// What a request goes out with. Comes at once where the Secret holds the credential; a program
-    /// may have to issue it.
+    /// Returns the credential for a request: at once if the Secret has it, or otherwise perhaps
+    /// after a program has issued it.
     pub async fn acquire(&self) -> Result<CredentialLease<'_>, NotIssued> {
         let Some(dynamic) = &self.dynamic else { return Ok(CredentialLease::Fixed(&self.credential)) };
         if let Some(current) = dynamic.current() {
             return Ok(CredentialLease::Issued(current));
         }
-        // Rare, and not to be carried around by every request.
+        // Boxed: rare, and too large for every request's future.
         Box::pin(dynamic.acquire(&|pair| self.connect(dynamic, pair))).await.map(CredentialLease::Issued)
     }
 
-    /// The member rejected `lease`: what to use in its place, `None` if nothing better is to be
-    /// had.
+    /// The member rejected `lease`. Returns a replacement, or `None` if there is none.
     pub async fn renew(&self, lease: &CredentialLease<'_>) -> Result<Option<CredentialLease<'_>>, NotIssued> {
         match (&self.dynamic, lease) {
             (Some(dynamic), CredentialLease::Issued(used)) => {
@@ -130,8 +128,8 @@ impl Cluster {
         connect(&self.spec, &endpoint(&self.spec), Some(pair), dynamic.common(), &self.metrics, &self.ended)
     }
 
-    /// The end of this registration, with which all connections to the member end, and the watches,
-    /// uploads and upgrades on them.
+    /// The end of this registration. All connections to the member end with it, with their watches,
+    /// uploads and upgrades.
     pub fn ended(&self) -> &CancellationToken {
         &self.ended
     }
@@ -140,7 +138,7 @@ impl Cluster {
         &self.metrics
     }
 
-    /// Its requests in flight, for limits on it.
+    /// The requests in flight at this cluster, for its limits.
     pub fn load(&self) -> &Arc<Load> {
         &self.load
     }
@@ -149,13 +147,13 @@ impl Cluster {
         &self.identity_rules
     }
 
-    /// The users that the credential may impersonate, as far as that was asked.
+    /// The users that the credential may impersonate, as far as they are known.
     pub fn rights(&self) -> &Arc<Rights> {
         &self.rights
     }
 }
 
-/// Whether connections made for `a` serve `b`: all that a connection depends on is the same.
+/// Whether connections made for `a` serve `b`, because everything that they depend on is the same.
 pub(super) fn connects_alike(a: &ClusterSpec, b: &ClusterSpec) -> bool {
     let same_certificate = match (&a.credential, &b.credential) {
         (Credential::Token(_) | Credential::Exec(_), Credential::Token(_) | Credential::Exec(_)) => true,
@@ -168,12 +166,12 @@ pub(super) fn connects_alike(a: &ClusterSpec, b: &ClusterSpec) -> bool {
     same_certificate && a.endpoint == b.endpoint && a.trust == b.trust && a.tls_server_name == b.tls_server_name
 }
 
-/// Whether the member takes requests of `b` for those of the credential of `a`. Of one that a
-/// program issues that is not known.
+/// Whether the member sees the same credential in requests for `a` and for `b`. Unknown for a
+/// credential that a program issues.
 fn acts_alike(a: &ClusterSpec, b: &ClusterSpec) -> bool {
     let same_credential = match (&a.credential, &b.credential) {
         (Credential::Token(one), Credential::Token(other)) => one.expose_secret() == other.expose_secret(),
-        (Credential::X509 { .. }, Credential::X509 { .. }) => true, // the same, if the connections are
+        (Credential::X509 { .. }, Credential::X509 { .. }) => true, // the same, if connects_alike
         _ => false,
     };
     same_credential && connects_alike(a, b)

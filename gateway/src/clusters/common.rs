@@ -1,4 +1,4 @@
-//! What all clusters are made with, the programs that issue credentials among it.
+//! State that all clusters share, such as the programs that issue credentials.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use crate::limits::Loads;
 use crate::metrics::Metrics;
 use crate::tunnel::Tunnel;
 
-/// Handed to every new cluster.
+/// Passed to every new cluster.
 #[derive(Clone)]
 pub struct Common {
     pub metrics: Metrics,
-    /// The requests in flight at each cluster, for limits on it.
+    /// The requests in flight at each cluster, for its limits.
     pub loads: Arc<Loads>,
     /// Number of cores that serve requests.
     pub cores: usize,
@@ -26,11 +26,11 @@ pub struct Common {
     pub annotations: Annotations,
     /// Failed dials in a row that open a member's circuit; 0 means never.
     pub circuit_failures: u32,
-    /// PEM bundle to verify `https` proxies against, in place of the system's roots.
+    /// PEM bundle to verify `https` proxies with, in place of the system's roots.
     pub proxy_ca: Option<Arc<[u8]>>,
-    /// The way to members that cannot be dialled.
+    /// The tunnel to members that cannot be dialled.
     pub tunnel: Option<Arc<Tunnel>>,
-    /// Of bytes held.
+    /// The budget of held bytes.
     pub budget: Budget,
 }
 
@@ -38,11 +38,11 @@ pub struct Common {
 #[derive(Debug)]
 pub struct IssuingOptions {
     pub commands: Commands,
-    /// Of one run.
+    /// Timeout of one run.
     pub timeout: Duration,
 }
 
-/// Runs programs, and keeps what they issue. Cheap to clone.
+/// Runs programs, and caches their credentials. Cheap to clone.
 #[derive(Clone)]
 pub struct Issuing {
     pub plugins: Arc<Plugins>,
@@ -52,7 +52,7 @@ pub struct Issuing {
 // === impl Issuing ===
 
 impl Issuing {
-    /// Programs run as tasks of `runtime`.
+    /// Runs programs as tasks of `runtime`.
     pub fn new(options: &IssuingOptions, runtime: &Handle) -> Self {
         let plugins = Arc::new(Plugins::new(options.commands.clone(), options.timeout));
         let credentials = Credentials::new(runtime.clone(), Arc::clone(&plugins) as Arc<dyn Runner>);

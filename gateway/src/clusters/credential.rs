@@ -1,5 +1,4 @@
-//! What a request to a member goes out with: a header, and connections that speak for the same
-//! identity.
+//! The credential of a request to a member: a header, and connections with the same identity.
 
 use std::sync::Arc;
 
@@ -9,21 +8,20 @@ use http::HeaderValue;
 use super::ClusterError;
 use crate::upstream::Upstream;
 
-/// One credential, ready to be used.
+/// One credential, ready for use.
 pub struct MemberCredential {
-    /// `Bearer …`, marked sensitive. Absent when a client certificate is the credential.
+    /// `Bearer …`, marked sensitive. None if the credential is a client certificate.
     pub authorization: Option<HeaderValue>,
     pub upstream: Arc<Upstream>,
 }
 
-/// A credential made of what a program issued.
+/// A credential that a program issued, ready for use.
 pub struct IssuedCredential {
     pub(super) issued: Arc<Issued>,
     pub(super) ready: MemberCredential,
 }
 
-/// The credential that one request goes out with. That of most clusters is their own and merely
-/// borrowed.
+/// The credential of one request. Most clusters have a fixed one, which is only borrowed.
 pub enum CredentialLease<'a> {
     Fixed(&'a MemberCredential),
     /// Issued by a program: the next request may get another.
@@ -45,7 +43,7 @@ impl IssuedCredential {
     }
 
     /// Whether its connections present the certificate of `issued`: programs often issue the same
-    /// again.
+    /// one again.
     pub(super) fn presents(&self, issued: &Issued) -> bool {
         match (&self.issued.credential().certificate, &issued.credential().certificate) {
             (Some(one), Some(other)) => one.certified_key().cert == other.certified_key().cert,

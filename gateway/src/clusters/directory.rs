@@ -1,5 +1,5 @@
-//! Clusters from Secret manifests in a directory: the same contract as on a hub, one object per
-//! YAML document.
+//! Clusters from Secret manifests in a directory, with the same contract as on a hub: one object
+//! per YAML document.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -14,12 +14,12 @@ use serde::Deserialize;
 
 use super::Registry;
 
-/// Manifests larger than this are not read: a Secret is limited to 1 MiB by Kubernetes.
+/// Largest manifest that is read: Kubernetes limits a Secret to 1 MiB.
 const LARGEST: u64 = 2 * 1024 * 1024;
-/// Most files looked at.
+/// Most files that are read.
 const MOST_FILES: usize = 10_000;
 
-/// A Secret as a manifest writes it.
+/// A Secret as its manifest has it.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Manifest {
@@ -41,15 +41,15 @@ struct Metadata {
     annotations: BTreeMap<String, String>,
 }
 
-/// The manifests of `directory` (`*.yaml`, `*.yml`, `*.json`, no dot files) as they look now, in
-/// order of name.
+/// The current state of the manifests in `directory` (`*.yaml`, `*.yml`, `*.json`, no dot files),
+/// ordered by name.
 pub fn look(directory: &Path) -> std::io::Result<Vec<Look>> {
     let mut paths: Vec<PathBuf> = fs::read_dir(directory)?
         .filter_map(|entry| entry.ok().map(|entry| entry.path()))
         .filter(|path| is_manifest(path))
         .collect();
-    // Sorted first: which files are beyond the limit must not depend on the order the directory has
-    // them in.
+    // Sorted first, so that the choice of files within the limit does not depend on the directory's
+    // order.
     paths.sort();
     if paths.len() > MOST_FILES {
         tracing::error!(directory = %directory.display(), files = paths.len(), "only the first {MOST_FILES} manifests are read");
@@ -64,11 +64,11 @@ fn is_manifest(path: &Path) -> bool {
     known && !hidden
 }
 
-/// Registers the clusters of one file and returns their names. A document that is no cluster Secret
-/// is logged and skipped.
+/// Registers the clusters of one file and returns their names. Logs and skips a document that is no
+/// cluster Secret.
 ///
 /// # Errors
-/// The file cannot be read or parsed, with the place: nothing was changed.
+/// The file cannot be read or parsed, with the position. Then nothing is changed.
 pub fn apply(registry: &mut Registry, path: &Path, generation: u64) -> Result<Vec<String>, String> {
     let documents = read(path)?;
     let mut names = Vec::new();
@@ -97,7 +97,7 @@ fn read(path: &Path) -> Result<Vec<Manifest>, String> {
     }
     let text = fs::read_to_string(path).map_err(|error| words::io(&error))?;
     if text.trim().is_empty() {
-        // An editor or a copy that truncated the file and has not written it yet.
+        // An editor or a copy may have truncated the file, and not written it yet.
         return Err("empty: remove the file to remove its clusters".into());
     }
     serde_saphyr::from_multiple(&text).map_err(|error| format!("the manifest is {}", place(&error)))
@@ -106,8 +106,8 @@ fn read(path: &Path) -> Result<Vec<Manifest>, String> {
 // === impl Manifest ===
 
 impl Manifest {
-    /// `data` decoded and `stringData` over it, as the API server does on write. Fails with the key
-    /// at fault.
+    /// Decodes `data` and merges `stringData` over it, as the API server does on write. Fails with
+    /// the key at fault.
     fn bytes(&self) -> Result<BTreeMap<String, Vec<u8>>, String> {
         let mut bytes = BTreeMap::new();
         for (key, text) in &self.data {
@@ -131,8 +131,8 @@ impl Manifest {
     }
 }
 
-/// Where the mistake is, and nothing else: parsers quote the lines around it, and these files hold
-/// credentials.
+/// The position of the mistake without the text: parsers quote the lines around it, and these files
+/// contain credentials.
 fn place(error: &serde_saphyr::Error) -> String {
     match error.location() {
         Some(location) => format!("not valid near line {}, column {}", location.line(), location.column()),

@@ -1,8 +1,8 @@
-//! Clusters whose credential a program issues: what it issued, made into headers and connections.
+//! Clusters whose credential a program issues: makes headers and connections for it.
 //!
-//! A token is a header on the connections that the cluster has anyway. A client certificate needs
-//! connections of its own: they are made once per certificate, and those of the one before end with
-//! their last requests.
+//! A token is a header on the cluster's usual connections. A client certificate needs its own
+//! connections. They are made once per certificate, and the previous certificate's connections end
+//! with their last requests.
 
 use std::sync::Arc;
 
@@ -24,18 +24,18 @@ use crate::upstream::Upstream;
 pub struct Dynamic {
     source: Source,
     common: Common,
-    /// Without a client certificate.
+    /// Connections without a client certificate.
     upstream: Arc<Upstream>,
     metrics: Arc<ClusterMetrics>,
     current: ArcSwapOption<IssuedCredential>,
-    /// Held while a credential is made: its connections must be made once.
+    /// Held while a credential is prepared, so that its connections are made once.
     renewing: Mutex<()>,
 }
 
-/// Makes connections that present a client certificate.
+/// Makes an upstream that presents a client certificate.
 pub type Connect<'a> = &'a (dyn Fn(&KeyPair) -> Result<Arc<Upstream>, ClusterError> + Send + Sync);
 
-/// Why there is no credential. The texts hold no secret.
+/// Why there is no credential. The texts contain no secret.
 #[derive(Debug, thiserror::Error)]
 pub enum NotIssued {
     #[error(transparent)]
@@ -44,7 +44,8 @@ pub enum NotIssued {
     Unusable(#[from] ClusterError),
 }
 
-/// The cluster as its program gets it: as client-go would for the same cluster in a kubeconfig.
+/// The cluster as its program receives it, with the values that client-go has for this cluster in a
+/// kubeconfig.
 fn cluster_info(spec: &ClusterSpec, endpoint: &ConstEndpoint) -> ClusterInfo {
     let (certificate_authority, insecure_skip_tls_verify) = match &spec.trust {
         Trust::Bundle(pem) => (Some(pem.clone()), false),
@@ -63,7 +64,7 @@ fn cluster_info(spec: &ClusterSpec, endpoint: &ConstEndpoint) -> ClusterInfo {
 // === impl Dynamic ===
 
 impl Dynamic {
-    /// Runs nothing yet.
+    /// Does not run the program yet.
     pub fn new(
         spec: &ClusterSpec,
         endpoint: &ConstEndpoint,
@@ -86,8 +87,8 @@ impl Dynamic {
         }
     }
 
-    /// Goes on with the credential of `previous`, and so with its connections, if both are about
-    /// the same.
+    /// Keeps the credential of `previous`, and so its connections, if program and upstream are the
+    /// same.
     #[must_use]
     pub fn continuing(self, previous: Option<&Self>) -> Self {
         if let Some(previous) = previous
@@ -102,18 +103,18 @@ impl Dynamic {
         &self.common
     }
 
-    /// The credential, if it need not even be thought about.
+    /// The credential, if it needs no renewal.
     pub fn current(&self) -> Option<Arc<IssuedCredential>> {
         self.current.load_full().filter(|current| self.source.is_current(&current.issued))
     }
 
-    /// The credential to use now. Waits only if there is none.
+    /// The current credential. Waits only if there is none.
     pub async fn acquire(&self, connect: Connect<'_>) -> Result<Arc<IssuedCredential>, NotIssued> {
         let issued = self.source.get().await?;
         Ok(self.prepare(issued, connect)?)
     }
 
-    /// The member rejected `used`: what to use in its place, `None` if there is nothing better yet.
+    /// The member rejected `used`. Returns a replacement, or `None` if there is none yet.
     pub async fn renew(
         &self,
         used: &IssuedCredential,
@@ -161,7 +162,7 @@ fn observer(cluster: &ClusterName, metrics: &Arc<ClusterMetrics>) -> Observer {
     })
 }
 
-/// The program of a cluster whose credential is issued by one.
+/// The program that issues the cluster's credential, if any.
 pub fn config(spec: &ClusterSpec) -> Option<&ExecConfig> {
     match &spec.credential {
         Credential::Exec(config) => Some(config),

@@ -1,4 +1,4 @@
-//! Clusters without a hub: manifests and kubeconfig contexts, followed as their files change.
+//! Clusters without a hub: follows manifests and kubeconfig contexts in files.
 
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
@@ -8,15 +8,15 @@ use net::words;
 
 use super::{Registry, directory, kubeconfig};
 
-/// Where to look.
+/// The files to follow.
 #[derive(Debug, Clone)]
 pub struct Files {
     pub directory: Option<PathBuf>,
     pub kubeconfig: Option<PathBuf>,
 }
 
-/// Follows the files for ever. What cannot be read is logged once per change, and harms nothing
-/// else.
+/// Follows the files forever. Logs an unreadable file once per change, and continues with the
+/// others.
 pub async fn run(files: Files, mut registry: Registry) {
     let mut held = NamesByFile::new();
     let mut generation = 0;
@@ -29,11 +29,11 @@ pub async fn run(files: Files, mut registry: Registry) {
     follow::watch(move || looked_at.look(), load).await;
 }
 
-/// The clusters each file held when it could last be read: a file that cannot be read now, perhaps
-/// half written, does not mean that its clusters are gone.
+/// The clusters of each file when it was last readable. A file that is unreadable now may be half
+/// written, which does not mean that its clusters are gone.
 type NamesByFile = HashMap<PathBuf, Vec<String>>;
 
-/// All files as they look now, or why the directory cannot be listed.
+/// The current state of all files, or why the directory cannot be listed.
 type Looked = (Result<Vec<Look>, String>, Option<Look>);
 
 // === impl Files ===
@@ -52,7 +52,7 @@ impl Files {
         let manifests = match manifests {
             Ok(manifests) => manifests,
             Err(reason) => {
-                // An unreadable directory does not mean that the clusters are gone either.
+                // An unreadable directory does not mean that its clusters are gone, either.
                 let directory = self.directory.as_deref().map(|path| path.display().to_string());
                 return tracing::error!(
                     directory,
@@ -84,8 +84,8 @@ impl Files {
     }
 }
 
-/// The clusters a file holds, or held when it could last be read; `None` if it never could: they
-/// are unknown then, not absent.
+/// The clusters of a file, now or when it was last readable. `None` if it never was: then its
+/// clusters are unknown, not absent.
 fn names(read: Result<Vec<String>, String>, path: &Path, held: &mut NamesByFile) -> Option<Vec<String>> {
     match read {
         Ok(names) => Some(names),

@@ -1,7 +1,7 @@
-//! The server that had Karmada's group before, where the gateway stands beside a Karmada
-//! (`--karmada-dialect=beside`).
+//! The Karmada upstream: the server that had Karmada's group before, if the gateway stands beside a
+//! Karmada (`--karmada-dialect=beside`).
 //!
-//! Requests reach it as they reach a member: over the same connections, within the same times.
+//! Requests reach it like a member: over the same kind of connections, with the same timeouts.
 //! Metrics and logs give it a name that no cluster can have.
 
 use std::collections::BTreeMap;
@@ -25,7 +25,7 @@ use super::ClusterError;
 use super::cluster::{Cluster, connects_alike};
 use super::common::Common;
 
-/// Where it is, and by what we know it and it knows us.
+/// Its address, its CA, and our client certificate.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// `--karmada-upstream`
@@ -35,7 +35,7 @@ pub struct Options {
     pub private_key: PathBuf,
 }
 
-/// The server, with the files as they were when they could last be used.
+/// The server, with the files from when they were last valid.
 pub struct KarmadaUpstream {
     options: Options,
     common: Common,
@@ -43,7 +43,7 @@ pub struct KarmadaUpstream {
     is_current: Gauge,
 }
 
-/// The files cannot be used. The texts hold their cause, and name the flag.
+/// The files cannot be used. The texts include the cause and the flag.
 #[derive(Debug, thiserror::Error)]
 pub enum KarmadaUpstreamError {
     #[error("{0}={path}: {error}", path = .1.display(), error = words::io(.2))]
@@ -62,7 +62,7 @@ const UPSTREAM: &str = "--karmada-upstream";
 const CA: &str = "--karmada-upstream-ca-file";
 const CERTIFICATE: &str = "--karmada-upstream-cert-file";
 const PRIVATE_KEY: &str = "--karmada-upstream-key-file";
-/// For its part of limits, which it does not share with a cluster of this name.
+/// Counts under the limits, which it does not share with a cluster of this name.
 const NAME: &str = "karmada-upstream";
 
 // === impl KarmadaUpstream ===
@@ -83,18 +83,18 @@ impl KarmadaUpstream {
         Ok(Self { options: options.clone(), common, current: ArcSwap::from_pointee(first), is_current })
     }
 
-    /// What to send requests to.
+    /// The cluster to which requests are sent.
     pub fn cluster(&self) -> Arc<Cluster> {
         self.current.load_full()
     }
 
-    /// For messages.
+    /// The URL for messages.
     pub fn url(&self) -> String {
         let Endpoint { authority, base_path, .. } = &self.options.url;
         format!("https://{authority}{base_path}")
     }
 
-    /// Follows the files for ever.
+    /// Follows the files forever.
     pub async fn follow(self: Arc<Self>) {
         let Options { ca, certificate, private_key, .. } = self.options.clone();
         let failing = Arc::clone(&self);
@@ -132,14 +132,14 @@ impl fmt::Debug for KarmadaUpstream {
     }
 }
 
-/// Connections of `previous` are kept if nothing changed that they depend on.
+/// Keeps the connections of `previous` if nothing that they depend on has changed.
 fn made(options: &Options, previous: Option<&Cluster>, common: &Common) -> Result<Cluster, KarmadaUpstreamError> {
     let read = |flag, path: &Path| {
         follow::read(path, follow::LONGEST).map_err(|error| KarmadaUpstreamError::Read(flag, path.to_owned(), error))
     };
     let ca = read(CA, &options.ca)?;
     let (certificate, key) = (read(CERTIFICATE, &options.certificate)?, read(PRIVATE_KEY, &options.private_key)?);
-    // Each alone, so that the text names what is wrong.
+    // Checks each alone, so that the text names the invalid one.
     client::config(client::Trust::Bundle(&ca), None)?;
     KeyPair::from_pem(&certificate, &key)?;
     let spec = ClusterSpec {
@@ -158,7 +158,7 @@ fn made(options: &Options, previous: Option<&Cluster>, common: &Common) -> Resul
         healthy: None,
         healthy_reason: None,
     };
-    // No cluster's name begins so.
+    // No cluster's name begins with `--`.
     let metrics = common.metrics.for_cluster(UPSTREAM.into(), Some(""));
     Ok(Cluster::new(spec, previous, (metrics, CancellationToken::new()), common)?)
 }

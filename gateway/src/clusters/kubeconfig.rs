@@ -1,5 +1,5 @@
-//! Clusters from the contexts of a kubeconfig: each context becomes the Secret it would be on a
-//! hub.
+//! Clusters from the contexts of a kubeconfig: converts each context to the Secret that it would
+//! have on a hub.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -19,13 +19,13 @@ use super::Registry;
 
 pub type Data = BTreeMap<String, Vec<u8>>;
 
-/// Registers the file's contexts and returns their names. A context that cannot be used is
-/// registered with the reason.
+/// Registers the file's contexts and returns their names. An unusable context is registered with
+/// the reason.
 ///
 /// # Errors
-/// The file cannot be read or parsed: nothing was changed.
+/// The file cannot be read or parsed. Then nothing is changed.
 pub fn apply(registry: &mut Registry, path: &Path, generation: u64) -> Result<Vec<String>, String> {
-    // Relative file names inside are resolved against the file's directory by this call.
+    // This call resolves relative file names against the file's directory.
     let kubeconfig = Kubeconfig::read_from(path).map_err(|error| ::hub::client::mistake(&error))?;
     let mut names = Vec::new();
     for context in &kubeconfig.contexts {

@@ -1,4 +1,4 @@
-//! What is logged while a test runs.
+//! Collects log lines during a test.
 
 use std::fmt::Write as _;
 use std::sync::{Arc, Once};
@@ -9,17 +9,17 @@ use tracing::span::{Attributes, Id, Record};
 use tracing::subscriber::{DefaultGuard, Interest};
 use tracing::{Event, Metadata, Subscriber};
 
-/// Lines of this thread that are no debugging, as `LEVEL text`. None: nothing is listened to.
+/// Lines that this thread logs at INFO or above, as `LEVEL text`. None: collects nothing.
 #[derive(Clone)]
 pub struct Lines(Option<Arc<Mutex<Vec<String>>>>);
 
 // === impl Lines ===
 
 impl Lines {
-    /// Until the guard is dropped.
+    /// Collects until the guard is dropped.
     pub fn collect() -> (Self, DefaultGuard) {
-        // Without a subscriber of all threads, a place that logs first while another thread begins
-        // to collect may be taken for one without a listener, for good.
+        // Without a global subscriber, a callsite that logs first while another thread begins to
+        // collect may be cached as disabled for good.
         static EVERYWHERE: Once = Once::new();
         EVERYWHERE.call_once(|| drop(tracing::subscriber::set_global_default(Self(None))));
         let lines = Self(Some(Arc::default()));
@@ -32,7 +32,7 @@ impl Lines {
 }
 
 impl Subscriber for Lines {
-    /// Every place that logs asks each time.
+    /// Makes every callsite ask each time.
     fn register_callsite(&self, _: &'static Metadata<'static>) -> Interest {
         Interest::sometimes()
     }
@@ -62,7 +62,7 @@ impl Subscriber for Lines {
     fn exit(&self, _: &Id) {}
 }
 
-/// Level, and the values of all fields.
+/// The level, and the values of all fields.
 struct Text(String);
 
 impl Visit for Text {

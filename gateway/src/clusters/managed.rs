@@ -1,11 +1,11 @@
-//! The `ManagedCluster`s of Open Cluster Management, where a hub has them: followed by one watch,
-//! and kept in memory.
+//! Follows the `ManagedCluster`s of Open Cluster Management by one watch, if the hub has them, and
+//! keeps them in memory.
 //!
-//! Their kind is defined by a custom resource that may be installed later, and removed: a hub
-//! without it is asked again now and then, and at once when a reader has seen it. A gateway that
-//! may not read them goes on as if there were none, unless they say where clusters are: to forget
-//! that would send credentials to outdated addresses. So a refusal changes nothing then, and a kind
-//! that is gone counts only when it stays gone.
+//! Their CustomResourceDefinition may be installed later, and removed. A hub without it is asked
+//! again from time to time, and at once when a reader has seen the kind. A gateway without
+//! permission to read them works as if there were none, unless they decide where clusters are: to
+//! forget that would send credentials to outdated addresses. So a refusal changes nothing then, and
+//! an absent kind counts only if it stays absent.
 
 mod following;
 
@@ -20,16 +20,16 @@ use tokio::sync::{Notify, watch};
 pub use self::following::run;
 use crate::hub::HubFailure;
 
-/// What they are needed for.
+/// What the `ManagedCluster`s are needed for.
 #[derive(Debug)]
 pub enum Purpose {
-    /// Readers of virtual clusters, which ask the hub themselves.
+    /// For readers of virtual clusters, which ask the hub themselves.
     Display,
-    /// They say where clusters are. Held until it is known whether there are any.
+    /// They decide where clusters are. Held until it is known whether there are any.
     Location(Option<NotReady>),
 }
 
-/// What is known now, for readers.
+/// The known `ManagedCluster`s, for readers.
 #[derive(Default)]
 pub struct ManagedClusters {
     current: ArcSwap<Managed>,
@@ -37,21 +37,21 @@ pub struct ManagedClusters {
     seen: Notify,
 }
 
-/// All of them at one moment.
+/// All `ManagedCluster`s at one moment.
 #[derive(Default, Clone)]
 pub struct Managed {
-    /// The hub has answered: they are these, or there are none.
+    /// The hub has answered: `clusters` has all of them, or there are none.
     known: bool,
-    /// Absent while the hub has no such kind, or does not let us see what is only displayed.
+    /// None while the hub has no such kind, or refuses a read that is only for display.
     kind: Option<Kind>,
     clusters: HashMap<String, Arc<ManagedCluster>>,
 }
 
-/// The kind is there.
+/// The kind exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
-    /// The version at which it was noticed; 0 if it was there from the start. A reader of the hub
-    /// before that may have missed some.
+    /// The version at which the kind was noticed; 0 if it existed from the start. A reader of the
+    /// hub before that version may have missed objects.
     pub since: u64,
 }
 
@@ -62,7 +62,7 @@ impl ManagedClusters {
         self.current.load_full()
     }
 
-    /// Tells of every change.
+    /// Notifies of every change.
     pub fn subscribe(&self) -> watch::Receiver<()> {
         self.changed.subscribe()
     }
@@ -71,17 +71,17 @@ impl ManagedClusters {
     pub async fn known(&self) {
         let mut changed = self.changed.subscribe();
         while !self.current.load().known {
-            // The sender is ours and alive.
+            // The sender is ours, and alive.
             let _ = changed.changed().await;
         }
     }
 
-    /// A reader has seen that the hub has the kind after all: looks at once.
+    /// A reader has seen that the hub has the kind after all: asks the hub at once.
     pub fn look(&self) {
         self.seen.notify_one();
     }
 
-    /// As if the hub had just these.
+    /// Acts as if the hub had exactly these.
     #[cfg(test)]
     pub fn set(&self, clusters: impl IntoIterator<Item = ManagedCluster>) {
         let clusters = clusters.into_iter().map(|one| (one.metadata.name.clone(), Arc::new(one))).collect();
@@ -106,7 +106,7 @@ impl Managed {
     }
 }
 
-/// The hub has no such kind, or we are not to see it: then there are none of them to show.
+/// Whether there is nothing to show, because the hub has no such kind, or refuses to show it.
 pub fn is_absence(failure: &HubFailure) -> bool {
     matches!(failure.code(), Some(403 | 404))
 }

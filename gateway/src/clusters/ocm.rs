@@ -1,8 +1,6 @@
-//! Clusters whose Secret holds the credential alone: where they are is what their `ManagedCluster`
-//! says.
+//! Clusters whose Secret has only the credential: their `ManagedCluster` has the location.
 //!
-//! Secrets are kept, so that a cluster can be made anew when only the other half of what describes
-//! it has changed.
+//! Secrets are kept, so that a cluster can be made anew when only its `ManagedCluster` changes.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +11,7 @@ use api::secret::{ClusterSpec, SecretError, SecretRules, SecretView};
 
 use super::managed::ManagedClusters;
 
-/// The other half, and the Secrets it belongs to.
+/// The `ManagedCluster`s, and the Secrets of their clusters.
 pub struct Ocm {
     pub managed: Arc<ManagedClusters>,
     kept: HashMap<String, LocatedSecret>,
@@ -21,16 +19,16 @@ pub struct Ocm {
 
 struct LocatedSecret {
     secret: SecretObject,
-    /// What the cluster was made with.
+    /// The location with which the cluster was made.
     state: ManagedLocation,
 }
 
-/// What counts of a `ManagedCluster`.
+/// The part of a `ManagedCluster` that counts.
 #[derive(PartialEq, Eq)]
 enum ManagedLocation {
-    /// There is none.
+    /// There is no `ManagedCluster`.
     Nothing,
-    /// Its agent may write what it likes into it: none of it is kept.
+    /// Not accepted: its agent may write anything into it, so nothing of it is kept.
     NotAccepted,
     At(Vec<ClientConfig>),
 }
@@ -42,7 +40,7 @@ impl Ocm {
         Self { managed, kept: HashMap::new() }
     }
 
-    /// The cluster of a Secret as both halves are now.
+    /// The cluster of a Secret and its current `ManagedCluster`.
     pub fn spec(&mut self, view: &SecretView<'_>, rules: SecretRules) -> Result<ClusterSpec, SecretError> {
         let current = self.managed.current();
         let managed = current.get(view.name).map(Arc::as_ref);
@@ -63,7 +61,7 @@ impl Ocm {
         self.kept.remove(name);
     }
 
-    /// Takes out the Secrets of clusters that were made with something else than is said now.
+    /// Removes and returns the Secrets of clusters whose location has changed.
     pub fn outdated(&mut self) -> Vec<SecretObject> {
         let current = self.managed.current();
         let outdated = self.kept.extract_if(|name, kept| !kept.state.is_of(current.get(name).map(Arc::as_ref)));
@@ -82,8 +80,8 @@ impl ManagedLocation {
         }
     }
 
-    /// Whether `managed` still says it. Asked of every cluster at every change of any: nothing is
-    /// copied.
+    /// Whether `managed` still has this location. Copies nothing, because every change of one
+    /// object checks all clusters.
     fn is_of(&self, managed: Option<&ManagedCluster>) -> bool {
         match (self, managed.map(ManagedCluster::addresses)) {
             (Self::Nothing, None) | (Self::NotAccepted, Some(None)) => true,

@@ -1,4 +1,4 @@
-//! The one place where clusters come and go: sources report Secrets, readers get snapshots.
+//! Registers and removes clusters: sources report Secrets, readers get snapshots.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use super::stamps::Stamps;
 use super::{Clusters, Entry, Snapshot};
 use crate::metrics::ClusterMetrics;
 
-/// Owns the map that snapshots are copies of. Used by one source task.
+/// Owns the map that snapshots copy. Used by one source task.
 pub struct Registry {
     clusters: HashMap<ClusterName, Entry, RandomState>,
     resource_version: String,
@@ -28,17 +28,18 @@ pub struct Registry {
     published: Arc<Clusters>,
     /// Held until the first complete list.
     not_ready: Option<NotReady>,
-    /// Where no API server gives objects versions, uids and creation times.
+    /// Set for sources without an API server, whose objects have no versions, UIDs and creation
+    /// times.
     stamps: Option<Stamps>,
     unconvertible: BTreeSet<ClusterName>,
     registrations: HashMap<ClusterName, Registration, RandomState>,
-    /// Of registrations that are no more, to be cancelled once no request finds them.
+    /// Ends of removed registrations, to be cancelled once no request finds their clusters.
     ended: Vec<CancellationToken>,
-    /// Where Open Cluster Management has a say in where clusters are.
+    /// Set if Open Cluster Management may decide where clusters are.
     ocm: Option<Ocm>,
 }
 
-/// One Secret, as long as it lives, through all its changes.
+/// The registration by one Secret, across all its changes.
 struct Registration {
     uid: String,
     ended: CancellationToken,
@@ -63,19 +64,19 @@ impl Registry {
         }
     }
 
-    /// Takes endpoint and trust from `managed` where it knows the cluster.
+    /// Takes endpoint and trust from `managed` for clusters that it has.
     #[must_use]
     pub fn located_by(self, managed: Option<Arc<ManagedClusters>>) -> Self {
         Self { ocm: managed.map(Ocm::new), ..self }
     }
 
-    /// Whose word on where clusters are counts besides the Secrets'.
+    /// The `ManagedCluster`s that decide where clusters are, beside the Secrets.
     pub fn managed(&self) -> Option<Arc<ManagedClusters>> {
         self.ocm.as_ref().map(|ocm| Arc::clone(&ocm.managed))
     }
 
-    /// Makes the clusters anew that are elsewhere now. Takes effect with the next
-    /// [`Registry::publish`]; false if there are none.
+    /// Makes clusters anew whose location has changed. Takes effect with the next
+    /// [`Registry::publish`]. False if there are none.
     pub fn relocate(&mut self) -> bool {
         let outdated = self.ocm.as_mut().map(Ocm::outdated).unwrap_or_default();
         for secret in &outdated {
@@ -84,14 +85,14 @@ impl Registry {
         !outdated.is_empty()
     }
 
-    /// For sources without an API server: what versions, uids and creation times they report is
-    /// replaced.
+    /// For sources without an API server: replaces the versions, UIDs and creation times that they
+    /// report.
     #[must_use]
     pub fn stamping(self) -> Self {
         Self { stamps: Some(Stamps::new()), ..self }
     }
 
-    /// A Secret exists as shown. Takes effect with the next [`Registry::publish`].
+    /// Takes a Secret as it is now. Takes effect with the next [`Registry::publish`].
     pub fn apply(&mut self, view: &SecretView<'_>) {
         let Ok(name) = ClusterName::parse(view.name) else {
             tracing::warn!(secret = view.name, "not a cluster: the name is not a DNS-1123 subdomain");
@@ -109,8 +110,8 @@ impl Registry {
         self.apply_spec(name, &uid, spec);
     }
 
-    /// A cluster is meant, but its description cannot be read as a Secret: requests for it fail
-    /// with the reason.
+    /// Registers a cluster whose description cannot be read as a Secret: requests for it fail with
+    /// the reason.
     pub fn reject(&mut self, name: &str, reason: &str) {
         let Ok(name) = ClusterName::parse(name) else { return };
         tracing::warn!(cluster = %name, reason, "cluster unusable");
@@ -118,18 +119,18 @@ impl Registry {
             stamps.unreadable(name.as_str());
         }
         self.unconvertible.insert(name.clone());
-        // Whose it is cannot be read either.
+        // Its UID cannot be read either.
         let metrics = self.common.metrics.for_cluster(name.shared(), None);
         self.clusters.insert(name, Entry::Invalid { reason: reason.into(), metrics });
     }
 
     fn apply_spec(&mut self, name: ClusterName, uid: &str, spec: Result<ClusterSpec, SecretError>) {
         let metrics = self.common.metrics.for_cluster(name.shared(), Some(uid));
-        // Whatever the Secret says: one of another uid ends what was registered before.
+        // Even for an invalid Secret: a new UID ends the former registration.
         let ended = self.registration(&name, uid);
         let previous = match self.clusters.get(&name) {
-            // One object deleted and another registered under its name, unseen between two looks,
-            // have nothing in common.
+            // If one object was deleted and another registered under its name between two reads,
+            // they share nothing.
             Some(Entry::Ready(cluster)) if Arc::ptr_eq(cluster.metrics(), &metrics) => Some(Arc::clone(cluster)),
             _ => None,
         };
@@ -161,7 +162,8 @@ impl Registry {
         self.clusters.insert(name, entry);
     }
 
-    /// The end of the registration by the Secret `uid`. If another one had the name, that one ends.
+    /// The end of the registration by the Secret `uid`. A registration by another Secret with this
+    /// name ends.
     fn registration(&mut self, name: &ClusterName, uid: &str) -> CancellationToken {
         if let Some(known) = self.registrations.get(name).filter(|known| known.uid == uid) {
             return known.ended.clone();
@@ -203,8 +205,8 @@ impl Registry {
         }
     }
 
-    /// Makes what was applied visible to requests. With `complete`, names that are not in it are
-    /// known not to be registered; without, something that was never read may hold them.
+    /// Publishes all changes to requests. With `complete`, a name that is not in the snapshot is
+    /// not registered. Without it, a file that was never readable may have the name.
     pub fn publish(&mut self, complete: bool) {
         let invalid = self.clusters.values().filter(|entry| matches!(entry, Entry::Invalid { .. })).count();
         self.common.metrics.set_clusters(self.clusters.len() - invalid, invalid);
@@ -216,17 +218,17 @@ impl Registry {
             complete,
             unconvertible: self.unconvertible.iter().cloned().collect(),
         });
-        // After that: a request that still found the cluster would dial it anew.
+        // After the snapshot: a request that still found the cluster would dial it again.
         for ended in self.ended.drain(..) {
             ended.cancel();
         }
-        // Last: a client that sees the gateway ready must find the clusters there.
+        // Last: a client that sees the gateway ready must find the clusters.
         self.not_ready = None;
     }
 }
 
-/// Sets when the credential of a Secret ends, if it says so. When one that a program issued ends,
-/// is set where it is issued, and stays while the same program issues it.
+/// Sets when a Secret's credential expires, if that is known. An issued credential sets its own
+/// expiry, which stays while a program issues the credential.
 fn set_expiry(metrics: &ClusterMetrics, before: Option<&Credential>, credential: Option<&Credential>) {
     let ends = match (before, credential) {
         (Some(Credential::Exec(_)), Some(Credential::Exec(_))) => return,

@@ -1,9 +1,9 @@
-//! The users that a cluster's credential may impersonate there, kept for a while. `rules_review`
-//! asks the member when a request needs it.
+//! Caches which users a cluster's credential may impersonate on its member. `rules_review` asks the
+//! member when a request needs it.
 //!
-//! It decides nothing, the member does. A group that the credential may not impersonate makes a
-//! member refuse the whole request, so what is known to be refused is better left out. Where it
-//! cannot be known, nothing is.
+//! The member decides, not this cache. A member refuses a whole request for one group that the
+//! credential may not impersonate, so groups that it is known to refuse are left out. If that is
+//! unknown, none are.
 
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -14,17 +14,17 @@ use parking_lot::Mutex;
 use tokio::runtime::Handle;
 use tokio::time::Instant;
 
-/// For how long an answer holds.
+/// How long an answer is valid.
 const KEPT: Duration = Duration::from_mins(5);
-/// From this age on it is asked again, while requests use the known answer.
+/// Age after which the member is asked again, while requests use the known answer.
 const AGED: Duration = Duration::from_mins(4);
-/// So long it is not asked again after nothing was learnt, nor because a member refused what was
-/// known to be allowed.
+/// Minimum time before the member is asked again, after an answer without a result, or after it
+/// refused what it had allowed.
 const PAUSE: Duration = Duration::from_secs(10);
 static EVERYTHING: LazyLock<Arc<Impersonable>> = LazyLock::new(|| Arc::new(Impersonable::everything()));
 
-/// Of one credential. One that takes its place, in another generation of the Secret, is asked about
-/// anew.
+/// The permissions of one credential. A new credential, in another generation of the Secret, is
+/// asked about anew.
 #[derive(Default)]
 pub struct Rights(Mutex<State>);
 
@@ -36,13 +36,14 @@ struct State {
 
 struct Known {
     told: Arc<Impersonable>,
-    /// Other authorizers may allow more than the list says, and no request was refused so far.
+    /// The list is incomplete, because other authorizers may allow more, and no request was refused
+    /// so far.
     is_doubted: bool,
     since: Instant,
     until: Instant,
 }
 
-/// Nothing is left out.
+/// Leaves nothing out.
 pub fn everything() -> Arc<Impersonable> {
     Arc::clone(&EVERYTHING)
 }
@@ -50,7 +51,7 @@ pub fn everything() -> Arc<Impersonable> {
 // === impl Rights ===
 
 impl Rights {
-    /// The known answer; otherwise that of `ask`. If that learns nothing, everything
+    /// Returns the known answer, or otherwise asks with `ask`. If that has no result, everything
     /// counts as allowed.
     pub async fn get<A, F>(self: &Arc<Self>, runtime: &Handle, ask: A) -> Arc<Impersonable>
     where
@@ -64,7 +65,7 @@ impl Rights {
             match held {
                 Some(held) if !is_aged => return held,
                 Some(held) => {
-                    // The next request has it.
+                    // The next request gets the new answer.
                     drop(self.asked(&mut state, runtime, ask));
                     return held;
                 }
@@ -74,7 +75,7 @@ impl Rights {
         waiter.outcome().await.unwrap_or_else(everything)
     }
 
-    /// Joins the question in flight, or asks it.
+    /// Joins the question in flight, or asks a new one.
     fn asked<A, F>(self: &Arc<Self>, state: &mut State, runtime: &Handle, ask: A) -> FlightWaiter<Arc<Impersonable>>
     where
         A: FnOnce() -> F + Send + 'static,
@@ -98,8 +99,8 @@ impl Rights {
         held
     }
 
-    /// The member refused to let the credential impersonate a user, in a request that was made by
-    /// `held`. What is held by now is not doubted for what was held before.
+    /// The member refused to let the credential impersonate a user, in a request made with `held`.
+    /// A refusal of an earlier answer says nothing about the current one.
     pub fn refused(&self, held: &Arc<Impersonable>) {
         if let Some(known) = &mut self.0.lock().known
             && Arc::ptr_eq(held, &known.held())

@@ -1,4 +1,4 @@
-//! Asks a member for the users that a cluster's credential may impersonate there, by a
+//! Asks a member which users a cluster's credential may impersonate there, by a
 //! `SelfSubjectRulesReview`.
 
 use std::error::Error;
@@ -16,12 +16,12 @@ use super::cluster::Cluster;
 use super::dynamic::NotIssued;
 use crate::upstream::aside::{self, Unanswered};
 
-/// For one question, dialling included.
+/// Timeout of one question, including the dial.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Of an answer. A role with a rule for each of a thousand users has 200 KB.
+/// Longest answer. A role with a rule for each of a thousand users has 200 KB.
 const MOST_BYTES: usize = 1024 * 1024;
 
-/// Why it is not known. The texts hold no secret.
+/// Why the users are unknown. The texts contain no secret.
 #[derive(Debug, thiserror::Error)]
 enum Unknown {
     #[error(transparent)]
@@ -40,7 +40,8 @@ enum Unknown {
     Unusable(#[from] Untold),
 }
 
-/// The users that `cluster`'s credential may impersonate. Asks on `runtime`, once for all waiters.
+/// The users that `cluster`'s credential may impersonate. Asks on `runtime`, once for all that
+/// wait.
 pub async fn impersonable(cluster: &Arc<Cluster>, runtime: &Handle) -> Arc<Impersonable> {
     let asked = Arc::clone(cluster);
     cluster.rights().get(runtime, async move || review(&asked).await).await

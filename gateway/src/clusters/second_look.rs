@@ -1,14 +1,13 @@
-//! A second look at the hub before a name is said to be no cluster's.
+//! Asks the hub before the gateway responds that there is no such cluster.
 //!
-//! The snapshot follows the Secrets by milliseconds, and by more under load. A client that
-//! registers a cluster and uses it at once would read "no such cluster", and clients take that for
-//! good. So the hub is asked first whether it has the Secret: once for all that wait for the same
-//! name, few names at a time and per second, and its answer is kept for a moment.
+//! The snapshot lags behind the Secrets by milliseconds, and by more under load. A client that
+//! registers a cluster and uses it at once would get "no such cluster", and clients take that as
+//! final. So the hub is asked first whether it has the Secret: once for all requests that wait for
+//! one name, for few names at a time and per second. The answer is cached briefly.
 //!
-//! What is read here never becomes a cluster. The watch stays the one source of those: an answer
-//! that was long on its way could bring back what has been deleted since, or an older Secret over a
-//! newer one. A request for a cluster that is there waits until the snapshot is as new as the
-//! answer.
+//! The answer never becomes a cluster. The watch stays the only source of clusters: a delayed
+//! answer could bring back a deleted one, or replace a newer Secret with an older one. A request
+//! for a registered cluster waits until the snapshot is as new as the answer.
 
 mod question;
 
@@ -25,14 +24,14 @@ use super::{Cluster, Clusters, LookupError, Snapshot};
 use crate::hub::Hub;
 use crate::metrics::SecondLooks;
 
-/// How long the watch may take to bring what the hub is known to have. Most take milliseconds; one
-/// that broke off is back within seconds.
+/// How long the watch may take to deliver a Secret that the hub has. Most take milliseconds; an
+/// interrupted watch is back within seconds.
 const CATCH_UP: Duration = Duration::from_secs(5);
-/// Names whose answers are kept, and names that are being asked about or wait for their turn.
-/// Requests for others get the answer that the snapshot gives.
+/// Names whose answers are cached, and names with a question in flight or waiting. Requests for
+/// further names get the snapshot's answer.
 const NAMES: CacheLimits = CacheLimits { kept: 1024, pending: 128 };
 
-/// Asks, and waits. For authorized requests: others must not learn which clusters exist.
+/// Asks and waits. Only for authorized requests: others must not learn which clusters exist.
 pub struct SecondLook {
     clusters: Arc<Clusters>,
     answers: Cache<ClusterName, Answer>,
@@ -42,13 +41,13 @@ pub struct SecondLook {
 // === impl SecondLook ===
 
 impl SecondLook {
-    /// Questions are tasks of `runtime`.
+    /// Runs questions as tasks of `runtime`.
     pub fn new(hub: Hub, clusters: Arc<Clusters>, runtime: &Handle, metrics: SecondLooks) -> Self {
         let answers = Cache::new(runtime.clone(), NAMES);
         Self { clusters, answers, questions: Arc::new(Questions::new(hub, metrics)) }
     }
 
-    /// The cluster of a name that the snapshot has not.
+    /// The cluster of a name that is not in the snapshot.
     pub async fn cluster(&self, name: &ClusterName) -> Result<Arc<Cluster>, LookupError> {
         let answer = self.answer(name).await;
         if let Answer::Found { version } = answer {
@@ -57,8 +56,8 @@ impl SecondLook {
         // The watch may have been faster than the answer.
         match (self.clusters.get(name), answer) {
             (Err(LookupError::Absent), Answer::Failed) => Err(LookupError::Unanswered),
-            // Where the hub cannot be asked, or not now, the snapshot decides: it is right but for
-            // that moment.
+            // If the hub cannot be asked, or not now, the snapshot decides: it is right except for
+            // its short lag.
             (known, _) => known,
         }
     }
@@ -73,7 +72,7 @@ impl SecondLook {
         }
     }
 
-    /// What the snapshot says once it is as new as `version`.
+    /// The snapshot's answer once it is as new as `version`.
     async fn caught_up(&self, name: &ClusterName, version: u64) -> Result<Arc<Cluster>, LookupError> {
         let mut changed = self.clusters.subscribe();
         let seen = async {
@@ -81,10 +80,10 @@ impl SecondLook {
                 let snapshot = self.clusters.snapshot();
                 match snapshot.get(name) {
                     Err(LookupError::Absent) if !snapshot.covers(version) => {}
-                    // Absent all the same: deleted since.
+                    // Also an absent cluster: it was deleted since.
                     known => return known,
                 }
-                // The sender is ours and alive.
+                // The sender is ours, and alive.
                 let _ = changed.changed().await;
             }
         };
@@ -98,8 +97,8 @@ impl SecondLook {
 // === impl Snapshot ===
 
 impl Snapshot {
-    /// Whether it has everything that happened up to `version`. Never wrongly so: after a list its
-    /// own version may be an earlier one.
+    /// Whether the snapshot has all changes up to `version`. Never true too early; after a list,
+    /// the snapshot's own version may be an earlier one.
     fn covers(&self, version: u64) -> bool {
         self.resource_version.parse::<u64>().is_ok_and(|own| own >= version)
     }

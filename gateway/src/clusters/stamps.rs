@@ -1,8 +1,8 @@
-//! Versions, uids and creation times for clusters that no API server keeps.
+//! Versions, UIDs and creation times for clusters without an API server.
 //!
-//! Watchers and informers live by these: an object's version changes when the object does and never
-//! otherwise, every change takes a number of its own, and numbers grow across restarts too, so that
-//! a version of an earlier process is never taken for a current one.
+//! Watchers and informers depend on these: an object's version changes when, and only when, the
+//! object does; every change gets its own number; and numbers also grow across restarts, so that a
+//! version of an earlier process is never taken for a current one.
 
 use std::collections::{BTreeMap, HashMap};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,14 +10,14 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use api::secret::SecretView;
 
-/// What was given out so far.
+/// The stamps given so far.
 pub struct Stamps {
     known: HashMap<String, Stamp>,
     version: u64,
 }
 
 struct Stamp {
-    /// Of what the object said. Absent when that could not be read.
+    /// Digest of the object's content. None if that could not be read.
     digest: Option<u64>,
     version: String,
     uid: String,
@@ -28,18 +28,18 @@ struct Stamp {
 // === impl Stamps ===
 
 impl Stamps {
-    /// Begins at the milliseconds since 1970: changes are rarer than those.
+    /// Starts at the milliseconds since 1970, because changes are rarer than one per millisecond.
     pub fn new() -> Self {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { known: HashMap::new(), version: u64::try_from(now.as_millis()).unwrap_or(1) }
     }
 
-    /// The version of everything as it is now.
+    /// The version of the current state.
     pub fn version(&self) -> String {
         self.version.to_string()
     }
 
-    /// The object with the stamps that belong to it.
+    /// Adds the object's stamps.
     pub fn stamped<'a>(&'a mut self, view: &SecretView<'a>) -> SecretView<'a> {
         let digest = digest(view);
         if self.known.get(view.name).is_none_or(|known| known.digest != Some(digest)) {
@@ -54,7 +54,7 @@ impl Stamps {
         }
     }
 
-    /// What the object says cannot be read.
+    /// The object's content cannot be read.
     pub fn unreadable(&mut self, name: &str) {
         if self.known.get(name).is_none_or(|known| known.digest.is_some()) {
             self.changed(name).digest = None;
@@ -88,8 +88,8 @@ fn digest(view: &SecretView<'_>) -> u64 {
     hasher.finish()
 }
 
-/// The same for a name everywhere and always: FNV-1a in the form of a UUID of version 8 (RFC 9562
-/// §5.8).
+/// Derives a UID that is the same for a name in every process: FNV-1a in the form of a UUID of
+/// version 8 (RFC 9562 §5.8).
 fn uid(name: &str) -> String {
     const OFFSET: u128 = 0x6c62_272e_07bb_0142_62b8_2175_6295_c58d;
     const PRIME: u128 = 0x0000_0000_0100_0000_0000_0000_0000_013b;

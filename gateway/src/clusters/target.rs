@@ -1,4 +1,4 @@
-//! From a cluster's specification to the addresses its connections lead to, and the way there.
+//! Derives from a cluster's specification the addresses of its connections, and how to dial them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -22,10 +22,10 @@ use crate::upstream::addresses::{MemberAddress, MemberAddresses};
 use crate::upstream::circuit::Circuit;
 use crate::upstream::{Dialer, MAX_DIALS, Target};
 
-/// The way out for clusters whose certificates come from no public authority, as nearly all do.
+/// Advice for clusters whose certificates have no public CA, which is nearly all.
 const NO_CA: &str = " (no CA is registered for it, so the system's roots were used: store the member's CA under the Secret's key \"ca.crt\", or set \"insecure-skip-tls-verify\" to \"true\")";
 
-/// Where a cluster is. Behind the tunnel, that is where it is to itself.
+/// A cluster's endpoint. Behind the tunnel, the one that it has inside its own network.
 pub(super) fn endpoint(spec: &ClusterSpec) -> Cow<'_, ConstEndpoint> {
     match &spec.endpoint {
         ClusterEndpoint::Const(fixed) => Cow::Borrowed(fixed),
@@ -42,7 +42,7 @@ pub(super) fn endpoint(spec: &ClusterSpec) -> Cow<'_, ConstEndpoint> {
     }
 }
 
-/// The target of a cluster at `endpoint`. `identity` is our client certificate.
+/// The target of a cluster at `endpoint`; `identity` is our client certificate.
 pub(super) fn target(
     spec: &ClusterSpec,
     endpoint: &ConstEndpoint,

@@ -1,4 +1,5 @@
-//! A cluster's Secret as readers of `clustergateways` see it, by this gateway's settings.
+//! Converts a cluster's Secret into the `clustergateways` that readers see, by this gateway's
+//! settings.
 
 use std::sync::Arc;
 
@@ -10,20 +11,19 @@ use api::secret::{ClusterSpec, SecretError, SecretRules};
 
 use super::managed::ManagedClusters;
 
-/// What readers get to see.
+/// The settings for readers.
 #[derive(Clone, Default)]
 pub struct View {
-    /// What Secrets may say.
+    /// What Secrets may contain.
     pub rules: SecretRules,
     pub credentials: Credentials,
     /// Whether reported health is shown (feature gate `HealthinessCheck`).
     pub health: bool,
-    /// Where `--ocm-integration` says that endpoint and trust, and absence, are those of Open
-    /// Cluster Management.
+    /// With `--ocm-integration`: the `ManagedCluster`s that decide endpoint, trust, and absence.
     pub managed: Option<Arc<ManagedClusters>>,
 }
 
-/// A Secret that is a cluster.
+/// A Secret, read as a cluster.
 pub struct Seen {
     pub spec: ClusterSpec,
     pub health: Health,
@@ -59,7 +59,7 @@ impl View {
         ClusterGateway::new(spec, health, self.credentials)
     }
 
-    /// As last reported; without the gate not healthy, as the Go cluster-gateway.
+    /// Health as last reported. Without the gate, not healthy, as in the Go cluster-gateway.
     pub fn health_of(&self, spec: &ClusterSpec) -> Health {
         if !self.health {
             return Health::default();

@@ -1,4 +1,4 @@
-//! Clusters from the hub: one watch of the labelled Secrets in one namespace.
+//! Clusters from the hub: watches the labelled Secrets in one namespace.
 
 use std::collections::{BTreeMap, HashSet};
 use std::time::Duration;
@@ -16,16 +16,16 @@ use tokio::time::{Instant, timeout_at};
 use super::Registry;
 use crate::hub::paged;
 
-/// Errors are logged at most this often: a hub that is down must not fill the log.
+/// Shortest interval between logged errors: a hub that is down must not fill the log.
 const COMPLAIN_EVERY: Duration = Duration::from_secs(30);
 
-/// A hub that takes a list and says nothing for this long is asked anew. Above the back-off between
+/// A list without an answer for this long is started again. Longer than the back-off between
 /// attempts.
 const LIST_WITHIN: Duration = Duration::from_secs(90);
-/// As long as a watch may be silent; the watcher itself asks the hub to end it after 290 s.
+/// Longest silence of a watch; the watcher asks the hub to end it after 290 s.
 const WATCH_WITHIN: Duration = Duration::from_mins(10);
 
-/// Follows the Secrets for ever. Errors of the hub are retried with back-off; meanwhile the last
+/// Follows the Secrets forever. Retries errors of the hub with back-off; meanwhile the last
 /// snapshot stays.
 pub async fn run(client: Client, namespace: String, registry: Registry) {
     let managed = registry.managed();
@@ -33,7 +33,7 @@ pub async fn run(client: Client, namespace: String, registry: Registry) {
     let mut relocated = None;
     if let Some(managed) = managed {
         relocated = Some(managed.subscribe());
-        // Until then a Secret alone may be half a cluster.
+        // Until then, a Secret alone may be only half of a cluster.
         managed.known().await;
     }
     loop {
@@ -107,7 +107,7 @@ impl Following {
         }
     }
 
-    /// Before the end of a list it waits for that.
+    /// During a list, it waits for the list's end.
     fn relocate(&mut self) {
         if self.listed.is_none() && self.registry.relocate() {
             self.registry.publish(true);

@@ -1,5 +1,5 @@
-//! The task that reads `ManagedCluster`s: lists, watches, and judges what it means when there is
-//! nothing to read.
+//! The task that reads `ManagedCluster`s: lists, watches, and decides what follows when it can read
+//! none.
 
 mod absence;
 
@@ -18,15 +18,15 @@ use self::absence::{Absence, Verdict};
 use super::{Kind, Managed, ManagedClusters, Purpose};
 use crate::hub::{Collection, Hub, HubFailure, Line};
 
-/// How often a hub without the kind is asked whether it has it now.
+/// Interval of checks whether a hub without the kind has it now.
 const LOOK_AGAIN: Duration = Duration::from_secs(30);
-/// The same of one that does not let us see what is only displayed, in the end seldom and never
-/// sooner: each time is a refusal in its audit log.
+/// The same for a hub that refuses a read that is only for display: ever longer, and never shorter,
+/// because each attempt is a refusal in the hub's audit log.
 const REFUSED_AGAIN: Backoff = Backoff { chance: 0.0, ..Backoff::doubling(LOOK_AGAIN, Duration::from_mins(10)) };
-/// After a failure: in the end half a minute on average. A hub that refuses has each attempt in its
-/// audit log, too.
+/// After failures: eventually half a minute on average. A hub that refuses also has each attempt in
+/// its audit log.
 const PAUSES: Backoff = Backoff::doubling(Duration::from_secs(1), Duration::from_secs(40));
-/// The hub ends our watch after this many seconds; nothing is lost by it.
+/// The hub ends our watch after this many seconds. No event is lost by it.
 const LIFETIME: u64 = 290;
 
 struct Following {
@@ -34,15 +34,15 @@ struct Following {
     published: Arc<ManagedClusters>,
     managed: Managed,
     purpose: Purpose,
-    /// The hub was not asked yet.
+    /// The hub has not answered yet.
     first: bool,
-    /// In a row.
+    /// Consecutive failures.
     failures: u32,
     refusals: u32,
     absence: Absence,
 }
 
-/// Follows them for ever.
+/// Follows `ManagedCluster`s forever.
 pub async fn run(hub: Hub, published: Arc<ManagedClusters>, purpose: Purpose) {
     let mut following = Following {
         hub,
@@ -71,9 +71,9 @@ pub async fn run(hub: Hub, published: Arc<ManagedClusters>, purpose: Purpose) {
 // === impl Following ===
 
 impl Following {
-    /// Whether there is nothing to display, as every client may know. A hub without the kind
-    /// refuses a client without the right to it, and has that in its audit log: so does each
-    /// default install.
+    /// Whether there is nothing to display, by discovery, which any client may read. A hub without
+    /// the kind refuses a client without permission for it, and records that in its audit log:
+    /// every default installation would cause this.
     async fn is_needless(&self) -> bool {
         matches!(self.purpose, Purpose::Display)
             && self.managed.kind.is_none()
@@ -85,7 +85,7 @@ impl Following {
         self.watch(version).await
     }
 
-    /// Everything as it is now; returns its version.
+    /// Reads all objects. Returns the version of the list.
     async fn list(&mut self) -> Result<String, HubFailure> {
         let mut clusters = HashMap::new();
         let take = |page: &[u8]| {
@@ -107,13 +107,14 @@ impl Following {
         Ok(version)
     }
 
-    /// Applies changes until the version at hand is of no use any more.
+    /// Applies changes until the hub no longer accepts the version.
     async fn watch(&mut self, mut version: String) -> Result<(), HubFailure> {
         loop {
             let query =
                 format!("watch=true&allowWatchBookmarks=true&timeoutSeconds={LIFETIME}&resourceVersion={version}");
             let mut watching = self.hub.watch(None, Collection::ManagedClusters, &query).await?;
-            // Not after the list: a gateway that may list and not watch asks ever more seldom, too.
+            // Not already after the list: a gateway that may list but not watch must also slow
+            // down.
             (self.failures, self.refusals) = (0, 0);
             let before = version.clone();
             while let Line::Whole(line) = watching.lines.next().await {
@@ -124,8 +125,8 @@ impl Following {
                 }
             }
             if version == before {
-                // A hub that ends watches at once must not be asked without pause; nor is a list
-                // wrong now and then.
+                // A hub that ends watches at once must not be asked without a pause, and an
+                // occasional list does no harm.
                 sleep(PAUSES.first).await;
                 return Ok(());
             }
@@ -143,7 +144,7 @@ impl Following {
         version
     }
 
-    /// What follows from a failure; returns how long to wait before the hub is asked again.
+    /// Decides what follows from a failure. Returns how long to wait before the next try.
     async fn judge(&mut self, failure: HubFailure) -> Duration {
         let verdict = match (&self.purpose, failure.code()) {
             (Purpose::Display, Some(403)) => return self.refused(&failure),
@@ -174,7 +175,7 @@ impl Following {
     }
 
     fn refused(&mut self, failure: &HubFailure) -> Duration {
-        // The ordinary case: without `--ocm-integration` the chart grants no such right.
+        // The usual case: without `--ocm-integration` the chart grants no such permission.
         tracing::debug!(
             answer = %failure,
             "virtualclusters omits ManagedClusters, because the gateway may not read them"

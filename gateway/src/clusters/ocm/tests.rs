@@ -1,4 +1,4 @@
-//! When a `ManagedCluster` makes its cluster anew, and when it is told of.
+//! When a `ManagedCluster` makes its cluster anew, and when the log mentions it.
 
 use std::collections::BTreeMap;
 
@@ -23,11 +23,11 @@ fn look(ocm: &mut Ocm) {
         annotations: &BTreeMap::new(),
         data: &BTreeMap::new(),
     };
-    // Whether it can be used is not the question.
+    // Whether the cluster is usable does not matter here.
     let _ = ocm.spec(&view, SecretRules::default());
 }
 
-/// Whether the cluster is made anew, as its owner would then do.
+/// Whether the cluster must be made anew. Makes it, as its owner would.
 fn is_outdated(ocm: &mut Ocm) -> bool {
     let outdated = !ocm.outdated().is_empty();
     if outdated {

@@ -7,7 +7,7 @@ use super::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 
-/// Rights, and how often they were asked about.
+/// The cache, and how often it asked.
 #[derive(Default)]
 struct Asked {
     rights: Arc<Rights>,
@@ -17,7 +17,7 @@ struct Asked {
 // === impl Asked ===
 
 impl Asked {
-    /// What is known of the group `g`, where a question is answered by `answer`.
+    /// Whether the group `g` is known, if `answer` is the response to a question.
     async fn has_group(&self, answer: impl Into<Option<Impersonable>>) -> bool {
         let answer = answer.into();
         let times = Arc::clone(&self.times);
@@ -26,7 +26,7 @@ impl Asked {
             answer
         };
         let has = self.rights.get(&Handle::current(), ask).await.has_group("g");
-        // What is asked beside it is answered.
+        // Lets a question in the background finish.
         yield_now().await;
         has
     }
@@ -35,7 +35,7 @@ impl Asked {
         self.rights.0.lock().known.as_ref().expect("something is known").held()
     }
 
-    /// The member refuses what was sent by what is held.
+    /// The member refuses a request made with the current answer.
     fn refuse(&self) {
         self.rights.refused(&self.held());
     }
@@ -104,7 +104,7 @@ async fn a_list_that_is_not_complete_is_believed_once_somebody_was_refused() {
     assert!(asked.has_group(nobody(true)).await, "others may allow it");
     let before = asked.held();
     asked.refuse();
-    // Others that were sent at the same time say nothing about what is believed now.
+    // Refusals of requests made with an earlier answer do not change the current one.
     asked.rights.refused(&before);
     assert!(!asked.has_group(nobody(true)).await);
     assert_eq!(asked.times(), 1);

@@ -1,4 +1,4 @@
-//! One question to the hub: is there a Secret of this name that is a cluster?
+//! Asks the hub whether it has a cluster's Secret with a given name.
 
 use std::time::Duration;
 
@@ -16,28 +16,28 @@ use tokio::time::{Instant, timeout};
 use crate::hub::{Cause, Collection, Hub, HubFailure};
 use crate::metrics::SecondLooks;
 
-/// For one question, waiting for its turn included.
+/// Timeout of one question, including the wait for a permit.
 pub(super) const WITHIN: Duration = Duration::from_secs(3);
-/// How long an answer counts.
+/// How long an answer is valid.
 pub(super) const KEPT: Duration = Duration::from_secs(1);
-/// Questions at the hub at a time: a quarter of the calls there may be, so that readers of
-/// `clustergateways` find places.
+/// Concurrent questions: a quarter of the allowed calls to the hub, so that readers of
+/// `clustergateways` find permits.
 pub(super) const AT_A_TIME: usize = 8;
-/// Questions begun in a second.
+/// Most questions begun in a second.
 pub(super) const PER_SECOND: u32 = 100;
 
-/// What the hub said.
+/// The hub's answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Answer {
-    /// It has the Secret, which was last changed at `version`.
+    /// It has the Secret, last changed at `version`.
     Found { version: u64 },
-    /// It has none, or one that is no cluster.
+    /// It has no such Secret, or one that is no cluster.
     Absent,
     /// The gateway may not ask.
     Forbidden,
-    /// It said nothing of use.
+    /// The hub failed, or its answer was useless.
     Failed,
-    /// It was not asked: there are too many questions.
+    /// The hub was not asked, because there are too many questions.
     Limited,
 }
 
@@ -49,14 +49,14 @@ pub(super) struct Questions {
     throttle: LogThrottle,
 }
 
-/// Questions of the current second.
+/// Counts the questions of the current second.
 #[derive(Default)]
 struct RateWindow {
     since: Option<Instant>,
     count: u32,
 }
 
-/// A Secret, as far as it matters. Its credential is not even looked at.
+/// The metadata of a Secret. Its data are not parsed.
 #[derive(Deserialize)]
 struct Labelled {
     metadata: HubMeta,
@@ -70,8 +70,8 @@ impl Answer {
         if !metadata.labels.contains_key(CREDENTIAL_TYPE_LABEL) {
             return Ok(Self::Absent);
         }
-        // Versions are numbers to be compared (KEP-5504); one that is none is never reached, and
-        // the cluster itself has to come.
+        // Versions are comparable numbers (KEP-5504). A version that is no number is never reached,
+        // so then only the cluster itself ends the wait.
         Ok(Self::Found { version: metadata.resource_version.parse().unwrap_or(u64::MAX) })
     }
 
@@ -94,7 +94,8 @@ impl Questions {
         Self { hub, permits, begun: Mutex::default(), metrics, throttle: LogThrottle::default() }
     }
 
-    /// The answer, and how long it may be kept. `progress` shows when the hub has the question.
+    /// Returns the answer, and how long it may be cached. `progress` shows when the hub has the
+    /// question.
     pub(super) async fn ask(&self, name: &ClusterName, progress: ReviewProgress) -> (Answer, Duration) {
         if !self.begun.lock().one_more() {
             return (self.refused(), Duration::ZERO);
@@ -107,13 +108,13 @@ impl Questions {
         (answer, KEPT)
     }
 
-    /// For a name that there is no room to ask about.
+    /// The answer for a name when there is no room for its question.
     pub(super) fn refused(&self) -> Answer {
         self.metrics.count(Answer::Limited.name());
         Answer::Limited
     }
 
-    /// A request has waited in vain for a cluster that is there.
+    /// A request waited in vain for a registered cluster.
     pub(super) fn late(&self, name: &ClusterName, waited: Duration) {
         self.metrics.count("late");
         if let Some(suppressed) = self.throttle.due() {
@@ -126,7 +127,7 @@ impl Questions {
     }
 
     async fn get(&self, name: &ClusterName, progress: &ReviewProgress) -> Answer {
-        // Never closed.
+        // The semaphore is never closed.
         let _permit = self.permits.acquire().await;
         let _at_hub = progress.enter_hub();
         let answer = match self.hub.get(Collection::Secrets, name.as_str(), "").await {
@@ -161,7 +162,7 @@ fn unreadable() -> HubFailure {
 // === impl RateWindow ===
 
 impl RateWindow {
-    /// Whether another question may begin now, and counts it.
+    /// Counts a question. Returns whether it may begin now.
     fn one_more(&mut self) -> bool {
         let now = Instant::now();
         if self.since.is_none_or(|since| now.duration_since(since) >= Duration::from_secs(1)) {

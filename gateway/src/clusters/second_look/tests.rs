@@ -1,4 +1,5 @@
-//! What is asked of a hub, how often, and what requests make of its answers, in paused time.
+//! Tests of questions to the hub: which, how many, and what requests make of the answers, in paused
+//! time.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +20,7 @@ use super::*;
 use crate::clusters::Entry;
 use crate::metrics::Metrics;
 
-/// What the hub answers, after some time.
+/// The hub's answer, after some time.
 #[derive(Clone)]
 struct Says {
     code: StatusCode,
@@ -27,7 +28,7 @@ struct Says {
     after: Duration,
 }
 
-/// A hub as the test tells it, and who asks it.
+/// A scripted hub, and the number of its questions.
 struct Asked {
     says: Arc<Mutex<Says>>,
     times: Arc<AtomicUsize>,
@@ -52,7 +53,7 @@ fn name(text: &str) -> ClusterName {
     ClusterName::parse(text).expect("a name")
 }
 
-/// A snapshot of `version` with these names, none of which can be used: that is enough to be there.
+/// A snapshot of `version` with these names. None is usable, but that is enough to be registered.
 fn snapshot(version: u64, names: &[&str]) -> Snapshot {
     let metrics = Metrics::register(&mut Registry::default()).of_none();
     let invalid = || Entry::Invalid { reason: "there".into(), metrics: Arc::clone(&metrics) };
@@ -62,7 +63,7 @@ fn snapshot(version: u64, names: &[&str]) -> Snapshot {
     Snapshot { clusters, resource_version, listed: true, complete: true, ..Snapshot::default() }
 }
 
-/// `there`, `absent`, …
+/// The outcome in a word: `there`, `absent`, …
 fn word(outcome: Result<Arc<Cluster>, LookupError>) -> String {
     match outcome {
         Ok(cluster) => cluster.name().to_string(),
@@ -100,7 +101,7 @@ impl Asked {
         *self.says.lock() = says;
     }
 
-    /// How often the hub was asked.
+    /// The number of questions to the hub.
     fn count(&self) -> usize {
         self.times.load(Ordering::SeqCst)
     }
@@ -109,7 +110,7 @@ impl Asked {
         word(self.look.cluster(&name(text)).await)
     }
 
-    /// A request on a task of its own.
+    /// Starts a request in its own task.
     fn begin(&self, text: &str) -> tokio::task::JoinHandle<String> {
         let (look, name) = (Arc::clone(&self.look), name(text));
         tokio::spawn(async move { word(look.cluster(&name).await) })
@@ -159,7 +160,8 @@ async fn a_cluster_that_was_deleted_meanwhile_is_absent_as_soon_as_that_is_known
     let waiting = asked.begin("c");
     asked.until_asked(1).await;
     let start = Instant::now();
-    // Its coming and going in one: whoever looked at every snapshot might still not have seen it.
+    // The cluster came and went within one step, so even a reader of every snapshot might have
+    // missed it.
     asked.clusters.publish(snapshot(21, &[]));
     assert_eq!(waiting.await.expect("no panic"), "absent");
     assert_eq!(start.elapsed(), Duration::ZERO);
@@ -167,7 +169,7 @@ async fn a_cluster_that_was_deleted_meanwhile_is_absent_as_soon_as_that_is_known
 
 #[tokio::test(start_paused = true)]
 async fn a_watch_that_does_not_catch_up_is_said_to_be_late() {
-    // A version that is no number is none that a snapshot could be said to have passed.
+    // A version that is no number cannot be passed by a snapshot.
     for version in ["20", "opaque"] {
         let asked = Asked::new(found(version));
         asked.clusters.publish(snapshot(19, &[]));
@@ -184,7 +186,7 @@ async fn only_an_answer_makes_a_name_absent() {
     for (answer, outcome) in [
         (absent(), "absent"),
         (other, "absent"),
-        // As before there was this question: the watch of a gateway that may not ask is all there
+        // As before these questions existed: for a gateway that may not ask, the watch is all there
         // is.
         (status(403), "absent"),
         (status(401), "unanswered"),
@@ -197,7 +199,7 @@ async fn only_an_answer_makes_a_name_absent() {
         let start = Instant::now();
         assert_eq!(asked.ask("c").await, outcome, "{} {}", answer.code, answer.body);
         assert!(start.elapsed() <= WITHIN);
-        // It may have come while the hub was silent.
+        // It may have come while the hub did not answer.
         asked.clusters.publish(snapshot(30, &["c"]));
         assert_eq!(asked.ask("c").await, "there");
     }

@@ -204,7 +204,7 @@ async fn carry(client: OnUpgrade, member: OnUpgrade, moved: &mut Moved, account:
         Ok(member) => member,
         Err(reason) => return reason.to_owned(),
     };
-    // The client's connection gives back what it had as HTTP's.
+    // For both connections: the client's connection stops counting itself when its HTTP ends.
     account.take(2 * holding::CONNECTION);
     let mut counted = 0;
     let observe = |cx: &mut Context<'_>, bytes| {
@@ -217,7 +217,7 @@ async fn carry(client: OnUpgrade, member: OnUpgrade, moved: &mut Moved, account:
     }
 }
 
-/// Removes the member's connection from its HTTP buffer. Bytes that followed the 101 count for the
+/// Takes the member's connection out of its HTTP buffer. Bytes that followed the 101 count for the
 /// request until they are passed on.
 fn from_http(member: Upgraded, account: &Account) -> Result<Prefixed<Transport>, &'static str> {
     let Ok(parts) = member.downcast::<TokioIo<Reading<Transport>>>() else {

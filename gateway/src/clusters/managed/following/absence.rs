@@ -1,8 +1,8 @@
-//! Whether a hub that answers 404 has no `ManagedCluster`s, or has mislaid them.
+//! Decides whether a hub that answers 404 has no `ManagedCluster`s, or only fails to find them.
 //!
-//! A hub says 404 while a definition is replaced, while it starts, and when something in front of
-//! it is wrong. Where clusters are hangs on the answer, so a second one is asked for, and where it
-//! would change anything it has to stay the same for a while.
+//! A hub answers 404 while a definition is replaced, while it starts, and when a proxy in front of
+//! it is wrong. The clusters' addresses depend on the answer, so discovery must confirm it, and
+//! where it would change something, it must stay the same for some time.
 
 use std::time::Duration;
 
@@ -13,29 +13,29 @@ use tokio::time::Instant;
 
 use crate::hub::{Collection, Hub, HubFailure};
 
-/// For so long must a hub that had the kind have nothing of it.
+/// How long a hub that had the kind must be without it.
 const GONE_AFTER: Duration = Duration::from_mins(1);
-/// How often it is asked meanwhile: presence in between is to be seen.
+/// Interval of checks meanwhile, so that a return of the kind is seen.
 const ASK_AGAIN: Duration = Duration::from_secs(5);
 
-/// That there may be nothing any more.
+/// The time for which the kind has been absent.
 #[derive(Default)]
 pub struct Absence {
-    /// Since when every answer said so.
+    /// When the first of the unbroken 404s came.
     since: Option<Instant>,
 }
 
 /// What a 404 means.
 pub enum Verdict {
-    /// There is no such kind.
+    /// The hub has no such kind.
     Absent,
-    /// Perhaps; to be asked again after this time.
+    /// Perhaps. Ask again after this time.
     Doubtful(Duration),
-    /// Nothing is to be concluded.
+    /// No conclusion is possible.
     Failed(HubFailure),
 }
 
-/// `metav1.APIGroupList`. An answer without groups is none.
+/// `metav1.APIGroupList`. An answer without groups is invalid.
 #[derive(Deserialize)]
 struct Groups {
     groups: Vec<Group>,
@@ -49,7 +49,7 @@ struct Group {
 // === impl Absence ===
 
 impl Absence {
-    /// `not_found` is the hub's answer, `was_there` whether it had the kind.
+    /// Judges the hub's answer `not_found`; `was_there`: it had the kind before.
     pub async fn weigh(&mut self, hub: &Hub, not_found: HubFailure, was_there: bool) -> Verdict {
         match names_group(hub).await {
             Ok(true) => return Verdict::Failed(not_found),
@@ -66,8 +66,8 @@ impl Absence {
     }
 }
 
-/// Whether discovery knows the group. Its list is asked for, not the group itself: another 404
-/// would be no evidence.
+/// Whether discovery has the group. Reads the list of groups, and not the group itself, because
+/// another 404 would be no evidence.
 pub async fn names_group(hub: &Hub) -> Result<bool, HubFailure> {
     let list = hub.list(Collection::ApiGroups, "").await?;
     let unreadable = |_| HubFailure::unreadable(Collection::ApiGroups);
@@ -75,7 +75,7 @@ pub async fn names_group(hub: &Hub) -> Result<bool, HubFailure> {
     Ok(groups.iter().any(|group| group.name == GROUP))
 }
 
-/// What an operator can do about a failure, where that is known.
+/// What an operator can do about a failure, if that is known.
 pub fn next_step(failure: &HubFailure) -> Option<&'static str> {
     match (failure.collection, failure.code()) {
         (Collection::ManagedClusters, Some(403)) => {

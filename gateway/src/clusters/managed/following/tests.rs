@@ -1,4 +1,4 @@
-//! What a hub's refusals do to what is known, in paused time.
+//! How a hub's refusals change the known clusters, in paused time.
 
 mod scripted;
 
@@ -8,7 +8,7 @@ use self::scripted::{Followed, groups};
 use super::*;
 use crate::clusters::lines::Lines;
 
-/// The permission to look for in an error.
+/// The permission that an error must name.
 const PERMISSION: &str = "list and watch on managedclusters.cluster.open-cluster-management.io";
 
 #[tokio::test(start_paused = true)]
@@ -22,7 +22,7 @@ async fn a_refusal_does_not_move_clusters() {
         followed.answering(code, 3600).await;
         assert!(followed.knows() && followed.managed.current().kind().is_some(), "{code}");
     }
-    // The group is gone, too; but who says so?
+    // The group must be gone, too, but these answers do not show that.
     for discovery in [StatusCode::FORBIDDEN, StatusCode::NOT_FOUND, StatusCode::BAD_GATEWAY] {
         *followed.hub.discovery.lock() = (discovery, groups(false).1);
         followed.answering(StatusCode::NOT_FOUND, 3600).await;
@@ -39,8 +39,8 @@ async fn a_kind_must_stay_gone_before_it_counts() {
     followed.managed.known().await;
     followed.answering(StatusCode::NOT_FOUND, 50).await;
     assert!(followed.knows());
-    // It counts from the first answer of a row: neither after it was there nor after nobody could
-    // tell.
+    // The time counts from the first 404 in a row, which an answer with the kind, or without
+    // certainty, interrupts.
     followed.answering(StatusCode::OK, 60).await;
     followed.answering(StatusCode::NOT_FOUND, 50).await;
     followed.answering(StatusCode::SERVICE_UNAVAILABLE, 10).await;
@@ -105,11 +105,11 @@ async fn who_may_not_look_asks_ever_more_seldom_and_alarms_nobody() {
     assert_eq!(pauses, [30, 60, 120, 240, 480, 600, 600, 600, 600]);
     let told = lines.take();
     assert!(told.is_empty(), "{told:?}");
-    // Somebody has seen them: a reader with other rights, or with new ones of ours.
+    // A reader has seen the kind: with other permissions, or because the gateway has new ones.
     followed.managed.look();
     followed.answering(StatusCode::OK, 1).await;
     assert!(followed.knows());
-    // Nobody's credential goes anywhere by it.
+    // No credential depends on it.
     followed.answering(StatusCode::FORBIDDEN, 5).await;
     assert!(!followed.knows());
 }
@@ -120,7 +120,7 @@ async fn a_hub_without_the_group_has_nothing_to_refuse() {
     followed.managed.known().await;
     sleep(Duration::from_hours(1)).await;
     assert_eq!(followed.asked(), []);
-    // Somebody has seen them before discovery tells of them.
+    // A reader has seen the kind before discovery lists it.
     followed.managed.look();
     followed.answering(StatusCode::FORBIDDEN, 1).await;
     assert_eq!(followed.asked().len(), 1);
@@ -128,7 +128,7 @@ async fn a_hub_without_the_group_has_nothing_to_refuse() {
     *followed.hub.discovery.lock() = groups(true);
     followed.answering(StatusCode::OK, 31).await;
     assert!(followed.knows());
-    // Discovery that tells nothing keeps nobody from asking.
+    // Discovery that fails does not keep the gateway from asking.
     for discovery in [StatusCode::FORBIDDEN, StatusCode::NOT_FOUND] {
         let followed = Followed::displayed(StatusCode::OK, (discovery, groups(false).1));
         followed.managed.known().await;

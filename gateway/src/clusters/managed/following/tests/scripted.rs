@@ -1,4 +1,4 @@
-//! A hub as the test tells it, being followed.
+//! A scripted hub whose `ManagedCluster`s are followed.
 
 use http::{Request, Response, StatusCode};
 use http_body_util::Full;
@@ -11,25 +11,25 @@ use tokio::time::Instant;
 
 use super::*;
 
-/// A hub that answers as told, and ends every watch at once.
+/// A hub that answers as set by the test, and ends every watch at once.
 pub struct Scripted {
-    /// Of lists; 200: one of the name `a`.
+    /// Status of lists; with 200, a list with the name `a`.
     pub list: Mutex<StatusCode>,
     pub watch: Mutex<StatusCode>,
-    /// What discovery answers, and with which body.
+    /// Status and body of discovery.
     pub discovery: Mutex<(StatusCode, Value)>,
-    /// When it was asked for `ManagedCluster`s.
+    /// Times of the requests for `ManagedCluster`s.
     asked: Mutex<Vec<Instant>>,
 }
 
-/// One that is being followed.
+/// A scripted hub and the task that follows it.
 pub struct Followed {
     pub hub: Arc<Scripted>,
     pub managed: Arc<ManagedClusters>,
     pub readiness: Readiness,
 }
 
-/// Discovery of a hub that has the group, or has not.
+/// Discovery of a hub with the group, or without it.
 pub fn groups(there: bool) -> (StatusCode, Value) {
     let names = if there { vec!["apps", "cluster.open-cluster-management.io"] } else { vec!["apps"] };
     let groups: Vec<_> = names.into_iter().map(|name| json!({"name": name})).collect();
@@ -63,14 +63,14 @@ impl Scripted {
 // === impl Followed ===
 
 impl Followed {
-    /// For where clusters are.
+    /// Follows for the clusters' locations.
     pub fn located(list: StatusCode, discovery: (StatusCode, Value)) -> Self {
         let readiness = Readiness::default();
         let purpose = Purpose::Location(Some(readiness.block("managedclusters")));
         Self::start(list, discovery, purpose, readiness)
     }
 
-    /// For virtual clusters alone.
+    /// Follows only for virtual clusters.
     pub fn displayed(list: StatusCode, discovery: (StatusCode, Value)) -> Self {
         Self::start(list, discovery, Purpose::Display, Readiness::default())
     }
@@ -93,7 +93,7 @@ impl Followed {
         Self { hub, managed, readiness }
     }
 
-    /// Lists and watches are answered with `code` for `seconds`.
+    /// Answers lists and watches with `code` for `seconds`.
     pub async fn answering(&self, code: StatusCode, seconds: u64) {
         (*self.hub.list.lock(), *self.hub.watch.lock()) = (code, code);
         sleep(Duration::from_secs(seconds)).await;
@@ -107,7 +107,7 @@ impl Followed {
         self.readiness.blocked_by().is_empty()
     }
 
-    /// When it was asked since this was called last.
+    /// Times of requests since the last call.
     pub fn asked(&self) -> Vec<Instant> {
         std::mem::take(&mut self.hub.asked.lock())
     }
