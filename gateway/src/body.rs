@@ -18,13 +18,13 @@ use crate::upstream::UpstreamBody;
 
 pub struct ResponseBody {
     content: Content,
-    /// Set on streams without an end of their own: they end cleanly when the gateway drains.
+    /// Set for streams that do not end by themselves: they end cleanly when the gateway drains.
     drain: Option<Drain>,
 }
 
 struct Drain {
     started: Pin<Box<WaitForCancellationFutureOwned>>,
-    /// The stream is made of lines, and the last one is whole. Other streams are always taken to be
+    /// For streams of lines: whether the last line is complete. Other streams always count as being
     /// between messages.
     between_lines: Option<bool>,
 }
@@ -51,23 +51,22 @@ impl ResponseBody {
         Self { content: Content::Member(body), drain: None }
     }
 
-    /// Our own bytes as they come.
+    /// Our own bytes, as they are produced.
     pub fn stream(stream: Pin<Box<dyn Stream<Item = Bytes> + Send>>) -> Self {
         Self { content: Content::Stream(stream), drain: None }
     }
 
-    /// Whether the body ends only when it pleases: its duration says nothing about speed.
+    /// Whether the body's duration shows nothing about speed, because it does not end by itself.
     pub fn is_stream(&self) -> bool {
         self.drain.is_some() || matches!(self.content, Content::Stream(_))
     }
 
-    /// Our own bytes, all of them here.
+    /// Whether the body consists of our own bytes, all present.
     pub fn is_own(&self) -> bool {
         matches!(self.content, Content::Full(_))
     }
 
-    /// Leaves our own bytes out, for the answer to a HEAD; says how many they would have been, if
-    /// any.
+    /// Removes our own bytes, for the response to a HEAD. Returns their number, if there were any.
     pub fn without_own_bytes(&mut self) -> Option<usize> {
         match &mut self.content {
             Content::Full(bytes) => bytes.take().map(|bytes| bytes.len()),
@@ -75,8 +74,8 @@ impl ResponseBody {
         }
     }
 
-    /// Ends the body cleanly at the first quiet moment after `drain` fires; if it is made of lines,
-    /// never inside one.
+    /// Ends the body cleanly when it is next idle after `drain` fires; with `lines`, never inside a
+    /// line.
     #[must_use]
     pub fn ending_with(mut self, drain: WaitForCancellationFutureOwned, lines: bool) -> Self {
         self.drain = Some(Drain { started: Box::pin(drain), between_lines: lines.then_some(true) });
@@ -132,8 +131,8 @@ impl Body for ResponseBody {
 // === impl Drain ===
 
 impl Drain {
-    /// Whether the stream should end instead of waiting: nothing has come, and what came before was
-    /// whole. Clients of a watch then simply watch again, elsewhere.
+    /// Whether the stream must end instead of waiting: it is idle, and what came before is
+    /// complete. Clients of a watch then start it again, at another replica.
     fn ends(&mut self, polled: &Poll<Option<Result<Frame<Bytes>, Truncated>>>, cx: &mut Context<'_>) -> bool {
         match (polled, &mut self.between_lines) {
             (Poll::Ready(Some(Ok(frame))), Some(between_lines)) => {
@@ -143,7 +142,7 @@ impl Drain {
                 false
             }
             (Poll::Pending, between_lines) => {
-                // Polled in any case: this is what wakes an idle stream.
+                // Polled in any case, because this wakes an idle stream.
                 self.started.as_mut().poll(cx).is_ready() && between_lines.unwrap_or(true)
             }
             _ => false,

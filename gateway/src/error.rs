@@ -1,9 +1,9 @@
-//! Every way a request can fail before a member's own answer, and the one place that turns it into
+//! All failures of requests before a member's own response, and the one place that converts them to
 //! HTTP.
 //!
-//! The client's message names the cluster, the cause and, where there is one, the next step; it
-//! never holds credentials. `Retry-After` is set only where nothing of the request can have reached
-//! a member: client-go repeats *any* request, POST too, that is answered 5xx with it.
+//! The client's message names the cluster, the cause and, if there is one, the next step. It never
+//! contains credentials. `Retry-After` is set only if no part of the request can have reached a
+//! member: client-go repeats *any* request, even a POST, that gets 5xx with it.
 
 mod failure;
 mod hub;
@@ -27,7 +27,7 @@ use crate::limits::TooMany;
 pub use self::failure::{Cause, Failure};
 pub use self::verdict::{Forbidden, Refusal, Side};
 
-/// Its text is for the log: where the client may read less, [`Error::into_status`] says what.
+/// The text is for the log. If the client may read less, [`Error::into_status`] decides what.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -38,10 +38,10 @@ pub enum Error {
     BadRequest(&'static str),
     #[error(transparent)]
     BadPath(BadPath),
-    /// A path in the form of a dialect asks for no member.
+    /// The path has the form of a dialect, but names no member.
     #[error(transparent)]
     NoMember(NoMember),
-    /// Open Cluster Management's way to a Service of the member.
+    /// The path by which Open Cluster Management reaches a member's Service.
     #[error(
         "the gateway reaches API servers, not what runs behind them: .../proxy-service/ is not served; the member's \
          own API server serves .../services/<name>:<port>/proxy/"
@@ -57,30 +57,31 @@ pub enum Error {
     MethodNotAllowed,
     #[error("no media type of the response is acceptable to the request")]
     NotAcceptable,
-    /// The parameters of a list cannot be met.
+    /// A list's parameters are invalid.
     #[error(transparent)]
     List(InvalidListOptions),
     /// A read of one object that does not exist.
     #[error("no such object {0}")]
     NoSuchObject(ClusterName),
-    /// The first list of Secrets is not in yet.
+    /// The first list of Secrets has not arrived yet.
     #[error("the gateway has not read the registered clusters from the hub yet; retry shortly")]
     ClustersUnknown,
     #[error(transparent)]
     TooMany(#[from] TooMany),
-    /// The request was the largest of whoever held the most when there was no room left.
+    /// The bytes held reached their limit, and this was the largest request of the user that held
+    /// the most.
     #[error(
         "the gateway holds too many bytes for slow readers and writers (--max-held-bytes), and this request's user \
          holds the most: read the open responses, or cancel unread ones, before you retry"
     )]
     HeldTooMuch,
-    /// Of a request for one cluster.
+    /// A failure of a request for one cluster.
     #[error(transparent)]
     Cluster(Failure),
     /// A request to the hub on the caller's behalf failed.
     #[error("{0}")]
     Hub(#[source] Box<HubFailure>, &'static str),
-    /// A refusal in the words of where it arose.
+    /// A refusal in the words of its origin.
     #[error("{}", .0.message())]
     Status(Box<Status>),
 }
@@ -88,10 +89,10 @@ pub enum Error {
 // === impl Error ===
 
 impl Error {
-    /// For a caller whose name, as its authenticator has it, cannot be passed on.
+    /// The caller's name, from its authenticator, cannot be sent in a header.
     pub const IDENTITY: Self = Self::BadRequest("the caller's identity cannot be sent to the member in a header");
 
-    /// For whoever asked for `resource`.
+    /// A failure of a request for `resource`.
     pub fn hub(failure: HubFailure, resource: &'static str) -> Self {
         Self::Hub(Box::new(failure), resource)
     }
@@ -100,11 +101,11 @@ impl Error {
         self.into_response_as(StatusForm::Json)
     }
 
-    /// The answer in the form that [`api::accept::status`] chose for its reader.
+    /// The response in the format that [`api::accept::status`] chose.
     pub fn into_response_as(self, form: StatusForm) -> Response<ResponseBody> {
         let retry_after = self.verdict().retry_after;
-        // Of our own resources no member knows; what the hub says of its own failures is the hub's
-        // business.
+        // Only for our own resources: these never reach a member, and the hub decides about repeats
+        // after its own failures.
         let of_ours = matches!(self, Self::Hub(..) | Self::Status(_));
         let status = self.into_status();
         let seconds = status.details().map_or(0, |details| details.retry_after_seconds);
@@ -122,8 +123,7 @@ impl Error {
         response
     }
 
-    /// Whether it is of a caller that the hub does not know: connections of such are not worth
-    /// keeping.
+    /// Whether the hub does not know the caller: connections of such callers are not kept.
     pub fn is_unauthenticated(&self) -> bool {
         match self {
             Self::Authentication(AuthenticationError::Unauthorized { .. }) => true,
@@ -133,14 +133,14 @@ impl Error {
         }
     }
 
-    /// Whether it was found before the caller was authenticated, and often: connections on which no
-    /// caller was ever authenticated are not worth keeping for it either.
+    /// Whether the failure is frequent, and found before authentication. Connections on which no
+    /// caller was ever authenticated are not kept after it, either.
     pub fn is_before_authentication(&self) -> bool {
         matches!(self, Self::NoMember(_))
     }
 
-    /// What the client reads. `details.causes` names the hop where it failed, so that programs need
-    /// not read the message.
+    /// The client's Status. `details.causes` names the hop that failed, so that programs need not
+    /// parse the message.
     pub fn into_status(self) -> Status {
         let hop = self.verdict().side.hop();
         let said = if let Self::Cluster(failure) = &self { failure.said() } else { String::new() };

@@ -1,11 +1,11 @@
-//! How much one cluster and one user may have under way at once: beyond, a request is answered 429
-//! before anything is sent. All ServiceAccounts of a namespace are one user here
+//! Limits how many requests one cluster and one user may have in flight: a request beyond a limit
+//! gets 429 before anything is sent. All ServiceAccounts of a namespace count as one user
 //! ([`User::owner`]).
 //!
 //! A hub exempts proxied requests from its own fairness (`clustergateways/proxy` is long-running
-//! there), so nothing else keeps one user, or one slow member, from taking the whole gateway.
-//! Requests that last, such as watches, have budgets of their own: many of them are no load, and
-//! must not turn the others away.
+//! there), so nothing else keeps one user, or one slow member, from taking the whole gateway. Long
+//! requests, such as watches, have their own budgets: many of them cause little load, and must not
+//! crowd out the others.
 
 mod heavy;
 mod loads;
@@ -30,24 +30,24 @@ pub use self::heavy::HeavyPermits;
 pub use self::loads::Loads;
 use crate::hub::{Cause, Collection, HubFailure, WatchPermit, Watches};
 
-/// The group that is never turned away: whoever has to repair things must get in.
+/// The group that is never limited, so that administrators can always make repairs.
 const EXEMPT: &str = "system:masters";
 
-/// Requests that may be under way at once.
+/// The limits of requests in flight.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Caps {
     pub cluster: Budgets,
     pub user: Budgets,
 }
 
-/// Zero: no limit.
+/// Zero means no limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Budgets {
     pub short: u32,
     pub long: u32,
 }
 
-/// What a request counts as.
+/// How a request counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     Short,
@@ -55,16 +55,16 @@ pub enum Kind {
     Long,
 }
 
-/// Whose cap was reached.
+/// The owner of the reached limit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Whose {
     Cluster(ClusterName),
-    /// The server beside which the gateway stands has the budget of one cluster.
+    /// The Karmada upstream has the budget of one cluster.
     KarmadaUpstream,
     User(Arc<User>),
 }
 
-/// A request too many. The text is fit for the caller.
+/// A request beyond a limit. The text is for the caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TooMany {
     pub whose: Whose,
@@ -72,33 +72,33 @@ pub struct TooMany {
     pub most: u32,
 }
 
-/// What is under way, of one user or at one cluster. A cluster's lives across changes of its
-/// Secret, and when it is registered anew as long as a request of its former self is open.
+/// The requests in flight of one user or at one cluster. A cluster's load survives changes of its
+/// Secret. It also survives a new registration while a request of the former one is open.
 #[derive(Debug, Default)]
 pub struct Load([AtomicUsize; 2]);
 
-/// The caps and what counts against them.
+/// The limits, and the requests that count.
 #[derive(Debug)]
 pub struct Limits {
     caps: Caps,
     users: Loads,
-    /// Requests for all clusters at once.
+    /// Requests for all clusters together.
     pub every: HeavyPermits,
-    /// Writes of Clusters, from their bodies on.
+    /// Writes of Clusters, before their bodies are read.
     pub writes: HeavyPermits,
-    /// Of writes of Clusters: they take nothing from reports of health.
+    /// Permits for writes of Clusters, apart from those for reports of health.
     pub writers: reports::Permits,
-    /// For reports of health.
+    /// Permits for reports of health.
     pub reports: reports::Permits,
     /// Watches without a hub.
     watching: Watches,
-    /// As [`REASONS`].
+    /// Ordered as [`REASONS`].
     rejected: [[Counter; 2]; 2],
-    /// As [`OF_HUB`].
+    /// Ordered as [`OF_HUB`].
     of_hub: [Counter; 3],
 }
 
-/// A request's unit of a budget.
+/// One request's unit of a budget.
 pub type LoadPermit = Permit<Load>;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -106,28 +106,28 @@ struct ReasonLabels {
     reason: &'static str,
 }
 
-/// Requests for all clusters: each holds up to three times 64 MiB.
+/// Most requests for all clusters together: each holds up to three times 64 MiB.
 const MOST_OF_ALL: usize = 16;
 const MOST_OF_ALL_PER_USER: usize = 2;
-/// Writes of Clusters, with those whose body still arrives.
+/// Most writes of Clusters, including those whose body is still arriving.
 const WRITES: usize = 64;
 const WRITES_PER_USER: usize = 2;
 
 /// By cluster and user, then by kind.
 const REASONS: [[&str; 2]; 2] = [["cluster", "cluster_long"], ["user", "user_long"]];
-/// Of [`HeavyPermits`]: of all users, and of one.
+/// Reasons of [`HeavyPermits`]: the limit for all users, and the limit for one.
 const OF_ALL_CLUSTERS: [&str; 2] = ["all_clusters", "all_clusters_user"];
 const OF_WRITES: [&str; 2] = ["cluster_writes", "cluster_writes_user"];
-/// Of [`reports::Permits`].
+/// Reasons of [`reports::Permits`].
 const WRITES_BUSY: &str = "cluster_writes_busy";
 const REPORTS_BUSY: &str = "health_reports";
-/// Requests to the hub, watches there, and those of one user.
+/// Requests to the hub, watches there, and one user's watches.
 const OF_HUB: [&str; 3] = ["hub_requests", "watches", "watches_user"];
 
 // === impl Budgets ===
 
 impl Budgets {
-    /// `None`: no limit.
+    /// `None` means no limit.
     fn of(self, kind: Kind) -> Option<u32> {
         let most = match kind {
             Kind::Short => self.short,
@@ -137,7 +137,7 @@ impl Budgets {
     }
 }
 
-/// The permits of one request in the budgets of its user and its cluster.
+/// The permits of one request in its user's and its cluster's budget.
 pub type LoadPermits = [Option<LoadPermit>; 2];
 
 // === impl Limits ===
@@ -169,7 +169,7 @@ impl Limits {
         }
     }
 
-    /// A permit among the requests of `user`; `None` where nothing limits them.
+    /// A permit for a request of `user`; `None` if there is no limit.
     pub fn of_user(&self, user: &Arc<User>, kind: Kind) -> Result<Option<LoadPermit>, TooMany> {
         let Some(most) = self.caps.user.of(kind).filter(|_| !user.is_in(EXEMPT)) else { return Ok(None) };
         self.users.of(user.owner()).enter(kind, most).map(Some).ok_or_else(|| {
@@ -178,7 +178,7 @@ impl Limits {
         })
     }
 
-    /// A permit among the requests for `cluster`, of which `load` is under way.
+    /// A permit for a request to `cluster`, whose requests in flight are `load`.
     pub fn of_cluster(
         &self,
         cluster: &ClusterName,
@@ -193,7 +193,7 @@ impl Limits {
         })
     }
 
-    /// A permit among the watches of what is known without a hub: as many as are open at one.
+    /// A permit for a watch without a hub, with the same limits as watches at a hub.
     pub fn watch(&self, user: &User) -> Result<WatchPermit, HubFailure> {
         self.watching.enter(Some(user.owner())).map_err(|full| {
             let failure = HubFailure { verb: Verb::Watch, collection: Collection::Secrets, cause: full.into() };
@@ -202,7 +202,7 @@ impl Limits {
         })
     }
 
-    /// Counts requests that the hub is not asked, as too many are under way there.
+    /// Counts requests that are not sent to the hub, because too many are in flight there.
     pub fn count_of_hub(&self) -> impl Fn(&HubFailure) + Send + Sync + 'static {
         let [requests, watches, watches_of_user] = self.of_hub.clone();
         move |failure| match (&failure.cause, failure.verb) {
@@ -218,9 +218,9 @@ impl Limits {
         }
     }
 
-    /// Permits of a request whose caller has left while its member goes on with it: load as
-    /// before, and counted as before. It had its permits and gives them back now. Beyond the caps
-    /// if somebody was faster: it is under way already.
+    /// Permits of a request that its member continues after its caller has left: it causes the same
+    /// load, and counts the same. It gives up its former permits now. Exceeds the limits if another
+    /// request took them in between, because this one is in flight already.
     pub fn lingers(&self, user: &User, cluster: &Arc<Load>) -> LoadPermits {
         let of = |most: u32, load: &dyn Fn() -> Arc<Load>| {
             (most > 0 && !user.is_in(EXEMPT)).then(|| LoadPermit::beyond(load(), Load::count(Kind::Short)))
@@ -242,7 +242,7 @@ impl Load {
         }
     }
 
-    /// One unit of what is under way, if that is less than `most`.
+    /// One more request, if fewer than `most` are in flight.
     fn enter(self: Arc<Self>, kind: Kind, most: u32) -> Option<LoadPermit> {
         Permit::within(self, Self::count(kind), most as usize)
     }

@@ -1,10 +1,9 @@
-//! The tunnel as a way to members that cannot be dialled: byte streams to them, opened by
-//! tunnel-servers or by this process.
+//! Reaches members that cannot be dialled: opens byte streams to them, by tunnel-servers or by this
+//! process.
 //!
-//! A member behind the tunnel is asked for by its own name for itself,
-//! `kubernetes.default.svc:443`; a header says which member it is. TLS with the member runs inside
-//! the stream, so no hop on the way sees a credential. Nothing above the opening of the stream
-//! knows of it.
+//! A member behind the tunnel is addressed by its own internal name, `kubernetes.default.svc:443`;
+//! a header names the member. TLS with the member runs inside the stream, so no hop sees a
+//! credential. Layers above the dial do not depend on the tunnel.
 
 mod addresses;
 mod attempts;
@@ -34,55 +33,55 @@ use crate::holding::Backlog;
 use crate::metrics::{ClusterMetrics, TunnelHop, TunnelMetrics, TunnelOpen};
 use crate::spans;
 
-/// What a member's API server is called from inside its cluster: the name in its certificate, and
-/// what its agent takes to mean it.
+/// A member's API server by its name inside its own cluster: its certificate has this name, and its
+/// agent accepts it for the API server.
 pub const HOST: &str = "kubernetes.default.svc";
 pub const PORT: u16 = 443;
 
-/// What came of asking for a stream, if it came about.
+/// Outcome of a successful attempt.
 const OPENED: &str = "opened";
 
 static API_SERVER: LazyLock<Destination> = LazyLock::new(|| Destination::new(HOST, PORT).expect("a name and a port"));
 
-/// What of the tunnel there is to be.
+/// Which parts of the tunnel to use.
 #[derive(Debug)]
 pub struct TunnelConfig {
-    /// Tunnel-servers elsewhere.
+    /// Separate tunnel-servers.
     pub remote: Option<RemoteConfig>,
     /// A tunnel-server in this process.
     pub embedded: Option<EmbeddedConfig>,
-    /// Of links both ways.
+    /// Settings of links in both directions.
     pub settings: tunnel::Settings,
 }
 
-/// What opens streams: this process for agents that are linked to it, tunnel-servers for theirs, or
-/// both.
+/// Opens streams: by this process for agents that are linked to it, by tunnel-servers for theirs,
+/// or both.
 pub struct Tunnel {
     embedded: Option<Embedded>,
     remote: Option<Remote>,
     metrics: TunnelMetrics,
 }
 
-/// The way through the tunnel to one cluster.
+/// Dials one cluster through the tunnel.
 pub struct TunnelDialer {
     tunnel: Arc<Tunnel>,
     cluster: ClusterName,
-    /// The metrics of the cluster.
+    /// The cluster's metrics.
     metrics: Arc<ClusterMetrics>,
-    /// The tunnel-server that opened the last stream: it is asked first.
+    /// The tunnel-server that opened the last stream, which is asked first.
     answered: Mutex<Option<SocketAddr>>,
 }
 
 // === impl Tunnel ===
 
 impl Tunnel {
-    /// `None` without a way to open streams.
+    /// `None` if there is nothing that opens streams.
     pub fn new(embedded: Option<Embedded>, remote: Option<Remote>, metrics: TunnelMetrics) -> Option<Arc<Self>> {
         let any = embedded.is_some() || remote.is_some();
         any.then(|| Arc::new(Self { embedded, remote, metrics }))
     }
 
-    /// `None` if `cluster` can be no name of one: those of Secrets always are.
+    /// `None` if `cluster` is not a valid name; names of Secrets always are.
     pub fn through(self: &Arc<Self>, cluster: &str, metrics: &Arc<ClusterMetrics>) -> Option<TunnelDialer> {
         let cluster = ClusterName::parse(cluster).ok()?;
         let (tunnel, metrics) = (Arc::clone(self), Arc::clone(metrics));
@@ -93,8 +92,8 @@ impl Tunnel {
 // === impl TunnelDialer ===
 
 impl TunnelDialer {
-    /// A byte stream to the cluster's API server before `deadline`, whose unread bytes `backlog`
-    /// has. Dropping the future cancels the dial at the far end.
+    /// Opens a byte stream to the cluster's API server before `deadline`. `backlog` counts its
+    /// unread bytes. Dropping the future cancels the dial at the far end.
     pub async fn open(
         &self,
         backlog: Option<&Arc<Backlog>>,
@@ -116,7 +115,7 @@ impl TunnelDialer {
         })
     }
 
-    /// This process first: it knows at once.
+    /// Asks this process first, because it answers at once.
     async fn open_somewhere(
         &self,
         deadline: Instant,

@@ -1,5 +1,5 @@
-//! A body whose beginning may be looked at before it is passed on: what was seen comes first then,
-//! unchanged, an early end included.
+//! A body whose beginning can be read before it is passed on. What was read comes first then,
+//! unchanged, even an early end.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -24,14 +24,14 @@ impl<B: Body<Data = Bytes> + Unpin> Peeked<B> {
         Self { seen: VecDeque::new(), rest: body }
     }
 
-    /// The whole of it, if it ends well within so many bytes and this time; asked once.
+    /// The whole body, if it ends cleanly within `limit` bytes and this time. Called once.
     pub async fn short(&mut self, limit: usize, within: Duration) -> Option<Bytes> {
         timeout(within, self.look(limit)).await.ok().flatten()
     }
 
     async fn look(&mut self, limit: usize) -> Option<Bytes> {
         let mut whole = BytesMut::new();
-        // Between two frames nothing is lost when time is up.
+        // The timeout can only fire between two frames, so none is lost.
         while let Some(frame) = self.rest.frame().await {
             let data = frame.as_ref().ok().map(|frame| frame.data_ref().cloned());
             self.seen.push_back(frame);
@@ -64,7 +64,7 @@ where
     }
 
     fn size_hint(&self) -> SizeHint {
-        // The length travels in the response's Content-Length header, which is passed on.
+        // The length is in the response's Content-Length, which is passed on.
         if self.seen.is_empty() { self.rest.size_hint() } else { SizeHint::default() }
     }
 }

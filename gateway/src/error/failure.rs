@@ -1,5 +1,4 @@
-//! Failures that concern one cluster: what went wrong, in words for the caller, and as which HTTP
-//! status.
+//! Failures that concern one cluster, with their texts for the caller.
 
 use std::fmt;
 use std::sync::Arc;
@@ -13,50 +12,50 @@ use crate::headers::size::Unfit;
 use crate::limits::{TooMany, Whose};
 use crate::upstream::{ConnectError, Lost, SendError};
 
-/// A request for `of` that got no answer of its own. Its text is the client's message.
+/// A request for `of` without a response of its own. The text is the client's message.
 #[derive(Debug)]
 pub struct Failure {
     pub of: Backend,
     pub cause: Cause,
 }
 
-/// The server that a request was for.
+/// The server for which a request was meant.
 #[derive(Debug)]
 pub enum Backend {
     Cluster(ClusterName),
-    /// Karmada's aggregated API server, and where it is.
+    /// The Karmada upstream, with its URL.
     KarmadaUpstream(String),
 }
 
 #[derive(Debug)]
 pub enum Cause {
-    /// Known to be unregistered. Clients give up what they have there, so this is said only where
-    /// the hub says so, or cannot be asked for want of rights or room.
+    /// Certainly not registered. Clients forget the objects that they track there, so this needs
+    /// the hub's answer, unless it cannot be asked for lack of permission or room.
     Absent,
-    /// The hub has the Secret, and the watch of Secrets is behind.
+    /// The hub has the Secret, but the watch of Secrets is behind.
     Late,
-    /// Not known here, and the hub cannot be asked. Not 404: to be gone is said only of what is
-    /// gone.
+    /// Not in the snapshot, and the hub cannot be asked. Not a 404: that is only for what is
+    /// certainly gone.
     Unanswered,
-    /// What its Secret, or a rule, says cannot be used.
+    /// The content of its Secret, or a rule, is unusable.
     Invalid(Arc<str>),
-    /// The same, of a read of the object itself.
+    /// The same for a read of the object itself.
     Unconvertible(Arc<str>),
     Send(SendError),
     UpgradeBroken(Lost),
-    /// The member answered an upgrade with a success or redirect that is no upgrade.
+    /// The member answered an upgrade with a success or a redirect instead of a 101.
     NoUpgrade(StatusCode),
-    /// The member answered with a 1xx that nobody asked for, such as a 101.
+    /// The member sent an unexpected 1xx, such as a 101.
     Unexpected(StatusCode),
-    /// The member answered 401: the registered credential is bad.
+    /// The member answered 401: the registered credential is invalid.
     CredentialRejected,
-    /// The member answered 401, and the credential is one that a program issued.
+    /// The member answered 401 to a credential that a program issued.
     IssuedRejected,
-    /// A program was to issue the credential, and did not. Nothing was sent to the member.
+    /// A program issued no credential. Nothing was sent to the member.
     NotIssued(NotIssued),
-    /// The member redirects to somewhere outside itself.
+    /// The member redirects to another server.
     Redirected,
-    /// The request came through this gateway too often.
+    /// The request passed through this gateway too often.
     Loop,
 }
 
@@ -67,7 +66,7 @@ impl Cause {
         Error::Cluster(Failure { of: Backend::Cluster(cluster.clone()), cause: self })
     }
 
-    /// Of a request that could not be sent, or got no answer.
+    /// The cause of a request that could not be sent, or got no response.
     pub fn sending(error: SendError) -> Self {
         match error {
             SendError::Connect(error) if matches!(*error, ConnectError::Unregistered { .. }) => Self::Absent,
@@ -75,7 +74,7 @@ impl Cause {
         }
     }
 
-    /// Of a 401 of the member.
+    /// The cause of a member's 401.
     pub fn rejected(lease: &CredentialLease<'_>) -> Self {
         match lease {
             CredentialLease::Fixed(_) => Self::CredentialRejected,
@@ -106,7 +105,7 @@ impl Cause {
 // === impl Failure ===
 
 impl Failure {
-    /// What was said at the hop where it failed; empty if its text is all there is.
+    /// The error at the hop that failed; empty if the failure's text is all there is.
     pub(super) fn said(&self) -> String {
         match &self.cause {
             Cause::Invalid(reason) | Cause::Unconvertible(reason) => reason.to_string(),
@@ -125,7 +124,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { of, cause } = self;
         match cause {
-            // The words of the Go cluster-gateway, which clients look for.
+            // The words of the Go cluster-gateway, which clients search for.
             Cause::Absent => match of {
                 Backend::Cluster(name) => write!(f, "no such cluster {name}"),
                 Backend::KarmadaUpstream(_) => write!(f, "no such server: {of}"),
@@ -171,7 +170,7 @@ impl fmt::Display for Failure {
     }
 }
 
-/// The credential, or the gateway's own word, is not accepted.
+/// The server rejects the registered credential, or the gateway as a front proxy.
 fn rejected(f: &mut fmt::Formatter<'_>, of: &Backend) -> fmt::Result {
     match of {
         Backend::Cluster(_) => {
@@ -201,7 +200,7 @@ fn looping(f: &mut fmt::Formatter<'_>, of: &Backend) -> fmt::Result {
 
 fn sending(f: &mut fmt::Formatter<'_>, of: &Backend, error: &SendError) -> fmt::Result {
     match error {
-        // Nothing was sent. The error holds `dial tcp`, by which existing clients know a
+        // Nothing was sent. The error contains `dial tcp`, by which existing clients recognize a
         // disconnected cluster.
         SendError::Connect(error) => match of {
             Backend::Cluster(_) => write!(f, "{of} is unreachable: {error}"),
@@ -252,12 +251,12 @@ impl fmt::Display for Backend {
 // === impl Error ===
 
 impl Error {
-    /// Whether whoever was asked has not answered, not been reached, or does not believe us.
+    /// Whether the server did not answer, could not be reached, or rejected our credential.
     pub fn is_unanswered(&self) -> bool {
         matches!(self, Self::Cluster(Failure { cause: Cause::Send(_) | Cause::CredentialRejected, .. }))
     }
 
-    /// The same of a request for the server at `url`, to which it went as to a member.
+    /// The same failure for the Karmada upstream at `url`, which is called like a member.
     pub fn of_karmada_upstream(self, url: &str) -> Self {
         match self {
             Self::Cluster(Failure { cause, .. }) => {

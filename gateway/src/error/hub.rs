@@ -1,8 +1,8 @@
-//! Failures of requests to the hub, in words for the caller, and as which HTTP status.
+//! Failures of requests to the hub: the text for the caller, and the HTTP status.
 //!
-//! A failure of the hub keeps its code and reason; one between the hub and us says what the
-//! operator has to do. What the hub says about *our* rights is never told as if it were about the
-//! caller's.
+//! A failure of the hub keeps its code and reason. A failure between the hub and the gateway names
+//! the operator's next step. The hub's answer about the *gateway's* permissions is never shown as
+//! if it were about the caller's.
 
 use api::access::Verb;
 use api::status::{Details, Reason, Status};
@@ -10,7 +10,7 @@ use http::StatusCode;
 
 use crate::hub::{Cause, HubFailure};
 
-/// Told to whoever asked for `resource`.
+/// The Status for the caller that asked for `resource`.
 pub fn status(failure: HubFailure, resource: &'static str) -> Status {
     let (verb, plural) = (failure.verb.as_str(), failure.collection.plural());
     match failure.cause {
@@ -49,7 +49,7 @@ pub fn status(failure: HubFailure, resource: &'static str) -> Status {
     }
 }
 
-/// Seconds; 0 for what must not be repeated unasked.
+/// In seconds; 0 for requests that must not be repeated.
 fn retry_after(verb: Verb) -> u32 {
     u32::from(matches!(verb, Verb::Get | Verb::List | Verb::Watch))
 }

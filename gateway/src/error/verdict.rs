@@ -1,7 +1,7 @@
-//! What every failure means beside its text: whose it is, who hears of it, and when to try again;
-//! of a request for one cluster, as which HTTP status too.
+//! What every failure means: its side, its log level and when to retry; for failures of one cluster
+//! also the HTTP status.
 //!
-//! Tables without a catch-all: a new failure does not compile before somebody has decided.
+//! The tables have no catch-all: a new failure does not compile until it is listed.
 
 use std::sync::Arc;
 
@@ -21,28 +21,28 @@ use crate::upstream::{ConnectError, SendError};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Verdict {
     pub side: Side,
-    /// [`Level::WARN`] is for the operator: it is not the caller's doing.
+    /// [`Level::WARN`] is for the operator: the caller did not cause it.
     pub level: Level,
-    /// Seconds. Only for failures that come before anything was sent to a member: client-go repeats
-    /// any request.
+    /// In seconds. Only for failures before anything was sent to a member, because client-go
+    /// repeats any request.
     pub retry_after: Option<u32>,
 }
 
-/// What a failure of a request for one cluster means. Of other failures, whoever words them has the
-/// code.
+/// The meaning of a failure of a request for one cluster. The status of other failures is set where
+/// their text is.
 pub(super) type OfCluster = (StatusCode, Reason, Verdict);
 
-/// The object that says who serves Karmada's group.
+/// The APIService that registers the server of Karmada's group.
 const KARMADA_API_SERVICE: &str = "v1alpha1.cluster.karmada.io";
 
-/// What is written down of a failure after it was answered.
+/// The part of a failure that is recorded after the response.
 #[derive(Debug)]
 pub struct Refusal {
     pub side: Side,
     pub forbidden: Option<Forbidden>,
 }
 
-/// Who was refused, and why.
+/// The refused user and the reason.
 #[derive(Debug)]
 pub struct Forbidden {
     pub user: Arc<User>,
@@ -97,7 +97,7 @@ impl Error {
         Refusal { side: self.verdict().side, forbidden }
     }
 
-    /// A word for spans.
+    /// The side's word for spans.
     pub fn side_word(&self) -> &'static str {
         self.verdict().side.as_str()
     }
@@ -131,7 +131,7 @@ impl Error {
             Self::Hub(failure, _) => of_hub(failure),
             Self::ClustersUnknown => Verdict::operational(Side::Hub).again(),
             Self::TooMany(_) => Verdict::quietly(Side::Gateway).again(),
-            // Its body may have been read.
+            // The request's body may have been read.
             Self::HeldTooMuch => Verdict::quietly(Side::Gateway),
             Self::Cluster(failure) => of_cluster(&failure.cause).2,
         }
@@ -182,12 +182,12 @@ fn unavailable(verdict: Verdict) -> OfCluster {
     (StatusCode::SERVICE_UNAVAILABLE, Reason::ServiceUnavailable, verdict)
 }
 
-/// The member's doing, and it may have acted on the request.
+/// The member caused it, and may have acted on the request.
 fn bad_gateway() -> OfCluster {
     (StatusCode::BAD_GATEWAY, Reason::InternalError, Verdict::operational(Side::Member))
 }
 
-/// What else the hub refuses is for the caller's parameters.
+/// Other refusals of the hub are caused by the caller's parameters.
 fn of_hub(failure: &HubFailure) -> Verdict {
     if failure.is_own_limit() {
         Verdict::quietly(Side::Gateway).again()

@@ -1,5 +1,4 @@
-//! Permits for requests that are heavy work: few in all, fewer for one user, and nobody waits for
-//! one.
+//! Permits for expensive requests: few for all users, fewer for one, and never a wait for one.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicUsize;
@@ -18,20 +17,20 @@ pub struct HeavyPermits {
     all: Arc<AtomicUsize>,
     users: Loads,
     most: usize,
-    /// Of one user. Nobody is exempt: what is limited is memory.
+    /// Limit of one user. No user is exempt, because this limits memory.
     most_of_user: usize,
-    /// Of all ServiceAccounts of one namespace: there may be one for each cluster's agent.
+    /// Limit of all ServiceAccounts of one namespace: there may be one for each cluster's agent.
     most_of_namespace: usize,
-    /// For the caller.
+    /// The name of the requests, for the caller.
     what: &'static str,
-    /// Of all, and of one user or namespace.
+    /// At the limit of all users, and at the limit of one user or namespace.
     rejected: [Counter; 2],
 }
 
-/// The part of all permits that the ServiceAccounts of one namespace may have: one in so many.
+/// The share of all permits that the ServiceAccounts of one namespace may have: one in this many.
 const NAMESPACE: usize = 4;
 
-/// One of them, until it is dropped.
+/// One permit, until it is dropped.
 #[derive(Debug)]
 pub struct HeavyPermit {
     _all: Permit<AtomicUsize>,
@@ -42,18 +41,19 @@ pub struct HeavyPermit {
 // === impl HeavyPermits ===
 
 impl HeavyPermits {
-    /// `most` of `what`, in the plural, for all users together. What gets none counts in
-    /// `rejected`: for all users together, and for one.
+    /// Limits requests called `what`, in the plural, to `most` for all users together. Counts
+    /// refusals in `rejected`: at the limit of all users, and at that of one.
     pub fn new(what: &'static str, most: usize, most_of_user: usize, rejected: [Counter; 2]) -> Self {
         let (all, users, most_of_namespace) = (Arc::default(), Loads::default(), most_of_user.max(most / NAMESPACE));
         Self { all, users, most, most_of_user, most_of_namespace, what, rejected }
     }
 
-    /// A permit for `user`. Otherwise 429.
+    /// Returns a permit for `user`, or 429.
     pub fn enter(&self, user: &User) -> Result<HeavyPermit, Box<Status>> {
         let (name, owner) = (&*user.name, user.owner());
         let of_user = self.of(name, "of one user ", self.most_of_user)?;
-        // One account takes no more than a user does, or it would take all that others there have.
+        // One account takes no more than a user does, so that it cannot take its namespace's whole
+        // share.
         let of_namespace = (owner != name)
             .then(|| self.of(owner, "of one namespace's ServiceAccounts ", self.most_of_namespace))
             .transpose()?;

@@ -1,5 +1,5 @@
-//! How much each user, or each cluster, has under way, by name. Only those who have some are sure
-//! to be known.
+//! The loads of users, or of clusters, by name. Only names with requests in flight are certain to
+//! be kept.
 
 use std::collections::HashMap;
 use std::hash::BuildHasher as _;
@@ -10,14 +10,13 @@ use parking_lot::RwLock;
 
 use super::Load;
 
-/// Parts with a lock of their own. A power of two.
+/// Shards with their own lock. A power of two.
 const SHARDS: usize = 64;
-/// Names a part may know before it looks which it can forget.
+/// Names that a shard may keep before it looks for idle ones.
 const KEPT: usize = 64;
 
-/// Finding a known name takes a lock that others hold at the same time: cores do not wait for each
-/// other but where somebody is new. So names stay known for a while when their last request has
-/// ended, and are forgotten together.
+/// A known name takes only a read lock, so cores wait for each other only when a name is new. So
+/// names stay known for some time after their last request, and are forgotten together.
 #[derive(Debug)]
 pub struct Loads {
     shards: [RwLock<Shard>; SHARDS],
@@ -26,17 +25,17 @@ pub struct Loads {
 
 #[derive(Debug)]
 struct Shard {
-    /// Clones are made under the lock only.
+    /// Clones are made only under the lock.
     loads: HashMap<Box<str>, Arc<Load>, RandomState>,
-    /// How many may be known before the next look: twice as many as there were busy ones at the
-    /// last, so that looking costs a newcomer a constant time.
+    /// Most names before the next search for idle ones: twice as many as were busy at the last, so
+    /// that a new name costs constant time.
     full: usize,
 }
 
 // === impl Loads ===
 
 impl Loads {
-    /// What `name` has under way: the same for as long as anybody holds it.
+    /// The load of `name`: the same one as long as it is held anywhere.
     pub fn of(&self, name: &str) -> Arc<Load> {
         let shard = self.shard(name);
         if let Some(load) = shard.read().loads.get(name) {
@@ -66,12 +65,12 @@ impl Default for Loads {
 
 impl Shard {
     fn add(&mut self, name: &str) -> Arc<Load> {
-        // Somebody may have been faster.
+        // Another thread may have added the name meanwhile.
         if let Some(load) = self.loads.get(name) {
             return Arc::clone(load);
         }
         if self.loads.len() >= self.full {
-            // Nobody holds a clone, so nobody has a request under way.
+            // Without a clone, the name has no request in flight.
             self.loads.retain(|_, load| Arc::strong_count(load) > 1);
             self.full = KEPT.max(2 * self.loads.len());
             self.loads.shrink_to(self.full);

@@ -1,5 +1,5 @@
-//! How many may report health at once: a report is read whole, and with it the Secret that it is
-//! written to.
+//! Limits concurrent reports of health: a report is read as a whole, and so is the Secret that it
+//! changes.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,46 +11,46 @@ use tokio::time::timeout;
 
 use crate::hub::{Cause, Collection, HubFailure};
 
-/// Reports written at once. Each takes two short calls to the hub, and memory for a few copies of a
-/// Secret.
+/// Most concurrent writes of reports. Each takes two short calls to the hub, and memory for a few
+/// copies of a Secret.
 const WRITERS: usize = 8;
-/// A report that gets no permit within this is refused: the hub is slow, or many report.
+/// Wait for a permit. After it the report is refused: the hub is slow, or there are many reports.
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Bodies that are being read and are longer than [`SHORT`].
+/// Most bodies longer than [`SHORT`] that are read at a time.
 const LONG_BODIES: usize = 4;
-/// Bodies up to this are not counted, in bytes: HTTP/2 takes more from a client that nobody listens
-/// to.
+/// Longest body that is not counted, in bytes: HTTP/2 buffers more than that even for a client that
+/// is not read.
 pub const SHORT: usize = 64 << 10;
 
-/// Permits for reports.
+/// Permits for reports of health.
 #[derive(Debug)]
 pub struct Permits {
     writers: Semaphore,
     long_bodies: Arc<Semaphore>,
-    /// What got none.
+    /// Counts refused reports.
     rejected: Counter,
 }
 
 // === impl Permits ===
 
 impl Permits {
-    /// What gets none counts in `rejected`.
+    /// Counts refusals in `rejected`.
     pub fn new(rejected: Counter) -> Self {
         Self { writers: Semaphore::new(WRITERS), long_bodies: Arc::new(Semaphore::new(LONG_BODIES)), rejected }
     }
 
-    /// For a whole report, from parsing to its answer. Waits a little, then refuses.
+    /// For a whole report, from its parsing to its response. Waits for a short time, then refuses.
     pub async fn writer(&self) -> Result<SemaphorePermit<'_>, HubFailure> {
         timeout(PATIENCE, self.writers.acquire()).await.ok().and_then(Result::ok).ok_or_else(|| self.busy())
     }
 
-    /// For a body that turns out to be long. Refuses at once: whoever sends slowly must not make
-    /// others wait.
+    /// For a body that turns out to be long. Refuses at once: a client that sends slowly must not
+    /// make others wait.
     pub fn long_body(&self) -> Result<OwnedSemaphorePermit, HubFailure> {
         Arc::clone(&self.long_bodies).try_acquire_owned().map_err(|_| self.busy())
     }
 
-    /// As if the hub were: it is for its sake that few may write.
+    /// As if the hub were busy, because the limit protects the hub.
     fn busy(&self) -> HubFailure {
         self.rejected.inc();
         HubFailure { verb: Verb::Update, collection: Collection::Secrets, cause: Cause::Busy }

@@ -48,7 +48,7 @@ fn the_service_accounts_of_a_namespace_are_counted_together() {
          --max-requests-per-user); retry shortly"
     );
     let _other = limits.of_user(&account("tenant-2", "a"), Kind::Short).expect("another namespace's room");
-    // What lingers counts for the namespace too.
+    // A lingering request counts for the namespace, too.
     let load = Arc::new(Load::default());
     let _left = [(); 2].map(|()| limits.lingers(&account("left", "a"), &load));
     assert!(limits.of_user(&account("left", "b"), Kind::Short).is_err());

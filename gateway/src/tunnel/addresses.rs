@@ -1,7 +1,7 @@
-//! The addresses behind the name of the tunnel-servers, looked up again while they are in use.
+//! The addresses behind the tunnel-servers' name, looked up again while they are in use.
 //!
-//! What is known is used at once, however old; what is old is looked up anew beside it, so that a
-//! slow name server delays no request.
+//! Known addresses are used at once, however old. Old ones are looked up again in the background,
+//! so that a slow name server delays no request.
 
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
@@ -11,12 +11,12 @@ use net::dial::{DialError, resolve};
 use parking_lot::Mutex;
 use tokio::time::{Instant, timeout_at};
 
-/// After this a look-up is repeated: replicas come and go with deployments, and a headless
-/// Service's answers live for so long.
+/// Age after which a look-up is repeated: replicas come and go with deployments, and a headless
+/// Service's records live for about this long.
 const FRESH: Duration = Duration::from_secs(10);
-/// A look-up beside the requests may take this long.
+/// Timeout of a look-up in the background.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// Replicas that are used; more of them would hold more links than they are good for.
+/// Most replicas that are used: more of them would need more links than they are worth.
 const MOST: usize = 32;
 
 pub struct Addresses {
@@ -26,7 +26,7 @@ pub struct Addresses {
     looking: tokio::sync::Mutex<()>,
 }
 
-/// One answer.
+/// The result of one look-up.
 #[derive(Debug, Clone)]
 pub struct Known {
     pub all: Arc<[SocketAddr]>,
@@ -36,7 +36,7 @@ pub struct Known {
 // === impl Addresses ===
 
 impl Addresses {
-    /// `host`: a name, or an address, which is not looked up.
+    /// `host` is a name, or an address, which needs no look-up.
     pub fn new(host: &str, port: u16) -> Arc<Self> {
         Arc::new(Self { host: host.to_owned(), port, known: Mutex::default(), looking: tokio::sync::Mutex::default() })
     }
@@ -58,7 +58,7 @@ impl Addresses {
         }
     }
 
-    /// Looks up again, unless another task did in the meantime.
+    /// Looks up again, unless another task did meanwhile.
     pub async fn refresh(&self, deadline: Instant) -> Result<Known, DialError> {
         let timeout = || DialError::Timeout { address: format!("{}:{}", self.host, self.port) };
         let _looking = timeout_at(deadline, self.looking.lock()).await.map_err(|_| timeout())?;
@@ -66,7 +66,7 @@ impl Addresses {
     }
 
     async fn refresh_beside(&self) {
-        // One at a time is enough.
+        // One look-up at a time is enough.
         let Ok(_looking) = self.looking.try_lock() else { return };
         if let Err(error) = self.look_up(Instant::now() + PATIENCE).await {
             tracing::warn!(%error, "cannot resolve the tunnel-servers, keeping the known addresses");

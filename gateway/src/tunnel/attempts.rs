@@ -1,8 +1,8 @@
-//! Asking several tunnel-servers for one stream: the next when one says no, or has said nothing for
-//! a moment.
+//! Asks several tunnel-servers for one stream: the next one when a server refuses, or does not
+//! answer for a moment.
 //!
-//! A silent server is waited for beside the next, since the member may be what is slow. The first
-//! to open the stream wins, and the others' dials are cancelled.
+//! A silent server is still waited for while the next is asked, because the member may be the slow
+//! one. The first server to open the stream wins, and the other dials are cancelled.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -21,24 +21,24 @@ use super::stream::Tunnelled;
 use crate::metrics::{TunnelHop, TunnelOpen};
 use crate::spans;
 
-/// Silence after which the next server is asked too.
+/// Silence after which the next server is asked as well.
 const STAGGER: Duration = Duration::from_secs(1);
 
-/// What came of asking a server that has not answered by the deadline.
+/// Outcome for a server that has not answered by the deadline.
 const UNANSWERED: &str = "unanswered";
 
-/// What is to be opened.
+/// The stream to open.
 #[derive(Clone, Copy)]
 pub struct OpenRequest<'a> {
     pub cluster: &'a ClusterName,
     pub to: &'a Destination,
     pub deadline: Instant,
-    /// Where spans of it hang, if it is traced.
+    /// The parent of its spans, if it is traced.
     pub trace: Option<&'a Trace>,
 }
 
-/// Asks `replicas` in their order. `Ok(None)`: none of them has the cluster, and `missing` says
-/// why. `attempt` gets what each answered.
+/// Asks `replicas` in order. `Ok(None)` means that none of them has the cluster; then `missing` has
+/// the reasons. `attempt` records every answer.
 pub async fn ask(
     wanted: OpenRequest<'_>,
     replicas: Vec<Arc<Replica>>,

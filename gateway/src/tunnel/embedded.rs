@@ -1,4 +1,4 @@
-//! Streams over the links of agents that are linked to this very process.
+//! Opens streams over the links of agents that are linked to this process.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,17 +12,17 @@ use tunnel::{ClusterName, Destination, Hop, Reason, Refusal};
 
 use super::stream::Tunnelled;
 
-/// The agents' listener.
+/// Configuration of the agents' listener.
 #[derive(Debug, Clone)]
 pub struct EmbeddedConfig {
     pub listen: SocketAddr,
-    /// `None`: what the gateway serves with.
+    /// `None`: the gateway's serving certificate.
     pub serving: Option<KeyPairFiles>,
     pub client_ca_file: Option<PathBuf>,
-    /// Whether certificates are believed, too, that the hub signed for agents of Open Cluster
+    /// Whether to accept also certificates that the hub signed for agents of Open Cluster
     /// Management.
     pub hub_client_ca: bool,
-    /// `None`: as long as requests have.
+    /// `None`: the same as for requests.
     pub drain_timeout: Option<Duration>,
 }
 
@@ -38,11 +38,10 @@ impl Embedded {
         Self { registry, via: "an agent linked to this gateway".into() }
     }
 
-    /// A link that is lost or left in the very moment is no reason to fail while another is there:
-    /// the registry sees to that.
+    /// The registry tries another link if one is lost or leaving at this moment.
     pub async fn open(&self, cluster: &ClusterName, to: &Destination, deadline: Instant) -> Result<Tunnelled, Refusal> {
         let time = deadline.saturating_duration_since(Instant::now());
-        // The registry keeps the time itself; this is for what it does beyond waiting for the
+        // The registry has its own timeout; this one covers what it does beside waiting for the
         // agent.
         match timeout_at(deadline, self.registry.open(cluster, to, time)).await {
             Ok(opened) => {

@@ -1,7 +1,7 @@
-//! Why the tunnel gave no stream: which hop failed, why, and what to do about it.
+//! Why the tunnel opened no stream: the hop that failed, the reason, and the remedy.
 //!
-//! Nothing was sent to the member in any of these cases. The texts follow `dial tcp <place>: ` and
-//! the name of the cluster.
+//! The member received nothing in any of these cases. The texts follow `dial tcp <place>: ` and the
+//! cluster's name.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -11,17 +11,17 @@ use tunnel::{Hop, Reason, Refusal};
 
 use super::link::Unlinked;
 
-/// A stream that did not come about.
+/// A stream that could not be opened.
 #[derive(Debug, thiserror::Error)]
 #[error(transparent)]
 pub struct TunnelError(Box<Cause>);
 
-/// Which hop failed.
+/// The hop that failed.
 #[derive(Debug)]
 pub enum Cause {
-    /// No server that was asked has the cluster.
+    /// None of the servers that were asked has the cluster.
     Missing(Missing),
-    /// A server has it, and the stream was refused further on.
+    /// A server has the cluster, but a later hop refused the stream.
     Refused(Refusal),
 }
 
@@ -32,7 +32,7 @@ pub struct Missing {
     here: Option<Refusal>,
     refused: Vec<Refusal>,
     unreachable: Vec<Unreachable>,
-    /// Names that led to no address.
+    /// Names that have no address.
     nowhere: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ pub enum Unreachable {
     Lost(SocketAddr, String),
     Silent {
         address: SocketAddr,
-        /// It was asked over a link: those behind it may be the silent ones.
+        /// The server was asked over a link, so a hop behind it may be the silent one.
         linked: bool,
     },
 }
@@ -68,7 +68,7 @@ impl Missing {
         self.nowhere.push(why);
     }
 
-    /// The refusal that tells most: a hop without room has the cluster.
+    /// The most informative refusal: a hop without room has the cluster.
     fn foremost(&self) -> Option<&Refusal> {
         let of = |reason| move |refusal: &&Refusal| refusal.reason == reason;
         let all = || self.refused.iter().chain(&self.here);
@@ -174,8 +174,8 @@ impl fmt::Display for Cause {
 
 impl std::error::Error for Cause {}
 
-/// The words that clients know a time-out by, unless they are in `refusal`, as they are where an
-/// agent's dial was one.
+/// The words by which clients recognize a timeout, unless `refusal` contains them already, as for a
+/// timeout of the agent's dial.
 fn io_timeout(refusal: &Refusal) -> &'static str {
     if refusal.message.contains("i/o timeout") { "" } else { ": i/o timeout" }
 }
@@ -202,8 +202,7 @@ impl TunnelError {
         }
     }
 
-    /// Whether the same request may well go through in a moment: a server has the cluster, and no
-    /// room just now.
+    /// Whether the same request may soon succeed: a server has the cluster, but no room now.
     pub fn is_momentary(&self) -> bool {
         match self.reason() {
             Some(Reason::Limit | Reason::Draining) => true,
@@ -221,8 +220,9 @@ impl TunnelError {
         }
     }
 
-    /// Whether this says something of the member. That no agent is linked, or no tunnel-server to
-    /// be reached, does not, costs nothing to find out again, and ends at once when it ends.
+    /// Whether the failure shows something about the member. A missing agent or tunnel-server shows
+    /// nothing about it: each request can find that out cheaply, and it is over once there is a
+    /// link.
     pub fn is_of_the_member(&self) -> bool {
         match &*self.0 {
             Cause::Refused(refusal) => refusal.hop == Hop::Agent || refusal.reason == Reason::AgentTimeout,
@@ -230,7 +230,7 @@ impl TunnelError {
         }
     }
 
-    /// Whether the tunnel worked: its agent could not reach the API server.
+    /// Whether the tunnel worked, but its agent could not reach the API server.
     pub fn is_beyond_the_tunnel(&self) -> bool {
         match self.reason() {
             Some(Reason::Lookup | Reason::Unreachable | Reason::DialTimeout) => true,
@@ -247,7 +247,7 @@ impl TunnelError {
         }
     }
 
-    /// The hop that failed: `gateway`, when no tunnel-server can be reached, `server` or `agent`.
+    /// The hop that failed: `server`, `agent`, or `gateway` if no tunnel-server could be reached.
     pub fn hop(&self) -> &'static str {
         match &*self.0 {
             Cause::Refused(refusal) => refusal.hop.as_str(),
@@ -255,7 +255,7 @@ impl TunnelError {
         }
     }
 
-    /// A word for the metric's label.
+    /// The value of the metric's label.
     pub fn outcome(&self) -> &'static str {
         match &*self.0 {
             Cause::Missing(missing) if missing.is_timeout() => "timeout",
@@ -263,7 +263,7 @@ impl TunnelError {
         }
     }
 
-    /// Few words without names and addresses, the same each time.
+    /// A short fixed text without names and addresses.
     pub fn in_short(&self) -> &'static str {
         match self.reason() {
             None => "no tunnel-server is reached",

@@ -1,4 +1,4 @@
-//! Making one link to a tunnel-server: TCP, mutual TLS, HTTP/2.
+//! Makes one link to a tunnel-server: TCP, mutual TLS, HTTP/2.
 
 use std::io;
 use std::net::SocketAddr;
@@ -15,16 +15,16 @@ use tokio::time::{Instant, timeout_at};
 use tokio_rustls::TlsConnector;
 use tunnel::{Hop, Link, LinkError, Settings};
 
-/// How links are made.
+/// What every new link needs.
 pub struct Linking {
-    /// Trust in the tunnel-servers, and our certificate.
+    /// Trust in the tunnel-servers, and our client certificate.
     pub tls: Arc<FollowedClient>,
     pub settings: Settings,
-    /// For one link, from TCP to SETTINGS.
+    /// Timeout of one link, from TCP to SETTINGS.
     pub timeout: Duration,
 }
 
-/// Why there is no link. The texts begin as those of all dials.
+/// Why there is no link. The texts begin like those of all dials.
 #[derive(Debug, thiserror::Error)]
 pub enum Unlinked {
     #[error(transparent)]
@@ -46,8 +46,8 @@ pub enum Unlinked {
 // === impl Linking ===
 
 impl Linking {
-    /// A link to `address`, which proves to be `name`, and the generation of files it was made
-    /// with. Belongs to the runtime it is made on.
+    /// Links to `address`, whose certificate must have `name`. Returns the link and the generation
+    /// of its files. The link belongs to the current runtime.
     pub async fn link(&self, address: SocketAddr, name: &ServerName<'static>) -> Result<(Link, u64), Unlinked> {
         let deadline = Instant::now() + self.timeout;
         let generation = self.tls.current();

@@ -1,7 +1,7 @@
-//! Tunnel-servers elsewhere: which there are, and in which order they are asked.
+//! Separate tunnel-servers: their addresses, and the order in which they are asked.
 //!
-//! The one that opened the cluster's last stream comes first, then the others in turn, those that
-//! could not be reached last.
+//! The server that opened the cluster's last stream comes first, then the others in rotation.
+//! Servers that could not be reached come last.
 
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -25,14 +25,14 @@ use super::replica::Replica;
 use super::stream::Tunnelled;
 use crate::metrics::TunnelOpen;
 
-/// How long a look-up may take when no server at the known addresses has the cluster.
+/// Timeout of a new look-up when no server at the known addresses has the cluster.
 const SECOND_LOOK: Duration = Duration::from_secs(1);
 
-/// Where the tunnel-servers are.
+/// The addresses of the tunnel-servers.
 #[derive(Debug, Clone)]
 pub struct RemoteConfig {
-    /// Names or addresses with their ports; each may stand for several servers. Names are what
-    /// their certificates are for.
+    /// Names or addresses with ports. Each may stand for several servers, whose certificates must
+    /// have the name.
     pub hosts: Vec<(String, u16)>,
     pub files: ClientFiles,
 }
@@ -41,7 +41,8 @@ pub struct Remote {
     hosts: Vec<Host>,
     linking: Arc<Linking>,
     replicas: Mutex<HashMap<SocketAddr, Arc<Replica>>>,
-    /// Where to begin when no server has answered for a cluster yet: not all with the same one.
+    /// Where to begin when no server has opened a stream for a cluster yet, so that not all begin
+    /// with the same one.
     turn: AtomicUsize,
     links: Gauge,
 }
@@ -51,7 +52,7 @@ struct Host {
     name: ServerName<'static>,
 }
 
-/// Why nothing can be dialled. Texts name the flag.
+/// Why no server can be dialled. Texts name the flag.
 #[derive(Debug, thiserror::Error)]
 pub enum RemoteError {
     #[error("--proxy-host: {0:?} is not a DNS name or IP address")]
@@ -63,7 +64,7 @@ pub enum RemoteError {
 // === impl Remote ===
 
 impl Remote {
-    /// Reads the files once; [`Remote::follow`] goes on. `timeout` is for making one link.
+    /// Reads the files once; [`Remote::follow`] continues. `timeout` is for one new link.
     pub fn new(
         config: &RemoteConfig,
         settings: &Settings,
@@ -80,18 +81,18 @@ impl Remote {
         Ok(Self { hosts, linking, replicas: Mutex::default(), turn: AtomicUsize::default(), links })
     }
 
-    /// What tunnel-servers are shown, if anything.
+    /// Our certificate for the tunnel-servers, if any.
     pub fn certificate(&self) -> &Arc<FollowedClient> {
         &self.linking.tls
     }
 
-    /// Re-reads the files for ever; `failed` is called when they cannot be used.
+    /// Re-reads the files forever. Calls `failed` when they cannot be used.
     pub fn follow(&self, failed: impl Fn() + Send + 'static) -> impl Future<Output = ()> + Send + 'static {
         Arc::clone(&self.linking.tls).follow(failed)
     }
 
-    /// The stream that is `wanted`, and the server that opened it. `missing` has the servers that
-    /// were asked before; `attempt` gets the one asked now.
+    /// Opens the stream `wanted`. Returns it and the server that opened it. `missing` has the
+    /// servers that were asked before; `attempt` records those that are asked now.
     pub async fn open(
         &self,
         wanted: OpenRequest<'_>,
@@ -102,7 +103,7 @@ impl Remote {
         let deadline = wanted.deadline;
         let (mut asked, mut nowhere) = (Vec::new(), Vec::new());
         let mut stale = Vec::new();
-        // Beside each other: one that is not found must not keep the others waiting.
+        // Concurrently, so that a name that cannot be resolved does not delay the others.
         let found = join_all(self.hosts.iter().map(|host| host.addresses.get(deadline))).await;
         for (host, found) in self.hosts.iter().zip(found) {
             match found {
@@ -122,7 +123,7 @@ impl Remote {
         if let Some(opened) = attempts::ask(wanted, order, &mut missing, attempt).await? {
             return Ok(opened);
         }
-        // The servers may have moved since they were last looked up.
+        // The servers may have moved since the last look-up.
         let mut newer = Vec::new();
         let soon = deadline.min(Instant::now() + SECOND_LOOK);
         for host in stale {
@@ -140,7 +141,7 @@ impl Remote {
         Err(missing.into())
     }
 
-    /// Servers come and go. Streams through a forgotten one go on.
+    /// Forgets servers that have gone. Streams through a forgotten server continue.
     fn forget_all_but(&self, known: &[Arc<Replica>]) {
         let mut replicas = self.replicas.lock();
         if replicas.len() > known.len() {
@@ -148,7 +149,7 @@ impl Remote {
         }
     }
 
-    /// The servers at the addresses known, each once.
+    /// Adds the servers at the known addresses, each once.
     fn note(&self, host: &Host, known: &Known, into: &mut Vec<Arc<Replica>>) {
         let mut replicas = self.replicas.lock();
         for address in known.all.iter() {

@@ -1,9 +1,9 @@
-//! One tunnel-server and the links to it: one per runtime that needs one, more only when it is
+//! One tunnel-server and the links to it: one per runtime that needs one, and more only when it is
 //! full.
 //!
-//! Each runtime drives links of its own, so that a stream's bytes never wait for another core. All
-//! that need a link at the same time share its making. A server that cannot be reached is left
-//! alone for a moment by all of them.
+//! Each runtime drives its own links, so that a stream's bytes never wait for another core. All
+//! tasks that need a link at the same time share one attempt. After a failure all of them leave the
+//! server alone for a moment.
 
 use std::collections::HashMap;
 use std::fmt;
@@ -25,22 +25,21 @@ use super::error::Unreachable;
 use super::link::{Linking, Unlinked};
 use crate::metrics::InFlight;
 
-/// Links of one runtime to one server: with the 10,000 streams that each takes, more than a core
-/// can serve.
+/// Most links of one runtime to one server: with 10,000 streams each, more than a core can serve.
 const MOST_LINKS: usize = 8;
 /// How long a server that could not be reached is left alone.
 const PAUSES: Backoff = Backoff::doubling(Duration::from_millis(250), Duration::from_secs(2));
-/// So many looks in a row without a stream end a link.
+/// Consecutive checks without a stream that end a link.
 const IDLE_LOOKS: u32 = 10;
 const LOOK: Duration = Duration::from_secs(30);
-/// A link that was lost or is leaving is replaced once before another server is asked.
+/// A lost or leaving link is replaced once before another server is asked.
 const ATTEMPTS: usize = 2;
 
 pub struct Replica {
     address: SocketAddr,
     name: ServerName<'static>,
     linking: Arc<Linking>,
-    /// As messages name it.
+    /// The server's name in messages.
     via: Arc<str>,
     open: Gauge,
     state: Mutex<LinkPool>,
@@ -64,9 +63,9 @@ struct Links {
 struct PooledLink {
     number: u64,
     link: Link,
-    /// Of the files it was made with.
+    /// Generation of the files with which the link was made.
     generation: u64,
-    /// Tells the keeper of the link that it is not held any more.
+    /// Signals the link's task when the link leaves the pool.
     _guard: DropGuard,
 }
 
@@ -74,7 +73,7 @@ type LinkOutcome = Result<(), Arc<Unlinked>>;
 
 struct Pause {
     until: Instant,
-    /// In a row.
+    /// Consecutive failures.
     failures: u32,
     why: Arc<Unlinked>,
 }
@@ -88,7 +87,7 @@ pub enum NotOpened {
 // === impl NotOpened ===
 
 impl NotOpened {
-    /// A word for spans.
+    /// The outcome's word for spans.
     pub fn word(&self) -> &'static str {
         match self {
             Self::Refused(refusal) => refusal.reason.as_str(),
@@ -135,7 +134,7 @@ impl Replica {
         Arc::clone(&self.via)
     }
 
-    /// Whether it answered when it was last tried, as far as is known.
+    /// Whether the last attempt to reach it failed.
     pub fn is_doubtful(&self) -> bool {
         self.state.lock().pause.is_some()
     }
@@ -146,15 +145,15 @@ impl Replica {
         state.by_runtime.get(&Handle::current().id()).is_some_and(|links| !links.all.is_empty())
     }
 
-    /// Of the last PING on a link of the current runtime.
+    /// Round-trip time of the last PING on a link of the current runtime.
     pub fn round_trip(&self) -> Option<Duration> {
         let state = self.state.lock();
         let links = state.by_runtime.get(&Handle::current().id())?;
         links.all.iter().filter_map(|held| held.link.rtt()).min()
     }
 
-    /// Asks for a stream, on the current runtime. Dropping the future cancels the dial, not the
-    /// making of a link.
+    /// Asks for a stream, on the current runtime. Dropping the future cancels the dial, but not a
+    /// new link.
     pub async fn open(&self, cluster: &ClusterName, to: &Destination) -> Result<Stream, NotOpened> {
         let mut last = String::new();
         for _ in 0..ATTEMPTS {
@@ -162,8 +161,8 @@ impl Replica {
             match link.open(to, Some(cluster)).await {
                 Ok(stream) => return Ok(stream),
                 Err(OpenError::Refused(refusal)) => return Err(NotOpened::Refused(refusal)),
-                // The member may have been dialled, but got no request: dialling again does no
-                // harm.
+                // The member may have been dialled, but it received no request, so another dial
+                // does no harm.
                 Err(error) => last = error.to_string(),
             }
         }
@@ -189,7 +188,7 @@ impl Replica {
         let mut state = self.state.lock();
         let LinkPool { by_runtime, pause } = &mut *state;
         let links = by_runtime.entry(runtime).or_default();
-        // Dropped here, an older one ends with its last stream.
+        // A link with older files ends with its last stream once it is dropped here.
         links.all.retain(|held| held.generation == newest);
         let usable = links.all.iter().filter(|held| held.link.is_usable());
         if let Some(held) = usable.min_by_key(|held| held.link.streams()) {
@@ -209,7 +208,7 @@ impl Replica {
         Step::Await(waiter)
     }
 
-    /// Takes a new link into use.
+    /// Adds a new link to the pool.
     fn made(&self, runtime: Id, link: &Link, generation: u64, held: DropGuard) -> u64 {
         let mut state = self.state.lock();
         state.pause = None;
@@ -238,7 +237,7 @@ impl Replica {
         }
     }
 
-    /// Lets go of links made with files that have changed.
+    /// Drops links made with files that have changed since.
     fn weed(&self, runtime: Id) {
         let newest = self.linking.tls.current().number;
         if let Some(links) = self.state.lock().by_runtime.get_mut(&runtime) {
@@ -247,7 +246,7 @@ impl Replica {
     }
 }
 
-/// Makes a link, which is looked after for as long as it is in use.
+/// Makes a link, and watches it while it is in use.
 async fn make(replica: Weak<Replica>, runtime: Id) -> LinkOutcome {
     let Some(strong) = replica.upgrade() else { return Ok(()) };
     let address = strong.address;
@@ -268,7 +267,7 @@ async fn make(replica: Weak<Replica>, runtime: Id) -> LinkOutcome {
     Ok(())
 }
 
-/// Until the link accepts no new streams, none was wanted for long, or its certificate is outdated.
+/// Returns when the link accepts no new streams, had none for long, or was made with old files.
 async fn look_after(replica: &Weak<Replica>, runtime: Id, released: CancellationToken, link: Link) -> String {
     let mut look = interval(LOOK);
     look.set_missed_tick_behavior(MissedTickBehavior::Delay);

@@ -1,4 +1,4 @@
-//! A stream of the tunnel whose errors say that it was the tunnel that broke.
+//! A tunnelled stream whose errors name the tunnel.
 
 use std::io;
 use std::pin::Pin;
@@ -17,7 +17,7 @@ pub struct Tunnelled {
     stream: Stream,
     /// The server that opened it, as messages name it.
     via: Arc<str>,
-    /// Of a stream that this process lists among its own.
+    /// Set if this process lists the stream among its own.
     gauge: Option<Arc<Gauge>>,
 }
 
@@ -33,7 +33,7 @@ impl Tunnelled {
         Self { gauge: Some(gauge), ..self }
     }
 
-    /// What is unread of it is in `backlog`.
+    /// Counts the stream's unread bytes in `backlog`.
     #[must_use]
     pub fn observed_by(mut self, backlog: Option<&Arc<Backlog>>) -> Self {
         if let Some(backlog) = backlog {
@@ -42,17 +42,17 @@ impl Tunnelled {
         self
     }
 
-    /// What the hops said of how long they took to open it.
+    /// How long the hops took to open the stream, as they report it.
     pub fn timing(&self) -> Timing {
         self.stream.timing()
     }
 
-    /// Cancelled when the tunnel-server, or the agent, is leaving.
+    /// Cancelled when the tunnel-server or the agent is leaving.
     pub fn leaving(&self) -> Option<CancellationToken> {
         self.stream.leaving()
     }
 
-    /// An operator that lists this process's streams may end one.
+    /// Checks whether an operator has ended the stream from this process's list.
     fn check(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
         let outcome = self.gauge.as_ref().map_or(Ok(()), |gauge| gauge.check(cx));
         if outcome.is_err() {

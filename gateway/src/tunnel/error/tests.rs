@@ -34,7 +34,7 @@ fn of_cause(hop: Hop, reason: Reason, message: &str) -> TunnelError {
     Cause::Refused(refusal(hop, reason, message)).into()
 }
 
-/// What each hop may answer, in the order of the way there.
+/// The possible answers of each hop, in the order of the hops.
 pub fn every_kind() -> Vec<TunnelError> {
     let limit = || refusal(Hop::Server, Reason::Limit, "20000 streams of cluster berlin are open");
     let draining = || refusal(Hop::Server, Reason::Draining, "the last link of cluster berlin is being drained");

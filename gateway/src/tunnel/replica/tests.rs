@@ -7,7 +7,7 @@ use tunnel::{Hop, Serving, Settings, serve};
 
 use super::*;
 
-/// A server at `address` that nobody has linked to.
+/// A server at `address` without links.
 fn replica(address: SocketAddr) -> Arc<Replica> {
     let directory = tempfile::tempdir().unwrap();
     let ca = kit::pki::Authority::new("tunnel-server-ca").write_to(directory.path(), "ca").unwrap();
@@ -21,7 +21,7 @@ fn wanted() -> (ClusterName, Destination) {
     (ClusterName::parse("berlin").unwrap(), Destination::new("kubernetes.default.svc", 443).unwrap())
 }
 
-/// A link whose other end accepts every stream and keeps it.
+/// A link whose other end accepts every stream and keeps it open.
 async fn link() -> Link {
     let (ours, theirs) = duplex(64 * 1024);
     tokio::spawn(async move {
@@ -44,8 +44,8 @@ async fn a_link_that_nobody_wants_is_let_go_of() {
         let (replica, link) = (Arc::downgrade(&replica), link.clone());
         async move { look_after(&replica, Handle::current().id(), CancellationToken::new(), link).await }
     });
-    // Paused time, which this moves on timer by timer: a single leap would pass the link's PINGs
-    // over.
+    // The clock is paused and advances timer by timer here. A single leap would skip the link's
+    // PINGs.
     tokio::time::sleep(LOOK * (IDLE_LOOKS + 5)).await;
     assert!(!looking.is_finished(), "it has a stream");
     drop(stream);
@@ -83,7 +83,7 @@ async fn a_server_that_cannot_be_linked_to_is_left_alone_for_a_moment() {
     kit::wait::becomes(Duration::from_secs(5), "another attempt", again).await;
 }
 
-/// Nobody reads the stream, as when a client has stopped: what short frames cost is bounded.
+/// The stream is not read, as when a client has stopped: the cost of short frames is bounded.
 #[tokio::test]
 async fn a_link_does_not_keep_short_frames_without_end() {
     let (ours, theirs) = duplex(64 * 1024);
