@@ -1,4 +1,4 @@
-//! What the gateway answers itself: its own resources, discovery, probes, version, metrics.
+//! Serves the gateway's own paths: its resources, discovery, OpenAPI, probes, version and metrics.
 
 mod clusters;
 mod health;
@@ -50,8 +50,8 @@ fn ok(body: Bytes) -> Response<ResponseBody> {
     answer(StatusCode::OK, JSON, body)
 }
 
-/// A discovery document. Like OpenAPI, it depends on nothing that could fail: a hub takes the whole
-/// group for unavailable when it does.
+/// A discovery document. Like OpenAPI, it depends on nothing that can fail: when it fails, a hub
+/// treats the whole group as unavailable.
 pub fn discovery(document: Discovery, headers: &HeaderMap) -> Response<ResponseBody> {
     documents::respond(document, headers).map(ResponseBody::full)
 }
@@ -62,7 +62,7 @@ pub fn open_api(document: OpenApi, request: &Request<RequestBody>) -> Result<Res
     answer.map(|response| response.map(ResponseBody::full)).map_err(|_| Error::NotAcceptable)
 }
 
-/// The form that `request` accepts for what `route` returns.
+/// The form that `request` accepts for the objects of `route`.
 fn form<B>(route: &ClustersRoute, request: &Request<B>) -> Result<Form, Error> {
     let shape = if matches!(route, ClustersRoute::List) { Shape::List } else { Shape::Object };
     form_of(shape, request)
@@ -76,18 +76,17 @@ fn form_of<B>(shape: Shape, request: &Request<B>) -> Result<Form, Error> {
     })
 }
 
-/// The `resourceVersion` of a GET, as the query for the hub.
+/// The `resourceVersion` of a GET, as a query for the hub.
 fn version_query(uri: &Uri) -> String {
     let version = query::first(uri.query(), "resourceVersion").unwrap_or_default();
     let valid = !version.is_empty() && version.bytes().all(|byte| byte.is_ascii_digit());
     if valid { format!("resourceVersion={version}") } else { String::new() }
 }
 
-/// The conditions of readiness, as their owners name them.
+/// The conditions of readiness, by the names that their owners use.
 const CONDITIONS: [&str; 4] = ["clusters", "identity", "managedclusters", "shutdown"];
 
-/// `/healthz` and `/livez` say that requests are answered; `/readyz` that they are answered
-/// rightly.
+/// `/healthz` and `/livez` show that requests get responses; `/readyz` shows that these are right.
 pub fn probe(gateway: &RequestNeeds, probe: Probe, query: Option<&str>) -> Response<ResponseBody> {
     let (blocked, conditions): (_, &[&str]) = match probe {
         Probe::Healthz | Probe::Livez => (Vec::new(), &[]),
@@ -107,7 +106,7 @@ pub fn probe(gateway: &RequestNeeds, probe: Probe, query: Option<&str>) -> Respo
     answer(status, TEXT, text)
 }
 
-/// `/readyz/<condition>`: one condition alone.
+/// `/readyz/<condition>`: one condition.
 pub fn probe_check(gateway: &RequestNeeds, check: &ProbeCheck) -> Result<Response<ResponseBody>, Error> {
     let known = &*check.check == "ping" || (check.probe == Probe::Readyz && CONDITIONS.contains(&&*check.check));
     if !known {
@@ -120,7 +119,7 @@ pub fn probe_check(gateway: &RequestNeeds, check: &ProbeCheck) -> Result<Respons
     })
 }
 
-/// In the form of `k8s.io/apimachinery/pkg/version.Info`.
+/// The version, in the form of `k8s.io/apimachinery/pkg/version.Info`.
 pub fn version() -> Response<ResponseBody> {
     const VERSION: &str = concat!(
         "{\n  \"major\": \"",
@@ -134,7 +133,7 @@ pub fn version() -> Response<ResponseBody> {
     answer(StatusCode::OK, JSON, VERSION)
 }
 
-/// Encoded on the control runtime: a scrape must not hold up the requests of a core.
+/// Encodes on the control runtime: a scrape must not delay a core's requests.
 pub async fn metrics(gateway: &Arc<RequestNeeds>) -> Response<ResponseBody> {
     let owned = Arc::clone(gateway);
     match gateway.control.spawn(async move { owned.exposition.encode() }).await {
@@ -143,7 +142,7 @@ pub async fn metrics(gateway: &Arc<RequestNeeds>) -> Response<ResponseBody> {
     }
 }
 
-/// An answer of the gateway's own, which no cache keeps.
+/// A response of the gateway itself, which must not be cached.
 pub fn answer(status: StatusCode, content_type: HeaderValue, body: impl Into<Bytes>) -> Response<ResponseBody> {
     let mut response = Response::new(ResponseBody::full(body));
     *response.status_mut() = status;
@@ -154,8 +153,8 @@ pub fn answer(status: StatusCode, content_type: HeaderValue, body: impl Into<Byt
     response
 }
 
-/// The level of the running process, as `PUT /debug/flags/v` of Kubernetes components sets it. The
-/// body is a level (`debug`), a filter, or a klog number.
+/// Sets the log level of the running process, like `PUT /debug/flags/v` of Kubernetes components.
+/// The body is a level (`debug`), a filter, or a klog number.
 pub async fn log_level(
     gateway: &RequestNeeds,
     permission: &Permission,

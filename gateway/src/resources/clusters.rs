@@ -1,8 +1,8 @@
-//! `clustergateways`, and Karmada's `clusters`: reads of the hub's Secrets in other words.
+//! `clustergateways`, and Karmada's `clusters`: reads the hub's Secrets as these objects.
 //!
 //! Each read is one request to the hub with the reader's own parameters, so that versions, pages,
-//! initial events and expiry have the hub's exact semantics and nothing is kept here. Without a hub
-//! the answer comes from memory.
+//! initial events and expiry have the hub's exact semantics, and the gateway stores nothing.
+//! Without a hub, the response comes from memory.
 
 use std::collections::HashSet;
 
@@ -40,7 +40,7 @@ pub async fn serve(
     serve_as(&Gateways(gateway.view.clone()), gateway, permission, route, request).await
 }
 
-/// The same of another kind that is read from the same Secrets.
+/// The same for another kind that is read from the same Secrets.
 pub async fn serve_as<K: Kind>(
     kind: &K,
     gateway: &RequestNeeds,
@@ -74,10 +74,10 @@ async fn get<K: Kind>(hub: &Hub, view: &View, name: &ClusterName, query: &str) -
     read::<K>(view, name, &secret)
 }
 
-/// A Secret that was read, as a cluster.
+/// Reads a Secret as a cluster.
 pub fn read<K: Kind>(view: &View, name: &ClusterName, secret: &SecretObject) -> Result<Seen, Error> {
     view.read(secret).map_err(|error| match error {
-        // Another Secret of that name, which is no cluster.
+        // Another Secret with this name, which is no cluster.
         SecretError::NoCredentialType => K::absent(name),
         unusable => error::Cause::Unconvertible(unusable.to_string().into()).at(name),
     })
@@ -91,7 +91,7 @@ pub async fn secret<K: Kind>(hub: &Hub, name: &ClusterName, query: &str) -> Resu
     })
 }
 
-/// A Secret as the hub wrote it.
+/// Parses the hub's response.
 pub fn parsed<K: Kind, T: serde::de::DeserializeOwned>(verb: Verb, json: &[u8]) -> Result<T, Error> {
     let unreadable = HubFailure { verb, collection: Collection::Secrets, cause: Cause::Unreadable };
     api::hub_object::parse(json).map_err(|_| Error::hub(unreadable, K::RESOURCE))
@@ -112,7 +112,7 @@ async fn list<K: Kind>(kind: &K, hub: &Hub, options: &ListOptions, form: Form) -
     Ok(form.list(&objects, metadata))
 }
 
-/// One Secret that cannot be read must not take the others with it.
+/// Logs a Secret that cannot be read, because it must not make the whole list fail.
 fn logged(view: &View, secret: &SecretObject) -> Option<Seen> {
     let read = view.read(secret);
     read.inspect_err(|error| tracing::debug!(cluster = secret.metadata.name, %error, "omitted from a list")).ok()
@@ -131,7 +131,7 @@ async fn watch<K: Kind>(
     let query = options.to_hub(CREDENTIAL_TYPE_LABEL, true, lifetime.as_secs());
     let watching = hub.watch(Some(permission.user().owner()), Collection::Secrets, &query).await;
     let watching = watching.map_err(|failure| Error::hub(failure, K::RESOURCE))?;
-    // Watches that begin with the existing objects learn from the events themselves what cannot be
+    // A watch that begins with the existing objects learns from the events which of them cannot be
     // shown.
     let unseen = if options.wants_initial_events() {
         HashSet::new()

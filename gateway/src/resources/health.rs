@@ -1,8 +1,8 @@
-//! `clustergateways/health`: what was reported of a cluster, kept in the annotations of its Secret.
+//! `clustergateways/health`: a cluster's reported health, stored in annotations of its Secret.
 //!
-//! Written by GET and PUT of the Secret, since the `ServiceAccount`s of existing installations may
-//! `update` Secrets and not `patch` them. The version of the Secret read is the one replaced, so
-//! that no other change of it is ever undone.
+//! Written by GET and PUT of the Secret, because the `ServiceAccount`s of existing installations
+//! may `update` Secrets, but not `patch` them. The PUT requires the version that was read, so that
+//! it never undoes another change.
 
 use api::accept::Shape;
 use api::access::Verb;
@@ -25,10 +25,11 @@ use crate::hub::Hub;
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 
-/// Longest object sent, as kube-apiserver's (`--max-resource-write-bytes`). Of patches see
-/// [`change::LONGEST_PATCH`].
+/// Longest object in a request, as in kube-apiserver (`--max-resource-write-bytes`). For patches
+/// see [`change::LONGEST_PATCH`].
 const LARGEST: usize = 3 << 20;
-/// Writes of others that may come in between before the sender sees a conflict.
+/// Most tries when other writers change the Secret in between. After these, the sender gets a
+/// conflict.
 const ATTEMPTS: usize = 6;
 
 /// `get`, `update` and `patch` of `clustergateways/health`.
@@ -92,10 +93,10 @@ async fn write(
 /// Reads a body.
 type Reader = fn(&[u8]) -> Result<Change, Refused>;
 
-/// How the body is to be read, by its media type.
+/// Chooses how to read the body, by its media type.
 fn body_kind(action: HealthAction, headers: &HeaderMap) -> Result<Reader, Error> {
     match (action, sent::media(headers).as_str()) {
-        // Nothing said means JSON, as in kube-apiserver.
+        // No media type means JSON, as in kube-apiserver.
         (HealthAction::Update, "" | JSON) => Ok(Change::update),
         (HealthAction::Patch, MERGE_PATCH | STRATEGIC_PATCH) => Ok(Change::merge),
         (HealthAction::Patch, JSON_PATCH) => Ok(Change::operations),

@@ -1,8 +1,8 @@
-//! Two streams of the hub's events put in the order of their versions.
+//! Orders two streams of the hub's events by version.
 //!
-//! A watcher goes on from the version it has seen last, and takes it that nothing older is missing.
-//! Each stream is in order, but either may be a moment ahead of the other: so a line waits until
-//! the other stream has come as far, or has had the time to.
+//! A watcher continues from the last version that it saw, and relies on having every older event.
+//! Each stream is ordered, but either may be slightly ahead of the other. So a line waits until the
+//! other stream has reached its version, or has had enough time.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -12,22 +12,22 @@ use tokio::time::Instant;
 use super::virtual_tracker::Source;
 use crate::hub::Line;
 
-/// A hub tells of a change on all watches within a few milliseconds. Watchers of clusters wait this
-/// long without noticing.
+/// A hub sends a change on all watches within a few milliseconds. Watchers of clusters do not
+/// notice this wait.
 const SETTLE: Duration = Duration::from_millis(100);
-/// Lines that wait at most: beyond, the oldest goes on its way.
+/// Most waiting lines. With more, the oldest is passed on.
 const MOST: usize = 64;
 
-/// Lines that wait for their turn.
+/// Lines that wait for the other stream.
 pub struct InOrder {
     /// By version, then by arrival.
     waiting: BTreeMap<(u64, u64), Waiting>,
     /// The last version of each stream.
     received: [u64; 2],
-    /// The highest version that had its turn.
+    /// The highest version that was passed on.
     taken: u64,
     arrivals: u64,
-    /// Of the lines that wait.
+    /// Bytes of the waiting lines.
     bytes: usize,
 }
 
@@ -40,7 +40,7 @@ struct Waiting {
 // === impl InOrder ===
 
 impl InOrder {
-    /// `both`: there are two streams; of one alone nothing waits.
+    /// `both`: there are two streams. Lines of a single stream never wait.
     pub fn new(both: bool) -> Self {
         Self {
             waiting: BTreeMap::new(),
@@ -51,7 +51,7 @@ impl InOrder {
         }
     }
 
-    /// A line with its version. One without is the last of all: an error, or the end.
+    /// Adds a line with its version. A line without one is the last: an error, or the end.
     pub fn put(&mut self, source: Source, version: Option<u64>, line: Line, now: Instant) {
         let received = &mut self.received[source as usize];
         *received = version.unwrap_or_default().max(*received);
@@ -60,7 +60,7 @@ impl InOrder {
         self.waiting.insert((version.unwrap_or(u64::MAX), self.arrivals), Waiting { source, line, arrived: now });
     }
 
-    /// The next line whose turn has come.
+    /// The next line that need not wait any longer.
     pub fn take(&mut self, now: Instant) -> Option<(Source, Line)> {
         let (version, _) = *self.waiting.first_key_value()?.0;
         let [one, other] = self.received;
@@ -76,19 +76,19 @@ impl InOrder {
         Some((waiting.source, waiting.line))
     }
 
-    /// Bytes of the lines that wait.
+    /// Bytes of the waiting lines.
     pub fn held(&self) -> usize {
         self.bytes
     }
 
-    /// Whether one stream may still hold what is older than something that had its turn: a watch
-    /// that goes on from there would miss it.
+    /// Whether a stream may still deliver an older event than one already passed on: a watch that
+    /// continues from there would miss it.
     pub fn is_behind(&self) -> bool {
         let [one, other] = self.received;
         self.taken > one.min(other)
     }
 
-    /// When the next turn comes, whatever the streams do.
+    /// When the next line is passed on, whatever the streams do.
     pub fn due(&self) -> Option<Instant> {
         let ends = self.waiting.keys().next_back().is_some_and(|(version, _)| *version == u64::MAX);
         let first = self.waiting.values().map(|waiting| waiting.arrived).min()?;
@@ -136,7 +136,7 @@ mod tests {
         put(&mut lines, Source::Secrets, 11, now + SETTLE / 2);
         assert_eq!(lines.due(), Some(now + SETTLE));
         assert_eq!(taken(&mut lines, now + SETTLE), ["10"]);
-        // What is late goes before what has waited.
+        // A late line goes before those that waited.
         put(&mut lines, Source::Managed, 9, now + SETTLE);
         assert_eq!(taken(&mut lines, now + SETTLE), ["9"]);
         assert_eq!(taken(&mut lines, now + SETTLE + SETTLE / 2), ["11"]);

@@ -1,7 +1,7 @@
-//! Karmada's `clusters`: reads and writes of cluster Secrets in its words.
+//! Karmada's `clusters`: reads and writes cluster Secrets as Karmada's objects.
 //!
-//! A write is one of the Secret, with the gateway's own rights, which the operator gives it or not.
-//! What a Cluster says beyond its Secret is kept in one annotation of it.
+//! A write changes the Secret with the gateway's own permissions, which the operator may grant or
+//! not. Fields of a Cluster that have no place in the Secret are stored in one annotation.
 
 mod registration;
 mod written;
@@ -39,16 +39,17 @@ use crate::hub::Hub;
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 
-/// Writes of others that may come in between before the sender sees a conflict.
+/// Most tries when other writers change the Secret in between. After these, the sender gets a
+/// conflict.
 const ATTEMPTS: usize = 6;
-/// Warnings of one answer; each names a field.
+/// Most warnings in one response; each names a field.
 const MOST_WARNINGS: usize = 16;
 /// Longest warning, in bytes of text.
 const LONGEST_WARNED: usize = 256;
-/// For a whole write, its body included.
+/// Timeout of a whole write, including its body.
 const WITHIN: Duration = Duration::from_mins(1);
 
-/// All that is done with `clusters`.
+/// All requests for `clusters`.
 pub async fn serve(
     gateway: &RequestNeeds,
     permission: &Permission,
@@ -87,7 +88,7 @@ pub async fn serve(
     }
 }
 
-/// What becomes of fields that the type does not have (`fieldValidation`).
+/// How to treat fields that the type does not have (`fieldValidation`).
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Strictness {
     Ignore,
@@ -95,18 +96,18 @@ enum Strictness {
     Strict,
 }
 
-/// A write, and what it was asked with.
+/// A write with its parameters.
 struct Write<'a> {
     gateway: &'a RequestNeeds,
     hub: &'a Hub,
     permission: &'a Permission,
-    /// For the hub.
+    /// The query for the hub.
     query: String,
     strictness: Strictness,
     form: Form,
 }
 
-/// `metav1.DeleteOptions`. How dependents go is for the hub's garbage collector.
+/// `metav1.DeleteOptions`. The hub's garbage collector decides about dependents.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
 struct DeleteOptions {
@@ -177,7 +178,7 @@ impl Write<'_> {
         }
     }
 
-    /// What `cluster` is to become, and its Secret as that is said.
+    /// The wanted state of `cluster`, and its Secret for that.
     async fn changed(&self, cluster: &ClusterName, sent: &Sent, part: Part) -> Result<(Wanted, Vec<u8>), Error> {
         let view = &self.gateway.view;
         let json = secret::<KarmadaClusters>(self.hub, cluster, "").await?;
@@ -244,7 +245,7 @@ impl Write<'_> {
         sent::body(request, LONGEST, &self.gateway.limits.writers, CLUSTERS).await
     }
 
-    /// The object as it is in the Secret that the hub answered.
+    /// The object in the Secret that the hub returned.
     fn answer(&self, wanted: &Wanted, verb: Verb, json: &[u8]) -> Result<Response<ResponseBody>, Error> {
         let secret: SecretObject = parsed::<KarmadaClusters, _>(verb, json)?;
         let name = ClusterName::parse(&wanted.name).map_err(|_| Error::BadRequest("the name is not a cluster name"))?;
@@ -261,13 +262,13 @@ impl Write<'_> {
 /// Reads a body.
 type Reader = fn(&[u8]) -> Result<Sent, Refused>;
 
-/// How the body is to be read, by its media type. Server-side apply is not served, as with
-/// `clustergateways/health`: the managers of fields are not kept here.
+/// Chooses how to read the body, by its media type. Server-side apply is not served, as for
+/// `clustergateways/health`: the managers of fields are not stored here.
 fn body_kind(is_patch: bool, headers: &HeaderMap) -> Result<Reader, Error> {
     match (is_patch, sent::media(headers).as_str()) {
-        // Nothing said means JSON, as in kube-apiserver.
+        // No media type means JSON, as in kube-apiserver.
         (false, "" | JSON) => Ok(Sent::object),
-        // The type names no merge keys: its lists are replaced by both.
+        // The type has no merge keys, so both kinds of patch replace lists.
         (true, MERGE_PATCH | STRATEGIC_PATCH) => Ok(Sent::merge),
         (true, JSON_PATCH) => Ok(Sent::operations),
         (true, _) => Err(refused(unsupported(&[JSON_PATCH, MERGE_PATCH, STRATEGIC_PATCH].join(", ")))),
@@ -282,7 +283,7 @@ fn success(cluster: &ClusterName, uid: &str) -> Bytes {
     status.to_string().into()
 }
 
-/// As `k8s.io/apiserver/pkg/endpoints/handlers` warns of unknown fields.
+/// Warns of unknown fields, like `k8s.io/apiserver/pkg/endpoints/handlers`.
 fn warn(headers: &mut HeaderMap, unknown: &[String]) {
     for field in unknown.iter().take(MOST_WARNINGS) {
         headers::warn(headers, &format!("unknown field \"{field}\""), LONGEST_WARNED);

@@ -1,4 +1,4 @@
-//! Kinds that are a cluster's Secret in other words: they are read, listed and watched alike.
+//! Kinds of objects that are views of a cluster's Secret: all are read, listed and watched alike.
 
 use std::time::SystemTime;
 
@@ -16,7 +16,7 @@ use api::virtual_cluster::{LOCAL, VirtualCluster};
 use crate::clusters::View;
 use crate::error::Error;
 
-/// What one of them makes of a Secret.
+/// A view of a Secret.
 pub trait Kind: Clone + Send + Sync + 'static {
     /// Plural name of the resource.
     const RESOURCE: &'static str;
@@ -27,12 +27,12 @@ pub trait Kind: Clone + Send + Sync + 'static {
 
     fn object<'a>(&self, cluster: &'a ClusterSpec, health: Health) -> Self::Object<'a>;
 
-    /// What is left of an object that was there and can no longer be read.
+    /// The rest of an object that existed and can no longer be read.
     fn remnant(metadata: ObjectMeta<'_>) -> Self::Object<'_>;
 
     fn absent(name: &ClusterName) -> Error;
 
-    /// For watches without a hub.
+    /// The subject of watches without a hub.
     fn subject(&self) -> Subject;
 }
 
@@ -44,7 +44,7 @@ pub struct Gateways(pub View);
 #[derive(Clone)]
 pub struct KarmadaClusters(pub View);
 
-/// What a watch without a hub is of.
+/// The kind of objects of a watch without a hub.
 pub enum Subject {
     ClusterGateways(Gateways),
     KarmadaClusters(KarmadaClusters),

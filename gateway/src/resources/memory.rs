@@ -1,4 +1,4 @@
-//! What is read from Secrets, and `virtualclusters`, without a hub: from the current snapshot.
+//! Reads of Secrets' views, and of `virtualclusters`, without a hub: from the current snapshot.
 
 use std::sync::Arc;
 
@@ -51,7 +51,7 @@ pub fn clusters<K: Kind>(
     }
 }
 
-/// A watch of `subject`, whose resource is named, if its user may have one more.
+/// Starts a watch of `subject`, with the resource's name for errors, if the user may have one more.
 fn watched(
     gateway: &RequestNeeds,
     user: &User,
@@ -71,12 +71,12 @@ fn listed(gateway: &RequestNeeds) -> Result<Arc<Snapshot>, Error> {
     if snapshot.is_listed() { Ok(snapshot) } else { Err(Error::ClustersUnknown) }
 }
 
-/// What a list from memory is narrowed to.
+/// The selectors for a list from memory.
 fn selectors(query: Option<&str>) -> Result<Selectors, Error> {
     ListOptions::from_query(query).and_then(ListOptions::from_memory).map_err(Error::List)
 }
 
-/// The cluster of this name; `absent` tells its reader that there is none.
+/// The cluster with this name; `absent` makes the failure if there is none.
 fn registered(
     gateway: &RequestNeeds,
     name: &ClusterName,
@@ -89,7 +89,7 @@ fn registered(
     })
 }
 
-/// As [`clusters`], of `virtualclusters`: those, and this gateway's own place.
+/// [`clusters`] for `virtualclusters`: with the gateway's own control plane.
 pub fn virtual_clusters(
     gateway: &RequestNeeds,
     user: &User,

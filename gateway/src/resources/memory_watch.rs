@@ -1,9 +1,9 @@
-//! Watches without a hub: what changed from one snapshot to the next.
+//! Watches without a hub: sends the changes from one snapshot to the next.
 //!
-//! There is no history, so a watch begins with the current snapshot or with what there is; any
-//! other version is answered by 410, after which clients list anew. Versions are numbered so that a
-//! client that has seen only a part of a snapshot's changes has a version that is not current:
-//! deletions first, with numbers that later changes exceed.
+//! There is no history, so a watch begins with the current snapshot or with all objects. Any other
+//! version gets 410, after which clients list again. Versions are numbered so that a client that
+//! has seen only a part of a snapshot's changes has a version that is not current: deletions come
+//! first, with numbers that later changes exceed.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use crate::error::Error;
 use crate::hub::WatchPermit;
 use crate::needs::RequestNeeds;
 
-/// How often a watcher that asked for bookmarks gets one.
+/// Interval of bookmarks, for a watcher that asked for them.
 const BOOKMARKS: Duration = Duration::from_mins(1);
 
 /// A watch of the snapshots.
@@ -40,7 +40,7 @@ pub struct MemoryWatch {
     selectors: Selectors,
     clusters: Arc<Clusters>,
     changed: Receiver<()>,
-    /// What the watcher has seen.
+    /// The clusters that the watcher has seen.
     seen: HashMap<ClusterName, Seen>,
     version: u64,
     lines: Queued,
@@ -49,8 +49,8 @@ pub struct MemoryWatch {
     _permit: WatchPermit,
 }
 
-/// Of a cluster: enough to tell that it has changed, and that it is gone. Not the cluster, which
-/// would stay for as long as a watcher reads nothing.
+/// Enough of a cluster to detect its changes and its end. Not the cluster itself, which would stay
+/// in memory while the watcher does not read.
 struct Seen {
     uid: String,
     version: String,
@@ -65,7 +65,7 @@ enum Next {
 // === impl MemoryWatch ===
 
 impl MemoryWatch {
-    /// What was seen, and what waits for the watcher, is of this weight.
+    /// `weight` counts the seen clusters and the waiting lines.
     pub fn begin(
         gateway: &RequestNeeds,
         subject: Subject,
@@ -73,7 +73,7 @@ impl MemoryWatch {
         form: Form,
         (weight, permit): (Weight, WatchPermit),
     ) -> Result<Self, Error> {
-        // Subscribed before the first look, so that a change in between is seen.
+        // Subscribed before the snapshot is read, so that no change in between is missed.
         let mut changed = gateway.clusters.subscribe();
         changed.mark_unchanged();
         let snapshot = gateway.clusters.snapshot();
@@ -146,7 +146,7 @@ impl MemoryWatch {
         }
     }
 
-    /// In order of their names.
+    /// Ordered by name.
     fn selected<'a>(&self, snapshot: &'a Snapshot) -> Vec<&'a Arc<Registered>> {
         let mut clusters = snapshot.ready();
         clusters.retain(|cluster| self.subject.selects(&self.selectors, cluster.spec()));
@@ -163,7 +163,7 @@ impl MemoryWatch {
         self.lines.keep(seen);
     }
 
-    /// The control plane is no cluster of any snapshot.
+    /// The control plane is in no snapshot.
     fn tell_local(&mut self) {
         let local = VirtualCluster::local();
         let selected = self.selectors.matches(&local.name, &local.labels);
@@ -191,7 +191,7 @@ impl MemoryWatch {
         self.weigh();
     }
 
-    /// Of what is not among those that there are `now`, which are in order.
+    /// Sends the deletion of clusters that are not among `now`, which is ordered.
     fn tell_gone(&mut self, now: &[&Arc<Registered>]) {
         let is_there = |name: &ClusterName| now.binary_search_by(|cluster| cluster.name().cmp(name)).is_ok();
         let mut gone: Vec<_> = self.seen.extract_if(|name, _| !is_there(name)).collect();

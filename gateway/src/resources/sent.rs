@@ -1,4 +1,4 @@
-//! Writes of our resources: their bodies, and their parameters.
+//! Reads the bodies and parameters of writes to our own resources.
 
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::hub::HubFailure;
 use crate::limits::reports::{self, Permits};
 use crate::request_body::RequestBody;
 
-/// A body that is not here by then never comes.
+/// A body that has not arrived by then never will.
 const WITHIN: Duration = Duration::from_secs(30);
 
 pub const JSON: &str = "application/json";
@@ -25,13 +25,13 @@ pub const MERGE_PATCH: &str = "application/merge-patch+json";
 pub const JSON_PATCH: &str = "application/json-patch+json";
 pub const STRATEGIC_PATCH: &str = "application/strategic-merge-patch+json";
 
-/// The media type of a body, without parameters and in lower case.
+/// The media type of a body, in lower case and without parameters.
 pub fn media(headers: &HeaderMap) -> String {
     let text = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase()
 }
 
-/// The parameters of the write, for the hub.
+/// The write's parameters, as a query for the hub.
 pub fn query(query: Option<&str>) -> Result<String, Error> {
     let mut kept = Vec::new();
     for (key, value) in api::query::pairs(query.unwrap_or_default()) {
@@ -49,14 +49,14 @@ pub fn query(query: Option<&str>) -> Result<String, Error> {
     Ok(kept.join("&"))
 }
 
-/// A body, its permit if it is a long one, and what it counts for.
+/// A body, with its permit if it is long, and its count.
 pub struct Body {
     pub bytes: Bytes,
     _permit: Option<OwnedSemaphorePermit>,
     _weight: Weight,
 }
 
-/// The body of a write of `resource`, of `limit` bytes at most.
+/// Reads the body of a write of `resource`, with at most `limit` bytes.
 pub async fn body(
     request: Request<RequestBody>,
     limit: usize,

@@ -1,4 +1,4 @@
-//! `clustergateways/traffic`: what this replica counted for a cluster, and its last failures there.
+//! `clustergateways/traffic`: this replica's counters for a cluster, and its last failures.
 
 use std::sync::Arc;
 
@@ -25,7 +25,7 @@ pub async fn serve(
     form_of(Shape::Object, request)?;
     let metrics = match (gateway.cluster(cluster).await, gateway.clusters.metrics(cluster)) {
         (Ok(found), _) => Arc::clone(found.metrics()),
-        // Requests for it fail, and are counted.
+        // Requests for it fail, and count.
         (Err(LookupError::Invalid(_)), Some(metrics)) => metrics,
         (Err(error), _) => return Err(Error::lookup(cluster, error)),
     };

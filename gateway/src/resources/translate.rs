@@ -1,8 +1,8 @@
-//! The hub's events about Secrets, as events about the clusters in them.
+//! Translates the hub's events of Secrets into events of the clusters in them.
 //!
-//! A watcher must end up with what a list would show. So a Secret that stops being a readable
-//! cluster becomes a deletion, once, if the watcher may have seen it, and one that becomes readable
-//! an addition. Versions are the hub's throughout: a watcher can go on from any of them, here or at
+//! A watcher must arrive at the state of a list. So a Secret that is no longer a readable cluster
+//! becomes one deletion, if the watcher may have seen it, and a Secret that becomes readable is an
+//! addition. All versions are the hub's, so a watcher can continue from any of them, here or at
 //! another replica.
 
 use std::collections::HashSet;
@@ -17,7 +17,7 @@ use bytes::Bytes;
 use super::kinds::Kind;
 use super::watch::{Step, Translate};
 
-/// The translation of one watch.
+/// The translator of one watch.
 pub struct Clusters<K> {
     writer: EventWriter,
     kind: K,
@@ -26,9 +26,9 @@ pub struct Clusters<K> {
     /// Names that this watch has reported as deleted, or never reported, because they cannot be
     /// read.
     hidden: HashSet<String>,
-    /// Names that probably could not be read when the watch began. Only decides between "modified"
-    /// and "added": it may be newer than what the watcher has seen, and then a deletion must still
-    /// be sent.
+    /// Names that were probably unreadable when the watch began. They only decide between
+    /// "modified" and "added": the snapshot may be newer than what the watcher has seen, so a
+    /// deletion must still be sent.
     unseen: HashSet<String>,
 }
 

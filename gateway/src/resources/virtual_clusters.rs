@@ -1,8 +1,7 @@
-//! `virtualclusters`: every cluster there is, from Secrets and from Open Cluster Management, and
-//! the hub itself.
+//! `virtualclusters`: all clusters, from Secrets and from Open Cluster Management, and the hub
+//! itself.
 //!
-//! Both sources are read from the hub at each request. Where one name is in both, the Secret
-//! counts.
+//! Both sources are read from the hub for each request. If both have a name, the Secret counts.
 
 use api::cluster_name::ClusterName;
 use api::hub_object::SecretObject;
@@ -61,7 +60,7 @@ async fn get(hub: &Hub, name: &ClusterName, query: &str) -> Result<VirtualCluste
     let secret: Option<SecretObject> = one(hub, Collection::Secrets, name, query).await?;
     let invalid = match secret.map(|secret| VirtualCluster::of_secret(&secret.view())) {
         Some(Ok(cluster)) => return Ok(cluster),
-        // Another Secret of that name, which is no cluster.
+        // Another Secret with this name, which is no cluster.
         None | Some(Err(InvalidVirtualCluster::NoCredentialType)) => None,
         Some(Err(error)) => Some(error),
     };
@@ -77,7 +76,7 @@ async fn get(hub: &Hub, name: &ClusterName, query: &str) -> Result<VirtualCluste
     ))
 }
 
-/// An object of the hub, if there is one that we may see.
+/// An object of the hub, if it exists and the gateway may read it.
 async fn one<T: DeserializeOwned>(
     hub: &Hub,
     collection: Collection,
@@ -93,7 +92,7 @@ async fn one<T: DeserializeOwned>(
 }
 
 async fn list(gateway: &RequestNeeds, hub: &Hub, options: ListOptions, form: Form) -> Result<Bytes, Error> {
-    // Both lists are whole: what is merged of pages is no page.
+    // Both lists are complete, because merged pages would not be a page.
     let options = ListOptions { limit: None, ..options };
     let selectors = options.clone().from_memory().map_err(Error::List)?;
     let sources = Sources::list(hub, &options).await?;

@@ -1,4 +1,4 @@
-//! What `virtualclusters` are read from: the hub's Secrets, and what Open Cluster Management has.
+//! The sources of `virtualclusters`: the hub's Secrets, and its `ManagedCluster`s.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::clusters::managed::is_absence;
 use crate::error::Error;
 use crate::hub::{Collection, Hub, HubFailure};
 
-/// All that clusters are made of, as the hub has it.
+/// The hub's lists of both sources.
 pub struct Sources {
     secrets: HubList<SecretObject>,
     managed: Option<Managed>,
@@ -46,7 +46,7 @@ impl Managed {
 // === impl Sources ===
 
 impl Sources {
-    /// `options` without what belongs to pages.
+    /// Lists both. `options` must have no paging.
     pub async fn list(hub: &Hub, options: &ListOptions) -> Result<Self, Error> {
         let secrets_query = options.to_hub(CREDENTIAL_TYPE_LABEL, false);
         let (secrets, managed) =
@@ -60,7 +60,7 @@ impl Sources {
         Ok(Self { secrets: parsed(Collection::Secrets, &secrets)?, managed })
     }
 
-    /// Whether Open Cluster Management is there.
+    /// Whether the hub has `ManagedCluster`s.
     pub fn has_managed(&self) -> bool {
         self.managed.is_some()
     }
@@ -73,8 +73,8 @@ impl Sources {
         self.managed.iter().flat_map(|managed| &managed.clusters).cloned()
     }
 
-    /// The version from which nothing that came later than any of the lists is missed. All are of
-    /// one store.
+    /// A version from which a watch misses no change after either list. Both lists come from one
+    /// store.
     pub fn version(&self) -> &str {
         let managed = self.managed.as_ref().map(|managed| &*managed.version);
         let versions = [Some(&*self.secrets.metadata.resource_version), managed].into_iter().flatten();
@@ -91,19 +91,19 @@ impl Sources {
     }
 }
 
-/// In the order of lists.
+/// Sorted as lists are.
 pub fn sorted(clusters: impl IntoIterator<Item = VirtualCluster>) -> Vec<VirtualCluster> {
     let mut clusters: Vec<_> = clusters.into_iter().collect();
     clusters.sort_by(VirtualCluster::order);
     clusters
 }
 
-/// A refusal about one object.
+/// The failure for an object that does not exist.
 pub fn not_found(name: &ClusterName) -> Error {
     Error::Status(Box::new(Status::object_not_found(RESOURCE, name.as_str())))
 }
 
-/// What the hub answered.
+/// Parses the hub's response.
 pub fn parsed<T: DeserializeOwned>(collection: Collection, json: &[u8]) -> Result<T, Error> {
     hub_object::parse(json).map_err(|_| Error::hub(HubFailure::unreadable(collection), RESOURCE))
 }

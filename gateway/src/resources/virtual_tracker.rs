@@ -1,9 +1,9 @@
-//! Two streams of the hub's events merged into one about `virtualclusters`.
+//! Merges two streams of the hub's events into one of `virtualclusters`.
 //!
-//! A name may have a Secret, a `ManagedCluster`, or both, of which the Secret counts; and the
-//! reader's labels are those of the merged object, so the hub cannot select by them. A watch that
-//! goes on from a version has heard nothing of most names: it has looked at everything once, after
-//! it began, and what was different before that look is still to come as an event.
+//! A name may have a Secret, a `ManagedCluster`, or both, and then the Secret counts. The reader's
+//! selector applies to the merged object, so the hub cannot select. A watch that continues from a
+//! version has received no event for most names. It lists all objects once, after it began, and any
+//! change before that list still arrives as an event.
 
 use std::collections::{HashMap, HashSet};
 
@@ -18,43 +18,43 @@ use bytes::Bytes;
 use super::watch::Step;
 use super::weight::ENTRY;
 
-/// Where an event comes from.
+/// The source of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Source {
     Secrets,
     Managed,
 }
 
-/// What there was when a watch that goes on from a version had begun. Nothing for watches that
-/// begin with all there is: what they have not heard of is not there.
+/// The objects that existed when a watch from a version had begun. Empty for watches that begin
+/// with all objects: names that they received no event for do not exist.
 #[derive(Default)]
 pub struct Known {
-    /// Names whose Secret decides.
+    /// Names that a Secret decides.
     pub secrets: HashSet<String>,
     pub managed: HashMap<String, VirtualCluster>,
 }
 
-/// The merge of one watch.
+/// The merged state of one watch.
 pub struct Tracker {
     writer: EventWriter,
     selectors: Selectors,
     bookmarks: bool,
     known: Known,
-    /// The version the watch goes on from; 0 if it begins with all there is.
+    /// The version from which the watch continues; 0 if it begins with all objects.
     start: u64,
     names: HashMap<String, KnownName>,
-    /// Bytes of what is known.
+    /// Bytes of the known objects.
     held: usize,
     progress: Progress,
 }
 
-/// What is known of a name. `None` is what was not heard of.
+/// The known state of a name. `None` means that there was no event.
 #[derive(Default)]
 struct KnownName {
-    /// A Secret decides.
+    /// Whether a Secret decides.
     secret: Option<bool>,
     managed: Managed,
-    /// The watcher sees the object.
+    /// Whether the watcher sees the object.
     shown: Option<bool>,
 }
 
@@ -68,17 +68,17 @@ enum Managed {
     There(VirtualCluster),
 }
 
-/// How far both streams have come.
+/// The progress of both streams.
 struct Progress {
     passed: [Option<u64>; 2],
     /// Streams whose initial events have not ended.
     beginning: [bool; 2],
-    /// The end of the initial events is still to be sent.
+    /// The end of the initial events must still be sent.
     end_due: bool,
     told: u64,
 }
 
-/// What is left of an object of the hub in an event that is its end, or that cannot be read.
+/// The rest of a hub's object in its last event, or if it cannot be read.
 fn remnant(metadata: &HubMeta) -> VirtualCluster {
     VirtualCluster::remnant(&metadata.name, &metadata.uid, &metadata.resource_version)
 }
@@ -86,7 +86,7 @@ fn remnant(metadata: &HubMeta) -> VirtualCluster {
 // === impl Tracker ===
 
 impl Tracker {
-    /// `both`: there is a stream of `ManagedCluster`s too.
+    /// `both`: there is a stream of `ManagedCluster`s, too.
     pub fn new(writer: EventWriter, options: WatchOptions, both: bool, known: Known) -> Self {
         let end_due = options.wants_their_end();
         let progress = Progress {
@@ -101,13 +101,13 @@ impl Tracker {
         Self { writer, selectors, bookmarks, known, start, names: HashMap::new(), held, progress }
     }
 
-    /// Bytes that it keeps of all names: of each `ManagedCluster` the whole object, for the day on
-    /// which no Secret hides it.
+    /// Bytes kept for all names. Each `ManagedCluster` is kept as a whole, because the Secret that
+    /// hides it may go.
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// The hub itself, which is there from the beginning.
+    /// The event for the hub itself, which always exists.
     pub fn local(&mut self) -> Option<Bytes> {
         let local = VirtualCluster::local();
         let selected = self.selectors.matches(&local.name, &local.labels);
@@ -133,7 +133,7 @@ impl Tracker {
         }
     }
 
-    /// [`Self::change`], after which what is known of the name counts as it is then.
+    /// Calls [`Self::change`], and recounts the bytes of the name.
     fn counted(
         &mut self,
         source: Source,
@@ -152,7 +152,7 @@ impl Tracker {
         unheard + self.names.get(name).map_or(0, |known| ENTRY + name.len() + known.held())
     }
 
-    /// `cluster`: the object of the event, if it is one; `gone` is what is left of it otherwise.
+    /// `cluster` is the object of the event, if it is valid; `gone` is otherwise the rest of it.
     fn change(
         &mut self,
         source: Source,
@@ -191,7 +191,8 @@ impl Tracker {
             (Some(cluster), None) if own => Some((change, cluster)),
             (Some(cluster), _) => Some((Change::Modified, cluster)),
             (None, Some(false)) => None,
-            // Never seen by this watch: seen before only if what it was then was selected.
+            // Never seen by this watch. The watcher saw it before only if its selector matched the
+            // last state.
             (None, None) if change == Change::Deleted && !self.selectors.matches(&last.name, &last.labels) => None,
             (None, None) if change == Change::Added => None,
             (None, _) => Some((Change::Deleted, last.at(&gone.resource_version))),
@@ -199,7 +200,7 @@ impl Tracker {
         event.map_or(Step::Nothing, |(change, cluster)| Step::Send(self.writer.change(change, &cluster)))
     }
 
-    /// What is no change of an object.
+    /// Handles events other than changes.
     fn rest(&mut self, source: Source, event: Result<HubEvent<()>, api::watch_event::InvalidEvent>) -> Step {
         match event {
             Ok(HubEvent::Bookmark { resource_version, initial_events_end }) => {
@@ -218,7 +219,7 @@ impl Tracker {
         }
     }
 
-    /// Tells a version that both streams have passed.
+    /// Sends a version that both streams have passed.
     fn bookmark(&mut self) -> Step {
         let progress = &mut self.progress;
         let Some(version) = progress.version() else { return Step::Nothing };
@@ -242,7 +243,7 @@ impl Known {
     }
 
     /// Whether a watcher from `start` saw the `ManagedCluster` of this name, which a first Secret
-    /// now hides. `None` if it was written since: then it may be new as well.
+    /// now hides. `None` if it was written after `start`: then it may be new, too.
     fn shown_at(&self, start: u64, name: &str, selectors: &Selectors) -> Option<bool> {
         let cluster = self.managed.get(name)?;
         let version: u64 = cluster.resource_version.parse().ok()?;

@@ -1,4 +1,4 @@
-//! A watch of `virtualclusters`: one watch of the Secrets and, where the hub has them, one of the
+//! A watch of `virtualclusters`: one watch of the Secrets and, if the hub has the kind, one of the
 //! `ManagedCluster`s.
 
 use std::collections::VecDeque;
@@ -30,15 +30,15 @@ use crate::hub::{Collection, Hub, Line, Watching};
 use crate::needs::RequestNeeds;
 use crate::request_body::RequestBody;
 
-/// Both watches on their way to the watcher.
+/// Both watches, merged for the watcher.
 pub struct VirtualWatch {
     secrets: Watching,
     managed: Option<Watching>,
-    /// Whether the hub has `ManagedCluster`s; it may get and lose them.
+    /// Whether the hub has `ManagedCluster`s; that may change.
     kinds: Arc<ManagedClusters>,
     kinds_changed: Receiver<()>,
     hub: Hub,
-    /// What waits for the other stream.
+    /// Lines that wait for the other stream.
     order: InOrder,
     tracker: Tracker,
     lines: VecDeque<Bytes>,
@@ -46,18 +46,18 @@ pub struct VirtualWatch {
     drain: Pin<Box<WaitForCancellationFutureOwned>>,
     closing: bool,
     over: bool,
-    /// Of what the hub sent and was not passed on yet, and of what is kept of it.
+    /// Counts what the hub sent and was not passed on yet, and what is kept of it.
     weight: Weight,
 }
 
 enum Next {
-    /// A line's turn has come.
+    /// A line need not wait any longer.
     Turn(Source, Line),
-    /// A line has come, and waits for its turn.
+    /// A line has arrived, and waits for the other stream.
     Line(Source, Line),
     Settled,
     KindsChanged,
-    /// It has lasted long enough, or the gateway leaves.
+    /// The watch has reached its lifetime, or the gateway drains.
     TimeIsUp,
 }
 
@@ -88,7 +88,7 @@ impl VirtualWatch {
         if managed.is_some() && !initial {
             check_start(&kinds, &options.resource_version)?;
         }
-        // After the watches have begun, so that what this does not show is still to come.
+        // After the watches have begun, so that changes that this list lacks arrive as events.
         let known = if initial || managed.is_none() {
             Known::default()
         } else {
@@ -142,8 +142,8 @@ impl VirtualWatch {
                     Step::Last(list_anew())
                 }
                 Next::KindsChanged | Next::Settled => Step::Nothing,
-                // One stream was too slow for what the other sent: no version that was sent is one
-                // to go on from.
+                // One stream was too slow for the other: a watch that continues from any sent
+                // version could miss events.
                 Next::Turn(_, Line::End) | Next::TimeIsUp if self.order.is_behind() => Step::Last(list_anew()),
                 Next::Turn(_, Line::End) | Next::TimeIsUp => return None,
             };
@@ -158,7 +158,7 @@ impl VirtualWatch {
             Line::Whole(line) => watch_event::version(line),
             Line::TooLong | Line::End => None,
         };
-        // Without one of its streams the watch has no use for the other.
+        // Once one of its streams has ended, the watch does not need the other.
         self.closing |= version.is_none();
         self.order.put(source, version, line, Instant::now());
     }
@@ -193,14 +193,14 @@ async fn known(hub: &Hub) -> Result<Known, Error> {
     Ok(Known { secrets: sources.secrets().map(|cluster| cluster.name).collect(), managed: managed.collect() })
 }
 
-/// Whether a watch ended because there is nothing to watch any more: a client that just watches
-/// again would keep what is gone.
+/// Whether a watch ended because the kind is gone: a client that just watches again would keep the
+/// deleted objects.
 async fn kind_is_gone(hub: Hub) -> bool {
     matches!(hub.list(Collection::ManagedClusters, "limit=1").await, Err(failure) if is_absence(&failure))
 }
 
-/// A list from before the kind was noticed may lack clusters that no watch from its version tells
-/// of.
+/// Refuses a list from before the kind was noticed: it may lack clusters that no watch from its
+/// version would show.
 fn check_start(kinds: &ManagedClusters, version: &str) -> Result<(), Error> {
     let missed = if let Some(Kind { since }) = kinds.current().kind() {
         version.parse().unwrap_or(u64::MAX) < since

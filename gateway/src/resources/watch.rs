@@ -1,5 +1,5 @@
-//! What watches of our resources have in common: they answer at once, go on line by line, and end
-//! in their own time.
+//! The common part of watches of our resources: they respond at once, send line by line, and end
+//! after a lifetime.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -19,15 +19,16 @@ use crate::body::ResponseBody;
 use crate::hub::{Line, Watching};
 use crate::needs::RequestNeeds;
 
-/// Without a wish of the watcher's, watches last between this and twice as long, as
-/// kube-apiserver's (`--min-request-timeout`).
+/// Watches without a timeout of their own last between this and twice as long, as in kube-apiserver
+/// (`--min-request-timeout`).
 const SHORTEST: Duration = Duration::from_mins(30);
-/// Longest life a watcher may wish for: each takes one of the places for watches of the hub.
+/// Longest timeout that a watcher may set: each watch takes one of the permits for watches of the
+/// hub.
 const LONGEST: Duration = Duration::from_hours(1);
-/// The hub ends a watch in time by itself; one that does not is ended this much later.
+/// The hub ends a watch in time by itself. Otherwise the gateway ends it this much later.
 pub const GRACE: Duration = Duration::from_secs(10);
 
-/// What a line of the hub means to the watcher.
+/// The result of one of the hub's lines for the watcher.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Step {
     Nothing,
@@ -39,7 +40,7 @@ pub enum Step {
 // === impl Step ===
 
 impl Step {
-    /// What the watcher gets; sets `over` behind its last line.
+    /// The line for the watcher; sets `over` after its last line.
     pub fn line(self, over: &mut bool) -> Option<Bytes> {
         match self {
             Self::Nothing => None,
@@ -52,12 +53,12 @@ impl Step {
     }
 }
 
-/// Turns the hub's lines into the watcher's.
+/// Translates the hub's lines into the watcher's.
 pub trait Translate: Send + 'static {
     fn line(&mut self, line: &[u8]) -> Step;
 }
 
-/// A watch of the hub on its way to the watcher.
+/// A watch of the hub, translated for the watcher.
 pub struct Flow<T> {
     watching: Watching,
     translator: T,
@@ -70,7 +71,7 @@ pub struct Flow<T> {
 pub struct Queued {
     lines: VecDeque<Bytes>,
     bytes: usize,
-    /// What the watch keeps beside them.
+    /// Bytes that the watch keeps beside the lines.
     kept: usize,
     weight: Weight,
 }
@@ -78,10 +79,10 @@ pub struct Queued {
 /// Lines for a watcher.
 pub type Events = Pin<Box<dyn Stream<Item = Bytes> + Send>>;
 
-/// The answer to a watch.
+/// The response to a watch.
 pub fn response(gateway: &RequestNeeds, method: &Method, events: Events) -> Response<ResponseBody> {
     let body = match *method {
-        // The events would be its body.
+        // Its body would be the events.
         Method::HEAD => ResponseBody::empty(),
         _ => ResponseBody::stream(events).ending_with(gateway.drain.soft_token().cancelled_owned(), true),
     };
@@ -95,7 +96,7 @@ pub fn lifetime(wish: Option<i64>) -> Duration {
     wish.map_or_else(random, |seconds| Duration::from_secs(seconds).min(LONGEST))
 }
 
-/// The event after which a watch of the hub cannot go on, as a line of it makes no sense.
+/// The last event when a line of the hub is too long to be parsed.
 pub fn too_long() -> Bytes {
     EventWriter::error(&Status::internal_error("the hub sent a watch event that is too long"))
 }
@@ -103,7 +104,7 @@ pub fn too_long() -> Bytes {
 // === impl Flow ===
 
 impl<T: Translate> Flow<T> {
-    /// What it has of lines that are not whole is of this `weight`.
+    /// `weight` counts incomplete lines.
     pub fn new(watching: Watching, translator: T, lifetime: Duration, weight: Weight) -> Self {
         Self { watching, translator, until: Instant::now() + lifetime + GRACE, over: false, weight }
     }
@@ -148,7 +149,7 @@ impl Queued {
         Some(line)
     }
 
-    /// So many bytes are kept beside the lines.
+    /// Sets the bytes kept beside the lines.
     pub fn keep(&mut self, bytes: usize) {
         self.kept = bytes;
         self.weigh();

@@ -1,5 +1,5 @@
-//! What our own answers hold before they are bodies: it counts for the request, like what others
-//! send it.
+//! Counts the bytes that our own responses hold before they are bodies: they count for the request,
+//! like the bytes that it receives.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,23 +10,23 @@ use crate::holding::{Account, Tally};
 use crate::hub::{Hub, Meter};
 use crate::request_body::RequestBody;
 
-/// What is made of a byte of the hub's answer while ours is written: the JSON, the objects that are
-/// read of it, and our own words.
+/// Memory per byte of the hub's response while ours is written: the JSON, the objects parsed from
+/// it, and our own text.
 const TIMES: usize = 3;
 
-/// Of an entry of a map, beside its text and its value.
+/// Overhead of a map's entry, beside its text and its value.
 pub const ENTRY: usize = 64;
 
-/// Recounted as it changes, and gone with it.
+/// A count that can change, and ends when it is dropped.
 pub struct Weight(Option<Tally>);
 
-/// Of what a hub answers, for as long as the hub that reports to it is in use.
+/// Counts the hub's responses, as long as the metered hub client is in use.
 struct Answers {
     account: Account,
     counted: AtomicUsize,
 }
 
-/// The hub, as `request` asks it.
+/// A hub client that counts for `request`.
 pub fn asked_by(request: &Request<RequestBody>, hub: &Hub) -> Hub {
     match request.body().account() {
         Some(account) => hub.metered(Arc::new(Answers { account: account.clone(), counted: AtomicUsize::new(0) })),
@@ -41,7 +41,7 @@ impl Weight {
         Self(request.body().account().map(Account::tally))
     }
 
-    /// So many bytes are held now.
+    /// Sets the bytes held now.
     pub fn set(&mut self, bytes: usize) {
         if let Some(tally) = &mut self.0 {
             tally.set(bytes);

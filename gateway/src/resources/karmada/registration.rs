@@ -1,9 +1,9 @@
-//! What a Cluster registers: the Secrets it refers to are read, and made into a cluster by the
+//! Registers a Cluster: reads the Secrets that it refers to, and makes a cluster of them by the
 //! rules of the source `karmada` (`register::karmada`).
 //!
-//! A Cluster names Secrets and an address that their tokens are sent to. So the gateway reads a
+//! A Cluster names Secrets, and an address to which their tokens are sent. So the gateway reads a
 //! Secret only for a caller that may read it too, and only in the one namespace where `karmadactl`
-//! puts them.
+//! stores them.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,12 +25,12 @@ use crate::error::Error;
 use crate::hub::Hub;
 use crate::needs::RequestNeeds;
 
-/// Of Secrets that a source of the controllers registered: what they say is said there.
+/// Label of Secrets that a source of the controllers registered: changes are made at the source.
 pub use register::claims::SOURCE_LABEL;
-/// For readers of objects: a new Cluster has no uid yet.
+/// Placeholder for the parser: a new Cluster has no UID yet.
 const NO_UID: &str = "-";
 
-/// The cluster that `wanted` is, read for `user`.
+/// The cluster that `wanted` describes, read for `user`.
 pub async fn of(gateway: &RequestNeeds, hub: &Hub, user: &Arc<User>, wanted: &Wanted) -> Result<ClusterSecret, Error> {
     let metadata = json!({"name": wanted.name, "uid": NO_UID, "labels": wanted.labels});
     let cluster = json!({"apiVersion": API_VERSION, "kind": KIND, "metadata": metadata, "spec": wanted.spec});
@@ -49,7 +49,7 @@ pub async fn of(gateway: &RequestNeeds, hub: &Hub, user: &Arc<User>, wanted: &Wa
     }
 }
 
-/// The texts of `why` name flags of the controllers.
+/// Replaces the texts of `why`, because these name flags of the controllers.
 pub fn misnamed(name: &str, why: InvalidClusterName) -> Refused {
     let detail = match why {
         InvalidClusterName::Name(why) => why.to_string(),
@@ -58,8 +58,8 @@ pub fn misnamed(name: &str, why: InvalidClusterName) -> Refused {
     Refused::field(name, "metadata.name", &detail)
 }
 
-/// Whether the way to the member may be changed here. The registration's own source says how it is
-/// reached, and a credential goes to another address only for callers that may read it.
+/// Whether this write may change how the member is reached. A registration by a source can only be
+/// changed there, and a credential may go to another address only for callers that may read it.
 pub fn may_move(current: &ClusterSpec, wanted: &Wanted, shown: &Cluster<'_>) -> Result<(), Refused> {
     let no = |field: &str, why: &str| Err(Refused::field(&wanted.name, field, why));
     if let Some(source) = current.labels.get(SOURCE_LABEL) {
@@ -78,7 +78,7 @@ pub fn may_move(current: &ClusterSpec, wanted: &Wanted, shown: &Cluster<'_>) -> 
     Ok(())
 }
 
-/// Whether `user` may change how a cluster that was registered otherwise is reached: a writer of
+/// Checks whether `user` may change how a cluster from elsewhere is reached: a user that may write
 /// its Secret could do it there.
 pub async fn review_move(gateway: &RequestNeeds, hub: &Hub, user: &Arc<User>, cluster: &str) -> Result<(), Error> {
     let secret = SecretReference { namespace: hub.namespace().to_owned(), name: cluster.to_owned() };
@@ -106,7 +106,7 @@ async fn review(
     Ok(())
 }
 
-/// `None` if there is none.
+/// `None` if the Secret does not exist.
 async fn secret(hub: &Hub, wanted: &Wanted, reference: &SecretReference) -> Result<Option<SecretObject>, Error> {
     let SecretReference { namespace, name } = reference;
     let json = match hub.secret_in(namespace, name).await {

@@ -1,4 +1,4 @@
-//! The Secret of a Cluster that is written.
+//! Makes the Secret for a write of a Cluster.
 
 use std::collections::BTreeMap;
 
@@ -20,7 +20,7 @@ use super::{refused, status};
 use crate::clusters::View;
 use crate::error::Error;
 
-/// Keys of the contract: all that says how a member is reached.
+/// The contract's keys that define how a member is reached.
 const KEYS: [&str; 10] = [
     ENDPOINT_KEY,
     CA_KEY,
@@ -45,8 +45,8 @@ pub fn new(view: &View, wanted: &Wanted, registered: &ClusterSecret) -> Result<V
     text(&document)
 }
 
-/// The Secret `json`, which is `shown`, as `wanted` says; `registered` where it is reached
-/// otherwise.
+/// The Secret `json`, shown as `shown`, changed to `wanted`; with `registered` if the cluster is
+/// now reached in another way.
 pub fn over(
     view: &View,
     json: &[u8],
@@ -70,8 +70,8 @@ pub fn over(
     text(&kept(view, wanted, secret)?)
 }
 
-/// Labels select: on a Secret they say what it is, and to whom it belongs. Those that would are not
-/// taken from Clusters, as from no source, and not taken away: others trust them.
+/// Checks changes of labels. Labels of the contract mark a Secret's purpose and its owner, so a
+/// Cluster, like every source, may neither set nor remove them: other programs trust them.
 fn check_labels(wanted: &Wanted, before: &BTreeMap<String, String>) -> Result<(), Error> {
     let is_new = |(key, value): &(&String, &String)| before.get(*key) != Some(*value);
     let changed: BTreeMap<_, _> =
@@ -91,8 +91,8 @@ fn check_labels(wanted: &Wanted, before: &BTreeMap<String, String>) -> Result<()
     Ok(())
 }
 
-/// Of `labels`, those that no source may set. Each is judged by itself: more than a source may have
-/// are not therefore another's.
+/// The `labels` that no source may set. Each is checked alone, because labels beyond the limit for
+/// a source are not reserved ones.
 fn others(labels: &BTreeMap<String, String>) -> Vec<String> {
     let is_other =
         |(key, value): &(&String, &String)| taken(&BTreeMap::from([((*key).clone(), (*value).clone())])).is_empty();
@@ -110,7 +110,8 @@ fn reached(secret: &mut Value, document: &Value) -> Option<()> {
     Some(())
 }
 
-/// What changed of where the cluster is. What no label can say is in the annotation alone.
+/// Sets the labels of the cluster's place where it changed. Values that no label can hold are only
+/// in the annotation.
 fn place(labels: &mut Map<String, Value>, shown: &Cluster<'_>, wanted: &Wanted) {
     let zones = |zones: &[String]| zones.join(ZONE_DELIMITER);
     let (before, now) = (&shown.spec, &wanted.spec);
@@ -130,7 +131,7 @@ fn place(labels: &mut Map<String, Value>, shown: &Cluster<'_>, wanted: &Wanted) 
     }
 }
 
-/// `secret` with the annotation for what it does not say otherwise.
+/// Adds the annotation for fields that `secret` does not have elsewhere.
 fn kept(view: &View, wanted: &Wanted, mut secret: Value) -> Result<Value, Error> {
     let object: SecretObject = serde_json::from_value(secret.clone()).map_err(|_| unreadable())?;
     let seen = view.read(&object);
@@ -145,7 +146,7 @@ fn text(secret: &Value) -> Result<Vec<u8>, Error> {
     serde_json::to_vec(secret).map_err(|_| unreadable())
 }
 
-/// The map there is, or an empty one.
+/// The existing map, or a new empty one.
 fn map(value: &mut Value) -> Option<&mut Map<String, Value>> {
     if value.is_null() {
         *value = json!({});

@@ -30,12 +30,12 @@ fn good(kind: &str, version: u32) -> String {
     line(kind, "c1", version, &BTreeMap::from([("endpoint", "aHR0cHM6Ly9t"), ("token", "dA==")]))
 }
 
-/// Without its endpoint, and with a token that must not be told.
+/// A Secret without its endpoint, and with a token that must not be shown.
 fn bad(kind: &str, version: u32) -> String {
     line(kind, "c1", version, &BTreeMap::from([("token", "Y2FuYXJ5")]))
 }
 
-/// Type and version of what the watcher gets; nothing for nothing.
+/// Type and version of the event for the watcher; empty without an event.
 fn event_summary(watch: &mut Clusters<Gateways>, line: &str) -> String {
     match watch.line(line.as_bytes()) {
         Step::Nothing => String::new(),
@@ -87,7 +87,7 @@ fn what_was_never_readable_is_not_told() {
 fn a_watch_that_goes_on_tells_deletions_of_what_it_does_not_know() {
     assert_eq!(all(&mut watch("resourceVersion=1", &[]), &[bad("MODIFIED", 2)]), ["DELETED 2"]);
     assert_eq!(all(&mut watch("resourceVersion=1", &[]), &[bad("DELETED", 2)]), ["DELETED 2"]);
-    // What memory presumes decides between "modified" and "added", and hides no deletion.
+    // The snapshot's presumption decides between "modified" and "added", and hides no deletion.
     let mut presumed = watch("resourceVersion=1", &["c1"]);
     assert_eq!(all(&mut presumed, &[good("MODIFIED", 2), good("MODIFIED", 3)]), ["ADDED 2", "MODIFIED 3"]);
     let mut presumed = watch("resourceVersion=1", &["c1"]);

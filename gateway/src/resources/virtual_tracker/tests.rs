@@ -47,7 +47,7 @@ fn bookmark(source: Source, version: u32, end: bool) -> (Source, String) {
     (source, json!({"type": "BOOKMARK", "object": {"metadata": metadata}}).to_string())
 }
 
-/// Type, credential type and version of what the watcher gets; nothing for nothing.
+/// Type, credential type and version of the event for the watcher; empty without an event.
 fn event_summary(tracker: &mut Tracker, (source, line): &(Source, String)) -> String {
     let bytes = match tracker.line(*source, line.as_bytes()) {
         Step::Nothing => return String::new(),
@@ -138,7 +138,7 @@ fn a_watch_that_goes_on_knows_what_there_is() {
         all(&mut watch("resourceVersion=1", none()), &[managed("MODIFIED", 2, "north")]),
         ["MODIFIED ManagedCluster 2"]
     );
-    // It may have been selected before, unless it was not when it went.
+    // The selector may have matched before, unless it did not match the deleted object.
     let query = "resourceVersion=1&labelSelector=region%3Dnorth";
     assert_eq!(all(&mut watch(query, none()), &[secret("MODIFIED", 2, "south")]), ["DELETED Secret 2"]);
     assert_eq!(all(&mut watch(query, none()), &[secret("DELETED", 2, "south")]), [""]);
@@ -158,7 +158,7 @@ fn a_new_secret_changes_what_a_watcher_saw_before() {
     assert_eq!(all(&mut watch(query, one(2)), &added("south")), ["DELETED Secret 3"]);
     let query = "resourceVersion=2&labelSelector=region%3Dsouth";
     assert_eq!(all(&mut watch(query, one(2)), &added("south")), ["ADDED Secret 3"]);
-    // Written since, it may have come since.
+    // It was written after `start`, so it may also be new since.
     assert_eq!(all(&mut watch("resourceVersion=1", one(2)), &added("north")), ["ADDED Secret 3"]);
 }
 
@@ -243,7 +243,7 @@ fn what_a_watch_from_a_version_has_looked_at_counts_once() {
     let mut tracker = watch("resourceVersion=5", known);
     let before = tracker.held();
     assert!((LABEL..2 * LABEL).contains(&before), "{before}");
-    // Heard of from here on, and no longer among what was looked at.
+    // From here on it counts as received, and no longer as listed.
     all(&mut tracker, &[secret("DELETED", 6, "north")]);
     assert!((before..before + 1000).contains(&tracker.held()), "{}", tracker.held());
 }
