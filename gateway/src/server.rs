@@ -1,4 +1,5 @@
-//! The serving side of one core: accept, TLS, HTTP/2 or HTTP/1.1, then the handler.
+//! The serving side of one core: accepts connections, terminates TLS, and serves HTTP/2 or HTTP/1.1
+//! with the handler.
 
 mod cut;
 mod ended;
@@ -40,7 +41,7 @@ pub struct Server {
     gateway: Arc<RequestNeeds>,
     tls: TlsAcceptor,
     core: usize,
-    /// The core's: a further port brings no further room.
+    /// Shared by the core's ports: another port brings no more room.
     room: Room,
     served: Served,
 }
@@ -48,13 +49,13 @@ pub struct Server {
 // === impl Server ===
 
 impl Server {
-    /// For the port on which `served` is.
+    /// A server for the port that serves `served`.
     pub fn new(gateway: Arc<RequestNeeds>, tls: Arc<ServerConfig>, core: usize, served: Served) -> Self {
         let room = Room::new(Limits::CONNECTIONS, Pending::new(Limits::STRANGERS, Limits::STRANGERS_OF_ONE));
         Self { gateway, tls: tls.into(), core, room, served }
     }
 
-    /// The same core's for another port: with the same certificates, and in the same room.
+    /// The same core's server for another port, with the same certificates and the same room.
     pub fn beside(&self, served: Served) -> Self {
         let (gateway, tls, room) = (Arc::clone(&self.gateway), self.tls.clone(), self.room.clone());
         Self { gateway, tls, core: self.core, room, served }
@@ -65,18 +66,18 @@ impl Server {
         let server = Arc::new(self);
         let next = || async {
             let (stream, address) = accept::tcp(&listener).await?;
-            // At the limit, connections of the client with the most give way, or those without an
-            // authenticated request, or else new ones wait in the kernel's queue.
+            // At the limit, the user with the most connections loses some, or the strangers do.
+            // Otherwise new connections wait in the kernel's queue.
             Ok((stream, address, server.room.enter_or(address.ip(), |strangers| server.make_room(strangers)).await))
         };
         let take = |(stream, address, (permit, pending_permit))| server.spawn(stream, address, permit, pending_permit);
         drain.soft_token().run_until_cancelled(accept::each("connections", next, take)).await;
     }
 
-    /// Ends connections of the user with the most of them, unless the strangers are more. Never
-    /// those of a front proxy.
+    /// Ends connections of the user with the most of them, unless the strangers have more. Never
+    /// ends a front proxy's.
     fn make_room(&self, strangers: usize) -> bool {
-        // Looks at all connections: not for each of a flood.
+        // This looks at all connections, so it must not run for each connection of a flood.
         strangers < Limits::FEW_STRANGERS
             && self.gateway.budget.thin_out(self.core, strangers, Holding::known_connection) > 0
     }
@@ -101,7 +102,7 @@ impl Server {
         let handshake = timeout(Limits::TLS_HANDSHAKE, self.tls.accept(LargeReads::new(stream)));
         let held = holding::open(&self.gateway.budget, self.core, address.ip());
         let shaken = tokio::select! {
-            // First: its room is another's already.
+            // First: its room already belongs to another connection.
             biased;
             () = pending_permit.given_away() => Err(("closed to make room".to_owned(), Some(ConnectionLimit::Room))),
             () = held.ended() => Err(("the gateway holds too many bytes".to_owned(), None)),
@@ -143,8 +144,8 @@ impl Server {
     }
 }
 
-/// Serves until the client is done; when asked to leave, finishes what is in flight; when cut,
-/// drops it.
+/// Serves until the client is done. When asked to leave, finishes the requests in flight; when cut,
+/// drops them.
 async fn drive<C, E>(serving: C, leave: impl Fn(Pin<&mut C>), connection: &Connection) -> Result<(), Ended>
 where
     C: Future<Output = Result<(), E>>,

@@ -1,4 +1,5 @@
-//! When a connection ends at once: it holds too much, or is a stranger's.
+//! Decides when a connection must end at once: when it holds too much, or stays a stranger's for
+//! too long.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -7,11 +8,11 @@ use super::Ended;
 use super::limits::Limits;
 use crate::connection::Connection;
 
-/// Completes when the connection is to end. Polled whenever its connection is: of one that is
-/// known, that costs a look.
+/// Completes when the connection must end. Polled with every poll of the connection; once the user
+/// is known, that costs a load.
 pub(super) struct Cut<'c> {
     connection: &'c Connection,
-    /// Gone when it is known whose the connection is.
+    /// None once the connection's user is known.
     stranger: Option<Pin<Box<dyn Future<Output = Ended> + Send + 'c>>>,
 }
 

@@ -1,4 +1,4 @@
-//! How a connection ended, if not in good order, and at which limit.
+//! Why a connection did not end cleanly, and at which limit.
 
 use std::io;
 use std::time::Duration;
@@ -29,7 +29,7 @@ pub(super) enum Ended {
 // === impl Ended ===
 
 impl Ended {
-    /// The limit at which we ended it, if it was us.
+    /// The limit at which the gateway ended the connection, if it did.
     pub(super) fn limit(&self) -> Option<ConnectionLimit> {
         match self {
             Self::Http1(error) => error.is_parse().then_some(ConnectionLimit::Head),
@@ -44,8 +44,8 @@ impl Ended {
     }
 }
 
-/// By [`crate::inbound`]: neither the system nor TLS has errors of that kind, and h2 keeps nothing
-/// of one but its kind and its text.
+/// Whether [`crate::inbound`] refused it: neither the system nor TLS makes errors of this kind, and
+/// h2 keeps only the kind and the text of an error.
 fn is_refused(error: &h2::Error) -> bool {
     error.get_io().is_some_and(|error| error.kind() == io::ErrorKind::Other)
 }

@@ -1,4 +1,5 @@
-//! HTTP/1.1 of hubs and clients: one request after the other, until one of them leaves HTTP.
+//! Serves HTTP/1.1 to hubs and clients: one request at a time, until the connection ends or is
+//! upgraded.
 
 mod held;
 
@@ -41,13 +42,13 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
         if last || framing::leaves_http(&request) {
             lengths.enough();
         }
-        // Boxed, so that idle connections keep no room for it.
+        // Boxed, so that idle connections keep no memory for it.
         Box::pin(async move {
             let mut response = handle(Arc::clone(&connection), request, &account).await;
             heads.keep(response.headers(), connection.held());
             if last {
-                // By the header and not by asking the connection to leave: what is in its buffer
-                // already must not be parsed.
+                // By the header, and not by a graceful shutdown of the connection: bytes already in
+                // its buffer must not be parsed.
                 response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
             }
             Ok::<_, Infallible>(response.map(|body| HeldBody::new(body, account)))

@@ -1,9 +1,9 @@
-//! HTTP/2 of hubs and clients: one connection, whose requests are answered side by side.
+//! Serves HTTP/2 to hubs and clients: one connection, whose requests are handled concurrently.
 //!
-//! On the `h2` crate itself. hyper's server returns flow-control credit as soon as a body is
+//! Uses the `h2` crate itself. hyper's server returns flow-control credit as soon as a body is
 //! polled, so unread uploads could not be taken out of h2 without opening their windows
-//! ([`crate::unread`]). It has no setting for h2's budget of short frames or its memory of reset
-//! streams, and it ends the connection at a CONNECT with a length.
+//! ([`crate::unread`]). It also has no setting for h2's budget of short frames or its memory of
+//! reset streams, and it ends the connection at a CONNECT with a length.
 
 mod liveness;
 mod responding;
@@ -50,12 +50,12 @@ pub async fn serve(stream: Stream, connection: Arc<Connection>) -> Result<(), En
     let serving = super::drive(serving, |serving| serving.get_mut().driver().connection().leave(), &connection);
     tokio::select! {
         end = serving => end,
-        // Before the preface no PING checks liveness.
+        // Before the preface, there is no PING to check liveness.
         () = silence(&received) => Err(Ended::NoPreface(Limits::PREFACE)),
     }
 }
 
-/// Completes if the client has not said its preface in time.
+/// Completes if the client has not sent its preface in time.
 async fn silence(received: &ReceivedBytes) {
     tokio::time::sleep(Limits::PREFACE).await;
     if received.has_preface() {
@@ -63,10 +63,10 @@ async fn silence(received: &ReceivedBytes) {
     }
 }
 
-/// The connection, to its end.
+/// The connection, until its end.
 struct Serving {
     phase: Phase,
-    /// Asked to leave before the client could be notified.
+    /// Asked to leave before the client could be told by GOAWAY.
     leaving: bool,
     received: ReceivedBytes,
     requests: Requests,
@@ -80,9 +80,9 @@ enum Phase {
 /// Starts a task for the request of each accepted stream.
 struct Requests {
     connection: Arc<Connection>,
-    /// The connection was begun as a front proxy's.
+    /// The connection began as a front proxy's.
     many_users: bool,
-    /// What was found in heads.
+    /// Marks found in heads.
     marks: Marks,
     collector: Arc<Collector>,
 }
@@ -90,7 +90,7 @@ struct Requests {
 // === impl Serving ===
 
 impl Serving {
-    /// Takes no new requests, finishes those in flight: GOAWAY (RFC 9113 §6.8).
+    /// Takes no new requests and finishes those in flight: GOAWAY (RFC 9113 §6.8).
     fn leave(&mut self) {
         match &mut self.phase {
             Phase::Handshake(_) => self.leaving = true,
@@ -144,15 +144,15 @@ impl Requests {
         self.marks.pinned() > Limits::PINNED && !self.connection.peer().is_front_proxy()
     }
 
-    /// Whether, since the last call, the client turned out to be a front proxy whose authority came
-    /// to be trusted after its connection had begun: the next has the limits of one.
+    /// Whether, since the last call, the client was recognized as a front proxy whose CA became
+    /// trusted after its connection had begun: the next connection gets a front proxy's limits.
     fn take_late_recognition(&mut self) -> bool {
         !self.many_users && self.connection.peer().is_front_proxy() && !std::mem::replace(&mut self.many_users, true)
     }
 
     fn answer(&self, request: Request<RecvStream>, mut respond: SendResponse<Bytes>) {
         let (mut head, stream) = request.into_parts();
-        // Taken back before it was looked at: thousands of them may come in one turn
+        // The client has reset it already: thousands of such requests may arrive in one turn
         // (CVE-2023-44487).
         if respond.poll_reset(&mut Context::from_waker(std::task::Waker::noop())).is_ready() {
             return;

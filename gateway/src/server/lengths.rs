@@ -1,11 +1,11 @@
-//! Which chunked HTTP/1.1 request says its length twice.
+//! Detects chunked HTTP/1.1 requests that also have a `Content-Length`.
 //!
-//! The parser lets `Transfer-Encoding` win over a `Content-Length` beside it, and hides the latter.
-//! So this module reads along: heads by the same parser, with the same limits, and bodies by the
-//! length it goes by. A chunked request is the last of its connection
-//! ([`must_close_after`](crate::request::framing::must_close_after)), so that no chunk has to be
-//! read, and what was noted is of the one request that asks. What cannot be followed counts as
-//! ambiguous: the parser refuses it too, and no request comes of it.
+//! If a request has both, the parser uses `Transfer-Encoding` and hides `Content-Length`. So this
+//! module reads the same bytes: heads with the same parser and the same limits, and bodies by the
+//! length that the parser uses. A chunked request is the last on its connection
+//! ([`must_close_after`](crate::request::framing::must_close_after)), so that no chunks need to be
+//! parsed, and the finding belongs to that request. Bytes that cannot be followed count as
+//! ambiguous: the parser refuses them too, and makes no request of them.
 
 use std::io;
 use std::mem::{MaybeUninit, take};
@@ -18,41 +18,41 @@ use httparse::{Error, Header, Request, Status};
 use super::limits::Limits;
 use crate::holding::{self, Account, Tally};
 
-/// What was noted about the connection's chunked request.
+/// The finding for the connection's chunked request.
 #[derive(Clone, Default)]
 pub struct Lengths(Arc<AtomicU8>);
 
-/// Reads along. Costs one look at each head, and of bodies nothing.
+/// Reads the connection's bytes. Parses each head once, and only skips bodies.
 pub struct Reader {
     noted: Lengths,
     section: Section,
-    /// Of a head that is not whole, or for the largest there was. Gone when the connection leaves
-    /// HTTP: the upgrade has an account of its own.
+    /// Counts the incomplete head, or the largest one so far. None once the connection leaves HTTP:
+    /// an upgrade has its own account.
     tally: Option<Tally>,
-    /// What the parser's buffer may have kept of its room.
+    /// Memory that the parser's buffer may have kept.
     kept: usize,
 }
 
 enum Section {
-    /// A head, of which this was received.
+    /// A head, with the bytes received so far.
     Head(BytesMut),
-    /// A body, of which so many bytes are to come.
+    /// A body, with the number of bytes to come.
     Body(u64),
-    /// Nothing that follows is of interest.
+    /// The rest needs no parsing.
     Over,
 }
 
-/// What a head says of what follows it.
+/// What follows a head.
 enum Next {
-    /// The head, of so many bytes, ends here; so many bytes of a body follow.
+    /// The head ends after the first number of bytes; the second is the length of its body.
     After(usize, u64),
-    /// The body is chunked: the last on the connection.
+    /// The body is chunked, so it is the last on the connection.
     Chunked,
-    /// The head is not whole yet.
+    /// The head is not complete yet.
     More,
 }
 
-/// No request comes of it.
+/// The parser makes no request of these bytes.
 struct Malformed;
 
 const AMBIGUOUS: u8 = 1;
@@ -61,7 +61,7 @@ const ENOUGH: u8 = 2;
 // === impl Lengths ===
 
 impl Lengths {
-    /// `account` has what a head that is not whole holds.
+    /// `account` counts an incomplete head.
     pub fn reader(&self, account: Option<&Account>) -> Reader {
         let tally = account.map(Account::tally);
         Reader { noted: self.clone(), section: Section::Head(BytesMut::new()), tally, kept: 0 }
@@ -72,7 +72,7 @@ impl Lengths {
         self.0.load(Ordering::Relaxed) & AMBIGUOUS != 0
     }
 
-    /// No other request of this connection will be served: what follows need not be HTTP.
+    /// No other request of this connection will be served: the rest need not be HTTP.
     pub fn enough(&self) {
         self.0.fetch_or(ENOUGH, Ordering::Relaxed);
     }
@@ -103,15 +103,15 @@ impl net::observed::ActivityObserver for Reader {
 }
 
 impl Reader {
-    /// The parser may have read so much of a head, and then refuses it: its buffer's limit, and one
-    /// read beyond.
+    /// Most bytes that the parser may read of a head before it refuses it: its buffer's limit, and
+    /// one more read.
     const MOST: usize = 4 * Limits::HEADER_BYTES as usize;
-    /// Bytes of empty lines before a request. One line is to be borne (RFC 9112 §2.2). The parser
-    /// begins with the first at each read, so that a mebibyte of them, byte by byte, would cost a
-    /// minute of a core.
+    /// Most bytes of empty lines before a request. One line must be tolerated (RFC 9112 §2.2). The
+    /// parser restarts at the first with each read, so a mebibyte of them, byte by byte, would cost
+    /// a minute of a core.
     const MOST_BLANK: usize = 64;
 
-    /// What is held of a head, twice: the parser has it too, and keeps the room for as long as the
+    /// Counts the bytes of a head twice: the parser has them too, and keeps the memory while the
     /// connection is HTTP's.
     fn count(&mut self) {
         let Some(tally) = &mut self.tally else { return };
@@ -152,8 +152,8 @@ impl Reader {
         }
     }
 
-    /// Reads a head from its beginning, and returns its length if it is whole and its connection
-    /// goes on.
+    /// Reads a head from its beginning. Returns its length if it is complete and the connection
+    /// continues.
     fn head(&mut self, bytes: &[u8]) -> Option<usize> {
         match read(bytes, &self.noted) {
             Ok(Next::After(length, body)) => {
@@ -171,8 +171,8 @@ impl Reader {
         None
     }
 
-    /// Reads a head that comes in pieces: only when its end may be in this one, so that single
-    /// bytes do not cost a head each.
+    /// Reads a head that arrives in pieces, but only when its end may be in this piece, so that
+    /// single bytes do not cost a parse each.
     fn go_on(&mut self, bytes: &[u8]) {
         let Section::Head(begun) = &mut self.section else { return };
         let from = begun.len().saturating_sub(2);
@@ -185,14 +185,14 @@ impl Reader {
             self.noted.note_ambiguous();
             self.section = Section::Over;
         } else if let Some(length) = self.head(&begun) {
-            // Once: what is left begins a body or a head.
+            // Recurses once: the rest begins a body or a head.
             self.follow(&begun[length..]);
         }
     }
 }
 
-/// Whether the empty line may be here that ends a head. Lines end with CRLF or, as the parser has
-/// it, LF.
+/// Whether the empty line that ends a head may be here. Lines end with CRLF or, as in the parser,
+/// LF.
 fn may_end(bytes: &[u8]) -> bool {
     bytes.windows(2).any(|pair| pair == b"\n\n") || bytes.windows(3).any(|three| three == b"\n\r\n")
 }
@@ -235,12 +235,12 @@ fn read_into<'b>(
             Ok(Next::Chunked)
         }
         (false, None) => Ok(Next::After(length, 0)),
-        // The parser has it that others are equal, or refuses them.
+        // The parser checks that any others are equal, or refuses them.
         (false, Some(digits)) => digits_of(digits).map(|body| Next::After(length, body)).ok_or(Malformed),
     })
 }
 
-/// As the parser reads a length: digits, and nothing else.
+/// Reads a length like the parser: only digits.
 fn digits_of(text: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(text).ok().filter(|text| text.bytes().all(|byte| byte.is_ascii_digit()))?;
     digits.parse().ok()

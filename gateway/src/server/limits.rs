@@ -9,88 +9,91 @@ use hyper_util::rt::TokioTimer;
 pub struct Limits;
 
 impl Limits {
-    /// Client connections of one core.
+    /// Most client connections of one core.
     pub const CONNECTIONS: usize = 16_384;
-    /// Of these, connections without an authenticated request, and those of one address: beyond,
-    /// the oldest of the address that has the most gives way to a new one. Callers need their place
-    /// for some milliseconds, so they get in beside strangers of their own address too.
+    /// Most of these without an authenticated request, and most of those from one address. Beyond,
+    /// the oldest of the address with the most gives way to a new one. A caller is a stranger only
+    /// for some milliseconds, so it gets in even beside strangers from its own address.
     pub const STRANGERS: usize = 1024;
     pub const STRANGERS_OF_ONE: usize = 256;
-    /// With so many of them, strangers give way when a core's room is full.
+    /// With at least this many strangers, strangers give way when a core's room is full.
     pub const FEW_STRANGERS: usize = 64;
     /// From the end of the TLS handshake to the end of the first request's head.
     pub const FIRST_REQUEST: Duration = Duration::from_secs(15);
-    /// As a kube-apiserver grants its clients.
+    /// The same as a kube-apiserver grants its clients.
     pub const TLS_HANDSHAKE: Duration = Duration::from_secs(10);
-    /// Request heads: Go's limit, which hubs rely on. A front proxy sends one line per group of the
-    /// user.
+    /// Size of request heads: Go's limit, which hubs rely on. A front proxy sends one line for each
+    /// group of the user.
     pub const HEADER_BYTES: u32 = 1024 * 1024;
-    /// Header lines of an HTTP/1.1 head of a front proxy.
+    /// Most header lines of an HTTP/1.1 head from a front proxy.
     pub const HEADER_LINES: usize = 2048;
-    /// And of a client that speaks for itself. The parser clears a table of so many lines for each
-    /// head, twice: 2,048 cost a sixth of a request's instructions.
+    /// The same for other clients. The parser clears a table of this many lines for each head,
+    /// twice: 2,048 lines cost a sixth of a request's instructions.
     pub const OWN_HEADER_LINES: usize = 512;
-    /// Hubs keep idle connections for 90 s: closing first would race with their next request.
+    /// Hubs keep idle connections for 90 s. To close one earlier would race with the hub's next
+    /// request.
     pub const KEEP_ALIVE: Duration = Duration::from_secs(125);
-    /// What one unread upload holds back.
+    /// Most bytes that one unread upload holds.
     pub const STREAM_WINDOW: u32 = 256 * 1024;
-    /// Largest DATA frame taken: one TLS record. What uploads would gain by larger ones, their
-    /// clients do not send.
+    /// Largest DATA frame that is accepted: one TLS record. Clients do not send the larger frames
+    /// from which uploads would gain.
     pub const FRAME: u32 = 16 * 1024;
-    /// Bytes of headers that a client may have us remember (RFC 7541 §4.2), and that we use of what
-    /// it remembers.
+    /// Bytes of headers that a client may make us remember (RFC 7541 §4.2), and that we use of its
+    /// own table.
     pub const HEADER_TABLE: u32 = 4096;
-    /// The maximum (RFC 9113 §6.9.1), so that unread uploads never stop another request: what they
-    /// can hold back in all is bounded by the streams' windows.
+    /// The maximum (RFC 9113 §6.9.1), so that unread uploads never stop another request. The
+    /// streams' windows bound what they hold together.
     pub const CONNECTION_WINDOW: u32 = (1 << 31) - 1;
-    /// h2 counts what DATA frames below 256 bytes lack to that size against this, and ends the
-    /// *connection* when it is used up. Frames that are thrown away, of uploads that were answered
-    /// early, count until larger frames make up for them, so that one user's would end the hub's
-    /// connection for all. Memory is bounded without it: what nobody reads is taken off h2 before
-    /// each turn ([`crate::unread`]), so a stream holds its window, and one turn's frames 4 MB.
+    /// h2 counts against this how much DATA frames are shorter than 256 bytes, and ends the
+    /// *connection* when it is used up. Discarded frames, of uploads that got an early response,
+    /// count until larger frames make up for them, so one user's frames would end the hub's
+    /// connection for all users. Memory is bounded without it: unread frames are taken from h2
+    /// before each turn ([`crate::unread`]), so a stream holds its window, and one turn's frames
+    /// take 4 MB.
     pub const DATA_FRAME_BUDGET: usize = usize::MAX;
-    /// Bytes read before requests get their turn. h2 keeps them in frames until then. Short ones
-    /// end the turn by their number ([`crate::inbound`]).
+    /// Bytes read before the requests get their turn. h2 keeps their frames until then. Short
+    /// frames end the turn by their number ([`crate::inbound`]).
     pub const TURN: usize = 1024 * 1024;
-    /// So many streams that we reset are remembered for the frames that are on their way, 700 bytes
-    /// each. What a client sends comes in order, and none begins a stream in the place of a reset
-    /// one before it has read the reset: only as many as it may have open can have frames on their
-    /// way. So clients that speak for themselves have that number, 175 KB of memory with 250.
+    /// Most streams that h2 remembers after we reset them, for their frames in flight, at 700 bytes
+    /// each. A client's frames arrive in order, and it opens no stream in place of a reset one
+    /// before it has read the reset. So only as many streams as it may have open can have frames in
+    /// flight. Clients other than front proxies get that number: 175 KB of memory with 250 streams.
     pub const RESET_STREAMS: usize = 4096;
-    /// And so long: h2's default of a second is less than a slow network takes.
+    /// How long they are remembered: h2's default of one second is less than a slow network needs.
     pub const RESET_REMEMBERED: Duration = Duration::from_secs(30);
-    /// Uploads that are answered early are reset, and each frame that arrives for one that is
-    /// forgotten is answered with `RST_STREAM`, as is each broken head. h2 counts those over the
-    /// connection's lifetime, and ends it at 1,024 by default. What the number guards is memory
+    /// Uploads that get an early response are reset. Each frame that arrives for a forgotten one is
+    /// answered with `RST_STREAM`, and so is each broken head. h2 counts these over the
+    /// connection's lifetime, and by default ends it at 1,024. The limit protects memory
     /// (RUSTSEC-2024-0003): h2 keeps 700 bytes for each `RST_STREAM` that the client does not read,
-    /// 3 MB here, which count ([`crate::inbound`]). A hub's connection has no such number: its
+    /// 3 MB here, which count ([`crate::inbound`]). A hub's connection has no such limit: its
     /// users' refused uploads, and paths that Go passes on and `http` refuses, would end it for all
-    /// of them. Go invents no streams, so what is kept follows what was asked for.
+    /// of them. Go sends no frames for streams that it did not open, so the number of resets
+    /// follows the number of requests.
     pub const LOCAL_RESETS: usize = 4096;
-    /// Requests that the client took back before we had looked at them. A hub sends those of all
+    /// Most requests that the client reset before we processed them. A hub sends the resets of all
     /// its users over one connection, and h2 ends that at 20 by default: any user could end all
-    /// users' watches. They wait only within one turn ([`Self::TURN`]) and are dropped before the
-    /// handler sees them. So what this bounds is memory, one connection's at a time: 20 MB with
-    /// heads of a hub's size. A hub that is not under attack has a few, and one under attack has
-    /// 250 requests in flight at most (`--http2-max-streams-per-connection`): Go's client counts
-    /// what it has reset until a PING after it was answered.
+    /// users' watches. Such requests wait only within one turn ([`Self::TURN`]), and are dropped
+    /// before the handler sees them. So this bounds memory, for one connection at a time: 20 MB
+    /// with heads of a hub's size. A hub that is not under attack has a few of them, and one under
+    /// attack has at most 250 requests in flight (`--http2-max-streams-per-connection`): Go's
+    /// client counts a reset request until a PING after it was answered.
     pub const PENDING_RESETS: usize = 10_000;
-    /// Bytes of header blocks that, over a connection's lifetime, had a late pseudo-header to be
-    /// remembered, for which h2 keeps the whole block ([`crate::inbound::Marks::pinned`]). A front
-    /// proxy is exempt: its users do not choose how it encodes.
+    /// Most bytes of header blocks, over a connection's lifetime, with a late pseudo-header that h2
+    /// must remember: it keeps the whole block for one ([`crate::inbound::Marks::pinned`]). A front
+    /// proxy is exempt, because its users do not choose how it encodes.
     pub const PINNED: usize = 8 * 1024 * 1024;
-    /// From the end of the TLS handshake to the HTTP/2 preface. HTTP/1.1 has its keep-alive limit.
+    /// From the end of the TLS handshake to the HTTP/2 preface. For HTTP/1.1, the keep-alive limit
+    /// applies.
     pub const PREFACE: Duration = Duration::from_secs(10);
-    /// A client that vanished without closing is noticed by an unanswered PING, which is sent when
-    /// nothing was heard in such a time.
+    /// An unanswered PING detects a client that vanished without closing. It is sent after this
+    /// much silence.
     pub const PING_AFTER: Duration = Duration::from_secs(30);
     pub const PONG_WITHIN: Duration = Duration::from_secs(15);
-    /// Most that one response may wait in memory for a slow client.
+    /// Most bytes of one response that wait in memory for a slow client.
     pub const SEND_BUFFER: usize = 256 * 1024;
 }
 
-/// `many_users`: the client is a front proxy, and one user of it must not be able to end its
-/// connection.
+/// `many_users`: the client is a front proxy, so no single user may be able to end its connection.
 pub fn http2(max_streams: u32, many_users: bool) -> Builder {
     let own_streams = Limits::RESET_STREAMS.min(max_streams as usize);
     let mut builder = Builder::new();
@@ -120,16 +123,16 @@ pub fn http1(many_users: bool) -> http1::Builder {
         .max_buf_size(Limits::HEADER_BYTES as usize)
         .max_header_size(Limits::HEADER_BYTES as usize)
         .keep_alive(true)
-        // A client that closes its side has left: what it asked for is cancelled.
+        // A client that closes its side has left: its requests are cancelled.
         .half_close(false)
-        // What is no request is refused: a proxy before or behind us could read it as another
-        // request.
+        // Invalid requests are refused: a proxy before or behind us could read them as other
+        // requests.
         .ignore_invalid_headers(false)
         .allow_multiple_spaces_in_request_line_delimiters(false)
         .title_case_headers(false)
         .preserve_header_case(false)
         .auto_date_header(true)
-        // Marked experimental, and answers to pipelined requests are rare.
+        // Experimental, and responses to pipelined requests are rare.
         .pipeline_flush(false);
     builder
 }

@@ -1,4 +1,4 @@
-//! Responses: the body, counted until the client's socket has taken it, and the room for heads.
+//! Counts responses: the body until the client's socket has taken it, and the memory for heads.
 
 use std::pin::Pin;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -18,14 +18,14 @@ pub struct HeldBody {
     account: Account,
 }
 
-/// The largest head that was sent on a connection. hyper's buffer keeps the room for it.
+/// The largest head that was sent on a connection: hyper's buffer keeps memory for it.
 #[derive(Default)]
 pub struct Heads(AtomicUsize);
 
 // === impl Heads ===
 
 impl Heads {
-    /// A head of such `headers` was sent on the connection of `account`.
+    /// Counts a sent head with `headers` on the connection of `account`.
     pub fn keep(&self, headers: &HeaderMap, account: &Account) {
         let room = holding::room(holding::size(headers));
         let before = self.0.fetch_max(room, Ordering::Relaxed);
@@ -38,8 +38,8 @@ impl Heads {
 // === impl HeldBody ===
 
 impl HeldBody {
-    /// hyper asks for nothing while the client takes nothing, so the request ends with its
-    /// connection from here on.
+    /// hyper does not poll the body while the client does not read, so from here on the request can
+    /// only end with its connection.
     pub fn new(body: RecordedBody, account: Account) -> Self {
         account.holder().end_with_own_connection();
         Self { body, account }

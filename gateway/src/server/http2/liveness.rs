@@ -1,4 +1,4 @@
-//! Whether a client is still there: after silence a PING asks (RFC 9113 §6.7).
+//! Checks that a client is still there: sends a PING after silence (RFC 9113 §6.7).
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -10,11 +10,11 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::server::limits::Limits;
 
-/// Polled beside its connection.
+/// Polled together with its connection.
 pub struct Liveness {
     pings: PingPong,
     received: ReceivedBytes,
-    /// Bytes heard when it was last looked.
+    /// Bytes received at the last check.
     last: u64,
     timer: Pin<Box<Sleep>>,
     asked: bool,
@@ -27,10 +27,10 @@ impl Liveness {
         Self { pings, received, last: 0, timer: Box::pin(sleep(Limits::PING_AFTER)), asked: false }
     }
 
-    /// Completes when the client owes an answer for too long.
+    /// Completes when the client has not answered a PING in time.
     pub fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         loop {
-            // An error is the connection's end, which is seen there.
+            // An error means that the connection has ended, which its own poll shows.
             if self.asked && self.pings.poll_pong(cx).is_ready() {
                 self.asked = false;
                 self.timer.as_mut().reset(Instant::now() + Limits::PING_AFTER);
@@ -47,7 +47,7 @@ impl Liveness {
     }
 }
 
-/// How many bytes a client has sent.
+/// The number of bytes that a client has sent.
 #[derive(Clone, Default)]
 pub struct ReceivedBytes(Arc<AtomicU64>);
 
@@ -68,7 +68,7 @@ impl ReceivedBytes {
 
 impl net::observed::ActivityObserver for ReceivedBytes {
     fn on_read(&mut self, bytes: &[u8]) {
-        // The connection's task alone writes.
+        // Only the connection's task writes.
         self.0.store(self.bytes() + bytes.len() as u64, Ordering::Relaxed);
     }
 }
@@ -84,7 +84,7 @@ mod tests {
 
     use super::*;
 
-    /// Serves until the client is given up; how long that took.
+    /// Serves until the client is given up. Returns how long that took.
     async fn served(io: DuplexStream) -> std::time::Duration {
         let received = ReceivedBytes::default();
         let io = Observed::new(io, received.clone());

@@ -1,4 +1,4 @@
-//! One request of an HTTP/2 connection: it is handled, then its response is sent.
+//! Handles one request of an HTTP/2 connection, then sends its response.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -15,29 +15,29 @@ use net::words;
 use crate::holding::{self, Account, ToldToGiveWay};
 use crate::record::RecordedBody;
 
-/// A task of its own. A client that resets the stream ends it, wherever it is.
+/// Runs as its own task. A client that resets the stream ends it in any phase.
 pub struct Responding<F>(Phase<F>);
 
 enum Phase<F> {
-    /// Boxed, and gone before the body is sent: that of a watch takes hours.
+    /// Boxed, and dropped before the body is sent, which takes hours for a watch.
     Handling(Pin<Box<F>>, SendResponse<Bytes>),
     Sending(Sending),
 }
 
-/// A response's body on its way. Holds at most the one piece for which the client has no room yet.
+/// A response body in transit. Holds at most the one piece for which the client has no room yet.
 struct Sending {
     body: RecordedBody,
     stream: SendStream<Bytes>,
     /// The piece, and whether it is the last.
     waiting: Option<(Bytes, bool)>,
-    /// The piece has memory of its own, or is not worth it.
+    /// The piece has its own memory, or is too large to copy.
     is_apart: bool,
     account: Account,
-    /// It was answered that it holds too much: the answer says so.
+    /// The response itself reports that the request held too much.
     is_told: bool,
 }
 
-/// Bytes of the client's window that a piece claims while there is no room.
+/// Most bytes of the client's window that a piece claims while there is no room.
 const ASKED_FIRST: usize = 16 * 1024;
 
 // === impl Responding ===
@@ -69,10 +69,10 @@ impl<F: Future<Output = (Response<RecordedBody>, Account)>> Future for Respondin
     }
 }
 
-/// Sends the head. `None`: that was all of it, or the client is gone.
+/// Sends the head. Returns `None` if that was all of it, or the client is gone.
 fn begin(respond: &mut SendResponse<Bytes>, response: Response<RecordedBody>, account: Account) -> Option<Sending> {
     let (mut head, body) = response.into_parts();
-    // RFC 9110 §6.6.1. Members have written theirs.
+    // RFC 9110 §6.6.1. Members have set their own.
     head.headers.entry(DATE).or_insert_with(now);
     let is_whole = body.is_end_stream();
     if !is_whole && let Some(length) = body.size_hint().exact() {
@@ -109,7 +109,7 @@ impl Drop for Sending {
 }
 
 impl Sending {
-    /// Completes when all is sent, or nothing more can be.
+    /// Completes when all is sent, or nothing more can be sent.
     fn poll(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         if !self.is_told && self.account.check(cx).is_err() {
             self.stream.send_reset(Reason::ENHANCE_YOUR_CALM);
@@ -141,7 +141,7 @@ impl Sending {
             }
             let frame = match Pin::new(&mut self.body).poll_frame(cx) {
                 Poll::Ready(frame) => frame,
-                // Nothing else would tell that the client has reset the stream.
+                // Only this poll shows that the client has reset the stream.
                 Poll::Pending => return self.stream.poll_reset(cx).map(drop),
             };
             match frame {
@@ -173,14 +173,14 @@ impl Sending {
             self.waiting = Some((data, last));
             return;
         }
-        // Asking for all before there is any would make every waiting stream claim its length of
-        // the connection's window.
+        // To ask for all at once would make every waiting stream claim its whole length of the
+        // connection's window.
         self.stream.reserve_capacity(data.len().min(ASKED_FIRST));
         self.waiting = Some((holding::hold_piece(&self.account, data), last));
         self.is_apart = false;
     }
 
-    /// Of the buffer that the piece is part of: it may wait for long.
+    /// Releases the buffer of which the piece is a slice, because the piece may wait for long.
     fn let_go(&mut self) {
         if !std::mem::replace(&mut self.is_apart, true)
             && let Some((data, _)) = &mut self.waiting
@@ -189,9 +189,9 @@ impl Sending {
         }
     }
 
-    /// What there is room for now, and the rest. What h2 has is within the client's window then,
-    /// and leaves as soon as the client's socket takes it: nothing of an answer stays behind that
-    /// has no task any more.
+    /// Splits off the part that fits into the client's window. All that h2 holds is then within the
+    /// window, and leaves as soon as the client's socket takes it: no bytes of a response are left
+    /// in h2 after its task has ended.
     fn within_window(&mut self, mut data: Bytes) -> (Bytes, Bytes) {
         if data.is_empty() {
             return (data, Bytes::new());

@@ -1,4 +1,4 @@
-//! A client that sends broken heads, each of which is to be answered with `RST_STREAM`.
+//! A client that sends broken heads, each of which must be answered with `RST_STREAM`.
 
 use std::time::Duration;
 
@@ -7,16 +7,16 @@ use tokio::time::timeout;
 
 use super::*;
 
-/// Room of the client's socket.
+/// Size of the client's socket buffer.
 const ROOM: usize = 64 * 1024;
-/// Two methods.
+/// A head with two methods.
 const BROKEN: [u8; 2] = [0x82, 0x82];
 const FRAME: usize = 9 + BROKEN.len();
 const PING: u8 = 6;
 
 struct Client {
     requests: WriteHalf<DuplexStream>,
-    /// What did not go out.
+    /// Bytes that could not be sent.
     unsent: Bytes,
     streams: u32,
 }
@@ -24,7 +24,7 @@ struct Client {
 // === impl Client ===
 
 impl Client {
-    /// A connection that is served as every client's, and what it writes.
+    /// A connection that is served like every client's, and its output.
     async fn connect(many_users: bool) -> (Self, ReadHalf<DuplexStream>) {
         let (ours, theirs) = duplex(ROOM);
         let (io, outlet) = gather(Inbound::of_client(ours, Marks::default()));
@@ -42,7 +42,7 @@ impl Client {
         (Self { requests, unsent: Bytes::new(), streams: 0 }, answers)
     }
 
-    /// Some broken heads, until they do not go out any more.
+    /// Sends broken heads. False once they cannot be sent any more.
     async fn send(&mut self, heads: u32) -> bool {
         let mut frames = self.unsent.to_vec();
         for stream in self.streams..self.streams + heads {
@@ -57,7 +57,7 @@ impl Client {
     }
 }
 
-/// Until the connection's end, or the answer to a PING.
+/// Reads until the connection ends, or until the answer to a PING.
 async fn read_to_pong(mut answers: ReadHalf<DuplexStream>) -> bool {
     let mut head = [0; 9];
     while answers.read_exact(&mut head).await.is_ok() {
@@ -85,7 +85,7 @@ async fn a_client_that_does_not_read_ends_its_connection() {
 async fn a_hub_has_any_number_of_frames_answered_by_resets() {
     let (mut hub, answers) = Client::connect(true).await;
     let pong = tokio::spawn(read_to_pong(answers));
-    // More than the largest number that h2 was ever given here.
+    // More than the largest limit that h2 ever had here.
     for _ in 0..11 {
         assert!(hub.send(100_000).await, "ended after {} heads", hub.streams);
     }

@@ -3,8 +3,8 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// Whether a connection's chunked request says its length twice, its bytes received in pieces of
-/// this size.
+/// Whether a connection's chunked request has two lengths, if its bytes arrive in pieces of this
+/// size.
 fn ambiguous(bytes: &str, pieces: usize) -> bool {
     let lengths = Lengths::default();
     let mut reader = lengths.reader(None);
@@ -75,7 +75,7 @@ fn empty_lines_are_no_request() {
     }
 }
 
-/// It has one of its own then, for as long as it lasts.
+/// An upgrade has its own account, for as long as it lasts.
 #[test]
 fn what_has_left_http_keeps_no_account_of_the_connection() {
     let budget = holding::Budget::new(1 << 30);
@@ -91,7 +91,7 @@ fn what_has_left_http_keeps_no_account_of_the_connection() {
 }
 
 proptest! {
-    /// Bodies may look like heads, and pieces end anywhere.
+    /// Bodies may look like heads, and pieces may end anywhere.
     #[test]
     fn bodies_say_nothing_of_what_follows(
         bodies in prop::collection::vec(prop_oneof![
@@ -102,7 +102,7 @@ proptest! {
     ) {
         let mut bytes = String::new();
         for body in bodies {
-            // A request without a body may leave the length out.
+            // A request without a body may omit the length.
             let length = if body.is_empty() { String::new() } else { format!("Content-Length: {}\r\n", body.len()) };
             bytes.extend(["POST / HTTP/1.1\r\nHost: a\r\n", &length, "\r\n", &body]);
         }

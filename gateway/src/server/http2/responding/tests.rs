@@ -1,4 +1,4 @@
-//! Answers of requests that were told to give way while these were made.
+//! Responses of requests that had to give way while these were made.
 
 use http::{Request, Uri};
 use kit::wait::{WAIT, within};
@@ -9,8 +9,8 @@ use super::*;
 use crate::body::ResponseBody;
 use crate::holding::Budget;
 
-/// The answer to a request whose account ends while it is handled: `body` of the gateway's own, for
-/// a client with so much room.
+/// The response to a request whose account ends while it is handled: `body` is the gateway's own,
+/// and `window` the client's room.
 async fn ended_answer(body: Vec<u8>, is_refusal: bool, window: u32) -> Result<usize, h2::Error> {
     let (ours, theirs) = duplex(1 << 20);
     tokio::spawn(async move {
@@ -43,7 +43,7 @@ async fn ended_answer(body: Vec<u8>, is_refusal: bool, window: u32) -> Result<us
     Ok(read)
 }
 
-/// A list of thousands of clusters, for one.
+/// For example a list of thousands of clusters.
 #[tokio::test]
 async fn a_large_answer_of_our_own_is_not_taken_for_the_refusal() {
     let ended = within(WAIT, "the reset", ended_answer(vec![0; 8 << 20], false, 0)).await;
