@@ -1,4 +1,4 @@
-//! What the gateway counts. Handles are resolved once per cluster; a request only adds to them.
+//! The gateway's metrics. Handles are resolved once per cluster; a request only adds to them.
 
 mod clusters;
 mod connections;
@@ -42,14 +42,15 @@ pub use self::tunnel::TunnelMetrics;
 use self::tunnel_open::LastTunnelOpen;
 pub use self::tunnel_open::{TunnelHop, TunnelOpen};
 
-/// Seconds. From a cached discovery answer to the 60 s an API server gives ordinary requests.
+/// In seconds. From a cached discovery response to the 60 s that an API server allows ordinary
+/// requests.
 const DURATION_BUCKETS: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 15.0, 60.0];
 
-/// Pairs of verb and code that a cluster has series for in one dialect; codes beyond are counted as
-/// their class.
+/// Most pairs of verb and code with their own series, for one cluster in one dialect. Further codes
+/// count as their class.
 const MOST_OUTCOMES: usize = 100;
-/// Room for the classes of all verbs beside them.
+/// Room for the classes of all verbs, in addition.
 const CLASSES: usize = 80;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -82,18 +83,18 @@ struct SideLabels {
     side: &'static str,
 }
 
-/// All series there are. Cheap to clone.
+/// All series. Cheap to clone.
 #[derive(Clone)]
 pub struct Metrics {
     families: Families,
     ended_connections: EndedConnections,
-    /// Those of registered clusters.
+    /// The series of registered clusters.
     clusters: Arc<Mutex<HashMap<Arc<str>, Registered>>>,
 }
 
-/// The series of a cluster, and whose they are.
+/// The series of a cluster, and their owner.
 struct Registered {
-    /// The uid of what registers the cluster.
+    /// The UID of the object that registers the cluster.
     owner: Box<str>,
     metrics: Arc<ClusterMetrics>,
 }
@@ -114,12 +115,12 @@ struct Families {
     client_connections: Gauge,
     tls_failures: Counter,
     failures: Family<SideLabels, Counter>,
-    /// Absent if they are not wanted.
+    /// None if they are turned off.
     proxied: Option<Proxied>,
 }
 
 /// The series of one cluster, until [`Metrics::forget`] removes them. Requests that are open then
-/// go on counting here, where no scrape reads it.
+/// continue to count here, where no scrape reads it.
 pub struct ClusterMetrics {
     labels: ClusterLabels,
     families: Families,
@@ -132,13 +133,13 @@ pub struct ClusterMetrics {
     circuit: Gauge,
     newest_circuit: Arc<AtomicU64>,
     proxied: Option<OfCluster>,
-    /// As [`Dialect::ALL`]: apart, so that a walk through one is as short as if there were no
-    /// others.
+    /// Ordered as [`Dialect::ALL`]. One ledger each, so that a search takes no longer because of
+    /// other dialects.
     by_outcome: [Ledger<(HttpMethod, u16), Counter>; Dialect::ALL.len()],
     by_dial_error: Mutex<HashMap<&'static str, Counter>>,
     since: SystemTime,
     streams: Gauge,
-    /// As [`Side::ALL`].
+    /// Ordered as [`Side::ALL`].
     by_side: [AtomicU64; Side::ALL.len()],
     recent: Recent,
     tunnel_open: LastTunnelOpen,
@@ -171,23 +172,22 @@ impl Metrics {
         Self { families, ended_connections: EndedConnections::register(registry), clusters: Arc::default() }
     }
 
-    /// Registers those of the Go cluster-gateway too, for clusters from now on.
+    /// Registers the Go cluster-gateway's families too, for clusters added from now on.
     #[must_use]
     pub fn with_proxied(mut self, registry: &mut Registry) -> Self {
         self.families.proxied = Some(Proxied::register(registry));
         self
     }
 
-    /// The series of the cluster that `owner`, the uid of what registers it, has under this name.
-    /// Those of another owner are forgotten. `None`: the current owner, where its uid cannot be
-    /// read.
+    /// The series for this name of the cluster that the object with the UID `owner` registers.
+    /// Forgets another owner's. `None` means the current owner, when the UID cannot be read.
     pub fn for_cluster(&self, cluster: Arc<str>, owner: Option<&str>) -> Arc<ClusterMetrics> {
         let mut clusters = self.clusters.lock();
         if let Some(known) = clusters.get(&cluster) {
             if owner.is_none_or(|owner| owner == &*known.owner) {
                 return Arc::clone(&known.metrics);
             }
-            // Before the new ones are made: the names of both are the same.
+            // Before the new ones are made, because both have the same names.
             known.metrics.remove();
         }
         let metrics = self.families.series(ClusterLabels { cluster: Arc::clone(&cluster) });
@@ -196,7 +196,7 @@ impl Metrics {
         metrics
     }
 
-    /// The cluster is gone, and what was counted for it goes along.
+    /// Removes a cluster that is gone, with its series.
     pub fn forget(&self, cluster: &str) {
         let mut clusters = self.clusters.lock();
         if let Some(known) = clusters.remove(cluster) {
@@ -204,8 +204,8 @@ impl Metrics {
         }
     }
 
-    /// Of requests for no registered cluster: those that the gateway answers itself, and failures
-    /// before the cluster is known.
+    /// The series for requests without a registered cluster: those that the gateway answers itself,
+    /// and failures before the cluster is known.
     pub fn of_none(&self) -> Arc<ClusterMetrics> {
         self.for_cluster("".into(), None)
     }
@@ -216,8 +216,8 @@ impl Metrics {
         }
     }
 
-    /// A second review, of the proxied request's own attributes, has taken this long; `success` if
-    /// the hub answered it.
+    /// Counts the duration of a second review, of the proxied request's own attributes; `success`
+    /// if the hub answered it.
     pub fn escalation_reviewed(&self, success: bool, took: Duration) {
         if let Some(proxied) = &self.families.proxied {
             proxied.escalation_reviewed(success, took);
@@ -228,7 +228,7 @@ impl Metrics {
         InFlight::new(&self.families.client_connections)
     }
 
-    /// It was ended by us.
+    /// Counts a connection that the gateway ended.
     pub fn connection_ended(&self, limit: ConnectionLimit) {
         self.ended_connections.count(limit);
     }
@@ -237,7 +237,7 @@ impl Metrics {
         self.families.tls_failures.inc();
     }
 
-    /// A request ended in a failure of this side: caller, hub, gateway, tunnel or member.
+    /// Counts a request that failed on this side: caller, hub, gateway, tunnel or member.
     pub fn failed(&self, side: &'static str) {
         self.families.failures.get_or_create(&SideLabels { side }).inc();
     }
@@ -368,7 +368,7 @@ impl ClusterMetrics {
             let labels = self.labels_of(dialect, verb, code);
             held.series(|| self.families.requests.get_or_create_owned(&labels), Counter::default)
         };
-        // Codes are the member's choice.
+        // The member chooses the codes.
         let class = code / 100 * 100;
         let known = outcomes.get_or_add(MOST_OUTCOMES, (verb, code), || make(code));
         known.or_else(|| outcomes.get_or_add(MOST_OUTCOMES + CLASSES, (verb, class), || make(class)))
@@ -379,12 +379,12 @@ impl ClusterMetrics {
         RequestLabels { cluster, verb: verb.method(), code, dialect }
     }
 
-    /// What requests for `resource` are about in the Go cluster-gateway's metrics.
+    /// The topic of requests for `resource` in the Go cluster-gateway's metrics.
     pub fn topic(&self, resource: &str) -> Option<Topic> {
         self.proxied.as_ref().map(|proxied| proxied.topic(resource))
     }
 
-    /// A request for the member has ended.
+    /// Counts a request for the member that has ended.
     pub fn proxied_done(&self, topic: &Topic, verb: HttpMethod, code: u16, took: Duration) {
         if let Some(proxied) = &self.proxied {
             proxied.done(topic, verb, code, took);
@@ -413,12 +413,12 @@ impl ClusterMetrics {
         InFlight::new(&self.upgrades)
     }
 
-    /// A watch, or another answer that does not end by itself.
+    /// Counts a watch, or another response that does not end by itself.
     pub fn stream(&self) -> InFlight {
         InFlight::new(&self.streams)
     }
 
-    /// A request ended in a failure of the gateway's own.
+    /// Counts a request that ended with the gateway's own failure.
     pub fn failed(&self, side: Side) {
         self.by_side[side as usize].fetch_add(1, Ordering::Relaxed);
     }
@@ -428,7 +428,7 @@ impl ClusterMetrics {
         &self.recent
     }
 
-    /// An attempt to open a byte stream to it through the tunnel has ended, after `took`.
+    /// Records an ended attempt to open a byte stream through the tunnel, which took `took`.
     pub fn tunnel_open_ended(&self, attempt: TunnelOpen, took: Duration) {
         self.tunnel_open.set(attempt, took);
     }
@@ -441,12 +441,12 @@ impl ClusterMetrics {
         &self.connections
     }
 
-    /// For a new circuit, which speaks for the cluster from now on.
+    /// The gauge for a new circuit, which replaces the former one's.
     pub fn circuit(&self) -> CircuitGauge {
         CircuitGauge::newest(&self.circuit, &self.newest_circuit)
     }
 
-    /// Removes its series.
+    /// Removes the cluster's series.
     fn remove(&self) {
         let (families, labels) = (&self.families, &self.labels);
         let mut held = self.life.hold();

@@ -1,5 +1,5 @@
-//! Of clusters: whether the circuit of one is open, by the newest of its circuits; whether it is
-//! behind the tunnel; and the outcomes of asking the hub about unknown names.
+//! Metrics of clusters: whether one's newest circuit is open, whether it is behind the tunnel, and
+//! the outcomes of queries to the hub about unknown names.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,8 +12,8 @@ use prometheus_client::registry::Registry;
 
 use super::ClusterMetrics;
 
-/// One circuit's hold on its cluster's series. When a Secret changes, a new circuit takes over, and
-/// later dials of the old one do not count.
+/// One circuit's handle of its cluster's series. When a Secret changes, a new circuit takes over,
+/// and later dials of the old one do not count.
 pub struct CircuitGauge {
     gauge: Gauge,
     newest: Arc<AtomicU64>,
@@ -49,7 +49,7 @@ impl CircuitGauge {
 // === impl ClusterMetrics ===
 
 impl ClusterMetrics {
-    /// Whether the cluster is registered to be reached through the tunnel.
+    /// Sets whether the cluster is registered behind the tunnel.
     pub fn set_tunnelled(&self, tunnelled: bool) {
         let held = self.life.hold();
         if held.is_over() {
@@ -78,7 +78,7 @@ impl SecondLooks {
         looks
     }
 
-    /// `result` is one of a fixed set.
+    /// `result` is a word of a fixed set.
     pub fn count(&self, result: &'static str) {
         self.0.get_or_create_owned(&Labels { result }).inc();
     }

@@ -1,25 +1,25 @@
-//! Client connections that the gateway ended, by the limit that they had reached.
+//! Counts client connections that the gateway ended, by the limit that they reached.
 
 use prometheus_client::encoding::EncodeLabelSet;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
 use prometheus_client::registry::Registry;
 
-/// What a client's connection was ended for. Those that give way for the bytes that are held count
-/// elsewhere (`cluster_gateway_sheds`).
+/// Why a client's connection was ended. Connections that give way for held bytes count elsewhere
+/// (`cluster_gateway_sheds`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ConnectionLimit {
-    /// A newer one has its place among those that are not authenticated.
+    /// A newer connection took its place among the unauthenticated ones.
     Room,
-    /// Time for TLS, then for the HTTP/2 preface, then for the first head.
+    /// Timeouts of TLS, then of the HTTP/2 preface, then of the first head.
     Tls,
     Preface,
     FirstRequest,
-    /// Time to answer a PING.
+    /// Timeout of the answer to a PING.
     Ping,
     /// HTTP/2 frames that are malformed, or more than any client needs.
     Frames,
-    /// The size of an HTTP/1.1 head, or it is malformed.
+    /// An HTTP/1.1 head that is too large or malformed.
     Head,
 }
 

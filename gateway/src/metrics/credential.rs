@@ -1,4 +1,4 @@
-//! When the credentials of clusters expire, and how often programs issued one.
+//! Metrics of clusters' credentials: their expiry, and runs of the programs that issue them.
 
 use std::sync::Arc;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -54,7 +54,7 @@ impl Families {
 // === impl ClusterMetrics ===
 
 impl ClusterMetrics {
-    /// The program ran; `result` is one of [`RESULTS`].
+    /// Counts a run of the program; `result` is one of [`RESULTS`].
     pub fn credential_run(&self, result: &'static str) {
         let held = self.life.hold();
         if held.is_over() {
@@ -64,7 +64,7 @@ impl ClusterMetrics {
         self.families.credential.runs.get_or_create(&labels).inc();
     }
 
-    /// A credential came into use, which expires then, or never.
+    /// Records the expiry of a new credential; `None` means that it never expires.
     pub fn credential_expires(&self, at: Option<SystemTime>) {
         let held = self.life.hold();
         if held.is_over() {

@@ -1,4 +1,4 @@
-//! Labels of requests: the method, and the spelling in which a member was asked for.
+//! Labels of requests: the HTTP method, and the dialect.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use api::route::Dialect;
 use http::Method;
 use prometheus_client::encoding::{EncodeLabel, EncodeLabelSet, LabelSetEncoder};
 
-/// A method, as one of few: callers may send any word.
+/// A method, reduced to a fixed set: callers may send any word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum HttpMethod {
     Get,
@@ -36,8 +36,8 @@ impl HttpMethod {
         }
     }
 
-    /// The verb a request was authorized with on the hub, before anything was known of its
-    /// resource; so a list is a `get`.
+    /// The verb with which the request was authorized on the hub, before its resource was known; so
+    /// a list is a `get`.
     pub fn authorized(self) -> &'static str {
         match self {
             Self::Get | Self::Head => "get",
@@ -65,8 +65,8 @@ impl From<&Method> for HttpMethod {
     }
 }
 
-/// `dialect`, and nothing for the native one: the series that were there before there were others
-/// are the same still.
+/// The label `dialect`, which native requests do not have: their series stay the same as before
+/// there were dialects.
 #[derive(Clone, Copy, Debug, Hash, PartialEq, Eq)]
 pub struct DialectLabel(pub Dialect);
 

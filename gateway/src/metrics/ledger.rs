@@ -1,9 +1,7 @@
-//! Few values by key that are found without a lock: entries are only ever added, each behind the
-//! one before.
+//! A small map with lookups without a lock: entries are only added, each after the last.
 //!
-//! For lookups at every request on every core, with a dozen keys: a walk over a dozen entries costs
-//! less than the hash of one key, and cores wait for each other only in the moment in which an
-//! entry is made.
+//! For lookups by every request on every core, with a dozen keys: a search through a dozen entries
+//! costs less than the hash of one key, and cores wait for each other only while an entry is made.
 
 use std::sync::OnceLock;
 
@@ -23,12 +21,12 @@ struct Entry<K, V> {
 // === impl Ledger ===
 
 impl<K: Copy + Eq, V> Ledger<K, V> {
-    /// The value of `key`, made if it is new and less than `most` are known; `None` if there is no
-    /// room for it.
+    /// Returns the value of `key`, and makes it if it is new and fewer than `most` are known.
+    /// `None` if there is no room for it.
     pub fn get_or_add(&self, most: usize, key: K, make: impl Fn() -> V) -> Option<&V> {
         let mut ledger = self;
         for _ in 0..most {
-            // The first thread makes the entry, for its own key; the others look whether that is
+            // The first thread makes the entry, for its own key. The others check whether it is
             // theirs too.
             let entry = ledger.first.get_or_init(|| Box::new(Entry { key, value: make(), rest: Self::default() }));
             if entry.key == key {
@@ -48,7 +46,7 @@ impl<K: Copy + Eq, V> Ledger<K, V> {
         self.iter().map(|(key, _)| key)
     }
 
-    /// In the order in which they were added.
+    /// Ordered as they were added.
     pub fn iter(&self) -> impl Iterator<Item = (K, &V)> {
         let entries = std::iter::successors(self.first.get(), |entry| entry.rest.first.get());
         entries.map(|entry| (entry.key, &entry.value))

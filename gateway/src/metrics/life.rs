@@ -1,16 +1,16 @@
-//! Whether a cluster's series are still read.
+//! Tracks whether a cluster's series are still exported.
 //!
-//! A cluster that is gone takes its series along, while its requests may go on for hours. What
-//! those count from then on goes nowhere: the name may be another cluster's by then.
+//! A cluster that is gone loses its series, but its requests may last for hours. What they count
+//! from then on is discarded, because another cluster may have the name by then.
 
 use parking_lot::{Mutex, MutexGuard};
 
-/// Shared by all that makes series for one cluster.
+/// Shared by all code that makes series for one cluster.
 #[derive(Debug, Default)]
 pub(super) struct Life(Mutex<bool>);
 
-/// Held while a series is made and kept, and while all of them are removed: none comes into being
-/// after the removal.
+/// Held while a series is made and stored, and while all are removed, so that none is made after
+/// the removal.
 pub(super) struct Held<'a>(MutexGuard<'a, bool>);
 
 // === impl Life ===
@@ -24,7 +24,7 @@ impl Life {
 // === impl Held ===
 
 impl Held<'_> {
-    /// What `exported` makes; once the cluster is gone, what `unread` makes.
+    /// The result of `exported`, or of `unread` once the cluster is gone.
     pub(super) fn series<T>(&self, exported: impl FnOnce() -> T, unread: impl FnOnce() -> T) -> T {
         if self.is_over() { unread() } else { exported() }
     }

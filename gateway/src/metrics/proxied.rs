@@ -1,10 +1,10 @@
-//! The metrics of the Go cluster-gateway: its names, labels and buckets, for the dashboards and
-//! alerts there are.
+//! The metrics of the Go cluster-gateway, with its names, labels and buckets, for existing
+//! dashboards and alerts.
 //!
-//! In three points the values are righter than there: failures of the gateway itself count under
-//! the code that the client got, upgrades under 101, and clients that leave before the answer
-//! under 499. Resources are the caller's words: they become labels in a bounded number, and only
-//! when a member has answered for one.
+//! The values are more correct than there in three points: failures of the gateway itself count
+//! under the code that the client got, upgrades under 101, and clients that leave before the
+//! response under 499. Callers choose the names of resources, so only a bounded number becomes
+//! labels, and only after a member has responded with success.
 
 mod labels;
 
@@ -26,15 +26,15 @@ use super::labels::HttpMethod;
 use super::ledger::Ledger;
 use super::life::Life;
 
-/// Seconds.
+/// In seconds.
 const BUCKETS: [f64; 12] = [0.0, 0.005, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 30.0];
-/// Resources that one cluster has series for, `other` among them; one with many custom resources
-/// has about two hundred.
+/// Most resources with their own series in one cluster, including `other`. A cluster with many
+/// custom resources has about two hundred.
 const MOST_RESOURCES: usize = 300;
-/// Pairs of verb and code that a resource of a cluster has series for; codes beyond are counted as
-/// their class, 404 as 400. Honest members never come near.
+/// Most pairs of verb and code with their own series, for one resource of a cluster. Further codes
+/// count as their class, for example 404 as 400. Honest members never come close.
 const MOST_OUTCOMES: usize = 40;
-/// Room for the classes of all verbs beside them.
+/// Room for the classes of all verbs, in addition.
 const CLASSES: usize = 80;
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]
@@ -69,29 +69,29 @@ pub struct Proxied {
     by_resource: Family<ResourceLabels, Counter>,
     by_cluster: Family<ClusterLabels, Counter>,
     duration: Family<DurationLabels, Histogram, fn() -> Histogram>,
-    /// By success.
+    /// Indexed by success.
     escalation: [Histogram; 2],
     labels: Arc<Labels>,
 }
 
-/// The share of one cluster.
+/// The series of one cluster.
 #[derive(Debug)]
 pub struct OfCluster {
     cluster: Arc<str>,
     families: Proxied,
     life: Arc<Life>,
-    /// Replaced whole when one is added, so that requests find theirs without a lock.
+    /// Replaced as a whole when one is added, so that requests find theirs without a lock.
     resources: ArcSwap<Resources>,
     adding: Mutex<()>,
 }
 
 type Resources = HashMap<Arc<str>, Arc<Resource>, RandomState>;
 
-/// What a request is about.
+/// The resource of a request.
 #[derive(Debug)]
 pub enum Topic {
     Known(Arc<Resource>),
-    /// A word that no request for the cluster has had success with.
+    /// A name for which no request to the cluster has succeeded yet.
     New(Box<str>),
 }
 
@@ -149,8 +149,8 @@ impl Proxied {
         OfCluster { cluster: Arc::clone(cluster), families: self.clone(), life: Arc::clone(life), resources, adding }
     }
 
-    /// A second review, of the proxied request's own attributes, has taken this long; `success` if
-    /// the hub answered it.
+    /// Counts the duration of a second review, of the proxied request's own attributes; `success`
+    /// if the hub answered it.
     pub fn escalation_reviewed(&self, success: bool, took: Duration) {
         self.escalation[usize::from(success)].observe(took);
     }
@@ -159,14 +159,14 @@ impl Proxied {
 // === impl OfCluster ===
 
 impl OfCluster {
-    /// What requests for `resource`, which may be any text, are about.
+    /// The topic of requests for `resource`, which may be any text.
     pub fn topic(&self, resource: &str) -> Topic {
         let name = labels::label(resource);
         let known = self.resources.load();
         known.get(name).map_or_else(|| Topic::New(name.into()), |resource| Topic::Known(Arc::clone(resource)))
     }
 
-    /// A request has ended.
+    /// Counts a request that has ended.
     pub fn done(&self, topic: &Topic, verb: HttpMethod, code: u16, took: Duration) {
         let added;
         let resource = match topic {
@@ -183,7 +183,7 @@ impl OfCluster {
         }
     }
 
-    /// Removes the series of the cluster, whose life the caller has ended.
+    /// Removes the cluster's series. The caller has ended its life.
     pub(super) fn remove(&self) {
         for resource in self.resources.load().values() {
             for (verb, code) in resource.outcomes.keys() {
@@ -195,8 +195,8 @@ impl OfCluster {
         }
     }
 
-    /// Where a request for `name` counts that ended with `code`: under its own label, if a member
-    /// has had an answer for it.
+    /// The resource under which a request for `name` that ended with `code` counts: its own label,
+    /// if a member has responded to such a request with success.
     fn resource(&self, name: &str, code: u16) -> Arc<Resource> {
         let _adding = self.adding.lock();
         let known = self.resources.load();
@@ -239,7 +239,7 @@ impl OfCluster {
 // === impl Outcome ===
 
 impl Outcome {
-    /// Of a cluster that is gone.
+    /// For a cluster that is gone.
     fn unread() -> Self {
         let (by_resource, by_cluster) = (Counter::default(), Counter::default());
         Self { by_resource, by_cluster, duration: Histogram::new(&BUCKETS) }

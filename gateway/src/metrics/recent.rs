@@ -1,7 +1,7 @@
 //! The last failures of requests for a cluster, as the log has them.
 //!
-//! Few, and cut short: callers choose how many requests fail, and members the words. What a flood
-//! leaves out of the log is left out here too.
+//! Few and truncated, because callers choose how many requests fail, and members choose the texts.
+//! A failure that the log suppresses in a flood is missing here too.
 
 use std::collections::VecDeque;
 use std::time::SystemTime;
@@ -9,10 +9,10 @@ use std::time::SystemTime;
 use api::traffic::RecentFailure;
 use parking_lot::Mutex;
 
-/// Failures kept of one cluster.
+/// Most failures kept for one cluster.
 const MOST: usize = 16;
-/// Bytes kept of one text. With its fields, a failure takes 1.5 KiB at most, and those of a cluster
-/// 24 KiB.
+/// Most bytes kept of one text. A failure with its fields takes at most 1.5 KiB, and all those of a
+/// cluster 24 KiB.
 const LONGEST: usize = 512;
 
 /// See the [module](self).
@@ -22,7 +22,7 @@ pub struct Recent(Mutex<VecDeque<RecentFailure>>);
 // === impl Recent ===
 
 impl Recent {
-    /// `failure` has happened now; its `time` is filled in here.
+    /// Adds a failure that has just happened; sets its `time`.
     pub fn add(&self, mut failure: RecentFailure) {
         failure.time = millis(SystemTime::now());
         for field in [&mut failure.user, &mut failure.verb, &mut failure.resource, &mut failure.text] {
@@ -35,13 +35,13 @@ impl Recent {
         kept.push_back(failure);
     }
 
-    /// Oldest first.
+    /// Ordered from the oldest.
     pub fn read(&self) -> Vec<RecentFailure> {
         self.0.lock().iter().cloned().collect()
     }
 }
 
-/// Since 1970.
+/// Milliseconds since 1970.
 pub(super) fn millis(time: SystemTime) -> i64 {
     let since = time.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     i64::try_from(since.as_millis()).unwrap_or(i64::MAX)

@@ -2,14 +2,14 @@ use prometheus_client::encoding::text::encode;
 
 use super::*;
 
-/// Samples with the name of the cluster `c1`.
+/// Samples that contain the name of the cluster `c1`.
 fn samples(registry: &Registry) -> Vec<String> {
     let mut text = String::new();
     encode(&mut text, registry).expect("into a String");
     text.lines().filter(|line| line.contains("cluster=\"c1\"")).map(str::to_owned).collect()
 }
 
-/// Everything that requests and dials count.
+/// Counts in all series of requests and dials.
 fn count(cluster: &ClusterMetrics) {
     for (verb, code) in [(HttpMethod::Get, 200), (HttpMethod::Post, 500)] {
         cluster.request_done(Dialect::Native, verb, code);

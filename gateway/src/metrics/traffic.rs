@@ -11,7 +11,7 @@ use super::ledger::Ledger;
 use super::recent::millis;
 use super::{ClusterMetrics, micros};
 
-/// What tells replicas apart: containers have the names of their pods.
+/// Identifies the replica: containers have their pod's name.
 static REPLICA: LazyLock<String> = LazyLock::new(|| {
     let name = std::env::var("HOSTNAME").unwrap_or_default();
     if name.is_empty() { format!("process-{}", std::process::id()) } else { name }

@@ -1,4 +1,4 @@
-//! Streams through the tunnel, and links to tunnel-servers.
+//! Metrics of streams through the tunnel, and of links to tunnel-servers.
 
 use std::time::Duration;
 
@@ -9,7 +9,7 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::registry::Registry;
 use telemetry::histogram::Histogram;
 
-/// Seconds. From a round trip in a data centre to the usual dial timeout.
+/// In seconds. From a round trip in a data centre to the usual dial timeout.
 const BUCKETS: [f64; 11] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 1.0, 2.5, 10.0];
 
 #[derive(Clone, Debug, Hash, PartialEq, Eq, EncodeLabelSet)]

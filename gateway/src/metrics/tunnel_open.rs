@@ -1,5 +1,5 @@
-//! How the last attempt went to open a byte stream through the tunnel, hop by hop, as spans have
-//! it: kept for `clustergateways/traffic`, whether requests are traced or not.
+//! The last attempt to open a byte stream through the tunnel, hop by hop, as spans record it:
+//! stored for `clustergateways/traffic`, even if requests are not traced.
 
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
@@ -10,10 +10,10 @@ use tunnel::Timing;
 
 use super::{micros, recent};
 
-/// Servers kept of one attempt: a reader of more has other questions.
+/// Most servers recorded for one attempt, which is enough for a reader.
 const MOST: usize = 8;
 
-/// Of one cluster. Each attempt takes the place of the one before.
+/// The last attempt for one cluster. Each attempt replaces the one before.
 #[derive(Debug, Default)]
 pub struct LastTunnelOpen(Mutex<Option<TunnelOpen>>);
 
@@ -24,25 +24,25 @@ pub struct TunnelOpen {
     ended: Option<(SystemTime, Duration)>,
 }
 
-/// The hop that was asked for the stream, and its outcome.
+/// A hop that was asked for the stream, with its outcome.
 #[derive(Debug)]
 pub struct TunnelHop {
-    /// A tunnel-server; absent: this process.
+    /// A tunnel-server, or none for this process.
     pub server: Option<SocketAddr>,
-    /// One of a fixed set.
+    /// A word of a fixed set.
     pub outcome: &'static str,
-    /// Until the answer.
+    /// Time until the answer.
     pub took: Duration,
-    /// To the server, as last measured.
+    /// Last measured round-trip time to the server.
     pub round_trip: Option<Duration>,
-    /// What the hops behind it said.
+    /// The timing that the hops behind it reported.
     pub timing: Timing,
 }
 
 // === impl LastTunnelOpen ===
 
 impl LastTunnelOpen {
-    /// `attempt` has ended now, after `took`.
+    /// Records `attempt`, which has ended now, after `took`.
     pub fn set(&self, attempt: TunnelOpen, took: Duration) {
         *self.0.lock() = Some(TunnelOpen { ended: Some((SystemTime::now(), took)), ..attempt });
     }
@@ -59,7 +59,7 @@ impl LastTunnelOpen {
 // === impl TunnelOpen ===
 
 impl TunnelOpen {
-    /// A hop was asked, and has answered or will not.
+    /// Records a hop that was asked, and has answered or will not.
     pub fn asked(&mut self, hop: TunnelHop) {
         if self.hops.len() < MOST {
             self.hops.push(hop);
@@ -76,7 +76,7 @@ impl TunnelHop {
             outcome: self.outcome.to_owned(),
             took_micros: micros(self.took),
             round_trip_micros: self.round_trip.map(micros),
-            // Others say it: no share is larger than the whole.
+            // Reported by other programs, so no part may be larger than the whole.
             agent_micros: self.timing.agent().map(|took| micros(took.min(self.took))),
             dial_micros: self.timing.dial().map(|took| micros(took.min(self.took))),
         }

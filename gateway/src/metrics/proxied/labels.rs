@@ -1,28 +1,29 @@
-//! The resources that have become labels, of all clusters together.
+//! The resources that have become labels, for all clusters together.
 //!
-//! They are never taken back, since counters of resources outlive clusters. So a word must be worth
-//! it: callers can make up any, and a member refuses those. What it takes a member to be malicious
-//! for is bounded by what one cluster may bring.
+//! Labels are never removed, because counters of resources outlive clusters. So a name must prove
+//! itself: callers can invent any name, and a member refuses invented ones. A malicious member
+//! could confirm them; the limit for one cluster bounds that.
 
 use std::collections::HashSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
-/// Longest label taken from a path, in bytes: a DNS label, which a resource's name is.
+/// Longest label taken from a path, in bytes: the length of a DNS label, because a resource's name
+/// is one.
 const LONGEST: usize = 63;
-/// The label of what is no name of a resource, or one too many.
+/// The label for text that is no resource's name, and for names beyond the limits.
 pub const OTHER: &str = "other";
 
-/// A fleet's clusters have many custom resources in common; three that make up as many as they may
-/// leave room for others.
+/// Most labels. A fleet's clusters share many custom resources. Three clusters that invent as many
+/// as they may still leave room for others.
 const MOST: usize = 1000;
 
 #[derive(Debug, Default)]
 pub struct Labels(Mutex<HashSet<Arc<str>>>);
 
-/// The label of `resource`, the caller's word: itself, empty if there is none, [`OTHER`] for what
-/// cannot be one.
+/// The label for the text `resource` of a caller: itself, empty if there is none, or [`OTHER`] if
+/// it cannot be a name.
 pub fn label(resource: &str) -> &str {
     let plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || matches!(byte, b'-' | b'.');
     if resource.len() <= LONGEST && resource.bytes().all(plain) { resource } else { OTHER }
@@ -31,8 +32,8 @@ pub fn label(resource: &str) -> &str {
 // === impl Labels ===
 
 impl Labels {
-    /// `name` as a label, `None` if it has to do without. `proven`: a member has answered a request
-    /// for it with a success. What is about no resource, or cannot be one, is nobody's word.
+    /// The label `name`, or `None` if it gets none. `proven`: a member has responded to a request
+    /// for it with success. The empty label and [`OTHER`] need no proof.
     pub fn of(&self, name: &str, proven: bool) -> Option<Arc<str>> {
         let mut known = self.0.lock();
         if let Some(label) = known.get(name) {

@@ -2,7 +2,7 @@ use super::*;
 
 const BY_RESOURCE: &str = "ocm_proxy_proxied_resource_requests_by_resource";
 
-/// A request for `resource` has ended.
+/// Counts a request for `resource` that has ended.
 fn count(cluster: &OfCluster, resource: &str, verb: HttpMethod, code: u16) {
     cluster.done(&cluster.topic(resource), verb, code, Duration::ZERO);
 }
@@ -25,7 +25,7 @@ fn text(registry: &Registry) -> String {
     text
 }
 
-/// The lines of samples of one family.
+/// The sample lines of one family.
 fn samples(registry: &Registry, family: &str) -> Vec<String> {
     text(registry).lines().filter(|line| line.starts_with(family)).map(ToOwned::to_owned).collect()
 }
@@ -36,7 +36,7 @@ fn the_exposition_is_the_one_dashboards_read() {
     let cluster = of(&proxied, "c1");
     cluster.done(&cluster.topic(PODS), HttpMethod::Get, 200, Duration::from_millis(30));
     proxied.escalation_reviewed(true, Duration::from_millis(3));
-    // Series of one family come in any order.
+    // The order of a family's series is not fixed.
     let text = text(&registry);
     let lines: Vec<_> = text.lines().filter(|line| !line.contains("success=\"false\"")).collect();
     insta::assert_snapshot!(lines.join("\n"));
@@ -110,8 +110,7 @@ fn callers_make_no_labels_of_words_that_no_member_knows() {
     by_resource.sort();
     let line = |code| format!(r#"{BY_RESOURCE}_total{{resource="other",verb="get",code="{code}"}} 2500"#);
     assert_eq!(by_resource, [line(404), line(429)]);
-    // Hence there is room for what exists, and its failures are told apart from then on, of any
-    // cluster.
+    // So existing resources still get their own label, and with it their failures, for any cluster.
     count(&cluster, PODS, HttpMethod::Get, 200);
     count(&of(&proxied, "c2"), PODS, HttpMethod::Get, 403);
     let text = text(&registry);
