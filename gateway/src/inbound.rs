@@ -1,21 +1,21 @@
-//! HTTP/2 frames as they are received, and header names that the libraries below cannot take, on
-//! connections of many users: the hub's to us, and ours to members.
+//! Filters received HTTP/2 frames, and removes fields that the libraries below cannot take, on
+//! connections of many users: the hub's to the gateway, and the gateway's to members.
 //!
-//! `http` takes names of less than 64 KiB, and h2 answers any other by the end of the *connection*.
-//! Go's servers and clients know no such limit: whoever may ask the hub for anything of ours could
-//! end its connection, with all its users' streams, and so could whatever a member relays answers
-//! of. So heads of several frames are held until they are whole, and a field with such a name is
-//! taken out of them; what HPACK's tables hold stays the same. A mark takes its place, for the one
-//! request or answer to be refused.
+//! `http` takes names of less than 64 KiB, and h2 answers a longer one by ending the *connection*.
+//! Go's servers and clients have no such limit: a user with access to any of our paths on the hub
+//! could end the hub's connection, with all its users' streams, and so could the responses of a
+//! server that a member relays. So heads of several frames are held until they are complete, and
+//! fields with such a name are removed; the contents of HPACK's tables stay the same. A mark
+//! replaces the field, so that this one request or response is refused.
 //!
-//! A field without a name is taken out likewise: h2 ends the connection for it in the last frame of
-//! a head, and in any other goes on as if it were not there. If it is to be remembered, all later
-//! heads would be read by another table than their sender's: that ends the connection here, too. A
-//! path too long for `http` is replaced: it would have no answer but a reset.
+//! A field without a name is removed likewise: h2 ends the connection for one in the last frame of
+//! a head, and ignores one in any other frame. If HPACK's table must remember the field, all later
+//! heads would be read with another table than their sender's, so that ends the connection here,
+//! too. A path too long for `http` is replaced, because the only answer to it would be a reset.
 //!
-//! Held heads are cut anew ([`frames`]), into frames of the largest size that we announce, because
-//! h2 also limits their number. A name that long takes a head of several frames, or one frame of
-//! more than 32 KiB (5 bits a byte in the shortest code). Everything else passes as it comes.
+//! Held heads are cut again ([`frames`]), into frames of the largest size that we announce, because
+//! h2 also limits their number. A name of that length needs a head of several frames, or one frame
+//! of more than 32 KiB (5 bits per byte in the shortest code). All other frames pass unchanged.
 
 mod block;
 mod costly;
@@ -46,13 +46,13 @@ use crate::headers::size::Unfit;
 use crate::holding::{Account, Tally};
 use crate::unread::Collector;
 
-/// What was found in this connection's heads.
+/// Findings in this connection's heads.
 #[derive(Clone, Default)]
 pub struct Marks(Arc<Found>);
 
 #[derive(Default)]
 struct Found {
-    /// A head has a mark.
+    /// A head has had a mark.
     marked: AtomicBool,
     /// See [`Marks::pinned`].
     pinned: AtomicUsize,
@@ -60,37 +60,37 @@ struct Found {
     bytes: AtomicUsize,
 }
 
-/// A stream of HTTP/2 frames as they are received, without such names.
+/// A stream of HTTP/2 frames as they are received, without such fields.
 pub struct Inbound<T> {
     stream: T,
     marks: Marks,
     reach: Reach,
     /// Bytes that pass before the next frame begins.
     passing: usize,
-    /// Received, from the beginning of a frame, and not passed on yet.
+    /// Bytes received from the beginning of a frame, and not passed on yet.
     held: BytesMut,
-    /// To be passed on before anything else is read.
+    /// Bytes to pass on before anything else is read.
     ready: BytesMut,
-    /// SETTINGS and GOAWAY.
+    /// Counts SETTINGS and GOAWAY.
     costly: Costly,
-    /// To members, and to clients that speak for nobody else: a hub reads.
+    /// Set for members, and for clients other than front proxies: a hub reads.
     owed: Option<Owed>,
     turn: Turn,
-    /// What ends the connection.
+    /// The error that ends the connection.
     broken: Option<&'static str>,
-    /// Turns so far, if no collector counts them.
+    /// Turns so far, if there is no collector to count them.
     turns: usize,
-    /// Looks in a row that were given up because too much is held, see [`MOST_WAITS`].
+    /// Consecutive polls that read nothing because too much is held, see [`MOST_WAITS`].
     waits: usize,
-    /// Told of frames for streams.
+    /// Notified of frames for streams.
     collector: Option<Arc<Collector>>,
-    /// Of what is held and owed, and of what h2 has taken.
+    /// Counts what is held and owed, and what h2 has taken.
     tally: Option<Tally>,
 }
 
 /// RFC 9113 §3.4.
 const PREFACE: usize = 24;
-/// What everybody takes of a frame's payload (RFC 9113 §6.5.2).
+/// Largest payload that every peer must accept (RFC 9113 §6.5.2).
 const FRAME: usize = 16 * 1024;
 const FRAME_HEAD: usize = 9;
 const DATA: u8 = 0;
@@ -103,11 +103,11 @@ const CONTINUATION: u8 = 9;
 const ACK: u8 = 1;
 const END_HEADERS: u8 = 4;
 
-/// While more is held than may be, those that were told to give way go first: nothing is read
-/// before their tasks have run. Not for ever, as HTTP/2 keeps what a peer does not take.
+/// Most polls that wait for room: while too much is held, nothing is read until the tasks that must
+/// give way have run. Bounded, because HTTP/2 may keep bytes that a peer does not read.
 const MOST_WAITS: usize = 64;
-/// Bytes of header blocks that a member may have kept by pseudo-headers behind headers, which no
-/// server of ours sends: Go's begins with `:status`.
+/// Most bytes of header blocks that a member may pin by pseudo-headers after headers. Honest
+/// servers send none: Go's begins with `:status`.
 const PINNED_BY_MEMBER: usize = 8 * 1024 * 1024;
 
 /// The head of a frame (RFC 9113 §4.1).
@@ -121,7 +121,7 @@ struct Frame {
 // === impl Marks ===
 
 impl Marks {
-    /// Why this head, or these trailers, are not to be passed on, if so; removes the mark.
+    /// Removes the mark, if any. Returns why these headers must not be passed on.
     pub fn take(&self, headers: &mut HeaderMap) -> Option<Unfit> {
         if !self.is_any() {
             return None;
@@ -129,18 +129,18 @@ impl Marks {
         headers.remove(frames::MARK).map(|mark| frames::cause(&mark))
     }
 
-    /// A head has one, or had.
+    /// Whether a head has had a mark.
     pub fn is_any(&self) -> bool {
         self.0.marked.load(Ordering::Relaxed)
     }
 
-    /// Bytes of header blocks, over the connection's lifetime, that h2 may have kept for the sake
-    /// of fields that it remembers.
+    /// Bytes of header blocks, over the connection's lifetime, that h2 may keep for fields that it
+    /// remembers.
     pub fn pinned(&self) -> usize {
         self.0.pinned.load(Ordering::Relaxed)
     }
 
-    /// Bytes received, held ones included.
+    /// Bytes received, including held ones.
     pub fn bytes(&self) -> usize {
         self.0.bytes.load(Ordering::Relaxed)
     }
@@ -166,24 +166,23 @@ impl Frame {
         self.kind == HEADERS && (self.flags & END_HEADERS == 0 || self.length > block::MOST_NAME)
     }
 
-    /// h2 goes through all its streams for it, those that were reset among them: 50 µs for four
-    /// thousand.
+    /// h2 walks through all its streams for it, including reset ones: 50 µs for four thousand.
     fn is_costly(&self) -> bool {
         (self.kind == SETTINGS && self.flags & ACK == 0) || self.kind == GOAWAY
     }
 
-    /// An answer to no request, or a dependency of a stream on itself, makes h2 reset a stream that
-    /// nobody opened. So do the broken head of a client, and data for what is forgotten.
+    /// Whether h2 may answer with a reset: to a response without a request, to a stream that
+    /// depends on itself, to a client's broken head, or to data for a forgotten stream.
     fn may_be_reset(&self) -> bool {
         matches!(self.kind, HEADERS | PRIORITY)
     }
 
-    /// Or a head, or trailers: h2 has it until somebody reads.
+    /// Also a head or trailers: h2 keeps each until it is read.
     fn is_of_a_body(&self) -> bool {
         matches!(self.kind, DATA | HEADERS)
     }
 
-    /// Of a header block.
+    /// Bytes of a header block.
     fn bytes_of_a_head(&self) -> usize {
         if matches!(self.kind, HEADERS | CONTINUATION) { self.length } else { 0 }
     }
@@ -196,28 +195,28 @@ impl Frame {
 // === impl Inbound ===
 
 impl<T> Inbound<T> {
-    /// Received from a client, with its preface.
+    /// Frames from a client, with its preface.
     pub fn of_client(stream: T, marks: Marks) -> Self {
         Self::new(stream, marks, reach::OF_CLIENTS, PREFACE, None)
     }
 
-    /// The streams of its connection are attended by `collector`.
+    /// Reports frames for streams to `collector`.
     pub fn attended_by(self, collector: Arc<Collector>) -> Self {
         Self { collector: Some(collector), ..self }
     }
 
-    /// The client speaks for nobody else: resets that it does not read are counted, of which h2
-    /// keeps no more than `most`.
+    /// For a client that is no front proxy: counts resets that it does not read, of which h2 keeps
+    /// at most `most`.
     pub fn owed(self, most: usize) -> Self {
         Self { owed: Some(Owed::to_client(most)), ..self }
     }
 
-    /// What is held counts for `account`.
+    /// Counts for `account` what is held.
     pub fn held_for(self, account: &Account) -> Self {
         Self { tally: Some(account.tally()), ..self }
     }
 
-    /// Received from a member.
+    /// Frames from a member.
     pub fn of_member(stream: T, marks: Marks) -> Self {
         Self::new(stream, marks, reach::OF_MEMBERS, 0, Some(Owed::to_member()))
     }
@@ -242,8 +241,8 @@ impl<T> Inbound<T> {
         }
     }
 
-    /// How many of these bytes pass as they are: up to a frame that must be held, or whose head is
-    /// not whole.
+    /// Returns how many of these bytes pass unchanged: up to a frame that must be held, or one with
+    /// an incomplete frame header.
     fn pass(&mut self, bytes: &[u8]) -> usize {
         let mut at = 0;
         loop {
@@ -261,13 +260,13 @@ impl<T> Inbound<T> {
         }
     }
 
-    /// Passes on what is held as far as it is decided, and up to what ends the connection.
+    /// Passes on the held bytes that are decided, up to an error that ends the connection.
     fn decide(&mut self) {
         while self.broken.is_none()
             && let Some(frame) = Frame::read(&self.held)
         {
-            // We allow no member to push, and no client may (RFC 9113 §8.4). h2 would take in the
-            // head first, however long, and then refuse it.
+            // We allow no member to push, and no client may (RFC 9113 §8.4). h2 would read the
+            // whole head, however long, before it refuses it.
             if frame.kind == PUSH_PROMISE {
                 self.broken = Some("it pushes, although push is disabled");
                 return;
@@ -326,7 +325,7 @@ impl<T> Inbound<T> {
         }
     }
 
-    /// Of bytes that pass as they are: what is owed and what h2 will have taken, if that is more.
+    /// For bytes that pass unchanged: counts again if h2 takes more, or if something is owed.
     fn tally_passed(&mut self, before: usize) {
         if self.turn.bytes() != before || self.owed.as_ref().is_some_and(|owed| owed.bytes() > 0) {
             self.tally();
@@ -349,17 +348,17 @@ impl<T> Inbound<T> {
         Ok(())
     }
 
-    /// Before h2 has what was counted just now: its task would see that it is to end after that.
+    /// Runs before h2 gets the bytes just counted: its task would notice its end only after that.
     fn check_room(&self) -> io::Result<()> {
         if self.tally.as_ref().is_some_and(|tally| tally.account().is_ended()) {
-            // Not as what [`Self::check`] refuses: those count elsewhere.
+            // Another kind than the errors of [`Self::check`], because those count elsewhere.
             let why = "the gateway had no room left, and it has the most";
             return Err(io::Error::new(io::ErrorKind::OutOfMemory, why));
         }
         Ok(())
     }
 
-    /// What is owed.
+    /// Changes what is owed, and counts again.
     fn changed(&mut self, change: impl FnOnce(&mut Owed)) {
         let Some(owed) = &mut self.owed else { return };
         let before = owed.bytes();
@@ -382,14 +381,14 @@ impl<T> Inbound<T> {
                 self.turn.head_of(mended.frames.len(), mended.fields, mended.surplus);
                 self.ready.extend_from_slice(&mended.frames);
             }
-            // h2 would say so when it has taken in what is before that.
+            // h2 would report it only after it has read everything before it.
             None => self.broken = Some("a head that is not a header block"),
         }
     }
 }
 
 impl<T: AsyncRead + Unpin> Inbound<T> {
-    /// Reads what has come, unless the turn has had its part, or others are to give way first.
+    /// Reads unless the turn is over, or other connections must give way first.
     fn poll_stream(&mut self, cx: &mut Context<'_>, buf: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
         let waits = self.turn.is_over() || self.must_wait();
         let read = if waits { Poll::Pending } else { Pin::new(&mut self.stream).poll_read(cx, buf) };
@@ -425,7 +424,7 @@ impl<T: AsyncRead + Unpin> AsyncRead for Inbound<T> {
                 buf.put_slice(&this.ready[..here]);
                 this.ready.advance(here);
                 if this.ready.is_empty() {
-                    // Such heads are rare, and connections live for long.
+                    // Such heads are rare, and connections last long, so the buffer is freed.
                     this.ready = BytesMut::new();
                     this.tally();
                 }

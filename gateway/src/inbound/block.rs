@@ -1,21 +1,21 @@
-//! A header block, read as far as its fields begin and end (RFC 7541 §5 and §6). Neither tables nor
-//! Huffman code are needed for that.
+//! Parses a header block far enough to find where its fields begin and end (RFC 7541 §5 and §6).
+//! That needs neither tables nor Huffman decoding.
 
 use super::frames::{Frames, literal, mark};
 use super::{FRAME_HEAD, Frame, HEADERS, huffman};
 use crate::headers::size::{MOST_BYTES, Unfit};
 
-/// Encoded bytes. A name of 64 KiB takes 40 KiB in the shortest code, and nobody's takes one of
-/// them.
+/// Longest encoded name, in bytes. A name of 64 KiB takes 40 KiB in the shortest code, and no
+/// honest name takes 32 KiB.
 pub const MOST_NAME: usize = 32 * 1024;
-/// What the table of a connection holds, as we announce no more (RFC 9113 §6.5.2). A longer entry
+/// Size of a connection's table, because we announce no more (RFC 9113 §6.5.2). A longer entry
 /// empties it (RFC 7541 §4.4).
 const TABLE: usize = 4096;
-/// Each counts for 32 bytes and its own (RFC 9113 §6.5.2): a head of more is refused. h2 would take
-/// all of them in first, and turns a field of one byte into a hundred.
+/// Most fields: each counts 32 bytes plus its own (RFC 9113 §6.5.2), so a head with more is
+/// refused. h2 would first read all of them, and makes a hundred bytes of a field of one byte.
 const MOST_FIELDS: usize = MOST_BYTES / 32;
-/// What `http` takes of a path with its query. h2 resets the stream of a longer one, and Go's
-/// client, the hub's among them, sends what was reset for that reason again, for half a minute.
+/// Longest path with its query that `http` takes. h2 resets the stream of a longer one, and Go's
+/// client, including the hub's, repeats such a reset request for half a minute.
 const MOST_PATH: usize = 65_534;
 const PATH: &[u8] = b":path";
 const PADDED: u8 = 8;
@@ -24,42 +24,42 @@ const PRIORITY: u8 = 0x20;
 /// A field of a block.
 struct Field {
     end: usize,
-    /// Why it is taken out.
+    /// Why it is removed.
     unfit: Option<Unfit>,
     entry: Entry,
-    /// Its name may be a pseudo-header's.
+    /// Its name may be that of a pseudo-header.
     may_be_pseudo: bool,
 }
 
-/// What it does to the table.
+/// Its effect on the table.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Entry {
-    /// Nothing.
+    /// None.
     No,
-    /// It is remembered.
+    /// It becomes an entry.
     New,
-    /// It is no field, but the table's new size.
+    /// It is no field, but a new size of the table.
     Resize,
 }
 
-/// A block as it is passed on.
+/// A block in the form in which it is passed on.
 pub struct Mended {
     pub frames: Vec<u8>,
-    /// A [mark](super::mark) was put in.
+    /// Whether a [mark](super::mark) was added.
     pub is_marked: bool,
-    /// Bytes that what is remembered of it may keep in memory: h2 remembers pseudo-headers as
-    /// slices of the block they came in. In honest blocks they stand at the beginning, which is
-    /// read before the rest has come.
+    /// Bytes that entries of the table may keep in memory: h2 remembers pseudo-headers as slices of
+    /// their block. Honest blocks begin with them, and h2 parses that part before the rest has
+    /// arrived.
     pub pinned: usize,
-    /// Fields that are passed on: [`MOST_FIELDS`],
+    /// Fields that are passed on, up to [`MOST_FIELDS`].
     pub fields: usize,
-    /// and those beyond, which had to be passed on.
+    /// Fields beyond that limit that had to be passed on.
     pub surplus: usize,
 }
 
-/// The same block without the fields that have no name or too long a one, and with another path in
-/// the place of one that is too long, in frames of at most so many bytes. `None` if it is not a
-/// block, or h2 would read later ones by another table than their sender's.
+/// Copies the block without fields that have no name or too long a one, and with another path
+/// instead of one that is too long, in frames of at most `most` bytes. `None` if it is not a valid
+/// block, or if h2 would read later blocks with another table than their sender's.
 pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
     let first = Frame::read(frames)?;
     let stream = frames.get(5..FRAME_HEAD)?.try_into().ok()?;
@@ -73,7 +73,8 @@ pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
             return None;
         }
         fields += usize::from(field.entry != Entry::Resize);
-        // What changes the table is passed on, or later heads would mean something else.
+        // Changes of the table are passed on, because otherwise later heads would mean something
+        // else.
         let is_spare = fields > MOST_FIELDS && field.entry == Entry::No;
         if fields > MOST_FIELDS && field.entry == Entry::New {
             surplus += 1;
@@ -104,7 +105,7 @@ pub fn mended(frames: &[u8], most: usize) -> Option<Mended> {
     })
 }
 
-/// The block without frames, padding and priority.
+/// The block without frame headers, padding and priority.
 fn payloads(mut frames: &[u8]) -> Option<Vec<u8>> {
     let mut block = Vec::with_capacity(frames.len());
     while !frames.is_empty() {
@@ -137,7 +138,7 @@ fn field(block: &[u8], at: usize) -> Option<Field> {
     };
     let (index, mut end) = integer(block, at, prefix)?;
     let (mut unfit, mut is_path) = (None, matches!(index, 4 | 5));
-    // By the static table (RFC 7541 appendix A), or one that is not known here.
+    // An index of the static table (RFC 7541 appendix A), or one that is unknown here.
     let mut may_be_pseudo = matches!(index, 1..=7 | 62..);
     if index == 0 {
         let (length, begins) = integer(block, end, 7)?;
@@ -145,7 +146,7 @@ fn field(block: &[u8], at: usize) -> Option<Field> {
             0 => Some(Unfit::NoName),
             _ => (length > MOST_NAME).then_some(Unfit::LongName),
         };
-        // A colon, as it is or in Huffman code (1011100).
+        // A colon, plain or in Huffman code (1011100).
         may_be_pseudo = block.get(begins).is_some_and(|first| *first == b':' || first >> 1 == 0b101_1100);
         is_path = block.get(begins..begins + length).is_some_and(|name| name == PATH);
         end = begins + length;
@@ -160,7 +161,7 @@ fn field(block: &[u8], at: usize) -> Option<Field> {
     Some(Field { end, unfit, entry, may_be_pseudo })
 }
 
-/// A byte takes five bits of Huffman code at least.
+/// A byte takes at least five bits of Huffman code.
 fn is_long_path(value: &[u8], is_coded: bool) -> bool {
     if is_coded {
         value.len() > MOST_PATH * 5 / 8 && huffman::is_longer(value, MOST_PATH)
@@ -169,7 +170,7 @@ fn is_long_path(value: &[u8], is_coded: bool) -> bool {
     }
 }
 
-/// An integer of RFC 7541 §5.1, and where it ends. None that is longer than a block may be.
+/// Reads an integer (RFC 7541 §5.1). Returns it and its end. `None` if it is longer than any block.
 fn integer(block: &[u8], mut at: usize, prefix: u32) -> Option<(usize, usize)> {
     let most = (1_usize << prefix) - 1;
     let mut value = usize::from(*block.get(at)?) & most;

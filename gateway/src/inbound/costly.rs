@@ -1,20 +1,20 @@
-//! Frames that cost the library much, of which no peer needs many.
+//! Limits frames that are expensive for h2, and of which no peer needs many.
 
 use std::time::Duration;
 
 use tokio::time::Instant;
 
-/// SETTINGS and GOAWAY of one connection: so many at once, and so many a second. Peers that fit
-/// their windows to the path send a few dozen, and some a few each time that their streams become
-/// more or fewer.
+/// Most SETTINGS and GOAWAY frames of one connection, in a burst and per second. Peers that adapt
+/// their windows to the path send a few dozen, and some send a few each time that they open or
+/// close streams.
 const BURST: u32 = 1000;
 const A_SECOND: u32 = 10;
 
-/// What is left of them.
+/// Counts such frames.
 #[derive(Default)]
 pub struct Costly {
     taken: u32,
-    /// When the first of those that are taken came.
+    /// When the first of the counted ones arrived.
     since: Option<Instant>,
 }
 

@@ -1,37 +1,36 @@
-//! A header block cut into frames, each but the last of which ends inside a field.
+//! Cuts a header block into frames, each of which, except the last, ends inside a field.
 //!
-//! h2 answers a field that HTTP/2 forbids (`connection`, `upgrade`, a pseudo-header that comes
-//! late) by a stream error. But if the frame ends exactly there, without `END_HEADERS`, it drops
-//! its partial block, and the next CONTINUATION is a *connection* error. Go's servers pass on such
-//! fields in the informational answers and trailers of whatever they relay, and cut where a frame
-//! is full.
+//! h2 answers a field that HTTP/2 forbids (`connection`, `upgrade`, a late pseudo-header) with a
+//! stream error. But if the frame ends exactly there, without `END_HEADERS`, h2 drops its partial
+//! block, and the next CONTINUATION is a *connection* error. Go's servers pass on such fields in
+//! interim responses and trailers that they relay, and cut where a frame is full.
 
 use http::HeaderValue;
 
 use super::{CONTINUATION, END_HEADERS, FRAME_HEAD, HEADERS};
 use crate::headers::size::Unfit;
 
-/// Name of the mark: the field that takes the place of what was found in a head. The request or the
-/// answer is refused.
+/// Name of the mark: the field that replaces a finding in a head. A request or response with it is
+/// refused.
 pub const MARK: &str = "cluster-gateway-unfit";
 const TOO_LARGE: &[u8] = b"too large";
 const NO_NAME: &[u8] = b"no name";
 const LONG_PATH: &[u8] = b"long path";
 
-/// Frames of one block, as they are made.
+/// The frames of one block while they are built.
 pub struct Frames {
     bytes: Vec<u8>,
     stream: [u8; 4],
-    /// Bytes of payload of one frame.
+    /// Largest payload of one frame, in bytes.
     most: usize,
-    /// Where the payload of the last frame begins.
+    /// Start of the last frame's payload.
     begins: usize,
-    /// The last place in it that is inside a field; `begins` if there is none.
+    /// The last position in it that is inside a field; `begins` if there is none.
     inside: usize,
     is_marked: bool,
 }
 
-/// The mark, encoded (RFC 7541 §6.2.2). Its value says why.
+/// The mark, encoded (RFC 7541 §6.2.2). Its value is the reason.
 pub fn mark(why: Unfit) -> Vec<u8> {
     let value = match why {
         Unfit::TooLarge => TOO_LARGE,
@@ -42,7 +41,7 @@ pub fn mark(why: Unfit) -> Vec<u8> {
     literal(0, MARK.as_bytes(), value)
 }
 
-/// Why a head with this mark is refused.
+/// The reason in a mark.
 pub fn cause(mark: &HeaderValue) -> Unfit {
     match mark.as_bytes() {
         TOO_LARGE => Unfit::TooLarge,
@@ -52,7 +51,8 @@ pub fn cause(mark: &HeaderValue) -> Unfit {
     }
 }
 
-/// A literal with a name of its own, of kind `first`, as it is. Names are shorter than 127 bytes.
+/// A literal of kind `first` with its own name, not in Huffman code. Names are shorter than 127
+/// bytes.
 pub fn literal(first: u8, name: &[u8], value: &[u8]) -> Vec<u8> {
     let mut literal = vec![first, u8::try_from(name.len()).unwrap_or_default()];
     literal.extend_from_slice(name);
@@ -71,7 +71,8 @@ pub fn literal(first: u8, name: &[u8], value: &[u8]) -> Vec<u8> {
 // === impl Frames ===
 
 impl Frames {
-    /// The first has these `flags`; each has at most so many bytes, of a block of about `length`.
+    /// The first frame has these `flags`. Each frame has at most `most` bytes of payload, for a
+    /// block of about `length`.
     pub fn new(flags: u8, stream: [u8; 4], most: usize, length: usize) -> Self {
         let bytes = Vec::with_capacity(length + (length / most + 2) * FRAME_HEAD);
         let mut frames = Self { bytes, stream, most, begins: 0, inside: 0, is_marked: false };
@@ -98,7 +99,8 @@ impl Frames {
         }
     }
 
-    /// The frames, and whether the block holds a mark: if it `is_marked` already, or had to be.
+    /// Returns the frames, and whether the block has a mark: if it `is_marked` already, or one had
+    /// to be added.
     pub fn end(mut self, is_marked: bool) -> (Vec<u8>, bool) {
         self.close(END_HEADERS);
         (self.bytes, is_marked || self.is_marked)
@@ -108,8 +110,8 @@ impl Frames {
         self.most - (self.bytes.len() - self.begins)
     }
 
-    /// Makes room for a field after a full frame that ends between two: its last field goes into
-    /// the next frame with its end.
+    /// Makes room for a field after a full frame that ends between two fields: moves the end of its
+    /// last field into the next frame.
     fn cut_before(&mut self) {
         if self.inside > self.begins {
             let moved = self.bytes.split_off(self.inside);
@@ -117,8 +119,8 @@ impl Frames {
             self.bytes.extend_from_slice(&moved);
             return;
         }
-        // Fields of one byte, as many as a frame has: always more than may be passed on
-        // (`headers::size::MOST_BYTES`), so it is refused.
+        // The frame consists of fields of one byte. That is always more than may be passed on
+        // (`headers::size::MOST_BYTES`), so the head is refused.
         self.is_marked = true;
         let mark = mark(Unfit::TooLarge);
         let moved = self.bytes.split_off(self.bytes.len() - 1);
@@ -140,7 +142,7 @@ impl Frames {
         (self.begins, self.inside) = (self.bytes.len(), self.bytes.len());
     }
 
-    /// Writes down how long the last frame is.
+    /// Writes the length of the last frame into its header.
     fn close(&mut self, flags: u8) {
         let length = u32::try_from(self.bytes.len() - self.begins).unwrap_or_default().to_be_bytes();
         let head = self.begins - FRAME_HEAD;

@@ -1,12 +1,12 @@
-//! How many bytes a string stands for that is in Huffman code (RFC 7541 §5.2).
+//! Length of a string in Huffman code after decoding (RFC 7541 §5.2).
 
 use crate::headers::size::CODE_BITS;
 
-/// Bits of a code at most.
+/// Longest code, in bits.
 const LONGEST: usize = 30;
 
-/// Of each length, the first code and how many there are: the code is canonical (appendix B), those
-/// of one length follow each other behind all shorter ones.
+/// For each length, the first code and their number. The code is canonical (appendix B): codes of
+/// one length are consecutive, and follow all shorter ones.
 const CODES: [(u32, u32); LONGEST + 1] = codes();
 
 const fn codes() -> [(u32, u32); LONGEST + 1] {
@@ -25,8 +25,8 @@ const fn codes() -> [(u32, u32); LONGEST + 1] {
     codes
 }
 
-/// Whether `text` stands for more than `most` bytes, up to what is no code. Reads no more of it
-/// than that takes: strangers may send megabytes.
+/// Whether `text` decodes to more than `most` bytes, up to the first invalid code. Stops as soon as
+/// that is known, because strangers may send megabytes.
 pub fn is_longer(text: &[u8], most: usize) -> bool {
     if text.len() > most.saturating_mul(LONGEST) / 8 + 1 {
         return true;
@@ -66,7 +66,7 @@ mod tests {
         assert!(is_longer(&[0xff; 10], 1), "more than one byte can take, whatever it is");
         let lengths: Vec<u32> = CODES.iter().map(|(_, count)| *count).collect();
         assert_eq!(lengths.iter().sum::<u32>(), 256);
-        // All are taken but the end of a string, which is 30 bits of 1.
+        // All codes are used, except the end of a string, which is 30 bits of 1.
         let (first, count) = CODES[LONGEST];
         assert_eq!(first + count, (1 << LONGEST) - 1);
     }

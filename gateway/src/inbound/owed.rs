@@ -1,29 +1,28 @@
-//! Resets that h2 keeps for a peer that does not read.
+//! Counts resets that h2 keeps for a peer that does not read.
 
 use std::collections::HashSet;
 use std::io;
 use std::task::Poll;
 
-/// Frames of a member that may each be owed a `RST_STREAM` while nothing goes out. h2 has one count
-/// of them, over the connection's lifetime: members' connections live for long and go without it.
-/// An honest member answers what it was sent: a few thousand streams.
+/// Most frames from a member that may each be owed a `RST_STREAM` while nothing is sent. h2's own
+/// count is over the connection's lifetime; members' connections last long, so they run without it.
+/// An honest member responds only to requests: a few thousand streams.
 const MOST: usize = 32 * 1024;
 /// The size of `RST_STREAM` (RFC 9113 §6.4).
 const RESET: usize = 13;
-/// What h2 keeps for each: a stream.
+/// Bytes that h2 keeps for each: a stream.
 const KEPT: usize = 700;
 
-/// What may be owed to the peer since its socket had no room.
+/// What may be owed to the peer since its socket has had no room.
 pub struct Owed {
     is_blocked: bool,
     resets: usize,
-    /// Of DATA frames that came from a member meanwhile: data for a stream that h2 has forgotten is
-    /// answered by a reset, once for each stream. No more than [`MOST`], with which the connection
-    /// ends.
+    /// Streams of DATA frames that a member has sent meanwhile: h2 answers data for a forgotten
+    /// stream with one reset per stream. At most [`MOST`], at which the connection ends.
     streams: HashSet<u32>,
-    /// More of them are not kept.
+    /// The most that h2 keeps.
     most: usize,
-    /// More of them end the connection.
+    /// Whether the connection ends beyond that.
     ends: bool,
 }
 
@@ -34,8 +33,8 @@ impl Owed {
         Self { is_blocked: false, resets: 0, streams: HashSet::new(), most: MOST, ends: true }
     }
 
-    /// h2 ends the connection of a client that is owed more than `most`. What counts here are
-    /// frames, some of which are owed nothing.
+    /// h2 itself ends the connection of a client that is owed more than `most`. This counts frames,
+    /// some of which are owed nothing.
     pub fn to_client(most: usize) -> Self {
         Self { is_blocked: false, resets: 0, streams: HashSet::new(), most, ends: false }
     }
@@ -44,14 +43,14 @@ impl Owed {
         self.ends
     }
 
-    /// A frame came that h2 may answer by a reset.
+    /// Counts a frame that h2 may answer with a reset.
     pub fn add(&mut self) {
         if self.is_blocked {
             self.resets += 1;
         }
     }
 
-    /// DATA came for this stream.
+    /// Counts DATA for this stream.
     pub fn add_data(&mut self, stream: u32) {
         if self.is_blocked && (!self.ends || self.streams.insert(stream)) {
             self.resets += 1;
@@ -63,7 +62,7 @@ impl Owed {
         self.resets.min(self.most) * KEPT
     }
 
-    /// The stream below took so many bytes; what is owed goes out among them.
+    /// Counts down: the stream below has taken this many bytes, and the resets are among them.
     pub fn took(&mut self, bytes: usize) {
         self.resets = self.resets.saturating_sub(bytes / RESET);
     }
@@ -82,9 +81,9 @@ impl Owed {
             return;
         }
         self.streams = HashSet::new();
-        // Towards a member only what was taken counts as sent: no more than 64 KiB goes out with a
-        // flush, and h2 may have megabytes of resets behind it. An honest member was sent a request
-        // for each answer, which is more than a reset. A client's are few.
+        // For a member, only bytes that were taken count as sent: a flush sends at most 64 KiB, and
+        // h2 may have megabytes of resets behind these. An honest member got a request for each
+        // response, which is larger than a reset. A client is owed few.
         if !self.ends {
             self.resets = 0;
         }

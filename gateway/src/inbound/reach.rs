@@ -1,31 +1,31 @@
-//! How far a head is followed: where its block ends, and what is none.
+//! Finds the end of a head's block, within limits.
 //!
-//! h2 would say so as well, but only when it has taken to memory what comes before.
+//! h2 would find the same errors, but only after it has taken everything before them into memory.
 
 use super::{CONTINUATION, END_HEADERS, FRAME, Frame};
 
-/// How far heads are followed. One that goes further ends the connection, as it would in h2.
+/// The limits for one head. A head beyond them ends the connection, as in h2.
 #[derive(Clone, Copy)]
 pub struct Reach {
-    /// Frames of one head: what is held is looked through again at each read.
+    /// Most frames: held bytes are searched again with each read.
     pub frames: usize,
-    /// Bytes of a frame's payload: no peer may send more.
+    /// Largest payload of a frame: peers may send no more.
     pub frame: usize,
-    /// Bytes of one head. One that is longer ends the connection: h2 would take some times as much
-    /// to memory for as long as it has no end, and nobody counts that.
+    /// Most bytes of one head. A longer one ends the connection: h2 would take several times as
+    /// much into memory until the head ends, and that counts for no user.
     pub held: usize,
 }
 
-/// We announce no larger frames; h2 takes 80 CONTINUATION frames (1 MiB of 16 KiB, and a quarter).
+/// We announce no larger frames. h2 takes 80 CONTINUATION frames (1 MiB of 16 KiB, and a quarter).
 pub const OF_CLIENTS: Reach = Reach { frames: 100, frame: FRAME, held: 2 * 1024 * 1024 };
 /// API servers relay heads of up to 10 MiB (`net/http.Transport.MaxResponseHeaderBytes`), which
-/// their frames make a little longer. The size of frames is what we announce to members.
+/// frame headers make slightly longer. The frame size is the one that we announce to members.
 pub const OF_MEMBERS: Reach = Reach { frames: 1024, frame: 64 * 1024, held: 12 * 1024 * 1024 };
 
-/// Where the block ends that `bytes` begin with; `None` if that has not come yet.
+/// Where the block at the beginning of `bytes` ends; `None` if its end has not arrived yet.
 ///
 /// # Errors
-/// Why it is none.
+/// Why the block is invalid.
 pub fn block(bytes: &[u8], reach: Reach) -> Result<Option<usize>, &'static str> {
     let mut at = 0;
     for number in 0..reach.frames {

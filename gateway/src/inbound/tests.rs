@@ -5,7 +5,7 @@ use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _, duplex};
 use super::reach::{OF_CLIENTS, OF_MEMBERS};
 use super::*;
 
-/// A literal without indexing, or with.
+/// A literal with or without indexing.
 fn line(first: u8, name: &str, value: &str) -> Vec<u8> {
     let mut line = vec![first];
     for text in [name, value] {
@@ -41,8 +41,8 @@ fn request() -> Vec<u8> {
     [&[0x82, 0x87, 0x84][..], &line(0, ":authority", "hub")].concat()
 }
 
-/// The headers of all requests as h2 reads them behind the filter, and why each was marked;
-/// received in pieces of this size.
+/// The headers of all requests as h2 reads them after the filter, and why each was marked; `pieces`
+/// is the size of the reads.
 async fn served(blocks: &[Vec<u8>], pieces: usize) -> Vec<(HeaderMap, Option<Unfit>)> {
     let (ours, theirs) = duplex(pieces);
     let (mut answers, mut requests) = tokio::io::split(theirs);
@@ -72,7 +72,7 @@ async fn a_long_name_costs_its_own_request_and_no_other() {
     for pieces in [5, 1000, 1 << 20] {
         let first =
             [request(), line(0x40, "x-before", "1"), line(0, &long(), &long()), line(0x40, "x-after", "2")].concat();
-        // As the tables have it: what was put in last comes first.
+        // By index in the table: the newest entry comes first.
         let second = [request(), vec![0xbe, 0xbf]].concat();
         let seen = served(&[first, second], pieces).await;
         for ((headers, mark), expected) in seen.iter().zip([Some(Unfit::LongName), None]) {
@@ -105,7 +105,7 @@ async fn a_field_without_a_name_costs_its_own_request_and_no_other() {
     }
 }
 
-/// h2 does not remember it, and goes on.
+/// h2 does not remember the field, and continues.
 #[tokio::test]
 async fn a_field_without_a_name_that_was_to_be_remembered_ends_its_connection() {
     let large = line(0, "x", &"v".repeat(40_000));
@@ -118,14 +118,14 @@ async fn a_field_without_a_name_that_was_to_be_remembered_ends_its_connection() 
     assert!(end.is_err() && read == preface(), "{end:?} after {} bytes", read.len());
 }
 
-/// A path of `a`s of so many bytes, in Huffman code.
+/// A path of `length` `a`s, in Huffman code.
 fn coded_path(length: usize) -> Vec<u8> {
     let bits = [0, 1, 1, 0, 0, 0].into_iter().chain([0, 0, 0, 1, 1].into_iter().cycle().take(5 * (length - 1)));
     let bits: Vec<u8> = bits.collect();
     bits.chunks(8).map(|bits| (0..8).fold(0_u8, |byte, at| (byte << 1) | bits.get(at).unwrap_or(&1))).collect()
 }
 
-/// What follows the name of a field.
+/// The part of a field after its name.
 fn value(bytes: &[u8], coded: u8) -> Vec<u8> {
     let rest = bytes.len() - 127;
     let length = [0, 7].map(|shift| u8::try_from((rest >> shift) & 0x7f).unwrap() | 0x80);
@@ -190,7 +190,7 @@ async fn a_members_head_that_is_too_long_ends_its_connection() {
     }
 }
 
-/// h2 keeps a stream for each reset that does not go out.
+/// h2 keeps a stream for each reset that is not sent.
 #[tokio::test]
 async fn resets_that_a_client_does_not_read_count_for_it() {
     const ROOM: usize = 1 << 10;
@@ -215,14 +215,14 @@ async fn resets_that_a_client_does_not_read_count_for_it() {
     inbound.flush().await.unwrap();
     let owed = held - account.held();
     assert!((FRAMES as u64 / 2 * 600..FRAMES as u64 / 2 * 800).contains(&owed), "{owed}, and no more than are kept");
-    // What is left are places of frames.
+    // What remains is memory of frames' slots.
     assert!(account.held() - before < FRAMES as u64 * 250);
     drop((answers.read(&mut []).await, requests));
 }
 
 const PING: u8 = 6;
 
-/// As its connection to a member that does not read, with what it holds for that.
+/// The gateway's connection to a member that does not read, and what it holds for that.
 async fn owed_to_member(frames: &[u8]) -> (io::Result<usize>, u64) {
     const ROOM: usize = 1 << 10;
     let account = crate::holding::open(&crate::holding::Budget::new(1 << 30), 0, [10, 0, 0, 1].into());
@@ -235,7 +235,7 @@ async fn owed_to_member(frames: &[u8]) -> (io::Result<usize>, u64) {
     theirs.write_all(frames).await.unwrap();
     drop(theirs);
     let read = inbound.read_to_end(&mut Vec::new()).await;
-    // One flush, of no more than what fits.
+    // One flush, of at most what fits.
     unread.read_exact(&mut [0; ROOM]).await.unwrap();
     inbound.write_all(&[0; ROOM / 2]).await.unwrap();
     inbound.flush().await.unwrap();
@@ -252,7 +252,7 @@ async fn data_of_a_member_for_forgotten_streams_counts_once_a_stream() {
     assert!(owed_to_member(&many).await.0.is_err(), "33,000 streams");
     let one = frame(DATA, 1).repeat(100_000);
     let (read, held) = owed_to_member(&one).await;
-    // What is left are places of frames, as many as one read brings here.
+    // What remains is memory of frames' slots, as many as one read takes here.
     assert!(read.is_ok() && held < 100_000 * 250, "one stream: {read:?}, {held}");
 }
 
@@ -273,7 +273,7 @@ async fn a_member_that_pushes_ends_its_connection_before_the_head_is_taken_in() 
     assert!(end.is_err() && read == frame(PING, 0), "{end:?} after {} bytes", read.len());
 }
 
-/// h2 remembers them as slices of the block they came in.
+/// h2 remembers them as slices of their block.
 #[tokio::test]
 async fn a_member_whose_remembered_pseudo_headers_keep_its_blocks_ends_its_connection() {
     let (large, pseudo) = (line(0, "x", &"v".repeat(70_000)), line(0x40, ":status", "200"));
@@ -289,7 +289,7 @@ async fn a_member_whose_remembered_pseudo_headers_keep_its_blocks_ends_its_conne
     }
 }
 
-/// h2 makes a hundred bytes of each of its fields before anybody sees that it is too large.
+/// h2 makes a hundred bytes of each field before it is known that the head is too large.
 #[tokio::test]
 async fn a_head_of_a_million_fields_of_a_byte_is_passed_on_short_and_with_a_mark() {
     let entry = line(0x40, "a", "");
@@ -304,7 +304,7 @@ async fn a_head_of_a_million_fields_of_a_byte_is_passed_on_short_and_with_a_mark
     assert!(read.windows(mark.len()).any(|bytes| bytes == mark), "no mark");
 }
 
-/// They change h2's table, so that they have to be passed on.
+/// They change h2's table, so they must be passed on.
 #[tokio::test]
 async fn fields_beyond_all_limits_that_are_remembered_count_for_a_turn() {
     let fields = 100_000;
@@ -324,7 +324,7 @@ async fn fields_beyond_all_limits_that_are_remembered_count_for_a_turn() {
     assert_eq!(account.held(), before);
 }
 
-/// What they are about waits in h2 meanwhile.
+/// Their streams wait in h2 meanwhile.
 #[tokio::test]
 async fn a_turn_ends_after_some_thousand_frames_and_another_follows_at_once() {
     const FRAMES: usize = 100_000;
@@ -353,7 +353,7 @@ async fn a_turn_ends_after_some_thousand_frames_and_another_follows_at_once() {
     assert_eq!(read, FRAMES * FRAME_HEAD);
 }
 
-/// What h2 has taken in of a head before it says so is up to 160 MB, of a member's.
+/// Before h2 reports an error, it takes in up to 160 MB of a member's head.
 #[tokio::test]
 async fn what_is_no_head_ends_its_connection_before_it_is_taken_in() {
     let begun = [&[0, 0x40, 0, HEADERS, 0, 0, 0, 0, 1][..], &[0x8f; FRAME]].concat();
@@ -391,7 +391,7 @@ async fn a_flood_of_settings_ends_its_connection() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever it is: nothing is lost, added or turned round but such names, and nothing panics.
+    /// For any frames: nothing is lost, added or reordered except such fields, and nothing panics.
     #[test]
     fn what_is_not_taken_out_arrives(
         parts in prop::collection::vec(prop_oneof![
@@ -411,7 +411,8 @@ proptest! {
             (Inbound::of_client(ours, Marks::default()).read_to_end(&mut read).await, read)
         });
         let (bytes, read) = (joined(&bytes), joined(&read));
-        // A head that never becomes whole goes with its connection, and one that is none ends it.
+        // A head that never becomes complete is lost with its connection, and an invalid one ends
+        // it.
         prop_assert!(bytes.starts_with(&read));
         prop_assert!(end.is_err() || bytes.len() - read.len() <= OF_CLIENTS.held);
     }
@@ -421,7 +422,7 @@ proptest! {
         fields in prop::collection::vec(prop_oneof![Just(1_usize), 1..30_usize, 1..300_usize], 1..200),
         most in 64..200_usize,
     ) {
-        // Each byte of a field but its first is 0, so that a field's beginning can be seen.
+        // All bytes of a field but the first are 0, so that the beginning of a field is visible.
         let fields: Vec<Vec<u8>> =
             fields.into_iter().map(|length| (0..length).map(|at| u8::from(at == 0) * 0x82).collect()).collect();
         let mut made = frames::Frames::new(1, [0, 0, 0, 7], most, 100);
@@ -450,14 +451,14 @@ proptest! {
     }
 }
 
-/// With each head of several frames in a single one.
+/// Joins each head of several frames into a single frame.
 fn joined(bytes: &[u8]) -> Vec<u8> {
     let (mut joined, mut at) = (bytes[..bytes.len().min(PREFACE)].to_vec(), PREFACE);
     while let Some(frame) = bytes.get(at..).and_then(Frame::read) {
         let payload = &bytes[at + FRAME_HEAD..bytes.len().min(at + frame.size())];
         let follows = frame.kind == CONTINUATION && bytes[at + 8] == 3;
         if !follows {
-            // How long it is in all depends on what follows.
+            // The total length depends on what follows.
             let length = if bytes[at + 8] == 3 { [0; 3] } else { [bytes[at], bytes[at + 1], bytes[at + 2]] };
             joined.extend_from_slice(&length);
             joined.extend_from_slice(&bytes[at + 3..at + FRAME_HEAD]);

@@ -1,4 +1,4 @@
-//! What a client has h2 take in at once.
+//! Tests of what a client makes h2 take in at once.
 
 use std::sync::Arc;
 use std::task::Poll;
@@ -10,7 +10,7 @@ use crate::holding::{self, Account, Budget};
 use crate::inbound::{Inbound, Marks};
 use crate::unread::Collector;
 
-/// As h2 reads.
+/// Size of h2's reads.
 const READ: usize = 32 * 1024;
 const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0";
 
@@ -19,14 +19,14 @@ struct Received {
     inbound: Inbound<DuplexStream>,
     collector: Arc<Collector>,
     account: Account,
-    /// What the account holds of a connection at rest.
+    /// What the account counts for an idle connection.
     rest: u64,
 }
 
 // === impl Received ===
 
 impl Received {
-    /// The client has sent `bytes`; the gateway may hold so many.
+    /// A connection whose client has sent `bytes`; `budget` limits what the gateway may hold.
     async fn with(budget: &Budget, bytes: &[u8]) -> Self {
         let account = holding::open(budget, 0, [10, 0, 0, 1].into());
         let collector = Arc::<Collector>::default();
@@ -37,7 +37,7 @@ impl Received {
         Self { inbound, collector, account, rest }
     }
 
-    /// Reads until there is nothing for now. Bytes, and what they count for.
+    /// Reads until nothing is left for now. Returns the bytes, and what they count as.
     async fn turn(&mut self) -> std::io::Result<(usize, u64)> {
         self.collector.begin_turn();
         let mut read = 0;
@@ -51,14 +51,14 @@ impl Received {
     }
 }
 
-/// Requests with a field of a byte (`accept-charset` in the static table), 16,378 times.
+/// Requests with a field of one byte (`accept-charset` in the static table), 16,378 times.
 fn heads(number: u32) -> Vec<u8> {
     let block = [&[0x82, 0x87, 0x84, 0x41, 1, b'a'][..], &[0x8f; 16_378]].concat();
     let head = |at: u32| [&[0, 0x40, 0, 1, 4][..], &(2 * at + 1).to_be_bytes(), &block].concat();
     (0..number).flat_map(head).collect()
 }
 
-/// h2 makes 1.18 MB of each: 75 MB of these, on each connection of a stranger.
+/// h2 makes 1.18 MB of each: 75 MB of these, on each of a stranger's connections.
 #[tokio::test]
 async fn a_turn_takes_in_few_heads_and_they_count_before_anybody_has_seen_them() {
     let budget = Budget::new(1 << 30);
@@ -73,7 +73,7 @@ async fn a_turn_takes_in_few_heads_and_they_count_before_anybody_has_seen_them()
     assert_eq!(held, 0, "they are others' by now");
 }
 
-/// They are taken in by the same look that finds out.
+/// The same poll that finds no room would take them in.
 #[tokio::test]
 async fn heads_for_which_there_is_no_room_never_reach_h2() {
     let budget = Budget::new(1 << 20);
@@ -82,7 +82,7 @@ async fn heads_for_which_there_is_no_room_never_reach_h2() {
     assert!(end.is_err(), "{end:?}");
 }
 
-/// What h2 has for frames it never gives back.
+/// h2 never frees the memory of its frames' slots.
 #[tokio::test]
 async fn frames_of_a_byte_count_for_as_long_as_the_connection_lasts() {
     const FRAMES_SENT: usize = 4096;
@@ -93,12 +93,12 @@ async fn frames_of_a_byte_count_for_as_long_as_the_connection_lasts() {
     assert!(bytes > 40_000, "{bytes}");
     let (_, held) = received.turn().await.unwrap();
     assert!(held >= 240 * (FRAMES_SENT as u64 - 64), "{held} are counted");
-    // As many again, and no more at once, take no more.
+    // As many frames again, but not more at once, take no more memory.
     drop(received);
     assert_eq!(budget.held(), 0);
 }
 
-/// Told to give way is not gone.
+/// An account that was told to give way still holds its bytes.
 #[tokio::test]
 async fn nothing_is_read_before_those_that_give_way_are_gone() {
     let budget = Budget::new(1 << 20);
@@ -111,7 +111,7 @@ async fn nothing_is_read_before_those_that_give_way_are_gone() {
     }
     drop(greedy);
     assert!(received.turn().await.is_err() || budget.held() > 1 << 20, "its own is too much by itself");
-    // HTTP/2 may keep what somebody does not take, for long: others go on.
+    // HTTP/2 may keep unread bytes for long, so other connections continue.
     let mut received = Received::with(&budget, b"").await;
     let stays = holding::open(&budget, 0, [10, 0, 0, 2].into());
     stays.take(2 << 20);
