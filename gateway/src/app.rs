@@ -1,4 +1,4 @@
-//! Wiring: everything is bound and built in order, then it runs, then it drains.
+//! Wiring: binds and builds everything in order, runs it, then drains.
 
 mod cluster_source;
 mod ports;
@@ -40,7 +40,7 @@ use crate::needs::{RequestNeeds, Settings};
 use crate::probes;
 use crate::tunnel::Tunnel;
 
-/// A running gateway. Dropping it stops it without draining.
+/// A running gateway. A drop stops it without draining.
 pub struct Gateway {
     address: SocketAddr,
     user_server: Option<SocketAddr>,
@@ -48,24 +48,24 @@ pub struct Gateway {
     threads: Threads,
     shutdown_delay: Duration,
     drain_timeout: Duration,
-    /// Held so that its tasks go on.
+    /// Held so that its tasks continue.
     auth: auth::Auth,
-    /// The one inside, if agents may link to this process.
+    /// The tunnel-server in this process, if agents may link to it.
     tunnel_server: Option<TunnelServer>,
-    /// Last: what other fields write while they end is written.
+    /// Last, so that events of other fields while these end are still written.
     audit: Option<audit::Log>,
 }
 
 // === impl Gateway ===
 
 impl Gateway {
-    /// Returns once everything is bound and running; readiness comes later. Blocks briefly; may be
-    /// called inside or outside an async runtime, since it brings its own.
+    /// Returns once everything is bound and running; readiness comes later. Blocks briefly. May be
+    /// called inside or outside an async runtime, because it starts its own.
     pub fn start_with(config: &Config) -> anyhow::Result<Self> {
         Self::assemble(config, Threads::start(config.threads)?, None)
     }
 
-    /// Runs as the process's only purpose: until SIGTERM or SIGINT, then drains. A second signal
+    /// Runs as the process's only purpose until SIGTERM or SIGINT, then drains. A second signal
     /// ends the process at once. Requests may change the process's log level by `log_level`.
     pub fn run(config: &Config, log_level: LogLevel) -> anyhow::Result<()> {
         let threads = Threads::start(config.threads)?;
@@ -103,17 +103,17 @@ impl Gateway {
         })
     }
 
-    /// Where it listens: the port is the real one even if 0 was asked for.
+    /// The listener's address, with the real port even if the configuration has port 0.
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// Where it serves members as Open Cluster Management's user server does, if it does.
+    /// The address that serves members like Open Cluster Management's user server, if there is one.
     pub fn user_server_address(&self) -> Option<SocketAddr> {
         self.user_server
     }
 
-    /// Where tunnel-agents may link to it, if they may.
+    /// The address to which tunnel-agents may link, if there is one.
     pub fn tunnel_address(&self) -> Option<SocketAddr> {
         self.tunnel_server.as_ref().map(TunnelServer::address)
     }
@@ -126,7 +126,7 @@ impl Gateway {
         Err(anyhow!("not ready after {patience:?}: {}", self.needs.readiness.blocked_by().join(", ")))
     }
 
-    /// Shuts down as SIGTERM does and returns when everything has ended.
+    /// Shuts down like SIGTERM, and returns when everything has ended.
     pub fn stop(self) -> anyhow::Result<()> {
         let (needs, delay, patience) = (Arc::clone(&self.needs), self.shutdown_delay, self.drain_timeout);
         let leaving = self.tunnel_server.as_ref().map(TunnelServer::leaving);
@@ -134,13 +134,14 @@ impl Gateway {
         self.threads.join(done, self.shutdown_delay + self.drain_timeout)?;
         drop(self.tunnel_server);
         drop(self.auth);
-        // After the last request: what is queued is written.
+        // After the last request, so that all queued events are written.
         drop(self.audit);
         Ok(())
     }
 }
 
-/// Read once, and only to be found wrong now and not by the first cluster that needs it.
+/// Read only here, and checked, so that an invalid one is found at start-up and not by the first
+/// cluster that needs it.
 fn proxy_ca(config: &Config) -> anyhow::Result<Option<Arc<[u8]>>> {
     let Some(path) = &config.proxy_ca_file else { return Ok(None) };
     let context = || format!("--proxy-ca-file={}", path.display());
@@ -149,7 +150,7 @@ fn proxy_ca(config: &Config) -> anyhow::Result<Option<Arc<[u8]>>> {
     Ok(Some(pem.into()))
 }
 
-/// Readiness first, so that no new requests are sent here; then what is in flight.
+/// Ends readiness first, so that no new requests are sent here; then drains those in flight.
 async fn shut_down(needs: &RequestNeeds, leaving: Option<Leaving>, delay: Duration, patience: Duration) {
     let not_ready = needs.readiness.block("shutdown");
     tokio::time::sleep(delay).await;
@@ -169,7 +170,7 @@ async fn shut_down(needs: &RequestNeeds, leaving: Option<Leaving>, delay: Durati
     drop(not_ready);
 }
 
-/// What runs beside the cores that serve.
+/// The parts that run beside the serving cores.
 struct Built {
     needs: Arc<RequestNeeds>,
     auth: auth::Auth,
@@ -243,14 +244,14 @@ fn metrics(config: &Config, registry: &mut MetricsRegistry) -> Metrics {
     if config.ocm_proxy_metrics { metrics.with_proxied(registry) } else { metrics }
 }
 
-/// Of bytes held for clients.
+/// The budget of bytes held for clients.
 fn budget(config: &Config, registry: &mut MetricsRegistry) -> Budget {
     let budget = Budget::of_cores(config.held_bytes, config.threads);
     registry.register_collector(Box::new(HeldBytes(budget.clone())));
     budget
 }
 
-/// Those whose expiry metrics tell.
+/// The certificates whose expiry metrics show.
 fn shown_certificates(
     config: &Config,
     certificates: &Arc<ServingCertificates>,
@@ -262,7 +263,7 @@ fn shown_certificates(
     shown
 }
 
-/// Absent, its metrics too, if nothing is traced.
+/// `None`, without metrics, if tracing is off.
 fn traces(config: &Config, control: &Handle, registry: &mut MetricsRegistry) -> anyhow::Result<Option<Traces>> {
     let Some(tracing) = &config.tracing else { return Ok(None) };
     let metrics = traces::Metrics::register(registry);
@@ -342,7 +343,7 @@ fn sources(
     }
 }
 
-/// What kubeconfigs have the gateway show to the hub.
+/// Watches the client certificates in kubeconfigs that the gateway shows to the hub.
 fn shown_to_hub(config: &Config, shown: &Certificates) {
     let Source::Hub { secrets, authentication, authorization, .. } = &config.source else { return };
     for path in [secrets, authentication, authorization].into_iter().flatten() {
@@ -352,7 +353,7 @@ fn shown_to_hub(config: &Config, shown: &Certificates) {
     }
 }
 
-/// The rules about identities, followed from here on.
+/// The identity rules, whose file is followed from here on.
 fn exchange(config: &Config, control: &Handle, registry: &mut MetricsRegistry) -> anyhow::Result<Exchange> {
     let metrics = exchange::Metrics::register(registry);
     let Some(path) = &config.exchange.file else { return Ok(Exchange::new(&config.exchange, Arc::default())) };
@@ -362,7 +363,7 @@ fn exchange(config: &Config, control: &Handle, registry: &mut MetricsRegistry) -
     Ok(Exchange::new(&config.exchange, rules))
 }
 
-/// Karmada's aggregated API server, its files followed from here on.
+/// The Karmada upstream, whose files are followed from here on.
 fn karmada_upstream(
     config: &Config,
     control: &Handle,
@@ -381,8 +382,8 @@ async fn ready_when_loaded(mut loaded: tokio::sync::watch::Receiver<bool>, unkno
     if loaded.wait_for(|loaded| *loaded).await.is_ok() {
         drop(unknown);
     } else {
-        // The task that would know is gone: never ready is better than ready without the trusted
-        // authorities.
+        // The task that would report it is gone. Never to become ready is better than to become
+        // ready without the trusted CAs.
         CancellationToken::new().cancelled().await;
     }
 }

@@ -274,8 +274,8 @@ pub enum MissingCa {
     Insecure,
 }
 
-/// Parses the process's arguments; prints help or a usage error and ends the process where clap
-/// does. Each flag gets its environment variable here, so that none can be forgotten.
+/// Parses the process's arguments. Like clap, prints help or a usage error and ends the process.
+/// Each flag gets its environment variable here, so that none can be forgotten.
 pub fn parse() -> Args {
     flags::of_process(parse_from)
 }

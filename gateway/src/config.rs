@@ -1,4 +1,4 @@
-//! What a gateway is started with: the options of each part of it.
+//! The configuration of a gateway: the options of each of its parts.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,16 +18,15 @@ use crate::probes::Probing;
 use crate::serving::Serving;
 use crate::tunnel::TunnelConfig;
 
-/// A gateway ready to be started.
+/// The configuration of a gateway, ready to start.
 #[derive(Debug)]
 pub struct Config {
     pub listen: SocketAddr,
-    /// What is served there.
+    /// What `listen` serves.
     pub served: Served,
-    /// Where members are served as Open Cluster Management's user server serves them. Absent:
-    /// nowhere.
+    /// Address that serves members like Open Cluster Management's user server; none by default.
     pub user_server: Option<SocketAddr>,
-    /// Karmada's aggregated API server. Absent unless the gateway stands beside a Karmada.
+    /// The Karmada upstream. None unless the gateway stands beside a Karmada.
     pub karmada_upstream: Option<karmada_upstream::Options>,
     pub serving: Serving,
     pub sharing: Sharing,
@@ -44,35 +43,35 @@ pub struct Config {
     pub proxy_ca_file: Option<PathBuf>,
     pub probing: Probing,
     pub settings: Settings,
-    /// Whether readers of `clustergateways` see credentials.
+    /// Whether reads of `clustergateways` show credentials.
     pub credentials: Credentials,
     pub log_format: logs::Format,
     pub log_level: String,
-    /// User-Agent of requests to the hub; empty: the program's own.
+    /// User-Agent of requests to the hub; if empty, the program's own.
     pub user_agent: String,
     pub gates: Gates,
     pub exchange: exchange::Options,
-    /// Absent: nothing is audited.
+    /// None if there is no audit log.
     pub audit: Option<audit::Config>,
-    /// Absent: nothing is traced.
+    /// None if tracing is off.
     pub tracing: Option<traces::Config>,
     pub caps: Caps,
-    /// That may be held for clients.
+    /// Most bytes held for clients.
     pub held_bytes: u64,
-    /// Whether the Go cluster-gateway's metrics are exported beside our own.
+    /// Whether to export the Go cluster-gateway's metrics too.
     pub ocm_proxy_metrics: bool,
-    /// Things given that have no effect, for the log.
+    /// Arguments without effect, for the log.
     pub without_effect: Vec<String>,
-    /// Things given that the operator should think about again, for the log.
+    /// Warnings about arguments, for the log.
     pub warnings: Vec<String>,
 }
 
-/// Where clusters, and with them identities, come from.
+/// The source of clusters, and with it of identities.
 #[derive(Debug)]
 pub enum Source {
     Hub {
         namespace: String,
-        /// `ManagedCluster`s say where clusters are.
+        /// Whether `ManagedCluster`s decide where clusters are.
         ocm: bool,
         /// `None`: in-cluster configuration.
         secrets: Option<PathBuf>,
@@ -85,7 +84,7 @@ pub enum Source {
     },
 }
 
-/// The gates that mean something here.
+/// The feature gates with an effect.
 #[expect(clippy::struct_excessive_bools, reason = "each is a switch of its own")]
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Gates {
@@ -93,10 +92,10 @@ pub struct Gates {
     pub client_identity_penetration: bool,
     /// `HealthinessCheck`: the `health` subresource of `clustergateways` can be written.
     pub healthiness_check: bool,
-    /// `SecretCache`: cluster Secrets are watched and kept. They always are; switching it off has
-    /// no effect.
+    /// `SecretCache`: cluster Secrets are watched and cached. They always are, so turning it off
+    /// has no effect.
     pub secret_cache: bool,
-    /// `OCMClusterCache`: as [`Gates::secret_cache`], for `ManagedCluster`.
+    /// `OCMClusterCache`: the same as [`Gates::secret_cache`], for `ManagedCluster`.
     pub ocm_cluster_cache: bool,
 }
 

@@ -1,10 +1,10 @@
 //! `cluster-gateway patch`: writes the CA of the gateway's serving certificate into the APIService,
 //! from the Secret it is in.
 //!
-//! For installations whose certificate is made in the cluster, after the APIService: KubeVela's
-//! chart creates that one with a placeholder and runs `/patch` as a Job. Secret, APIService and the
-//! Job's own rights may all come later than the process, so each failure is tried again until the
-//! timeout, and the last reason is shown.
+//! For installations whose certificate is created in the cluster after the APIService: KubeVela's
+//! chart creates the APIService with a placeholder and runs `/patch` as a Job. Secret, APIService
+//! and the Job's own permissions may all come later than the process, so every failure is retried
+//! until the timeout, and the last reason is shown.
 
 mod api_service;
 mod args;
@@ -26,16 +26,16 @@ use self::api_service::{Change, PatchError};
 pub use self::args::Args;
 use crate::hub;
 
-/// Name of the subcommand, and of the program when it is called by a link.
+/// Name of the subcommand, and of the program if it is called by a link.
 const NAME: &str = "patch";
-/// Between attempts: an object that appears is noticed within the longest. There is one such
-/// process: nothing is left to chance.
+/// Pauses between attempts: an object that appears is noticed within the longest. Without jitter,
+/// because there is only one such process.
 const PAUSES: Backoff =
     Backoff { chance: 0.0, ..Backoff::doubling(Duration::from_millis(500), Duration::from_secs(5)) };
-/// For one attempt, three requests: a hub that hangs is asked again.
+/// Timeout of one attempt, with three requests: a hub that hangs is asked again.
 const ATTEMPT: Duration = Duration::from_secs(30);
 
-/// The APIService could not be made right in time.
+/// The APIService could not be corrected in time.
 #[derive(Debug, thiserror::Error)]
 #[error("gave up after {patience:?}: {reason}")]
 pub struct TimedOut {
@@ -49,8 +49,8 @@ enum Reason {
     Silence,
 }
 
-/// The arguments of `patch`, its name first, if that is what the process was asked for: by a link
-/// of this name, or as the first argument.
+/// The arguments of `patch`, beginning with its name, if the process was called by a link with this
+/// name, or with this name as its first argument.
 pub fn requested(arguments: impl IntoIterator<Item = OsString>) -> Option<Vec<OsString>> {
     let mut arguments: Vec<_> = arguments.into_iter().collect();
     let program = arguments.first().map(Path::new).and_then(Path::file_name);
@@ -60,13 +60,13 @@ pub fn requested(arguments: impl IntoIterator<Item = OsString>) -> Option<Vec<Os
     (arguments.get(1)? == NAME).then(|| arguments.split_off(1))
 }
 
-/// Runs as the process's only purpose, until the APIService is right, the timeout, SIGTERM or
+/// Runs as the process's only purpose, until the APIService is correct, or the timeout, SIGTERM or
 /// SIGINT.
 pub fn run(arguments: Vec<OsString>) -> anyhow::Result<()> {
     let args = Args::parse_from(arguments).unwrap_or_else(|error| error.exit());
     logs::start("info", logs::Format::Text)?;
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {
-        // The first process of a container is not ended by a signal that it does not handle.
+        // A container's first process must handle signals, or they do not end it.
         let (mut terminate, mut interrupt) = (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
         tokio::select! {
             done = apply(&args) => done,
@@ -76,13 +76,13 @@ pub fn run(arguments: Vec<OsString>) -> anyhow::Result<()> {
     })
 }
 
-/// Makes the APIService right, or says after `args.timeout` why that was not possible.
+/// Corrects the APIService, or fails after `args.timeout` with the reason.
 pub async fn apply(args: &Args) -> anyhow::Result<()> {
     let client = hub::client(args.kubeconfig.as_deref(), hub::PROGRAM).await?;
     until_done(&client, args).await.context("the APIService was not patched")
 }
 
-/// Tries until it succeeds or `args.timeout` is over.
+/// Tries until it succeeds, or until `args.timeout` has passed.
 async fn until_done(client: &Client, args: &Args) -> Result<(), TimedOut> {
     let deadline = Instant::now() + args.timeout;
     let mut failures = 0;

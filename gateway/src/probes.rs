@@ -1,10 +1,10 @@
-//! Asking every member how it is, at regular times, when the operator wants that.
+//! Probes every member's health at regular intervals, if the operator turns that on.
 //!
-//! A probe is `GET /healthz` with the cluster's credential over a connection of its own, as the Go
-//! cluster-gateway's addon-manager asks: it shows what a request would meet, dialling included, and
-//! a member that answers closes its circuit. What changed is written where `clustergateways/health`
-//! keeps it, in the Secret's annotations. Probes are spread over the interval, so that a thousand
-//! members are no burst.
+//! A probe is `GET /healthz` with the cluster's credential over its own connection, as the Go
+//! cluster-gateway's addon-manager does it: it shows what a request would meet, including the dial,
+//! and a member that answers closes its circuit. Changes are written to the place of
+//! `clustergateways/health`, the Secret's annotations. Probes are spread over the interval, so that
+//! a thousand members cause no burst.
 
 mod healthz;
 mod reason;
@@ -25,32 +25,33 @@ use self::reason::Reason;
 use crate::clusters::{Cluster, Clusters};
 use crate::hub::{Collection, Hub, HubFailure};
 
-/// Probes at a time: members that do not answer must not hold up the others.
+/// Most concurrent probes, so that members that do not answer do not delay the others.
 const AT_A_TIME: usize = 64;
-/// A member is said to be unhealthy when this many probes in a row found it so; one lost packet is
-/// not news.
+/// A member is reported as unhealthy after this many failed probes in a row, because one lost
+/// packet is no news.
 const FAILURES: u32 = 2;
 
-/// Writes of others that may come in between before the next probe has to do.
+/// Most tries when other writers change the Secret in between. After these, the next probe tries
+/// again.
 const ATTEMPTS: usize = 5;
 
-/// How the operator wants members to be probed.
+/// The operator's settings for probes.
 #[derive(Debug, Clone)]
 pub struct Probing {
-    /// From one probe of a member to the next; zero: never.
+    /// Interval of one member's probes; zero means never.
     pub interval: Duration,
-    /// For one probe, dialling included.
+    /// Timeout of one probe, including the dial.
     pub timeout: Duration,
 }
 
-/// What a Secret's annotations say.
+/// The health in a Secret's annotations.
 #[derive(Debug, Default)]
 struct Known {
     healthy: Option<String>,
     reason: Option<String>,
 }
 
-/// Probes for ever. Returns at once if probing is off.
+/// Probes forever. Returns at once if probes are off.
 pub async fn run(clusters: Arc<Clusters>, probing: Probing, hub: Hub) {
     if probing.interval.is_zero() {
         return;
@@ -64,7 +65,7 @@ pub async fn run(clusters: Arc<Clusters>, probing: Probing, hub: Hub) {
     }
 }
 
-/// One probe of each cluster that is registered now.
+/// Probes each registered cluster once.
 async fn round(
     clusters: &Clusters,
     probing: &Probing,
@@ -99,11 +100,11 @@ async fn round(
     while let Some(done) = under_way.join_next().await {
         found.extend(done);
     }
-    // Only what this round saw: clusters that are gone are forgotten.
+    // Only the clusters of this round, so that removed ones are forgotten.
     *failures = found;
 }
 
-/// Writes what differs from what the Secret says.
+/// Writes a change of the health in the Secret.
 async fn keep(cluster: &Cluster, finding: Finding, failed: u32, hub: &Hub) {
     let spec = cluster.spec();
     let known = Known { healthy: spec.healthy.clone(), reason: spec.healthy_reason.clone() };
@@ -115,14 +116,14 @@ async fn keep(cluster: &Cluster, finding: Finding, failed: u32, hub: &Hub) {
     }
 }
 
-/// What is to be written, if anything, after `failed` probes in a row.
+/// The health to write, if any, after `failed` failed probes in a row.
 fn news(finding: &Finding, failed: u32, known: &Known) -> Option<Health> {
     let said = known.healthy.as_deref();
     let (healthy, healthy_reason) = match finding {
         Finding::Healthy => (true, String::new()),
         Finding::Unhealthy { .. } | Finding::NotAsked if failed < FAILURES && said == Some("true") => return None,
         Finding::Unhealthy { reason, .. } => (false, reason.to_string()),
-        // The reason that was written is better than the want of one.
+        // The reason in the Secret is better than none.
         Finding::NotAsked if said == Some("false") => return None,
         Finding::NotAsked => (false, Reason::unknown("too many dials failed").to_string()),
     };
@@ -133,9 +134,9 @@ fn news(finding: &Finding, failed: u32, known: &Known) -> Option<Health> {
     Some(Health { healthy, healthy_reason })
 }
 
-/// Whoever changes the Secret at the same time is read again, not written over. It may have been
-/// written since the gateway heard of it last, by another replica or by the probe before: whether
-/// there are news is asked again of the Secret as it is.
+/// Never overwrites a concurrent change of the Secret, but reads it again. Another replica or an
+/// earlier probe may have written it since the gateway's snapshot, so the current Secret decides
+/// whether there is a change.
 async fn write(hub: &Hub, cluster: &ClusterName, finding: &Finding, failed: u32) -> Result<(), HubFailure> {
     let mut attempts = 1;
     loop {
@@ -158,7 +159,7 @@ async fn write(hub: &Hub, cluster: &ClusterName, finding: &Finding, failed: u32)
 // === impl Known ===
 
 impl Known {
-    /// As a Secret has it; nothing where that cannot be read.
+    /// The health in a Secret; empty if it cannot be read.
     fn of(secret: &[u8]) -> Self {
         let secret: serde_json::Value = serde_json::from_slice(secret).unwrap_or_default();
         let annotation = |key: &str| secret["metadata"]["annotations"][key].as_str().map(str::to_owned);

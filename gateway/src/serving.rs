@@ -1,4 +1,4 @@
-//! The certificates the gateway serves with: given, found, or made.
+//! The gateway's serving certificates: given, found, or created.
 
 mod self_signed;
 
@@ -12,24 +12,24 @@ use net::tls::policy::Policy;
 use net::tls::server::{KeyPairFiles, NamedFiles, ServingCertificate, ServingCertificates};
 use rustls_pki_types::CertificateDer;
 
-/// A pair that lies where we make pairs is renewed by no other program, so that its end is warned
-/// of this long before.
+/// No other program renews a pair in the directory for created pairs, so the warning of its expiry
+/// comes this early.
 const SOON: Duration = Duration::from_hours(30 * 24);
 
-/// How to serve TLS.
+/// The configuration of serving TLS.
 #[derive(Debug)]
 pub struct Serving {
     pub main: MainCertificate,
-    /// Further certificates, for some names.
+    /// More certificates, for some names.
     pub named: Vec<NamedFiles>,
     pub policy: Policy,
 }
 
-/// The certificate for clients that ask for no other.
+/// The certificate for clients that ask for no other one.
 #[derive(Debug)]
 pub enum MainCertificate {
     Given(KeyPairFiles),
-    /// `apiserver.crt` and `apiserver.key` there, made for `names` if there is no certificate.
+    /// `apiserver.crt` and `apiserver.key` there, created for `names` if there is no certificate.
     InDirectory {
         directory: PathBuf,
         /// DNS names and IP addresses.
@@ -40,7 +40,7 @@ pub enum MainCertificate {
 // === impl Serving ===
 
 impl Serving {
-    /// Reads everything once, and makes what is to be made.
+    /// Reads all certificates once, and creates the missing ones.
     pub fn load(&self) -> anyhow::Result<Arc<ServingCertificates>> {
         let files = self.main.files()?;
         let main = ServingCertificate::load(files.clone()).with_context(|| self.main.describe(&files))?;
@@ -55,7 +55,7 @@ impl Serving {
 // === impl MainCertificate ===
 
 impl MainCertificate {
-    /// Where certificate and key are; made first, if they are to be.
+    /// The files of certificate and key, which are created first if necessary.
     pub fn files(&self) -> anyhow::Result<KeyPairFiles> {
         match self {
             Self::Given(files) => Ok(files.clone()),
@@ -69,12 +69,12 @@ impl MainCertificate {
         }
     }
 
-    /// No other program renews it.
+    /// Whether no other program renews it.
     fn is_made(&self) -> bool {
         matches!(self, Self::InDirectory { .. })
     }
 
-    /// What cannot be used, and what to do where that is not plain.
+    /// The pair for an error's text, with the remedy if that is not obvious.
     fn describe(&self, files: &KeyPairFiles) -> String {
         let (certificate, key) = (files.certificate.display(), files.private_key.display());
         match self {
@@ -107,8 +107,7 @@ fn find_or_make(directory: &Path, names: &[String]) -> anyhow::Result<KeyPairFil
     Ok(files)
 }
 
-/// What the operator should know now about the end of `certificate`; `made` if it lies where we
-/// make some.
+/// A warning about the expiry of `certificate`; `made` if it is in the directory for created pairs.
 fn warning(certificate: &CertificateDer<'_>, made: bool, now: SystemTime) -> Option<String> {
     let at = end::of(certificate)?;
     let end = api::time::text(at);
@@ -125,7 +124,7 @@ fn exists(path: &Path) -> anyhow::Result<bool> {
     path.try_exists().with_context(|| format!("cannot look for {}", path.display()))
 }
 
-/// What this machine, or pod, is called.
+/// The name of this machine or pod.
 fn host_name() -> Option<String> {
     let name = std::fs::read_to_string("/proc/sys/kernel/hostname").ok()?.trim().to_ascii_lowercase();
     (!name.is_empty() && name != "localhost").then_some(name)

@@ -1,4 +1,4 @@
-//! What the registry of clusters is fed from: a hub, or files.
+//! The source of the registry of clusters: a hub, or files.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::clusters::managed::{self, ManagedClusters, Purpose};
 use crate::clusters::{Registry, watch};
 use crate::hub::Hub;
 
-/// Not started yet.
+/// A source that was not started yet.
 pub enum ClusterSource {
     Hub(Box<HubSource>),
     Files(Files),
@@ -22,24 +22,24 @@ pub struct HubSource {
     pub client: Client,
     pub namespace: String,
     pub hub: Hub,
-    /// `ManagedCluster`s say where clusters are.
+    /// Whether `ManagedCluster`s decide where clusters are.
     pub ocm: bool,
 }
 
-/// What requests need to know of a hub; nothing without one.
+/// The hub as requests need it; empty without one.
 #[derive(Default)]
 pub struct HubContext {
     pub hub: Option<Hub>,
     pub managed: Option<Arc<ManagedClusters>>,
-    /// The same, if they say where clusters are.
+    /// The same, if they decide where clusters are.
     pub located_by: Option<Arc<ManagedClusters>>,
 }
 
 // === impl ClusterSource ===
 
 impl ClusterSource {
-    /// Feeds `registry` from now on. What has to be known before clusters are holds `readiness`
-    /// back.
+    /// Fills `registry` from now on. Blocks `readiness` until everything that clusters depend on is
+    /// known.
     pub fn start(self, control: &Handle, registry: Registry, readiness: &Readiness) -> HubContext {
         match self {
             Self::Hub(from) => {

@@ -1,4 +1,4 @@
-//! The ports of a gateway: its own, and one for members alone where that is asked for.
+//! The ports of a gateway: its own, and another one for members alone if that is configured.
 
 use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::config::Config;
 use crate::needs::RequestNeeds;
 use crate::server::Server;
 
-/// Bound, a listener for each core, and not yet served.
+/// Bound ports with one listener per core, not served yet.
 pub struct Ports {
     own: Vec<TcpListener>,
     served: Served,
-    /// As Open Cluster Management's user server; empty: nowhere.
+    /// The port like Open Cluster Management's user server; empty if there is none.
     user_server: Vec<TcpListener>,
 }
 
@@ -34,7 +34,7 @@ impl Ports {
         Ok(Self { own, served: config.served, user_server: user_server.unwrap_or_default() })
     }
 
-    /// The gateway's own.
+    /// The address of the gateway's own port.
     pub fn address(&self) -> anyhow::Result<SocketAddr> {
         Ok(self.own[0].local_addr()?)
     }
@@ -43,7 +43,7 @@ impl Ports {
         Ok(self.user_server.first().map(TcpListener::local_addr).transpose()?)
     }
 
-    /// Hands each core its own.
+    /// Passes each core its listeners.
     pub fn serve(self, threads: &mut Threads, needs: &Arc<RequestNeeds>, tls: &Arc<ServerConfig>) {
         let mut user_server = self.user_server.into_iter();
         for (core, listener) in self.own.into_iter().enumerate() {

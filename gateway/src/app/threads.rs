@@ -1,8 +1,7 @@
-//! The threads of a gateway: one for everything that is not a request, and one per core that
-//! serves.
+//! The threads of a gateway: one for all tasks except requests, and one per serving core.
 //!
-//! Each has a runtime of its own and no work is stolen between them: measured, that costs a third
-//! less per request.
+//! Each has its own runtime, without work stealing between them: measured, that costs a third less
+//! per request.
 
 use std::sync::mpsc;
 use std::thread::JoinHandle;
@@ -19,14 +18,14 @@ use crate::server::Server;
 
 const LOOKUPS: Duration = Duration::from_secs(1);
 
-/// One port of one core.
+/// One port on one core.
 pub type Listening = (std::net::TcpListener, Server);
 
 pub struct Threads {
     control: Handle,
     cores: Vec<mpsc::Sender<Vec<Listening>>>,
     running: Vec<JoinHandle<()>>,
-    /// Ends all runtimes.
+    /// Ends all runtimes when cancelled.
     end: CancellationToken,
 }
 
@@ -53,20 +52,20 @@ impl Threads {
         Ok(Self { control, cores: senders, running, end })
     }
 
-    /// The runtime of watches, reviews and timers.
+    /// The runtime for watches, reviews and timers.
     pub fn control(&self) -> &Handle {
         &self.control
     }
 
-    /// Hands a core its listeners.
+    /// Passes a core its listeners.
     pub fn serve(&mut self, core: usize, listening: Vec<Listening>) {
-        // A thread that ended already does not listen; joining it reports why.
+        // A thread that has ended does not listen; a later join reports why.
         let _ = self.cores[core].send(listening);
     }
 
     /// Waits for `done`, ends the runtimes and waits for the threads.
     pub fn join(mut self, done: tokio::task::JoinHandle<()>, patience: Duration) -> anyhow::Result<()> {
-        let _ = drained(&self.control, done, patience)?; // one that panicked has ended, too
+        let _ = drained(&self.control, done, patience)?; // a task that panicked has ended, too
         self.end.cancel();
         for thread in self.running.drain(..) {
             let name = thread.thread().name().unwrap_or_default().to_owned();
@@ -92,7 +91,7 @@ fn spawn(
         .name(name)
         .spawn(move || {
             body(&runtime, &end);
-            // Name look-ups cannot be interrupted: a thread of theirs must not hold up the end.
+            // Name look-ups cannot be interrupted, and their thread must not delay the end.
             runtime.shutdown_timeout(LOOKUPS);
         })
         .context("cannot start a thread")
@@ -107,7 +106,7 @@ fn serve(runtime: &tokio::runtime::Runtime, end: &CancellationToken, work: &mpsc
                 Err(error) => tracing::error!(error = words::io(&error), "cannot listen on this core"),
             }
         }
-        // Connections live in tasks of this runtime: it stays until everything has drained.
+        // Connections are tasks of this runtime, so it runs until everything has drained.
         end.cancelled().await;
     });
 }

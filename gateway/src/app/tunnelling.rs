@@ -1,4 +1,5 @@
-//! The tunnel of a gateway: the way to tunnel-servers elsewhere, and the one inside this process.
+//! The tunnel of a gateway: links to separate tunnel-servers, and the tunnel-server in this
+//! process.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -18,20 +19,21 @@ use crate::hub;
 use crate::metrics::TunnelMetrics;
 use crate::tunnel::{Embedded, EmbeddedConfig, Remote, Tunnel};
 
-/// Threads of the tunnel-server inside: it moves bytes between sockets, and the cores that serve do
-/// the rest.
+/// Threads of the tunnel-server in this process: it only moves bytes between sockets, and the
+/// serving cores do the rest.
 const WORKERS: usize = 2;
-/// After all requests have ended, what agents are still owed: the frames that tell them so.
+/// Time after the last request for sending agents the frames that end their links.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// A tunnel-server inside this process. Dropping it stops it without draining.
+/// A tunnel-server in this process. A drop stops it without draining.
 pub struct TunnelServer {
     agents: Arc<Agents>,
     drain: Drain,
     runtime: Option<Runtime>,
 }
 
-/// The way to members that cannot be dialled, and the tunnel-server inside, each if it is wanted.
+/// Starts the tunnel to members that cannot be dialled, and the tunnel-server in this process, each
+/// if configured.
 pub fn start(
     config: &Config,
     control: &Handle,
@@ -90,7 +92,7 @@ impl TunnelServer {
         self.agents.address()
     }
 
-    /// What ends links in order, as a value of its own.
+    /// A separate value that ends the links in order.
     pub fn leaving(&self) -> Leaving {
         Leaving { agents: Arc::clone(&self.agents), drain: self.drain.clone() }
     }
@@ -102,7 +104,7 @@ impl Drop for TunnelServer {
     }
 }
 
-/// The end of the links of agents.
+/// Ends the links of agents.
 pub struct Leaving {
     agents: Arc<Agents>,
     drain: Drain,
@@ -111,8 +113,8 @@ pub struct Leaving {
 // === impl Leaving ===
 
 impl Leaving {
-    /// Asks agents to link elsewhere while `requests` end, and ends their links then: what still
-    /// goes over them are connections that wait for requests.
+    /// Asks agents to link elsewhere while `requests` end, then ends their links: by then these
+    /// only carry idle connections.
     pub async fn beside<T>(self, requests: impl Future<Output = T>) -> T {
         let Self { agents, drain } = self;
         drain.start();
@@ -144,7 +146,7 @@ impl Drop for DetachedRuntime {
     }
 }
 
-/// The hub that decides about agents, asked over connections of the agents' own runtime.
+/// The hub that decides about agents, with connections of the agents' own runtime.
 fn reviews(config: &Config, runtime: &Handle) -> anyhow::Result<Option<auth::Hub>> {
     let Source::Hub { authentication, authorization, .. } = &config.source else { return Ok(None) };
     let client = |path: &Option<PathBuf>| {

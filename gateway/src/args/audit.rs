@@ -6,7 +6,7 @@ use std::time::Duration;
 use audit::{Config, FileConfig, Target};
 use clap::Args as Group;
 
-/// As lumberjack has it, and what zero means there.
+/// The default of lumberjack, also used for zero.
 const DEFAULT_MEGABYTES: u64 = 100;
 const MEGABYTE: u64 = 1024 * 1024;
 const DAY: Duration = Duration::from_hours(24);
@@ -39,7 +39,7 @@ pub struct Audit {
 // === impl Audit ===
 
 impl Audit {
-    /// `None`: nothing is audited.
+    /// `None` if there is no audit log.
     pub fn config(&self) -> Option<Config> {
         let path = self.path.clone().filter(|path| !path.as_os_str().is_empty())?;
         if path.as_os_str() == "-" {
@@ -56,7 +56,7 @@ impl Audit {
         })
     }
 
-    /// What the operator should know about what was given.
+    /// Warnings for the operator about these flags.
     pub fn warnings(&self) -> Vec<String> {
         let mut warnings = Vec::new();
         if self.policy_file.is_some() {

@@ -1,5 +1,4 @@
-//! Arguments made into a configuration that is known to hang together; all mistakes are reported at
-//! once.
+//! Converts arguments to a consistent configuration, and reports all mistakes at once.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -146,7 +145,7 @@ fn source(args: &Args, wrong: &mut Vec<String>) -> Source {
     }
 }
 
-/// The gates, what else was given without effect, and what looks like a mistake.
+/// The gates, other arguments without effect, and warnings about likely mistakes.
 fn gates(args: &Args, wrong: &mut Vec<String>) -> (Gates, Vec<String>, Vec<String>) {
     let parsed = Gates::parse(&args.hub.feature_gates);
     let form = |gate: &String| format!("--feature-gates: {gate:?} is not of the form Gate=true or Gate=false");
@@ -163,7 +162,7 @@ fn gates(args: &Args, wrong: &mut Vec<String>) -> (Gates, Vec<String>, Vec<Strin
     (parsed.gates, idle, warnings)
 }
 
-/// Nobody's permissions are looked at: only for requests of this very machine.
+/// Allows every request, so only for requests from this machine.
 fn debug_mode(args: &Args, wrong: &mut Vec<String>, warnings: &mut Vec<String>) {
     if !args.authorization.standalone_debug_mode {
         return;
@@ -314,7 +313,7 @@ mod tests {
         let plain = [&["--karmada-dialect=beside", "--karmada-upstream=http://karmada.example"], &files[..]].concat();
         let error = with(&plain).unwrap_err();
         assert!(error.contains("--karmada-upstream: http would send"), "{error}");
-        // Only told of elsewhere.
+        // Without effect, there is only a warning.
         let config = with(&["--karmada-dialect=standalone", upstream]).unwrap();
         assert!(config.karmada_upstream.is_none());
         assert!(config.warnings[0].contains("--karmada-upstream has no effect"), "{:?}", config.warnings);

@@ -1,4 +1,4 @@
-//! Flags of the spellings in which members can be asked for, beside our own.
+//! Flags of the dialects beside our own.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -79,7 +79,7 @@ impl Dialects {
         Served::Gateway(api::route::Dialects { kcp: self.kcp_dialect, karmada })
     }
 
-    /// Karmada's aggregated API server, where that matters.
+    /// The Karmada upstream, if the dialect needs it.
     pub(super) fn karmada_upstream(&self, wrong: &mut Vec<String>) -> Option<Options> {
         if self.karmada_dialect != KarmadaDialect::Beside {
             return None;
@@ -98,7 +98,7 @@ impl Dialects {
         Some(Options { url: url.ok()?, ca, certificate, private_key })
     }
 
-    /// Those of the flags about the upstream that were given.
+    /// The flags of the upstream that were given.
     fn upstream_flags(&self) -> Vec<&'static str> {
         let given = [
             ("--karmada-upstream", self.karmada_upstream.is_some()),
@@ -113,7 +113,7 @@ impl Dialects {
         if self.karmada_forward_all_groups { Forwarded::Everything } else { Forwarded::Permitted }
     }
 
-    /// What new clusters may be called.
+    /// The names that new clusters may have.
     pub(super) fn cluster_names(&self) -> Template {
         Template::default().without(&self.reserved_names)
     }

@@ -1,4 +1,4 @@
-//! Flags about programs that issue credentials.
+//! Flags for programs that issue credentials.
 
 use std::time::Duration;
 

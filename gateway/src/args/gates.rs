@@ -1,25 +1,25 @@
-//! `--feature-gates`: which optional behaviour is on.
+//! `--feature-gates`: turns optional behaviour on.
 //!
-//! The names, defaults and the form of values are those of the Go cluster-gateway. Gates of the API
-//! server library inside it are accepted and have no effect, so that its charts go on working; an
-//! unknown name may be a typing error that leaves a safeguard off, and is warned of.
+//! The names, defaults and syntax are those of the Go cluster-gateway. Gates of its API server
+//! library are accepted without effect, so that its charts continue to work. An unknown name may be
+//! a typing error that leaves a safeguard off, so there is a warning.
 
 use crate::config::Gates;
 
-/// What `--feature-gates` says.
+/// The parsed `--feature-gates`.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Parsed {
     pub gates: Gates,
-    /// Known to Kubernetes, without effect here.
+    /// Known to Kubernetes, but without effect here.
     pub idle: Vec<String>,
     /// Unknown names.
     pub unknown: Vec<String>,
-    /// Not of the form `Gate=true` or `Gate=false`.
+    /// Pairs that are not of the form `Gate=true` or `Gate=false`.
     pub malformed: Vec<String>,
 }
 
 /// Gates of `k8s.io/apiserver`, `k8s.io/component-base` and `k8s.io/client-go` that charts are
-/// known to pass or operators likely to, and the two that stand for groups of gates.
+/// known to pass, or operators may pass, and the two that stand for groups of gates.
 const OF_THE_LIBRARY: [&str; 24] = [
     "APIListChunking",
     "APIPriorityAndFairness",
@@ -50,7 +50,7 @@ const OF_THE_LIBRARY: [&str; 24] = [
 // === impl Gates ===
 
 impl Gates {
-    /// The last word on a gate counts.
+    /// The last value of a gate counts.
     pub(super) fn parse(pairs: &[String]) -> Parsed {
         let mut parsed = Parsed::default();
         for pair in pairs.iter().map(|pair| pair.trim()).filter(|pair| !pair.is_empty()) {
@@ -77,7 +77,7 @@ impl Gates {
     }
 }
 
-/// As Go's `strconv.ParseBool`.
+/// Parses like Go's `strconv.ParseBool`.
 fn boolean(text: &str) -> Option<bool> {
     match text.trim() {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Some(true),

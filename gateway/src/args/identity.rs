@@ -1,4 +1,4 @@
-//! Flags about whom members see.
+//! Flags for the identity that members see.
 
 use clap::Args as Group;
 

@@ -1,8 +1,8 @@
-//! Flags that the Go cluster-gateway has and that mean nothing here: accepted, so that its charts
-//! and scripts go on working, and named in the log, so that nobody relies on them.
+//! Flags of the Go cluster-gateway without a meaning here: accepted, so that its charts and scripts
+//! continue to work, and named in the log, so that no operator relies on them.
 //!
-//! They are taken out of the arguments before clap sees them. A hundred hidden clap arguments would
-//! do the same, but would also be offered as corrections of mistyped flags.
+//! They are removed from the arguments before clap parses them. A hundred hidden clap arguments
+//! would do the same, but clap would also suggest them as corrections of mistyped flags.
 
 mod table;
 
@@ -13,7 +13,7 @@ use clap::error::ErrorKind;
 
 use super::spelling;
 
-/// What `--help` says of all of them.
+/// The text of `--help` for all of them.
 pub(super) const HELP: &str = "Also accepted, without effect: the other flags of the Go cluster-gateway and of its Kubernetes API \
                                server library (etcd, admission, klog, …). The log names those given.";
 
@@ -23,14 +23,14 @@ struct AcceptedFlag {
     takes: FlagValue,
 }
 
-/// What follows the name of a flag.
+/// The value that a flag takes.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum FlagValue {
-    /// Behind `=`, or as the next argument.
+    /// A value after `=`, or as the next argument.
     Value,
-    /// Nothing, or a boolean behind `=`.
+    /// None, or a boolean after `=`.
     Boolean,
-    /// As [`FlagValue::Value`], and the flag means the same as one of ours.
+    /// The same as [`FlagValue::Value`], for a flag with the meaning of one of ours.
     As(&'static str),
 }
 
@@ -38,12 +38,12 @@ enum FlagValue {
 #[derive(Debug)]
 pub(super) struct Taken {
     pub(super) arguments: Vec<OsString>,
-    /// `--name` of each flag that was taken out, once, in the order given.
+    /// `--name` of each removed flag, once, in the given order.
     pub(super) without_effect: Vec<String>,
 }
 
-/// Takes the inherited flags out of `arguments`, the first being the program's name. A flag that
-/// `command` has is never taken.
+/// Removes the inherited flags from `arguments`, which begin with the program's name. Never removes
+/// a flag that `command` has.
 pub(super) fn take<I>(arguments: I, command: &mut Command) -> Result<Taken, clap::Error>
 where
     I: IntoIterator,
@@ -82,7 +82,7 @@ where
     Ok(taken)
 }
 
-/// The inherited flag that `argument` gives, and the value behind its `=`.
+/// The inherited flag in `argument`, with the value after its `=`.
 fn parse<'a>(argument: &'a OsString, command: &Command) -> Option<(&'static AcceptedFlag, Option<&'a str>)> {
     let flag = argument.to_str()?.strip_prefix("--")?;
     let (name, value) = flag.split_once('=').map_or((flag, None), |(name, value)| (name, Some(value)));

@@ -30,10 +30,11 @@ pub struct Limits {
     pub max_held_bytes: Option<u64>,
 }
 
-/// Of the memory that the process may use. Under attack it uses up to 2.8 times what is held:
-/// buffers that are not full, TLS, what the allocator has not returned yet, and the program itself.
+/// The part of the process's memory limit: one in this many. Under attack the process uses up to
+/// 2.8 times the held bytes: buffers that are not full, TLS, memory that the allocator has not
+/// returned yet, and the program itself.
 const SHARE: u64 = 4;
-/// Where memory has no limit.
+/// The default if memory has no limit.
 const HELD_BYTES: u64 = 1 << 30;
 
 // === impl Limits ===

@@ -1,4 +1,4 @@
-//! Flags of the serving TLS, with the meaning they have in Kubernetes' API servers.
+//! Flags of serving TLS, with their meaning in Kubernetes' API servers.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -34,13 +34,13 @@ pub struct ServingTls {
     pub disable_http2_serving: bool,
 }
 
-/// The two halves of the main pair, as given.
+/// The two files of the main pair, as given.
 pub struct MainFiles<'a> {
     pub certificate: Option<&'a PathBuf>,
     pub private_key: Option<&'a PathBuf>,
 }
 
-/// What a self-signed certificate has to be valid for.
+/// The names for which a self-signed certificate must be valid.
 pub struct CertificateNames<'a> {
     pub address: IpAddr,
     pub namespace: &'a str,
@@ -49,7 +49,7 @@ pub struct CertificateNames<'a> {
 // === impl ServingTls ===
 
 impl ServingTls {
-    /// What to serve with. Mistakes go to `wrong`, what is left out to `warnings`.
+    /// The serving certificates. Adds errors to `wrong`, and ignored values to `warnings`.
     pub fn parse(
         &self,
         main: &MainFiles<'_>,
@@ -114,7 +114,7 @@ fn suites(names: &[String], wrong: &mut Vec<String>, warnings: &mut Vec<String>)
     }
 }
 
-/// `CERT,KEY` or `CERT,KEY:NAME,NAME`. The names come after the last colon, as in
+/// Parses `CERT,KEY` or `CERT,KEY:NAME,NAME`. The names follow the last colon, as in
 /// `k8s.io/component-base/cli/flag`.
 fn named(text: &str, wrong: &mut Vec<String>, warnings: &mut Vec<String>) -> Option<NamedFiles> {
     let (files, names) = text.rsplit_once(':').unwrap_or((text, ""));
@@ -138,7 +138,7 @@ fn named(text: &str, wrong: &mut Vec<String>, warnings: &mut Vec<String>) -> Opt
     Some(NamedFiles { files: KeyPairFiles { certificate, private_key }, names })
 }
 
-/// Loopback, the address listened on, the host, and the Service that the chart makes.
+/// Loopback, the listening address, the host, and the Service that the chart creates.
 fn names(reached: &CertificateNames<'_>) -> Vec<String> {
     let mut names = vec!["localhost".to_owned(), "127.0.0.1".to_owned(), "::1".to_owned()];
     if !reached.address.is_unspecified() && !reached.address.is_loopback() {

@@ -1,8 +1,8 @@
-//! How `github.com/spf13/pflag` and `k8s.io/component-base/cli/flag` spell flags, where clap
-//! differs.
+//! Spellings of flags by `github.com/spf13/pflag` and `k8s.io/component-base/cli/flag` that clap
+//! does not have.
 //!
-//! `_` may stand for `-` in a name, `-v` is the one shorthand, a flag given twice has its last
-//! value, and a boolean takes a value only behind `=`, in any of Go's spellings.
+//! `_` may replace `-` in a name, `-v` is the only short flag, the last value of a repeated flag
+//! counts, and a boolean takes a value only after `=`, in any of Go's spellings.
 
 use std::ffi::OsString;
 
@@ -10,7 +10,7 @@ use clap::builder::ValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, ArgAction, Command};
 
-/// `argument` with the name of its flag as it is written here.
+/// `argument` with its flag's name in our spelling.
 pub(super) fn canonical(argument: OsString) -> OsString {
     let Some(text) = argument.to_str() else { return argument };
     if let Some(value) = text.strip_prefix("-v") {
@@ -51,9 +51,9 @@ fn boolean_flag(argument: Arg) -> Arg {
         .value_parser(ValueParser::new(boolean))
 }
 
-/// Fails if a boolean flag of `command` is followed by its value as a word of its own. To pflag
-/// that is the flag alone and then a stray argument, so that `--anonymous-auth false` turns it on:
-/// rather no start than the opposite of what was meant.
+/// Fails if a boolean flag of `command` is followed by its value as a separate word. To pflag that
+/// is the flag alone and a stray argument, so `--anonymous-auth false` would turn it on: a failed
+/// start is better than the opposite of what was meant.
 pub(super) fn no_detached_values(arguments: &[OsString], command: &mut Command) -> Result<(), clap::Error> {
     let flags = arguments.iter().take_while(|argument| *argument != "--");
     for (flag, word) in flags.zip(arguments.iter().skip(1)) {
@@ -68,7 +68,7 @@ pub(super) fn no_detached_values(arguments: &[OsString], command: &mut Command) 
     Ok(())
 }
 
-/// Go's `strconv.ParseBool`.
+/// Parses like Go's `strconv.ParseBool`.
 pub(super) fn boolean(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),

@@ -1,4 +1,4 @@
-//! Flags of traces: what kube-apiserver's `TracingConfiguration` says in a file.
+//! Flags of tracing: the settings of kube-apiserver's `TracingConfiguration` file.
 
 use clap::{Args as Group, ValueEnum};
 use http::uri::Authority;
@@ -28,9 +28,9 @@ pub enum Parent {
 // === impl Tracing ===
 
 impl Tracing {
-    /// `None`: nothing is traced.
+    /// `None` if tracing is off.
     pub(super) fn config(&self, wrong: &mut Vec<String>, warnings: &mut Vec<String>) -> Option<Config> {
-        // Charts write the flag with an empty value where there is none.
+        // Charts pass the flag with an empty value if there is none.
         let Some(endpoint) = self.endpoint.as_deref().filter(|text| !text.is_empty()) else {
             if self.sampling_rate_per_million != PerMillion::NONE {
                 warnings.push("--tracing-sampling-rate-per-million has no effect without --tracing-endpoint".into());

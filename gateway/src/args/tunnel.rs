@@ -1,4 +1,4 @@
-//! Flags about the tunnel to members that cannot be dialled. Those of tunnel-servers elsewhere are
+//! Flags for the tunnel to members that cannot be dialled. Those for separate tunnel-servers are
 //! the Go cluster-gateway's for its konnectivity proxy, with its defaults.
 
 use std::net::{Ipv6Addr, SocketAddr};
@@ -61,15 +61,15 @@ pub struct Links {
     pub tunnel_keepalive_timeout: Duration,
 }
 
-/// What short frames that a stalled client leaves unread may cost on one link before it is ended:
-/// without a limit one agent could take all memory of the gateway. Room for more than a hundred
-/// stalled streams, each with its first window full of 100-byte frames.
+/// Most memory for short frames that a stalled client leaves unread on one link, before the link
+/// ends: without a limit one agent could take all of the gateway's memory. Enough for more than a
+/// hundred stalled streams, each with its first window full of 100-byte frames.
 const SHORT_FRAMES: usize = 256 * 1024 * 1024;
 
 // === impl Links ===
 
 impl Links {
-    /// `hub`: whether there is one to ask about agents' tokens.
+    /// `hub`: whether there is one that can review agents' tokens.
     pub(super) fn config(&self, hub: bool, wrong: &mut Vec<String>, warnings: &mut Vec<String>) -> TunnelConfig {
         for (flag, time) in
             [("tunnel-keepalive", self.tunnel_keepalive), ("tunnel-keepalive-timeout", self.tunnel_keepalive_timeout)]
@@ -91,7 +91,7 @@ impl Links {
     }
 
     fn remote(&self, wrong: &mut Vec<String>, warnings: &mut Vec<String>) -> Option<RemoteConfig> {
-        // Charts write the flag with an empty value where there is none.
+        // Charts pass the flag with an empty value if there is none.
         let given: Vec<_> = self.proxy_host.iter().map(|host| host.trim()).filter(|host| !host.is_empty()).collect();
         let identity = pair(self.proxy_cert.as_ref(), self.proxy_key.as_ref(), ["proxy-cert", "proxy-key"], wrong);
         if given.is_empty() {
@@ -146,7 +146,7 @@ impl Links {
     }
 }
 
-/// `HOST`, `HOST:PORT`, `[IPv6]:PORT`, or an IPv6 address as it is.
+/// Splits `HOST`, `HOST:PORT`, `[IPv6]:PORT`, or a plain IPv6 address.
 fn split(text: &str, port: u16) -> Option<(String, u16)> {
     if let Some(rest) = text.strip_prefix('[') {
         let (host, rest) = rest.split_once(']').filter(|(host, _)| host.parse::<Ipv6Addr>().is_ok())?;
@@ -165,7 +165,7 @@ fn pair(
     [certificate_flag, key_flag]: [&str; 2],
     wrong: &mut Vec<String>,
 ) -> Option<KeyPairFiles> {
-    // An empty value is how charts write "none".
+    // Charts pass an empty value for "none".
     let given = |path: Option<&PathBuf>| path.filter(|path| !path.as_os_str().is_empty()).cloned();
     match (given(certificate), given(private_key)) {
         (Some(certificate), Some(private_key)) => return Some(KeyPairFiles { certificate, private_key }),

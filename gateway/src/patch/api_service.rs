@@ -1,4 +1,4 @@
-//! One attempt: read the Secret, read the APIService, patch what differs.
+//! One attempt: reads the Secret and the APIService, and patches the differences.
 
 use std::fmt;
 
@@ -12,15 +12,15 @@ use serde::Serialize;
 use super::args::Args;
 use super::bundle::{Bundle, NotABundle};
 
-/// What was done.
+/// The result of an attempt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
     Patched,
-    /// It was right already.
+    /// It was correct already.
     None,
 }
 
-/// Why an attempt did not succeed. Another may.
+/// Why an attempt failed. Another may succeed.
 #[derive(Debug, thiserror::Error)]
 pub enum PatchError {
     #[error("Secret {0} does not exist")]
@@ -35,7 +35,7 @@ pub enum PatchError {
     Hub { verb: &'static str, object: String, problem: Problem },
 }
 
-/// What the client of the hub said, fit to be shown.
+/// An error of the hub's client, in a form that may be shown.
 #[derive(Debug)]
 pub struct Problem(kube::Error);
 
@@ -102,7 +102,7 @@ impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.0 {
             kube::Error::Api(status) => f.write_str(&status.message),
-            // Its text quotes what did not parse, which may be the Secret.
+            // Its text quotes what could not be parsed, which may be the Secret.
             kube::Error::SerdeError(_) => f.write_str("the answer is not a Kubernetes object"),
             kube::Error::Service(error) => f.write_str(&causes(error.as_ref())),
             other => other.fmt(f),

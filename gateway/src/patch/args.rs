@@ -1,4 +1,4 @@
-//! The flags of `patch`: those of the Go cluster-gateway's helper with their spelling, and ours.
+//! The flags of `patch`: those of the Go cluster-gateway's helper in their spelling, and ours.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -34,9 +34,9 @@ pub struct Args {
 // === impl Args ===
 
 impl Args {
-    /// Parses `arguments`, the name of the subcommand first. Flags not given are read from
-    /// `CLUSTER_GATEWAY_PATCH_…`: a prefix of its own, because the server's `--secret-namespace`
-    /// means another namespace.
+    /// Parses `arguments`, which begin with the subcommand's name. Flags that are not given are
+    /// read from `CLUSTER_GATEWAY_PATCH_…`, a separate prefix, because the server's
+    /// `--secret-namespace` means another namespace.
     pub fn parse_from(arguments: Vec<OsString>) -> Result<Self, clap::Error> {
         let command = with_environment(Self::command(), "CLUSTER_GATEWAY_PATCH_");
         Self::from_arg_matches(&command.try_get_matches_from(arguments)?)

@@ -1,8 +1,8 @@
-//! A CA bundle: PEM certificates and nothing else, each fit to be a trust anchor.
+//! A CA bundle: only PEM certificates, each usable as a trust anchor.
 //!
-//! The hub takes any bytes for a bundle (`Cg==`, a line feed, is what installations start with) and
-//! fails later, in every request. An APIService can be read by many, so a private key beside the
-//! certificates must not get into it.
+//! The hub accepts any bytes as a bundle (`Cg==`, a line feed, is what installations start with),
+//! and fails later, in every request. Many clients may read an APIService, so a private key beside
+//! the certificates must not get into it.
 
 use k8s_openapi::ByteString;
 use rustls::RootCertStore;
@@ -13,7 +13,7 @@ use rustls_pki_types::pem::{PemObject, SectionKind};
 #[derive(Debug, Clone, PartialEq)]
 pub struct Bundle(ByteString);
 
-/// Why a text is no bundle. Never quotes it.
+/// Why a text is no bundle. Never quotes the text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotABundle {
     #[error("holds no PEM block labelled CERTIFICATE")]
@@ -29,7 +29,7 @@ pub enum NotABundle {
 // === impl Bundle ===
 
 impl Bundle {
-    /// Checks `pem`, whose bytes are kept as they are.
+    /// Checks `pem`, whose bytes are kept unchanged.
     pub fn parse(pem: &ByteString) -> Result<Self, NotABundle> {
         let mut roots = RootCertStore::empty();
         for block in <(SectionKind, Vec<u8>)>::pem_slice_iter(&pem.0) {
@@ -42,7 +42,7 @@ impl Bundle {
         if roots.is_empty() { Err(NotABundle::Empty) } else { Ok(Self(pem.clone())) }
     }
 
-    /// The bytes, as Kubernetes types hold them.
+    /// The bytes in Kubernetes' type.
     pub fn bytes(&self) -> &ByteString {
         &self.0
     }

@@ -1,5 +1,4 @@
-//! Against a hub that is a function: objects that come late, rights that come late, and what
-//! exactly is sent.
+//! Tests with a hub that is a function: late objects, late permissions, and the exact requests.
 
 use std::sync::Arc;
 
@@ -17,14 +16,14 @@ use super::*;
 const API_SERVICE: &str = "/apis/apiregistration.k8s.io/v1/apiservices/v1alpha1.cluster.core.oam.dev";
 const SECRET: &str = "/api/v1/namespaces/vela-system/secrets/gateway-tls";
 
-/// What the hub has, and what it was told.
+/// The hub's objects, and the requests that it received.
 #[derive(Default)]
 struct Hub {
     secret: Option<Value>,
     api_service: Option<Value>,
-    /// Requests to refuse before the first is answered.
+    /// Number of requests to refuse first.
     refusals: usize,
-    /// Reads of the Secret before it is there.
+    /// Number of reads of the Secret before it exists.
     late: usize,
     requests: usize,
     patches: Vec<Value>,
@@ -105,7 +104,7 @@ fn args(more: &[&str]) -> Args {
     Args::parse_from(given.iter().chain(more).map(OsString::from).collect()).unwrap()
 }
 
-/// How it ends on `hub`, and what the hub has seen.
+/// How the run ends with `hub`, and the hub's state after it.
 async fn patch(hub: Hub, more: &[&str]) -> (Result<(), String>, Hub) {
     let hub = Arc::new(Mutex::new(hub));
     let done = until_done(&client(&hub), &args(more)).await.map_err(|error| error.to_string());
@@ -121,7 +120,7 @@ async fn a_placeholder_and_skipped_verification_are_replaced_in_one_patch() {
         json!({"caBundle": "Cg=="}),
         json!({"insecureSkipTLSVerify": true}),
         json!({}),
-        json!({"caBundle": bundle()}), // of another authority
+        json!({"caBundle": bundle()}), // of another CA
         json!({"caBundle": right, "insecureSkipTLSVerify": true}),
     ] {
         let (done, hub) = patch(Hub::with(secret(&json!({"ca": right})), api_service(&wrong)), &[]).await;

@@ -1,4 +1,4 @@
-//! One question to one member.
+//! Probes one member once.
 
 use std::error::Error;
 use std::fmt::Display;
@@ -15,23 +15,23 @@ use crate::clusters::Cluster;
 use crate::upstream::ConnectError;
 use crate::upstream::aside::{self, Unanswered};
 
-/// `/healthz` answers with two bytes; of anything else, this much is read.
+/// `/healthz` responds with two bytes. This much is read of any other response.
 const ANSWER_BYTES: usize = 1024;
 
-/// What a probe found.
+/// The result of a probe.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Finding {
     Healthy,
     Unhealthy {
         reason: Reason,
-        /// For the log: all that is known.
+        /// All details, for the log.
         detail: String,
     },
-    /// Too many dials failed just now for another to be made.
+    /// Too many dials have failed recently for another try.
     NotAsked,
 }
 
-/// Asks within `patience`.
+/// Asks with a timeout of `patience`.
 pub async fn ask(cluster: &Cluster, patience: Duration) -> Finding {
     match timeout(patience, answer(cluster)).await {
         Ok(Ok(())) => Finding::Healthy,
@@ -77,8 +77,7 @@ fn undialled(error: &ConnectError) -> Finding {
     Reason::of_dial(error).map_or(Finding::NotAsked, |reason| unhealthy(reason, error))
 }
 
-/// The exchange ended before the answer did; in which of the ways there are for that is for the
-/// log.
+/// The exchange ended before the response did. Only the log has the exact way.
 fn broken(error: &(dyn Error + 'static)) -> Finding {
     let spoken = error.downcast_ref::<hyper::Error>().is_some_and(hyper::Error::is_parse);
     let what =
@@ -90,7 +89,7 @@ fn unhealthy(reason: Reason, detail: impl Display) -> Finding {
     Finding::Unhealthy { reason, detail: detail.to_string() }
 }
 
-/// A reason that tells everything.
+/// A reason that is also the whole detail.
 fn unknown(what: impl Display) -> Finding {
     unhealthy(Reason::unknown(&what), what)
 }

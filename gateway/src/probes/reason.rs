@@ -1,10 +1,9 @@
-//! What is written of a member that is not well: the kind of failure and nothing else.
+//! The reason that is written for an unhealthy member: only the kind of its failure.
 //!
-//! A written reason is an update of a Secret and an event for every watcher of clusters, and every
-//! replica writes its own. So the same cause gives the same text each time and everywhere: no
-//! clocks, as in rustls' words for an expired certificate, no addresses of which there may be
-//! several, no words of the member's or a proxy's. The whole story is in the log, and in the answer
-//! to a request.
+//! A new reason costs an update of a Secret and an event for every watcher of clusters, and every
+//! replica writes its own. So the same cause must give the same text each time and everywhere: no
+//! times, as in rustls' text for an expired certificate, no addresses if there may be several, and
+//! no text of the member or a proxy. The details are in the log, and in the response to a request.
 
 use std::fmt;
 use std::io;
@@ -15,15 +14,15 @@ use rustls::{AlertDescription, CertificateError};
 
 use crate::upstream::ConnectError;
 
-/// Shown in the Go cluster-gateway's words where it has some (`HealthyReasonType` in its
-/// `clustergateway_types.go`). Of several places' reasons the greatest is shown, so they are
-/// ordered by how much they say.
+/// Has the Go cluster-gateway's words where it has some (`HealthyReasonType` in its
+/// `clustergateway_types.go`). Of several addresses' reasons the greatest is shown, so they are
+/// ordered by how much they reveal.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
     ConnectionTimeout,
-    /// In few words; any number is part of the cause itself.
+    /// In few words. A number may occur only if it belongs to the cause itself.
     Unknown(String),
-    /// What is wrong with the member's certificate, or with ours in its eyes.
+    /// The fault of the member's certificate, or that the member rejects ours.
     CertificateMismatch(&'static str),
 }
 
@@ -34,8 +33,8 @@ impl Reason {
         Self::Unknown(what.to_string())
     }
 
-    /// Why there is no connection. `None`: nothing was tried, since too many dials failed before or
-    /// the cluster was removed.
+    /// The reason why there is no connection. `None` if nothing was tried, because too many earlier
+    /// dials failed or the cluster was removed.
     pub fn of_dial(error: &ConnectError) -> Option<Self> {
         Some(match error {
             ConnectError::CircuitOpen(_) | ConnectError::Unregistered { .. } => return None,
@@ -106,7 +105,7 @@ fn certificate(error: &CertificateError) -> &'static str {
     match error {
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => "expired",
         CertificateError::NotValidYet | CertificateError::NotValidYetContext { .. } => "not yet valid",
-        // An authority of the registered one's name with another key, as after its rotation.
+        // A CA with the registered one's name but another key, as after its rotation.
         CertificateError::UnknownIssuer | CertificateError::BadSignature => "unknown issuer",
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => "wrong name",
         CertificateError::Revoked => "revoked",
@@ -116,7 +115,7 @@ fn certificate(error: &CertificateError) -> &'static str {
     }
 }
 
-/// Whether a peer says by it that it does not like our certificate (RFC 8446 §6.2).
+/// Whether the alert means that the peer rejects our certificate (RFC 8446 §6.2).
 fn is_of_certificate(alert: AlertDescription) -> bool {
     matches!(
         alert,

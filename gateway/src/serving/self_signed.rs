@@ -1,10 +1,10 @@
-//! A serving certificate of our own making: a new authority, and one certificate below it, as
-//! Kubernetes' servers make them.
+//! Creates a self-signed serving certificate: a new CA, and one certificate below it, as
+//! Kubernetes' servers create them.
 //!
-//! The authority's key is thrown away. Its certificate follows the server's in the file, so that
-//! clients can be given that file as the CA to trust. Files appear whole or not at all, the key
-//! first, and none is ever written over: a start that ends between the two leaves a key, which the
-//! next start finishes.
+//! The CA's key is discarded. Its certificate follows the server's in the file, so that clients can
+//! use that file as the CA to trust. Files appear complete or not at all, the key first, and none
+//! is ever overwritten: a start that ends between the two leaves a key, for which the next start
+//! creates the certificate.
 
 use std::fs::{DirBuilder, Permissions};
 use std::io::{self, Write as _};
@@ -18,12 +18,12 @@ use rcgen::{
 };
 use time::{Duration, OffsetDateTime};
 
-/// A year, as Kubernetes' servers give themselves.
+/// A year, as for Kubernetes' servers.
 const VALIDITY: Duration = Duration::days(365);
-/// Clocks of clients may be late.
+/// Clients' clocks may be behind.
 const SKEW: Duration = Duration::hours(1);
 
-/// Why no pair was made. Texts hold no key material.
+/// Why no pair was created. Texts contain no key material.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum MakeError {
     #[error("cannot write {}: {}", path.display(), words::io(.source))]
@@ -36,14 +36,14 @@ pub(super) enum MakeError {
     Generate(#[from] rcgen::Error),
 }
 
-/// Makes a key and a certificate for it.
+/// Creates a key and a certificate for it.
 pub(super) fn make(files: &KeyPairFiles, names: impl Iterator<Item = String>) -> Result<(), MakeError> {
     let key = KeyPair::generate()?;
     write(&files.private_key, &key.serialize_pem(), 0o600)?;
     write(&files.certificate, &certificates(&key, names)?, 0o644)
 }
 
-/// Makes a certificate for the key that is there.
+/// Creates a certificate for the existing key.
 pub(super) fn finish(files: &KeyPairFiles, names: impl Iterator<Item = String>) -> Result<(), MakeError> {
     let path = || files.private_key.clone();
     let pem = std::fs::read_to_string(&files.private_key).map_err(|source| MakeError::Read { path: path(), source })?;
@@ -51,8 +51,8 @@ pub(super) fn finish(files: &KeyPairFiles, names: impl Iterator<Item = String>) 
     write(&files.certificate, &certificates(&key, names)?, 0o644)
 }
 
-/// PEM: a certificate for `names` (DNS names and IP addresses; what is neither is left out), then
-/// its authority's.
+/// PEM of a certificate for `names` (DNS names and IP addresses; others are left out), followed by
+/// its CA's.
 fn certificates(key: &KeyPair, names: impl Iterator<Item = String>) -> Result<String, rcgen::Error> {
     let authority_key = KeyPair::generate()?;
     let mut authority = params("cluster-gateway self-signed CA");
@@ -83,8 +83,8 @@ fn write(path: &Path, text: &str, mode: u32) -> Result<(), MakeError> {
     let directory = path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let written = || {
         DirBuilder::new().recursive(true).mode(0o755).create(directory)?;
-        // Under another name, which vanishes if anything fails: a file with its name is whole, also
-        // after a crash.
+        // Under a temporary name, which is removed if anything fails: a file with its final name is
+        // complete, even after a crash.
         let permissions = Permissions::from_mode(mode);
         let mut file =
             tempfile::Builder::new().prefix(".apiserver-").permissions(permissions).tempfile_in(directory)?;

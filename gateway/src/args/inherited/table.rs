@@ -1,6 +1,6 @@
 //! The flags of `k8s.io/apiserver` 0.31 (`RecommendedOptions`), of klog and of the Go
-//! cluster-gateway that are accepted and mean nothing here. A flag that gets a meaning goes from
-//! here to its clap arguments.
+//! cluster-gateway that are accepted without effect. A flag that gets a meaning moves from here to
+//! its clap arguments.
 
 use super::AcceptedFlag;
 use super::FlagValue::{As, Boolean, Value};

@@ -1,5 +1,5 @@
-//! Whole command lines of existing charts, each flag that the Go cluster-gateway has, and the
-//! spellings of pflag.
+//! Tests whole command lines of existing charts, each flag of the Go cluster-gateway, and pflag's
+//! spellings.
 
 use clap::CommandFactory;
 
@@ -10,12 +10,12 @@ fn parsed(arguments: &[&str]) -> Result<Args, String> {
     parse_from([&["cluster-gateway"], arguments].concat()).map_err(|error| error.to_string())
 }
 
-/// What is said to have no effect.
+/// The flags that are reported as having no effect.
 fn idle(arguments: &[&str]) -> Vec<String> {
     parsed(arguments).unwrap_or_else(|error| panic!("{arguments:?}: {error}")).inherited
 }
 
-/// Arguments that are left for clap.
+/// The arguments that are left for clap.
 fn left(arguments: &[&str]) -> Vec<String> {
     let arguments = [&["cluster-gateway"], arguments].concat();
     let taken = take(arguments, &mut Args::command()).expect("taken");
@@ -81,7 +81,7 @@ fn the_addons_deployment_starts() {
     Config::try_from(parsed(&arguments).expect("parsed")).expect("a configuration");
 }
 
-/// `name`, then `=` and a value for flags that need one.
+/// Each `name`, followed by `=` and a value for flags that need one.
 const FLAGS_OF_THE_GO_GATEWAY: &str = include_str!("tests/go_cluster_gateway.txt");
 
 #[test]
@@ -90,7 +90,7 @@ fn every_flag_of_the_go_cluster_gateway_is_accepted() {
     assert_eq!(flags.len(), 112);
     for flag in &flags {
         parsed(&[flag]).unwrap_or_else(|error| panic!("{flag}: {error}"));
-        // Charts write klog's flags as klog does.
+        // Charts spell klog's flags like klog.
         parsed(&[&format!("--{}", flag[2..].replacen('-', "_", 1))]).unwrap_or_else(|error| panic!("{flag}: {error}"));
     }
     let together = parsed(&flags).expect("all at once");
@@ -139,7 +139,7 @@ fn flags_are_spelled_as_pflag_has_them() {
         (&["--etcd_servers", "a"], &[]),
         (&["--log_dir=/x", "--drain_timeout=1s"], &["--drain-timeout=1s"]),
         (&["--etcd-servers=", "a_b"], &["a_b"]),
-        // A boolean has its value behind `=` or none.
+        // A boolean has its value after `=`, or none.
         (&["--profiling", "apiserver"], &["apiserver"]),
         (&["--profiling=false", "--logtostderr=T"], &[]),
         (&["--logging-format", "json"], &["--log-format=json"]),
